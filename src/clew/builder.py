@@ -19,6 +19,7 @@ from clew.index.view import View
 from clew.ingest.build import AddResult, Chunker, IngestPipeline
 from clew.ingest.chunk import CHUNKERS, ByHeadings
 from clew.ingest.cost import CostEstimate, CostRates, DryRunChat, estimate_cost
+from clew.ingest.details import DetailEmbedder, mark_new
 from clew.ingest.document_names import read_for_store
 from clew.ingest.embedding import ProgressCallback, check_embedder, embed_texts, repair_vectors
 from clew.ingest.files import ReadItem
@@ -70,6 +71,7 @@ class Builder:
         """
         await self._embed_earlier_documents(progress)
         chosen, note = await self._choose_chunking(chunk)
+        await mark_new(self.store)
         growth = await self._start_schema_growth(extractor)
         pipeline = IngestPipeline(
             self.store,
@@ -87,10 +89,11 @@ class Builder:
             await self._save_rates(before, perf_counter() - began, added.characters)
             if growth:
                 await growth.apply_proposals(self.embed)
+            counts = await self.embed_details(progress) or added.counts
             return replace(
                 added,
                 note=note,
-                counts=await self.update_trees(progress) or added.counts,
+                counts=await self.update_trees(progress) or counts,
                 usage=self.models.meter.total - before,
                 dropped=_count_dropped(pipeline.extract) + _count_dropped(pipeline.retry_extract),
             )
@@ -110,6 +113,21 @@ class Builder:
             return
         if (await self.store.counts()).documents:
             await self.repair(progress)
+
+    async def embed_details(
+        self,
+        progress: ProgressCallback = ignore_progress,
+        *,
+        recheck_long: bool = False,
+        limit: int | None = None,
+    ) -> Counts | None:
+        """Embed new and changed descriptions, keywords and attributes; None if there are none."""
+        stored = (await self.store.get("manifest", ["embedder"])).get("embedder")
+        if self.embed is None or stored != self.embed.name:
+            return None  # names and texts are found as before
+        return await DetailEmbedder(self.store, self.embed, progress, limit)(
+            recheck_long=recheck_long
+        )
 
     def make_tree_manager(self, progress: ProgressCallback = ignore_progress) -> TreeManager:
         """Return the manager that builds and updates knowledge trees."""
@@ -256,6 +274,7 @@ class Builder:
             await self.store.write(
                 Change(embedder=self.embed.name), _derive_without_community_vectors
             )
+            await self.embed_details(progress)
             await self.make_tree_manager(progress).embed_summaries()
         return self.embed.name
 
@@ -266,6 +285,7 @@ class Builder:
                 await check_embedder(self.store, self.embed, claim=True)
                 await self._embed_everything(self.embed, progress)
             await self.store.write(Change(rebuild=True), derive_arrays)
+            await self.embed_details(progress)
             if names := await self.make_tree_manager().tree_names():
                 await self.make_tree_manager(progress).build(names)
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from time import perf_counter
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, get_args
 
 import numpy as np
 
@@ -24,6 +24,7 @@ from clew.index.derive import derive_arrays, derive_keeping_trees, has_current_l
 from clew.index.view import View
 from clew.ingest.build import AddResult
 from clew.ingest.cost import CostEstimate
+from clew.ingest.details import mark_new
 from clew.ingest.document_names import read_for_store, resolve_document_names
 from clew.ingest.embedding import ProgressCallback, check_embedder
 from clew.ingest.files import ReadItem
@@ -51,7 +52,7 @@ if TYPE_CHECKING:
 _LEXICAL_RECIPE = "steps+bm25"  # used instead of the default when there is no embedder
 ANSWERING_ROLES: tuple[Role, ...] = ("plan", "answer")  # roles whose models may answer a question
 _MAX_QUESTION_CHARS = 8_000  # longer questions are cut: planning by rules takes a second for these
-_EMBEDDED_KINDS: tuple[Kind, ...] = ("chunk", "entity", "fact", "community")
+_EMBEDDED_KINDS: tuple[Kind, ...] = get_args(Kind)
 
 
 async def open_store(settings: Settings, *, create: bool) -> SqliteStore:
@@ -107,7 +108,7 @@ class KnowledgeBase:
     @cached_property
     def identity(self) -> EntityEditor:
         """Merges and splits entities."""
-        return EntityEditor(self.store)
+        return EntityEditor(self.store, self.builder.embed_details)
 
     @cached_property
     def recipes(self) -> "RecipeSet":
@@ -160,6 +161,8 @@ class KnowledgeBase:
             self.models.chat("extract")
         ):
             await self.models.record_spending()
+            counts = await self.builder.embed_details(progress, recheck_long=True)
+            added = replace(added, counts=counts or added.counts)
         return added
 
     async def plan(
@@ -197,15 +200,21 @@ class KnowledgeBase:
             strict,
             progress,
         )
+        await mark_new(self.store)
         done = await importer(Path(path), form)
         if done.unchanged:
             return done
-        return replace(done, counts=await self.builder.update_trees(progress) or done.counts)
+        counts = done.counts
+        if importer.embed is not None:
+            most = importer.max_embedded
+            counts = await self.builder.embed_details(progress, limit=most) or counts
+        return replace(done, counts=await self.builder.update_trees(progress) or counts)
 
     async def remove(self, names: Sequence[str]) -> Counts:
         """Remove documents by name; the name of a table, graph or folder removes all of it."""
         names = resolve_document_names(names, await self.store.sources())
         counts = await self.store.write(make_removal(names), derive_arrays)
+        counts = await self.builder.embed_details() or counts
         return await self.builder.update_trees() or counts
 
     async def reembed(self, progress: ProgressCallback = ignore_progress) -> str:

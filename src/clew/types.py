@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from typing import Any, Literal
 
-Kind = Literal["chunk", "entity", "fact", "relation", "community"]
+Kind = Literal["chunk", "entity", "fact", "relation", "community", "description", "attribute"]
 
 SUBJECT = "subject"  # role: what the sentence's document is about, named or not
 MEMBER = "member"  # role: mentioned in the fact's text

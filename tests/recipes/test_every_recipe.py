@@ -83,7 +83,7 @@ def test_the_papers_are_all_here() -> None:
     named += "lightrag-mix pathrag hypergraphrag hipporag hipporag2 rograg-dual rograg-exact "
     named += "graph-r1 graph-r1-released youtu youtu-10 minirag g-retriever tog msgraphrag-local "
     named += "msgraphrag-global raptor e2graphrag own-facts grag-m youtu-bottom-up "
-    named += "lego-ego lego-walk lego-adaptive lego-partition lego-index"
+    named += "lego-ego lego-walk lego-adaptive lego-partition lego-index rograg-expanded"
     lego = {f"lego-{number}" for number in range(1, 16)}
     assert set(named.split()) | lego == set(RECIPES)
 

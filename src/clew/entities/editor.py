@@ -1,7 +1,7 @@
 """Explain, split and merge entities on behalf of the user."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -48,11 +48,17 @@ class EntityExplanation:
     namesakes: tuple[str, ...]
 
 
+async def _embed_nothing() -> None:
+    """Leave entities with the vectors of their names."""
+
+
 @dataclass(frozen=True)
 class EntityEditor:
     """Explains, splits and merges the entities of one knowledge base."""
 
     store: Store
+    embed_details: Callable[[], Awaitable[Counts | None]] = _embed_nothing
+    """Embeds the merged descriptions after a change."""
 
     async def explain(self, name: str) -> list[EntityExplanation]:
         """Return the entities with a name, exact spellings first, and how each was resolved."""
@@ -120,7 +126,8 @@ class EntityEditor:
         await self.store.set(SENSES_KIND, {key: json.dumps(senses)})
 
     async def _derive(self) -> Counts:
-        return await self.store.write(Change(), derive_arrays)
+        counts = await self.store.write(Change(), derive_arrays)
+        return await self.embed_details() or counts
 
 
 def _find_name_id(typed: str, entity: EntityExplanation) -> str:

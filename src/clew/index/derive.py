@@ -17,9 +17,10 @@ from clew.graph.page_owners import (
     name_rarities,
     resolve_claims,
 )
-from clew.index.resolution import resolve
+from clew.index.details import derive_details, sum_mention_codes, use_detailed_rows
+from clew.index.resolution import ResolvedTables, resolve
 from clew.store.bm25 import build_index, index_from_arrays, index_to_arrays
-from clew.store.protocol import SENSE_STRIDE, Arrays, DeriveArrays, Tables
+from clew.store.protocol import HAS_DETAILS, SENSE_STRIDE, Arrays, DeriveArrays, Tables
 from clew.store.resolved_entities import LONG_DESCRIPTION
 from clew.text.names import FORM, TOKEN
 
@@ -38,8 +39,8 @@ def derive_arrays(tables: Tables) -> dict[str, NDArray[Any]]:
         arrays[f"{kind}_keys"] = table[:, 0].copy()
         arrays[f"{kind}_rows"] = table[:, 1].copy()
     arrays["entity_literal"] = tables.entities[:, 3] > 0
-    arrays["entity_long"] = tables.entities[:, 6] > LONG_DESCRIPTION
-    arrays["fact_long"] = tables.facts[:, 4] > LONG_DESCRIPTION
+    arrays["entity_long"] = tables.entities[:, 6] % HAS_DETAILS > LONG_DESCRIPTION
+    arrays["fact_long"] = tables.facts[:, 4] % HAS_DETAILS > LONG_DESCRIPTION
     arrays["fact_weight"] = (tables.facts[:, 3] / 1000).astype(np.float32)
     arrays |= _encode_labels("fact_relation", "relation_fact", tables.facts[:, 2])
     arrays |= _encode_labels("entity_type", "type_entity", tables.entities[:, 4])
@@ -67,12 +68,35 @@ def derive_arrays(tables: Tables) -> dict[str, NDArray[Any]]:
         ("fact", len(facts), stated), ("chunk", len(chunks), stated_in), start.astype(np.float32)
     )
 
+    arrays |= _derive_details(resolved)
+    if tables.facts[:, 4].any():
+        arrays["fact_rows"] = use_detailed_rows(arrays)
     arrays |= _index_names(tables, entities)
     arrays |= _index_owners(tables, arrays, EntityPassages(entity, chunk, about / np.float32(1000)))
     old = index_from_arrays(tables.previous) if "text_terms" in tables.previous else None
     old_keys = tables.previous["chunk_keys"] if old is not None else None
     arrays |= carry_over_trees(tables.previous, arrays)
     return arrays | index_to_arrays(build_index(chunks, tables.texts, old, old_keys))
+
+
+def _derive_details(resolved: ResolvedTables) -> dict[str, NDArray[Any]]:
+    """Return which entities and facts have details, and the rows known of them."""
+    tables = resolved.tables
+    detailed = tables.entities[:, 6] > 0
+    unsteady = resolved.arrays["sense_mentions"][:, 0]
+    arrays = derive_details(
+        "entity",
+        tables.entities[detailed, 0],
+        resolved.mention_codes[detailed],
+        tables.previous,
+        unsteady,
+    )
+    facts = tables.facts[tables.facts[:, 4] > 0, 0]
+    stated = tables.supports[np.isin(tables.supports[:, 0], facts)]
+    codes = sum_mention_codes(
+        len(facts), np.searchsorted(facts, stated[:, 0]), stated[:, 0], stated[:, 1]
+    )
+    return arrays | derive_details("fact", facts, codes, tables.previous, unsteady[:0])
 
 
 def derive_keeping_trees(held: Arrays) -> DeriveArrays:

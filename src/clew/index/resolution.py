@@ -26,6 +26,7 @@ from clew.graph.entity_resolution import (
     pair_by_similarity,
     pair_by_spelling,
 )
+from clew.index.details import sum_mention_codes
 from clew.store.protocol import SENSE_STRIDE, STATED_WEIGHT, Array, Tables
 from clew.store.resolved_entities import majority_sense
 from clew.text.entity_types import alias_relation_codes
@@ -120,6 +121,8 @@ class ResolvedTables:
 
     tables: Tables
     arrays: dict[str, Array]
+    mention_codes: Ints
+    """A hash of the mentions that each entity is merged from."""
 
 
 def resolve(tables: Tables) -> ResolvedTables:
@@ -134,7 +137,19 @@ def resolve(tables: Tables) -> ResolvedTables:
         "sense_mentions": moved,
         **_record_merges(split.entities[:, 0], groups, found),
     }
-    return ResolvedTables(_merge_tables(split, groups), arrays)
+    codes = _hash_mentions(split, groups)
+    return ResolvedTables(_merge_tables(split, groups), arrays, codes)
+
+
+def _hash_mentions(tables: Tables, groups: EntityGroups) -> Ints:
+    """Return a code of the mentions of each entity that stays, in order."""
+    keys = tables.entities[:, 0]
+    if not tables.entities[:, 6].any():
+        return np.zeros(len(np.unique(groups.into)), np.int64)  # nobody has anything to look up
+    owners = groups.into[np.searchsorted(keys, tables.mentions[:, 0])]
+    codes = sum_mention_codes(len(keys), owners, tables.mentions[:, 0], tables.mentions[:, 1])
+    stays: Ints = codes[keys[groups.into] == keys]
+    return stays
 
 
 def _record_merges(keys: Ints, groups: EntityGroups, found: CandidatePairs) -> dict[str, Array]:

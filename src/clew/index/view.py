@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from clew.graph.csr import Csr, Floats, Ints, Mask
 from clew.graph.name_matching import NameTokenIndex, build_token_index
 from clew.graph.page_owners import name_rarities
+from clew.index.details import load_details
 from clew.store.bm25 import Bm25Index, build_index, index_from_arrays
 from clew.store.protocol import Arrays
 from clew.text.names import FORM, name_key
@@ -49,6 +50,8 @@ class View:
 
     def cosines(self, kind: Kind, vector: Floats, at: NDArray[np.integer] | None = None) -> Floats:
         """Cosine of every element (or those at `at`) with `vector`; -1 where there is no vector."""
+        if kind == "description":
+            return self._description_cosines(vector, at)
         rows = self.arrays.get(f"{kind}_rows", np.zeros(0, np.int64))
         matrix = self.matrices.get(kind)
         if at is not None:
@@ -61,6 +64,40 @@ class View:
         scores[rows < 0] = -1
         found: Floats = scores
         return found
+
+    def _description_cosines(self, vector: Floats, at: NDArray[np.integer] | None) -> Floats:
+        """Cosine of every entity's name and description; of its name if it has no description."""
+        scores = self.cosines("entity", vector, at)
+        matrix, rows = self.matrices.get("description"), self._description_rows
+        if rows is None or matrix is None or not len(matrix):
+            return scores
+        rows = rows if at is None else rows[at]
+        described = np.flatnonzero(rows >= 0)
+        scores[described] = matrix[rows[described]] @ vector
+        return scores
+
+    @cached_property
+    def _description_rows(self) -> Ints | None:
+        """Vector row of each entity's description, -1 for none; None if no entity has one."""
+        details = load_details(self.arrays, "entity")
+        if not len(details.keys):
+            return None
+        rows = np.full(self.count("entity"), -1, np.int64)
+        rows[np.searchsorted(self.keys("entity"), details.keys)] = details.rows
+        return rows
+
+    @cached_property
+    def attributes(self) -> tuple[Ints, Ints]:
+        """The entity of each attribute, and the attribute's vector row."""
+        details = load_details(self.arrays, "entity")
+        return np.searchsorted(self.keys("entity"), details.pair_keys), details.pair_values
+
+    def find_by_keyword(self, words: Sequence[str]) -> Ints:
+        """The facts with one of these keywords, ascending."""
+        details = load_details(self.arrays, "fact")
+        wanted = np.array([hash64(name_key(word)) for word in words], np.uint64).view(np.int64)
+        keys = np.unique(details.pair_keys[np.isin(details.pair_values, wanted)])
+        return np.searchsorted(self.keys("fact"), keys)
 
     def vectors(self, kind: Kind, positions: Ints) -> Floats:
         """The vectors of some elements; zeros for those without one."""

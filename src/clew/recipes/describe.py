@@ -17,6 +17,7 @@ OURS = "ours"
 DEFAULT_NOTES = {
     "NearFacts.least": "no limit",
     "NearEntities.least": "no limit",
+    "NearAttributes.of": "the whole question, as facts are",
     "NearEntities.top_k": "ours: enough to follow",
     "NearFacts.top_k": "ours: enough to follow",
     "NearFacts.subject": "ours: a sentence counts with its subject's name (docs/recipes.md)",
@@ -96,7 +97,7 @@ AGENT_NOTES = {
 NO_NEEDS = "nothing"
 OPTIONAL_MODEL = "a model, if any"
 # Steps that ask a model if there is one.
-_MODEL_STEPS = {"Keywords", "QuestionEntities", "Recognise"}
+_MODEL_STEPS = {"ExpandKeywords", "Keywords", "QuestionEntities", "Recognise"}
 # Steps that use a tree if there is one.
 _OPTIONAL_TREE_STEPS = {"IfGrown", "ReportsOf"}
 

@@ -7,15 +7,23 @@ from clew.retrieve.communities.steps import Around, BottomUp, CitedChunks, IfGro
 from clew.retrieve.communities.summary_tree import Collapsed, EntityPairs
 from clew.retrieve.expand import ChunksOf, FactsOf, MembersOf
 from clew.retrieve.linking.fact_filter import Recognise
-from clew.retrieve.linking.keywords import Keywords, QuestionEntities
+from clew.retrieve.linking.keywords import ExpandKeywords, Keywords, QuestionEntities
 from clew.retrieve.linking.link_names import LinkNames
 from clew.retrieve.linking.page_facts import OwnFacts
-from clew.retrieve.lookup import Dense, Lexical, NearEntities, NearFacts, SameName, SameWords
+from clew.retrieve.lookup import (
+    Dense,
+    Lexical,
+    NearAttributes,
+    NearEntities,
+    NearFacts,
+    SameName,
+    SameWords,
+)
 from clew.retrieve.pack import Budget
 from clew.retrieve.paths.beam import BeamPaths
 from clew.retrieve.paths.entity_paths import DepthFirst, FlowPaths, TypedPaths
 from clew.retrieve.ppr import Ppr, Specific, WeighEntities
-from clew.retrieve.rank import Keep, Reranked, fuse_chunks, in_turns, reciprocal_facts
+from clew.retrieve.rank import Keep, Reranked, fuse_chunks, in_turns, keep_found, reciprocal_facts
 from clew.retrieve.step import Chain, Fork, Step
 from clew.retrieve.subgraph.extract import PrizedTree
 from clew.types import Chunking
@@ -101,6 +109,7 @@ def build_lightrag(mode: LightragMode, name: str) -> Chain:
 _ROGRAG_NOTES = (
     ("NearEntities.top_k", "ROGRAG authors' code: 60 per level"),
     ("NearFacts.top_k", "ROGRAG authors' code: 60 per level"),
+    ("ExpandKeywords.most", "ours: the paper (Table 5) does not say how many"),
     ("NearEntities.each", "ours: name by name; one text with all names finds less"),
     ("ChunksOf.order", "ours: most stated first"),
     ("Budget.entities", "ROGRAG figure 1 (d): 8k of nodes"),
@@ -111,8 +120,8 @@ _ROGRAG_NOTES = (
 _ROGRAG_CHUNKS = Chunking(768, 32, "sentences")
 
 
-def build_rograg(name: str, *, exact: bool) -> Chain:
-    """Build ROGRAG's dual-level retrieval, matching fuzzily or exactly (Table 5)."""
+def build_rograg(name: str, *, exact: bool = False, expand: bool = False) -> Chain:
+    """Build ROGRAG's dual-level retrieval: exact matching and more low-level keys as in Table 5."""
     low: Step = SameName("names") if exact else NearEntities("names", top_k=60, each=True)
     high: Step = SameWords("topics", top_k=60) if exact else NearFacts("topics", top_k=60)
     levels = Fork(
@@ -121,12 +130,14 @@ def build_rograg(name: str, *, exact: bool) -> Chain:
     )
     steps: tuple[Step, ...] = (
         Keywords(),
+        *((ExpandKeywords(most=8),) if expand else ()),
         levels,
         ChunksOf(("facts", "entities")),
         Budget(entities=8000, facts=8000, chunks=12000),
     )
     matched = "exactly" if exact else "by embedding similarity"
-    about = f"names → entities, topics → relations, matched {matched}"
+    more = "names and more keywords" if expand else "names"
+    about = f"{more} → entities, topics → relations, matched {matched}"
     source = "ROGRAG (Wang et al. 2025) §3.2"
     return Chain(name, steps, about, source, _ROGRAG_NOTES, layouts.ROGRAG, _ROGRAG_CHUNKS)
 
@@ -184,7 +195,8 @@ DUAL_LEVEL_RECIPES = (
     build_lightrag("mix", "lightrag-mix"),
     PATHRAG,
     HYPERGRAPHRAG,
-    build_rograg("rograg-dual", exact=False),
+    build_rograg("rograg-dual"),
+    build_rograg("rograg-expanded", expand=True),
     build_rograg("rograg-exact", exact=True),
 )
 HIPPORAG = Chain(
@@ -348,17 +360,21 @@ TREE_RECIPES = (MSGRAPHRAG_LOCAL, MSGRAPHRAG_GLOBAL, RAPTOR, E2GRAPHRAG)
 
 
 def build_youtu(name: str, top_k: int) -> Chain:
-    """Build Youtu-GraphRAG's four routes side by side."""
+    """Build Youtu-GraphRAG's four routes side by side, and one by attributes (level 1)."""
+    by_attribute = (NearAttributes(top_k=top_k), FactsOf(top_k), ChunksOf(("entities",)))
     routes: tuple[Step, ...] = (
         Chain("entities", (NearEntities("names", top_k=top_k, each=True), FactsOf(top_k))),
         NearFacts("question", top_k=top_k),
         Chain("paths", (NearEntities("names", top_k=1, each=True), DepthFirst(5, top_k=top_k))),
         IfGrown(TopDown("dual", facts=top_k)),
+        Chain("attributes", by_attribute),
     )
+    # An entity with attributes may have no fact: its passages stand beside those of the facts.
+    passages = Fork((ChunksOf(("facts", "paths")), keep_found), join=in_turns)
     return Chain(
         name,
-        (QuestionEntities(), Fork(routes, join=in_turns), ChunksOf(("facts", "paths"))),
-        about="entity matching, fact matching, communities and depth-first paths, side by side",
+        (QuestionEntities(), Fork(routes, join=in_turns), passages),
+        about="matching of entities, facts and attributes, communities and depth-first paths",
         source="Youtu-GraphRAG (Dong et al. 2025) §A.3",
         layout=layouts.YOUTU,
         notes=(
@@ -369,6 +385,7 @@ def build_youtu(name: str, top_k: int) -> Chain:
                 "IfGrown.route",
                 "Youtu-GraphRAG eq. 10: nearest communities; beam and counts are ours",
             ),
+            ("NearAttributes.top_k", f"Youtu-GraphRAG §4: top-{top_k}"),
             ("DepthFirst.depth", "Youtu-GraphRAG §A.3: depth of 5 at most"),
             ("DepthFirst.top_k", f"Youtu-GraphRAG §4: top-{top_k}"),
         ),

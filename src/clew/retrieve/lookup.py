@@ -48,9 +48,10 @@ class Lexical:
 
 @dataclass(frozen=True)
 class NearEntities:
-    """Ranks entities by the cosine of their names with parts of the question.
+    """Ranks entities by the cosine of name, type and description with parts of the question.
 
-    All names make one text, or with `each` every name contributes its own best `top_k`.
+    An entity without a description is compared by its name. All names make one text, or with `each`
+    every name contributes its own best `top_k`.
     """
 
     of: QueryPart = "names"
@@ -83,14 +84,14 @@ class NearEntities:
             if len(matches):
                 passage_counts = view.links("entity_chunk").degrees_of(matches)
                 return [(int(matches[int(passage_counts.argmax())]), 1.0)]
-        scores = ctx.cosines("entity", await ctx.vector(text))
+        scores = ctx.cosines("description", await ctx.vector(text))
         near = top_hits(scores, view.keys("entity"), self.top_k, "")
         return [(hit.at, hit.score) for hit in near]
 
 
 @dataclass(frozen=True)
 class SameName:
-    """Takes the entities whose names equal a name in the question, ignoring letter case."""
+    """Takes the entities whose name, or else alias, equals one in the question, in any case."""
 
     of: QueryPart = "names"
 
@@ -98,15 +99,45 @@ class SameName:
         """Set `entities`, those mentioned in most passages first."""
         require_elements(ctx, "entity")
         passage_counts = ctx.view.links("entity_chunk").degrees()
-        matches = ctx.view.find_by_own_name(query_texts(ctx, found, self.of))
+        matches = map(ctx.view.find_by_name_or_alias, query_texts(ctx, found, self.of))
         positions = {int(at) for entities in matches for at in entities}
         ranked = sorted(positions, key=lambda at: (-int(passage_counts[at]), at))
         return replace(found, entities=tuple(Hit(at, 1.0, "same name") for at in ranked))
 
 
 @dataclass(frozen=True)
+class NearAttributes:
+    """Takes the entities with an attribute as near to the question as the best facts are.
+
+    An attribute is one more fact about its entity: those that would be among the best `top_k` facts
+    are taken. Without attributes nothing is found.
+    """
+
+    of: QueryPart = "question"
+    top_k: int = 20
+
+    async def __call__(self, ctx: Context, found: Found, /) -> Found:
+        """Set `entities`, best first, each by its nearest attribute."""
+        entities, rows = ctx.view.attributes
+        matrix = ctx.view.matrices.get("attribute")
+        if not len(rows) or matrix is None or not len(matrix):
+            return replace(found, entities=())
+        vector = await ctx.vector(", ".join(query_texts(ctx, found, self.of)))
+        scores = matrix[rows] @ vector
+        facts = await score_facts(ctx, vector)
+        least = top_hits(facts, ctx.view.keys("fact"), self.top_k, "")[self.top_k - 1 :]
+        near = top_hits(scores, ctx.view.keys("entity")[entities], self.top_k, "attribute")
+        best: dict[int, Hit] = {}
+        for hit in near:
+            if not least or hit.score >= least[0].score:
+                at = int(entities[hit.at])
+                best.setdefault(at, replace(hit, at=at))
+        return replace(found, entities=tuple(best.values()))
+
+
+@dataclass(frozen=True)
 class NearFacts:
-    """Ranks facts by the cosine of their texts with parts of the question."""
+    """Ranks facts by the cosine of text, keywords and description with parts of the question."""
 
     of: QueryPart = "question"
     top_k: int = 40
@@ -126,7 +157,7 @@ class NearFacts:
 
 @dataclass(frozen=True)
 class SameWords:
-    """Takes the facts whose relation is named as one of the question's topics."""
+    """Takes the facts whose relation or keyword is one of the question's topics."""
 
     of: QueryPart = "topics"
     top_k: int = 40
@@ -134,12 +165,14 @@ class SameWords:
     async def __call__(self, ctx: Context, found: Found, /) -> Found:
         """Set `facts`, nearest to the question first."""
         require_elements(ctx, "fact")
-        wanted = {hash64(name_key(text)) for text in query_texts(ctx, found, self.of)}
+        topics = query_texts(ctx, found, self.of)
+        wanted = {hash64(name_key(text)) for text in topics}
         same = [hash64(name_key(name)) in wanted for name in await relation_names(ctx)]
         relations = ctx.view.relations
         fits = np.zeros(len(relations), np.bool_)
         if any(same):
             fits = (relations >= 0) & np.array([*same, False])[relations]
+        fits[ctx.view.find_by_keyword(topics)] = True
         chosen: Ints = np.flatnonzero(fits)
         scores = await score_facts(ctx, await ctx.vector(), at=chosen)
         ranked = top_hits(scores, ctx.view.keys("fact")[chosen], self.top_k, "same relation")

@@ -21,6 +21,8 @@ from clew.store.merge import (
     name_hash,
 )
 from clew.store.protocol import (
+    DETAIL_PREFIX,
+    HAS_DETAILS,
     Addition,
     Array,
     Arrays,
@@ -47,6 +49,7 @@ from clew.text.entity_types import classify_type
 from clew.text.unicode import digest
 from clew.types import LITERAL_TYPES, Chunk, Document, Entity, Fact, Kind, Participant, Support
 
+_TREE_PREFIXES: tuple[str, ...] = ("tree_",)
 _TREE_ARRAYS = ("entity_keys", "chunk_keys", "community_keys", "community_rows")
 _MAX_INT64 = (1 << 63) - 1  # of an integer column
 _ROLE_CODES = {"subject": 0, "member": 1, "head": 2, "tail": 3}
@@ -218,8 +221,12 @@ class MemoryStore:
         tables = self._build_tables(merged, *self._parse_decisions(kept))
         # Trees exist only as arrays; everything else is rebuilt here on purpose.
         previous = {} if change.rebuild else self._newest.arrays
-        trees = {n: a for n, a in previous.items() if n.startswith("tree_") or n in _TREE_ARRAYS}
-        arrays = derive(replace(tables, previous=trees))
+        prefixes = _TREE_PREFIXES
+        if not (change.add or change.remove or change.bulk is not None or change.embedder):
+            # Otherwise not: here a chunk that comes back has its old key.
+            prefixes = (*prefixes, DETAIL_PREFIX)
+        held = {n: a for n, a in previous.items() if n.startswith(prefixes) or n in _TREE_ARRAYS}
+        arrays = derive(replace(tables, previous=held))
         self._names, self._additions = names, kept
         self._newest = replace(merged, generation=self._newest.generation + 1, arrays=arrays)
 
@@ -324,13 +331,15 @@ class MemoryStore:
         return (
             *(key, self._find_vector_row("entity", entity), name_hash(entity.name)),
             *(entity.type in LITERAL_TYPES, label_code(entity.type), label_code(entity.id)),
-            *(len(entity.description), entity.id.startswith(EXACT_ID_PREFIX)),
+            len(entity.description) + bool(entity.attributes) * HAS_DETAILS,
+            entity.id.startswith(EXACT_ID_PREFIX),
         )
 
     def _fact_cells(self, key: int, fact: Fact) -> tuple[int, ...]:
         return (
             *(key, self._find_vector_row("fact", fact), label_code(fact.relation)),
-            *(round(max(-_MAX_INT64, min(fact.weight * 1000, _MAX_INT64))), len(fact.description)),
+            round(max(-_MAX_INT64, min(fact.weight * 1000, _MAX_INT64))),
+            len(fact.description) + bool(fact.keywords) * HAS_DETAILS,
         )
 
     def _find_vector_row(self, kind: Kind, element: Chunk | Entity | Fact) -> int:

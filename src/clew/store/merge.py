@@ -24,6 +24,11 @@ from clew.types import (
 )
 
 EXACT_ID_PREFIX = "="  # prefix of the ids of imported graph nodes
+# Characters of a description or an attribute's value, and of all keywords, that are embedded: about
+# what encoders read of a text, so that the length of the rest costs nothing.
+_MAX_DESCRIPTION_CHARS = 1000
+_MAX_KEYWORDS_CHARS = 300
+_MAX_ATTRIBUTES = 64  # of one entity that are embedded
 _MAX_WEIGHT = 1e308  # of a fact: JSON and Cypher cannot express infinity
 
 
@@ -114,6 +119,35 @@ def embedded_text(element: Chunk | Entity | Fact) -> str:
             return name
         case Fact(text=text):
             return text
+
+
+def detailed_text(element: Entity | Fact) -> str:
+    """The text of an element with its details, of bounded length; empty if it has none."""
+    about = _shorten(element.description, _MAX_DESCRIPTION_CHARS)
+    if isinstance(element, Entity):
+        kind = f" ({element.type})" if element.type else ""
+        return f"{element.name}{kind}: {about}" if about else ""
+    words = _shorten(", ".join(element.keywords), _MAX_KEYWORDS_CHARS)
+    parts = [part for part in (words, about) if part and part not in element.text]
+    return "\n".join([element.text, *parts]) if parts else ""
+
+
+def attribute_texts(entity: Entity) -> list[str]:
+    """The texts of an entity's attributes that are embedded, each with the entity's name."""
+    listed = sorted(entity.attributes.items())[:_MAX_ATTRIBUTES]
+    return [
+        f"{entity.name}: {_shorten(name, _MAX_KEYWORDS_CHARS)} {short}"
+        for name, value in listed
+        if (short := _shorten(value, _MAX_DESCRIPTION_CHARS))
+    ]
+
+
+def _shorten(text: str, most: int) -> str:
+    """One line of at most so many characters, cut at a word where there is one."""
+    line = " ".join(text[: 2 * most].split())
+    if len(line) <= most:
+        return line
+    return line[:most].rpartition(" ")[0] or line[:most]
 
 
 def list_participants(fact: RawFact, exact: bool = False) -> tuple[Participant, ...]:

@@ -14,6 +14,9 @@ Array = NDArray[Any]
 Arrays = Mapping[str, Array]
 # A name with several senses has one key per sense: its own key + sense number * this.
 SENSE_STRIDE = 1 << 40
+DETAIL_PREFIX = "detail_"  # of the arrays with vector rows of descriptions, keywords, attributes
+# Added to the length of a description if the element also has attributes or keywords.
+HAS_DETAILS = 1 << 32
 STATED_WEIGHT = 1000  # weight of a name form that was stated as an alias, not derived
 PARTLY_EMBEDDED = "partly_embedded"
 """Manifest key: kinds of which an import deliberately left elements without a vector."""
@@ -84,6 +87,7 @@ class Tables:
     entities: Array  # key, vector row, name hash, 1 for values, codes of type and id, description
     # length, and 1 for a node of an imported graph: such nodes are never merged
     facts: Array  # key, vector row, relation code or 0, weight (thousandths), description length
+    # Description lengths hold HAS_DETAILS, too, if there are attributes or keywords.
     mentions: Array  # entity key, chunk key, spans, about (in thousandths), class of the type
     participants: Array  # fact key, entity key, role code (0 subject, 1 member, 2 head, 3 tail)
     supports: Array  # fact key, chunk key, start within the chunk

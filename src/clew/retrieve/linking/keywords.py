@@ -1,6 +1,8 @@
 """Extracts entity names and topic keywords from a question, by a model or by known names."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from typing import TypeVar
 
 from pydantic import BaseModel, Field
@@ -10,10 +12,10 @@ from clew.errors import ParseError
 from clew.llm.chat import Request
 from clew.llm.prompt import Prompt
 from clew.retrieve.linking.link_names import link_names, remove_names
-from clew.retrieve.question import OPENING_WORDS
+from clew.retrieve.question import OPENING_WORDS, QUESTION_WORDS
 from clew.text.language import prompt_language
 from clew.text.name_spans import find_capitalised_runs
-from clew.text.names import Tokens, tokenize
+from clew.text.names import Tokens, name_key, tokenize
 from clew.types import Found
 
 _Reply = TypeVar("_Reply", bound=BaseModel)
@@ -29,6 +31,12 @@ class QuestionKeywords(BaseModel, title="Words"):
     topics: list[str] = Field(default_factory=list)
 
 
+class MoreKeywords(BaseModel, title="More"):
+    """Further low-level keywords."""
+
+    names: list[str] = Field(default_factory=list)
+
+
 class QuestionEntityNames(BaseModel, title="Asked"):
     """The things a question names and the kinds of thing that would answer it."""
 
@@ -37,6 +45,12 @@ class QuestionEntityNames(BaseModel, title="Asked"):
 
 
 KEYWORDS_PROMPT = Prompt("keywords", QuestionKeywords, {"question"}, documents={"question"})
+EXPAND_KEYWORDS_PROMPT = Prompt(
+    "expand_keywords",
+    MoreKeywords,
+    {"question", "names", "topics"},
+    documents={"question", "names", "topics"},
+)
 QUESTION_ENTITIES_PROMPT = Prompt(
     "question_entities", QuestionEntityNames, {"question"}, documents={"question"}
 )
@@ -53,6 +67,27 @@ class Keywords:
             return plain
         names, topics = _clean_keywords(reply.names), _clean_keywords(reply.topics)
         return replace(plain, names=names or plain.names, topics=topics or plain.topics)
+
+
+@dataclass(frozen=True)
+class ExpandKeywords:
+    """Adds low-level keywords, as in ROGRAG: what is taken for a relation may name an entity."""
+
+    most: int = 8
+    """Keywords that are added at most."""
+
+    async def __call__(self, ctx: Context, found: Found, /) -> Found:
+        """Ask the model for further keywords, or take the phrases of the topics."""
+        reply = await _ask_model(
+            ctx,
+            EXPAND_KEYWORDS_PROMPT,
+            names=", ".join(found.names) or "-",
+            topics=", ".join(found.topics) or "-",
+        )
+        added = _clean_keywords(reply.names if reply else [*_find_phrases(found.topics)])
+        known = {name_key(name) for name in found.names}
+        fresh = [name for name in added if name_key(name) not in known]
+        return replace(found, names=(*found.names, *fresh[: self.most]))
 
 
 @dataclass(frozen=True)
@@ -74,14 +109,14 @@ class QuestionEntities:
         )
 
 
-async def _ask_model(ctx: Context, prompt: Prompt[_Reply]) -> _Reply | None:
+async def _ask_model(ctx: Context, prompt: Prompt[_Reply], **inputs: str) -> _Reply | None:
     """Return the reply; None without a model, with given entities, or if it is unusable."""
     chat = ctx.chat("plan")
     if chat is None or ctx.given_entities:
         return None
     language, question = prompt_language(ctx.question), ctx.question[:_MAX_QUESTION_CHARS]
     try:
-        return await prompt.ask(chat, language=language, like=_REQUEST, question=question)
+        return await prompt.ask(chat, language=language, like=_REQUEST, question=question, **inputs)
     except ParseError:
         return None
 
@@ -89,6 +124,18 @@ async def _ask_model(ctx: Context, prompt: Prompt[_Reply]) -> _Reply | None:
 def _clean_keywords(words: list[str]) -> tuple[str, ...]:
     found = dict.fromkeys(word.strip() for word in words if word.strip())
     return tuple(found)[:_MAX_NAMES]
+
+
+def _find_phrases(topics: tuple[str, ...]) -> Iterator[str]:
+    """Yield the runs of content words of each topic, and the words of longer runs."""
+    for topic in topics:
+        t = tokenize(topic)
+        breaks = [at for at, key in enumerate(t.keys) if key in QUESTION_WORDS]
+        for a, b in pairwise([-1, *breaks, len(t)]):
+            if b - a > 1:
+                yield topic[t.starts[a + 1] : t.ends[b - 1]]
+            if b - a > 2:
+                yield from (topic[t.starts[at] : t.ends[at]] for at in range(a + 1, b))
 
 
 def _extract_by_rules(ctx: Context, found: Found) -> Found:

@@ -15,6 +15,7 @@ import numpy as np
 from clew.errors import ArraysMissing, StoreError
 from clew.store.array_files import MappedArrays, remove_old_generations, save_arrays
 from clew.store.protocol import (
+    DETAIL_PREFIX,
     Array,
     Arrays,
     Change,
@@ -46,7 +47,7 @@ _COUNT_QUERIES = {
     "facts": "SELECT count(*) FROM facts",
     "failed": "SELECT count(*) FROM chunks WHERE failed != ''",
 }
-_VECTOR_KINDS: tuple[Kind, ...] = ("chunk", "entity", "fact")
+_VECTOR_KINDS: tuple[Kind, ...] = ("chunk", "entity", "fact", "description", "attribute")
 _SELECT_EMBEDDER = "SELECT value FROM memory WHERE kind = 'manifest' AND key = 'embedder'"
 _SET_EMBEDDER = "INSERT OR REPLACE INTO memory VALUES ('manifest', 'embedder', ?)"
 _SELECT_GENERATION = "SELECT value FROM meta WHERE key = 'generation'"
@@ -224,8 +225,9 @@ class SqliteStore:
         before, previous = self._load_newest(db)
         previous = {} if change.rebuild else previous
         if change.embedder:
-            # Nearest neighbours depend on the embedder.
-            previous = {k: previous[k] for k in previous if not k.startswith("near_")}
+            # Nearest neighbours and rows of descriptions depend on the embedder.
+            dropped = ("near_", DETAIL_PREFIX)
+            previous = {k: previous[k] for k in previous if not k.startswith(dropped)}
             db.execute(_SET_EMBEDDER, (change.embedder,))
         embedder = _read_value(db, _SELECT_EMBEDDER)
         writer = SqliteWriter(db, partial(self._find_vector_rows, embedder), *options)

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from clew.store.protocol import Array, Arrays, Tables
+from clew.store.protocol import HAS_DETAILS, Array, Arrays, Tables
 from clew.store.resolved_entities import (
     RESOLUTION_KIND,
     SENSES_KIND,
@@ -54,14 +54,14 @@ _QUERIES = {
     "chunks": _Query("key, row", "chunks", "key", 2),
     "entities": _Query(
         "key, row, name_hash, type IN ('date', 'number'), label_code(type), id_code(id), "
-        "length(description), id GLOB '=*'",
+        f"length(description) + (attributes != '') * {HAS_DETAILS}, id GLOB '=*'",
         "entities",
         "key",
         8,
     ),
     "facts": _Query(
         "key, row, label_code(relation), CAST(round(weight * 1000) AS INTEGER), "
-        "length(description)",
+        f"length(description) + (keywords != '') * {HAS_DETAILS}",
         "facts",
         "key",
         5,

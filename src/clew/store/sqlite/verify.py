@@ -3,7 +3,7 @@
 import sqlite3
 from collections.abc import Mapping
 
-from clew.store.protocol import PARTLY_EMBEDDED, SENSE_STRIDE, Array, Arrays
+from clew.store.protocol import DETAIL_PREFIX, PARTLY_EMBEDDED, SENSE_STRIDE, Array, Arrays
 from clew.types import Kind
 
 # Each query counts rows that must not exist; its key describes such a row.
@@ -60,6 +60,18 @@ def find_problems(db: sqlite3.Connection, arrays: Arrays, vectors: Mapping[Kind,
         )
         if kind not in (partly[0].split() if partly else ()):
             found += _find_missing_vectors(kind, arrays, vectors)
+    return found + _find_detail_problems(arrays, vectors)
+
+
+def _find_detail_problems(arrays: Arrays, vectors: Mapping[Kind, int]) -> list[str]:
+    """Find vectors of descriptions and attributes that the arrays refer to and no file holds."""
+    found = []
+    rows: dict[Kind, str] = {"description": "entity_rows", "attribute": "attribute_values"}
+    for kind, name in rows.items():
+        held: Array | None = arrays.get(DETAIL_PREFIX + name)
+        missing = int((held >= vectors[kind]).sum()) if held is not None and kind in vectors else 0
+        if missing:
+            found.append(f"{missing} {kind} vectors are missing")
     return found
 
 

@@ -1,0 +1,200 @@
+"""Embeds descriptions, keywords and attributes once they are merged: after a write.
+
+An element without details keeps the vector of its name or text. One whose details changed has that
+vector, too, until they are embedded, so a crash in between loses no element.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from clew.graph.csr import Ints, Mask
+from clew.index.derive import derive_arrays, derive_keeping_trees
+from clew.index.details import (
+    NO_VECTOR,
+    PAIRS,
+    PENDING,
+    DetailTable,
+    load_details,
+    use_detailed_rows,
+)
+from clew.ingest.embedding import ProgressCallback, embed_texts
+from clew.llm.embed import Embedder
+from clew.store.merge import attribute_texts, detailed_text, name_hash
+from clew.store.protocol import (
+    PARTLY_EMBEDDED,
+    Arrays,
+    Change,
+    Counts,
+    DeriveArrays,
+    Snapshot,
+    Store,
+    Tables,
+)
+from clew.text.unicode import digest
+from clew.types import LITERAL_TYPES, Entity, Fact, Kind
+
+_BLOCK = 4096  # elements whose details are in memory at a time
+_CHECKED = "details"  # manifest key: all details are known to the columns
+_TEXT_KINDS: dict[str, Kind] = {"entity": "description", "fact": "fact"}
+
+
+@dataclass(frozen=True)
+class DetailEmbedder:
+    """Embeds the details that are new or changed, and publishes their rows."""
+
+    store: Store
+    embed: Embedder
+    progress: ProgressCallback
+    limit: int | None = None
+    """Of an import: with more elements to embed their details are left out."""
+
+    async def __call__(self, *, recheck_long: bool = False) -> Counts | None:
+        """Embed what is pending; None if nothing is.
+
+        With `recheck_long`, long descriptions are read again: they may have a summary by now.
+        """
+        async with self.store.write_lock():
+            await self._check_earlier_version()
+            async with self.store.snapshot() as now:
+                tables = await self._read_tables(now, recheck_long)
+                found = {
+                    kind: await self._embed_pending(now, kind, table)
+                    for kind, table in tables.items()
+                    if (table.rows == PENDING).any()
+                }
+            if not found:
+                return None
+            return await self.store.write(Change(), _publish(found))
+
+    async def _check_earlier_version(self) -> None:
+        """Derive the columns again if an earlier version wrote them, and elements have details."""
+        if await _is_checked(self.store):
+            return
+        async with self.store.snapshot() as now:
+            held = now.arrays
+            detailed = await _has_details(now)
+        if detailed:
+            await self.store.write(Change(rebuild=True), derive_keeping_trees(held))
+        await self.store.set("manifest", {_CHECKED: "1"})
+
+    async def _read_tables(self, now: Snapshot, recheck_long: bool) -> dict[str, DetailTable]:
+        """Return the tables of the kinds to embed; those left out deliberately are not."""
+        manifest = await self.store.get("manifest", [PARTLY_EMBEDDED])
+        partly = manifest.get(PARTLY_EMBEDDED, "").split()
+        tables = {k: load_details(now.arrays, k) for k in PAIRS if k not in partly}
+        if recheck_long:
+            tables = {k: _reset_long(now.arrays, k, table) for k, table in tables.items()}
+        pending = sum(int((table.rows == PENDING).sum()) for table in tables.values())
+        if self.limit is not None and pending > self.limit:
+            partly = sorted({*partly, "description"})
+            await self.store.set("manifest", {PARTLY_EMBEDDED: " ".join(partly)})
+        return {} if "description" in partly else tables
+
+    async def _embed_pending(self, now: Snapshot, kind: str, table: DetailTable) -> DetailTable:
+        """Embed the pending elements of a kind; return the table with their rows."""
+        pending = table.rows == PENDING
+        rows, stays = table.rows.copy(), ~np.isin(table.pair_keys, table.keys[pending])
+        pairs: list[tuple[int, int]] = []
+        for block in _blocks(np.flatnonzero(pending)):
+            keys = [int(key) for key in table.keys[block]]
+            held: dict[int, Entity] | dict[int, Fact]
+            held = await (now.entities(keys) if kind == "entity" else now.facts(keys))
+            elements = [held.get(key) for key in keys]
+            texts = [_text_of(one) for one in elements]
+            rows[block] = await self._embed(_TEXT_KINDS[kind], texts)
+            pairs += await self._embed_pairs(keys, elements)
+        fresh = np.array(sorted(pairs), np.int64).reshape(-1, 2)
+        return replace(
+            table,
+            rows=rows,
+            pair_keys=np.concatenate([table.pair_keys[stays], fresh[:, 0]]),
+            pair_values=np.concatenate([table.pair_values[stays], fresh[:, 1]]),
+        )
+
+    async def _embed_pairs(
+        self, keys: Sequence[int], elements: Sequence[Entity | Fact | None]
+    ) -> list[tuple[int, int]]:
+        """Return the keyword hashes of facts and the vector rows of entities' attributes."""
+        pairs = [
+            (key, name_hash(word))
+            for key, one in zip(keys, elements, strict=True)
+            if isinstance(one, Fact)
+            for word in one.keywords
+        ]
+        listed = [
+            (key, text)
+            for key, one in zip(keys, elements, strict=True)
+            if isinstance(one, Entity)
+            for text in attribute_texts(one)
+        ]
+        rows = await self._embed("attribute", [text for _, text in listed])
+        at = zip(listed, rows.tolist(), strict=True)
+        return pairs + [(key, row) for (key, _), row in at]
+
+    async def _embed(self, kind: Kind, texts: Sequence[str]) -> Ints:
+        """Return the vector row of each text; NO_VECTOR for empty ones."""
+        wanted = [text for text in texts if text]
+        await embed_texts(self.store, self.embed, {kind: wanted}, self.progress)
+        rows = np.full(len(texts), NO_VECTOR, np.int64)
+        has_text = [bool(text) for text in texts]
+        table = self.store.vectors(self.embed.name, kind)
+        rows[has_text] = table.find_rows([digest(text) for text in wanted])
+        return rows
+
+
+async def mark_new(store: Store) -> None:
+    """Record that a knowledge base without documents was not written by an earlier version."""
+    if not await _is_checked(store) and not (await store.counts()).documents:
+        await store.set("manifest", {_CHECKED: "1"})
+
+
+async def _is_checked(store: Store) -> bool:
+    return bool((await store.get("manifest", [_CHECKED])).get(_CHECKED))
+
+
+def _text_of(element: Entity | Fact | None) -> str:
+    if element is None or (isinstance(element, Entity) and element.type in LITERAL_TYPES):
+        return ""
+    return detailed_text(element)
+
+
+def _reset_long(arrays: Arrays, kind: str, table: DetailTable) -> DetailTable:
+    long: Mask = np.isin(table.keys, arrays[f"{kind}_keys"][arrays[f"{kind}_long"]])
+    return replace(table, rows=np.where(long, PENDING, table.rows))
+
+
+def _blocks(positions: Ints) -> Iterator[Ints]:
+    return (positions[at : at + _BLOCK] for at in range(0, len(positions), _BLOCK))
+
+
+async def _has_details(now: Snapshot) -> bool:
+    """Tell whether any element has details that are worth a vector."""
+    for block in _blocks(now.arrays.get("entity_keys", np.zeros(0, np.int64))):
+        entities = await now.entities(block.tolist())
+        if any(one.description or one.attributes for one in entities.values()):
+            return True
+    for block in _blocks(now.arrays.get("fact_keys", np.zeros(0, np.int64))):
+        facts = await now.facts(block.tolist())
+        if any(one.description or one.keywords for one in facts.values()):
+            return True
+    return False
+
+
+def _publish(found: dict[str, DetailTable]) -> DeriveArrays:
+    """Return a deriver that keeps all other arrays as they are."""
+
+    def publish(tables: Tables) -> Arrays:
+        old = tables.previous
+        kept = "layout" in old
+        arrays = (
+            {n: old[n] for n in old if not n.startswith("raw_")} if kept else derive_arrays(tables)
+        )
+        for kind, table in found.items():
+            arrays |= table.to_arrays(kind)
+        if "fact" in found:
+            arrays["fact_rows"] = use_detailed_rows(arrays)
+        return arrays
+
+    return publish

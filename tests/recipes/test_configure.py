@@ -150,7 +150,7 @@ def test_what_the_model_reads_is_replaced_or_changed_in_part() -> None:
     assert own.retrievers["paths"].layout == replace(usual, sections=sections)
     shown = [row for row in tabulate_recipe("paths", own) if row["step"] == "shows"]
     assert [row["parameter"] for row in shown] == ["paths", "facts", "total"]
-    assert {row["source"] for row in shown} == {"clew.toml"}
+    assert {row["source"] for row in shown} == {"clew.toml", ""}
 
 
 def test_an_agent_keeps_what_is_not_given() -> None:

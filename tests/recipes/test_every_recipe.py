@@ -327,7 +327,10 @@ def with_model(base: KnowledgeBase, chat: ScriptedChat) -> None:
 ONE_CALL = [
     name
     for name, recipe in RECIPES.items()
-    if "a model" in describe_recipe_needs(recipe) and not name.startswith("lego") and name != "tog"
+    if "a model" in describe_recipe_needs(recipe)
+    and not name.startswith("lego")
+    # one call for each hop, and one more for keywords
+    and name not in ("tog", "rograg-expanded")
 ]
 
 

@@ -23,7 +23,7 @@ from clew.retrieve.pack import Budget
 from clew.retrieve.paths.beam import BeamPaths
 from clew.retrieve.paths.entity_paths import DepthFirst, FlowPaths, TypedPaths
 from clew.retrieve.ppr import Ppr, Specific, WeighEntities
-from clew.retrieve.rank import Keep, Reranked, fuse_chunks, in_turns, keep_found, reciprocal_facts
+from clew.retrieve.rank import Keep, Reranked, fuse_chunks, in_turns, reciprocal_facts
 from clew.retrieve.step import Chain, Fork, Step
 from clew.retrieve.subgraph.extract import PrizedTree
 from clew.types import Chunking
@@ -370,7 +370,7 @@ def build_youtu(name: str, top_k: int) -> Chain:
         Chain("attributes", by_attribute),
     )
     # An entity with attributes may have no fact: its passages stand beside those of the facts.
-    passages = Fork((ChunksOf(("facts", "paths")), keep_found), join=in_turns)
+    passages = Fork((ChunksOf(("facts", "paths")), Keep(*(top_k,) * 4)), join=in_turns)
     return Chain(
         name,
         (QuestionEntities(), Fork(routes, join=in_turns), passages),

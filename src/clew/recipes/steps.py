@@ -18,11 +18,19 @@ from clew.retrieve.communities.steps import (
 from clew.retrieve.communities.summary_tree import Collapsed, EntityPairs
 from clew.retrieve.expand import ChunksOf, FactsOf, MembersOf
 from clew.retrieve.linking.fact_filter import Recognise
-from clew.retrieve.linking.keywords import Keywords, QuestionEntities
+from clew.retrieve.linking.keywords import ExpandKeywords, Keywords, QuestionEntities
 from clew.retrieve.linking.link_entities import LinkEntities
 from clew.retrieve.linking.link_names import LinkNames
 from clew.retrieve.linking.page_facts import OwnFacts
-from clew.retrieve.lookup import Dense, Lexical, NearEntities, NearFacts, SameName, SameWords
+from clew.retrieve.lookup import (
+    Dense,
+    Lexical,
+    NearAttributes,
+    NearEntities,
+    NearFacts,
+    SameName,
+    SameWords,
+)
 from clew.retrieve.pack import Budget
 from clew.retrieve.paths.beam import BeamPaths
 from clew.retrieve.paths.entity_paths import DepthFirst, FlowPaths, TypedPaths
@@ -46,9 +54,9 @@ from clew.types import Found
 Join = Callable[[Sequence[Found]], Found]
 _STEP_CLASSES: tuple[type, ...] = (
     # what the question says
-    *(Keywords, QuestionEntities, LinkNames, LinkEntities),
+    *(Keywords, ExpandKeywords, QuestionEntities, LinkNames, LinkEntities),
     # look up
-    *(Dense, Lexical, NearEntities, SameName, NearFacts, SameWords),
+    *(Dense, Lexical, NearEntities, NearAttributes, SameName, NearFacts, SameWords),
     # expand and walk
     *(FactsOf, MembersOf, ChunksOf, OwnFacts, Walk, Recognise, WeighEntities, Specific, Ppr),
     # communities and summaries

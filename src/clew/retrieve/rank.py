@@ -78,11 +78,6 @@ def in_turns(branches: Sequence[Found]) -> Found:
     )
 
 
-async def keep_found(ctx: Context, found: Found, /) -> Found:
-    """Keep everything as it is: a branch beside one that ranks anew."""
-    return found
-
-
 def reciprocal_facts(branches: Sequence[Found]) -> Found:
     """Score facts by the sum of 1/rank over the branches, 0 where absent; interleave the rest."""
     facts = fuse_rankings([branch.facts for branch in branches], constant=0)

@@ -1,13 +1,11 @@
 """The knowledge base: open its folder, add documents, search, answer questions, maintain it."""
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
-
-import numpy as np
 
 from clew.adapters import adapt_embedder, attach_tuning
 from clew.agents.ask import DEFAULT_OPTIONS, AnswerStream, AskOptions, answer_with, stream_answer
@@ -21,7 +19,7 @@ from clew.entities.editor import EntityEditor
 from clew.errors import ArraysMissing, ConfigError
 from clew.extract.model_extractors import DocumentExtractor
 from clew.index.derive import derive_arrays, derive_keeping_trees, has_current_layout
-from clew.index.view import View
+from clew.index.view import StoredMatrices, View
 from clew.ingest.build import AddResult
 from clew.ingest.cost import CostEstimate
 from clew.ingest.document_names import read_for_store, resolve_document_names
@@ -42,6 +40,7 @@ from clew.retrieve.pack import fetch_evidence
 from clew.show import NameDetails, find_details
 from clew.store.protocol import Arrays, Change, Counts, Snapshot, Store, make_removal
 from clew.store.sqlite.store import SqliteStore
+from clew.store.vector_files import DamagedVectors
 from clew.types import Found, Kind
 
 if TYPE_CHECKING:
@@ -50,7 +49,6 @@ if TYPE_CHECKING:
 _LEXICAL_RECIPE = "steps+bm25"  # used instead of the default when there is no embedder
 ANSWERING_ROLES: tuple[Role, ...] = ("plan", "answer")  # roles whose models may answer a question
 _MAX_QUESTION_CHARS = 8_000  # longer questions are cut: planning by rules takes a second for these
-_EMBEDDED_KINDS: tuple[Kind, ...] = ("chunk", "entity", "fact", "community")
 
 
 async def open_store(settings: Settings, *, create: bool) -> SqliteStore:
@@ -65,7 +63,12 @@ async def open_store(settings: Settings, *, create: bool) -> SqliteStore:
         stale = True
     if stale:
         # Written by another version of Clew, or lost: the tables suffice to rebuild them.
-        await store.write(Change(rebuild=True), derive_keeping_trees(held))
+        try:
+            await store.write(Change(rebuild=True), derive_keeping_trees(held))
+        except DamagedVectors:
+            if held:
+                raise
+            # The arrays stay missing, which a reader is told; `clew verify --repair` mends both.
     return store
 
 
@@ -331,10 +334,9 @@ class KnowledgeBase:
         view = self._view
         if view is None or view.generation != snapshot.generation:
             await check_embedder(self.store, self.embed)
-            matrices: dict[Kind, Any] = {}
+            matrices: Mapping[Kind, Any] = {}
             if self.embed is not None:
-                for kind in _EMBEDDED_KINDS:
-                    matrices[kind] = np.asarray(self.store.vectors(self.embed.name, kind).matrix())
+                matrices = StoredMatrices(self.store, self.embed.name, snapshot.arrays)
             view = self._view = View(snapshot.arrays, matrices, snapshot.generation)
             await attach_tuning(view, self.store, self.embed)
         return view

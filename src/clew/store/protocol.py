@@ -140,8 +140,11 @@ class VectorTable(Protocol):
     def matrix(self) -> NDArray[np.float32]:
         """All rows."""
 
+    def find_lost_rows(self, rows: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Those of the rows in use (negative ones are not) that hold no vector."""
+
     def repair(self) -> bool:
-        """Move unreadable files aside so that they are rebuilt; return whether any were."""
+        """Drop damaged vectors, to be computed again; return whether there were any."""
 
 
 class Snapshot(Protocol):

@@ -7,11 +7,15 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from clew.errors import Locked, StoreError
+from clew.store.checksums import checksum_cells
 from clew.store.merge import id_code, label_code
 from clew.text.entity_types import classify_type
 
 BUSY_TIMEOUT = 30.0  # seconds to wait for another process's transaction
 _POLL_INTERVAL = 0.02
+DAMAGED_ROW = (
+    "a row of kb.sqlite is damaged; `clew verify` says where, `clew restore FILE` restores a backup"
+)
 
 
 class ConnectionPool:
@@ -60,6 +64,7 @@ class ConnectionPool:
         db.create_function("label_code", 1, label_code, deterministic=True)
         db.create_function("id_code", 1, id_code, deterministic=True)
         db.create_function("class_of", 1, classify_type, deterministic=True)
+        db.create_function("checksum", -1, checksum_cells, deterministic=True)
         return db
 
 

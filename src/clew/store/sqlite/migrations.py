@@ -54,7 +54,19 @@ CREATE TABLE memory(
   kind TEXT NOT NULL, key TEXT NOT NULL, value TEXT NOT NULL,
   PRIMARY KEY (kind, key)) WITHOUT ROWID;
 """
-MIGRATIONS = (_INITIAL_SCHEMA,)  # `PRAGMA user_version` is the number of those applied
+# `checksum` is of the row, `extracted` of all that was extracted from the chunk; NULL in rows from
+# before.
+_CHECKSUMS = """
+ALTER TABLE documents ADD COLUMN checksum INTEGER;
+ALTER TABLE sources ADD COLUMN checksum INTEGER;
+ALTER TABLE chunks ADD COLUMN checksum INTEGER;
+ALTER TABLE chunks ADD COLUMN extracted INTEGER;
+ALTER TABLE entities ADD COLUMN checksum INTEGER;
+ALTER TABLE facts ADD COLUMN checksum INTEGER;
+ALTER TABLE memory ADD COLUMN checksum INTEGER;
+"""
+# `PRAGMA user_version` is the number of those applied.
+MIGRATIONS = (_INITIAL_SCHEMA, _CHECKSUMS)
 
 
 def migrate(db: sqlite3.Connection, where: str) -> None:

@@ -51,9 +51,9 @@ ANSWERING_ROLES: tuple[Role, ...] = ("plan", "answer")  # roles whose models may
 _MAX_QUESTION_CHARS = 8_000  # longer questions are cut: planning by rules takes a second for these
 
 
-async def open_store(settings: Settings, *, create: bool) -> SqliteStore:
+async def open_store(settings: Settings, *, create: bool, check: bool = True) -> SqliteStore:
     """Open the configured folder; rebuild its arrays if they are missing or outdated."""
-    store = SqliteStore(settings.kb, create=create, patience=settings.wait)
+    store = SqliteStore(settings.kb, create=create, patience=settings.wait, check=check)
     held: Arrays = {}
     try:
         async with store.snapshot() as now:
@@ -201,12 +201,15 @@ class KnowledgeBase:
         """Counts, embedder, size and money spent, in the format of `clew status --json`."""
         counts = await self.store.counts()
         manifest = await self.store.get("manifest", ["embedder", "spent"])
+        async with self.store.snapshot() as snapshot:
+            trees = await self.builder.make_tree_manager().states(snapshot)
         return {
             "documents": counts.documents,
             "chunks": counts.chunks,
             "entities": counts.entities,
             "facts": counts.facts,
             "communities": counts.communities,
+            "trees": trees,
             "embedder": manifest.get("embedder", ""),
             "generation": counts.generation,
             "failed": counts.failed,
@@ -360,10 +363,10 @@ class KnowledgeBase:
 
     @classmethod
     async def open(
-        cls, settings: Settings, *, create: bool = False, embed: bool = True
+        cls, settings: Settings, *, create: bool = False, embed: bool = True, check: bool = True
     ) -> "KnowledgeBase":
-        """Open the configured folder with the configured embedder."""
-        store = await open_store(settings, create=create)
+        """Open the configured folder with the configured embedder; `check` as in `SqliteStore`."""
+        store = await open_store(settings, create=create, check=check)
         if not embed:
             return cls(store, settings, None)
         vectors, settings = await choose_embedder(store, settings)

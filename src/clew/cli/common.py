@@ -47,12 +47,12 @@ class CommandContext:
 
     @asynccontextmanager
     async def open_kb(
-        self, *, create: bool = False, embed: bool = True
+        self, *, create: bool = False, embed: bool = True, check: bool = True
     ) -> AsyncIterator["KnowledgeBase"]:
         """Open the knowledge base for the length of a command."""
         from clew.engine import KnowledgeBase
 
-        base = await KnowledgeBase.open(self.settings, create=create, embed=embed)
+        base = await KnowledgeBase.open(self.settings, create=create, embed=embed, check=check)
         if embed and base.embed is None and not self.json:
             warn_no_embedder()
         try:

@@ -20,14 +20,16 @@ def checksum_bytes(raw: bytes | mmap) -> int:
     whole = len(data) // (8 * _BLOCK_WORDS) * (8 * _BLOCK_WORDS)
     # Summing is several times faster than a CRC of every byte.
     sums = data[:whole].view(np.uint64).reshape(-1, _BLOCK_WORDS).sum(axis=1, dtype=np.uint64)
-    return crc32(len(data).to_bytes(8, "little"), crc32(data[whole:], crc32(sums)))
+    tail = crc32(data[whole:].tobytes(), crc32(sums.tobytes()))
+    return crc32(len(data).to_bytes(8, "little"), tail)
 
 
 def checksum_vectors(hashes: Sums, vectors: NDArray[np.float32]) -> Sums:
     """Checksum of each row, over its vector and its content hash (n × 2 words)."""
     words = vectors.view(np.uint64 if vectors.shape[1] % 2 == 0 else np.uint32)
-    total: Sums = words.sum(axis=1, dtype=np.uint64) * _FACTORS[0]
-    return total ^ (hashes * _FACTORS).sum(axis=1, dtype=np.uint64)
+    found: Sums = words.sum(axis=1, dtype=np.uint64) * _FACTORS[0]
+    found ^= (hashes * _FACTORS).sum(axis=1, dtype=np.uint64)
+    return found
 
 
 def checksum_cells(*cells: object) -> int:

@@ -267,7 +267,7 @@ def _to_words(records: Records) -> NDArray[np.uint64]:
 
 
 def _is_unused(records: Records) -> NDArray[np.bool_]:
-    unused: NDArray[np.bool_] = ~_to_words(records).any(axis=1)
+    unused: NDArray[np.bool_] = (_to_words(records) == 0).all(axis=1)
     return unused
 
 
@@ -327,7 +327,8 @@ def _translate_errors(path: Path) -> Iterator[None]:
         yield
     except OSError as error:
         raise StoreError(
-            f"cannot write vectors to {path.parent}: {error.strerror}; stored vectors are unchanged"
+            f"cannot write vectors to {path.parent}: {error.strerror or error}; "
+            "stored vectors are unchanged"
         ) from error
 
 

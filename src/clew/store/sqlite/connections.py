@@ -1,5 +1,6 @@
 """Connection pool, transactions and error translation for one SQLite file."""
 
+import os
 import sqlite3
 import time
 from collections.abc import Iterator
@@ -25,6 +26,7 @@ class ConnectionPool:
         self._path = path
         self._durable = durable
         self._idle: list[sqlite3.Connection] = []
+        self.writable = not path.exists() or os.access(path.parent, os.W_OK)
 
     @contextmanager
     def connection(self) -> Iterator[sqlite3.Connection]:
@@ -55,10 +57,24 @@ class ConnectionPool:
             self._idle.pop().close()
 
     def _connect(self) -> sqlite3.Connection:
-        db = sqlite3.connect(
-            self._path, timeout=BUSY_TIMEOUT, isolation_level=None, check_same_thread=False
+        # Readers need to write too, to the index of the log, unless the file cannot change.
+        where = (
+            str(self._path) if self.writable else f"{self._path.absolute().as_uri()}?immutable=1"
         )
-        _enable_wal(db)
+        if not self.writable and _has_log(self._path):
+            raise StoreError(
+                f"{self._path.parent} cannot be written to, and its last writes are still in "
+                "kb.sqlite-wal; open it once where it can be written to"
+            )
+        db = sqlite3.connect(
+            where,
+            timeout=BUSY_TIMEOUT,
+            isolation_level=None,
+            check_same_thread=False,
+            uri=not self.writable,
+        )
+        if self.writable:
+            _enable_wal(db)
         db.execute(f"PRAGMA synchronous = {'FULL' if self._durable else 'OFF'}")
         db.execute("PRAGMA temp_store = MEMORY")
         db.create_function("label_code", 1, label_code, deterministic=True)
@@ -66,6 +82,11 @@ class ConnectionPool:
         db.create_function("class_of", 1, classify_type, deterministic=True)
         db.create_function("checksum", -1, checksum_cells, deterministic=True)
         return db
+
+
+def _has_log(path: Path) -> bool:
+    log = path.with_name(f"{path.name}-wal")
+    return log.exists() and log.stat().st_size > 0
 
 
 def _enable_wal(db: sqlite3.Connection) -> None:
@@ -122,5 +143,5 @@ def translate_errors(folder: Path) -> Iterator[None]:
         raise StoreError(reason) from error
     except OSError as error:
         raise StoreError(
-            f"cannot write to {folder}: {error.strerror}; nothing was changed"
+            f"cannot write to {folder}: {error.strerror or error}; nothing was changed"
         ) from error

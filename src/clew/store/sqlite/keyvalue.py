@@ -108,6 +108,8 @@ class SqliteKeyValueStore:
             # Removed first: two concurrent writers must not both add them.
             taken, self._pending_sums = self._pending_sums, {}
         try:
+            if not self._pool.writable:
+                raise Locked("the knowledge base cannot be written to; copy it to where it can")
             with self._pool.connection() as db, busy_timeout(db, seconds), transaction(db):
                 db.executemany(
                     _UPSERT_TEXT, [(*at, value) for at, value in {**pending, **texts}.items()]

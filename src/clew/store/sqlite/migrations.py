@@ -69,9 +69,9 @@ ALTER TABLE memory ADD COLUMN checksum INTEGER;
 MIGRATIONS = (_INITIAL_SCHEMA, _CHECKSUMS)
 
 
-def migrate(db: sqlite3.Connection, where: str) -> None:
+def migrate(db: sqlite3.Connection, where: str, *, writable: bool = True) -> None:
     """Bring the schema up to date; refuse a newer format."""
-    version = _read_version(db)
+    version = read_version(db)
     if version > len(MIGRATIONS):
         raise VersionError(
             f"the knowledge base {where} has format {version}, and this Clew reads up to format "
@@ -79,15 +79,21 @@ def migrate(db: sqlite3.Connection, where: str) -> None:
         )
     if version == len(MIGRATIONS):
         return
+    if not writable:
+        raise VersionError(
+            f"the knowledge base {where} has format {version} and cannot be written to; open it "
+            "once where it can, which brings it up to date"
+        )
     with transaction(db):
-        version = _read_version(db)  # another process may have migrated first
+        version = read_version(db)  # another process may have migrated first
         for number, step in enumerate(MIGRATIONS[version:], start=version + 1):
             for statement in _split_statements(step):
                 db.execute(statement)
             db.execute(f"PRAGMA user_version = {number}")
 
 
-def _read_version(db: sqlite3.Connection) -> int:
+def read_version(db: sqlite3.Connection) -> int:
+    """Number of migrations applied; 0 for a new file."""
     return int(db.execute("PRAGMA user_version").fetchone()[0])
 
 

@@ -127,8 +127,8 @@ class SqliteSnapshot:
                 "ORDER BY s.fact, s.chunk",
                 keys,
             )
-            for key, *span in cursor:
-                found[key].append(Support(*span))
+            for key, *stated in cursor:
+                found[key].append(Support(*stated))
             return dict(found)
         cursor = self._select(
             "SELECT m.entity, c.id, c.start, c.end, m.spans FROM mentions m JOIN chunks c "

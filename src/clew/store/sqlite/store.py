@@ -29,7 +29,7 @@ from clew.store.sqlite.bulk import BulkWriter, ChunkTexts, attach_scratch
 from clew.store.sqlite.connections import ConnectionPool, transaction, translate_errors
 from clew.store.sqlite.insert import PreparedAdditions
 from clew.store.sqlite.keyvalue import SqliteKeyValueStore
-from clew.store.sqlite.migrations import migrate
+from clew.store.sqlite.migrations import migrate, read_version
 from clew.store.sqlite.read import SqliteSnapshot
 from clew.store.sqlite.tables import columns_to_keep, read_decisions, read_tables
 from clew.store.sqlite.verify import find_array_problems
@@ -61,6 +61,14 @@ _COUNT_ROWS: dict[str, str] = {
     "entity": "SELECT max(row) + 1 FROM entities",
     "fact": "SELECT max(row) + 1 FROM facts",
 }
+_EMPTIED = (
+    "kb.sqlite in {} is new or empty, but arrays of an earlier knowledge base lie beside it; "
+    "`clew restore FILE` restores a backup, or remove the folder to start anew"
+)
+_LOST_WRITES = (
+    "kb.sqlite in {} holds generation {}, but generation {} was written (was kb.sqlite-wal "
+    "removed?); `clew restore FILE` restores a backup, `clew verify --repair` accepts the loss"
+)
 _COMMITTED_FILE = "committed"  # in the arrays' folder: their generation was committed
 
 
@@ -74,8 +82,12 @@ class SqliteStore:
         create: bool = False,
         patience: float = 10.0,
         durable: bool = True,
+        check: bool = True,
     ) -> None:
-        """Open a folder; without `durable`, a power cut (not a kill) may lose the last writes."""
+        """Open a folder; without `durable`, a power cut (not a kill) may lose the last writes.
+
+        With `check`, a folder from which the last writes were lost is refused.
+        """
         self.folder = folder
         self._durable = durable
         self._patience = patience
@@ -90,10 +102,31 @@ class SqliteStore:
         self._arrays: tuple[int, Arrays] = (0, {})
         self._lock: WriterLock | None = None
         self._task_lock = TaskLock()
-        with translate_errors(folder):
-            folder.mkdir(parents=True, exist_ok=True)
+        if create:
+            with translate_errors(folder):
+                folder.mkdir(parents=True, exist_ok=True)
         with self._pool.connection() as db:
-            migrate(db, str(folder))
+            if self._is_emptied(db):
+                raise StoreError(_EMPTIED.format(folder))
+            migrate(db, str(folder), writable=self._pool.writable)
+            if check and (lost := self._find_lost_writes(db)):
+                raise StoreError(lost)
+
+    def _is_emptied(self, db: sqlite3.Connection) -> bool:
+        """Whether the database is new, although arrays or vectors of an earlier one are there."""
+        if read_version(db):
+            return False
+        derived = ("arrays/*/*.npy", "vectors/*/*.npy")
+        found = any(path for pattern in derived for path in self.folder.glob(pattern))
+        # Read again: another process may just have created both.
+        return found and not read_version(db)
+
+    def _find_lost_writes(self, db: sqlite3.Connection) -> str:
+        """A sentence if a later generation was committed than the database holds, else ""."""
+        found = self.folder.glob(f"arrays/*/{_COMMITTED_FILE}")
+        newest = max((int(f.parent.name) for f in found if f.parent.name.isdigit()), default=0)
+        held = int(_read_value(db, _SELECT_GENERATION)) if newest else 0
+        return _LOST_WRITES.format(self.folder, held, newest) if newest > held else ""
 
     # -- reading
 
@@ -197,10 +230,10 @@ class SqliteStore:
         return await asyncio.to_thread(self._find_problems)
 
     def _find_problems(self) -> list[str]:
-        found: list[str] = []
         tables: dict[Kind, VectorFile] = {}
         with self._pool.connection() as db:
             db.execute("BEGIN")
+            found = list(filter(None, [self._find_lost_writes(db)]))
             embedder = _read_value(db, _SELECT_EMBEDDER)
             for kind in get_args(Kind) if embedder else ():
                 try:

@@ -60,13 +60,13 @@ async def open_store(settings: Settings, *, create: bool, check: bool = True) ->
             held = now.arrays
             stale = now.generation > 0 and not has_current_layout(held)
     except ArraysMissing:
-        stale = True
+        stale, held = True, await store.load_sound_arrays()
     if stale:
         # Written by another version of Clew, or lost: the tables suffice to rebuild them.
         try:
             await store.write(Change(rebuild=True), derive_keeping_trees(held))
         except DamagedVectors:
-            if held:
+            if has_current_layout(held):
                 raise
             # The arrays stay missing, which a reader is told; `clew verify --repair` mends both.
     return store
@@ -346,7 +346,12 @@ class KnowledgeBase:
 
     async def verify(self) -> list[str]:
         """Check consistency; return one sentence per problem."""
-        return await self._sqlite_store().find_problems()
+        found = await self._sqlite_store().find_problems()
+        if found:
+            return found
+        async with self.store.snapshot() as snapshot:
+            states = await self.builder.make_tree_manager().states(snapshot)
+        return [f"the {name} tree is missing" for name, one in states.items() if one == "missing"]
 
     async def backup(self, file: Path) -> int:
         """Copy the database to a file; return its size."""

@@ -121,6 +121,21 @@ def _load_sums(folder: Path, seal: str) -> dict[str, tuple[int, int]]:
     return {name: (size, checksum) for name, (size, checksum) in json.loads(raw).items()}
 
 
+def load_sound_arrays(folder: Path, seal: str) -> dict[str, Array]:
+    """Those arrays of a damaged generation that are as they were written."""
+    found = {}
+    try:
+        sums = _load_sums(folder, seal)
+    except (DamagedArrays, FileNotFoundError):
+        return {}
+    for name, expected in sums.items():
+        with suppress(FileNotFoundError):
+            raw = _load_bytes(folder / f"{name}.npy")
+            if (len(raw), checksum_bytes(raw)) == expected:
+                found[name] = _parse_npy(raw)
+    return found
+
+
 def _make_seal(raw: bytes) -> str:
     return hashlib.blake2b(raw, digest_size=16).hexdigest()
 

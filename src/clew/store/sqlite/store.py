@@ -13,7 +13,12 @@ from typing import Any, get_args
 import numpy as np
 
 from clew.errors import ArraysMissing, DamagedArrays, StoreError
-from clew.store.array_files import MappedArrays, remove_old_generations, save_arrays
+from clew.store.array_files import (
+    MappedArrays,
+    load_sound_arrays,
+    remove_old_generations,
+    save_arrays,
+)
 from clew.store.protocol import (
     Array,
     Arrays,
@@ -254,6 +259,12 @@ class SqliteStore:
             except DamagedArrays as error:
                 return [*found, str(error), *find_row_problems(db)]
             return found + find_row_problems(db) + find_array_problems(db, arrays, tables)
+
+    async def load_sound_arrays(self) -> Arrays:
+        """Those arrays of a damaged generation that are as they were written."""
+        with self._pool.connection() as db:
+            folder = self.folder / "arrays" / _read_value(db, _SELECT_GENERATION)
+            return load_sound_arrays(folder, _read_value(db, _SELECT_SEAL))
 
     async def backup(self, file: Path) -> int:
         """Copy the database while others read and write; return the copy's size."""

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from clew.errors import StoreError
 from clew.store.checksums import checksum_cells
+from clew.store.merge import compute_fact_id
 from clew.store.protocol import Arrays
 from clew.store.resolved_entities import ChunkMention
 from clew.store.sqlite import rows
@@ -86,7 +87,10 @@ class SqliteSnapshot:
             keys,
             beside=1,
         )
-        return {row[-1]: rows.row_to_fact(row[:-1], members[row[-1]]) for row in found}
+        facts = {row[-1]: rows.row_to_fact(row[:-1], members[row[-1]]) for row in found}
+        if any(fact.id != compute_fact_id(fact) for fact in facts.values()):
+            raise StoreError(DAMAGED_ROW)  # a participant is another one
+        return facts
 
     async def members(self, keys: Sequence[int]) -> dict[int, list[tuple[int, str]]]:
         """Participants of facts: entity key and role, in order."""

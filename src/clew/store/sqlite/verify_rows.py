@@ -3,14 +3,15 @@
 import sqlite3
 from collections import defaultdict
 from collections.abc import Iterator
+from dataclasses import replace
 from itertools import groupby
 from operator import itemgetter
 
 from clew.store.checksums import checksum_cells
-from clew.store.merge import entity_form_rows
+from clew.store.merge import compute_fact_id, entity_form_rows
 from clew.store.sqlite.insert import entity_to_cells, fact_to_cells
 from clew.store.sqlite.write import merge_stored_entities, merge_stored_facts
-from clew.text.unicode import digest, normalize_name
+from clew.types import Participant
 
 # Each query counts rows that must not exist; its key describes such a row.
 _VIOLATION_QUERIES = {
@@ -161,20 +162,19 @@ def _count_bad_facts(db: sqlite3.Connection) -> int:
     )
     wrong = 0
     for key, name, *cells in stored:
-        text, relation = cells[:2]
-        statement = normalize_name(relation) if relation else " ".join(text.split())
+        fact = merged.get(key)
         wrong += (
-            key not in merged
-            or tuple(cells) != fact_to_cells(merged[key])
-            or name != digest("fact", statement, *members.get(key, ()))
+            fact is None
+            or tuple(cells) != fact_to_cells(fact)
+            or name != compute_fact_id(replace(fact, participants=members.get(key, ())))
         )
     return wrong
 
 
-def _list_members(db: sqlite3.Connection) -> Iterator[tuple[int, list[str]]]:
+def _list_members(db: sqlite3.Connection) -> Iterator[tuple[int, tuple[Participant, ...]]]:
     found = db.execute(
-        "SELECT p.fact, p.role || ':' || e.id FROM participants p "
+        "SELECT p.fact, e.id, p.role FROM participants p "
         "JOIN entities e ON e.key = p.entity ORDER BY p.fact, p.ordinal"
     )
     for fact, rows in groupby(found, itemgetter(0)):
-        yield fact, [member for _, member in rows]
+        yield fact, tuple(Participant(entity, role) for _, entity, role in rows)

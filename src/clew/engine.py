@@ -183,7 +183,7 @@ class KnowledgeBase:
 
     async def remove(self, names: Sequence[str]) -> Counts:
         """Remove documents by name; the name of a table, graph or folder removes all of it."""
-        names = resolve_document_names(names, await self.store.sources())
+        names = await resolve_document_names(self.store, names)
         counts = await self.store.write(make_removal(names), derive_arrays)
         return await self.builder.update_trees() or counts
 

@@ -14,6 +14,7 @@ from clew.text.entity_types import classify_type
 
 BUSY_TIMEOUT = 30.0  # seconds to wait for another process's transaction
 _POLL_INTERVAL = 0.02
+_PARENT_CONNECTIONS: list[sqlite3.Connection] = []  # kept open, after a fork
 DAMAGED_ROW = (
     "a row of kb.sqlite is damaged; `clew verify` says where, `clew restore FILE` restores a backup"
 )
@@ -26,6 +27,7 @@ class ConnectionPool:
         self._path = path
         self._durable = durable
         self._idle: list[sqlite3.Connection] = []
+        self._process = os.getpid()
         self.writable = not path.exists() or os.access(path.parent, os.W_OK)
 
     @contextmanager
@@ -40,6 +42,10 @@ class ConnectionPool:
 
     def acquire(self) -> sqlite3.Connection:
         """Take a connection out of the pool, or open one."""
+        if self._process != os.getpid():
+            # A forked child must not use, nor close, the connections of its parent.
+            _PARENT_CONNECTIONS.extend(self._idle)
+            self._idle, self._process = [], os.getpid()
         try:
             return self._idle.pop()  # not checked first: another thread may take the last one
         except IndexError:

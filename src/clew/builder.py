@@ -281,11 +281,17 @@ class Builder:
     async def repair(self, progress: ProgressCallback = ignore_progress) -> None:
         """Derive the arrays from the tables again, and embed elements without a vector."""
         async with self.store.write_lock():
+            change = Change(rebuild=True)
             if self.embed is not None:
                 await check_embedder(self.store, self.embed, claim=True)
+                repair_vectors(self.store, self.embed.name)
+            # What is to be embedded is read through the arrays: these first, with lost vectors.
+            await self.store.write(change, derive_arrays)
+            if self.embed is not None:
                 await self._embed_everything(self.embed, progress)
-            await self.store.write(Change(rebuild=True), derive_arrays)
-            await self.embed_details(progress)
+                change = replace(change, embedder=self.embed.name)
+                await self.store.write(change, derive_arrays)
+                await self.embed_details(progress)
             if names := await self.make_tree_manager().tree_names():
                 await self.make_tree_manager(progress).build(names)
 

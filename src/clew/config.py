@@ -108,6 +108,8 @@ class EmbedSettings(_Section):
     passage_prefix: str = ""
     batch: int = Field(default=64, gt=0)
     concurrency: int = Field(default=8, gt=0)
+    timeout: float = Field(default=60.0, gt=0)
+    """Seconds for one call to the endpoint, from connecting to the last byte."""
     import_limit: int = Field(default=100_000, ge=0)
     """Imported graphs up to this many elements are embedded by default."""
 
@@ -210,6 +212,7 @@ TEMPLATE = """\
 # api_key = ""
 # query_prefix = ""         # some models want "query: " and "passage: "
 # passage_prefix = ""
+# timeout = 60              # seconds for one call to the endpoint
 # import_limit = 100000     # imported graphs up to this many elements are embedded by default
 
 [rerank]

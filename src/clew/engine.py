@@ -1,13 +1,11 @@
 """The knowledge base: open its folder, add documents, search, answer questions, maintain it."""
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from time import perf_counter
-from typing import TYPE_CHECKING, Any, get_args
-
-import numpy as np
+from typing import TYPE_CHECKING, Any
 
 from clew.adapters import adapt_embedder, attach_tuning
 from clew.agents.ask import DEFAULT_OPTIONS, AnswerStream, AskOptions, answer_with, stream_answer
@@ -21,7 +19,7 @@ from clew.entities.editor import EntityEditor
 from clew.errors import ArraysMissing, ConfigError
 from clew.extract.model_extractors import DocumentExtractor
 from clew.index.derive import derive_arrays, derive_keeping_trees, has_current_layout
-from clew.index.view import View
+from clew.index.view import StoredMatrices, View
 from clew.ingest.build import AddResult
 from clew.ingest.cost import CostEstimate
 from clew.ingest.details import mark_new
@@ -44,6 +42,7 @@ from clew.retrieve.pack import fetch_evidence
 from clew.show import NameDetails, find_details
 from clew.store.protocol import Arrays, Change, Counts, Snapshot, Store, make_removal
 from clew.store.sqlite.store import SqliteStore
+from clew.store.vector_files import DamagedVectors
 from clew.types import Chunking, Found, Kind
 
 if TYPE_CHECKING:
@@ -52,22 +51,26 @@ if TYPE_CHECKING:
 _LEXICAL_RECIPE = "steps+bm25"  # used instead of the default when there is no embedder
 ANSWERING_ROLES: tuple[Role, ...] = ("plan", "answer")  # roles whose models may answer a question
 _MAX_QUESTION_CHARS = 8_000  # longer questions are cut: planning by rules takes a second for these
-_EMBEDDED_KINDS: tuple[Kind, ...] = get_args(Kind)
 
 
-async def open_store(settings: Settings, *, create: bool) -> SqliteStore:
+async def open_store(settings: Settings, *, create: bool, check: bool = True) -> SqliteStore:
     """Open the configured folder; rebuild its arrays if they are missing or outdated."""
-    store = SqliteStore(settings.kb, create=create, patience=settings.wait)
+    store = SqliteStore(settings.kb, create=create, patience=settings.wait, check=check)
     held: Arrays = {}
     try:
         async with store.snapshot() as now:
             held = now.arrays
             stale = now.generation > 0 and not has_current_layout(held)
     except ArraysMissing:
-        stale = True
+        stale, held = True, await store.load_sound_arrays()
     if stale:
         # Written by another version of Clew, or lost: the tables suffice to rebuild them.
-        await store.write(Change(rebuild=True), derive_keeping_trees(held))
+        try:
+            await store.write(Change(rebuild=True), derive_keeping_trees(held))
+        except DamagedVectors:
+            if has_current_layout(held):
+                raise
+            # The arrays stay missing, which a reader is told; `clew verify --repair` mends both.
     return store
 
 
@@ -212,7 +215,7 @@ class KnowledgeBase:
 
     async def remove(self, names: Sequence[str]) -> Counts:
         """Remove documents by name; the name of a table, graph or folder removes all of it."""
-        names = resolve_document_names(names, await self.store.sources())
+        names = await resolve_document_names(self.store, names)
         counts = await self.store.write(make_removal(names), derive_arrays)
         counts = await self.builder.embed_details() or counts
         return await self.builder.update_trees() or counts
@@ -231,12 +234,15 @@ class KnowledgeBase:
         """Counts, embedder, size and money spent, in the format of `clew status --json`."""
         counts = await self.store.counts()
         manifest = await self.store.get("manifest", ["embedder", "spent"])
+        async with self.store.snapshot() as snapshot:
+            trees = await self.builder.make_tree_manager().states(snapshot)
         return {
             "documents": counts.documents,
             "chunks": counts.chunks,
             "entities": counts.entities,
             "facts": counts.facts,
             "communities": counts.communities,
+            "trees": trees,
             "embedder": manifest.get("embedder", ""),
             "generation": counts.generation,
             "failed": counts.failed,
@@ -373,17 +379,21 @@ class KnowledgeBase:
         view = self._view
         if view is None or view.generation != snapshot.generation:
             await check_embedder(self.store, self.embed)
-            matrices: dict[Kind, Any] = {}
+            matrices: Mapping[Kind, Any] = {}
             if self.embed is not None:
-                for kind in _EMBEDDED_KINDS:
-                    matrices[kind] = np.asarray(self.store.vectors(self.embed.name, kind).matrix())
+                matrices = StoredMatrices(self.store, self.embed.name, snapshot.arrays)
             view = self._view = View(snapshot.arrays, matrices, snapshot.generation)
             await attach_tuning(view, self.store, self.embed)
         return view
 
     async def verify(self) -> list[str]:
         """Check consistency; return one sentence per problem."""
-        return await self._sqlite_store().find_problems()
+        found = await self._sqlite_store().find_problems()
+        if found:
+            return found
+        async with self.store.snapshot() as snapshot:
+            states = await self.builder.make_tree_manager().states(snapshot)
+        return [f"the {name} tree is missing" for name, one in states.items() if one == "missing"]
 
     async def backup(self, file: Path) -> int:
         """Copy the database to a file; return its size."""
@@ -400,10 +410,10 @@ class KnowledgeBase:
 
     @classmethod
     async def open(
-        cls, settings: Settings, *, create: bool = False, embed: bool = True
+        cls, settings: Settings, *, create: bool = False, embed: bool = True, check: bool = True
     ) -> "KnowledgeBase":
-        """Open the configured folder with the configured embedder."""
-        store = await open_store(settings, create=create)
+        """Open the configured folder with the configured embedder; `check` as in `SqliteStore`."""
+        store = await open_store(settings, create=create, check=check)
         if not embed:
             return cls(store, settings, None)
         vectors, settings = await choose_embedder(store, settings)

@@ -12,6 +12,7 @@ ClewError
     ├── VersionError     it was written by a newer Clew
     ├── EmbedderMismatch its vectors come from another embedder
     ├── ArraysMissing    the derived arrays are missing
+    │   └── DamagedArrays they are there, but not as they were written
     └── Locked           another process is writing to it
 
 A message names the cause and the remedy, in one sentence.
@@ -56,6 +57,10 @@ class EmbedderMismatch(StoreError):  # noqa: N818  (reads as what happened)
 
 class ArraysMissing(StoreError):  # noqa: N818  (reads as what happened)
     """The derived arrays are missing; they can be rebuilt from the tables."""
+
+
+class DamagedArrays(ArraysMissing):
+    """The derived arrays are not as they were written; they can be rebuilt from the tables."""
 
 
 class Locked(StoreError):  # noqa: N818  (reads as what happened)

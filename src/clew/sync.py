@@ -1,6 +1,7 @@
 """Bridge from synchronous callers to the async core; also works inside a running loop."""
 
 import asyncio
+import os
 import threading
 from collections.abc import Coroutine
 from functools import cache
@@ -16,6 +17,11 @@ def _background_loop() -> asyncio.AbstractEventLoop:
     loop = asyncio.new_event_loop()
     threading.Thread(target=loop.run_forever, name="clew-sync", daemon=True).start()
     return loop
+
+
+if hasattr(os, "register_at_fork"):
+    # A forked child has no thread to run the loop; it starts its own.
+    os.register_at_fork(after_in_child=_background_loop.cache_clear)
 
 
 def run(work: Coroutine[Any, Any, T]) -> T:

@@ -252,7 +252,8 @@ async def test_lost_vectors_of_descriptions_are_reported_and_repaired(kb: Knowle
     await add(kb, {"norr": Extraction((detailed,), (STATED,))})
     for file in (kb.settings.kb / "vectors").rglob("description*.npy"):
         file.unlink()
-    assert await kb.verify() == ["1 description vectors are missing"]
+    [problem] = await kb.verify()
+    assert "description" in problem
     await kb.repair()
     assert await kb.verify() == []
     await check_vectors(kb)

@@ -52,9 +52,8 @@ async def test_damage_is_found_and_repaired(tmp_path: Path) -> None:
     store = SqliteStore(tmp_path, create=True)
     await store.write(Change(add=[MARIE, PIERRE]), derive_arrays)
     np.save(tmp_path / "arrays" / "1" / "fact_keys.npy", np.array([7]))
-    assert await SqliteStore(tmp_path).find_problems() == [
-        "the fact arrays do not match the tables"
-    ]
+    [problem] = await SqliteStore(tmp_path).find_problems()
+    assert problem.startswith("fact_keys.npy is damaged (its size is wrong)")
     await store.write(Change(rebuild=True), derive_arrays)
     assert await SqliteStore(tmp_path).find_problems() == []
 

@@ -250,7 +250,7 @@ async def rm(
         has_tree = (await base.status())["communities"] > 0
     # Updating a tree needs vectors; without a tree the embedder is not loaded.
     async with ctx.open_kb(embed=has_tree) as base:
-        names = resolve_document_names(documents, await base.store.sources())
+        names = await resolve_document_names(base.store, documents)
         counts = await base.remove(names)
     ctx.show(
         {"removed": names, "counts": counts},

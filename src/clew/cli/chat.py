@@ -14,7 +14,15 @@ from rich.markup import escape
 from clew.agents.ask import AskOptions
 from clew.agents.conversation import ConversationTurn
 from clew.agents.core.types import Answer, Mode
-from clew.cli.common import CommandContext, command, err, out, read_text, to_valid_text
+from clew.cli.common import (
+    CommandContext,
+    command,
+    err,
+    make_printable,
+    out,
+    read_text,
+    to_valid_text,
+)
 from clew.cli.render import answer_json, format_input, print_answer, shorten
 from clew.context import AnswerDelta, Event, StepEnded, StepStarted
 from clew.errors import InputError
@@ -97,7 +105,7 @@ class StreamPrinter:
         if not self._line_open:
             out.print("[dim]draft, not checked yet:[/dim]")
         self._line_open = self._has_draft = True
-        sys.stdout.write(text)
+        sys.stdout.write(make_printable(text))
         sys.stdout.flush()
 
     def end_line(self) -> None:

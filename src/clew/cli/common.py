@@ -4,8 +4,9 @@ import asyncio
 import inspect
 import json
 import math
+import re
 import sys
-from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, fields, is_dataclass
 from pathlib import Path
@@ -13,7 +14,8 @@ from typing import TYPE_CHECKING, Annotated, Any, NoReturn, TypeVar
 
 import typer
 from rich.cells import cell_len
-from rich.console import Console
+from rich.console import Console, ConsoleOptions, RenderableType
+from rich.segment import Segment
 from rich.text import Text
 
 from clew import sync
@@ -35,8 +37,31 @@ JsonOption = Annotated[
 DebugOption = Annotated[
     bool, typer.Option("--debug", help="Show the traceback when something fails.")
 ]
-out = Console(highlight=False, soft_wrap=True)
-err = Console(stderr=True, highlight=False, soft_wrap=True)
+# Escape sequences, C1 controls and overrides of the reading direction; not tab and newline.
+_UNPRINTABLE = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
+
+
+def make_printable(text: str) -> str:
+    """Replace characters by which a text could command the terminal; all output passes here."""
+    return _UNPRINTABLE.sub("\ufffd", text)
+
+
+class SafeConsole(Console):
+    """A console on which documents, names and model replies cannot command the terminal."""
+
+    def render(
+        self, renderable: RenderableType, options: ConsoleOptions | None = None
+    ) -> Iterator[Segment]:
+        """Render to segments; our own styles are not text."""
+        for segment in super().render(renderable, options):
+            if segment.control:
+                yield segment
+            else:
+                yield Segment(make_printable(segment.text), segment.style)
+
+
+out = SafeConsole(highlight=False, soft_wrap=True)
+err = SafeConsole(stderr=True, highlight=False, soft_wrap=True)
 
 
 @dataclass(frozen=True)
@@ -48,12 +73,12 @@ class CommandContext:
 
     @asynccontextmanager
     async def open_kb(
-        self, *, create: bool = False, embed: bool = True
+        self, *, create: bool = False, embed: bool = True, check: bool = True
     ) -> AsyncIterator["KnowledgeBase"]:
         """Open the knowledge base for the length of a command."""
         from clew.engine import KnowledgeBase
 
-        base = await KnowledgeBase.open(self.settings, create=create, embed=embed)
+        base = await KnowledgeBase.open(self.settings, create=create, embed=embed, check=check)
         if embed and base.embed is None and not self.json:
             warn_no_embedder()
         try:
@@ -93,9 +118,10 @@ class CommandContext:
     def show(self, value: Any, people: Callable[[], None]) -> None:
         """Print JSON with --json, else call `people` to print text."""
         if self.json:
-            sys.stdout.write(
-                json.dumps(to_json_value(value), ensure_ascii=False, allow_nan=False) + "\n"
-            )
+            text = json.dumps(to_json_value(value), ensure_ascii=False, allow_nan=False)
+            # As escapes, which mean the same: JSON leaves C1 controls as they are.
+            text = _UNPRINTABLE.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
+            sys.stdout.write(text + "\n")
         else:
             people()
 

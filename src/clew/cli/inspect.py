@@ -97,6 +97,8 @@ def _format_figure(key: str, value: Any) -> str:
     """Format a status figure with its unit."""
     if key == "bytes":
         return f"{value / 1e6:.1f} MB"
+    if key == "trees":
+        return ", ".join(f"{name} ({state})" for name, state in value.items()) or "none"
     if key == "spent":
         return f"{value:.4f}" if value else "nothing"
     return str(value) or "none"
@@ -150,7 +152,7 @@ async def verify(
     ] = False,
 ) -> None:
     """Check the integrity of the knowledge base: database, arrays, vectors, spans."""
-    async with ctx.open_kb(embed=repair) as base:
+    async with ctx.open_kb(embed=repair, check=False) as base:
         if repair:
             with show_progress(ctx.json) as report:
                 await base.repair(report)

@@ -7,7 +7,7 @@ import typer
 from rich.markup import escape
 from rich.tree import Tree
 
-from clew.cli.common import CommandContext, command, fail, out
+from clew.cli.common import CommandContext, command, err, fail, out
 from clew.cli.progress import show_progress
 from clew.cli.render import truncate_words
 from clew.extract.schema import dump_schema
@@ -110,6 +110,14 @@ async def tree(
         return
     async with ctx.open_kb(embed=False) as base, base.store.snapshot() as snapshot:
         shown = await read_outline(snapshot, base.store, by, OutlineOptions(level, depth, most))
+        states = await base.builder.make_tree_manager().states(snapshot)
+    if states.get(shown.tree) == "stale":
+        err.print(
+            f"the {shown.tree} tree is stale: elements have changed since; "
+            f"`clew tree --grow --by {shown.tree}` builds it again",
+            style="yellow",
+            markup=False,
+        )
     ctx.show(shown, lambda: _print_outline(shown))
 
 

@@ -2,6 +2,7 @@
 
 import csv
 import json
+import re
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
@@ -12,6 +13,8 @@ from clew.types import Entity
 from clew.version import pip_install_command
 
 TRIPLE_COLUMNS = ("head", "relation", "tail", "weight", "description", "head_type", "tail_type")
+# What a spreadsheet would run; an apostrophe makes it text. Numbers are left as they are.
+FORMULA = re.compile(r"^'*(?:[=@\t\r]|[+-](?![\d.]+$))")
 _TSV_ESCAPES = str.maketrans({"\\": "\\\\", "\t": "\\t", "\n": "\\n", "\r": "\\r"})
 
 
@@ -38,7 +41,7 @@ async def _write_triples(graph: ExportGraph, file: Path, separator: str) -> int:
             fact, types = stated.fact, [kinds.get(at, "") for at in stated.positions]
             cells = [*stated.triple, repr(fact.weight), fact.description, *types]
             if separator == ",":
-                table.writerow(cells)
+                table.writerow([FORMULA.sub(r"'\g<0>", cell) for cell in cells])
             else:
                 out.write("\t".join(cell.translate(_TSV_ESCAPES) for cell in cells) + "\n")
     return left_out

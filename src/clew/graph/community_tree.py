@@ -268,6 +268,12 @@ def forest_from_arrays(arrays: Mapping[str, NDArray[Any]]) -> CommunityForest:
     )
 
 
+def has_whole_trees(arrays: Mapping[str, NDArray[Any]]) -> bool:
+    """Tell whether all arrays of a forest are there, for some may have been lost to damage."""
+    needed = {"entity_keys", "chunk_keys", *forest_to_arrays(empty_forest())}
+    return needed <= arrays.keys()
+
+
 def carry_over_trees(
     previous: Mapping[str, NDArray[Any]], arrays: Mapping[str, NDArray[Any]]
 ) -> dict[str, NDArray[Any]]:

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from clew.graph.community_tree import carry_over_trees
+from clew.graph.community_tree import carry_over_trees, has_whole_trees
 from clew.graph.csr import Csr, Floats, Ints, build_csr, expand_ranges, row_starts
 from clew.graph.name_matching import build_token_index
 from clew.graph.page_owners import (
@@ -104,7 +104,7 @@ def derive_keeping_trees(held: Arrays) -> DeriveArrays:
 
     def derive(tables: Tables) -> Arrays:
         arrays = derive_arrays(tables)
-        return arrays | carry_over_trees(held, arrays)
+        return arrays | (carry_over_trees(held, arrays) if has_whole_trees(held) else {})
 
     return derive
 

@@ -4,20 +4,21 @@ Elements are positions 0…n-1; `keys` maps a position to the store's key. Every
 memory-mapped and shared by all questions of a generation.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
+from typing import Any, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
+from clew.errors import StoreError
 from clew.graph.csr import Csr, Floats, Ints, Mask
 from clew.graph.name_matching import NameTokenIndex, build_token_index
 from clew.graph.page_owners import name_rarities
 from clew.index.details import load_details
 from clew.store.bm25 import Bm25Index, build_index, index_from_arrays
-from clew.store.protocol import Arrays
+from clew.store.protocol import DETAIL_ROWS, Arrays, Store
 from clew.text.names import FORM, name_key
 from clew.text.unicode import hash64
 from clew.types import Kind
@@ -28,6 +29,37 @@ _INCIDENCES = (
     *("chunk_entity", "entity_chunk", "fact_entity", "entity_fact", "fact_chunk", "chunk_fact"),
     "owners",  # entity → the chunks about it, weighted by confidence
 )
+
+
+class StoredMatrices(Mapping[Kind, Floats]):
+    """The vectors of one generation, each kind mapped and checked when it is first used."""
+
+    _kinds: tuple[Kind, ...] = get_args(Kind)
+
+    def __init__(self, store: Store, embedder: str, arrays: Arrays) -> None:
+        self._store, self._embedder, self._arrays = store, embedder, arrays
+        self._read: dict[Kind, Floats] = {}
+
+    def __getitem__(self, kind: Kind) -> Floats:
+        """Return the vectors of a kind; raise if a row that the arrays refer to is lost."""
+        if kind not in self._kinds:
+            raise KeyError(kind)
+        if kind not in self._read:
+            table = self._store.vectors(self._embedder, kind)
+            held = DETAIL_ROWS.get(kind, f"{kind}_rows")
+            rows: Ints = self._arrays.get(held, np.zeros(0, np.int64))
+            if lost := len(table.find_lost_rows(rows)):
+                raise StoreError(f"{lost} {kind} vectors are lost; `clew reembed` computes them")
+            self._read[kind] = np.asarray(table.matrix())
+        return self._read[kind]
+
+    def __iter__(self) -> Iterator[Kind]:
+        """Iterate over the kinds."""
+        return iter(self._kinds)
+
+    def __len__(self) -> int:
+        """Number of kinds."""
+        return len(self._kinds)
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,7 @@ from functools import cached_property
 from clew.errors import ClewError
 from clew.extract.model_extractors import DocumentExtractor
 from clew.index.derive import derive_arrays
-from clew.ingest.document_names import GRAPHS_KIND, possible_files
+from clew.ingest.document_names import GRAPHS_KIND, LOCATIONS_KIND, possible_files
 from clew.ingest.embedding import EmbeddingQueue, ProgressCallback, check_embedder
 from clew.ingest.files import ReadItem
 from clew.ingest.readers.source import FileEnd, Skipped
@@ -283,7 +283,13 @@ class ItemClassifier:
         graphs = (
             await key_values.get(GRAPHS_KIND, list(set().union(*found.values()))) if found else {}
         )
-        return [name for name, files in found.items() if not files & graphs.keys()]
+        # A file's own name may look like that of a row: `rows.jsonl#note.md`.
+        files_themselves = await key_values.get(LOCATIONS_KIND, list(found))
+        return [
+            name
+            for name, files in found.items()
+            if not files & graphs.keys() and name not in files_themselves
+        ]
 
     def _missing_names(self) -> Iterator[str]:
         for name in self.known if self._finished_files else ():

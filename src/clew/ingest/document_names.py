@@ -111,15 +111,20 @@ def document_parts(name: str, known: Collection[str]) -> list[str]:
     return [part for part in known if part.startswith(f"{name}#")] or [name]
 
 
-def resolve_document_names(names: Iterable[str], known: Collection[str]) -> list[str]:
+async def resolve_document_names(store: Store, names: Iterable[str]) -> list[str]:
     """Return the documents that names denote: a file of rows its rows, a folder all below it."""
-    return list(dict.fromkeys(name for given in names for name in _resolve_name(given, known)))
+    known = await store.sources()
+    # A file's own name may look like that of a row of another file.
+    files = await store.get(LOCATIONS_KIND, [name for name in known if "#" in name])
+    found = (name for given in names for name in _resolve_name(given, known, files))
+    return list(dict.fromkeys(found))
 
 
-def _resolve_name(given: str, known: Collection[str]) -> list[str]:
+def _resolve_name(given: str, known: Collection[str], files: Collection[str]) -> list[str]:
     path = document_name(Path(given))  # without `./` and a trailing slash
     for name in (given, path):
-        found = [part for part in document_parts(name, known) if part in known]
+        parts = [part for part in document_parts(name, known) if part in known]
+        found = [part for part in parts if part == name or part not in files]
         if found:
             return found
     below = [name for name in known if name.startswith(f"{path}/")]

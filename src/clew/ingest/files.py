@@ -206,16 +206,18 @@ def _read_sources(found: Iterable[SourceFile | Skipped], budget: ReadBudget) -> 
             continue
         suffix = item.path.suffix.lower()
         reader = READERS.get(suffix, DEFAULT_READER)
-        empty, has_document = True, False
+        empty, has_document, broken = True, False, False
         try:
             for result in reader(item, budget):
                 empty = False
                 has_document = has_document or isinstance(result, Document)
+                broken = broken or (isinstance(result, Skipped) and result.broken)
                 yield result
             if empty:
                 yield Skipped(item.name, "has no rows")
-            # Not where no row could be read: then nothing is known about what the file holds.
-            elif has_document and suffix in ROW_FORMATS and item.row_names == "path":
+            # Not where a row could not be parsed (the file may be cut), or none could be read: then
+            # it is unknown which rows the file holds.
+            elif has_document and not broken and suffix in ROW_FORMATS and item.row_names == "path":
                 yield FileEnd(item.name)
         except InputError as error:
             yield Skipped(item.name, str(error))

@@ -90,18 +90,22 @@ class LocalEmbedder:
 
 
 class _Lazy(Generic[T]):
-    """A thread-safe lazy value; a failure to create it is not cached."""
+    """A thread-safe lazy value; a failure to create it is not cached.
+
+    A forked child makes its own: the threads of its parent's do not exist there.
+    """
 
     def __init__(self, make: Callable[[], T]) -> None:
         self._make = make
         self._lock = Lock()
-        self._value: list[T] = []
+        self._values: dict[int, T] = {}  # by process id
 
     def get(self) -> T:
         with self._lock:
-            if not self._value:
-                self._value.append(self._make())
-            return self._value[0]
+            process = os.getpid()
+            if process not in self._values:
+                self._values[process] = self._make()
+            return self._values[process]
 
 
 @dataclass(frozen=True)

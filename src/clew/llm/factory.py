@@ -43,6 +43,7 @@ def create_embedder(settings: EmbedSettings, cache: Path) -> Embedder:
         passage_prefix=settings.passage_prefix,
         batch=settings.batch,
         concurrency=settings.concurrency,
+        timeout=settings.timeout,
     )
 
 

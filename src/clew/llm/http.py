@@ -26,6 +26,7 @@ from clew.llm.http_response import (
     read_head,
     read_short_body,
 )
+from clew.llm.secrets import SecretFilter, make_filter
 
 LOCAL_HOSTS = frozenset({"localhost", "127.0.0.1", "::1"})
 MAX_IDLE_CONNECTIONS = 64
@@ -138,6 +139,9 @@ class HttpClient:
         if self._proxy and not self._tls:  # a plain proxy needs the whole address
             self._path = f"http://{parts.netloc}{self._path}"
             self._header_block += _proxy_auth(self._proxy)
+        token = self.headers.get("Authorization", "").removeprefix("Bearer ")
+        password = unquote((self._proxy and self._proxy.password) or "")
+        self.filter = make_filter([token, password])
         self._tls_context: ssl.SSLContext | None = None
         self._idle: WeakKeyDictionary[asyncio.AbstractEventLoop, _IdlePool] = WeakKeyDictionary()
 
@@ -162,7 +166,7 @@ class HttpClient:
             complete = True
         finally:
             await self._release(conn, complete and head.is_keep_alive())
-        return head, content
+        return head, self.filter.scrub(content)
 
     async def stream(self, path: str, body: bytes) -> AsyncGenerator[ResponseHead | bytes, None]:
         """Send `body` and yield the response head, then its body in blocks as they arrive."""
@@ -170,9 +174,14 @@ class HttpClient:
         complete = False
         try:
             yield head
+            held = b""
             with self._translate_errors("while sending its response"):
                 async for block in read_body(conn.reader, head, self.max_body, self.read_timeout):
-                    yield block
+                    block, held = self.filter.split_held(self.filter.scrub(held + block))
+                    if block:
+                        yield block
+            if held:
+                yield held
             complete = True
         finally:
             await self._release(conn, complete and head.is_keep_alive())
@@ -201,7 +210,8 @@ class HttpClient:
                     conn = await self._connect()
                     head = await self._exchange(conn, message)
             done = True
-            return conn, head
+            headers = {name: self.filter.scrub_text(text) for name, text in head.headers.items()}
+            return conn, ResponseHead(head.status, headers)
         finally:
             if not done:
                 conn.close()
@@ -294,7 +304,7 @@ class HttpClient:
         return self._tls_context
 
     def _translate_errors(self, when: str) -> "_ErrorTranslator":
-        return _ErrorTranslator(self.base_url, self._proxy, when)
+        return _ErrorTranslator(self.base_url, self._proxy, when, self.filter)
 
 
 def _bundled_authorities() -> str:
@@ -315,6 +325,7 @@ class _ErrorTranslator:
     base_url: str
     proxy: SplitResult | None
     when: str
+    filter: SecretFilter
 
     def __enter__(self) -> None:
         """Enter the context."""
@@ -355,7 +366,8 @@ class _ErrorTranslator:
             case asyncio.IncompleteReadError() | ConnectionResetError() | BrokenPipeError():
                 return f"closed the connection {self.when}", True
             case asyncio.LimitOverrunError() | ValueError() | zlib.error():
-                return f"sent an invalid HTTP/1.1 response: {error}", False
+                reason = self.filter.scrub_text(str(error))
+                return f"sent an invalid HTTP/1.1 response: {reason}", False
             case OSError():
                 reason = error.strerror or str(error) or type(error).__name__
                 way = f" through the proxy {self.proxy.hostname}" if self.proxy else ""

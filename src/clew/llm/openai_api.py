@@ -1,5 +1,6 @@
 """JSON of OpenAI-compatible endpoints: request bodies, replies, usage, errors, strict schemas."""
 
+import asyncio
 import json
 import re
 from collections.abc import Iterable, Mapping
@@ -269,7 +270,15 @@ class JsonEndpoint:
     async def post(self, path: str, body: Mapping[str, Any]) -> bytes:
         """Send once and return the response; failures raise `EndpointError` or `AuthError`."""
         raw = json.dumps(body, ensure_ascii=False).encode("utf-8", "replace")
-        head, answer = await self.http.post(path, raw)
+        try:
+            async with asyncio.timeout(self.timeout):  # of the whole call, however slowly it drips
+                head, answer = await self.http.post(path, raw)
+        except TimeoutError as error:
+            raise EndpointError(
+                f"{self.base_url} did not answer within {self.timeout:g} s; set a longer timeout, "
+                "or a smaller batch.",
+                transient=True,
+            ) from error
         if head.status != 200:
             raise error_from_response(head.status, head.headers, answer, self.model, self.base_url)
         return answer

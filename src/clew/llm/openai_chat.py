@@ -27,6 +27,7 @@ from clew.llm.openai_api import (
     parse_usage,
     repair_surrogates,
 )
+from clew.llm.secrets import make_filter
 from clew.version import pip_install_command
 
 CHAT_PATH = "/chat/completions"
@@ -101,7 +102,7 @@ class OpenAIChat:
             pieces = StreamedReply(on_text, self.base_url)
             async for event in _iter_events(parts):
                 pieces.add_event(event)
-            return pieces.to_reply(request)
+            return self._http.filter.scrub_reply(pieces.to_reply(request))
 
     def _parse_completion(self, head: ResponseHead, body: bytes, request: Request) -> Reply:
         try:
@@ -225,6 +226,7 @@ class SdkChat:
                 "client 'http', which needs nothing."
             ) from error
         self._parameters = ParameterSupport()
+        self._filter = make_filter([self.api_key])
         # The SDK's connections belong to the loop that opened them.
         self._clients: WeakKeyDictionary[AbstractEventLoop, Any] = WeakKeyDictionary()
 
@@ -241,8 +243,12 @@ class SdkChat:
             )
             try:
                 with self._translate_errors():
-                    return await self._complete(body, request, on_text)
-            except EndpointError as error:
+                    reply = await self._complete(body, request, on_text)
+                return self._filter.scrub_reply(reply)
+            except ModelError as error:
+                self._filter.scrub_error(error)
+                if not isinstance(error, EndpointError):
+                    raise
                 if not self._parameters.note_refusal(error, body):
                     raise
 

@@ -1,5 +1,7 @@
 """A generation's derived arrays: a folder of `.npy` files, read memory-mapped."""
 
+import hashlib
+import json
 import mmap
 import os
 import shutil
@@ -13,37 +15,67 @@ from tokenize import TokenError
 import numpy as np
 from numpy.lib import format as npy
 
-from clew.errors import StoreError
+from clew.errors import DamagedArrays
+from clew.store.checksums import checksum_bytes
 from clew.store.protocol import Array, Arrays
 
 _MAX_READ_BYTES = 1 << 18  # smaller files are read at once: a mapped one keeps a handle open
 _MAX_HEADER_BYTES = 1 << 14
 _REMOVED_SUFFIX = ".gone"
+SUMS_FILE = "sums.json"  # sizes and checksums of the other files
+MAX_CHECKED_BYTES = 1 << 26  # larger files are checked by `clew verify`, not when they are used
+_DAMAGED = "{} is damaged ({}); `clew verify --repair` derives it again"
 
 
 class MappedArrays(Mapping[str, Array]):
-    """Opens all files of a generation at once, and parses each array on first access.
+    """Opens all files of a generation at once; checks and parses each array on first access.
 
     A writer removes the files two generations later; they stay readable here.
     """
 
-    def __init__(self, folder: Path) -> None:
-        self._bytes = {path.stem: _load_bytes(path) for path in sorted(folder.glob("*.npy"))}
-        if not self._bytes:
+    def __init__(self, folder: Path, seal: str = "") -> None:
+        """`seal` is what `save_arrays` returned; without one (version 0.1) nothing is checked."""
+        self._sums = _load_sums(folder, seal)
+        names = self._sums or sorted(path.stem for path in folder.glob("*.npy"))
+        if not names:
             raise FileNotFoundError(folder)
+        try:
+            self._bytes = {name: _load_bytes(folder / f"{name}.npy") for name in names}
+        except FileNotFoundError as error:
+            if not folder.is_dir():  # removed by a writer while it was opened
+                raise
+            raise DamagedArrays(_DAMAGED.format(error.filename, "it is missing")) from error
+        for name, (size, _) in self._sums.items():
+            if len(self._bytes[name]) != size:
+                raise DamagedArrays(_DAMAGED.format(f"{name}.npy", "its size is wrong"))
         self._read: dict[str, Array] = {}
 
     def __getitem__(self, name: str) -> Array:
-        """Return the array, parsed on first access."""
+        """Return the array, checked and parsed on first access."""
         if name not in self._read:
             raw = self._bytes[name]
+            if len(raw) <= MAX_CHECKED_BYTES:
+                self._check(name)
             try:
                 self._read[name] = _parse_npy(raw)
             except (ValueError, TypeError, EOFError, SyntaxError, TokenError) as error:
-                raise StoreError(
-                    f"{name}.npy is damaged ({error}); `clew verify --repair` rebuilds it"
-                ) from error
+                raise DamagedArrays(_DAMAGED.format(f"{name}.npy", error)) from error
         return self._read[name]
+
+    def check_all(self) -> list[str]:
+        """Check every file whole; return one sentence per damaged one."""
+        found = []
+        for name in self._bytes:
+            try:
+                self._check(name)
+                self[name]
+            except DamagedArrays as error:
+                found.append(str(error))
+        return found
+
+    def _check(self, name: str) -> None:
+        if name in self._sums and checksum_bytes(self._bytes[name]) != self._sums[name][1]:
+            raise DamagedArrays(_DAMAGED.format(f"{name}.npy", "its checksum is wrong"))
 
     def __iter__(self) -> Iterator[str]:
         """Iterate over the names."""
@@ -74,19 +106,61 @@ def _parse_npy(raw: bytes | mmap.mmap) -> Array:
     return np.ndarray(shape, dtype, raw, head.tell(), order="F" if fortran_order else "C")
 
 
-def save_arrays(folder: Path, arrays: Arrays, *, durable: bool = True) -> None:
-    """Write all arrays to a temporary folder, then rename it to `folder`."""
+def _load_sums(folder: Path, seal: str) -> dict[str, tuple[int, int]]:
+    """Sizes and checksums of the files of a generation; none for one of version 0.1."""
+    if not seal:
+        return {}
+    try:
+        raw = (folder / SUMS_FILE).read_bytes()
+    except FileNotFoundError as error:
+        if not folder.is_dir():
+            raise
+        raise DamagedArrays(_DAMAGED.format(SUMS_FILE, "it is missing")) from error
+    if _make_seal(raw) != seal:
+        raise DamagedArrays(_DAMAGED.format(SUMS_FILE, "it is not that of this generation"))
+    return {name: (size, checksum) for name, (size, checksum) in json.loads(raw).items()}
+
+
+def load_sound_arrays(folder: Path, seal: str) -> dict[str, Array]:
+    """Those arrays of a damaged generation that are as they were written."""
+    found = {}
+    try:
+        sums = _load_sums(folder, seal)
+    except (DamagedArrays, FileNotFoundError):
+        return {}
+    for name, expected in sums.items():
+        with suppress(FileNotFoundError):
+            raw = _load_bytes(folder / f"{name}.npy")
+            if (len(raw), checksum_bytes(raw)) == expected:
+                found[name] = _parse_npy(raw)
+    return found
+
+
+def _make_seal(raw: bytes) -> str:
+    return hashlib.blake2b(raw, digest_size=16).hexdigest()
+
+
+def save_arrays(folder: Path, arrays: Arrays, *, durable: bool = True) -> str:
+    """Write all arrays to a temporary folder, then rename it to `folder`; return their seal."""
     temporary = folder.with_name(folder.name + ".new")
     shutil.rmtree(temporary, ignore_errors=True)
     temporary.mkdir(parents=True)
     for name, array in arrays.items():
         np.save(temporary / f"{name}.npy", array, allow_pickle=False)
+    raw = json.dumps({name: _measure(temporary / f"{name}.npy") for name in sorted(arrays)})
+    (temporary / SUMS_FILE).write_text(raw)
     if durable:
         # Synced in parallel after all are written: the disk then needs few commits, not forty.
         with ThreadPoolExecutor(8) as pool:
             list(pool.map(_fsync, (*temporary.iterdir(), temporary)))
     shutil.rmtree(folder, ignore_errors=True)
     temporary.rename(folder)
+    return _make_seal(raw.encode())
+
+
+def _measure(path: Path) -> tuple[int, int]:
+    raw = _load_bytes(path)
+    return len(raw), checksum_bytes(raw)
 
 
 def _fsync(path: Path) -> None:

@@ -73,6 +73,11 @@ def fact_id(fact: RawFact, members: Sequence[Participant]) -> str:
     return digest("fact", statement, *(f"{m.role}:{m.entity}" for m in members))
 
 
+def compute_fact_id(fact: Fact) -> str:
+    """The id that a stored fact must have."""
+    return fact_id(RawFact(fact.text, (), fact.relation), fact.participants)
+
+
 @lru_cache(maxsize=1 << 16)
 def name_hash(name: str) -> int:
     """Hash of a name's loose key as a signed 64-bit integer, for SQLite and numpy."""

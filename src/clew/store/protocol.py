@@ -15,6 +15,11 @@ Arrays = Mapping[str, Array]
 # A name with several senses has one key per sense: its own key + sense number * this.
 SENSE_STRIDE = 1 << 40
 DETAIL_PREFIX = "detail_"  # of the arrays with vector rows of descriptions, keywords, attributes
+DETAIL_ROWS: dict[Kind, str] = {
+    "description": f"{DETAIL_PREFIX}entity_rows",
+    "attribute": f"{DETAIL_PREFIX}attribute_values",
+}
+"""The arrays that refer to the vectors of descriptions and of attributes."""
 # Added to the length of a description if the element also has attributes or keywords.
 HAS_DETAILS = 1 << 32
 STATED_WEIGHT = 1000  # weight of a name form that was stated as an alias, not derived
@@ -144,8 +149,11 @@ class VectorTable(Protocol):
     def matrix(self) -> NDArray[np.float32]:
         """All rows."""
 
+    def find_lost_rows(self, rows: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Those of the rows in use (negative ones are not) that hold no vector."""
+
     def repair(self) -> bool:
-        """Move unreadable files aside so that they are rebuilt; return whether any were."""
+        """Drop damaged vectors, to be computed again; return whether there were any."""
 
 
 class Snapshot(Protocol):

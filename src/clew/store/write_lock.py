@@ -98,7 +98,9 @@ class WriterLock:
         try:
             file = self._path.open("a+b", buffering=0)
         except OSError as error:
-            raise StoreError(f"cannot write to {self._path.parent}: {error.strerror}") from error
+            raise StoreError(
+                f"cannot write to {self._path.parent}: {error.strerror or error}"
+            ) from error
         deadline = time.monotonic() + self._patience
         try:
             while not _try_lock(file):

@@ -1,6 +1,8 @@
 """Manages the community trees of a knowledge base: build, update, describe, store."""
 
 import asyncio
+import hashlib
+import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from time import perf_counter
@@ -39,6 +41,7 @@ _BATCH_SIZE = 256  # communities described, or summaries embedded, between two w
 _MIN_MEMBERS = 2  # members below which no model is called: a single entity needs no summary
 _TREES_KEY = "trees"  # manifest key: names of the trees
 _WRITER_KEY = "tree"  # manifest key: who writes the summaries
+_STATES_KEY = "tree_states"  # manifest key: from which elements each was built and updated
 _KINDS: tuple[Kind, ...] = ("chunk", "entity", "fact")
 
 
@@ -74,16 +77,41 @@ class TreeManager:
         """Update every tree after a change; None when nothing is to be done."""
         async with self.store.snapshot() as snapshot:
             forest = forest_from_arrays(snapshot.arrays)
-            if not len(forest) or (
-                await self._is_up_to_date(View(snapshot.arrays, {}), forest)
+            view = View(snapshot.arrays, {})
+            states = await self.states(snapshot)
+            lost = [name for name, state in states.items() if state == "missing"]
+            if not view.count("chunk") or (
+                not lost
+                and "stale" not in states.values()
+                and await self._is_up_to_date(view, forest)
                 and not await self._lacks_vectors(forest)
             ):
                 return None
         stored = await self.store.get("manifest", [_WRITER_KEY])
         has_model = self.models is not None and self.models.can_extract
-        return await self._write_trees(
-            forest.tree_names(), write=has_model and stored.get(_WRITER_KEY) == MODEL
-        )
+        write = has_model and stored.get(_WRITER_KEY) == MODEL
+        if lost:  # the arrays were derived again from the tables
+            await self._write_trees(lost, rebuild=True, write=write)
+        kept = [name for name in forest.tree_names() if name not in lost]
+        return await self._write_trees(kept, write=write)
+
+    async def states(self, snapshot: Snapshot) -> dict[str, str]:
+        """Return how each tree relates to the elements there are now.
+
+        `fresh`: equal to one built now; `updated`: extended since it was built; `stale`: elements
+        have changed that it does not know of; `missing`: to be built again.
+        """
+        stored = await self.store.get("manifest", [_TREES_KEY, _STATES_KEY])
+        marks = json.loads(stored.get(_STATES_KEY) or "{}")
+        present = forest_from_arrays(snapshot.arrays).tree_names()
+        now = _hash_elements(snapshot)
+        found = {}
+        for name in dict.fromkeys((*_split_names(stored.get(_TREES_KEY, "")), *present)):
+            built, updated = marks.get(name, ("", now))  # version 0.1 recorded nothing
+            found[name] = "fresh" if built == now else "updated" if updated == now else "stale"
+            if name not in present:
+                found[name] = "missing"
+        return found
 
     async def _is_up_to_date(self, view: View, forest: CommunityForest) -> bool:
         """Tell whether every element is in its tree and every community has a valid summary."""
@@ -122,7 +150,7 @@ class TreeManager:
     async def tree_names(self) -> list[str]:
         """Return the trees built here, as recorded in the manifest."""
         stored = (await self.store.get("manifest", [_TREES_KEY])).get(_TREES_KEY, "")
-        return [name for name in stored.split(",") if name in TREES]
+        return _split_names(stored)
 
     async def embed_summaries(self) -> None:
         """Recompute the summaries' vectors after a change of embedder."""
@@ -141,10 +169,24 @@ class TreeManager:
             summaries, counts = await self._write_summaries(view, snapshot, forest, write)
             forest = replace(forest, rows=await self._find_vector_rows(embedder, summaries))
             await self.store.write(Change(), _derive_with_trees(forest))
-            await self.store.set("manifest", {_TREES_KEY: ",".join(forest.tree_names())})
+            await self._save_states(snapshot, forest.tree_names(), trees, rebuild)
         for name in forest.tree_names():
             figures.setdefault(name, {}).update(_summarize_shape(forest, name))
         return TreeReport(figures, **counts)
+
+    async def _save_states(
+        self, snapshot: Snapshot, names: Sequence[str], changed: Sequence[str], rebuild: bool
+    ) -> None:
+        """Record the trees, and from which elements the changed ones were made."""
+        stored = (await self.store.get("manifest", [_STATES_KEY])).get(_STATES_KEY) or "{}"
+        now = _hash_elements(snapshot)
+        marks = {name: mark for name, mark in json.loads(stored).items() if name in names}
+        for name in changed:
+            is_fresh = rebuild or marks.get(name, ("",))[0] == now
+            marks[name] = (now if is_fresh else "", now)
+        await self.store.set(
+            "manifest", {_TREES_KEY: ",".join(names), _STATES_KEY: json.dumps(marks)}
+        )
 
     def make_view(self, now: Snapshot, embedder: str) -> View:
         """Return a view of a generation with the vectors of its embedder."""
@@ -266,6 +308,19 @@ class TreeManager:
             table.append(block, await self.embed([missing[key] for key in block]))
             self.progress("embed", first + len(block), len(wanted))
         return table.find_rows(hashes)
+
+
+def _split_names(stored: str) -> list[str]:
+    return [name for name in stored.split(",") if name in TREES]
+
+
+def _hash_elements(snapshot: Snapshot) -> str:
+    """Hash of all elements, which changes whenever a tree might."""
+    view, found = View(snapshot.arrays, {}), hashlib.blake2b(digest_size=8)
+    for kind in _KINDS:
+        found.update(view.keys(kind).tobytes())
+    found.update(snapshot.arrays.get("merged", np.zeros(0, np.int64)).tobytes())
+    return found.hexdigest()
 
 
 def _derive_with_trees(forest: CommunityForest) -> Callable[[Tables], Mapping[str, NDArray[Any]]]:

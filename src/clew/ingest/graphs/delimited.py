@@ -7,7 +7,7 @@ import csv
 import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from clew.ingest.graphs.rows import (
@@ -91,6 +91,8 @@ COLUMN_NAMES: dict[str, tuple[str, ...]] = {
     "head_type": ("headtype", "subjecttype", "sourcetype", "htype"),
     "tail_type": ("tailtype", "objecttype", "targettype", "ttype"),
 }
+_OWN_COLUMNS = ("head", "relation", "tail", "weight", "description", "head_type", "tail_type")
+_ESCAPED_FORMULA = re.compile(r"'+[=@+\t\r-]")
 _ESCAPE = re.compile(r"\\([tnr\\])")
 _UNESCAPED = {"t": "\t", "n": "\n", "r": "\r", "\\": "\\"}
 _MAX_FIELDS = 1_000_000  # no limit
@@ -105,9 +107,12 @@ class DelimitedReader:
 
     def __call__(self, path: Path, start: StartPosition) -> Iterator[RowBatch]:
         """Yield the rows from `start` on."""
-        columns = parse_header(self._first_record(path))
+        first = self._first_record(path)
+        columns = parse_header(first)
         lines = LineReader(path, start)
         rows = self._read_rows(lines, columns, columns is not None and start.line == 0)
+        if self.separator == "," and tuple(first) == _OWN_COLUMNS:
+            rows = ([_restore_formulas(row) for row in found] for found in rows)
         yield from lines.to_batches(rows)
 
     def _read_rows(
@@ -148,6 +153,23 @@ class DelimitedReader:
             if self.separator == "\t" and "\\" in line:
                 fields = [_ESCAPE.sub(lambda m: _UNESCAPED[m[1]], field) for field in fields]
             yield lines.line, fields
+
+
+def _restore_formulas(row: Row) -> Row:
+    """Remove the apostrophe that our own export puts before what a spreadsheet would run."""
+    match row:
+        case Node():
+            return replace(row, id=_restore(row.id), type=_restore(row.type))
+        case Link():
+            head, relation, tail = map(_restore, (row.head, row.relation, row.tail))
+            described = _restore(row.description)
+            return replace(row, head=head, relation=relation, tail=tail, description=described)
+        case _:
+            return row
+
+
+def _restore(text: str) -> str:
+    return text[1:] if _ESCAPED_FORMULA.match(text) else text
 
 
 def parse_header(first: Sequence[str]) -> dict[str, int] | None:

@@ -129,8 +129,10 @@ class _GraphmlHandler:
         try:
             fields |= _unpack_exact(fields.pop("clew_exact", ""))
             row = self._make_node(fields) if kind == "node" else self._make_edge(fields)
-        except ValueError:
-            row = UnreadableRow(self.parser.CurrentLineNumber, "has a clew_ field that is not JSON")
+        except (ValueError, TypeError, AttributeError, RecursionError):
+            row = UnreadableRow(
+                self.parser.CurrentLineNumber, "has a clew_ field that is not the JSON expected"
+            )
         self.rows.append(row)
 
     def _node_id(self, name: str) -> str:

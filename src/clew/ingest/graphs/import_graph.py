@@ -20,7 +20,7 @@ from clew.ingest.embedding import ProgressCallback, check_embedder, embed_texts
 from clew.ingest.files import document_name, find_files
 from clew.ingest.graphs.formats import GraphFormat, detect_format, graph_files
 from clew.ingest.graphs.passages import PASSAGES_VERSION, PassageBuilder
-from clew.ingest.graphs.rows import READER_VERSION, Link, Node, StartPosition, UnreadableRow
+from clew.ingest.graphs.rows import READER_VERSION, StartPosition, stage_rows
 from clew.ingest.graphs.staging import GraphStage, StageProgress
 from clew.ingest.readers.source import SourceFile
 from clew.llm.embed import Embedder
@@ -142,13 +142,11 @@ class GraphImport:
             return state
         total = sum(one.stat().st_size for one in graph_files(path, chosen))
         for batch in chosen.read(path, StartPosition(state.place, state.line)):
-            bad = [row for row in batch.rows if isinstance(row, UnreadableRow)]
+            nodes, links, bad = stage_rows(batch.rows)
             if bad and self.strict:
                 raise InputError(
                     f"{path}, line {bad[0].line}: {bad[0].reason}; correct it, or omit --strict"
                 )
-            links = [row.to_row() for row in batch.rows if isinstance(row, Link)]
-            nodes = [cell for row in batch.rows if isinstance(row, Node) for cell in row.to_rows()]
             state = replace(
                 state,
                 place=batch.position,

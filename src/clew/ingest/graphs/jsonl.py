@@ -33,6 +33,7 @@ from clew.ingest.graphs.rows import (
     StartPosition,
     UnreadableRow,
     check_utf8,
+    is_storable_row,
 )
 
 PIECE = 1 << 16
@@ -163,7 +164,7 @@ def _read_array(path: Path, start: StartPosition) -> Iterator[RowBatch]:
     for number, (value, line, bytes_read) in enumerate(read_items(path), start=1):
         if number <= start.position:
             continue
-        found = parse_value(value, line)
+        found = _parse_storable(value, line)
         rows += found
         good += any(not isinstance(row, UnreadableRow) for row in found)
         if len(rows) >= BATCH:
@@ -181,7 +182,18 @@ def _read_rows(lines: LineReader) -> Iterator[list[Row]]:
         except (ValueError, RecursionError):
             yield [UnreadableRow(lines.line, "is not JSON")]
             continue
-        yield parse_value(value, lines.line)
+        yield _parse_storable(value, lines.line)
+
+
+def _parse_storable(value: Any, line: int) -> list[Row]:
+    """Convert one JSON value; a row with lists where text belongs costs that row only."""
+    try:
+        return [
+            row if is_storable_row(row) else UnreadableRow(line, "has a value that is not text")
+            for row in parse_value(value, line)
+        ]
+    except (TypeError, ValueError, AttributeError, RecursionError):
+        return [UnreadableRow(line, "has a value of another form than expected")]
 
 
 def parse_value(value: Any, line: int) -> list[Row]:

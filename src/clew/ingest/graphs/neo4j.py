@@ -81,9 +81,16 @@ def detect_separator(path: Path) -> str:
     """Return the separator with which the first line is a Neo4j header; "" if none is."""
     line = _first_line(path)
     for separator in _SEPARATORS:
-        if parse_header(next(csv.reader([line], delimiter=separator), [])) is not None:
+        if _parse_first_line(line, separator) is not None:
             return separator
     return ""
+
+
+def _parse_first_line(line: str, separator: str) -> Neo4jHeader | None:
+    try:
+        return parse_header(next(csv.reader([line], delimiter=separator), []))
+    except csv.Error:  # such as a field of more than 131 kB
+        return None
 
 
 def _first_line(path: Path) -> str:
@@ -114,7 +121,7 @@ def _read_file(path: Path, start: StartPosition) -> Iterator[RowBatch]:
             "(:ID, or :START_ID and :END_ID, or _id, _start and _end)"
         )
     lines = LineReader(path, start)
-    header = parse_header(next(csv.reader([_first_line(path)], delimiter=separator)))
+    header = _parse_first_line(_first_line(path), separator)
     assert header is not None  # detect_separator parsed it
     yield from lines.to_batches(_read_rows(lines, header, separator, start.line == 0))
 

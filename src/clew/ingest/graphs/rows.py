@@ -1,7 +1,7 @@
 """What graph file readers share: the rows they yield, labels, and lines that can be resumed."""
 
 import json
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import BinaryIO
@@ -82,6 +82,46 @@ class UnreadableRow:
 
 
 Row = Node | Link | UnreadableRow
+
+
+def stage_rows(rows: Iterable[Row]) -> tuple[list[NodeRow], list[LinkRow], list[UnreadableRow]]:
+    """Convert rows to the stage's form; one that cannot be stored costs that row only."""
+    nodes: list[NodeRow] = []
+    links: list[LinkRow] = []
+    bad: list[UnreadableRow] = []
+    for row in rows:
+        if isinstance(row, UnreadableRow):
+            bad.append(row)
+        elif not is_storable_row(row):
+            bad.append(UnreadableRow(0, "has a value that is not text"))
+        elif isinstance(row, Link):
+            links.append(row.to_row())
+        else:
+            nodes += row.to_rows()
+    return nodes, links, bad
+
+
+def is_storable_row(row: Row) -> bool:
+    """Return whether all cells of a row can be stored."""
+    match row:
+        case Link():
+            return all(map(is_storable, row.to_row()))
+        case Node():
+            return all(is_storable(cell) for cells in row.to_rows() for cell in cells)
+        case _:
+            return True
+
+
+def is_storable(value: object) -> bool:
+    """Return whether SQLite can hold a value: a number, or text without lone surrogates and NUL."""
+    if not isinstance(value, str):
+        return isinstance(value, int | float)
+    if not value.isascii():
+        try:
+            value.encode()
+        except UnicodeEncodeError:
+            return False
+    return "\0" not in value
 
 
 @dataclass(frozen=True, slots=True)

@@ -164,7 +164,7 @@ def _decode_line(name: str, number: int, raw: bytes) -> TextLine | Skipped:
     try:
         return TextLine(number, *decode(raw))
     except InputError as error:
-        return Skipped(name, str(error), number)
+        return Skipped(name, str(error), number, broken=True)
 
 
 def _read_wide_lines(
@@ -188,4 +188,5 @@ def _discard_line(file: BinaryIO, raw: bytes) -> None:
 
 
 def _skip_too_long(name: str, number: int, limit: int) -> Skipped:
-    return Skipped(name, f"the line is longer than the limit of {format_megabytes(limit)}", number)
+    reason = f"the line is longer than the limit of {format_megabytes(limit)}"
+    return Skipped(name, reason, number, broken=True)

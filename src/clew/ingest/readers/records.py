@@ -6,13 +6,15 @@ from collections.abc import Collection, Iterator, Mapping
 from typing import Any
 
 from clew.errors import InputError
-from clew.ingest.readers.decode import decode, read_lines
+from clew.ingest.readers.decode import TextLine, decode, read_lines
 from clew.ingest.readers.source import ReadBudget, Skipped, SourceFile, make_document, read_bytes
 from clew.text.unicode import clean
 from clew.types import Document
 
 TEXT_FIELDS = ("text", "content", "body", "passage", "context")
 TITLE_FIELDS = ("title", "name", "heading")
+_MAX_RECORD_LINES = 1_000  # of one record of a table: more mean a quote that is not closed
+_UNCLOSED = "has a quote that is not closed"
 ID_FIELDS = ("id", "_id", "doc_id", "key")
 
 
@@ -77,23 +79,53 @@ def format_choice(names: tuple[str, ...]) -> str:
 
 
 class _CsvLines:
-    """Feeds lines to the CSV parser and collects those that could not be read."""
+    """Feeds lines to the CSV parser, keeps those of one record, and collects unreadable ones."""
 
     def __init__(self, source: SourceFile, budget: ReadBudget) -> None:
         self.number = 0
         self.encoding = "utf-8"
+        self.record: list[TextLine] = []
+        """The lines of the current record."""
+        self.ended = False
         self._lines = read_lines(source, budget)
+        self._again: list[TextLine] = []
         self._dropped: list[Skipped] = []
 
-    def __iter__(self) -> Iterator[str]:
+    def __iter__(self) -> "_CsvLines":
+        return self
+
+    def __next__(self) -> str:
+        if len(self.record) >= _MAX_RECORD_LINES:
+            raise csv.Error(_UNCLOSED)
+        line = self._again.pop() if self._again else self._read_line()
+        self.number = line.number
+        self.record.append(line)
+        if line.encoding != "utf-8":
+            self.encoding = line.encoding
+        return line.text
+
+    def _read_line(self) -> TextLine:
         for line in self._lines:
-            if isinstance(line, Skipped):
-                self._dropped.append(line)
-                continue
-            self.number = line.number
-            if line.encoding != "utf-8":
-                self.encoding = line.encoding
-            yield line.text
+            if isinstance(line, TextLine):
+                return line
+            self._dropped.append(line)
+        self.ended = True
+        raise StopIteration
+
+    def is_unclosed(self, delimiter: str) -> bool:
+        """Whether the file ended within a quoted field of the current record."""
+        if not self.ended or not self.record:
+            return False
+        try:
+            list(csv.reader([line.text for line in self.record], delimiter=delimiter, strict=True))
+        except csv.Error as error:
+            return "unexpected end" in str(error)
+        return False
+
+    def repeat_after_first(self) -> None:
+        """Feed the lines of the current record again, without the first."""
+        self._again += reversed(self.record[1:])
+        self.record = self.record[:1]
 
     def pop_skipped(self) -> list[Skipped]:
         """Return the lines skipped since the last call."""
@@ -106,18 +138,25 @@ def read_table(source: SourceFile, budget: ReadBudget) -> Iterator[Document | Sk
     # The csv module's limit is global to the process: never make it smaller.
     csv.field_size_limit(max(budget.row_bytes, csv.field_size_limit()))
     feed = _CsvLines(source, budget)
-    lines = iter(feed)
-    delimiter, header = _read_header(source, next(lines, ""), feed.number)
-    table = csv.reader(lines, delimiter=delimiter)
+    delimiter, header = _read_header(source, next(feed, ""), feed.number)
+    table = csv.reader(feed, delimiter=delimiter)
     more = True
     while more:
-        at = feed.number + 1
+        at, feed.record = feed.number + 1, []
         try:
             cells = next(table, None)
             more = cells is not None
+            if feed.is_unclosed(delimiter):
+                raise csv.Error(_UNCLOSED)
             if cells:
                 yield row_document(source, _make_record(header, cells), at, feed.encoding)
-        except (csv.Error, InputError) as error:
+        except csv.Error as error:
+            more = bool(feed.record)
+            yield Skipped(source.name, str(error), at, broken=True)
+            feed.repeat_after_first()
+            feed.number = at
+            table = csv.reader(feed, delimiter=delimiter)
+        except InputError as error:
             yield Skipped(source.name, str(error), at)
         yield from feed.pop_skipped()
 
@@ -152,7 +191,12 @@ def read_json_lines(source: SourceFile, budget: ReadBudget) -> Iterator[Document
             yield line
         elif raw := line.text.strip():
             try:
-                yield row_document(source, _parse_json(raw), line.number, line.encoding)
+                row = _parse_json(raw)
+            except InputError as error:
+                yield Skipped(source.name, str(error), line.number, broken=True)
+                continue
+            try:
+                yield row_document(source, row, line.number, line.encoding)
             except InputError as error:
                 yield Skipped(source.name, str(error), line.number)
 

@@ -45,6 +45,8 @@ class Skipped:
     name: str
     reason: str
     line: int | None = None
+    broken: bool = False
+    """Whether it could not be parsed, so that it is unknown which rows the file holds."""
 
     def __str__(self) -> str:
         """Return the reason as one sentence."""

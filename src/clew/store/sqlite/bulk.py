@@ -13,9 +13,9 @@ from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
 
-from clew.store.merge import embedded_text, group_fact_mentions, group_mentions
+from clew.store.merge import embedded_text
 from clew.store.protocol import Addition, Change
-from clew.store.sqlite import rows
+from clew.store.sqlite.rows import Row
 from clew.store.sqlite.write import SqliteWriter, TouchedElements
 from clew.types import Chunk, Document
 
@@ -64,6 +64,8 @@ _JOIN_STATEMENTS = (
     "JOIN main.facts f ON f.id = s.fact ORDER BY f.key, s.chunk",
     "UPDATE main.facts SET text = s.own FROM scratch.sayings s "
     "WHERE s.own != '' AND facts.id = s.fact AND facts.text = ''",
+    "UPDATE main.facts SET checksum = "
+    "checksum(id, text, relation, keywords, description, weight, support) WHERE key > :last",
     "INSERT OR IGNORE INTO scratch.facts SELECT f.key FROM scratch.sayings s "
     "JOIN main.facts f ON f.id = s.fact GROUP BY f.key "
     "HAVING :embedded OR f.key <= :last OR count(*) > 1 OR max(s.keywords) != ''",
@@ -208,16 +210,16 @@ class BulkWriter:
         ).fetchall()
         self.writer.drop_chunks([row[0] for row in outdated], touched)
         chunks = self.writer.insert_document(addition)
-        if chunks is None:
-            return
         touched.chunks += chunks
-        mentions, fact_mentions, members = [], [], []
-        for chunk, extraction in zip(chunks, addition.extractions, strict=True):
-            for entity, mention in group_mentions(extraction).items():
-                mentions.append((entity, chunk, *rows.mention_to_cells(mention)))
-            for fact, (participants, fact_mention) in group_fact_mentions(extraction).items():
-                own = "" if fact_mention.relation else fact_mention.text
-                fact_mentions.append((fact, chunk, *rows.fact_mention_to_cells(fact_mention), own))
+        mentions: list[Row] = []
+        fact_mentions, members = [], []
+        for chunk, one in chunks.items():
+            found = zip(one.mentions, one.mention_cells, strict=True)
+            mentions += [(entity, chunk, *cells) for entity, cells in found]
+            stated = zip(one.fact_mentions.items(), one.fact_mention_cells, strict=True)
+            for (fact, (participants, mention)), cells in stated:
+                own = "" if mention.relation else mention.text
+                fact_mentions.append((fact, chunk, *cells, own))
                 members += [(fact, at, m.entity, m.role) for at, m in enumerate(participants)]
         self.db.executemany("INSERT INTO scratch.mentions VALUES (?,?,?,?,?,?,?,?,?,?)", mentions)
         self.db.executemany(

@@ -1,5 +1,6 @@
 """Connection pool, transactions and error translation for one SQLite file."""
 
+import os
 import sqlite3
 import time
 from collections.abc import Iterator
@@ -7,11 +8,16 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from clew.errors import Locked, StoreError
+from clew.store.checksums import checksum_cells
 from clew.store.merge import id_code, label_code
 from clew.text.entity_types import classify_type
 
 BUSY_TIMEOUT = 30.0  # seconds to wait for another process's transaction
 _POLL_INTERVAL = 0.02
+_PARENT_CONNECTIONS: list[sqlite3.Connection] = []  # kept open, after a fork
+DAMAGED_ROW = (
+    "a row of kb.sqlite is damaged; `clew verify` says where, `clew restore FILE` restores a backup"
+)
 
 
 class ConnectionPool:
@@ -21,6 +27,8 @@ class ConnectionPool:
         self._path = path
         self._durable = durable
         self._idle: list[sqlite3.Connection] = []
+        self._process = os.getpid()
+        self.writable = not path.exists() or os.access(path.parent, os.W_OK)
 
     @contextmanager
     def connection(self) -> Iterator[sqlite3.Connection]:
@@ -34,6 +42,10 @@ class ConnectionPool:
 
     def acquire(self) -> sqlite3.Connection:
         """Take a connection out of the pool, or open one."""
+        if self._process != os.getpid():
+            # A forked child must not use, nor close, the connections of its parent.
+            _PARENT_CONNECTIONS.extend(self._idle)
+            self._idle, self._process = [], os.getpid()
         try:
             return self._idle.pop()  # not checked first: another thread may take the last one
         except IndexError:
@@ -51,16 +63,36 @@ class ConnectionPool:
             self._idle.pop().close()
 
     def _connect(self) -> sqlite3.Connection:
-        db = sqlite3.connect(
-            self._path, timeout=BUSY_TIMEOUT, isolation_level=None, check_same_thread=False
+        # Readers need to write too, to the index of the log, unless the file cannot change.
+        where = (
+            str(self._path) if self.writable else f"{self._path.absolute().as_uri()}?immutable=1"
         )
-        _enable_wal(db)
+        if not self.writable and _has_log(self._path):
+            raise StoreError(
+                f"{self._path.parent} cannot be written to, and its last writes are still in "
+                "kb.sqlite-wal; open it once where it can be written to"
+            )
+        db = sqlite3.connect(
+            where,
+            timeout=BUSY_TIMEOUT,
+            isolation_level=None,
+            check_same_thread=False,
+            uri=not self.writable,
+        )
+        if self.writable:
+            _enable_wal(db)
         db.execute(f"PRAGMA synchronous = {'FULL' if self._durable else 'OFF'}")
         db.execute("PRAGMA temp_store = MEMORY")
         db.create_function("label_code", 1, label_code, deterministic=True)
         db.create_function("id_code", 1, id_code, deterministic=True)
         db.create_function("class_of", 1, classify_type, deterministic=True)
+        db.create_function("checksum", -1, checksum_cells, deterministic=True)
         return db
+
+
+def _has_log(path: Path) -> bool:
+    log = path.with_name(f"{path.name}-wal")
+    return log.exists() and log.stat().st_size > 0
 
 
 def _enable_wal(db: sqlite3.Connection) -> None:
@@ -117,5 +149,5 @@ def translate_errors(folder: Path) -> Iterator[None]:
         raise StoreError(reason) from error
     except OSError as error:
         raise StoreError(
-            f"cannot write to {folder}: {error.strerror}; nothing was changed"
+            f"cannot write to {folder}: {error.strerror or error}; nothing was changed"
         ) from error

@@ -13,6 +13,7 @@ from itertools import count
 from typing import NamedTuple
 
 from clew.store.bm25 import precount_words
+from clew.store.checksums import checksum_cells
 from clew.store.merge import (
     FactMention,
     FactMentions,
@@ -50,7 +51,8 @@ class NewEntities:
         at = vector_rows("entity", [digest(one.name) for one in self.entities]).tolist()
         db.executemany(
             "INSERT INTO entities(key,id,name,name_hash,type,description,aliases,attributes,"
-            "support,row) VALUES (?,?,?,?,?,?,?,?,?,?)",
+            "support,row,checksum) "
+            "VALUES (?1,?2,?3,?4,?5,?6,?7,?8,?9,?10,checksum(?2,?3,?4,?5,?6,?7,?8,?9))",
             [
                 (self.keys[one.id], one.id, *entity_to_cells(one), row)
                 for one, row in zip(self.entities, at, strict=True)
@@ -94,8 +96,9 @@ class NewFacts:
         """Insert the new ones, each with its vector row."""
         at = vector_rows("fact", [digest(one.text) for one in self.facts]).tolist()
         db.executemany(
-            "INSERT INTO facts(key,id,text,relation,keywords,description,weight,support,row) "
-            "VALUES (?,?,?,?,?,?,?,?,?)",
+            "INSERT INTO facts"
+            "(key,id,text,relation,keywords,description,weight,support,row,checksum) "
+            "VALUES (?1,?2,?3,?4,?5,?6,?7,?8,?9,checksum(?2,?3,?4,?5,?6,?7,?8))",
             [
                 (self.keys[one.id], one.id, *fact_to_cells(one), row)
                 for one, row in zip(self.facts, at, strict=True)
@@ -118,7 +121,8 @@ def merge_new_facts(db: sqlite3.Connection, mentions: Sequence[FactMentions]) ->
 def fact_to_cells(fact: Fact) -> Row:
     """Cells: text, relation, keywords, description, weight, support."""
     keywords = pack(fact.keywords)
-    return (fact.text, fact.relation, keywords, fact.description, fact.weight, fact.support)
+    weight = float(fact.weight)  # as SQLite returns it
+    return (fact.text, fact.relation, keywords, fact.description, weight, fact.support)
 
 
 def next_key(db: sqlite3.Connection, table: str) -> int:
@@ -152,17 +156,19 @@ def insert_documents(
 ) -> tuple[list[Addition], list[ChunkRow]]:
     """Insert documents and names; return those without chunks, and their future chunk rows."""
     db.executemany(
-        "INSERT OR IGNORE INTO documents(id,title,text,metadata,pages,stamp) VALUES (?,?,?,?,?,?)",
+        "INSERT OR IGNORE INTO documents(id,title,text,metadata,pages,stamp,checksum) "
+        "VALUES (?1,?2,?3,?4,?5,?6,checksum(?1,?2,?3,?4,?5,?6))",
         [rows.document_to_row(a.document, a.stamp) for a in additions],
     )
     stored = find_documents(db, additions)
     keys = {name: key for name, (key, _) in stored.items()}
     db.executemany(
-        "INSERT OR REPLACE INTO sources VALUES (?,?)",
+        "INSERT OR REPLACE INTO sources VALUES (?1,?2,checksum(?1,?2))",
         [(name, keys[a.document.id]) for a in additions for name in a.document.names],
     )
     db.executemany(
-        "UPDATE documents SET stamp = ? WHERE key = ?",
+        "UPDATE documents SET stamp = ?1, checksum = checksum(id,title,text,metadata,pages,?1) "
+        "WHERE key = ?2",
         [(a.stamp, keys[a.document.id]) for a in additions if a.stamp != stored[a.document.id][1]],
     )
     fresh = _filter_without_chunks(db, additions, keys)
@@ -196,19 +202,23 @@ def _filter_without_chunks(
 
 
 def insert_chunks(
-    db: sqlite3.Connection, vector_rows: FindVectorRows, many: Sequence[ChunkRow]
+    db: sqlite3.Connection,
+    vector_rows: FindVectorRows,
+    many: Sequence[ChunkRow],
+    prepared: Iterable["PreparedExtraction"],
 ) -> None:
-    """Insert chunks, each with its vector row."""
+    """Insert chunks, each with its vector row and the checksum of what was extracted from it."""
     at = vector_rows("chunk", [digest(embedded_text(chunk)) for _, chunk, _, _ in many]).tolist()
     db.executemany(
-        "INSERT INTO chunks(key,id,document,start,end,text,heading,page,row,failed) "
-        "VALUES (?,?,?,?,?,?,?,?,?,?)",
+        "INSERT INTO chunks"
+        "(key,id,document,start,end,text,heading,page,row,failed,checksum,extracted) "
+        "VALUES (?1,?2,?3,?4,?5,?6,?7,?8,?9,?10,checksum(?2,?3,?4,?5,?6,?7,?8,?10),?11)",
         [
             (
                 *(key, chunk.id, document, chunk.start, chunk.end, chunk.text),
-                *(chunk.heading, chunk.page, row, extraction.failed),
+                *(chunk.heading, chunk.page, row, extraction.failed, one.checksum),
             )
-            for (key, chunk, extraction, document), row in zip(many, at, strict=True)
+            for (key, chunk, extraction, document), row, one in zip(many, at, prepared, strict=True)
         ],
     )
 
@@ -220,17 +230,18 @@ class PreparedExtraction(NamedTuple):
     mention_cells: list[Row]
     fact_mentions: FactMentions
     fact_mention_cells: list[Row]
+    checksum: int
 
 
 def prepare_extraction(extraction: Extraction) -> PreparedExtraction:
     """Convert an extraction to mentions and row cells."""
     mentions, facts = group_mentions(extraction), group_fact_mentions(extraction)
-    return PreparedExtraction(
-        mentions,
-        [rows.mention_to_cells(mention) for mention in mentions.values()],
-        facts,
-        [rows.fact_mention_to_cells(mention) for _, mention in facts.values()],
-    )
+    mention_cells = [rows.mention_to_cells(mention) for mention in mentions.values()]
+    fact_cells = [rows.fact_mention_to_cells(mention) for _, mention in facts.values()]
+    # A sum, which does not depend on the order of rows.
+    checksum = sum(map(checksum_cells, mentions, *zip(*mention_cells, strict=True)))
+    checksum += sum(map(checksum_cells, facts, *zip(*fact_cells, strict=True)))
+    return PreparedExtraction(mentions, mention_cells, facts, fact_cells, checksum)
 
 
 @dataclass(eq=False)

@@ -5,23 +5,47 @@ pending values are written with the next write, or on close.
 """
 
 import json
+import sqlite3
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from threading import Lock
 
-from clew.errors import Locked
-from clew.store.sqlite.connections import BUSY_TIMEOUT, ConnectionPool, busy_timeout, transaction
+from clew.errors import Locked, StoreError
+from clew.store.checksums import checksum_cells
+from clew.store.sqlite.connections import (
+    BUSY_TIMEOUT,
+    DAMAGED_ROW,
+    ConnectionPool,
+    busy_timeout,
+    transaction,
+)
 
 _DEFERRABLE_KINDS = frozenset({"reply"})
 """Kinds whose loss only costs a call: all others must be durable before continuing."""
 FIRST_TIMEOUT = 1.0  # seconds to wait for another writer before deferring
 NEXT_TIMEOUT = 0.05  # the same while writes are already deferred
 _KindAndKey = tuple[str, str]
-_UPSERT_TEXT = "INSERT OR REPLACE INTO memory VALUES (?,?,?)"
+_UPSERT_TEXT = "INSERT OR REPLACE INTO memory VALUES (?1,?2,?3,checksum(?1,?2,?3))"
 _UPSERT_SUM = (
-    "INSERT INTO memory VALUES (?1,?2,CAST(round(?3, 9) AS TEXT)) ON CONFLICT(kind, key) "
-    "DO UPDATE SET value = CAST(round(CAST(value AS REAL) + ?3, 9) AS TEXT)"
+    "INSERT INTO memory VALUES (?1,?2,CAST(round(?3, 9) AS TEXT),"
+    "checksum(?1,?2,CAST(round(?3, 9) AS TEXT))) ON CONFLICT(kind, key) "
+    "DO UPDATE SET value = CAST(round(CAST(value AS REAL) + ?3, 9) AS TEXT), "
+    "checksum = checksum(kind, key, CAST(round(CAST(value AS REAL) + ?3, 9) AS TEXT))"
 )
+
+
+def select_values(db: sqlite3.Connection, kind: str, keys: Sequence[str]) -> dict[str, str]:
+    """The stored values of these keys; raise if one is not as it was written."""
+    found = {}
+    for key, value, checksum in db.execute(
+        "SELECT key, value, checksum FROM memory WHERE kind = ? "
+        "AND key IN (SELECT value FROM json_each(?))",
+        (kind, json.dumps(list(keys))),
+    ):
+        if checksum not in (None, checksum_cells(kind, key, value)):
+            raise StoreError(DAMAGED_ROW)
+        found[key] = value
+    return found
 
 
 class SqliteKeyValueStore:
@@ -42,12 +66,7 @@ class SqliteKeyValueStore:
                 if (kind, key) in self._pending_texts
             }
         with self._pool.connection() as db:
-            found = db.execute(
-                "SELECT key, value FROM memory WHERE kind = ? "
-                "AND key IN (SELECT value FROM json_each(?))",
-                (kind, json.dumps(list(keys))),
-            )
-            return dict(found.fetchall()) | pending
+            return select_values(db, kind, keys) | pending
 
     def set(self, kind: str, items: Mapping[str, str]) -> None:
         """Store values by key; deferrable kinds stay in memory while the database is locked."""
@@ -89,6 +108,8 @@ class SqliteKeyValueStore:
             # Removed first: two concurrent writers must not both add them.
             taken, self._pending_sums = self._pending_sums, {}
         try:
+            if not self._pool.writable:
+                raise Locked("the knowledge base cannot be written to; copy it to where it can")
             with self._pool.connection() as db, busy_timeout(db, seconds), transaction(db):
                 db.executemany(
                     _UPSERT_TEXT, [(*at, value) for at, value in {**pending, **texts}.items()]

@@ -54,12 +54,24 @@ CREATE TABLE memory(
   kind TEXT NOT NULL, key TEXT NOT NULL, value TEXT NOT NULL,
   PRIMARY KEY (kind, key)) WITHOUT ROWID;
 """
-MIGRATIONS = (_INITIAL_SCHEMA,)  # `PRAGMA user_version` is the number of those applied
+# `checksum` is of the row, `extracted` of all that was extracted from the chunk; NULL in rows from
+# before.
+_CHECKSUMS = """
+ALTER TABLE documents ADD COLUMN checksum INTEGER;
+ALTER TABLE sources ADD COLUMN checksum INTEGER;
+ALTER TABLE chunks ADD COLUMN checksum INTEGER;
+ALTER TABLE chunks ADD COLUMN extracted INTEGER;
+ALTER TABLE entities ADD COLUMN checksum INTEGER;
+ALTER TABLE facts ADD COLUMN checksum INTEGER;
+ALTER TABLE memory ADD COLUMN checksum INTEGER;
+"""
+# `PRAGMA user_version` is the number of those applied.
+MIGRATIONS = (_INITIAL_SCHEMA, _CHECKSUMS)
 
 
-def migrate(db: sqlite3.Connection, where: str) -> None:
+def migrate(db: sqlite3.Connection, where: str, *, writable: bool = True) -> None:
     """Bring the schema up to date; refuse a newer format."""
-    version = _read_version(db)
+    version = read_version(db)
     if version > len(MIGRATIONS):
         raise VersionError(
             f"the knowledge base {where} has format {version}, and this Clew reads up to format "
@@ -67,15 +79,21 @@ def migrate(db: sqlite3.Connection, where: str) -> None:
         )
     if version == len(MIGRATIONS):
         return
+    if not writable:
+        raise VersionError(
+            f"the knowledge base {where} has format {version} and cannot be written to; open it "
+            "once where it can, which brings it up to date"
+        )
     with transaction(db):
-        version = _read_version(db)  # another process may have migrated first
+        version = read_version(db)  # another process may have migrated first
         for number, step in enumerate(MIGRATIONS[version:], start=version + 1):
             for statement in _split_statements(step):
                 db.execute(statement)
             db.execute(f"PRAGMA user_version = {number}")
 
 
-def _read_version(db: sqlite3.Connection) -> int:
+def read_version(db: sqlite3.Connection) -> int:
+    """Number of migrations applied; 0 for a new file."""
     return int(db.execute("PRAGMA user_version").fetchone()[0])
 
 

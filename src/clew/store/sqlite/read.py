@@ -5,10 +5,16 @@ import sqlite3
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
+from clew.errors import StoreError
+from clew.store.checksums import checksum_cells
+from clew.store.merge import compute_fact_id
 from clew.store.protocol import Arrays
 from clew.store.resolved_entities import ChunkMention
 from clew.store.sqlite import rows
+from clew.store.sqlite.connections import DAMAGED_ROW, translate_errors
+from clew.store.sqlite.keyvalue import select_values
 from clew.types import Chunk, Document, Entity, Fact, Kind, Participant, Support
 
 
@@ -19,16 +25,17 @@ class SqliteSnapshot:
     db: sqlite3.Connection
     generation: int
     arrays: Arrays
+    folder: Path
 
     async def documents(self, ids: Sequence[str]) -> dict[str, Document]:
         """Documents by content id."""
         names = await self.names(ids)
-        found = self._select(
-            "SELECT id, title, text, metadata, pages FROM documents "
+        found = self._select_checked(
+            "SELECT checksum, id, title, text, metadata, pages, stamp FROM documents "
             "WHERE id IN (SELECT value FROM json_each(?))",
             ids,
         )
-        return {row[0]: rows.row_to_document(row, names[row[0]]) for row in found}
+        return {row[0]: rows.row_to_document(row[:5], names.get(row[0], ())) for row in found}
 
     async def names(self, ids: Sequence[str]) -> dict[str, tuple[str, ...]]:
         """The names of documents, without their text."""
@@ -43,22 +50,27 @@ class SqliteSnapshot:
 
     async def chunks(self, keys: Sequence[int]) -> dict[int, Chunk]:
         """Chunks by key."""
-        found = self._select(
-            "SELECT c.key, c.id, d.id, c.start, c.end, c.text, d.title, c.heading, c.page "
-            "FROM chunks c JOIN documents d ON d.key = c.document "
+        found = self._select_checked(
+            "SELECT c.checksum, c.id, c.document, c.start, c.end, c.text, c.heading, c.page, "
+            "c.failed, c.key, d.id, d.title FROM chunks c JOIN documents d ON d.key = c.document "
             "WHERE c.key IN (SELECT value FROM json_each(?))",
             keys,
+            beside=3,
         )
-        return {row[0]: Chunk(*row[1:]) for row in found}
+        return {
+            key: Chunk(own, document, start, end, text, title, heading, page)
+            for own, _, start, end, text, heading, page, _, key, document, title in found
+        }
 
     async def entities(self, keys: Sequence[int]) -> dict[int, Entity]:
         """Entities by key."""
-        found = self._select(
-            "SELECT key, id, name, type, description, aliases, attributes, support FROM entities "
-            "WHERE key IN (SELECT value FROM json_each(?))",
+        found = self._select_checked(
+            "SELECT checksum, id, name, name_hash, type, description, aliases, attributes, support,"
+            " key FROM entities WHERE key IN (SELECT value FROM json_each(?))",
             keys,
+            beside=1,
         )
-        return {row[0]: rows.row_to_entity(row[1:]) for row in found}
+        return {row[-1]: rows.row_to_entity((*row[:2], *row[3:-1])) for row in found}
 
     async def facts(self, keys: Sequence[int]) -> dict[int, Fact]:
         """Facts by key."""
@@ -69,12 +81,16 @@ class SqliteSnapshot:
             keys,
         ):
             members[key].append(Participant(entity, role))
-        found = self._select(
-            "SELECT key, id, text, relation, keywords, description, weight, support FROM facts "
-            "WHERE key IN (SELECT value FROM json_each(?))",
+        found = self._select_checked(
+            "SELECT checksum, id, text, relation, keywords, description, weight, support, key "
+            "FROM facts WHERE key IN (SELECT value FROM json_each(?))",
             keys,
+            beside=1,
         )
-        return {row[0]: rows.row_to_fact(row[1:], members[row[0]]) for row in found}
+        facts = {row[-1]: rows.row_to_fact(row[:-1], members[row[-1]]) for row in found}
+        if any(fact.id != compute_fact_id(fact) for fact in facts.values()):
+            raise StoreError(DAMAGED_ROW)  # a participant is another one
+        return facts
 
     async def members(self, keys: Sequence[int]) -> dict[int, list[tuple[int, str]]]:
         """Participants of facts: entity key and role, in order."""
@@ -89,12 +105,8 @@ class SqliteSnapshot:
 
     async def get(self, kind: str, keys: Sequence[str]) -> dict[str, str]:
         """Return the stored values of these keys."""
-        found = self.db.execute(
-            "SELECT key, value FROM memory WHERE kind = ? "
-            "AND key IN (SELECT value FROM json_each(?))",
-            (kind, json.dumps(list(keys))),
-        )
-        return dict(found.fetchall())
+        with translate_errors(self.folder):
+            return select_values(self.db, kind, keys)
 
     async def mentions(self, keys: Sequence[int]) -> dict[int, list[ChunkMention]]:
         """Mentions of each name, with their chunks."""
@@ -119,8 +131,8 @@ class SqliteSnapshot:
                 "ORDER BY s.fact, s.chunk",
                 keys,
             )
-            for key, *span in cursor:
-                found[key].append(Support(*span))
+            for key, *stated in cursor:
+                found[key].append(Support(*stated))
             return dict(found)
         cursor = self._select(
             "SELECT m.entity, c.id, c.start, c.end, m.spans FROM mentions m JOIN chunks c "
@@ -133,7 +145,19 @@ class SqliteSnapshot:
                 found[key].append(Support(chunk, *span))
         return dict(found)
 
-    def _select(self, statement: str, keys: Sequence[str] | Sequence[int]) -> sqlite3.Cursor:
+    def _select(self, statement: str, keys: Sequence[str] | Sequence[int]) -> list[rows.Row]:
         # NumPy integers cannot be encoded as JSON.
         listed = [key if isinstance(key, str) else int(key) for key in keys]
-        return self.db.execute(statement, (json.dumps(listed),))
+        with translate_errors(self.folder):
+            return self.db.execute(statement, (json.dumps(listed),)).fetchall()
+
+    def _select_checked(
+        self, statement: str, keys: Sequence[str] | Sequence[int], beside: int = 0
+    ) -> list[rows.Row]:
+        """Select rows that begin with their checksum; the last `beside` cells are not in it."""
+        found = []
+        for checksum, *cells in self._select(statement, keys):
+            if checksum not in (None, checksum_cells(*cells[: len(cells) - beside])):
+                raise StoreError(DAMAGED_ROW)
+            found.append(tuple(cells))
+        return found

@@ -4,7 +4,9 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from clew.errors import StoreError
 from clew.store.merge import FactMention, Mention
+from clew.store.sqlite.connections import DAMAGED_ROW
 from clew.types import Document, Entity, Fact, Participant
 
 Row = tuple[Any, ...]
@@ -21,19 +23,26 @@ def pack_spans(many: Sequence[tuple[int, int]]) -> str:
     return f"[{','.join([f'[{start},{end}]' for start, end in many])}]" if many else ""
 
 
+def _decode(cell: str) -> Any:
+    try:
+        return json.loads(cell)
+    except ValueError as error:
+        raise StoreError(DAMAGED_ROW) from error
+
+
 def unpack(cell: str) -> tuple[Any, ...]:
     """Decode a list of texts or numbers."""
-    return tuple(json.loads(cell)) if cell else ()
+    return tuple(_decode(cell)) if cell else ()
 
 
 def unpack_mapping(cell: str) -> dict[str, Any]:
     """Decode a mapping."""
-    return dict(json.loads(cell)) if cell else {}
+    return dict(_decode(cell)) if cell else {}
 
 
 def unpack_spans(cell: str) -> tuple[tuple[int, int], ...]:
     """Decode a list of spans."""
-    return tuple((start, end) for start, end in json.loads(cell)) if cell else ()
+    return tuple((start, end) for start, end in _decode(cell)) if cell else ()
 
 
 def document_to_row(document: Document, stamp: str) -> Row:
@@ -51,7 +60,8 @@ def row_to_document(row: Row, names: Sequence[str]) -> Document:
 def mention_to_cells(mention: Mention) -> Row:
     """Cells of `mentions` after the keys of entity and chunk."""
     surface, kind, description, spans, about, aliases, attributes = mention
-    packed = pack_spans(spans), len(spans), about, pack(aliases), pack(attributes)
+    # A float, as SQLite returns it: the row's checksum depends on how it is written.
+    packed = pack_spans(spans), len(spans), float(about), pack(aliases), pack(attributes)
     return (surface, kind, description, *packed)
 
 
@@ -65,7 +75,8 @@ def row_to_mention(row: Row) -> Mention:
 def fact_mention_to_cells(mention: FactMention) -> Row:
     """Cells of `sayings` after the keys; without a relation the text is stored in the fact."""
     text, relation, keywords, description, weight, span = mention
-    return (text if relation else "", relation, pack(keywords), description, weight, *span)
+    own = text if relation else ""
+    return (own, relation, pack(keywords), description, float(weight), *span)
 
 
 def row_to_fact_mention(row: Row) -> FactMention:

@@ -8,12 +8,17 @@ from contextlib import asynccontextmanager, nullcontext, suppress
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import numpy as np
 
-from clew.errors import ArraysMissing, StoreError
-from clew.store.array_files import MappedArrays, remove_old_generations, save_arrays
+from clew.errors import ArraysMissing, DamagedArrays, StoreError
+from clew.store.array_files import (
+    MappedArrays,
+    load_sound_arrays,
+    remove_old_generations,
+    save_arrays,
+)
 from clew.store.protocol import (
     DETAIL_PREFIX,
     Array,
@@ -30,10 +35,11 @@ from clew.store.sqlite.bulk import BulkWriter, ChunkTexts, attach_scratch
 from clew.store.sqlite.connections import ConnectionPool, transaction, translate_errors
 from clew.store.sqlite.insert import PreparedAdditions
 from clew.store.sqlite.keyvalue import SqliteKeyValueStore
-from clew.store.sqlite.migrations import migrate
+from clew.store.sqlite.migrations import migrate, read_version
 from clew.store.sqlite.read import SqliteSnapshot
 from clew.store.sqlite.tables import columns_to_keep, read_decisions, read_tables
-from clew.store.sqlite.verify import find_problems
+from clew.store.sqlite.verify import find_array_problems
+from clew.store.sqlite.verify_rows import find_row_problems
 from clew.store.sqlite.write import SqliteWriter
 from clew.store.vector_files import DamagedVectors, VectorFile
 from clew.store.write_lock import TaskLock, WriterLock
@@ -47,10 +53,29 @@ _COUNT_QUERIES = {
     "facts": "SELECT count(*) FROM facts",
     "failed": "SELECT count(*) FROM chunks WHERE failed != ''",
 }
-_VECTOR_KINDS: tuple[Kind, ...] = ("chunk", "entity", "fact", "description", "attribute")
 _SELECT_EMBEDDER = "SELECT value FROM memory WHERE kind = 'manifest' AND key = 'embedder'"
-_SET_EMBEDDER = "INSERT OR REPLACE INTO memory VALUES ('manifest', 'embedder', ?)"
+_SELECT_DIMENSION = "SELECT value FROM memory WHERE kind = 'manifest' AND key = 'dim'"
+_SET_EMBEDDER = (
+    "INSERT OR REPLACE INTO memory "
+    "VALUES ('manifest', 'embedder', ?1, checksum('manifest', 'embedder', ?1))"
+)
 _SELECT_GENERATION = "SELECT value FROM meta WHERE key = 'generation'"
+_SELECT_SEAL = "SELECT value FROM meta WHERE key = 'arrays'"
+_PUBLISH = "INSERT OR REPLACE INTO meta VALUES ('generation', ?), ('arrays', ?)"
+_COUNT_ROWS: dict[str, str] = {
+    "chunk": "SELECT max(row) + 1 FROM chunks",
+    "entity": "SELECT max(row) + 1 FROM entities",
+    "fact": "SELECT max(row) + 1 FROM facts",
+}
+_EMPTIED = (
+    "kb.sqlite in {} is new or empty, but arrays of an earlier knowledge base lie beside it; "
+    "`clew restore FILE` restores a backup, or remove the folder to start anew"
+)
+_LOST_WRITES = (
+    "kb.sqlite in {} holds generation {}, but generation {} was written (was kb.sqlite-wal "
+    "removed?); `clew restore FILE` restores a backup, `clew verify --repair` accepts the loss"
+)
+_COMMITTED_FILE = "committed"  # in the arrays' folder: their generation was committed
 
 
 class SqliteStore:
@@ -63,8 +88,12 @@ class SqliteStore:
         create: bool = False,
         patience: float = 10.0,
         durable: bool = True,
+        check: bool = True,
     ) -> None:
-        """Open a folder; without `durable`, a power cut (not a kill) may lose the last writes."""
+        """Open a folder; without `durable`, a power cut (not a kill) may lose the last writes.
+
+        With `check`, a folder from which the last writes were lost is refused.
+        """
         self.folder = folder
         self._durable = durable
         self._patience = patience
@@ -79,10 +108,31 @@ class SqliteStore:
         self._arrays: tuple[int, Arrays] = (0, {})
         self._lock: WriterLock | None = None
         self._task_lock = TaskLock()
-        with translate_errors(folder):
-            folder.mkdir(parents=True, exist_ok=True)
+        if create:
+            with translate_errors(folder):
+                folder.mkdir(parents=True, exist_ok=True)
         with self._pool.connection() as db:
-            migrate(db, str(folder))
+            if self._is_emptied(db):
+                raise StoreError(_EMPTIED.format(folder))
+            migrate(db, str(folder), writable=self._pool.writable)
+            if check and (lost := self._find_lost_writes(db)):
+                raise StoreError(lost)
+
+    def _is_emptied(self, db: sqlite3.Connection) -> bool:
+        """Whether the database is new, although arrays or vectors of an earlier one are there."""
+        if read_version(db):
+            return False
+        derived = ("arrays/*/*.npy", "vectors/*/*.npy")
+        found = any(path for pattern in derived for path in self.folder.glob(pattern))
+        # Read again: another process may just have created both.
+        return found and not read_version(db)
+
+    def _find_lost_writes(self, db: sqlite3.Connection) -> str:
+        """A sentence if a later generation was committed than the database holds, else ""."""
+        found = self.folder.glob(f"arrays/*/{_COMMITTED_FILE}")
+        newest = max((int(f.parent.name) for f in found if f.parent.name.isdigit()), default=0)
+        held = int(_read_value(db, _SELECT_GENERATION)) if newest else 0
+        return _LOST_WRITES.format(self.folder, held, newest) if newest > held else ""
 
     # -- reading
 
@@ -96,7 +146,7 @@ class SqliteStore:
             with translate_errors(self.folder):
                 db.execute("BEGIN")
                 generation, arrays = self._load_newest(db)
-            yield ResolvedSnapshot(SqliteSnapshot(db, generation, arrays))
+            yield ResolvedSnapshot(SqliteSnapshot(db, generation, arrays, self.folder))
         finally:
             self._pool.release(db)
 
@@ -171,27 +221,51 @@ class SqliteStore:
         """The vectors of one embedder for one kind of element."""
         if (embedder, kind) not in self._vectors:
             path = self.folder / "vectors" / digest(embedder)[:12] / f"{kind}.npy"
-            self._vectors[embedder, kind] = VectorFile(path)
+            self._vectors[embedder, kind] = VectorFile(path, partial(self._shape_in_use, kind))
         return self._vectors[embedder, kind]
+
+    def _shape_in_use(self, kind: Kind) -> tuple[int, int]:
+        """Number of vector rows that the tables refer to, and the vectors' dimension."""
+        with self._pool.connection() as db:
+            rows = _read_value(db, _COUNT_ROWS[kind]) if kind in _COUNT_ROWS else ""
+            width = _read_value(db, _SELECT_DIMENSION)
+        return int(rows) if rows.isdigit() else 0, int(width) if width.isdigit() else 0
 
     async def find_problems(self) -> list[str]:
         """Check consistency; return one sentence per problem."""
-        found: list[str] = []
-        sizes: dict[Kind, int] = {}
+        return await asyncio.to_thread(self._find_problems)
+
+    def _find_problems(self) -> list[str]:
+        tables: dict[Kind, VectorFile] = {}
         with self._pool.connection() as db:
             db.execute("BEGIN")
+            found = list(filter(None, [self._find_lost_writes(db)]))
             embedder = _read_value(db, _SELECT_EMBEDDER)
-            for kind in _VECTOR_KINDS if embedder else ():
+            for kind in get_args(Kind) if embedder else ():
                 try:
-                    sizes[kind] = self.vectors(embedder, kind).count_checked_rows()
+                    self.vectors(embedder, kind).count_checked_rows()
+                    tables[kind] = self.vectors(embedder, kind)
                 except DamagedVectors as error:
                     found.append(str(error))
             generation = int(_read_value(db, _SELECT_GENERATION))
+            arrays: Arrays = {}
             try:
-                arrays: Arrays = MappedArrays(self.folder / "arrays" / str(generation))
+                arrays = self._map_arrays(db, generation)
+                damaged = arrays.check_all()
+                found += damaged
+                if damaged:
+                    return found + find_row_problems(db)
             except FileNotFoundError:
-                arrays = {}
-            return found + find_problems(db, arrays, sizes)
+                pass  # reported below, if there is anything to derive
+            except DamagedArrays as error:
+                return [*found, str(error), *find_row_problems(db)]
+            return found + find_row_problems(db) + find_array_problems(db, arrays, tables)
+
+    async def load_sound_arrays(self) -> Arrays:
+        """Those arrays of a damaged generation that are as they were written."""
+        with self._pool.connection() as db:
+            folder = self.folder / "arrays" / _read_value(db, _SELECT_GENERATION)
+            return load_sound_arrays(folder, _read_value(db, _SELECT_SEAL))
 
     async def backup(self, file: Path) -> int:
         """Copy the database while others read and write; return the copy's size."""
@@ -214,6 +288,8 @@ class SqliteStore:
         ):
             before = self._apply(db, change, derive, options)
         # The write is committed: failing to remove old arrays must not undo it.
+        with suppress(OSError):
+            (self.folder / "arrays" / str(before + 1) / _COMMITTED_FILE).touch()
         remove_old_generations(self.folder / "arrays", {before, before + 1})
         with self._pool.connection() as db:
             return self._read_counts(db)
@@ -222,8 +298,8 @@ class SqliteStore:
         self, db: sqlite3.Connection, change: Change, derive: DeriveArrays, options: Sequence[Any]
     ) -> int:
         """Write the next generation; return the number of the previous one."""
-        before, previous = self._load_newest(db)
-        previous = {} if change.rebuild else previous
+        before = int(_read_value(db, _SELECT_GENERATION))
+        previous: Arrays = {} if change.rebuild else self._load_newest(db)[1]
         if change.embedder:
             # Nearest neighbours and rows of descriptions depend on the embedder.
             dropped = ("near_", DETAIL_PREFIX)
@@ -253,12 +329,12 @@ class SqliteStore:
             previous=previous,
             entity_vectors=self.vectors(embedder, "entity").matrix() if embedder else None,
         )
-        save_arrays(
+        seal = save_arrays(
             self.folder / "arrays" / str(before + 1),
             {**derive(tables), **columns_to_keep(tables)},
             durable=self._durable,
         )
-        db.execute("UPDATE meta SET value = ? WHERE key = 'generation'", (before + 1,))
+        db.execute(_PUBLISH, (before + 1, seal))
         return before
 
     def _copy_database(self, file: Path) -> int:
@@ -284,10 +360,13 @@ class SqliteStore:
             if generation == self._arrays[0]:
                 return self._arrays
             try:
-                self._arrays = generation, MappedArrays(self.folder / "arrays" / str(generation))
-            except FileNotFoundError:
-                # Two newer generations were written meanwhile; retry, unless this is the writer.
+                self._arrays = generation, self._map_arrays(db, generation)
+            except (FileNotFoundError, DamagedArrays) as error:
+                # Two newer generations were written meanwhile; retry, unless this is the writer,
+                # who derives damaged or missing arrays again.
                 if db.in_transaction and not self._task_lock.is_held:
+                    if isinstance(error, DamagedArrays):
+                        raise
                     db.rollback()
                     db.execute("BEGIN")
                     continue
@@ -296,6 +375,10 @@ class SqliteStore:
         raise ArraysMissing(
             f"the arrays of {self.folder} are missing; `clew verify --repair` rebuilds them"
         )
+
+    def _map_arrays(self, db: sqlite3.Connection, generation: int) -> MappedArrays:
+        folder = self.folder / "arrays" / str(generation)
+        return MappedArrays(folder, _read_value(db, _SELECT_SEAL))
 
     def _read_counts(self, db: sqlite3.Connection) -> Counts:
         generation, arrays = self._load_newest(db)

@@ -99,10 +99,10 @@ def read_tables(
     found: dict[str, Any] = {}
     for name, query in _QUERIES.items():
         held = previous.get(COLUMN_PREFIX + name)
-        keys = touched[_TOUCHED_BY[name]]
         if held is None:
             found[name] = _sort_by_key(query.read_all(db))
         else:
+            keys = touched[_TOUCHED_BY[name]]
             found[name] = _replace_rows(held, keys, _sort_by_key(query.read_some(db, keys)))
     return Tables(**found)
 

@@ -1,42 +1,16 @@
-"""Consistency checks: tables against each other, arrays and vectors against the tables."""
+"""Consistency checks of what is derived: arrays and vectors against the tables."""
 
 import sqlite3
 from collections.abc import Mapping
 
-from clew.store.protocol import DETAIL_PREFIX, PARTLY_EMBEDDED, SENSE_STRIDE, Array, Arrays
+import numpy as np
+
+from clew.store.protocol import DETAIL_ROWS, PARTLY_EMBEDDED, SENSE_STRIDE, Array, Arrays
+from clew.store.sqlite.tables import columns_to_keep, read_tables
+from clew.store.sqlite.write import iterate_content_hashes
+from clew.store.vector_files import VectorFile
 from clew.types import Kind
 
-# Each query counts rows that must not exist; its key describes such a row.
-_VIOLATION_QUERIES = {
-    "chunks whose text differs from their document at that span": (
-        "SELECT count(*) FROM chunks c JOIN documents d ON d.key = c.document "
-        "WHERE substr(d.text, c.start + 1, c.end - c.start) != c.text"
-    ),
-    "chunks without a document": (
-        "SELECT count(*) FROM chunks WHERE document NOT IN (SELECT key FROM documents)"
-    ),
-    "documents without a name": (
-        "SELECT count(*) FROM documents WHERE key NOT IN (SELECT document FROM sources)"
-    ),
-    "entities without a mention": (
-        "SELECT count(*) FROM entities WHERE key NOT IN (SELECT entity FROM mentions)"
-    ),
-    "mentions of unknown entities": (
-        "SELECT count(*) FROM mentions WHERE entity NOT IN (SELECT key FROM entities)"
-    ),
-    "mentions in unknown chunks": (
-        "SELECT count(*) FROM mentions WHERE chunk NOT IN (SELECT key FROM chunks)"
-    ),
-    "facts without a mention": (
-        "SELECT count(*) FROM facts WHERE key NOT IN (SELECT fact FROM sayings)"
-    ),
-    "mentions of unknown facts": (
-        "SELECT count(*) FROM sayings WHERE fact NOT IN (SELECT key FROM facts)"
-    ),
-    "participants that are unknown entities": (
-        "SELECT count(*) FROM participants WHERE entity NOT IN (SELECT key FROM entities)"
-    ),
-}
 _KEY_QUERIES: dict[Kind, str] = {
     "chunk": "SELECT key FROM chunks ORDER BY key",
     "entity": "SELECT key FROM entities ORDER BY key",
@@ -44,34 +18,26 @@ _KEY_QUERIES: dict[Kind, str] = {
 }
 
 
-def find_problems(db: sqlite3.Connection, arrays: Arrays, vectors: Mapping[Kind, int]) -> list[str]:
-    """Return one sentence per problem; `vectors` is the number of vectors of each kind."""
+def find_array_problems(
+    db: sqlite3.Connection, arrays: Arrays, vectors: Mapping[Kind, VectorFile]
+) -> list[str]:
+    """Return one sentence per problem; `vectors` are the readable vector files."""
     partly = db.execute(
         "SELECT value FROM memory WHERE kind = 'manifest' AND key = ?", (PARTLY_EMBEDDED,)
     ).fetchone()
-    found = [str(row[0]) for row in db.execute("PRAGMA integrity_check") if row[0] != "ok"]
-    for meaning, statement in _VIOLATION_QUERIES.items():
-        count = db.execute(statement).fetchone()[0]
-        if count:
-            found.append(f"{count} {meaning}")
-    for kind, statement in _KEY_QUERIES.items():
-        found += _find_array_problems(
-            kind, [row[0] for row in db.execute(statement)], arrays, vectors
-        )
-        if kind not in (partly[0].split() if partly else ()):
-            found += _find_missing_vectors(kind, arrays, vectors)
-    return found + _find_detail_problems(arrays, vectors)
-
-
-def _find_detail_problems(arrays: Arrays, vectors: Mapping[Kind, int]) -> list[str]:
-    """Find vectors of descriptions and attributes that the arrays refer to and no file holds."""
     found = []
-    rows: dict[Kind, str] = {"description": "entity_rows", "attribute": "attribute_values"}
-    for kind, name in rows.items():
-        held: Array | None = arrays.get(DETAIL_PREFIX + name)
-        missing = int((held >= vectors[kind]).sum()) if held is not None and kind in vectors else 0
-        if missing:
-            found.append(f"{missing} {kind} vectors are missing")
+    for kind, statement in _KEY_QUERIES.items():
+        found += _find_key_problems(kind, [row[0] for row in db.execute(statement)], arrays)
+        if kind in vectors:
+            found += _find_wrong_vectors(db, kind, vectors[kind])
+            if kind not in (partly[0].split() if partly else ()):
+                found += _find_missing_vectors(kind, arrays)
+    if not found:
+        found += _find_stale_columns(db, arrays)
+    for kind, name in (("community", "community_rows"), *DETAIL_ROWS.items()):
+        rows: Array = arrays.get(name, np.zeros(0, np.int64))
+        if kind in vectors and (lost := len(vectors[kind].find_lost_rows(rows))):
+            found.append(f"{lost} {kind} vectors are missing")
     return found
 
 
@@ -83,26 +49,45 @@ def _table_keys(kind: Kind, held: Array, arrays: Arrays) -> list[int]:
     return sorted({int(key) % SENSE_STRIDE for key in (*held.tolist(), *merged.tolist())})
 
 
-def _find_array_problems(
-    kind: Kind, keys: list[int], arrays: Arrays, vectors: Mapping[Kind, int]
-) -> list[str]:
+def _find_key_problems(kind: Kind, keys: list[int], arrays: Arrays) -> list[str]:
     held: Array | None = arrays.get(f"{kind}_keys")
     if held is None:
         return [f"the {kind} arrays are missing"] if keys else []
     if _table_keys(kind, held, arrays) != keys:
         return [f"the {kind} arrays do not match the tables"]
-    if kind not in vectors:
-        return []
-    missing = int((arrays[f"{kind}_rows"] >= vectors[kind]).sum())
-    return [f"{missing} {kind} vectors are missing"] if missing else []
+    return []
 
 
-def _find_missing_vectors(kind: Kind, arrays: Arrays, vectors: Mapping[Kind, int]) -> list[str]:
+def _find_wrong_vectors(db: sqlite3.Connection, kind: Kind, table: VectorFile) -> list[str]:
+    """Compare the content hash of every element with that of its vector row."""
+    held = [(row, key) for _, row, key in iterate_content_hashes(db, kind) if row >= 0]
+    rows = np.array([row for row, _ in held], np.int64)
+    wrong = int(np.count_nonzero(table.find_rows([key for _, key in held]) != rows))
+    missing = len(table.find_lost_rows(rows))
+    found = [f"{missing} {kind} vectors are missing"] if missing else []
+    return found + ([f"{wrong - missing} {kind} vectors are of other texts"] * (wrong > missing))
+
+
+def _find_missing_vectors(kind: Kind, arrays: Arrays) -> list[str]:
     rows: Array | None = arrays.get(f"{kind}_rows")
-    if rows is None or kind not in vectors:
+    if rows is None:
         return []
     bare = rows < 0
     if kind == "entity" and "entity_literal" in arrays:
         bare = bare & ~arrays["entity_literal"]
     missing = int(bare.sum())
     return [f"{missing} of {len(rows)} {kind} elements have no vector"] if missing else []
+
+
+def _find_stale_columns(db: sqlite3.Connection, arrays: Arrays) -> list[str]:
+    """Compare the columns kept with the arrays with the tables they were read from."""
+    fresh = columns_to_keep(read_tables(db, {}, {}))
+    return [
+        f"the column {name} differs from the tables"
+        for name, column in fresh.items()
+        if name in arrays and not np.array_equal(_sort_rows(arrays[name]), _sort_rows(column))
+    ]
+
+
+def _sort_rows(column: Array) -> Array:
+    return column[np.lexsort(column.T[::-1])] if len(column) else column

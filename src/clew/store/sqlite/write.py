@@ -2,7 +2,7 @@
 
 import json
 import sqlite3
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import groupby
 from operator import itemgetter
@@ -27,18 +27,68 @@ from clew.types import Entity, Extraction, Fact, Kind
 
 _VECTOR_ROW_QUERIES: dict[Kind, tuple[str, str]] = {
     "chunk": (
-        "SELECT c.key, d.title, c.text FROM chunks c JOIN documents d ON d.key = c.document",
+        "SELECT c.key, c.row, d.title, c.text FROM chunks c JOIN documents d ON d.key = c.document",
         "UPDATE chunks SET row = ? WHERE key = ?",
     ),
-    "entity": ("SELECT key, '', name FROM entities", "UPDATE entities SET row = ? WHERE key = ?"),
-    "fact": ("SELECT key, '', text FROM facts", "UPDATE facts SET row = ? WHERE key = ?"),
+    "entity": (
+        "SELECT key, row, '', name FROM entities",
+        "UPDATE entities SET row = ? WHERE key = ?",
+    ),
+    "fact": ("SELECT key, row, '', text FROM facts", "UPDATE facts SET row = ? WHERE key = ?"),
 }
 _SELECT_MENTIONED = "SELECT entity FROM mentions WHERE chunk IN (SELECT value FROM json_each(?))"
 _SELECT_STATED = "SELECT fact FROM sayings WHERE chunk IN (SELECT value FROM json_each(?))"
+_SELECT_MENTIONS = (
+    "SELECT m.entity, e.id, count(*), m.surface, m.type, m.description, max(m.about), "
+    "m.aliases, m.attributes FROM mentions m JOIN entities e ON e.key = m.entity "
+)
+_GROUP_MENTIONS = "GROUP BY m.entity, m.surface, m.type, m.description, m.aliases, m.attributes"
+_SELECT_STATEMENTS = (
+    "SELECT s.fact, f.id, f.text, s.text, s.relation, s.keywords, s.description, s.weight "
+    "FROM sayings s JOIN facts f ON f.key = s.fact "
+)
+_WHERE_ENTITY = "WHERE m.entity IN (SELECT value FROM json_each(?)) "
+_WHERE_FACT = "WHERE s.fact IN (SELECT value FROM json_each(?)) "
 _DELETE_STATEMENTS = {
     "entities": ("DELETE FROM entities WHERE key = ?", "DELETE FROM forms WHERE entity = ?"),
     "facts": ("DELETE FROM facts WHERE key = ?", "DELETE FROM participants WHERE fact = ?"),
 }
+
+
+def iterate_content_hashes(db: sqlite3.Connection, kind: Kind) -> Iterator[tuple[int, int, str]]:
+    """Yield key, vector row and the hash of the embedded text of every element of a kind."""
+    for key, row, title, text in db.execute(_VECTOR_ROW_QUERIES[kind][0]):
+        yield key, row, digest(f"{title}\n{text}" if title else text)
+
+
+def merge_stored_entities(
+    db: sqlite3.Connection, keys: Collection[int] | None = None
+) -> Iterator[tuple[int, Entity]]:
+    """Merge these entities (or all) from all their mentions; those without any are left out."""
+    where, given = _restrict(_WHERE_ENTITY, keys)
+    # Equal mentions are grouped and counted: a hub has a million of them.
+    cursor = db.execute(_SELECT_MENTIONS + where + _GROUP_MENTIONS, given)
+    for key, group in groupby(cursor, itemgetter(0)):
+        found = list(group)
+        mentions = [one for row in found for one in [rows.row_to_mention(row[3:])] * row[2]]
+        yield key, merge_entity(found[0][1], mentions)
+
+
+def merge_stored_facts(
+    db: sqlite3.Connection, keys: Collection[int] | None = None
+) -> Iterator[tuple[int, Fact]]:
+    """The same for facts."""
+    where, given = _restrict(_WHERE_FACT, keys)
+    cursor = db.execute(_SELECT_STATEMENTS + where + "ORDER BY s.fact, s.chunk", given)
+    for key, group in groupby(cursor, itemgetter(0)):
+        found = list(group)
+        mentions = [rows.row_to_fact_mention((row[3] or row[2], *row[4:])) for row in found]
+        yield key, merge_fact(found[0][1], (), mentions)
+
+
+def _restrict(where: str, keys: Collection[int] | None) -> tuple[str, tuple[str, ...]]:
+    """The condition on keys and its argument; none for all rows."""
+    return ("", ()) if keys is None else (where, (json.dumps(sorted(keys)),))
 
 
 def _no_wait() -> None:
@@ -77,16 +127,15 @@ class SqliteWriter:
         self._insert_additions(change.add, touched)
         self.merge_entities(touched.entities - touched.complete_entities)
         self.merge_facts(touched.facts - touched.complete_facts)
-        if change.embedder or change.rebuild:
+        if change.embedder:
             self._refresh_vector_rows()
         return touched
 
     def _refresh_vector_rows(self) -> None:
         """Look up every element's vector row again."""
-        for kind, (select, write) in _VECTOR_ROW_QUERIES.items():
-            found = self.db.execute(select).fetchall()
-            texts = [f"{title}\n{text}" if title else text for _, title, text in found]
-            at = self.vector_rows(kind, [digest(text) for text in texts])
+        for kind, (_, write) in _VECTOR_ROW_QUERIES.items():
+            found = list(iterate_content_hashes(self.db, kind))
+            at = self.vector_rows(kind, [key for _, _, key in found])
             self.db.executemany(
                 write, [(int(row), key) for row, (key, _, _) in zip(at, found, strict=True)]
             )
@@ -162,7 +211,7 @@ class SqliteWriter:
         self._insert_mentions(prepared, entities.keys, touched.chunks)
         self._insert_fact_mentions(prepared, facts.keys, entities.keys, touched.chunks)
         self.wait_for_vectors()
-        insert_chunks(self.db, self.vector_rows, chunks)
+        insert_chunks(self.db, self.vector_rows, chunks, prepared)
         entities.insert(self.db, self.vector_rows)
         facts.insert(self.db, self.vector_rows)
         touched.entities.update(entities.keys.values())
@@ -208,39 +257,27 @@ class SqliteWriter:
             ),
         )
 
-    def insert_document(self, addition: Addition) -> list[int] | None:
-        """Insert a document, its names and chunks; return chunk keys, or None if already stored."""
-        fresh, chunks = insert_documents(self.db, [addition])
-        insert_chunks(self.db, self.vector_rows, chunks)
-        return [key for key, *_ in chunks] if fresh else None
+    def insert_document(self, addition: Addition) -> dict[int, PreparedExtraction]:
+        """Insert a document, its names and chunks; return what each new chunk holds, by key."""
+        _, chunks = insert_documents(self.db, [addition])
+        prepared = {key: prepare_extraction(extraction) for key, _, extraction, _ in chunks}
+        insert_chunks(self.db, self.vector_rows, chunks, prepared.values())
+        return prepared
 
     # -- merging
 
     def merge_entities(self, touched: set[int]) -> None:
         """Merge these entities again from all their mentions; delete those without any."""
-        cursor = self.db.execute(
-            # Equal mentions are grouped and counted: a hub has a million of them.
-            "SELECT m.entity, e.id, count(*), m.surface, m.type, m.description, max(m.about), "
-            "m.aliases, m.attributes FROM mentions m JOIN entities e ON e.key = m.entity "
-            "WHERE m.entity IN (SELECT value FROM json_each(?)) "
-            "GROUP BY m.entity, m.surface, m.type, m.description, m.aliases, m.attributes",
-            (json.dumps(sorted(touched)),),
-        )
-        merged: dict[int, Entity] = {}
-        for key, group in groupby(cursor, itemgetter(0)):
-            group_rows = list(group)
-            mentions = [
-                one for row in group_rows for one in [rows.row_to_mention(row[3:])] * row[2]
-            ]
-            merged[key] = merge_entity(group_rows[0][1], mentions)
+        merged = dict(merge_stored_entities(self.db, touched))
         self._delete_elements("entities", touched - merged.keys())
         self._update_entities(merged)
 
     def _update_entities(self, merged: dict[int, Entity]) -> None:
         found = self.vector_rows("entity", [digest(embedded_text(e)) for e in merged.values()])
         self.db.executemany(
-            "UPDATE entities SET name=?, name_hash=?, type=?, description=?, aliases=?, "
-            "attributes=?, support=?, row=? WHERE key=?",
+            "UPDATE entities SET name=?1, name_hash=?2, type=?3, description=?4, aliases=?5, "
+            "attributes=?6, support=?7, row=?8, checksum=checksum(id,?1,?2,?3,?4,?5,?6,?7) "
+            "WHERE key=?9",
             (
                 (*entity_to_cells(e), int(row), key)
                 for (key, e), row in zip(merged.items(), found, strict=True)
@@ -254,24 +291,12 @@ class SqliteWriter:
 
     def merge_facts(self, touched: set[int]) -> None:
         """The same for facts."""
-        cursor = self.db.execute(
-            "SELECT s.fact, f.id, f.text, s.text, s.relation, s.keywords, s.description, s.weight "
-            "FROM sayings s JOIN facts f ON f.key = s.fact "
-            "WHERE s.fact IN (SELECT value FROM json_each(?)) ORDER BY s.fact, s.chunk",
-            (json.dumps(sorted(touched)),),
-        )
-        merged: dict[int, Fact] = {}
-        for key, group in groupby(cursor, itemgetter(0)):
-            group_rows = list(group)
-            mentions = [
-                rows.row_to_fact_mention((row[3] or row[2], *row[4:])) for row in group_rows
-            ]
-            merged[key] = merge_fact(group_rows[0][1], (), mentions)
+        merged = dict(merge_stored_facts(self.db, touched))
         self._delete_elements("facts", touched - merged.keys())
         found = self.vector_rows("fact", [digest(embedded_text(f)) for f in merged.values()])
         self.db.executemany(
-            "UPDATE facts SET text=?, relation=?, keywords=?, description=?, weight=?, support=?, "
-            "row=? WHERE key=?",
+            "UPDATE facts SET text=?1, relation=?2, keywords=?3, description=?4, weight=?5, "
+            "support=?6, row=?7, checksum=checksum(id,?1,?2,?3,?4,?5,?6) WHERE key=?8",
             (
                 (*fact_to_cells(f), int(row), key)
                 for (key, f), row in zip(merged.items(), found, strict=True)

@@ -1,0 +1,1 @@
+"""Attack campaigns: kills, histories, damaged files, hostile input, failing models and disks."""

@@ -2,7 +2,7 @@
 
 import sys
 import tomllib
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any, Literal
 
@@ -10,12 +10,13 @@ import pytest
 
 from clew.config import TEMPLATE, Settings, load_settings
 from clew.engine import KnowledgeBase
-from clew.errors import ConfigError
+from clew.errors import ClewError, ConfigError
 from clew.layout import Section
 from clew.recipes.agents import AGENTS
 from clew.recipes.configure import add_own_recipes
 from clew.recipes.parameters import read_fields, write_fields
 from clew.recipes.registry import RECIPES, RecipeSet, resolve_recipe, tabulate_recipe
+from clew.recipes.steps import STEPS
 from clew.recipes.toml import format_recipe
 from clew.retrieve.lookup import Dense, NearEntities
 from clew.retrieve.rank import fuse_chunks
@@ -367,6 +368,31 @@ async def test_recipes_of_the_settings_are_those_of_the_knowledge_base(
     wrong = KnowledgeBase(valley.store, Settings(recipes={"mine": {"base": 3}}), valley.embed)
     with pytest.raises(ConfigError, match=r"^clew\.toml: recipes\.mine\.base: must be a text$"):
         await wrong.search(ASKED, recipe="naive")
+
+
+async def test_any_step_alone_and_with_zeros_finds_something_or_says_what_it_lacks(
+    valley: KnowledgeBase,
+) -> None:
+    await valley.builder.make_tree_manager().build(["dual", "leiden", "raptor", "e2"])
+    tables: dict[str, Any] = {}
+    for name, owner in STEPS.items():
+        if name in ("Chain", "Fork"):
+            continue
+        required = {"step": name} | ({"route": {}} if name == "IfGrown" else {})
+        zeros = {f.name: 0 for f in fields(owner) if type(f.default) in (int, float)}
+        before = [{"step": "NearEntities", "of": "question"}, "NearFacts"]
+        tables[f"{name}-alone"] = {"steps": [required]}
+        tables[f"{name}-zeros"] = {"steps": [*before, required | zeros, "ChunksOf"]}
+    settings = valley.settings.model_copy(update={"recipes": tables})
+    own = KnowledgeBase(valley.store, settings, valley.embed)
+    lacking = 0
+    for name in tables:
+        try:
+            assert len((await own.search(ASKED, recipe=name, k=2)).evidence.chunks) <= 2
+        except ClewError as error:  # anything else is a fault of the step
+            lacking += 1
+            assert "\n" not in str(error)
+    assert lacking < len(tables) / 4
 
 
 def test_the_example_of_the_template_is_a_recipe() -> None:

@@ -65,7 +65,7 @@ class PprSubgraph:
     def nearest_entities(self, view: View, found: Found) -> SubgraphEntities:
         """Return the entities, nearest first."""
         seeds = seed_weights(found)
-        if not seeds:
+        if not seeds or self.max_ent < 1:
             return SubgraphEntities(np.zeros(0, np.int64), np.zeros(0))
         transitions, buffers = get_transition_graph(view)
         if not self.exact:

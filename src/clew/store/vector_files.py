@@ -79,6 +79,9 @@ class _FileVersion(NamedTuple):
     header: bytes
 
 
+_UNREAD = _FileVersion(-1, b"")  # unlike that of any file, also of one that is missing
+
+
 class VectorFile:
     """Vectors in append-only files; a row, once given, belongs to its text for ever."""
 
@@ -134,7 +137,7 @@ class VectorFile:
     def count_checked_rows(self) -> int:
         """Number of rows, after checking all of both files."""
         with self._lock:
-            self._version, self._checked = _FileVersion(0, b""), 0
+            self._version, self._checked = _UNREAD, 0
             self._load_row_numbers()
             self._check_content(self._map_rows(len(self._records)))
             return len(self._records)
@@ -174,7 +177,7 @@ class VectorFile:
                 beside.replace(path)
             else:
                 path.unlink(missing_ok=True)
-        self._version = _FileVersion(0, b"")
+        self._version = _UNREAD
 
     def _load_row_numbers(self) -> dict[bytes, int]:
         """Row numbers by hash, read again if another process has appended."""

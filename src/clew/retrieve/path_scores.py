@@ -17,18 +17,15 @@ from clew.graph.traverse import FactGraph
 from clew.retrieve.graph_cache import MAX_RELATION_LABELS
 from clew.retrieve.labels import embed_cached, load_relation_texts
 from clew.retrieve.question import QuestionShape
+from clew.retrieve.path_alignment import align_paths
 from clew.retrieve.relation_vectors import (
     EndVectors,
     RelationVectors,
     embed_relations,
     embed_step_ends,
-    stem_share,
 )
+from clew.retrieve.word_votes import WordVotes, compute_votes, compute_word_votes, embed_labels
 
-_VOTE_TEMPERATURE = 0.06  # cosine difference that makes a relation e times likelier for a word
-_MIN_VOTE_COSINE, _FULL_VOTE_COSINE = 0.3, 0.5  # cosines at which a word's vote is 0 and 1
-_STEM_BASE, _STEM_GAIN = 0.35, 0.5
-_SAME_KIND_COSINE = 0.9  # least cosine at which two kinds of entities count as one
 _FULL_MATCH_SHARE = 0.6  # share of the highest similarity that counts as a full match
 _MIN_KIND_SCORE = -0.5
 _MENTION_VOTE = 0.4
@@ -40,10 +37,11 @@ _ANSWER_KIND_TEXTS = {
 FEATURES = (
     *("likeness", "unexplained", "unspoken", "hops", "order", "nearer", "kind"),
     *("return_shared", "return_plain", "return_twice", "last"),
+    *("unexplained_in_order", "unspoken_in_order", "backward", "chain_gap"),
 )
 # Fitted once on MetaQA's development questions, then rounded.
 FEATURE_WEIGHTS: Floats = np.array(
-    [5.2, -3.8, -4.6, -2.9, 0.8, 2.2, 6.5, 4.4, -1.0, 2.6, -1.5], np.float32
+    [5.2, -3.8, -4.6, -2.9, 0.8, 2.2, 6.5, 4.4, -1.0, 2.6, -1.5, -2, -2, -1, -1], np.float32
 )
 _REST_WEIGHT = 0.7  # weight of the question without names against the whole question
 _SENTENCE_WEIGHT = 12.0  # scale of a sentence's fit
@@ -112,17 +110,6 @@ class RelationPathScorer:
         return np.asarray((1 - _REST_WEIGHT) * whole + _REST_WEIGHT * rest, np.float32)
 
 
-@dataclass(frozen=True, slots=True)
-class _WordVotes:
-    """Each word's votes: columns are relations, then kinds of entities."""
-
-    weight: Floats
-    required: Floats
-    relations: int
-    kind_column: dict[int, int]
-    """Step code → column of the kind of entity at its end, where no label names it."""
-
-
 async def score_relation_paths(
     ctx: Context, ways: FactGraph, shape: QuestionShape, codes: Ints, *, whole: bool = True
 ) -> Floats:
@@ -151,24 +138,50 @@ async def compute_path_features(
     if not len(codes):
         return np.zeros((0, len(FEATURES)), np.float32)
     labels = np.unique(codes[codes >= 0] >> 1)
-    meaning = await embed_relations(ctx, labels)
+    named = await embed_labels(ctx, labels)
     steps = np.unique(codes[codes >= 0])
     ends = dict(zip(steps.tolist(), await embed_step_ends(ctx, ways, steps.tolist()), strict=True))
-    words = await embed_cached(ctx, shape.words)
-    votes = _compute_votes(shape, words, meaning, ends)
-    at = np.where(codes >= 0, np.searchsorted(labels, codes >> 1), -1)
-    table = _PathTable(codes, at, (codes >= 0).sum(axis=1), len(labels))
+    votes = await compute_votes(ctx, shape, named, ends)
+    at = np.where(codes >= 0, named.row[np.searchsorted(labels, np.maximum(codes, 0) >> 1) % len(labels)], -1)
+    table = _PathTable(codes, at, (codes >= 0).sum(axis=1), len(named.meaning.texts))
     kinds = await _score_answer_kind(ctx, shape, steps, ends)
     [vector] = await embed_cached(ctx, [shape.rest or ctx.question])
     last = kinds[np.searchsorted(steps, table.last_entries(codes))]
-    return _stack_features(table, shape, votes, (meaning, vector, last))
+    spoken = np.pad(votes.of_steps(steps, labels), ((0, 0), (0, 1)))
+    column = np.where(codes >= 0, np.searchsorted(steps, codes), len(steps))
+    column[codes < 0] = -1
+    aligned = align_paths(shape, spoken, votes.required.sum(axis=1), column)
+    backward = _count_unnamed_returns(codes, votes, steps)
+    more = np.column_stack(
+        [
+            aligned.unexplained,
+            aligned.unspoken,
+            backward,
+            _chain_gap(shape, table.hops),
+        ]
+    )
+    plain = _stack_features(table, shape, votes, (named.meaning, vector, last))
+    return np.hstack([plain, more]).astype(np.float32)
 
 
-async def compute_word_votes(ctx: Context, shape: QuestionShape, labels: Ints) -> Floats:
-    """Return how strongly each content word votes for each of these relations."""
-    meaning = await embed_relations(ctx, labels)
-    words = await embed_cached(ctx, shape.words)
-    return _compute_votes(shape, words, meaning, {}).weight
+def _count_unnamed_returns(codes: Ints, votes: WordVotes, steps: Ints) -> Floats:
+    """Count the steps against their relation's direction whose end no word of the question names."""
+    named = votes.weight[:, votes.relations :].max(axis=0, initial=0.0)
+    cost = np.zeros(len(steps) + 1, np.float32)
+    for at, code in enumerate(steps.tolist()):
+        if code % 2:
+            kind = votes.kind_column.get(code, -1)
+            cost[at] = 1 - (named[kind] if kind >= 0 else 0)
+    found: Floats = cost[np.where(codes >= 0, np.searchsorted(steps, codes), -1)].sum(axis=1)
+    return found
+
+
+def _chain_gap(shape: QuestionShape, hops: Ints) -> Floats:
+    """Return how far a path's length is from the length of a possessive chain ("X's a's b")."""
+    chain = shape.chain_length
+    if not chain:
+        return np.zeros(len(hops), np.float32)
+    return np.abs(hops - chain).astype(np.float32)
 
 
 @dataclass(frozen=True, slots=True)
@@ -195,7 +208,7 @@ class _PathTable:
 def _stack_features(
     table: _PathTable,
     shape: QuestionShape,
-    word_votes: _WordVotes,
+    word_votes: WordVotes,
     vectors: tuple[RelationVectors, Floats, Floats],
 ) -> Floats:
     meaning, question, kinds = vectors
@@ -206,7 +219,7 @@ def _stack_features(
     twice = np.append((votes > _MENTION_VOTE).sum(axis=0) >= 2, False)
     returns = back.any(axis=1)
     columns = (
-        _question_similarity(table, meaning, question),
+        _question_similarity(table, meaning.whole, question),
         _missing_votes(table, word_votes, contains),
         contains @ (1 - mentioned),
         table.hops - 1,
@@ -221,9 +234,9 @@ def _stack_features(
     return np.column_stack(columns).astype(np.float32)
 
 
-def _question_similarity(table: _PathTable, meaning: RelationVectors, question: Floats) -> Floats:
+def _question_similarity(table: _PathTable, labels: Floats, question: Floats) -> Floats:
     """Cosine of the question with the sum of a path's relations."""
-    padded = np.vstack([meaning.whole, np.zeros_like(meaning.whole[:1])])
+    padded = np.vstack([labels, np.zeros_like(labels[:1])])
     vectors = padded[table.labels].sum(axis=1)
     near: Floats = (vectors @ question) / np.maximum(np.linalg.norm(vectors, axis=1), 1e-9)
     return near
@@ -252,7 +265,7 @@ def _find_returns(table: _PathTable) -> Mask:
     return back
 
 
-def _missing_votes(table: _PathTable, votes: _WordVotes, contains: Floats) -> Floats:
+def _missing_votes(table: _PathTable, votes: WordVotes, contains: Floats) -> Floats:
     """Return the sum of votes for relations and kinds that a path does not contain."""
     mass = votes.required.sum(axis=0)
     covered = contains @ mass[: votes.relations]
@@ -262,50 +275,6 @@ def _missing_votes(table: _PathTable, votes: _WordVotes, contains: Floats) -> Fl
     covered = covered + reached @ mass[votes.relations :]
     left: Floats = mass.sum() - covered
     return left
-
-
-def _compute_votes(
-    shape: QuestionShape, words: Floats, meaning: RelationVectors, ends: dict[int, EndVectors]
-) -> _WordVotes:
-    """Distribute each word's vote over relations and kinds of entities by similarity."""
-    kinds, kind_of = _group_kinds(ends)
-    count = len(meaning.whole)
-    if not len(shape.words):
-        none = np.zeros((0, count + len(kinds)), np.float32)
-        return _WordVotes(none, none, count, kind_of)
-    near = np.maximum(words @ meaning.whole.T, words @ meaning.content.T)
-    for row, word in enumerate(shape.words):
-        for column, parts in enumerate(meaning.words):
-            share = stem_share(word, parts)
-            if share:
-                near[row, column] = max(near[row, column], _STEM_BASE + _STEM_GAIN * share)
-    if len(kinds):
-        near = np.hstack([near, words @ kinds.T])
-    top = near.max(axis=1, keepdims=True)
-    likely = np.exp((near - top) / _VOTE_TEMPERATURE)
-    likely /= likely.sum(axis=1, keepdims=True)
-    weight = (
-        likely * np.clip((top - _MIN_VOTE_COSINE) / (_FULL_VOTE_COSINE - _MIN_VOTE_COSINE), 0, 1)
-    ).astype(np.float32)
-    need = weight.copy()
-    # "the movie X": the word describes X, and asks for nothing.
-    need[np.array(shape.positions) == shape.name_position - 1, count:] = 0
-    return _WordVotes(weight, need, count, kind_of)
-
-
-def _group_kinds(ends: dict[int, EndVectors]) -> tuple[Floats, dict[int, int]]:
-    """Return the kinds of entities no label names, similar ones merged."""
-    kinds: list[Floats] = []
-    kind_of: dict[int, int] = {}
-    for code, end in ends.items():
-        if not end.from_relations:
-            continue
-        same = (at for at, kind in enumerate(kinds) if float(kind @ end.kind) > _SAME_KIND_COSINE)
-        at = next(same, len(kinds))
-        if at == len(kinds):
-            kinds.append(end.kind)
-        kind_of[code] = at
-    return np.array(kinds, np.float32), kind_of
 
 
 async def _score_answer_kind(

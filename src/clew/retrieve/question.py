@@ -59,8 +59,16 @@ _ANSWER_KIND_SIGNS_ZH: tuple[tuple[str, AnswerKind], ...] = (
     ),
     *(("哪里", "place"), ("何处", "place"), ("在哪", "place")),
 )
+# Words of politeness and request, and the words that may stand among them; they ask for nothing.
+_POLITE_WORDS = frozenset(
+    "please kindly tell know thanks thank hi hello hey sorry wonder wondering curious help".split()
+)
+_ADDRESS_WORDS = frozenset(
+    "can could would will do you i me us to like want need may might if am just so much".split()
+)
 _WHICH_WORDS = frozenset(("what", "which"))
 _MAX_NOUN_DISTANCE = 6  # words after "what" or "which" that are searched for the noun
+_CLAUSE_WORDS = frozenset("is are was were did does do has have had who which that".split())
 NAME_MARK = "\0"  # replaces a name
 
 
@@ -81,19 +89,44 @@ class QuestionShape:
     has_shared_word: bool
     rest: str
     """The question's words without names."""
+    keys: tuple[str, ...] = ()
+    """All words in order, each name replaced by `NAME_MARK`; positions are indices into them."""
+
+    @property
+    def chain_length(self) -> int:
+        """The number of relations in a possessive chain from the name ("b of X's a": 2), or 0."""
+        if self.name_position < 0:
+            return 0
+        after = self.keys[self.name_position + 1 :]
+        links, said = 0, True
+        for at, key in enumerate(after):
+            if key == "s" and said:
+                links, said = links + 1, False
+            elif at == 0 or (key in _CLAUSE_WORDS):
+                break
+            elif key not in _STOP_WORDS:
+                said = True
+        if not links:
+            return 0
+        before = any(place < self.name_position for place in self.positions)
+        return links + before
 
 
 def parse_question(question: str, spans: Sequence[tuple[int, int]]) -> QuestionShape:
     """Parse a question whose names are at these token spans (first, last)."""
     t = tokenize(question)
     keys = _mask_names(t, spans)
+    polite = _find_polite_words(keys)
     word_position, answer_kind, nouns = _find_question_word(keys)
     if not answer_kind:
         answer_kind = next((kind for sign, kind in _ANSWER_KIND_SIGNS_ZH if sign in question), "")
     content = [
         (at, key)
         for at, key in enumerate(keys)
-        if key != NAME_MARK and key not in _STOP_WORDS and key not in _SHARED_WORDS
+        if key != NAME_MARK
+        and key not in _STOP_WORDS
+        and key not in _SHARED_WORDS
+        and at not in polite
     ]
     if not content:
         content = [(at, key) for at, key in enumerate(keys) if key != NAME_MARK]
@@ -108,8 +141,23 @@ def parse_question(question: str, spans: Sequence[tuple[int, int]]) -> QuestionS
         answer_kind,
         nouns,
         shared,
-        " ".join(key for key in keys if key != NAME_MARK),
+        " ".join(key for at, key in enumerate(keys) if key != NAME_MARK and at not in polite),
+        tuple(keys),
     )
+
+
+def _find_polite_words(keys: Sequence[str]) -> set[int]:
+    """Return the positions of words that only address the reader: "could you please tell me"."""
+    found: set[int] = set()
+    for order in (range(len(keys)), range(len(keys) - 1, -1, -1)):
+        run: list[int] = []
+        for at in order:
+            if keys[at] not in _POLITE_WORDS and keys[at] not in _ADDRESS_WORDS:
+                break
+            run.append(at)
+        if any(keys[at] in _POLITE_WORDS for at in run):
+            found.update(run)
+    return set() if len(found) == len(keys) else found
 
 
 def find_name_spans(question: str, names: Sequence[str]) -> list[tuple[int, int]]:

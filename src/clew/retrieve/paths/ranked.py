@@ -154,21 +154,21 @@ class RankAnswers:
         paths = list(found.paths)
         if self.read and paths:
             paths = await self._score_paths(ctx, found)
-        starts = {hit.at for hit in found.entities}
         score: dict[int, float] = defaultdict(float)
         for path in paths:
-            end = path.entities[-1]
-            if end not in starts:
-                score[end] = max(score[end], path.score)
-        ranked = sorted(score, key=lambda at: -score[at])
+            score[path.entities[-1]] = max(score[path.entities[-1]], path.score)
+        starts = {hit.at for hit in found.entities}
+        # Of equals, what the question already names comes last.
+        ranked = sorted(score, key=lambda at: (-score[at], at in starts))
         kept = paths[: self.top_k]
         facts = dict.fromkeys(fact for path in kept for fact in path.facts)
         value = {fact: path.score for path in reversed(kept) for fact in path.facts}
-        answers = (Hit(at, score[at], ANSWER_MARK) for at in ranked[: self.top_k])
+        answers = tuple(Hit(at, score[at], ANSWER_MARK) for at in ranked[: self.top_k])
+        shown = {hit.at for hit in answers}
         return replace(
             found,
             paths=tuple(kept),
-            entities=(*answers, *found.entities),
+            entities=(*answers, *(hit for hit in found.entities if hit.at not in shown)),
             facts=tuple(Hit(fact, value[fact], "path") for fact in facts),
         )
 

@@ -157,7 +157,9 @@ def select_best_paths(
 ) -> tuple[Path, ...]:
     """Return the `top_k` best paths: to each likely answer its best one, then alternatives."""
     answers = score_answers(scored)
-    likely = answers.entities[np.lexsort((answers.entities, -answers.chances))[:top_k]]
+    # Of equals, the entities that the question names come last.
+    named = np.isin(answers.entities, search.starts)
+    likely = answers.entities[np.lexsort((answers.entities, named, -answers.chances))[:top_k]]
     wanted = np.sort(likely)
     first: dict[int, Path] = {}
     more: list[Path] = []

@@ -37,11 +37,15 @@ _ANSWER_KIND_TEXTS = {
 FEATURES = (
     *("likeness", "unexplained", "unspoken", "hops", "order", "nearer", "kind"),
     *("return_shared", "return_plain", "return_twice", "last"),
-    *("unexplained_in_order", "unspoken_in_order", "backward", "chain_gap"),
+    *("unexplained_in_order", "unspoken_in_order", "backward", "chain_gap", "chain_back"),
 )
-# Fitted once on MetaQA's development questions, then rounded.
+# Fitted on half of the relation paths of MetaQA and of PathQuestion (`bench/path_weights.py`).
 FEATURE_WEIGHTS: Floats = np.array(
-    [5.2, -3.8, -4.6, -2.9, 0.8, 2.2, 6.5, 4.4, -1.0, 2.6, -1.5, -2, -2, -1, -1], np.float32
+    [
+        *(5.7, -2.1, -1.8, -0.6, 0.7, 0.9, 2.0, 8.5, 0.8, 1.1, -1.9),
+        *(-2.0, -1.3, -5.8, -3.4, -0.5),
+    ],
+    np.float32,
 )
 _REST_WEIGHT = 0.7  # weight of the question without names against the whole question
 _SENTENCE_WEIGHT = 12.0  # scale of a sentence's fit
@@ -158,6 +162,7 @@ async def compute_path_features(
             aligned.unspoken,
             backward,
             _chain_gap(shape, table.hops),
+            ((codes >= 0) & (codes % 2 == 1)).sum(axis=1) * bool(shape.chain),
         ]
     )
     plain = _stack_features(table, shape, votes, (named.meaning, vector, last))
@@ -177,11 +182,11 @@ def _count_unnamed_returns(codes: Ints, votes: WordVotes, steps: Ints) -> Floats
 
 
 def _chain_gap(shape: QuestionShape, hops: Ints) -> Floats:
-    """Return how far a path's length is from the length of a possessive chain ("X's a's b")."""
-    chain = shape.chain_length
-    if not chain:
-        return np.zeros(len(hops), np.float32)
-    return np.abs(hops - chain).astype(np.float32)
+    """Return by how many steps a path is shorter or longer than a possessive chain allows."""
+    least, most = shape.bound_hops()
+    over = np.maximum(hops - most, 0) if most is not None else 0
+    gap: Floats = (np.maximum(least - hops, 0) + over).astype(np.float32)
+    return gap
 
 
 @dataclass(frozen=True, slots=True)

@@ -68,7 +68,8 @@ _ADDRESS_WORDS = frozenset(
 )
 _WHICH_WORDS = frozenset(("what", "which"))
 _MAX_NOUN_DISTANCE = 6  # words after "what" or "which" that are searched for the noun
-_CLAUSE_WORDS = frozenset("is are was were did does do has have had who which that".split())
+_ARTICLES = frozenset("the a an his her its their this that".split())
+_CLAUSE_WORDS = frozenset("is are was were did does do has have had who what which when where why how that".split())
 NAME_MARK = "\0"  # replaces a name
 
 
@@ -92,24 +93,24 @@ class QuestionShape:
     keys: tuple[str, ...] = ()
     """All words in order, each name replaced by `NAME_MARK`; positions are indices into them."""
 
-    @property
-    def chain_length(self) -> int:
-        """The number of relations in a possessive chain from the name ("b of X's a": 2), or 0."""
-        if self.name_position < 0:
-            return 0
-        after = self.keys[self.name_position + 1 :]
-        links, said = 0, True
-        for at, key in enumerate(after):
-            if key == "s" and said:
-                links, said = links + 1, False
-            elif at == 0 or (key in _CLAUSE_WORDS):
-                break
-            elif key not in _STOP_WORDS:
-                said = True
-        if not links:
-            return 0
-        before = any(place < self.name_position for place in self.positions)
-        return links + before
+    chain: tuple[tuple[int, ...], ...] = ()
+    """The links of a possessive chain from the name outwards, each the indices of its words."""
+
+    def bound_hops(self) -> tuple[int, int | None]:
+        """Return the least and the greatest number of hops that a possessive chain allows.
+
+        Words outside the chain are one more relation ("where was X's son born"), or any number.
+        """
+        if not self.chain:
+            return 0, None
+        linked = {word for link in self.chain for word in link}
+        outside = [place for at, place in enumerate(self.positions) if at not in linked]
+        if len(outside) > 1:
+            return len(self.chain), None
+        least = len(self.chain) + len(outside)
+        # "where was X's son born": the last word may be a verb, said of the whole chain.
+        asked = any(key in _CLAUSE_WORDS for key in self.keys[: self.name_position])
+        return least, least + (asked and any(len(link) > 1 for link in self.chain))
 
 
 def parse_question(question: str, spans: Sequence[tuple[int, int]]) -> QuestionShape:
@@ -143,7 +144,39 @@ def parse_question(question: str, spans: Sequence[tuple[int, int]]) -> QuestionS
         shared,
         " ".join(key for at, key in enumerate(keys) if key != NAME_MARK and at not in polite),
         tuple(keys),
+        _find_chain(keys, {at: index for index, (at, _) in enumerate(content)}),
     )
+
+
+def _find_chain(keys: Sequence[str], word_at: dict[int, int]) -> tuple[tuple[int, ...], ...]:
+    """Return the links of "d of the c of X's a's b" from the name outwards: a, b, c, d."""
+    if NAME_MARK not in keys:
+        return ()
+    name = keys.index(NAME_MARK)
+    links: list[list[int]] = []
+    for at in range(name + 1, len(keys)):
+        if keys[at] == "s":
+            links.append([])
+        elif at == name + 1 or keys[at] in _CLAUSE_WORDS:
+            break
+        elif at in word_at:
+            links[-1].append(word_at[at])
+    at = name
+    while (of := _of_before(keys, at)) >= 0:
+        first = of
+        while first > 0 and keys[first - 1] not in _ARTICLES | _CLAUSE_WORDS:
+            first -= 1
+        links.append([word_at[at] for at in range(first, of) if at in word_at])
+        at = first
+    return tuple(tuple(link) for link in links if link)
+
+
+def _of_before(keys: Sequence[str], at: int) -> int:
+    """Return the position of an "of" before a word and its article, or -1."""
+    at -= 1
+    while at >= 0 and keys[at] in _ARTICLES:
+        at -= 1
+    return at if at >= 0 and keys[at] == "of" else -1
 
 
 def _find_polite_words(keys: Sequence[str]) -> set[int]:

@@ -81,6 +81,8 @@ async def compute_votes(
     likely = np.exp((near - top) / _VOTE_TEMPERATURE)
     likely /= likely.sum(axis=1, keepdims=True)
     sure = np.clip((top - _MIN_VOTE) / (_FULL_VOTE - _MIN_VOTE), 0, 1)
+    for link in shape.chain:  # each link of "X's a's b" is said to be a relation
+        sure[link[int(top[list(link)].argmax())]] = 1
     weight = (likely * sure).astype(np.float32)
     need = weight.copy()
     # "the movie X": the word describes X, and asks for nothing.

@@ -105,9 +105,7 @@ async def _collect(kb: KnowledgeBase, questions: Sequence[Question]) -> SplitExa
     )
 
 
-async def _collect_graph(
-    graph: GraphQuestions, kbs: Path, limit: int
-) -> dict[str, SplitExamples]:
+async def _collect_graph(graph: GraphQuestions, kbs: Path, limit: int) -> dict[str, SplitExamples]:
     folder = kbs / graph.name
     missing = not (folder / "kb.sqlite").exists()
     kb = await KnowledgeBase.open(Settings(kb=folder), create=True)
@@ -117,7 +115,9 @@ async def _collect_graph(
     for name, path in graph.questions.items():
         rows = load_dataset(path).questions
         found[name] = await _collect(kb, rows[:: max(1, len(rows) // limit)][:limit])
-        print(f"{name}: {len(found[name].fit)} to fit on, {len(found[name].test)} to test", flush=True)
+        print(
+            f"{name}: {len(found[name].fit)} to fit on, {len(found[name].test)} to test", flush=True
+        )
     await kb.close()
     return found
 

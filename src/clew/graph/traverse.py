@@ -166,9 +166,7 @@ def extend_relation_paths(
     pair, edge = expand_ranges(first[which], first[which + 1])
     owner, target = trail[pair], edges.target[edge]
     code = edges.code[edge]
-    keep = (target != trails.origin[owner]) | ~_undoes_last(
-        ways, trails.codes[owner], code
-    )
+    keep = (target != trails.origin[owner]) | ~_undoes_last(ways, trails.codes[owner], code)
     owner, target, code = owner[keep], target[keep], code[keep]
     return _group_steps(trails, owner, code, target)
 

@@ -16,8 +16,8 @@ from clew.graph.csr import Floats, Ints, Mask
 from clew.graph.traverse import FactGraph
 from clew.retrieve.graph_cache import MAX_RELATION_LABELS
 from clew.retrieve.labels import embed_cached, load_relation_texts
-from clew.retrieve.question import QuestionShape
 from clew.retrieve.path_alignment import align_paths
+from clew.retrieve.question import QuestionShape
 from clew.retrieve.relation_vectors import (
     EndVectors,
     RelationVectors,
@@ -146,7 +146,9 @@ async def compute_path_features(
     steps = np.unique(codes[codes >= 0])
     ends = dict(zip(steps.tolist(), await embed_step_ends(ctx, ways, steps.tolist()), strict=True))
     votes = await compute_votes(ctx, shape, named, ends)
-    at = np.where(codes >= 0, named.row[np.searchsorted(labels, np.maximum(codes, 0) >> 1) % len(labels)], -1)
+    at = np.where(
+        codes >= 0, named.row[np.searchsorted(labels, np.maximum(codes, 0) >> 1) % len(labels)], -1
+    )
     table = _PathTable(codes, at, (codes >= 0).sum(axis=1), len(named.meaning.texts))
     kinds = await _score_answer_kind(ctx, shape, steps, ends)
     [vector] = await embed_cached(ctx, [shape.rest or ctx.question])
@@ -170,7 +172,7 @@ async def compute_path_features(
 
 
 def _count_unnamed_returns(codes: Ints, votes: WordVotes, steps: Ints) -> Floats:
-    """Count the steps against their relation's direction whose end no word of the question names."""
+    """Count the steps against their relation's direction whose end no word names."""
     named = votes.weight[:, votes.relations :].max(axis=0, initial=0.0)
     cost = np.zeros(len(steps) + 1, np.float32)
     for at, code in enumerate(steps.tolist()):

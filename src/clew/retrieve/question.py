@@ -69,7 +69,9 @@ _ADDRESS_WORDS = frozenset(
 _WHICH_WORDS = frozenset(("what", "which"))
 _MAX_NOUN_DISTANCE = 6  # words after "what" or "which" that are searched for the noun
 _ARTICLES = frozenset("the a an his her its their this that".split())
-_CLAUSE_WORDS = frozenset("is are was were did does do has have had who what which when where why how that".split())
+_CLAUSE_WORDS = frozenset(
+    "is are was were did does do has have had who what which when where why how that".split()
+)
 NAME_MARK = "\0"  # replaces a name
 
 

@@ -44,7 +44,10 @@ class RelationVectors:
     def select(self, rows: Ints) -> "RelationVectors":
         """Return the labels at `rows`."""
         return RelationVectors(
-            *(table[rows] for table in (self.whole, self.content, self.asked, self.asked_content)),
+            self.whole[rows],
+            self.content[rows],
+            self.asked[rows],
+            self.asked_content[rows],
             tuple(self.words[at] for at in rows.tolist()),
             tuple(self.texts[at] for at in rows.tolist()),
         )
@@ -63,7 +66,7 @@ class EndVectors:
 
 
 def shorten_relation(name: str) -> str:
-    """Return a relation's last segment in words: "place of birth" of `people.person.place_of_birth`.
+    """Return the last segment in words: "place of birth" of `people.person.place_of_birth`.
 
     The segments before it repeat the domain and the type of the head.
     """
@@ -107,8 +110,10 @@ async def embed_relations(ctx: Context, labels: Ints) -> RelationVectors:
     texts = [*whole, *content_texts]
     plain, asked = await embed_cached(ctx, texts), await embed_asked(ctx, texts)
     words = tuple(one or tuple(text.split()) for one, text in zip(content, whole, strict=True))
-    halves = (part for table in (plain, asked) for part in (table[: len(whole)], table[len(whole) :]))
-    return RelationVectors(*halves, words, tuple(whole))
+    count = len(whole)
+    return RelationVectors(
+        plain[:count], plain[count:], asked[:count], asked[count:], words, tuple(whole)
+    )
 
 
 async def embed_step_ends(ctx: Context, ways: FactGraph, codes: Sequence[int]) -> list[EndVectors]:

@@ -23,6 +23,7 @@ from clew.retrieve.paths.relation_paths import (
     select_best_paths,
 )
 from clew.retrieve.rank import ANSWER_MARK, hit_positions
+from clew.retrieve.text_scores import PathScorerName
 from clew.types import Found, Hit, Path
 
 Supplement = Literal["fill", "none"]
@@ -78,21 +79,23 @@ def _fact_scores(wanted: Ints, facts: Ints, scores: Doubles) -> Doubles:
 class RankedPaths:
     """Enumerates every relation path up to `max_hop` steps, then keeps the best fitting.
 
-    With `by="llm"` a model chooses among the best relation paths, `rounds` times over (M-LLMs).
-    `supplement="fill"` fills the remaining places by the embedder's ranking (EEMs-S); `rerank` puts
-    the model's choice in the embedder's order (EEMs-R).
+    `scorer` says how: ours, or LEGO-GraphRAG's (`cosine`, `cross-encoder`, `llm-embeddings`). With
+    `by="llm"` a model chooses among the best relation paths, `rounds` times over (M-LLMs).
+    `supplement="fill"` fills the remaining places by the scorer's ranking (EEMs-S); `rerank` puts
+    the model's choice in the scorer's order (EEMs-R). If it chooses nothing, the scorer's stands.
     """
 
     top_k: int = 32
     max_hop: int = 3
     by: ScoringModel = "eem"
     rounds: int = 1
-    supplement: Supplement = "fill"
+    supplement: Supplement = "none"
     rerank: bool = False
+    scorer: PathScorerName = "clew"
 
     async def __call__(self, ctx: Context, found: Found, /) -> Found:
         """Set `paths`, best first; never empty where there is a path."""
-        search = prepare_search(ctx, found)
+        search = prepare_search(ctx, found, self.scorer)
         all_trails = await search_relation_paths(search, self.max_hop, KeepAllPaths(search.scorer))
         if self.by == "llm":
             all_trails = await self._choose_by_model(ctx, search, all_trails)
@@ -148,6 +151,7 @@ class RankAnswers:
 
     top_k: int = 32
     read: bool = False
+    scorer: PathScorerName = "clew"
 
     async def __call__(self, ctx: Context, found: Found, /) -> Found:
         """Set `paths`, `facts` to those on them, and `entities` to answers, then seeds."""
@@ -173,7 +177,7 @@ class RankAnswers:
         )
 
     async def _score_paths(self, ctx: Context, found: Found) -> list[Path]:
-        search = prepare_search(ctx, replace(found, facts=()))
+        search = prepare_search(ctx, replace(found, facts=()), self.scorer)
         codes, which = np.unique(path_codes(search.ways, found.paths), axis=0, return_inverse=True)
         chance = softmax((await search.scorer.score_paths(codes))[which.reshape(-1)])
         order = np.lexsort((np.arange(len(chance)), -chance))[: _RESCORE_FACTOR * self.top_k]

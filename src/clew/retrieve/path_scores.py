@@ -309,7 +309,7 @@ def _cap(near: Floats) -> Floats:
 
 
 async def predict_hops(ctx: Context, ways: FactGraph, shape: QuestionShape) -> int:
-    """Predict by the tuned classifier, or else by counting the relations that are mentioned.
+    """Predict by the tuned classifier, a possessive chain, or the relations that are mentioned.
 
     Every run of words that votes for one relation is a hop; words such as "same" and "also" add
     a way back.
@@ -318,6 +318,9 @@ async def predict_hops(ctx: Context, ways: FactGraph, shape: QuestionShape) -> i
     if classifier is not None:
         [vector] = await embed_cached(ctx, [shape.rest or ctx.question])
         return classifier.predict(vector)
+    least, most = shape.bound_hops()
+    if least == most:
+        return min(least, _MAX_HOPS)
     if not 0 < ways.relation_count <= MAX_RELATION_LABELS:
         return 2 if shape.has_shared_word else 1
     votes = await compute_word_votes(ctx, shape, np.arange(ways.relation_count))

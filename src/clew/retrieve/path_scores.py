@@ -12,10 +12,10 @@ import numpy as np
 
 from clew.adapters import get_tuning, step_slots
 from clew.context import Context
-from clew.graph.csr import Floats, Ints, Mask
+from clew.graph.csr import Floats, Ints, Mask, isin_sorted
 from clew.graph.traverse import FactGraph
 from clew.retrieve.graph_cache import MAX_RELATION_LABELS
-from clew.retrieve.labels import embed_cached, load_relation_texts
+from clew.retrieve.labels import embed_cached
 from clew.retrieve.path_alignment import align_paths
 from clew.retrieve.question import QuestionShape
 from clew.retrieve.relation_vectors import (
@@ -23,6 +23,7 @@ from clew.retrieve.relation_vectors import (
     RelationVectors,
     embed_relations,
     embed_step_ends,
+    load_short_texts,
 )
 from clew.retrieve.word_votes import WordVotes, compute_votes, compute_word_votes, embed_labels
 
@@ -51,6 +52,9 @@ _REST_WEIGHT = 0.7  # weight of the question without names against the whole que
 _SENTENCE_WEIGHT = 12.0  # scale of a sentence's fit
 _HOP_PENALTY = 0.6  # fit that each further sentence must add
 _HOP_VOTE = 0.4
+_MAX_COMPARED_LABELS = 256  # relations of one question that are embedded and compared
+_UNCOMPARED_SCORE = -100.0
+_STEM_CHARS = 4  # first letters by which a word and a label are taken for related
 _MAX_HOPS = 4
 
 
@@ -100,12 +104,19 @@ class RelationPathScorer:
 
     async def _score_relations(self, labels: Ints, vector: Floats) -> Floats:
         """Score relations: half by cosine with the question, half by the strongest word vote."""
-        words = await load_relation_texts(self.ctx)
-        near = await embed_cached(self.ctx, [words[label] for label in labels.tolist()]) @ vector
-        distinct, at = np.unique(labels, return_inverse=True)
-        votes = await compute_word_votes(self.ctx, self.shape, distinct)
-        fit: Floats = (near + votes.max(axis=0, initial=0.0)[at]) / 2
-        return fit
+        distinct, at, count = np.unique(labels, return_inverse=True, return_counts=True)
+        compared = np.arange(len(distinct))
+        if len(distinct) > _MAX_COMPARED_LABELS:
+            kept = await _select_labels(self.ctx, self.shape, distinct, count)
+            compared = np.searchsorted(distinct, kept)
+        texts = await load_short_texts(self.ctx)
+        words = [texts[label] for label in distinct[compared].tolist()]
+        near = await embed_cached(self.ctx, words) @ vector
+        votes = await compute_word_votes(self.ctx, self.shape, distinct[compared])
+        fit = np.zeros(len(distinct), np.float32)
+        fit[compared] = (near + votes.max(axis=0, initial=0.0)) / 2
+        found: Floats = fit[at]
+        return found
 
     async def _question_vector(self) -> Floats:
         whole, rest = await self.ctx.vectors(
@@ -119,8 +130,15 @@ async def score_relation_paths(
 ) -> Floats:
     """Score each row of codes (padded with -1); all codes are relations.
 
-    The tuned adapter applies to whole paths: prefixes of paths are scored without it.
+    The tuned adapter applies to whole paths: prefixes of paths are scored without it. Of very many
+    relations the most promising are compared; paths with others come last.
     """
+    kept = await _select_rows(ctx, shape, codes)
+    if len(kept) < len(codes):
+        hops = (codes >= 0).sum(axis=1)
+        scores: Floats = (_UNCOMPARED_SCORE - hops).astype(np.float32)
+        scores[kept] = await score_relation_paths(ctx, ways, shape, codes[kept], whole=whole)
+        return scores
     features = await compute_path_features(ctx, ways, shape, codes)
     adapter = get_tuning(ctx.view).paths if whole else None
     if adapter is None or not len(codes):
@@ -131,8 +149,31 @@ async def score_relation_paths(
     table = adapter.step_scores(vector, (await embed_relations(ctx, labels)).whole)
     row, column = np.nonzero(codes >= 0)
     step = table[step_slots(codes)[row, column], np.searchsorted(labels, codes[row, column] >> 1)]
-    scores: Floats = features @ adapter.weights + np.bincount(row, step, minlength=len(codes))
-    return scores.astype(np.float32)
+    tuned: Floats = features @ adapter.weights + np.bincount(row, step, minlength=len(codes))
+    return tuned.astype(np.float32)
+
+
+async def _select_rows(ctx: Context, shape: QuestionShape, codes: Ints) -> Ints:
+    """Return the rows whose relations are all among those that are compared."""
+    labels, count = np.unique(codes[codes >= 0] >> 1, return_counts=True)
+    if len(labels) <= _MAX_COMPARED_LABELS:
+        return np.arange(len(codes))
+    near = np.isin(labels, codes[:, 0] >> 1)
+    kept = await _select_labels(ctx, shape, labels, near * count.sum() + count)
+    known: Mask = isin_sorted(codes >> 1, kept) | (codes < 0)
+    return np.flatnonzero(known.all(axis=1))
+
+
+async def _select_labels(ctx: Context, shape: QuestionShape, labels: Ints, value: Ints) -> Ints:
+    """Return the labels to compare, ascending: those with words of the question, then by value."""
+    texts = await load_short_texts(ctx)
+    stems = {word[:_STEM_CHARS] for word in shape.words}
+    said = [
+        sum(word[:_STEM_CHARS] in stems for word in texts[label].split())
+        for label in labels.tolist()
+    ]
+    order = np.lexsort((labels, -value, -np.array(said, np.int64)))
+    return np.sort(labels[order[:_MAX_COMPARED_LABELS]])
 
 
 async def compute_path_features(

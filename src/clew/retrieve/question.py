@@ -67,6 +67,7 @@ _ADDRESS_WORDS = frozenset(
     "can could would will do you i me us to like want need may might if am just so much".split()
 )
 _WHICH_WORDS = frozenset(("what", "which"))
+_MAX_WORDS = 48  # content words that are read, those nearest to the name
 _MAX_NOUN_DISTANCE = 6  # words after "what" or "which" that are searched for the noun
 _ARTICLES = frozenset("the a an his her its their this that".split())
 _CLAUSE_WORDS = frozenset(
@@ -133,6 +134,9 @@ def parse_question(question: str, spans: Sequence[tuple[int, int]]) -> QuestionS
     ]
     if not content:
         content = [(at, key) for at, key in enumerate(keys) if key != NAME_MARK]
+    if len(content) > _MAX_WORDS:
+        name = keys.index(NAME_MARK) if NAME_MARK in keys else 0
+        content = sorted(sorted(content, key=lambda word: abs(word[0] - name))[:_MAX_WORDS])
     shared = any(key in _SHARED_WORDS for key in keys) or any(
         s in question for s in _SHARED_SIGNS_ZH
     )

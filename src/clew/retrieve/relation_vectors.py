@@ -14,6 +14,7 @@ from clew.retrieve.question import QUESTION_WORDS
 from clew.text.names import local_name, relation_to_words
 
 _SAMPLE_SIZE = 32  # sampled entities at the end of a step
+_MAX_EMBEDDED_NAMES = 8  # names without a stored vector that are embedded for one step
 _MIN_CLASS_SHARE = 0.5  # least share with outgoing relations for these to describe the kind
 _MIN_STEM_CHARS = 4  # least letters that two words of one stem share
 _MIN_STEM_SHARE = 0.5
@@ -170,7 +171,7 @@ async def _embed_names(ctx: Context, entities: Ints, dim: int) -> Floats:
         known = entities[view.arrays["entity_rows"][entities] >= 0]
         if len(known) * 2 >= len(entities):
             return mean_direction(view.vectors("entity", known))
-    keys = view.keys("entity")[entities].tolist()
+    keys = view.keys("entity")[entities][:_MAX_EMBEDDED_NAMES].tolist()
     fetched = await ctx.snapshot.entities(keys)
     return mean_direction(await embed_cached(ctx, [fetched[key].name for key in keys])) + np.zeros(
         dim, np.float32

@@ -8,6 +8,7 @@ from clew.config import ModelSettings, Price, Role
 from clew.errors import ConfigError
 from clew.layout import ASSUMED_WINDOW
 from clew.llm.chat import Chat
+from clew.llm.embed import Embedder
 from clew.llm.roles import RoleChats, has_model, resolve_model
 from clew.llm.trained_model import TrainedConfig, read_trained_config
 from clew.llm.window import find_window
@@ -39,6 +40,8 @@ class Models:
     meter: UsageMeter = field(default_factory=UsageMeter)
     chats: RoleChats | Mapping[Role, Chat] | None = None
     """The model of each role; if None, the settings decide at the first call."""
+    embedders: dict[Role, Embedder] = field(default_factory=dict)
+    """The models as embedders (LLMs-E); created from the settings at the first use."""
     _recorded: float = 0.0
     _windows: dict[str, int] = field(default_factory=dict)
 
@@ -100,6 +103,20 @@ class Models:
                     f'under [models] in clew.toml: prices = {{ "{name}" = {{ prompt = 0.15, '
                     "completion = 0.6 } } (per million tokens, 0 if it is free)"
                 )
+
+    def embedder(self, role: Role) -> Embedder:
+        """The role's model as an embedder, through the endpoint it is served at."""
+        if role not in self.embedders:
+            from clew.llm.embed_endpoint import EndpointEmbedder
+
+            model = resolve_model(role, self.settings)
+            if model.client not in ("http", "sdk"):
+                raise ConfigError(
+                    f"{model.model!r} runs in this process and gives no embeddings; serve it at an "
+                    "endpoint that answers POST /embeddings, and set base_url under [models]"
+                )
+            self.embedders[role] = EndpointEmbedder(model.model, model.base_url, model.api_key)
+        return self.embedders[role]
 
     def chat(self, role: Role) -> Chat:
         """The chat model for this role; raises ConfigError if none is configured."""

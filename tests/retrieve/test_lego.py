@@ -21,15 +21,21 @@ from clew.retrieve.subgraph.extract import (
     AdaptiveSubgraph,
     EgoSubgraph,
     IndexSubgraph,
-    PartitionSubgraph,
     PprSubgraph,
     WalkedSubgraph,
 )
+from clew.retrieve.subgraph.partition import PartitionSubgraph
 from clew.retrieve.subgraph.prune import Prune
 from clew.types import Found
 
 NAMES = [recipe.name for recipe in LEGO_RECIPES]
 TABLE_1 = [f"lego-{n}" for n in range(1, 16)]
+OPTIONS = [
+    *(f"lego-14-{name}" for name in ("triple", "dynamic", "llms-r", "llms-es")),
+    *("lego-15-eems-pf", "lego-15-eems-s"),
+    *(f"lego-13-{name}" for name in ("eems-r", "m-llms", "eems-s", "llms-e")),
+]
+SCORERS = [f"lego-{n}-{name}" for n in (2, 6, 10, 12, 14) for name in ("cosine", "cross-encoder")]
 EXTRACTIONS = [f"lego-{name}" for name in "ego walk adaptive partition index".split()]
 
 
@@ -47,7 +53,7 @@ async def after(base: KnowledgeBase, question: str, *steps: Step) -> Found:
 
 
 def test_table_1_is_the_recipes() -> None:
-    assert NAMES == [*TABLE_1, *EXTRACTIONS, "grag-m"]
+    assert NAMES == [*TABLE_1, *EXTRACTIONS, *OPTIONS, *SCORERS, "grag-m"]
     wanted = {
         "max_ent": {"1000"},
         "width": {"8"},
@@ -69,10 +75,21 @@ def test_other_extractions_find_paths_as_lego_12_and_name_their_sources(name: st
     assert rows and all(row["source"] != RECIPES[name].source for row in rows)
 
 
-@pytest.mark.parametrize("recipe", [name for name in NAMES if name != "lego-partition"])
+BARE = [name for name in NAMES if not name.endswith(("lego-partition", "cross-encoder"))]
+
+
+@pytest.mark.parametrize("recipe", [name for name in BARE if not name.endswith("cosine")])
 async def test_every_instance_answers_one_and_two_hops(films: KnowledgeBase, recipe: str) -> None:
     assert (await best(films, "who directed Grey Coast", recipe))[0] == "Anton Reeve"
     assert (await best(films, "Grey Coast release year", recipe))[0] == "1988"
+
+
+@pytest.mark.parametrize("recipe", [name for name in SCORERS if name.endswith("cosine")])
+async def test_plain_cosine_finds_the_relation_but_does_not_know_how_far(
+    films: KnowledgeBase, recipe: str
+) -> None:
+    found = await films.search("who directed Grey Coast", recipe=recipe)
+    assert "directed" in found.evidence.paths[0].facts[0]
 
 
 async def test_a_partition_holds_only_its_community(films: KnowledgeBase) -> None:
@@ -201,7 +218,7 @@ async def test_the_beam_in_all_its_variants(
 async def test_modules_work_over_a_base_built_from_text(valley: KnowledgeBase) -> None:
     question = "Where was the designer of Marrow Bridge born?"
     await valley.builder.make_tree_manager().build(["leiden"])
-    for recipe in NAMES:
+    for recipe in (*BARE, "lego-partition"):
         results = await valley.search(question, recipe=recipe)
         assert results.evidence.paths, recipe
         assert {p.doc for p in results.evidence.chunks} & {"bridge", "ilse"}, recipe

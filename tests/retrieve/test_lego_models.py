@@ -76,14 +76,16 @@ async def test_a_model_may_overrule_the_embedder(films: KnowledgeBase) -> None:
     plain, _ = await after(films, nothing, RankedPaths(by="llm"))
     assert plain[0] == ("Grey Coast", "Anton Reeve")
     chosen, chat = await after(
-        films, choosing("Grey Coast — release year → 1988"), RankedPaths(by="llm")
+        films,
+        choosing("Grey Coast — release year → 1988"),
+        RankedPaths(by="llm", supplement="fill"),
     )
     assert chosen[0] == ("Grey Coast", "1988") and len(chat.requests) == 1
     assert ("Grey Coast", "Anton Reeve") in chosen  # EEMs-S fills up
 
 
 async def test_without_supplement_only_the_choice_stays(films: KnowledgeBase) -> None:
-    step = RankedPaths(by="llm", supplement="none")
+    step = RankedPaths(by="llm")
     chosen, _ = await after(films, choosing("Grey Coast — release year → 1988"), step)
     assert chosen == [("Grey Coast", "1988")]
 
@@ -107,9 +109,9 @@ async def test_several_rounds_ask_again_about_what_is_left(films: KnowledgeBase)
     "step",
     [
         RankedPaths(by="llm"),
-        RankedPaths(by="llm", supplement="none", rounds=2),
+        RankedPaths(by="llm", supplement="fill", rounds=2),
         BeamPaths(by="llm"),
-        BeamPaths(by="llm", supplement=False, prefilter=4),
+        BeamPaths(by="llm", supplement=True, prefilter=4),
         BeamPaths(refine=True),
         BeamPaths(early_stop=True),
     ],
@@ -123,7 +125,7 @@ async def test_a_model_that_says_nothing_leaves_the_embedders_paths(
 
 
 async def test_the_beam_goes_where_the_model_points(films: KnowledgeBase) -> None:
-    step = BeamPaths(by="llm", width=1, supplement=False, max_hop=2)
+    step = BeamPaths(by="llm", width=1, max_hop=2)
     paths, chat = await after(films, choosing("has genre"), step)
     assert len(chat.requests) == 2
     assert {path[1] for path in paths} == {"Drama"}

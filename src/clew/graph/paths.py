@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from clew.graph.csr import Csr, Doubles, Ints, expand_ranges, isin_sorted, sorted_unique
+from clew.graph.csr import Csr, Doubles, Ints, Mask, expand_ranges, isin_sorted, sorted_unique
 from clew.graph.traverse import Edges, FactGraph, expand_entities
 
 MAX_DEGREE = 200  # hubs with more neighbours are not passed through: they connect everything
@@ -172,7 +172,11 @@ def start_paths(entities: Ints) -> EntityPathTable:
 def extend_paths(
     ways: FactGraph, routes: EntityPathTable, code: int | None = None, most: int = MAX_OPEN_PATHS
 ) -> EntityPathTable:
-    """Extend every path by one step, of one code or any; no path visits an entity twice."""
+    """Extend every path by one step: by any to an entity not visited yet, or by one code.
+
+    Steps of one code follow a relation path, which may visit an entity again, but neither repeats
+    the fact before nor goes straight back to its start.
+    """
     unique, which = np.unique(routes.entities[:, -1], return_inverse=True)
     edges = expand_entities(ways, unique)
     if code is not None:
@@ -180,10 +184,21 @@ def extend_paths(
     edges = edges.select(np.argsort(edges.source, kind="stable"))
     first = np.searchsorted(edges.source, np.arange(len(unique) + 1))
     route, edge = expand_ranges(first[which], first[which + 1])
-    unvisited = ~(routes.entities[route] == edges.target[edge][:, None]).any(axis=1)
-    return _sample_evenly(
-        _append_steps(routes, route[unvisited], edges.select(edge[unvisited])), most
-    )
+    if code is None:
+        keep = ~(routes.entities[route] == edges.target[edge][:, None]).any(axis=1)
+    else:
+        keep = _can_follow(routes, route, edges.select(edge))
+    return _sample_evenly(_append_steps(routes, route[keep], edges.select(edge[keep])), most)
+
+
+def _can_follow(routes: EntityPathTable, route: Ints, edges: Edges) -> Mask:
+    if not routes.facts.shape[1]:
+        return np.ones(len(route), np.bool_)
+    loops = edges.target == routes.entities[route, -1]
+    repeats = (edges.fact == routes.facts[route, -1]) & ~loops
+    undoes = edges.code ^ 1 == routes.codes[route, -1]
+    allowed: Mask = ~repeats & ~(undoes & (edges.target == routes.entities[route, 0]))
+    return allowed
 
 
 def follow_codes(

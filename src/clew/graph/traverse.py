@@ -70,7 +70,9 @@ def expand_entities(ways: FactGraph, entities: Ints, most: int = MAX_FACTS) -> E
     label = ways.labels[fact].astype(np.int64)
     back = (role == _TAIL) | ((other == _HEAD) & (role != _HEAD))
     code = np.where(label < 0, (ways.relation_count + fact) * 2, label * 2 + back)
-    keep = target != entities[source]
+    # An entity that is head and tail of one fact steps to itself; a member never steps to itself.
+    loop = ((role == _HEAD) & (other == _TAIL)) | ((role == _TAIL) & (other == _HEAD))
+    keep = (target != entities[source]) | loop
     return Edges(source[keep], fact[keep], target[keep], code[keep])
 
 
@@ -151,7 +153,11 @@ def start_relation_paths(entities: Ints) -> RelationPathTable:
 def extend_relation_paths(
     ways: FactGraph, trails: RelationPathTable, most_ends: int = MAX_ENDS
 ) -> RelationPathTable:
-    """Extend every path by every possible step; no path returns to its start."""
+    """Extend every path by every possible step; none goes straight back to its start.
+
+    "The films of X's director" are other films: a step that undoes the one before does not return
+    to the start. Any other way back may be the answer.
+    """
     trail, entity = _sample_frontier(trails, most_ends)
     unique, which = np.unique(entity, return_inverse=True)
     edges = expand_entities(ways, unique)
@@ -159,9 +165,19 @@ def extend_relation_paths(
     first = np.searchsorted(edges.source, np.arange(len(unique) + 1))
     pair, edge = expand_ranges(first[which], first[which + 1])
     owner, target = trail[pair], edges.target[edge]
-    keep = target != trails.origin[owner]
-    owner, target, code = owner[keep], target[keep], edges.code[edge][keep]
+    code = edges.code[edge]
+    keep = (target != trails.origin[owner]) | ~_undoes_last(ways, trails.codes[owner], code)
+    owner, target, code = owner[keep], target[keep], code[keep]
     return _group_steps(trails, owner, code, target)
+
+
+def _undoes_last(ways: FactGraph, codes: Ints, code: Ints) -> Mask:
+    """Tell which next steps undo a path's last step: its reverse, or the same sentence again."""
+    if not codes.shape[1]:
+        return np.zeros(len(code), np.bool_)
+    same_sentence = (code == codes[:, -1]) & (ways.fact_of_code(code) >= 0)
+    undone: Mask = (code ^ 1 == codes[:, -1]) | same_sentence
+    return undone
 
 
 def _sample_frontier(paths: RelationPathTable, most: int) -> tuple[Ints, Ints]:

@@ -154,12 +154,13 @@ def describe_recipe_needs(recipe: Chain) -> str:
     needs = ["an embedder"] if kinds - {"Lexical", "Fork"} else [NO_NEEDS]
     if_any = ", if grown" if kinds & _OPTIONAL_TREE_STEPS else ""
     needs += [f"a tree (`clew tree --grow --by {tree}`){if_any}" for tree in required_trees(recipe)]
-    if "Reranked" in kinds:
+    values = {(name, value) for _, name, value in _iter_parameters(recipe.steps)}
+    if "Reranked" in kinds or ("scorer", "'cross-encoder'") in values:
         needs.append("a reranker ([rerank] in clew.toml)")
-    by_model = any(
-        name == "by" and value == "'llm'" for _, name, value in _iter_parameters(recipe.steps)
-    )
-    if by_model or kinds & _MODEL_STEPS:
+    if ("scorer", "'llm-embeddings'") in values:
+        needs.append("a model whose endpoint answers /embeddings, if any")
+    asks_model = values & {("by", "'llm'"), ("refine", "True"), ("early_stop", "True")}
+    if asks_model or kinds & _MODEL_STEPS:
         needs.append(OPTIONAL_MODEL)
     return "; ".join(needs)
 

@@ -1,4 +1,10 @@
-"""LEGO-GraphRAG: the fifteen instances of its Table 1, other extractions, and GRAG-M."""
+"""LEGO-GraphRAG: the fifteen instances of its Table 1, their options, scorers and extractions.
+
+A row of Table 1 has none of the options; each option of B.8 and B.9 is a row of its own, as are
+LEGO's own scorers (plain cosine, cross-encoder) and the extractions of B.5 and B.7.
+"""
+
+from dataclasses import replace
 
 from clew.recipes import layouts
 from clew.retrieve.communities.steps import ReportsOf
@@ -12,11 +18,12 @@ from clew.retrieve.subgraph.extract import (
     AdaptiveSubgraph,
     EgoSubgraph,
     IndexSubgraph,
-    PartitionSubgraph,
     PprSubgraph,
     WalkedSubgraph,
 )
+from clew.retrieve.subgraph.partition import PartitionSubgraph
 from clew.retrieve.subgraph.prune import Prune
+from clew.retrieve.text_scores import PathScorerName
 
 _PPR = PprSubgraph(max_ent=1000, damping=0.8)  # Table 1: max_ent; damping as theirs
 _MAX_PATHS = 32  # Table 1: top_k
@@ -35,6 +42,16 @@ _NOTES = (
     ("PprSubgraph.budget", "ours: edges the approximation looks along"),
     ("RankedPaths.max_hop", "ours: with 4 no question of MetaQA gains and the search takes twice"),
     ("StructuralPaths.max_hop", "ours: as Table 1 bounds a beam, at most 4 hops"),
+    *(
+        (f"{step}.scorer", "ours; `lego-N-cosine` and `lego-N-cross-encoder` are the report's EEMs")
+        for step in ("Prune", "RankedPaths", "RankAnswers")
+    ),
+    ("RankedPaths.rounds", "B.9: M-LLMs leaves the number of rounds open; 1 is a single choice"),
+    ("RankedPaths.supplement", "none in Table 1; `fill` is EEMs-S"),
+    ("RankedPaths.rerank", "not in Table 1; EEMs-R"),
+    ("BeamPaths.prefilter", "none in Table 1; 32 with EEMs-PF is ours"),
+    ("BeamPaths.supplement", "not in Table 1; EEMs-S"),
+    ("BeamPaths.scorer", "ours; `lego-N-cosine` and `lego-N-cross-encoder` are the report's EEMs"),
     ("StructuralPaths.top_k", "ours: as many as entities; Table 1 sets no bound"),
     ("ChunksOf.of", "ours: passages that state the paths' facts, to be cited"),
     ("EgoSubgraph.hops", "ours: the report leaves k open"),
@@ -60,13 +77,16 @@ def _sae(by: ScoringModel) -> tuple[Step, ...]:
     return (_PPR, Prune("edges", keep=64, by=by))  # Table 1: max_edge=64
 
 
+_RANKED = RankedPaths(top_k=_MAX_PATHS)
+_BEAM = BeamPaths(width=8, max_hop=4)  # Table 1: beam_width=8, max_hop=4
+
+
 def _osar(by: ScoringModel) -> tuple[Step, ...]:
-    return (RankedPaths(top_k=_MAX_PATHS, by=by), RankAnswers(_MAX_PATHS))
+    return (replace(_RANKED, by=by), RankAnswers(_MAX_PATHS))
 
 
 def _isar(by: ScoringModel) -> tuple[Step, ...]:
-    # Table 1: beam_width=8, max_hop=4
-    return (BeamPaths(width=8, max_hop=4, by=by), RankAnswers(_MAX_PATHS))
+    return (replace(_BEAM, by=by), RankAnswers(_MAX_PATHS))
 
 
 _TABLE: tuple[tuple[str, tuple[Step, ...], tuple[Step, ...]], ...] = (
@@ -87,6 +107,39 @@ _TABLE: tuple[tuple[str, tuple[Step, ...], tuple[Step, ...]], ...] = (
     ("SBE-PPR + ISAR-LLMs", _SBE, _isar("llm")),
 )
 
+# Options of B.8 and B.9, each on the instance of the report's table: name, instance, step with the
+# option, what it is, place in the report.
+_OPTIONS: tuple[tuple[str, int, Step, str, str], ...] = (
+    ("triple", 14, replace(_BEAM, scoring="triple"), "the newest triple alone is scored", "B.8"),
+    ("dynamic", 14, replace(_BEAM, pruning="dynamic"), "paths above the mean are kept", "B.8"),
+    ("llms-r", 14, replace(_BEAM, refine=True), "a model refines the paths found", "B.8"),
+    ("llms-es", 14, replace(_BEAM, early_stop=True), "a model may end the search", "B.8"),
+    (
+        *("eems-pf", 15, replace(_BEAM, by="llm", prefilter=32)),
+        *("the model chooses among the 32 best by embedder", "B.8"),
+    ),
+    (
+        *("eems-s", 15, replace(_BEAM, by="llm", supplement=True)),
+        *("the embedder supplements what the model chooses", "B.8"),
+    ),
+    (
+        *("eems-r", 13, replace(_RANKED, by="llm", rerank=True)),
+        *("the model's choice in the embedder's order", "B.9"),
+    ),
+    ("m-llms", 13, replace(_RANKED, by="llm", rounds=3), "the model chooses three times", "B.9"),
+    (
+        *("eems-s", 13, replace(_RANKED, by="llm", supplement="fill")),
+        *("the embedder supplements what the model chooses", "B.9"),
+    ),
+    (
+        *("llms-e", 13, replace(_RANKED, scorer="llm-embeddings")),
+        *("ranked by the language model's embeddings", "B.9"),
+    ),
+)
+# The report's own EEMs for the instances without a model.
+_SCORERS: tuple[PathScorerName, ...] = ("cosine", "cross-encoder")
+_SCORED_INSTANCES = (2, 6, 10, 12, 14)
+
 # Other extractions, each before the paths of lego-12: name, step, what it is, place in the report.
 _EXTRACTIONS: tuple[tuple[str, Step, str, str], ...] = (
     ("ego", EgoSubgraph(hops=2, max_ent=1000), "the two-hop ego network", "SBE"),
@@ -101,6 +154,29 @@ def _build_chain(name: str, steps: tuple[Step, ...], about: str, place: str) -> 
     steps = (LinkEntities(), *steps, ChunksOf(of=("paths",)))
     shown = layouts.GRAG_M if name == "grag-m" else layouts.LEGO
     return Chain(name, steps, about, f"{_REPORT}, {place}", _NOTES, shown)
+
+
+def _with_scorer(steps: tuple[Step, ...], scorer: PathScorerName) -> tuple[Step, ...]:
+    """Return the steps with this scorer wherever paths or relations are scored."""
+    scoring = (Prune, RankedPaths, BeamPaths, RankAnswers)
+    return tuple(
+        replace(step, scorer=scorer) if isinstance(step, scoring) else step for step in steps
+    )
+
+
+def _build_options() -> tuple[Chain, ...]:
+    rows = []
+    for option, number, step, about, place in _OPTIONS:
+        name, extract, find = _TABLE[number - 1]
+        steps = (*extract, step, *find[1:])
+        rows.append(_build_chain(f"lego-{number}-{option}", steps, f"{name}: {about}", place))
+    for number in _SCORED_INSTANCES:
+        name, extract, find = _TABLE[number - 1]
+        for scorer in _SCORERS:
+            steps = _with_scorer((*extract, *find), scorer)
+            about = f"{name}, scored by plain {scorer}"
+            rows.append(_build_chain(f"lego-{number}-{scorer}", steps, about, "Tables 1 and 2"))
+    return tuple(rows)
 
 
 GRAG_M = _build_chain(
@@ -118,5 +194,6 @@ LEGO_RECIPES: tuple[Chain, ...] = (
         _build_chain(f"lego-{name}", (step, *_osar("eem")), f"paths of lego-12 in {about}", place)
         for name, step, about, place in _EXTRACTIONS
     ),
+    *_build_options(),
     GRAG_M,
 )

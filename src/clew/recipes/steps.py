@@ -42,11 +42,11 @@ from clew.retrieve.subgraph.extract import (
     AdaptiveSubgraph,
     EgoSubgraph,
     IndexSubgraph,
-    PartitionSubgraph,
     PprSubgraph,
     PrizedTree,
     WalkedSubgraph,
 )
+from clew.retrieve.subgraph.partition import PartitionSubgraph
 from clew.retrieve.subgraph.prune import Prune
 from clew.retrieve.walk import Walk
 from clew.types import Found

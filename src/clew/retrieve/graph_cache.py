@@ -16,8 +16,10 @@ from clew.tree.summaries import CommunitySummary
 from clew.tree.summary_source import SummarySource
 from clew.types import Hit
 
-# With more relations than this, and embedded sentences, steps are scored by their sentences.
+# With more relations than this, few facts of each, and embedded sentences, the relations are as
+# good as free text, and steps are scored by their sentences.
 MAX_RELATION_LABELS = 512
+_MIN_FACTS_PER_LABEL = 4
 
 
 def entity_graph(view: View) -> EntityGraph:
@@ -50,7 +52,8 @@ def build_traversal(view: View, within: Ints | None = None) -> FactGraph:
     """Return the whole graph, or the part with the facts `within` (ascending), as steps."""
     names = len(view.arrays.get("relation_fact", ()))
     labels = view.relations
-    if names > MAX_RELATION_LABELS and has_vectors(view, "fact"):
+    few = len(labels) < _MIN_FACTS_PER_LABEL * names
+    if names > MAX_RELATION_LABELS and few and has_vectors(view, "fact"):
         labels = np.full(len(labels), -1, np.int32)
     facts, members = view.links("entity_fact"), view.links("fact_entity")
     return FactGraph(facts, members, labels, names, within)

@@ -12,23 +12,21 @@ import numpy as np
 
 from clew.adapters import get_tuning, step_slots
 from clew.context import Context
-from clew.graph.csr import Floats, Ints, Mask
+from clew.graph.csr import Floats, Ints, Mask, isin_sorted
 from clew.graph.traverse import FactGraph
 from clew.retrieve.graph_cache import MAX_RELATION_LABELS
-from clew.retrieve.labels import embed_cached, load_relation_texts
+from clew.retrieve.labels import embed_cached
+from clew.retrieve.path_alignment import align_paths
 from clew.retrieve.question import QuestionShape
 from clew.retrieve.relation_vectors import (
     EndVectors,
     RelationVectors,
     embed_relations,
     embed_step_ends,
-    stem_share,
+    load_short_texts,
 )
+from clew.retrieve.word_votes import WordVotes, compute_votes, compute_word_votes, embed_labels
 
-_VOTE_TEMPERATURE = 0.06  # cosine difference that makes a relation e times likelier for a word
-_MIN_VOTE_COSINE, _FULL_VOTE_COSINE = 0.3, 0.5  # cosines at which a word's vote is 0 and 1
-_STEM_BASE, _STEM_GAIN = 0.35, 0.5
-_SAME_KIND_COSINE = 0.9  # least cosine at which two kinds of entities count as one
 _FULL_MATCH_SHARE = 0.6  # share of the highest similarity that counts as a full match
 _MIN_KIND_SCORE = -0.5
 _MENTION_VOTE = 0.4
@@ -40,15 +38,23 @@ _ANSWER_KIND_TEXTS = {
 FEATURES = (
     *("likeness", "unexplained", "unspoken", "hops", "order", "nearer", "kind"),
     *("return_shared", "return_plain", "return_twice", "last"),
+    *("unexplained_in_order", "unspoken_in_order", "backward", "chain_gap", "chain_back"),
 )
-# Fitted once on MetaQA's development questions, then rounded.
+# Fitted on half of the relation paths of MetaQA and of PathQuestion (`bench/path_weights.py`).
 FEATURE_WEIGHTS: Floats = np.array(
-    [5.2, -3.8, -4.6, -2.9, 0.8, 2.2, 6.5, 4.4, -1.0, 2.6, -1.5], np.float32
+    [
+        *(5.7, -2.1, -1.8, -0.6, 0.7, 0.9, 2.0, 8.5, 0.8, 1.1, -1.9),
+        *(-2.0, -1.3, -5.8, -3.4, -0.5),
+    ],
+    np.float32,
 )
 _REST_WEIGHT = 0.7  # weight of the question without names against the whole question
 _SENTENCE_WEIGHT = 12.0  # scale of a sentence's fit
 _HOP_PENALTY = 0.6  # fit that each further sentence must add
 _HOP_VOTE = 0.4
+_MAX_COMPARED_LABELS = 256  # relations of one question that are embedded and compared
+_UNCOMPARED_SCORE = -100.0
+_STEM_CHARS = 4  # first letters by which a word and a label are taken for related
 _MAX_HOPS = 4
 
 
@@ -98,12 +104,19 @@ class RelationPathScorer:
 
     async def _score_relations(self, labels: Ints, vector: Floats) -> Floats:
         """Score relations: half by cosine with the question, half by the strongest word vote."""
-        words = await load_relation_texts(self.ctx)
-        near = await embed_cached(self.ctx, [words[label] for label in labels.tolist()]) @ vector
-        distinct, at = np.unique(labels, return_inverse=True)
-        votes = await compute_word_votes(self.ctx, self.shape, distinct)
-        fit: Floats = (near + votes.max(axis=0, initial=0.0)[at]) / 2
-        return fit
+        distinct, at, count = np.unique(labels, return_inverse=True, return_counts=True)
+        compared = np.arange(len(distinct))
+        if len(distinct) > _MAX_COMPARED_LABELS:
+            kept = await _select_labels(self.ctx, self.shape, distinct, count)
+            compared = np.searchsorted(distinct, kept)
+        texts = await load_short_texts(self.ctx)
+        words = [texts[label] for label in distinct[compared].tolist()]
+        near = await embed_cached(self.ctx, words) @ vector
+        votes = await compute_word_votes(self.ctx, self.shape, distinct[compared])
+        fit = np.zeros(len(distinct), np.float32)
+        fit[compared] = (near + votes.max(axis=0, initial=0.0)) / 2
+        found: Floats = fit[at]
+        return found
 
     async def _question_vector(self) -> Floats:
         whole, rest = await self.ctx.vectors(
@@ -112,24 +125,20 @@ class RelationPathScorer:
         return np.asarray((1 - _REST_WEIGHT) * whole + _REST_WEIGHT * rest, np.float32)
 
 
-@dataclass(frozen=True, slots=True)
-class _WordVotes:
-    """Each word's votes: columns are relations, then kinds of entities."""
-
-    weight: Floats
-    required: Floats
-    relations: int
-    kind_column: dict[int, int]
-    """Step code → column of the kind of entity at its end, where no label names it."""
-
-
 async def score_relation_paths(
     ctx: Context, ways: FactGraph, shape: QuestionShape, codes: Ints, *, whole: bool = True
 ) -> Floats:
     """Score each row of codes (padded with -1); all codes are relations.
 
-    The tuned adapter applies to whole paths: prefixes of paths are scored without it.
+    The tuned adapter applies to whole paths: prefixes of paths are scored without it. Of very many
+    relations the most promising are compared; paths with others come last.
     """
+    kept = await _select_rows(ctx, shape, codes)
+    if len(kept) < len(codes):
+        hops = (codes >= 0).sum(axis=1)
+        scores: Floats = (_UNCOMPARED_SCORE - hops).astype(np.float32)
+        scores[kept] = await score_relation_paths(ctx, ways, shape, codes[kept], whole=whole)
+        return scores
     features = await compute_path_features(ctx, ways, shape, codes)
     adapter = get_tuning(ctx.view).paths if whole else None
     if adapter is None or not len(codes):
@@ -140,8 +149,31 @@ async def score_relation_paths(
     table = adapter.step_scores(vector, (await embed_relations(ctx, labels)).whole)
     row, column = np.nonzero(codes >= 0)
     step = table[step_slots(codes)[row, column], np.searchsorted(labels, codes[row, column] >> 1)]
-    scores: Floats = features @ adapter.weights + np.bincount(row, step, minlength=len(codes))
-    return scores.astype(np.float32)
+    tuned: Floats = features @ adapter.weights + np.bincount(row, step, minlength=len(codes))
+    return tuned.astype(np.float32)
+
+
+async def _select_rows(ctx: Context, shape: QuestionShape, codes: Ints) -> Ints:
+    """Return the rows whose relations are all among those that are compared."""
+    labels, count = np.unique(codes[codes >= 0] >> 1, return_counts=True)
+    if len(labels) <= _MAX_COMPARED_LABELS:
+        return np.arange(len(codes))
+    near = np.isin(labels, codes[:, 0] >> 1)
+    kept = await _select_labels(ctx, shape, labels, near * count.sum() + count)
+    known: Mask = isin_sorted(codes >> 1, kept) | (codes < 0)
+    return np.flatnonzero(known.all(axis=1))
+
+
+async def _select_labels(ctx: Context, shape: QuestionShape, labels: Ints, value: Ints) -> Ints:
+    """Return the labels to compare, ascending: those with words of the question, then by value."""
+    texts = await load_short_texts(ctx)
+    stems = {word[:_STEM_CHARS] for word in shape.words}
+    said = [
+        sum(word[:_STEM_CHARS] in stems for word in texts[label].split())
+        for label in labels.tolist()
+    ]
+    order = np.lexsort((labels, -value, -np.array(said, np.int64)))
+    return np.sort(labels[order[:_MAX_COMPARED_LABELS]])
 
 
 async def compute_path_features(
@@ -151,24 +183,53 @@ async def compute_path_features(
     if not len(codes):
         return np.zeros((0, len(FEATURES)), np.float32)
     labels = np.unique(codes[codes >= 0] >> 1)
-    meaning = await embed_relations(ctx, labels)
+    named = await embed_labels(ctx, labels)
     steps = np.unique(codes[codes >= 0])
     ends = dict(zip(steps.tolist(), await embed_step_ends(ctx, ways, steps.tolist()), strict=True))
-    words = await embed_cached(ctx, shape.words)
-    votes = _compute_votes(shape, words, meaning, ends)
-    at = np.where(codes >= 0, np.searchsorted(labels, codes >> 1), -1)
-    table = _PathTable(codes, at, (codes >= 0).sum(axis=1), len(labels))
+    votes = await compute_votes(ctx, shape, named, ends)
+    at = np.where(
+        codes >= 0, named.row[np.searchsorted(labels, np.maximum(codes, 0) >> 1) % len(labels)], -1
+    )
+    table = _PathTable(codes, at, (codes >= 0).sum(axis=1), len(named.meaning.texts))
     kinds = await _score_answer_kind(ctx, shape, steps, ends)
     [vector] = await embed_cached(ctx, [shape.rest or ctx.question])
     last = kinds[np.searchsorted(steps, table.last_entries(codes))]
-    return _stack_features(table, shape, votes, (meaning, vector, last))
+    spoken = np.pad(votes.of_steps(steps, labels), ((0, 0), (0, 1)))
+    column = np.where(codes >= 0, np.searchsorted(steps, codes), len(steps))
+    column[codes < 0] = -1
+    aligned = align_paths(shape, spoken, votes.required.sum(axis=1), column)
+    backward = _count_unnamed_returns(codes, votes, steps)
+    more = np.column_stack(
+        [
+            aligned.unexplained,
+            aligned.unspoken,
+            backward,
+            _chain_gap(shape, table.hops),
+            ((codes >= 0) & (codes % 2 == 1)).sum(axis=1) * bool(shape.chain),
+        ]
+    )
+    plain = _stack_features(table, shape, votes, (named.meaning, vector, last))
+    return np.hstack([plain, more]).astype(np.float32)
 
 
-async def compute_word_votes(ctx: Context, shape: QuestionShape, labels: Ints) -> Floats:
-    """Return how strongly each content word votes for each of these relations."""
-    meaning = await embed_relations(ctx, labels)
-    words = await embed_cached(ctx, shape.words)
-    return _compute_votes(shape, words, meaning, {}).weight
+def _count_unnamed_returns(codes: Ints, votes: WordVotes, steps: Ints) -> Floats:
+    """Count the steps against their relation's direction whose end no word names."""
+    named = votes.weight[:, votes.relations :].max(axis=0, initial=0.0)
+    cost = np.zeros(len(steps) + 1, np.float32)
+    for at, code in enumerate(steps.tolist()):
+        if code % 2:
+            kind = votes.kind_column.get(code, -1)
+            cost[at] = 1 - (named[kind] if kind >= 0 else 0)
+    found: Floats = cost[np.where(codes >= 0, np.searchsorted(steps, codes), -1)].sum(axis=1)
+    return found
+
+
+def _chain_gap(shape: QuestionShape, hops: Ints) -> Floats:
+    """Return by how many steps a path is shorter or longer than a possessive chain allows."""
+    least, most = shape.bound_hops()
+    over = np.maximum(hops - most, 0) if most is not None else 0
+    gap: Floats = (np.maximum(least - hops, 0) + over).astype(np.float32)
+    return gap
 
 
 @dataclass(frozen=True, slots=True)
@@ -195,7 +256,7 @@ class _PathTable:
 def _stack_features(
     table: _PathTable,
     shape: QuestionShape,
-    word_votes: _WordVotes,
+    word_votes: WordVotes,
     vectors: tuple[RelationVectors, Floats, Floats],
 ) -> Floats:
     meaning, question, kinds = vectors
@@ -206,7 +267,7 @@ def _stack_features(
     twice = np.append((votes > _MENTION_VOTE).sum(axis=0) >= 2, False)
     returns = back.any(axis=1)
     columns = (
-        _question_similarity(table, meaning, question),
+        _question_similarity(table, meaning.whole, question),
         _missing_votes(table, word_votes, contains),
         contains @ (1 - mentioned),
         table.hops - 1,
@@ -221,9 +282,9 @@ def _stack_features(
     return np.column_stack(columns).astype(np.float32)
 
 
-def _question_similarity(table: _PathTable, meaning: RelationVectors, question: Floats) -> Floats:
+def _question_similarity(table: _PathTable, labels: Floats, question: Floats) -> Floats:
     """Cosine of the question with the sum of a path's relations."""
-    padded = np.vstack([meaning.whole, np.zeros_like(meaning.whole[:1])])
+    padded = np.vstack([labels, np.zeros_like(labels[:1])])
     vectors = padded[table.labels].sum(axis=1)
     near: Floats = (vectors @ question) / np.maximum(np.linalg.norm(vectors, axis=1), 1e-9)
     return near
@@ -252,7 +313,7 @@ def _find_returns(table: _PathTable) -> Mask:
     return back
 
 
-def _missing_votes(table: _PathTable, votes: _WordVotes, contains: Floats) -> Floats:
+def _missing_votes(table: _PathTable, votes: WordVotes, contains: Floats) -> Floats:
     """Return the sum of votes for relations and kinds that a path does not contain."""
     mass = votes.required.sum(axis=0)
     covered = contains @ mass[: votes.relations]
@@ -262,50 +323,6 @@ def _missing_votes(table: _PathTable, votes: _WordVotes, contains: Floats) -> Fl
     covered = covered + reached @ mass[votes.relations :]
     left: Floats = mass.sum() - covered
     return left
-
-
-def _compute_votes(
-    shape: QuestionShape, words: Floats, meaning: RelationVectors, ends: dict[int, EndVectors]
-) -> _WordVotes:
-    """Distribute each word's vote over relations and kinds of entities by similarity."""
-    kinds, kind_of = _group_kinds(ends)
-    count = len(meaning.whole)
-    if not len(shape.words):
-        none = np.zeros((0, count + len(kinds)), np.float32)
-        return _WordVotes(none, none, count, kind_of)
-    near = np.maximum(words @ meaning.whole.T, words @ meaning.content.T)
-    for row, word in enumerate(shape.words):
-        for column, parts in enumerate(meaning.words):
-            share = stem_share(word, parts)
-            if share:
-                near[row, column] = max(near[row, column], _STEM_BASE + _STEM_GAIN * share)
-    if len(kinds):
-        near = np.hstack([near, words @ kinds.T])
-    top = near.max(axis=1, keepdims=True)
-    likely = np.exp((near - top) / _VOTE_TEMPERATURE)
-    likely /= likely.sum(axis=1, keepdims=True)
-    weight = (
-        likely * np.clip((top - _MIN_VOTE_COSINE) / (_FULL_VOTE_COSINE - _MIN_VOTE_COSINE), 0, 1)
-    ).astype(np.float32)
-    need = weight.copy()
-    # "the movie X": the word describes X, and asks for nothing.
-    need[np.array(shape.positions) == shape.name_position - 1, count:] = 0
-    return _WordVotes(weight, need, count, kind_of)
-
-
-def _group_kinds(ends: dict[int, EndVectors]) -> tuple[Floats, dict[int, int]]:
-    """Return the kinds of entities no label names, similar ones merged."""
-    kinds: list[Floats] = []
-    kind_of: dict[int, int] = {}
-    for code, end in ends.items():
-        if not end.from_relations:
-            continue
-        same = (at for at, kind in enumerate(kinds) if float(kind @ end.kind) > _SAME_KIND_COSINE)
-        at = next(same, len(kinds))
-        if at == len(kinds):
-            kinds.append(end.kind)
-        kind_of[code] = at
-    return np.array(kinds, np.float32), kind_of
 
 
 async def _score_answer_kind(
@@ -333,7 +350,7 @@ def _cap(near: Floats) -> Floats:
 
 
 async def predict_hops(ctx: Context, ways: FactGraph, shape: QuestionShape) -> int:
-    """Predict by the tuned classifier, or else by counting the relations that are mentioned.
+    """Predict by the tuned classifier, a possessive chain, or the relations that are mentioned.
 
     Every run of words that votes for one relation is a hop; words such as "same" and "also" add
     a way back.
@@ -342,6 +359,9 @@ async def predict_hops(ctx: Context, ways: FactGraph, shape: QuestionShape) -> i
     if classifier is not None:
         [vector] = await embed_cached(ctx, [shape.rest or ctx.question])
         return classifier.predict(vector)
+    least, most = shape.bound_hops()
+    if least == most:
+        return min(least, _MAX_HOPS)
     if not 0 < ways.relation_count <= MAX_RELATION_LABELS:
         return 2 if shape.has_shared_word else 1
     votes = await compute_word_votes(ctx, shape, np.arange(ways.relation_count))

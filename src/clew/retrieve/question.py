@@ -59,8 +59,20 @@ _ANSWER_KIND_SIGNS_ZH: tuple[tuple[str, AnswerKind], ...] = (
     ),
     *(("哪里", "place"), ("何处", "place"), ("在哪", "place")),
 )
+# Words of politeness and request, and the words that may stand among them; they ask for nothing.
+_POLITE_WORDS = frozenset(
+    "please kindly tell know thanks thank hi hello hey sorry wonder wondering curious help".split()
+)
+_ADDRESS_WORDS = frozenset(
+    "can could would will do you i me us to like want need may might if am just so much".split()
+)
 _WHICH_WORDS = frozenset(("what", "which"))
+_MAX_WORDS = 48  # content words that are read, those nearest to the name
 _MAX_NOUN_DISTANCE = 6  # words after "what" or "which" that are searched for the noun
+_ARTICLES = frozenset("the a an his her its their this that".split())
+_CLAUSE_WORDS = frozenset(
+    "is are was were did does do has have had who what which when where why how that".split()
+)
 NAME_MARK = "\0"  # replaces a name
 
 
@@ -81,22 +93,50 @@ class QuestionShape:
     has_shared_word: bool
     rest: str
     """The question's words without names."""
+    keys: tuple[str, ...] = ()
+    """All words in order, each name replaced by `NAME_MARK`; positions are indices into them."""
+
+    chain: tuple[tuple[int, ...], ...] = ()
+    """The links of a possessive chain from the name outwards, each the indices of its words."""
+
+    def bound_hops(self) -> tuple[int, int | None]:
+        """Return the least and the greatest number of hops that a possessive chain allows.
+
+        Words outside the chain are one more relation ("where was X's son born"), or any number.
+        """
+        if not self.chain:
+            return 0, None
+        linked = {word for link in self.chain for word in link}
+        outside = [place for at, place in enumerate(self.positions) if at not in linked]
+        if len(outside) > 1:
+            return len(self.chain), None
+        least = len(self.chain) + len(outside)
+        # "where was X's son born": the last word may be a verb, said of the whole chain.
+        asked = any(key in _CLAUSE_WORDS for key in self.keys[: self.name_position])
+        return least, least + (asked and any(len(link) > 1 for link in self.chain))
 
 
 def parse_question(question: str, spans: Sequence[tuple[int, int]]) -> QuestionShape:
     """Parse a question whose names are at these token spans (first, last)."""
     t = tokenize(question)
     keys = _mask_names(t, spans)
+    polite = _find_polite_words(keys)
     word_position, answer_kind, nouns = _find_question_word(keys)
     if not answer_kind:
         answer_kind = next((kind for sign, kind in _ANSWER_KIND_SIGNS_ZH if sign in question), "")
     content = [
         (at, key)
         for at, key in enumerate(keys)
-        if key != NAME_MARK and key not in _STOP_WORDS and key not in _SHARED_WORDS
+        if key != NAME_MARK
+        and key not in _STOP_WORDS
+        and key not in _SHARED_WORDS
+        and at not in polite
     ]
     if not content:
         content = [(at, key) for at, key in enumerate(keys) if key != NAME_MARK]
+    if len(content) > _MAX_WORDS:
+        name = keys.index(NAME_MARK) if NAME_MARK in keys else 0
+        content = sorted(sorted(content, key=lambda word: abs(word[0] - name))[:_MAX_WORDS])
     shared = any(key in _SHARED_WORDS for key in keys) or any(
         s in question for s in _SHARED_SIGNS_ZH
     )
@@ -108,8 +148,55 @@ def parse_question(question: str, spans: Sequence[tuple[int, int]]) -> QuestionS
         answer_kind,
         nouns,
         shared,
-        " ".join(key for key in keys if key != NAME_MARK),
+        " ".join(key for at, key in enumerate(keys) if key != NAME_MARK and at not in polite),
+        tuple(keys),
+        _find_chain(keys, {at: index for index, (at, _) in enumerate(content)}),
     )
+
+
+def _find_chain(keys: Sequence[str], word_at: dict[int, int]) -> tuple[tuple[int, ...], ...]:
+    """Return the links of "d of the c of X's a's b" from the name outwards: a, b, c, d."""
+    if NAME_MARK not in keys:
+        return ()
+    name = keys.index(NAME_MARK)
+    links: list[list[int]] = []
+    for at in range(name + 1, len(keys)):
+        if keys[at] == "s":
+            links.append([])
+        elif at == name + 1 or keys[at] in _CLAUSE_WORDS:
+            break
+        elif at in word_at:
+            links[-1].append(word_at[at])
+    at = name
+    while (of := _of_before(keys, at)) >= 0:
+        first = of
+        while first > 0 and keys[first - 1] not in _ARTICLES | _CLAUSE_WORDS:
+            first -= 1
+        links.append([word_at[at] for at in range(first, of) if at in word_at])
+        at = first
+    return tuple(tuple(link) for link in links if link)
+
+
+def _of_before(keys: Sequence[str], at: int) -> int:
+    """Return the position of an "of" before a word and its article, or -1."""
+    at -= 1
+    while at >= 0 and keys[at] in _ARTICLES:
+        at -= 1
+    return at if at >= 0 and keys[at] == "of" else -1
+
+
+def _find_polite_words(keys: Sequence[str]) -> set[int]:
+    """Return the positions of words that only address the reader: "could you please tell me"."""
+    found: set[int] = set()
+    for order in (range(len(keys)), range(len(keys) - 1, -1, -1)):
+        run: list[int] = []
+        for at in order:
+            if keys[at] not in _POLITE_WORDS and keys[at] not in _ADDRESS_WORDS:
+                break
+            run.append(at)
+        if any(keys[at] in _POLITE_WORDS for at in run):
+            found.update(run)
+    return set() if len(found) == len(keys) else found
 
 
 def find_name_spans(question: str, names: Sequence[str]) -> list[tuple[int, int]]:

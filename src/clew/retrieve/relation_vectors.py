@@ -1,5 +1,6 @@
 """Vectors of relations, and of the kind of entity at the end of each step."""
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -8,13 +9,20 @@ import numpy as np
 from clew.context import Context
 from clew.graph.csr import Floats, Ints
 from clew.graph.traverse import FactGraph, expand_entities
-from clew.retrieve.labels import embed_cached, has_vectors, load_relation_texts, mean_direction
+from clew.retrieve.labels import embed_cached, has_vectors, mean_direction, relation_names
 from clew.retrieve.question import QUESTION_WORDS
+from clew.text.names import local_name, relation_to_words
 
 _SAMPLE_SIZE = 32  # sampled entities at the end of a step
+_MAX_EMBEDDED_NAMES = 8  # names without a stored vector that are embedded for one step
 _MIN_CLASS_SHARE = 0.5  # least share with outgoing relations for these to describe the kind
 _MIN_STEM_CHARS = 4  # least letters that two words of one stem share
 _MIN_STEM_SHARE = 0.5
+_SEGMENT_BREAKS = re.compile(r"__+|[./:]")
+
+
+# A bare word is ambiguous to an encoder; asked for, it is a property of something.
+_FRAME = "what is the {}?"
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,7 +31,27 @@ class RelationVectors:
 
     whole: Floats
     content: Floats
+    asked: Floats
+    """The whole label as something that is asked for."""
+    asked_content: Floats
     words: tuple[tuple[str, ...], ...]
+    texts: tuple[str, ...]
+
+    def compare(self, plain: Floats, asked: Floats) -> tuple[Floats, Floats]:
+        """Return texts × labels: plain cosines, and their mean with the cosines as asked for."""
+        bare = np.maximum(plain @ self.whole.T, plain @ self.content.T)
+        return bare, (bare + np.maximum(asked @ self.asked.T, asked @ self.asked_content.T)) / 2
+
+    def select(self, rows: Ints) -> "RelationVectors":
+        """Return the labels at `rows`."""
+        return RelationVectors(
+            self.whole[rows],
+            self.content[rows],
+            self.asked[rows],
+            self.asked_content[rows],
+            tuple(self.words[at] for at in rows.tolist()),
+            tuple(self.texts[at] for at in rows.tolist()),
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,15 +66,55 @@ class EndVectors:
     """Whether `kind` comes from its own relations: no label names the head of a relation."""
 
 
+def shorten_relation(name: str) -> str:
+    """Return the last segment in words: "place of birth" of `people.person.place_of_birth`.
+
+    The segments before it repeat the domain and the type of the head.
+    """
+    return relation_to_words(_split_segments(name)[-1]).lower()
+
+
+def head_type(name: str) -> str:
+    """Return the segment that names the type of the head, in words; empty without segments."""
+    segments = _split_segments(name)
+    return relation_to_words(segments[-2]).lower() if len(segments) > 2 else ""
+
+
+def _split_segments(name: str) -> list[str]:
+    """Split `/people/person/gender`, `people.person.gender` or `__people__person__gender`."""
+    plain = local_name(name)
+    if any(map(str.isspace, plain)):
+        return [plain]
+    parts = [part.strip("_") for part in _SEGMENT_BREAKS.split(plain)]
+    return [part for part in parts if any(map(str.isalpha, part))] or [plain]
+
+
+async def embed_asked(ctx: Context, texts: Sequence[str]) -> Floats:
+    """Embed words and labels as something that is asked for."""
+    return await embed_cached(ctx, [_FRAME.format(text) for text in texts])
+
+
+async def load_short_texts(ctx: Context) -> list[str]:
+    """Return every relation's last segment in words."""
+    if "short labels" not in ctx.view.memo:
+        ctx.view.memo["short labels"] = [shorten_relation(n) for n in await relation_names(ctx)]
+    texts: list[str] = ctx.view.memo["short labels"]
+    return texts
+
+
 async def embed_relations(ctx: Context, labels: Ints) -> RelationVectors:
     """Embed the labels of some relations."""
-    texts = await load_relation_texts(ctx)
-    whole = [texts[label] for label in labels.tolist()]
+    short = await load_short_texts(ctx)
+    whole = [short[label] for label in labels.tolist()]
     content = [tuple(w for w in text.split() if w not in QUESTION_WORDS) for text in whole]
     content_texts = [" ".join(words) or text for words, text in zip(content, whole, strict=True)]
-    vectors = await embed_cached(ctx, [*whole, *content_texts])
+    texts = [*whole, *content_texts]
+    plain, asked = await embed_cached(ctx, texts), await embed_asked(ctx, texts)
     words = tuple(one or tuple(text.split()) for one, text in zip(content, whole, strict=True))
-    return RelationVectors(vectors[: len(whole)], vectors[len(whole) :], words)
+    count = len(whole)
+    return RelationVectors(
+        plain[:count], plain[count:], asked[:count], asked[count:], words, tuple(whole)
+    )
 
 
 async def embed_step_ends(ctx: Context, ways: FactGraph, codes: Sequence[int]) -> list[EndVectors]:
@@ -70,11 +138,14 @@ async def _embed_step_end(ctx: Context, ways: FactGraph, code: int) -> EndVector
     classed = bool(code % 2) and leading_share >= _MIN_CLASS_SHARE
     own = await embed_relations(ctx, np.array([code >> 1]))
     kind = own.content[0]
-    if classed:
+    named = head_type((await relation_names(ctx))[code >> 1]) if code % 2 else ""
+    if named:
+        [kind] = await embed_cached(ctx, [named])
+    elif classed:
         meaning = await embed_relations(ctx, labels)
         weight = (count / count.sum()).astype(np.float32)
         kind = mean_direction(meaning.whole * weight[:, None])
-    return EndVectors(kind, await _embed_names(ctx, sample, len(kind)), classed)
+    return EndVectors(kind, await _embed_names(ctx, sample, len(kind)), classed or bool(named))
 
 
 def _sample_ends(ctx: Context, ways: FactGraph, code: int) -> Ints:
@@ -100,7 +171,7 @@ async def _embed_names(ctx: Context, entities: Ints, dim: int) -> Floats:
         known = entities[view.arrays["entity_rows"][entities] >= 0]
         if len(known) * 2 >= len(entities):
             return mean_direction(view.vectors("entity", known))
-    keys = view.keys("entity")[entities].tolist()
+    keys = view.keys("entity")[entities][:_MAX_EMBEDDED_NAMES].tolist()
     fetched = await ctx.snapshot.entities(keys)
     return mean_direction(await embed_cached(ctx, [fetched[key].name for key in keys])) + np.zeros(
         dim, np.float32

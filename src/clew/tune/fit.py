@@ -178,6 +178,29 @@ class _PathTrainingData:
         }, fit
 
 
+def fit_feature_weights(
+    sets: Sequence[Sequence[PathExample]], epochs: int = 400, decay: float = 1e-3
+) -> Floats:
+    """Fit the weights of the path features alone; every set of examples counts the same."""
+    usable = [[one for one in examples if one.is_right.any()] for examples in sets]
+    rows = [one for examples in usable for one in examples]
+    share = np.concatenate([np.full(len(some), 1 / len(some)) for some in usable if some])
+    features = np.concatenate([one.features for one in rows]).astype(np.float32)
+    right = np.concatenate([one.is_right for one in rows]).astype(np.float32)
+    groups = make_groups([len(one.features) for one in rows])
+    weight = (share * len(rows) / share.sum())[groups.group_index].astype(np.float32)
+    spread = features.std(axis=0)
+    spread = np.where(spread < _MIN_SPREAD, 1, spread).astype(np.float32)
+    features /= spread
+    arrays: dict[str, Floats] = {"weights": np.zeros(features.shape[1], np.float32)}
+    step = Adam({"weights": 0.1})
+    for _ in range(epochs):
+        pull, _ = groups.score_gradient(features @ arrays["weights"], right)
+        step(arrays, {"weights": features.T @ (pull * weight) - decay * arrays["weights"]})
+    fitted: Floats = arrays["weights"] / spread
+    return fitted
+
+
 def fit_hop_classifier(asked: Floats, hops: Ints, rounds: int = 200) -> HopClassifier:
     """Fit a logistic regression from a question's vector to its number of hops."""
     hop_count = int(hops.max())

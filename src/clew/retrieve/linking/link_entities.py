@@ -18,6 +18,7 @@ from clew.retrieve.linking.link_names import remove_names
 from clew.retrieve.lookup import require_elements
 from clew.retrieve.question import QUESTION_WORDS, find_name_spans
 from clew.retrieve.rank import top_positions
+from clew.retrieve.relation_vectors import load_short_texts
 from clew.text.names import Tokens, name_key, tokenize
 from clew.text.unicode import hash64, normalize_name
 from clew.types import Found, Hit
@@ -28,6 +29,8 @@ _MAX_SUGGESTIONS = 5
 _MAX_MATCHES = 3
 _MAX_NAME_TOKENS = 16  # tokens in a name
 _MAX_QUESTION_TOKENS = 512  # tokens of a question that are searched for names
+_STEM_CHARS = 4  # first letters that words of one stem share
+_WEAK_SCORE = 0.1  # score of a name that is made of words which ask
 _EXACT_SCORE, _CASE_SCORE, _LOOSE_SCORE = (
     1.0,
     0.95,
@@ -102,6 +105,7 @@ class LinkEntities:
         keys = np.array(
             [hash64(name_key(_span_text(ctx.question, t, *span))) for span in spans], "u8"
         )
+        said = await _load_relation_words(ctx)
         candidates = []
         for span, (entities, weights, parts) in zip(
             spans, ctx.view.find_by_name_hash(keys), strict=True
@@ -109,11 +113,16 @@ class LinkEntities:
             full = ~parts
             if full.any():
                 likely = list(zip(entities[full].tolist(), weights[full].tolist(), strict=True))
-                candidates.append(await self._make_candidate(ctx, t, span, likely))
+                candidates.append(await self._make_candidate(ctx, t, span, likely, said))
         return self._select_links(t, [one for one in candidates if one is not None])
 
     async def _make_candidate(
-        self, ctx: Context, t: Tokens, span: tuple[int, int], likely: list[tuple[int, float]]
+        self,
+        ctx: Context,
+        t: Tokens,
+        span: tuple[int, int],
+        likely: list[tuple[int, float]],
+        said: "_RelationWords",
     ) -> EntityLink | None:
         surface = _span_text(ctx.question, t, *span)
         sure = max(weight for _, weight in likely)
@@ -125,6 +134,8 @@ class LinkEntities:
             best = tuple((at, sure) for at in named[: self.most])
             matched = best, "alias", len(named) - len(best)
         score = _score_span(t, *span, matched[1])
+        if not _has_capital(t, *span) and said.contain(t.keys[span[0] : span[1]]):
+            score = min(score, _WEAK_SCORE * score)
         if score <= 0:
             return None
         return EntityLink(*span, matched[0][: self.most], matched[1], score, matched[2])
@@ -137,7 +148,7 @@ class LinkEntities:
             span = set(range(one.first, one.last))
             if span & taken:
                 continue
-            if not chosen or _is_strong_name(t, one):
+            if not chosen or (one.score > 1 and _is_strong_name(t, one)):
                 chosen.append(one)
                 taken |= span
         return sorted(chosen[: self.most], key=lambda c: c.first)
@@ -194,12 +205,47 @@ async def _match_spelling(
 def _score_span(t: Tokens, first: int, last: int, how: str) -> float:
     """Score a span: longer first, then capitals and exact spelling; 0 for question words."""
     length = last - first - (last - first > 1 and t.keys[first] == "the" and not t.upper[first])
-    capital = any(t.upper[at] or t.digit[at] for at in range(first, last) if at > 0)
+    capital = _has_capital(t, first, last)
+    exact = how == "exact" and any(t.upper)  # without capitals no spelling is exact
     only_question_words = all(t.keys[at] in QUESTION_WORDS for at in range(first, last))
     after_article = length == 1 and first > 0 and t.keys[first - 1] in ("what", "which", "the")
-    if only_question_words and not (capital and how == "exact" and length > 1):
-        return 0.0
-    return length + capital + 0.5 * (how == "exact") - 0.5 * (how == "alias") - 0.3 * after_article
+    if only_question_words and not (capital and exact and length > 1):
+        return _WEAK_SCORE * (length > 2 and how != "alias")
+    return length + capital + 0.5 * exact - 0.5 * (how == "alias") - 0.3 * after_article
+
+
+def _has_capital(t: Tokens, first: int, last: int) -> bool:
+    return any(t.upper[at] or t.digit[at] for at in range(first, last) if at > 0)
+
+
+@dataclass(frozen=True, slots=True)
+class _RelationWords:
+    """The words of the graph's relations: in a question they ask, though entities have them too."""
+
+    texts: frozenset[str]
+    words: frozenset[str]
+    stems: frozenset[str]
+
+    def contain(self, keys: Sequence[str]) -> bool:
+        """Tell whether these words are a relation, or one word with the stem of one."""
+        bare = [key for key in keys if key != "the"]
+        if len(bare) != 1:
+            return " ".join(bare) in self.texts
+        return bare[0] in self.words or (
+            len(bare[0]) > _STEM_CHARS and bare[0][:_STEM_CHARS] in self.stems
+        )
+
+
+async def _load_relation_words(ctx: Context) -> _RelationWords:
+    """Return the words of all relations, once per generation."""
+    memo = ctx.view.memo
+    if "relation words" not in memo:
+        texts = frozenset(name_key(text) for text in await load_short_texts(ctx))
+        words = frozenset(word for text in texts for word in text.split()) - QUESTION_WORDS
+        stems = frozenset(word[:_STEM_CHARS] for word in words if len(word) > _STEM_CHARS)
+        memo["relation words"] = _RelationWords(texts, words, stems)
+    found: _RelationWords = memo["relation words"]
+    return found
 
 
 def _is_strong_name(t: Tokens, named: EntityLink) -> bool:

@@ -20,9 +20,10 @@ from clew.retrieve.paths.relation_paths import (
     select_best_paths,
 )
 from clew.retrieve.rank import top_positions
+from clew.retrieve.text_scores import PathScorerName
 from clew.types import Found
 
-Scoring = Literal["path", "triple", "auto"]
+Scoring = Literal["path", "triple", "steps", "auto"]
 Pruning = Literal["fixed", "dynamic", "auto"]
 
 _MAX_DYNAMIC_BEAM = 64  # relation paths that dynamic pruning keeps at most
@@ -32,11 +33,12 @@ _MAX_DYNAMIC_BEAM = 64  # relation paths that dynamic pruning keeps at most
 class BeamPaths:
     """Keeps the `width` best relation paths at each of `max_hop` hops; all that were kept count.
 
-    `scoring="triple"` scores every step by itself, `pruning="dynamic"` keeps what is above the mean
-    instead of a fixed number; `auto` takes the first for questions of several hops and the second
-    for those of one. With `by="llm"` a model chooses at each hop among the `prefilter` best
-    (EEMs-PF), and the embedder fills the remaining places (`supplement`, EEMs-S). A model may also
-    filter the result (`refine`, LLMs-R) or end the search (`early_stop`, LLMs-ES).
+    `scoring="triple"` scores only the newest step, `"steps"` every step by itself;
+    `pruning="dynamic"` keeps what is above the mean instead of a fixed number; `auto` takes `steps`
+    for questions of several hops and `dynamic` for those of one. With `by="llm"` a model chooses at
+    each hop, among the `prefilter` best if that is set (EEMs-PF), and the scorer fills the
+    remaining places (`supplement`, EEMs-S). A model may also filter the result (`refine`, LLMs-R)
+    or end the search (`early_stop`, LLMs-ES).
     """
 
     width: int = 8
@@ -44,15 +46,16 @@ class BeamPaths:
     by: ScoringModel = "eem"
     scoring: Scoring = "path"
     pruning: Pruning = "fixed"
-    prefilter: int = MAX_CHOICES
-    supplement: bool = True
+    prefilter: int = 0
+    supplement: bool = False
     refine: bool = False
     early_stop: bool = False
     top_k: int = 32
+    scorer: PathScorerName = "clew"
 
     async def __call__(self, ctx: Context, found: Found, /) -> Found:
         """Set `paths`, best first; never empty where there is a path."""
-        search = prepare_search(ctx, found)
+        search = prepare_search(ctx, found, self.scorer)
         beam = await self._resolve_auto(ctx, search)
         kept = await search_relation_paths(search, self.max_hop, _BeamPruner(ctx, search, beam))
         if self.refine and len(kept.codes):
@@ -66,7 +69,7 @@ class BeamPaths:
         if "auto" not in (self.scoring, self.pruning):
             return self
         several = await predict_hops(ctx, search.ways, search.shape) > 1
-        scoring: Scoring = "triple" if several else "path"
+        scoring: Scoring = "steps" if several else "path"
         pruning: Pruning = "fixed" if several else "dynamic"
         return replace(
             self,
@@ -98,7 +101,8 @@ class _BeamPruner:
         if self.options.scoring == "path":
             return await self.search.scorer.score_paths(trails.codes, whole=False)
         # Each step by itself: its score does not depend on the other steps.
-        fit: Floats = (await self.search.scorer.score_steps(trails.codes)).mean(axis=1)
+        codes = trails.codes[:, -1:] if self.options.scoring == "triple" else trails.codes
+        fit: Floats = (await self.search.scorer.score_steps(codes)).mean(axis=1)
         return fit
 
     def _prune(self, scores: Floats) -> Ints:
@@ -110,9 +114,10 @@ class _BeamPruner:
 
     async def _choose_by_model(self, trails: RelationPathTable, scores: Floats, rows: Ints) -> Ints:
         """Return the model's choice, filled up by score; the rows by score if it chooses none."""
-        shown = top_positions(
-            scores, np.arange(len(scores)), min(self.options.prefilter, MAX_CHOICES)
-        )
+        most = min(self.options.prefilter or MAX_CHOICES, MAX_CHOICES)
+        shown = np.arange(len(scores))
+        if self.options.prefilter or len(shown) > most:
+            shown = top_positions(scores, shown, most)
         some = _to_scored_paths(trails.select(shown))
         texts = await describe_paths(self.ctx, self.search, some, list(range(len(shown))))
         indices = await choose_items(self.ctx, "paths", texts, self.options.width)

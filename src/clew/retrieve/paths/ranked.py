@@ -23,6 +23,7 @@ from clew.retrieve.paths.relation_paths import (
     select_best_paths,
 )
 from clew.retrieve.rank import ANSWER_MARK, hit_positions
+from clew.retrieve.text_scores import PathScorerName
 from clew.types import Found, Hit, Path
 
 Supplement = Literal["fill", "none"]
@@ -78,21 +79,23 @@ def _fact_scores(wanted: Ints, facts: Ints, scores: Doubles) -> Doubles:
 class RankedPaths:
     """Enumerates every relation path up to `max_hop` steps, then keeps the best fitting.
 
-    With `by="llm"` a model chooses among the best relation paths, `rounds` times over (M-LLMs).
-    `supplement="fill"` fills the remaining places by the embedder's ranking (EEMs-S); `rerank` puts
-    the model's choice in the embedder's order (EEMs-R).
+    `scorer` says how: ours, or LEGO-GraphRAG's (`cosine`, `cross-encoder`, `llm-embeddings`). With
+    `by="llm"` a model chooses among the best relation paths, `rounds` times over (M-LLMs).
+    `supplement="fill"` fills the remaining places by the scorer's ranking (EEMs-S); `rerank` puts
+    the model's choice in the scorer's order (EEMs-R). If it chooses nothing, the scorer's stands.
     """
 
     top_k: int = 32
     max_hop: int = 3
     by: ScoringModel = "eem"
     rounds: int = 1
-    supplement: Supplement = "fill"
+    supplement: Supplement = "none"
     rerank: bool = False
+    scorer: PathScorerName = "clew"
 
     async def __call__(self, ctx: Context, found: Found, /) -> Found:
         """Set `paths`, best first; never empty where there is a path."""
-        search = prepare_search(ctx, found)
+        search = prepare_search(ctx, found, self.scorer)
         all_trails = await search_relation_paths(search, self.max_hop, KeepAllPaths(search.scorer))
         if self.by == "llm":
             all_trails = await self._choose_by_model(ctx, search, all_trails)
@@ -148,32 +151,33 @@ class RankAnswers:
 
     top_k: int = 32
     read: bool = False
+    scorer: PathScorerName = "clew"
 
     async def __call__(self, ctx: Context, found: Found, /) -> Found:
         """Set `paths`, `facts` to those on them, and `entities` to answers, then seeds."""
         paths = list(found.paths)
         if self.read and paths:
             paths = await self._score_paths(ctx, found)
-        starts = {hit.at for hit in found.entities}
         score: dict[int, float] = defaultdict(float)
         for path in paths:
-            end = path.entities[-1]
-            if end not in starts:
-                score[end] = max(score[end], path.score)
-        ranked = sorted(score, key=lambda at: -score[at])
+            score[path.entities[-1]] = max(score[path.entities[-1]], path.score)
+        starts = {hit.at for hit in found.entities}
+        # Of equals, what the question already names comes last.
+        ranked = sorted(score, key=lambda at: (-score[at], at in starts))
         kept = paths[: self.top_k]
         facts = dict.fromkeys(fact for path in kept for fact in path.facts)
         value = {fact: path.score for path in reversed(kept) for fact in path.facts}
-        answers = (Hit(at, score[at], ANSWER_MARK) for at in ranked[: self.top_k])
+        answers = tuple(Hit(at, score[at], ANSWER_MARK) for at in ranked[: self.top_k])
+        shown = {hit.at for hit in answers}
         return replace(
             found,
             paths=tuple(kept),
-            entities=(*answers, *found.entities),
+            entities=(*answers, *(hit for hit in found.entities if hit.at not in shown)),
             facts=tuple(Hit(fact, value[fact], "path") for fact in facts),
         )
 
     async def _score_paths(self, ctx: Context, found: Found) -> list[Path]:
-        search = prepare_search(ctx, replace(found, facts=()))
+        search = prepare_search(ctx, replace(found, facts=()), self.scorer)
         codes, which = np.unique(path_codes(search.ways, found.paths), axis=0, return_inverse=True)
         chance = softmax((await search.scorer.score_paths(codes))[which.reshape(-1)])
         order = np.lexsort((np.arange(len(chance)), -chance))[: _RESCORE_FACTOR * self.top_k]

@@ -19,9 +19,9 @@ from clew.graph.traverse import (
 from clew.retrieve.expand import subgraph_facts
 from clew.retrieve.graph_cache import build_traversal
 from clew.retrieve.labels import load_relation_texts
-from clew.retrieve.path_scores import RelationPathScorer
 from clew.retrieve.question import QuestionShape, find_name_spans, parse_question
 from clew.retrieve.rank import top_positions
+from clew.retrieve.text_scores import PathScorer, PathScorerName, create_scorer
 from clew.types import Found, Path
 
 MAX_RELATION_PATHS = 2048  # relation paths of one length that are extended
@@ -46,7 +46,7 @@ class PathSearchContext:
 
     ways: FactGraph
     shape: QuestionShape
-    scorer: RelationPathScorer
+    scorer: PathScorer
     starts: Ints
 
 
@@ -83,12 +83,14 @@ class ScoredRelationPaths:
         return left
 
 
-def prepare_search(ctx: Context, found: Found) -> PathSearchContext:
+def prepare_search(
+    ctx: Context, found: Found, scorer: PathScorerName = "clew"
+) -> PathSearchContext:
     """Prepare the search for paths from the linked entities within the subgraph found."""
     traversal = build_traversal(ctx.view, subgraph_facts(found))
     shape = parse_question(ctx.question, find_name_spans(ctx.question, found.names))
     starts = np.array(sorted({hit.at for hit in found.entities}), np.int64)
-    return PathSearchContext(traversal, shape, RelationPathScorer(ctx, traversal, shape), starts)
+    return PathSearchContext(traversal, shape, create_scorer(ctx, traversal, shape, scorer), starts)
 
 
 async def search_relation_paths(
@@ -114,7 +116,7 @@ async def search_relation_paths(
 class KeepAllPaths:
     """Keeps every relation path; of very many, those whose steps fit the question best."""
 
-    scorer: RelationPathScorer
+    scorer: PathScorer
 
     async def __call__(self, trails: RelationPathTable, /) -> tuple[Ints, bool]:
         """Return rows in order."""
@@ -157,7 +159,9 @@ def select_best_paths(
 ) -> tuple[Path, ...]:
     """Return the `top_k` best paths: to each likely answer its best one, then alternatives."""
     answers = score_answers(scored)
-    likely = answers.entities[np.lexsort((answers.entities, -answers.chances))[:top_k]]
+    # Of equals, the entities that the question names come last.
+    named = np.isin(answers.entities, search.starts)
+    likely = answers.entities[np.lexsort((answers.entities, named, -answers.chances))[:top_k]]
     wanted = np.sort(likely)
     first: dict[int, Path] = {}
     more: list[Path] = []

@@ -19,14 +19,12 @@ from clew.index.view import View
 from clew.retrieve.facts import score_facts
 from clew.retrieve.graph_cache import (
     build_traversal,
-    get_entity_communities,
     neighbour_graph,
-    require_tree,
 )
 from clew.retrieve.labels import has_vectors
 from clew.retrieve.path_scores import predict_hops
 from clew.retrieve.question import find_name_spans, parse_question
-from clew.retrieve.rank import hit_positions, top_positions
+from clew.retrieve.rank import top_positions
 from clew.text.unicode import hash64
 from clew.types import Found, Hit
 
@@ -64,10 +62,15 @@ class PprSubgraph:
 
     def nearest_entities(self, view: View, found: Found) -> SubgraphEntities:
         """Return the entities, nearest first."""
-        seeds = seed_weights(found)
+        transitions, buffers = get_transition_graph(view)
+        return self.rank_nodes(transitions, buffers, seed_weights(found))
+
+    def rank_nodes(
+        self, transitions: TransitionGraph, buffers: NodeSlots, seeds: dict[int, float]
+    ) -> SubgraphEntities:
+        """Return the nodes of any graph by PageRank from the seeds, nearest first."""
         if not seeds or self.max_ent < 1:
             return SubgraphEntities(np.zeros(0, np.int64), np.zeros(0))
-        transitions, buffers = get_transition_graph(view)
         if not self.exact:
             pushed = approximate_pagerank(
                 transitions, buffers, seeds, self.max_ent, damping=self.damping, budget=self.budget
@@ -173,39 +176,6 @@ def _cut_to_share(near: SubgraphEntities, found: Found, share: float) -> Subgrap
         return near
     count = max(_MIN_ENTITIES, int(np.searchsorted(mass, share * mass[-1])) + 1)
     return SubgraphEntities(near.entities[:count], near.scores[:count])
-
-
-@dataclass(frozen=True)
-class PartitionSubgraph:
-    """Takes the communities of the linked entities, and runs PageRank within these only.
-
-    Of nested communities the largest with at most `max_size` members is taken. `clew tree --grow
-    --by leiden` partitions the graph, once.
-    """
-
-    tree: str = "leiden"
-    max_size: int = 20_000
-    within: PprSubgraph = field(default_factory=PprSubgraph)
-
-    async def __call__(self, ctx: Context, found: Found, /) -> Found:
-        """Set `facts`."""
-        forest, community_of = require_tree(ctx, self.tree), get_entity_communities(ctx, self.tree)
-        sizes = forest.sizes()
-        members = [hit_positions(found.entities)]
-        for hit in found.entities:
-            at = int(community_of[hit.at])
-            while at >= 0 and forest.parent[at] >= 0 and sizes[forest.parent[at]] <= self.max_size:
-                at = int(forest.parent[at])
-            if at >= 0:
-                members.append(forest.members(at)[0])
-        inside = np.unique(np.concatenate(members))
-        # The PageRank approximation is local: its nearest entities are cut to the community.
-        near = replace(self.within, max_ent=2 * self.within.max_ent).nearest_entities(
-            ctx.view, found
-        )
-        kept = np.flatnonzero(np.isin(near.entities, inside))[: self.within.max_ent]
-        cut = SubgraphEntities(near.entities[kept], near.scores[kept])
-        return replace(found, facts=induced_facts(ctx.view, cut, "partition"))
 
 
 @dataclass(frozen=True)

@@ -11,10 +11,10 @@ from clew.retrieve.graph_cache import build_traversal
 from clew.retrieve.labels import embed_cached, has_vectors, load_relation_texts
 from clew.retrieve.model_choice import ChoiceKind, ScoringModel, choose_items
 from clew.retrieve.pack import fetch_entities, fetch_facts
-from clew.retrieve.path_scores import RelationPathScorer
 from clew.retrieve.question import find_name_spans, parse_question
 from clew.retrieve.rank import hit_positions, top_positions
 from clew.retrieve.subgraph.extract import SubgraphEntities, induced_facts
+from clew.retrieve.text_scores import PathScorerName, create_scorer
 from clew.types import Found, Hit
 
 SubgraphPart = Literal["nodes", "edges", "triples"]
@@ -37,6 +37,7 @@ class Prune:
     what: SubgraphPart = "edges"
     keep: int = 64
     by: ScoringModel = "eem"
+    scorer: PathScorerName = "clew"
 
     async def __call__(self, ctx: Context, found: Found, /) -> Found:
         """Set `facts` to the remaining ones, with the score of their group."""
@@ -86,7 +87,7 @@ class Prune:
         named = groups < ways.relation_count
         fit = np.zeros(len(groups), np.float32)
         if named.any():
-            scorer = RelationPathScorer(ctx, ways, shape)
+            scorer = create_scorer(ctx, ways, shape, self.scorer)
             fit[named] = (await scorer.score_steps(groups[named][:, None] * 2))[:, 0]
         if not named.all():
             fit[~named] = await self._score_by_question(

@@ -1,0 +1,141 @@
+"""Scores relation paths by their text alone: LEGO-GraphRAG's own scorers.
+
+A path is written as its relations ("gender of parents") and compared with the question without
+its names: by the embedder's cosine, by a cross-encoder, or by the cosine of a language model's
+embeddings (LLMs-E). `path_scores.RelationPathScorer` is ours.
+"""
+
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
+from typing import Literal, Protocol
+
+import numpy as np
+
+from clew.context import Context
+from clew.errors import ConfigError
+from clew.graph.csr import Floats, Ints
+from clew.graph.traverse import FactGraph
+from clew.retrieve.labels import embed_cached
+from clew.retrieve.pack import fetch_facts
+from clew.retrieve.path_scores import RelationPathScorer
+from clew.retrieve.question import QuestionShape
+from clew.retrieve.rank import top_positions
+from clew.retrieve.relation_vectors import load_short_texts
+
+PathScorerName = Literal["clew", "cosine", "cross-encoder", "llm-embeddings"]
+CompareTexts = Callable[[Context, str, Sequence[str]], Awaitable[Floats]]
+_INVERSE_TEMPERATURE = 20.0  # scale of a cosine, as a score whose differences are log odds
+_MAX_COMPARED = 256  # texts of one question that are compared; of more, those of the best steps
+_MAX_CHARS = 300  # characters of a sentence that stands for a relation
+
+
+class PathScorer(Protocol):
+    """Scores step codes for one question, as whole paths or step by step."""
+
+    async def score_paths(self, codes: Ints, *, whole: bool = True) -> Floats:
+        """Score each row of codes (padded with -1); higher is better."""
+        ...
+
+    async def score_steps(self, codes: Ints) -> Floats:
+        """Score each single step, 0 for padding."""
+        ...
+
+
+@dataclass(frozen=True)
+class TextPathScorer:
+    """Compares the text of each relation path with the question."""
+
+    ctx: Context
+    ways: FactGraph
+    shape: QuestionShape
+    compare: CompareTexts
+
+    async def score_paths(self, codes: Ints, *, whole: bool = True) -> Floats:
+        """Score each row of codes; beyond a limit only those whose steps fit best are compared."""
+        del whole  # prefixes of paths are texts like any other
+        if len(codes) <= _MAX_COMPARED:
+            return await self._compare_rows(codes)
+        steps = await self.score_steps(codes)
+        mean = steps.sum(axis=1) / np.maximum((codes >= 0).sum(axis=1), 1)
+        rows = top_positions(mean, np.arange(len(codes)), _MAX_COMPARED)
+        compared = await self._compare_rows(codes[rows])
+        # Those that were not compared stay behind all that were, in the order of their steps.
+        scores: Floats = (mean - mean.max() + compared.min() - 1).astype(np.float32)
+        scores[rows] = compared
+        return scores
+
+    async def score_steps(self, codes: Ints) -> Floats:
+        """Score each single step, 0 for padding."""
+        distinct, at = np.unique(codes, return_inverse=True)
+        scores = np.zeros(len(distinct), np.float32)
+        steps = np.flatnonzero(distinct >= 0)
+        if len(steps):
+            scores[steps] = await self._compare_rows(distinct[steps][:, None])
+        found: Floats = scores[at].reshape(codes.shape)
+        return found
+
+    async def _compare_rows(self, codes: Ints) -> Floats:
+        said = await self._step_texts(np.unique(codes[codes >= 0]))
+        texts = [
+            " of ".join(said[code] for code in reversed(row) if code >= 0) for row in codes.tolist()
+        ]
+        distinct = list(dict.fromkeys(texts))
+        asked = self.shape.rest or self.ctx.question
+        scores = await self.compare(self.ctx, asked, distinct)
+        score_of = dict(zip(distinct, scores.tolist(), strict=True))
+        return np.array([score_of[text] for text in texts], np.float32)
+
+    async def _step_texts(self, codes: Ints) -> dict[int, str]:
+        labels = await load_short_texts(self.ctx)
+        facts = self.ways.fact_of_code(codes)
+        fetched = await fetch_facts(self.ctx, facts[facts >= 0].tolist())
+        return {
+            code: fetched[fact].text[:_MAX_CHARS] if fact >= 0 else labels[code >> 1]
+            for code, fact in zip(codes.tolist(), facts.tolist(), strict=True)
+        }
+
+
+async def _compare_by_cosine(ctx: Context, question: str, texts: Sequence[str]) -> Floats:
+    [asked] = await ctx.vectors([question])
+    near: Floats = _INVERSE_TEMPERATURE * (await embed_cached(ctx, texts) @ asked)
+    return near
+
+
+async def _compare_by_cross_encoder(ctx: Context, question: str, texts: Sequence[str]) -> Floats:
+    if ctx.rerank is None:
+        raise ConfigError(
+            "this recipe scores paths with a cross-encoder, and none is configured; set `model` "
+            "and `base_url`, or `folder`, under [rerank] in clew.toml"
+        )
+    return await ctx.rerank(question, texts)
+
+
+async def _compare_by_llm_embeddings(ctx: Context, question: str, texts: Sequence[str]) -> Floats:
+    """LLMs-E: the language model's own vectors; without a model, the embedder's."""
+    if ctx.models is None or not ctx.models.has("plan"):
+        return await _compare_by_cosine(ctx, question, texts)
+    embed = ctx.models.embedder("plan")
+    cache: dict[str, Floats] = ctx.view.memo.setdefault(f"vectors of {embed.name}", {})
+    missing = [text for text in dict.fromkeys((question, *texts)) if text not in cache]
+    if missing:
+        cache.update(zip(missing, await embed(missing), strict=True))
+    table = np.array([cache[text] for text in texts], np.float32)
+    norms = np.linalg.norm(table, axis=1) * np.linalg.norm(cache[question])
+    near: Floats = _INVERSE_TEMPERATURE * (table @ cache[question]) / np.maximum(norms, 1e-9)
+    return near
+
+
+_COMPARISONS: dict[PathScorerName, CompareTexts] = {
+    "cosine": _compare_by_cosine,
+    "cross-encoder": _compare_by_cross_encoder,
+    "llm-embeddings": _compare_by_llm_embeddings,
+}
+
+
+def create_scorer(
+    ctx: Context, ways: FactGraph, shape: QuestionShape, name: PathScorerName
+) -> PathScorer:
+    """Create the scorer of this name."""
+    if name == "clew":
+        return RelationPathScorer(ctx, ways, shape)
+    return TextPathScorer(ctx, ways, shape, _COMPARISONS[name])

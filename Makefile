@@ -13,7 +13,7 @@ help: ## show this list
 $(STAMP): pyproject.toml
 	@test -d $(VENV) || $(PYTHON) -m venv $(VENV)
 	@$(BIN)/python -m pip install --quiet --upgrade pip
-	@$(BIN)/python -m pip install --quiet --editable '.[local,pdf,openai,tree,rdf,parquet]' --group dev
+	@$(BIN)/python -m pip install --quiet --editable '.[local,pdf,openai,tree,rdf,parquet,serve,mcp]' --group dev
 	@touch $(STAMP)
 
 .PHONY: venv

@@ -150,6 +150,39 @@ class TreeSettings(_Section):
     """auto: an existing tree is kept up to date; never: only `clew tree --grow` changes it."""
 
 
+class ServeSettings(_Section):
+    """The HTTP server: where it listens, and what it lets in."""
+
+    host: str = "127.0.0.1"
+    """A public address needs at least one key."""
+    port: int = Field(default=8321, ge=0, le=65535)
+    workers: int = Field(default=1, ge=1, le=64)
+    hosts: tuple[str, ...] = ()
+    """Names under which the server is reached, besides loopback ones and `host`."""
+    origins: tuple[str, ...] = ()
+    """Web pages of other origins that may call it, such as `https://chat.example.org`."""
+    root_path: str = ""
+    """Path under which a reverse proxy serves it."""
+    open_workspaces: int = Field(default=8, ge=1)
+    label_views: int = Field(default=16, ge=1)
+    """Copies of knowledge bases without hidden documents that are kept on disk."""
+    queue: int = Field(default=64, ge=1)
+    """Requests in work or waiting in one process; more are answered 429."""
+    streams: int = Field(default=256, ge=1)
+    body_bytes: int = Field(default=1_000_000, ge=1000)
+    upload_bytes: int = Field(default=200_000_000, ge=1000)
+    body_seconds: float = Field(default=60.0, gt=0)
+    """Seconds within which a request's body must arrive."""
+    requests_per_minute: float = Field(default=1200.0, gt=0)
+    """Of one key, where the key has no limit of its own."""
+    model_calls: int = Field(default=16, ge=1)
+    """Model calls at once, over all workspaces of one process."""
+    jobs: int = Field(default=1, ge=1)
+    """Builds and evaluations that run at once."""
+    shutdown_seconds: float = Field(default=20.0, ge=0)
+    """How long running requests may go on when the server is stopped."""
+
+
 class Settings(_Section):
     """All user settings; inner functions are passed only the values they need."""
 
@@ -167,6 +200,7 @@ class Settings(_Section):
     extract: ExtractSettings = ExtractSettings()
     tree: TreeSettings = TreeSettings()
     models: ModelSettings = ModelSettings()
+    serve: ServeSettings = ServeSettings()
     recipes: dict[str, Any] = Field(default_factory=dict)
     """The user's own recipes, as plain data; `clew.recipes.configure` builds them."""
     _file: str = PrivateAttr("clew.toml")
@@ -232,6 +266,14 @@ TEMPLATE = """\
 
 [tree]
 # grow = "auto"             # keep an existing tree up to date; never: only `clew tree --grow`
+
+[serve]
+# host = "127.0.0.1"        # another address needs a key: `clew keys add NAME`
+# port = 8321
+# workers = 1               # processes that answer requests
+# hosts = ["rag.example.org"]           # names under which it is reached
+# origins = ["https://chat.example.org"]    # web pages that may call it
+# root_path = ""            # the path under which a reverse proxy serves it
 
 # Your own recipes: `clew recipes --steps` lists what they can be made of, and
 # `clew recipes NAME --toml` prints any recipe in this form.

@@ -17,7 +17,6 @@ from clew.cli.common import (
     command,
     out,
     run,
-    to_json_value,
 )
 from clew.cli.progress import format_usage, show_progress
 from clew.config import TEMPLATE, Settings
@@ -25,6 +24,7 @@ from clew.errors import ConfigError
 from clew.ingest.build import AddResult
 from clew.ingest.cost import CostEstimate
 from clew.ingest.document_names import find_missing_files, resolve_document_names
+from clew.json_output import to_json_value
 
 if TYPE_CHECKING:
     from clew.engine import KnowledgeBase

@@ -71,6 +71,11 @@ COMMANDS_BY_MODULE = {
         "base.",
         "advise": "Try recipes on your own documents and recommend one for your budget.",
     },
+    "serve": {
+        "serve": "Serve knowledge bases over HTTP: a REST API, and one that OpenAI's clients "
+        "speak.",
+        "keys": "Make, list, rotate and revoke keys.",
+    },
     "learn": {
         "train": "Train a small model to search this knowledge base, by reinforcement learning "
         "(Graph-R1).",

@@ -9,7 +9,8 @@ import typer
 from clew.agents.conversation import ConversationTurn
 from clew.cli.chat import AnswerMode, AskArgs, append_history, ask_question, read_history
 from clew.cli.common import CommandContext, command, to_valid_text
-from clew.cli.render import answer_json, print_answer, print_results, search_json
+from clew.cli.render import print_answer, print_results
+from clew.json_output import answer_json, search_json
 from clew.layout import Modality
 from clew.llm.budget import UsageLimits
 from clew.llm.roles import with_named_model

@@ -23,9 +23,10 @@ from clew.cli.common import (
     read_text,
     to_valid_text,
 )
-from clew.cli.render import answer_json, format_input, print_answer, shorten
+from clew.cli.render import format_input, print_answer, shorten
 from clew.context import AnswerDelta, Event, StepEnded, StepStarted
 from clew.errors import InputError
+from clew.json_output import answer_json
 from clew.layout import Modality
 from clew.llm.budget import UNLIMITED, UsageLimits
 

@@ -3,12 +3,11 @@
 import asyncio
 import inspect
 import json
-import math
 import re
 import sys
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, fields, is_dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NoReturn, TypeVar
 
@@ -118,6 +117,8 @@ class CommandContext:
     def show(self, value: Any, people: Callable[[], None]) -> None:
         """Print JSON with --json, else call `people` to print text."""
         if self.json:
+            from clew.json_output import to_json_value
+
             text = json.dumps(to_json_value(value), ensure_ascii=False, allow_nan=False)
             # As escapes, which mean the same: JSON leaves C1 controls as they are.
             text = _UNPRINTABLE.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
@@ -201,23 +202,6 @@ def read_text(file: Path) -> str:
 def to_valid_text(text: str) -> str:
     """Replace bytes that are invalid in the terminal's encoding by `?`."""
     return text.encode("utf-8", "replace").decode("utf-8")
-
-
-def to_json_value(value: Any) -> Any:
-    """Convert a value to JSON types; NaN and infinity become null."""
-    if is_dataclass(value) and not isinstance(value, type):
-        return {
-            field.name: to_json_value(getattr(value, field.name))
-            for field in fields(value)
-            if field.metadata.get("json", True)
-        }
-    if isinstance(value, dict):
-        return {str(key): to_json_value(item) for key, item in value.items()}
-    if isinstance(value, list | tuple):
-        return [to_json_value(item) for item in value]
-    if isinstance(value, float) and not math.isfinite(value):
-        return None
-    return str(value) if isinstance(value, Path) else value
 
 
 _COLUMN_GAP = "  "

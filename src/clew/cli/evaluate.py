@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal
 import typer
 from rich.markup import escape
 
-from clew.cli.common import CommandContext, command, err, fail, format_table, out, to_json_value
+from clew.cli.common import CommandContext, command, err, fail, format_table, out
 from clew.cli.progress import show_progress
 from clew.errors import ConfigError
 from clew.evaluate.compare import Comparison, check_reference, compare
@@ -20,6 +20,7 @@ from clew.evaluate.report.page import save_report
 from clew.evaluate.report.text import build_table, format_cost, format_failures, format_legend
 from clew.evaluate.summary import COST_FIELDS, COUNT_FIELDS
 from clew.extract.openie import Recorded, load_recording
+from clew.json_output import to_json_value
 from clew.recipes.registry import RecipeSet
 
 DatasetArgument = Annotated[

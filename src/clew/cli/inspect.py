@@ -198,7 +198,8 @@ def demo(
 
 
 async def _demo(ctx: CommandContext, question: str, *, kept: bool) -> None:
-    from clew.cli.render import answer_json, print_answer
+    from clew.cli.render import print_answer
+    from clew.json_output import answer_json
 
     async with open_demo(ctx.settings, kept=kept) as base:
         if base.embed is None and not ctx.json:

@@ -18,12 +18,13 @@ from clew.agents.relevance_gate import (
     load_threshold,
     save_threshold,
 )
-from clew.cli.common import CommandContext, command, err, out, read_text, to_json_value
+from clew.cli.common import CommandContext, command, err, out, read_text
 from clew.cli.progress import show_progress
 from clew.config import ModelSettings, Settings
 from clew.engine import KnowledgeBase
 from clew.errors import ConfigError, InputError
 from clew.evaluate.datasets import Question, load_dataset
+from clew.json_output import to_json_value
 from clew.recipes.registry import recipe_with_gate, resolve_recipe
 from clew.tune.encoder import EncoderTuningReport, forget_encoder, tune_encoder
 from clew.tune.run import RecipeTrial, TuningReport, retriever_name, tune

@@ -2,13 +2,12 @@
 
 import ast
 import re
-from typing import Any
 
 from rich.markup import escape
 from rich.tree import Tree
 
 from clew.agents.core.types import Answer, Results
-from clew.cli.common import out, to_json_value
+from clew.cli.common import out
 from clew.context import TraceStep
 from clew.text.names import name_key
 from clew.types import Citation, Passage, Route
@@ -218,35 +217,3 @@ def _print_path(entities: tuple[str, ...], facts: tuple[str, ...]) -> None:
     for fact, entity in zip(facts, entities[1:], strict=False):
         out.print(f"    └ {escape(fact)}")
         out.print(f"  → [bold]{escape(entity)}[/bold]")
-
-
-def search_json(found: Results) -> dict[str, Any]:
-    """Return the output of `clew search --json`."""
-    return {**_common_fields(found), **to_json_value(found.evidence)}
-
-
-def answer_json(answer: Answer) -> dict[str, Any]:
-    """Return the output of `clew ask --json`."""
-    return {
-        **_common_fields(answer),
-        "answer": answer.answer,
-        "candidate": answer.candidate,
-        "verdict": answer.verdict,
-        "note": answer.note,
-        "missing": answer.missing,
-        "complete": answer.complete,
-        "citations": to_json_value(answer.citations),
-        **to_json_value(answer.evidence),
-        "trace": to_json_value(answer.trace),
-        **({"prompts": to_json_value(answer.prompts)} if answer.prompts else {}),
-    }
-
-
-def _common_fields(done: Results | Answer) -> dict[str, Any]:
-    """Return the fields of both outputs: question, recipe, seconds and usage."""
-    return {
-        "question": done.question,
-        "recipe": done.recipe,
-        "seconds": round(done.seconds, 6),
-        "usage": to_json_value(done.usage),
-    }

@@ -1,0 +1,196 @@
+"""The commands serve and keys."""
+
+import re
+import tempfile
+import time
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from clew.cli.common import CommandContext, command, err, format_table, out
+from clew.cli.inspect import load_documents
+from clew.engine import KnowledgeBase
+from clew.errors import ConfigError
+from clew.serve.database import ServerDatabase
+from clew.serve.folders import DEFAULT_WORKSPACE, Folders
+from clew.serve.keys import EVERY_WORKSPACE, SCOPES, Key, KeyLimits, KeyStore, Scope
+from clew.version import pip_install_command
+
+RootOption = Annotated[
+    Path | None,
+    typer.Option(
+        "--root", help="Folder of several workspaces; without it --kb is served as `default`."
+    ),
+]
+_UNITS = {"m": 60, "h": 3600, "d": 86_400, "w": 604_800}
+_DURATION = re.compile(r"(\d{1,6})([mhdw])")
+
+
+def register(app: typer.Typer) -> None:
+    """Register this module's commands."""
+    app.command(name="serve")(serve_)
+    keys = typer.Typer(help="Make, list, rotate and revoke keys.", no_args_is_help=True)
+    keys.command(name="add")(add_key)
+    keys.command(name="list")(list_keys)
+    keys.command(name="rotate")(rotate_key)
+    keys.command(name="revoke")(revoke_key)
+    app.add_typer(keys, name="keys")
+
+
+def find_folders(ctx: CommandContext, root: Path | None) -> Folders:
+    """Return where the workspaces are: under a root, or one knowledge base."""
+    return Folders(ctx.settings.kb, single=True) if root is None else Folders(root)
+
+
+@command
+async def serve_(
+    ctx: CommandContext,
+    root: RootOption = None,
+    host: Annotated[str | None, typer.Option(help="Address to listen on.")] = None,
+    port: Annotated[int | None, typer.Option(min=0, max=65535, help="Port to listen on.")] = None,
+    workers: Annotated[int | None, typer.Option(min=1, help="Number of processes.")] = None,
+    demo: Annotated[
+        bool, typer.Option("--demo", help="Serve the bundled corpus from a temporary folder.")
+    ] = False,
+) -> None:
+    """Serve knowledge bases over HTTP: a REST API, and one that OpenAI's clients speak."""
+    _require_extra()
+    from clew.serve.run import ServeOptions, serve
+
+    given = {"host": host, "port": port, "workers": workers}
+    changed = {name: value for name, value in given.items() if value is not None}
+    section = ctx.settings.serve.model_copy(update=changed)
+    settings = ctx.settings.model_copy(update={"serve": section})
+    async with _open_demo(ctx) if demo else _open_folders(ctx, root) as folders:
+        await serve(
+            ServeOptions(settings, folders),
+            lambda url: err.print(f"serving {', '.join(folders.names())} at {url}", markup=False),
+        )
+
+
+def _require_extra() -> None:
+    missing = [name for name in ("fastapi", "uvicorn") if find_spec(name) is None]
+    if missing:
+        raise ConfigError(f"{missing[0]} is not installed; run `{pip_install_command('serve')}`")
+
+
+@asynccontextmanager
+async def _open_folders(ctx: CommandContext, root: Path | None) -> AsyncIterator[Folders]:
+    folders = find_folders(ctx, root)
+    if folders.single:
+        # Created if it is missing, so that documents can be uploaded into it.
+        await (await KnowledgeBase.open(ctx.settings, create=True, embed=False)).close()
+    yield folders
+
+
+@asynccontextmanager
+async def _open_demo(ctx: CommandContext) -> AsyncIterator[Folders]:
+    with tempfile.TemporaryDirectory(prefix="clew-demo-") as folder:
+        base = await KnowledgeBase.open(
+            ctx.settings_at(Path(folder) / DEFAULT_WORKSPACE), create=True
+        )
+        await base.take(load_documents())
+        await base.close()
+        yield Folders(Path(folder))
+
+
+@command
+async def add_key(
+    ctx: CommandContext,
+    name: Annotated[str, typer.Argument(help="Whom or what the key is for.")],
+    root: RootOption = None,
+    workspace: Annotated[
+        list[str] | None, typer.Option(help="A workspace it may use; `*` for every one.")
+    ] = None,
+    scope: Annotated[str, typer.Option(help="read, write or admin.")] = "read",
+    label: Annotated[
+        list[str] | None, typer.Option(help="Sees documents with this label too: team=legal.")
+    ] = None,
+    all_labels: Annotated[bool, typer.Option(help="Sees every document.")] = False,
+    expires: Annotated[str | None, typer.Option(help="Such as 12h, 30d, 52w.")] = None,
+    per_minute: Annotated[float | None, typer.Option(min=0, help="Requests per minute.")] = None,
+    calls: Annotated[int | None, typer.Option(min=0, help="Model calls per day.")] = None,
+    money: Annotated[float | None, typer.Option(min=0, help="Money per day.")] = None,
+) -> None:
+    """Make a key and print its token, once: only a hash of it is stored."""
+    if scope not in SCOPES:
+        raise ConfigError(f"no scope {scope!r}; choose one of {', '.join(SCOPES)}")
+    held: Scope = scope
+    single = DEFAULT_WORKSPACE if root is None else EVERY_WORKSPACE
+    key, token = _open_keys(ctx, root).create(
+        name,
+        dict.fromkeys(workspace or [single], held),
+        labels=None if all_labels or scope == "admin" else frozenset(label or ()),
+        expires=time.time() + parse_duration(expires) if expires else None,
+        limits=KeyLimits(per_minute, calls, money),
+    )
+
+    def people() -> None:
+        out.print(token, markup=False)
+        err.print(f"key {key.id}; the token is not shown again", markup=False)
+
+    ctx.show({**key.to_json(), "token": token}, people)
+
+
+@command
+async def list_keys(ctx: CommandContext, root: RootOption = None) -> None:
+    """List keys with their rights; tokens are not known."""
+    found = _open_keys(ctx, root).list()
+    ctx.show([key.to_json() for key in found], lambda: _print_keys(found))
+
+
+@command
+async def rotate_key(
+    ctx: CommandContext,
+    key: Annotated[str, typer.Argument(help="The id of a key.")],
+    root: RootOption = None,
+    grace: Annotated[str, typer.Option(help="How long the old token still works.")] = "0m",
+) -> None:
+    """Give a key a new token."""
+    token = _open_keys(ctx, root).rotate(key, parse_duration(grace))
+    ctx.show({"id": key, "token": token}, lambda: out.print(token, markup=False))
+
+
+@command
+async def revoke_key(
+    ctx: CommandContext,
+    key: Annotated[str, typer.Argument(help="The id of a key.")],
+    root: RootOption = None,
+) -> None:
+    """Make a key useless from now on."""
+    _open_keys(ctx, root).revoke(key)
+    ctx.show({"id": key, "revoked": True}, lambda: out.print(f"key {key} is revoked"))
+
+
+def parse_duration(text: str) -> float:
+    """Read a duration such as 12h or 30d as seconds."""
+    found = _DURATION.fullmatch(text)
+    if found is None:
+        raise ConfigError(f"{text!r} is not a duration; write a number and m, h, d or w: 30d")
+    return float(int(found[1]) * _UNITS[found[2]])
+
+
+def _open_keys(ctx: CommandContext, root: Path | None) -> KeyStore:
+    return KeyStore(ServerDatabase(find_folders(ctx, root).state))
+
+
+def _print_keys(found: list[Key]) -> None:
+    rows = []
+    for key in found:
+        grants = ", ".join(f"{workspace}: {scope}" for workspace, scope in key.grants.items())
+        labels = "all" if key.labels is None else ", ".join(sorted(key.labels)) or "none"
+        rows.append([key.id, key.name, grants, labels, _describe_state(key)])
+    out.print(format_table(["id", "name", "workspaces", "labels", "state"], rows))
+
+
+def _describe_state(key: Key) -> str:
+    if key.revoked is not None:
+        return "revoked"
+    if key.expires is not None:
+        day = time.strftime("%Y-%m-%d", time.gmtime(key.expires))
+        return f"expired {day}" if key.expires < time.time() else f"until {day}"
+    return "active"

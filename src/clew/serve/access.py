@@ -1,0 +1,88 @@
+"""The authorised use of one workspace: what every route of a workspace depends on."""
+
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
+from dataclasses import dataclass
+from typing import Annotated, Any, TypeVar
+
+from fastapi import Depends, Path, Request
+
+from clew.engine import KnowledgeBase
+from clew.serve.keys import Key, Scope
+from clew.serve.problems import Problem, not_found
+from clew.serve.server import Server
+
+T = TypeVar("T")
+WorkspaceName = Annotated[
+    str, Path(description="The name of a workspace.", examples=["default"], max_length=63)
+]
+
+
+def server_of(request: Request) -> Server:
+    """Return the server a request was sent to."""
+    server: Server = request.app.state.server
+    return server
+
+
+def key_of(request: Request) -> Key:
+    """Return the key that a request was admitted with."""
+    key: Key = request.state.key
+    return key
+
+
+@dataclass(frozen=True)
+class Access:
+    """A key's use of one workspace, with the scope that the route asks for."""
+
+    server: Server
+    key: Key
+    workspace: str
+
+    async def run(
+        self, work: Callable[[KnowledgeBase], Awaitable[T]], *, create: bool = False
+    ) -> T:
+        """Run work on the engine's loop with the knowledge base as this key may see it."""
+
+        async def job() -> T:
+            use = self.server.pool.use(self.workspace, self.key.labels, create=create)
+            async with use as base:
+                return await work(base)
+
+        return await self.server.engine.run(job())
+
+    def stream(self, work: Callable[[KnowledgeBase], AsyncIterator[T]]) -> AsyncIterator[T]:
+        """Iterate on the engine's loop over what work yields."""
+
+        async def items() -> AsyncGenerator[T]:
+            async with self.server.pool.use(self.workspace, self.key.labels) as base:
+                async for item in work(base):
+                    yield item
+
+        return self.server.engine.iterate(items())
+
+    def require_all_labels(self) -> None:
+        """Refuse a key that does not see every document: the operation concerns them all."""
+        if not self.key.sees_all:
+            raise Problem(403, "this needs a key that sees every document, whatever its labels")
+
+
+def authorise(server: Server, key: Key, workspace: str, scope: Scope) -> Access:
+    """Return the access; an unknown workspace and one of others are both not found."""
+    if not key.allows(workspace, "read") or not server.folders.exists(workspace):
+        raise not_found()
+    if not key.allows(workspace, scope):
+        raise Problem(403, f"this key has no {scope} scope here")
+    return Access(server, key, workspace)
+
+
+def require(scope: Scope) -> Any:
+    """Return the dependency of routes under `/workspaces/{workspace}`."""
+
+    async def check(request: Request, workspace: WorkspaceName) -> Access:
+        return authorise(server_of(request), key_of(request), workspace, scope)
+
+    return Depends(check)
+
+
+Reader = Annotated[Access, require("read")]
+Writer = Annotated[Access, require("write")]
+Admin = Annotated[Access, require("admin")]

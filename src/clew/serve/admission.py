@@ -1,0 +1,245 @@
+"""What happens to a request before its body is read, as one ASGI middleware.
+
+In order: Host and Origin are checked, the key is identified, its rate and the server's queue are
+looked at, the size of the body is checked. Only then does the request reach a route.
+"""
+
+import asyncio
+import secrets
+import time
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Any
+from urllib.parse import urlsplit
+
+from starlette.datastructures import Headers, MutableHeaders
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from clew.config import ServeSettings
+from clew.serve.keys import Key
+from clew.serve.problems import Problem, describe_error, route_path
+from clew.serve.server import Server
+
+LOOPBACK = ("127.0.0.1", "localhost", "::1", "[::1]")
+_OPEN_PATHS = frozenset({"/health", "/ready"})
+_UPLOAD_ENDING = "/documents"
+_STREAM_ENDINGS = ("/events", "/mcp")
+_UNSAFE = frozenset({"POST", "PUT", "PATCH", "DELETE"})
+_SECURITY_HEADERS = {
+    "X-Content-Type-Options": "nosniff",
+    "X-Frame-Options": "DENY",
+    "Referrer-Policy": "no-referrer",
+    "Cross-Origin-Resource-Policy": "same-origin",
+    "Content-Security-Policy": "default-src 'none'; frame-ancestors 'none'; base-uri 'none'",
+}
+_MAX_HEADER_BYTES = 32_768
+_MAX_BUCKETS = 10_000  # keys whose rate is remembered
+
+
+@dataclass
+class RateLimiter:
+    """A token bucket for each key."""
+
+    _buckets: dict[str, tuple[float, float]] = field(default_factory=dict)
+
+    def take(self, key: str, per_minute: float) -> float:
+        """Take one token; return 0, or the seconds until there is one."""
+        now, rate = time.monotonic(), per_minute / 60
+        most = max(1.0, per_minute / 6)  # ten seconds' worth may come at once
+        tokens, before = self._buckets.get(key, (most, now))
+        tokens = min(most, tokens + (now - before) * rate)
+        if len(self._buckets) > _MAX_BUCKETS:
+            self._buckets.clear()
+        if tokens < 1:
+            self._buckets[key] = (tokens, now)
+            return (1 - tokens) / rate
+        self._buckets[key] = (tokens - 1, now)
+        return 0.0
+
+
+class Admission:
+    """Lets requests in, or answers them at once."""
+
+    def __init__(self, app: ASGIApp, server: Server) -> None:
+        self._app = app
+        self._server = server
+        self._settings: ServeSettings = server.settings.serve
+        self._rates = RateLimiter()
+        self._hosts = {*LOOPBACK, self._settings.host, *self._settings.hosts}
+        self._in_work = 0
+        self._streams = 0
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Admit a request, count it and log it."""
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        visit = _Visit(self._server, scope, send)
+        try:
+            self._admit(scope)
+        except Problem as problem:
+            reason = str(problem.status_code)
+            self._server.metrics.add("clew_refused_total", status=reason)
+            reply = describe_error(problem).to_response(visit.path)
+            await reply(scope, receive, visit.send)
+            visit.finish()
+            return
+        is_stream = visit.path.endswith(_STREAM_ENDINGS)
+        counted = visit.path not in _OPEN_PATHS
+        self._count(is_stream, counted, 1)
+        body = _LimitedBody(receive, self._body_limit(visit), self._settings.body_seconds)
+        try:
+            await self._app(scope, body.receive, visit.send)
+        except Exception:
+            visit.failed = True
+            raise
+        finally:
+            self._count(is_stream, counted, -1)
+            visit.finish()
+
+    def _admit(self, scope: Scope) -> None:
+        headers, path = Headers(scope=scope), route_path(scope)
+        if sum(len(name) + len(value) for name, value in scope["headers"]) > _MAX_HEADER_BYTES:
+            raise Problem(431, "the headers are too large")
+        if path in _OPEN_PATHS:
+            return
+        self._check_host(headers)
+        self._check_origin(headers, scope["method"])
+        if scope["method"] == "OPTIONS":
+            return
+        key = self._server.identify(_read_token(headers))
+        scope.setdefault("state", {})["key"] = key
+        self._check_rate(key)
+        self._check_queue(path)
+        length = headers.get("content-length", "0")
+        if not length.isdecimal():
+            raise Problem(400, "Content-Length is not a number")
+        if int(length) > self._limit_for(path, scope["method"]):
+            raise Problem(413, "the body is too large")
+
+    def _check_host(self, headers: Headers) -> None:
+        """Refuse unknown names: a page could make a browser call this server by its own name."""
+        host = urlsplit(f"//{headers.get('host', '')}").hostname or ""
+        if host not in self._hosts and f"[{host}]" not in self._hosts and "*" not in self._hosts:
+            raise Problem(421, "unknown host name; add it to hosts under [serve] in clew.toml")
+
+    def _check_origin(self, headers: Headers, method: str) -> None:
+        origin = headers.get("origin")
+        if origin is None or origin in self._settings.origins:
+            return
+        own = urlsplit(origin)
+        if own.scheme in ("http", "https") and own.netloc == headers.get("host"):
+            return
+        raise Problem(403, "this origin may not call; add it to origins under [serve]")
+
+    def _check_rate(self, key: Key) -> None:
+        own = key.limits.requests_per_minute or self._settings.requests_per_minute
+        wait = self._rates.take(key.id, own)
+        if wait:
+            raise Problem(429, "too many requests with this key", retry_after=wait)
+
+    def _check_queue(self, path: str) -> None:
+        if path.endswith(_STREAM_ENDINGS):
+            if self._streams >= self._settings.streams:
+                raise Problem(429, "too many open streams", retry_after=5)
+        elif self._in_work >= self._settings.queue:
+            raise Problem(429, "the server is busy; try again", retry_after=1)
+
+    def _limit_for(self, path: str, method: str) -> int:
+        if method == "POST" and path.endswith(_UPLOAD_ENDING):
+            return self._settings.upload_bytes
+        return self._settings.body_bytes
+
+    def _body_limit(self, visit: "_Visit") -> int:
+        return self._limit_for(visit.path, visit.method)
+
+    def _count(self, is_stream: bool, counted: bool, amount: int) -> None:
+        if is_stream:
+            self._streams += amount
+            self._server.metrics.set("clew_streams", self._streams)
+        elif counted:
+            self._in_work += amount
+            self._server.metrics.set("clew_in_work", self._in_work)
+
+
+@dataclass
+class _LimitedBody:
+    """Receives a body up to a size and within a time, whatever its headers say."""
+
+    inner: Receive
+    most: int
+    seconds: float
+    _received: int = 0
+    _done: bool = False
+
+    async def receive(self) -> Message:
+        if self._done:  # only a disconnection can follow, and may take as long as the answer
+            return await self.inner()
+        try:
+            message = await asyncio.wait_for(self.inner(), self.seconds)
+        except TimeoutError as error:
+            raise Problem(408, "the body did not arrive in time") from error
+        self._received += len(message.get("body", b""))
+        if self._received > self.most:
+            raise Problem(413, "the body is too large")
+        self._done = not message.get("more_body", False)
+        return message
+
+
+class _Visit:
+    """One request on its way: adds headers to its answer, and records it at the end."""
+
+    def __init__(self, server: Server, scope: Scope, send: Send) -> None:
+        self._server, self._scope, self._send = server, scope, send
+        self.path: str = route_path(scope)
+        self.method: str = scope["method"]
+        self.id = secrets.token_hex(8)
+        self.failed = False
+        self._status = 500
+        self._began = time.perf_counter()
+        scope.setdefault("state", {})["request"] = self.id
+
+    async def send(self, message: Message) -> None:
+        """Send a part of the answer; its head gets the security headers."""
+        if message["type"] == "http.response.start":
+            self._status = message["status"]
+            headers = MutableHeaders(scope=message)
+            headers["X-Request-Id"] = self.id
+            for name, value in self._extra_headers():
+                headers.setdefault(name, value)
+        await self._send(message)
+
+    def finish(self) -> None:
+        """Count the request, and write it to the audit log."""
+        route = self._scope.get("route")
+        template = getattr(route, "path", "") or "other"
+        self._server.metrics.add("clew_requests_total", route=template, status=str(self._status))
+        self._server.metrics.observe(time.perf_counter() - self._began, route=template)
+        key: Key | None = self._scope["state"].get("key")
+        if key is not None and (self.method in _UNSAFE or self._status in (401, 403, 404)):
+            self._server.record_access(key, self.method, self.path, self._status, self.id)
+
+    def _extra_headers(self) -> Iterable[tuple[str, str]]:
+        yield from _SECURITY_HEADERS.items()
+        origin = Headers(scope=self._scope).get("origin")
+        if origin and origin in self._server.settings.serve.origins:
+            yield "Access-Control-Allow-Origin", origin
+            yield "Access-Control-Allow-Headers", "authorization, content-type, last-event-id"
+            yield "Access-Control-Allow-Methods", "GET, POST, PUT, DELETE, OPTIONS"
+            yield "Vary", "Origin"
+
+
+def _read_token(headers: Headers) -> str | None:
+    held: str | None = headers.get("authorization")
+    if held is None:
+        return None
+    kind, _, token = held.partition(" ")
+    if kind.lower() != "bearer" or not token.strip():
+        raise Problem(401, "send the key as `Authorization: Bearer KEY`")
+    return token.strip()
+
+
+def key_of(state: Any) -> Key:
+    """Return the key that a request was admitted with."""
+    key: Key = state.key
+    return key

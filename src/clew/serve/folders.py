@@ -1,0 +1,50 @@
+"""Where the workspaces of a server and its own files are."""
+
+import re
+from dataclasses import dataclass
+from pathlib import Path
+
+from clew.errors import ClewError
+
+DEFAULT_WORKSPACE = "default"
+_NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,62}")
+_STATE_FOLDER = ".server"
+
+
+class UnknownWorkspace(ClewError):  # noqa: N818  (reads as what happened)
+    """There is no workspace of this name, or its name is not one."""
+
+
+@dataclass(frozen=True)
+class Folders:
+    """Where workspaces and the server's own files are."""
+
+    root: Path
+    single: bool = False
+    """The root is itself the knowledge base, served as the workspace `default`."""
+
+    @property
+    def state(self) -> Path:
+        """Keys, jobs, uploads and label views."""
+        return self.root / _STATE_FOLDER
+
+    def workspace(self, name: str) -> Path:
+        """The folder of a workspace; its name is checked, as it is a part of a path."""
+        if not _NAME.fullmatch(name):
+            raise UnknownWorkspace(name)
+        if self.single:
+            if name != DEFAULT_WORKSPACE:
+                raise UnknownWorkspace(name)
+            return self.root
+        return self.root / name
+
+    def exists(self, name: str) -> bool:
+        """Whether a workspace of this name exists."""
+        return (self.workspace(name) / "kb.sqlite").exists()
+
+    def names(self) -> list[str]:
+        """The workspaces, sorted."""
+        if self.single:
+            return [DEFAULT_WORKSPACE]
+        found = self.root.iterdir() if self.root.exists() else ()
+        return sorted(p.name for p in found if _NAME.fullmatch(p.name) and self.exists(p.name))

@@ -1,0 +1,131 @@
+"""Copies of a knowledge base without the documents that a reader may not see.
+
+A graph element merges what many documents say: its description, its aliases, its neighbours. So
+hidden documents are not filtered from results but removed, with everything that only they
+support, from a copy that is derived again. What is read there cannot come from them.
+"""
+
+import asyncio
+import shutil
+import sqlite3
+from collections.abc import Collection
+from dataclasses import dataclass
+from pathlib import Path
+
+from clew.engine import KnowledgeBase
+from clew.index.derive import derive_arrays
+from clew.labels import is_visible, read_labels, read_revision
+from clew.llm.embed import Embedder
+from clew.store.protocol import PARTLY_EMBEDDED, Change
+from clew.store.resolved_entities import RESOLUTION_KIND, SENSES_KIND
+from clew.store.sqlite.store import SqliteStore
+from clew.store.write_lock import WriterLock
+from clew.text.unicode import digest
+from clew.tree.manage import TreeManager
+
+_KEPT_KINDS = (RESOLUTION_KIND, SENSES_KIND)
+_KEPT_MANIFEST = ("embedder", "dim", PARTLY_EMBEDDED)
+_PATIENCE = 600.0  # seconds to wait for another process that makes the same copy
+_COPY_VERSION = "1"
+
+
+@dataclass(frozen=True)
+class VisibleDocuments:
+    """Which names of one generation a reader may see."""
+
+    generation: int
+    revision: str
+    hidden: tuple[str, ...]
+
+    @property
+    def id(self) -> str:
+        """Names the copy: the same hidden names of the same generation share one."""
+        return digest(_COPY_VERSION, str(self.generation), *self.hidden)[:24]
+
+
+async def find_visible(base: KnowledgeBase, granted: Collection[str]) -> VisibleDocuments:
+    """Return what a reader with these labels may see of the newest generation."""
+    revision = await read_revision(base.store)
+    async with base.store.snapshot() as now:
+        generation = now.generation
+    if not revision:  # no document was ever labelled
+        return VisibleDocuments(generation, revision, ())
+    names = list(await base.store.sources())
+    labels = await read_labels(base.store, names)
+    hidden = sorted(name for name, some in labels.items() if not is_visible(some, granted))
+    return VisibleDocuments(generation, revision, tuple(hidden))
+
+
+async def make_view(base: KnowledgeBase, visible: VisibleDocuments, parent: Path) -> Path:
+    """Return the folder of the copy without the hidden documents; make it if there is none."""
+    folder = parent / visible.id
+    if (folder / "kb.sqlite").exists():
+        return folder
+    await asyncio.to_thread(parent.mkdir, parents=True, exist_ok=True)
+    async with WriterLock(parent / "views.lock", _PATIENCE):
+        if not (folder / "kb.sqlite").exists():
+            temporary = parent / f"{visible.id}.new"
+            await asyncio.to_thread(shutil.rmtree, temporary, ignore_errors=True)
+            await asyncio.to_thread(temporary.mkdir, parents=True)
+            await _fill(base, visible, temporary)
+            await asyncio.to_thread(temporary.rename, folder)
+    return folder
+
+
+def remove_old_views(parent: Path, keep: int, used: Collection[Path]) -> None:
+    """Remove all but the newest copies; one that is in use stays."""
+    found = [path for path in parent.iterdir() if path.is_dir() and path.suffix != ".new"]
+    found.sort(key=lambda path: path.stat().st_mtime, reverse=True)
+    for path in found[keep:]:
+        if path not in used:
+            shutil.rmtree(path, ignore_errors=True)
+
+
+async def _fill(base: KnowledgeBase, visible: VisibleDocuments, folder: Path) -> None:
+    await base.backup(folder / "kb.sqlite")
+    await asyncio.to_thread(_forget_texts, folder / "kb.sqlite")
+    await asyncio.to_thread(_link_vectors, base.settings.kb, folder)
+    store = SqliteStore(folder, patience=_PATIENCE, durable=False)
+    try:
+        await _remove_hidden(store, visible.hidden)
+        await _build_trees(store, await TreeManager(base.store).tree_names(), base.embed)
+    finally:
+        await store.close()
+
+
+async def _remove_hidden(store: SqliteStore, hidden: Collection[str]) -> None:
+    # `rebuild`: nothing of the arrays that were derived from all documents is taken over.
+    present = [name for name in hidden if name in await store.sources()]
+    await store.write(Change(remove=present, bulk=(), rebuild=True), derive_arrays)
+
+
+async def _build_trees(store: SqliteStore, trees: list[str], embed: Embedder | None) -> None:
+    """Build the trees again over what is visible, with quoted summaries: no model is called."""
+    if trees and (await store.counts()).chunks:
+        await TreeManager(store, embed).build(trees)
+
+
+def _forget_texts(file: Path) -> None:
+    """Delete stored texts that may repeat hidden documents: replies, summaries, locations."""
+    db = sqlite3.connect(file)
+    try:
+        kinds, keys = (",".join("?" * len(some)) for some in (_KEPT_KINDS, _KEPT_MANIFEST))
+        db.execute(
+            f"DELETE FROM memory WHERE kind NOT IN ({kinds}) "  # noqa: S608  (question marks)
+            f"AND NOT (kind = 'manifest' AND key IN ({keys}))",
+            (*_KEPT_KINDS, *_KEPT_MANIFEST),
+        )
+        db.commit()
+    finally:
+        db.close()
+
+
+def _link_vectors(source: Path, folder: Path) -> None:
+    """Share the vectors, which are found by the hash of a text; summaries get their own."""
+    for place in (source / "vectors").glob("*/"):
+        (folder / "vectors" / place.name).mkdir(parents=True)
+        for file in place.iterdir():
+            if not file.name.startswith("community."):
+                (folder / "vectors" / place.name / file.name).symlink_to(file.resolve())
+    if (source / "encoder").exists():
+        (folder / "encoder").symlink_to((source / "encoder").resolve())

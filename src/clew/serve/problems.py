@@ -1,0 +1,131 @@
+"""Errors as answers: problem+json (RFC 9457), or OpenAI's shape under `/v1`."""
+
+import errno
+from dataclasses import dataclass
+from http import HTTPStatus
+from typing import Any
+
+from fastapi import FastAPI, Request
+from fastapi import HTTPException as RouteError
+from fastapi.exceptions import RequestValidationError
+from fastapi.responses import JSONResponse
+from starlette.exceptions import HTTPException
+
+from clew.errors import (
+    ClewError,
+    Locked,
+    ModelError,
+    StoreError,
+)
+from clew.llm.budget import BudgetExceeded
+from clew.serve.folders import UnknownWorkspace
+
+_FULL_DISK = {errno.ENOSPC, errno.EDQUOT}
+_FULL_DISK_WORDS = ("no space left", "disk is full", "quota exceeded")
+_OPENAI_TYPES = {
+    401: "authentication_error",
+    403: "permission_error",
+    404: "not_found_error",
+    429: "rate_limit_error",
+}
+
+# The first that fits; the last column is Retry-After.
+_STATUS_BY_ERROR: tuple[tuple[type[Exception], int, str], ...] = (
+    (BudgetExceeded, 429, "60"),
+    (Locked, 409, "5"),
+    (ModelError, 502, ""),
+    (StoreError, 409, ""),
+    (ClewError, 400, ""),
+)
+
+
+class Problem(RouteError):  # noqa: N818  (the name of RFC 9457)
+    """An answer other than success: a status and one clear sentence."""
+
+    def __init__(self, status: int, detail: str, *, retry_after: float | None = None) -> None:
+        headers = {} if retry_after is None else {"Retry-After": str(max(1, round(retry_after)))}
+        if status == HTTPStatus.UNAUTHORIZED:
+            headers["WWW-Authenticate"] = "Bearer"
+        super().__init__(status, detail, headers)
+
+
+def not_found(what: str = "there is nothing here that you may see") -> Problem:
+    """Return the answer for whatever does not exist or belongs to others: both look the same."""
+    return Problem(404, what)
+
+
+@dataclass(frozen=True)
+class ProblemReply:
+    """Status, sentence and headers of an error."""
+
+    status: int
+    detail: str
+    headers: dict[str, str]
+
+    def to_json(self, path: str) -> dict[str, Any]:
+        """Return the body in the shape that callers of this path expect."""
+        if path.startswith("/v1/"):
+            kind = _OPENAI_TYPES.get(
+                self.status, "server_error" if self.status >= 500 else "invalid_request_error"
+            )
+            error = {"message": self.detail, "type": kind, "param": None, "code": None}
+            return {"error": error}
+        if path.startswith("/api/"):
+            return {"error": self.detail}
+        title = HTTPStatus(self.status).phrase
+        return {"type": "about:blank", "title": title, "status": self.status, "detail": self.detail}
+
+    def to_response(self, path: str) -> JSONResponse:
+        """Return the answer."""
+        kind = None if path.startswith(("/v1/", "/api/")) else "application/problem+json"
+        return JSONResponse(self.to_json(path), self.status, self.headers, kind)
+
+
+def describe_error(error: Exception) -> ProblemReply:
+    """Return the status and the sentence for an error."""
+    match error:
+        case HTTPException():
+            return ProblemReply(error.status_code, str(error.detail), dict(error.headers or {}))
+        case RequestValidationError():
+            return ProblemReply(422, _describe_validation(error), {})
+        case UnknownWorkspace():
+            return describe_error(not_found())
+    if _is_full_disk(error):
+        return ProblemReply(507, "the disk is full; nothing was written", {})
+    for kind, status, retry in _STATUS_BY_ERROR:
+        if isinstance(error, kind):
+            return ProblemReply(status, str(error), {"Retry-After": retry} if retry else {})
+    return ProblemReply(500, "the server failed; its log says why", {})
+
+
+def install_handlers(app: FastAPI) -> None:
+    """Make every error of a route a problem."""
+
+    async def answer(request: Request, error: Exception) -> JSONResponse:
+        return describe_error(error).to_response(route_path(request.scope))
+
+    for kind in (HTTPException, RequestValidationError, ClewError, OSError):
+        app.add_exception_handler(kind, answer)
+
+
+def route_path(scope: Any) -> str:
+    """Return the path within the app, without the prefix of a reverse proxy."""
+    path, prefix = str(scope["path"]), str(scope.get("root_path", ""))
+    return path[len(prefix) :] if prefix and path.startswith(prefix + "/") else path
+
+
+def _is_full_disk(error: Exception) -> bool:
+    cause: BaseException | None = error
+    while cause is not None:
+        if isinstance(cause, OSError) and cause.errno in _FULL_DISK:
+            return True
+        if any(words in str(cause).lower() for words in _FULL_DISK_WORDS):
+            return True
+        cause = cause.__cause__
+    return False
+
+
+def _describe_validation(error: RequestValidationError) -> str:
+    first = error.errors()[0]
+    where = ".".join(str(part) for part in first["loc"][1:]) or str(first["loc"][0])
+    return f"{where}: {str(first['msg']).lower()}"

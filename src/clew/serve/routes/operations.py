@@ -1,0 +1,90 @@
+"""Health, readiness, metrics, workspaces and recipes."""
+
+from typing import Any
+
+from fastapi import APIRouter, Request
+from fastapi.responses import JSONResponse, PlainTextResponse, Response
+
+from clew.recipes.agents import AGENTS
+from clew.recipes.describe import describe_recipe_needs
+from clew.recipes.registry import RECIPES, describe_agent_needs, tabulate_recipe
+from clew.serve.access import Access, Reader, WorkspaceName, key_of, server_of
+from clew.serve.keys import EVERY_WORKSPACE
+from clew.serve.problems import Problem, not_found
+from clew.version import __version__
+
+router = APIRouter(tags=["operations"])
+
+
+@router.get("/health", summary="Whether the process answers; needs no key")
+async def health() -> dict[str, str]:
+    """Answer at once."""
+    return {"status": "ok"}
+
+
+@router.get("/ready", summary="Whether requests are accepted; needs no key")
+async def ready(request: Request) -> Response:
+    """Answer 503 while the server starts or stops."""
+    if not server_of(request).ready:
+        raise Problem(503, "the server is starting or stopping", retry_after=1)
+    return JSONResponse({"status": "ready", "version": __version__})
+
+
+@router.get("/metrics", summary="Figures in Prometheus' text format")
+async def metrics(request: Request) -> Response:
+    """Return the figures of this process; a key needs admin scope in every workspace."""
+    server = server_of(request)
+    if not key_of(request).allows(EVERY_WORKSPACE, "admin"):
+        raise not_found()
+    server.metrics.set("clew_open_workspaces", server.pool.open_count)
+    for row in server.database.rows("SELECT state, count(*) AS n FROM jobs GROUP BY state"):
+        server.metrics.set("clew_jobs", row["n"], state=row["state"])
+    return PlainTextResponse(server.metrics.format(), media_type="text/plain; version=0.0.4")
+
+
+@router.get("/workspaces", summary="The workspaces that this key may use")
+async def list_workspaces(request: Request) -> dict[str, Any]:
+    """Return names and scopes."""
+    server, key = server_of(request), key_of(request)
+    found = [{"name": name, "scope": key.scope(name)} for name in server.folders.names()]
+    return {"workspaces": [one for one in found if one["scope"] is not None]}
+
+
+@router.put("/workspaces/{workspace}", status_code=201, summary="Create an empty workspace")
+async def create_workspace(request: Request, workspace: WorkspaceName) -> Response:
+    """Create it; one that exists is left as it is. Needs admin scope there."""
+    server, key = server_of(request), key_of(request)
+    if not key.allows(workspace, "admin"):
+        raise not_found()
+    existed = server.folders.exists(workspace)
+    if not existed:
+        await Access(server, key, workspace).run(lambda base: base.status(), create=True)
+    return JSONResponse({"name": workspace, "created": not existed}, 200 if existed else 201)
+
+
+@router.get("/workspaces/{workspace}", summary="Size and state of a workspace")
+async def status(access: Reader) -> Response:
+    """Return what `clew status --json` prints, as far as this key may see it."""
+    return JSONResponse(await access.run(lambda base: base.status()))
+
+
+@router.get("/recipes", summary="Every recipe: what it needs and where it comes from")
+async def list_recipes() -> dict[str, Any]:
+    """Return retrievers and agents; `agent+retriever` combines two."""
+    retrievers = [
+        {"name": r.name, "kind": "retriever", "about": r.about, "source": r.source}
+        | {"needs": describe_recipe_needs(r)}
+        for r in RECIPES.values()
+    ]
+    agents = [
+        {"name": a.name, "kind": "agent", "about": a.about, "source": a.source}
+        | {"needs": describe_agent_needs(a.name)}
+        for a in AGENTS.values()
+    ]
+    return {"recipes": [*retrievers, *agents]}
+
+
+@router.get("/recipes/{name}", summary="The steps and parameters of one recipe")
+async def show_recipe(name: str) -> dict[str, Any]:
+    """Return a table of steps, each parameter with its source."""
+    return {"name": name, "steps": tabulate_recipe(name)}

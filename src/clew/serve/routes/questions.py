@@ -1,0 +1,137 @@
+"""Search and ask."""
+
+from collections.abc import AsyncIterator
+from typing import Annotated, Any, Literal
+
+from fastapi import APIRouter
+from fastapi.responses import JSONResponse, Response
+from pydantic import BaseModel, ConfigDict, Field
+
+from clew.agents.ask import AskOptions
+from clew.agents.conversation import ConversationTurn
+from clew.agents.core.types import Answer
+from clew.context import Event
+from clew.engine import KnowledgeBase
+from clew.json_output import answer_json, event_json, search_json
+from clew.llm.budget import UsageLimits
+from clew.serve.access import Access, Reader
+from clew.serve.problems import describe_error
+from clew.serve.sse import ServerEvent, stream_events
+
+router = APIRouter(prefix="/workspaces/{workspace}", tags=["questions"])
+Question = Annotated[
+    str,
+    Field(min_length=1, max_length=20_000, examples=["Who designed the Marrow Bridge?"]),
+]
+RecipeName = Annotated[
+    str | None,
+    Field(max_length=200, description="A name from `/recipes`.", examples=["clew"]),
+]
+
+
+class _Body(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+
+
+class SearchRequest(_Body):
+    """What to search for."""
+
+    question: Question
+    recipe: RecipeName = None
+    k: int = Field(default=10, ge=1, le=200)
+    entities: list[str] = Field(default_factory=list, max_length=50)
+
+
+class Turn(_Body):
+    """An earlier question of a conversation and its answer."""
+
+    question: str = Field(max_length=20_000)
+    answer: str = Field(default="", max_length=100_000)
+
+
+class AskRequest(_Body):
+    """What to answer, and how."""
+
+    question: Question
+    recipe: RecipeName = None
+    mode: Literal["open", "reject"] = "open"
+    k: int | None = Field(default=None, ge=1, le=200)
+    entities: list[str] = Field(default_factory=list, max_length=50)
+    history: list[Turn] = Field(default_factory=list, max_length=50)
+    stream: bool = Field(default=False, description="Answer as server-sent events.")
+    max_calls: int | None = Field(default=None, ge=0)
+    max_tokens: int | None = Field(default=None, ge=0)
+    max_seconds: float | None = Field(default=None, ge=0)
+    max_money: float | None = Field(default=None, ge=0)
+
+    def limits(self) -> UsageLimits:
+        """Return the limits that the caller sets."""
+        return UsageLimits(self.max_calls, self.max_tokens, self.max_seconds, self.max_money)
+
+
+@router.post("/search", summary="Find evidence for a question; needs no model")
+async def search(access: Reader, body: SearchRequest) -> Response:
+    """Return passages, entities, facts, paths and communities, best first."""
+
+    async def work(base: KnowledgeBase) -> dict[str, Any]:
+        found = await base.search(
+            body.question, recipe=body.recipe, k=body.k, entities=body.entities
+        )
+        return search_json(found)
+
+    with access.server.tracer.span("clew.search", recipe=body.recipe or ""):
+        return JSONResponse(await access.run(work))
+
+
+@router.post("/ask", summary="Answer a question, every sentence cited")
+async def ask(access: Reader, body: AskRequest) -> Response:
+    """Return the answer with its citations; with `stream` steps and tokens as they happen.
+
+    Events: `step-started`, `step`, `token`, then `answer` with the whole result, or `error`.
+    """
+    manner = make_options(access, body.limits(), [(t.question, t.answer) for t in body.history])
+    how = {
+        "recipe": body.recipe,
+        "mode": body.mode,
+        "k": body.k,
+        "entities": tuple(body.entities),
+    }
+    if body.stream:
+        return stream_events(_stream(access, body.question, manner, how))
+
+    async def work(base: KnowledgeBase) -> Answer:
+        return await base.ask(body.question, manner=manner, **how)  # type: ignore[arg-type]
+
+    with access.server.tracer.span("clew.ask", recipe=body.recipe or ""):
+        answer = await access.run(work)
+    access.server.record_usage(access.key, answer.usage)
+    return JSONResponse(answer_json(answer))
+
+
+def make_options(access: Access, limits: UsageLimits, history: list[tuple[str, str]]) -> AskOptions:
+    """Return the options of a question within the budget of its key."""
+    allowed = limits.intersect(access.server.remaining_budget(access.key))
+    return AskOptions(allowed, None, [ConversationTurn(*turn) for turn in history])
+
+
+def stream_answer_items(
+    access: Access, question: str, manner: AskOptions, how: dict[str, Any]
+) -> AsyncIterator[Event | Answer]:
+    """Yield the events of a question and at last its answer."""
+    return access.stream(lambda base: base.stream(question, manner=manner, **how))
+
+
+async def _stream(
+    access: Access, question: str, manner: AskOptions, how: dict[str, Any]
+) -> AsyncIterator[ServerEvent]:
+    try:
+        async for item in stream_answer_items(access, question, manner, how):
+            if isinstance(item, Answer):
+                access.server.record_usage(access.key, item.usage)
+                yield ServerEvent(answer_json(item), "answer")
+            else:
+                name, data = event_json(item)
+                yield ServerEvent(data, name)
+    except Exception as error:  # noqa: BLE001  (the status is sent: the error becomes an event)
+        reply = describe_error(error)
+        yield ServerEvent({"status": reply.status, "detail": reply.detail}, "error")

@@ -1,0 +1,122 @@
+"""The parts that all requests of one server process share."""
+
+import time
+from dataclasses import dataclass, field
+
+from clew.config import Settings
+from clew.llm.budget import UsageLimits
+from clew.serve.database import ServerDatabase
+from clew.serve.engine_thread import EngineThread
+from clew.serve.folders import Folders
+from clew.serve.keys import LOCAL_KEY, Key, KeyStore
+from clew.serve.metrics import Metrics, Tracer
+from clew.serve.problems import Problem
+from clew.serve.workspaces import OpenKb, WorkspacePool, open_knowledge_base
+from clew.types import Usage
+
+_AUDIT_DAYS = 90
+_AUDIT_BATCH = 200  # lines written together; the rest follows within a second
+_DAY = 86_400
+
+
+@dataclass
+class Server:
+    """One server process: its settings, keys, workspaces and figures."""
+
+    settings: Settings
+    folders: Folders
+    open_kb: OpenKb = open_knowledge_base
+    metrics: Metrics = field(default_factory=Metrics)
+    tracer: Tracer = field(default_factory=Tracer)
+    ready: bool = False
+    _audit: list[tuple[float, str, str, str, int, str]] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        """Open the database; knowledge bases are opened on demand."""
+        self.database = ServerDatabase(self.folders.state)
+        self.keys = KeyStore(self.database)
+        self.pool = WorkspacePool(self.settings, self.folders, self.open_kb)
+        self.engine = EngineThread()
+
+    def start(self) -> None:
+        """Start the engine's thread."""
+        self.engine.start()
+        self.database.change("DELETE FROM audit WHERE time < ?", time.time() - _AUDIT_DAYS * _DAY)
+        self.ready = True
+
+    async def stop(self) -> None:
+        """Close what is open."""
+        self.ready = False
+        await self.engine.run(self.pool.close())
+        self.engine.stop()
+        self.flush_audit()
+        self.database.close()
+
+    def identify(self, token: str | None) -> Key:
+        """Return the key of a token; without one, the local caller where no key exists."""
+        if token:
+            key = self.keys.find(token)
+            if key is None:
+                raise Problem(401, "this key is not valid; it may be revoked or expired")
+            return key
+        if self.keys.any_active():
+            raise Problem(401, "a key is needed; send `Authorization: Bearer KEY`")
+        return LOCAL_KEY
+
+    # -- money and calls of a key
+
+    def remaining_budget(self, key: Key) -> UsageLimits:
+        """Return what a key may still use today; raise if that is nothing."""
+        limits = key.limits
+        if limits.calls_per_day is None and limits.money_per_day is None:
+            return UsageLimits()
+        row = self.database.row(
+            "SELECT calls, money FROM spending WHERE key = ? AND day = ?", key.id, _today()
+        )
+        calls, money = (row["calls"], row["money"]) if row else (0, 0.0)
+        left_calls = None if limits.calls_per_day is None else limits.calls_per_day - calls
+        left_money = None if limits.money_per_day is None else limits.money_per_day - money
+        if (left_calls is not None and left_calls <= 0) or (
+            left_money is not None and left_money <= 0
+        ):
+            raise Problem(
+                429,
+                "the budget of this key for today is used up",
+                retry_after=_seconds_to_midnight(),
+            )
+        return UsageLimits(calls=left_calls, money=left_money)
+
+    def record_usage(self, key: Key, usage: Usage) -> None:
+        """Count the model calls of a question against its key."""
+        if not usage.calls:
+            return
+        self.metrics.add("clew_model_calls_total", usage.calls)
+        self.metrics.add("clew_model_money_total", usage.money)
+        self.database.change(
+            "INSERT INTO spending VALUES (?1,?2,?3,?4) ON CONFLICT(key, day) "
+            "DO UPDATE SET calls = calls + ?3, money = money + ?4",
+            *(key.id, _today(), usage.calls, usage.money),
+        )
+
+    # -- audit
+
+    def record_access(self, key: Key, method: str, path: str, status: int, request: str) -> None:
+        """Note one line of the audit log: who called what, never its content."""
+        self._audit.append((time.time(), key.id, method, path, status, request))
+        if len(self._audit) >= _AUDIT_BATCH:
+            self.flush_audit()
+
+    def flush_audit(self) -> None:
+        """Write the lines noted so far."""
+        lines, self._audit = self._audit, []
+        if lines:
+            with self.database.transaction() as db:
+                db.executemany("INSERT INTO audit VALUES (?,?,?,?,?,?)", lines)
+
+
+def _today() -> str:
+    return time.strftime("%Y-%m-%d", time.gmtime())
+
+
+def _seconds_to_midnight() -> float:
+    return _DAY - time.time() % _DAY

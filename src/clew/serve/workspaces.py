@@ -1,0 +1,165 @@
+"""Workspaces: several knowledge bases under one root, a bounded number of them open at once.
+
+All methods that use a knowledge base run on the engine's loop, so nothing here needs a lock.
+"""
+
+import asyncio
+from collections import OrderedDict
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from clew.config import Role, Settings
+from clew.engine import KnowledgeBase
+from clew.labels import read_revision
+from clew.llm.chat import Chat, Reply, Request, TextCallback
+from clew.llm.roles import RoleChats
+from clew.models import ReplyCache
+from clew.serve.folders import Folders
+from clew.serve.label_views import VisibleDocuments, find_visible, make_view, remove_old_views
+from clew.serve.problems import Problem
+
+OpenKb = Callable[[Settings, bool], Awaitable[KnowledgeBase]]
+"""Opens the knowledge base of the settings; the flag allows to create it."""
+
+
+async def open_knowledge_base(settings: Settings, create: bool) -> KnowledgeBase:
+    """Open a knowledge base as the command line does."""
+    return await KnowledgeBase.open(settings, create=create)
+
+
+@dataclass
+class _LimitedChat:
+    """A chat whose calls count against one limit for all workspaces."""
+
+    inner: Chat
+    slots: asyncio.Semaphore
+
+    @property
+    def name(self) -> str:
+        return self.inner.name
+
+    async def __call__(self, request: Request, /, on_text: TextCallback | None = None) -> Reply:
+        async with self.slots:
+            return await self.inner(request, on_text)
+
+
+class _LimitedChats(dict[Role, Chat]):
+    """The limited chats of one workspace by role, each made on first use."""
+
+    def __init__(self, chats: RoleChats, slots: asyncio.Semaphore) -> None:
+        super().__init__()
+        self._chats, self._slots = chats, slots
+
+    def __missing__(self, role: Role) -> Chat:
+        chat = self[role] = _LimitedChat(self._chats[role], self._slots)
+        return chat
+
+
+@dataclass
+class _OpenBase:
+    base: KnowledgeBase
+    users: int = 0
+    visible: dict[frozenset[str], VisibleDocuments] = field(default_factory=dict)
+
+
+class WorkspacePool:
+    """Opens knowledge bases on demand; the one used longest ago is closed when too many are."""
+
+    def __init__(
+        self, settings: Settings, folders: Folders, open_kb: OpenKb = open_knowledge_base
+    ) -> None:
+        self.folders = folders
+        self._settings = settings
+        self._open_kb = open_kb
+        self._open: OrderedDict[Path, _OpenBase] = OrderedDict()
+        self._opening: dict[Path, asyncio.Lock] = {}
+        self._slots = asyncio.Semaphore(settings.serve.model_calls)
+
+    @property
+    def open_count(self) -> int:
+        """How many knowledge bases are open."""
+        return len(self._open)
+
+    @asynccontextmanager
+    async def use(
+        self, name: str, labels: frozenset[str] | None = None, *, create: bool = False
+    ) -> AsyncIterator[KnowledgeBase]:
+        """Open a workspace, restricted to what a reader with these labels may see."""
+        folder = self.folders.workspace(name)
+        async with self._use_folder(folder, create=create) as whole:
+            if labels is None:
+                yield whole.base
+                return
+            visible = await self._find_visible(whole, labels)
+            if not visible.hidden:
+                yield whole.base
+                return
+            parent = self.folders.state / "views" / name
+            view = await make_view(whole.base, visible, parent)
+            async with self._use_folder(view, create=False) as restricted:
+                used = set(self._open)
+                most = self._settings.serve.label_views
+                await asyncio.to_thread(remove_old_views, parent, most, used)
+                yield restricted.base
+
+    async def close(self) -> None:
+        """Close everything."""
+        for one in self._open.values():
+            await one.base.close()
+        self._open.clear()
+
+    async def _find_visible(self, whole: _OpenBase, labels: frozenset[str]) -> VisibleDocuments:
+        """Return what is visible; computed again when a document or a label has changed."""
+        known = whole.visible.get(labels)
+        if known is not None and await _is_current(whole.base, known):
+            return known
+        found = await find_visible(whole.base, labels)
+        whole.visible = {k: v for k, v in whole.visible.items() if v.generation == found.generation}
+        whole.visible[labels] = found
+        return found
+
+    @asynccontextmanager
+    async def _use_folder(self, folder: Path, *, create: bool) -> AsyncIterator[_OpenBase]:
+        async with self._opening.setdefault(folder, asyncio.Lock()):
+            held = self._open.get(folder)
+            if held is None:
+                await self._make_room()
+                held = _OpenBase(await self._open_folder(folder, create))
+                self._open[folder] = held
+            held.users += 1
+        self._open.move_to_end(folder)
+        try:
+            yield held
+        finally:
+            held.users -= 1
+
+    async def _open_folder(self, folder: Path, create: bool) -> KnowledgeBase:
+        settings = self._settings.model_copy(update={"kb": folder})
+        base = await self._open_kb(settings, create)
+        chats = base.models.chats
+        if chats is None:
+            chats = RoleChats(settings.models, ReplyCache(base.store), base.models.meter)
+        if isinstance(chats, RoleChats):
+            base.models.chats = _LimitedChats(chats, self._slots)
+        return base
+
+    async def _make_room(self) -> None:
+        """Close idle knowledge bases until one more may be opened."""
+        for folder in [path for path, one in self._open.items() if not one.users]:
+            if len(self._open) < self._settings.serve.open_workspaces:
+                return
+            await self._open.pop(folder).base.close()
+            self._opening.pop(folder, None)
+        if len(self._open) >= self._settings.serve.open_workspaces:
+            raise Problem(
+                429, "all workspaces that may be open are in use; try again", retry_after=1
+            )
+
+
+async def _is_current(base: KnowledgeBase, known: VisibleDocuments) -> bool:
+    if await read_revision(base.store) != known.revision:
+        return False
+    async with base.store.snapshot() as now:
+        return now.generation == known.generation

@@ -1,0 +1,62 @@
+"""A server over small knowledge bases, with keys, for the tests of the HTTP API."""
+
+import asyncio
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from fastapi.testclient import TestClient
+
+from clew.config import ServeSettings, Settings
+from clew.labels import save_labels
+from clew.serve.app import create_app
+from clew.serve.folders import Folders
+from clew.serve.keys import Scope
+from clew.serve.server import Server
+from clew.testing.hashed_kb import open_hashed
+from clew.types import Document
+from conftest import VALLEY, stream
+
+
+def fill(
+    folder: Path,
+    documents: Sequence[Document] = VALLEY,
+    labels: Mapping[str, Sequence[str]] | None = None,
+    trees: Sequence[str] = (),
+) -> None:
+    """Build a knowledge base; labels are by document name."""
+
+    async def build() -> None:
+        base = await open_hashed(Settings(kb=folder), True)
+        await save_labels(base.store, labels or {})
+        await base.take(stream(documents))
+        if trees:
+            await base.builder.make_tree_manager().build(trees)
+        await base.close()
+
+    asyncio.run(build())
+
+
+def make_server(root: Path, **serve: Any) -> Server:
+    """A server over the workspaces under `root`."""
+    options = {"queue": 1000, "requests_per_minute": 1e6, **serve}
+    settings = Settings(kb=root, wait=5, serve=ServeSettings(**options))
+    return Server(settings, Folders(root), open_hashed)
+
+
+def make_key(
+    server: Server, grants: Mapping[str, Scope], labels: Sequence[str] | None = None, **more: Any
+) -> dict[str, str]:
+    """The headers of a new key."""
+    held = None if labels is None else frozenset(labels)
+    _, token = server.keys.create("test", grants, labels=held, **more)
+    return {"Authorization": f"Bearer {token}"}
+
+
+@contextmanager
+def running(server: Server, headers: Mapping[str, str] | None = None) -> Iterator[TestClient]:
+    """A client of the app, from its start to its stop."""
+    app = create_app(server)
+    with TestClient(app, base_url="http://localhost", headers=dict(headers or {})) as client:
+        yield client

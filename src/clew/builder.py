@@ -160,12 +160,13 @@ class Builder:
 
     async def plan(
         self,
-        paths: Sequence[Path | str],
+        paths: Sequence[Path | str] = (),
         *,
         extractor: str | None = None,
         chunk: ChosenChunking | None = None,
+        documents: AsyncIterator[ReadItem] | None = None,
     ) -> CostEstimate:
-        """Estimate the cost of adding these paths; writes nothing and calls no model."""
+        """Estimate the cost of adding paths or documents; writes nothing and calls no model."""
         name = self._extractor_name(extractor)
         dry_run, price = None, Price()
         if name in MODEL_EXTRACTORS:
@@ -176,7 +177,7 @@ class Builder:
             chosen = self.make_extractor(name)
         split = _make_chunker((await self._choose_chunking(chunk))[0].chunking)
         pipeline = IngestPipeline(self.store, split, chosen, self.embed)
-        found = read_for_store(self.store, paths, keep=False)
+        found = documents or read_for_store(self.store, paths, keep=False)
         rates = await self._load_rates()
         return await estimate_cost(
             pipeline, found, dry_run, price, rates, self.settings.models.concurrency

@@ -32,6 +32,7 @@ from clew.ingest.graphs.import_graph import (
     combine_results,
     find_imported_graphs,
 )
+from clew.labels import check_labels, label_documents
 from clew.llm.budget import UsageBudget
 from clew.llm.embed import Embedder
 from clew.llm.factory import can_embed, create_embedder, create_reranker, use_tuned_encoder
@@ -128,13 +129,15 @@ class KnowledgeBase:
         *,
         extractor: str | DocumentExtractor | None = None,
         retry: bool = False,
+        labels: Sequence[str] = (),
         progress: ProgressCallback = ignore_progress,
         recipe: str | None = None,
     ) -> AddResult:
         """Read files and folders, and add what is new or changed, split as `recipe` wants it.
 
         With `retry` and no paths, documents with failed chunks are extracted again from the
-        knowledge base itself. A file that was imported as a graph is imported again.
+        knowledge base itself. A file that was imported as a graph is imported again. Documents get
+        the given labels, such as `team=legal`; without any they keep those that they have.
         """
         chunk = self._preset(recipe)
         graphs = await find_imported_graphs(self.store, paths)
@@ -144,7 +147,8 @@ class KnowledgeBase:
             return combine_results(results)
         files = read_for_store(self.store, paths) if paths or not retry else None
         documents = files or self.builder.iter_failed_documents()
-        added = await self.take(documents, extractor, retry=retry, progress=progress, chunk=chunk)
+        labelled = label_documents(self.store, documents, check_labels(labels))
+        added = await self.take(labelled, extractor, retry=retry, progress=progress, chunk=chunk)
         return combine_results(results, added) if results else added
 
     async def take(

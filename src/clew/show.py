@@ -27,7 +27,7 @@ async def find_details(
     if name in sources:
         documents.append(await _describe_document(name, now, view, sources[name].document))
     found = view.find_by_name_or_alias(name)
-    entities = [await _describe_entity(now, view, int(at)) for at in found]
+    entities = [await describe_entity(now, view, int(at)) for at in found]
     if not documents and not entities:
         raise StoreError(
             f"no document or entity is named {name!r}; `clew search {name!r}` finds similar ones"
@@ -50,7 +50,8 @@ async def _describe_document(name: str, now: Snapshot, view: View, key: str) -> 
     }
 
 
-async def _describe_entity(now: Snapshot, view: View, at: int) -> dict[str, Any]:
+async def describe_entity(now: Snapshot, view: View, at: int) -> dict[str, Any]:
+    """Describe the entity at a position, with its facts and where they are stated."""
     key = int(view.keys("entity")[at])
     entity = (await now.entities([key]))[key]
     fact_keys = [int(view.keys("fact")[f]) for f in view.links("entity_fact").row(at)]

@@ -3,6 +3,7 @@
 import json
 import shlex
 import tempfile
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -25,6 +26,7 @@ from clew.ingest.build import AddResult
 from clew.ingest.cost import CostEstimate
 from clew.ingest.document_names import find_missing_files, resolve_document_names
 from clew.json_output import to_json_value
+from clew.labels import check_labels, save_labels
 
 if TYPE_CHECKING:
     from clew.engine import KnowledgeBase
@@ -43,8 +45,8 @@ ForRecipeOption = Annotated[
 
 def register(app: typer.Typer) -> None:
     """Register this module's commands."""
-    for one in (init, add, update, rm, reembed, backup):
-        app.command()(one)
+    for one in (init, add, update, rm, label_, reembed, backup):
+        app.command(name=one.__name__.rstrip("_"))(one)
 
 
 def init(
@@ -101,6 +103,10 @@ async def add(
         bool, typer.Option("--dry-run", help="Estimate the cost without writing anything.")
     ] = False,
     recipe: ForRecipeOption = None,
+    label: Annotated[
+        list[str] | None,
+        typer.Option(help="Label of the documents, for readers with that right: team=legal."),
+    ] = None,
 ) -> None:
     """Build a knowledge base from files and folders, or extend it; unchanged files cost nothing."""
     if not paths and not retry:
@@ -111,7 +117,8 @@ async def add(
         return
     await ctx.check_paths(paths or [])
     async with ctx.open_kb(create=True) as base:
-        added = await _run_add(base, ctx, paths or [], extractor, recipe, retry)
+        labels = check_labels(label or ())
+        added = await _run_add(base, ctx, paths or [], extractor, recipe, retry, labels)
     ctx.show(added, lambda: print_added(added))
     _fail_if_nothing_added(added)
 
@@ -154,10 +161,16 @@ async def _run_add(
     extractor: str | None,
     recipe: str | None,
     retry: bool = False,
+    labels: Sequence[str] = (),
 ) -> AddResult:
     with show_progress(ctx.json, lambda: base.models.meter.total) as report:
         return await base.add(
-            paths, extractor=extractor, retry=retry, progress=report, recipe=recipe
+            paths,
+            extractor=extractor,
+            retry=retry,
+            labels=labels,
+            progress=report,
+            recipe=recipe,
         )
 
 
@@ -255,6 +268,27 @@ async def rm(
     ctx.show(
         {"removed": names, "counts": counts},
         lambda: out.print(f"removed {len(names)}; {counts.documents} documents remain"),
+    )
+
+
+@command
+async def label_(
+    ctx: CommandContext,
+    documents: Annotated[
+        list[str], typer.Argument(help="Names of documents, or of their folders.", metavar="DOC…")
+    ],
+    label: Annotated[
+        list[str] | None, typer.Option(help="Such as team=legal; without one labels are removed.")
+    ] = None,
+) -> None:
+    """Set the labels of documents: readers without a right to them do not see the documents."""
+    async with ctx.open_kb(embed=False) as base:
+        names = resolve_document_names(documents, await base.store.sources())
+        await save_labels(base.store, dict.fromkeys(names, label or ()))
+    shown = ", ".join(label or ()) or "no label"
+    ctx.show(
+        {"documents": names, "labels": label or []},
+        lambda: out.print(f"{len(names)} documents have {shown}", markup=False),
     )
 
 

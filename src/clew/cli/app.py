@@ -19,6 +19,8 @@ COMMANDS_BY_MODULE = {
         "nothing.",
         "update": "Add new and changed files like `clew add`, and list files that no longer exist.",
         "rm": "Remove documents, with the entities and facts that only they support.",
+        "label": "Set the labels of documents: readers without a right to them do not see the "
+        "documents.",
         "reembed": "Recompute all vectors with the embedder in the settings.",
         "backup": "Copy the database (kb.sqlite) while it is in use; all other files are derived "
         "from it.",

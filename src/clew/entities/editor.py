@@ -26,6 +26,8 @@ from clew.text.names import name_key
 from clew.text.unicode import normalize_name
 from clew.types import Entity
 
+_WITHDRAWN = "null"  # stored instead of a decision that no longer holds
+
 
 @dataclass(frozen=True, slots=True)
 class NameMerge:
@@ -94,6 +96,16 @@ class EntityEditor:
             )
         ids = _find_name_id(one, first), _find_name_id(other, second)
         await self._save_decisions([MergeDecision(*ids, same=True, by="user")])
+        return await self._derive()
+
+    async def undo(self, one: str, other: str) -> Counts:
+        """Withdraw the decision on two names: rules and vectors decide again."""
+        first, second = (await self.explain(one))[0], (await self.explain(other))[0]
+        ids = _find_name_id(one, first), _find_name_id(other, second)
+        pair = MergeDecision(*ids, same=True, by="user").key
+        if (await self.store.get(RESOLUTION_KIND, [pair])).get(pair, _WITHDRAWN) == _WITHDRAWN:
+            raise StoreError(f"nobody has merged or split {one!r} and {other!r}; nothing to undo")
+        await self.store.set(RESOLUTION_KIND, {pair: _WITHDRAWN})
         return await self._derive()
 
     async def summarize_descriptions(self, chat: Chat) -> int:

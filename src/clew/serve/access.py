@@ -1,7 +1,7 @@
 """The authorised use of one workspace: what every route of a workspace depends on."""
 
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Annotated, Any, TypeVar
 
 from fastapi import Depends, Path, Request
@@ -48,6 +48,10 @@ class Access:
                 return await work(base)
 
         return await self.server.engine.run(job())
+
+    async def run_on_all(self, work: Callable[[KnowledgeBase], Awaitable[T]]) -> T:
+        """Run work with the whole knowledge base, for what concerns all its documents."""
+        return await replace(self, key=replace(self.key, labels=None)).run(work)
 
     def stream(self, work: Callable[[KnowledgeBase], AsyncIterator[T]]) -> AsyncIterator[T]:
         """Iterate on the engine's loop over what work yields."""

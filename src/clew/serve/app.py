@@ -1,5 +1,6 @@
 """The application: routes, error answers and admission around one `Server`."""
 
+import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
@@ -7,12 +8,18 @@ from fastapi import FastAPI
 
 from clew.serve.admission import Admission
 from clew.serve.problems import install_handlers
-from clew.serve.routes import operations, questions
+from clew.serve.routes import documents, graph, jobs, operations, questions
 from clew.serve.server import Server
 from clew.version import __version__
 
 _ABOUT = "Agentic GraphRAG: search, answers with citations, and the graph behind them."
-_ROUTERS = (operations.router, questions.router)
+_ROUTERS = (
+    operations.router,
+    questions.router,
+    documents.router,
+    jobs.router,
+    graph.router,
+)
 
 
 def create_app(server: Server) -> FastAPI:
@@ -21,9 +28,12 @@ def create_app(server: Server) -> FastAPI:
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
         server.start()
+        looking = asyncio.ensure_future(server.look_after())
         try:
             yield
         finally:
+            looking.cancel()
+            await asyncio.wait({looking})
             await server.stop()
 
     app = FastAPI(

@@ -1,22 +1,28 @@
 """The parts that all requests of one server process share."""
 
+import asyncio
 import time
 from dataclasses import dataclass, field
+from multiprocessing.process import BaseProcess
 
 from clew.config import Settings
 from clew.llm.budget import UsageLimits
 from clew.serve.database import ServerDatabase
 from clew.serve.engine_thread import EngineThread
 from clew.serve.folders import Folders
+from clew.serve.job_process import run_job
+from clew.serve.jobs import JobLedger, JobRunner, spawn
 from clew.serve.keys import LOCAL_KEY, Key, KeyStore
 from clew.serve.metrics import Metrics, Tracer
 from clew.serve.problems import Problem
+from clew.serve.uploads import UploadStore
 from clew.serve.workspaces import OpenKb, WorkspacePool, open_knowledge_base
 from clew.types import Usage
 
 _AUDIT_DAYS = 90
 _AUDIT_BATCH = 200  # lines written together; the rest follows within a second
 _DAY = 86_400
+_LOOK_SECONDS = 0.3
 
 
 @dataclass
@@ -37,6 +43,9 @@ class Server:
         self.keys = KeyStore(self.database)
         self.pool = WorkspacePool(self.settings, self.folders, self.open_kb)
         self.engine = EngineThread()
+        self.uploads = UploadStore(self.database, self.folders.state / "uploads")
+        self.ledger = JobLedger(self.database, self.folders.state / "jobs")
+        self.runner = JobRunner(self.ledger, self.settings.serve.jobs, self._start_job)
 
     def start(self) -> None:
         """Start the engine's thread."""
@@ -47,10 +56,21 @@ class Server:
     async def stop(self) -> None:
         """Close what is open."""
         self.ready = False
+        await asyncio.to_thread(self.runner.stop)
         await self.engine.run(self.pool.close())
         self.engine.stop()
         self.flush_audit()
         self.database.close()
+
+    async def look_after(self) -> None:
+        """Start jobs and write the audit log, until cancelled."""
+        while True:
+            await asyncio.to_thread(self.runner.tick)
+            self.flush_audit()
+            await asyncio.sleep(_LOOK_SECONDS)
+
+    def _start_job(self, job: str) -> BaseProcess:
+        return spawn(run_job, self.settings, self.folders, self.open_kb, job)
 
     def identify(self, token: str | None) -> Key:
         """Return the key of a token; without one, the local caller where no key exists."""

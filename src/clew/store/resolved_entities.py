@@ -52,7 +52,7 @@ def parse_decisions(held: Mapping[str, str], entities: Mapping[str, int]) -> Arr
     for pair, value in sorted(held.items()):
         keys = [parse_node_id(name, entities) for name in pair.split()]
         decision = json.loads(value)
-        if None not in keys:
+        if decision is not None and None not in keys:  # None: it was withdrawn
             found.append((*keys, int(decision["same"]), int(decision["by"] == "model")))
     return np.array(found, np.int64).reshape(-1, 4)
 

@@ -1,0 +1,188 @@
+"""The graph as JSON: entities, their neighbours, facts with evidence, and paths between them.
+
+Elements are named by their key, which stays the same while the knowledge base grows.
+"""
+
+from collections import defaultdict
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from clew.context import Context
+from clew.engine import KnowledgeBase
+from clew.graph.csr import Ints
+from clew.graph.paths import EntityPathTable, shortest_paths
+from clew.index.view import View
+from clew.json_output import to_json_value
+from clew.retrieve.graph_cache import build_traversal
+from clew.retrieve.rank import top_positions
+from clew.serve.problems import not_found
+from clew.show import describe_entity
+from clew.types import Entity, Kind
+
+_MAX_FACTS = 200  # facts of an entity that are looked at for its neighbours
+_MAX_PATHS = 10
+
+
+@dataclass(frozen=True)
+class GraphReader:
+    """Reads one generation of a knowledge base."""
+
+    base: KnowledgeBase
+    ctx: Context
+
+    @property
+    def view(self) -> View:
+        """The arrays of the generation."""
+        return self.ctx.view
+
+    async def list_entities(self, query: str, offset: int, limit: int) -> list[dict[str, Any]]:
+        """Return the entities called like the query, or without one the most mentioned."""
+        if not query:
+            mentions = self.view.links("entity_chunk").degrees()
+            order = np.argsort(-mentions, kind="stable")
+            return await self._show_entities(order[offset : offset + limit].tolist())
+        exact: list[int] = self.view.find_by_name_or_alias(query).tolist()
+        near = await self._find_near(query, offset + limit)
+        found = list(dict.fromkeys([*exact, *near]))
+        return await self._show_entities(found[offset : offset + limit])
+
+    async def show_entity(self, key: int) -> dict[str, Any]:
+        """Return one entity with its facts and where they are stated."""
+        at = self.find("entity", key)
+        return {"key": key, **await describe_entity(self.ctx.snapshot, self.view, at)}
+
+    async def list_neighbours(self, key: int, limit: int) -> list[dict[str, Any]]:
+        """Return the entities that share a fact with this one, most facts first."""
+        at = self.find("entity", key)
+        shared: dict[int, list[int]] = defaultdict(list)
+        members = self.view.links("fact_entity")
+        for fact in self.view.links("entity_fact").row(at)[:_MAX_FACTS].tolist():
+            for other in dict.fromkeys(members.row(fact).tolist()):
+                if other != at:
+                    shared[other].append(fact)
+        order = sorted(shared, key=lambda other: (-len(shared[other]), other))[:limit]
+        texts = await self._show_facts([fact for other in order for fact in shared[other]])
+        entities = await self._show_entities(order)
+        return [
+            {**entity, "facts": [texts[fact] for fact in shared[other]]}
+            for other, entity in zip(order, entities, strict=True)
+        ]
+
+    async def show_fact(self, key: int) -> dict[str, Any]:
+        """Return one fact with everything that states it, quoted."""
+        at, now = self.find("fact", key), self.ctx.snapshot
+        fact = (await now.facts([key]))[key]
+        members = self.view.links("fact_entity").row(at).tolist()
+        names = await self._show_entities(members)
+        chunk_positions = self.view.links("fact_chunk").row(at).tolist()
+        chunks = await now.chunks([int(self.view.keys("chunk")[c]) for c in chunk_positions])
+        by_id = {chunk.id: chunk for chunk in chunks.values()}
+        documents = await now.names([chunk.document for chunk in chunks.values()])
+        evidence = []
+        for support in (await now.supports("fact", [key])).get(key, ()):
+            chunk = by_id[support.chunk]
+            evidence.append(
+                {
+                    "doc": documents[chunk.document][0],
+                    "document": chunk.document,
+                    "chunk": chunk.id,
+                    "start": support.start,
+                    "end": support.end,
+                    "quote": chunk.text[support.start - chunk.start : support.end - chunk.start],
+                }
+            )
+        return {
+            "key": key,
+            "text": fact.text,
+            "relation": fact.relation,
+            "description": fact.description,
+            "keywords": list(fact.keywords),
+            "entities": names,
+            "evidence": evidence,
+        }
+
+    async def list_facts(self, offset: int, limit: int) -> list[dict[str, Any]]:
+        """Return facts in the order they were added."""
+        positions = range(self.view.count("fact"))[offset : offset + limit]
+        shown = await self._show_facts(positions)
+        return [shown[at] for at in positions]
+
+    async def find_paths(self, start: str, end: str, hops: int) -> list[dict[str, Any]]:
+        """Return the shortest paths between two entities, by name."""
+        sources = self.view.find_by_name_or_alias(start).tolist()
+        targets = np.array(self.view.find_by_name_or_alias(end), np.int64)
+        if not sources or not len(targets):
+            raise not_found(f"no entity is named {(end if sources else start)!r}")
+        for table in shortest_paths(build_traversal(self.view), sources[0], hops):
+            here = np.flatnonzero(np.isin(table.entities[:, -1], targets))[:_MAX_PATHS]
+            if len(here):
+                return await self._show_paths(table.select(here))
+        return []
+
+    def find(self, kind: Kind, key: int) -> int:
+        """Return the position of an element; one that does not exist here is not found."""
+        keys: Ints = self.view.keys(kind)
+        at = int(np.searchsorted(keys, key)) if 0 <= key < 1 << 62 else len(keys)
+        if at >= len(keys) or int(keys[at]) != key:
+            raise not_found()
+        return at
+
+    async def _find_near(self, query: str, most: int) -> list[int]:
+        if self.ctx.embed is None or not self.view.count("entity"):
+            return []
+        cosines = self.view.cosines("entity", await self.ctx.vector(query))
+        positions = np.arange(len(cosines))
+        found: list[int] = positions[top_positions(cosines, positions, most)].tolist()
+        return [at for at in found if cosines[at] > 0]
+
+    async def _show_entities(self, positions: Sequence[int]) -> list[dict[str, Any]]:
+        keys = [int(self.view.keys("entity")[at]) for at in positions]
+        found = await self.ctx.snapshot.entities(keys)
+        mentions = self.view.links("entity_chunk").degrees()
+        return [
+            _entity_json(key, found[key], int(mentions[at]))
+            for at, key in zip(positions, keys, strict=True)
+        ]
+
+    async def _show_facts(self, positions: Sequence[int]) -> dict[int, dict[str, Any]]:
+        keys = {at: int(self.view.keys("fact")[at]) for at in positions}
+        found = await self.ctx.snapshot.facts(list(keys.values()))
+        return {
+            at: {"key": key, "text": found[key].text, "relation": found[key].relation}
+            for at, key in keys.items()
+        }
+
+    async def _show_paths(self, table: EntityPathTable) -> list[dict[str, Any]]:
+        facts = await self._show_facts(np.unique(table.facts).tolist())
+        found = []
+        for entities, steps in zip(table.entities.tolist(), table.facts.tolist(), strict=True):
+            found.append(
+                {
+                    "entities": await self._show_entities(entities),
+                    "facts": [facts[fact] for fact in steps],
+                }
+            )
+        return found
+
+
+@asynccontextmanager
+async def read_graph(base: KnowledgeBase) -> AsyncIterator[GraphReader]:
+    """Open the newest generation for reading."""
+    async with base.store.snapshot() as now:
+        yield GraphReader(base, await base.context(now, "graph"))
+
+
+def _entity_json(key: int, entity: Entity, mentions: int) -> dict[str, Any]:
+    return {
+        "key": key,
+        "id": entity.id,
+        "name": entity.name,
+        "type": entity.type,
+        "description": entity.description,
+        "aliases": to_json_value(entity.aliases),
+        "chunks": mentions,
+    }

@@ -1,0 +1,215 @@
+"""What a job's process does: open the workspace, do the work, report and finish."""
+
+import asyncio
+import signal
+import sys
+import traceback
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from dataclasses import dataclass, field
+from time import monotonic
+from typing import Any
+
+from clew import sync
+from clew.config import Settings
+from clew.engine import KnowledgeBase
+from clew.errors import ClewError, Locked
+from clew.evaluate.compare import compare
+from clew.evaluate.datasets import Dataset, parse_question
+from clew.evaluate.grid import build_grid
+from clew.evaluate.measure import MeasureOptions, MeasureResult, measure
+from clew.ingest.files import PARSED_FORMATS, ReadItem, read_files
+from clew.ingest.readers.source import Skipped, SourceFile
+from clew.json_output import to_json_value
+from clew.labels import label_documents
+from clew.serve.database import ServerDatabase
+from clew.serve.folders import Folders
+from clew.serve.jobs import Job, JobLedger
+from clew.serve.parse_process import ParseProcess
+from clew.serve.uploads import Upload, UploadStore
+from clew.types import Document
+
+_PROGRESS_SECONDS = 0.25  # between two reports
+_CANCEL_SECONDS = 0.3  # between two looks whether the job is to stop
+OpenKb = Callable[[Settings, bool], Awaitable[KnowledgeBase]]
+
+
+@dataclass
+class JobRun:
+    """A running job, with what it needs."""
+
+    job: Job
+    ledger: JobLedger
+    uploads: UploadStore
+    base: KnowledgeBase
+    _reported: float = 0.0
+    outcomes: dict[str, str] = field(default_factory=dict)
+    """Why an upload gave no document, by name; empty where it gave one."""
+
+    def progress(self, stage: str, done: int, total: int) -> None:
+        """Report progress, not too often."""
+        now = monotonic()
+        if done == total or now - self._reported > _PROGRESS_SECONDS:
+            self._reported = now
+            data = {"stage": stage, "done": done, "total": total}
+            self.ledger.add_event(self.job.id, "progress", data)
+
+    async def read_uploads(self, some: list[Upload], *, label: bool) -> AsyncIterator[ReadItem]:
+        """Read uploaded files; parsers run in a child process."""
+        parser = ParseProcess()
+        try:
+            for upload in some:
+                labels = upload.labels if label else ()
+                documents = label_documents(self.base.store, self._read(upload, parser), labels)
+                async for item in documents:
+                    self._note_outcome(upload, item)
+                    yield item
+        finally:
+            parser.close()
+
+    async def _read(self, upload: Upload, parser: ParseProcess) -> AsyncIterator[ReadItem]:
+        path = self.uploads.path(self.job.workspace, upload.name, upload.hash)
+        source = SourceFile(path, upload.name)
+        if path.suffix in PARSED_FORMATS:
+            for parsed in await asyncio.to_thread(parser.parse, source):
+                yield parsed
+        else:
+            async for item in read_files([source]):
+                yield item
+
+    def _note_outcome(self, upload: Upload, item: ReadItem) -> None:
+        if isinstance(item, Document):
+            self.outcomes[upload.name] = ""
+        elif isinstance(item, Skipped):
+            self.outcomes.setdefault(upload.name, item.reason)
+
+    def select_uploads(self) -> list[Upload]:
+        """Return the uploads that the request names, or all that wait."""
+        names = self.job.request.get("names")
+        waiting = self.uploads.list(self.job.workspace, "uploaded")
+        return [one for one in waiting if names is None or one.name in names]
+
+
+async def build(run: JobRun) -> Any:
+    """Add the uploaded files."""
+    some = run.select_uploads()
+    request = run.job.request
+    retry = bool(request.get("retry"))
+    extractor = request.get("extractor")
+    if retry and not some:
+        added = await run.base.add([], extractor=extractor, retry=True, progress=run.progress)
+    else:
+        documents = run.read_uploads(some, label=True)
+        added = await run.base.take(documents, extractor, retry=retry, progress=run.progress)
+    for upload in some:
+        reason = run.outcomes.get(upload.name, "holds no document")
+        state = "failed" if reason else "added"
+        run.uploads.set_state(run.job.workspace, upload, state, reason)
+    return to_json_value(added)
+
+
+async def plan(run: JobRun) -> Any:
+    """Estimate what a build would cost; nothing is written."""
+    documents = run.read_uploads(run.select_uploads(), label=False)
+    extractor = run.job.request.get("extractor")
+    return to_json_value(await run.base.builder.plan(extractor=extractor, documents=documents))
+
+
+async def evaluate(run: JobRun) -> Any:
+    """Measure recipes on the questions of the request."""
+    return (await _measure(run)).to_dict()
+
+
+async def compare_recipes(run: JobRun) -> Any:
+    """Measure recipes, and tell which differences are significant."""
+    done = await _measure(run)
+    table = compare(done.reports, against=run.job.request.get("against", ""))
+    return done.to_dict() | {"significance": table.significance(), "by_type": table.by_type()}
+
+
+async def _measure(run: JobRun) -> MeasureResult:
+    request = run.job.request
+    rows = enumerate(request["questions"], start=1)
+    questions = tuple(parse_question(row, number) for number, row in rows)
+    answers = bool(request.get("answers"))
+    grid = build_grid(request["recipes"], [request.get("mode", "open")], answers=answers)
+    wanted = MeasureOptions(
+        grid, request.get("metrics", ()), answers=answers, k=request.get("k", 0)
+    )
+    dataset = Dataset(f"job-{run.job.id}", questions, None)
+    return await measure(run.base, dataset, wanted, progress=run.progress)
+
+
+async def build_trees(run: JobRun) -> Any:
+    """Build community trees."""
+    manager = run.base.builder.make_tree_manager(run.progress)
+    write = bool(run.job.request.get("write"))
+    report = await manager.build(run.job.request["trees"], write=write)
+    await run.base.models.record_spending()
+    return to_json_value(report)
+
+
+WORK: Mapping[str, Callable[[JobRun], Awaitable[Any]]] = {
+    "build": build,
+    "plan": plan,
+    "eval": evaluate,
+    "compare": compare_recipes,
+    "tree": build_trees,
+}
+
+
+def run_job(settings: Settings, folders: Folders, open_kb: OpenKb, job: str) -> None:
+    """Run one job; the entry point of its process."""
+    ledger = JobLedger(ServerDatabase(folders.state), folders.state / "jobs")
+    try:
+        with ledger.lock(job):
+            sync.run(_run(settings, folders, open_kb, ledger.get(job)))
+    except Locked:  # the process of an earlier server still runs it
+        return
+
+
+async def _run(settings: Settings, folders: Folders, open_kb: OpenKb, job: Job) -> None:
+    ledger = JobLedger(ServerDatabase(folders.state), folders.state / "jobs")
+    uploads = UploadStore(ledger.database, folders.state / "uploads")
+    work = asyncio.ensure_future(_work(settings, folders, open_kb, job, uploads, ledger))
+    loop = asyncio.get_running_loop()
+    if sys.platform != "win32":
+        for number in (signal.SIGTERM, signal.SIGINT):
+            loop.add_signal_handler(number, work.cancel)
+    watching = asyncio.ensure_future(_watch(ledger, job.id, work))
+    try:
+        ledger.finish(job.id, "done", await work)
+    except asyncio.CancelledError:
+        if ledger.is_cancelled(job.id):
+            ledger.finish(job.id, "cancelled")
+        else:  # the server stops; the job goes on when it is started again
+            ledger.finish(job.id, "queued")
+    except (ClewError, ValueError) as error:
+        ledger.finish(job.id, "failed", error=str(error))
+    except Exception as error:  # noqa: BLE001  (the edge of a worker: the ledger has to know)
+        traceback.print_exc()
+        ledger.finish(job.id, "failed", error=f"the job failed: {error}")
+    finally:
+        watching.cancel()
+
+
+async def _watch(ledger: JobLedger, job: str, work: "asyncio.Future[Any]") -> None:
+    while not work.done():
+        await asyncio.sleep(_CANCEL_SECONDS)
+        if ledger.is_cancelled(job):
+            work.cancel()
+
+
+async def _work(
+    settings: Settings,
+    folders: Folders,
+    open_kb: OpenKb,
+    job: Job,
+    uploads: UploadStore,
+    ledger: JobLedger,
+) -> Any:
+    folder = folders.workspace(job.workspace)
+    base = await open_kb(settings.model_copy(update={"kb": folder}), False)
+    try:
+        return await WORK[job.kind](JobRun(job, ledger, uploads, base))
+    finally:
+        await base.close()

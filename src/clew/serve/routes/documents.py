@@ -1,0 +1,194 @@
+"""Documents: upload, list, status, original and parsed text, labels, delete."""
+
+import re
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Query, Request
+from fastapi.responses import FileResponse, JSONResponse, PlainTextResponse, Response
+from pydantic import BaseModel, ConfigDict, Field
+
+from clew.engine import KnowledgeBase
+from clew.labels import check_labels, is_visible, read_labels, save_labels
+from clew.serve.access import Access, Admin, Reader, Writer
+from clew.serve.problems import Problem, not_found
+from clew.serve.routes.jobs import start_build
+from clew.serve.uploads import Upload, check_name
+from clew.types import Document
+
+router = APIRouter(prefix="/workspaces/{workspace}/documents", tags=["documents"])
+_DOCUMENT_ID = re.compile(r"[0-9a-f]{32}")
+_UPLOAD_ID = re.compile(r"[0-9a-f]{64}")
+_MAX_LISTED = 500
+
+
+class LabelsRequest(BaseModel):
+    """The labels that a document is to have."""
+
+    model_config = ConfigDict(extra="forbid")
+    labels: list[str] = Field(max_length=32, examples=[["team=legal"]])
+
+
+@router.post("", status_code=201, summary="Upload a file as the body of the request")
+async def upload_document(
+    access: Writer,
+    request: Request,
+    name: Annotated[str, Query(description="The document's name.", examples=["report.pdf"])],
+    label: Annotated[list[str] | None, Query(description="Such as team=legal.")] = None,
+    build: Annotated[bool, Query(description="Start a build with it at once.")] = False,
+) -> Response:
+    """Store a file under the hash of its content; a build adds it to the knowledge base."""
+    labels = _allowed_labels(access, label or [])
+    document = check_name(name, access.key)
+    uploads = access.server.uploads
+    content = await uploads.receive(access.workspace, document, request.stream())
+    stored = uploads.record(access.workspace, document, content, labels, access.key.id)
+    shown = stored.to_json()
+    if build:
+        shown["job"] = start_build(access, {"names": [document]}).to_json()
+    return JSONResponse(shown, 201)
+
+
+@router.get("", summary="Documents and files that wait to be built")
+async def list_documents(
+    access: Reader,
+    after: Annotated[str, Query(description="Names after this one.", max_length=1000)] = "",
+    limit: Annotated[int, Query(ge=1, le=_MAX_LISTED)] = 100,
+) -> Response:
+    """Return names in order; `next` is the `after` of the following page."""
+
+    async def work(base: KnowledgeBase) -> list[dict[str, Any]]:
+        sources = await base.store.sources()
+        names = sorted(name for name in sources if name > after)[: limit + 1]
+        return [{"id": sources[name].document, "name": name, "state": "added"} for name in names]
+
+    found = {one["name"]: one for one in await access.run(work)}
+    for upload in _own_uploads(access):
+        if upload.state != "added" and upload.name > after:
+            found[upload.name] = {"id": upload.hash, **upload.to_json()}
+    labels = await _labels_of(access, list(found))
+    rows = [{**found[name], "labels": labels.get(name, [])} for name in sorted(found)]
+    more = len(rows) > limit
+    return JSONResponse(
+        {"documents": rows[:limit], "next": rows[limit - 1]["name"] if more else None}
+    )
+
+
+@router.get("/{document}", summary="State and size of one document or upload")
+async def show_document(access: Reader, document: str) -> Response:
+    """Return what is known of a document, or of an upload by its SHA-256."""
+    if _UPLOAD_ID.fullmatch(document):
+        states = [u.to_json() for u in _own_uploads(access) if u.hash == document]
+        if not states:
+            raise not_found()
+        return JSONResponse({"id": document, "uploads": states})
+    found = await _find_document(access, document)
+    labels = await _labels_of(access, found.names)
+    return JSONResponse(
+        {
+            "id": found.id,
+            "names": list(found.names),
+            "title": found.title,
+            "characters": len(found.text),
+            "pages": len(found.page_starts),
+            "metadata": dict(found.metadata),
+            "labels": {name: labels.get(name, []) for name in found.names},
+        }
+    )
+
+
+@router.get("/{document}/text", summary="The text as it was read; citations point into it")
+async def document_text(access: Reader, document: str) -> Response:
+    """Return the parsed text."""
+    return PlainTextResponse((await _find_document(access, document)).text)
+
+
+@router.get("/{document}/original", summary="The file as it was uploaded")
+async def document_original(access: Reader, document: str) -> Response:
+    """Return the bytes; documents that were added on the command line have none here."""
+    if _UPLOAD_ID.fullmatch(document):
+        found = [u for u in _own_uploads(access) if u.hash == document]
+    else:
+        names = (await _find_document(access, document)).names
+        files = [name.partition("#")[0] for name in names]
+        uploads = access.server.uploads
+        found = [u for name in files if (u := uploads.find(access.workspace, name))]
+    if not found:
+        raise not_found("there is no original of this document")
+    path = access.server.uploads.path(access.workspace, found[0].name, found[0].hash)
+    return FileResponse(
+        path,
+        media_type="application/octet-stream",
+        filename=found[0].name.rsplit("/", 1)[-1],
+        headers={"Content-Security-Policy": "sandbox"},
+    )
+
+
+@router.put("/{document}/labels", summary="Set who may see a document")
+async def set_labels(access: Admin, document: str, body: LabelsRequest) -> Response:
+    """Set the labels of every name of a document."""
+    access.require_all_labels()
+    labels = check_labels(body.labels)
+    names = (await _find_document(access, document)).names
+
+    async def work(base: KnowledgeBase) -> None:
+        await save_labels(base.store, dict.fromkeys(names, labels))
+
+    await access.run(work)
+    return JSONResponse({"id": document, "names": list(names), "labels": list(labels)})
+
+
+@router.delete("/{document}", summary="Remove a document and what only it supports")
+async def delete_document(access: Writer, document: str) -> Response:
+    """Remove a document by its id, or a waiting upload by its SHA-256."""
+    uploads = access.server.uploads
+    if _UPLOAD_ID.fullmatch(document):
+        names = tuple(u.name for u in _own_uploads(access) if u.hash == document)
+        if not names:
+            raise not_found()
+    else:
+        names = (await _find_document(access, document)).names
+
+        async def work(base: KnowledgeBase) -> None:
+            await base.remove(names)
+
+        await access.run_on_all(work)
+    for name in names:
+        uploads.remove(access.workspace, name)
+    return JSONResponse({"removed": list(names)})
+
+
+async def _find_document(access: Access, document: str) -> Document:
+    """Return a document as this key may see it: with the names it may see."""
+    if not _DOCUMENT_ID.fullmatch(document):
+        raise not_found()
+
+    async def work(base: KnowledgeBase) -> Document | None:
+        async with base.store.snapshot() as now:
+            return (await now.documents([document])).get(document)
+
+    found = await access.run(work)
+    if found is None:
+        raise not_found()
+    return found
+
+
+async def _labels_of(access: Access, names: Any) -> dict[str, list[str]]:
+    async def work(base: KnowledgeBase) -> dict[str, tuple[str, ...]]:
+        return await read_labels(base.store, list(names))
+
+    found = await access.run_on_all(work)
+    return {name: list(labels) for name, labels in found.items()}
+
+
+def _own_uploads(access: Access) -> list[Upload]:
+    """Return the uploads that a key may know of: its own, or all if it sees every document."""
+    found = access.server.uploads.list(access.workspace)
+    return [u for u in found if access.key.sees_all or u.owner == access.key.id]
+
+
+def _allowed_labels(access: Access, labels: list[str]) -> tuple[str, ...]:
+    """Return the labels; a key may only set those that it may see itself."""
+    found = check_labels(labels)
+    if access.key.labels is not None and not is_visible(found, access.key.labels):
+        raise Problem(403, "this key may not set a label that it cannot see")
+    return found

@@ -1,0 +1,169 @@
+"""Uploaded files: kept under the hash of their content, with their names in the database.
+
+A name given by a caller is never a path: it names a document and nothing else.
+"""
+
+import hashlib
+import json
+import os
+import secrets
+import sqlite3
+import time
+from collections.abc import AsyncIterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+from typing import Any
+
+from clew.errors import InputError
+from clew.ingest.files import READERS
+from clew.serve.database import ServerDatabase
+from clew.serve.keys import Key
+from clew.text.unicode import clean
+
+_MAX_NAME_BYTES = 255
+_UNKNOWN_SUFFIX = ".unknown"  # read by looking at the content
+_UPSERT = (
+    "INSERT INTO uploads(workspace, name, hash, bytes, labels, owner, state, created) "
+    "VALUES (?,?,?,?,?,?,'uploaded',?) ON CONFLICT(workspace, name) DO UPDATE SET "
+    "hash = excluded.hash, bytes = excluded.bytes, labels = excluded.labels, "
+    "owner = excluded.owner, state = 'uploaded', reason = '', created = excluded.created"
+)
+
+
+@dataclass(frozen=True)
+class Upload:
+    """One uploaded file, and what became of it."""
+
+    name: str
+    hash: str
+    bytes: int
+    labels: tuple[str, ...]
+    owner: str
+    state: str
+    """uploaded, added, or failed with a reason."""
+    reason: str
+    created: float
+
+    def to_json(self) -> dict[str, Any]:
+        """Return what a caller is told."""
+        return {
+            "name": self.name,
+            "state": self.state,
+            "reason": self.reason,
+            "bytes": self.bytes,
+            "sha256": self.hash,
+            "labels": list(self.labels),
+            "created": self.created,
+        }
+
+
+def check_name(name: str, key: Key) -> str:
+    """Return the document name of an upload; those of keys with labels are in a folder of theirs.
+
+    So such a key can neither replace nor detect a document that it may not see.
+    """
+    name = clean(name).strip()
+    parts = PurePosixPath(name).parts
+    if not name or len(name.encode()) > _MAX_NAME_BYTES:
+        raise InputError(f"a document needs a name of at most {_MAX_NAME_BYTES} bytes")
+    if any(ord(char) < 32 for char in name) or "\\" in name or "#" in name:
+        raise InputError("a document's name has no control characters, backslashes or #")
+    if name.startswith("/") or ".." in parts or "." in name.split("/"):
+        raise InputError("a document's name is relative and has no . or .. parts")
+    return name if key.sees_all else f"{key.id}/{name}"
+
+
+@dataclass(frozen=True)
+class UploadStore:
+    """The uploads of all workspaces."""
+
+    database: ServerDatabase
+    folder: Path
+
+    async def receive(
+        self, workspace: str, name: str, body: AsyncIterator[bytes]
+    ) -> tuple[str, int]:
+        """Write a body to disk under its hash; return hash and size. A failure leaves nothing."""
+        target = self.folder / workspace
+        target.mkdir(parents=True, exist_ok=True)
+        temporary = target / f".{secrets.token_hex(8)}.new"
+        hashed, size = hashlib.sha256(), 0
+        try:
+            with temporary.open("xb") as file:
+                async for part in body:
+                    hashed.update(part)
+                    size += len(part)
+                    file.write(part)
+                file.flush()
+                os.fsync(file.fileno())
+            if not size:
+                raise InputError("the file is empty")
+            temporary.replace(self.path(workspace, name, hashed.hexdigest()))
+        finally:
+            temporary.unlink(missing_ok=True)
+        return hashed.hexdigest(), size
+
+    def path(self, workspace: str, name: str, hashed: str) -> Path:
+        """Return where the content of an upload is: its hash, and a known suffix for the reader."""
+        suffix = PurePosixPath(name).suffix.lower()
+        return (
+            self.folder / workspace / (hashed + (suffix if suffix in READERS else _UNKNOWN_SUFFIX))
+        )
+
+    def record(
+        self, workspace: str, name: str, content: tuple[str, int], labels: Sequence[str], owner: str
+    ) -> Upload:
+        """Note an upload; one of the same name is replaced."""
+        hashed, size = content
+        values = (workspace, name, hashed, size, json.dumps(list(labels)), owner, time.time())
+        self.database.change(_UPSERT, *values)
+        found = self.find(workspace, name)
+        assert found is not None
+        return found
+
+    def find(self, workspace: str, name: str) -> Upload | None:
+        """Return the upload of this name."""
+        row = self.database.row(
+            "SELECT * FROM uploads WHERE workspace = ? AND name = ?", workspace, name
+        )
+        return None if row is None else _read_upload(row)
+
+    def list(self, workspace: str, state: str | None = None) -> list[Upload]:
+        """Return uploads, all or those in one state, by name."""
+        rows = self.database.rows(
+            "SELECT * FROM uploads WHERE workspace = ?1 AND (?2 IS NULL OR state = ?2) "
+            "ORDER BY name",
+            *(workspace, state),
+        )
+        return [_read_upload(row) for row in rows]
+
+    def set_state(self, workspace: str, upload: Upload, state: str, reason: str = "") -> None:
+        """Note what became of an upload, unless its content was replaced meanwhile."""
+        self.database.change(
+            "UPDATE uploads SET state = ?, reason = ? "
+            "WHERE workspace = ? AND name = ? AND hash = ?",
+            *(state, reason, workspace, upload.name, upload.hash),
+        )
+
+    def remove(self, workspace: str, name: str) -> bool:
+        """Remove an upload, and its content if no other upload has it."""
+        found = self.find(workspace, name)
+        if found is None:
+            return False
+        self.database.change(
+            "DELETE FROM uploads WHERE workspace = ? AND name = ?", workspace, name
+        )
+        path = self.path(workspace, name, found.hash)
+        others = self.database.rows(
+            "SELECT name FROM uploads WHERE workspace = ? AND hash = ?", workspace, found.hash
+        )
+        if all(self.path(workspace, other["name"], found.hash) != path for other in others):
+            path.unlink(missing_ok=True)
+        return True
+
+
+def _read_upload(row: sqlite3.Row) -> Upload:
+    return Upload(
+        *(row["name"], row["hash"], row["bytes"], tuple(json.loads(row["labels"]))),
+        *(row["owner"], row["state"], row["reason"], row["created"]),
+    )

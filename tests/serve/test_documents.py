@@ -1,0 +1,192 @@
+"""Uploads, builds, jobs and what becomes of documents."""
+
+import json
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+from fastapi.testclient import TestClient
+from serving import fill, make_key, make_server, running
+
+BRIDGE = b"# Ferry\n\nThe Otter Ferry was built by Marta Quill in Vessen."
+
+
+def wait_for(client: TestClient, job: str, at: str = "/workspaces/valley") -> dict[str, Any]:
+    """Follow a job to its end."""
+    for _ in range(600):
+        found: dict[str, Any] = client.get(f"{at}/jobs/{job}").json()
+        if found["state"] not in ("queued", "running"):
+            return found
+        time.sleep(0.1)
+    raise AssertionError("the job did not end")
+
+
+def test_an_upload_is_built_found_read_and_removed(tmp_path: Path) -> None:
+    fill(tmp_path / "valley")
+    with running(make_server(tmp_path)) as client:
+        at = "/workspaces/valley"
+        sent = client.post(f"{at}/documents", params={"name": "ferry.md"}, content=BRIDGE)
+        assert sent.status_code == 201 and sent.json()["state"] == "uploaded"
+        plan = client.post(f"{at}/builds", json={"dry_run": True}).json()
+        assert wait_for(client, plan["id"])["result"]["documents"] == 1
+        job = client.post(f"{at}/builds", json={}).json()
+        done = wait_for(client, job["id"])
+        assert done["state"] == "done" and done["result"]["added"] == 1
+        body = {"question": "Who built the Otter Ferry?", "k": 1}
+        found = client.post(f"{at}/search", json=body).json()["chunks"][0]
+        assert found["doc"] == "ferry.md"
+        listed = client.get(f"{at}/documents").json()["documents"]
+        ferry = next(one for one in listed if one["name"] == "ferry.md")
+        assert client.get(f"{at}/documents/{ferry['id']}").json()["title"] == "Ferry"
+        text = client.get(f"{at}/documents/{ferry['id']}/text").text
+        assert text[found["start"] : found["end"]] == found["text"]
+        assert client.get(f"{at}/documents/{ferry['id']}/original").content == BRIDGE
+        assert client.delete(f"{at}/documents/{ferry['id']}").json()["removed"] == ["ferry.md"]
+        assert client.get(f"{at}/documents/{ferry['id']}").status_code == 404
+        assert client.post(f"{at}/search", json=body).json()["chunks"][0]["doc"] != "ferry.md"
+
+
+def test_progress_is_streamed_and_resumes(tmp_path: Path) -> None:
+    fill(tmp_path / "valley")
+    with running(make_server(tmp_path)) as client:
+        at = "/workspaces/valley"
+        client.post(f"{at}/documents", params={"name": "ferry.md"}, content=BRIDGE)
+        job = client.post(f"{at}/builds", json={}).json()["id"]
+        text = client.get(f"{at}/jobs/{job}/events").text
+        ids = [int(line[4:]) for line in text.split("\n") if line.startswith("id: ")]
+        assert ids == list(range(1, len(ids) + 1))
+        assert '"state":"done"' in text.rstrip().split("\n")[-1]
+        again = client.get(f"{at}/jobs/{job}/events", headers={"Last-Event-ID": str(ids[-2])}).text
+        assert again.startswith(f"id: {ids[-1]}\n")
+
+
+def test_a_second_build_at_once_is_refused(tmp_path: Path) -> None:
+    fill(tmp_path / "valley")
+    with running(make_server(tmp_path)) as client:
+        at = "/workspaces/valley"
+        assert client.post(f"{at}/builds", json={}).status_code == 409  # nothing waits
+        client.post(f"{at}/documents", params={"name": "ferry.md"}, content=BRIDGE)
+        first = client.post(f"{at}/builds", json={})
+        second = client.post(f"{at}/builds", json={})
+        assert (first.status_code, second.status_code) == (202, 409)
+        assert second.headers["content-type"] == "application/problem+json"
+        wait_for(client, first.json()["id"])
+
+
+def test_a_build_whose_process_is_killed_goes_on(tmp_path: Path) -> None:
+    fill(tmp_path / "valley")
+    server = make_server(tmp_path)
+    with running(server) as client:
+        at = "/workspaces/valley"
+        client.post(f"{at}/documents", params={"name": "ferry.md"}, content=BRIDGE)
+        job = client.post(f"{at}/builds", json={}).json()["id"]
+        while server.ledger.get(job).state != "running":
+            time.sleep(0.05)
+        for process in server.runner.processes():
+            process.kill()
+        done = wait_for(client, job)
+        assert (done["state"], done["attempts"]) == ("done", 2)
+
+
+def test_a_build_goes_on_after_the_server_was_stopped(tmp_path: Path) -> None:
+    fill(tmp_path / "valley")
+    server = make_server(tmp_path)
+    with running(server) as client:
+        client.post("/workspaces/valley/documents", params={"name": "f.md"}, content=BRIDGE)
+        job = client.post("/workspaces/valley/builds", json={}).json()["id"]
+        while server.ledger.get(job).state != "running":
+            time.sleep(0.05)
+    assert server.ledger.get(job).state in ("queued", "running", "done")
+    with running(make_server(tmp_path)) as client:
+        assert wait_for(client, job)["state"] == "done"
+
+
+def test_a_waiting_job_can_be_cancelled(tmp_path: Path) -> None:
+    fill(tmp_path / "valley")
+    server = make_server(tmp_path)
+    job = server.ledger.add("valley", "tree", "local", {"trees": ["dual"]})
+    server.ledger.cancel(job.id)
+    with running(server) as client:
+        assert wait_for(client, job.id)["state"] == "cancelled"
+
+
+def test_recipes_are_evaluated_and_compared(tmp_path: Path) -> None:
+    fill(tmp_path / "valley")
+    questions = [
+        {"question": "Where was Ilse Brandvik born?", "answers": ["Hallowmere"], "gold": ["ilse"]}
+    ]
+    body = {"questions": questions, "recipes": ["bm25", "clew"], "metrics": ["recall@2"]}
+    with running(make_server(tmp_path)) as client:
+        at = "/workspaces/valley"
+        job = client.post(f"{at}/evaluations", json={**body, "compare": True}).json()
+        done = wait_for(client, job["id"])
+        assert done["result"]["recipes"]["bm25"]["recall@2"] == 1.0
+        assert "significance" in done["result"]
+        wrong = client.post(f"{at}/evaluations", json={**body, "recipes": ["none-such"]})
+        assert wrong.status_code == 400 and "none-such" in wrong.json()["detail"]
+
+
+@pytest.mark.parametrize(
+    "name", ["../x", "/etc/passwd", "a/../../b", "a\\b", "a\x00b", "", "x" * 300, "a#1", "./a"]
+)
+def test_a_name_is_never_a_path(tmp_path: Path, name: str) -> None:
+    fill(tmp_path / "valley")
+    with running(make_server(tmp_path)) as client:
+        sent = client.post("/workspaces/valley/documents", params={"name": name}, content=b"x")
+        assert sent.status_code == 400
+    assert not list((tmp_path / ".server" / "uploads").rglob("*.new"))
+
+
+def test_a_file_that_cannot_be_read_fails_with_a_reason(tmp_path: Path) -> None:
+    fill(tmp_path / "valley")
+    with running(make_server(tmp_path)) as client:
+        at = "/workspaces/valley"
+        client.post(f"{at}/documents", params={"name": "x.pdf"}, content=b"%PDF-1.4 broken")
+        job = client.post(f"{at}/builds", json={}).json()["id"]
+        assert wait_for(client, job)["state"] == "done"
+        [row] = [
+            one
+            for one in client.get(f"{at}/documents").json()["documents"]
+            if one["name"] == "x.pdf"
+        ]
+        assert row["state"] == "failed" and row["reason"]
+
+
+def test_a_body_over_the_limit_is_refused_before_it_is_read(tmp_path: Path) -> None:
+    fill(tmp_path / "valley")
+    with running(make_server(tmp_path, upload_bytes=2000, body_bytes=1000)) as client:
+        at = "/workspaces/valley"
+        big = client.post(f"{at}/documents", params={"name": "a.txt"}, content=b"x" * 3000)
+        assert big.status_code == 413
+
+        def parts() -> Any:
+            for _ in range(30):
+                yield b"x" * 100
+
+        chunked = client.post(f"{at}/documents", params={"name": "a.txt"}, content=parts())
+        assert chunked.status_code == 413
+        assert (
+            client.post(f"{at}/search", content=json.dumps({"question": "x" * 1500})).status_code
+            == 413
+        )
+        assert client.get(f"{at}/documents").json()["documents"][0]["name"] == "bridge"
+
+
+def test_labels_are_set_by_an_admin(tmp_path: Path) -> None:
+    fill(tmp_path / "valley")
+    server = make_server(tmp_path)
+    admin, reader = make_key(server, {"*": "admin"}), make_key(server, {"valley": "read"}, [])
+    with running(server) as client:
+        at = "/workspaces/valley/documents"
+        poet = next(
+            one
+            for one in client.get(at, headers=admin).json()["documents"]
+            if one["name"] == "poet"
+        )
+        assert client.get(f"{at}/{poet['id']}", headers=reader).status_code == 200
+        url = f"{at}/{poet['id']}/labels"
+        assert client.put(url, json={"labels": ["a=b"]}, headers=reader).status_code == 403
+        assert client.put(url, json={"labels": ["nonsense"]}, headers=admin).status_code == 400
+        assert client.put(url, json={"labels": ["a=b"]}, headers=admin).status_code == 200
+        assert client.get(f"{at}/{poet['id']}", headers=reader).status_code == 404

@@ -26,12 +26,13 @@ class EngineThread:
     """Runs coroutines of another loop on this thread's loop."""
 
     def __init__(self) -> None:
-        self._loop = asyncio.new_event_loop()
+        self._loop: asyncio.AbstractEventLoop
         self._thread = threading.Thread(target=self._run_loop, name="clew-engine", daemon=True)
 
     def start(self) -> None:
         """Start the thread."""
         sys.setswitchinterval(_SWITCH_INTERVAL)
+        self._loop = asyncio.new_event_loop()
         self._thread.start()
 
     def stop(self) -> None:

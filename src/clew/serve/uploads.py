@@ -62,12 +62,12 @@ def check_name(name: str, key: Key) -> str:
 
     So such a key can neither replace nor detect a document that it may not see.
     """
+    if any(ord(char) < 32 for char in name) or "\\" in name or "#" in name:
+        raise InputError("a document's name has no control characters, backslashes or #")
     name = clean(name).strip()
     parts = PurePosixPath(name).parts
     if not name or len(name.encode()) > _MAX_NAME_BYTES:
         raise InputError(f"a document needs a name of at most {_MAX_NAME_BYTES} bytes")
-    if any(ord(char) < 32 for char in name) or "\\" in name or "#" in name:
-        raise InputError("a document's name has no control characters, backslashes or #")
     if name.startswith("/") or ".." in parts or "." in name.split("/"):
         raise InputError("a document's name is relative and has no . or .. parts")
     return name if key.sees_all else f"{key.id}/{name}"

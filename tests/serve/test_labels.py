@@ -1,0 +1,112 @@
+"""What only a hidden document says is not shown by any route."""
+
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from label_leaks import TEAMS, hidden_markers, make_documents, marker, read_everything
+from serving import fill, make_key, make_server, running
+
+from clew.errors import ConfigError
+from clew.labels import check_labels, is_visible
+
+
+@pytest.mark.parametrize(
+    ("labels", "granted", "seen"),
+    [
+        ([], [], True),
+        (["team=legal"], [], False),
+        (["team=legal"], ["team=legal"], True),
+        (["team=legal", "team=sales"], ["team=sales"], True),
+        (["team=legal", "level=secret"], ["team=legal"], False),
+        (["team=legal", "level=secret"], ["team=legal", "level=secret"], True),
+        (["team=legal"], ["team=legal2", "other=legal"], False),
+    ],
+)
+def test_one_value_of_each_label_name_is_needed(
+    labels: list[str], granted: list[str], seen: bool
+) -> None:
+    assert is_visible(labels, granted) is seen
+
+
+@given(
+    st.frozensets(st.sampled_from(TEAMS)),
+    st.frozensets(st.sampled_from(TEAMS)),
+    st.frozensets(st.sampled_from(TEAMS)),
+)
+def test_more_rights_never_show_less(
+    labels: frozenset[str], granted: frozenset[str], more: frozenset[str]
+) -> None:
+    assert is_visible(labels, granted | more) or not is_visible(labels, granted)
+
+
+@pytest.mark.parametrize("label", ["legal", "=x", "a=", "a b=c", "a=b c", "a=" + "x" * 100])
+def test_a_label_is_a_name_and_a_value(label: str) -> None:
+    with pytest.raises(ConfigError, match="name=value"):
+        check_labels([label])
+
+
+@settings(
+    max_examples=6, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
+@given(st.integers(0, 10_000), st.sets(st.sampled_from(TEAMS)))
+def test_no_route_shows_what_only_a_hidden_document_says(
+    tmp_path_factory: pytest.TempPathFactory, seed: int, granted: set[str]
+) -> None:
+    documents, labels = make_documents(6, seed)
+    root = tmp_path_factory.mktemp("labels")
+    fill(root / "valley", documents, labels, trees=["dual", "raptor"])
+    server = make_server(root)
+    key = make_key(server, {"valley": "read"}, sorted(granted))
+    hidden = hidden_markers(labels, sorted(granted))
+    visible = [marker(n).lower() for n in range(6) if marker(n).lower() not in hidden]
+    bodies = []
+    with running(server) as client:
+        for asked, body in read_everything(client, key, documents):
+            assert [word for word in hidden if word in body.lower()] == [], asked
+            bodies.append(body.lower())
+    for word in visible:
+        assert any(word in body for body in bodies)
+
+
+def test_a_label_hides_at_once_and_shows_again(tmp_path: Path) -> None:
+    fill(tmp_path / "valley")
+    server = make_server(tmp_path)
+    admin = make_key(server, {"*": "admin"})
+    reader = make_key(server, {"valley": "read"}, ["team=legal"])
+    with running(server) as client:
+        at = "/workspaces/valley"
+        body = {"question": "Who was Anton Reeve?", "recipe": "bm25", "k": 6}
+
+        def found() -> set[str]:
+            reply = client.post(f"{at}/search", json=body, headers=reader)
+            return {chunk["doc"] for chunk in reply.json()["chunks"]}
+
+        assert "poet" in found()
+        listed = client.get(f"{at}/documents", headers=admin).json()["documents"]
+        poet = next(one["id"] for one in listed if one["name"] == "poet")
+        for labels, seen in ((["team=sales"], False), (["team=legal"], True), ([], True)):
+            url = f"{at}/documents/{poet}/labels"
+            assert client.put(url, json={"labels": labels}, headers=admin).status_code == 200
+            assert ("poet" in found()) is seen
+        status = client.get(at, headers=reader).json()
+        assert status["documents"] == 6
+
+
+def test_a_key_with_labels_uploads_into_its_own_folder(tmp_path: Path) -> None:
+    fill(tmp_path / "valley", labels={"poet": ["team=legal"]})
+    server = make_server(tmp_path)
+    key = make_key(server, {"valley": "write"}, ["team=sales"])
+    with running(server) as client:
+        at = "/workspaces/valley/documents"
+        sent = client.post(at, params={"name": "poet"}, content=b"Hello.", headers=key)
+        assert sent.status_code == 201 and sent.json()["name"].endswith("/poet")
+        wrong = {"name": "x.txt", "label": "team=legal"}
+        assert client.post(at, params=wrong, content=b"x", headers=key).status_code == 403
+        right = {"name": "x.txt", "label": "team=sales"}
+        assert client.post(at, params=right, content=b"x", headers=key).status_code == 201
+        refused = client.post(
+            "/workspaces/valley/entities/merge", json={"one": "a", "other": "b"}, headers=key
+        )
+        assert refused.status_code == 403

@@ -11,9 +11,9 @@ from fastapi.testclient import TestClient
 from clew.config import ServeSettings, Settings
 from clew.labels import save_labels
 from clew.serve.app import create_app
-from clew.serve.folders import Folders
-from clew.serve.keys import Scope
-from clew.serve.server import Server
+from clew.serve.core.folders import Folders
+from clew.serve.core.keys import Scope
+from clew.serve.core.server import Server
 from clew.testing.hashed_kb import open_hashed
 from clew.types import Document
 from conftest import VALLEY, stream

@@ -12,9 +12,9 @@ from serving import fill, make_key, make_server, running
 from clew.config import ServeSettings, Settings
 from clew.errors import ConfigError
 from clew.serve.app import create_app
-from clew.serve.folders import Folders
+from clew.serve.core.folders import Folders
+from clew.serve.core.server import Server
 from clew.serve.run import check_bind
-from clew.serve.server import Server
 
 PARAMETERS = {"key": "1", "document": "a" * 32, "job": "b" * 16, "name": "clew"}
 BODIES: dict[str, Any] = {
@@ -152,7 +152,7 @@ def test_host_origin_and_headers_are_checked(
 
 
 def test_a_key_has_its_own_rate_and_budget(tmp_path: Path) -> None:
-    from clew.serve.keys import KeyLimits
+    from clew.serve.core.keys import KeyLimits
     from clew.types import Usage
 
     fill(tmp_path / "valley")

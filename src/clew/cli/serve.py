@@ -15,9 +15,9 @@ from clew.cli.common import CommandContext, command, err, format_table, out
 from clew.cli.inspect import load_documents
 from clew.engine import KnowledgeBase
 from clew.errors import ConfigError
-from clew.serve.database import ServerDatabase
-from clew.serve.folders import DEFAULT_WORKSPACE, Folders
-from clew.serve.keys import EVERY_WORKSPACE, SCOPES, Key, KeyLimits, KeyStore, Scope
+from clew.serve.core.database import ServerDatabase
+from clew.serve.core.folders import DEFAULT_WORKSPACE, Folders
+from clew.serve.core.keys import EVERY_WORKSPACE, SCOPES, Key, KeyLimits, KeyStore, Scope
 from clew.version import pip_install_command
 
 RootOption = Annotated[

@@ -3,22 +3,34 @@
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from typing import Any
 
 from fastapi import FastAPI
 
-from clew.serve.admission import Admission
-from clew.serve.problems import install_handlers
-from clew.serve.routes import documents, graph, jobs, operations, questions
-from clew.serve.server import Server
+from clew.serve.core.admission import Admission
+from clew.serve.core.problems import install_handlers
+from clew.serve.core.server import Server
+from clew.serve.routes import documents, graph, jobs, ollama, openai, operations, questions
 from clew.version import __version__
 
-_ABOUT = "Agentic GraphRAG: search, answers with citations, and the graph behind them."
+_ABOUT = """\
+Agentic GraphRAG: search, answers with citations, and the graph behind them.
+
+Send the key as `Authorization: Bearer KEY`. A workspace that does not exist and one that the key
+may not use are both 404. Errors are `application/problem+json`, under `/v1` in OpenAI's shape."""
+_PROBLEMS: dict[int | str, dict[str, Any]] = {
+    401: {"description": "No valid key."},
+    404: {"description": "It does not exist, or this key may not see it."},
+    429: {"description": "Too many requests; Retry-After says when to try again."},
+}
 _ROUTERS = (
     operations.router,
     questions.router,
     documents.router,
     jobs.router,
     graph.router,
+    openai.router,
+    ollama.router,
 )
 
 
@@ -47,7 +59,7 @@ def create_app(server: Server) -> FastAPI:
     )
     app.state.server = server
     for router in _ROUTERS:
-        app.include_router(router)
+        app.include_router(router, responses=_PROBLEMS)
     install_handlers(app)
     app.add_middleware(Admission, server=server)
     return app

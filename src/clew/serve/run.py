@@ -17,11 +17,11 @@ from clew import sync
 from clew.config import Settings
 from clew.errors import ConfigError
 from clew.serve.app import create_app
-from clew.serve.database import ServerDatabase
-from clew.serve.folders import Folders
-from clew.serve.keys import KeyStore
-from clew.serve.server import Server
-from clew.serve.workspaces import OpenKb, open_knowledge_base
+from clew.serve.core.database import ServerDatabase
+from clew.serve.core.folders import Folders
+from clew.serve.core.keys import KeyStore
+from clew.serve.core.server import Server
+from clew.serve.core.workspaces import OpenKb, open_knowledge_base
 
 _BACKLOG = 2048
 _POLL_SECONDS = 0.2

@@ -5,14 +5,15 @@ from typing import Annotated, Any
 
 from fastapi import APIRouter, Query, Request
 from fastapi.responses import FileResponse, JSONResponse, PlainTextResponse, Response
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
 from clew.engine import KnowledgeBase
 from clew.labels import check_labels, is_visible, read_labels, save_labels
-from clew.serve.access import Access, Admin, Reader, Writer
-from clew.serve.problems import Problem, not_found
+from clew.serve.core.access import Access, Admin, Reader, Writer
+from clew.serve.core.bodies import StrictBody
+from clew.serve.core.problems import Problem, not_found
+from clew.serve.core.uploads import Upload, check_name
 from clew.serve.routes.jobs import start_build
-from clew.serve.uploads import Upload, check_name
 from clew.types import Document
 
 router = APIRouter(prefix="/workspaces/{workspace}/documents", tags=["documents"])
@@ -21,10 +22,9 @@ _UPLOAD_ID = re.compile(r"[0-9a-f]{64}")
 _MAX_LISTED = 500
 
 
-class LabelsRequest(BaseModel):
+class LabelsRequest(StrictBody):
     """The labels that a document is to have."""
 
-    model_config = ConfigDict(extra="forbid")
     labels: list[str] = Field(max_length=32, examples=[["team=legal"]])
 
 

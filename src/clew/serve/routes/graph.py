@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, Query
 from fastapi.responses import FileResponse, JSONResponse, Response
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 from starlette.background import BackgroundTask
 
 from clew.engine import KnowledgeBase
@@ -16,9 +16,10 @@ from clew.errors import ConfigError, StoreError
 from clew.export.formats import export
 from clew.export.graph import ExportGraph, load_communities
 from clew.json_output import to_json_value
-from clew.serve.access import Access, Reader, Writer
-from clew.serve.graph_views import GraphReader, read_graph
-from clew.serve.problems import not_found
+from clew.serve.core.access import Access, Reader, Writer
+from clew.serve.core.bodies import StrictBody
+from clew.serve.core.graph_views import GraphReader, read_graph
+from clew.serve.core.problems import not_found
 from clew.store.protocol import Counts
 from clew.tree.outline import OutlineOptions, read_outline
 
@@ -30,18 +31,14 @@ NameQuery = Annotated[str, Query(min_length=1, max_length=1000)]
 ExportFormat = Literal["graphml", "jsonl", "cypher", "html", "tsv", "csv"]
 
 
-class _Body(BaseModel):
-    model_config = ConfigDict(extra="forbid")
-
-
-class PairRequest(_Body):
+class PairRequest(StrictBody):
     """Two names."""
 
     one: Name = Field(examples=["I. Brandvik"])
     other: Name = Field(examples=["Ilse Brandvik"])
 
 
-class SplitRequest(_Body):
+class SplitRequest(StrictBody):
     """An entity whose names were merged."""
 
     name: Name

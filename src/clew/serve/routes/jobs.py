@@ -6,27 +6,24 @@ from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, Header, Query, Request
 from fastapi.responses import JSONResponse, Response
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
 from clew.evaluate.datasets import parse_question
 from clew.evaluate.grid import build_grid
 from clew.evaluate.metrics.registry import check_metric
 from clew.graph.community_tree import TREES
-from clew.serve.access import Access, Reader, Writer
-from clew.serve.jobs import END_STATES, Job, JobKind
-from clew.serve.problems import Problem, not_found
-from clew.serve.sse import ServerEvent, stream_events
+from clew.serve.core.access import Access, Reader, Writer
+from clew.serve.core.bodies import StrictBody
+from clew.serve.core.jobs import END_STATES, Job, JobKind
+from clew.serve.core.problems import Problem, not_found
+from clew.serve.core.sse import ServerEvent, stream_events
 
 router = APIRouter(prefix="/workspaces/{workspace}", tags=["jobs"])
 _POLL_SECONDS = 0.2
 _MAX_QUESTIONS = 5000
 
 
-class _Body(BaseModel):
-    model_config = ConfigDict(extra="forbid")
-
-
-class BuildRequest(_Body):
+class BuildRequest(StrictBody):
     """Which uploads to add, and how."""
 
     names: list[str] | None = Field(
@@ -37,14 +34,14 @@ class BuildRequest(_Body):
     dry_run: bool = Field(default=False, description="Only estimate calls, tokens and money.")
 
 
-class TreeRequest(_Body):
+class TreeRequest(StrictBody):
     """Which community trees to build."""
 
     trees: list[str] = Field(min_length=1, max_length=10, examples=[["dual"]])
     write: bool = Field(default=False, description="Let the model write the summaries.")
 
 
-class EvaluationRequest(_Body):
+class EvaluationRequest(StrictBody):
     """Questions with known answers, and the recipes to run on them."""
 
     questions: list[dict[str, Any]] = Field(

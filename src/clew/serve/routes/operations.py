@@ -8,9 +8,9 @@ from fastapi.responses import JSONResponse, PlainTextResponse, Response
 from clew.recipes.agents import AGENTS
 from clew.recipes.describe import describe_recipe_needs
 from clew.recipes.registry import RECIPES, describe_agent_needs, tabulate_recipe
-from clew.serve.access import Access, Reader, WorkspaceName, key_of, server_of
-from clew.serve.keys import EVERY_WORKSPACE
-from clew.serve.problems import Problem, not_found
+from clew.serve.core.access import Access, Reader, WorkspaceName, key_of, server_of
+from clew.serve.core.keys import EVERY_WORKSPACE
+from clew.serve.core.problems import Problem, not_found
 from clew.version import __version__
 
 router = APIRouter(tags=["operations"])

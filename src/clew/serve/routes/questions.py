@@ -5,18 +5,18 @@ from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter
 from fastapi.responses import JSONResponse, Response
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
 from clew.agents.ask import AskOptions
-from clew.agents.conversation import ConversationTurn
 from clew.agents.core.types import Answer
-from clew.context import Event
 from clew.engine import KnowledgeBase
 from clew.json_output import answer_json, event_json, search_json
 from clew.llm.budget import UsageLimits
-from clew.serve.access import Access, Reader
-from clew.serve.problems import describe_error
-from clew.serve.sse import ServerEvent, stream_events
+from clew.serve.core.access import Access, Reader
+from clew.serve.core.bodies import StrictBody
+from clew.serve.core.chat import make_options, stream_answer_items
+from clew.serve.core.problems import describe_error
+from clew.serve.core.sse import ServerEvent, stream_events
 
 router = APIRouter(prefix="/workspaces/{workspace}", tags=["questions"])
 Question = Annotated[
@@ -29,11 +29,7 @@ RecipeName = Annotated[
 ]
 
 
-class _Body(BaseModel):
-    model_config = ConfigDict(extra="forbid")
-
-
-class SearchRequest(_Body):
+class SearchRequest(StrictBody):
     """What to search for."""
 
     question: Question
@@ -42,14 +38,14 @@ class SearchRequest(_Body):
     entities: list[str] = Field(default_factory=list, max_length=50)
 
 
-class Turn(_Body):
+class Turn(StrictBody):
     """An earlier question of a conversation and its answer."""
 
     question: str = Field(max_length=20_000)
     answer: str = Field(default="", max_length=100_000)
 
 
-class AskRequest(_Body):
+class AskRequest(StrictBody):
     """What to answer, and how."""
 
     question: Question
@@ -106,19 +102,6 @@ async def ask(access: Reader, body: AskRequest) -> Response:
         answer = await access.run(work)
     access.server.record_usage(access.key, answer.usage)
     return JSONResponse(answer_json(answer))
-
-
-def make_options(access: Access, limits: UsageLimits, history: list[tuple[str, str]]) -> AskOptions:
-    """Return the options of a question within the budget of its key."""
-    allowed = limits.intersect(access.server.remaining_budget(access.key))
-    return AskOptions(allowed, None, [ConversationTurn(*turn) for turn in history])
-
-
-def stream_answer_items(
-    access: Access, question: str, manner: AskOptions, how: dict[str, Any]
-) -> AsyncIterator[Event | Answer]:
-    """Yield the events of a question and at last its answer."""
-    return access.stream(lambda base: base.stream(question, manner=manner, **how))
 
 
 async def _stream(

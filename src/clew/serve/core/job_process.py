@@ -21,11 +21,11 @@ from clew.ingest.files import PARSED_FORMATS, ReadItem, read_files
 from clew.ingest.readers.source import Skipped, SourceFile
 from clew.json_output import to_json_value
 from clew.labels import label_documents
-from clew.serve.database import ServerDatabase
-from clew.serve.folders import Folders
-from clew.serve.jobs import Job, JobLedger
-from clew.serve.parse_process import ParseProcess
-from clew.serve.uploads import Upload, UploadStore
+from clew.serve.core.database import ServerDatabase
+from clew.serve.core.folders import Folders
+from clew.serve.core.jobs import Job, JobLedger
+from clew.serve.core.parse_process import ParseProcess
+from clew.serve.core.uploads import Upload, UploadStore
 from clew.types import Document
 
 _PROGRESS_SECONDS = 0.25  # between two reports

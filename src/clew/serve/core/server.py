@@ -7,16 +7,16 @@ from multiprocessing.process import BaseProcess
 
 from clew.config import Settings
 from clew.llm.budget import UsageLimits
-from clew.serve.database import ServerDatabase
-from clew.serve.engine_thread import EngineThread
-from clew.serve.folders import Folders
-from clew.serve.job_process import run_job
-from clew.serve.jobs import JobLedger, JobRunner, spawn
-from clew.serve.keys import LOCAL_KEY, Key, KeyStore
-from clew.serve.metrics import Metrics, Tracer
-from clew.serve.problems import Problem
-from clew.serve.uploads import UploadStore
-from clew.serve.workspaces import OpenKb, WorkspacePool, open_knowledge_base
+from clew.serve.core.database import ServerDatabase
+from clew.serve.core.engine_thread import EngineThread
+from clew.serve.core.folders import Folders
+from clew.serve.core.job_process import run_job
+from clew.serve.core.jobs import JobLedger, JobRunner, spawn
+from clew.serve.core.keys import LOCAL_KEY, Key, KeyStore
+from clew.serve.core.metrics import Metrics, Tracer
+from clew.serve.core.problems import Problem
+from clew.serve.core.uploads import UploadStore
+from clew.serve.core.workspaces import OpenKb, WorkspacePool, open_knowledge_base
 from clew.types import Usage
 
 _AUDIT_DAYS = 90

@@ -11,7 +11,7 @@ from typing import Any, Literal, get_args
 
 from clew.errors import ConfigError
 from clew.labels import check_labels
-from clew.serve.database import ServerDatabase
+from clew.serve.core.database import ServerDatabase
 
 Scope = Literal["read", "write", "admin"]
 SCOPES: tuple[Scope, ...] = get_args(Scope)

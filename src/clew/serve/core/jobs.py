@@ -16,8 +16,8 @@ from pathlib import Path
 from typing import Any, Literal
 
 from clew.errors import Locked
-from clew.serve.database import ServerDatabase
-from clew.serve.problems import Problem
+from clew.serve.core.database import ServerDatabase
+from clew.serve.core.problems import Problem
 from clew.store.write_lock import WriterLock
 
 JobKind = Literal["build", "plan", "eval", "compare", "tree"]

@@ -19,7 +19,7 @@ from clew.index.view import View
 from clew.json_output import to_json_value
 from clew.retrieve.graph_cache import build_traversal
 from clew.retrieve.rank import top_positions
-from clew.serve.problems import not_found
+from clew.serve.core.problems import not_found
 from clew.show import describe_entity
 from clew.types import Entity, Kind
 

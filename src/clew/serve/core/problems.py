@@ -1,7 +1,7 @@
 """Errors as answers: problem+json (RFC 9457), or OpenAI's shape under `/v1`."""
 
 import errno
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from http import HTTPStatus
 from typing import Any
 
@@ -18,8 +18,9 @@ from clew.errors import (
     StoreError,
 )
 from clew.llm.budget import BudgetExceeded
-from clew.serve.folders import UnknownWorkspace
+from clew.serve.core.folders import UnknownWorkspace
 
+_INVALID = 422
 _FULL_DISK = {errno.ENOSPC, errno.EDQUOT}
 _FULL_DISK_WORDS = ("no space left", "disk is full", "quota exceeded")
 _OPENAI_TYPES = {
@@ -77,6 +78,8 @@ class ProblemReply:
 
     def to_response(self, path: str) -> JSONResponse:
         """Return the answer."""
+        if self.status == _INVALID and path.startswith("/v1/"):
+            return replace(self, status=400).to_response(path)  # as OpenAI does
         kind = None if path.startswith(("/v1/", "/api/")) else "application/problem+json"
         return JSONResponse(self.to_json(path), self.status, self.headers, kind)
 
@@ -87,7 +90,7 @@ def describe_error(error: Exception) -> ProblemReply:
         case HTTPException():
             return ProblemReply(error.status_code, str(error.detail), dict(error.headers or {}))
         case RequestValidationError():
-            return ProblemReply(422, _describe_validation(error), {})
+            return ProblemReply(_INVALID, _describe_validation(error), {})
         case UnknownWorkspace():
             return describe_error(not_found())
     if _is_full_disk(error):

@@ -7,23 +7,23 @@ looked at, the size of the body is checked. Only then does the request reach a r
 import asyncio
 import secrets
 import time
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
-from typing import Any
 from urllib.parse import urlsplit
 
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from clew.config import ServeSettings
-from clew.serve.keys import Key
-from clew.serve.problems import Problem, describe_error, route_path
-from clew.serve.server import Server
+from clew.serve.core.keys import Key
+from clew.serve.core.problems import Problem, describe_error, route_path
+from clew.serve.core.server import Server
 
 LOOPBACK = ("127.0.0.1", "localhost", "::1", "[::1]")
 _OPEN_PATHS = frozenset({"/health", "/ready"})
 _UPLOAD_ENDING = "/documents"
-_STREAM_ENDINGS = ("/events", "/mcp")
+_STREAM_TYPES = ("text/event-stream", "application/x-ndjson")
+_MAY_STREAM = ("/events", "/ask", "/chat/completions", "/api/chat", "/mcp")
 _UNSAFE = frozenset({"POST", "PUT", "PATCH", "DELETE"})
 _SECURITY_HEADERS = {
     "X-Content-Type-Options": "nosniff",
@@ -84,17 +84,13 @@ class Admission:
             await reply(scope, receive, visit.send)
             visit.finish()
             return
-        is_stream = visit.path.endswith(_STREAM_ENDINGS)
-        counted = visit.path not in _OPEN_PATHS
-        self._count(is_stream, counted, 1)
+        self._count(visit, 1)
+        visit.on_stream = self._move_to_streams
         body = _LimitedBody(receive, self._body_limit(visit), self._settings.body_seconds)
         try:
             await self._app(scope, body.receive, visit.send)
-        except Exception:
-            visit.failed = True
-            raise
         finally:
-            self._count(is_stream, counted, -1)
+            self._count(visit, -1)
             visit.finish()
 
     def _admit(self, scope: Scope) -> None:
@@ -139,10 +135,9 @@ class Admission:
             raise Problem(429, "too many requests with this key", retry_after=wait)
 
     def _check_queue(self, path: str) -> None:
-        if path.endswith(_STREAM_ENDINGS):
-            if self._streams >= self._settings.streams:
-                raise Problem(429, "too many open streams", retry_after=5)
-        elif self._in_work >= self._settings.queue:
+        if path.endswith(_MAY_STREAM) and self._streams >= self._settings.streams:
+            raise Problem(429, "too many open streams", retry_after=5)
+        if self._in_work >= self._settings.queue:
             raise Problem(429, "the server is busy; try again", retry_after=1)
 
     def _limit_for(self, path: str, method: str) -> int:
@@ -153,11 +148,17 @@ class Admission:
     def _body_limit(self, visit: "_Visit") -> int:
         return self._limit_for(visit.path, visit.method)
 
-    def _count(self, is_stream: bool, counted: bool, amount: int) -> None:
-        if is_stream:
+    def _move_to_streams(self, visit: "_Visit") -> None:
+        """Count an answer that has begun to stream as a stream: it may last for long."""
+        self._count(visit, -1)
+        visit.is_stream = True
+        self._count(visit, 1)
+
+    def _count(self, visit: "_Visit", amount: int) -> None:
+        if visit.is_stream:
             self._streams += amount
             self._server.metrics.set("clew_streams", self._streams)
-        elif counted:
+        elif visit.path not in _OPEN_PATHS:
             self._in_work += amount
             self._server.metrics.set("clew_in_work", self._in_work)
 
@@ -194,7 +195,8 @@ class _Visit:
         self.path: str = route_path(scope)
         self.method: str = scope["method"]
         self.id = secrets.token_hex(8)
-        self.failed = False
+        self.is_stream = False
+        self.on_stream: Callable[[_Visit], None] | None = None
         self._status = 500
         self._began = time.perf_counter()
         scope.setdefault("state", {})["request"] = self.id
@@ -205,6 +207,8 @@ class _Visit:
             self._status = message["status"]
             headers = MutableHeaders(scope=message)
             headers["X-Request-Id"] = self.id
+            if headers.get("content-type", "").startswith(_STREAM_TYPES) and self.on_stream:
+                self.on_stream(self)
             for name, value in self._extra_headers():
                 headers.setdefault(name, value)
         await self._send(message)
@@ -237,9 +241,3 @@ def _read_token(headers: Headers) -> str | None:
     if kind.lower() != "bearer" or not token.strip():
         raise Problem(401, "send the key as `Authorization: Bearer KEY`")
     return token.strip()
-
-
-def key_of(state: Any) -> Key:
-    """Return the key that a request was admitted with."""
-    key: Key = state.key
-    return key

@@ -7,9 +7,9 @@ from typing import Annotated, Any, TypeVar
 from fastapi import Depends, Path, Request
 
 from clew.engine import KnowledgeBase
-from clew.serve.keys import Key, Scope
-from clew.serve.problems import Problem, not_found
-from clew.serve.server import Server
+from clew.serve.core.keys import Key, Scope
+from clew.serve.core.problems import Problem, not_found
+from clew.serve.core.server import Server
 
 T = TypeVar("T")
 WorkspaceName = Annotated[

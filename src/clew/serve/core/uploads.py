@@ -16,8 +16,8 @@ from typing import Any
 
 from clew.errors import InputError
 from clew.ingest.files import READERS
-from clew.serve.database import ServerDatabase
-from clew.serve.keys import Key
+from clew.serve.core.database import ServerDatabase
+from clew.serve.core.keys import Key
 from clew.text.unicode import clean
 
 _MAX_NAME_BYTES = 255

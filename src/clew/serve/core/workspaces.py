@@ -16,9 +16,9 @@ from clew.labels import read_revision
 from clew.llm.chat import Chat, Reply, Request, TextCallback
 from clew.llm.roles import RoleChats
 from clew.models import ReplyCache
-from clew.serve.folders import Folders
-from clew.serve.label_views import VisibleDocuments, find_visible, make_view, remove_old_views
-from clew.serve.problems import Problem
+from clew.serve.core.folders import Folders
+from clew.serve.core.label_views import VisibleDocuments, find_visible, make_view, remove_old_views
+from clew.serve.core.problems import Problem
 
 OpenKb = Callable[[Settings, bool], Awaitable[KnowledgeBase]]
 """Opens the knowledge base of the settings; the flag allows to create it."""

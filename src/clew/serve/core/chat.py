@@ -1,0 +1,239 @@
+"""Questions as messages of a conversation, and answers as chat replies, for every chat API."""
+
+import json
+import re
+from collections.abc import AsyncIterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from clew.agents.ask import AskOptions
+from clew.agents.conversation import ConversationTurn
+from clew.agents.core.types import Answer
+from clew.context import Event, StepStarted
+from clew.engine import KnowledgeBase
+from clew.llm.budget import UsageLimits
+from clew.llm.openai_api import estimate_tokens
+from clew.recipes.agents import AGENTS
+from clew.recipes.registry import RECIPES, resolve_recipe
+from clew.serve.core.access import Access, authorise
+from clew.serve.core.folders import DEFAULT_WORKSPACE, UnknownWorkspace
+from clew.serve.core.keys import Key
+from clew.serve.core.problems import Problem
+from clew.serve.core.server import Server
+from clew.types import Citation, Usage
+
+_MARK = re.compile(r"\[(\d{1,3})\]")
+_MAX_TURNS = 20
+_BYTES_PER_TOKEN = 4
+# Chat pages ask the model for titles, tags and the like of a conversation that they quote.
+_SIDE_TASK = re.compile(r"\s*#{2,3} Task:", re.IGNORECASE)
+_SIDE_OUTPUT = re.compile(r'"(title|tags|follow_ups|queries|text)"\s*:')
+_QUOTED_TURN = re.compile(r"^(?:user|human):\s*(.+)$", re.IGNORECASE | re.MULTILINE)
+_TITLE_WORDS = 8
+
+
+@dataclass(frozen=True)
+class ChatQuestion:
+    """The last question of a conversation, and the turns before it."""
+
+    question: str
+    history: list[tuple[str, str]]
+
+
+def read_messages(messages: Sequence[tuple[str, str]]) -> ChatQuestion:
+    """Return the last user message as the question; earlier pairs are the history.
+
+    System messages are accepted and have no effect: what an answer may say is decided by the
+    evidence, not by the caller.
+    """
+    turns: list[tuple[str, str]] = []
+    asked = ""
+    for role, content in messages:
+        if role == "user":
+            if asked:
+                turns.append((asked, ""))
+            asked = content
+        elif role == "assistant" and asked:
+            turns.append((asked, _MARK.sub("", content)))
+            asked = ""
+    if not asked.strip():
+        raise Problem(400, "the last message must be a user's, with text")
+    return ChatQuestion(asked, turns[-_MAX_TURNS:])
+
+
+def answer_side_task(question: str) -> str | None:
+    """Answer a chat page's request for a title or tags of a conversation; None for a question."""
+    if not _SIDE_TASK.match(question):
+        return None
+    wanted = _SIDE_OUTPUT.findall(question)
+    if not wanted:
+        return None
+    quoted = _QUOTED_TURN.findall(question)
+    words = (quoted[0] if quoted else "Conversation").split()
+    title = " ".join(words[:_TITLE_WORDS]).strip("?!. ")
+    replies: dict[str, Any] = {
+        "title": {"title": title},
+        "tags": {"tags": ["General"]},
+        "follow_ups": {"follow_ups": []},
+        "queries": {"queries": []},
+        "text": {"text": ""},
+    }
+    return json.dumps(replies[wanted[-1]], ensure_ascii=False)
+
+
+@dataclass(frozen=True)
+class ChatModel:
+    """A workspace and the recipe that answers: what callers know as a model."""
+
+    access: Access
+    recipe: str | None
+
+    @property
+    def name(self) -> str:
+        """The name of the model."""
+        return f"{self.access.workspace}/{self.recipe or self.access.server.settings.recipe}"
+
+
+def find_model(server: Server, key: Key, name: str) -> ChatModel:
+    """Return the model of a name: `workspace/recipe`, a workspace, or a recipe."""
+    workspace, slash, recipe = name.partition("/")
+    if not slash and not _may_use(server, key, name):
+        workspace, recipe = _only_workspace(server, key), name
+    if not workspace or not _may_use(server, key, workspace):
+        raise Problem(404, f"the model {name!r} does not exist")
+    if recipe and not _is_recipe(recipe):
+        raise Problem(404, f"the model {name!r} does not exist")
+    return ChatModel(authorise(server, key, workspace, "read"), recipe or None)
+
+
+def list_models(server: Server, key: Key) -> list[str]:
+    """Return the models a key may use: every recipe of every workspace, the default first."""
+    default = server.settings.recipe
+    recipes = [default, *(name for name in (*RECIPES, *AGENTS) if name != default)]
+    return [
+        f"{workspace}/{recipe}"
+        for workspace in server.folders.names()
+        if key.allows(workspace, "read")
+        for recipe in recipes
+    ]
+
+
+def _may_use(server: Server, key: Key, workspace: str) -> bool:
+    try:
+        return key.allows(workspace, "read") and server.folders.exists(workspace)
+    except UnknownWorkspace:
+        return False
+
+
+def _only_workspace(server: Server, key: Key) -> str:
+    """Return the workspace meant when none is named: the default, or the only one."""
+    mine = [name for name in server.folders.names() if key.allows(name, "read")]
+    return mine[0] if len(mine) == 1 else DEFAULT_WORKSPACE * (DEFAULT_WORKSPACE in mine)
+
+
+def _is_recipe(name: str) -> bool:
+    agent, plus, retriever = name.partition("+")
+    if plus:
+        return agent in AGENTS and retriever in RECIPES
+    return name in RECIPES or name in AGENTS
+
+
+@dataclass(frozen=True)
+class ChatReply:
+    """A finished answer: its text, how it ended, its citations and its usage."""
+
+    text: str
+    finish_reason: str
+    annotations: list[dict[str, Any]]
+    usage: Usage
+
+
+@dataclass(frozen=True)
+class ReplyLimits:
+    """Where a caller wants the text to end."""
+
+    stop: tuple[str, ...] = ()
+    max_tokens: int | None = None
+
+    def cut(self, text: str) -> tuple[str, str]:
+        """Return the text up to the first stop sequence or the token limit, and why it ends."""
+        ends = [at for stop in self.stop if stop and (at := text.find(stop)) >= 0]
+        text = text[: min(ends)] if ends else text
+        if self.max_tokens is None or estimate_tokens(text) <= self.max_tokens:
+            return text, "stop"
+        kept = text.encode()[: self.max_tokens * _BYTES_PER_TOKEN].decode("utf-8", "ignore")
+        return kept, "length"
+
+
+def make_options(access: Access, limits: UsageLimits, history: list[tuple[str, str]]) -> AskOptions:
+    """Return the options of a question within the budget of its key."""
+    allowed = limits.intersect(access.server.remaining_budget(access.key))
+    return AskOptions(allowed, None, [ConversationTurn(*turn) for turn in history])
+
+
+def stream_answer_items(
+    access: Access, question: str, manner: AskOptions, how: dict[str, Any]
+) -> AsyncIterator[Event | Answer]:
+    """Yield the events of a question and at last its answer."""
+    return access.stream(lambda base: base.stream(question, manner=manner, **how))
+
+
+async def stream_reply(
+    model: ChatModel, asked: ChatQuestion, limits: ReplyLimits
+) -> AsyncIterator[str | ChatReply]:
+    """Yield the names of steps as they start, then the checked answer.
+
+    The text is sent once its citations are checked: a word that is sent cannot be taken back.
+    """
+    access = model.access
+    side = answer_side_task(asked.question)
+    if side is not None:
+        yield ChatReply(side, "stop", [], Usage())
+        return
+    manner = make_options(access, UsageLimits(), asked.history)
+    resolve_recipe(model.recipe or access.server.settings.recipe)
+    async for item in stream_answer_items(access, asked.question, manner, {"recipe": model.recipe}):
+        if isinstance(item, Answer):
+            access.server.record_usage(access.key, item.usage)
+            yield await _finish(access, item, limits)
+        elif isinstance(item, StepStarted) and item.depth == 0:
+            yield item.step.partition("(")[0]
+
+
+async def _finish(access: Access, answer: Answer, limits: ReplyLimits) -> ChatReply:
+    text, reason = limits.cut(answer.answer)
+    ids = await _find_documents(access, answer.citations)
+    return ChatReply(text, reason, _annotate(access, text, answer.citations, ids), answer.usage)
+
+
+async def _find_documents(access: Access, citations: Sequence[Citation]) -> dict[str, str]:
+    if not citations:
+        return {}
+
+    async def work(base: KnowledgeBase) -> dict[str, str]:
+        sources = await base.store.sources()
+        return {c.doc: sources[c.doc].document for c in citations if c.doc in sources}
+
+    return await access.run(work)
+
+
+def _annotate(
+    access: Access, text: str, citations: Sequence[Citation], ids: dict[str, str]
+) -> list[dict[str, Any]]:
+    """Return one annotation for each mark: where it stands, and the span that it cites."""
+    prefix = f"{access.server.settings.serve.root_path}/workspaces/{access.workspace}/documents"
+    found = []
+    for mark in _MARK.finditer(text):
+        number = int(mark[1])
+        if not 1 <= number <= len(citations):
+            continue
+        cited = citations[number - 1]
+        place = {
+            "start_index": mark.start(),
+            "end_index": mark.end(),
+            "title": cited.doc,
+            "url": f"{prefix}/{ids.get(cited.doc, '')}/text#char={cited.start},{cited.end}",
+            "quote": cited.quote,
+        }
+        found.append({"type": "url_citation", "url_citation": place})
+    return found

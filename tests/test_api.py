@@ -18,7 +18,7 @@ from clew.testing.fakes import HashEmbed
 
 
 def test_the_public_names_are_these() -> None:
-    assert sorted(clew.__all__) == ["ClewError", "Kb", "__version__", "open"]
+    assert sorted(clew.__all__) == ["ClewError", "Kb", "RemoteKb", "__version__", "connect", "open"]
     for name in clew.__all__:
         assert getattr(clew, name) is not None
 

@@ -6,7 +6,7 @@
     kb.add(["docs/"])
     print(kb.ask("Who designed the bridge?").answer)
 
-`kb.aio` is the same in async form. Heavy parts load when they are first used.
+`clew.connect("http://host:8321", key=…)` is the same over HTTP. `kb.aio` is the async form. Heavy parts load when they are first used.
 """
 
 from typing import TYPE_CHECKING
@@ -16,8 +16,9 @@ from clew.version import __version__
 
 if TYPE_CHECKING:
     from clew.api import Kb, open
+    from clew.client import RemoteKb, connect
 
-__all__ = ["ClewError", "Kb", "__version__", "open"]
+__all__ = ["ClewError", "Kb", "RemoteKb", "__version__", "connect", "open"]
 
 
 def __getattr__(name: str) -> object:
@@ -25,4 +26,8 @@ def __getattr__(name: str) -> object:
         from clew import api
 
         return getattr(api, name)
+    if name in ("RemoteKb", "connect"):
+        from clew import client
+
+        return getattr(client, name)
     raise AttributeError(f"module 'clew' has no attribute {name!r}")

@@ -1,11 +1,14 @@
 """A server over small knowledge bases, with keys, for the tests of the HTTP API."""
 
 import asyncio
+import threading
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import uvicorn
 from fastapi.testclient import TestClient
 
 from clew.config import ServeSettings, Settings
@@ -60,3 +63,23 @@ def running(server: Server, headers: Mapping[str, str] | None = None) -> Iterato
     app = create_app(server)
     with TestClient(app, base_url="http://localhost", headers=dict(headers or {})) as client:
         yield client
+
+
+class Listening:
+    """A server on a port of this machine, in a thread."""
+
+    def __init__(self, server: Server) -> None:
+        config = uvicorn.Config(create_app(server), port=0, log_level="warning", ws="none")
+        self._uvicorn = uvicorn.Server(config)
+        self._thread = threading.Thread(target=self._uvicorn.run)
+
+    def __enter__(self) -> str:
+        self._thread.start()
+        while not self._uvicorn.started:
+            time.sleep(0.01)
+        port = self._uvicorn.servers[0].sockets[0].getsockname()[1]
+        return f"http://127.0.0.1:{port}"
+
+    def __exit__(self, *_: object) -> None:
+        self._uvicorn.should_exit = True
+        self._thread.join()

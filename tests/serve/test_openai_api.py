@@ -1,41 +1,15 @@
 """OpenAI's API, called with its official client; and Ollama's."""
 
 import json
-import threading
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import openai
 import pytest
-import uvicorn
-from serving import fill, make_key, make_server, running
-
-from clew.serve.app import create_app
-from clew.serve.core.server import Server
+from serving import Listening, fill, make_key, make_server, running
 
 QUESTION = "Where was Ilse Brandvik born?"
-
-
-class Listening:
-    """A server on a port of this machine, in a thread."""
-
-    def __init__(self, server: Server) -> None:
-        config = uvicorn.Config(create_app(server), port=0, log_level="warning", ws="none")
-        self._uvicorn = uvicorn.Server(config)
-        self._thread = threading.Thread(target=self._uvicorn.run)
-
-    def __enter__(self) -> str:
-        self._thread.start()
-        while not self._uvicorn.started:
-            time.sleep(0.01)
-        port = self._uvicorn.servers[0].sockets[0].getsockname()[1]
-        return f"http://127.0.0.1:{port}"
-
-    def __exit__(self, *_: object) -> None:
-        self._uvicorn.should_exit = True
-        self._thread.join()
 
 
 @pytest.fixture

@@ -1,0 +1,255 @@
+"""The server under load: what HTTP adds, searches a second, /health, streams, memory, start.
+
+`python -m bench.serve --kb DIR [--data DIR] [--workers N] [--clients N] [--seconds S]`. The server
+runs in processes of its own on a free port, over a copy of the knowledge base; the clients share
+the machine with it, so the figures are lower than with clients elsewhere. Questions come from
+`questions.jsonl` of the data set, in turn.
+"""
+
+import argparse
+import asyncio
+import json
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+from dataclasses import dataclass, field
+from itertools import cycle
+from pathlib import Path
+from time import perf_counter, sleep
+from typing import Any
+
+from bench.machine import percentiles_ms, print_result, require_path
+
+RECIPES = ("bm25", "clew")
+HEALTH_INTERVAL = 0.05
+STREAMS = 200
+
+
+@dataclass
+class Connection:
+    """A kept-alive HTTP/1.1 connection; plain, as a client library would cost more than it."""
+
+    port: int
+    reader: asyncio.StreamReader | None = None
+    writer: asyncio.StreamWriter | None = None
+
+    async def call(self, method: str, path: str, body: Any = None) -> tuple[int, bytes, float]:
+        """Send one request; return status, body and seconds."""
+        if self.reader is None or self.writer is None:
+            self.reader, self.writer = await asyncio.open_connection("127.0.0.1", self.port)
+        sent = b"" if body is None else json.dumps(body).encode()
+        head = (
+            f"{method} {path} HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: application/json\r\n"
+            f"Content-Length: {len(sent)}\r\n\r\n"
+        )
+        began = perf_counter()
+        self.writer.write(head.encode() + sent)
+        lines = (await self.reader.readuntil(b"\r\n\r\n")).decode().split("\r\n")
+        headers = dict(line.lower().split(": ", 1) for line in lines[1:] if ": " in line)
+        answer = await self.reader.readexactly(int(headers["content-length"]))
+        return int(lines[0].split()[1]), answer, perf_counter() - began
+
+    def close(self) -> None:
+        """Close the connection."""
+        if self.writer is not None:
+            self.writer.close()
+
+
+@dataclass
+class Load:
+    """Times and statuses of one run."""
+
+    times: list[float] = field(default_factory=list)
+    health: list[float] = field(default_factory=list)
+    statuses: dict[int, int] = field(default_factory=dict)
+
+    def figures(self, seconds: float) -> dict[str, Any]:
+        """Searches a second, percentiles and the slowest health check."""
+        return {
+            "per_second": round(len(self.times) / seconds, 1),
+            **percentiles_ms(self.times or [0.0]),
+            "health_max_ms": round(1000 * max(self.health or [0.0]), 1),
+            "health_p99_ms": round(
+                1000 * sorted(self.health or [0.0])[-1 - len(self.health) // 100], 1
+            ),
+            "statuses": {str(k): v for k, v in sorted(self.statuses.items())},
+        }
+
+
+async def run_load(
+    port: int, recipe: str, questions: list[str], clients: int, seconds: float
+) -> dict[str, Any]:
+    """Let clients search for some time, each as soon as its last search is answered."""
+    load, turn = Load(), cycle(questions)
+    end = perf_counter() + seconds
+
+    async def search() -> None:
+        connection = Connection(port)
+        while perf_counter() < end:
+            body = {"question": next(turn), "recipe": recipe, "k": 10}
+            status, _, took = await connection.call("POST", "/workspaces/default/search", body)
+            load.statuses[status] = load.statuses.get(status, 0) + 1
+            if status == 200:
+                load.times.append(took)
+        connection.close()
+
+    async def check_health() -> None:
+        connection = Connection(port)
+        while perf_counter() < end:
+            _, _, took = await connection.call("GET", "/health")
+            load.health.append(took)
+            await asyncio.sleep(HEALTH_INTERVAL)
+        connection.close()
+
+    began = perf_counter()
+    await asyncio.gather(check_health(), *(search() for _ in range(clients)))
+    return load.figures(perf_counter() - began)
+
+
+async def measure_overhead(port: int, questions: list[str]) -> dict[str, Any]:
+    """What HTTP adds to a search: the time of the call less the time the engine reports."""
+    connection, added = Connection(port), []
+    for question in questions[:100]:
+        body = {"question": question, "recipe": "bm25", "k": 10}
+        _, answer, took = await connection.call("POST", "/workspaces/default/search", body)
+        added.append(took - json.loads(answer)["seconds"])
+    connection.close()
+    return percentiles_ms(added)
+
+
+async def open_streams(port: int, question: str) -> int:
+    """Open many streamed answers at once; return how many ended with their answer."""
+    body = json.dumps({"question": question, "recipe": "bm25", "stream": True}).encode()
+    head = (
+        "POST /workspaces/default/ask HTTP/1.1\r\nHost: 127.0.0.1\r\nConnection: close\r\n"
+        f"Content-Type: application/json\r\nContent-Length: {len(body)}\r\n\r\n"
+    ).encode()
+
+    async def follow() -> bool:
+        reader, writer = await asyncio.open_connection("127.0.0.1", port)
+        writer.write(head + body)
+        text = await reader.read()
+        writer.close()
+        return b"event: answer" in text
+
+    return sum(await asyncio.gather(*(follow() for _ in range(STREAMS))))
+
+
+def process_tree(root: int) -> list[int]:
+    """A process and its descendants."""
+    found = [root]
+    for pid in found:
+        listed = Path(f"/proc/{pid}/task/{pid}/children")
+        found += [int(child) for child in listed.read_text().split()] if listed.exists() else []
+    return found
+
+
+def resident_mb(root: int) -> float:
+    """Memory of the server's processes that is not shared with files or each other, in MB."""
+    total = 0
+    for pid in process_tree(root):
+        for line in Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines():
+            if line.startswith("Pss:"):
+                total += int(line.split()[1])
+    return round(total / 1000, 1)
+
+
+def cpu_seconds(root: int) -> float:
+    """Processor time of the server's processes so far: the fairer figure on a shared machine."""
+    ticks = 0
+    for pid in process_tree(root):
+        fields = Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()
+        ticks += int(fields[11]) + int(fields[12])
+    return ticks / os.sysconf("SC_CLK_TCK")
+
+
+def start_server(kb: Path, workers: int) -> tuple[subprocess.Popen[bytes], int, float]:
+    """Start `clew serve`; return the process, its port, and the seconds until it was ready."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    began = perf_counter()
+    settings = kb.parent / "clew.toml"
+    settings.write_text("[serve]\nrequests_per_minute = 10000000\nqueue = 256\n")
+    process = subprocess.Popen(
+        [sys.executable, "-m", "clew", "serve", "--kb", kb.name, "--port", str(port)]
+        + ["--workers", str(workers)],
+        cwd=kb.parent,
+    )
+    while True:
+        try:
+            with socket.create_connection(("127.0.0.1", port), timeout=1) as probe:
+                probe.sendall(
+                    b"GET /ready HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n"
+                )
+                if b" 200 " in probe.recv(100):
+                    return process, port, perf_counter() - began
+        except OSError:
+            sleep(0.01)
+
+
+def read_questions(data: Path) -> list[str]:
+    """The questions of a data set."""
+    rows = (data / "questions.jsonl").read_text(encoding="utf-8").splitlines()
+    return [json.loads(row)["question"] for row in rows]
+
+
+async def measure(args: argparse.Namespace, kb: Path) -> dict[str, Any]:
+    """Run every measurement."""
+    questions = read_questions(args.data)
+    process, port, started = start_server(kb, 1)
+    figures: dict[str, Any] = {
+        "start_seconds": round(started, 2),
+        "idle_mb": resident_mb(process.pid),
+    }
+    try:
+        await run_load(port, "bm25", questions, 1, 2)
+        figures["http_adds"] = await measure_overhead(port, questions)
+    finally:
+        process.send_signal(signal.SIGTERM)
+        process.wait()
+    process, port, _ = start_server(kb, args.workers)
+    try:
+        for recipe in RECIPES:
+            await run_load(port, recipe, questions, args.clients, 4)
+            before_cpu = cpu_seconds(process.pid)
+            found = await run_load(port, recipe, questions, args.clients, args.seconds)
+            answered = max(1, found["statuses"].get("200", 0))
+            used = cpu_seconds(process.pid) - before_cpu
+            figures[recipe] = {**found, "cpu_ms": round(1000 * used / answered, 2)}
+            print(recipe, figures[recipe], flush=True)
+        before = resident_mb(process.pid)
+        await run_load(port, "bm25", questions, args.clients, args.seconds)
+        figures["memory_mb"] = {"before": before, "after": resident_mb(process.pid)}
+        figures["streams_answered"] = await open_streams(port, questions[0])
+    finally:
+        process.send_signal(signal.SIGTERM)
+        process.wait()
+    return figures
+
+
+def main() -> None:
+    """Measure and print."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--kb", type=Path, required=True)
+    parser.add_argument("--data", type=Path, required=True)
+    parser.add_argument("--workers", type=int, default=2)
+    parser.add_argument("--clients", type=int, default=50)
+    parser.add_argument("--seconds", type=float, default=15)
+    args = parser.parse_args()
+    require_path(args.kb, "--kb")
+    with tempfile.TemporaryDirectory() as folder:
+        kb = Path(folder) / "kb"
+        shutil.copytree(args.kb, kb, ignore=shutil.ignore_patterns("runs", ".server"))
+        figures = asyncio.run(measure(args, kb))
+    print(json.dumps(figures, indent=1))
+    sizes = {"workers": args.workers, "clients": args.clients, "kb": args.kb.name}
+    print_result("serve", figures, sizes)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,281 @@
+"""A client of `clew serve` with the methods of `clew.open`: `clew.connect(url, key=…)`.
+
+Results are the same classes as those of a local knowledge base. A busy server is asked again after
+the time it names.
+"""
+
+import http.client
+import json
+import time
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import fields, is_dataclass
+from pathlib import Path, PurePosixPath
+from types import TracebackType
+from typing import Any, TypeVar, get_args, get_origin, get_type_hints
+from urllib.parse import quote, urlencode, urlsplit
+
+from clew.agents.ask import DEFAULT_OPTIONS, AskOptions
+from clew.agents.core.types import Answer, Mode, Results
+from clew.context import AnswerDelta, Event, StepEnded, StepStarted, TraceStep
+from clew.errors import ClewError, ConfigError, InputError, Locked, StoreError
+from clew.ingest.build import AddResult
+from clew.ingest.document_names import resolve_document_names
+from clew.ingest.files import find_files
+from clew.ingest.readers.source import Skipped
+from clew.store.protocol import Counts
+from clew.types import Evidence, Usage
+
+T = TypeVar("T")
+_TRIES = 5
+_TIMEOUT = 600.0
+_MAX_WAIT = 30.0
+_POLL_SECONDS = 0.3
+_ERRORS: Mapping[int, type[ClewError]] = {400: ConfigError, 409: Locked, 507: StoreError}
+_JSON = {"Content-Type": "application/json"}
+
+
+class RemoteKb:
+    """A workspace of a server, used like a knowledge base on this machine."""
+
+    def __init__(self, url: str, *, workspace: str = "default", key: str = "") -> None:
+        parts = urlsplit(url)
+        if parts.scheme not in ("http", "https") or not parts.hostname:
+            raise ConfigError(f"{url!r} is not the address of a server; write http://host:port")
+        self._kind = (
+            http.client.HTTPSConnection if parts.scheme == "https" else http.client.HTTPConnection
+        )
+        self._host, self._port = parts.hostname, parts.port
+        self._prefix = f"{parts.path.rstrip('/')}/workspaces/{quote(workspace, safe='')}"
+        self._headers = {"Authorization": f"Bearer {key}"} if key else {}
+        self._connection: http.client.HTTPConnection | None = None
+
+    def add(
+        self,
+        paths: Sequence[Path | str] | Path | str,
+        *,
+        extractor: str | None = None,
+        labels: Sequence[str] = (),
+    ) -> AddResult:
+        """Upload files and folders, and build what is new or changed."""
+        listed = [paths] if isinstance(paths, str | Path) else list(paths)
+        found = find_files(listed)
+        skipped = tuple(item for item in found if isinstance(item, Skipped))
+        sent = [
+            self._upload(_remote_name(item.name), item.path.read_bytes(), labels)
+            for item in found
+            if not isinstance(item, Skipped)
+        ]
+        return self._build(sent, extractor, skipped)
+
+    def add_texts(self, texts: Iterable[tuple[str, str]]) -> AddResult:
+        """Add texts given as (name, text) pairs."""
+        sent = [self._upload(name, text.encode(), ()) for name, text in texts]
+        return self._build(sent, None, ())
+
+    def search(self, question: str, *, recipe: str | None = None, k: int = 10) -> Results:
+        """Retrieve evidence for a question; needs no model."""
+        found = self._json("POST", "/search", {"question": question, "recipe": recipe, "k": k})
+        shared = question, found["recipe"], from_json(Evidence, found)
+        return Results(*shared, (), found["seconds"], from_json(Usage, found["usage"]))
+
+    def ask(
+        self,
+        question: str,
+        *,
+        recipe: str | None = None,
+        mode: Mode = "open",
+        k: int | None = None,
+        manner: AskOptions = DEFAULT_OPTIONS,
+    ) -> Answer:
+        """Answer with citations; `manner` holds budgets, event listeners and the history."""
+        limits = manner.limits
+        body = {
+            "question": question,
+            "recipe": recipe,
+            "mode": mode,
+            "k": k,
+            "history": [{"question": t.question, "answer": t.answer} for t in manner.history],
+            "max_calls": limits.calls,
+            "max_tokens": limits.tokens,
+            "max_seconds": limits.seconds,
+            "max_money": limits.money,
+        }
+        if manner.on_event is None:
+            return _read_answer(self._json("POST", "/ask", body))
+        for name, data in self._events("/ask", {**body, "stream": True}):
+            if name == "answer":
+                return _read_answer(data)
+            if name == "error":
+                raise _make_error(data["status"], data["detail"])
+            manner.on_event(_read_event(name, data))
+        raise StoreError("the server ended the stream before the answer; ask again")
+
+    def remove(self, names: Sequence[str]) -> Counts:
+        """Remove documents by name."""
+        known = dict(self._list_documents())
+        wanted = {known[name] for name in resolve_document_names(names, known)}
+        for document in sorted(wanted):
+            self._json("DELETE", f"/documents/{document}")
+        return self._counts()
+
+    def status(self) -> dict[str, Any]:
+        """Return counts, embedder, size on disk and money spent."""
+        found: dict[str, Any] = self._json("GET", "")
+        return found
+
+    def close(self) -> None:
+        """Close the connection."""
+        if self._connection is not None:
+            self._connection.close()
+            self._connection = None
+
+    def __enter__(self) -> "RemoteKb":
+        """Use as a context manager."""
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        """Close at the end."""
+        self.close()
+
+    # -- uploads and builds
+
+    def _upload(self, name: str, content: bytes, labels: Sequence[str]) -> str:
+        if not isinstance(name, str):
+            raise InputError("a text is given as a pair of strings; pass (name, text)")
+        query = urlencode([("name", name), *(("label", label) for label in labels)])
+        headers = {"Content-Type": "application/octet-stream"}
+        sent = json.loads(self._call("POST", f"/documents?{query}", content, headers))
+        return str(sent["name"])
+
+    def _build(
+        self, names: Sequence[str], extractor: str | None, skipped: tuple[Skipped, ...]
+    ) -> AddResult:
+        if not names:
+            return AddResult(self._counts(), skipped=skipped)
+        job = self._json("POST", "/builds", {"names": list(names), "extractor": extractor})
+        while job["state"] in ("queued", "running"):
+            time.sleep(_POLL_SECONDS)
+            job = self._json("GET", f"/jobs/{job['id']}")
+        if job["state"] != "done":
+            raise StoreError(f"the build {job['state']}: {job['error'] or 'see the server'}")
+        done = from_json(AddResult, {"counts": {}, **job["result"]})
+        return AddResult(
+            *(done.counts, done.added, done.unchanged, done.updated, (*skipped, *done.skipped)),
+            *(done.characters, done.usage, done.dropped, done.removed),
+        )
+
+    def _list_documents(self) -> Iterator[tuple[str, str]]:
+        after: str | None = ""
+        while after is not None:
+            page = self._json("GET", f"/documents?{urlencode({'after': after, 'limit': 500})}")
+            yield from ((one["name"], one["id"]) for one in page["documents"])
+            after = page["next"]
+
+    def _counts(self) -> Counts:
+        return from_json(Counts, self.status())
+
+    # -- HTTP
+
+    def _json(self, method: str, path: str, body: Any = None) -> Any:
+        sent = None if body is None else json.dumps(body).encode()
+        return json.loads(self._call(method, path, sent, _JSON if sent else {}))
+
+    def _call(
+        self, method: str, path: str, body: bytes | None, headers: Mapping[str, str]
+    ) -> bytes:
+        for attempt in range(_TRIES):
+            reply = self._send(method, path, body, headers)
+            content = reply.read()
+            if reply.status < 400:
+                return content
+            if reply.status != 429 or attempt == _TRIES - 1:
+                break
+            time.sleep(min(_MAX_WAIT, float(reply.headers.get("Retry-After", 1))))
+        raise _make_error(reply.status, _read_detail(content))
+
+    def _send(
+        self, method: str, path: str, body: bytes | None, headers: Mapping[str, str]
+    ) -> http.client.HTTPResponse:
+        """Send a request; a kept connection that was closed meanwhile is opened again."""
+        for fresh in (self._connection is None, True):
+            if self._connection is None:
+                self._connection = self._kind(self._host, self._port, timeout=_TIMEOUT)
+            try:
+                self._connection.request(
+                    method, self._prefix + path, body, {**self._headers, **headers}
+                )
+                return self._connection.getresponse()
+            except (OSError, http.client.HTTPException) as error:
+                self.close()
+                if fresh:
+                    raise StoreError(f"the server at {self._host} does not answer: {error}") from (
+                        error
+                    )
+        raise AssertionError("unreachable: the second attempt is fresh")
+
+    def _events(self, path: str, body: Any) -> Iterator[tuple[str, Any]]:
+        reply = self._send("POST", path, json.dumps(body).encode(), _JSON)
+        if reply.status >= 400:
+            raise _make_error(reply.status, _read_detail(reply.read()))
+        name = ""
+        for raw in reply:
+            line = raw.decode().rstrip("\n")
+            if line.startswith("event: "):
+                name = line[7:]
+            elif line.startswith("data: "):
+                yield name, json.loads(line[6:])
+
+
+def connect(url: str, *, workspace: str = "default", key: str = "") -> RemoteKb:
+    """Return a workspace of a server, to be used like what `clew.open` returns."""
+    return RemoteKb(url, workspace=workspace, key=key)
+
+
+def from_json(kind: type[T], value: Any) -> T:
+    """Make a dataclass of JSON values; what it has no field for is left out."""
+    hints = get_type_hints(kind)
+    known = [field.name for field in fields(kind) if field.name in value]  # type: ignore[arg-type]
+    return kind(**{name: _convert(hints[name], value[name]) for name in known})
+
+
+def _convert(hint: Any, value: Any) -> Any:
+    if is_dataclass(hint) and isinstance(hint, type):
+        return from_json(hint, value)
+    if get_origin(hint) is tuple:
+        return tuple(_convert(get_args(hint)[0], item) for item in value)
+    return value
+
+
+def _read_answer(found: dict[str, Any]) -> Answer:
+    return from_json(Answer, {**found, "evidence": found})
+
+
+def _read_event(name: str, data: dict[str, Any]) -> Event:
+    if name == "token":
+        return AnswerDelta(data["text"])
+    if name == "step-started":
+        return from_json(StepStarted, data)
+    return StepEnded(from_json(TraceStep, {"input": "", **data}), data["depth"])
+
+
+def _read_detail(content: bytes) -> str:
+    try:
+        return str(json.loads(content)["detail"])
+    except (ValueError, KeyError, TypeError):
+        return content[:200].decode("utf-8", "replace")
+
+
+def _make_error(status: int, detail: str) -> ClewError:
+    kind = _ERRORS.get(status, StoreError if status >= 500 else ConfigError)
+    return kind(f"{detail} (HTTP {status})")
+
+
+def _remote_name(name: str) -> str:
+    """Return a file's name as the server takes it: relative, without `..`."""
+    parts = [part for part in PurePosixPath(name).parts if part not in ("/", "..", ".")]
+    return "/".join(parts).replace("\\", "_").replace("#", "_")

@@ -6,7 +6,8 @@
     kb.add(["docs/"])
     print(kb.ask("Who designed the bridge?").answer)
 
-`clew.connect("http://host:8321", key=…)` is the same over HTTP. `kb.aio` is the async form. Heavy parts load when they are first used.
+`clew.connect("http://host:8321", key=…)` is the same over HTTP, and `kb.aio` the async form. Heavy
+parts load when they are first used.
 """
 
 from typing import TYPE_CHECKING

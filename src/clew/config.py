@@ -179,6 +179,10 @@ class ServeSettings(_Section):
     """Model calls at once, over all workspaces of one process."""
     jobs: int = Field(default=1, ge=1)
     """Builds and evaluations that run at once."""
+    mcp: bool = True
+    """Serve the Model Context Protocol at `/mcp`, if the extra `mcp` is installed."""
+    mcp_add: bool = False
+    """Let agents add documents by that protocol."""
     shutdown_seconds: float = Field(default=20.0, ge=0)
     """How long running requests may go on when the server is stopped."""
 

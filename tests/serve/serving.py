@@ -1,6 +1,5 @@
 """A server over small knowledge bases, with keys, for the tests of the HTTP API."""
 
-import asyncio
 import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
@@ -11,6 +10,7 @@ from typing import Any
 import uvicorn
 from fastapi.testclient import TestClient
 
+from clew import sync
 from clew.config import ServeSettings, Settings
 from clew.labels import save_labels
 from clew.serve.app import create_app
@@ -38,7 +38,7 @@ def fill(
             await base.builder.make_tree_manager().build(trees)
         await base.close()
 
-    asyncio.run(build())
+    sync.wait(build())
 
 
 def make_server(root: Path, **serve: Any) -> Server:

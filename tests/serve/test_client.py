@@ -66,7 +66,8 @@ def test_files_and_texts_are_added_and_removed(remote: RemoteKb, tmp_path: Path)
     added = remote.add(tmp_path / "ferry.txt")
     assert added.added == 1 and added.counts.documents == 7
     assert remote.add_texts([("note", "The Otter Ferry sank in 1901.")]).added == 1
-    assert remote.search("When did the Otter Ferry sink?", k=1).evidence.chunks[0].doc == "note"
+    found = remote.search("When did the Otter Ferry sink?", k=2).evidence.chunks
+    assert "note" in [passage.doc for passage in found]
     assert remote.remove(["note"]).documents == 7
 
 

@@ -33,6 +33,7 @@ _DURATION = re.compile(r"(\d{1,6})([mhdw])")
 def register(app: typer.Typer) -> None:
     """Register this module's commands."""
     app.command(name="serve")(serve_)
+    app.command(name="mcp")(mcp_)
     keys = typer.Typer(help="Make, list, rotate and revoke keys.", no_args_is_help=True)
     keys.command(name="add")(add_key)
     keys.command(name="list")(list_keys)
@@ -58,7 +59,7 @@ async def serve_(
     ] = False,
 ) -> None:
     """Serve knowledge bases over HTTP: a REST API, and one that OpenAI's clients speak."""
-    _require_extra()
+    _require_extra("serve", "fastapi", "uvicorn")
     from clew.serve.run import ServeOptions, serve
 
     given = {"host": host, "port": port, "workers": workers}
@@ -72,10 +73,30 @@ async def serve_(
         )
 
 
-def _require_extra() -> None:
-    missing = [name for name in ("fastapi", "uvicorn") if find_spec(name) is None]
+@command
+async def mcp_(
+    ctx: CommandContext,
+    root: RootOption = None,
+    add: Annotated[bool, typer.Option("--add", help="Let agents add documents.")] = False,
+) -> None:
+    """Serve tools for agents by the Model Context Protocol, over stdio."""
+    _require_extra("mcp", "mcp")
+    _require_extra("serve", "fastapi")
+    from clew.serve.core.server import Server
+    from clew.serve.mcp_server import create_mcp
+
+    server = Server(ctx.settings, find_folders(ctx, root))
+    server.start()
+    try:
+        await create_mcp(server, local=True, allow_add=add).run_stdio_async()
+    finally:
+        await server.stop()
+
+
+def _require_extra(extra: str, *modules: str) -> None:
+    missing = [name for name in modules if find_spec(name) is None]
     if missing:
-        raise ConfigError(f"{missing[0]} is not installed; run `{pip_install_command('serve')}`")
+        raise ConfigError(f"{missing[0]} is not installed; run `{pip_install_command(extra)}`")
 
 
 @asynccontextmanager

@@ -2,8 +2,9 @@
 
 import asyncio
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
-from typing import Any
+from contextlib import AsyncExitStack, asynccontextmanager
+from importlib.util import find_spec
+from typing import TYPE_CHECKING, Any
 
 from fastapi import FastAPI
 
@@ -12,6 +13,9 @@ from clew.serve.core.problems import install_handlers
 from clew.serve.core.server import Server
 from clew.serve.routes import documents, graph, jobs, ollama, openai, operations, questions
 from clew.version import __version__
+
+if TYPE_CHECKING:
+    from mcp.server.mcpserver import MCPServer
 
 _ABOUT = """\
 Agentic GraphRAG: search, answers with citations, and the graph behind them.
@@ -36,16 +40,21 @@ _ROUTERS = (
 
 def create_app(server: Server) -> FastAPI:
     """Return the ASGI application of one server process."""
+    agents = _create_agents_api(server)
 
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
         server.start()
+        sessions = AsyncExitStack()
+        if agents is not None:
+            await sessions.enter_async_context(agents.session_manager.run())
         looking = asyncio.ensure_future(server.look_after())
         try:
             yield
         finally:
             looking.cancel()
             await asyncio.wait({looking})
+            await sessions.aclose()
             await server.stop()
 
     app = FastAPI(
@@ -60,6 +69,19 @@ def create_app(server: Server) -> FastAPI:
     app.state.server = server
     for router in _ROUTERS:
         app.include_router(router, responses=_PROBLEMS)
+    if agents is not None:
+        from clew.serve.mcp_server import create_mcp_app
+
+        app.router.routes.extend(create_mcp_app(agents, server.settings.serve).routes)
     install_handlers(app)
     app.add_middleware(Admission, server=server)
     return app
+
+
+def _create_agents_api(server: Server) -> "MCPServer[Any] | None":
+    """Return the MCP server, if its package is installed and the settings want it."""
+    if not server.settings.serve.mcp or find_spec("mcp") is None:
+        return None
+    from clew.serve.mcp_server import create_mcp
+
+    return create_mcp(server, allow_add=server.settings.serve.mcp_add)

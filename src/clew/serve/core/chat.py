@@ -98,7 +98,7 @@ def find_model(server: Server, key: Key, name: str) -> ChatModel:
     """Return the model of a name: `workspace/recipe`, a workspace, or a recipe."""
     workspace, slash, recipe = name.partition("/")
     if not slash and not _may_use(server, key, name):
-        workspace, recipe = _only_workspace(server, key), name
+        workspace, recipe = find_workspace(server, key), name
     if not workspace or not _may_use(server, key, workspace):
         raise Problem(404, f"the model {name!r} does not exist")
     if recipe and not _is_recipe(recipe):
@@ -125,7 +125,7 @@ def _may_use(server: Server, key: Key, workspace: str) -> bool:
         return False
 
 
-def _only_workspace(server: Server, key: Key) -> str:
+def find_workspace(server: Server, key: Key) -> str:
     """Return the workspace meant when none is named: the default, or the only one."""
     mine = [name for name in server.folders.names() if key.allows(name, "read")]
     return mine[0] if len(mine) == 1 else DEFAULT_WORKSPACE * (DEFAULT_WORKSPACE in mine)

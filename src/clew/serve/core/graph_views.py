@@ -123,6 +123,13 @@ class GraphReader:
                 return await self._show_paths(table.select(here))
         return []
 
+    def find_named(self, name: str) -> list[int]:
+        """Return the keys of the entities with this name or alias; none is not found."""
+        found = [int(self.view.keys("entity")[at]) for at in self.view.find_by_name_or_alias(name)]
+        if not found:
+            raise not_found(f"no entity is named {name!r}")
+        return found
+
     def find(self, kind: Kind, key: int) -> int:
         """Return the position of an element; one that does not exist here is not found."""
         keys: Ints = self.view.keys(kind)

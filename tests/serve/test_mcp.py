@@ -1,0 +1,103 @@
+"""The Model Context Protocol, called with its official client, in both eras."""
+
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+import httpx2
+import pytest
+from mcp import Client, StdioServerParameters
+from mcp.client.streamable_http import streamable_http_client
+from serving import Listening, fill, make_key, make_server
+
+from clew.serve.mcp_server import create_mcp
+
+ERAS = ("legacy", "2026-07-28")
+QUESTION = "Where was Ilse Brandvik born?"
+
+
+def content(result: Any) -> Any:
+    """The JSON of a tool's answer."""
+    return json.loads(result.content[0].text)
+
+
+@pytest.mark.parametrize("era", ERAS)
+async def test_the_tools_answer(tmp_path: Path, era: str) -> None:
+    fill(tmp_path / "valley")
+    server = make_server(tmp_path)
+    server.start()
+    heard: list[str | None] = []
+
+    async def hear(progress: float, total: float | None, message: str | None) -> None:
+        heard.append(message)
+
+    async with Client(create_mcp(server, local=True), mode=era) as client:
+        names = {tool.name for tool in (await client.list_tools()).tools}
+        assert names == {"search", "ask", "neighbours", "show", "path"}
+        found = content(await client.call_tool("search", {"question": QUESTION, "k": 2}))
+        assert len(found["chunks"]) == 2
+        asked = await client.call_tool("ask", {"question": QUESTION}, progress_callback=hear)
+        answer = content(asked)
+        assert answer["candidate"] == "Hallowmere" and heard
+        near = content(await client.call_tool("neighbours", {"name": "Ilse Brandvik"}))
+        assert near["neighbours"]
+        shown = content(await client.call_tool("show", {"name": "ilse"}))
+        document = shown["documents"][0]["id"]
+        paths = {"start": "Marrow Bridge", "end": "Hallowmere"}
+        assert content(await client.call_tool("path", paths))["paths"]
+        wrong = await client.call_tool("neighbours", {"name": "Nobody"})
+        assert wrong.is_error and "no entity is named" in wrong.content[0].text
+        uri = f"clew://valley/documents/{document}"
+        whole = (await client.read_resource(uri)).contents[0].text
+        cited = answer["citations"][0]
+        place = f"{uri}/{cited['start']}/{cited['end']}"
+        assert (await client.read_resource(place)).contents[0].text == cited["quote"] != whole
+    await server.stop()
+
+
+async def test_adding_is_offered_only_if_allowed(tmp_path: Path) -> None:
+    fill(tmp_path / "valley")
+    server = make_server(tmp_path)
+    server.start()
+    async with Client(create_mcp(server, local=True, allow_add=True)) as client:
+        note = {"name": "note", "text": "The Otter Ferry sank in 1901."}
+        assert content(await client.call_tool("add", note)) == {
+            "added": 1,
+            "updated": 0,
+            "unchanged": 0,
+        }
+        assert (await client.call_tool("add", {**note, "name": "../x"})).is_error
+    await server.stop()
+
+
+@pytest.mark.parametrize("era", ERAS)
+async def test_over_http_every_call_has_the_rights_of_its_key(tmp_path: Path, era: str) -> None:
+    fill(tmp_path / "valley", labels={"ilse": ["team=legal"]})
+    fill(tmp_path / "other")
+    server = make_server(tmp_path)
+    reader = make_key(server, {"valley": "read"}, [])
+    with Listening(server) as url:
+        async with httpx2.AsyncClient(headers=reader) as http:
+            transport = streamable_http_client(f"{url}/mcp", http_client=http)
+            async with Client(transport, mode=era) as client:
+                body = {"question": QUESTION, "recipe": "bm25"}
+                found = content(await client.call_tool("search", body))
+                assert "ilse" not in [chunk["doc"] for chunk in found["chunks"]]
+                for name in ("other", "nowhere"):
+                    refused = await client.call_tool("search", {**body, "workspace": name})
+                    assert refused.is_error and "nothing here" in refused.content[0].text
+        async with httpx2.AsyncClient() as http:
+            assert (await http.post(f"{url}/mcp", json={})).status_code == 401
+            evil = {**reader, "Host": "evil.example"}
+            assert (await http.post(f"{url}/mcp", json={}, headers=evil)).status_code == 421
+
+
+async def test_the_command_speaks_over_stdio(tmp_path: Path) -> None:
+    command = StdioServerParameters(
+        command=sys.executable, args=["-m", "clew", "mcp", "--kb", "kb"], cwd=tmp_path
+    )
+    fill(tmp_path / "kb")
+    async with Client(command) as client:
+        found = await client.call_tool("show", {"name": "Ilse Brandvik"})
+        assert content(found)["entities"][0]["name"] == "Ilse Brandvik"

@@ -54,6 +54,10 @@ format: $(STAMP) ## let ruff rewrite the code's layout
 bench-%: $(STAMP) ## run one benchmark (bench-embed, bench-build, bench-query, …)
 	@$(BIN)/python -m bench.$*
 
+.PHONY: attack-server
+attack-server: $(STAMP) ## attack `clew serve`: traversal, smuggling, slow clients, keys, label leaks
+	@$(BIN)/python -m bench.attack_server
+
 .PHONY: architecture
 architecture: $(STAMP) ## redraw docs/architecture.svg and its table from the code
 	@$(BIN)/python -m bench.architecture

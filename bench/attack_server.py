@@ -1,7 +1,7 @@
 """Attack the server and see that nothing leaks, breaks or hangs.
 
-`python -m bench.attack_server [--label-sets N] [--requests N]`. A server over a small knowledge base
-is attacked with traversal, smuggled and malformed requests, oversized headers and bodies, slow
+`python -m bench.attack_server [--label-sets N]`. A server over a small knowledge base is attacked
+ with traversal, smuggled and malformed requests, oversized headers and bodies, slow
 clients, disconnections in mid-stream and replayed keys; then every reading route is asked with
 random label sets for what only hidden documents say.
 """

@@ -6,12 +6,14 @@ import ipaddress
 import multiprocessing
 import signal
 import socket
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from multiprocessing.process import BaseProcess
 from time import monotonic
+from typing import Any
 
 import uvicorn
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from clew import sync
 from clew.config import Settings
@@ -27,7 +29,7 @@ _BACKLOG = 2048
 _POLL_SECONDS = 0.2
 _MIN_LIFETIME = 5.0  # a worker that ends sooner failed to start; it is not started again
 _KEEP_ALIVE = 30
-_MAX_HEADER_BYTES = 65_536
+_HEADER_SECONDS = 15.0  # within which a request's headers must arrive
 
 
 @dataclass(frozen=True)
@@ -105,11 +107,69 @@ def _make_uvicorn(options: ServeOptions) -> uvicorn.Server:
         proxy_headers=False,
         timeout_keep_alive=_KEEP_ALIVE,
         timeout_graceful_shutdown=round(options.settings.serve.shutdown_seconds),
-        h11_max_incomplete_event_size=_MAX_HEADER_BYTES,
+        http=TimedProtocol,
         ws="none",
         lifespan="on",
     )
-    return uvicorn.Server(config)
+    return StoppableServer(config)
+
+
+class StoppableServer(uvicorn.Server):
+    """Ends cleanly on a signal: uvicorn would send itself the signal again after its shutdown."""
+
+    @contextlib.contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        """Stop on the first signal, and at once on the second."""
+        loop, numbers = asyncio.get_running_loop(), (signal.SIGTERM, signal.SIGINT)
+        for number in numbers:
+            loop.add_signal_handler(number, self.handle_exit, number, None)
+        try:
+            yield
+        finally:
+            for number in numbers:
+                loop.remove_signal_handler(number)
+
+
+class TimedProtocol(HttpToolsProtocol):
+    """Closes connections whose request line and headers do not arrive in time."""
+
+    _waiting: asyncio.TimerHandle | None = None
+
+    def connection_made(self, transport: Any) -> None:
+        """Start the clock with the connection."""
+        super().connection_made(transport)
+        self._start_clock()
+
+    def data_received(self, data: bytes) -> None:
+        """Start the clock with a new request, and stop it when its headers are complete."""
+        if self._is_idle():
+            self._start_clock()
+        super().data_received(data)
+        if not self._is_idle():
+            self._stop_clock()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Stop the clock."""
+        self._stop_clock()
+        super().connection_lost(exc)
+
+    def _is_idle(self) -> bool:
+        cycle: Any = self.cycle
+        return cycle is None or bool(cycle.response_complete)
+
+    def _start_clock(self) -> None:
+        if self._waiting is None:
+            self._waiting = self.loop.call_later(_HEADER_SECONDS, self._close_if_idle)
+
+    def _stop_clock(self) -> None:
+        if self._waiting is not None:
+            self._waiting.cancel()
+            self._waiting = None
+
+    def _close_if_idle(self) -> None:
+        self._waiting = None
+        if self._is_idle():
+            self.transport.close()
 
 
 def run_worker(options: ServeOptions, bound: socket.socket) -> None:

@@ -1,9 +1,10 @@
 """The server under load: what HTTP adds, searches a second, /health, streams, memory, start.
 
-`python -m bench.serve [--data DIR] [--kb DIR] [--workers N] [--clients N] [--seconds S]`. The server
-runs in processes of its own on a free port, over a copy of the knowledge base, or one built from the
-data set's corpus. The clients share the machine with it, so the figures are lower than with clients
-elsewhere; `cpu_ms` is the server's processor time per search, which other programs do not change.
+`python -m bench.serve [--data DIR] [--kb DIR] [--workers N] [--clients N] [--seconds S]`. The
+server runs in processes of its own on a free port, over a copy of the knowledge base, or one built
+from the data set's corpus. The clients share the machine with it, so figures are lower than with
+clients elsewhere; `cpu_ms` is the server's processor time per search, which other programs do not
+change.
 """
 
 import argparse

@@ -163,7 +163,8 @@ class ServeSettings(_Section):
     """Web pages of other origins that may call it, such as `https://chat.example.org`."""
     root_path: str = ""
     """Path under which a reverse proxy serves it."""
-    open_workspaces: int = Field(default=8, ge=1)
+    open_workspaces: int = Field(default=8, ge=2)
+    """Knowledge bases open at once; one restricted by labels counts as two."""
     label_views: int = Field(default=16, ge=1)
     """Copies of knowledge bases without hidden documents that are kept on disk."""
     queue: int = Field(default=64, ge=1)

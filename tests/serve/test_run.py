@@ -71,8 +71,7 @@ def test_a_killed_worker_is_replaced_and_a_hangup_replaces_all(tmp_path: Path) -
                 time.sleep(0.1)
             raise AssertionError("no new worker")
 
-        time.sleep(6)  # a worker that ends sooner is taken for one that cannot start
-        first = workers()
+        first = wait_for(2, set())
         os.kill(min(first), signal.SIGKILL)
         second = wait_for(1, first)
         assert read(f"{url}/workspaces/valley")["documents"] == 6

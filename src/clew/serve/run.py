@@ -216,7 +216,8 @@ class _Supervisor:
         for worker, began in list(self._workers.items()):
             if not worker.is_alive():
                 del self._workers[worker]
-                if monotonic() - began < _MIN_LIFETIME and not self._stopping.is_set():
+                failed = (worker.exitcode or 0) > 0  # negative: it was killed by a signal
+                if failed and monotonic() - began < _MIN_LIFETIME:
                     self._stopping.set()
                     raise ConfigError("a worker process failed to start; its message is above")
         if not self._stopping.is_set():

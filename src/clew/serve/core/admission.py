@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from urllib.parse import urlsplit
 
 from starlette.datastructures import Headers, MutableHeaders
+from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from clew.config import ServeSettings
@@ -82,6 +83,10 @@ class Admission:
             self._server.metrics.add("clew_refused_total", status=reason)
             reply = describe_error(problem).to_response(visit.path)
             await reply(scope, receive, visit.send)
+            visit.finish()
+            return
+        if visit.method == "OPTIONS":  # a browser asks whether its page may call
+            await Response(status_code=204)(scope, receive, visit.send)
             visit.finish()
             return
         self._count(visit, 1)

@@ -107,7 +107,7 @@ def install_handlers(app: FastAPI) -> None:
     async def answer(request: Request, error: Exception) -> JSONResponse:
         return describe_error(error).to_response(route_path(request.scope))
 
-    for kind in (HTTPException, RequestValidationError, ClewError, OSError):
+    for kind in (HTTPException, RequestValidationError, ClewError, OSError, Exception):
         app.add_exception_handler(kind, answer)
 
 

@@ -3,6 +3,7 @@
 A name given by a caller is never a path: it names a document and nothing else.
 """
 
+import asyncio
 import hashlib
 import json
 import os
@@ -93,9 +94,9 @@ class UploadStore:
                 async for part in body:
                     hashed.update(part)
                     size += len(part)
-                    file.write(part)
+                    await asyncio.to_thread(file.write, part)
                 file.flush()
-                os.fsync(file.fileno())
+                await asyncio.to_thread(os.fsync, file.fileno())
             if not size:
                 raise InputError("the file is empty")
             temporary.replace(self.path(workspace, name, hashed.hexdigest()))

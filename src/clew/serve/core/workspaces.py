@@ -98,10 +98,10 @@ class WorkspacePool:
                 return
             parent = self.folders.state / "views" / name
             view = await make_view(whole.base, visible, parent)
-            async with self._use_folder(view, create=False) as restricted:
-                used = set(self._open)
+            if view not in self._open:
                 most = self._settings.serve.label_views
-                await asyncio.to_thread(remove_old_views, parent, most, used)
+                await asyncio.to_thread(remove_old_views, parent, most, {view, *self._open})
+            async with self._use_folder(view, create=False) as restricted:
                 yield restricted.base
 
     async def close(self) -> None:

@@ -1,0 +1,134 @@
+"""Health, metrics, errors, the graph's routes, and corrections of it."""
+
+import errno
+from pathlib import Path
+
+import pytest
+from serving import fill, make_key, make_server, running
+
+from clew.errors import ConfigError, Locked, ModelError, StoreError
+from clew.serve.core.problems import describe_error
+
+AT = "/workspaces/valley"
+
+
+def test_metrics_count_requests_by_route(tmp_path: Path) -> None:
+    fill(tmp_path / "valley")
+    server = make_server(tmp_path)
+    admin, reader = make_key(server, {"*": "admin"}), make_key(server, {"valley": "admin"})
+    with running(server) as client:
+        client.get(AT, headers=admin)
+        client.get("/workspaces/nowhere", headers=admin)
+        text = client.get("/metrics", headers=admin).text
+        assert 'clew_requests_total{route="/workspaces/{workspace}",status="200"} 1' in text
+        assert 'clew_requests_total{route="/workspaces/{workspace}",status="404"} 1' in text
+        assert 'le="+Inf"' in text and "clew_open_workspaces 1" in text
+        assert client.get("/metrics", headers=reader).status_code == 404
+
+
+def test_a_page_of_an_allowed_origin_may_call(tmp_path: Path) -> None:
+    with running(make_server(tmp_path, origins=("https://chat.example",))) as client:
+        asked = client.options(f"{AT}/ask", headers={"Origin": "https://chat.example"})
+        assert asked.status_code == 204
+        assert asked.headers["access-control-allow-origin"] == "https://chat.example"
+        assert client.options(f"{AT}/ask", headers={"Origin": "https://x"}).status_code == 403
+
+
+@pytest.mark.parametrize(
+    ("error", "status"),
+    [
+        (OSError(errno.ENOSPC, "No space left on device"), 507),
+        (StoreError("cannot write: no space left on device"), 507),
+        (Locked("another process writes"), 409),
+        (StoreError("damaged"), 409),
+        (ConfigError("no such recipe"), 400),
+        (ModelError("timed out"), 502),
+        (RuntimeError("a secret"), 500),
+    ],
+)
+def test_every_error_has_its_status(error: Exception, status: int) -> None:
+    reply = describe_error(error)
+    assert reply.status == status and "secret" not in reply.detail
+
+
+@pytest.mark.parametrize(
+    ("body", "status"),
+    [
+        (b"not json", 422),
+        (b"{}", 422),
+        (b'{"question": ""}', 422),
+        (b'{"question": "x", "k": 0}', 422),
+        (b'{"question": "x", "k": "many"}', 422),
+        (b'{"question": "x", "path": "/etc/passwd"}', 422),
+        (b'{"question": "x", "recipe": "none-such"}', 400),
+        (b'{"question": "   "}', 400),
+    ],
+)
+def test_a_wrong_request_is_told_in_one_sentence(tmp_path: Path, body: bytes, status: int) -> None:
+    fill(tmp_path / "valley")
+    with running(make_server(tmp_path)) as client:
+        kind = {"Content-Type": "application/json"}
+        reply = client.post(f"{AT}/search", content=body, headers=kind)
+        assert reply.status_code == status
+        assert reply.headers["content-type"] == "application/problem+json"
+        assert reply.json()["detail"] and "\n" not in reply.json()["detail"]
+
+
+def test_the_graph_is_read_by_keys(tmp_path: Path) -> None:
+    fill(tmp_path / "valley", trees=["dual"])
+    with running(make_server(tmp_path)) as client:
+        found = client.get(f"{AT}/entities", params={"query": "Ilse Brandvik"}).json()["entities"]
+        ilse = found[0]
+        assert ilse["name"] == "Ilse Brandvik"
+        shown = client.get(f"{AT}/entities/{ilse['key']}").json()
+        assert any("Hallowmere" in fact["text"] for fact in shown["facts"])
+        near = client.get(f"{AT}/entities/{ilse['key']}/neighbours").json()["neighbours"]
+        assert "Hallowmere" in [one["name"] for one in near]
+        fact = near[0]["facts"][0]
+        told = client.get(f"{AT}/facts/{fact['key']}").json()
+        quote = told["evidence"][0]
+        text = client.get(f"{AT}/documents/{quote['document']}/text").text
+        assert text[quote["start"] : quote["end"]] == quote["quote"] != ""
+        ends = {"start": "Marrow Bridge", "end": "Hallowmere"}
+        [path, *_] = client.get(f"{AT}/paths", params=ends).json()["paths"]
+        assert [one["name"] for one in path["entities"]][0] == "Marrow Bridge"
+        assert client.get(f"{AT}/tree").json()["branches"]
+        assert client.get(f"{AT}/tree", params={"tree": "raptor"}).status_code == 404
+        assert client.get(f"{AT}/entities/999999").status_code == 404
+        assert client.get(f"{AT}/paths", params={**ends, "end": "Nobody"}).status_code == 404
+        assert client.get(f"{AT}/show", params={"name": "Nobody"}).status_code == 404
+        exported = client.get(f"{AT}/export", params={"format": "jsonl"})
+        assert '"kind": "entity"' in exported.text
+        assert client.get(f"{AT}/export", params={"format": "exe"}).status_code == 422
+
+
+def test_a_merge_can_be_undone(tmp_path: Path) -> None:
+    fill(tmp_path / "valley")
+    with running(make_server(tmp_path)) as client:
+        before = client.get(AT).json()["entities"]
+        pair = {"one": "Hallowmere", "other": "Pellworth"}
+        merged = client.post(f"{AT}/entities/merge", json=pair).json()
+        assert merged["entities"] == before - 1
+        assert client.post(f"{AT}/entities/merge", json=pair).status_code == 409
+        assert client.post(f"{AT}/entities/undo", json=pair).json()["entities"] == before
+        assert client.post(f"{AT}/entities/undo", json=pair).status_code == 409
+
+
+def test_a_workspace_is_created_once(tmp_path: Path) -> None:
+    with running(make_server(tmp_path)) as client:
+        assert client.put("/workspaces/fresh").status_code == 201
+        assert client.put("/workspaces/fresh").status_code == 200
+        assert client.get("/workspaces").json()["workspaces"] == [
+            {"name": "fresh", "scope": "admin"}
+        ]
+        assert client.get("/workspaces/fresh").json()["documents"] == 0
+        assert client.put("/workspaces/..").status_code in (404, 405)
+        assert client.put("/workspaces/Fresh").status_code == 404
+
+
+def test_recipes_are_listed_and_shown(tmp_path: Path) -> None:
+    with running(make_server(tmp_path)) as client:
+        names = [one["name"] for one in client.get("/recipes").json()["recipes"]]
+        assert "clew" in names and "graphsearch" in names
+        assert client.get("/recipes/hipporag2").json()["steps"]
+        assert client.get("/recipes/nonsense").status_code == 400

@@ -19,7 +19,6 @@ from clew.agents.core.types import Answer, Mode, Results
 from clew.context import AnswerDelta, Event, StepEnded, StepStarted, TraceStep
 from clew.errors import ClewError, ConfigError, InputError, Locked, StoreError
 from clew.ingest.build import AddResult
-from clew.ingest.document_names import resolve_document_names
 from clew.ingest.files import find_files
 from clew.ingest.readers.source import Skipped
 from clew.store.protocol import Counts
@@ -113,7 +112,7 @@ class RemoteKb:
     def remove(self, names: Sequence[str]) -> Counts:
         """Remove documents by name."""
         known = dict(self._list_documents())
-        wanted = {known[name] for name in resolve_document_names(names, known)}
+        wanted = {known[name] for given in names for name in _find_named(given, known)}
         for document in sorted(wanted):
             self._json("DELETE", f"/documents/{document}")
         return self._counts()
@@ -273,6 +272,16 @@ def _read_detail(content: bytes) -> str:
 def _make_error(status: int, detail: str) -> ClewError:
     kind = _ERRORS.get(status, StoreError if status >= 500 else ConfigError)
     return kind(f"{detail} (HTTP {status})")
+
+
+def _find_named(given: str, known: Mapping[str, str]) -> list[str]:
+    """Return the document of this name, else the rows of the file or all below the folder."""
+    if given in known:
+        return [given]
+    found = [name for name in known if name.startswith((f"{given}#", f"{given}/"))]
+    if not found:
+        raise StoreError(f"no document named {given!r} is on the server")
+    return found
 
 
 def _remote_name(name: str) -> str:

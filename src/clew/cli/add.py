@@ -283,7 +283,7 @@ async def label_(
 ) -> None:
     """Set the labels of documents: readers without a right to them do not see the documents."""
     async with ctx.open_kb(embed=False) as base:
-        names = resolve_document_names(documents, await base.store.sources())
+        names = await resolve_document_names(base.store, documents)
         await save_labels(base.store, dict.fromkeys(names, label or ()))
     shown = ", ".join(label or ()) or "no label"
     ctx.show(

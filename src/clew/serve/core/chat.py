@@ -13,8 +13,7 @@ from clew.context import Event, StepStarted
 from clew.engine import KnowledgeBase
 from clew.llm.budget import UsageLimits
 from clew.llm.openai_api import estimate_tokens
-from clew.recipes.agents import AGENTS
-from clew.recipes.registry import RECIPES, resolve_recipe
+from clew.recipes.registry import RecipeSet
 from clew.serve.core.access import Access, authorise
 from clew.serve.core.folders import DEFAULT_WORKSPACE, UnknownWorkspace
 from clew.serve.core.keys import Key
@@ -101,7 +100,7 @@ def find_model(server: Server, key: Key, name: str) -> ChatModel:
         workspace, recipe = find_workspace(server, key), name
     if not workspace or not _may_use(server, key, workspace):
         raise Problem(404, f"the model {name!r} does not exist")
-    if recipe and not _is_recipe(recipe):
+    if recipe and not _is_recipe(recipe, server.recipes):
         raise Problem(404, f"the model {name!r} does not exist")
     return ChatModel(authorise(server, key, workspace, "read"), recipe or None)
 
@@ -109,7 +108,8 @@ def find_model(server: Server, key: Key, name: str) -> ChatModel:
 def list_models(server: Server, key: Key) -> list[str]:
     """Return the models a key may use: every recipe of every workspace, the default first."""
     default = server.settings.recipe
-    recipes = [default, *(name for name in (*RECIPES, *AGENTS) if name != default)]
+    known = server.recipes
+    recipes = dict.fromkeys([default, *known.retrievers, *known.agents])
     return [
         f"{workspace}/{recipe}"
         for workspace in server.folders.names()
@@ -131,11 +131,11 @@ def find_workspace(server: Server, key: Key) -> str:
     return mine[0] if len(mine) == 1 else DEFAULT_WORKSPACE * (DEFAULT_WORKSPACE in mine)
 
 
-def _is_recipe(name: str) -> bool:
+def _is_recipe(name: str, known: RecipeSet) -> bool:
     agent, plus, retriever = name.partition("+")
     if plus:
-        return agent in AGENTS and retriever in RECIPES
-    return name in RECIPES or name in AGENTS
+        return agent in known.agents and retriever in known.retrievers
+    return name in known.retrievers or name in known.agents
 
 
 @dataclass(frozen=True)
@@ -191,7 +191,6 @@ async def stream_reply(
         yield ChatReply(side, "stop", [], Usage())
         return
     manner = make_options(access, UsageLimits(), asked.history)
-    resolve_recipe(model.recipe or access.server.settings.recipe)
     async for item in stream_answer_items(access, asked.question, manner, {"recipe": model.recipe}):
         if isinstance(item, Answer):
             access.server.record_usage(access.key, item.usage)

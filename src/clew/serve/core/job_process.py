@@ -131,7 +131,9 @@ async def _measure(run: JobRun) -> MeasureResult:
     rows = enumerate(request["questions"], start=1)
     questions = tuple(parse_question(row, number) for number, row in rows)
     answers = bool(request.get("answers"))
-    grid = build_grid(request["recipes"], [request.get("mode", "open")], answers=answers)
+    modes = [request.get("mode", "open")]
+    known = run.base.recipes
+    grid = build_grid(request["recipes"], modes, answers=answers, recipes=known)
     wanted = MeasureOptions(
         grid, request.get("metrics", ()), answers=answers, k=request.get("k", 0)
     )

@@ -3,10 +3,13 @@
 import asyncio
 import time
 from dataclasses import dataclass, field
+from functools import cached_property
 from multiprocessing.process import BaseProcess
 
 from clew.config import Settings
 from clew.llm.budget import UsageLimits
+from clew.recipes.configure import add_own_recipes
+from clew.recipes.registry import RecipeSet
 from clew.serve.core.database import ServerDatabase
 from clew.serve.core.engine_thread import EngineThread
 from clew.serve.core.folders import Folders
@@ -46,6 +49,11 @@ class Server:
         self.uploads = UploadStore(self.database, self.folders.state / "uploads")
         self.ledger = JobLedger(self.database, self.folders.state / "jobs")
         self.runner = JobRunner(self.ledger, self.settings.serve.jobs, self._start_job)
+
+    @cached_property
+    def recipes(self) -> RecipeSet:
+        """All recipes by name, with those of the settings."""
+        return add_own_recipes(self.settings.recipes, self.settings.file)
 
     def start(self) -> None:
         """Start the engine's thread."""

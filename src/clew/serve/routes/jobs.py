@@ -78,7 +78,7 @@ async def build_trees(access: Writer, body: TreeRequest) -> Response:
 async def evaluate(access: Writer, body: EvaluationRequest) -> Response:
     """Queue an evaluation; everything is checked before it is queued."""
     access.require_all_labels()
-    build_grid(body.recipes, [body.mode], answers=body.answers)
+    build_grid(body.recipes, [body.mode], answers=body.answers, recipes=access.server.recipes)
     for metric in body.metrics:
         check_metric(metric)
     for number, row in enumerate(body.questions, start=1):

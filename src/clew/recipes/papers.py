@@ -359,22 +359,26 @@ E2GRAPHRAG = Chain(
 TREE_RECIPES = (MSGRAPHRAG_LOCAL, MSGRAPHRAG_GLOBAL, RAPTOR, E2GRAPHRAG)
 
 
-def build_youtu(name: str, top_k: int) -> Chain:
-    """Build Youtu-GraphRAG's four routes side by side, and one by attributes (level 1)."""
+def build_youtu(name: str, top_k: int, *, communities: bool = True) -> Chain:
+    """Build Youtu-GraphRAG's four routes side by side, and one by attributes (level 1).
+
+    Without `communities` it is a row of Table 3.
+    """
     by_attribute = (NearAttributes(top_k=top_k), FactsOf(top_k), ChunksOf(("entities",)))
     routes: tuple[Step, ...] = (
         Chain("entities", (NearEntities("names", top_k=top_k, each=True), FactsOf(top_k))),
         NearFacts("question", top_k=top_k),
         Chain("paths", (NearEntities("names", top_k=1, each=True), DepthFirst(5, top_k=top_k))),
-        IfGrown(TopDown("dual", facts=top_k)),
+        *((IfGrown(TopDown("dual", facts=top_k)),) if communities else ()),
         Chain("attributes", by_attribute),
     )
     # An entity with attributes may have no fact: its passages stand beside those of the facts.
     passages = Fork((ChunksOf(("facts", "paths")), Keep(*(top_k,) * 4)), join=in_turns)
+    by_tree = "communities and " if communities else ""
     return Chain(
         name,
         (QuestionEntities(), Fork(routes, join=in_turns), passages),
-        about="matching of entities, facts and attributes, communities and depth-first paths",
+        about=f"matching of entities, facts and attributes, {by_tree}depth-first paths",
         source="Youtu-GraphRAG (Dong et al. 2025) §A.3",
         layout=layouts.YOUTU,
         notes=(
@@ -464,6 +468,7 @@ TOG = Chain(
 PATH_RECIPES = (
     build_youtu("youtu", 20),
     build_youtu("youtu-10", 10),
+    build_youtu("youtu-flat", 20, communities=False),
     YOUTU_BOTTOM_UP,
     MINIRAG,
     G_RETRIEVER,

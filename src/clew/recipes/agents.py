@@ -101,6 +101,13 @@ _AGENT_RECIPES = (
     _youtu("no-schema", Youtu(schema=False, rules=False), "without the schema"),
     _youtu("no-agent", Youtu(reflection=False, rules=False), "without reflection"),
     AgentRecipe(
+        "youtu-no-community",
+        Youtu(rules=False),
+        "without the communities",
+        f"{_YOUTU}, Table 3",
+        ("youtu-flat", "clew"),
+    ),
+    AgentRecipe(
         "rograg",
         Rograg(),
         "gate, logic-form plan run by code, argument check, fallback",
@@ -117,13 +124,13 @@ _AGENT_RECIPES = (
     AgentRecipe(
         "graph-r1",
         GraphR1(),
-        "think, query, think again, answer",
+        "think, query, think again, answer; each query shows five fused facts with their scores",
         "Graph-R1 (2025)",
         ("graph-r1", "clew"),
     ),
     AgentRecipe(
         "graph-r1-facts",
-        GraphR1(top_k=12, show="facts"),
+        GraphR1(top_k=12, show="pages"),
         "the same loop over the facts of the pages about what a query names",
         "measured here, see docs/results/training.md",
         ("own-facts", "clew"),

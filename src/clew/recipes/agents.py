@@ -46,6 +46,11 @@ def _youtu(name: str, agent: Youtu, about: str) -> AgentRecipe:
     return AgentRecipe(f"youtu-{name}", agent, about, f"{_YOUTU}, Table 3", ("youtu", "clew"))
 
 
+def _rograg(name: str, agent: Rograg, about: str, place: str) -> AgentRecipe:
+    retrievers = ("rograg-dual", "clew")
+    return AgentRecipe(f"rograg-{name}", agent, about, f"{_ROGRAG}, {place}", retrievers)
+
+
 _AGENT_RECIPES = (
     AgentRecipe("reader", Reader(), "one retrieval, one written answer", "baseline"),
     AgentRecipe(
@@ -114,12 +119,15 @@ _AGENT_RECIPES = (
         _ROGRAG,
         ("rograg-dual", "clew"),
     ),
-    AgentRecipe(
-        "rograg-result",
-        Rograg(check="result"),
-        "with the result checked instead of the arguments",
-        f"{_ROGRAG}, Table 7",
-        ("rograg-dual", "clew"),
+    # Tables 6 and 7, planned by the model: the check before or after the answer, or none.
+    _rograg("argument", Rograg(rules=False), "the arguments checked before the answer", "Table 7"),
+    _rograg("result", Rograg(check="result", rules=False), "the result checked instead", "Table 7"),
+    _rograg("unchecked", Rograg(check="none", rules=False), "nothing checked", "Table 7"),
+    _rograg(
+        "logic",
+        Rograg(rules=False, fallback=False),
+        "the logic form alone, without the dual level",
+        "Table 6",
     ),
     AgentRecipe(
         "graph-r1",

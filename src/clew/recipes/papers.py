@@ -2,6 +2,7 @@
 
 from typing import Literal
 
+from clew.layout import Layout
 from clew.recipes import layouts
 from clew.retrieve.communities.steps import Around, BottomUp, CitedChunks, IfGrown, Reports, TopDown
 from clew.retrieve.communities.summary_tree import Collapsed, EntityPairs
@@ -120,7 +121,9 @@ _ROGRAG_NOTES = (
 _ROGRAG_CHUNKS = Chunking(768, 32, "sentences")
 
 
-def build_rograg(name: str, *, exact: bool = False, expand: bool = False) -> Chain:
+def build_rograg(
+    name: str, *, exact: bool = False, expand: bool = False, layout: Layout = layouts.ROGRAG
+) -> Chain:
     """Build ROGRAG's dual-level retrieval: exact matching and more low-level keys as in Table 5."""
     low: Step = SameName("names") if exact else NearEntities("names", top_k=60, each=True)
     high: Step = SameWords("topics", top_k=60) if exact else NearFacts("topics", top_k=60)
@@ -139,7 +142,7 @@ def build_rograg(name: str, *, exact: bool = False, expand: bool = False) -> Cha
     more = "names and more keywords" if expand else "names"
     about = f"{more} → entities, topics → relations, matched {matched}"
     source = "ROGRAG (Wang et al. 2025) §3.2"
-    return Chain(name, steps, about, source, _ROGRAG_NOTES, layouts.ROGRAG, _ROGRAG_CHUNKS)
+    return Chain(name, steps, about, source, _ROGRAG_NOTES, layout, _ROGRAG_CHUNKS)
 
 
 PATHRAG = Chain(
@@ -198,6 +201,7 @@ DUAL_LEVEL_RECIPES = (
     build_rograg("rograg-dual"),
     build_rograg("rograg-expanded", expand=True),
     build_rograg("rograg-exact", exact=True),
+    build_rograg("rograg-12k", layout=layouts.ROGRAG_12K),
 )
 HIPPORAG = Chain(
     "hipporag",

@@ -74,6 +74,8 @@ class Notebook:
     """What a verifier said of the drafts."""
     thoughts: list[str] = field(default_factory=list)
     """What the agent thought at each step of its reasoning."""
+    results: dict[int, str] = field(default_factory=dict)
+    """What each operator of a logic plan returned, by its number."""
     combined_answer: str = ""
     """The answer that code computed from the notes; no single passage need contain it."""
     _entries: list[tuple[tuple[int, ...], Retrieval | Note]] = field(default_factory=list)
@@ -117,7 +119,12 @@ class Notebook:
         """Format background, notes, draft and findings, numbered and without duplicates."""
         if not any(note.channel in _CHANNEL_TITLES for note in self.notes):
             lines = [*self.background, *map(str, self.notes)]
-            parts = [_number(lines), *_list_under("Earlier thoughts:", self.thoughts)]
+            results = [text for _, text in sorted(self.results.items())]
+            parts = [
+                _number(lines),
+                *_list_under("Results of the plan:", results),
+                *_list_under("Earlier thoughts:", self.thoughts),
+            ]
             return "\n".join(filter(None, parts))
         parts = _list_under("Background:", self.background)
         for channel, title in _CHANNEL_TITLES.items():

@@ -20,7 +20,7 @@ from conftest import document, stream
 HERE = Path(__file__).parent / "recorded"
 ROWS = load_rows(HERE / "replies.jsonl") if (HERE / "replies.jsonl").exists() else []
 # Recorded before their prompts changed: until they are recorded again, most calls find no reply.
-STALE = ("graphsearch+clew", "youtu+clew")
+STALE = ("graphsearch+clew", "ircot+clew", "youtu+clew")
 RECIPES = sorted({row["recipe"] for row in ROWS})
 
 
@@ -40,6 +40,8 @@ async def base(tmp_path: Path) -> Any:
 @pytest.mark.skipif(not ROWS, reason="no recordings here")
 @pytest.mark.parametrize("recipe", RECIPES)
 async def test_real_replies_lead_to_answers_or_refusals(base: KnowledgeBase, recipe: str) -> None:
+    if recipe in STALE:
+        pytest.skip("recorded before its prompts changed; run `python -m bench.agents_record`")
     texts = {str(row["id"]): row["text"] for row in load_rows(HERE / "corpus.jsonl")}
     asked = missed = right = 0
     questions = load_rows(HERE / "questions.jsonl")
@@ -59,8 +61,6 @@ async def test_real_replies_lead_to_answers_or_refusals(base: KnowledgeBase, rec
         asked, missed = asked + chat.request_count, missed + chat.miss_count
         right += str(question["answer"]).casefold() in answer.candidate.casefold()
     assert len(questions) >= 10
-    if recipe in STALE:
-        return
     # Retrieval may move on since the recording, but not so far that nothing is replayed.
     assert missed <= asked / 2
     if recipe.startswith(("steps", "graphsearch")):

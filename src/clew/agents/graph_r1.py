@@ -84,7 +84,8 @@ class GraphR1:
         final = await self._run_loop(ctx, book, retriever)
         if not book.retrievals:
             await retriever(self._search_context(ctx), ctx.question)
-        stated = [p for fact in book.evidence().facts for p in passage_of(fact)]
+        facts = [fact for fact in book.evidence().facts if fact.by not in _UNRANKED]
+        stated = [passage for fact in facts for passage in passage_of(fact)]
         return await conclude_with_citation(ctx, book, final, mode, stated)
 
     def _search_context(self, ctx: Context) -> Context:

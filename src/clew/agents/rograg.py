@@ -185,10 +185,23 @@ class Rograg:
         """Write the answer from all evidence; that of the first retrieval, if there is one."""
         name = "fall back to dual-level" if self.fallback else "answer without a fallback"
         async with ctx.step(name, why) as step:
-            answer = await conclude(step.ctx, book, mode)
+            answer = await conclude(step.ctx, self._without_plan(book, mode), mode)
             step.output = answer.verdict
         how = "fell back" if self.fallback else "the plan failed"
         return replace(answer, note="; ".join(filter(None, (answer.note, f"{how}: {why}"))))
+
+    def _without_plan(self, book: Notebook, mode: Mode) -> Notebook:
+        """Return what was retrieved without the results that failed, unless they are all there is.
+
+        In reject mode notes without an answer stay: they are the reason to refuse.
+        """
+        known = any(note.has_answer for note in book.notes)
+        if not self.fallback or (mode == "reject" and book.notes and not known):
+            return book
+        bare = Notebook()
+        for retrieval in book.retrievals:
+            bare.add(retrieval)
+        return bare
 
 
 async def _write_result(

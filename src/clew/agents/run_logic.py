@@ -35,6 +35,7 @@ from clew.agents.logic.forms import (
     Sort,
     fill_refs,
     find_refs,
+    format_operator,
     needs_all_items,
 )
 from clew.agents.planning.model_plan import ask_planner
@@ -122,7 +123,9 @@ class LogicRunner:
             opened.output = "; ".join(item.text for item in items) or "nothing"
             shown = [item.text for item in items[:_MAX_SHOWN_ITEMS]]
             more = f" and {len(items) - len(shown)} more" if len(shown) < len(items) else ""
-            self.book.results[number] = f"#{number} {step} = {'; '.join(shown)}{more}"
+            self.book.results[number] = (
+                f"#{number} {format_operator(step)} = {'; '.join(shown)}{more}"
+            )
             return items
 
     async def _run_retrieve(

@@ -48,6 +48,7 @@ def build_script() -> AgentScript:
     return AgentScript(
         {
             "read": reading_reply,
+            "refine_read": reading_reply,
             "answer": concluded,
             "conclude": concluded,
             "refine": {"notes": []},

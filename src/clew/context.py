@@ -3,6 +3,7 @@
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
+from functools import partial
 from time import perf_counter
 
 import numpy as np
@@ -11,10 +12,11 @@ from numpy.typing import NDArray
 from clew.config import Role
 from clew.errors import ConfigError
 from clew.index.view import View
-from clew.layout import ASSUMED_WINDOW, PASSAGES, Layout
+from clew.layout import ASSUMED_WINDOW, PASSAGES, Layout, Modality
 from clew.llm.budget import BudgetedChat, UsageBudget
 from clew.llm.chat import Chat, Message, Reply, Request, TextCallback
 from clew.llm.embed import Embedder, check_same_dim
+from clew.llm.fit_prompt import WindowedChat
 from clew.llm.rerank import Reranker
 from clew.llm.wrappers import UsageMeter
 from clew.models import Models
@@ -118,6 +120,8 @@ class Context:
     rerank: Reranker | None = None
     layout: Layout = PASSAGES
     """What the recipe shows to the model."""
+    modality: Modality = "all"
+    """Which kinds of evidence the caller wants to be shown."""
     prompts: list[ShownPrompt] | None = None
     """Every model call so far, if they are recorded."""
     _cosines_by_vector: dict[tuple[Kind, bytes], NDArray[np.float32]] = field(default_factory=dict)
@@ -130,8 +134,12 @@ class Context:
         """The chat model for this role, or None: a step then uses its variant without a model."""
         if self.models is None or not self.models.has(role):
             return None
-        chat = BudgetedChat(self.models.chat(role), self.budget, self.meter)
+        chat: Chat = BudgetedChat(self.models.chat(role), self.budget, self.meter)
+        chat = WindowedChat(chat, partial(self.window, role), self._note_cut)
         return chat if self.prompts is None else PromptRecorder(chat, role, self.prompts)
+
+    def _note_cut(self, what: str) -> None:
+        self.trace.append(TraceStep("cut prompt", "the model's window is too small", what, 0.0))
 
     async def window(self, role: Role) -> int:
         """The context window of this role's model, in tokens."""

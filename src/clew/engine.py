@@ -14,7 +14,7 @@ from clew.agents.core.types import Answer, Mode, Results
 from clew.agents.relevance_gate import GATE_PASSAGES, Relevance, score_relevance
 from clew.builder import Builder, ignore_progress
 from clew.config import Role, Settings
-from clew.context import Context
+from clew.context import Context, TraceStep
 from clew.entities.editor import EntityEditor
 from clew.errors import ArraysMissing, ConfigError
 from clew.extract.model_extractors import DocumentExtractor
@@ -39,6 +39,7 @@ from clew.llm.factory import can_embed, create_embedder, create_reranker, use_tu
 from clew.llm.rerank import Reranker
 from clew.models import Models
 from clew.recipes.chunking import ChosenChunking, find_shared_chunking
+from clew.retrieve.communities.steps import NO_TREE
 from clew.retrieve.pack import fetch_evidence
 from clew.show import NameDetails, find_details
 from clew.store.protocol import Arrays, Change, Counts, Snapshot, Store, make_removal
@@ -312,12 +313,14 @@ class KnowledgeBase:
                     budget=UsageBudget(manner.limits),
                     on_event=manner.on_event,
                     layout=loaded.retrieve.layout.select(manner.evidence),
+                    modality=manner.evidence,
                     prompts=[] if manner.record_prompts else None,
                 )
                 answer = await answer_with(ctx, loaded.agent, loaded.retrieve, mode, manner.history)
         finally:
             await self.models.record_spending()  # calls are paid for even if the answer failed
-        notes = (answer.note, loaded.note, reason, _truncation_note(question))
+        trees = _missing_tree_note(ctx.trace)
+        notes = (answer.note, loaded.note, reason, trees, _truncation_note(question))
         return replace(
             answer,
             recipe=name,
@@ -422,6 +425,17 @@ class KnowledgeBase:
             return cls(store, settings, None)
         vectors, settings = await choose_embedder(store, settings)
         return cls(store, settings, vectors)
+
+
+def _missing_tree_note(trace: Sequence[TraceStep]) -> str:
+    """Say which tree a step would have searched, if it was not built."""
+    pending, found = list(trace), dict[str, None]()
+    while pending:
+        step = pending.pop()
+        pending += step.steps
+        if step.step == NO_TREE:
+            found[f"no communities were searched: {step.output}"] = None
+    return "; ".join(found)
 
 
 def _truncation_note(question: str) -> str:

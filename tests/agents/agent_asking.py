@@ -1,5 +1,6 @@
 """Asking the valley's knowledge base with a model that follows a script."""
 
+import re
 from collections.abc import Awaitable, Callable
 from typing import Any
 
@@ -51,6 +52,15 @@ def reads(message: str) -> dict[str, Any]:
         if words in question:
             return {"quote": quote, "source": 1, "answer": answer}
     return {"quote": "", "source": 0, "answer": "unknown"}
+
+
+def refines(message: str) -> dict[str, Any]:
+    """A reader that keeps the sentence it reads its answer from."""
+    said = reads(message)
+    numbered = re.findall(r"^\[(\d+)\] (.*)$", message.rpartition("[[evidence")[2], re.MULTILINE)
+    source = next((int(n) for n, line in numbered if said["quote"] and said["quote"] in line), 0)
+    kept = [{"text": said["quote"], "source": source}] if source else []
+    return {"notes": kept, "answer": said["answer"]}
 
 
 CONCLUDED = {

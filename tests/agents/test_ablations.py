@@ -23,7 +23,9 @@ ROWS = [
     ("graphsearch-released", FULL),
     ("youtu-no-schema", "youtu-by-model"),
     ("youtu-no-agent", "youtu-by-model"),
-    ("rograg-result", "rograg"),
+    ("rograg-result", "rograg-argument"),
+    ("rograg-unchecked", "rograg-argument"),
+    ("rograg-logic", "rograg-argument"),
     (FULL, "graphsearch"),
     ("youtu-by-model", "youtu"),
 ]

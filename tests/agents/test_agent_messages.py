@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Sequence
 from typing import Any
 
-from agent_asking import ASKED, CONCLUDED, asking, reads
+from agent_asking import ASKED, CONCLUDED, asking, reads, refines
 
 from clew.agents.graph_r1_protocol import FINAL_ANSWER_REQUEST, FORMAT_REMINDER
 from clew.context import TraceStep
@@ -77,6 +77,7 @@ async def test_youtu_reflects_on_the_notes(valley: KnowledgeBase) -> None:
         {
             "involved": {"parts": [{"question": "Where was Ilse Brandvik born?", "types": []}]},
             "read": reads,
+            "refine_read": refines,
             "reflect": reflect,
             "conclude": CONCLUDED,
             "answer": CONCLUDED,

@@ -79,7 +79,12 @@ async def test_a_chinese_question_is_planned_read_and_cited(base: KnowledgeBase)
         return {"quote": "", "source": 0, "answer": "unknown"}
 
     told = AgentScript(
-        {"read": reads, "draft": {"answer": "哈洛镇"}, "verify": {"verdict": "ACCEPT"}}
+        {
+            "read": reads,
+            "refine_read": reads,
+            "draft": {"answer": "哈洛镇"},
+            "verify": {"verdict": "ACCEPT"},
+        }
     )
     for recipe in ("steps+clew", "graphsearch+clew"):
         answer = await asking(base)(

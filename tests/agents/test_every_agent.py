@@ -4,7 +4,7 @@ import asyncio
 from typing import Any
 
 import pytest
-from agent_asking import ASKED, CONCLUDED, Ask, asking, reads
+from agent_asking import ASKED, CONCLUDED, Ask, asking, reads, refines
 
 from clew.agents.ask import AskOptions
 from clew.context import AnswerDelta, Context, StepEnded, StepStarted
@@ -34,6 +34,7 @@ def good(**more: Any) -> AgentScript:
     return AgentScript(
         {
             "read": reads,
+            "refine_read": refines,
             "answer": CONCLUDED,
             "conclude": CONCLUDED,
             "know": {"answer": "She was born in Hallowmere.", "short": "Hallowmere"},

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from agent_asking import CONCLUDED, Ask, asking, reads
+from agent_asking import CONCLUDED, Ask, asking, reads, refines
 
 from clew.agents.ask import AskOptions
 from clew.engine import KnowledgeBase
@@ -91,6 +91,7 @@ def drafting(draft: str) -> Callable[[Messages], str]:
     return AgentScript(
         {
             "read": reads,
+            "refine_read": refines,
             "answer": CONCLUDED,
             "conclude": CONCLUDED,
             "refine": {"notes": []},

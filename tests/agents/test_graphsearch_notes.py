@@ -3,7 +3,7 @@
 from typing import Any
 
 import pytest
-from agent_asking import CONCLUDED, asking, reads
+from agent_asking import CONCLUDED, asking, reads, refines
 
 from clew.engine import KnowledgeBase
 from clew.testing.fakes import AgentScript
@@ -29,10 +29,17 @@ async def test_a_note_is_kept_if_its_passage_supports_it(
         drafted.append(message)
         return {"steps": ["…"], "answer": "Hallowmere"}
 
+    def refine(message: str) -> dict[str, Any]:
+        """Point at the line that says it, where the note points anywhere."""
+        lines = [line for line in message.splitlines() if line.startswith("[")]
+        number = next(n for n, line in enumerate(lines[1:], start=1) if SUPPORTED in line)
+        return {"notes": [{**note, "source": number} if note.get("source") else note]}
+
     script = AgentScript(
         {
             "read": reads,
-            "refine": {"notes": [note]},
+            "refine_read": refines,
+            "refine": refine,
             "draft": draft,
             "verify": {"verdict": "ACCEPT", "missing": ""},
             "conclude": CONCLUDED,
@@ -59,6 +66,7 @@ async def test_expansion_is_given_the_notes_and_what_is_missing(
     script = AgentScript(
         {
             "read": reads,
+            "refine_read": refines,
             "refine": {"notes": []},
             "draft": {"steps": ["…"], "answer": "Vessen"},
             "verify": {"verdict": "REJECT", "missing": "the county"},

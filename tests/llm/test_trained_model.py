@@ -1,5 +1,6 @@
 """What `--model` names: a folder with a model, a folder without, a path, an endpoint's model."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -67,7 +68,10 @@ def test_what_was_trained_is_what_is_served(run) -> None:
     models = Models(with_named_model(ModelSettings(), str(run)), key_values=None)  # type: ignore[arg-type]
     assert models.planner_training() == HOW
     served = resolve_recipe("graph-r1").with_trained_model(models.planner_training(), "graph-r1")
-    assert served.agent == GraphR1(turns=2, top_k=3, room=800, brief=True, step=64, unaided=True)
+    older = {"room": 200, "show": "passages"}  # 800 characters, and the form before it was recorded
+    assert served.agent == GraphR1(turns=2, top_k=3, brief=True, step=64, unaided=True, **older)
+    newer = resolve_recipe("graph-r1").with_trained_model(replace(HOW, show="fused"), "graph-r1")
+    assert newer.agent.show == "fused"  # type: ignore[attr-defined]
     assert served.note == "" and served.with_top_k(9).agent.top_k == 9  # type: ignore[attr-defined]
     other = resolve_recipe("graph-r1+bm25").with_trained_model(HOW, "graph-r1+bm25")
     assert "trained with --recipe graph-r1" in other.note

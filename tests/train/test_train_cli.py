@@ -102,7 +102,7 @@ def test_a_run_from_the_command_line_is_served_as_it_was_trained(house: Path) ->
     held = json.loads((out / "model" / "clew.json").read_text())
     assert held == {
         **{"recipe": "graph-r1+bm25", "turns": 2, "brief": True, "step_tokens": 12},
-        **{"k": 5, "characters": 256},
+        **{"k": 5, "characters": 256, "show": "fused"},
     }
     assert "is not served" in clew("ask", question, "--recipe", "none", *at, code=1)
     assert "begun otherwise (recipe" in clew("train", *given[:-1], "graph-r1+naive", code=1)

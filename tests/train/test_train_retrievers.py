@@ -23,7 +23,9 @@ def test_knowledge_is_facts_or_else_titled_passages():
     passage = Passage("1", "d", "Ann", 1.0, "She is a smith.", 0, 15)
     fact = Statement("f", "Ann met Bea.", "", ("Ann", "Bea"), 1.0)
     assert format_evidence(Evidence(chunks=(passage,))) == "- Ann: She is a smith."
-    assert format_evidence(Evidence(chunks=(passage,), facts=(fact,))) == "- Ann met Bea."
+    assert (
+        format_evidence(Evidence(chunks=(passage,), facts=(fact,))) == "- Ann met Bea. (score 1.00)"
+    )
     assert format_evidence(Evidence()) == ""
     assert prefix_title("ann", "Ann smiths.") == "Ann smiths."
 
@@ -84,12 +86,12 @@ def test_dual_path_fuses_both_rankings_by_hand(tmp_path):
     # Paths: by entity 1, 2; direct 0, 1. Scores: 1 → 1+1/2, 0 → 1, 2 → 1/2.
     (found,) = DualPathRetriever(kb, k=3, entities=1, facts=2)(["Who is Bea?"])
     assert found.splitlines() == [
-        "- Ann: She met Bea.",
-        "- Ann is a smith.",
-        "- Bea lives in Oslo.",
+        "- Ann: She met Bea. (score 1.50)",
+        "- Ann is a smith. (score 1.00)",
+        "- Bea lives in Oslo. (score 0.50)",
     ]
     (two,) = DualPathRetriever(kb, k=1, entities=1, facts=1)(["nobody"])
-    assert two == "- Ann is a smith."
+    assert two == "- Ann is a smith. (score 2.00)"
     (passages,) = PassageRetriever(kb, k=1)(["anything"])
     assert passages == "- Ann is a smith. She met Bea."
 

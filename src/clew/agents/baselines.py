@@ -18,8 +18,7 @@ from clew.llm.prompt import Prompt
 from clew.retrieve.step import Step
 from clew.types import Evidence
 
-_OBSERVATION_TOKENS = 400  # of a search result, kept in the log
-_THOUGHT_TOKENS = 1600  # of the evidence so far
+_REACT_TOKENS = 900  # of a prompt beside its log: instructions, question, reply
 
 
 class Action(BaseModel):
@@ -38,7 +37,9 @@ class Thought(BaseModel):
 
 
 REACT = Prompt("react", Action, {"question", "log"}, documents={"log"})
-NEXT_THOUGHT = Prompt("next_thought", Thought, {"question", "evidence", "thoughts"}, {"evidence"})
+NEXT_THOUGHT = Prompt(
+    "next_thought", Thought, {"question", "evidence", "thoughts"}, {"evidence", "thoughts"}
+)
 
 
 @dataclass(frozen=True)
@@ -79,6 +80,9 @@ class React:
         retriever = RecordingRetriever(retrieve, book, self.top_k)
         log: list[str] = []
         queries: set[str] = set()
+        # What was found stays in the log: all turns share the window.
+        room = (await ctx.window("plan") - _REACT_TOKENS) // self.turns
+        layout = ctx.layout.for_part().fit(room)
         for _ in range(self.turns):
             turn = await ask_planner(
                 ctx, REACT, "act", question=ctx.question, log="\n".join(log) or "(empty)"
@@ -91,8 +95,10 @@ class React:
                 return await conclude_with_citation(ctx, book, turn.input, mode)
             queries.add(turn.input.casefold())
             retrieval = await retriever(ctx, turn.input)
-            page = await show_evidence(ctx, retrieval.evidence, ctx.layout.fit(_OBSERVATION_TOKENS))
-            log += [f"search: {turn.input}", f"found: {' '.join(page.lines) or 'nothing'}"]
+            page = await show_evidence(ctx, retrieval.evidence, layout)
+            thought = [f"thought: {' '.join(turn.thought.split())}"] if turn.thought else []
+            found = [f"found: {line}" for line in page.lines] or ["found: nothing"]
+            log += [*thought, f"search: {' '.join(turn.input.split())}", *found]
         if not book.retrievals:
             await retriever(ctx, ctx.question)
         return await conclude(ctx, book, mode)
@@ -116,14 +122,15 @@ class IrCot:
         retriever = RecordingRetriever(retrieve, book, self.top_k)
         await retriever(ctx, ctx.question)
         for turn in range(1, self.turns + 1):
-            page = await show_evidence(ctx, book.evidence(), ctx.layout.fit(_THOUGHT_TOKENS))
+            thoughts = " ".join(book.background) or "nothing"
+            page = await show_evidence(ctx, book.evidence(), beside=thoughts, reply=200)
             thought = await ask_planner(
                 ctx,
                 NEXT_THOUGHT,
                 "think on",
                 question=ctx.question,
                 evidence=str(page),
-                thoughts=" ".join(book.background) or "nothing",
+                thoughts=thoughts,
             )
             if thought is None:
                 break

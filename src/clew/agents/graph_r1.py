@@ -1,10 +1,10 @@
 """Graph-R1 agent with any chat model: think, query the knowledge base, think again, answer."""
 
 from dataclasses import dataclass, replace
-from typing import Literal
+from typing import Literal, cast, get_args
 
 from clew.agents.answering.finish import conclude, conclude_with_citation, run_with_fallback
-from clew.agents.core.evidence_page import build_page
+from clew.agents.core.evidence_page import build_page, passage_of
 from clew.agents.core.scratchpad import Notebook, RecordingRetriever
 from clew.agents.core.types import Answer, Mode
 from clew.agents.graph_r1_protocol import (
@@ -12,17 +12,25 @@ from clew.agents.graph_r1_protocol import (
     GraphR1Protocol,
     format_bullets,
     format_pages,
+    format_scored_facts,
     parse_action,
     restore_closing_tag,
 )
-from clew.context import Context
+from clew.context import Context, TraceStep
 from clew.layout import EvidenceKind, Layout, Section
 from clew.llm.chat import Message, MessageRole, Request
+from clew.llm.fit_prompt import shorten_text
 from clew.llm.json_repair import strip_thinking
+from clew.llm.openai_api import estimate_prompt_tokens, estimate_tokens
 from clew.llm.trained_model import TrainedConfig
 from clew.retrieve.step import Step
 from clew.text.language import prompt_language
 from clew.types import Evidence
+
+EvidenceForm = Literal["fused", "pages", "passages"]
+# Facts that no retriever ranked: those around its other hits, or alike in wording only.
+_UNRANKED = ("around", "sentence")
+_GAP_TOKENS = 16  # left of knowledge for which a long episode has no room
 
 
 @dataclass(frozen=True)
@@ -31,16 +39,17 @@ class GraphR1:
 
     turns: int = 5
     top_k: int = 5  # paper, §4.2: facts returned to the agent
-    room: int = 2500
-    """Characters of knowledge per turn."""
+    room: int = 625
+    """Tokens of knowledge per turn."""
     brief: bool = False
     """For a trained policy: the question alone, without instructions."""
     step: int = 300
     """Maximum tokens of one think-and-act step."""
     unaided: bool = False
     """Retrieve without a model, as in training."""
-    show: Literal["passages", "facts"] = "passages"
-    """What the model reads where the retriever returns both; facts are grouped by page title."""
+    show: EvidenceForm = "fused"
+    """What the model reads: the retriever's facts with their scores, as in the paper; facts grouped
+    by page title; or passages. Where the retriever found no facts, passages."""
 
     async def __call__(self, ctx: Context, retrieve: Step, mode: Mode, /) -> Answer:
         """Loop until the model answers or the turns are used up."""
@@ -56,8 +65,16 @@ class GraphR1:
             step=how.step_tokens,
             unaided=True,
             top_k=how.k or self.top_k,
-            room=how.characters or self.room,
+            room=how.characters // 4 if how.characters else self.room,
+            show=self._trained_form(how),
         )
+
+    def _trained_form(self, how: TrainedConfig) -> EvidenceForm:
+        """Return the form of knowledge in training; before it was recorded, that was passages."""
+        for form in get_args(EvidenceForm):
+            if how.show == form:
+                return cast(EvidenceForm, form)
+        return "passages" if self.show == "fused" else self.show
 
     async def _answer(self, ctx: Context, book: Notebook, retrieve: Step, mode: Mode) -> Answer:
         retriever = RecordingRetriever(retrieve, book, self.top_k)
@@ -67,7 +84,9 @@ class GraphR1:
         final = await self._run_loop(ctx, book, retriever)
         if not book.retrievals:
             await retriever(self._search_context(ctx), ctx.question)
-        return await conclude_with_citation(ctx, book, final, mode)
+        facts = [fact for fact in book.evidence().facts if fact.by not in _UNRANKED]
+        stated = [passage for fact in facts for passage in passage_of(fact)]
+        return await conclude_with_citation(ctx, book, final, mode, stated)
 
     def _search_context(self, ctx: Context) -> Context:
         return replace(ctx, models=None) if self.unaided else ctx
@@ -105,18 +124,40 @@ class GraphR1:
         async with ctx.step("think", about) as step:
             chat = step.ctx.chat("plan")
             assert chat is not None
-            request = Request(tuple(messages), max_tokens=self.step, stop=STOP_SEQUENCES)
+            shown = await self._fit_messages(step.ctx, messages)
+            request = Request(shown, max_tokens=self.step, stop=STOP_SEQUENCES)
             reply = await chat(request)
             step.output = " ".join(reply.text.split())[:200]
             return reply.text if "<" in reply.text else strip_thinking(reply.text)
 
+    async def _fit_messages(self, ctx: Context, messages: list[Message]) -> tuple[Message, ...]:
+        """Cut the oldest knowledge first, until the episode fits the model's window."""
+        limit = await ctx.window("plan") - self.step
+        shown, cut = list(messages), 0
+        for at, message in enumerate(messages):
+            over = estimate_prompt_tokens(shown) - limit
+            if over <= 0:
+                break
+            if message.role != "system":
+                size = estimate_tokens(message.content)
+                text = shorten_text(message.content, max(_GAP_TOKENS, size - over - 1))
+                shown[at] = replace(message, content=text)
+                cut += text != message.content
+        if cut:
+            step = f"{cut} earlier messages shortened"
+            ctx.trace.append(TraceStep("cut prompt", "the model's window is too small", step, 0.0))
+        return tuple(shown)
+
     def format_evidence(self, found: Evidence) -> str:
         """Format a retrieval for the model; training uses the same text."""
-        if self.show == "facts" and found.facts:
+        facts = [fact for fact in found.facts if fact.by not in _UNRANKED][: self.top_k]
+        if self.show == "fused" and facts:
+            return format_scored_facts([(f.title, f.text, f.score) for f in facts], self.room)
+        if self.show == "pages" and found.facts:
             rows = [(fact.title, fact.start, fact.text) for fact in found.facts[: self.top_k]]
-            return format_pages(rows)[: self.room]
+            return format_pages(rows)[: 4 * self.room]
         kind: EvidenceKind = "passages" if found.chunks else "facts"
-        layout = Layout((Section(kind),), total=self.room // 4)
+        layout = Layout((Section(kind),), total=self.room)
         best = Evidence(chunks=found.chunks[: self.top_k], facts=found.facts[: self.top_k])
         return format_bullets(build_page(best, layout).lines)
 

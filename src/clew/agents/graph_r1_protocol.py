@@ -32,6 +32,7 @@ FINAL_ANSWER_REQUEST_BY_LANGUAGE: dict[Language, str] = {
     "zh": "查询次数已用完。先思考，再写出 <answer>。",
 }
 NO_RESULTS_BY_LANGUAGE: dict[Language, str] = {"en": NO_RESULTS, "zh": "（没有找到任何内容）"}
+_BYTES_PER_TOKEN = 4  # as in clew.llm.openai_api, which training machines cannot import
 _DIVIDER = "\n=== user ===\n"
 _TAGS = re.compile(r"</?(?:think|query|answer|knowledge)>")
 _ACTION_BLOCK = re.compile(r"<(query|answer)>(.*?)(?:</\1>|\Z)", re.DOTALL)
@@ -125,6 +126,27 @@ class GraphR1Protocol:
 def format_bullets(facts: Sequence[str]) -> str:
     """Format facts as a bullet list."""
     return "\n".join(f"- {' '.join(fact.split())}" for fact in facts)
+
+
+def format_scored_facts(facts: Sequence[tuple[str, str, float]], tokens: int) -> str:
+    """Format facts (title, text, score) as a list, best first, as far as they fit `tokens`.
+
+    The fused facts and their scores are all that Graph-R1 shows its agent (§4.2, figure 12).
+    """
+    lines: list[str] = []
+    left = _BYTES_PER_TOKEN * tokens
+    for title, text, score in facts:
+        mark = f" (score {score:.2f})"
+        line = format_bullets([prefix_title(title, text)])
+        size = len(line.encode("utf-8", "replace"))
+        if size + len(mark) > left and lines:
+            break
+        if size + len(mark) > left:  # the best is cut rather than left out
+            room = max(0, left - len(mark) - 4)
+            line = line.encode("utf-8", "replace")[:room].decode("utf-8", "ignore") + " …"
+        lines.append(line + mark)
+        left -= size + len(mark) + 1
+    return "\n".join(lines)
 
 
 def prefix_title(title: str, text: str) -> str:

@@ -10,7 +10,7 @@ from typing import Literal
 from pydantic import BaseModel, Field
 
 from clew.agents.answering.finish import conclude, mark_incomplete, run_with_fallback
-from clew.agents.citing.support import find_citations
+from clew.agents.answering.read import KeptFact, keep_supported
 from clew.agents.core.evidence_page import show_evidence
 from clew.agents.core.messages import is_unknown
 from clew.agents.core.plan import Plan, has_placeholders, validate_questions
@@ -30,7 +30,7 @@ from clew.agents.planning.model_plan import (
 from clew.agents.rule_planner import make_rule_plan
 from clew.agents.run_plan import PlanRunner
 from clew.context import Context
-from clew.layout import FACTS, PASSAGES
+from clew.layout import FACTS, PASSAGES, Layout, Section
 from clew.llm.budget import BudgetExceeded
 from clew.llm.chat import Request
 from clew.llm.prompt import Prompt
@@ -39,13 +39,9 @@ from clew.retrieve.step import Step
 Channel = Literal["semantic", "relational"]
 BOTH_CHANNELS: tuple[Channel, ...] = ("semantic", "relational")
 _RESERVED_CALLS = 2  # calls reserved for the answer, which may need a retry
-
-
-class KeptFact(BaseModel, title="Kept"):
-    """A fact worth keeping and the passage that says it."""
-
-    text: str
-    source: int = 0
+_SOURCES: dict[Channel, Layout] = {"semantic": PASSAGES, "relational": FACTS}
+_FACTS_SECTION = Section("facts", 600, most=20)
+_BACKGROUND = Layout((_FACTS_SECTION, Section("passages", most=5)))
 
 
 class RefinedContext(BaseModel, title="Refined"):
@@ -69,20 +65,29 @@ class GraphSearch:
     expand: bool = True
     channels: tuple[Channel, ...] = BOTH_CHANNELS
     top_k: int = 30
-    sub_queries: int = 3
+    sub_queries: int = 4
+    """Of each channel; the paper's own examples have up to four."""
     expansions: int = 2
     max_reflections: int = 2
     expand_on: Verdict = Verdict.REJECT
     calls: int = 25
     """Model calls for one question, including the retriever's and retries."""
     rules: bool = True
-    """Plan by rules where a question pattern matches; otherwise the model plans."""
+    """Plan by rules where a question pattern matches, and let code combine the answers."""
 
     async def __call__(self, ctx: Context, retrieve: Step, mode: Mode, /) -> Answer:
         """Refine background, run the channels, reflect, answer."""
         book = Notebook()
-        own = replace(ctx, budget=ctx.budget.with_call_limit(self.calls))
+        budget, layout = ctx.budget.with_call_limit(self.calls), self._final_layout(ctx)
+        own = replace(ctx, budget=budget, layout=layout)
         return await run_with_fallback(own, book, mode, self._answer(own, book, retrieve, mode))
+
+    def _final_layout(self, ctx: Context) -> Layout:
+        """Return the recipe's layout, with the facts that the relational channel reads."""
+        layout = ctx.layout
+        if not self.decompose or "relational" not in self.channels or "facts" in layout.kinds:
+            return layout
+        return replace(layout, sections=(_FACTS_SECTION, *layout.sections)).select(ctx.modality)
 
     async def _answer(self, ctx: Context, book: Notebook, retrieve: Step, mode: Mode) -> Answer:
         """Search with all but the last calls, which are reserved for the answer."""
@@ -113,6 +118,8 @@ class GraphSearch:
                 *(self._run_channel(ctx, book, retriever, name, rules) for name in self.channels),
             ]
         )
+        if rules.simple:
+            return ""  # the model planned: every module has its say
         answer = _combine_channels(rules, notes) or _find_agreement(rules, notes)
         book.combined_answer = book.draft = answer
         return answer
@@ -130,9 +137,14 @@ class GraphSearch:
             if plan.simple and ctx.chat("plan") is not None:
                 decompose = plan_with_model if channel == "semantic" else plan_as_triples
                 plan = await decompose(step.ctx, self.sub_queries)
-            show = PASSAGES if channel == "semantic" else FACTS
+            show = _SOURCES[channel].select(ctx.modality)
             runner = PlanRunner(
-                retriever, book, show, channel, ground=self.ground, refine=self.refine
+                replace(retriever, kinds=show.kinds),
+                book,
+                show,
+                channel,
+                ground=self.ground,
+                context="refined" if self.refine else "raw",
             )
             notes = await runner(step.ctx, plan)
             step.output = "; ".join(note.answer or "unknown" for _, note in sorted(notes.items()))
@@ -141,11 +153,13 @@ class GraphSearch:
     async def _refine_background(
         self, ctx: Context, book: Notebook, retrieval: Retrieval
     ) -> dict[int, Note]:
-        """Keep the relevant facts of the first retrieval that their passage supports."""
-        chat = ctx.chat("answer")
-        if not self.refine or chat is None or not retrieval.evidence.chunks:
+        """Keep the sentences and triples of the first retrieval that matter, if supported."""
+        layout = _BACKGROUND.select(ctx.modality)
+        if not self.refine or ctx.chat("answer") is None:
             return {}
-        page = await show_evidence(ctx, retrieval.evidence, part=True, reply=220)
+        page = await show_evidence(ctx, retrieval.evidence, layout, part=True, reply=220)
+        if not page.items:
+            return {}
         reply = await ask_planner(
             ctx,
             REFINE,
@@ -154,9 +168,7 @@ class GraphSearch:
             question=ctx.question,
             evidence=str(page),
         )
-        for kept in reply.notes[:3] if reply else ():
-            if find_citations(kept.text, page.find_sources([kept.source]), page.passages):
-                book.background.append(kept.text)
+        book.background += keep_supported(reply.notes, page) if reply else ()
         return {}
 
     async def _reflect(
@@ -164,10 +176,14 @@ class GraphSearch:
     ) -> None:
         """Draft and verify; while the verdict asks for it, expand and draft again."""
         for turn in range(self.max_reflections + 1):
-            book.draft = short or await self._draft(ctx, book) or book.draft
+            if short:
+                book.draft = short
+            else:
+                await self._draft(ctx, book)
             if not self.verify:
                 return
             checked = await self._verify(ctx, book)
+            book.findings.append(f"{checked.verdict.value} {checked.missing}".strip())
             if checked.verdict is not self.expand_on or not self.expand:
                 return
             if turn == self.max_reflections or not await self._expand(
@@ -175,11 +191,15 @@ class GraphSearch:
             ):
                 return
 
-    async def _draft(self, ctx: Context, book: Notebook) -> str:
+    async def _draft(self, ctx: Context, book: Notebook) -> None:
+        """Draft an answer with its reasoning; an unusable reply leaves the draft before it."""
         reply = await ask_planner(
-            ctx, DRAFT, "draft", question=ctx.question, notes=book.format_notes() or "(none)"
+            ctx, DRAFT, "draft", question=ctx.question, notes=_format_history(book)
         )
-        return "" if reply is None or is_unknown(reply.answer) else reply.answer.strip()
+        if reply is None:
+            return
+        book.draft_steps = tuple(reply.steps)
+        book.draft = "" if is_unknown(reply.answer) else reply.answer.strip()
 
     async def _verify(self, ctx: Context, book: Notebook) -> DraftCheck:
         """Return the model's verdict; the code's own if the model has none or overlooks a gap."""
@@ -189,8 +209,8 @@ class GraphSearch:
             VERIFY,
             "verify",
             question=ctx.question,
-            notes=book.format_notes() or "(none)",
-            draft=book.draft or "unknown",
+            notes=_format_history(book),
+            draft="\n".join(replace(book, findings=[]).format_draft()) or "unknown",
         )
         if reply is None or (gap and reply.verdict is Verdict.ACCEPT):
             return DraftCheck(
@@ -208,21 +228,28 @@ class GraphSearch:
             EXPAND,
             "expand",
             question=ctx.question,
-            notes=book.format_notes() or "(none)",
-            missing=checked.missing or "unclear",
+            notes=_format_history(book),
+            draft="\n".join(book.format_draft()) or "(none)",
+            missing=" ".join(checked.missing.split()) or "unclear",
         )
         known = {note.question for note in book.notes}
         questions = validate_questions(reply.questions if reply else [], 9).questions
         new = [q for q in questions if q not in known and not has_placeholders(q)]
         if not new:
             return False
-        runner = PlanRunner(retriever, book, channel="expansion")
+        context: Literal["refined", "raw"] = "refined" if self.refine else "raw"
+        runner = PlanRunner(retriever, book, channel="expansion", context=context)
 
         async def look_up(question: str) -> None:
             book.add(await runner.look_up(ctx, question))
 
         await run_concurrently([look_up(question) for question in new[: self.expansions]])
         return True
+
+
+def _format_history(book: Notebook) -> str:
+    """Format the background and both channels' queries, contexts and answers."""
+    return replace(book, draft="", draft_steps=(), findings=[]).format_notes() or "(none)"
 
 
 def _combine_channels(plan: Plan, channels: Sequence[dict[int, Note]]) -> str:
@@ -236,7 +263,7 @@ def _combine_channels(plan: Plan, channels: Sequence[dict[int, Note]]) -> str:
 
 
 def _find_agreement(plan: Plan, channels: Sequence[dict[int, Note]]) -> str:
-    """Return the last answer if both channels found the same, from two kinds of source."""
+    """Return the last answer if both channels of a rule's plan found the same."""
     last = [notes[max(notes)] for notes in channels if notes]
     if plan.join is not None or len(last) < len(BOTH_CHANNELS):
         return ""

@@ -17,6 +17,8 @@ from clew.agents.core.types import Answer, Mode, run_concurrently
 from clew.context import Context
 from clew.errors import ParseError
 from clew.llm.chat import Request
+from clew.llm.fit_prompt import shorten_text
+from clew.llm.openai_api import estimate_tokens
 from clew.llm.parse import Out
 from clew.llm.prompt import Prompt
 from clew.retrieve.step import Step
@@ -26,6 +28,8 @@ from clew.text.unicode import split_words
 from clew.types import Citation, Evidence, Report
 
 _MAX_REPLY_TOKENS = 500  # tokens of one reply
+_INSTRUCTION_TOKENS = 500  # of a prompt without its inputs
+_MIN_ROOM = 64  # tokens of reports shown however small the window is
 _MIN_OVERLAP = 0.25  # share of a sentence's words: a summary shares few with each source
 _MAX_CITATIONS = 3  # citations of one sentence
 _MAX_QUOTES = 5
@@ -81,6 +85,10 @@ class MapReduce:
     at_once: int = 5
     points: int = 20
     top_k: int = 5
+    map_tokens: int = 8000
+    """Reports of one call; less where the model's window is smaller."""
+    reduce_tokens: int = 8000
+    """Points that are combined, best first."""
 
     async def __call__(self, ctx: Context, retrieve: Step, mode: Mode, /) -> Answer:
         """Retrieve, map, reduce; without a model, quote the reports' sentences."""
@@ -108,9 +116,12 @@ class MapReduce:
     # -- with a model
 
     async def _map_reports(self, ctx: Context, reports: Sequence[Report]) -> list[ScoredPoint]:
-        batches = [reports[at : at + self.at_once] for at in range(0, len(reports), self.at_once)]
+        room = await _find_room(ctx, self.map_tokens)
+        batches = _make_batches(reports, self.at_once, room)
         async with ctx.step("map", f"{len(reports)} reports") as step:
-            many = await run_concurrently([_read_reports(step.ctx, batch) for batch in batches])
+            many = await run_concurrently(
+                [_read_reports(step.ctx, batch, room) for batch in batches]
+            )
             points = sorted((p for some in many for p in some), key=lambda p: -p.score)
             step.output = f"{len(points)} points"
         return points[: self.points]
@@ -119,11 +130,11 @@ class MapReduce:
         self, ctx: Context, evidence: Evidence, points: Sequence[ScoredPoint], mode: Mode
     ) -> Answer:
         async with ctx.step("reduce", f"{len(points)} points") as step:
-            lines = "\n".join(f"{n}. {point.text}" for n, point in enumerate(points, start=1))
-            reply = await _ask_model(step.ctx, REDUCE_POINTS, points=lines)
-            step.output = (
-                "no usable reply" if reply is None else f"{len(reply.sentences)} sentences"
-            )
+            lines = _rank_points(points, await _find_room(ctx, self.reduce_tokens))
+            reply = await _ask_model(step.ctx, REDUCE_POINTS, points="\n".join(lines))
+            said = "no usable reply" if reply is None else f"{len(reply.sentences)} sentences"
+            left_out = len(points) - len(lines)
+            step.output = f"{said}; {left_out} points left out" if left_out else said
         if reply is None:
             # Without a usable reply the points themselves are the answer.
             numbered = enumerate(points, start=1)
@@ -158,9 +169,48 @@ class MapReduce:
         return make_answer(ctx, evidence, "\n".join(lines), [c for _, c in best], note=note)
 
 
-async def _read_reports(ctx: Context, reports: Sequence[Report]) -> list[ScoredPoint]:
+async def _find_room(ctx: Context, tokens: int) -> int:
+    """Return the tokens of reports or points that one prompt may hold."""
+    taken = _INSTRUCTION_TOKENS + estimate_tokens(ctx.question) + _MAX_REPLY_TOKENS
+    return max(_MIN_ROOM, min(tokens, await ctx.window("answer") - taken))
+
+
+def _format_line(report: Report, room: int) -> str:
+    """Format a report on one line of at most `room` tokens."""
+    return shorten_text(" ".join(f"{report.name}: {report.summary}".split()), room - 4)
+
+
+def _make_batches(reports: Sequence[Report], most: int, room: int) -> list[list[Report]]:
+    """Group reports into batches of at most `most` that fit `room` tokens."""
+    batches: list[list[Report]] = []
+    left = 0
+    for report in reports:
+        size = estimate_tokens(_format_line(report, room)) + 4
+        if not batches or len(batches[-1]) == most or size > left:
+            batches.append([])
+            left = room
+        batches[-1].append(report)
+        left -= size
+    return batches
+
+
+def _rank_points(points: Sequence[ScoredPoint], room: int) -> list[str]:
+    """Number the points that fit, best first; the first is cut rather than left out."""
+    lines: list[str] = []
+    for number, point in enumerate(points, start=1):
+        text = f"{number}. {' '.join(point.text.split())}"
+        size = estimate_tokens(text) + 1
+        if size > room and lines:
+            break
+        lines.append(shorten_text(text, room))
+        room -= size
+    return lines
+
+
+async def _read_reports(ctx: Context, reports: Sequence[Report], room: int) -> list[ScoredPoint]:
     """Extract the points of a batch of reports; an unparsable reply yields none."""
-    lines = "\n".join(f"[{n}] {r.name}: {r.summary}" for n, r in enumerate(reports, start=1))
+    numbered = enumerate(reports, start=1)
+    lines = "\n".join(f"[{n}] {_format_line(report, room)}" for n, report in numbered)
     reply = await _ask_model(ctx, MAP_REPORTS, reports=lines)
     found = []
     for point in reply.points if reply else ():

@@ -75,6 +75,9 @@ class Rograg:
     intent: bool = True
     """Detect small talk in messages that name nothing: by their words, else with one call."""
     rules: bool = True
+    """Plan by rules where a question pattern matches, and let code write that plan's answer."""
+    fallback: bool = True
+    """Off: no dual-level retrieval, neither at first nor when a plan fails (Table 6)."""
 
     async def __call__(self, ctx: Context, retrieve: Step, mode: Mode, /) -> Answer:
         """Gate, plan, run, check; then answer or fall back."""
@@ -85,10 +88,11 @@ class Rograg:
         if self.intent and await self._is_small_talk(ctx):
             return make_refusal(ctx, Evidence(), _SMALL_TALK_MESSAGE)
         retriever = RecordingRetriever(retrieve, book, self.top_k or ctx.layout.max_passages)
-        retrieval = await retriever(ctx, ctx.question)
-        if mode == "reject" and (missing := await self._explain_gate_refusal(ctx, book)):
-            return make_refusal(ctx, retrieval.evidence, missing)
-        plan = await self._make_plan(ctx)
+        if self.fallback:
+            retrieval = await retriever(ctx, ctx.question)
+            if mode == "reject" and (missing := await self._explain_gate_refusal(ctx, book)):
+                return make_refusal(ctx, retrieval.evidence, missing)
+        plan, by_rules = await self._make_plan(ctx)
         if not plan.valid:
             return await self._fall_back(ctx, book, mode, "; ".join(plan.problems) or "no plan")
         async with ctx.step("run the plan", str(plan)) as step:
@@ -96,7 +100,8 @@ class Rograg:
             step.output = result.error or "; ".join(item.text for item in result.items) or "nothing"
         if not result.items:
             return await self._fall_back(ctx, book, mode, result.error or "the plan found nothing")
-        return await self._check_and_answer(ctx, book, mode, (plan, result.items))
+        computed = by_rules or _is_computed(plan)
+        return await self._check_and_answer(ctx, book, mode, (result.items, computed))
 
     async def _is_small_talk(self, ctx: Context) -> bool:
         """Whether the message is small talk; one with a name and other content is not."""
@@ -125,14 +130,17 @@ class Rograg:
             )
             return f"{about} (relevance {coverage.score:.2f} is below {limit:.2f})"
 
-    async def _make_plan(self, ctx: Context) -> LogicPlan:
-        """Plan by rules where a pattern matches; else by the model, with one repair."""
+    async def _make_plan(self, ctx: Context) -> tuple[LogicPlan, bool]:
+        """Plan by rules where a pattern matches; else by the model, with one repair.
+
+        Also return whether rules made the plan.
+        """
         if self.rules or ctx.chat("plan") is None:
             plan = await make_rule_plan(ctx)
             if plan.join is not None and plan.join.how == "both":
                 plan = Plan((ctx.question,))  # no operator checks that two answers are both yes
             if not plan.simple or ctx.chat("plan") is None:
-                return to_logic_plan(plan)
+                return to_logic_plan(plan), True
         checked, problem = LogicPlan(), ""
         for turn in ("plan", "mend the plan"):
             reply = await ask_planner(
@@ -140,15 +148,15 @@ class Rograg:
             )
             checked = validate_plan(reply.steps if reply else [])
             if checked.valid:
-                return checked
+                return checked, False
             problem = f"Your last plan could not run: {'; '.join(checked.problems)}. Mend it."
-        return checked
+        return checked, False
 
     async def _check_and_answer(
-        self, ctx: Context, book: Notebook, mode: Mode, run: tuple[LogicPlan, Items]
+        self, ctx: Context, book: Notebook, mode: Mode, run: tuple[Items, bool]
     ) -> Answer:
         """Check the arguments before the answer is written, or the result after it."""
-        plan, items = run
+        items, computed = run
         short = ", ".join(item.text for item in items)
         if ctx.chat("plan") is None:
             return await conclude(ctx, book, mode, short)
@@ -157,9 +165,9 @@ class Rograg:
             reply = await ask_planner(
                 ctx, CHECK_SUFFICIENT, "check arguments", question=ctx.question, context=context
             )
-            if reply is not None and not reply.sufficient and not _is_computed(plan):
+            if reply is not None and not reply.sufficient and not computed:
                 return await self._fall_back(ctx, book, mode, reply.missing or "not sufficient")
-        answer = await conclude(ctx, book, mode, short)
+        answer = await _write_result(ctx, book, mode, short, computed)
         if self.check == "result" and answer.verdict == "answered":
             checked = await ask_planner(
                 ctx,
@@ -174,11 +182,40 @@ class Rograg:
         return answer
 
     async def _fall_back(self, ctx: Context, book: Notebook, mode: Mode, why: str) -> Answer:
-        """Write the answer from all evidence of the first retrieval."""
-        async with ctx.step("fall back to dual-level", why) as step:
-            answer = await conclude(step.ctx, book, mode)
+        """Write the answer from all evidence; that of the first retrieval, if there is one."""
+        name = "fall back to dual-level" if self.fallback else "answer without a fallback"
+        async with ctx.step(name, why) as step:
+            answer = await conclude(step.ctx, self._without_plan(book, mode), mode)
             step.output = answer.verdict
-        return replace(answer, note="; ".join(filter(None, (answer.note, f"fell back: {why}"))))
+        how = "fell back" if self.fallback else "the plan failed"
+        return replace(answer, note="; ".join(filter(None, (answer.note, f"{how}: {why}"))))
+
+    def _without_plan(self, book: Notebook, mode: Mode) -> Notebook:
+        """Return what was retrieved without the results that failed, unless they are all there is.
+
+        In reject mode notes without an answer stay: they are the reason to refuse.
+        """
+        known = any(note.has_answer for note in book.notes)
+        if not self.fallback or (mode == "reject" and book.notes and not known):
+            return book
+        bare = Notebook()
+        for retrieval in book.retrievals:
+            bare.add(retrieval)
+        return bare
+
+
+async def _write_result(
+    ctx: Context, book: Notebook, mode: Mode, short: str, computed: bool
+) -> Answer:
+    """Let the model write from the operators' results, the facts and the passages.
+
+    What code computed stands as it is, and so does a result that the model does not answer from.
+    """
+    if not computed and ctx.chat("answer") is not None:
+        answer = await conclude(ctx, book, mode)
+        if answer.verdict == "answered" and answer.citations:
+            return replace(answer, candidate=answer.candidate or short)
+    return await conclude(ctx, book, mode, short)
 
 
 def _is_computed(plan: LogicPlan) -> bool:

@@ -10,7 +10,7 @@ from pydantic import BaseModel, Field
 from clew.agents.answering.read import make_note
 from clew.agents.citing.support import contains_answer
 from clew.agents.core.evidence_page import EvidencePage, show_evidence
-from clew.agents.core.scratchpad import Note, Notebook, RecordingRetriever
+from clew.agents.core.scratchpad import Note, Notebook, RecordingRetriever, Retrieval
 from clew.agents.core.types import run_concurrently
 from clew.agents.logic.compute import (
     Item,
@@ -35,6 +35,7 @@ from clew.agents.logic.forms import (
     Sort,
     fill_refs,
     find_refs,
+    format_operator,
     needs_all_items,
 )
 from clew.agents.planning.model_plan import ask_planner
@@ -51,6 +52,7 @@ _SAME_RELATION_COSINE = 0.62  # cosine at which two relations mean the same (Min
 FactsByPosition = dict[int, Fact]
 """By position in the view."""
 MAX_GRAPH_LOOKUPS = 200  # items of earlier steps looked up one by one in the graph, for free
+_MAX_SHOWN_ITEMS = 20  # of one operator's result
 _MAX_READ_LOOKUPS = 12  # of these that need reading, at one or more calls each
 
 
@@ -119,6 +121,11 @@ class LogicRunner:
             else:
                 items = _compute_step(step, results)
             opened.output = "; ".join(item.text for item in items) or "nothing"
+            shown = [item.text for item in items[:_MAX_SHOWN_ITEMS]]
+            more = f" and {len(items) - len(shown)} more" if len(shown) < len(items) else ""
+            self.book.results[number] = (
+                f"#{number} {format_operator(step)} = {'; '.join(shown)}{more}"
+            )
             return items
 
     async def _run_retrieve(
@@ -162,6 +169,9 @@ class LogicRunner:
         for item in known:
             quote = item.citation.quote if item.citation else ""
             self.book.add(Note(phrase_question(step), item.text, quote, item.citation))
+        facts = list(dict.fromkeys(item.fact for item in known if item.fact is not None))
+        if facts:
+            self.book.add(await _retrieve_facts(ctx, phrase_question(step), facts))
         return known
 
     async def _read_passages(self, ctx: Context, step: Retrieve, many: bool) -> Items:
@@ -208,6 +218,17 @@ class LogicRunner:
             why = "no passage contains what was listed" if listed_some else "no passage answers"
             raise Uncomputable(f"{why}: {question}")
         return tuple(items)
+
+
+async def _retrieve_facts(ctx: Context, question: str, facts: Sequence[int]) -> Retrieval:
+    """Fetch the facts that a look-up found in the graph, with the passages that state them."""
+    links = ctx.view.links("fact_chunk")
+    chunks = dict.fromkeys(int(c) for f in facts for c in links.row(f)[:1])
+    found = Found(
+        chunks=tuple(Hit(c, 1.0, "relation") for c in chunks),
+        facts=tuple(Hit(f, 1.0, "relation") for f in facts),
+    )
+    return Retrieval(question, found, await fetch_evidence(ctx, found, full=True))
 
 
 def phrase_question(step: Retrieve) -> str:
@@ -327,10 +348,11 @@ async def _collect_other_ends(ctx: Context, facts: FactsByPosition, role: str, k
     names = {entity.id: entity.name for entity in found.values()}
     cited = await _cite_facts(ctx, list(facts))
     items: dict[str, Item] = {}
-    for fact in facts.values():
+    for at, fact in facts.items():
         for end in fact.participants:
             if end.role == role and end.entity in names:
-                items.setdefault(end.entity, Item(names[end.entity], known, cited.get(fact.id)))
+                item = Item(names[end.entity], known, cited.get(fact.id), at)
+                items.setdefault(end.entity, item)
     return tuple(items.values())
 
 

@@ -4,6 +4,7 @@ import asyncio
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import Literal
 
 from clew.agents.answering.extractive import extract_answer
 from clew.agents.answering.read import READ_REPLY_TOKENS, read_answer
@@ -23,12 +24,13 @@ from clew.agents.rules.question_analysis import find_names
 from clew.agents.rules.sections_about import is_about
 from clew.context import Context
 from clew.layout import Layout
+from clew.llm.fit_prompt import shorten_text
 from clew.text.language import is_chinese
 from clew.text.names import name_key, strip_disambiguation
 from clew.text.sentences import sentence_spans
 from clew.types import Passage
 
-_MAX_UNREFINED_CHARS = 600  # characters of unrefined context in a note
+_RAW_TOKENS = 400  # of an unrefined page that a note carries
 
 
 @dataclass(frozen=True)
@@ -44,8 +46,10 @@ class PlanRunner:
     """Off: placeholders are removed, not filled, and no question waits (ablation without QG)."""
     use_patterns: bool = False
     """Take an answer matched by a pattern before asking the model."""
-    refine: bool = True
-    """Off: a note carries the beginning of the whole page instead of the supporting sentence."""
+    retrievers: tuple[RecordingRetriever, ...] = ()
+    """One for each question of the plan, where they differ."""
+    context: Literal["quote", "refined", "raw"] = "quote"
+    """What a note carries: the supporting sentence, the lines kept, or the page as it is."""
 
     async def __call__(self, ctx: Context, plan: Plan, /) -> dict[int, Note]:
         """Return the note of each question, by its number from 1."""
@@ -60,7 +64,9 @@ class PlanRunner:
                     for n in needed:
                         await done[n].wait()
                 answers = {n: notes[n].name or notes[n].answer for n in needed if n in notes}
-                notes[number] = await self._answer_question(ctx, question, answers, fallback)
+                own = self.retrievers[number - 1] if self.retrievers else self.retriever
+                runner = replace(self, retriever=own, retrievers=())
+                notes[number] = await runner._answer_question(ctx, question, answers, fallback)
             finally:
                 done[number].set()
 
@@ -101,12 +107,19 @@ class PlanRunner:
             note = _note_from_match(question, match)
         else:
             near_first = not page.has_graph  # facts are short: all of them fit
-            note = await read_answer(ctx, names, question, page, near_first=near_first)
+            refine = self.context == "refined"
+            note = await read_answer(
+                ctx, names, question, page, near_first=near_first, refine=refine
+            )
             if not note.has_answer and match is not None:
                 note = _note_from_match(question, match)
         name = _find_full_name(note, retrieval.evidence.chunks)
         note = replace(note, name=name, channel=self.channel)
-        return note if self.refine else replace(note, quote=str(page)[:_MAX_UNREFINED_CHARS])
+        if self.context == "quote":
+            return note
+        if self.context == "raw":
+            return replace(note, context=tuple(shorten_text(str(page), _RAW_TOKENS).splitlines()))
+        return replace(note, context=note.context or ((note.quote,) if note.quote else ()))
 
 
 def _match_patterns(

@@ -1,32 +1,41 @@
 """Youtu-GraphRAG's agent: schema-guided sub-questions, typed evidence, reasoning and reflection."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
 import numpy as np
+from numpy.typing import NDArray
 from pydantic import BaseModel, Field
 
 from clew.agents.answering.finish import conclude, conclude_with_citation, run_with_fallback
+from clew.agents.core.evidence_page import show_evidence
 from clew.agents.core.messages import is_unknown
-from clew.agents.core.plan import Plan, validate_questions
+from clew.agents.core.plan import Plan, strip_placeholders, validate_questions
 from clew.agents.core.scratchpad import Notebook, RecordingRetriever
 from clew.agents.core.types import Answer, Mode
 from clew.agents.planning.model_plan import ask_planner
 from clew.agents.rule_planner import combine_notes, make_rule_plan
 from clew.agents.run_plan import PlanRunner
 from clew.context import Context
+from clew.extract.schema import Schema, type_key
+from clew.ingest.schema_store import SchemaStore
 from clew.llm.prompt import Prompt
+from clew.retrieve.labels import relation_names, type_names
+from clew.retrieve.pack import fetch_entities
 from clew.retrieve.step import Step
-from clew.types import Found
+from clew.types import Found, Hit
 
-_MAX_TYPES = 30  # most common schema types shown to the model
+_MAX_NAMES = 30  # most common names of each kind shown to the model
 
 
 class TypedSubQuestion(BaseModel, title="Part"):
-    """A sub-question and the schema types it is about."""
+    """A sub-question and the parts of the schema it is about."""
 
     question: str
     types: list[str] = Field(default_factory=list)
+    relations: list[str] = Field(default_factory=list)
+    attributes: list[str] = Field(default_factory=list)
 
 
 class TypedSubQuestions(BaseModel, title="Parts"):
@@ -46,43 +55,137 @@ class NextStep(BaseModel):
 DECOMPOSE_BY_SCHEMA = Prompt(
     "involved", TypedSubQuestions, {"question", "schema"}, documents={"schema"}
 )
-REFLECT = Prompt("reflect", NextStep, {"question", "notes"}, documents={"notes"})
+REFLECT = Prompt(
+    "reflect", NextStep, {"question", "notes", "evidence"}, documents={"notes", "evidence"}
+)
 
 
 @dataclass(frozen=True)
-class TypeFilter:
-    """Filters a retriever's entities and facts by schema type, unless that would leave none."""
+class SchemaNames:
+    """Entity types, relations and attributes: of a knowledge base, or those a question involves."""
 
-    inner: Step
-    types: tuple[str, ...]
+    types: tuple[str, ...] = ()
+    relations: tuple[str, ...] = ()
+    attributes: tuple[str, ...] = ()
+
+    def select(self, part: TypedSubQuestion) -> "SchemaNames":
+        """Return what a sub-question names that the schema has; the rest is dropped."""
+        return SchemaNames(
+            _known(part.types, self.types),
+            _known(part.relations, self.relations),
+            _known(part.attributes, self.attributes),
+        )
+
+    def __str__(self) -> str:
+        """Format for a prompt."""
+        return (
+            f"entity types: {', '.join(self.types) or 'thing'}\n"
+            f"relations: {', '.join(self.relations) or '(any)'}\n"
+            f"attributes: {', '.join(self.attributes) or '(none)'}"
+        )
+
+
+def _known(named: Sequence[str], names: Sequence[str]) -> tuple[str, ...]:
+    by_key = {type_key(name): name for name in names}
+    found = (by_key.get(type_key(name)) for name in named)
+    return tuple(dict.fromkeys(name for name in found if name is not None))
+
+
+@dataclass(frozen=True)
+class SchemaFilter:
+    """Keeps what was found of the involved types and relations; a kind is never left empty.
+
+    A fact fits by its relation or by the type of a participant, a path by the type of its end, a
+    passage if it states or mentions something that fits. Entities with an involved attribute come
+    first.
+    """
+
+    involved: SchemaNames
 
     async def __call__(self, ctx: Context, found: Found, /) -> Found:
-        """Retrieve, then filter."""
-        found = await self.inner(ctx, found)
-        wanted = {name.casefold() for name in self.types}
-        keys = ctx.view.keys("entity")
-        members = ctx.view.links("fact_entity")
-        at = {hit.at for hit in found.entities}
-        at |= {int(i) for hit in found.facts for i in members.row(hit.at)}
-        known = await ctx.snapshot.entities([int(keys[i]) for i in sorted(at)])
-        fits = {i for i in at if (e := known.get(int(keys[i]))) and e.type.casefold() in wanted}
+        """Filter entities, facts, paths and passages."""
+        fits = await self._fitting(ctx, found)
         entities = tuple(hit for hit in found.entities if hit.at in fits)
-        facts = tuple(hit for hit in found.facts if fits & {int(i) for i in members.row(hit.at)})
-        return replace(found, entities=entities or found.entities, facts=facts or found.facts)
+        related = await self._related(ctx, found)
+        members = ctx.view.links("fact_entity")
+        facts = tuple(
+            hit
+            for hit in found.facts
+            if hit.at in related or (fits & {int(i) for i in members.row(hit.at)})
+        )
+        paths = tuple(path for path in found.paths if path.entities[-1] in fits)
+        kept = replace(
+            found,
+            entities=await self._attributed_first(ctx, entities or found.entities),
+            facts=facts or found.facts,
+            paths=paths or found.paths,
+        )
+        return replace(kept, chunks=_fitting_chunks(ctx, kept) or found.chunks)
+
+    async def _fitting(self, ctx: Context, found: Found) -> set[int]:
+        """Return the positions of the entities that have an involved type."""
+        names = await type_names(ctx)
+        codes = {at for at, name in enumerate(names) if name in set(self.involved.types)}
+        members, types = ctx.view.links("fact_entity"), ctx.view.types
+        at = {hit.at for hit in found.entities} | {p.entities[-1] for p in found.paths}
+        at |= {int(i) for hit in found.facts for i in members.row(hit.at)}
+        return {one for one in at if int(types[one]) in codes}
+
+    async def _related(self, ctx: Context, found: Found) -> set[int]:
+        """Return the positions of the facts that have an involved relation."""
+        names = await relation_names(ctx)
+        codes = {at for at, name in enumerate(names) if name in set(self.involved.relations)}
+        relations = ctx.view.relations
+        return {hit.at for hit in found.facts if int(relations[hit.at]) in codes}
+
+    async def _attributed_first(self, ctx: Context, hits: tuple[Hit, ...]) -> tuple[Hit, ...]:
+        wanted = {type_key(name) for name in self.involved.attributes}
+        if not wanted:
+            return hits
+        known = await fetch_entities(ctx, [hit.at for hit in hits])
+
+        def lacks(hit: Hit) -> bool:
+            return not wanted & {type_key(name) for name in known[hit.at].attributes}
+
+        return tuple(sorted(hits, key=lacks))
 
 
-async def load_schema_types(ctx: Context) -> tuple[str, ...]:
-    """Return the entity types of the knowledge base, most common first."""
-    codes = ctx.view.types
-    examples = ctx.view.arrays.get("type_entity", np.zeros(0, np.int64))  # an entity per type
-    if not len(codes) or not len(examples):
-        return ()
-    counts = np.bincount(codes[codes >= 0], minlength=len(examples))
-    order = np.argsort(-counts, kind="stable")[:_MAX_TYPES]
-    keys = ctx.view.keys("entity")
-    wanted = [int(keys[examples[code]]) for code in order]
-    entities = await ctx.snapshot.entities(wanted)
-    return tuple(entities[key].type for key in wanted if key in entities and entities[key].type)
+def _fitting_chunks(ctx: Context, kept: Found) -> tuple[Hit, ...]:
+    """Return the passages that state a kept fact or mention a kept entity."""
+    by_fact, by_entity = ctx.view.links("fact_chunk"), ctx.view.links("entity_chunk")
+    facts = {hit.at for hit in kept.facts} | {f for path in kept.paths for f in path.facts}
+    where = {int(c) for at in facts for c in by_fact.row(at)}
+    where |= {int(c) for hit in kept.entities for c in by_entity.row(hit.at)}
+    return tuple(hit for hit in kept.chunks if hit.at in where)
+
+
+async def load_schema(ctx: Context) -> SchemaNames:
+    """Return the schema of the knowledge base: what it holds, most common first, and its file."""
+    kinds = _most_common(ctx.view.types, await type_names(ctx))
+    relations = _most_common(ctx.view.relations, await relation_names(ctx))
+    examples = ctx.view.arrays.get("type_entity", ())
+    held = await fetch_entities(ctx, [int(at) for at in examples])
+    attributes = dict.fromkeys(name for entity in held.values() for name in entity.attributes)
+    stored = await _load_stored_schema(ctx)
+    attributes |= dict.fromkeys(one.name for one in stored.types_of("attribute"))
+    relations |= dict.fromkeys(one.name for one in stored.types_of("relation"))
+    kinds |= dict.fromkeys(one.name for one in stored.types_of("entity"))
+    some = [tuple(names)[:_MAX_NAMES] for names in (kinds, relations, attributes)]
+    return SchemaNames(*some)
+
+
+def _most_common(codes: NDArray[np.int32], names: Sequence[str]) -> dict[str, None]:
+    counts = np.bincount(codes[codes >= 0], minlength=len(names))
+    order = np.argsort(-counts, kind="stable").tolist()
+    return dict.fromkeys(names[at] for at in order if names[at])
+
+
+async def _load_stored_schema(ctx: Context) -> Schema:
+    """Return the schema that bounded extraction, if it was stored."""
+    if ctx.key_values is None:
+        return Schema()
+    stored = (await ctx.key_values.get("manifest", ["schema"])).get("schema")
+    return (await SchemaStore(ctx.key_values).load_history()).schema if stored else Schema()
 
 
 @dataclass(frozen=True)
@@ -91,9 +194,9 @@ class Youtu:
 
     top_k: int = 20  # paper, Table 1 (Table 2: 10)
     max_steps: int = 5  # paper: reasoning and reflection
-    sub_questions: int = 3
+    sub_questions: int = 4  # paper, §A.8.1: its example has four
     schema: bool = True
-    """Off: no types are shown and none filter (ablation "w/o Schema")."""
+    """Off: no schema is shown and none filters (ablation "w/o Schema")."""
     reflection: bool = True
     """Off: answer directly from the sub-questions' evidence (ablation "w/o Agent")."""
     rules: bool = True
@@ -104,12 +207,12 @@ class Youtu:
         return await run_with_fallback(ctx, book, mode, self._answer(ctx, book, retrieve, mode))
 
     async def _answer(self, ctx: Context, book: Notebook, retrieve: Step, mode: Mode) -> Answer:
-        plan, types = await self._make_plan(ctx)
-        step: Step = TypeFilter(retrieve, types) if types else retrieve
-        retriever = RecordingRetriever(step, book, self.top_k)
+        plan, involved = await self._make_plan(ctx)
+        retriever = RecordingRetriever(retrieve, book, self.top_k)
+        filtered = tuple(_with_filter(retriever, names) for names in involved)
         if plan.simple:
-            await retriever(ctx, ctx.question)
-        runner = PlanRunner(retriever, book)
+            await (filtered[0] if filtered else retriever)(ctx, ctx.question)
+        runner = PlanRunner(retriever, book, retrievers=filtered)
         notes = await runner(ctx, plan)
         short = combine_notes(plan, notes) if plan.join or ctx.chat("plan") is None else ""
         if self.reflection and ctx.chat("plan") is not None and not short:
@@ -117,40 +220,43 @@ class Youtu:
             return await conclude_with_citation(ctx, book, book.draft, mode)
         return await conclude(ctx, book, mode, short)
 
-    async def _make_plan(self, ctx: Context) -> tuple[Plan, tuple[str, ...]]:
-        """Return sub-questions and the types they involve; a simple one is kept."""
-        known = await load_schema_types(ctx) if self.schema else ()
+    async def _make_plan(self, ctx: Context) -> tuple[Plan, tuple[SchemaNames, ...]]:
+        """Return sub-questions and what each involves of the schema; a simple one is kept."""
         plan = await make_rule_plan(ctx) if self.rules or ctx.chat("plan") is None else None
         if plan is not None and (not plan.simple or ctx.chat("plan") is None):
             return plan, ()
+        schema = await load_schema(ctx) if self.schema else SchemaNames()
         async with ctx.step("plan", ctx.question) as step:
             reply = await ask_planner(
                 step.ctx,
                 DECOMPOSE_BY_SCHEMA,
                 "decompose by schema",
                 question=ctx.question,
-                schema=f"types: {', '.join(known) or 'thing'}",
+                schema=str(schema) if self.schema else "(none)",
             )
-            parts = reply.parts[: self.sub_questions] if reply else []
+            parts = reply.parts if reply else []
             found = validate_questions([part.question for part in parts], self.sub_questions)
-            step.output = str(found)
-        shown = {name.casefold() for name in known}
-        types = dict.fromkeys(t for part in parts for t in part.types if t.casefold() in shown)
-        return Plan(found.questions or (ctx.question,), by="model"), tuple(types)
+            by_text = {_plain(part.question): schema.select(part) for part in parts}
+            involved = [by_text.get(_plain(q), SchemaNames()) for q in found.questions]
+            shown = [", ".join((*n.types, *n.relations, *n.attributes)) for n in involved]
+            step.output = f"{found}; involved: {' | '.join(shown)}" if any(shown) else str(found)
+        if not found.questions:
+            return Plan((ctx.question,), by="model"), ()
+        return Plan(found.questions, by="model"), tuple(involved)
 
     async def _reflect(self, ctx: Context, book: Notebook, runner: PlanRunner) -> str:
         """Answer or query for what is missing, until the steps are used up."""
         queries = {note.question.casefold() for note in book.notes}
         for _ in range(self.max_steps):
+            notes = book.format_notes() or "(none)"
+            page = await show_evidence(ctx, book.evidence(), part=True, beside=notes, reply=200)
             step = await ask_planner(
-                ctx,
-                REFLECT,
-                "reflect",
-                question=ctx.question,
-                notes=book.format_notes() or "(none)",
+                ctx, REFLECT, "reflect", question=ctx.question, notes=notes, evidence=str(page)
             )
             if step is None or (step.action == "answer" and not is_unknown(step.text)):
                 return step.text.strip() if step else ""
+            if step.thought.strip():
+                book.thoughts.append(step.thought)
             query = step.text.strip()
             if step.action == "answer" or query.casefold() in queries:
                 return ""  # it repeats itself: answer from what there is
@@ -158,3 +264,16 @@ class Youtu:
             note = await runner.look_up(ctx, query)
             book.add(replace(note, question=query))
         return ""
+
+
+def _with_filter(retriever: RecordingRetriever, involved: SchemaNames) -> RecordingRetriever:
+    return (
+        retriever
+        if involved == SchemaNames()
+        else replace(retriever, select=SchemaFilter(involved))
+    )
+
+
+def _plain(question: str) -> str:
+    """Return a question without placeholders: validation renumbers them."""
+    return strip_placeholders(question).casefold()

@@ -130,7 +130,8 @@ async def _train(ctx: CommandContext, given: tuple[Any, str, Any], options: dict
         recipe, agent, retriever = _resolve_recipe(
             ctx, options["recipe"], options["k"], settings.reply_tokens
         )
-        serving = {"recipe": recipe, "k": agent.top_k, "characters": agent.room}
+        room = 4 * agent.room  # characters, as older runs recorded it
+        serving = {"recipe": recipe, "k": agent.top_k, "characters": room, "show": agent.show}
         if not settings.turns:
             err.print("turns = 0: the model never queries, as with --recipe none", markup=False)
         from clew import sync
@@ -186,8 +187,7 @@ def _resolve_recipe(
     resolved = resolved.with_top_k(k)
     agent = resolved.agent
     assert isinstance(agent, GraphR1)
-    # The served agent counts characters, training counts tokens: about four characters each.
-    return recipe, replace(agent, room=min(agent.room, 4 * tokens)), resolved.retrieve.name
+    return recipe, replace(agent, room=min(agent.room, tokens)), resolved.retrieve.name
 
 
 def _make_retriever(base: KnowledgeBase, agent: GraphR1, retriever: str) -> Any:

@@ -18,8 +18,10 @@ from typing import Generic, cast
 
 from clew.errors import ConfigError
 from clew.llm.chat import Chat, Message, MessageRole, Request, TextCallback
+from clew.llm.fit_prompt import find_windowed, fit_inputs
 from clew.llm.json_repair import strip_thinking
-from clew.llm.parse import Out
+from clew.llm.openai_api import estimate_prompt_tokens, estimate_tokens
+from clew.llm.parse import Out, example_json
 from clew.llm.structured import StructuredAnswer, StructuredRequest, ask_structured
 
 WINDOW_CHARS = 4096
@@ -35,6 +37,8 @@ FENCE_NOTICE = {
 }
 Section = tuple[MessageRole, str]
 DEFAULT_REQUEST = Request()
+_REPLY_TOKENS = 256  # reserved for a reply without a limit
+_REPAIR_TOKENS = 100  # of the request to repair a reply, and of the fences
 
 
 @dataclass(frozen=True)
@@ -152,9 +156,12 @@ class Prompt(Generic[Out]):
         self, chat: Chat, /, *, language: str = "en", like: Request = DEFAULT_REQUEST, **inputs: str
     ) -> StructuredAnswer[Out]:
         """Ask and return the answer with its usage and what was dropped."""
-        request = replace(like, messages=self.template.render(inputs, language))
+        limit = await find_prompt_limit(chat, like)
+        shape = estimate_tokens(example_json(self.out))
+        messages = _render_within(chat, self.template, inputs, language, limit, 2 * shape)
+        request = replace(like, messages=messages)
         return await ask_structured(
-            chat, StructuredRequest(_schema_name(self.name), self.out, request, language)
+            chat, StructuredRequest(_schema_name(self.name), self.out, request, language, limit)
         )
 
 
@@ -185,9 +192,38 @@ class TextPrompt:
         **inputs: str,
     ) -> str:
         """Ask and return the text without thinking and repetition; `on_text` gets it unfiltered."""
-        request = replace(like, messages=self.template.render(inputs, language))
-        reply = await chat(request, on_text)
+        limit = await find_prompt_limit(chat, like)
+        messages = _render_within(chat, self.template, inputs, language, limit)
+        reply = await chat(replace(like, messages=messages), on_text)
         return cut_loop(strip_thinking(reply.text)).strip()
+
+
+async def find_prompt_limit(chat: Chat, like: Request) -> int | None:
+    """Return how many tokens a prompt may have beside its reply; None if nobody knows."""
+    windowed = find_windowed(chat)
+    if windowed is None:
+        return None
+    return await windowed.window() - (like.max_tokens or _REPLY_TOKENS)
+
+
+def _render_within(
+    chat: Chat,
+    template: PromptTemplate,
+    inputs: Mapping[str, str],
+    language: str,
+    limit: int | None,
+    reserved: int = 0,
+) -> tuple[Message, ...]:
+    """Fill in the inputs, cut to what the model's window leaves them."""
+    windowed = find_windowed(chat)
+    if windowed is None or limit is None:
+        return template.render(inputs, language)
+    empty = template.render(dict.fromkeys(inputs, ""), language)
+    room = limit - estimate_prompt_tokens(empty) - reserved - _REPAIR_TOKENS
+    fitted, cut = fit_inputs(inputs, template.documents, room)
+    if cut:
+        windowed.on_cut(f"{template.name}: {cut}")
+    return template.render(fitted, language)
 
 
 def _schema_name(name: str) -> str:

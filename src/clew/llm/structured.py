@@ -23,6 +23,7 @@ from clew.llm.chat import (
     ResponseFormat,
     TextCallback,
 )
+from clew.llm.openai_api import estimate_prompt_tokens
 from clew.llm.parse import NoJsonAnswer, Out, ParsedAnswer, example_json, json_schema, parse_answer
 from clew.types import Usage
 
@@ -138,6 +139,8 @@ class StructuredRequest(Generic[Out]):
     out: type[Out]
     request: Request
     language: str = "en"
+    limit: int | None = None
+    """Tokens that the messages may have, where the model's window is known."""
 
     def request_at(self, level: int, proven: bool) -> Request:
         """Build the request for a level; the last two levels describe the format in the prompt."""
@@ -157,9 +160,13 @@ class StructuredRequest(Generic[Out]):
         """Build the repair request: the start of the reply, the problem, the format."""
         template = REPAIR_INSTRUCTION.get(self.language, REPAIR_INSTRUCTION["en"])
         instruction = template.format(problem=problem, shape=example_json(self.out))
-        quoted = [Message("assistant", reply.text[:QUOTED_REPLY_CHARS])] * bool(reply.text.strip())
-        messages = (*request.messages, *quoted, Message("user", instruction))
-        return replace(request, messages=messages)
+        messages = (*request.messages, Message("user", instruction))
+        quote = reply.text[:QUOTED_REPLY_CHARS]
+        if self.limit is not None:
+            room = max(0, 4 * (self.limit - estimate_prompt_tokens(messages) - 4))
+            quote = quote.encode("utf-8", "replace")[:room].decode("utf-8", "ignore")
+        quoted = [Message("assistant", quote)] * bool(quote.strip())
+        return replace(request, messages=(*request.messages, *quoted, messages[-1]))
 
 
 @dataclass

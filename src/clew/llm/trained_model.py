@@ -25,6 +25,8 @@ class TrainedConfig:
     k: int | None = None
     characters: int | None = None
     """Characters of knowledge per query; None (also for `k`) is the agent's default."""
+    show: str = ""
+    """Form of the knowledge; empty for models trained before there was a choice."""
 
     def write(self, folder: Path) -> None:
         """Write the settings next to the weights."""

@@ -46,6 +46,11 @@ def _youtu(name: str, agent: Youtu, about: str) -> AgentRecipe:
     return AgentRecipe(f"youtu-{name}", agent, about, f"{_YOUTU}, Table 3", ("youtu", "clew"))
 
 
+def _rograg(name: str, agent: Rograg, about: str, place: str) -> AgentRecipe:
+    retrievers = ("rograg-dual", "clew")
+    return AgentRecipe(f"rograg-{name}", agent, about, f"{_ROGRAG}, {place}", retrievers)
+
+
 _AGENT_RECIPES = (
     AgentRecipe("reader", Reader(), "one retrieval, one written answer", "baseline"),
     AgentRecipe(
@@ -101,29 +106,39 @@ _AGENT_RECIPES = (
     _youtu("no-schema", Youtu(schema=False, rules=False), "without the schema"),
     _youtu("no-agent", Youtu(reflection=False, rules=False), "without reflection"),
     AgentRecipe(
+        "youtu-no-community",
+        Youtu(rules=False),
+        "without the communities",
+        f"{_YOUTU}, Table 3",
+        ("youtu-flat", "clew"),
+    ),
+    AgentRecipe(
         "rograg",
         Rograg(),
         "gate, logic-form plan run by code, argument check, fallback",
         _ROGRAG,
         ("rograg-dual", "clew"),
     ),
-    AgentRecipe(
-        "rograg-result",
-        Rograg(check="result"),
-        "with the result checked instead of the arguments",
-        f"{_ROGRAG}, Table 7",
-        ("rograg-dual", "clew"),
+    # Tables 6 and 7, planned by the model: the check before or after the answer, or none.
+    _rograg("argument", Rograg(rules=False), "the arguments checked before the answer", "Table 7"),
+    _rograg("result", Rograg(check="result", rules=False), "the result checked instead", "Table 7"),
+    _rograg("unchecked", Rograg(check="none", rules=False), "nothing checked", "Table 7"),
+    _rograg(
+        "logic",
+        Rograg(rules=False, fallback=False),
+        "the logic form alone, without the dual level",
+        "Table 6",
     ),
     AgentRecipe(
         "graph-r1",
         GraphR1(),
-        "think, query, think again, answer",
+        "think, query, think again, answer; each query shows five fused facts with their scores",
         "Graph-R1 (2025)",
         ("graph-r1", "clew"),
     ),
     AgentRecipe(
         "graph-r1-facts",
-        GraphR1(top_k=12, show="facts"),
+        GraphR1(top_k=12, show="pages"),
         "the same loop over the facts of the pages about what a query names",
         "measured here, see docs/results/training.md",
         ("own-facts", "clew"),

@@ -77,14 +77,14 @@ DEFAULT_NOTES = {
 # Sources of agents' parameters. What papers and their code give is named; other numbers are ours.
 AGENT_NOTES = {
     "GraphSearch.top_k": "GraphSearch paper, implementation details: Top-K 30",
-    "GraphSearch.sub_queries": "ours: the paper sets no bound",
+    "GraphSearch.sub_queries": "ours: as many as the paper's examples have (figure 9)",
     "GraphSearch.expansions": "ours: the paper sets no bound",
     "GraphSearch.max_reflections": "ours: the paper sets no bound",
     "GraphSearch.calls": "ours: bounds the cost of a question",
     "GraphSearch.rules": "ours: rules plan where a question's pattern is known",
     "Youtu.top_k": "Youtu-GraphRAG Table 1: top-20 (Table 2: top-10)",
     "Youtu.max_steps": "Youtu-GraphRAG authors' code: 5 steps",
-    "Youtu.sub_questions": "ours: the paper sets no bound",
+    "Youtu.sub_questions": "ours: as many as the paper's example has (§A.8.1)",
     "Youtu.rules": "ours: rules plan where a question's pattern is known",
     "Rograg.check": "ROGRAG Table 7: arguments checked before the answer",
     "Rograg.rules": "ours: rules plan where a question's pattern is known",
@@ -92,7 +92,8 @@ AGENT_NOTES = {
     "GraphR1.turns": "ours: the paper reports 2.3 to 2.5 turns on average",
     "GraphR1.brief": "ours: for trained policies",
     "GraphR1.unaided": "ours: for trained policies",
-    "GraphR1.show": OURS,
+    "GraphR1.show": "Graph-R1 §4.2: the fused facts with their scores",
+    "GraphR1.room": "ours: of the 4,096 tokens of an episode",
 }
 NO_NEEDS = "nothing"
 OPTIONAL_MODEL = "a model, if any"

@@ -16,6 +16,11 @@ ROGRAG = Layout(
     total=28_000,
     part=3000,
 )
+ROGRAG_12K = Layout(
+    (Section("entities", 4000), Section("facts", 4000), Section("passages", 4000, most=20)),
+    total=12_000,
+    part=3000,
+)
 HYPERGRAPHRAG = Layout(
     (Section("entities", 4000), Section("facts", 4000), Section("passages", most=10)),
     total=12_000,
@@ -76,6 +81,7 @@ OWN_FACTS = Layout((Section("facts", 1600, most=12), Section("passages", most=5)
 LAYOUT_SOURCES: dict[Layout, str] = {
     LIGHTRAG: "LightRAG authors' code: 6,000 tokens of entities, 8,000 of relations, 30,000 in all",
     ROGRAG: "ROGRAG figure 1 (d): 8k of nodes, 8k of edges, 12k of chunks",
+    ROGRAG_12K: "ROGRAG Table 5, before 28k; 4k of each kind are LightRAG's, the paper names none",
     HYPERGRAPHRAG: "HyperGraphRAG: entities, n-ary facts, chunks; the budgets are ours",
     PATHRAG: "PathRAG §3.3: 15 paths, the most reliable last; passages and budgets are ours",
     GRAPH_R1: "Graph-R1 §4.2: the five fused facts with their scores, nothing else",

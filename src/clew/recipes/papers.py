@@ -2,6 +2,7 @@
 
 from typing import Literal
 
+from clew.layout import Layout
 from clew.recipes import layouts
 from clew.retrieve.communities.steps import Around, BottomUp, CitedChunks, IfGrown, Reports, TopDown
 from clew.retrieve.communities.summary_tree import Collapsed, EntityPairs
@@ -120,7 +121,9 @@ _ROGRAG_NOTES = (
 _ROGRAG_CHUNKS = Chunking(768, 32, "sentences")
 
 
-def build_rograg(name: str, *, exact: bool = False, expand: bool = False) -> Chain:
+def build_rograg(
+    name: str, *, exact: bool = False, expand: bool = False, layout: Layout = layouts.ROGRAG
+) -> Chain:
     """Build ROGRAG's dual-level retrieval: exact matching and more low-level keys as in Table 5."""
     low: Step = SameName("names") if exact else NearEntities("names", top_k=60, each=True)
     high: Step = SameWords("topics", top_k=60) if exact else NearFacts("topics", top_k=60)
@@ -139,7 +142,7 @@ def build_rograg(name: str, *, exact: bool = False, expand: bool = False) -> Cha
     more = "names and more keywords" if expand else "names"
     about = f"{more} → entities, topics → relations, matched {matched}"
     source = "ROGRAG (Wang et al. 2025) §3.2"
-    return Chain(name, steps, about, source, _ROGRAG_NOTES, layouts.ROGRAG, _ROGRAG_CHUNKS)
+    return Chain(name, steps, about, source, _ROGRAG_NOTES, layout, _ROGRAG_CHUNKS)
 
 
 PATHRAG = Chain(
@@ -198,6 +201,7 @@ DUAL_LEVEL_RECIPES = (
     build_rograg("rograg-dual"),
     build_rograg("rograg-expanded", expand=True),
     build_rograg("rograg-exact", exact=True),
+    build_rograg("rograg-12k", layout=layouts.ROGRAG_12K),
 )
 HIPPORAG = Chain(
     "hipporag",
@@ -359,22 +363,26 @@ E2GRAPHRAG = Chain(
 TREE_RECIPES = (MSGRAPHRAG_LOCAL, MSGRAPHRAG_GLOBAL, RAPTOR, E2GRAPHRAG)
 
 
-def build_youtu(name: str, top_k: int) -> Chain:
-    """Build Youtu-GraphRAG's four routes side by side, and one by attributes (level 1)."""
+def build_youtu(name: str, top_k: int, *, communities: bool = True) -> Chain:
+    """Build Youtu-GraphRAG's four routes side by side, and one by attributes (level 1).
+
+    Without `communities` it is a row of Table 3.
+    """
     by_attribute = (NearAttributes(top_k=top_k), FactsOf(top_k), ChunksOf(("entities",)))
     routes: tuple[Step, ...] = (
         Chain("entities", (NearEntities("names", top_k=top_k, each=True), FactsOf(top_k))),
         NearFacts("question", top_k=top_k),
         Chain("paths", (NearEntities("names", top_k=1, each=True), DepthFirst(5, top_k=top_k))),
-        IfGrown(TopDown("dual", facts=top_k)),
+        *((IfGrown(TopDown("dual", facts=top_k)),) if communities else ()),
         Chain("attributes", by_attribute),
     )
     # An entity with attributes may have no fact: its passages stand beside those of the facts.
     passages = Fork((ChunksOf(("facts", "paths")), Keep(*(top_k,) * 4)), join=in_turns)
+    by_tree = "communities and " if communities else ""
     return Chain(
         name,
         (QuestionEntities(), Fork(routes, join=in_turns), passages),
-        about="matching of entities, facts and attributes, communities and depth-first paths",
+        about=f"matching of entities, facts and attributes, {by_tree}depth-first paths",
         source="Youtu-GraphRAG (Dong et al. 2025) §A.3",
         layout=layouts.YOUTU,
         notes=(
@@ -464,6 +472,7 @@ TOG = Chain(
 PATH_RECIPES = (
     build_youtu("youtu", 20),
     build_youtu("youtu-10", 10),
+    build_youtu("youtu-flat", 20, communities=False),
     YOUTU_BOTTOM_UP,
     MINIRAG,
     G_RETRIEVER,

@@ -37,6 +37,7 @@ _Fetch = Callable[[Sequence[int]], Awaitable[Mapping[int, _Element]]]
 _MAX_CITATIONS_PER_POINT = 2  # citations of one point
 _ROLE_ORDER = {HEAD: 0, TAIL: 2}  # a triple is written head first
 _MAX_MENTIONS = 2  # passages behind the description of an entity
+_MAX_LINE_TOKENS = 300  # of one entity or fact: longer ones are cut when they are shown
 _MAX_CACHED = 20_000  # cached elements of each kind
 
 
@@ -359,6 +360,7 @@ async def _count_tokens(ctx: Context, kind: Kind, hits: Sequence[Hit]) -> list[i
         ]
     if kind == "fact":
         facts = await fetch_facts(ctx, at)
-        return [estimate_tokens(facts[one].text) for one in at]
+        return [min(estimate_tokens(facts[one].text), _MAX_LINE_TOKENS) for one in at]
     entities = await fetch_entities(ctx, at)
-    return [estimate_tokens(entities[one].name + entities[one].description) for one in at]
+    sizes = [estimate_tokens(entities[one].name + entities[one].description) for one in at]
+    return [min(size, _MAX_LINE_TOKENS) for size in sizes]

@@ -123,7 +123,10 @@ def prompt_name(messages: Messages) -> str:
 
 @dataclass
 class AgentScript:
-    """Replies by prompt name; `prompts` lists the prompts in the order they came."""
+    """Replies by prompt name; `prompts` lists the prompts in the order they came.
+
+    What is said to `read` is also said to `read_graph`, unless that has a reply of its own.
+    """
 
     replies: Mapping[str, PromptReply]
     prompts: list[str] = field(default_factory=list)
@@ -133,7 +136,7 @@ class AgentScript:
         name = prompt_name(messages)
         before = self.prompts.count(name)
         self.prompts.append(name)
-        reply: Any = self.replies.get(name, {})
+        reply: Any = self.replies.get(name, self.replies.get(name.removesuffix("_graph"), {}))
         if isinstance(reply, list | tuple):
             reply = reply[min(before, len(reply) - 1)]
         if callable(reply):

@@ -43,6 +43,8 @@ class Job:
     """The recipe that serves the trained model in `clew ask --recipe`."""
     k: int | None = None
     characters: int | None = None
+    show: str = ""
+    """Form of the knowledge that the agent reads."""
     stop: Event = field(default_factory=Event, compare=False)
     """Set it from any thread to end the run early; what was learned is saved."""
 
@@ -55,7 +57,8 @@ class Job:
         """The settings that the served agent needs, stored beside the model."""
         p = self.protocol
         return TrainedConfig(
-            *(self.recipe, p.turns, p.brief, self.settings.step_tokens, self.k, self.characters)
+            *(self.recipe, p.turns, p.brief, self.settings.step_tokens, self.k, self.characters),
+            show=self.show,
         )
 
 
@@ -67,7 +70,7 @@ def assemble_training(job: Job, report: LogFunction = log_nothing) -> Training:
     environment = Environment(job.retrieve or retrieve_nothing, job.protocol)
     _probe_retriever(environment, train[0].question)
     processes = join_process_group()
-    serving = {"recipe": job.recipe, "k": job.k, "characters": job.characters}
+    serving = {"recipe": job.recipe, "k": job.k, "characters": job.characters, "show": job.show}
     config = describe_run(job.model, serving, job.tasks, s)
     check_run_config(job.out, config, write=processes.is_main)
     model, tokenizer = load_model(job.model, whole=not s.lora_rank)

@@ -103,15 +103,20 @@ def _has_citation(notes: Sequence[Note]) -> bool:
     return any(note.has_answer and note.citation for note in notes)
 
 
-async def conclude_with_citation(ctx: Context, book: Notebook, final: str, mode: Mode) -> Answer:
-    """Cite the agent's own final answer; write a new answer where no passage supports it."""
+async def conclude_with_citation(
+    ctx: Context, book: Notebook, final: str, mode: Mode, stated: Sequence[Passage] = ()
+) -> Answer:
+    """Cite the agent's own final answer; write a new answer where no passage supports it.
+
+    `stated` are the spans of the facts that the agent read; they are searched first.
+    """
     short = final.strip().rstrip(".。")
     if not short or is_unknown(short):
         return await conclude(ctx, book, mode)
     evidence = book.evidence()
     fits = mode == "open" or fits_answer_type(ctx.question, short)
     if fits and short.casefold() not in YES_NO:
-        note = _find_supporting_note(ctx.question, short, evidence.chunks)
+        note = _find_supporting_note(ctx.question, short, (*stated, *evidence.chunks))
         if note is not None:
             return compose_answer(ctx, evidence, [*book.notes, note], short)
     answer = await conclude(ctx, book, mode)

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Sequence
+from dataclasses import replace
 
 from pydantic import BaseModel, Field
 
@@ -9,8 +10,10 @@ from clew.agents.citing.support import (
     MIN_SHARE,
     contains_answer,
     find_best_span,
+    find_citations,
     has_title,
     make_citation,
+    measure_overlap,
     mentions_name,
 )
 from clew.agents.core.evidence_page import EvidencePage
@@ -19,6 +22,7 @@ from clew.agents.core.scratchpad import Note
 from clew.context import Context
 from clew.errors import ParseError
 from clew.llm.chat import Request
+from clew.llm.parse import Out
 from clew.llm.prompt import Prompt
 from clew.text.language import prompt_language
 from clew.text.names import name_key, strip_disambiguation
@@ -26,6 +30,8 @@ from clew.types import Passage
 
 READ_REPLY_TOKENS = 160
 """Tokens of a reply."""
+MAX_KEPT = 6
+"""Facts that context refinement keeps of one page."""
 _MAX_ANSWER_CHARS = 200  # characters of a short answer
 _ASKS_PLACE = re.compile(r"^where\b|\bplace of\b|\bbirthplace\b", re.IGNORECASE)
 _TOWN_BEFORE = (
@@ -45,6 +51,23 @@ class ReadAnswer(BaseModel, title="Read"):
     answer: str = Field(default="")
 
 
+class KeptFact(BaseModel, title="Kept"):
+    """A fact worth keeping and the line that says it."""
+
+    text: str
+    source: int = 0
+
+
+class RefinedReading(BaseModel, title="RefinedRead"):
+    """What context refinement keeps of a page, and the answer read from it."""
+
+    notes: list[KeptFact] = Field(default_factory=list)
+    answer: str = Field(default="")
+
+
+_INPUTS = {"question", "evidence"}
+REFINE_READ = Prompt("refine_read", RefinedReading, _INPUTS, documents={"evidence"})
+REFINE_READ_GRAPH = Prompt("refine_read_graph", RefinedReading, _INPUTS, documents={"evidence"})
 READ = Prompt("read", ReadAnswer, {"question", "evidence"}, documents={"evidence"})
 READ_GRAPH = Prompt("read_graph", ReadAnswer, {"question", "evidence"}, documents={"evidence"})
 
@@ -56,16 +79,20 @@ async def read_answer(
     page: EvidencePage,
     *,
     near_first: bool = False,
+    refine: bool = False,
 ) -> Note:
-    """Ask the model; `near_first`: show only the passages about the names first, then all."""
+    """Ask the model; `near_first`: show only the passages about the names first, then all.
+
+    With `refine` the note also keeps the lines that matter for the question.
+    """
     if ctx.chat("answer") is None or not page.items:
         return Note(question)
     near = select_passages_about(page, names) if near_first else EvidencePage()
     if near.items:
-        note = await _ask_reader(ctx, question, near, names)
+        note = await _ask_reader(ctx, question, near, names, refine)
         if note.has_answer or near.items == page.items:
             return note
-    return await _ask_reader(ctx, question, page, names)
+    return await _ask_reader(ctx, question, page, names, refine)
 
 
 def select_passages_about(page: EvidencePage, names: Sequence[str]) -> EvidencePage:
@@ -81,27 +108,65 @@ def select_passages_about(page: EvidencePage, names: Sequence[str]) -> EvidenceP
 
 
 async def _ask_reader(
-    ctx: Context, question: str, page: EvidencePage, names: Sequence[str]
+    ctx: Context, question: str, page: EvidencePage, names: Sequence[str], refine: bool
 ) -> Note:
     """Ask once; an answer that no passage contains is dropped."""
     async with ctx.step("read", question) as step:
-        chat = step.ctx.chat("answer")
-        assert chat is not None
         try:
-            prompt = READ_GRAPH if page.has_graph else READ
-            reply = await prompt.ask(
-                chat,
-                language=prompt_language(question),
-                like=Request(max_tokens=READ_REPLY_TOKENS),
-                question=question,
-                evidence=str(page),
-            )
+            ask = _read_refined if refine else _read_plain
+            reply, kept = await ask(step.ctx, question, page)
         except ParseError as error:
             step.output = f"no usable reply: {error}"
             return Note(question)
-        note = check_reading(question, reply, page, names)
+        note = replace(check_reading(question, reply, page, names), context=kept)
         step.output = note.answer or f"unknown (the model answered {reply.answer!r})"
         return note
+
+
+async def _read_plain(
+    ctx: Context, question: str, page: EvidencePage
+) -> tuple[ReadAnswer, tuple[str, ...]]:
+    reply = await _ask(ctx, READ_GRAPH if page.has_graph else READ, question, page)
+    return reply, ()
+
+
+async def _read_refined(
+    ctx: Context, question: str, page: EvidencePage
+) -> tuple[ReadAnswer, tuple[str, ...]]:
+    prompt = REFINE_READ_GRAPH if page.has_graph else REFINE_READ
+    reply = await _ask(ctx, prompt, question, page)
+    first = reply.notes[0] if reply.notes else KeptFact(text="")
+    read = ReadAnswer(quote=first.text, source=first.source, answer=reply.answer)
+    return read, keep_supported(reply.notes, page)
+
+
+async def _ask(ctx: Context, prompt: Prompt[Out], question: str, page: EvidencePage) -> Out:
+    chat = ctx.chat("answer")
+    assert chat is not None
+    return await prompt.ask(
+        chat,
+        language=prompt_language(question),
+        like=Request(max_tokens=READ_REPLY_TOKENS),
+        question=question,
+        evidence=str(page),
+    )
+
+
+def keep_supported(notes: Sequence[KeptFact], page: EvidencePage) -> tuple[str, ...]:
+    """Return the kept facts that the passages behind their line support.
+
+    A line of a graph without documents is kept as it stands, if the fact is about it.
+    """
+    kept: dict[str, None] = {}
+    for note in notes[:MAX_KEPT]:
+        if not 1 <= note.source <= len(page.items) or not note.text.strip():
+            continue
+        line = page.items[note.source - 1]
+        if not line.sources:
+            kept |= {line.text: None} if measure_overlap(note.text, line.text) >= 0.5 else {}
+        elif find_citations(note.text, page.find_sources([note.source]), page.passages):
+            kept[" ".join(note.text.split())] = None
+    return tuple(kept)
 
 
 def check_reading(

@@ -21,16 +21,17 @@ from clew.agents.core.messages import (
 )
 from clew.agents.core.scratchpad import Note
 from clew.agents.core.types import Answer, Mode
-from clew.context import AnswerDelta, Context, EventListener
+from clew.context import AnswerDelta, Context, EventListener, TraceStep
 from clew.errors import ParseError
 from clew.llm.chat import Chat, Reply, Request, TextCallback
+from clew.llm.fit_prompt import shorten_text
 from clew.llm.json_repair import unescape
+from clew.llm.openai_api import estimate_tokens
 from clew.llm.prompt import Prompt
 from clew.text.language import prompt_language
 from clew.types import Citation, Evidence
 
 _MAX_ANSWER_TOKENS = 400  # tokens of an answer
-_CHARS_PER_TOKEN = 4
 _SENTENCE_ENDS = ("?", "!", "…", "。", "？", "！")  # after which no full stop is added
 _CODE_NOTE = "each step extracted from a passage, combined by code"
 _TEXT_START = re.compile(r'"text"\s*:\s*"')
@@ -80,7 +81,7 @@ OWN_KNOWLEDGE = Prompt("know", ModelKnowledge, {"question"})
 
 async def write_answer(ctx: Context, evidence: Evidence, mode: Mode, notes: str = "") -> Answer:
     """Ask the model, then keep the sentences that the passages support."""
-    notes = _cut_notes(notes, await ctx.window("answer"))
+    notes = _cut_notes(ctx, notes, await ctx.window("answer"))
     page = await show_evidence(ctx, evidence, beside=notes, reply=_MAX_ANSWER_TOKENS)
     if not page.items:
         return await _answer_without_evidence(ctx, evidence, mode, "no passage was found")
@@ -109,9 +110,13 @@ async def write_answer(ctx: Context, evidence: Evidence, mode: Mode, notes: str 
     return make_answer(ctx, evidence, " ".join(lines), citations, short, note)
 
 
-def _cut_notes(notes: str, window: int) -> str:
-    """Cut notes to a third of a small window: the evidence must fit beside them."""
-    return notes[: max(0, window // 3) * _CHARS_PER_TOKEN]
+def _cut_notes(ctx: Context, notes: str, window: int) -> str:
+    """Cut notes to a third of the window, which the trace says: evidence must fit beside them."""
+    cut = shorten_text(notes, window // 3)
+    if cut != notes:
+        sizes = f"notes from {estimate_tokens(notes)} to {estimate_tokens(cut)} tokens"
+        ctx.trace.append(TraceStep("cut notes", "a third of the model's window", sizes, 0.0))
+    return cut
 
 
 async def _ask_writer(ctx: Context, page: EvidencePage, notes: str) -> WrittenAnswer | None:

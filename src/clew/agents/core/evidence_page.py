@@ -46,6 +46,8 @@ class EvidencePage:
     items: tuple[EvidenceLine, ...] = ()
     left_out: tuple[tuple[EvidenceKind, int], ...] = ()
     """How many items of each kind were not shown, for lack of room."""
+    shortened: int = 0
+    """How many lines were cut."""
 
     @property
     def lines(self) -> tuple[str, ...]:
@@ -76,6 +78,7 @@ class EvidencePage:
         shown = [f"{count} {kind}" for kind, count in counts.items() if count]
         cut = [f"{count} {kind}" for kind, count in self.left_out if count]
         text = f"{', '.join(shown) or 'nothing'}, about {estimate_tokens(str(self))} tokens"
+        text += f"; {self.shortened} lines cut" if self.shortened else ""
         return f"{text}; left out: {', '.join(cut)}" if cut else text
 
     def __str__(self) -> str:
@@ -117,14 +120,16 @@ def build_page(evidence: Evidence, layout: Layout) -> EvidencePage:
     left = layout.total
     items: list[EvidenceLine] = []
     left_out: list[tuple[EvidenceKind, int]] = []
+    shortened = 0
     for section in layout.sections:
         budget = left if section.tokens is None else min(section.tokens, left)
         offered = _format_items(evidence, section)
         chosen, used = _fill(offered, section.kind, budget)
         items += reversed(chosen) if section.best_last else chosen
         left_out.append((section.kind, len(offered) - len(chosen)))
+        shortened += sum(a.text != b.text for a, b in zip(offered, chosen, strict=False))
         left -= used
-    return EvidencePage(tuple(items), tuple(left_out))
+    return EvidencePage(tuple(items), tuple(left_out), shortened)
 
 
 def _fill(

@@ -12,12 +12,13 @@ import numpy as np
 from clew.agents.core.types import next_position
 from clew.context import Context
 from clew.errors import ConfigError
+from clew.layout import EvidenceKind
 from clew.llm.budget import BudgetExceeded
 from clew.retrieve.pack import fetch_evidence
 from clew.retrieve.step import Step
-from clew.types import Citation, Evidence, Found, Hit, NamedEntity, Passage, Statement
+from clew.types import Citation, Evidence, Found, Hit, NamedEntity, Passage, Report, Statement
 
-Item = TypeVar("Item", Passage, Statement, NamedEntity)
+Item = TypeVar("Item", Passage, Statement, NamedEntity, Report)
 _MAX_TRACE_CHARS = 160
 _NEAREST_HITS = 3  # passages, paths and entities whose facts are collected
 _MAX_FACTS_PER_ENTITY = 50
@@ -45,6 +46,8 @@ class Note:
     channel: str = ""
     name: str = ""
     """The full name that the answer shortens, where a page gives it; used in later questions."""
+    context: tuple[str, ...] = ()
+    """Lines of the evidence kept for later prompts, where the agent keeps them."""
 
     @property
     def has_answer(self) -> bool:
@@ -52,9 +55,10 @@ class Note:
         return bool(self.answer)
 
     def __str__(self) -> str:
-        """Format for a prompt."""
-        quoted = f" ({self.quote})" if self.quote else ""
-        return f"{self.question} {self.answer or 'unknown'}{quoted}"
+        """Format for a prompt: question and answer, then what was kept for them."""
+        quoted = f" ({self.quote})" if self.quote and not self.context else ""
+        lines = "".join(f"\n   - {' '.join(line.split())}" for line in self.context)
+        return f"{self.question} {self.answer or 'unknown'}{quoted}{lines}"
 
 
 @dataclass(eq=False)
@@ -64,6 +68,14 @@ class Notebook:
     background: list[str] = field(default_factory=list)
     """Sentences kept from the first retrieval."""
     draft: str = ""
+    draft_steps: tuple[str, ...] = ()
+    """The reasoning behind the draft."""
+    findings: list[str] = field(default_factory=list)
+    """What a verifier said of the drafts."""
+    thoughts: list[str] = field(default_factory=list)
+    """What the agent thought at each step of its reasoning."""
+    results: dict[int, str] = field(default_factory=dict)
+    """What each operator of a logic plan returned, by its number."""
     combined_answer: str = ""
     """The answer that code computed from the notes; no single passage need contain it."""
     _entries: list[tuple[tuple[int, ...], Retrieval | Note]] = field(default_factory=list)
@@ -83,17 +95,20 @@ class Notebook:
         return [entry for _, entry in self._entries if isinstance(entry, Note)]
 
     def evidence(self, most: int | None = None) -> Evidence:
-        """Merge all evidence without duplicates: cited passages first, then interleaved."""
-        cited = {note.citation.chunk for note in self.notes if note.citation}
+        """Merge all evidence without duplicates: what is cited first, then interleaved."""
+        citations = [note.citation for note in self.notes if note.citation]
+        cited = {citation.chunk for citation in citations}
         found = [retrieval.evidence for retrieval in self.retrievals]
         chunks = _interleave([evidence.chunks for evidence in found])
         chunks.sort(key=lambda passage: passage.id not in cited)
+        facts = _interleave([evidence.facts for evidence in found])
+        facts.sort(key=lambda fact: not any(_states(fact, citation) for citation in citations))
         return Evidence(
             tuple(chunks[:most]),
             tuple(_interleave([evidence.entities for evidence in found])),
-            tuple(_interleave([evidence.facts for evidence in found])),
+            tuple(facts),
             tuple(dict.fromkeys(path for evidence in found for path in evidence.paths)),
-            found[0].communities if found else (),
+            tuple(_interleave([evidence.communities for evidence in found])),
         )
 
     def first_hits(self) -> Found:
@@ -101,9 +116,50 @@ class Notebook:
         return next((retrieval.found for retrieval in self.retrievals), Found())
 
     def format_notes(self) -> str:
-        """Format background and notes for a prompt, numbered and without duplicates."""
-        lines = dict.fromkeys([*self.background, *map(str, self.notes)])
-        return "\n".join(f"{number}. {line}" for number, line in enumerate(lines, start=1))
+        """Format background, notes, draft and findings, numbered and without duplicates."""
+        if not any(note.channel in _CHANNEL_TITLES for note in self.notes):
+            lines = [*self.background, *map(str, self.notes)]
+            results = [text for _, text in sorted(self.results.items())]
+            parts = [
+                _number(lines),
+                *_list_under("Results of the plan:", results),
+                *_list_under("Earlier thoughts:", self.thoughts),
+            ]
+            return "\n".join(filter(None, parts))
+        parts = _list_under("Background:", self.background)
+        for channel, title in _CHANNEL_TITLES.items():
+            notes = [str(note) for note in self.notes if note.channel == channel]
+            parts += [title, _number(notes)] if notes else []
+        return "\n".join([*parts, *self.format_draft()])
+
+    def format_draft(self) -> list[str]:
+        """Format the draft with its reasoning, and what the verifier said, as lines."""
+        answer = [f"Drafted answer: {self.draft}"] if self.draft else []
+        steps = _list_under("Draft:", self.draft_steps)
+        return [*steps, *answer, *_list_under("Check of the draft:", self.findings)]
+
+
+_CHANNEL_TITLES = {
+    "semantic": "Found in texts:",
+    "relational": "Found in the graph:",
+    "expansion": "Found afterwards:",
+}
+
+
+def _states(fact: Statement, citation: Citation) -> bool:
+    """Whether a citation lies within the span that states a fact."""
+    return fact.chunk == citation.chunk and fact.start <= citation.start < fact.end
+
+
+def _number(lines: Sequence[str]) -> str:
+    numbered = enumerate(dict.fromkeys(lines), start=1)
+    return "\n".join(f"{number}. {line}" for number, line in numbered)
+
+
+def _list_under(title: str, lines: Sequence[str]) -> list[str]:
+    """Put a title over lines, each on one line; nothing over none."""
+    listed = [f"- {' '.join(line.split())}" for line in dict.fromkeys(lines)]
+    return [title, *listed] if listed else []
 
 
 def _interleave(lists: Sequence[Sequence[Item]]) -> list[Item]:
@@ -123,6 +179,10 @@ class RecordingRetriever:
     retrieve: Step
     book: Notebook
     top_k: int
+    kinds: tuple[EvidenceKind, ...] | None = None
+    """Keep only these kinds of evidence; None: all."""
+    select: Step | None = None
+    """Filters what was found, before its texts are fetched."""
 
     async def __call__(self, ctx: Context, question: str, /) -> Retrieval:
         """Retrieve; a failing retriever yields an empty retrieval, with the reason in the trace."""
@@ -138,15 +198,33 @@ class RecordingRetriever:
             else:
                 titles = "; ".join(p.title or p.doc for p in retrieval.evidence.chunks)
                 found = f"{len(retrieval.evidence.chunks)} passages: {titles}"
+                no_text = self.kinds is not None and "passages" not in self.kinds
+                found = retrieval.found.sizes() if no_text else found
                 step.output = found[:_MAX_TRACE_CHARS]
         self.book.add(retrieval)
         return retrieval
 
     async def _retrieve(self, ctx: Context, question: str) -> Retrieval:
         found = await self.retrieve(ctx, Found())
-        found = replace(found, chunks=drop_duplicate_hits(found.chunks)[: self.top_k])
+        found = replace(found, chunks=drop_duplicate_hits(found.chunks))
         found = replace(found, facts=await _find_graph_facts(ctx, found))
+        if self.select is not None:
+            found = await self.select(ctx, found)
+        found = replace(found, chunks=found.chunks[: self.top_k])
+        if self.kinds is not None:
+            found = _select_kinds(found, self.kinds)
         return Retrieval(question, found, await fetch_evidence(ctx, found, full=True))
+
+
+def _select_kinds(found: Found, kinds: Sequence[EvidenceKind]) -> Found:
+    return replace(
+        found,
+        chunks=found.chunks if "passages" in kinds else (),
+        entities=found.entities if "entities" in kinds else (),
+        facts=found.facts if "facts" in kinds else (),
+        paths=found.paths if "paths" in kinds else (),
+        communities=found.communities if "communities" in kinds else (),
+    )
 
 
 async def _find_graph_facts(ctx: Context, found: Found) -> tuple[Hit, ...]:

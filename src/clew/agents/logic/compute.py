@@ -13,11 +13,13 @@ from clew.types import Citation
 
 @dataclass(frozen=True)
 class Item:
-    """A value that was found or computed, its subject, and its citation."""
+    """A value that was found or computed, its subject, its citation, and the fact it is from."""
 
     text: str
     subject: str = ""
     citation: Citation | None = None
+    fact: int | None = None
+    """Position of the fact in the view, where the graph gave it."""
 
 
 class Uncomputable(ValueError):  # noqa: N818  (reads as what happened)

@@ -91,6 +91,28 @@ class Get:
 Operator = Retrieve | Filter | Sort | Aggregate | Compare | Combine | Get
 
 
+def format_operator(step: Operator) -> str:
+    """Format a step as a model reads it: `retrieve(#1, place of birth)`, `count(#1)`."""
+    match step:
+        case Retrieve():
+            if step.asks:
+                return f"answer({step.asks})"
+            first = "" if step.object in ("", "?") else f", {step.object}"
+            return f"retrieve({step.subject}, {step.relation}{first})"
+        case Filter():
+            return f"filter(#{step.of}, {step.test}, {step.value})"
+        case Sort():
+            return f"sort(#{step.of}, {'desc' if step.falling else 'asc'})"
+        case Aggregate():
+            return f"{step.how}(#{step.of})"
+        case Get():
+            return f"get(#{step.of}, {step.place})"
+        case Combine():
+            return f"{step.how}(#{step.left}, #{step.right})"
+        case Compare():
+            return f"compare(#{step.left}, #{step.right}, {step.how})"
+
+
 class RawStep(BaseModel, title="Written"):
     """One step as a model writes it."""
 

@@ -63,8 +63,13 @@ class DraftCheck(BaseModel, title="Checked"):
 DECOMPOSE = Prompt("decompose", SubQuestions, {"question"})
 DECOMPOSE_TO_TRIPLES = Prompt("relations", QueryTriples, {"question"})
 DRAFT = Prompt("draft", DraftAnswer, {"question", "notes"}, documents={"notes"})
-VERIFY = Prompt("verify", DraftCheck, {"question", "notes", "draft"}, documents={"notes"})
-EXPAND = Prompt("expand", SubQuestions, {"question", "notes", "missing"}, documents={"notes"})
+VERIFY = Prompt("verify", DraftCheck, {"question", "notes", "draft"}, documents={"notes", "draft"})
+EXPAND = Prompt(
+    "expand",
+    SubQuestions,
+    {"question", "notes", "draft", "missing"},
+    documents={"notes", "draft"},
+)
 
 
 async def ask_planner(

@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from clew.context import Context
+from clew.context import Context, TraceStep
 from clew.graph.csr import Ints
 from clew.retrieve.expand import entity_fact_pairs, entity_facts
 from clew.retrieve.facts import score_facts
@@ -18,8 +18,11 @@ from clew.retrieve.graph_cache import (
     summary_source,
 )
 from clew.retrieve.rank import ANSWER_MARK, hit_positions, top_positions
+from clew.tree.outline import missing_tree_error
 from clew.types import Found, Hit
 
+NO_TREE = "no tree"
+"""Step in the trace: a tree that a recipe can do without was not there."""
 _RELATION_WEIGHT = 1e-3  # among one entity's passages, those with more of its relations come first
 
 
@@ -174,13 +177,15 @@ class CitedChunks:
 
 @dataclass(frozen=True)
 class IfGrown:
-    """Runs a tree search where the tree exists, and finds nothing where it does not."""
+    """Runs a tree search where the tree exists; finds nothing, and says so, where it does not."""
 
     route: TopDown
 
     async def __call__(self, ctx: Context, found: Found, /) -> Found:
         """Run the search, or return an empty result: other branches go on without it."""
         if self.route.tree not in get_forest(ctx).tree_names():
+            message = str(missing_tree_error(self.route.tree))
+            ctx.trace.append(TraceStep(NO_TREE, self.route.tree, message, 0.0))
             return Found()
         return await self.route(ctx, found)
 

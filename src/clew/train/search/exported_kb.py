@@ -149,10 +149,6 @@ class ExportedKb:
         """Return a chunk's text under its title."""
         return prefix_title(self.texts["title"][at], self.texts["chunk"][at])
 
-    def fact_text(self, at: int) -> str:
-        """Return a fact's text under the title of its passage."""
-        return prefix_title(self.texts["title"][self.fact_chunk[at]], self.texts["fact"][at])
-
     def link_entities(self, query: str) -> list[int]:
         """Find entities named in the query; longest names win."""
         t = tokenize(query)

@@ -8,7 +8,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from clew.agents.graph_r1_protocol import format_bullets, format_pages, prefix_title
+from clew.agents.graph_r1_protocol import (
+    format_bullets,
+    format_pages,
+    format_scored_facts,
+    prefix_title,
+)
 from clew.retrieve.linking.page_facts import OwnPages, find_pages_about
 from clew.train.search.exported_kb import ExportedKb
 
@@ -18,14 +23,17 @@ if TYPE_CHECKING:
 
 _MAX_ENTITY_FACTS = 50
 """Facts of linked entities that enter the rank fusion."""
+_KNOWLEDGE_TOKENS = 625
+"""Tokens of knowledge per query, as the served agent shows."""
 _CACHE_SIZE = 100_000
 """Cached replies; a training run repeats many queries."""
 
 
 def format_evidence(evidence: "Evidence") -> str:
-    """Format evidence as a knowledge text: facts, or titled passages."""
+    """Format evidence as a knowledge text: facts with scores, or titled passages."""
     if evidence.facts:
-        return format_bullets([fact.text for fact in evidence.facts])
+        facts = [(fact.title, fact.text, fact.score) for fact in evidence.facts]
+        return format_scored_facts(facts, _KNOWLEDGE_TOKENS)
     return format_bullets([prefix_title(chunk.title, chunk.text) for chunk in evidence.chunks])
 
 
@@ -106,15 +114,22 @@ class DualPathRetriever:
         top = (vectors @ self.kb.vectors["entity"].T).topk(self.entities, dim=1).indices.tolist()
         scores = (vectors @ self.kb.vectors["fact"].T).cpu().numpy()
         return [
-            format_bullets(
-                [self.kb.fact_text(at) for at in self._fuse_rankings(query, similar, row)]
-            )
+            self._format_facts(self._fuse_rankings(query, similar, row))
             for query, similar, row in zip(queries, top, scores, strict=True)
         ]
 
+    def _format_facts(self, fused: dict[int, float]) -> str:
+        """Format the facts as the served agent does."""
+        titles, texts, chunk = self.kb.texts["title"], self.kb.texts["fact"], self.kb.fact_chunk
+        return format_scored_facts(
+            [(titles[chunk[at]], texts[at], score) for at, score in fused.items()],
+            _KNOWLEDGE_TOKENS,
+        )
+
     def _fuse_rankings(
         self, query: str, similar: list[int], scores: NDArray[np.float32]
-    ) -> list[int]:
+    ) -> dict[int, float]:
+        """Return the best facts with their fused scores, best first."""
         # Entities named in the query (eq. 7 without a model), else the most similar ones.
         linked = self.kb.link_entities(query)
         candidates = self.kb.facts_of(linked or similar)
@@ -125,7 +140,8 @@ class DualPathRetriever:
         for ranking in (by_entity, direct):
             for place, at in enumerate(ranking.tolist(), start=1):
                 fused[at] = fused.get(at, 0.0) + 1.0 / place
-        return sorted(fused, key=lambda at: (-fused[at], -scores[at], at))[: self.k]
+        best = sorted(fused, key=lambda at: (-fused[at], -scores[at], at))[: self.k]
+        return {at: fused[at] for at in best}
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,104 @@
+"""Prompts that fit the model's window: inputs are cut where they are longest, and it is said."""
+
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
+
+from clew.llm.chat import Chat, Reply, Request, TextCallback
+from clew.llm.openai_api import estimate_tokens
+
+_BYTES_PER_TOKEN = 4
+_MIN_ROOM = 64  # tokens of inputs shown however small the window is
+_MIN_LINE = 24  # tokens; a list is not cut to shorter lines, but to fewer
+_CUT = " …"
+
+
+@dataclass(frozen=True, eq=False)
+class WindowedChat:
+    """Chat wrapper that knows how many tokens its model reads; `on_cut` hears what was cut."""
+
+    inner: Chat
+    window: Callable[[], Awaitable[int]]
+    on_cut: Callable[[str], None]
+
+    @property
+    def name(self) -> str:
+        """The inner model's."""
+        return self.inner.name
+
+    async def __call__(self, request: Request, /, on_text: TextCallback | None = None) -> Reply:
+        """Forward the request: prompts are cut before they are filled in."""
+        return await self.inner(request, on_text)
+
+
+def find_windowed(chat: Chat) -> WindowedChat | None:
+    """Return the wrapper that knows the window, if there is one."""
+    layer: object = chat
+    while layer is not None:
+        if isinstance(layer, WindowedChat):
+            return layer
+        layer = getattr(layer, "inner", None)
+    return None
+
+
+def fit_inputs(
+    inputs: Mapping[str, str], documents: frozenset[str], room: int
+) -> tuple[dict[str, str], str]:
+    """Cut inputs to `room` tokens, documents first; also say what was cut, "" if nothing was."""
+    room = max(room, _MIN_ROOM)
+    if sum(estimate_tokens(text) for text in inputs.values()) <= room:
+        return dict(inputs), ""
+    plain = {name: text for name, text in inputs.items() if name not in documents}
+    fitted = _share(plain, room if len(plain) == len(inputs) else room // 2)
+    left = room - sum(estimate_tokens(text) for text in fitted.values())
+    fitted |= _share({name: inputs[name] for name in inputs if name in documents}, left)
+    cut = [
+        f"{name} from {estimate_tokens(text)} to {estimate_tokens(fitted[name])} tokens"
+        for name, text in inputs.items()
+        if fitted[name] != text
+    ]
+    return {name: fitted[name] for name in inputs}, ", ".join(cut)
+
+
+def _share(texts: Mapping[str, str], room: int) -> dict[str, str]:
+    """Cut texts to fit together; a short one leaves its share to the others."""
+    shared: dict[str, str] = {}
+    for name in sorted(texts, key=lambda name: len(texts[name])):
+        shared[name] = shorten_text(texts[name], room // (len(texts) - len(shared)))
+        room -= estimate_tokens(shared[name])
+    return shared
+
+
+def shorten_text(text: str, tokens: int) -> str:
+    """Cut a text to a number of tokens: its longest lines first, then those in the middle."""
+    if estimate_tokens(text) <= tokens:
+        return text
+    lines = text.splitlines()
+    if len(lines) <= 1:
+        return _cut_line(text, tokens)
+    longest = _find_line_limit([estimate_tokens(line) for line in lines], tokens)
+    if longest >= _MIN_LINE:
+        return "\n".join(_cut_line(line, longest) for line in lines)
+    kept = min(len(lines) - 1, max(1, (tokens - 8) // _MIN_LINE))
+    first, last = lines[: (kept + 1) // 2], lines[len(lines) - kept // 2 :]
+    gap = f"… {len(lines) - kept} lines left out …"
+    each = max(0, (tokens - estimate_tokens(gap)) // kept)
+    cut = [_cut_line(line, each) for line in (*first, *last)]
+    return "\n".join((*cut[: len(first)], gap, *cut[len(first) :]))
+
+
+def _find_line_limit(sizes: list[int], tokens: int) -> int:
+    """Return the length to which the longest lines must be cut so that all fit."""
+    left = tokens
+    for done, size in enumerate(sorted(sizes)):
+        share = left // (len(sizes) - done)
+        if size > share:
+            return share
+        left -= size
+    return tokens
+
+
+def _cut_line(line: str, tokens: int) -> str:
+    if estimate_tokens(line) <= tokens:
+        return line
+    room = max(0, tokens - 2) * _BYTES_PER_TOKEN
+    return line.encode("utf-8", "replace")[:room].decode("utf-8", "ignore").rstrip() + _CUT

@@ -13,10 +13,17 @@ from clew.agents.citing.support import (
     has_invented_name,
     make_citation,
 )
-from clew.agents.core.messages import UNSUPPORTED_MARK, YES_NO, is_unknown, localise
+from clew.agents.core.messages import (
+    UNSUPPORTED_MARK,
+    YES_NO,
+    is_unknown,
+    localise,
+    strip_marks,
+)
 from clew.agents.core.types import Mode
 from clew.context import Context
 from clew.text.names import name_key
+from clew.text.options import spell_out_choice
 from clew.text.sentences import sentence_spans
 from clew.types import Citation, Passage
 
@@ -42,7 +49,7 @@ async def check_sentences(
     previous = ""
     for several, sources in written:
         for text in _split_sentences(several):
-            found = await _cite_sentence(ctx, text, sources, passages)
+            found = await _cite_claims(ctx, text, sources, passages)
             found = _filter_by_pronoun_subject(text, previous, found, passages)
             citations += [c for c in dict.fromkeys(found) if c not in citations]
             marks = "".join(f"[{citations.index(c) + 1}]" for c in found)
@@ -78,13 +85,35 @@ def _filter_by_pronoun_subject(
 
 
 def check_short_answer(
-    ctx: Context, short: str, lines: Sequence[str], passages: Sequence[Passage]
+    ctx: Context, short: str, lines: Sequence[str], passages: Sequence[Passage], mode: Mode
 ) -> str:
-    """Return the short answer if the kept sentences contain it; a yes or no needs no check."""
-    bare = short.strip().rstrip(".")
-    if is_unknown(bare) or has_invented_name(bare, _source_texts(ctx, passages)):
+    """Return the short answer; in reject mode only if the kept sentences contain it.
+
+    In open mode it is what the model answers, supported or not: its sentences carry the marks.
+    A yes or no needs no check, and a letter stands for its option.
+    """
+    bare = short.strip().rstrip(".。")
+    if is_unknown(bare):
         return ""
-    return bare if bare.casefold() in _YES_NO or contains_answer(bare, " ".join(lines)) else ""
+    if mode == "open" or bare.casefold() in _YES_NO:
+        return bare
+    if has_invented_name(bare, _source_texts(ctx, passages)):
+        return ""
+    options = spell_out_choice(ctx.question, bare)
+    if not options:
+        return bare if contains_answer(bare, " ".join(lines)) else ""
+    chosen = {one for line in lines for one in spell_out_choice(ctx.question, strip_marks(line))}
+    kept = " ".join([*lines, *chosen])
+    return bare if all(contains_answer(option, kept) for option in options) else ""
+
+
+async def _cite_claims(
+    ctx: Context, text: str, sources: Sequence[int], passages: Sequence[Passage]
+) -> list[Citation]:
+    """Cite a sentence; one that chooses options by letter claims each of them."""
+    claims = spell_out_choice(ctx.question, text) or [text]
+    cited = [await _cite_sentence(ctx, claim, sources, passages) for claim in claims]
+    return [citation for some in cited for citation in some] if all(cited) else []
 
 
 async def _cite_sentence(

@@ -287,20 +287,26 @@ def _to_output(result: Answer | Results, question: Question, answered: bool) -> 
         answered,
         evidence.chunks,
         result.citations,
+        result.plain,
     )
 
 
 def rank_answers(evidence: Evidence, question: Question) -> tuple[str, ...]:
-    """Rank candidate answers of a graph question: path ends, else the entities found."""
-    ends = [path.entities[-1] for path in evidence.paths if len(path.entities) > 1]
-    names = ends or [entity.name for entity in evidence.entities]
+    """Rank candidate answers of a graph question: path ends, else the entities found.
+
+    A path that returns to the question's own entity ends in an answer like any other. Among
+    entities, those that the question names come last: they were linked rather than found.
+    """
+    ends = dict.fromkeys(path.entities[-1] for path in evidence.paths if len(path.entities) > 1)
+    if ends:
+        return tuple(ends)
     given = {name_key(name) for name in question.entities}
     question_key = f" {name_key(question.text)} "
-    return tuple(
-        name
-        for name in dict.fromkeys(names)
-        if (key := name_key(name)) not in given and f" {key} " not in question_key
-    )
+
+    def is_given(name: str) -> bool:
+        return name_key(name) in given or f" {name_key(name)} " in question_key
+
+    return tuple(sorted(dict.fromkeys(e.name for e in evidence.entities), key=is_given))
 
 
 async def load_gold_texts(kb: KnowledgeBase, questions: Sequence[Question]) -> dict[str, str]:

@@ -65,12 +65,18 @@ _CUTOFF_METRICS: dict[str, RankingMetric] = {
     "any": any_found,
     "mrr": reciprocal_rank,
 }
-SHORT_METRICS: dict[str, AnswerMetric] = {"em": exact_match, "f1": f1}
+SHORT_METRICS: dict[str, AnswerMetric] = {
+    "em": exact_match,
+    "f1": f1,
+    "subem-short": sub_exact_match,
+}
 """Computed on the short answer."""
 SET_METRICS: dict[str, ListMetric] = {"set-f1": set_f1}
 """Computed on the short answer as a list, against all gold answers with their aliases."""
 FULL_METRICS: dict[str, AnswerMetric] = {"subem": sub_exact_match, "rouge-l": rouge_l}
 """Computed on the whole response."""
+TEXT_METRICS = frozenset([*SHORT_METRICS, *SET_METRICS, *FULL_METRICS])
+"""Compare texts, so they do not apply to questions with options."""
 CHOICE_METRICS = ("choice", "choice-f1")
 REFUSAL_METRICS = ("refusal-precision", "refusal-recall")
 """Precision and recall of refusing unanswerable questions."""

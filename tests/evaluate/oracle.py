@@ -186,7 +186,7 @@ def _reply(
 
 def _judge(messages: Sequence[Mapping[str, str]]) -> str:
     """Judge as a careful reader would: right unless the answer holds the false name."""
-    right = WRONG not in messages[-1]["content"].rpartition("Answer")[2]
+    right = WRONG not in messages[-1]["content"].rpartition("Answer to")[2]
     return json.dumps({"correct": right, "score": 10 * right})
 
 

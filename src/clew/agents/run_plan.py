@@ -23,6 +23,7 @@ from clew.agents.rules.sections_about import is_about
 from clew.context import Context
 from clew.text.language import is_chinese
 from clew.text.names import name_key, strip_disambiguation
+from clew.text.options import split_options
 from clew.text.sentences import sentence_spans
 from clew.types import Passage
 
@@ -101,7 +102,8 @@ class PlanRunner:
             note = await _extract_note(ctx, question, retrieval, self.channel)
             return replace(note, name=_find_full_name(note, retrieval.evidence.chunks))
         page = self.select(retrieval)
-        names = find_names(ctx.view, question)
+        # An option need not be in the passage that has the answer.
+        names = find_names(ctx.view, split_options(question)[0])
         match = _match_patterns(question, names, retrieval)
         if match is not None and match.certain and self.use_patterns:
             note = _note_from_match(question, match)

@@ -22,6 +22,7 @@ from clew.llm.chat import Request
 from clew.llm.prompt import Prompt
 from clew.text.language import prompt_language
 from clew.text.names import name_key, strip_disambiguation
+from clew.text.options import spell_out_choice
 from clew.types import Passage, Statement
 
 _MAX_REPLY_TOKENS = 160  # tokens of a reply
@@ -176,11 +177,12 @@ def check_reading(
     order = list(range(len(page.passages)))
     order.sort(key=lambda at: at != reply.source - 1)
     yes_no = answer.casefold() in YES_NO
+    claims = spell_out_choice(question, answer) or [answer]
     for at in order:
         passage = page.passages[at]
         text = f"{passage.title} {page.lines[at]} {passage.text}"
         if all(mentions_name(name, text) for name in names) and (
-            yes_no or contains_answer(answer, text)
+            yes_no or all(contains_answer(claim, text) for claim in claims)
         ):
             return make_note(
                 question, add_town(question, answer, passage.text), passage, reply.quote

@@ -177,7 +177,8 @@ def check_reading(
     order = list(range(len(page.passages)))
     order.sort(key=lambda at: at != reply.source - 1)
     yes_no = answer.casefold() in YES_NO
-    claims = spell_out_choice(question, answer) or [answer]
+    options = spell_out_choice(question, answer)
+    claims, quote = options or [answer], " ".join([reply.quote, *options]).strip()
     for at in order:
         passage = page.passages[at]
         text = f"{passage.title} {page.lines[at]} {passage.text}"
@@ -185,7 +186,7 @@ def check_reading(
             yes_no or all(contains_answer(claim, text) for claim in claims)
         ):
             return make_note(
-                question, add_town(question, answer, passage.text), passage, reply.quote
+                question, add_town(question, answer, passage.text), passage, quote
             )
     return Note(question)
 

@@ -121,7 +121,9 @@ REVERSION = _known(
     originals={"SHIP#4": ("Pequod",), "PERSON#7": ("Captain Ahab",)},
     gold=("ship",),
 )
-UNANSWERABLE = Known(Question("unanswerable", "When did Anton Reeve die?", answerable=False), [], "")
+UNANSWERABLE = Known(
+    Question("unanswerable", "When did Anton Reeve die?", answerable=False), [], ""
+)
 WRONG = "Orrin Thackeray"
 
 

@@ -8,7 +8,6 @@ from collections.abc import Sequence
 from typing import get_args
 
 import pytest
-from conftest import document, stream
 from oracle import (
     CORPUS,
     KNOWN,
@@ -36,6 +35,7 @@ from clew.evaluate.runner import RecipeRunner, rank_answers
 from clew.evaluate.scoring import RecipeOutput, Scorer
 from clew.evaluate.summary import RecipeReport
 from clew.types import Evidence, NamedEntity, Passage, Route
+from conftest import document, stream
 
 MODES: tuple[Mode, ...] = get_args(Mode)
 ANSWERS = (*TEXT_METRICS, *CHOICE_METRICS, "reversion", "hits@1", "hits@10", "answer-mrr")
@@ -130,7 +130,9 @@ async def test_an_answer_from_memory_is_scored_without_our_marks(corpus: Knowled
     "mark", [*all_translations(UNSUPPORTED_MARK), *all_translations(OWN_KNOWLEDGE_MARK), "[1][2]"]
 )
 async def test_a_mark_changes_no_score(mark: str) -> None:
-    question = Question("q", "Who is PERSON#7?", ("Captain Ahab",), originals={"PERSON#7": ["Ahab"]})
+    question = Question(
+        "q", "Who is PERSON#7?", ("Captain Ahab",), originals={"PERSON#7": ["Ahab"]}
+    )
     plain = RecipeOutput(answer="PERSON#7: Ahab", short="Captain Ahab", answered=True)
     marked = RecipeOutput(
         answer=f"PERSON#7: Ahab {mark}", short=f"Captain Ahab {mark}", answered=True

@@ -189,7 +189,9 @@ async def test_end_to_end_with_a_model_that_answers_and_judges(valley: Knowledge
         asked = stub.stats.chat_calls
         report = await run.run_recipe("reader+naive", questions)
         again = report.summary()
-        assert stub.stats.chat_calls <= asked + 2 * len(A_SCORE)  # what could not be read may be asked again
+        assert stub.stats.chat_calls <= asked + 2 * len(
+            A_SCORE
+        )  # what could not be read may be asked again
     assert (first["em"], first["accuracy"], first["grounded"]) == (1.0, 1.0, 1.0)
     assert (first["unscored"], first["n"]) == (1, 1)
     assert "a-score" in report.records[0].unscored

@@ -102,9 +102,7 @@ def test_an_answer_of_articles_and_signs_is_still_an_answer() -> None:
 def test_citation_marks_are_no_part_of_an_answer() -> None:
     assert strip_marks("Tromvik [1]") == "Tromvik"
     assert strip_marks("Born in Tromvik [1][2], says he [3, 4].") == "Born in Tromvik, says he."
-    assert (
-        strip_marks("[1] as such; a [2,3]-shift; x[1]y") == "[1] as such; a [2,3]-shift; x[1]y"
-    )
+    assert strip_marks("[1] as such; a [2,3]-shift; x[1]y") == "[1] as such; a [2,3]-shift; x[1]y"
 
 
 def test_hits_look_at_the_first_k_answers() -> None:

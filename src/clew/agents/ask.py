@@ -7,7 +7,7 @@ import asyncio
 import re
 from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Literal
 
 from clew.agents.answering.write import make_refusal
 from clew.agents.citing.support import mentions_name
@@ -45,6 +45,8 @@ class AskOptions:
     limits: UsageLimits = UNLIMITED
     on_event: EventListener | None = None
     history: Sequence[ConversationTurn] = ()
+    evidence: Literal["text", "graph", "all"] = "all"
+    """What the model is shown: passages only, everything but passages, or all."""
 
 
 DEFAULT_OPTIONS = AskOptions()

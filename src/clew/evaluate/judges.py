@@ -144,9 +144,7 @@ class Judge:
         )
         points = {1: 1.0, 2: 0.0, 0: 0.5}
         forward, backward = (verdict.model_dump() for verdict in verdicts)
-        return {
-            name: (points[forward[name]] + 1 - points[backward[name]]) / 2 for name in PAIRWISE
-        }
+        return {name: (points[forward[name]] + 1 - points[backward[name]]) / 2 for name in PAIRWISE}
 
     async def _ask(self, prompt: Prompt[Out], question: Question, inputs: Mapping[str, str]) -> Out:
         """Ask one prompt; what the judge cannot answer raises JudgeError."""

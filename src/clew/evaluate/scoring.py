@@ -20,15 +20,18 @@ from clew.evaluate.metrics.grounding import groundedness, score_citations
 from clew.evaluate.metrics.registry import (
     CHOICE_METRICS,
     FULL_METRICS,
+    GRAPH_METRICS,
     GROUND_METRICS,
     JUDGED_METRICS,
-    NEED_ANSWERS,
     REFUSAL_METRICS,
     SET_METRICS,
     SHORT_METRICS,
     TEXT_METRICS,
     get_answer_ranking_metric,
     get_ranking_metric,
+    needs_answers,
+    recall,
+    step_count,
 )
 from clew.llm.embed import Embedder
 from clew.types import Citation, Passage
@@ -51,6 +54,12 @@ class RecipeOutput:
     citations: tuple[Citation, ...] = ()
     plain: str = ""
     """The answer without the steps that `answer` lists, where it lists any."""
+
+    retrievals: tuple[tuple[str, ...], ...] = ()
+    """Documents of each retrieval of an agent, in order."""
+    subgraph: tuple[str, ...] = ()
+    """Names of all entities found, and of those on the paths found."""
+    on_paths: tuple[str, ...] = ()
 
     def scored_text(self) -> str:
         """Return the whole answer without anything that we wrote into it; empty for a refusal."""
@@ -85,12 +94,16 @@ class Scorer:
         scored = MetricValues()
         distinct = list(dict.fromkeys(outcome.found))
         for name in self.metrics:
-            if name in NEED_ANSWERS and not outcome.answered:
+            if needs_answers(name) and not outcome.answered:
                 continue
             ranking = get_ranking_metric(name)
             if ranking is not None:
                 if question.gold:
                     scored.values[name] = ranking(distinct, question.gold)
+            elif steps := step_count(name):
+                if question.gold:
+                    seen = [doc for docs in outcome.retrievals[:steps] for doc in docs]
+                    scored.values[name] = recall(seen, question.gold)
             elif name in JUDGED_METRICS:
                 await self._score_with_judge(name, question, outcome, scored)
             elif name == "r-s":
@@ -105,7 +118,7 @@ class Scorer:
         """Return the scores of a failed question: 0 for every metric that it has gold for."""
         found: dict[str, float] = {}
         for name in self.metrics:
-            if (name in NEED_ANSWERS and not answered) or not self._applies(name, question):
+            if (needs_answers(name) and not answered) or not self._applies(name, question):
                 continue
             if name not in JUDGED_METRICS:
                 found[name] = 0.0
@@ -114,7 +127,7 @@ class Scorer:
         return found
 
     def _applies(self, name: str, question: Question) -> bool:
-        if get_ranking_metric(name) is not None:
+        if get_ranking_metric(name) is not None or step_count(name):
             return bool(question.gold)
         if name == "r-s":
             return bool(self._gold_texts(question))
@@ -187,6 +200,9 @@ def _compute_metric(name: str, question: Question, outcome: RecipeOutput) -> flo
     if name in CHOICE_METRICS:
         measure = choice_accuracy if name == "choice" else choice_f1
         return measure(short, question.answers, question.options) if question.options else None
+    if name in GRAPH_METRICS:
+        names = outcome.on_paths if name.startswith("path") else outcome.subgraph
+        return GRAPH_METRICS[name](names, question.answer_groups())
     if name in TEXT_METRICS:
         # Letters are compared as a choice, never as words.
         return None if question.options else _score_text(name, question, answer, short)

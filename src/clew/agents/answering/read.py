@@ -185,9 +185,7 @@ def check_reading(
         if all(mentions_name(name, text) for name in names) and (
             yes_no or all(contains_answer(claim, text) for claim in claims)
         ):
-            return make_note(
-                question, add_town(question, answer, passage.text), passage, quote
-            )
+            return make_note(question, add_town(question, answer, passage.text), passage, quote)
     return Note(question)
 
 

@@ -139,6 +139,8 @@ class RecordingRetriever:
                 titles = "; ".join(p.title or p.doc for p in retrieval.evidence.chunks)
                 found = f"{len(retrieval.evidence.chunks)} passages: {titles}"
                 step.output = found[:_MAX_TRACE_CHARS]
+                shown = retrieval.evidence.chunks or retrieval.evidence.facts
+                step.docs = tuple(dict.fromkeys(one.doc for one in shown if one.doc))
         self.book.add(retrieval)
         return retrieval
 

@@ -16,9 +16,7 @@ from clew.text.sentences import sentence_spans
 from clew.types import Citation, Passage
 
 _WARNINGS = [*all_translations(UNSUPPORTED_MARK), *all_translations(OWN_KNOWLEDGE_MARK)]
-_CITATION_MARKS = re.compile(
-    rf"((?:\s*\[\d+\])+|\s*(?:{'|'.join(map(re.escape, _WARNINGS))}))"
-)
+_CITATION_MARKS = re.compile(rf"((?:\s*\[\d+\])+|\s*(?:{'|'.join(map(re.escape, _WARNINGS))}))")
 _CITATION_NUMBER = re.compile(r"\[(\d+)\]")
 _CANDIDATE_LABEL = re.compile(rf"^{CANDIDATE_LABEL}\s*")
 # Punctuation left over from a preceding mark ("… [1]. Next"), and list bullets.

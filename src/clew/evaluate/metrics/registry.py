@@ -11,6 +11,8 @@ from clew.evaluate.metrics.answers import (
     exact_match,
     f1,
     hits,
+    names_f1,
+    names_recall,
     rouge_l,
     set_f1,
     sub_exact_match,
@@ -57,6 +59,7 @@ def ndcg(found: Sequence[str], gold: Sequence[str], k: int) -> float:
 
 RankingMetric = Callable[[Sequence[str], Sequence[str]], float]
 AnswerMetric = Callable[[str, Sequence[str]], float]
+NamesMetric = Callable[[Sequence[str], Sequence[Sequence[str]]], float]
 ListMetric = Callable[[str, Sequence[Sequence[str]]], float]
 _CUTOFF_METRICS: dict[str, RankingMetric] = {
     "recall": recall,
@@ -75,6 +78,13 @@ SET_METRICS: dict[str, ListMetric] = {"set-f1": set_f1}
 """Computed on the short answer as a list, against all gold answers with their aliases."""
 FULL_METRICS: dict[str, AnswerMetric] = {"subem": sub_exact_match, "rouge-l": rouge_l}
 """Computed on the whole response."""
+GRAPH_METRICS: dict[str, NamesMetric] = {
+    "subgraph-recall": names_recall,
+    "subgraph-f1": names_f1,
+    "path-recall": names_recall,
+    "path-f1": names_f1,
+}
+"""Computed on the names of the subgraph, or of the paths, that a recipe returns."""
 TEXT_METRICS = frozenset([*SHORT_METRICS, *SET_METRICS, *FULL_METRICS])
 """Compare texts, so they do not apply to questions with options."""
 CHOICE_METRICS = ("choice", "choice-f1")
@@ -89,9 +99,11 @@ NEED_ANSWERS = frozenset(
 )
 """Metrics of generated answers, which need `--answers`."""
 _AT_K = re.compile(r"([a-z]+)@([1-9]\d{0,3})")
+_STEP_RECALL = re.compile(r"step-recall@([1-9]\d?)")
 _DEFAULT_MRR_DEPTH = 10
 METRIC_NAMES_HELP = (
-    "recall@K, precision@K, all@K, any@K, ndcg@K, mrr, hits@K, answer-mrr, "
+    "recall@K, precision@K, all@K, any@K, ndcg@K, mrr, hits@K, answer-mrr, step-recall@N, "
+    f"{', '.join(GRAPH_METRICS)}, "
     + ", ".join([*SHORT_METRICS, *SET_METRICS, *FULL_METRICS, *CHOICE_METRICS, *OTHER_METRICS])
     + ", "
     + ", ".join([*GROUND_METRICS, *JUDGED_METRICS])
@@ -112,6 +124,17 @@ def get_ranking_metric(name: str) -> RankingMetric | None:
         return None
     measure = _CUTOFF_METRICS[match[1]]
     return lambda found, gold: measure(found[:k], gold)
+
+
+def step_count(name: str) -> int:
+    """Return N of `step-recall@N`, the recall after an agent's first N retrievals; else 0."""
+    match = _STEP_RECALL.fullmatch(name)
+    return int(match[1]) if match else 0
+
+
+def needs_answers(name: str) -> bool:
+    """Whether a metric is of an answer, or of how an agent came to it."""
+    return name in NEED_ANSWERS or bool(step_count(name))
 
 
 def get_answer_ranking_metric(name: str) -> Callable[[Sequence[str], Sequence[str]], float] | None:
@@ -142,7 +165,9 @@ def metric_depth(name: str) -> int:
 
 def check_metric(name: str) -> None:
     """Raise ConfigError if the name is no metric."""
-    if get_ranking_metric(name) or get_answer_ranking_metric(name):
+    if get_ranking_metric(name) or get_answer_ranking_metric(name) or step_count(name):
+        return
+    if name in GRAPH_METRICS:
         return
     if name not in NEED_ANSWERS and name not in OTHER_METRICS:
         raise ConfigError(f"unknown metric {name!r}; known: {METRIC_NAMES_HELP}")

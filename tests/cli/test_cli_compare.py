@@ -12,6 +12,8 @@ from in_process import clew
 from clew.testing.fakes import AgentScript
 from clew.testing.stub_endpoint import StubEndpoint
 
+# Connections to the endpoint end with the event loop of each command.
+pytestmark = pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 CORPUS = {
     "north": [("Marrow Bridge", "It was designed by Ilse Brandvik."), ("Tarn", "A river.")],
     "south": [("Old Mill", "It was built by Anton Reeve."), ("Vessen", "A town by the sea.")],
@@ -118,14 +120,13 @@ async def test_costs_steps_and_win_rates(house: Path) -> None:
 
 
 async def test_wrong_axes_are_one_sentence(house: Path) -> None:
-    def fails(*words: str) -> str:
-        return clew("compare", *words, cwd=house, code=1)
+    async def fails(*words: str) -> str:
+        return await asyncio.to_thread(clew, "compare", *words, cwd=house, code=1)
 
-    assert "unknown evidence 'pictures'" in fails("north", "--evidence", "pictures")
-    wrong = fails("north", "--recipe", "naive", "--answers", "--pairwise", "clew")
+    assert "unknown evidence 'pictures'" in await fails("north", "--evidence", "pictures")
+    wrong = await fails("north", "--recipe", "naive", "--answers", "--pairwise", "clew")
     assert "'clew' to compare with; available: naive" in wrong
-    assert "same name" in fails("north", "north")
-    said = await asyncio.to_thread(
-        clew, "compare", "north", "--recipe", "bm25", "--evidence", "text,all", cwd=house
-    )
-    assert said.count("bm25") == 1  # without answers there is one row
+    assert "same name" in await fails("north", "north")
+    found = await run(house, "compare", "north", "--recipe", "bm25", "--evidence", "text,all")
+    assert list(found["recipes"]) == ["bm25"]  # without answers the axis changes nothing
+    assert "only affect answers" in found["problems"][0]

@@ -21,7 +21,6 @@ from clew.cli.evaluate import (
     RecipesOption,
     SampleOption,
     SeedOption,
-    TopKOption,
     fail_if_none_ran,
     parse_metrics,
     print_failures,
@@ -37,6 +36,7 @@ from clew.evaluate.measure import MeasureOptions, MeasureResult
 from clew.evaluate.report.page import save_report
 from clew.evaluate.report.text import build_table, format_legend
 from clew.evaluate.tables import (
+    GOLD,
     average_datasets,
     build_costs,
     tabulate_costs,
@@ -74,7 +74,9 @@ async def compare_(
     evidence: Annotated[
         str, typer.Option(help="What the model is shown: text, graph, all, or several of them.")
     ] = "all",
-    k: TopKOption = 0,
+    k: Annotated[
+        str, typer.Option("-k", help="Passages per question, one or several; 0: automatic.")
+    ] = "0",
     at_once: ConcurrencyOption = 0,
     link: LinkOption = False,
     fresh: FreshOption = False,
@@ -86,7 +88,8 @@ async def compare_(
         bool, typer.Option("--costs", help="A table of what building and answering cost.")
     ] = False,
     pairwise: Annotated[
-        str, typer.Option(help="Judge each row's answers against this row's, in both orders.")
+        str,
+        typer.Option(help="Judge answers against this row's, or against `gold`, in both orders."),
     ] = "",
     grid: Annotated[
         Path | None, typer.Option(help="A TOML or YAML file of recipes and parameters to vary.")
@@ -104,7 +107,8 @@ async def compare_(
 ) -> None:
     """Compare recipes on the same questions, with confidence intervals and significance."""
     axes = GridAxes(
-        _parse_modes(mode), (0,), split_names(model) if model else ("",), _parse_evidence(evidence)
+        *(_parse_modes(mode), _parse_depths(k), split_names(model) if model else ("",)),
+        _parse_evidence(evidence),
     )
     given = _CompareArgs(
         *(folders, recipe, grid, axes, against, records or (), openie, into),
@@ -112,7 +116,7 @@ async def compare_(
     )
     wanted = MeasureOptions(
         *(given.make_grid(), parse_metrics(metrics), limit, sample, seed, given.answers),
-        *(k, at_once, link, fresh, steps, pairwise),
+        *(axes.depths[0] if len(axes.depths) == 1 else 0, at_once, link, fresh, steps, pairwise),
     )
     await _compare_datasets(ctx, given, wanted)
 
@@ -150,6 +154,13 @@ class _CompareArgs:
         return self.into / dataset.name
 
 
+def _parse_depths(names: str) -> list[int]:
+    for name in split_names(names):
+        if not name.isdecimal():
+            raise ConfigError(f"-k {name}: give whole numbers, 0 for automatic")
+    return [int(name) for name in split_names(names)]
+
+
 def _parse_modes(names: str) -> list[Mode]:
     for name in split_names(names):
         if name not in get_args(Mode):
@@ -172,7 +183,7 @@ async def _compare_datasets(
     if not given.records:  # else the records may contain the recipe
         labels = [case.label for case in wanted.grid.cases]
         check_reference(given.against, labels)
-        check_reference(wanted.pairwise, labels)
+        check_reference(wanted.pairwise, [*labels, GOLD])
     datasets = [load_dataset(folder) for folder in given.folders]
     if len({dataset.name for dataset in datasets}) < len(datasets):
         raise ConfigError("two data sets have the same name; rename one of the folders")
@@ -247,7 +258,7 @@ def _repeat_command(given: _CompareArgs, wanted: MeasureOptions, into: Path) -> 
     words += [f"--steps {wanted.steps}"] if wanted.steps else []
     words += ["--costs"] if given.costs else []
     words += [f"--pairwise '{wanted.pairwise}'"] if wanted.pairwise else []
-    words += [f"-k {wanted.k}"] if wanted.k else []
+    words += [f"-k {','.join(map(str, axes.depths))}"] if any(axes.depths) else []
     words += [f"--against {given.against}"] if given.against else []
     words += [f"--records {'/'.join(path.parts[-2:])}" for path in given.records]
     words += ["--link"] if wanted.link else []

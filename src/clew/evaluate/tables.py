@@ -9,6 +9,7 @@ import numpy as np
 from clew.agents.baselines import ClosedBook
 from clew.agents.core.messages import strip_marks
 from clew.errors import ConfigError
+from clew.evaluate.datasets import Question
 from clew.evaluate.judges import Judge, JudgeError
 from clew.evaluate.record import Record
 from clew.evaluate.rubrics import PAIRWISE
@@ -17,6 +18,8 @@ from clew.ingest.embedding import ProgressCallback
 from clew.recipes.agents import AGENTS
 from clew.recipes.registry import RECIPES, resolve_recipe
 
+GOLD = "gold"
+"""The data set's own answers, as a baseline."""
 _TEXT_RETRIEVERS = frozenset({"naive", "bm25", "hybrid", "hybrid-rerank"})
 """Retrievers that read no graph: building one is not their cost."""
 BUILD_COLUMNS: Mapping[str, str] = {
@@ -45,6 +48,8 @@ class WinRates:
     rates: dict[str, dict[str, float]] = field(default_factory=dict)
     """Recipe → criterion → share of wins; a tie counts half."""
     n: dict[str, int] = field(default_factory=dict)
+    length_ratio: dict[str, float] = field(default_factory=dict)
+    """Recipe → length of its answers divided by that of the baseline's: judges like long ones."""
     unjudged: dict[str, int] = field(default_factory=dict)
     """Recipe → pairs for which the judge gave no readable verdict."""
 
@@ -52,31 +57,41 @@ class WinRates:
 async def judge_pairs(
     reports: Sequence[RecipeReport], baseline: str, judge: Judge, progress: ProgressCallback
 ) -> WinRates:
-    """Judge every recipe's answers against the baseline's, question by question."""
+    """Judge every recipe's answers against the baseline's, or against the gold, one by one."""
     by_name = {report.recipe: report for report in reports}
-    if baseline not in by_name:
+    if baseline not in (*by_name, GOLD):
         raise ConfigError(f"no row {baseline!r} to judge against; available: {', '.join(by_name)}")
-    against = {record.question: record for record in by_name[baseline].records}
     found = WinRates(baseline)
     for name, report in by_name.items():
         if name == baseline:
             continue
-        asked = {question.id: question for question in report.questions}
+        pairs = _pair_answers(report, by_name.get(baseline))
         verdicts: list[dict[str, float]] = []
-        unread = 0
-        for record in report.records:
-            question, other = asked.get(record.question), against.get(record.question)
-            if question is None or other is None:
-                continue
+        for done, (question, one, other) in enumerate(pairs, start=1):
             try:
-                verdicts.append(await judge.compare(question, _said(record), _said(other)))
+                verdicts.append(await judge.compare(question, one, other))
             except JudgeError:
-                unread += 1
-            progress(f"{name} against {baseline}", len(verdicts) + unread, len(report.records))
+                found.unjudged[name] = found.unjudged.get(name, 0) + 1
+            progress(f"{name} against {baseline}", done, len(pairs))
         means = {c: [verdict[c] for verdict in verdicts] for c in PAIRWISE}
         found.rates[name] = {c: round(float(np.mean(v)), 4) if v else 0.0 for c, v in means.items()}
-        found.n[name], found.unjudged[name] = len(verdicts), unread
+        found.n[name] = len(verdicts)
+        sizes = [len(one) / len(other) for _, one, other in pairs if other]
+        found.length_ratio[name] = round(float(np.mean(sizes)), 3) if sizes else 0.0
     return found
+
+
+def _pair_answers(
+    report: RecipeReport, against: RecipeReport | None
+) -> list[tuple[Question, str, str]]:
+    """Return each question with the recipe's answer and the baseline's, or the gold answers."""
+    others = {record.question: _said(record) for record in against.records} if against else {}
+    said = {record.question: _said(record) for record in report.records}
+    return [
+        (question, said[question.id], others.get(question.id, "; ".join(question.answers)))
+        for question in report.questions
+        if question.id in said and (question.id in others or (against is None and question.answers))
+    ]
 
 
 def _said(record: Record) -> str:
@@ -123,10 +138,11 @@ def tabulate_costs(costs: Mapping[str, Mapping[str, float]]) -> tuple[list[str],
 def tabulate_wins(wins: WinRates) -> tuple[list[str], list[list[str]]]:
     """Return titles and rows of the table of win rates, in percent."""
     rows = [
-        [name, *(f"{100 * rates[c]:.1f}" for c in PAIRWISE), str(wins.n[name])]
+        [name, *(f"{100 * rates[c]:.1f}" for c in PAIRWISE)]
+        + [f"{wins.length_ratio[name]:.2f}", str(wins.n[name])]
         for name, rates in wins.rates.items()
     ]
-    return [f"win % against {wins.baseline}", *PAIRWISE, "n"], rows
+    return [f"win % against {wins.baseline}", *PAIRWISE, "length ratio", "n"], rows
 
 
 def average_datasets(payloads: Sequence[Mapping[str, Any]]) -> dict[str, dict[str, Any]]:

@@ -7,10 +7,9 @@ import shlex
 import shutil
 from collections.abc import AsyncIterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import pytest
-from click import Context
 from in_process import clew
 from typer.main import get_command
 
@@ -70,22 +69,19 @@ def test_every_table_and_figure_has_its_row(paper: str) -> None:
 @pytest.mark.parametrize("line", _commands())
 def test_every_command_parses_and_its_names_exist(line: str) -> None:
     words = shlex.split(line)[1:]
-    if words[0] == "dataset":
-        return  # named as a command, without its arguments
     group: Any = get_command(app)
-    with Context(group, info_name="clew") as ctx:
-        command = group.get_command(ctx, words[0])
-        assert command is not None, words[0]
-        if words == ["train"]:
-            return
-        parsed = command.make_context(words[0], words[1:], parent=ctx)
-    given = parsed.params
+    ctx = group.make_context("clew", [], resilient_parsing=True)
+    command = group.get_command(ctx, words[0])
+    assert command is not None, words[0]
+    if not any(word.startswith("-") or "/" in word for word in words[1:]):
+        return  # named in the text, without its arguments
+    given = command.make_context(words[0], words[1:], parent=ctx).params
     for name in filter(None, str(given.get("recipe") or "").split(",")):
         resolve_recipe(name)
     for name in filter(None, str(given.get("metrics") or "").split(",")):
         check_metric(name)
     for name in str(given.get("evidence") or "all").split(","):
-        assert name in EvidenceUse.__args__  # type: ignore[attr-defined]
+        assert name in get_args(EvidenceUse)
 
 
 def test_a_wrong_name_in_a_command_is_found() -> None:
@@ -93,7 +89,119 @@ def test_a_wrong_name_in_a_command_is_found() -> None:
         "clew compare data --recipe lightrga",
         "clew compare data --metrics subme",
         "clew compare data --modle x",
+        "clew compare data -k many --evidence pictures",
         "clew compair data",
     ):
-        with pytest.raises((Exception, SystemExit)):
+        with pytest.raises(Exception, match=r"lightrga|subme|modle|pictures|compair"):
             test_every_command_parses_and_its_names_exist(line)
+
+
+PAGES = [
+    ("Marrow Bridge", "Marrow Bridge spans the Tarn. It was designed by Ilse Brandvik."),
+    ("Ilse Brandvik", "Ilse Brandvik was an engineer. She was born in Hallowmere."),
+    ("Hallowmere", "Hallowmere is a fishing town. Anton Reeve lived in Hallowmere."),
+    ("Anton Reeve", "Anton Reeve was a poet. He was born in Vessen and wrote Salt."),
+]
+ASKED = {
+    "id": "q",
+    "question": "Where was Ilse Brandvik born?",
+    "answer": "Hallowmere",
+    "gold": ["p1"],
+    "entities": ["Ilse Brandvik"],
+}
+_GRAPH_SETS = ("webqsp", "cwq", "grailqa", "webquestions")
+_MARKS = {"comprehensiveness": 1, "diversity": 2, "empowerment": 0, "overall": 1}
+_WRITTEN = {
+    "enough": True,
+    "sentences": [{"text": "Ilse Brandvik was born in Hallowmere.", "sources": [1, 2, 3, 4]}],
+    "short": "Hallowmere",
+}
+_REPLIES = {
+    "answer": _WRITTEN,
+    "conclude": _WRITTEN,
+    "know": {"answer": "In Hallowmere.", "short": "Hallowmere"},
+    "read": {"quote": "", "source": 1, "answer": "Hallowmere"},
+    "reflect": {"action": "answer", "text": "Hallowmere"},
+    "graph_r1": "<think>known</think><answer>Hallowmere</answer>",
+    "judge_correct": {"correct": True},
+    "judge_criterion": {"score": 7},
+    "judge_evidence": {"score": 7},
+    "judge_pair": _MARKS,
+}
+
+
+def _data_folders(line: str) -> list[Path]:
+    words = shlex.split(line)[2:]
+    return [Path(word) for word in words if word.startswith("data/") or word == "anonymous"]
+
+
+def _write_dataset(folder: Path, place: Path) -> None:
+    """Write a tiny data set of the kind that a command names."""
+    file = place / folder if folder.suffix == ".jsonl" else place / folder / "questions.jsonl"
+    file.parent.mkdir(parents=True, exist_ok=True)
+    row: dict[str, Any] = dict(ASKED)
+    if folder.name.startswith(("seedbench", "anonyrag")):
+        row |= {"options": {"A": "Vessen", "B": "Hallowmere"}, "answer": "B"}
+        row |= {"originals": {"PERSON#1": ["Ilse Brandvik"]}}
+    file.write_text(json.dumps(row))
+    if folder.suffix != ".jsonl" and folder.name not in _GRAPH_SETS:
+        rows = [{"id": f"p{n}", "title": t, "text": x} for n, (t, x) in enumerate(PAGES)]
+        (file.parent / "corpus.jsonl").write_text("\n".join(map(json.dumps, rows)))
+
+
+@pytest.fixture(scope="module")
+def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A knowledge base of the tiny corpus with every tree."""
+    place = tmp_path_factory.mktemp("papers")
+    _write_dataset(Path("data/any"), place)
+    clew("eval", "data/any", "--recipe", "bm25", "--kb", "built", cwd=place)
+    for kind in ("dual", "leiden", "raptor", "e2"):
+        clew("tree", "--by", kind, "--grow", "--kb", "built", cwd=place)
+    return place / "built"
+
+
+@pytest.fixture
+async def house(tmp_path: Path) -> AsyncIterator[Path]:
+    """Settings with a model that follows the script."""
+    script = AgentScript(_REPLIES)
+
+    def reply(messages: Sequence[Any]) -> str:
+        return script(messages)
+
+    async with StubEndpoint(reply=reply) as stub:
+        (tmp_path / "clew.toml").write_text(
+            f'[models]\nmodel = "judge"\nbase_url = "{stub.base_url}"\napi_key = "x"\ntries = 1\n'
+        )
+        (tmp_path / "variants.toml").write_text(
+            '[[vary]]\nrecipe = "lego-12"\nset = { "Ppr.damping" = [0.5, 0.8] }\n'
+        )
+        yield tmp_path
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+@pytest.mark.parametrize("line", COMPARISONS)
+async def test_every_comparison_runs_on_a_tiny_corpus(line: str, house: Path, built: Path) -> None:
+    words = shlex.split(line)[1:]
+    folders = _data_folders(line)
+    for folder in folders:
+        _write_dataset(folder, house)
+    base = words[words.index("--kb") + 1] if "--kb" in words else "kb"
+    many = len(folders) > 1
+    for folder in folders:
+        own = many and folder.suffix != ".jsonl" and folder.name not in _GRAPH_SETS
+        place = house / base / folder.name if own else house / base
+        if not place.exists():
+            shutil.copytree(built, place)
+    done = await asyncio.to_thread(clew, *words, "--limit", "1", "--json", cwd=house)
+    found = json.loads(done)
+    assert found["questions"] == len(folders)
+    asked = words[words.index("--metrics") + 1].split(",") if "--metrics" in words else []
+    steps = int(words[words.index("--steps") + 1]) if "--steps" in words else 0
+    for payload in found.get("datasets", {"": found}).values():
+        columns = {name for row in payload["recipes"].values() for name in row}
+        missing = {text.split(":")[0] for text in payload["problems"]}
+        assert {*asked} - missing <= columns
+        assert not steps or f"step-recall@{steps}" in columns
+        assert "--pairwise" not in words or payload["pairwise"]["rates"]
+        assert "--costs" not in words or payload["costs"]

@@ -44,7 +44,7 @@ def _commands() -> list[str]:
     return list(dict.fromkeys(_COMMAND.findall(text)))
 
 
-COMPARISONS = [line for line in _commands() if line.startswith("clew compare")]
+COMPARISONS = [line for line in _commands() if line.startswith("clew compare ")]
 
 
 def _numbers(text: str) -> set[int]:
@@ -173,7 +173,7 @@ async def house(tmp_path: Path) -> AsyncIterator[Path]:
             f'[models]\nmodel = "judge"\nbase_url = "{stub.base_url}"\napi_key = "x"\ntries = 1\n'
         )
         (tmp_path / "variants.toml").write_text(
-            '[[vary]]\nrecipe = "lego-12"\nset = { "Ppr.damping" = [0.5, 0.8] }\n'
+            '[[vary]]\nrecipe = "lego-12"\nset = { "PprSubgraph.damping" = [0.5, 0.8] }\n'
         )
         yield tmp_path
 

@@ -27,9 +27,11 @@ from clew.engine import KnowledgeBase
 from clew.evaluate.datasets import Question
 from clew.evaluate.metrics.registry import (
     CHOICE_METRICS,
+    FULL_METRICS,
     GROUND_METRICS,
     JUDGED_METRICS,
-    TEXT_METRICS,
+    SET_METRICS,
+    SHORT_METRICS,
 )
 from clew.evaluate.runner import RecipeRunner, rank_answers
 from clew.evaluate.scoring import RecipeOutput, Scorer
@@ -37,6 +39,7 @@ from clew.evaluate.summary import RecipeReport
 from clew.types import Evidence, NamedEntity, Passage, Route
 from conftest import document, stream
 
+TEXT_METRICS = (*SHORT_METRICS, *SET_METRICS, *FULL_METRICS)
 MODES: tuple[Mode, ...] = get_args(Mode)
 ANSWERS = (*TEXT_METRICS, *CHOICE_METRICS, "reversion", "hits@1", "hits@10", "answer-mrr")
 CITED_BY_SENTENCE = ("naive", "clew", "graph-r1", "react", "ircot")

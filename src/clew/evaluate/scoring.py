@@ -26,9 +26,9 @@ from clew.evaluate.metrics.registry import (
     REFUSAL_METRICS,
     SET_METRICS,
     SHORT_METRICS,
-    TEXT_METRICS,
     get_answer_ranking_metric,
     get_ranking_metric,
+    is_text_metric,
     needs_answers,
     recall,
     step_count,
@@ -203,7 +203,7 @@ def _compute_metric(name: str, question: Question, outcome: RecipeOutput) -> flo
     if name in GRAPH_METRICS:
         names = outcome.on_paths if name.startswith("path") else outcome.subgraph
         return GRAPH_METRICS[name](names, question.answer_groups())
-    if name in TEXT_METRICS:
+    if is_text_metric(name):
         # Letters are compared as a choice, never as words.
         return None if question.options else _score_text(name, question, answer, short)
     return _score_ranking(name, outcome, question, short)

@@ -85,8 +85,6 @@ GRAPH_METRICS: dict[str, NamesMetric] = {
     "path-f1": names_f1,
 }
 """Computed on the names of the subgraph, or of the paths, that a recipe returns."""
-TEXT_METRICS = frozenset([*SHORT_METRICS, *SET_METRICS, *FULL_METRICS])
-"""Compare texts, so they do not apply to questions with options."""
 CHOICE_METRICS = ("choice", "choice-f1")
 REFUSAL_METRICS = ("refusal-precision", "refusal-recall")
 """Precision and recall of refusing unanswerable questions."""
@@ -124,6 +122,11 @@ def get_ranking_metric(name: str) -> RankingMetric | None:
         return None
     measure = _CUTOFF_METRICS[match[1]]
     return lambda found, gold: measure(found[:k], gold)
+
+
+def is_text_metric(name: str) -> bool:
+    """Whether a metric compares texts, so that it does not apply to questions with options."""
+    return name in SHORT_METRICS or name in SET_METRICS or name in FULL_METRICS
 
 
 def step_count(name: str) -> int:

@@ -93,7 +93,7 @@ async def write_answer(ctx: Context, evidence: Evidence, mode: Mode, notes: str 
         )
     written = [(sentence.text, sentence.sources) for sentence in reply.sentences]
     if not written and not is_unknown(reply.short):
-        written = [(reply.short, ())]  # a model may name its answer and write no sentence
+        written = [(reply.short, [])]  # a model may name its answer and write no sentence
     passages = build_page(evidence.chunks, _MAX_EVIDENCE_CHARS).passages
     lines, citations = await check_sentences(ctx, written, passages, mode)
     if mode == "open" and not citations and (not reply.enough or not lines):

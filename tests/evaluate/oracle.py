@@ -154,7 +154,7 @@ def perfect(messages: Sequence[Mapping[str, str]]) -> str:
         return json.dumps({"quote": "", "source": 1, "answer": parts[0]}, ensure_ascii=False)
     if known is None or not known.short:
         return _reply(name, [], "unknown", enough=False)
-    return _reply(name, known.says, known.short, len(last))
+    return _reply(name, known.says, known.short)
 
 
 def silent(messages: Sequence[Mapping[str, str]]) -> str:
@@ -169,9 +169,7 @@ def wrong(messages: Sequence[Mapping[str, str]]) -> str:
     return _reply(prompt_name(messages), [f"It was {WRONG}."], WRONG)
 
 
-def _reply(
-    name: str, says: Sequence[str], short: str, sources: int = 0, *, enough: bool = True
-) -> str:
+def _reply(name: str, says: Sequence[str], short: str, *, enough: bool = True) -> str:
     sentences = [{"text": text, "sources": [1, 2, 3, 4, 5]} for text in says]
     replies: dict[str, Any] = {
         "read": {"quote": "".join(says[-1:]), "source": 1, "answer": short},

@@ -5,10 +5,12 @@ from collections.abc import Sequence
 
 from clew.agents.citing.entailment import has_same_polarity, has_same_signs, parse_claim
 from clew.agents.citing.support import (
+    MIN_SHARE,
     SupportSpan,
     contains_answer,
     contains_same_names,
     find_best_citation,
+    find_best_span,
     find_citations,
     has_invented_name,
     make_citation,
@@ -29,6 +31,13 @@ from clew.types import Citation, Passage
 
 _MIN_PARAPHRASE_COSINE = 0.7  # cosine of two sentences (MiniLM)
 _YES_NO = (*YES_NO, "不是")
+_MAX_QUESTION_CITATIONS = 2  # a yes or no about two things rests on a passage of each
+_ANSWER_FRAME = re.compile(
+    r"(?:(?:so|thus|hence|therefore),?\s+)?(?:the\s+)?(?:(?:final|short|correct|right)\s+)?"
+    r"answer(?:\s+to\s+(?:the|this)\s+question)?\s*(?:\s+is|\s+was|:)\s*(\S.*?)[.。]?"
+    r"|(?:所以|因此)?[，,]?(?:最终|正确)?答案(?:是|为|：|:)\s*(?P<zh>\S.*?)[.。]?",
+    re.IGNORECASE | re.DOTALL,
+)
 _WORD_CHAR = re.compile(r"\w")
 # "It's a Wonderful Day" and "Her Majesty" are names.
 _LEADING_PRONOUN = re.compile(r"(?:He|She|It|They|His|Her|Its|Their)\s+(?=[a-z])")
@@ -110,10 +119,27 @@ def check_short_answer(
 async def _cite_claims(
     ctx: Context, text: str, sources: Sequence[int], passages: Sequence[Passage]
 ) -> list[Citation]:
-    """Cite a sentence; one that chooses options by letter claims each of them."""
-    claims = spell_out_choice(ctx.question, text) or [text]
+    """Cite a sentence; one that chooses options by letter claims each of them.
+
+    "The answer is Oslo" claims no more than "Oslo", and a bare yes what the question asks.
+    """
+    named = _ANSWER_FRAME.fullmatch(text)
+    bare = (named[1] or named["zh"]) if named else text
+    if bare.strip(" .。!").casefold() in _YES_NO:
+        return _cite_question(ctx, sources, passages)
+    claims = spell_out_choice(ctx.question, text) or [bare]
     cited = [await _cite_sentence(ctx, claim, sources, passages) for claim in claims]
     return [citation for some in cited for citation in some] if all(cited) else []
+
+
+def _cite_question(
+    ctx: Context, sources: Sequence[int], passages: Sequence[Passage]
+) -> list[Citation]:
+    """Cite the passages, named or else any, that speak of what the question asks."""
+    named = [passages[n - 1] for n in dict.fromkeys(sources) if 1 <= n <= len(passages)]
+    spans = [(find_best_span(ctx.question, passage), passage) for passage in named or passages]
+    best = sorted((pair for pair in spans if pair[0].share >= MIN_SHARE), key=lambda p: -p[0].share)
+    return [make_citation(passage, span) for span, passage in best[:_MAX_QUESTION_CITATIONS]]
 
 
 async def _cite_sentence(

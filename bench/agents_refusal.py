@@ -51,12 +51,14 @@ def score_refusals(bad: Sequence[dict[str, Any]], good: Sequence[dict[str, Any]]
     true = sum(bool(row.get("refused")) for row in bad)
     false = sum(bool(row.get("refused")) for row in good)
     # A question may be answered correctly from a non-gold passage: then no refusal is due.
-    right = sum(row["subem"] > 0 for row in bad)
+    right = sum(row["subem-short"] > 0 for row in bad)
     return {
         "recall": round(true / max(1, len(bad)), 3),
         "precision": round(true / max(1, true + false), 3),
         "answered rightly without gold": right,
-        "subem of the answerable": round(sum(r["subem"] for r in good) / max(1, len(good)), 3),
+        "subem-short of the answerable": round(
+            sum(r["subem-short"] for r in good) / max(1, len(good)), 3
+        ),
         "n": [len(bad), len(good)],
     }
 

@@ -15,6 +15,7 @@ from clew.engine import KnowledgeBase
 from clew.errors import ClewError
 from clew.evaluate.datasets import Question, load_dataset
 from clew.evaluate.metrics.answers import exact_match, f1, sub_exact_match
+from clew.evaluate.scoring import RecipeOutput
 from clew.ingest.files import read
 
 Mode = Literal["open", "reject"]
@@ -85,9 +86,13 @@ class AgentTable:
         try:
             answer = await base.ask(question.text, recipe=name, mode=self.mode, k=self.k)
         except ClewError as error:
-            return row | {"error": str(error), "subem": 0.0, "em": 0.0, "f1": 0.0, "calls": 0}
+            zeros = dict.fromkeys(("subem", "subem-short", "em", "f1"), 0.0)
+            return row | zeros | {"error": str(error), "calls": 0}
         refused = answer.verdict == "refused"
-        answer_text = "" if refused else answer.candidate or answer.answer
+        output = RecipeOutput(
+            answer=answer.answer, short=answer.candidate, refused=refused, plain=answer.plain
+        )
+        answer_text = output.named_answer()
         usage = answer.usage
         docs = [passage.doc for passage in answer.evidence.chunks]
         gold = set(question.gold)
@@ -97,8 +102,11 @@ class AgentTable:
             "note": answer.note,
             "refused": refused,
             "complete": answer.complete,
-            "subem": sub_exact_match(answer_text, question.answers),
-            "subem_long": sub_exact_match("" if refused else answer.answer, question.answers),
+            "subem-short": sub_exact_match(answer_text, question.answers),
+            "subem": max(
+                sub_exact_match(text, question.answers)
+                for text in (output.scored_text(), answer_text)
+            ),
             "em": exact_match(answer_text, question.answers),
             "f1": f1(answer_text, question.answers),
             "recall": len(gold & set(docs)) / max(1, len(gold)),
@@ -124,7 +132,7 @@ def outline_trace(trace: Sequence[Any]) -> list[Any]:
 
 def summarize(rows: Sequence[dict[str, Any]]) -> dict[str, Any]:
     """Average over all questions; a failed one counts as wrong."""
-    names = ("subem", "subem_long", "em", "f1", "recall", "refused", "calls", "tokens", "seconds")
+    names = ("subem-short", "subem", "em", "f1", "recall", "refused", "calls", "tokens", "seconds")
     found: dict[str, Any] = {
         name: round(float(np.mean([float(row.get(name, 0.0)) for row in rows])), 4)
         for name in names
@@ -133,17 +141,17 @@ def summarize(rows: Sequence[dict[str, Any]]) -> dict[str, Any]:
     found["failed"] = sum("error" in row for row in rows)
     types = sorted({row["type"] for row in rows if row["type"]})
     for kind in types:
-        mine = [row["subem"] for row in rows if row["type"] == kind]
-        found[f"subem {kind}"] = round(float(np.mean(mine)), 3)
+        mine = [row["subem-short"] for row in rows if row["type"] == kind]
+        found[f"subem-short {kind}"] = round(float(np.mean(mine)), 3)
     return found
 
 
-TITLES = ("SubEM", "long", "EM", "F1", "recall", "refused", "calls", "tokens", "s", "failed")
+TITLES = ("short", "SubEM", "EM", "F1", "recall", "refused", "calls", "tokens", "s", "failed")
 
 
 def format_row(name: str, found: dict[str, Any]) -> str:
     """Format one row of the table."""
-    marks = [100 * found[k] for k in ("subem", "subem_long", "em", "f1", "recall", "refused")]
+    marks = [100 * found[k] for k in ("subem-short", "subem", "em", "f1", "recall", "refused")]
     cells = [f"{mark:7.1f}" for mark in marks]
     cells += [f"{found['calls']:7.2f}", f"{found['tokens']:8.0f}", f"{found['seconds']:7.1f}"]
     return f"{name:26}" + "".join(cells) + f"{found['failed']:7d}"

@@ -38,6 +38,8 @@ class TraceStep:
     usage: Usage = Usage()
     steps: tuple["TraceStep", ...] = ()
     """Nested steps, in the order in which they ended."""
+    docs: tuple[str, ...] = ()
+    """Documents that a retrieval found, best first."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,7 +171,8 @@ class Context:
             usage = inner.meter.total
             self.meter.add(usage)
             seconds = perf_counter() - started
-            done = TraceStep(name, given, opened.output, seconds, usage, tuple(inner.trace))
+            nested = tuple(inner.trace)
+            done = TraceStep(name, given, opened.output, seconds, usage, nested, opened.docs)
             self.trace.append(done)
             if self.on_event is not None:
                 self.on_event(StepEnded(done, self.depth))
@@ -220,3 +223,4 @@ class OpenStep:
 
     ctx: Context
     output: str = ""
+    docs: tuple[str, ...] = ()

@@ -15,7 +15,7 @@ import pytest
 from clew.errors import ConfigError, InputError
 from clew.evaluate.compare import compare, holm_correction, resample
 from clew.evaluate.datasets import Question
-from clew.evaluate.grid import build_grid, read_grid, register_variants
+from clew.evaluate.grid import GridAxes, build_grid, read_grid, register_variants
 from clew.evaluate.record import Record
 from clew.evaluate.report.page import render_page, save_report
 from clew.evaluate.report.svg import ParetoPoint, draw_bar_chart, draw_pareto_plot, pareto_front
@@ -341,5 +341,5 @@ def test_what_only_answers_depend_on_is_run_once_without_them(tmp_path: Path) ->
 
 
 def test_both_modes_are_two_rows() -> None:
-    labels = [case.label for case in build_grid(["clew"], ["open", "reject"]).cases]
+    labels = [case.label for case in build_grid(["clew"], GridAxes(["open", "reject"])).cases]
     assert labels == ["clew (open)", "clew (reject)"]

@@ -1,7 +1,7 @@
 """Judges with a scripted model: scales, failures that are counted, and what the judge is shown."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import pytest
@@ -11,17 +11,19 @@ from clew.engine import KnowledgeBase
 from clew.errors import AuthError
 from clew.evaluate.datasets import Question
 from clew.evaluate.judges import (
-    A_SCORE_PROMPT,
     CORRECTNESS_PROMPT,
-    E_SCORE_PROMPT,
-    G_E_PROMPT,
+    CRITERION_PROMPT,
+    EVIDENCE_PROMPT,
+    PAIR_PROMPT,
     Judge,
     JudgeError,
 )
 from clew.evaluate.question_generation import WORDING_PROMPT
+from clew.evaluate.rubrics import A_SCORE, G_E, PAIRWISE
 from clew.evaluate.runner import RecipeRunner
 from clew.evaluate.scoring import RecipeOutput, Scorer
 from clew.llm.cache import DictCache
+from clew.llm.chat import Request
 from clew.llm.structured import pin_mode
 from clew.llm.wrappers import CachedChat
 from clew.testing.fakes import HashEmbed, ScriptedChat
@@ -32,26 +34,51 @@ ASKED = Question("1", "Who built it?", ("Ilse",), ("d1",))
 SAID = RecipeOutput(answer="Ilse built it.", short="Ilse", answered=True)
 
 
+def score_by_criterion(marks: Mapping[str, int]) -> ScriptedChat:
+    """A judge that gives these scores, each to the prompt that asks for its criterion."""
+
+    def reply(request: Request) -> str:
+        asked = str(request.messages[-1].content).rpartition("`score` for ")[2].partition(",")[0]
+        return json.dumps({"score": marks[asked]})
+
+    return ScriptedChat(reply)
+
+
 async def test_marks_are_means_on_the_papers_scales() -> None:
     marks = {"correctness": 9, "coherence": 6, "comprehensiveness": 3}
-    values = await Judge(ScriptedChat([json.dumps(marks)])).score("a-score", ASKED, "x", "x", [])
+    chat = score_by_criterion(marks)
+    values = await Judge(chat).score("a-score", ASKED, "x", "x", [])
     assert values == {
         "a-score": 6.0,
         "a-score.correctness": 9.0,
         "a-score.coherence": 6.0,
         "a-score.comprehensiveness": 3.0,
     }
-    names = (
-        "comprehensiveness knowledgeability correctness relevance diversity coherence factuality"
-    )
-    seven = dict(zip(names.split(), [10, 9, 8, 7, 6, 5, 4], strict=True))
-    values = await Judge(ScriptedChat([json.dumps(seven)])).score("g-e", ASKED, "x", "x", [])
-    assert values["g-e"] == pytest.approx(70.0)
-    three = {"relevance": 2, "knowledgeability": 4, "factuality": 9}
-    chat = ScriptedChat([json.dumps(three)])
+    assert len(chat.requests) == len(marks)
+    seven = dict(zip(G_E, [10, 9, 8, 7, 6, 5, 4], strict=True))
+    chat = score_by_criterion(seven)
+    values = await Judge(chat).score("g-e", ASKED, "x", "x", [])
+    assert (values["g-e"], len(chat.requests)) == (pytest.approx(70.0), 7)
+    chat = score_by_criterion({"relevance": 2, "knowledgeability": 4, "factuality": 9})
     values = await Judge(chat).score("e-score", ASKED, "x", "x", ["the gold passage"])
     assert values["e-score"] == 5.0
     assert "the gold passage" in chat.requests[0].messages[-1].content
+
+
+async def test_two_answers_are_compared_in_both_orders() -> None:
+    def prefers(text: str) -> Judge:
+        def reply(request: Request) -> str:
+            first, second = str(request.messages[-1].content).split("Second answer")
+            better = 1 if text in first else 2 if text in second else 0
+            return json.dumps(dict.fromkeys(PAIRWISE, better))
+
+        return Judge(ScriptedChat(reply))
+
+    assert await prefers("good").compare(ASKED, "good", "bad") == dict.fromkeys(PAIRWISE, 1.0)
+    assert await prefers("good").compare(ASKED, "bad", "good") == dict.fromkeys(PAIRWISE, 0.0)
+    # A judge that always takes the first, and one that cannot tell: neither decides anything.
+    for biased in (prefers("First answer"), prefers("nothing")):
+        assert await biased.compare(ASKED, "a", "b") == dict.fromkeys(PAIRWISE, 0.5)
 
 
 async def test_accuracy_reads_the_answer_and_judge_at_1_the_short_one() -> None:
@@ -70,7 +97,7 @@ async def test_a_judge_without_a_number_is_counted_and_never_a_value() -> None:
     assert scored.values == {}
     assert list(scored.unscored) == ["a-score"]
     with pytest.raises(JudgeError):
-        chat = ScriptedChat(lambda _: '{"correctness": 11, "coherence": "high"}')
+        chat = ScriptedChat(lambda _: '{"score": 11}')
         await Judge(chat).score("a-score", ASKED, "x", "x", [])
 
 
@@ -162,7 +189,9 @@ async def test_end_to_end_with_a_model_that_answers_and_judges(valley: Knowledge
         asked = stub.stats.chat_calls
         report = await run.run_recipe("reader+naive", questions)
         again = report.summary()
-        assert stub.stats.chat_calls <= asked + 2  # what could not be read may be asked again
+        assert stub.stats.chat_calls <= asked + 2 * len(
+            A_SCORE
+        )  # what could not be read may be asked again
     assert (first["em"], first["accuracy"], first["grounded"]) == (1.0, 1.0, 1.0)
     assert (first["unscored"], first["n"]) == (1, 1)
     assert "a-score" in report.records[0].unscored
@@ -176,11 +205,12 @@ async def test_end_to_end_with_a_model_that_answers_and_judges(valley: Knowledge
 
 @pytest.mark.parametrize(
     "prompt",
-    [CORRECTNESS_PROMPT, A_SCORE_PROMPT, E_SCORE_PROMPT, G_E_PROMPT, WORDING_PROMPT],
+    [CORRECTNESS_PROMPT, CRITERION_PROMPT, EVIDENCE_PROMPT, PAIR_PROMPT, WORDING_PROMPT],
     ids=lambda p: p.name,
 )
 def test_every_prompt_is_there_in_both_languages(prompt: Any) -> None:
     assert prompt.template.languages() == ["en", "zh"]
     for language in ("en", "zh"):
         turns = prompt.template.render({name: f"<{name}>" for name in prompt.needs}, language)
-        assert all(f"<{name}>" in turns[-1].content for name in prompt.needs)
+        rendered = "".join(str(turn.content) for turn in turns)
+        assert all(f"<{name}>" in rendered for name in prompt.needs)

@@ -308,6 +308,50 @@ def test_ultradomain(converted: Callable[..., Dataset]) -> None:
     assert found.questions[0].type == "agriculture"
 
 
+def test_hypergraphrag(converted: Callable[..., Dataset]) -> None:
+    texts = ["Rice needs water. It grows in paddies.", "Wheat is sown in autumn."]
+    asked = {
+        "question": "What does rice need?",
+        "golden_answers": ["WATER"],
+        "context": ["Rice needs water."],
+        "nhop": 2,
+    }
+    found = converted(
+        "hypergraphrag", agriculture_contexts_json=[*texts, 5], questions_json=[asked]
+    )
+    [question] = found.questions
+    assert (question.answers, question.gold, question.type) == (("WATER",), ("0",), "2-hop")
+    assert question.evidence == ("Rice needs water.",)
+
+
+def test_multihop_rag(converted: Callable[..., Dataset]) -> None:
+    articles = [
+        {"title": "Bank fails", "body": "The bank failed in May.", "url": "u1", "source": "A"},
+        {"title": "Bank sold", "body": "It was sold in June.", "url": "u2", "source": "B"},
+    ]
+    piece = {"title": "Bank fails", "fact": "The bank failed in May.", "url": "u1"}
+    rows = [
+        {
+            "query": "Did both A and B write about the bank?",
+            "answer": "Yes",
+            "question_type": "comparison_query",
+            "evidence_list": [piece, piece | {"title": "Bank sold", "fact": "It was sold."}],
+        },
+        {
+            "query": "What did C say?",
+            "answer": "Insufficient information.",
+            "question_type": "null_query",
+            "evidence_list": [],
+        },
+        {"query": "no answer here"},
+    ]
+    found = converted("multihop-rag", MultiHopRAG_json=rows, corpus_json=articles)
+    first, null = found.questions
+    assert (first.answers, first.gold, first.type) == (("Yes",), ("0", "1"), "comparison_query")
+    assert first.evidence == ("The bank failed in May.", "It was sold.")
+    assert (null.answerable, null.answers) == (False, ())
+
+
 def test_options_are_only_what_is_lettered_in_order() -> None:
     assert split_options("Pick: A) one B) two")[1] == {"A": "one", "B": "two"}
     assert split_options("Vitamin B. is good")[1] == {}
@@ -317,7 +361,7 @@ def test_options_are_only_what_is_lettered_in_order() -> None:
 def test_every_data_set_that_the_papers_use_has_a_loader() -> None:
     wanted = (
         "hotpotqa musique 2wiki nq popqa triviaqa metaqa webqsp cwq grailqa webquestions "
-        "graphrag-bench anonyrag seedbench ultradomain"
+        "graphrag-bench anonyrag seedbench ultradomain hypergraphrag multihop-rag"
     )
     assert set(wanted.split()) == set(LOADERS)
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from clew.agents.core.messages import UNSUPPORTED_MARK, all_translations
+from clew.agents.core.messages import UNSUPPORTED_MARK, all_translations, strip_marks
 from clew.errors import ConfigError, InputError
 from clew.evaluate.datasets import Question, load_dataset
 from clew.evaluate.metrics.answers import (
@@ -19,7 +19,7 @@ from clew.evaluate.metrics.answers import (
     rouge_l,
     sub_exact_match,
 )
-from clew.evaluate.metrics.grounding import split_claims, strip_citations
+from clew.evaluate.metrics.grounding import split_claims
 from clew.evaluate.metrics.registry import (
     get_answer_ranking_metric,
     get_ranking_metric,
@@ -100,11 +100,9 @@ def test_an_answer_of_articles_and_signs_is_still_an_answer() -> None:
 
 
 def test_citation_marks_are_no_part_of_an_answer() -> None:
-    assert strip_citations("Tromvik [1]") == "Tromvik"
-    assert strip_citations("Born in Tromvik [1][2], says he [3, 4].") == "Born in Tromvik, says he."
-    assert (
-        strip_citations("[1] as such; a [2,3]-shift; x[1]y") == "[1] as such; a [2,3]-shift; x[1]y"
-    )
+    assert strip_marks("Tromvik [1]") == "Tromvik"
+    assert strip_marks("Born in Tromvik [1][2], says he [3, 4].") == "Born in Tromvik, says he."
+    assert strip_marks("[1] as such; a [2,3]-shift; x[1]y") == "[1] as such; a [2,3]-shift; x[1]y"
 
 
 def test_hits_look_at_the_first_k_answers() -> None:

@@ -12,7 +12,7 @@ from typing import Any
 from clew.agents.answering.write import make_refusal
 from clew.agents.citing.support import mentions_name
 from clew.agents.conversation import ConversationTurn, condense_question
-from clew.agents.core.messages import CANDIDATE_LABEL
+from clew.agents.core.messages import CANDIDATE_LABEL, CLOSEST_HEAD
 from clew.agents.core.types import Agent, Answer, Mode
 from clew.agents.rules.english_questions import ASKING_WORDS
 from clew.agents.rules.question_analysis import find_names, find_subject_names
@@ -21,6 +21,7 @@ from clew.index.view import View
 from clew.layout import Modality
 from clew.llm.budget import UNLIMITED, BudgetExceeded, UsageLimits
 from clew.retrieve.step import Step
+from clew.text.options import split_options
 from clew.types import Evidence
 
 AnswerStream = AsyncIterator[Event | Answer]
@@ -115,7 +116,8 @@ def _find_unmentioned_names(names: Sequence[str], answer: Answer) -> list[str]:
 
 def _refuse_if_unmentioned(ctx: Context, answer: Answer) -> Answer:
     """Turn the answer into a refusal if the evidence never mentions the question's subject."""
-    missing = _find_unmentioned_names(find_subject_names(ctx.view, ctx.question), answer)
+    asked, _ = split_options(ctx.question)  # an option need not be in the documents
+    missing = _find_unmentioned_names(find_subject_names(ctx.view, asked), answer)
     if not missing:
         return answer
     # Without evidence the agent's own reason stands.
@@ -139,7 +141,7 @@ def _mark_if_unmentioned(ctx: Context, answer: Answer) -> Answer:
     elif not (why := _explain_lone_pronoun(ctx)):
         return answer
     lines = [line for line in answer.answer.splitlines() if not line.startswith(CANDIDATE_LABEL)]
-    head = f"{why[0].upper()}{why[1:]}; the closest passages are:"
+    head = f"{why[0].upper()}{why[1:]}; {CLOSEST_HEAD}"
     return replace(answer, answer="\n".join([head, *lines]), candidate="")
 
 

@@ -13,6 +13,7 @@ from clew.agents.rules.question_analysis import find_name_spans
 from clew.agents.run_plan import PlanRunner
 from clew.context import Context
 from clew.retrieve.step import Step
+from clew.text.options import match_option, split_options
 
 
 @dataclass(frozen=True)
@@ -35,7 +36,7 @@ class RulePlanner:
             await retriever(ctx, ctx.question)
             return await conclude(ctx, book, mode)
         notes = await PlanRunner(retriever, book, use_patterns=self.phrases)(ctx, plan)
-        short = combine_notes(plan, notes)
+        short = match_option(ctx.question, combine_notes(plan, notes))
         gap = next((note.question for _, note in sorted(notes.items()) if not note.has_answer), "")
         if not short and gap and mode == "reject":
             return make_refusal(ctx, book.evidence(), f"no passage answers: {gap}")
@@ -47,7 +48,8 @@ class RulePlanner:
 async def make_rule_plan(ctx: Context) -> Plan:
     """Plan the context's question without a model."""
     async with ctx.step("plan by rules", ctx.question) as step:
-        plan = plan_by_rules(ctx.question, find_name_spans(ctx.view, ctx.question))
+        asked, _ = split_options(ctx.question)
+        plan = plan_by_rules(asked, find_name_spans(ctx.view, asked))
         step.output = "kept as one question" if plan.simple else str(plan)
         return plan
 

@@ -27,6 +27,7 @@ from clew.layout import Layout
 from clew.llm.fit_prompt import shorten_text
 from clew.text.language import is_chinese
 from clew.text.names import name_key, strip_disambiguation
+from clew.text.options import split_options
 from clew.text.sentences import sentence_spans
 from clew.types import Passage
 
@@ -101,7 +102,8 @@ class PlanRunner:
         page = await show_evidence(
             ctx, retrieval.evidence, self.layout, part=True, reply=READ_REPLY_TOKENS
         )
-        names = find_names(ctx.view, question)
+        # An option need not be in the passage that has the answer.
+        names = find_names(ctx.view, split_options(question)[0])
         match = _match_patterns(question, names, retrieval)
         if match is not None and match.certain and self.use_patterns:
             note = _note_from_match(question, match)

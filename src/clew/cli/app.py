@@ -62,6 +62,8 @@ COMMANDS_BY_MODULE = {
     "evaluate": {
         "eval": "Evaluate recipes on a dataset folder; builds the knowledge base if it does not "
         "exist.",
+    },
+    "compare": {
         "compare": "Compare recipes on the same questions, with confidence intervals and "
         "significance.",
     },

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from clew.errors import InputError
+from clew.text.options import format_options
 
 Row = Mapping[str, Any]
 
@@ -112,9 +113,7 @@ class Question:
 
     def prompt_text(self) -> str:
         """Return the question text followed by its options, one per line."""
-        if not self.options:
-            return self.text
-        return "\n".join([self.text, *(f"{key}. {text}" for key, text in self.options.items())])
+        return format_options(self.text, self.options) if self.options else self.text
 
 
 @dataclass(frozen=True)

@@ -21,14 +21,20 @@ from clew.evaluate.datasets import (
     read_mapping,
     read_text_list,
 )
-from clew.evaluate.metrics.registry import GROUND_METRICS, JUDGED_METRICS, NEED_ANSWERS
+from clew.evaluate.metrics.registry import (
+    GRAPH_METRICS,
+    GROUND_METRICS,
+    JUDGED_METRICS,
+    NEED_ANSWERS,
+    step_count,
+)
 from clew.evaluate.record import Record, parse_record
 from clew.evaluate.scoring import RecipeOutput, Scorer
 from clew.evaluate.summary import RecipeReport
 from clew.types import Usage
 
-_NEED_PASSAGE_TEXT = {*GROUND_METRICS, "r-s"}
-"""Metrics that need passage texts, which external records do not have."""
+_NEED_PASSAGE_TEXT = {*GROUND_METRICS, *GRAPH_METRICS, "r-s"}
+"""Metrics that need passage texts or a subgraph, which external records do not have."""
 _USAGE_FIELDS = {one.name for one in fields(Usage)}
 _MAX_NUMBER = 1e100  # above any real measurement; sums stay finite
 _MISSING_ERROR = "this question is not in the records"
@@ -154,7 +160,9 @@ def _list_computable_metrics(scorer: Scorer) -> list[str]:
     return [
         name
         for name in scorer.metrics
-        if name not in _NEED_PASSAGE_TEXT and (name not in JUDGED_METRICS or scorer.judge)
+        if name not in _NEED_PASSAGE_TEXT
+        and not step_count(name)
+        and (name not in JUDGED_METRICS or scorer.judge)
     ]
 
 

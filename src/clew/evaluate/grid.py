@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 from importlib import import_module
 from itertools import product
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, Literal, cast
 
 from clew.agents.core.types import Mode
 from clew.errors import ConfigError, InputError
@@ -28,6 +28,7 @@ from clew.retrieve.step import Chain
 _GRID_KEYS = ("recipes", "modes", "k", "vary")
 _VARY_KEYS = ("recipe", "set")
 _YAML_SUFFIXES = (".yaml", ".yml")
+EvidenceUse = Literal["text", "graph", "all"]
 
 
 @dataclass(frozen=True)
@@ -133,12 +134,25 @@ def _parse_vary_block(path: Path, block: Any) -> tuple[str, Mapping[str, Any]]:
 
 @dataclass(frozen=True)
 class Case:
-    """One row of the table: its label, the recipe (by name), the mode and the depth."""
+    """One row of the table: its label, the recipe (by name) and what it is run with."""
 
     label: str
     recipe: str
     mode: Mode = "open"
     k: int = 0
+    model: str = ""
+    """The model that plans and answers; empty for the configured one."""
+    evidence: EvidenceUse = "all"
+
+
+@dataclass(frozen=True)
+class GridAxes:
+    """What each recipe is run with: all combinations, one row each."""
+
+    modes: Sequence[Mode] = ("open",)
+    depths: Sequence[int] = (0,)
+    models: Sequence[str] = ("",)
+    evidence: Sequence[EvidenceUse] = ("all",)
 
 
 @dataclass(frozen=True)
@@ -150,6 +164,9 @@ class Grid:
     """Label → variant, registered as `agent+retriever`."""
     note: str = ""
     """Which part of the grid was ignored, and why."""
+
+
+DEFAULT_AXES = GridAxes()
 
 
 @dataclass(frozen=True)
@@ -167,20 +184,29 @@ class Variant:
 
 def build_grid(
     names: Sequence[str],
-    modes: Sequence[Mode] = ("open",),
+    axes: GridAxes = DEFAULT_AXES,
     *,
     answers: bool = True,
     recipes: RecipeSet = BUILT_IN,
 ) -> Grid:
-    """Build a grid of named recipes in each mode."""
+    """Build a grid of named recipes, one row for each combination of the axes."""
     for name in names:
         resolve_recipe(name, recipes)
-    modes, depths, note = _drop_redundant_axes(modes, [0], answers)
-    return Grid(_cross_product({name: name for name in names}, modes, depths), {}, note)
+    axes, note = _drop_redundant_axes(axes, answers)
+    return Grid(_cross_product({name: name for name in names}, axes), {}, note)
 
 
-def read_grid(path: Path, *, answers: bool = True, recipes: RecipeSet = BUILT_IN) -> Grid:
-    """Read a grid file; all names and values are checked before anything runs."""
+def read_grid(
+    path: Path,
+    axes: GridAxes = DEFAULT_AXES,
+    *,
+    answers: bool = True,
+    recipes: RecipeSet = BUILT_IN,
+) -> Grid:
+    """Read a grid file; all names and values are checked before anything runs.
+
+    The file decides modes and depths, `axes` the models and the evidence.
+    """
     spec = read_grid_spec(path)
     variants: dict[str, Variant] = {}
     for recipe, settings in spec.vary:
@@ -189,18 +215,20 @@ def read_grid(path: Path, *, answers: bool = True, recipes: RecipeSet = BUILT_IN
         resolve_recipe(name, recipes)
     names = {name: name for name in spec.recipes}
     names |= {label: variant.name for label, variant in variants.items()}
-    modes, depths, note = _drop_redundant_axes(spec.modes, spec.depths, answers)
-    return Grid(_cross_product(names, modes, depths), variants, note)
+    axes, note = _drop_redundant_axes(replace(axes, modes=spec.modes, depths=spec.depths), answers)
+    return Grid(_cross_product(names, axes), variants, note)
 
 
-def _drop_redundant_axes(
-    modes: Sequence[Mode], depths: Sequence[int], answers: bool
-) -> tuple[Sequence[Mode], Sequence[int], str]:
-    """Keep the modes and depths that matter; without answers they do not change the result."""
-    if answers or (len(modes) < 2 and len(depths) < 2):
-        return modes, depths, ""
-    note = "modes and k only affect answers, so each recipe is run once; add --answers to vary them"
-    return modes[:1], [max(depths)], note
+def _drop_redundant_axes(axes: GridAxes, answers: bool) -> tuple[GridAxes, str]:
+    """Keep the axes that matter; without answers none of them changes the result."""
+    lists: Sequence[Sequence[Any]] = (axes.modes, axes.depths, axes.models, axes.evidence)
+    if answers or all(len(values) < 2 for values in lists):
+        return axes, ""
+    note = (
+        "mode, k, model and evidence only affect answers, so each recipe is run once; "
+        "add --answers to vary them"
+    )
+    return GridAxes(axes.modes[:1], [max(axes.depths)]), note
 
 
 @contextmanager
@@ -236,12 +264,14 @@ def _build_variants(
     return found
 
 
-def _cross_product(
-    names: Mapping[str, str], modes: Sequence[Mode], depths: Sequence[int]
-) -> tuple[Case, ...]:
+def _cross_product(names: Mapping[str, str], axes: GridAxes) -> tuple[Case, ...]:
     cases = []
-    for (label, name), mode, k in product(names.items(), modes, depths):
-        label += f" ({mode})" if len(modes) > 1 else ""
-        label += f" k={k}" if len(depths) > 1 else ""
-        cases.append(Case(label, name, mode, k))
+    for (label, name), model, evidence, mode, k in product(
+        names.items(), axes.models, axes.evidence, axes.modes, axes.depths
+    ):
+        label += f" · {model}" if len(axes.models) > 1 else ""
+        label += f" · {evidence}" if len(axes.evidence) > 1 else ""
+        label += f" ({mode})" if len(axes.modes) > 1 else ""
+        label += f" k={k}" if len(axes.depths) > 1 else ""
+        cases.append(Case(label, name, mode, k, model, evidence))
     return tuple(cases)

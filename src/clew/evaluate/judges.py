@@ -2,12 +2,14 @@
 
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Literal, TypeVar
 
 from pydantic import BaseModel, Field
 
+from clew.agents.core.types import run_concurrently
 from clew.errors import AuthError, ModelError, ParseError
 from clew.evaluate.datasets import Question
+from clew.evaluate.rubrics import CRITERIA, PAIRWISE, get_rubric
 from clew.llm.chat import Chat, Reply, Request, TextCallback
 from clew.llm.prompt import Prompt
 from clew.llm.wrappers import ResampledChat
@@ -16,6 +18,7 @@ from clew.text.language import prompt_language
 _MAX_REPLY_TOKENS = 300  # tokens of a reply
 _MAX_ANSWER_CHARS = 6000  # characters of the answer in the prompt
 _MAX_EVIDENCE_CHARS = 8000
+Out = TypeVar("Out", bound=BaseModel)
 
 
 class CorrectnessVerdict(BaseModel, title="Verdict"):
@@ -25,62 +28,46 @@ class CorrectnessVerdict(BaseModel, title="Verdict"):
     reason: str = ""
 
 
-class AnswerMarks(BaseModel):
-    """The three criteria of GraphSearch's A-Score."""
+class CriterionScore(BaseModel, title="Score"):
+    """One criterion, out of ten."""
 
-    correctness: int = Field(ge=0, le=10)
-    coherence: int = Field(ge=0, le=10)
-    comprehensiveness: int = Field(ge=0, le=10)
-
-
-class EvidenceMarks(BaseModel):
-    """The three criteria of GraphSearch's E-Score."""
-
-    relevance: int = Field(ge=0, le=10)
-    knowledgeability: int = Field(ge=0, le=10)
-    factuality: int = Field(ge=0, le=10)
+    score: int = Field(ge=0, le=10)
+    reason: str = ""
 
 
-class GenerationMarks(BaseModel):
-    """The seven dimensions of Graph-R1's generation evaluation."""
+class PairVerdict(BaseModel, title="Better"):
+    """Which of two answers is better by each criterion: 1, 2, or 0 for neither."""
 
-    comprehensiveness: int = Field(ge=0, le=10)
-    knowledgeability: int = Field(ge=0, le=10)
-    correctness: int = Field(ge=0, le=10)
-    relevance: int = Field(ge=0, le=10)
-    diversity: int = Field(ge=0, le=10)
-    coherence: int = Field(ge=0, le=10)
-    factuality: int = Field(ge=0, le=10)
+    comprehensiveness: Literal[0, 1, 2]
+    diversity: Literal[0, 1, 2]
+    empowerment: Literal[0, 1, 2]
+    overall: Literal[0, 1, 2]
 
 
 _WITH_REFERENCE = frozenset({"question", "reference", "answer"})
+_CRITERION = frozenset({"criterion", "rubric"})
 _FENCED_INPUTS = frozenset({"answer"})
 CORRECTNESS_PROMPT = Prompt("judge_correct", CorrectnessVerdict, _WITH_REFERENCE, _FENCED_INPUTS)
-A_SCORE_PROMPT = Prompt("judge_answer", AnswerMarks, _WITH_REFERENCE, _FENCED_INPUTS)
-G_E_PROMPT = Prompt("judge_generation", GenerationMarks, _WITH_REFERENCE, _FENCED_INPUTS)
-E_SCORE_PROMPT = Prompt(
+CRITERION_PROMPT = Prompt(
+    "judge_criterion", CriterionScore, _WITH_REFERENCE | _CRITERION, _FENCED_INPUTS
+)
+EVIDENCE_PROMPT = Prompt(
     "judge_evidence",
-    EvidenceMarks,
-    frozenset({"question", "evidence", "answer"}),
+    CriterionScore,
+    frozenset({"question", "evidence", "answer"}) | _CRITERION,
     frozenset({"evidence", "answer"}),
 )
-
-_PROMPTS: dict[str, Prompt[Any]] = {
-    **dict.fromkeys(("accuracy", "judge@1"), CORRECTNESS_PROMPT),
-    "a-score": A_SCORE_PROMPT,
-    "e-score": E_SCORE_PROMPT,
-    "g-e": G_E_PROMPT,
-}
-_CRITERIA_MODELS: dict[str, type[BaseModel]] = {
-    "a-score": AnswerMarks,
-    "e-score": EvidenceMarks,
-    "g-e": GenerationMarks,
-}
+PAIR_PROMPT = Prompt(
+    "judge_pair",
+    PairVerdict,
+    frozenset({"question", "first", "second"}),
+    frozenset({"first", "second"}),
+)
 
 
 def zero_scores(metric: str) -> dict[str, float]:
     """Return 0 for a metric and each of its criteria, the score of a failed question."""
-    criteria = _CRITERIA_MODELS[metric].model_fields if metric in _CRITERIA_MODELS else ()
+    criteria = CRITERIA.get(metric, ())
     return dict.fromkeys([metric, *(f"{metric}.{name}" for name in criteria)], 0.0)
 
 
@@ -122,30 +109,62 @@ class Judge:
             inputs["evidence"] = "\n\n".join(evidence)[:_MAX_EVIDENCE_CHARS]
         else:
             inputs["reference"] = "\n".join(question.answers)
+        if metric not in CRITERIA:
+            return {metric: float((await self._ask(CORRECTNESS_PROMPT, question, inputs)).correct)}
+        prompt = EVIDENCE_PROMPT if metric == "e-score" else CRITERION_PROMPT
+        marks = await run_concurrently(
+            [
+                self._ask(prompt, question, inputs | _describe_criterion(metric, name, question))
+                for name in CRITERIA[metric]
+            ]
+        )
+        values = {
+            f"{metric}.{name}": float(mark.score)
+            for name, mark in zip(CRITERIA[metric], marks, strict=True)
+        }
+        # Graph-R1 reports the mean of its seven criteria in percent, GraphSearch three out of ten.
+        times = 10.0 if metric == "g-e" else 1.0
+        return {metric: times * sum(values.values()) / len(values), **values}
 
-        async def ask(chat: Chat) -> BaseModel:
-            scores: BaseModel = await _PROMPTS[metric].ask(
+    async def compare(self, question: Question, one: str, other: str) -> dict[str, float]:
+        """Return for each criterion how often `one` is better, asked in both orders.
+
+        A judge that prefers whatever stands first gives each answer one half.
+        """
+        shown = [text[:_MAX_ANSWER_CHARS] or "(no answer)" for text in (one, other)]
+        verdicts = await run_concurrently(
+            [
+                self._ask(
+                    PAIR_PROMPT,
+                    question,
+                    {"question": question.prompt_text(), "first": first, "second": second},
+                )
+                for first, second in (shown, shown[::-1])
+            ]
+        )
+        points = {1: 1.0, 2: 0.0, 0: 0.5}
+        forward, backward = (verdict.model_dump() for verdict in verdicts)
+        return {name: (points[forward[name]] + 1 - points[backward[name]]) / 2 for name in PAIRWISE}
+
+    async def _ask(self, prompt: Prompt[Out], question: Question, inputs: Mapping[str, str]) -> Out:
+        """Ask one prompt; what the judge cannot answer raises JudgeError."""
+
+        async def ask(chat: Chat) -> Out:
+            return await prompt.ask(
                 chat,
                 language=prompt_language(question.text),
                 like=Request(max_tokens=_MAX_REPLY_TOKENS),
                 **inputs,
             )
-            return scores
 
         try:
-            scores = await self._ask_until_parsed(ask)
+            return await self._ask_until_parsed(ask)
         except AuthError:
             raise  # would fail for every other answer, too
         except ModelError as error:
             raise JudgeError(str(error)) from error
-        if isinstance(scores, CorrectnessVerdict):
-            return {metric: float(scores.correct)}
-        # Graph-R1 reports the mean of its seven criteria in percent, GraphSearch three out of ten.
-        return _mean_score(metric, scores.model_dump(), 10.0 if metric == "g-e" else 1.0)
 
-    async def _ask_until_parsed(
-        self, ask: Callable[[Chat], Coroutine[Any, Any, BaseModel]]
-    ) -> BaseModel:
+    async def _ask_until_parsed(self, ask: Callable[[Chat], Coroutine[Any, Any, Out]]) -> Out:
         """Ask again with a new sample while an unparsable reply came from the cache.
 
         Otherwise one bad cached reply would leave its question without a value in every run.
@@ -165,6 +184,5 @@ class JudgeError(ModelError):
     """The judge gave no readable reply."""
 
 
-def _mean_score(metric: str, marks: Mapping[str, int], times: float) -> dict[str, float]:
-    values = {f"{metric}.{name}": float(mark) for name, mark in marks.items()}
-    return {metric: times * sum(values.values()) / len(values), **values}
+def _describe_criterion(metric: str, name: str, question: Question) -> dict[str, str]:
+    return {"criterion": name, "rubric": get_rubric(metric, name, question.text)}

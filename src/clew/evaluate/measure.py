@@ -10,25 +10,30 @@ from time import perf_counter
 from typing import Any
 
 from clew.builder import ignore_progress
-from clew.engine import KnowledgeBase
+from clew.config import RoleSettings
+from clew.engine import ANSWERING_ROLES, KnowledgeBase
 from clew.errors import ConfigError
 from clew.evaluate.datasets import Dataset, Question
 from clew.evaluate.external_runs import read_external_reports
 from clew.evaluate.grid import Grid, register_variants
+from clew.evaluate.judges import Judge
 from clew.evaluate.metrics.registry import (
     JUDGED_METRICS,
-    NEED_ANSWERS,
     REFUSAL_METRICS,
     metric_depth,
+    needs_answers,
 )
 from clew.evaluate.runner import RecipeRunner, has_judge
 from clew.evaluate.summary import RecipeReport, describe_dropped_metrics, describe_shallow_records
+from clew.evaluate.tables import WinRates, judge_pairs
 from clew.extract.openie import Recorded
 from clew.ingest.embedding import ProgressCallback
 from clew.ingest.files import read
 from clew.llm.openai_api import estimate_tokens
+from clew.llm.roles import with_named_model
+from clew.llm.trained_model import resolve_model_folder
 from clew.recipes.chunking import describe_other_chunking, find_shared_chunking, load_chunking
-from clew.types import Chunking
+from clew.types import Chunking, Usage
 
 _MAX_REASONS = 20
 _RECALL_DEPTHS = (2, 5, 10, 20)
@@ -48,6 +53,10 @@ class MeasureOptions:
     at_once: int = 0
     link: bool = False
     fresh: bool = False
+    steps: int = 0
+    """Recall after each of an agent's first retrievals, up to this many."""
+    pairwise: str = ""
+    """The row whose answers the others are judged against, two by two."""
 
 
 @dataclass(frozen=True)
@@ -59,6 +68,7 @@ class MeasureResult:
     reports: tuple[RecipeReport, ...]
     build: dict[str, Any] = field(default_factory=dict)
     problems: tuple[str, ...] = ()
+    pairwise: WinRates | None = None
 
     def to_dict(self) -> dict[str, Any]:
         """Return the JSON object of `clew eval --json`."""
@@ -71,6 +81,7 @@ class MeasureResult:
             "recipes": {report.recipe: report.summary() for report in self.reports},
             "failures": self.count_failures(),
             "about": {report.recipe: report.about for report in self.reports},
+            **({"pairwise": asdict(self.pairwise)} if self.pairwise else {}),
         }
 
     def count_failures(self) -> dict[str, dict[str, int]]:
@@ -129,7 +140,13 @@ async def measure(
     )
     with register_variants(wanted.grid.variants):
         for case in wanted.grid.cases:
-            one = replace(run, mode=case.mode, k=case.k or wanted.k)
+            one = replace(
+                run,
+                kb=use_model(base, case.model),
+                mode=case.mode,
+                k=case.k or wanted.k,
+                evidence=case.evidence,
+            )
             reports.append(await one.run_recipe(case.recipe, questions, case.label))
     problems = [wanted.grid.note] if wanted.grid.note else []
     problems += describe_other_chunking(presets, await load_chunking(base.store))
@@ -144,7 +161,31 @@ async def measure(
         ]
     problems += _list_missing_metrics(metrics, reports, wanted.answers, has_judge(base))
     problems += dataset.problems  # last, since only the first problems are printed
-    return MeasureResult(dataset, questions, tuple(reports), build, tuple(problems))
+    rates = await _judge_pairs(base, reports, wanted.pairwise, progress)
+    return MeasureResult(dataset, questions, tuple(reports), build, tuple(problems), rates)
+
+
+def use_model(base: KnowledgeBase, model: str) -> KnowledgeBase:
+    """Return the knowledge base with another model to plan and answer; the judge stays the same."""
+    if not model:
+        return base
+    models = base.settings.models
+    named = with_named_model(models, model)
+    roles: dict[str, RoleSettings] = {role: RoleSettings() for role in ANSWERING_ROLES}
+    if not resolve_model_folder(model):
+        named = named.model_copy(update=roles)
+    if not models.judge.model and models.model:
+        named = named.model_copy(update={"judge": RoleSettings(model=models.model)})
+    settings = base.settings.model_copy(update={"models": named})
+    return KnowledgeBase(base.store, settings, base.embed)
+
+
+async def _judge_pairs(
+    base: KnowledgeBase, reports: Sequence[RecipeReport], baseline: str, progress: ProgressCallback
+) -> WinRates | None:
+    if not baseline:
+        return None
+    return await judge_pairs(reports, baseline, Judge(base.models.chat("judge")), progress)
 
 
 def _find_presets(base: KnowledgeBase, grid: Grid) -> dict[str, Chunking | None]:
@@ -170,7 +211,7 @@ def _list_missing_metrics(
 
 
 def _explain_missing_metric(name: str, answers: bool, judge: bool) -> str:
-    if name in NEED_ANSWERS and not answers:
+    if needs_answers(name) and not answers:
         return "needs answers; add --answers"
     if name in JUDGED_METRICS and not judge:
         return "needs a judge; set CLEW_MODEL, or `judge` under [models] in clew.toml"
@@ -182,6 +223,7 @@ def _explain_missing_metric(name: str, answers: bool, judge: bool) -> str:
 def select_metrics(questions: Sequence[Question], wanted: MeasureOptions) -> list[str]:
     """Return the requested or default metrics, with refusal metrics where they apply."""
     names = list(wanted.metrics) or default_metrics(questions, wanted.answers, wanted.k)
+    names += [f"step-recall@{step}" for step in range(1, wanted.steps + 1)]
     if wanted.answers and any(not question.answerable for question in questions):
         names += REFUSAL_METRICS
     return list(dict.fromkeys(names))
@@ -189,9 +231,10 @@ def select_metrics(questions: Sequence[Question], wanted: MeasureOptions) -> lis
 
 def _check_options(base: KnowledgeBase, metrics: Sequence[str], wanted: MeasureOptions) -> None:
     """Raise ConfigError before the run if the requested metrics cannot be computed."""
-    if not wanted.answers and all(name in NEED_ANSWERS for name in metrics):
+    if not wanted.answers and all(needs_answers(name) for name in metrics):
         raise ConfigError(f"{metrics[0]} needs answers; add --answers")
     judged = [name for name in metrics if name in JUDGED_METRICS]
+    judged += ["--pairwise"] if wanted.pairwise else []
     if judged and wanted.answers and not has_judge(base):
         raise ConfigError(
             f"{', '.join(judged)} needs a judge, but no model is set; set CLEW_MODEL, or `judge` "
@@ -232,7 +275,7 @@ def default_metrics(questions: Sequence[Question], answers: bool, k: int = 0) ->
     if graph or not (names or answers):
         names += ["hits@1", "hits@10", "answer-mrr"]
     if answers:
-        names += ["em", "f1", "subem"] if any(q.answers for q in questions) else []
+        names += ["em", "f1", "subem", "subem-short"] if any(q.answers for q in questions) else []
         names += ["choice"] if any(q.options for q in questions) else []
         names += ["reversion"] if any(q.originals for q in questions) else []
         names += ["refusal", *REFUSAL_METRICS] if any(not q.answerable for q in questions) else []
@@ -258,27 +301,31 @@ async def build_if_empty(
         raise ConfigError(
             f"{dataset.name} has no corpus.jsonl; name an existing knowledge base with --kb"
         )
-    before, started = base.models.meter.total.money, perf_counter()
+    before, started = base.models.meter.total, perf_counter()
     own = base.settings.chunk.model_fields_set
     chunk = None if own else find_shared_chunking(presets or {})
     rows = read([dataset.corpus], row_names="id")
     added = await base.take(rows, extractor, progress=progress, chunk=chunk)
     seconds = perf_counter() - started
-    money = base.models.meter.total.money - before
-    costs = compute_build_costs(seconds, money, dataset.corpus)
+    spent = base.models.meter.total - before
+    costs = compute_build_costs(seconds, spent, dataset.corpus)
     await base.store.set("evaluate", {"build": json.dumps(costs)})
     return {"reused": False, "seconds": round(seconds, 3), **asdict(added.counts), **costs}
 
 
-def compute_build_costs(seconds: float, money: float, corpus: Path) -> dict[str, Any]:
+def compute_build_costs(seconds: float, spent: Usage, corpus: Path) -> dict[str, Any]:
     """Compute time per 1,000 and money per 1,000,000 tokens built (Graph-R1, Table 3)."""
     size = estimate_tokens(corpus.read_text(encoding="utf-8", errors="replace"))
+    tokens = [spent.prompt_tokens, spent.completion_tokens]
+    tokens += [spent.cached_prompt_tokens, spent.cached_completion_tokens]
     return {
         "build_seconds": round(seconds, 3),
         "corpus_tokens": size,
         "seconds_per_1k_tokens": round(1000 * seconds / size, 6),
-        "money": round(money, 6),
-        "money_per_1m_tokens": round(1_000_000 * money / size, 6),
+        "build_calls": spent.calls + spent.cached_calls,
+        "build_tokens": sum(tokens),
+        "money": round(spent.money, 6),
+        "money_per_1m_tokens": round(1_000_000 * spent.money / size, 6),
     }
 
 

@@ -2,19 +2,22 @@
 
 import asyncio
 import re
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator, Iterator, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from time import perf_counter
 from typing import Any
 
+from clew.agents.ask import AskOptions
 from clew.agents.core.types import Answer, Mode, Results
 from clew.builder import ignore_progress
 from clew.config import Price
+from clew.context import TraceStep
 from clew.engine import ANSWERING_ROLES, KnowledgeBase
 from clew.errors import ClewError
 from clew.evaluate.datasets import Question
+from clew.evaluate.grid import EvidenceUse
 from clew.evaluate.judges import Judge
 from clew.evaluate.metrics.registry import JUDGED_METRICS, required_depth
 from clew.evaluate.record import Record, RunLog, trim_passages, trim_trace
@@ -74,6 +77,8 @@ class RecipeRunner:
     """Folder of the run logs; None keeps records in memory only."""
     fresh: bool = False
     """Start from the beginning, even if an earlier run was interrupted."""
+    evidence: EvidenceUse = "all"
+    """What the model is shown of what was found."""
     progress: ProgressCallback = field(default=ignore_progress, repr=False)
 
     async def run_recipe(
@@ -104,7 +109,7 @@ class RecipeRunner:
             log.finish()
         ordered = tuple(records[question.id] for question in questions)
         report = RecipeReport(
-            label, ordered, questions, self._answer_price(), self.describe(scorer)
+            label, ordered, questions, self._answer_price(), self.describe(name, scorer)
         )
         # A search was asked for this many passages, so fewer are the recipe's own result; an agent
         # uses its own depth.
@@ -116,11 +121,13 @@ class RecipeRunner:
         """Return how many passages are requested per question."""
         return self.k or required_depth(self.metrics)
 
-    def describe(self, scorer: Scorer) -> dict[str, Any]:
+    def describe(self, name: str, scorer: Scorer) -> dict[str, Any]:
         """Describe mode, depth, concurrency and models of the run."""
         settings = self.kb.settings.models
         return {
+            "recipe": name,
             "mode": self.mode if self.answers else "",
+            "evidence": self.evidence if self.answers else "",
             "k": self.passage_count(),
             "at_once": self._concurrency(),
             "model": (settings.answer.model or settings.model or settings.plan.model)
@@ -158,7 +165,7 @@ class RecipeRunner:
             name,
             repr((resolved, resolved.retrieve.layout) if self.answers else resolved.retrieve),
             await hash_run_conditions(self.kb),
-            f"{self.answers} {self.mode} {self.passage_count()} {self.link}",
+            f"{self.answers} {self.mode} {self.passage_count()} {self.link} {self.evidence}",
         )
         common_key = digest(*common)
         return {q.id: digest(common_key, q.id, repr(q)) for q in questions}
@@ -229,6 +236,7 @@ class _QuestionRunner:
                 mode=run.mode,
                 k=run.k or None,
                 entities=topics,
+                manner=AskOptions(evidence=run.evidence),
             )
         return await kb.search(question.prompt_text(), recipe=self.name, k=self.k, entities=topics)
 
@@ -277,31 +285,63 @@ def _to_output(result: Answer | Results, question: Question, answered: bool) -> 
     evidence = result.evidence
     found = tuple(passage.doc for passage in evidence.chunks)
     ranked = () if answered else rank_answers(evidence, question)
-    if not isinstance(result, Answer):
-        return RecipeOutput(found, ranked, passages=evidence.chunks)
-    return RecipeOutput(
+    output = RecipeOutput(
         found,
         ranked,
-        result.answer,
-        result.candidate,
-        result.verdict == "refused",
-        answered,
-        evidence.chunks,
-        result.citations,
+        passages=evidence.chunks,
+        subgraph=list_entities(evidence),
+        on_paths=list_path_entities(evidence),
     )
+    if not isinstance(result, Answer):
+        return output
+    return replace(
+        output,
+        answer=result.answer,
+        short=result.candidate,
+        refused=result.verdict == "refused",
+        answered=answered,
+        citations=result.citations,
+        plain=result.plain,
+        retrievals=tuple(collect_retrievals(result.trace)),
+    )
+
+
+def collect_retrievals(trace: Sequence[TraceStep]) -> Iterator[tuple[str, ...]]:
+    """Yield the documents of each retrieval of an agent, in the order in which they ended."""
+    for step in trace:
+        if step.docs:
+            yield step.docs
+        yield from collect_retrievals(step.steps)
+
+
+def list_path_entities(evidence: Evidence) -> tuple[str, ...]:
+    """Return the names on the paths found, without where they start."""
+    return tuple(dict.fromkeys(name for path in evidence.paths for name in path.entities[1:]))
+
+
+def list_entities(evidence: Evidence) -> tuple[str, ...]:
+    """Return the names of the subgraph found: its entities, and those of its facts and paths."""
+    names = [entity.name for entity in evidence.entities]
+    names += [name for fact in evidence.facts for name in fact.entities]
+    return tuple(dict.fromkeys([*names, *list_path_entities(evidence)]))
 
 
 def rank_answers(evidence: Evidence, question: Question) -> tuple[str, ...]:
-    """Rank candidate answers of a graph question: path ends, else the entities found."""
-    ends = [path.entities[-1] for path in evidence.paths if len(path.entities) > 1]
-    names = ends or [entity.name for entity in evidence.entities]
+    """Rank candidate answers of a graph question: path ends, else the entities found.
+
+    A path that returns to the question's own entity ends in an answer like any other. Among
+    entities, those that the question names come last: they were linked rather than found.
+    """
+    ends = dict.fromkeys(path.entities[-1] for path in evidence.paths if len(path.entities) > 1)
+    if ends:
+        return tuple(ends)
     given = {name_key(name) for name in question.entities}
     question_key = f" {name_key(question.text)} "
-    return tuple(
-        name
-        for name in dict.fromkeys(names)
-        if (key := name_key(name)) not in given and f" {key} " not in question_key
-    )
+
+    def is_given(name: str) -> bool:
+        return name_key(name) in given or f" {name_key(name)} " in question_key
+
+    return tuple(sorted(dict.fromkeys(e.name for e in evidence.entities), key=is_given))
 
 
 async def load_gold_texts(kb: KnowledgeBase, questions: Sequence[Question]) -> dict[str, str]:

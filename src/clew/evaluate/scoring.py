@@ -6,26 +6,32 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
+from clew.agents.core.messages import strip_marks
 from clew.evaluate.datasets import Question
 from clew.evaluate.judges import Judge, JudgeError, zero_scores
 from clew.evaluate.metrics.answers import (
     choice_accuracy,
     choice_f1,
     reversion_accuracy,
+    set_f1,
     sub_exact_match,
 )
-from clew.evaluate.metrics.grounding import groundedness, score_citations, strip_citations
+from clew.evaluate.metrics.grounding import groundedness, score_citations
 from clew.evaluate.metrics.registry import (
     CHOICE_METRICS,
     FULL_METRICS,
+    GRAPH_METRICS,
     GROUND_METRICS,
     JUDGED_METRICS,
-    NEED_ANSWERS,
     REFUSAL_METRICS,
     SET_METRICS,
     SHORT_METRICS,
     get_answer_ranking_metric,
     get_ranking_metric,
+    is_text_metric,
+    needs_answers,
+    recall,
+    step_count,
 )
 from clew.llm.embed import Embedder
 from clew.types import Citation, Passage
@@ -46,6 +52,22 @@ class RecipeOutput:
     """Whether an answer was requested."""
     passages: tuple[Passage, ...] = ()
     citations: tuple[Citation, ...] = ()
+    plain: str = ""
+    """The answer without the steps that `answer` lists, where it lists any."""
+
+    retrievals: tuple[tuple[str, ...], ...] = ()
+    """Documents of each retrieval of an agent, in order."""
+    subgraph: tuple[str, ...] = ()
+    """Names of all entities found, and of those on the paths found."""
+    on_paths: tuple[str, ...] = ()
+
+    def scored_text(self) -> str:
+        """Return the whole answer without anything that we wrote into it; empty for a refusal."""
+        return "" if self.refused else strip_marks(self.plain or self.answer)
+
+    def named_answer(self) -> str:
+        """Return the short answer, else the whole text; empty for a refusal."""
+        return ("" if self.refused else strip_marks(self.short)) or self.scored_text()
 
 
 @dataclass(frozen=True)
@@ -72,12 +94,16 @@ class Scorer:
         scored = MetricValues()
         distinct = list(dict.fromkeys(outcome.found))
         for name in self.metrics:
-            if name in NEED_ANSWERS and not outcome.answered:
+            if needs_answers(name) and not outcome.answered:
                 continue
             ranking = get_ranking_metric(name)
             if ranking is not None:
                 if question.gold:
                     scored.values[name] = ranking(distinct, question.gold)
+            elif steps := step_count(name):
+                if question.gold:
+                    seen = [doc for docs in outcome.retrievals[:steps] for doc in docs]
+                    scored.values[name] = recall(seen, question.gold)
             elif name in JUDGED_METRICS:
                 await self._score_with_judge(name, question, outcome, scored)
             elif name == "r-s":
@@ -92,7 +118,7 @@ class Scorer:
         """Return the scores of a failed question: 0 for every metric that it has gold for."""
         found: dict[str, float] = {}
         for name in self.metrics:
-            if (name in NEED_ANSWERS and not answered) or not self._applies(name, question):
+            if (needs_answers(name) and not answered) or not self._applies(name, question):
                 continue
             if name not in JUDGED_METRICS:
                 found[name] = 0.0
@@ -101,7 +127,7 @@ class Scorer:
         return found
 
     def _applies(self, name: str, question: Question) -> bool:
-        if get_ranking_metric(name) is not None:
+        if get_ranking_metric(name) is not None or step_count(name):
             return bool(question.gold)
         if name == "r-s":
             return bool(self._gold_texts(question))
@@ -120,9 +146,8 @@ class Scorer:
         if self.judge is None:
             scored.unscored[name] = "no judge: set a model, or judge under [models] in clew.toml"
             return
-        answer = "" if outcome.refused else outcome.answer
-        short = "" if outcome.refused else outcome.short
-        if question.answerable and not (answer.strip() or short.strip()):
+        answer, short = outcome.scored_text(), outcome.named_answer()
+        if question.answerable and not (answer or short):
             scored.values.update(zero_scores(name))  # an empty answer needs no judge
             return
         gold = self._gold_texts(question)
@@ -163,26 +188,39 @@ class Scorer:
 
 def _compute_metric(name: str, question: Question, outcome: RecipeOutput) -> float | None:
     """Compute a metric that needs no model; None if it does not apply to the question."""
-    answer = "" if outcome.refused else strip_citations(outcome.answer)
-    short = "" if outcome.refused else strip_citations(outcome.short or outcome.answer)
+    answer, short = outcome.scored_text(), outcome.named_answer()
     if name == "refusal" or name in REFUSAL_METRICS:
         return _score_refusal(name, question, outcome)
     if name == "reversion":
         return reversion_accuracy(answer, question.originals) if question.originals else None
     if name in GROUND_METRICS:
-        return _score_grounding(name, outcome)
+        return _score_grounding(name, question, outcome)
     if not question.answers:
         return None
     if name in CHOICE_METRICS:
         measure = choice_accuracy if name == "choice" else choice_f1
         return measure(short, question.answers, question.options) if question.options else None
-    if name in SHORT_METRICS:
-        return SHORT_METRICS[name](short, question.answers)
-    if name in SET_METRICS:
-        return SET_METRICS[name](short, question.answer_groups())
-    if name in FULL_METRICS:
-        return FULL_METRICS[name](answer, question.answers)
+    if name in GRAPH_METRICS:
+        names = outcome.on_paths if name.startswith("path") else outcome.subgraph
+        return GRAPH_METRICS[name](names, question.answer_groups())
+    if is_text_metric(name):
+        # Letters are compared as a choice, never as words.
+        return None if question.options else _score_text(name, question, answer, short)
     return _score_ranking(name, outcome, question, short)
+
+
+def _score_text(name: str, question: Question, answer: str, short: str) -> float:
+    """Compare with the gold answers: any of them is right, and so is the list of all."""
+    groups = question.answer_groups()
+    if name in SET_METRICS:
+        return SET_METRICS[name](short, groups)
+    everything = [", ".join(group[0] for group in groups)] if len(groups) > 1 else []
+    if name in SHORT_METRICS:
+        listed = len(groups) > 1 and set_f1(short, groups) == 1.0
+        return 1.0 if listed else SHORT_METRICS[name](short, question.answers)
+    # A response names its answer apart from its sentences: either may have what was asked for.
+    golds = [*question.answers, *everything]
+    return max(FULL_METRICS[name](text, golds) for text in (answer, short))
 
 
 def _score_refusal(name: str, question: Question, outcome: RecipeOutput) -> float | None:
@@ -206,12 +244,14 @@ def _score_ranking(
     return sub_exact_match(short, question.answers) if short else 0.0
 
 
-def _score_grounding(name: str, outcome: RecipeOutput) -> float | None:
+def _score_grounding(name: str, question: Question, outcome: RecipeOutput) -> float | None:
     """Score groundedness or citations; None for a refusal, which makes no claims."""
     if outcome.refused:
         return None
     if name == "grounded":
-        return groundedness(outcome.answer, outcome.passages)
+        return groundedness(outcome.answer, outcome.passages, question.prompt_text())
     passages = {passage.id: passage for passage in outcome.passages}
-    precision, recall = score_citations(outcome.answer, outcome.citations, passages)
+    precision, recall = score_citations(
+        outcome.answer, outcome.citations, passages, question.prompt_text()
+    )
     return precision if name == "citation-precision" else recall

@@ -22,6 +22,7 @@ from clew.agents.core.types import Answer, Mode
 from clew.context import Context
 from clew.errors import AuthError, ModelError
 from clew.llm.budget import BudgetExceeded
+from clew.text.options import spell_out_choice
 from clew.types import Passage
 
 _ASKS_DATE = re.compile(
@@ -114,14 +115,19 @@ async def conclude_with_citation(
     if not short or is_unknown(short):
         return await conclude(ctx, book, mode)
     evidence = book.evidence()
-    fits = mode == "open" or fits_answer_type(ctx.question, short)
+    claims = spell_out_choice(ctx.question, short) or [short]
+    fits = mode == "open" or all(fits_answer_type(ctx.question, claim) for claim in claims)
     if fits and short.casefold() not in YES_NO:
-        note = _find_supporting_note(ctx.question, short, (*stated, *evidence.chunks))
-        if note is not None:
-            return compose_answer(ctx, evidence, [*book.notes, note], short)
+        passages = (*stated, *evidence.chunks)
+        notes = [_find_supporting_note(ctx.question, one, passages) for one in claims]
+        if all(notes):
+            found = [*book.notes, *filter(None, notes)]
+            return compose_answer(ctx, evidence, found, short)
     answer = await conclude(ctx, book, mode)
-    if mode == "reject" or answer.verdict == "refused":
+    if mode == "reject":
         return answer
+    if answer.verdict == "refused":  # in open mode what the agent answered is an answer
+        return compose_answer(ctx, evidence, book.notes, short)
     return replace(answer, candidate=short)
 
 

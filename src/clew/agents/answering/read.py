@@ -26,6 +26,7 @@ from clew.llm.parse import Out
 from clew.llm.prompt import Prompt
 from clew.text.language import prompt_language
 from clew.text.names import name_key, strip_disambiguation
+from clew.text.options import spell_out_choice
 from clew.types import Passage
 
 READ_REPLY_TOKENS = 160
@@ -182,14 +183,14 @@ def check_reading(
         return Note(question)
     order = sorted(range(len(page.items)), key=lambda at: at != reply.source - 1)
     yes_no = answer.casefold() in YES_NO
+    options = spell_out_choice(question, answer)
+    claims, quote = options or [answer], " ".join([reply.quote, *options]).strip()
     for item, passage in ((page.items[at], p) for at in order for p in page.items[at].sources):
         text = f"{passage.title} {item.text} {passage.text}"
         if all(mentions_name(name, text) for name in names) and (
-            yes_no or contains_answer(answer, text)
+            yes_no or all(contains_answer(claim, text) for claim in claims)
         ):
-            return make_note(
-                question, add_town(question, answer, passage.text), passage, reply.quote
-            )
+            return make_note(question, add_town(question, answer, passage.text), passage, quote)
     return Note(question)
 
 

@@ -5,7 +5,7 @@ The sentences are streamed to a listener while the model writes its JSON.
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from pydantic import BaseModel, Field
 
@@ -29,6 +29,7 @@ from clew.llm.json_repair import unescape
 from clew.llm.openai_api import estimate_tokens
 from clew.llm.prompt import Prompt
 from clew.text.language import prompt_language
+from clew.text.options import split_options
 from clew.types import Citation, Evidence
 
 _MAX_ANSWER_TOKENS = 400  # tokens of an answer
@@ -98,6 +99,8 @@ async def write_answer(ctx: Context, evidence: Evidence, mode: Mode, notes: str 
             ctx, evidence, reply.missing or "the passages do not contain the answer"
         )
     written = [(s.text, page.find_sources(s.sources)) for s in reply.sentences]
+    if not written and not is_unknown(reply.short):
+        written = [(reply.short, [])]  # a model may name its answer and write no sentence
     lines, citations = await check_sentences(ctx, written, page.passages, mode)
     if mode == "open" and not citations and (not reply.enough or not lines):
         missing = reply.missing or "the passages do not contain the answer"
@@ -106,7 +109,7 @@ async def write_answer(ctx: Context, evidence: Evidence, mode: Mode, notes: str 
         missing = reply.missing or "no sentence of the answer is supported by the passages"
         return make_refusal(ctx, evidence, missing)
     note = "" if citations else "no sentence of this answer was found in the evidence"
-    short = check_short_answer(ctx, reply.short, lines, page.passages)
+    short = check_short_answer(ctx, reply.short, lines, page.passages, mode)
     return make_answer(ctx, evidence, " ".join(lines), citations, short, note)
 
 
@@ -181,10 +184,11 @@ def compose_answer(ctx: Context, evidence: Evidence, notes: Sequence[Note], shor
     unsupported = localise(ctx.question, UNSUPPORTED_MARK)
     lines = [f"{short} {marked(supporting) or unsupported}"]
     for note in known:
-        line = f"- {note.question} {note.answer} {marked([note]) or unsupported}"
+        asked, _ = split_options(note.question)
+        line = f"- {asked} {note.answer} {marked([note]) or unsupported}"
         if line not in lines and len(known) > 1:
             lines.append(line)
-    return make_answer(ctx, evidence, "\n".join(lines), citations, short)
+    return replace(make_answer(ctx, evidence, "\n".join(lines), citations, short), plain=short)
 
 
 def quote_chain(ctx: Context, evidence: Evidence, notes: Sequence[Note], short: str) -> Answer:

@@ -5,23 +5,39 @@ from collections.abc import Sequence
 
 from clew.agents.citing.entailment import has_same_polarity, has_same_signs, parse_claim
 from clew.agents.citing.support import (
+    MIN_SHARE,
     SupportSpan,
     contains_answer,
     contains_same_names,
     find_best_citation,
+    find_best_span,
     find_citations,
     has_invented_name,
     make_citation,
 )
-from clew.agents.core.messages import UNSUPPORTED_MARK, YES_NO, is_unknown, localise
+from clew.agents.core.messages import (
+    UNSUPPORTED_MARK,
+    YES_NO,
+    is_unknown,
+    localise,
+    strip_marks,
+)
 from clew.agents.core.types import Mode
 from clew.context import Context
 from clew.text.names import name_key
+from clew.text.options import spell_out_choice
 from clew.text.sentences import sentence_spans
 from clew.types import Citation, Passage
 
 _MIN_PARAPHRASE_COSINE = 0.7  # cosine of two sentences (MiniLM)
 _YES_NO = (*YES_NO, "不是")
+_MAX_QUESTION_CITATIONS = 2  # a yes or no about two things rests on a passage of each
+_ANSWER_FRAME = re.compile(
+    r"(?:(?:so|thus|hence|therefore),?\s+)?(?:the\s+)?(?:(?:final|short|correct|right)\s+)?"
+    r"answer(?:\s+to\s+(?:the|this)\s+question)?\s*(?:\s+is|\s+was|:)\s*(\S.*?)[.。]?"
+    r"|(?:所以|因此)?[，,]?(?:最终|正确)?答案(?:是|为|：|:)\s*(?P<zh>\S.*?)[.。]?",
+    re.IGNORECASE | re.DOTALL,
+)
 _WORD_CHAR = re.compile(r"\w")
 # "It's a Wonderful Day" and "Her Majesty" are names.
 _LEADING_PRONOUN = re.compile(r"(?:He|She|It|They|His|Her|Its|Their)\s+(?=[a-z])")
@@ -42,7 +58,7 @@ async def check_sentences(
     previous = ""
     for several, sources in written:
         for text in _split_sentences(several):
-            found = await _cite_sentence(ctx, text, sources, passages)
+            found = await _cite_claims(ctx, text, sources, passages)
             found = _filter_by_pronoun_subject(text, previous, found, passages)
             citations += [c for c in dict.fromkeys(found) if c not in citations]
             marks = "".join(f"[{citations.index(c) + 1}]" for c in found)
@@ -78,13 +94,52 @@ def _filter_by_pronoun_subject(
 
 
 def check_short_answer(
-    ctx: Context, short: str, lines: Sequence[str], passages: Sequence[Passage]
+    ctx: Context, short: str, lines: Sequence[str], passages: Sequence[Passage], mode: Mode
 ) -> str:
-    """Return the short answer if the kept sentences contain it; a yes or no needs no check."""
-    bare = short.strip().rstrip(".")
-    if is_unknown(bare) or has_invented_name(bare, _source_texts(ctx, passages)):
+    """Return the short answer; in reject mode only if the kept sentences contain it.
+
+    In open mode it is what the model answers, supported or not: its sentences carry the marks.
+    A yes or no needs no check, and a letter stands for its option.
+    """
+    bare = short.strip().rstrip(".。")
+    if is_unknown(bare):
         return ""
-    return bare if bare.casefold() in _YES_NO or contains_answer(bare, " ".join(lines)) else ""
+    if mode == "open" or bare.casefold() in _YES_NO:
+        return bare
+    if has_invented_name(bare, _source_texts(ctx, passages)):
+        return ""
+    options = spell_out_choice(ctx.question, bare)
+    if not options:
+        return bare if contains_answer(bare, " ".join(lines)) else ""
+    chosen = {one for line in lines for one in spell_out_choice(ctx.question, strip_marks(line))}
+    kept = " ".join([*lines, *chosen])
+    return bare if all(contains_answer(option, kept) for option in options) else ""
+
+
+async def _cite_claims(
+    ctx: Context, text: str, sources: Sequence[int], passages: Sequence[Passage]
+) -> list[Citation]:
+    """Cite a sentence; one that chooses options by letter claims each of them.
+
+    "The answer is Oslo" claims no more than "Oslo", and a bare yes what the question asks.
+    """
+    named = _ANSWER_FRAME.fullmatch(text)
+    bare = (named[1] or named["zh"]) if named else text
+    if bare.strip(" .。!").casefold() in _YES_NO:
+        return _cite_question(ctx, sources, passages)
+    claims = spell_out_choice(ctx.question, text) or [bare]
+    cited = [await _cite_sentence(ctx, claim, sources, passages) for claim in claims]
+    return [citation for some in cited for citation in some] if all(cited) else []
+
+
+def _cite_question(
+    ctx: Context, sources: Sequence[int], passages: Sequence[Passage]
+) -> list[Citation]:
+    """Cite the passages, named or else any, that speak of what the question asks."""
+    named = [passages[n - 1] for n in dict.fromkeys(sources) if 1 <= n <= len(passages)]
+    spans = [(find_best_span(ctx.question, passage), passage) for passage in named or passages]
+    best = sorted((pair for pair in spans if pair[0].share >= MIN_SHARE), key=lambda p: -p[0].share)
+    return [make_citation(passage, span) for span, passage in best[:_MAX_QUESTION_CITATIONS]]
 
 
 async def _cite_sentence(

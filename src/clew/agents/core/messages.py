@@ -16,6 +16,8 @@ CANDIDATE_LABEL = "Best-supported candidate:"
 UNSUPPORTED_MARK = "(not supported by the evidence)"
 YES_NO = ("yes", "no", "是", "否")
 OWN_KNOWLEDGE_MARK = "(from the model's own knowledge, not from the documents)"
+CLOSEST_HEAD = "the closest passages are:"
+"""How the first line of quotes ends that are not about what was asked."""
 # By language; both sides of a line have the same `$name` variables.
 TRANSLATIONS: dict[str, dict[str, str]] = {
     "zh": {
@@ -91,9 +93,24 @@ def all_translations(english: str) -> list[str]:
     return [english, *(known[english] for known in TRANSLATIONS.values() if english in known)]
 
 
+def strip_marks(text: str) -> str:
+    """Remove what we write into an answer: citation marks, warnings and labels."""
+    return _CITATION.sub("", _OWN_WORDS.sub("", text)).strip()
+
+
 def is_unknown(answer: str) -> bool:
     """Whether an answer only says that there is none."""
     return _UNKNOWN_ANSWER.fullmatch(answer.strip()) is not None
+
+
+# A citation mark as models and packages write it; a number joined to a word is a name.
+_CITATION = re.compile(r"(?<=\S)\s*\[\d+(?:\s*[,;–-]\s*\d+)*\](?![\w-])")
+_OWN_MARKS = [*all_translations(UNSUPPORTED_MARK), *all_translations(OWN_KNOWLEDGE_MARK)]
+_OWN_WORDS = re.compile(
+    rf"\s*(?:{'|'.join(map(re.escape, _OWN_MARKS))})"
+    rf"|^{re.escape(CANDIDATE_LABEL)}[ \t]*|\A[^\n]*{re.escape(CLOSEST_HEAD)}\n",
+    re.MULTILINE,
+)
 
 
 @cache

@@ -201,6 +201,8 @@ class RecordingRetriever:
                 no_text = self.kinds is not None and "passages" not in self.kinds
                 found = retrieval.found.sizes() if no_text else found
                 step.output = found[:_MAX_TRACE_CHARS]
+                shown = retrieval.evidence.chunks or retrieval.evidence.facts
+                step.docs = tuple(dict.fromkeys(one.doc for one in shown if one.doc))
         self.book.add(retrieval)
         return retrieval
 

@@ -32,6 +32,8 @@ class Answer:
     usage: Usage = Usage()
     missing: str = ""
     """For a refusal: what the evidence lacked."""
+    plain: str = ""
+    """The answer alone, where `answer` lists the steps to it as well; this is what is scored."""
     complete: bool = True
     """False when a budget or a model ended the work early: this is the best answer so far."""
     prompts: tuple[ShownPrompt, ...] = ()

@@ -20,6 +20,8 @@ from clew.evaluate.loaders.text_qa import (
     load_flashrag,
     load_graphrag_bench,
     load_hotpotqa,
+    load_hypergraphrag,
+    load_multihop_rag,
     load_musique,
     load_seedbench,
     load_ultradomain,
@@ -41,6 +43,8 @@ LOADERS: dict[str, Loader] = {
     "anonyrag": load_anonyrag,
     "seedbench": load_seedbench,
     "ultradomain": load_ultradomain,
+    "hypergraphrag": load_hypergraphrag,
+    "multihop-rag": load_multihop_rag,
 }
 _SUFFIXES = (".json", ".jsonl", ".parquet", ".txt")
 

@@ -111,6 +111,17 @@ def read_lines(path: Path) -> Iterator[tuple[int, str]]:
             yield number, line
 
 
+def read_json_list(path: Path) -> list[Any]:
+    """Read a file that is one JSON list; raise InputError if it is anything else."""
+    try:
+        whole = json.loads(_read_text(path))
+    except ValueError as error:
+        raise InputError(f"{path} is not JSON ({error}); check the file") from error
+    if not isinstance(whole, list):
+        raise InputError(f"{path} is not a JSON list; check the file")
+    return whole
+
+
 def _read_text(path: Path) -> str:
     """Read a file with universal newlines; other separators (U+2028) do not end a line."""
     try:

@@ -5,7 +5,13 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from clew.evaluate.loaders.rows import ConvertedDataset, Row, as_text_list, for_each_row
+from clew.evaluate.loaders.rows import (
+    ConvertedDataset,
+    Row,
+    as_text_list,
+    for_each_row,
+    read_json_list,
+)
 from clew.evaluate.metrics.answers import parse_reversion
 
 
@@ -286,3 +292,79 @@ def load_ultradomain(paths: Sequence[Path], found: ConvertedDataset) -> None:
         )
 
     for_each_row(paths, found, take)
+
+
+_CONTEXTS_FILE = "contexts"
+"""Part of the name of HyperGraphRAG's files of texts."""
+
+
+def load_hypergraphrag(paths: Sequence[Path], found: ConvertedDataset) -> None:
+    """Load a domain of HyperGraphRAG: `*contexts.json` (a list of texts) and `questions.json`.
+
+    `context` of a question is its gold knowledge; the texts that contain it are its gold.
+    """
+    texts = [path for path in paths if _CONTEXTS_FILE in path.name]
+    for path in texts:
+        rows = read_json_list(path)
+        for number, text in enumerate(rows, start=1):
+            if isinstance(text, str):
+                found.add_passage("", text)
+            else:
+                found.add_problem(f"{path.name}:{number}", "is not a text")
+
+    def take(row: Row, where: str) -> None:
+        evidence = as_text_list(row.get("context"))
+        pieces = [piece.strip() for piece in evidence if piece.strip()]
+        gold = [
+            passage["id"]
+            for passage in found.corpus
+            if any(piece in passage["text"] for piece in pieces)
+        ]
+        hops = row.get("nhop")
+        found.questions.append(
+            {
+                "id": str(row.get("id", where)),
+                "question": str(row["question"]),
+                "answers": as_text_list(row["golden_answers"]),
+                "type": "" if hops is None else f"{hops}-hop",
+                "gold": gold,
+                "evidence": pieces,
+            }
+        )
+
+    for_each_row([path for path in paths if path not in texts], found, take)
+
+
+def load_multihop_rag(paths: Sequence[Path], found: ConvertedDataset) -> None:
+    """Load `corpus.json` (news articles) and `MultiHopRAG.json`, whose null queries have no answer.
+
+    Evidence names its article by title; the facts themselves are the gold knowledge in words.
+    """
+    articles: dict[str, int] = {}
+    asked: list[tuple[Row, str]] = []
+
+    def take(row: Row, where: str) -> None:
+        if "body" in row:
+            articles[str(row["title"])] = found.add_passage(str(row["title"]), str(row["body"]))
+        else:
+            asked.append((row, where))
+
+    for_each_row(paths, found, take)
+    for row, where in asked:
+        evidence = row.get("evidence_list") or []
+        if "query" not in row or "answer" not in row:
+            found.add_problem(where, "no 'query' or 'answer'")
+            continue
+        titles = dict.fromkeys(str(piece.get("title", "")) for piece in evidence)
+        question: dict[str, Any] = {
+            "id": where,
+            "question": str(row["query"]),
+            "answer": str(row["answer"]),
+            "type": str(row.get("question_type") or ""),
+            "gold": [articles[title] for title in titles if title in articles],
+            "evidence": [str(piece["fact"]) for piece in evidence if piece.get("fact")],
+        }
+        if question["type"] == "null_query":
+            question |= {"answerable": False}
+            del question["answer"]
+        found.questions.append(question)

@@ -132,6 +132,22 @@ def _match_longest_gold(
     return found
 
 
+def names_recall(names: Sequence[str], golds: Sequence[Sequence[str]]) -> float:
+    """Share of the gold answers, each under any of its names, among the names found."""
+    found = {answer_tokens(name) for name in names}
+    right = sum(any(answer_tokens(name) in found for name in group) for group in golds)
+    return right / len(golds) if golds else 0.0
+
+
+def names_f1(names: Sequence[str], golds: Sequence[Sequence[str]]) -> float:
+    """F1 of the names found against the gold answers: a large subgraph has low precision."""
+    found = {answer_tokens(name) for name in names}
+    wanted = {answer_tokens(name) for group in golds for name in group}
+    share = names_recall(names, golds)
+    precision = len(found & wanted) / len(found) if found else 0.0
+    return 2 * share * precision / (share + precision) if share and precision else 0.0
+
+
 def hits(ranked: Sequence[str], golds: Sequence[str]) -> float:
     """1 when one of the ranked answers is a gold answer (Hits@k for the first k)."""
     return float(any(is_same_answer(answer, gold) for answer in ranked for gold in golds))

@@ -5,20 +5,28 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from clew.agents.citing.support import MIN_SHARE, find_best_span
-from clew.agents.core.messages import CANDIDATE_LABEL, UNSUPPORTED_MARK, all_translations
+from clew.agents.core.messages import (
+    CANDIDATE_LABEL,
+    OWN_KNOWLEDGE_MARK,
+    UNSUPPORTED_MARK,
+    all_translations,
+)
+from clew.text.options import spell_out_choice
 from clew.text.sentences import sentence_spans
 from clew.types import Citation, Passage
 
-_UNSUPPORTED_MARK = "|".join(map(re.escape, all_translations(UNSUPPORTED_MARK)))
-_CITATION_MARKS = re.compile(rf"((?:\s*\[\d+\])+|\s*(?:{_UNSUPPORTED_MARK}))")
+_WARNINGS = [*all_translations(UNSUPPORTED_MARK), *all_translations(OWN_KNOWLEDGE_MARK)]
+_CITATION_MARKS = re.compile(rf"((?:\s*\[\d+\])+|\s*(?:{'|'.join(map(re.escape, _WARNINGS))}))")
 _CITATION_NUMBER = re.compile(r"\[(\d+)\]")
-# A citation mark as models and packages write it; a number joined to a word is a name.
-_CITATION = re.compile(r"(?<=\S)\s*\[\d+(?:\s*[,;–-]\s*\d+)*\](?![\w-])")
 _CANDIDATE_LABEL = re.compile(rf"^{CANDIDATE_LABEL}\s*")
 # Punctuation left over from a preceding mark ("… [1]. Next"), and list bullets.
 _LEADING_PUNCTUATION = re.compile(r"(?:[\s.,;:!?…。．，；：！？、)）”]|[-*•]\s)+")
 _QUOTATION = re.compile(r"“[^”]*”")
 _QUESTION_MARKS = ("?", "？")
+_ASKING_WORDS = re.compile(
+    r"\b(?:who|whom|whose|what|which|where|when|why|how)\b|是?(?:谁或什么|谁|什么|哪[里儿个]?|何[时处]?)",
+    re.IGNORECASE,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,37 +67,40 @@ def _strip_label(piece: str) -> str:
     return _CANDIDATE_LABEL.sub("", piece[left_over.end() if left_over else 0 :].strip())
 
 
-def strip_citations(answer: str) -> str:
-    """Remove citation marks from an answer."""
-    return _CITATION.sub("", answer)
-
-
-def groundedness(answer: str, passages: Sequence[Passage]) -> float:
+def groundedness(answer: str, passages: Sequence[Passage], question: str = "") -> float:
     """Share of an answer's claims that any passage of the evidence supports, cited or not."""
     parts = split_claims(answer)
     if not parts:
         return 0.0
-    return sum(any(_passage_supports(p, claim.text) for p in passages) for claim in parts) / len(
-        parts
-    )
+    supported = [
+        all(
+            any(_passage_supports(passage, text) for passage in passages)
+            for text in _spell_out(question, claim)
+        )
+        for claim in parts
+    ]
+    return sum(supported) / len(parts)
 
 
 def score_citations(
-    answer: str, citations: Sequence[Citation], passages: Mapping[str, Passage]
+    answer: str, citations: Sequence[Citation], passages: Mapping[str, Passage], question: str = ""
 ) -> tuple[float, float]:
     """Return citation precision (valid and supporting) and recall (claims supported)."""
     parts = split_claims(answer)
     good = total = supported = 0
     for claim in parts:
-        supporting = [
-            at
-            for at in claim.cited
-            if at < len(citations) and _citation_supports(citations[at], claim.text, passages)
-        ]
-        good += len(supporting)
+        cited = [citations[at] for at in claim.cited if at < len(citations)]
+        texts = _spell_out(question, claim)
+        by_text = [[_citation_supports(one, text, passages) for one in cited] for text in texts]
+        good += sum(any(column) for column in zip(*by_text, strict=True))
         total += len(claim.cited)
-        supported += bool(supporting)
+        supported += all(any(row) for row in by_text)
     return (good / total if total else 0.0), (supported / len(parts) if parts else 0.0)
+
+
+def _spell_out(question: str, claim: AnswerClaim) -> list[str]:
+    """Return what a claim says: a letter says its option."""
+    return spell_out_choice(question, claim.text) or [claim.text]
 
 
 def _citation_supports(citation: Citation, claim: str, passages: Mapping[str, Passage]) -> bool:
@@ -107,4 +118,6 @@ def _citation_supports(citation: Citation, claim: str, passages: Mapping[str, Pa
 
 
 def _passage_supports(passage: Passage, claim: str) -> bool:
-    return find_best_span(claim, passage).share >= MIN_SHARE
+    # "Who built it? Ilse" says that Ilse built it; no passage has the words that ask.
+    said = _ASKING_WORDS.sub(" ", claim) if any(m in claim for m in _QUESTION_MARKS) else claim
+    return find_best_span(said, passage).share >= MIN_SHARE

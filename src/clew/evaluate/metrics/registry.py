@@ -11,6 +11,8 @@ from clew.evaluate.metrics.answers import (
     exact_match,
     f1,
     hits,
+    names_f1,
+    names_recall,
     rouge_l,
     set_f1,
     sub_exact_match,
@@ -57,6 +59,7 @@ def ndcg(found: Sequence[str], gold: Sequence[str], k: int) -> float:
 
 RankingMetric = Callable[[Sequence[str], Sequence[str]], float]
 AnswerMetric = Callable[[str, Sequence[str]], float]
+NamesMetric = Callable[[Sequence[str], Sequence[Sequence[str]]], float]
 ListMetric = Callable[[str, Sequence[Sequence[str]]], float]
 _CUTOFF_METRICS: dict[str, RankingMetric] = {
     "recall": recall,
@@ -65,12 +68,23 @@ _CUTOFF_METRICS: dict[str, RankingMetric] = {
     "any": any_found,
     "mrr": reciprocal_rank,
 }
-SHORT_METRICS: dict[str, AnswerMetric] = {"em": exact_match, "f1": f1}
+SHORT_METRICS: dict[str, AnswerMetric] = {
+    "em": exact_match,
+    "f1": f1,
+    "subem-short": sub_exact_match,
+}
 """Computed on the short answer."""
 SET_METRICS: dict[str, ListMetric] = {"set-f1": set_f1}
 """Computed on the short answer as a list, against all gold answers with their aliases."""
 FULL_METRICS: dict[str, AnswerMetric] = {"subem": sub_exact_match, "rouge-l": rouge_l}
 """Computed on the whole response."""
+GRAPH_METRICS: dict[str, NamesMetric] = {
+    "subgraph-recall": names_recall,
+    "subgraph-f1": names_f1,
+    "path-recall": names_recall,
+    "path-f1": names_f1,
+}
+"""Computed on the names of the subgraph, or of the paths, that a recipe returns."""
 CHOICE_METRICS = ("choice", "choice-f1")
 REFUSAL_METRICS = ("refusal-precision", "refusal-recall")
 """Precision and recall of refusing unanswerable questions."""
@@ -83,9 +97,11 @@ NEED_ANSWERS = frozenset(
 )
 """Metrics of generated answers, which need `--answers`."""
 _AT_K = re.compile(r"([a-z]+)@([1-9]\d{0,3})")
+_STEP_RECALL = re.compile(r"step-recall@([1-9]\d?)")
 _DEFAULT_MRR_DEPTH = 10
 METRIC_NAMES_HELP = (
-    "recall@K, precision@K, all@K, any@K, ndcg@K, mrr, hits@K, answer-mrr, "
+    "recall@K, precision@K, all@K, any@K, ndcg@K, mrr, hits@K, answer-mrr, step-recall@N, "
+    f"{', '.join(GRAPH_METRICS)}, "
     + ", ".join([*SHORT_METRICS, *SET_METRICS, *FULL_METRICS, *CHOICE_METRICS, *OTHER_METRICS])
     + ", "
     + ", ".join([*GROUND_METRICS, *JUDGED_METRICS])
@@ -106,6 +122,22 @@ def get_ranking_metric(name: str) -> RankingMetric | None:
         return None
     measure = _CUTOFF_METRICS[match[1]]
     return lambda found, gold: measure(found[:k], gold)
+
+
+def is_text_metric(name: str) -> bool:
+    """Whether a metric compares texts, so that it does not apply to questions with options."""
+    return name in SHORT_METRICS or name in SET_METRICS or name in FULL_METRICS
+
+
+def step_count(name: str) -> int:
+    """Return N of `step-recall@N`, the recall after an agent's first N retrievals; else 0."""
+    match = _STEP_RECALL.fullmatch(name)
+    return int(match[1]) if match else 0
+
+
+def needs_answers(name: str) -> bool:
+    """Whether a metric is of an answer, or of how an agent came to it."""
+    return name in NEED_ANSWERS or bool(step_count(name))
 
 
 def get_answer_ranking_metric(name: str) -> Callable[[Sequence[str], Sequence[str]], float] | None:
@@ -136,7 +168,9 @@ def metric_depth(name: str) -> int:
 
 def check_metric(name: str) -> None:
     """Raise ConfigError if the name is no metric."""
-    if get_ranking_metric(name) or get_answer_ranking_metric(name):
+    if get_ranking_metric(name) or get_answer_ranking_metric(name) or step_count(name):
+        return
+    if name in GRAPH_METRICS:
         return
     if name not in NEED_ANSWERS and name not in OTHER_METRICS:
         raise ConfigError(f"unknown metric {name!r}; known: {METRIC_NAMES_HELP}")

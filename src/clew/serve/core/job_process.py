@@ -15,7 +15,7 @@ from clew.engine import KnowledgeBase
 from clew.errors import ClewError, Locked
 from clew.evaluate.compare import compare
 from clew.evaluate.datasets import Dataset, parse_question
-from clew.evaluate.grid import build_grid
+from clew.evaluate.grid import GridAxes, build_grid
 from clew.evaluate.measure import MeasureOptions, MeasureResult, measure
 from clew.ingest.files import PARSED_FORMATS, ReadItem, read_files
 from clew.ingest.readers.source import Skipped, SourceFile
@@ -131,9 +131,9 @@ async def _measure(run: JobRun) -> MeasureResult:
     rows = enumerate(request["questions"], start=1)
     questions = tuple(parse_question(row, number) for number, row in rows)
     answers = bool(request.get("answers"))
-    modes = [request.get("mode", "open")]
+    axes = GridAxes([request.get("mode", "open")])
     known = run.base.recipes
-    grid = build_grid(request["recipes"], modes, answers=answers, recipes=known)
+    grid = build_grid(request["recipes"], axes, answers=answers, recipes=known)
     wanted = MeasureOptions(
         grid, request.get("metrics", ()), answers=answers, k=request.get("k", 0)
     )

@@ -9,7 +9,7 @@ from fastapi.responses import JSONResponse, Response
 from pydantic import Field
 
 from clew.evaluate.datasets import parse_question
-from clew.evaluate.grid import build_grid
+from clew.evaluate.grid import GridAxes, build_grid
 from clew.evaluate.metrics.registry import check_metric
 from clew.graph.community_tree import TREES
 from clew.serve.core.access import Access, Reader, Writer
@@ -78,7 +78,8 @@ async def build_trees(access: Writer, body: TreeRequest) -> Response:
 async def evaluate(access: Writer, body: EvaluationRequest) -> Response:
     """Queue an evaluation; everything is checked before it is queued."""
     access.require_all_labels()
-    build_grid(body.recipes, [body.mode], answers=body.answers, recipes=access.server.recipes)
+    axes = GridAxes([body.mode])
+    build_grid(body.recipes, axes, answers=body.answers, recipes=access.server.recipes)
     for metric in body.metrics:
         check_metric(metric)
     for number, row in enumerate(body.questions, start=1):

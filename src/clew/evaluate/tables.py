@@ -1,0 +1,184 @@
+"""Tables beside the comparison: win rates, build and query costs, means over data sets."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from clew.agents.baselines import ClosedBook
+from clew.agents.core.messages import strip_marks
+from clew.errors import ConfigError
+from clew.evaluate.datasets import Question
+from clew.evaluate.judges import Judge, JudgeError
+from clew.evaluate.record import Record
+from clew.evaluate.rubrics import PAIRWISE
+from clew.evaluate.summary import COST_FIELDS, COUNT_FIELDS, RecipeReport
+from clew.ingest.embedding import ProgressCallback
+from clew.recipes.agents import AGENTS
+from clew.recipes.registry import RECIPES, resolve_recipe
+
+GOLD = "gold"
+"""The data set's own answers, as a baseline."""
+_TEXT_RETRIEVERS = frozenset({"naive", "bm25", "hybrid", "hybrid-rerank"})
+"""Retrievers that read no graph: building one is not their cost."""
+BUILD_COLUMNS: Mapping[str, str] = {
+    "seconds_per_1k_tokens": "s/1k tokens",
+    "money_per_1m_tokens": "money/1M tokens",
+    "build_seconds": "build s",
+    "build_calls": "build calls",
+    "build_tokens": "build tokens",
+    "entities": "nodes",
+    "facts": "edges",
+}
+QUERY_COLUMNS: Mapping[str, str] = {
+    "seconds_per_query": "s/query",
+    "money_per_1k_queries": "money/1k queries",
+    "calls_per_query": "calls/query",
+    "tokens_per_query": "tokens/query",
+}
+COST_TITLES = {**BUILD_COLUMNS, **QUERY_COLUMNS}
+
+
+@dataclass(frozen=True)
+class WinRates:
+    """How often each recipe beats the baseline, by criterion, over both orders."""
+
+    baseline: str
+    rates: dict[str, dict[str, float]] = field(default_factory=dict)
+    """Recipe → criterion → share of wins; a tie counts half."""
+    n: dict[str, int] = field(default_factory=dict)
+    length_ratio: dict[str, float] = field(default_factory=dict)
+    """Recipe → length of its answers divided by that of the baseline's: judges like long ones."""
+    unjudged: dict[str, int] = field(default_factory=dict)
+    """Recipe → pairs for which the judge gave no readable verdict."""
+
+
+async def judge_pairs(
+    reports: Sequence[RecipeReport], baseline: str, judge: Judge, progress: ProgressCallback
+) -> WinRates:
+    """Judge every recipe's answers against the baseline's, or against the gold, one by one."""
+    by_name = {report.recipe: report for report in reports}
+    if baseline not in (*by_name, GOLD):
+        raise ConfigError(f"no row {baseline!r} to judge against; available: {', '.join(by_name)}")
+    found = WinRates(baseline)
+    for name, report in by_name.items():
+        if name == baseline:
+            continue
+        pairs = _pair_answers(report, by_name.get(baseline))
+        verdicts: list[dict[str, float]] = []
+        for done, (question, one, other) in enumerate(pairs, start=1):
+            try:
+                verdicts.append(await judge.compare(question, one, other))
+            except JudgeError:
+                found.unjudged[name] = found.unjudged.get(name, 0) + 1
+            progress(f"{name} against {baseline}", done, len(pairs))
+        means = {c: [verdict[c] for verdict in verdicts] for c in PAIRWISE}
+        found.rates[name] = {c: round(float(np.mean(v)), 4) if v else 0.0 for c, v in means.items()}
+        found.n[name] = len(verdicts)
+        sizes = [len(one) / len(other) for _, one, other in pairs if other]
+        found.length_ratio[name] = round(float(np.mean(sizes)), 3) if sizes else 0.0
+    return found
+
+
+def _pair_answers(
+    report: RecipeReport, against: RecipeReport | None
+) -> list[tuple[Question, str, str]]:
+    """Return each question with the recipe's answer and the baseline's, or the gold answers."""
+    others = {record.question: _said(record) for record in against.records} if against else {}
+    said = {record.question: _said(record) for record in report.records}
+    return [
+        (question, said[question.id], others.get(question.id, "; ".join(question.answers)))
+        for question in report.questions
+        if question.id in said and (question.id in others or (against is None and question.answers))
+    ]
+
+
+def _said(record: Record) -> str:
+    """Return what a recipe answered, without our marks; nothing for a refusal."""
+    return "" if record.verdict == "refused" else strip_marks(record.answer)
+
+
+def build_costs(
+    reports: Sequence[RecipeReport], build: Mapping[str, Any]
+) -> dict[str, dict[str, float]]:
+    """Return per recipe what its knowledge cost to build and a question to answer.
+
+    All recipes of a knowledge base share its graph; one that reads no graph has no build cost.
+    """
+    found = {}
+    for report in reports:
+        graph = _reads_graph(str(report.about.get("recipe") or report.recipe))
+        costs = report.costs()
+        found[report.recipe] = {
+            **{name: float(build.get(name, 0)) if graph else 0.0 for name in BUILD_COLUMNS},
+            **{name: float(costs[name]) for name in QUERY_COLUMNS},
+        }
+    return found
+
+
+def _reads_graph(recipe: str) -> bool:
+    name = recipe.partition("+")[2] or recipe
+    if name not in RECIPES and name not in AGENTS:
+        return True
+    resolved = resolve_recipe(recipe if recipe in AGENTS or "+" in recipe else name)
+    closed = isinstance(resolved.agent, ClosedBook)
+    return not closed and resolved.retrieve.name not in _TEXT_RETRIEVERS
+
+
+def tabulate_costs(costs: Mapping[str, Mapping[str, float]]) -> tuple[list[str], list[list[str]]]:
+    """Return titles and rows of the table of costs."""
+    rows = [
+        [recipe, *(_format_number(values[name]) for name in COST_TITLES)]
+        for recipe, values in costs.items()
+    ]
+    return ["recipe", *COST_TITLES.values()], rows
+
+
+def tabulate_wins(wins: WinRates) -> tuple[list[str], list[list[str]]]:
+    """Return titles and rows of the table of win rates, in percent."""
+    rows = [
+        [name, *(f"{100 * rates[c]:.1f}" for c in PAIRWISE)]
+        + [f"{wins.length_ratio[name]:.2f}", str(wins.n[name])]
+        for name, rates in wins.rates.items()
+    ]
+    return [f"win % against {wins.baseline}", *PAIRWISE, "length ratio", "n"], rows
+
+
+def average_datasets(payloads: Sequence[Mapping[str, Any]]) -> dict[str, dict[str, Any]]:
+    """Return per recipe the mean of each metric over the data sets that all have it.
+
+    Counts are added up, and costs per question averaged like the metrics.
+    """
+    found: dict[str, dict[str, Any]] = {}
+    totals = {*COUNT_FIELDS, "calls", "cached_calls", "tokens", "money"}
+    names = dict.fromkeys(recipe for payload in payloads for recipe in payload["recipes"])
+    for recipe in names:
+        rows = [payload["recipes"].get(recipe, {}) for payload in payloads]
+        keys = [key for key in rows[0] if all(key in row for row in rows) and ".n" not in key]
+        found[recipe] = {
+            key: sum(row[key] for row in rows)
+            if key in totals
+            else round(float(np.mean([row[key] for row in rows])), 5)
+            for key in keys
+        }
+    return found
+
+
+def tabulate_means(
+    means: Mapping[str, Mapping[str, Any]],
+) -> tuple[list[str], list[list[str]]]:
+    """Return titles and rows of the means over data sets."""
+    hidden = {*COST_FIELDS, *COUNT_FIELDS}
+    metrics = list(
+        dict.fromkeys(k for row in means.values() for k in row if k not in hidden and "." not in k)
+    )
+    rows = [
+        [recipe, *(f"{row[m]:.3f}" if m in row else "" for m in metrics), str(row.get("n", ""))]
+        for recipe, row in means.items()
+    ]
+    return ["mean of the data sets", *metrics, "n"], rows
+
+
+def _format_number(value: float) -> str:
+    return f"{value:.0f}" if value >= 1000 or value == int(value) else f"{value:.4g}"

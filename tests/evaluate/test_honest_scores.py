@@ -1,0 +1,186 @@
+"""A perfect model has full marks in every metric, a silent and a wrong one none.
+
+The questions are of every kind: yes or no, letters, lists, Chinese, two hops, placeholders, and one
+without an answer. What a recipe answers goes through `ask` and the scorer as in `clew eval`.
+"""
+
+from collections.abc import Sequence
+from typing import get_args
+
+import pytest
+from oracle import (
+    CORPUS,
+    KNOWN,
+    REVERSION,
+    UNANSWERABLE,
+    Known,
+    Model,
+    perfect,
+    silent,
+    with_model,
+    wrong,
+)
+
+from clew.agents.core.messages import OWN_KNOWLEDGE_MARK, UNSUPPORTED_MARK, all_translations
+from clew.agents.core.types import Mode
+from clew.engine import KnowledgeBase
+from clew.evaluate.datasets import Question
+from clew.evaluate.metrics.registry import (
+    CHOICE_METRICS,
+    FULL_METRICS,
+    GROUND_METRICS,
+    JUDGED_METRICS,
+    SET_METRICS,
+    SHORT_METRICS,
+)
+from clew.evaluate.runner import RecipeRunner, rank_answers
+from clew.evaluate.scoring import RecipeOutput, Scorer
+from clew.evaluate.summary import RecipeReport
+from clew.types import Evidence, NamedEntity, Passage, Route
+from conftest import document, stream
+
+TEXT_METRICS = (*SHORT_METRICS, *SET_METRICS, *FULL_METRICS)
+MODES: tuple[Mode, ...] = get_args(Mode)
+ANSWERS = (*TEXT_METRICS, *CHOICE_METRICS, "reversion", "hits@1", "hits@10", "answer-mrr")
+CITED_BY_SENTENCE = ("naive", "clew", "graph-r1", "react", "ircot")
+"""Others list sub-questions of their own, of which a citation may cover one half."""
+TOP = {"a-score": 10.0, "e-score": 10.0, "g-e": 100.0}
+"""Judged scores keep the scale of their paper."""
+
+
+@pytest.fixture
+async def corpus(base: KnowledgeBase) -> KnowledgeBase:
+    await base.take(stream(document(name, text, title) for name, (title, text) in CORPUS.items()))
+    return base
+
+
+async def run(
+    base: KnowledgeBase, model: Model, metrics: Sequence[str], mode: Mode, recipe: str
+) -> RecipeReport:
+    runner = RecipeRunner(with_model(base, model), metrics, answers=True, mode=mode, k=8)
+    asked: Sequence[Known] = (*KNOWN, REVERSION, UNANSWERABLE)
+    return await runner.run_recipe(recipe, [one.question for one in asked])
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("recipe", [*CITED_BY_SENTENCE, "graphsearch", "youtu", "rograg"])
+async def test_a_perfect_model_has_full_marks(
+    corpus: KnowledgeBase, mode: Mode, recipe: str
+) -> None:
+    metrics = (*ANSWERS, *JUDGED_METRICS, "refusal", "refusal-recall", "any@5")
+    metrics += GROUND_METRICS if recipe in CITED_BY_SENTENCE else ()
+    report = await run(corpus, perfect, metrics, mode, recipe)
+    missed = {
+        (record.question, name): (value, record.answer)
+        for record in report.records
+        for name, value in record.values.items()
+        if "." not in name and value != pytest.approx(TOP.get(name, 1.0))
+    }
+    assert missed == {}
+    assert {reason for record in report.records for reason in record.unscored.values()} == set()
+    summary = report.summary()
+    assert set(metrics) <= set(summary)
+    # No denominator is smaller than the number of questions that have gold for its metric.
+    texts, choices = len(KNOWN) - 3, 3
+    counts = {"f1": texts, "choice": choices, "reversion": 1, "refusal-recall": 1}
+    counts |= {"accuracy": len(KNOWN), "refusal": len(KNOWN) + 2, "any@5": len(KNOWN) + 1}
+    for name, n in counts.items():
+        assert summary.get(f"{name}.n", summary["n"]) == n, name
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("recipe", ["naive", "graph-r1", "react"])
+@pytest.mark.parametrize("model", [silent, wrong])
+async def test_a_silent_and_a_wrong_model_have_none(
+    corpus: KnowledgeBase, mode: Mode, recipe: str, model: Model
+) -> None:
+    metrics = (*ANSWERS, *JUDGED_METRICS, "grounded", "citation-recall")
+    report = await run(corpus, model, metrics, mode, recipe)
+    points = {
+        (record.question, name): value
+        for record in report.records
+        for name, value in record.values.items()
+        if value
+    }
+    assert points == {}
+    summary = report.summary()
+    assert {*ANSWERS, *JUDGED_METRICS} <= set(summary)
+    assert summary.get("accuracy.n", summary["n"]) == len(KNOWN)
+    said_nothing = model is silent or mode == "reject"
+    assert summary["refused"] == (len(KNOWN) + 2 if said_nothing else 0)
+
+
+@pytest.mark.parametrize("mode", MODES)
+async def test_only_a_refusal_is_right_where_there_is_no_answer(
+    corpus: KnowledgeBase, mode: Mode
+) -> None:
+    metrics = ("refusal", "refusal-precision", "refusal-recall")
+    summary = (await run(corpus, silent, metrics, mode, "naive")).summary()
+    unanswerable, total = 1, len(KNOWN) + 2
+    assert summary["refusal-recall"] == 1.0
+    assert summary["refusal-precision"] == summary["refusal"]
+    assert summary["refusal"] == pytest.approx(unanswerable / total, abs=1e-4)
+
+
+async def test_an_answer_from_memory_is_scored_without_our_marks(corpus: KnowledgeBase) -> None:
+    report = await run(corpus, perfect, ANSWERS, "open", "llm")
+    assert all(v == 1.0 for record in report.records for v in record.values.values())
+    marks = [*all_translations(OWN_KNOWLEDGE_MARK), *all_translations(UNSUPPORTED_MARK)]
+    assert all(any(m in r.answer for m in marks) for r in report.records if r.verdict != "refused")
+
+
+@pytest.mark.parametrize(
+    "mark", [*all_translations(UNSUPPORTED_MARK), *all_translations(OWN_KNOWLEDGE_MARK), "[1][2]"]
+)
+async def test_a_mark_changes_no_score(mark: str) -> None:
+    question = Question(
+        "q", "Who is PERSON#7?", ("Captain Ahab",), originals={"PERSON#7": ["Ahab"]}
+    )
+    plain = RecipeOutput(answer="PERSON#7: Ahab", short="Captain Ahab", answered=True)
+    marked = RecipeOutput(
+        answer=f"PERSON#7: Ahab {mark}", short=f"Captain Ahab {mark}", answered=True
+    )
+    scorer = Scorer([*TEXT_METRICS, "reversion"])
+    scores = (await scorer.score(question, plain)).values
+    assert scores == (await scorer.score(question, marked)).values
+    assert scores["reversion"] == scores["em"] == 1.0
+
+
+async def test_the_named_answer_and_the_whole_text_are_two_columns() -> None:
+    question = Question("q", "Where?", ("Oslo",))
+    names = RecipeOutput(answer="In Oslo, not in Bergen.", short="Bergen", answered=True)
+    values = (await Scorer(["subem", "subem-short"]).score(question, names)).values
+    assert values == {"subem": 1.0, "subem-short": 0.0}
+
+
+async def test_rankings_of_passages_have_full_marks_and_none() -> None:
+    metrics = ["recall@2", "precision@2", "all@2", "any@2", "mrr", "ndcg@2", "r-s"]
+    question = Question("q", "Where?", gold=("a", "b"), evidence=("one text", "another text"))
+
+    class Embed:
+        name, dim = "counts", 2
+
+        async def __call__(self, texts: Sequence[str], /, **_: object) -> list[list[float]]:
+            return [[float(" text" in text), float(" text" not in text)] for text in texts]
+
+    def found(*docs: str) -> RecipeOutput:
+        texts = {"a": "one text", "b": "another text"}
+        kept = [Passage(d, d, "", 1.0, texts.get(d, "else"), 0, 1) for d in docs]
+        return RecipeOutput(found=docs, passages=tuple(kept))
+
+    scorer = Scorer(metrics, embed=Embed())  # type: ignore[arg-type]
+    assert (await scorer.score(question, found("b", "a"))).values == dict.fromkeys(metrics, 1.0)
+    for nothing in (found(), found("x", "y")):
+        assert (await scorer.score(question, nothing)).values == dict.fromkeys(metrics, 0.0)
+
+
+def test_an_answer_that_is_the_topic_itself_is_counted() -> None:
+    question = Question("q", "Which towns twin with towns twinned with Oslo?", ("Oslo",))
+    question_given = Question("q", question.text, ("Oslo",), entities=("Oslo",))
+    round_trip = Route(("Oslo", "Bergen", "Oslo"), ("twin", "twin"), 2.0)
+    other = Route(("Oslo", "Bergen", "Vessen"), ("twin", "twin"), 1.0)
+    for asked in (question, question_given):
+        assert rank_answers(Evidence(paths=(round_trip, other)), asked) == ("Oslo", "Vessen")
+    entities = tuple(NamedEntity(name, name, "", 1.0) for name in ("Oslo", "Vessen"))
+    # What the question names stands in every list of entities found: it is the last candidate.
+    assert rank_answers(Evidence(entities=entities), question_given) == ("Vessen", "Oslo")

@@ -63,6 +63,27 @@ KNOWN = (
         gold=("anton",),
     ),
     _known(
+        "yes alone",
+        "Was the poet Anton Reeve born in Vessen, too?",
+        ["Yes."],
+        "yes",
+        gold=("anton",),
+    ),
+    _known(
+        "named by a phrase",
+        "In which place was Ilse Brandvik born?",
+        ["The answer is Hallowmere."],
+        "Hallowmere",
+        gold=("ilse",),
+    ),
+    _known(
+        "named by a Chinese phrase",
+        "工程师林清远出生于哪里？",
+        ["答案是云溪。"],
+        "云溪",
+        gold=("lin",),
+    ),
+    _known(
         "choice",
         "Where was Ilse Brandvik born?",
         ["Ilse Brandvik was born in Hallowmere."],

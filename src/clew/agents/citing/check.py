@@ -25,7 +25,7 @@ from clew.agents.core.messages import (
 from clew.agents.core.types import Mode
 from clew.context import Context
 from clew.text.names import name_key
-from clew.text.options import spell_out_choice
+from clew.text.options import spell_out_choice, split_options
 from clew.text.sentences import sentence_spans
 from clew.types import Citation, Passage
 
@@ -119,17 +119,28 @@ def check_short_answer(
 async def _cite_claims(
     ctx: Context, text: str, sources: Sequence[int], passages: Sequence[Passage]
 ) -> list[Citation]:
-    """Cite a sentence; one that chooses options by letter claims each of them.
+    """Cite everything that a sentence claims, or nothing."""
+    claims = spell_out_claim(ctx.question, text)
+    if claims == [_asked(ctx.question)]:
+        return _cite_question(ctx, sources, passages)
+    cited = [await _cite_sentence(ctx, claim, sources, passages) for claim in claims]
+    return [citation for some in cited for citation in some] if all(cited) else []
 
-    "The answer is Oslo" claims no more than "Oslo", and a bare yes what the question asks.
+
+def spell_out_claim(question: str, text: str) -> list[str]:
+    """Return what a sentence claims: a letter each of its options, a bare yes what was asked.
+
+    "The answer is Oslo" claims no more than "Oslo".
     """
     named = _ANSWER_FRAME.fullmatch(text)
     bare = (named[1] or named["zh"]) if named else text
     if bare.strip(" .。!").casefold() in _YES_NO:
-        return _cite_question(ctx, sources, passages)
-    claims = spell_out_choice(ctx.question, text) or [bare]
-    cited = [await _cite_sentence(ctx, claim, sources, passages) for claim in claims]
-    return [citation for some in cited for citation in some] if all(cited) else []
+        return [_asked(question)]
+    return spell_out_choice(question, text) or [bare]
+
+
+def _asked(question: str) -> str:
+    return split_options(question)[0]
 
 
 def _cite_question(
@@ -137,7 +148,8 @@ def _cite_question(
 ) -> list[Citation]:
     """Cite the passages, named or else any, that speak of what the question asks."""
     named = [passages[n - 1] for n in dict.fromkeys(sources) if 1 <= n <= len(passages)]
-    spans = [(find_best_span(ctx.question, passage), passage) for passage in named or passages]
+    asked = _asked(ctx.question)
+    spans = [(find_best_span(asked, passage), passage) for passage in named or passages]
     best = sorted((pair for pair in spans if pair[0].share >= MIN_SHARE), key=lambda p: -p[0].share)
     return [make_citation(passage, span) for span, passage in best[:_MAX_QUESTION_CITATIONS]]
 

@@ -4,6 +4,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from clew.agents.citing.check import spell_out_claim
 from clew.agents.citing.support import MIN_SHARE, find_best_span
 from clew.agents.core.messages import (
     CANDIDATE_LABEL,
@@ -11,7 +12,6 @@ from clew.agents.core.messages import (
     UNSUPPORTED_MARK,
     all_translations,
 )
-from clew.text.options import spell_out_choice
 from clew.text.sentences import sentence_spans
 from clew.types import Citation, Passage
 
@@ -75,7 +75,7 @@ def groundedness(answer: str, passages: Sequence[Passage], question: str = "") -
     supported = [
         all(
             any(_passage_supports(passage, text) for passage in passages)
-            for text in _spell_out(question, claim)
+            for text in spell_out_claim(question, claim.text)
         )
         for claim in parts
     ]
@@ -90,17 +90,12 @@ def score_citations(
     good = total = supported = 0
     for claim in parts:
         cited = [citations[at] for at in claim.cited if at < len(citations)]
-        texts = _spell_out(question, claim)
+        texts = spell_out_claim(question, claim.text)
         by_text = [[_citation_supports(one, text, passages) for one in cited] for text in texts]
         good += sum(any(column) for column in zip(*by_text, strict=True))
         total += len(claim.cited)
         supported += all(any(row) for row in by_text)
     return (good / total if total else 0.0), (supported / len(parts) if parts else 0.0)
-
-
-def _spell_out(question: str, claim: AnswerClaim) -> list[str]:
-    """Return what a claim says: a letter says its option."""
-    return spell_out_choice(question, claim.text) or [claim.text]
 
 
 def _citation_supports(citation: Citation, claim: str, passages: Mapping[str, Passage]) -> bool:

@@ -257,7 +257,7 @@ async def test_time_that_runs_out_leaves_what_was_found_by_then(
         return reads(message)
 
     answer = await ask(
-        AgentScript({"read": slow}),
+        AgentScript(dict.fromkeys(("read", "refine_read", "refine_read_graph"), slow)),
         ASKED,
         recipe="graphsearch+clew",
         manner=AskOptions(UsageLimits(seconds=500)),

@@ -156,6 +156,10 @@ SUB_QUESTIONS = {
 }
 
 
+READING = ("read", "read_graph", "refine_read", "refine_read_graph")
+"""Prompts that look one thing up in a page of evidence."""
+
+
 def find_known(message: str) -> Known | None:
     """Return the question of the set that a message asks; the longest text that it contains."""
     asked = [one for one in (*KNOWN, REVERSION, UNANSWERABLE) if one.question.text in message]
@@ -171,8 +175,8 @@ def perfect(messages: Sequence[Mapping[str, str]]) -> str:
     if name.startswith("judge"):
         return _judge(messages)
     parts = [answer for words, answer in SUB_QUESTIONS.items() if words in last]
-    if name == "read" and parts and (known is None or known.question.text not in last):
-        return json.dumps({"quote": "", "source": 1, "answer": parts[0]}, ensure_ascii=False)
+    if name in READING and parts and (known is None or known.question.text not in last):
+        return _reply(name, [], parts[0])
     if known is None or not known.short:
         return _reply(name, [], "unknown", enough=False)
     return _reply(name, known.says, known.short)
@@ -193,7 +197,7 @@ def wrong(messages: Sequence[Mapping[str, str]]) -> str:
 def _reply(name: str, says: Sequence[str], short: str, *, enough: bool = True) -> str:
     sentences = [{"text": text, "sources": [1, 2, 3, 4, 5]} for text in says]
     replies: dict[str, Any] = {
-        "read": {"quote": "".join(says[-1:]), "source": 1, "answer": short},
+        **dict.fromkeys(READING, {"quote": "".join(says[-1:]), "source": 1, "answer": short}),
         "know": {"answer": " ".join(says) or short, "short": short},
         "react": {"thought": "", "action": "finish", "input": short},
         "next_thought": {"sentence": "", "answer": short},

@@ -347,7 +347,7 @@ async def test_a_model_is_asked_once_and_its_reply_is_kept(wooded: KnowledgeBase
 
 
 async def test_a_model_that_says_nothing_usable_is_as_good_as_none(wooded: KnowledgeBase) -> None:
-    for name in RECIPES:
+    for name in RECIPES.keys() - {"lego-13-llms-e"}:  # it reads vectors, not words
         wooded.models = Models(ModelSettings(), wooded.store)
         without = (await wooded.search(ASKED, recipe=name)).evidence
         with_model(wooded, ScriptedChat(lambda _: "I am a teapot."))

@@ -165,14 +165,14 @@ def _find_chain(keys: Sequence[str], word_at: dict[int, int]) -> tuple[tuple[int
     for at in range(name + 1, len(keys)):
         if keys[at] == "s":
             links.append([])
-        elif at == name + 1 or keys[at] in _CLAUSE_WORDS:
+        elif at == name + 1 or keys[at] in _CLAUSE_WORDS or keys[at] == "and":
             break
         elif at in word_at:
             links[-1].append(word_at[at])
     at = name
     while (of := _of_before(keys, at)) >= 0:
         first = of
-        while first > 0 and keys[first - 1] not in _ARTICLES | _CLAUSE_WORDS:
+        while first > 0 and keys[first - 1] not in _ARTICLES | _CLAUSE_WORDS | {"and"}:
             first -= 1
         links.append([word_at[at] for at in range(first, of) if at in word_at])
         at = first

@@ -21,7 +21,7 @@ SLOT_COUNT = 2 * MAX_POSITIONS  # by position, and by direction
 STEP_SCALE = 10.0  # scale of a step's similarity: fitting is faster with small numbers
 _STORE_KIND = "tuning"
 _MEMO_KEY = "tuning"
-_FORMAT_PREFIX = "2 "  # change it when the arrays change their meaning
+_FORMAT_PREFIX = "3 "  # change it when the arrays change their meaning
 _SEPARATOR = "\n"  # between the recipes and the arrays
 TextGroup = tuple[str, ...]
 """Texts whose vectors are summed: a passage alone, or the relations of a path."""

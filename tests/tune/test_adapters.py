@@ -132,7 +132,7 @@ async def test_what_was_learnt_comes_back_and_only_for_its_embedder() -> None:
     assert (await load_tuning(store, "mine")).paths is None
 
 
-@pytest.mark.parametrize("text", ["2 []\nnot base64 of anything", "2 nothing", "2 []"])
+@pytest.mark.parametrize("text", ["3 []\nnot base64 of anything", "3 nothing", "3 []"])
 async def test_what_cannot_be_read_is_one_clear_error(text: str) -> None:
     store = MemoryStore()
     await store.set("tuning", {"mine": text})

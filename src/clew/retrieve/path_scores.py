@@ -214,12 +214,11 @@ async def compute_path_features(
 
 def _count_unnamed_returns(codes: Ints, votes: WordVotes, steps: Ints) -> Floats:
     """Count the steps against their relation's direction whose end no word names."""
-    named = votes.weight[:, votes.relations :].max(axis=0, initial=0.0)
+    named = votes.weight.max(axis=0, initial=0.0)
     cost = np.zeros(len(steps) + 1, np.float32)
     for at, code in enumerate(steps.tolist()):
         if code % 2:
-            kind = votes.kind_column.get(code, -1)
-            cost[at] = 1 - (named[kind] if kind >= 0 else 0)
+            cost[at] = 1 - (named[votes.kind_column[code]] if code in votes.kind_column else 0)
     found: Floats = cost[np.where(codes >= 0, np.searchsorted(steps, codes), -1)].sum(axis=1)
     return found
 
@@ -316,12 +315,10 @@ def _find_returns(table: _PathTable) -> Mask:
 def _missing_votes(table: _PathTable, votes: WordVotes, contains: Floats) -> Floats:
     """Return the sum of votes for relations and kinds that a path does not contain."""
     mass = votes.required.sum(axis=0)
-    covered = contains @ mass[: votes.relations]
-    reached = np.zeros((len(contains), len(mass) - votes.relations), np.float32)
-    for code, kind in votes.kind_column.items():
-        reached[(table.codes == code).any(axis=1), kind] = 1
-    covered = covered + reached @ mass[votes.relations :]
-    left: Floats = mass.sum() - covered
+    reached = np.pad(contains, ((0, 0), (0, len(mass) - contains.shape[1])))
+    for code, column in votes.kind_column.items():
+        reached[(table.codes == code).any(axis=1), column] = 1
+    left: Floats = mass.sum() - reached @ mass
     return left
 
 

@@ -70,6 +70,7 @@ _WHICH_WORDS = frozenset(("what", "which"))
 _MAX_WORDS = 48  # content words that are read, those nearest to the name
 _MAX_NOUN_DISTANCE = 6  # words after "what" or "which" that are searched for the noun
 _ARTICLES = frozenset("the a an his her its their this that".split())
+_VERB_SIGNS = frozenset("was were did does do has have had".split())
 _CLAUSE_WORDS = frozenset(
     "is are was were did does do has have had who what which when where why how that".split()
 )
@@ -112,8 +113,9 @@ class QuestionShape:
             return len(self.chain), None
         least = len(self.chain) + len(outside)
         # "where was X's son born": the last word may be a verb, said of the whole chain.
-        asked = any(key in _CLAUSE_WORDS for key in self.keys[: self.name_position])
-        return least, least + (asked and any(len(link) > 1 for link in self.chain))
+        verbs = any(key in _VERB_SIGNS for key in self.keys[: self.name_position])
+        inner = (link for link in self.chain if self.positions[link[0]] > self.name_position)
+        return least, least + (verbs and any(len(link) > 1 for link in inner))
 
 
 def parse_question(question: str, spans: Sequence[tuple[int, int]]) -> QuestionShape:
@@ -163,14 +165,14 @@ def _find_chain(keys: Sequence[str], word_at: dict[int, int]) -> tuple[tuple[int
     for at in range(name + 1, len(keys)):
         if keys[at] == "s":
             links.append([])
-        elif at == name + 1 or keys[at] in _CLAUSE_WORDS:
+        elif at == name + 1 or keys[at] in _CLAUSE_WORDS or keys[at] == "and":
             break
         elif at in word_at:
             links[-1].append(word_at[at])
     at = name
     while (of := _of_before(keys, at)) >= 0:
         first = of
-        while first > 0 and keys[first - 1] not in _ARTICLES | _CLAUSE_WORDS:
+        while first > 0 and keys[first - 1] not in _ARTICLES | _CLAUSE_WORDS | {"and"}:
             first -= 1
         links.append([word_at[at] for at in range(first, of) if at in word_at])
         at = first

@@ -39,14 +39,14 @@ class WordVotes:
     column: Ints
     """Column of each label asked for."""
     kind_column: dict[int, int]
-    """Step code → column of the kind of entity at its end, where no label names it."""
+    """Step code → column of the kind of entity at its end: a relation's if it has its name."""
 
     def of_steps(self, codes: Ints, labels: Ints) -> Floats:
         """Return words × codes: how strongly each word votes for each of these steps."""
         found: Floats = self.weight[:, self.column[np.searchsorted(labels, codes >> 1)]].copy()
         for at, code in enumerate(codes.tolist()):
             if code in self.kind_column:
-                found[:, at] += self.weight[:, self.relations + self.kind_column[code]]
+                found[:, at] += self.weight[:, self.kind_column[code]]
         return np.minimum(found, 1)
 
 
@@ -71,7 +71,7 @@ async def compute_votes(
     ctx: Context, shape: QuestionShape, labels: LabelVectors, ends: dict[int, EndVectors]
 ) -> WordVotes:
     """Distribute each word's vote over relations and kinds of entities by similarity."""
-    kinds, kind_of = _group_kinds(ends)
+    kinds, kind_of = _group_kinds(ends, labels.meaning)
     count = len(labels.meaning.texts)
     if not len(shape.words) or not count:
         none = np.zeros((len(shape.words), count + len(kinds)), np.float32)
@@ -139,19 +139,19 @@ def _find_phrases(shape: QuestionShape) -> list[tuple[int, int, str]]:
     return found
 
 
-def _group_kinds(ends: dict[int, EndVectors]) -> tuple[Floats, dict[int, int]]:
-    """Return the kinds of entities no label names, similar ones merged."""
-    kinds: list[Floats] = []
+def _group_kinds(
+    ends: dict[int, EndVectors], labels: RelationVectors
+) -> tuple[Floats, dict[int, int]]:
+    """Return the kinds of entities that have no label's name, similar ones merged."""
+    columns = list(labels.content)
     kind_of: dict[int, int] = {}
     for code, end in ends.items():
         if not end.from_relations:
             continue
-        if kinds:
-            near = np.array(kinds) @ end.kind
-            at = int(near.argmax())
-            if near[at] > _SAME_KIND_COSINE:
-                kind_of[code] = at
-                continue
-        kind_of[code] = len(kinds)
-        kinds.append(end.kind)
-    return np.array(kinds, np.float32), kind_of
+        near = np.array(columns) @ end.kind
+        at = int(near.argmax())
+        if near[at] <= _SAME_KIND_COSINE:
+            at = len(columns)
+            columns.append(end.kind)
+        kind_of[code] = at
+    return np.array(columns[len(labels.content) :], np.float32), kind_of

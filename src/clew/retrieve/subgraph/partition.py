@@ -49,8 +49,8 @@ class PartitionSubgraph:
         seeds = seed_weights(found)
         chosen = {self._widest_community(forest, int(community_of[at])) for at in seeds}
         part = _get_part_graph(ctx.view, forest, self.tree, tuple(sorted(chosen)), sorted(seeds))
-        node = dict(zip(part.entities.tolist(), range(len(part.entities)), strict=True))
-        inside = {node[at]: weight for at, weight in seeds.items()}
+        nodes = np.searchsorted(part.entities, np.array(list(seeds), np.int64)).tolist()
+        inside = dict(zip(nodes, seeds.values(), strict=True))
         near = self.within.rank_nodes(part.transitions, part.slots, inside)
         cut = SubgraphEntities(part.entities[near.entities], near.scores)
         return replace(found, facts=induced_facts(ctx.view, cut, "partition"))

@@ -1,0 +1,190 @@
+"""Relation paths on graphs of several kinds: how questions are read, and who scores them."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from film_graph import best, take_films
+
+from clew.config import ModelSettings
+from clew.engine import KnowledgeBase
+from clew.llm.embed import EmbedRole, Vectors
+from clew.models import Models
+from clew.recipes.registry import RECIPES
+from clew.retrieve.linking.link_entities import LinkEntities
+from clew.retrieve.paths.beam import BeamPaths
+from clew.retrieve.paths.ranked import RankedPaths
+from clew.retrieve.question import find_name_spans, parse_question
+from clew.retrieve.relation_vectors import head_type, shorten_relation
+from clew.retrieve.subgraph.partition import PartitionSubgraph
+from clew.types import Found
+
+FAMILY = """\
+Alda Stein|/people/person/mother|Bela Stein
+Alda Stein|/people/person/spouse|Carl Horn
+Bela Stein|/people/person/mother|Dora Kamm
+Bela Stein|/people/person/gender|female
+Bela Stein|/people/person/profession|painter
+Carl Horn|/people/person/mother|Edda Horn
+Carl Horn|/people/person/spouse|Alda Stein
+Carl Horn|/people/person/gender|male
+Dora Kamm|/people/person/profession|lawyer
+Edda Horn|/people/person/profession|miller
+Signal|/music/recording/versions|Signal
+painter|/people/profession/people|Bela Stein
+"""
+
+
+@pytest.fixture
+async def family(base: KnowledgeBase, tmp_path: Path) -> KnowledgeBase:
+    return await take_films(base, tmp_path, FAMILY)
+
+
+@pytest.mark.parametrize(
+    ("question", "answer"),
+    [
+        ("what is the gender of Alda Stein's mother?", "female"),
+        ("Alda Stein's mother's profession", "painter"),
+        ("what is Alda Stein's mother's mother's profession?", "lawyer"),
+        ("the profession of the mother of the spouse of Alda Stein", "miller"),
+        ("the profession of the mother of Alda Stein's spouse", "miller"),
+        ("could you please tell me the gender of alda stein's spouse, thanks", "male"),
+        ("who is Alda Stein's spouse's spouse?", "Alda Stein"),
+        ("what is Signal's versions's versions?", "Signal"),
+    ],
+)
+@pytest.mark.parametrize("recipe", ["lego-12", "lego-14"])
+async def test_chains_are_followed_in_the_order_they_are_said(
+    family: KnowledgeBase, recipe: str, question: str, answer: str
+) -> None:
+    assert (await best(family, question, recipe))[0] == answer
+
+
+async def test_a_way_back_by_the_same_relation_leads_to_others(
+    base: KnowledgeBase, tmp_path: Path
+) -> None:
+    films = await take_films(base, tmp_path)
+    answers = await best(films, "which films share the director of Grey Coast", "lego-12")
+    assert answers[0] == "Night Ferry"
+
+
+@pytest.mark.parametrize(
+    ("name", "short", "head"),
+    [
+        ("/people/person/place_of_birth", "place of birth", "person"),
+        ("people.person.place_of_birth", "place of birth", "person"),
+        ("__people__person__place_of_birth", "place of birth", "person"),
+        ("starred_actors", "starred actors", ""),
+        ("is the mother of", "is the mother of", ""),
+        ("http://example.org/ontology/birthPlace", "birth place", ""),
+        ("...", "...", ""),
+    ],
+)
+def test_the_last_segment_names_a_relation(name: str, short: str, head: str) -> None:
+    assert (shorten_relation(name), head_type(name)) == (short, head)
+
+
+@pytest.mark.parametrize(
+    ("question", "chain", "hops"),
+    [
+        ("the gender of X's mother's father", ["mother", "father", "gender"], (3, 3)),
+        ("the profession of the kid of the father of X", ["father", "kid", "profession"], (3, 3)),
+        ("what is the cause of death of X's son", ["son", "cause death"], (2, 2)),
+        ("which religion does X's child have", ["child"], (2, 2)),
+        ("where was X's son born", ["son born"], (1, 2)),
+        ("who directed films for the writer of X", ["writer"], (1, None)),
+        ("films directed by X", [], (0, None)),
+        ("X", [], (0, None)),
+        ("of X", [], (0, None)),
+    ],
+)
+def test_links_of_a_chain_bound_the_hops(
+    question: str, chain: list[str], hops: tuple[int, int | None]
+) -> None:
+    shape = parse_question(question, find_name_spans(question, ["X"]))
+    said = [" ".join(shape.words[at] for at in link) for link in shape.chain]
+    assert said == chain and shape.bound_hops() == hops
+
+
+def test_a_very_long_question_is_read_around_its_name() -> None:
+    question = "gender " * 500 + "mother of X"
+    shape = parse_question(question, find_name_spans(question, ["X"]))
+    assert len(shape.words) < 100 and shape.words[-1] == "mother"
+
+
+async def test_words_of_relations_are_no_names_in_lower_case(family: KnowledgeBase) -> None:
+    rows = "profession|/people/person/gender|none\nZed|/people/person/profession|baker\n"
+    file = family.settings.kb.parent / "more.txt"
+    file.write_text(rows, encoding="utf-8")
+    await family.import_graph(file)
+    assert (await best(family, "what is the profession of zed", "lego-12"))[0] == "baker"
+
+
+async def test_a_graph_of_one_relation_answers(base: KnowledgeBase, tmp_path: Path) -> None:
+    one = await take_films(base, tmp_path, "A Rock|near|B Hill\nB Hill|near|C Lake\n")
+    assert (await best(one, "what is near A Rock", "lego-12"))[0] == "B Hill"
+
+
+@pytest.mark.parametrize("name", [f"lego-{n}" for n in range(1, 16)])
+def test_rows_of_table_1_have_no_options(name: str) -> None:
+    for step in RECIPES[name].steps:
+        if isinstance(step, RankedPaths):
+            assert (step.supplement, step.rerank, step.rounds) == ("none", False, 1)
+        if isinstance(step, BeamPaths):
+            assert not (step.supplement or step.refine or step.early_stop or step.prefilter)
+            assert (step.scoring, step.pruning) == ("path", "fixed")
+
+
+class Prefers:
+    """A reranker that likes the texts with one word."""
+
+    name = "prefers"
+
+    def __init__(self, word: str) -> None:
+        self.word, self.asked = word, ""
+
+    async def __call__(self, question: str, texts: Sequence[str], /) -> np.ndarray:
+        self.asked = question
+        return np.array([4.0 * (text == self.word) for text in texts], np.float32)
+
+
+async def test_a_cross_encoder_scores_texts_of_paths(family: KnowledgeBase) -> None:
+    family.rerank = Prefers("profession of mother")
+    found = await best(family, "what about Alda Stein?", "lego-12-cross-encoder")
+    assert found[0] == "painter" and "alda" not in family.rerank.asked
+
+
+class Says:
+    """A language model as an embedder: one text means the question, the others nothing."""
+
+    name, dim = "says", 2
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+
+    async def __call__(self, texts: Sequence[str], /, *, role: EmbedRole = "passage") -> Vectors:
+        near = [text in (self.text, "what about") for text in texts]
+        return np.array([[3.0, 0.0] if one else [0.0, 3.0] for one in near], np.float32)
+
+
+async def test_embeddings_of_a_language_model_rank_paths(family: KnowledgeBase) -> None:
+    models = Models(ModelSettings(model="m"), family.store)
+    models.embedders["plan"] = Says("gender of spouse")
+    async with family.store.snapshot() as now:
+        ctx = replace(await family.context(now, "what about Alda Stein?"), models=models)
+        found = Found()
+        for step in RECIPES["lego-13-llms-e"].steps:
+            found = await step(ctx, found)
+        keys = ctx.view.keys("entity")
+        key = int(keys[found.entities[0].at])
+        assert (await now.entities([key]))[key].name == "male"
+
+
+async def test_a_partition_looks_at_no_other_part(family: KnowledgeBase) -> None:
+    await family.builder.make_tree_manager().build(["leiden"])
+    async with family.store.snapshot() as now:
+        ctx = await family.context(now, "the gender of Alda Stein's mother")
+        found = await PartitionSubgraph()(ctx, await LinkEntities()(ctx, Found()))
+        assert found.facts and "lego ground" not in ctx.view.memo

@@ -208,6 +208,7 @@ async def measure(args: argparse.Namespace, kb: Path) -> dict[str, Any]:
     process, port, started = start_server(kb, 1)
     figures: dict[str, Any] = {
         "start_seconds": round(started, 2),
+        "start_cpu_seconds": round(cpu_seconds(process.pid), 2),
         "idle_mb": resident_mb(process.pid),
     }
     try:

@@ -13,6 +13,8 @@ WORDS = {
     "add": ["docs"],
     "update": ["docs"],
     "rm": ["a"],
+    "label": ["a"],
+    "keys": ["list"],
     "backup": ["copy"],
     "import": ["graph.tsv"],
     "export": ["graph.tsv"],

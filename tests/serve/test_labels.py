@@ -1,15 +1,21 @@
 """What only a hidden document says is not shown by any route."""
 
+import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from label_leaks import TEAMS, hidden_markers, make_documents, marker, read_everything
 from serving import fill, make_key, make_server, running
+from typer.testing import CliRunner
 
+from clew import sync
+from clew.cli.app import app
 from clew.errors import ConfigError
-from clew.labels import check_labels, is_visible
+from clew.labels import check_labels, is_visible, read_labels
+from clew.store.sqlite.store import SqliteStore
 
 
 @pytest.mark.parametrize(
@@ -110,3 +116,33 @@ def test_a_key_with_labels_uploads_into_its_own_folder(tmp_path: Path) -> None:
             "/workspaces/valley/entities/merge", json={"one": "a", "other": "b"}, headers=key
         )
         assert refused.status_code == 403
+
+
+def test_documents_are_labelled_on_the_command_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "clew.toml").write_text("")
+    for name in ("nda", "menu"):
+        (tmp_path / f"{name}.txt").write_text(f"The {name} was written by Marta Quill.")
+    runner = CliRunner()
+
+    def run(*words: str) -> dict[str, Any]:
+        done = runner.invoke(app, [*words, "--json", "--kb", "valley"])
+        assert done.exit_code == 0, done.output
+        found: dict[str, Any] = json.loads(done.stdout)
+        return found
+
+    assert run("add", "nda.txt", "--label", "team=legal")["added"] == 1
+    assert run("add", "menu.txt")["added"] == 1
+    assert run("label", "menu.txt", "--label", "team=kitchen")["documents"] == ["menu.txt"]
+    assert runner.invoke(app, ["add", "nda.txt", "--label", "x", "--kb", "valley"]).exit_code == 1
+    run("add", "nda.txt")  # without a label it keeps those that it has
+
+    async def stored() -> dict[str, tuple[str, ...]]:
+        store = SqliteStore(tmp_path / "valley")
+        found = await read_labels(store, ["nda.txt", "menu.txt"])
+        await store.close()
+        return found
+
+    assert sync.wait(stored()) == {"nda.txt": ("team=legal",), "menu.txt": ("team=kitchen",)}

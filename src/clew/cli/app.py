@@ -78,8 +78,7 @@ COMMANDS_BY_MODULE = {
     "serve": {
         "serve": "Serve knowledge bases over HTTP: a REST API, and one that OpenAI's clients "
         "speak.",
-        "mcp": "Serve tools for agents by the Model Context Protocol, over stdio; `clew serve` has "
-        "them at /mcp.",
+        "mcp": "Serve tools for agents by the Model Context Protocol, over stdio.",
         "keys": "Make, list, rotate and revoke keys.",
     },
     "learn": {

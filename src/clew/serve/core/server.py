@@ -13,7 +13,6 @@ from clew.recipes.registry import RecipeSet
 from clew.serve.core.database import ServerDatabase
 from clew.serve.core.engine_thread import EngineThread
 from clew.serve.core.folders import Folders
-from clew.serve.core.job_process import run_job
 from clew.serve.core.jobs import JobLedger, JobRunner, spawn
 from clew.serve.core.keys import LOCAL_KEY, Key, KeyStore
 from clew.serve.core.metrics import Metrics, Tracer
@@ -78,6 +77,8 @@ class Server:
             await asyncio.sleep(_LOOK_SECONDS)
 
     def _start_job(self, job: str) -> BaseProcess:
+        from clew.serve.core.job_process import run_job  # takes a while, and a start shall not
+
         return spawn(run_job, self.settings, self.folders, self.open_kb, job)
 
     def identify(self, token: str | None) -> Key:

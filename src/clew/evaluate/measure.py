@@ -11,7 +11,7 @@ from typing import Any
 
 from clew.builder import ignore_progress
 from clew.engine import KnowledgeBase
-from clew.errors import ConfigError
+from clew.errors import ConfigError, InputError
 from clew.evaluate.datasets import Dataset, Question
 from clew.evaluate.external_runs import read_external_reports
 from clew.evaluate.grid import Grid, register_variants
@@ -245,6 +245,9 @@ async def build_if_empty(
         )
     before, started = base.models.meter.total.money, perf_counter()
     added = await base.take(read([dataset.corpus], row_names="id"), extractor, progress=progress)
+    if not added.counts.documents:
+        why = f": {added.skipped[0].reason}" if added.skipped else ""
+        raise InputError(f"{dataset.corpus} holds no document that can be read{why}; restore it")
     seconds = perf_counter() - started
     money = base.models.meter.total.money - before
     costs = compute_build_costs(seconds, money, dataset.corpus)
@@ -254,7 +257,10 @@ async def build_if_empty(
 
 def compute_build_costs(seconds: float, money: float, corpus: Path) -> dict[str, Any]:
     """Compute time per 1,000 and money per 1,000,000 tokens built (Graph-R1, Table 3)."""
-    size = estimate_tokens(corpus.read_text(encoding="utf-8", errors="replace"))
+    try:
+        size = estimate_tokens(corpus.read_text(encoding="utf-8", errors="replace"))
+    except OSError as error:  # removed while the knowledge base was built
+        raise InputError(f"{corpus} cannot be read ({error.strerror}); restore it") from error
     return {
         "build_seconds": round(seconds, 3),
         "corpus_tokens": size,

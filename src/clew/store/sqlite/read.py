@@ -6,6 +6,7 @@ from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TypeVar
 
 from clew.errors import StoreError
 from clew.store.checksums import checksum_cells
@@ -15,7 +16,10 @@ from clew.store.resolved_entities import ChunkMention
 from clew.store.sqlite import rows
 from clew.store.sqlite.connections import DAMAGED_ROW, translate_errors
 from clew.store.sqlite.keyvalue import select_values
+from clew.store.sqlite.tables import COLUMN_PREFIX
 from clew.types import Chunk, Document, Entity, Fact, Kind, Participant, Support
+
+_Found = TypeVar("_Found")
 
 
 @dataclass(frozen=True)
@@ -57,10 +61,11 @@ class SqliteSnapshot:
             keys,
             beside=3,
         )
-        return {
+        chunks = {
             key: Chunk(own, document, start, end, text, title, heading, page)
             for own, _, start, end, text, heading, page, _, key, document, title in found
         }
+        return self._require_all("chunks", keys, chunks)
 
     async def entities(self, keys: Sequence[int]) -> dict[int, Entity]:
         """Entities by key."""
@@ -70,7 +75,8 @@ class SqliteSnapshot:
             keys,
             beside=1,
         )
-        return {row[-1]: rows.row_to_entity((*row[:2], *row[3:-1])) for row in found}
+        entities = {row[-1]: rows.row_to_entity((*row[:2], *row[3:-1])) for row in found}
+        return self._require_all("entities", keys, entities)
 
     async def facts(self, keys: Sequence[int]) -> dict[int, Fact]:
         """Facts by key."""
@@ -90,7 +96,7 @@ class SqliteSnapshot:
         facts = {row[-1]: rows.row_to_fact(row[:-1], members[row[-1]]) for row in found}
         if any(fact.id != compute_fact_id(fact) for fact in facts.values()):
             raise StoreError(DAMAGED_ROW)  # a participant is another one
-        return facts
+        return self._require_all("facts", keys, facts)
 
     async def members(self, keys: Sequence[int]) -> dict[int, list[tuple[int, str]]]:
         """Participants of facts: entity key and role, in order."""
@@ -119,7 +125,7 @@ class SqliteSnapshot:
         ):
             mention = rows.row_to_mention(tuple(row))._replace(spans=rows.unpack_spans(spans))
             found[name].append((key, chunk, mention))
-        return dict(found)
+        return self._require_all("entities", keys, dict(found))
 
     async def supports(self, kind: Kind, keys: Sequence[int]) -> dict[int, list[Support]]:
         """Spans of each entity or fact; a mention without a span covers its chunk."""
@@ -144,6 +150,16 @@ class SqliteSnapshot:
             for span in rows.unpack_spans(packed) or ((start, end),):
                 found[key].append(Support(chunk, *span))
         return dict(found)
+
+    def _require_all(
+        self, table: str, keys: Sequence[int], found: dict[int, _Found]
+    ) -> dict[int, _Found]:
+        """Raise if a key that this generation was derived from is no longer in its table."""
+        missing = {int(key) for key in keys} - found.keys()
+        if missing and (columns := self.arrays.get(COLUMN_PREFIX + table)) is not None:
+            if not missing.isdisjoint(columns[:, 0].tolist()):
+                raise StoreError(DAMAGED_ROW)
+        return found
 
     def _select(self, statement: str, keys: Sequence[str] | Sequence[int]) -> list[rows.Row]:
         # NumPy integers cannot be encoded as JSON.

@@ -36,6 +36,7 @@ from clew.store.sqlite.insert import PreparedAdditions
 from clew.store.sqlite.keyvalue import SqliteKeyValueStore
 from clew.store.sqlite.migrations import migrate, read_version
 from clew.store.sqlite.read import SqliteSnapshot
+from clew.store.sqlite.restore import MARK_FINISHED, SELECT_UNFINISHED
 from clew.store.sqlite.tables import columns_to_keep, read_decisions, read_tables
 from clew.store.sqlite.verify import find_array_problems
 from clew.store.sqlite.verify_rows import find_row_problems
@@ -73,6 +74,9 @@ _EMPTIED = (
 _LOST_WRITES = (
     "kb.sqlite in {} holds generation {}, but generation {} was written (was kb.sqlite-wal "
     "removed?); `clew restore FILE` restores a backup, `clew verify --repair` accepts the loss"
+)
+_UNFINISHED = (
+    "the restore of {} was not finished; run `clew restore FILE` again, or `clew verify --repair`"
 )
 _COMMITTED_FILE = "committed"  # in the arrays' folder: their generation was committed
 
@@ -116,6 +120,8 @@ class SqliteStore:
             migrate(db, str(folder), writable=self._pool.writable)
             if check and (lost := self._find_lost_writes(db)):
                 raise StoreError(lost)
+            if check and _read_value(db, SELECT_UNFINISHED):
+                raise StoreError(_UNFINISHED.format(folder))
 
     def _is_emptied(self, db: sqlite3.Connection) -> bool:
         """Whether the database is new, although arrays or vectors of an earlier one are there."""
@@ -239,6 +245,8 @@ class SqliteStore:
         with self._pool.connection() as db:
             db.execute("BEGIN")
             found = list(filter(None, [self._find_lost_writes(db)]))
+            if _read_value(db, SELECT_UNFINISHED):
+                found.append(_UNFINISHED.format(self.folder))
             embedder = _read_value(db, _SELECT_EMBEDDER)
             for kind in get_args(Kind) if embedder else ():
                 try:
@@ -299,6 +307,8 @@ class SqliteStore:
         """Write the next generation; return the number of the previous one."""
         before = int(_read_value(db, _SELECT_GENERATION))
         previous: Arrays = {} if change.rebuild else self._load_newest(db)[1]
+        if change.rebuild and change.embedder == _read_value(db, _SELECT_EMBEDDER):
+            db.execute(MARK_FINISHED)  # all vector rows, if any, are looked up again
         if change.embedder:
             # Nearest neighbours depend on the embedder.
             previous = {k: previous[k] for k in previous if not k.startswith("near_")}

@@ -31,7 +31,12 @@ from clew.store.protocol import (
 )
 from clew.store.resolved_entities import ResolvedSnapshot
 from clew.store.sqlite.bulk import BulkWriter, ChunkTexts, attach_scratch
-from clew.store.sqlite.connections import ConnectionPool, transaction, translate_errors
+from clew.store.sqlite.connections import (
+    DAMAGED_ROW,
+    ConnectionPool,
+    transaction,
+    translate_errors,
+)
 from clew.store.sqlite.insert import PreparedAdditions
 from clew.store.sqlite.keyvalue import SqliteKeyValueStore
 from clew.store.sqlite.migrations import migrate, read_version
@@ -136,7 +141,7 @@ class SqliteStore:
         """A sentence if a later generation was committed than the database holds, else ""."""
         found = self.folder.glob(f"arrays/*/{_COMMITTED_FILE}")
         newest = max((int(f.parent.name) for f in found if f.parent.name.isdigit()), default=0)
-        held = int(_read_value(db, _SELECT_GENERATION)) if newest else 0
+        held = _read_generation(db) if newest else 0
         return _LOST_WRITES.format(self.folder, held, newest) if newest > held else ""
 
     # -- reading
@@ -254,7 +259,7 @@ class SqliteStore:
                     tables[kind] = self.vectors(embedder, kind)
                 except DamagedVectors as error:
                     found.append(str(error))
-            generation = int(_read_value(db, _SELECT_GENERATION))
+            generation = _read_generation(db)
             arrays: Arrays = {}
             try:
                 arrays = self._map_arrays(db, generation)
@@ -305,7 +310,7 @@ class SqliteStore:
         self, db: sqlite3.Connection, change: Change, derive: DeriveArrays, options: Sequence[Any]
     ) -> int:
         """Write the next generation; return the number of the previous one."""
-        before = int(_read_value(db, _SELECT_GENERATION))
+        before = _read_generation(db)
         previous: Arrays = {} if change.rebuild else self._load_newest(db)[1]
         if change.rebuild and change.embedder == _read_value(db, _SELECT_EMBEDDER):
             db.execute(MARK_FINISHED)  # all vector rows, if any, are looked up again
@@ -364,7 +369,7 @@ class SqliteStore:
     def _load_newest(self, db: sqlite3.Connection) -> tuple[int, Arrays]:
         """The generation visible to this transaction, and its arrays."""
         for _ in range(5):
-            generation = int(_read_value(db, _SELECT_GENERATION))
+            generation = _read_generation(db)
             if generation == self._arrays[0]:
                 return self._arrays
             try:
@@ -400,6 +405,13 @@ class SqliteStore:
 def _read_value(db: sqlite3.Connection, statement: str) -> str:
     row = db.execute(statement).fetchone()
     return str(row[0]) if row else ""
+
+
+def _read_generation(db: sqlite3.Connection) -> int:
+    held = _read_value(db, _SELECT_GENERATION)
+    if not held.isdecimal():
+        raise StoreError(DAMAGED_ROW)
+    return int(held)
 
 
 def _folder_size(folder: Path) -> int:

@@ -3,8 +3,8 @@
 `python -m bench.attack.history [--count N] [--seconds S] [--seed N]`. A history adds, changes,
 renames and removes documents and rows, cuts their file, imports and removes a graph, re-embeds,
 repairs and grows trees, from one or two handles of the folder. In the end the tables equal those of
-a fresh build, and so do the rankings of the recipes in `EXACT`, up to the order of equal scores. The
-outcome counts how often other recipes, which cut off among equal scores, rank otherwise.
+a fresh build, and so do the rankings of the recipes in `EXACT`, up to the order of equal scores.
+The outcome counts how often other recipes, which cut off among equal scores, rank otherwise.
 A tree equals one built now, or says that it is not fresh.
 """
 

@@ -44,27 +44,34 @@ class SqliteSnapshot:
     async def names(self, ids: Sequence[str]) -> dict[str, tuple[str, ...]]:
         """The names of documents, without their text."""
         names: dict[str, list[str]] = defaultdict(list)
-        for key, name in self._select(
-            "SELECT d.id, s.name FROM sources s JOIN documents d ON d.key = s.document "
+        for name, _, key in self._select_checked(
+            "SELECT s.checksum, s.name, s.document, d.id FROM documents d "
+            "LEFT JOIN sources s ON d.key = s.document "
             "WHERE d.id IN (SELECT value FROM json_each(?)) ORDER BY s.name",
             ids,
+            beside=1,
         ):
+            if name is None:
+                raise StoreError(DAMAGED_ROW)  # every document has a name
             names[key].append(name)
+        if (missing := [key for key in ids if key not in names]) and self._select(
+            # By a scan: the index may be what is damaged.
+            "SELECT 1 FROM documents NOT INDEXED WHERE id IN (SELECT value FROM json_each(?))",
+            missing,
+        ):
+            raise StoreError(DAMAGED_ROW)
         return {key: tuple(many) for key, many in names.items()}
 
     async def chunks(self, keys: Sequence[int]) -> dict[int, Chunk]:
         """Chunks by key."""
         found = self._select_checked(
-            "SELECT c.checksum, c.id, c.document, c.start, c.end, c.text, c.heading, c.page, "
-            "c.failed, c.key, d.id, d.title FROM chunks c JOIN documents d ON d.key = c.document "
+            "SELECT c.checksum, c.id, d.id, c.start, c.end, c.text, d.title, c.heading, c.page, "
+            "c.failed, c.key FROM chunks c JOIN documents d ON d.key = c.document "
             "WHERE c.key IN (SELECT value FROM json_each(?))",
             keys,
-            beside=3,
+            beside=1,
         )
-        chunks = {
-            key: Chunk(own, document, start, end, text, title, heading, page)
-            for own, _, start, end, text, heading, page, _, key, document, title in found
-        }
+        chunks = {row[-1]: Chunk(*row[:-2]) for row in found}
         return self._require_all("chunks", keys, chunks)
 
     async def entities(self, keys: Sequence[int]) -> dict[int, Entity]:

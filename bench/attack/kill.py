@@ -246,18 +246,18 @@ def make_reference(number: int) -> Reference:
     (root / "start").mkdir()
     run(build_sample(root / "start/kb"))
     family.prepare(root / "start")
-    before = _inspect(root / "start") if family.sound else None
+    before = inspect_kb(root / "start") if family.sound else None
     (root / "start/embedded").unlink(missing_ok=True)
     shutil.copytree(root / "start", root / "done")
     began = time.monotonic()
     expect(_fork(family.work, root / "done", None) == 0, f"{family.name} fails undisturbed")
     seconds = time.monotonic() - began
     return Reference(
-        root / "start", before, _inspect(root / "done"), seconds, _count(root / "done")
+        root / "start", before, inspect_kb(root / "done"), seconds, _count(root / "done")
     )
 
 
-def _inspect(folder: Path) -> Any:
+def inspect_kb(folder: Path) -> Any:
     """Tables, rankings, trees and what verify says."""
 
     async def work() -> Any:
@@ -305,10 +305,10 @@ def attack_kill(rng: random.Random, folder: Path) -> str:
         status = _fork(family.work, trial, rng.random() * reference.seconds)
         kills += os.WIFSIGNALED(status)
         if family.sound:
-            seen = _inspect(trial)
+            seen = inspect_kb(trial)
             expect(not seen[0][2], f"{family.name}: after a kill, verify: {seen[0][2]}")
     expect(_fork(family.work, trial, None) == 0, f"{family.name}: cannot be repeated")
-    found, wanted = _inspect(trial), reference.after
+    found, wanted = inspect_kb(trial), reference.after
     for what, one, other in zip(
         ("rankings", "trees", "problems", "tables"),
         (*found[0], found[1]),

@@ -315,7 +315,8 @@ def attack_kill(rng: random.Random, folder: Path) -> str:
         (*wanted[0], wanted[1]),
         strict=True,
     ):
-        expect(one == other, f"{family.name}: other {what} than undisturbed")
+        differ = one != other and [a for a, b in zip(one, other, strict=False) if a != b][:1]
+        expect(one == other, f"{family.name}: other {what} than undisturbed: {str(differ)[:300]}")
     again = _count(trial) - reference.embedded
     expect(again <= kills * 1024, f"{family.name}: {again} texts embedded twice")
     return f"{family.name}: {'killed' if kills else 'ended first'}"

@@ -3,8 +3,8 @@
 `python -m bench.attack.model [--count N] [--seconds S] [--seed N]`. A proxy in front of a sound
 endpoint answers some requests with errors, nonsense, silence, a drip of bytes, or an echo of the
 API key. The build ends in time, in one sentence or with counted failures; the key is stored nowhere
-and said nowhere; nothing is lost, and once the endpoint is sound the knowledge base becomes the same
-as without faults, without a valid reply being asked for again. Faults that look like another valid
+and said nowhere; nothing is lost; and once the endpoint is sound, the knowledge base becomes the
+same as without faults, no valid reply being asked for again. Faults that look like another valid
 reply cannot be noticed, and are left out.
 """
 
@@ -51,8 +51,6 @@ def _change_vectors(value: Any) -> Callable[[random.Random, bytes], Answer]:
         parsed = json.loads(body)
         for item in parsed.get("data", []):
             item["embedding"] = value
-        for choice in parsed.get("choices", []):
-            choice["message"]["content"] = value
         return 200, json.dumps(parsed).encode()
 
     return answer
@@ -63,10 +61,7 @@ def _cut(rng: random.Random, body: bytes) -> Answer:
 
 
 def _echo_in_reply(_: random.Random, body: bytes) -> Answer:
-    parsed = json.loads(body)
-    for choice in parsed.get("choices", []):
-        choice["message"]["content"] = f"Your key is {KEY}."
-    return 200, json.dumps(parsed).encode()
+    return 200, json.dumps({**json.loads(body), "model": f"m for {KEY}"}).encode()
 
 
 FAULTS: dict[str, Callable[[random.Random, bytes], Answer]] = {

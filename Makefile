@@ -58,10 +58,13 @@ bench-%: $(STAMP) ## run one benchmark (bench-embed, bench-build, bench-query, â
 attack-server: $(STAMP) ## attack `clew serve`: traversal, smuggling, slow clients, keys, label leaks
 	@$(BIN)/python -m bench.attack_server
 
+attack-%: $(STAMP) ## attack it (attack-kill, -history, -files, -input, -model, -disk); resumes where it stopped
+	@$(BIN)/python -m bench.attack.$* $(ARGS)
+
 .PHONY: architecture
 architecture: $(STAMP) ## redraw docs/architecture.svg and its table from the code
 	@$(BIN)/python -m bench.architecture
 
 .PHONY: clean
 clean: ## remove the environment and every cache
-	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache .mutants
+	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache .mutants .attack

@@ -1,4 +1,7 @@
 import asyncio
+import os
+import subprocess
+import sys
 
 import pytest
 
@@ -37,3 +40,25 @@ def test_an_exit_reaches_the_caller_and_the_loop_lives_on() -> None:
     with pytest.raises(SystemExit):
         sync.wait(_leave())
     assert sync.wait(_one()) == 1
+
+
+_FORKED = """
+import os, sys, tempfile
+import clew
+from clew.config import Settings
+kb = clew.open(tempfile.mkdtemp(), settings=Settings(extractor="offline", recipe="steps+bm25"))
+kb.add_texts([("a", "Ilse Brandvik was born in Vessen.")])
+child = os.fork()
+if not child:
+    found = kb.search("Where was Ilse born?", recipe="bm25").evidence.chunks
+    os._exit(0 if found else 1)
+status = os.waitpid(child, 0)[1]
+assert kb.search("Where was Ilse born?", recipe="bm25").evidence.chunks
+sys.exit(status)
+"""
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="this system does not fork")
+def test_a_forked_child_goes_on_with_an_open_knowledge_base() -> None:
+    done = subprocess.run([sys.executable, "-c", _FORKED], timeout=120, check=False)
+    assert done.returncode == 0

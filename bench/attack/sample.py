@@ -9,6 +9,8 @@ from typing import Any, TypeVar
 
 from clew.config import Settings
 from clew.engine import KnowledgeBase, open_store
+from clew.graph.community_tree import forest_from_arrays
+from clew.index.view import View
 from clew.ingest.readers.source import make_document
 from clew.testing.fakes import HashEmbed
 from clew.types import Document
@@ -127,3 +129,20 @@ def read_truth(folder: Path) -> list[list[tuple[Any, ...]]]:
         return [sorted(db.execute(query).fetchall(), key=repr) for query in _TRUTH_QUERIES]
     finally:
         db.close()
+
+
+async def describe_trees(base: KnowledgeBase) -> list[Any]:
+    """Every community by level and the names of its members, and the state of each tree."""
+    async with base.store.snapshot() as snapshot:
+        forest = forest_from_arrays(snapshot.arrays)
+        keys = View(snapshot.arrays, {}).keys("entity").tolist()
+        names = {key: entity.name for key, entity in (await snapshot.entities(keys)).items()}
+        chunk_keys = View(snapshot.arrays, {}).keys("chunk").tolist()
+        ids = {key: chunk.id for key, chunk in (await snapshot.chunks(chunk_keys)).items()}
+        states = await base.builder.make_tree_manager().states(snapshot)
+    found = []
+    for at in range(len(forest)):
+        members = sorted(names[keys[one]] for one in forest.members(at)[0])
+        passages = sorted(ids[chunk_keys[one]] for one in forest.passages(at)[0])
+        found.append((int(forest.tree[at]), int(forest.level[at]), members, passages))
+    return [sorted(found), sorted(states)]

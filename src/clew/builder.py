@@ -282,7 +282,8 @@ class Builder:
     async def repair(self, progress: ProgressCallback = ignore_progress) -> None:
         """Derive the arrays from the tables again, and embed elements without a vector."""
         async with self.store.write_lock():
-            change = Change(rebuild=True)
+            held = (await self.store.get("manifest", ["embedder"])).get("embedder", "")
+            change = Change(rebuild=True, embedder=held if self.embed is None else "")
             if self.embed is not None:
                 await check_embedder(self.store, self.embed, claim=True)
                 repair_vectors(self.store, self.embed.name)

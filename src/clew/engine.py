@@ -1,5 +1,6 @@
 """The knowledge base: open its folder, add documents, search, answer questions, maintain it."""
 
+import asyncio
 from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -43,6 +44,7 @@ from clew.retrieve.communities.steps import NO_TREE
 from clew.retrieve.pack import fetch_evidence
 from clew.show import NameDetails, find_details
 from clew.store.protocol import Arrays, Change, Counts, Snapshot, Store, make_removal
+from clew.store.sqlite.restore import restore_database
 from clew.store.sqlite.store import SqliteStore
 from clew.store.vector_files import DamagedVectors
 from clew.types import Chunking, Found, Kind
@@ -405,6 +407,19 @@ class KnowledgeBase:
     async def backup(self, file: Path) -> int:
         """Copy the database to a file; return its size."""
         return await self._sqlite_store().backup(file)
+
+    @classmethod
+    async def restore(
+        cls, settings: Settings, file: Path, progress: ProgressCallback = ignore_progress
+    ) -> Counts:
+        """Replace the configured knowledge base by a backup; derive and embed what it lacks."""
+        await asyncio.to_thread(restore_database, settings.kb, file, settings.wait)
+        base = await cls.open(settings, check=False)
+        try:
+            await base.repair(progress)
+            return await base.store.counts()
+        finally:
+            await base.close()
 
     def _sqlite_store(self) -> SqliteStore:
         if not isinstance(self.store, SqliteStore):

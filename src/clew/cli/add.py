@@ -1,4 +1,4 @@
-"""The commands that change a knowledge base: init, add, update, rm, reembed, backup."""
+"""The commands that change a knowledge base: init, add, update, rm, reembed, backup, restore."""
 
 import json
 import shlex
@@ -45,7 +45,7 @@ ForRecipeOption = Annotated[
 
 def register(app: typer.Typer) -> None:
     """Register this module's commands."""
-    for one in (init, add, update, rm, label_, reembed, backup):
+    for one in (init, add, update, rm, label_, reembed, backup, restore):
         app.command(name=one.__name__.rstrip("_"))(one)
 
 
@@ -313,4 +313,20 @@ async def backup(
         size = await base.backup(file)
     ctx.show(
         {"file": file, "bytes": size}, lambda: out.print(f"wrote {file} ({size / 1e6:.1f} MB)")
+    )
+
+
+@command
+async def restore(
+    ctx: CommandContext,
+    file: Annotated[Path, typer.Argument(help="A file that `clew backup` wrote.")],
+) -> None:
+    """Replace the knowledge base by a backup; arrays and missing vectors are computed again."""
+    from clew.engine import KnowledgeBase
+
+    with show_progress(ctx.json) as report:
+        counts = await KnowledgeBase.restore(ctx.settings, file, report)
+    ctx.show(
+        {"file": file, "counts": counts},
+        lambda: out.print(f"restored {counts.documents} documents from {file}", markup=False),
     )

@@ -24,6 +24,8 @@ COMMANDS_BY_MODULE = {
         "reembed": "Recompute all vectors with the embedder in the settings.",
         "backup": "Copy the database (kb.sqlite) while it is in use; all other files are derived "
         "from it.",
+        "restore": "Replace the knowledge base by a backup; arrays and missing vectors are "
+        "computed again.",
     },
     "ask": {
         "search": "Find evidence for a question; needs no model.",

@@ -139,6 +139,8 @@ async def summarize_long_descriptions(store: Store, chat: Chat) -> int:
     """Summarise long descriptions without a summary; return how many were written."""
     async with store.snapshot() as now:
         arrays = now.arrays
+        if "entity_keys" not in arrays:  # nothing was ever written
+            return 0
         keys = {kind: arrays[f"{kind}_keys"][arrays[f"{kind}_long"]] for kind in ("entity", "fact")}
         entities = await now.entities(keys["entity"].tolist())
         facts = await now.facts(keys["fact"].tolist())

@@ -12,7 +12,7 @@ from typing import Any
 from clew.builder import ignore_progress
 from clew.config import RoleSettings
 from clew.engine import ANSWERING_ROLES, KnowledgeBase
-from clew.errors import ConfigError
+from clew.errors import ConfigError, InputError
 from clew.evaluate.datasets import Dataset, Question
 from clew.evaluate.external_runs import read_external_reports
 from clew.evaluate.grid import Grid, register_variants
@@ -306,6 +306,9 @@ async def build_if_empty(
     chunk = None if own else find_shared_chunking(presets or {})
     rows = read([dataset.corpus], row_names="id")
     added = await base.take(rows, extractor, progress=progress, chunk=chunk)
+    if not added.counts.documents:
+        why = f": {added.skipped[0].reason}" if added.skipped else ""
+        raise InputError(f"{dataset.corpus} holds no document that can be read{why}; restore it")
     seconds = perf_counter() - started
     spent = base.models.meter.total - before
     costs = compute_build_costs(seconds, spent, dataset.corpus)
@@ -315,9 +318,12 @@ async def build_if_empty(
 
 def compute_build_costs(seconds: float, spent: Usage, corpus: Path) -> dict[str, Any]:
     """Compute time per 1,000 and money per 1,000,000 tokens built (Graph-R1, Table 3)."""
-    size = estimate_tokens(corpus.read_text(encoding="utf-8", errors="replace"))
     tokens = [spent.prompt_tokens, spent.completion_tokens]
     tokens += [spent.cached_prompt_tokens, spent.cached_completion_tokens]
+    try:
+        size = estimate_tokens(corpus.read_text(encoding="utf-8", errors="replace"))
+    except OSError as error:  # removed while the knowledge base was built
+        raise InputError(f"{corpus} cannot be read ({error.strerror}); restore it") from error
     return {
         "build_seconds": round(seconds, 3),
         "corpus_tokens": size,

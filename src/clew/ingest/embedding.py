@@ -6,6 +6,8 @@ from dataclasses import dataclass, field
 from time import perf_counter
 from typing import NamedTuple, get_args
 
+import numpy as np
+
 from clew.errors import EmbedderMismatch
 from clew.llm.embed import Embedder, Vectors, check_same_dim
 from clew.store.merge import embedded_text
@@ -97,17 +99,48 @@ class EmbeddingQueue:
                 began = perf_counter()
                 # Longest first: texts of like length share a batch without padding.
                 block.sort(key=lambda item: -len(item.text))
-                vectors = await self.embed([item.text for item in block])
+                for part in self._split_by_calls(block):
+                    embedded, vectors, failure = await self._embed_calls(part)
+                    if saving is not None:
+                        await saving
+                        saving = None
+                    if embedded:
+                        self._check_width_once(vectors)
+                        saving = asyncio.ensure_future(self._save_block(embedded, vectors))
+                    if failure is not None:
+                        raise failure
                 block_seconds = perf_counter() - began
-                if not self._width_checked:
-                    check_width(self.store, self.embed.name, vectors.shape[1])
-                    self._width_checked = True
-                if saving is not None:
-                    await saving
-                saving = asyncio.ensure_future(self._save_block(block, vectors))
         finally:
             if saving is not None:
                 await saving  # a finished block is saved even if the next one failed
+
+    def _split_by_calls(self, block: list[_PendingText]) -> Iterator[list[list[_PendingText]]]:
+        """Split a block into calls, and these into groups that are in flight together."""
+        size = getattr(self.embed, "batch", len(block))
+        calls = [block[at : at + size] for at in range(0, len(block), size)]
+        parallel = getattr(self.embed, "concurrency", len(calls))
+        yield from (calls[at : at + parallel] for at in range(0, len(calls), parallel))
+
+    async def _embed_calls(
+        self, calls: list[list[_PendingText]]
+    ) -> tuple[list[_PendingText], Vectors, BaseException | None]:
+        """Embed in concurrent calls; what is answered is kept, even if another call failed."""
+        results = await asyncio.gather(
+            *(self.embed([item.text for item in call]) for call in calls), return_exceptions=True
+        )
+        done = [
+            (call, found)
+            for call, found in zip(calls, results, strict=True)
+            if not isinstance(found, BaseException)
+        ]
+        failure = next((found for found in results if isinstance(found, BaseException)), None)
+        vectors = np.concatenate([found for _, found in done] or [np.zeros((0, 0), np.float32)])
+        return [item for call, _ in done for item in call], vectors, failure
+
+    def _check_width_once(self, vectors: Vectors) -> None:
+        if not self._width_checked:
+            check_width(self.store, self.embed.name, vectors.shape[1])
+            self._width_checked = True
 
     async def _save_block(self, block: Sequence[_PendingText], vectors: Vectors) -> None:
         await asyncio.to_thread(self._append_vectors, block, vectors)

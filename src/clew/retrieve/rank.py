@@ -52,7 +52,8 @@ def fuse_rankings(rankings: Sequence[Sequence[Hit]], constant: int = 60) -> tupl
     for ranking in rankings:
         for rank, hit in enumerate(ranking, start=1):
             score[hit.at] += 1 / (constant + rank)
-    order = sorted(score, key=lambda at: (-score[at], at))
+    # Ties go to the earlier ranking's order: positions depend on when a document was added.
+    order = sorted(score, key=lambda at: -score[at])
     return tuple(Hit(at, score[at], "fused") for at in order)
 
 

@@ -111,6 +111,8 @@ class TreeManager:
             found[name] = "fresh" if built == now else "updated" if updated == now else "stale"
             if name not in present:
                 found[name] = "missing"
+        if not len(View(snapshot.arrays, {}).keys("chunk")):
+            return {}  # nothing to build trees of
         return found
 
     async def _is_up_to_date(self, view: View, forest: CommunityForest) -> bool:

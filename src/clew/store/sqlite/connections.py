@@ -147,6 +147,8 @@ def translate_errors(folder: Path) -> Iterator[None]:
         else:
             reason = f"{folder / 'kb.sqlite'}: {error}"
         raise StoreError(reason) from error
+    except UnicodeDecodeError as error:  # in a message of SQLite's that quotes a damaged schema
+        raise StoreError(f"{folder / 'kb.sqlite'} is damaged ({error.reason})") from error
     except OSError as error:
         raise StoreError(
             f"cannot write to {folder}: {error.strerror or error}; nothing was changed"

@@ -212,11 +212,13 @@ def insert_chunks(
     db.executemany(
         "INSERT INTO chunks"
         "(key,id,document,start,end,text,heading,page,row,failed,checksum,extracted) "
-        "VALUES (?1,?2,?3,?4,?5,?6,?7,?8,?9,?10,checksum(?2,?3,?4,?5,?6,?7,?8,?10),?11)",
+        # Its document's id and title are shown with it: they are in the checksum.
+        "VALUES (?1,?2,?3,?4,?5,?6,?7,?8,?9,?10,checksum(?2,?12,?4,?5,?6,?13,?7,?8,?10),?11)",
         [
             (
                 *(key, chunk.id, document, chunk.start, chunk.end, chunk.text),
                 *(chunk.heading, chunk.page, row, extraction.failed, one.checksum),
+                *(chunk.document, chunk.title),
             )
             for (key, chunk, extraction, document), row, one in zip(many, at, prepared, strict=True)
         ],

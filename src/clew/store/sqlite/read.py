@@ -6,6 +6,7 @@ from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TypeVar
 
 from clew.errors import StoreError
 from clew.store.checksums import checksum_cells
@@ -15,7 +16,10 @@ from clew.store.resolved_entities import ChunkMention
 from clew.store.sqlite import rows
 from clew.store.sqlite.connections import DAMAGED_ROW, translate_errors
 from clew.store.sqlite.keyvalue import select_values
+from clew.store.sqlite.tables import COLUMN_PREFIX
 from clew.types import Chunk, Document, Entity, Fact, Kind, Participant, Support
+
+_Found = TypeVar("_Found")
 
 
 @dataclass(frozen=True)
@@ -40,27 +44,35 @@ class SqliteSnapshot:
     async def names(self, ids: Sequence[str]) -> dict[str, tuple[str, ...]]:
         """The names of documents, without their text."""
         names: dict[str, list[str]] = defaultdict(list)
-        for key, name in self._select(
-            "SELECT d.id, s.name FROM sources s JOIN documents d ON d.key = s.document "
+        for name, _, key in self._select_checked(
+            "SELECT s.checksum, s.name, s.document, d.id FROM documents d "
+            "LEFT JOIN sources s ON d.key = s.document "
             "WHERE d.id IN (SELECT value FROM json_each(?)) ORDER BY s.name",
             ids,
+            beside=1,
         ):
+            if name is None:
+                raise StoreError(DAMAGED_ROW)  # every document has a name
             names[key].append(name)
+        if (missing := [key for key in ids if key not in names]) and self._select(
+            # By a scan: the index may be what is damaged.
+            "SELECT 1 FROM documents NOT INDEXED WHERE id IN (SELECT value FROM json_each(?))",
+            missing,
+        ):
+            raise StoreError(DAMAGED_ROW)
         return {key: tuple(many) for key, many in names.items()}
 
     async def chunks(self, keys: Sequence[int]) -> dict[int, Chunk]:
         """Chunks by key."""
         found = self._select_checked(
-            "SELECT c.checksum, c.id, c.document, c.start, c.end, c.text, c.heading, c.page, "
-            "c.failed, c.key, d.id, d.title FROM chunks c JOIN documents d ON d.key = c.document "
+            "SELECT c.checksum, c.id, d.id, c.start, c.end, c.text, d.title, c.heading, c.page, "
+            "c.failed, c.key FROM chunks c JOIN documents d ON d.key = c.document "
             "WHERE c.key IN (SELECT value FROM json_each(?))",
             keys,
-            beside=3,
+            beside=1,
         )
-        return {
-            key: Chunk(own, document, start, end, text, title, heading, page)
-            for own, _, start, end, text, heading, page, _, key, document, title in found
-        }
+        chunks = {row[-1]: Chunk(*row[:-2]) for row in found}
+        return self._require_all("chunks", keys, chunks)
 
     async def entities(self, keys: Sequence[int]) -> dict[int, Entity]:
         """Entities by key."""
@@ -70,7 +82,8 @@ class SqliteSnapshot:
             keys,
             beside=1,
         )
-        return {row[-1]: rows.row_to_entity((*row[:2], *row[3:-1])) for row in found}
+        entities = {row[-1]: rows.row_to_entity((*row[:2], *row[3:-1])) for row in found}
+        return self._require_all("entities", keys, entities)
 
     async def facts(self, keys: Sequence[int]) -> dict[int, Fact]:
         """Facts by key."""
@@ -90,7 +103,7 @@ class SqliteSnapshot:
         facts = {row[-1]: rows.row_to_fact(row[:-1], members[row[-1]]) for row in found}
         if any(fact.id != compute_fact_id(fact) for fact in facts.values()):
             raise StoreError(DAMAGED_ROW)  # a participant is another one
-        return facts
+        return self._require_all("facts", keys, facts)
 
     async def members(self, keys: Sequence[int]) -> dict[int, list[tuple[int, str]]]:
         """Participants of facts: entity key and role, in order."""
@@ -119,7 +132,7 @@ class SqliteSnapshot:
         ):
             mention = rows.row_to_mention(tuple(row))._replace(spans=rows.unpack_spans(spans))
             found[name].append((key, chunk, mention))
-        return dict(found)
+        return self._require_all("entities", keys, dict(found))
 
     async def supports(self, kind: Kind, keys: Sequence[int]) -> dict[int, list[Support]]:
         """Spans of each entity or fact; a mention without a span covers its chunk."""
@@ -144,6 +157,16 @@ class SqliteSnapshot:
             for span in rows.unpack_spans(packed) or ((start, end),):
                 found[key].append(Support(chunk, *span))
         return dict(found)
+
+    def _require_all(
+        self, table: str, keys: Sequence[int], found: dict[int, _Found]
+    ) -> dict[int, _Found]:
+        """Raise if a key that this generation was derived from is no longer in its table."""
+        missing = {int(key) for key in keys} - found.keys()
+        if missing and (columns := self.arrays.get(COLUMN_PREFIX + table)) is not None:
+            if not missing.isdisjoint(columns[:, 0].tolist()):
+                raise StoreError(DAMAGED_ROW)
+        return found
 
     def _select(self, statement: str, keys: Sequence[str] | Sequence[int]) -> list[rows.Row]:
         # NumPy integers cannot be encoded as JSON.

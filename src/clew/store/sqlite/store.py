@@ -32,11 +32,17 @@ from clew.store.protocol import (
 )
 from clew.store.resolved_entities import ResolvedSnapshot
 from clew.store.sqlite.bulk import BulkWriter, ChunkTexts, attach_scratch
-from clew.store.sqlite.connections import ConnectionPool, transaction, translate_errors
+from clew.store.sqlite.connections import (
+    DAMAGED_ROW,
+    ConnectionPool,
+    transaction,
+    translate_errors,
+)
 from clew.store.sqlite.insert import PreparedAdditions
 from clew.store.sqlite.keyvalue import SqliteKeyValueStore
 from clew.store.sqlite.migrations import migrate, read_version
 from clew.store.sqlite.read import SqliteSnapshot
+from clew.store.sqlite.restore import MARK_FINISHED, SELECT_UNFINISHED
 from clew.store.sqlite.tables import columns_to_keep, read_decisions, read_tables
 from clew.store.sqlite.verify import find_array_problems
 from clew.store.sqlite.verify_rows import find_row_problems
@@ -74,6 +80,9 @@ _EMPTIED = (
 _LOST_WRITES = (
     "kb.sqlite in {} holds generation {}, but generation {} was written (was kb.sqlite-wal "
     "removed?); `clew restore FILE` restores a backup, `clew verify --repair` accepts the loss"
+)
+_UNFINISHED = (
+    "the restore of {} was not finished; run `clew restore FILE` again, or `clew verify --repair`"
 )
 _COMMITTED_FILE = "committed"  # in the arrays' folder: their generation was committed
 
@@ -117,6 +126,8 @@ class SqliteStore:
             migrate(db, str(folder), writable=self._pool.writable)
             if check and (lost := self._find_lost_writes(db)):
                 raise StoreError(lost)
+            if check and _read_value(db, SELECT_UNFINISHED):
+                raise StoreError(_UNFINISHED.format(folder))
 
     def _is_emptied(self, db: sqlite3.Connection) -> bool:
         """Whether the database is new, although arrays or vectors of an earlier one are there."""
@@ -131,7 +142,7 @@ class SqliteStore:
         """A sentence if a later generation was committed than the database holds, else ""."""
         found = self.folder.glob(f"arrays/*/{_COMMITTED_FILE}")
         newest = max((int(f.parent.name) for f in found if f.parent.name.isdigit()), default=0)
-        held = int(_read_value(db, _SELECT_GENERATION)) if newest else 0
+        held = _read_generation(db) if newest else 0
         return _LOST_WRITES.format(self.folder, held, newest) if newest > held else ""
 
     # -- reading
@@ -240,6 +251,8 @@ class SqliteStore:
         with self._pool.connection() as db:
             db.execute("BEGIN")
             found = list(filter(None, [self._find_lost_writes(db)]))
+            if _read_value(db, SELECT_UNFINISHED):
+                found.append(_UNFINISHED.format(self.folder))
             embedder = _read_value(db, _SELECT_EMBEDDER)
             for kind in get_args(Kind) if embedder else ():
                 try:
@@ -247,7 +260,7 @@ class SqliteStore:
                     tables[kind] = self.vectors(embedder, kind)
                 except DamagedVectors as error:
                     found.append(str(error))
-            generation = int(_read_value(db, _SELECT_GENERATION))
+            generation = _read_generation(db)
             arrays: Arrays = {}
             try:
                 arrays = self._map_arrays(db, generation)
@@ -298,8 +311,10 @@ class SqliteStore:
         self, db: sqlite3.Connection, change: Change, derive: DeriveArrays, options: Sequence[Any]
     ) -> int:
         """Write the next generation; return the number of the previous one."""
-        before = int(_read_value(db, _SELECT_GENERATION))
+        before = _read_generation(db)
         previous: Arrays = {} if change.rebuild else self._load_newest(db)[1]
+        if change.rebuild and change.embedder == _read_value(db, _SELECT_EMBEDDER):
+            db.execute(MARK_FINISHED)  # all vector rows, if any, are looked up again
         if change.embedder:
             # Nearest neighbours and rows of descriptions depend on the embedder.
             dropped = ("near_", DETAIL_PREFIX)
@@ -356,7 +371,7 @@ class SqliteStore:
     def _load_newest(self, db: sqlite3.Connection) -> tuple[int, Arrays]:
         """The generation visible to this transaction, and its arrays."""
         for _ in range(5):
-            generation = int(_read_value(db, _SELECT_GENERATION))
+            generation = _read_generation(db)
             if generation == self._arrays[0]:
                 return self._arrays
             try:
@@ -392,6 +407,13 @@ class SqliteStore:
 def _read_value(db: sqlite3.Connection, statement: str) -> str:
     row = db.execute(statement).fetchone()
     return str(row[0]) if row else ""
+
+
+def _read_generation(db: sqlite3.Connection) -> int:
+    held = _read_value(db, _SELECT_GENERATION)
+    if not held.isdecimal():
+        raise StoreError(DAMAGED_ROW)
+    return int(held)
 
 
 def _folder_size(folder: Path) -> int:

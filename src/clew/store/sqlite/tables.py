@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from clew.errors import StoreError
 from clew.store.protocol import HAS_DETAILS, Array, Arrays, Tables
 from clew.store.resolved_entities import (
     RESOLUTION_KIND,
@@ -18,6 +19,7 @@ from clew.store.resolved_entities import (
     parse_decisions,
     parse_sense_pins,
 )
+from clew.store.sqlite.connections import DAMAGED_ROW
 
 COLUMN_PREFIX = "raw_"  # prefix of column files that a generation's folder keeps for the next one
 
@@ -44,7 +46,10 @@ class _Query:
         )
 
     def _to_array(self, cursor: sqlite3.Cursor) -> Array:
-        return np.fromiter(chain.from_iterable(cursor), np.int64).reshape(-1, self.width)
+        try:
+            return np.fromiter(chain.from_iterable(cursor), np.int64).reshape(-1, self.width)
+        except (TypeError, ValueError, OverflowError) as error:  # text or NULL instead of a number
+            raise StoreError(DAMAGED_ROW) from error
 
 
 _ROLE_CODE_SQL = (

@@ -53,8 +53,8 @@ _VIOLATION_QUERIES = {
         "WHERE checksum != checksum(id, title, text, metadata, pages, stamp)"
     ),
     "chunks with a wrong checksum": (
-        "SELECT count(*) FROM chunks "
-        "WHERE checksum != checksum(id, document, start, end, text, heading, page, failed)"
+        "SELECT count(*) FROM chunks c JOIN documents d ON d.key = c.document WHERE c.checksum != "
+        "checksum(c.id, d.id, c.start, c.end, c.text, d.title, c.heading, c.page, c.failed)"
     ),
     "entities with a wrong checksum": (
         "SELECT count(*) FROM entities WHERE checksum != "

@@ -1,0 +1,248 @@
+"""Applies random histories of writes and compares the result with a fresh build of what remains.
+
+`python -m bench.attack.history [--count N] [--seconds S] [--seed N]`. A history adds, changes,
+renames and removes documents and rows, cuts their file, imports and removes a graph, re-embeds,
+repairs and grows trees, from one or two handles of the folder. In the end the tables equal those of
+a fresh build, and so do the rankings of the recipes in `EXACT`, up to the order of equal scores.
+The outcome counts how often other recipes, which cut off among equal scores, rank otherwise.
+A tree equals one built now, or says that it is not fresh.
+"""
+
+import json
+import os
+import random
+from collections.abc import Awaitable, Callable
+from contextlib import chdir
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from bench.attack.campaign import expect, parse_options, run_campaign
+from bench.attack.sample import (
+    QUESTIONS,
+    RECIPES,
+    TREES,
+    describe_trees,
+    make_text,
+    open_kb,
+    read_truth,
+    run,
+)
+from clew.engine import KnowledgeBase
+from clew.errors import StoreError
+
+_DOCUMENTS = 8
+_ROWS = 6
+EXACT = ("naive", "bm25", "hybrid", "hipporag2")
+_OTHERS = tuple(one for one in RECIPES if one not in (*EXACT, "raptor", "youtu"))  # no tree needed
+_ALL = 100  # more chunks than there are
+_GRAPH = ({"head": "Ilse Brandvik", "relation": "taught", "tail": "Oda Falk"},)
+
+
+@dataclass
+class World:
+    """The files as they should be, by name, and the knowledge base under attack."""
+
+    rng: random.Random
+    folder: Path
+    texts: dict[str, str] = field(default_factory=dict)
+    rows: dict[str, str] = field(default_factory=dict)
+    graph: bool = False
+    log: list[str] = field(default_factory=list)
+    handles: list[KnowledgeBase] = field(default_factory=list)
+
+    def base(self) -> KnowledgeBase:
+        """One of the open handles."""
+        return self.rng.choice(self.handles)
+
+    def save(self, name: str, text: str) -> None:
+        """Write a file."""
+        (self.folder / name).write_text(text)
+
+    def delete(self, name: str) -> None:
+        """Delete a file."""
+        (self.folder / name).unlink()
+
+    def cut(self, name: str) -> None:
+        """Cut a file within its last line."""
+        raw = (self.folder / name).read_bytes()
+        (self.folder / name).write_bytes(raw[:-9])
+
+    def save_rows(self) -> None:
+        """Write the file of rows."""
+        lines = [json.dumps({"id": name, "text": text}) for name, text in self.rows.items()]
+        (self.folder / "rows.jsonl").write_text("\n".join(lines) + "\n")
+
+
+async def add_text(world: World) -> None:
+    """Add or change a text file."""
+    number = world.rng.randrange(_DOCUMENTS)
+    name, text = f"{number}.txt", make_text(number, world.rng.randrange(3))
+    world.texts[name] = text
+    world.save(name, text)
+    await world.base().add([name])
+
+
+async def rename_text(world: World) -> None:
+    """Add the same text under another name, and remove the first."""
+    if not world.texts:
+        return
+    old = world.rng.choice(sorted(world.texts))
+    new = f"renamed-{world.rng.randrange(3)}.txt"
+    if new == old:
+        return
+    world.texts[new] = world.texts.pop(old)
+    world.save(new, world.texts[new])
+    world.delete(old)
+    await world.base().add([new])
+    await world.base().remove([old])
+
+
+async def remove_text(world: World) -> None:
+    """Remove a document."""
+    if world.texts:
+        name = world.rng.choice(sorted(world.texts))
+        del world.texts[name]
+        world.delete(name)
+        await world.base().remove([name])
+
+
+async def change_rows(world: World) -> None:
+    """Add, change or drop rows, then add their file again."""
+    for _ in range(world.rng.randint(1, 3)):
+        number = world.rng.randrange(_ROWS)
+        if f"r{number}" in world.rows and world.rng.random() < 0.4 and len(world.rows) > 1:
+            del world.rows[f"r{number}"]
+        else:
+            world.rows[f"r{number}"] = make_text(100 + number, world.rng.randrange(3))
+    world.save_rows()
+    await world.base().add(["rows.jsonl"])
+
+
+async def cut_rows(world: World) -> None:
+    """Add a file of rows that was cut in its last line: nothing is removed."""
+    if len(world.rows) < 2:
+        return
+    world.save_rows()
+    world.cut("rows.jsonl")
+    await world.base().add(["rows.jsonl"])
+    world.save_rows()
+
+
+async def remove_rows(world: World) -> None:
+    """Remove all rows of the file."""
+    if world.rows:
+        world.rows.clear()
+        await world.base().remove(["rows.jsonl"])
+
+
+async def toggle_graph(world: World) -> None:
+    """Import the graph, or remove it."""
+    if world.graph:
+        await world.base().remove(["graph.jsonl"])
+    else:
+        world.save("graph.jsonl", "\n".join(map(json.dumps, _GRAPH)))
+        await world.base().import_graph("graph.jsonl")
+    world.graph = not world.graph
+
+
+async def reembed(world: World) -> None:
+    """Recompute the vectors."""
+    await world.base().reembed()
+
+
+async def repair(world: World) -> None:
+    """Derive everything again."""
+    await world.base().repair()
+
+
+async def grow(world: World) -> None:
+    """Build the trees."""
+    if world.texts or world.rows:
+        await world.base().builder.make_tree_manager().build(TREES)
+
+
+async def open_again(world: World) -> None:
+    """Close a handle, as a process that ends, and open another."""
+    at = world.rng.randrange(len(world.handles))
+    await world.handles[at].close()
+    world.handles[at] = await open_kb(Path("kb"))
+
+
+STEPS: tuple[Callable[[World], Awaitable[None]], ...] = (
+    *(add_text,) * 4,
+    *(change_rows,) * 3,
+    *(remove_text,) * 2,
+    *(rename_text, cut_rows, remove_rows, toggle_graph, reembed, repair, grow, open_again),
+)
+
+
+async def _build_fresh(world: World) -> KnowledgeBase:
+    fresh = await open_kb(Path("fresh"))
+    if world.texts:
+        await fresh.add(sorted(world.texts))
+    if world.rows:
+        await fresh.add(["rows.jsonl"])
+    if world.graph:
+        await fresh.import_graph("graph.jsonl")
+    return fresh
+
+
+async def _run_history(rng: random.Random, folder: Path) -> str:
+    world = World(rng, folder)
+    world.handles = [await open_kb(Path("kb")) for _ in range(rng.choice((1, 2)))]
+    for _ in range(rng.randint(3, 14)):
+        step = rng.choice(STEPS)
+        world.log.append(step.__name__)
+        await step(world)
+    story = ", ".join(world.log)
+    base = world.handles[0]
+    problems = await base.verify()
+    expect(not problems, f"{story}: {problems}")
+    fresh, differ = await _build_fresh(world), list[str]()
+    expect(read_truth(Path("kb")) == read_truth(Path("fresh")), f"{story}: other tables")
+    if world.texts or world.rows or world.graph:
+        for recipe in EXACT:
+            same = await _rank(base, recipe) == await _rank(fresh, recipe)
+            expect(same, f"{story}: {recipe} ranks otherwise")
+        differ = [one for one in _OTHERS if await _rank(base, one) != await _rank(fresh, one)]
+        await _compare_trees(base, fresh, story)
+    for one in (*world.handles, fresh):
+        await one.close()
+    return f"same; {', '.join(differ)} rank otherwise" if differ else "same"
+
+
+async def _rank(base: KnowledgeBase, recipe: str) -> list[Any]:
+    """All chunks a recipe finds, those of equal score in an order of their own."""
+    found = []
+    for question in QUESTIONS:
+        chunks = (await base.search(question, recipe=recipe, k=_ALL)).evidence.chunks
+        found.append(sorted((-round(chunk.score, 3), chunk.doc, chunk.text) for chunk in chunks))
+    return found
+
+
+async def _compare_trees(base: KnowledgeBase, fresh: KnowledgeBase, story: str) -> None:
+    states: dict[str, Any] = (await base.status())["trees"]
+    expect("stale" not in states.values(), f"{story}: a stale tree after a finished write")
+    if not states or "fresh" not in states.values() or "missing" in states.values():
+        return
+    await fresh.builder.make_tree_manager().build([n for n, s in states.items() if s == "fresh"])
+    held, built = (await describe_trees(base))[0], (await describe_trees(fresh))[0]
+    numbers = {one[0] for one in built}
+    expect(
+        [one for one in held if one[0] in numbers] == built, f"{story}: a fresh tree that is not"
+    )
+
+
+def attack_history(rng: random.Random, folder: Path) -> str:
+    """One trial."""
+    with chdir(folder):
+        try:
+            return run(_run_history(rng, folder))
+        except StoreError as error:
+            raise AssertionError(f"a step was refused: {error}") from error
+
+
+if __name__ == "__main__":
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+    run_campaign("history", attack_history, parse_options(str(__doc__), 10_000))

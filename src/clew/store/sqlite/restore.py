@@ -1,0 +1,96 @@
+"""Restore a backup: the database is replaced in one transaction, all else is derived again."""
+
+import shutil
+import sqlite3
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from pathlib import Path
+
+from clew.errors import StoreError
+from clew.store.sqlite.connections import ConnectionPool, transaction, translate_errors
+from clew.store.sqlite.migrations import migrate, read_version
+from clew.store.sqlite.verify_rows import find_row_problems
+from clew.store.write_lock import WriterLock
+
+_COPY = "restore.sqlite"
+SELECT_UNFINISHED = "SELECT value FROM meta WHERE key = 'restoring'"
+_MARK_UNFINISHED = "INSERT OR REPLACE INTO meta VALUES ('restoring', '1')"
+MARK_FINISHED = "DELETE FROM meta WHERE key = 'restoring'"
+# The vectors beside the database may be others than those it was backed up with.
+_FORGET_ROWS = (
+    "UPDATE chunks SET row = -1",
+    "UPDATE entities SET row = -1",
+    "UPDATE facts SET row = -1",
+    "DELETE FROM meta WHERE key = 'arrays'",
+)
+
+
+def restore_database(folder: Path, file: Path, patience: float) -> None:
+    """Replace the database by a backup, and mark it until vectors and arrays are rebuilt.
+
+    A kill leaves the old database, or the restored one with its mark; neither is used by mistake.
+    """
+    if not file.is_file():
+        raise StoreError(f"{file}: no such file; name one that `clew backup` wrote")
+    with translate_errors(folder):
+        folder.mkdir(parents=True, exist_ok=True)
+    copy = folder / _COPY
+    with WriterLock(folder / "writer.lock", patience), translate_errors(folder):
+        try:
+            _prepare_copy(file, copy)
+            shutil.rmtree(folder / "arrays", ignore_errors=True)
+            with closing(sqlite3.connect(copy)) as source, _open_target(folder) as target:
+                source.backup(target)  # one transaction of the target
+        finally:
+            for path in folder.glob(f"{_COPY}*"):
+                path.unlink()
+
+
+def _prepare_copy(file: Path, copy: Path) -> None:
+    """Copy the backup, bring it up to date, check it, and forget what lies beside it."""
+    copy.unlink(missing_ok=True)
+    with _translate_damage(file), closing(sqlite3.connect(copy)) as target:
+        with closing(sqlite3.connect(f"{file.absolute().as_uri()}?mode=ro", uri=True)) as source:
+            if not read_version(source):
+                raise StoreError(f"{file} is not a backup of a knowledge base; name another file")
+            source.backup(target)
+    pool = ConnectionPool(copy, durable=True)
+    try:
+        with pool.connection() as db:
+            migrate(db, str(file))
+            problems = find_row_problems(db)
+            if problems:
+                raise StoreError(f"{file} is damaged ({problems[0]}); name another backup")
+            with transaction(db):
+                for statement in (*_FORGET_ROWS, _MARK_UNFINISHED):
+                    db.execute(statement)
+            db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+    finally:
+        pool.close()
+
+
+@contextmanager
+def _translate_damage(file: Path) -> Iterator[None]:
+    try:
+        yield
+    except sqlite3.DatabaseError as error:
+        raise StoreError(f"{file} is not a backup of a knowledge base ({error})") from error
+
+
+@contextmanager
+def _open_target(folder: Path) -> Iterator[sqlite3.Connection]:
+    """Open the database to be replaced; one that is not a database is removed."""
+    path = folder / "kb.sqlite"
+    db = sqlite3.connect(path, timeout=30)
+    try:
+        db.execute("PRAGMA schema_version").fetchone()
+        db.execute("SELECT count(*) FROM sqlite_master").fetchone()
+    except sqlite3.DatabaseError:
+        db.close()
+        for old in (path, path.with_name("kb.sqlite-wal"), path.with_name("kb.sqlite-shm")):
+            old.unlink(missing_ok=True)
+        db = sqlite3.connect(path)
+    try:
+        yield db
+    finally:
+        db.close()

@@ -1,0 +1,68 @@
+"""An endpoint that echoes the API key: it is neither said nor stored, however it is sent."""
+
+import json
+from collections.abc import AsyncIterator
+
+import pytest
+
+from clew.errors import AuthError
+from clew.llm.chat import EndpointError, Message, Request
+from clew.llm.embed_endpoint import EndpointEmbedder
+from clew.llm.http import HttpClient, auth_headers
+from clew.llm.limits import RetryPolicy
+from clew.llm.openai_chat import OpenAIChat
+from clew.llm.secrets import make_filter
+from clew.testing.stub_endpoint import StubEndpoint
+
+KEY = "sk-test-0123456789"
+ONCE = RetryPolicy(tries=1)
+
+
+@pytest.fixture
+async def echo() -> AsyncIterator[StubEndpoint]:
+    async with StubEndpoint(reply=lambda messages: f"Your key is {KEY}, keep it.") as stub:
+        yield stub
+
+
+async def test_a_reply_with_the_key_is_masked(echo: StubEndpoint) -> None:
+    chat = OpenAIChat("m", echo.base_url, KEY)
+    request = Request((Message("user", "hello"),))
+    assert (await chat(request)).text == "Your key is ***, keep it."
+    pieces: list[str] = []
+    assert KEY not in (await chat(request, pieces.append)).text
+
+
+@pytest.mark.parametrize("status", [401, 500])
+async def test_an_error_with_the_key_is_masked(status: int) -> None:
+    async def answer(reader, writer) -> None:
+        await reader.readuntil(b"\r\n\r\n")
+        body = json.dumps({"error": {"message": f"wrong key {KEY}"}}).encode()
+        writer.write(f"HTTP/1.1 {status} X\r\nContent-Length: {len(body)}\r\n\r\n".encode() + body)
+        await writer.drain()
+        writer.close()
+
+    import asyncio
+
+    server = await asyncio.start_server(answer, "127.0.0.1", 0)
+    url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/v1"
+    with pytest.raises((AuthError, EndpointError)) as caught:
+        await EndpointEmbedder("m", url, KEY, retry_policy=ONCE)(["text"])
+    assert KEY not in str(caught.value)
+    assert "wrong key ***" in str(caught.value)
+    server.close()
+
+
+@pytest.mark.parametrize("at", range(1, len(KEY)))
+def test_a_key_that_is_split_between_two_blocks_is_masked(at: int) -> None:
+    found = make_filter([KEY])
+    text = f"before {KEY} after".encode()
+    cut = text.index(KEY.encode()) + at
+    first, held = found.split_held(found.scrub(text[:cut]))
+    second, rest = found.split_held(found.scrub(held + text[cut:]))
+    assert first + second + rest == b"before *** after"
+
+
+def test_short_keys_and_ordinary_text_are_left_alone() -> None:
+    assert make_filter(["none", ""]).scrub(b"none") == b"none"
+    client = HttpClient("http://localhost:1/v1", auth_headers(KEY))
+    assert client.filter.scrub_text("nothing to mask") == "nothing to mask"

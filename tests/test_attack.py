@@ -1,0 +1,59 @@
+"""Short runs of the attack campaigns; `make attack-NAME` runs the long ones."""
+
+from pathlib import Path
+
+import pytest
+from bench.attack.campaign import Options, Progress, Trial, run_campaign
+from bench.attack.files import attack_file
+from bench.attack.history import attack_history
+from bench.attack.input import attack_input
+from bench.attack.kill import attack_kill
+from bench.attack.model import attack_model
+
+SHORT: dict[str, tuple[Trial, int]] = {
+    "files": (attack_file, 8),
+    "history": (attack_history, 3),
+    "input": (attack_input, 5),
+    "model": (attack_model, 2),
+}
+LONG: dict[str, tuple[Trial, int]] = {
+    "files": (attack_file, 200),
+    "history": (attack_history, 100),
+    "input": (attack_input, 200),
+    "kill": (attack_kill, 60),
+    "model": (attack_model, 30),
+}
+
+
+def _attack(name: str, trial: Trial, count: int, state: Path) -> Progress:
+    return run_campaign(name, trial, Options(count, 3600, seed=11, state=state))
+
+
+@pytest.mark.parametrize("name", SHORT)
+def test_a_short_attack_breaks_no_promise(name: str, tmp_path: Path) -> None:
+    done = _attack(name, *SHORT[name], tmp_path / "state.json")
+    assert done.failures == []
+    assert done.next == SHORT[name][1]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", LONG)
+def test_a_long_attack_breaks_no_promise(name: str, tmp_path: Path) -> None:
+    assert _attack(name, *LONG[name], tmp_path / "state.json").failures == []
+
+
+def test_an_attack_goes_on_where_it_stopped(tmp_path: Path) -> None:
+    seen: list[int] = []
+
+    def trial(rng: object, folder: Path) -> str:
+        seen.append(len(seen))
+        if len(seen) == 2:
+            raise ValueError("what an attack looks for")
+        return "fine"
+
+    state = tmp_path / "state.json"
+    first = run_campaign("example", trial, Options(2, 60, state=state))
+    assert [failure["trial"] for failure in first.failures] == ["1"]
+    second = run_campaign("example", trial, Options(3, 60, state=state))
+    assert (second.next, second.outcomes) == (3, {"fine": 2, "FAILED": 1})
+    assert len(seen) == 3

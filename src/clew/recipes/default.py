@@ -12,7 +12,7 @@ from clew.store.protocol import Store
 
 CLEW = Chain(
     "clew",
-    (LinkNames(), Blended(Walk())),
+    (LinkNames(), Blended(Walk(missing=0.5))),
     about="links the question's names, walks between passages by the best fitting sentences, and "
     "mixes in plain relevance as far as names do not lead on",
     source="measured here (docs/recipes.md)",

@@ -23,11 +23,14 @@ _TINY = 1e-9
 _MEMO_KEY = "share of mentions with a page"
 _SURE_CLAIM = 0.84  # a passage with at least this claim to a name is about it
 _OWN_NAME_CLAIM = 0.45  # with at least this claim a name is the passage's own
-# Share of the mentions that lead to a passage about them: at most .013 on the web pages that this
-# was fitted on, at least .049 on encyclopedias (docs/decisions/0016-retrieval-that-holds.md).
-_NO_TRUST_SHARE, _FULL_TRUST_SHARE = 0.01, 0.045
-_NAMELESS_TRUST = 0.3  # what the walk counts where no name of the question is specific
+_MAX_PAGES = 3  # a name that more passages are about leads to none of them in particular
+# Share of the mentions that lead to one to three passages about them: at most .004 on web pages,
+# .02 on a few long articles cut into passages, at least .046 on encyclopedias
+# (docs/decisions/0016-retrieval-that-holds.md).
+_NO_TRUST_SHARE, _FULL_TRUST_SHARE = 0.005, 0.04
+_NAMELESS_TRUST = 0.85  # what the walk counts where no name of the question is specific
 _DENSE, _LEXICAL, _SENTENCE = 0.5, 0.25, 0.25  # weights within plain relevance
+_LEADERS, _LEAD = 100, 0.2  # the best chunks of a signal, and what a lead over them counts
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,8 +70,9 @@ def measure_corpus_trust(view: View) -> float:
     """Return how far mentioned names lead to passages about them, 0 to 1; computed once."""
     if _MEMO_KEY not in view.memo:
         view.memo[_MEMO_KEY] = _share_of_mentions_with_page(view)
-    share = (view.memo[_MEMO_KEY] - _NO_TRUST_SHARE) / (_FULL_TRUST_SHARE - _NO_TRUST_SHARE)
-    return min(1.0, max(0.0, share))
+    share: float = view.memo[_MEMO_KEY]
+    trust = (share - _NO_TRUST_SHARE) / (_FULL_TRUST_SHARE - _NO_TRUST_SHARE)
+    return min(1.0, max(0.0, trust))
 
 
 def _share_of_mentions_with_page(view: View) -> float:
@@ -81,7 +85,8 @@ def _share_of_mentions_with_page(view: View) -> float:
     ][entity]
     if not of_others.any():
         return 0.0
-    return float(np.mean(certainty[entity[of_others]] >= _SURE_CLAIM))
+    leads_on = (certainty >= _SURE_CLAIM) & (owners.degrees() <= _MAX_PAGES)
+    return float(np.mean(leads_on[entity[of_others]]))
 
 
 def measure_specificity(view: View, entities: tuple[Hit, ...]) -> float:
@@ -151,6 +156,10 @@ class Blended:
 
 
 def _scale(values: Floats) -> Floats:
-    low = values.min(initial=np.inf)
-    scaled: Floats = (values - low) / max(_TINY, float(values.max(initial=-np.inf) - low))
+    """Scale to 0 … 1, and add by how many standard deviations a value leads the best ones."""
+    low, high = float(values.min()), float(values.max())
+    count = min(_LEADERS, len(values))
+    best = np.partition(values, len(values) - count)[len(values) - count :]
+    lead = (values - best.mean()) / max(_TINY, float(best.std()))
+    scaled: Floats = (values - low) / max(_TINY, high - low) + _LEAD * lead
     return scaled

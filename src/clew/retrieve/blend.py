@@ -28,7 +28,6 @@ _MAX_PAGES = 3  # a name that more passages are about leads to none of them in p
 # .02 on a few long articles cut into passages, at least .046 on encyclopedias
 # (docs/decisions/0016-retrieval-that-holds.md).
 _NO_TRUST_SHARE, _FULL_TRUST_SHARE = 0.005, 0.04
-_NAMELESS_TRUST = 0.85  # what the walk counts where no name of the question is specific
 _DENSE, _LEXICAL, _SENTENCE = 0.5, 0.25, 0.25  # weights within plain relevance
 _LEADERS, _LEAD = 100, 0.2  # the best chunks of a signal, and what a lead over them counts
 
@@ -62,8 +61,8 @@ def weigh_signals(view: View, entities: tuple[Hit, ...]) -> SignalWeights:
     """Return the weights for a question that names these entities."""
     corpus = measure_corpus_trust(view)
     names = measure_specificity(view, entities)
-    share = corpus * (_NAMELESS_TRUST + (1 - _NAMELESS_TRUST) * names)
-    return SignalWeights(share, corpus, names)
+    # Where most names lead on, so do those in passages: a question need not name anything.
+    return SignalWeights(corpus * (corpus + (1 - corpus) * names), corpus, names)
 
 
 def measure_corpus_trust(view: View) -> float:

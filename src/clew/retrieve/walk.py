@@ -92,7 +92,8 @@ class Walk:
     """Weight of passages that say what is missing beside a name just found, against the walk's."""
     added: float = 0.6
     """The share of that weight that is added, instead of taking the higher one."""
-    rounds: int = 1
+    rounds: int = 2
+    """How often what is missing is looked for."""
     top_k: int = 100
     facts: int = 20
     paths: int = 5

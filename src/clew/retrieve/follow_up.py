@@ -13,7 +13,6 @@ import numpy as np
 
 from clew.context import Context
 from clew.graph.csr import Floats, Ints
-from clew.index.view import View
 from clew.retrieve.mentions import Mentions, find_mentions
 from clew.retrieve.pack import fetch_entities
 from clew.retrieve.question import QUESTION_WORDS
@@ -52,11 +51,11 @@ async def ask_for_missing(
     score, via = np.zeros(len(total), np.float32), np.full(len(total), -1)
     for number, entity in enumerate(names.entity.tolist()):
         name = _content_words(entities[entity].name) if entity in entities else []
-        with_name = _chunks_with_all(view, name)
+        with_name = view.bm25.chunks_with_all(name)
         rarity = np.log((len(total) + 1) / (len(with_name) + 1)) / np.log(len(total) + 1)
         origin = int(rows[names.row[number]])
         at = with_name[with_name != origin]
-        if not len(at):
+        if not len(at) or len(at) > _MAX_SHARE * len(total):
             continue
         # What the passage that led here says already is no longer asked.
         missing = [word for word in words if words[word][origin] == 0 and word not in name]
@@ -85,12 +84,3 @@ def _choose_names(
 
 def _content_words(text: str) -> list[str]:
     return list(dict.fromkeys(word for word in split_words(text) if word not in QUESTION_WORDS))
-
-
-def _chunks_with_all(view: View, words: list[str]) -> Ints:
-    """Return the chunks that contain every word; none if there are too many of them."""
-    found = np.zeros(0, np.int64)
-    for number, word in enumerate(words):
-        where = view.bm25.chunks_with(word).astype(np.int64)
-        found = np.intersect1d(found, where, assume_unique=True) if number else where
-    return found if len(found) <= _MAX_SHARE * view.count("chunk") else found[:0]

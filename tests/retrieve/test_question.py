@@ -2,7 +2,7 @@
 
 import pytest
 
-from clew.retrieve.question import find_name_spans, parse_question
+from clew.retrieve.question import find_name_spans, parse_question, wants_breadth
 from clew.retrieve.relation_vectors import stem_share
 from clew.text.names import relation_to_words
 
@@ -61,3 +61,21 @@ def test_stems() -> None:
     assert stem_share("screenwriter", ["written"]) == pytest.approx(4 / 7)
     assert stem_share("directors", ["directed"]) == pytest.approx(6 / 8)
     assert stem_share("river", ["written"]) == 0
+
+
+@pytest.mark.parametrize(
+    ("question", "broad"),
+    [
+        ("Summarize how the mill came to be.", True),
+        ("Could you please describe the harbour?", True),
+        ("What are the main causes of the flood?", True),
+        ("What were the effects and the consequences of the strike?", True),
+        ("Who designed Marrow Bridge?", False),
+        ("What caused the flood of 1921?", False),
+        ("Which film has the director who was born later?", False),
+        ("列出所有的桥", True),
+        ("", False),
+    ],
+)
+def test_a_question_for_an_account_wants_breadth(question: str, broad: bool) -> None:
+    assert wants_breadth(question) == broad

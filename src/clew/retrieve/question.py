@@ -35,6 +35,22 @@ OPENING_WORDS = NAME_BREAKS | frozenset(
     given considering regarding concerning
     """.split()
 )
+# Verbs that ask for an account, and nouns of which there are several parts to tell.
+_ACCOUNT_VERBS = frozenset(
+    """
+    summarise summarize describe outline discuss explain trace characterise characterize list
+    enumerate compare contrast overview review survey
+    """.split()
+)
+_ACCOUNT_NOUNS = frozenset(
+    """
+    history evolution development overview consequences causes effects impact impacts features
+    aspects factors trends challenges criticisms measures policies steps stages events reasons
+    circumstances advantages disadvantages differences similarities methods approaches
+    """.split()
+)
+_ACCOUNT_SIGNS_ZH = ("总结", "概述", "列出", "描述", "有哪些", "比较")
+_MAX_VERB_POSITION = 4  # words before an imperative: "could you please summarise"
 AnswerKind = Literal["person", "time", "place", ""]
 # Question words that may also name a relation.
 _RELATION_WORDS = frozenset("born die died film song album book name named last first".split())
@@ -110,6 +126,17 @@ def parse_question(question: str, spans: Sequence[tuple[int, int]]) -> QuestionS
         shared,
         " ".join(key for key in keys if key != NAME_MARK),
     )
+
+
+def wants_breadth(question: str) -> bool:
+    """Tell whether a question asks for an account with several parts, not for one fact."""
+    keys = tokenize(question).keys
+    if any(key in _ACCOUNT_VERBS for key in keys[:_MAX_VERB_POSITION]):
+        return True
+    if any(sign in question for sign in _ACCOUNT_SIGNS_ZH):
+        return True
+    parts = sum(key in _ACCOUNT_NOUNS for key in keys)
+    return parts > 1 or (parts == 1 and any(key in ("main", "major", "key", "all") for key in keys))
 
 
 def find_name_spans(question: str, names: Sequence[str]) -> list[tuple[int, int]]:

@@ -193,9 +193,7 @@ async def main() -> None:
         if (chosen and folder.name not in chosen) or not (folder / "questions.jsonl").exists():
             continue
         recipes, wordings = given.recipes.split(","), given.wordings.split(",")
-        figures[folder.name] = await measure_set(
-            folder, given.kbs, recipes, wordings, given.sample
-        )
+        figures[folder.name] = await measure_set(folder, given.kbs, recipes, wordings, given.sample)
         print(folder.name)
         for name, row in figures[folder.name].items():
             print(format_row(name, row), flush=True)

@@ -82,6 +82,8 @@ def _share_of_mentions_with_page(view: View) -> float:
     of_others = (view.arrays["chunk_entity_about"] < _OWN_NAME_CLAIM) & ~view.arrays[
         "entity_literal"
     ][entity]
+    if len(view.relations) and not (view.relations < 0).any():
+        return 1.0  # all facts are triples: their ends are names that lead on
     if not of_others.any():
         return 0.0
     leads_on = (certainty >= _SURE_CLAIM) & (owners.degrees() <= _MAX_PAGES)

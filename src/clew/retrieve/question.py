@@ -1,5 +1,6 @@
 """Parses a question: its content words, the position of its name, and the kind of answer."""
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
@@ -51,6 +52,13 @@ _ACCOUNT_NOUNS = frozenset(
 )
 _ACCOUNT_SIGNS_ZH = ("总结", "概述", "列出", "描述", "有哪些", "比较")
 _MAX_VERB_POSITION = 4  # words before an imperative: "could you please summarise"
+# A clause of words of courtesy, words beside them and question words alone asks nothing.
+_COURTESY_WORDS = frozenset(
+    "please kindly thanks thank hello hi hey tell wondering wonder appreciate grateful".split()
+)
+_BESIDE_COURTESY = frozenset("know help following question advance sorry dear excuse".split())
+_CLAUSE = re.compile(r"[^,:;.!?]+[,:;.!?]*\s*")
+_MAX_COURTESY = 8  # words at the beginning that may be courtesy
 AnswerKind = Literal["person", "time", "place", ""]
 # Question words that may also name a relation.
 _RELATION_WORDS = frozenset("born die died film song album book name named last first".split())
@@ -126,6 +134,28 @@ def parse_question(question: str, spans: Sequence[tuple[int, int]]) -> QuestionS
         shared,
         " ".join(key for key in keys if key != NAME_MARK),
     )
+
+
+def strip_courtesy(question: str) -> str:
+    """Remove "could you please tell me" and "thank you": clauses, and words at the beginning."""
+    clauses = [
+        clause for clause in _CLAUSE.findall(question) if not _is_courtesy(tokenize(clause).keys)
+    ]
+    kept = "".join(clauses).strip()
+    t = tokenize(kept)
+    for last in range(min(_MAX_COURTESY, len(t) - 1), 0, -1):
+        # The opening ends with a word of courtesy, and perhaps with whom it is said to.
+        ends = last - 2 if t.keys[last - 1] in ("me", "us") else last - 1
+        courteous = t.keys[ends] in _COURTESY_WORDS | _BESIDE_COURTESY
+        if courteous and _is_courtesy(t.keys[:last]):
+            return kept[t.starts[last] :]
+    return kept or question
+
+
+def _is_courtesy(keys: Sequence[str]) -> bool:
+    """Whether one word is of courtesy and all others accompany it."""
+    known = _COURTESY_WORDS | _BESIDE_COURTESY | QUESTION_WORDS
+    return any(key in _COURTESY_WORDS for key in keys) and all(key in known for key in keys)
 
 
 def wants_breadth(question: str) -> bool:

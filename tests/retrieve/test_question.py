@@ -2,7 +2,7 @@
 
 import pytest
 
-from clew.retrieve.question import find_name_spans, parse_question
+from clew.retrieve.question import find_name_spans, parse_question, strip_courtesy, wants_breadth
 from clew.retrieve.relation_vectors import stem_share
 from clew.text.names import relation_to_words
 
@@ -61,3 +61,38 @@ def test_stems() -> None:
     assert stem_share("screenwriter", ["written"]) == pytest.approx(4 / 7)
     assert stem_share("directors", ["directed"]) == pytest.approx(6 / 8)
     assert stem_share("river", ["written"]) == 0
+
+
+@pytest.mark.parametrize(
+    ("question", "broad"),
+    [
+        ("Summarize how the mill came to be.", True),
+        ("Could you please describe the harbour?", True),
+        ("What are the main causes of the flood?", True),
+        ("What were the effects and the consequences of the strike?", True),
+        ("Who designed Marrow Bridge?", False),
+        ("What caused the flood of 1921?", False),
+        ("Which film has the director who was born later?", False),
+        ("列出所有的桥", True),
+        ("", False),
+    ],
+)
+def test_a_question_for_an_account_wants_breadth(question: str, broad: bool) -> None:
+    assert wants_breadth(question) == broad
+
+
+@pytest.mark.parametrize(
+    ("question", "plain"),
+    [
+        ("Could you please tell me the following: Who is older? Thank you!", "Who is older?"),
+        ("Please tell me who designed Marrow Bridge.", "who designed Marrow Bridge."),
+        ("Hello, I was wondering if you know where Osmere lies", "where Osmere lies"),
+        ("Who can help the question of Osmere?", "Who can help the question of Osmere?"),
+        ("Please Please Me is an album by whom?", "Please Please Me is an album by whom?"),
+        ("Following the flood, what changed?", "Following the flood, what changed?"),
+        ("Thank you!", "Thank you!"),
+        ("", ""),
+    ],
+)
+def test_courtesy_is_no_part_of_the_question(question: str, plain: str) -> None:
+    assert strip_courtesy(question) == plain

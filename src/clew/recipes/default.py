@@ -4,15 +4,23 @@ import numpy as np
 
 from clew.index.view import View
 from clew.ingest.document_names import GRAPHS_KIND
+from clew.retrieve.blend import Blended
 from clew.retrieve.linking.link_names import LinkNames
-from clew.retrieve.step import Chain
+from clew.retrieve.question import strip_courtesy
+from clew.retrieve.spread import Spread
+from clew.retrieve.step import Chain, Reworded
 from clew.retrieve.walk import Walk
 from clew.store.protocol import Store
 
 CLEW = Chain(
     "clew",
-    (LinkNames(), Walk()),
-    about="links the question's names, then walks between passages by the best fitting sentences",
+    (
+        Reworded(
+            Chain("", (LinkNames(), Blended(Walk(missing=0.5)), Spread())), reword=strip_courtesy
+        ),
+    ),
+    about="links the question's names, walks between passages by the best fitting sentences, and "
+    "mixes in plain relevance as far as names do not lead on",
     source="measured here (docs/recipes.md)",
 )
 GRAPH_RECIPE = "lego-12"

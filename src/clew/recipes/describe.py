@@ -210,7 +210,10 @@ def _iter_parameters(steps: tuple[Step, ...]) -> Iterator[tuple[str, str, str]]:
             yield from _iter_parameters(step.steps)
         elif is_dataclass(step) and fields(step):
             for field in fields(step):
-                yield kind, field.name, _format_value(getattr(step, field.name))
+                if field.name == "step":
+                    yield from _iter_parameters((getattr(step, field.name),))
+                else:
+                    yield kind, field.name, _format_value(getattr(step, field.name))
         else:
             yield kind, "", ""
 

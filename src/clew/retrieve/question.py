@@ -1,5 +1,6 @@
 """Parses a question: its content words, the position of its name, and the kind of answer."""
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
@@ -35,6 +36,29 @@ OPENING_WORDS = NAME_BREAKS | frozenset(
     given considering regarding concerning
     """.split()
 )
+# Verbs that ask for an account, and nouns of which there are several parts to tell.
+_ACCOUNT_VERBS = frozenset(
+    """
+    summarise summarize describe outline discuss explain trace characterise characterize list
+    enumerate compare contrast overview review survey
+    """.split()
+)
+_ACCOUNT_NOUNS = frozenset(
+    """
+    history evolution development overview consequences causes effects impact impacts features
+    aspects factors trends challenges criticisms measures policies steps stages events reasons
+    circumstances advantages disadvantages differences similarities methods approaches
+    """.split()
+)
+_ACCOUNT_SIGNS_ZH = ("总结", "概述", "列出", "描述", "有哪些", "比较")
+_MAX_VERB_POSITION = 4  # words before an imperative: "could you please summarise"
+# A clause of words of courtesy, words beside them and question words alone asks nothing.
+_COURTESY_WORDS = frozenset(
+    "please kindly thanks thank hello hi hey tell wondering wonder appreciate grateful".split()
+)
+_BESIDE_COURTESY = frozenset("know help following question advance sorry dear excuse".split())
+_CLAUSE = re.compile(r"[^,:;.!?]+[,:;.!?]*\s*")
+_MAX_COURTESY = 8  # words at the beginning that may be courtesy
 AnswerKind = Literal["person", "time", "place", ""]
 # Question words that may also name a relation.
 _RELATION_WORDS = frozenset("born die died film song album book name named last first".split())
@@ -199,6 +223,39 @@ def _find_polite_words(keys: Sequence[str]) -> set[int]:
         if any(keys[at] in _POLITE_WORDS for at in run):
             found.update(run)
     return set() if len(found) == len(keys) else found
+
+
+def strip_courtesy(question: str) -> str:
+    """Remove "could you please tell me" and "thank you": clauses, and words at the beginning."""
+    clauses = [
+        clause for clause in _CLAUSE.findall(question) if not _is_courtesy(tokenize(clause).keys)
+    ]
+    kept = "".join(clauses).strip()
+    t = tokenize(kept)
+    for last in range(min(_MAX_COURTESY, len(t) - 1), 0, -1):
+        # The opening ends with a word of courtesy, and perhaps with whom it is said to.
+        ends = last - 2 if t.keys[last - 1] in ("me", "us") else last - 1
+        courteous = t.keys[ends] in _COURTESY_WORDS | _BESIDE_COURTESY
+        if courteous and _is_courtesy(t.keys[:last]):
+            return kept[t.starts[last] :]
+    return kept or question
+
+
+def _is_courtesy(keys: Sequence[str]) -> bool:
+    """Whether one word is of courtesy and all others accompany it."""
+    known = _COURTESY_WORDS | _BESIDE_COURTESY | QUESTION_WORDS
+    return any(key in _COURTESY_WORDS for key in keys) and all(key in known for key in keys)
+
+
+def wants_breadth(question: str) -> bool:
+    """Tell whether a question asks for an account with several parts, not for one fact."""
+    keys = tokenize(question).keys
+    if any(key in _ACCOUNT_VERBS for key in keys[:_MAX_VERB_POSITION]):
+        return True
+    if any(sign in question for sign in _ACCOUNT_SIGNS_ZH):
+        return True
+    parts = sum(key in _ACCOUNT_NOUNS for key in keys)
+    return parts > 1 or (parts == 1 and any(key in ("main", "major", "key", "all") for key in keys))
 
 
 def find_name_spans(question: str, names: Sequence[str]) -> list[tuple[int, int]]:

@@ -16,6 +16,7 @@ from clew.context import Context
 from clew.graph.csr import Floats, Ints
 from clew.index.view import View
 from clew.retrieve.facts import score_facts
+from clew.retrieve.follow_up import ask_for_missing
 from clew.retrieve.mentions import (
     Mentions,
     find_mentions,
@@ -87,6 +88,12 @@ class Walk:
     frontier: int = 20
     common: int = 100
     """A name that occurs in more passages than this leads only to passages about it."""
+    missing: float = 0.0
+    """Weight of passages that say what is missing beside a name just found, against the walk's."""
+    added: float = 0.6
+    """The share of that weight that is added, instead of taking the higher one."""
+    rounds: int = 2
+    """How often what is missing is looked for."""
     top_k: int = 100
     facts: int = 20
     paths: int = 5
@@ -100,16 +107,39 @@ class Walk:
         scores = await self._score_elements(ctx, question, rest)
         named = [hit.at for hit in found.entities if hit.score >= 1]
         start = self._initial_weights(view, found.chunks, named, scores)
-        walk_hops = await self._run_hops(ctx, start, np.unique(view.first_namesake[named]), scores)
+        known = np.unique(view.first_namesake[named])
+        walk_hops = await self._run_hops(ctx, start, known, scores)
         reached = np.maximum.reduce([start, *(hop.weight for hop in walk_hops)])
-        total = reached + self.fused * scores.relevance + self.relevance * scores.chunk_fit
+        relevance = self.fused * scores.relevance + self.relevance * scores.chunk_fit
+        total, jumps = await self._find_missing(ctx, reached, relevance, known, scores)
         chunks = top_hits(total, view.keys("chunk"), self.top_k, "walk")
+        shown = [hit.at for hit in chunks[: self.paths]]
+        trails = [walk_hops, *([jump] for jump in jumps)]
+        paths = [path for trail in trails for path in trace_paths(view, trail, shown)]
         return replace(
             found,
             chunks=chunks,
             facts=top_hits(scores.fact_fit, view.keys("fact"), self.facts, "sentence"),
-            paths=trace_paths(view, walk_hops, [hit.at for hit in chunks[: self.paths]]),
+            paths=tuple(sorted(dict.fromkeys(paths), key=lambda path: -path.score)),
         )
+
+    async def _find_missing(
+        self, ctx: Context, reached: Floats, relevance: Floats, known: Ints, scores: _QuestionScores
+    ) -> tuple[Floats, list[WalkHop]]:
+        """Return the total of every chunk, and the jumps to passages that say what is missing."""
+        total, jumps = reached + relevance, []
+        best = np.zeros_like(reached)
+        for _ in range(self.rounds if self.missing > 0 else 0):
+            again = await ask_for_missing(ctx, total, scores.fact_fit, scores.chunk_fit, known)
+            jumps.append(
+                WalkHop(
+                    *(self.missing * again.score, again.via),
+                    *(again.entity, again.fact, again.origin),
+                )
+            )
+            best = np.maximum(best, jumps[-1].weight)
+            total = np.maximum(reached, best) + self.added * best + relevance
+        return total, jumps
 
     async def _score_elements(
         self, ctx: Context, question: Floats, rest: Floats

@@ -6,7 +6,7 @@ tokenises only the new ones.
 
 from array import array
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -50,6 +50,14 @@ class Bm25Index:
     def chunks_with(self, term: str) -> NDArray[np.int32]:
         """Chunks that contain a word."""
         return self._find_postings(term)[0]
+
+    def chunks_with_all(self, terms: Sequence[str]) -> Ints:
+        """Chunks that contain every one of these words; none for no words."""
+        found = np.zeros(0, np.int64)
+        for number, term in enumerate(terms):
+            where = self.chunks_with(term).astype(np.int64)
+            found = np.intersect1d(found, where, assume_unique=True) if number else where
+        return found
 
     def _find_postings(self, term: str) -> tuple[NDArray[np.int32], Floats]:
         key = np.uint64(hash64(term))

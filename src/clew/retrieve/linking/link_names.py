@@ -26,6 +26,8 @@ _ABOUT_PREFIX = "about "
 _BRACKET_PAIRS = {")": "(", "]": "[", "）": "（"}
 _TIE_SHARE = 0.97  # a passage with this share of the highest score counts as equally sure
 _SURE_CLAIM = 0.84  # a claim at least this high settles which entity a name means
+# Of the passages with a name's one word, or all its words, those that must use them as the name.
+_WORD_SHARE, _PHRASE_SHARE = 0.2, 0.1
 
 
 @dataclass(frozen=True, slots=True)
@@ -232,13 +234,29 @@ def _make_link(
     degrees = view.links("owners").degrees_of(entities)
     owned = bool((degrees > 0).any())
     score = _score_span(read, *span, owned)
-    if score <= 0:
+    if score <= 0 or _is_common_phrase(view, read, *span, entities):
         return None
     if owned:
         # Variants of a name that no passage is about would only add noise.
         keep = (degrees > 0) | (weights >= 1)
         entities, weights = entities[keep], weights[keep]
     return NameLink(*span, entities, weights, score)
+
+
+def _is_common_phrase(
+    view: View, read: _QuestionTokens, first: int, last: int, entities: NDArray[np.int32]
+) -> bool:
+    """Whether texts use these words mostly otherwise than as this name.
+
+    Asked where capitals do not tell: without any, and at the beginning of the question.
+    """
+    if read.has_capitals and (first > 0 or last - first > 1):
+        return False
+    words = [word for word in read.tokens.keys[first:last] if word not in QUESTION_WORDS]
+    together = view.bm25.chunks_with_all(words)
+    as_name = int(view.links("entity_chunk").degrees_of(entities).sum())
+    least = _WORD_SHARE if len(words) == 1 else _PHRASE_SHARE
+    return as_name < least * len(together)
 
 
 def _score_span(read: _QuestionTokens, first: int, last: int, owned: bool) -> float:
@@ -249,7 +267,7 @@ def _score_span(read: _QuestionTokens, first: int, last: int, owned: bool) -> fl
     if owned:
         return length + 0.5
     if length == 1:
-        return 0.9 if read.has_capitals or t.unspaced[first] else 0.0
+        return 0.9
     loose = CONNECTORS if read.has_capitals else CONNECTORS | QUESTION_WORDS
     return 0.0 if t.keys[first] in loose or t.keys[last - 1] in loose else 0.9 * length
 

@@ -1,0 +1,166 @@
+"""Weighs the walk against plain relevance, by what the corpus and the question are like.
+
+The walk relies on names that lead to a passage about them. Where most pages are about things that
+other pages never name (news, reports, threads), or the question names only what stands
+everywhere, the ranking is left to meaning, words and the best sentence of each passage.
+"""
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from clew.context import Context, TraceStep
+from clew.graph.csr import Floats
+from clew.index.view import View
+from clew.retrieve.facts import score_facts
+from clew.retrieve.question import QUESTION_WORDS
+from clew.retrieve.rank import hit_positions, top_hits
+from clew.retrieve.step import Step
+from clew.text.unicode import split_words
+from clew.types import Found, Hit
+
+_TINY = 1e-9
+_MEMO_KEY = "share of mentions with a page"
+_SURE_CLAIM = 0.84  # a passage with at least this claim to a name is about it
+_OWN_NAME_CLAIM = 0.45  # with at least this claim a name is the passage's own
+_MAX_PAGES = 3  # a name that more passages are about leads to none of them in particular
+# Share of the mentions that lead to one to three passages about them: at most .004 on web pages,
+# .02 on a few long articles cut into passages, at least .046 on encyclopedias
+# (docs/decisions/0016-retrieval-that-holds.md).
+_NO_TRUST_SHARE, _FULL_TRUST_SHARE = 0.005, 0.04
+_DENSE, _LEXICAL, _SENTENCE = 0.5, 0.25, 0.25  # weights within plain relevance
+_LEADERS, _LEAD = 100, 0.2  # the best chunks of a signal, and what a lead over them counts
+
+
+@dataclass(frozen=True, slots=True)
+class SignalWeights:
+    """How much the walk and plain relevance count, and the two values this follows from."""
+
+    walk: float
+    corpus: float
+    """How far the names in this corpus lead to passages about them, 0 to 1."""
+    names: float
+    """How specific the most specific name of the question is, 0 to 1."""
+
+    @property
+    def plain(self) -> float:
+        """The weight of plain relevance."""
+        return 1 - self.walk
+
+    def describe(self) -> str:
+        """Describe the weights in one line, for the trace."""
+        shares = zip(
+            ("meaning", "words", "best sentence"), (_DENSE, _LEXICAL, _SENTENCE), strict=True
+        )
+        plain = ", ".join(f"{name} {self.plain * share:.2f}" for name, share in shares)
+        reason = f"corpus {self.corpus:.2f}, names {self.names:.2f}"
+        return f"walk {self.walk:.2f}, {plain} ({reason})"
+
+
+def weigh_signals(view: View, entities: tuple[Hit, ...]) -> SignalWeights:
+    """Return the weights for a question that names these entities."""
+    corpus = measure_corpus_trust(view)
+    names = measure_specificity(view, entities)
+    # Where most names lead on, so do those in passages: a question need not name anything.
+    return SignalWeights(corpus * (corpus + (1 - corpus) * names), corpus, names)
+
+
+def measure_corpus_trust(view: View) -> float:
+    """Return how far mentioned names lead to passages about them, 0 to 1; computed once."""
+    if _MEMO_KEY not in view.memo:
+        view.memo[_MEMO_KEY] = _share_of_mentions_with_page(view)
+    share: float = view.memo[_MEMO_KEY]
+    trust = (share - _NO_TRUST_SHARE) / (_FULL_TRUST_SHARE - _NO_TRUST_SHARE)
+    return min(1.0, max(0.0, trust))
+
+
+def _share_of_mentions_with_page(view: View) -> float:
+    owners, mentions = view.links("owners"), view.links("chunk_entity")
+    certainty = np.zeros(view.count("entity"), np.float32)
+    np.maximum.at(certainty, owners.row_numbers(), owners.weights)
+    entity = mentions.columns
+    of_others = (view.arrays["chunk_entity_about"] < _OWN_NAME_CLAIM) & ~view.arrays[
+        "entity_literal"
+    ][entity]
+    if len(view.relations) and not (view.relations < 0).any():
+        return 1.0  # all facts are triples: their ends are names that lead on
+    if not of_others.any():
+        return 0.0
+    leads_on = (certainty >= _SURE_CLAIM) & (owners.degrees() <= _MAX_PAGES)
+    return float(np.mean(leads_on[entity[of_others]]))
+
+
+def measure_specificity(view: View, entities: tuple[Hit, ...]) -> float:
+    """Return how specific the most specific of these names is: rare, and with one page, 1."""
+    if not entities:
+        return 0.0
+    at = hit_positions(entities)
+    pages = view.links("owners").degrees_of(at)
+    sure = np.minimum([hit.score for hit in entities], 1)
+    value = sure * np.sqrt(view.rarity[at] / np.maximum(pages, 1))
+    return float(value[pages > 0].max(initial=0))
+
+
+@dataclass(frozen=True)
+class Blended:
+    """Mixes the ranking of a step that starts at names with plain relevance.
+
+    Its weight is measured (`weigh_signals`); a step without weight is not run.
+    """
+
+    step: Step
+    rest: float = 0.7
+    """Weight of the question without names against the whole, in how well a sentence fits."""
+    top_k: int = 100
+    facts: int = 20
+
+    async def __call__(self, ctx: Context, found: Found, /) -> Found:
+        """Set `chunks`, best first; `facts` and `paths` are the step's."""
+        view = ctx.view
+        if not view.count("chunk"):
+            return replace(found, chunks=())
+        weights = weigh_signals(view, found.entities)
+        ctx.trace.append(TraceStep("signals", "", weights.describe(), 0.0))
+        plain, fact_fit = await self._score_plainly(ctx, found)
+        if weights.walk <= 0:
+            facts = top_hits(fact_fit, view.keys("fact"), self.facts, "sentence")
+            chunks = top_hits(plain, view.keys("chunk"), self.top_k, "relevance")
+            return replace(found, chunks=chunks, facts=facts, paths=())
+        walked = await self.step(ctx, found)
+        # A chunk that the step left out scores no more than its last one.
+        total = np.full(len(plain), min((hit.score for hit in walked.chunks), default=0.0))
+        total[hit_positions(walked.chunks)] = [hit.score for hit in walked.chunks]
+        mixed = (weights.walk * total + weights.plain * plain).astype(np.float32)
+        return replace(
+            walked, chunks=top_hits(mixed, view.keys("chunk"), self.top_k, walked.chunks[0].by)
+        )
+
+    async def _score_plainly(self, ctx: Context, found: Found) -> tuple[Floats, Floats]:
+        """Score every chunk by meaning, words and best sentence; also return each fact's fit."""
+        view = ctx.view
+        question, rest = await ctx.vectors([ctx.question, found.rest or ctx.question])
+        target = (1 - self.rest) * question + self.rest * rest
+        fit = await score_facts(ctx, target)
+        sentence = view.cosines("chunk", target)
+        links = view.links("chunk_fact")
+        with_facts = np.flatnonzero(links.degrees())
+        if len(with_facts):
+            best = np.maximum.reduceat(fit[links.columns], links.starts[with_facts])
+            sentence[with_facts] = np.maximum(sentence[with_facts], best)
+        words = dict.fromkeys(w for w in split_words(ctx.question) if w not in QUESTION_WORDS)
+        plain = (
+            _DENSE * _scale(ctx.cosines("chunk", question))
+            + _LEXICAL * _scale(view.bm25.scores(list(words)))
+            + _SENTENCE * _scale(np.maximum(sentence, 0))
+        )
+        return plain.astype(np.float32), fit
+
+
+def _scale(values: Floats) -> Floats:
+    """Scale to 0 … 1, and add by how many standard deviations a value leads the best ones."""
+    low, high = float(values.min()), float(values.max())
+    count = min(_LEADERS, len(values))
+    best = np.partition(values, len(values) - count)[len(values) - count :]
+    lead = (values - best.mean()) / max(_TINY, float(best.std()))
+    scaled: Floats = (values - low) / max(_TINY, high - low) + _LEAD * lead
+    return scaled

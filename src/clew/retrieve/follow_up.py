@@ -1,0 +1,86 @@
+"""Asks again for what is still missing: the question's unanswered words beside a name just found.
+
+The best passages mention names. For each of the likeliest, the passages that contain the name are
+scored by the words of the question that the passage which mentioned it does not say, by how well
+they fit the question, and by how near they are to the name. So "who scored the first goal of last
+season for Peter Bonetti's team" goes on, from the passage about him, to passages with "Chelsea"
+and "goal" and "season", though no sentence connects them.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from clew.context import Context
+from clew.graph.csr import Floats, Ints
+from clew.retrieve.mentions import Mentions, find_mentions
+from clew.retrieve.pack import fetch_entities
+from clew.retrieve.question import QUESTION_WORDS
+from clew.retrieve.rank import top_positions
+from clew.text.unicode import split_words
+
+_TINY = 1e-9
+_PASSAGES = 6  # passages whose names are followed
+_NAMES = 12  # names that are asked for
+_MAX_SHARE = 0.1  # a name whose words stand in more of the passages leads nowhere
+_SHARPNESS = 4.0  # how strongly a name in a better fitting sentence is preferred
+_NEAR = 0.6  # weight of the nearness to the name, against words and fit
+
+
+@dataclass(frozen=True, slots=True)
+class FollowUp:
+    """Per chunk its score and the question (-1: none) that found it; per question its origin."""
+
+    score: Floats
+    via: Ints
+    entity: Ints
+    fact: Ints
+    origin: Ints
+
+
+async def ask_for_missing(
+    ctx: Context, total: Floats, fact_fit: Floats, chunk_fit: Floats, known: Ints
+) -> FollowUp:
+    """Follow the names that the best chunks by `total` mention, except those in `known`."""
+    view = ctx.view
+    rows = top_positions(total, view.keys("chunk"), _PASSAGES)
+    names, weight = _choose_names(find_mentions(view, rows, known), fact_fit, total[rows])
+    entities = await fetch_entities(ctx, names.entity.tolist())
+    words = {word: view.bm25.scores([word]) for word in _content_words(ctx.question)}
+    scale = max(_TINY, float(sum(words.values(), np.zeros(1, np.float32)).max()))
+    score, via = np.zeros(len(total), np.float32), np.full(len(total), -1)
+    for number, entity in enumerate(names.entity.tolist()):
+        name = _content_words(entities[entity].name) if entity in entities else []
+        with_name = view.bm25.chunks_with_all(name)
+        rarity = np.log((len(total) + 1) / (len(with_name) + 1)) / np.log(len(total) + 1)
+        origin = int(rows[names.row[number]])
+        at = with_name[with_name != origin]
+        if not len(at) or len(at) > _MAX_SHARE * len(total):
+            continue
+        # What the passage that led here says already is no longer asked.
+        missing = [word for word in words if words[word][origin] == 0 and word not in name]
+        said = sum((words[word][at] for word in missing), np.zeros(len(at), np.float32)) / scale
+        near = view.cosines("chunk", view.vectors("entity", np.array([entity]))[0], at)
+        value = weight[number] * rarity * (said + chunk_fit[at] + _NEAR * near)
+        better = value > score[at]
+        score[at[better]], via[at[better]] = value[better], number
+    return FollowUp(score, via, names.entity, names.fact, rows[names.row])
+
+
+def _choose_names(
+    mentions: Mentions, fact_fit: Floats, passage_weight: Floats
+) -> tuple[Mentions, Floats]:
+    """Return the likeliest mentions, one of each entity, with their weights, at most 1."""
+    fit = fact_fit[mentions.fact]
+    best = np.full(len(passage_weight), -np.inf, np.float32)
+    np.maximum.at(best, mentions.row, fit)
+    weight = passage_weight[mentions.row] * np.exp(_SHARPNESS * (fit - best[mentions.row]))
+    order = np.lexsort((mentions.entity, -weight))
+    _, first = np.unique(mentions.entity[order], return_index=True)
+    chosen = order[np.sort(first)[:_NAMES]]
+    names = Mentions(mentions.row[chosen], mentions.entity[chosen], mentions.fact[chosen])
+    return names, weight[chosen] / max(_TINY, float(passage_weight.max(initial=0)))
+
+
+def _content_words(text: str) -> list[str]:
+    return list(dict.fromkeys(word for word in split_words(text) if word not in QUESTION_WORDS))

@@ -1,0 +1,166 @@
+"""The default recipe on corpora of other kinds: web pages, four hops, copies, one page, lists."""
+
+from collections.abc import Sequence
+
+import pytest
+
+from clew.agents.core.types import Results
+from clew.engine import KnowledgeBase
+from clew.types import Document
+from conftest import document, stream
+
+MENU = "[Home](http://x.example/) [News](http://x.example/n) [Contact](http://x.example/c). "
+PLACES = ("Oslen", "Tarmouth", "Vickerby", "Ludgate", "Morwen", "Selby", "Arden", "Quill")
+
+
+def web_pages() -> list[Document]:
+    """Pages about one event: each names it in its headline, and nobody names a headline."""
+    return [
+        document(
+            f"report-{place.lower()}",
+            f"{MENU}Lantern Fair 2022 latest news. Visitors of the Lantern Fair 2022 came by boat. "
+            f"In {place} the organisers of the Lantern Fair 2022 sold {number}00 tickets. "
+            f"The weather at the Lantern Fair 2022 was fine. {MENU}",
+            f"Lantern Fair 2022 what happened in {place} on day {number}",
+        )
+        for number, place in enumerate(PLACES, start=1)
+    ] + [
+        document(
+            "kiosk",
+            f"{MENU}A broken generator closed the kiosk. Repairs of the broken generator cost nine "
+            f"hundred crowns, said the electrician. {MENU}",
+            "Why the lights went out",
+        )
+    ]
+
+
+HOPS: Sequence[Document] = (
+    document("song", "Grey Harbour is a song. It was sung by Tilda Varn.", "Grey Harbour"),
+    document("singer", "Tilda Varn was a singer. She was born in Osmere.", "Tilda Varn"),
+    document("town", "Osmere is a town. It lies in the province of Kaldria.", "Osmere"),
+    document("province", "Kaldria is a province. Its governor is Jorun Pell.", "Kaldria"),
+    document("governor", "Jorun Pell is a lawyer. She studied in Vessen.", "Jorun Pell"),
+    *(
+        document(f"noise{n}", f"{name} is a lake. {name} lies in the hills.", name)
+        for n, name in enumerate(("Ember", "Fallow", "Gorse", "Hollin", "Ister", "Juniper"))
+    ),
+)
+
+
+async def ask(base: KnowledgeBase, question: str, k: int = 5) -> Results:
+    return await base.search(question, recipe="clew", k=k)
+
+
+def docs(results: Results) -> list[str]:
+    return list(dict.fromkeys(passage.doc for passage in results.evidence.chunks))
+
+
+def signals(results: Results) -> str:
+    return next(step.output for step in results.trace if step.step == "signals")
+
+
+async def test_on_web_pages_the_ranking_is_left_to_words_and_meaning(base: KnowledgeBase) -> None:
+    await base.take(stream(web_pages()))
+    question = "What did the repairs cost of the broken generator of the Lantern Fair kiosk?"
+    results = await ask(base, question)
+    assert "kiosk" in docs(results)[:2]
+    assert signals(results).startswith("walk 0.00, meaning 0.50, words 0.25, best sentence 0.25")
+
+
+async def test_where_names_lead_to_pages_the_walk_counts_fully(valley: KnowledgeBase) -> None:
+    results = await ask(valley, "Where was the designer of Marrow Bridge born?")
+    assert signals(results).startswith("walk 1.00, meaning 0.00")
+
+
+async def test_four_hops_are_all_among_the_first_passages(base: KnowledgeBase) -> None:
+    await base.take(stream(HOPS))
+    question = "Who governs the province of the town where the singer of Grey Harbour was born?"
+    assert set(docs(await ask(base, question, 4))) == {"song", "singer", "town", "province"}
+
+
+async def test_what_is_missing_is_looked_for_beside_a_name_just_found(base: KnowledgeBase) -> None:
+    # No page is about the club, and no sentence joins it to the season: only its word does.
+    await base.take(
+        stream(
+            (
+                document("keeper", "Piet Bonn was a goalkeeper with Harrowgate.", "Piet Bonn"),
+                document(
+                    "season",
+                    "The first goal of the season was scored by Amos Reed on a wet afternoon.",
+                    "2016 in Harrowgate football",
+                ),
+                document("other", "The first goal of the season was a penalty.", "2016 in Vessen"),
+                *HOPS,
+            )
+        )
+    )
+    found = docs(await ask(base, "Who scored the first goal of the season for Piet Bonn's team?"))
+    assert found.index("season") < found.index("other")
+
+
+async def test_passages_of_one_page_do_not_take_all_places(base: KnowledgeBase) -> None:
+    paragraph = "The tide mill at Selby grinds barley for the island. " * 12
+    pages = [
+        document("long", "\n\n".join(f"{paragraph} Part {n}." for n in range(12)), "Tide mills"),
+        document("short", "The tide mill at Selby was rebuilt. It grinds barley.", "A visit"),
+    ]
+    await base.take(stream(pages))
+    assert "short" in docs(await ask(base, "What does the tide mill at Selby grind?", 3))
+
+
+async def test_near_copies_count_once(base: KnowledgeBase) -> None:
+    text = "The lamp keeper of Arden trims forty lamps every evening before the tide."
+    copies = [document(f"copy{n}", text, f"Mirror {n}") for n in range(12)]
+    await base.take(stream([*copies, document("own", "Forty lamps burn in Arden.", "Lamps")]))
+    assert "own" in docs(await ask(base, "How many lamps burn in Arden?", 3))
+
+
+@pytest.mark.parametrize(
+    "pages",
+    [
+        [document("only", "Marrow Bridge was designed by Ilse Brandvik.", "Marrow Bridge")],
+        [document("list", "\n".join(f"* Item {n}" for n in range(400)), "List of items")],
+        [document("empty", "…", "")],
+    ],
+    ids=["one page", "a list", "no words"],
+)
+@pytest.mark.parametrize(
+    "question",
+    [
+        "What is it?",
+        "???",
+        " ".join(f"Name{n} Surname{n}," for n in range(50)),
+        "Besides",
+    ],
+)
+async def test_bad_input_gets_a_result(
+    base: KnowledgeBase, pages: list[Document], question: str
+) -> None:
+    await base.take(stream(pages))
+    results = await ask(base, question)
+    assert len(results.evidence.chunks) >= 1
+    assert "walk" in signals(results)
+
+
+async def test_a_common_word_is_no_name_wherever_it_stands(base: KnowledgeBase) -> None:
+    await base.take(
+        stream(
+            (
+                document("note", "Besides, Osmere has a port.", "Osmere"),
+                *(document(f"n{n}", f"There is nothing besides rule {n}.") for n in range(6)),
+            )
+        )
+    )
+    results = await ask(base, "Besides Osmere, which town has a port?")
+    assert [entity.name for entity in results.evidence.entities] == ["Osmere"]
+
+
+async def test_lower_case_links_names_and_not_common_words(base: KnowledgeBase) -> None:
+    pages = [
+        document("state", "State is a song by Tilda Varn.", "State"),
+        *(document(f"s{n}", f"The state of road {n} is good.") for n in range(12)),
+        *HOPS,
+    ]
+    await base.take(stream(pages))
+    results = await ask(base, "in which state was tilda varn born")
+    assert [entity.name for entity in results.evidence.entities] == ["Tilda Varn"]

@@ -136,6 +136,12 @@ def parse_question(question: str, spans: Sequence[tuple[int, int]]) -> QuestionS
     )
 
 
+def tidy_question(question: str) -> str:
+    """Remove courtesy and close with a mark, so that either makes no difference."""
+    plain = strip_courtesy(question)
+    return f"{plain}?" if plain and plain[-1].isalnum() else plain
+
+
 def strip_courtesy(question: str) -> str:
     """Remove "could you please tell me" and "thank you": clauses, and words at the beginning."""
     clauses = [

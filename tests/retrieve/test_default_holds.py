@@ -164,3 +164,16 @@ async def test_lower_case_links_names_and_not_common_words(base: KnowledgeBase) 
     await base.take(stream(pages))
     results = await ask(base, "in which state was tilda varn born")
     assert [entity.name for entity in results.evidence.entities] == ["Tilda Varn"]
+
+
+@pytest.mark.parametrize(
+    "wording",
+    [
+        "Where was the designer of Marrow Bridge born",
+        "Could you please tell me: where was the designer of Marrow Bridge born? Thank you!",
+        "where was the designer of marrow bridge born?",
+    ],
+)
+async def test_wording_makes_no_difference(valley: KnowledgeBase, wording: str) -> None:
+    plain = await ask(valley, "Where was the designer of Marrow Bridge born?", 3)
+    assert docs(await ask(valley, wording, 3)) == docs(plain)

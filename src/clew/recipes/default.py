@@ -6,7 +6,7 @@ from clew.index.view import View
 from clew.ingest.document_names import GRAPHS_KIND
 from clew.retrieve.blend import Blended
 from clew.retrieve.linking.link_names import LinkNames
-from clew.retrieve.question import strip_courtesy
+from clew.retrieve.question import tidy_question
 from clew.retrieve.spread import Spread
 from clew.retrieve.step import Chain, Reworded
 from clew.retrieve.walk import Walk
@@ -16,7 +16,7 @@ CLEW = Chain(
     "clew",
     (
         Reworded(
-            Chain("", (LinkNames(), Blended(Walk(missing=0.5)), Spread())), reword=strip_courtesy
+            Chain("", (LinkNames(), Blended(Walk(missing=0.5)), Spread())), reword=tidy_question
         ),
     ),
     about="links the question's names, walks between passages by the best fitting sentences, and "

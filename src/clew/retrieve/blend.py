@@ -121,19 +121,21 @@ class Blended:
             return replace(found, chunks=())
         weights = weigh_signals(view, found.entities)
         ctx.trace.append(TraceStep("signals", "", weights.describe(), 0.0))
+        walked = await self.step(ctx, found) if weights.walk > 0 else found
+        if weights.plain <= 0 or (weights.walk > 0 and not walked.chunks):
+            return walked
         plain, fact_fit = await self._score_plainly(ctx, found)
+        keys = view.keys("chunk")
         if weights.walk <= 0:
             facts = top_hits(fact_fit, view.keys("fact"), self.facts, "sentence")
-            chunks = top_hits(plain, view.keys("chunk"), self.top_k, "relevance")
+            chunks = top_hits(plain, keys, self.top_k, "relevance")
             return replace(found, chunks=chunks, facts=facts, paths=())
-        walked = await self.step(ctx, found)
         # A chunk that the step left out scores no more than its last one.
-        total = np.full(len(plain), min((hit.score for hit in walked.chunks), default=0.0))
+        total = np.full(len(plain), min(hit.score for hit in walked.chunks), np.float32)
         total[hit_positions(walked.chunks)] = [hit.score for hit in walked.chunks]
-        mixed = (weights.walk * total + weights.plain * plain).astype(np.float32)
-        return replace(
-            walked, chunks=top_hits(mixed, view.keys("chunk"), self.top_k, walked.chunks[0].by)
-        )
+        mixed = weights.walk * total + weights.plain * plain
+        by = walked.chunks[0].by
+        return replace(walked, chunks=top_hits(mixed.astype(np.float32), keys, self.top_k, by))
 
     async def _score_plainly(self, ctx: Context, found: Found) -> tuple[Floats, Floats]:
         """Score every chunk by meaning, words and best sentence; also return each fact's fit."""

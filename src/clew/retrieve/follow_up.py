@@ -25,6 +25,7 @@ _NAMES = 12  # names that are asked for
 _MAX_SHARE = 0.1  # a name whose words stand in more of the passages leads nowhere
 _SHARPNESS = 4.0  # how strongly a name in a better fitting sentence is preferred
 _NEAR = 0.6  # weight of the nearness to the name, against words and fit
+WordScores = dict[str, Floats]
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,15 +39,22 @@ class FollowUp:
     origin: Ints
 
 
+def score_words(ctx: Context) -> WordScores:
+    """Return BM25 of every chunk for each content word of the question."""
+    return {word: ctx.view.bm25.scores([word]) for word in _content_words(ctx.question)}
+
+
 async def ask_for_missing(
-    ctx: Context, total: Floats, fact_fit: Floats, chunk_fit: Floats, known: Ints
+    ctx: Context, total: Floats, fact_fit: Floats, chunk_fit: Floats, known: Ints, words: WordScores
 ) -> FollowUp:
-    """Follow the names that the best chunks by `total` mention, except those in `known`."""
+    """Follow the names that the best chunks by `total` mention, except those in `known`.
+
+    `words` are the question's words with their scores, from `score_words`.
+    """
     view = ctx.view
     rows = top_positions(total, view.keys("chunk"), _PASSAGES)
     names, weight = _choose_names(find_mentions(view, rows, known), fact_fit, total[rows])
     entities = await fetch_entities(ctx, names.entity.tolist())
-    words = {word: view.bm25.scores([word]) for word in _content_words(ctx.question)}
     scale = max(_TINY, float(sum(words.values(), np.zeros(1, np.float32)).max()))
     score, via = np.zeros(len(total), np.float32), np.full(len(total), -1)
     for number, entity in enumerate(names.entity.tolist()):

@@ -225,6 +225,12 @@ def _find_polite_words(keys: Sequence[str]) -> set[int]:
     return set() if len(found) == len(keys) else found
 
 
+def tidy_question(question: str) -> str:
+    """Remove courtesy and close with a mark, so that either makes no difference."""
+    plain = strip_courtesy(question)
+    return f"{plain}?" if plain and plain[-1].isalnum() else plain
+
+
 def strip_courtesy(question: str) -> str:
     """Remove "could you please tell me" and "thank you": clauses, and words at the beginning."""
     clauses = [

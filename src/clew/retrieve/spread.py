@@ -28,7 +28,7 @@ class Spread:
     broad_page: float = 0.7
     novelty: float = 0.3
     """What similarity to passages ranked before costs, where breadth is wanted."""
-    top_k: int = 40
+    top_k: int = 30
 
     async def __call__(self, ctx: Context, found: Found, /) -> Found:
         """Set `chunks`; those after the first `top_k` keep their order behind them."""

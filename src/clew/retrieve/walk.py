@@ -16,7 +16,7 @@ from clew.context import Context
 from clew.graph.csr import Floats, Ints
 from clew.index.view import View
 from clew.retrieve.facts import score_facts
-from clew.retrieve.follow_up import ask_for_missing
+from clew.retrieve.follow_up import ask_for_missing, score_words
 from clew.retrieve.mentions import (
     Mentions,
     find_mentions,
@@ -129,8 +129,11 @@ class Walk:
         """Return the total of every chunk, and the jumps to passages that say what is missing."""
         total, jumps = reached + relevance, []
         best = np.zeros_like(reached)
-        for _ in range(self.rounds if self.missing > 0 else 0):
-            again = await ask_for_missing(ctx, total, scores.fact_fit, scores.chunk_fit, known)
+        rounds = self.rounds if self.missing > 0 else 0
+        words = score_words(ctx) if rounds else {}
+        fits = scores.fact_fit, scores.chunk_fit
+        for _ in range(rounds):
+            again = await ask_for_missing(ctx, total, *fits, known, words)
             jumps.append(
                 WalkHop(
                     *(self.missing * again.score, again.via),

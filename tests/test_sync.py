@@ -43,18 +43,20 @@ def test_an_exit_reaches_the_caller_and_the_loop_lives_on() -> None:
 
 
 _FORKED = """
-import os, sys, tempfile
+import multiprocessing, sys, tempfile
 import clew
 from clew.config import Settings
 kb = clew.open(tempfile.mkdtemp(), settings=Settings(extractor="offline", recipe="steps+bm25"))
 kb.add_texts([("a", "Ilse Brandvik was born in Vessen.")])
-child = os.fork()
-if not child:
-    found = kb.search("Where was Ilse born?", recipe="bm25").evidence.chunks
-    os._exit(0 if found else 1)
-status = os.waitpid(child, 0)[1]
+
+def search():
+    sys.exit(0 if kb.search("Where was Ilse born?", recipe="bm25").evidence.chunks else 1)
+
+child = multiprocessing.get_context("fork").Process(target=search)
+child.start()
+child.join(60)
 assert kb.search("Where was Ilse born?", recipe="bm25").evidence.chunks
-sys.exit(status)
+sys.exit(child.exitcode)
 """
 
 

@@ -83,7 +83,8 @@ def test_the_papers_are_all_here() -> None:
     named += "lightrag-mix pathrag hypergraphrag hipporag hipporag2 rograg-dual rograg-exact "
     named += "graph-r1 graph-r1-released youtu youtu-10 minirag g-retriever tog msgraphrag-local "
     named += "msgraphrag-global raptor e2graphrag own-facts grag-m youtu-bottom-up "
-    named += "lego-ego lego-walk lego-adaptive lego-partition lego-index rograg-expanded"
+    named += "lego-ego lego-walk lego-adaptive lego-partition lego-index rograg-expanded "
+    named += "proprag proprag-reread linearrag gfm-rag"
     lego = {f"lego-{number}" for number in range(1, 16)}
     assert set(named.split()) | lego == set(RECIPES)
 
@@ -161,6 +162,9 @@ KNOWN_FOR = {
     "grag-m": {"paths", "communities"},
     "lego-partition": {"entities", "paths"},
     "youtu-bottom-up": {"entities", "facts", "communities"},
+    "proprag": {"entities", "facts", "paths"},
+    "linearrag": {"entities"},
+    "gfm-rag": {"entities"},
 }
 
 

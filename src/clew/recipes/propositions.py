@@ -21,7 +21,7 @@ _PROPRAG_NOTES = (
     ("PropositionPaths.focus", "ours, after a reimplementation: 50 passages"),
     ("PropositionPaths.reread", "ours: 0 sums vectors; a reimplementation embeds 40 joined texts"),
     ("PropositionPaths.subject", "ours: a sentence counts with its subject's name"),
-    ("PropositionPaths.top_k", "ours: 5 paths; 20 found less"),
+    ("PropositionPaths.top_k", "ours: 5 paths"),
 )
 
 

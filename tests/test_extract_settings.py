@@ -45,7 +45,7 @@ def test_the_file_sets_them(tmp_path: Path) -> None:
     assert "[extract]" in TEMPLATE
 
 
-@pytest.mark.parametrize("name", ["triples", "nary", "schema"])
+@pytest.mark.parametrize("name", ["triples", "nary", "propositions", "schema"])
 async def test_they_reach_the_extractor(tmp_path: Path, name: str) -> None:
     base = base_at(tmp_path, "http://127.0.0.1:9/v1", ExtractSettings(rounds=3, max_tokens=777))
     made = repr(base.builder.make_extractor(name))

@@ -13,6 +13,7 @@ from clew.config import Price, Settings
 from clew.errors import ConfigError
 from clew.extract.model_calls import Gleaning
 from clew.extract.model_extractors import MODEL_EXTRACTORS, DocumentExtractor, with_limits
+from clew.extract.propositions import OFFLINE_EXTRACTORS
 from clew.extract.rules import Offline, find_installed_model
 from clew.index.derive import derive_arrays
 from clew.index.view import View
@@ -237,8 +238,8 @@ class Builder:
         if callable(wanted):
             return wanted
         name = self._extractor_name(wanted)
-        if name == "offline":
-            return Offline(spacy=find_installed_model())
+        if name in OFFLINE_EXTRACTORS:
+            return OFFLINE_EXTRACTORS[name](Offline(spacy=find_installed_model()))
         create = growth.make_extractor if growth else MODEL_EXTRACTORS[name]
         return self._apply_limits(create(self._extraction_chat()))
 
@@ -255,8 +256,8 @@ class Builder:
         chosen = wanted or self.settings.extractor
         if chosen == "auto":
             return "triples" if self.models.can_extract else "offline"
-        if chosen != "offline" and chosen not in MODEL_EXTRACTORS:
-            known = ", ".join(["offline", *MODEL_EXTRACTORS])
+        if chosen not in OFFLINE_EXTRACTORS and chosen not in MODEL_EXTRACTORS:
+            known = ", ".join([*OFFLINE_EXTRACTORS, *MODEL_EXTRACTORS])
             raise ConfigError(f"unknown extractor {chosen!r}; choose one of auto, {known}")
         return chosen
 

@@ -15,10 +15,14 @@ from clew.recipes.papers import (
     NAIVE,
     PATH_RECIPES,
 )
+from clew.recipes.propositions import PROPOSITION_RECIPES
 from clew.recipes.registry import RECIPES, resolve_recipe, tabulate_recipe
 from clew.retrieve.step import Chain
 
-PAPERS = (*DUAL_LEVEL_RECIPES, *HIPPORAG_RECIPES, GRAPH_R1, GRAPH_R1_RELEASED, *PATH_RECIPES)
+PAPERS = (
+    *(*DUAL_LEVEL_RECIPES, *HIPPORAG_RECIPES, GRAPH_R1, GRAPH_R1_RELEASED, *PATH_RECIPES),
+    *PROPOSITION_RECIPES,
+)
 ALL = [recipe.name for recipe in (CLEW, NAIVE, BM25, HYBRID, *PAPERS)]
 ASKED = "Who designed Marrow Bridge over the Tarn?"
 

@@ -1,7 +1,8 @@
 """Extractors that ask a model, by their names in the settings.
 
 `triples` extracts entities and binary relations with types, keywords and weights; `nary` extracts
-sentences with all their entities (hyperedges); `schema` is bounded by a schema.
+sentences with all their entities (hyperedges); `propositions` extracts sentences and names alone;
+`schema` is bounded by a schema.
 """
 
 from collections import Counter
@@ -12,7 +13,13 @@ from typing import Protocol
 from clew.extract.collect import ExtractionCollector, clean_line
 from clew.extract.locate import fold
 from clew.extract.model_calls import Gleaning, PromptedExtraction, model_name, unique_by
-from clew.extract.response_models import ExtractedGraph, Segment, Segments
+from clew.extract.response_models import (
+    ExtractedGraph,
+    Proposition,
+    PropositionList,
+    Segment,
+    Segments,
+)
 from clew.extract.schema_bounded import Bounded
 from clew.llm.chat import Chat
 from clew.llm.prompt import Prompt
@@ -145,6 +152,64 @@ NARY_EXTRACTION = PromptedExtraction(
 )
 
 
+PROPOSITIONS_PROMPT = Prompt("propositions", PropositionList, {"text"}, documents={"text"})
+PROPOSITIONS_MORE_PROMPT = Prompt(
+    "propositions_more", PropositionList, {"text", "known"}, documents={"text", "known"}
+)
+
+
+@dataclass(frozen=True)
+class Propositions:
+    """Extractor of self-contained sentences; `version` increases with changes of the prompts."""
+
+    chat: Chat = field(repr=False, compare=False)
+    gleaning: Gleaning = Gleaning()
+    max_tokens: int = 4096
+    version: int = 1
+    model: str = field(default="", init=False)
+    dropped: Counter[str] = field(default_factory=Counter, repr=False, compare=False)
+    """Dropped items so far, by reason."""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "model", model_name(self.chat))
+
+    async def __call__(
+        self, document: Document, chunks: Sequence[Chunk], /
+    ) -> Sequence[Extraction]:
+        """One extraction per chunk, all requested concurrently."""
+        return await PROPOSITIONS_EXTRACTION(self, document, chunks)
+
+
+def collect_propositions(found: PropositionList, collector: ExtractionCollector) -> None:
+    """Add each proposition with its usable names."""
+    for one in found.propositions:
+        collector.add_segment(one.text, [collector.add_entity(name) for name in one.entities])
+
+
+def describe_propositions(found: PropositionList) -> str:
+    """The propositions so far, for the follow-up prompt."""
+    return "\n".join(clean_line(one.text) for one in found.propositions) or "-"
+
+
+def merge_propositions(one: PropositionList, other: PropositionList) -> PropositionList:
+    """Merge two answers; a repeated sentence only adds the names it lacked."""
+    by_text: dict[str, Proposition] = {}
+    for found in (*one.propositions, *other.propositions):
+        first = by_text.setdefault(fold(found.text), found)
+        names = unique_by((*first.entities, *found.entities), normalize_name)
+        by_text[fold(found.text)] = first.model_copy(update={"entities": names})
+    return PropositionList(propositions=list(by_text.values()))
+
+
+PROPOSITIONS_EXTRACTION = PromptedExtraction(
+    PROPOSITIONS_PROMPT,
+    PROPOSITIONS_MORE_PROMPT,
+    describe_propositions,
+    merge_propositions,
+    collect_propositions,
+)
+
+
 class DocumentExtractor(Protocol):
     """Extracts entities and facts from chunks; its `repr` is part of a document's stamp."""
 
@@ -159,7 +224,7 @@ def with_limits(
 ) -> DocumentExtractor:
     """A copy of the extractor with these limits, as far as it has them."""
     match extractor:
-        case Triples() | Nary():
+        case Triples() | Nary() | Propositions():
             return replace(extractor, gleaning=gleaning, max_tokens=max_tokens)
         case Bounded():
             return replace(extractor, max_tokens=max_tokens)
@@ -170,4 +235,5 @@ MODEL_EXTRACTORS: dict[str, Callable[[Chat], DocumentExtractor]] = {
     "triples": Triples,
     "schema": Bounded,
     "nary": Nary,
+    "propositions": Propositions,
 }

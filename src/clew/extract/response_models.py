@@ -61,6 +61,12 @@ def _first_value(given: dict[str, Any], names: tuple[str, ...]) -> Any:
     return next((given[name] for name in names if name in given), None)
 
 
+@lenient()
+def _to_name(value: Any) -> Any:
+    """Take the name of an entity that is given as an object."""
+    return _number_to_text(_first_value(value, _NAME_KEYS) if isinstance(value, dict) else value)
+
+
 def _describe(text: str) -> Any:
     """Field description, which is also its placeholder value in the example JSON."""
     return Field(description=text)
@@ -70,6 +76,7 @@ Keywords = Annotated[list[Annotated[str, _describe("keyword")]], BeforeValidator
 Fraction = Annotated[float, BeforeValidator(_to_fraction)]
 OptionalText = Annotated[str, BeforeValidator(_to_text)]
 Name = Annotated[str, BeforeValidator(_number_to_text)]
+MemberName = Annotated[str, BeforeValidator(_to_name), _describe("full name from the passage")]
 
 
 class ExtractedEntity(BaseModel, title="Thing"):
@@ -145,6 +152,19 @@ class Segments(BaseModel):
     """What `nary` asks for."""
 
     segments: list[Segment] = []
+
+
+class Proposition(BaseModel):
+    """A sentence that stands by itself, and the names in it."""
+
+    text: Annotated[str, _describe("one fact as a complete sentence")]
+    entities: Annotated[list[MemberName], BeforeValidator(_split_list)] = []
+
+
+class PropositionList(BaseModel, title="Propositions"):
+    """What `propositions` asks for."""
+
+    propositions: list[Proposition] = []
 
 
 class CompletenessVerdict(BaseModel, title="Verdict"):

@@ -77,6 +77,11 @@ EXPLORED = Layout(
     part=2400,
 )
 OWN_FACTS = Layout((Section("facts", 1600, most=12), Section("passages", most=5)), total=3200)
+PROPOSITIONS = Layout(
+    (Section("paths", 1000, most=5), Section("passages", most=5)), total=3600, part=2000
+)
+LINEARRAG = Layout((Section("passages", most=5),), total=3000)
+GFM_RAG = Layout((Section("passages", most=5), Section("entities", 300, most=10)), total=3400)
 
 LAYOUT_SOURCES: dict[Layout, str] = {
     LIGHTRAG: "LightRAG authors' code: 6,000 tokens of entities, 8,000 of relations, 30,000 in all",
@@ -94,6 +99,9 @@ LAYOUT_SOURCES: dict[Layout, str] = {
     ENTITY_PATHS: "MiniRAG: entities, their paths, then passages; budgets are ours",
     SUBGRAPH: "G-Retriever: the subgraph as a node table and an edge table; passages are ours",
     EXPLORED: "Think-on-Graph: the explored triples, path by path; passages and budgets are ours",
+    PROPOSITIONS: "PropRAG: five passages; the paths before them and the budgets are ours",
+    LINEARRAG: "LinearRAG authors' code: five passages; the budget is ours",
+    GFM_RAG: "GFM-RAG authors' code: five passages; the entities and budgets are ours",
     OWN_FACTS: "Ours: the facts of the pages about what a query names",
 }
 """Where each layout comes from, for `clew recipes NAME`."""

@@ -31,6 +31,7 @@ from clew.recipes.papers import (
     RERANKED,
     TREE_RECIPES,
 )
+from clew.recipes.propositions import PROPOSITION_RECIPES
 from clew.retrieve.step import Chain
 from clew.types import Chunking
 
@@ -47,6 +48,7 @@ RECIPES: dict[str, Chain] = {
         *GRAPH_R1_RECIPES,
         *PATH_RECIPES,
         *TREE_RECIPES,
+        *PROPOSITION_RECIPES,
         *LEGO_RECIPES,
     )
 }

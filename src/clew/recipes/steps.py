@@ -6,6 +6,7 @@ from functools import cache
 from types import NoneType, UnionType
 from typing import Any, Union, get_args, get_origin, get_type_hints
 
+from clew.retrieve.activation import MessagePassing, SemanticBridge, SumEntities
 from clew.retrieve.communities.steps import (
     Around,
     BottomUp,
@@ -34,6 +35,7 @@ from clew.retrieve.lookup import (
 from clew.retrieve.pack import Budget
 from clew.retrieve.paths.beam import BeamPaths
 from clew.retrieve.paths.entity_paths import DepthFirst, FlowPaths, TypedPaths
+from clew.retrieve.paths.propositions import PropositionPaths
 from clew.retrieve.paths.ranked import RankAnswers, RankedPaths, StructuralPaths
 from clew.retrieve.ppr import Ppr, Specific, WeighEntities
 from clew.retrieve.rank import Keep, Reranked, fuse_chunks, in_turns, reciprocal_facts
@@ -59,6 +61,7 @@ _STEP_CLASSES: tuple[type, ...] = (
     *(Dense, Lexical, NearEntities, NearAttributes, SameName, NearFacts, SameWords),
     # expand and walk
     *(FactsOf, MembersOf, ChunksOf, OwnFacts, Walk, Recognise, WeighEntities, Specific, Ppr),
+    *(SemanticBridge, MessagePassing, SumEntities),
     # communities and summaries
     *(TopDown, BottomUp, IfGrown, Reports, CitedChunks, Around, ReportsOf, Collapsed, EntityPairs),
     # subgraphs
@@ -66,6 +69,7 @@ _STEP_CLASSES: tuple[type, ...] = (
     *(IndexSubgraph, PrizedTree, Prune),
     # paths
     *(FlowPaths, DepthFirst, TypedPaths, StructuralPaths, RankedPaths, BeamPaths, RankAnswers),
+    PropositionPaths,
     # cut and combine
     *(Reranked, Keep, Budget, Chain, Fork),
 )

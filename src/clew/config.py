@@ -174,7 +174,7 @@ class ServeSettings(_Section):
     upload_bytes: int = Field(default=200_000_000, ge=1000)
     body_seconds: float = Field(default=60.0, gt=0)
     """Seconds within which a request's body must arrive."""
-    requests_per_minute: float = Field(default=1200.0, gt=0)
+    requests_per_minute: float = Field(default=6000.0, gt=0)
     """Of one key, where the key has no limit of its own."""
     model_calls: int = Field(default=16, ge=1)
     """Model calls at once, over all workspaces of one process."""

@@ -14,6 +14,7 @@ WORDS = {
     "update": ["docs"],
     "rm": ["a"],
     "backup": ["copy"],
+    "restore": ["copy"],
     "import": ["graph.tsv"],
     "export": ["graph.tsv"],
     "search": ["q"],

@@ -16,6 +16,7 @@ WORDS = {
     "label": ["a"],
     "keys": ["list"],
     "backup": ["copy"],
+    "restore": ["copy"],
     "import": ["graph.tsv"],
     "export": ["graph.tsv"],
     "search": ["q"],

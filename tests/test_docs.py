@@ -22,7 +22,15 @@ _LINK = re.compile(r"\]\(([^)#\s]+)(?:#[^)]*)?\)")
 _NAME_IN_DRAWING = re.compile(r'class="name"[^>]*>([^<]+)<')
 _INLINE_CODE = re.compile(r"`([^`\n]+)`")
 _CLASS = re.compile(r"\b[A-Z][a-z]+[A-Z]\w*")
-_OTHER_CLASSES = {*dir(builtins), "HippoRAG", "MatMulNBits", "NaN", "StreamWriter", "TaskGroup"}
+_OTHER_CLASSES = {
+    *dir(builtins),
+    "HippoRAG",
+    "MatMulNBits",
+    "MultiHopRAG",
+    "NaN",
+    "StreamWriter",
+    "TaskGroup",
+}
 """Classes and words of other projects that the documentation mentions."""
 _FILE_NAMES = {"clew.toml", "clew.json"}
 _FOLDERS = (ROOT, SOURCE, SOURCE / "clew")

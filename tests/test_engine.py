@@ -24,7 +24,7 @@ async def test_a_two_hop_question_finds_the_second_passage(valley: KnowledgeBase
     found = await valley.search(TWO_HOPS, k=2)
     assert {passage.doc for passage in found.evidence.chunks} == {"bridge", "ilse"}
     steps = [step.step.split("(")[0] for step in found.trace]
-    assert steps == ["LinkNames", "signals", "Blended", "spread", "Spread", "Reworded"]
+    assert steps == ["LinkNames", "signals", "Blended", "spread", "Spread", "TidyQuestion"]
 
 
 async def test_every_citation_quotes_its_document(valley: KnowledgeBase) -> None:

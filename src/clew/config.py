@@ -54,7 +54,7 @@ class RoleSettings(_Section):
     client: Client | None = None
     extra: dict[str, Any] | None = None
     shape_by: JsonMode | None = None
-    window: int | None = Field(default=None, ge=256)
+    window: int | None = Field(default=None, ge=1024)
 
 
 class ModelSettings(_Section):
@@ -69,7 +69,7 @@ class ModelSettings(_Section):
     """Extra fields sent unchanged with every request."""
     shape_by: JsonMode = "auto"
     """How JSON output is requested; `auto` detects what the endpoint supports."""
-    window: int | None = Field(default=None, ge=256)
+    window: int | None = Field(default=None, ge=1024)
     """Context window in tokens; None: as the endpoint reports it, else 8,192 are assumed."""
     extract: RoleSettings = RoleSettings()
     plan: RoleSettings = RoleSettings()

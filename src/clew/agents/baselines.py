@@ -95,7 +95,7 @@ class React:
                 return await conclude_with_citation(ctx, book, turn.input, mode)
             queries.add(turn.input.casefold())
             retrieval = await retriever(ctx, turn.input)
-            page = await show_evidence(ctx, retrieval.evidence, layout)
+            page = await show_evidence(ctx, retrieval.evidence, layout, role="plan")
             thought = [f"thought: {' '.join(turn.thought.split())}"] if turn.thought else []
             found = [f"found: {line}" for line in page.lines] or ["found: nothing"]
             log += [*thought, f"search: {' '.join(turn.input.split())}", *found]
@@ -123,7 +123,9 @@ class IrCot:
         await retriever(ctx, ctx.question)
         for turn in range(1, self.turns + 1):
             thoughts = " ".join(book.background) or "nothing"
-            page = await show_evidence(ctx, book.evidence(), beside=thoughts, reply=200)
+            page = await show_evidence(
+                ctx, book.evidence(), beside=thoughts, reply=200, role="plan"
+            )
             thought = await ask_planner(
                 ctx,
                 NEXT_THOUGHT,

@@ -157,7 +157,9 @@ class GraphSearch:
         layout = _BACKGROUND.select(ctx.modality)
         if not self.refine or ctx.chat("answer") is None:
             return {}
-        page = await show_evidence(ctx, retrieval.evidence, layout, part=True, reply=220)
+        page = await show_evidence(
+            ctx, retrieval.evidence, layout, part=True, reply=220, role="plan"
+        )
         if not page.items:
             return {}
         reply = await ask_planner(

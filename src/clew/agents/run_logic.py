@@ -180,7 +180,7 @@ class LogicRunner:
         if many and ctx.chat("plan") is not None:
             retrieval = await self.retriever(ctx, question)
             page = await show_evidence(
-                ctx, retrieval.evidence, part=True, reply=_LIST_REQUEST.max_tokens or 0
+                ctx, retrieval.evidence, part=True, reply=_LIST_REQUEST.max_tokens or 0, role="plan"
             )
             return await self._collect_items(ctx, question, page, step.subject)
         note = await PlanRunner(self.retriever, self.book).look_up(ctx, question)

@@ -249,7 +249,9 @@ class Youtu:
         queries = {note.question.casefold() for note in book.notes}
         for _ in range(self.max_steps):
             notes = book.format_notes() or "(none)"
-            page = await show_evidence(ctx, book.evidence(), part=True, beside=notes, reply=200)
+            page = await show_evidence(
+                ctx, book.evidence(), part=True, beside=notes, reply=200, role="plan"
+            )
             step = await ask_planner(
                 ctx, REFLECT, "reflect", question=ctx.question, notes=notes, evidence=str(page)
             )

@@ -13,7 +13,7 @@ from clew.llm.roles import ResolvedModel
 from clew.llm.trained_model import find_model_folder
 
 _SECONDS = 5.0  # for one look at an endpoint's list of models
-_MIN_WINDOW, _MAX_WINDOW = 256, 100_000_000
+_MIN_WINDOW, _MAX_WINDOW = 1024, 100_000_000
 # Names under which servers report it: vLLM; OpenRouter, Together; Groq; LM Studio, Mistral;
 # llama.cpp's server (in `meta`).
 _FIELDS = (

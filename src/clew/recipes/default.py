@@ -6,19 +6,15 @@ from clew.index.view import View
 from clew.ingest.document_names import GRAPHS_KIND
 from clew.retrieve.blend import Blended
 from clew.retrieve.linking.link_names import LinkNames
-from clew.retrieve.question import tidy_question
+from clew.retrieve.question import TidyQuestion
 from clew.retrieve.spread import Spread
-from clew.retrieve.step import Chain, Reworded
+from clew.retrieve.step import Chain
 from clew.retrieve.walk import Walk
 from clew.store.protocol import Store
 
 CLEW = Chain(
     "clew",
-    (
-        Reworded(
-            Chain("", (LinkNames(), Blended(Walk(missing=0.5)), Spread())), reword=tidy_question
-        ),
-    ),
+    (TidyQuestion(Chain("", (LinkNames(), Blended(Walk(missing=0.5)), Spread()))),),
     about="links the question's names, walks between passages by the best fitting sentences, and "
     "mixes in plain relevance as far as names do not lead on",
     source="measured here (docs/recipes.md)",

@@ -7,6 +7,7 @@ from types import NoneType, UnionType
 from typing import Any, Union, get_args, get_origin, get_type_hints
 
 from clew.retrieve.activation import MessagePassing, SemanticBridge, SumEntities
+from clew.retrieve.blend import Blended
 from clew.retrieve.communities.steps import (
     Around,
     BottomUp,
@@ -38,7 +39,9 @@ from clew.retrieve.paths.entity_paths import DepthFirst, FlowPaths, TypedPaths
 from clew.retrieve.paths.propositions import PropositionPaths
 from clew.retrieve.paths.ranked import RankAnswers, RankedPaths, StructuralPaths
 from clew.retrieve.ppr import Ppr, Specific, WeighEntities
+from clew.retrieve.question import TidyQuestion
 from clew.retrieve.rank import Keep, Reranked, fuse_chunks, in_turns, reciprocal_facts
+from clew.retrieve.spread import Spread
 from clew.retrieve.step import Chain, Fork
 from clew.retrieve.subgraph.extract import (
     AdaptiveSubgraph,
@@ -56,11 +59,23 @@ from clew.types import Found
 Join = Callable[[Sequence[Found]], Found]
 _STEP_CLASSES: tuple[type, ...] = (
     # what the question says
-    *(Keywords, ExpandKeywords, QuestionEntities, LinkNames, LinkEntities),
+    *(TidyQuestion, Keywords, ExpandKeywords, QuestionEntities, LinkNames, LinkEntities),
     # look up
     *(Dense, Lexical, NearEntities, NearAttributes, SameName, NearFacts, SameWords),
     # expand and walk
-    *(FactsOf, MembersOf, ChunksOf, OwnFacts, Walk, Recognise, WeighEntities, Specific, Ppr),
+    *(
+        FactsOf,
+        MembersOf,
+        ChunksOf,
+        OwnFacts,
+        Walk,
+        Blended,
+        Spread,
+        Recognise,
+        WeighEntities,
+        Specific,
+        Ppr,
+    ),
     *(SemanticBridge, MessagePassing, SumEntities),
     # communities and summaries
     *(TopDown, BottomUp, IfGrown, Reports, CitedChunks, Around, ReportsOf, Collapsed, EntityPairs),

@@ -108,7 +108,7 @@ class Blended:
     Its weight is measured (`weigh_signals`); a step without weight is not run.
     """
 
-    step: Step
+    inner: Step
     rest: float = 0.7
     """Weight of the question without names against the whole, in how well a sentence fits."""
     top_k: int = 100
@@ -121,7 +121,7 @@ class Blended:
             return replace(found, chunks=())
         weights = weigh_signals(view, found.entities)
         ctx.trace.append(TraceStep("signals", "", weights.describe(), 0.0))
-        walked = await self.step(ctx, found) if weights.walk > 0 else found
+        walked = await self.inner(ctx, found) if weights.walk > 0 else found
         if weights.plain <= 0 or (weights.walk > 0 and not walked.chunks):
             return walked
         plain, fact_fit = await self._score_plainly(ctx, found)

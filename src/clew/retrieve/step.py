@@ -1,4 +1,4 @@
-"""The protocol of retrieval steps, and their combinators: `Chain`, `Fork` and `Reworded`."""
+"""The protocol of retrieval steps, and their combinators: `Chain` and `Fork`."""
 
 import asyncio
 from collections.abc import Callable, Sequence
@@ -69,19 +69,3 @@ class Fork:
             raise many.exceptions[0] from None
         ctx.trace.extend(step for own in contexts for step in own.trace)
         return self.join([task.result() for task in tasks])
-
-
-@dataclass(frozen=True)
-class Reworded:
-    """Runs a step on the question as a function rewrites it."""
-
-    step: Step
-    reword: Callable[[str], str]
-
-    async def __call__(self, ctx: Context, found: Found, /) -> Found:
-        """Run the step on the rewritten question; the trace says if it differs."""
-        question = self.reword(ctx.question)
-        if question == ctx.question:
-            return await self.step(ctx, found)
-        ctx.trace.append(TraceStep("reworded", ctx.question, question, 0.0))
-        return await self.step(ctx.with_question(question), found)

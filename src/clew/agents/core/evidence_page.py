@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
+from clew.config import Role
 from clew.context import Context, TraceStep
 from clew.layout import EvidenceKind, Layout, Section
 from clew.llm.openai_api import estimate_tokens
@@ -24,6 +25,8 @@ HEADINGS: dict[EvidenceKind, str] = {
 _INSTRUCTION_TOKENS = 700  # of a prompt without its inputs, with its examples and JSON schema
 _CHARS_PER_TOKEN = 4
 _ITEM_TOKENS = 300  # one entity, fact or report; a passage may be as long as it is
+_FITTING_ITEMS = 10  # long entities, facts or reports that fit into a section together
+_SHORT_ITEM_TOKENS = 60  # to which any of them may be cut
 _MIN_TOKENS = 24  # a section with less room is not worth showing
 _MAX_PARTICIPANTS = 6
 _CUT = " …"
@@ -101,15 +104,16 @@ async def show_evidence(
     part: bool = False,
     beside: str = "",
     reply: int = 0,
+    role: Role = "answer",
 ) -> EvidencePage:
-    """Build the page of the recipe's layout, or of another, that fits the model's window.
+    """Build the page of the recipe's layout, or of another, that fits the window of a role's model.
 
     `part` is for a sub-question; `beside` is what else the prompt holds, `reply` the tokens of the
     reply. What was left out is said in the trace.
     """
     layout = ctx.layout if layout is None else layout
     taken = _INSTRUCTION_TOKENS + estimate_tokens(ctx.question) + estimate_tokens(beside) + reply
-    room = await ctx.window("answer") - taken
+    room = await ctx.window(role) - taken
     page = build_page(evidence, (layout.for_part() if part else layout).fit(room))
     ctx.trace.append(TraceStep("show evidence", ", ".join(layout.kinds), page.describe(), 0.0))
     return page
@@ -123,11 +127,13 @@ def build_page(evidence: Evidence, layout: Layout) -> EvidencePage:
     shortened = 0
     for section in layout.sections:
         budget = left if section.tokens is None else min(section.tokens, left)
-        offered = _format_items(evidence, section)
+        found = _format_items(evidence, section)
+        offered = found if section.kind == "passages" else found[: section.most]
         chosen, used = _fill(offered, section.kind, budget)
         items += reversed(chosen) if section.best_last else chosen
-        left_out.append((section.kind, len(offered) - len(chosen)))
-        shortened += sum(a.text != b.text for a, b in zip(offered, chosen, strict=False))
+        left_out.append((section.kind, len(found) - len(chosen)))
+        whole = {item.text for item in offered}
+        shortened += sum(item.text not in whole for item in chosen)
         left -= used
     return EvidencePage(tuple(items), tuple(left_out), shortened)
 
@@ -135,19 +141,33 @@ def build_page(evidence: Evidence, layout: Layout) -> EvidencePage:
 def _fill(
     offered: Sequence[EvidenceLine], kind: EvidenceKind, budget: int
 ) -> tuple[list[EvidenceLine], int]:
-    """Take the best items while they fit; the first is cut rather than left out."""
+    """Take the items that fit, best first; the first is cut rather than left out.
+
+    An item that is too long is skipped: it hides none of those behind it.
+    """
     chosen: list[EvidenceLine] = []
     used = 0
+    if budget < _MIN_TOKENS:
+        return chosen, used
+    most = min(budget, _max_item_tokens(kind, budget, len(offered)))
     for item in offered:
-        # Passages are shown whole; one line of the graph takes half of its section at most.
-        most = budget if kind == "passages" else max(_ITEM_TOKENS, budget // 2)
-        text = _shorten(item.text, most if chosen else min(most, budget))
+        # Passages are shown whole, but for the first.
+        text = item.text if kind == "passages" and chosen else _shorten(item.text, most)
         size = _line_tokens(text)
-        if used + size > budget or budget < _MIN_TOKENS:
-            break
-        chosen.append(replace(item, text=text))
-        used += size
+        if used + size <= budget:
+            chosen.append(replace(item, text=text))
+            used += size
     return chosen, used
+
+
+def _max_item_tokens(kind: EvidenceKind, budget: int, offered: int) -> int:
+    """Return how long one item may be: a share of its section, so that several fit."""
+    if kind == "passages":
+        return budget
+    if kind == "paths":
+        return max(_ITEM_TOKENS, budget // 2)
+    share = budget // min(max(offered, 1), _FITTING_ITEMS)
+    return min(_ITEM_TOKENS, max(share, _SHORT_ITEM_TOKENS))
 
 
 def _line_tokens(text: str) -> int:
@@ -176,8 +196,7 @@ def _format_items(evidence: Evidence, section: Section) -> list[EvidenceLine]:
     """Format all items of a kind, best first and each text once."""
     items, format_item, find_sources = _OFFERED[section.kind](evidence)
     lines: dict[str, EvidenceLine] = {}
-    most = None if section.kind == "passages" else section.most
-    for item in items[:most]:
+    for item in items:
         text = " ".join(format_item(item).split())
         if not text:
             continue

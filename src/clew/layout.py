@@ -13,7 +13,8 @@ DEFAULT_TOKENS = 3200
 """Evidence of one prompt: with instructions and question at most 4,000 tokens."""
 PART_TOKENS = 1600
 """Evidence for one sub-question."""
-_MIN_TOKENS = 64  # evidence shown however small the window is
+MIN_TOKENS = 64
+"""Evidence shown however small the window is."""
 
 
 @dataclass(frozen=True)
@@ -63,7 +64,7 @@ class Layout:
 
     def fit(self, tokens: int) -> "Layout":
         """Return the layout scaled down, all budgets alike, so that the page fits `tokens`."""
-        tokens = max(tokens, _MIN_TOKENS)
+        tokens = max(tokens, MIN_TOKENS)
         if self.total <= tokens:
             return self
         share = tokens / self.total
@@ -75,7 +76,7 @@ class Layout:
 
     def for_part(self) -> "Layout":
         """Return the layout of one sub-question's page."""
-        return self.fit(self.part)
+        return self.fit(min(self.part, self.total))
 
 
 _DEFAULT_PASSAGES = 5

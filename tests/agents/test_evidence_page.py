@@ -135,6 +135,26 @@ def test_what_is_left_out_is_counted() -> None:
     assert f"left out: {left_out} passages" in page.describe()
 
 
+def test_a_long_item_hides_none_behind_it() -> None:
+    texts = ["Short.", "word " * 4000, "Last."]
+    page = build_page(
+        Evidence(chunks=tuple(passage(t, at=n) for n, t in enumerate(texts))), PASSAGES
+    )
+    assert page.lines == ("Short.", "Last.")
+    assert dict(page.left_out)["passages"] == 1
+    long = [NamedEntity(f"e{n}", f"E{n}", "", 1.0, description="word " * 20_000) for n in range(2)]
+    short = [NamedEntity(f"s{n}", f"S{n}", "", 1.0) for n in range(20)]
+    page = build_page(Evidence(entities=(*long, *short)), Layout((Section("entities", 400),)))
+    assert len(page.items) >= 15
+
+
+def test_what_the_number_of_a_section_leaves_out_is_said() -> None:
+    entities = tuple(NamedEntity(f"e{n}", f"E{n}", "", 1.0) for n in range(30))
+    page = build_page(Evidence(entities=entities), Layout((Section("entities", most=2),)))
+    assert len(page.items) == 2
+    assert "left out: 28 entities" in page.describe()
+
+
 def test_the_same_passage_is_shown_once() -> None:
     twice = Evidence(chunks=(passage("It rained.", at=1), passage("It rained.", at=2)))
     page = build_page(twice, PASSAGES)

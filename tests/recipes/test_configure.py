@@ -378,7 +378,9 @@ async def test_any_step_alone_and_with_zeros_finds_something_or_says_what_it_lac
     for name, owner in STEPS.items():
         if name in ("Chain", "Fork"):
             continue
-        required = {"step": name} | ({"route": {}} if name == "IfGrown" else {})
+        required: dict[str, Any] = {"step": name} | ({"route": {}} if name == "IfGrown" else {})
+        if "inner" in {one.name for one in fields(owner)}:
+            required["inner"] = "LinkNames"
         zeros = {f.name: 0 for f in fields(owner) if type(f.default) in (int, float)}
         before = [{"step": "NearEntities", "of": "question"}, "NearFacts"]
         tables[f"{name}-alone"] = {"steps": [required]}

@@ -158,7 +158,7 @@ class GraphSearch:
         if not self.refine or ctx.chat("answer") is None:
             return {}
         page = await show_evidence(
-            ctx, retrieval.evidence, layout, part=True, reply=220, role="plan"
+            ctx, retrieval.evidence, layout.for_part(), reply=220, role="plan"
         )
         if not page.items:
             return {}

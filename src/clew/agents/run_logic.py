@@ -179,9 +179,9 @@ class LogicRunner:
         question = phrase_question(step)
         if many and ctx.chat("plan") is not None:
             retrieval = await self.retriever(ctx, question)
-            page = await show_evidence(
-                ctx, retrieval.evidence, part=True, reply=_LIST_REQUEST.max_tokens or 0, role="plan"
-            )
+            room = _LIST_REQUEST.max_tokens or 0
+            part = ctx.layout.for_part()
+            page = await show_evidence(ctx, retrieval.evidence, part, reply=room, role="plan")
             return await self._collect_items(ctx, question, page, step.subject)
         note = await PlanRunner(self.retriever, self.book).look_up(ctx, question)
         self.book.add(note)

@@ -99,9 +99,8 @@ class PlanRunner:
         if ctx.chat("answer") is None:
             note = await _extract_note(ctx, question, retrieval, self.channel)
             return replace(note, name=_find_full_name(note, retrieval.evidence.chunks))
-        page = await show_evidence(
-            ctx, retrieval.evidence, self.layout, part=True, reply=READ_REPLY_TOKENS
-        )
+        part = (self.layout or ctx.layout).for_part()
+        page = await show_evidence(ctx, retrieval.evidence, part, reply=READ_REPLY_TOKENS)
         # An option need not be in the passage that has the answer.
         names = find_names(ctx.view, split_options(question)[0])
         match = _match_patterns(question, names, retrieval)

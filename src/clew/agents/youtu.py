@@ -250,7 +250,7 @@ class Youtu:
         for _ in range(self.max_steps):
             notes = book.format_notes() or "(none)"
             page = await show_evidence(
-                ctx, book.evidence(), part=True, beside=notes, reply=200, role="plan"
+                ctx, book.evidence(), ctx.layout.for_part(), beside=notes, reply=200, role="plan"
             )
             step = await ask_planner(
                 ctx, REFLECT, "reflect", question=ctx.question, notes=notes, evidence=str(page)

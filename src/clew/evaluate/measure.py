@@ -189,10 +189,12 @@ async def _judge_pairs(
 
 
 def _find_presets(base: KnowledgeBase, grid: Grid) -> dict[str, Chunking | None]:
-    """Return how the recipe of each row wants documents to be split, by label."""
+    """Return how each recipe wants documents to be split; a variant stands under its label."""
     with register_variants(grid.variants):
         presets = base.chunk_presets([case.recipe for case in grid.cases])
-    return {case.label: presets[case.recipe] for case in grid.cases}
+    # Rows of one recipe differ in mode, model or evidence, which chunks do not depend on.
+    labels = {case.recipe: case.label for case in grid.cases if case.recipe in grid.variants}
+    return {labels.get(name, name): chunking for name, chunking in presets.items()}
 
 
 def _list_missing_metrics(

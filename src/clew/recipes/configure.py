@@ -11,6 +11,7 @@ from dataclasses import MISSING, dataclass, field, fields, replace
 from typing import Any
 
 from clew.errors import ConfigError
+from clew.layout import MIN_TOKENS, Layout
 from clew.llm.trained_model import NO_KB_RECIPE
 from clew.recipes.agents import AGENTS, AgentRecipe
 from clew.recipes.describe import CONFIGURED
@@ -168,7 +169,19 @@ def _read_chain(
         elif one in table:
             usual = values.get(one, MISSING)
             values[one] = read_value(type_hints(Chain)[one], table[one], f"{key}.{one}", usual)
-    return Chain(**values)
+    chain = Chain(**values)
+    if "layout" in table:
+        _check_layout(chain.layout, f"{key}.layout")
+    return chain
+
+
+def _check_layout(layout: Layout, key: str) -> None:
+    """Refuse a layout that would show nothing, or the same twice."""
+    if layout.total < MIN_TOKENS:
+        raise ConfigError(f"{key}.total: must be at least {MIN_TOKENS} tokens")
+    if len(set(layout.kinds)) != len(layout.kinds):
+        twice = next(kind for kind in layout.kinds if layout.kinds.count(kind) > 1)
+        raise ConfigError(f"{key}.sections: {twice} stands there twice")
 
 
 def _read_notes(data: Any, key: str) -> tuple[tuple[str, str], ...]:

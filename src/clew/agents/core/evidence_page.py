@@ -101,20 +101,19 @@ async def show_evidence(
     evidence: Evidence,
     layout: Layout | None = None,
     *,
-    part: bool = False,
     beside: str = "",
     reply: int = 0,
     role: Role = "answer",
 ) -> EvidencePage:
     """Build the page of the recipe's layout, or of another, that fits the window of a role's model.
 
-    `part` is for a sub-question; `beside` is what else the prompt holds, `reply` the tokens of the
-    reply. What was left out is said in the trace.
+    `beside` is what else the prompt holds, `reply` the tokens of the reply. What was left out is
+    said in the trace.
     """
     layout = ctx.layout if layout is None else layout
     taken = _INSTRUCTION_TOKENS + estimate_tokens(ctx.question) + estimate_tokens(beside) + reply
     room = await ctx.window(role) - taken
-    page = build_page(evidence, (layout.for_part() if part else layout).fit(room))
+    page = build_page(evidence, layout.fit(room))
     ctx.trace.append(TraceStep("show evidence", ", ".join(layout.kinds), page.describe(), 0.0))
     return page
 

@@ -59,7 +59,7 @@ TRANSLATIONS: dict[str, dict[str, str]] = {
 
 
 _UNKNOWN_ANSWER = re.compile(
-    r"(?:(?:it is |this is |the )?(?:unknown|not (?:known|mentioned|specified|provided|stated|"
+    r"(?:(?:it is |this is )?(?:unknown|not (?:known|mentioned|specified|provided|stated|"
     r"given|available|found|said)|n/?a|none|null|no answer|no information|cannot be determined)\b"
     # Before a capital it is a title: "Unknown Pleasures", "Null Island".
     r"(?!\s+(?-i:[A-ZÀ-Þ])).*"

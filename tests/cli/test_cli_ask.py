@@ -46,9 +46,9 @@ def test_the_trace_is_a_tree(house: Path) -> None:
     drawn = clew("ask", ASKED, "--recipe", "steps", "--trace", cwd=house)
     assert "├── plan by rules" in drawn
     assert "└── retrieve" in drawn
-    assert "Walk: 3 passages" in drawn
+    assert "Blended: 3 passages" in drawn
     assert "chunks=" not in drawn and "hops=" not in drawn
-    assert "Walk: 3 passages" in clew("search", ASKED, "--trace", cwd=house)
+    assert "Blended: 3 passages" in clew("search", ASKED, "--trace", cwd=house)
 
 
 def test_a_budget_is_taken(house: Path) -> None:

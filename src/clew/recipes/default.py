@@ -4,9 +4,8 @@ import numpy as np
 
 from clew.index.view import View
 from clew.ingest.document_names import GRAPHS_KIND
-from clew.retrieve.blend import Blended
+from clew.retrieve.blend import Blended, TidyQuestion
 from clew.retrieve.linking.link_names import LinkNames
-from clew.retrieve.question import TidyQuestion
 from clew.retrieve.spread import Spread
 from clew.retrieve.step import Chain
 from clew.retrieve.walk import Walk

@@ -7,7 +7,7 @@ from types import NoneType, UnionType
 from typing import Any, Union, get_args, get_origin, get_type_hints
 
 from clew.retrieve.activation import MessagePassing, SemanticBridge, SumEntities
-from clew.retrieve.blend import Blended
+from clew.retrieve.blend import Blended, TidyQuestion
 from clew.retrieve.communities.steps import (
     Around,
     BottomUp,
@@ -39,7 +39,6 @@ from clew.retrieve.paths.entity_paths import DepthFirst, FlowPaths, TypedPaths
 from clew.retrieve.paths.propositions import PropositionPaths
 from clew.retrieve.paths.ranked import RankAnswers, RankedPaths, StructuralPaths
 from clew.retrieve.ppr import Ppr, Specific, WeighEntities
-from clew.retrieve.question import TidyQuestion
 from clew.retrieve.rank import Keep, Reranked, fuse_chunks, in_turns, reciprocal_facts
 from clew.retrieve.spread import Spread
 from clew.retrieve.step import Chain, Fork

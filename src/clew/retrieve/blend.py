@@ -13,7 +13,7 @@ from clew.context import Context, TraceStep
 from clew.graph.csr import Floats
 from clew.index.view import View
 from clew.retrieve.facts import score_facts
-from clew.retrieve.question import QUESTION_WORDS
+from clew.retrieve.question import QUESTION_WORDS, tidy_question
 from clew.retrieve.rank import hit_positions, top_hits
 from clew.retrieve.step import Step
 from clew.text.unicode import split_words
@@ -166,3 +166,18 @@ def _scale(values: Floats) -> Floats:
     lead = (values - best.mean()) / max(_TINY, float(best.std()))
     scaled: Floats = (values - low) / max(_TINY, high - low) + _LEAD * lead
     return scaled
+
+
+@dataclass(frozen=True)
+class TidyQuestion:
+    """Runs a step on the question without courtesy and with a mark at its end."""
+
+    inner: Step
+
+    async def __call__(self, ctx: Context, found: Found, /) -> Found:
+        """Run the step; the trace says if the question differs."""
+        question = tidy_question(ctx.question)
+        if question == ctx.question:
+            return await self.inner(ctx, found)
+        ctx.trace.append(TraceStep("tidy question", ctx.question, question, 0.0))
+        return await self.inner(ctx.with_question(question), found)

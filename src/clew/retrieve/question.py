@@ -5,10 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from clew.context import Context, TraceStep
-from clew.retrieve.step import Step
 from clew.text.names import Tokens, tokenize
-from clew.types import Found
 
 QUESTION_WORDS = frozenset(
     """
@@ -329,18 +326,3 @@ def span_key(t: Tokens, first: int, last: int) -> str:
     if last - first > 1 and t.keys[first] == "the":
         first += 1
     return t.key(first, last)
-
-
-@dataclass(frozen=True)
-class TidyQuestion:
-    """Runs a step on the question without courtesy and with a mark at its end."""
-
-    inner: Step
-
-    async def __call__(self, ctx: Context, found: Found, /) -> Found:
-        """Run the step; the trace says if the question differs."""
-        question = tidy_question(ctx.question)
-        if question == ctx.question:
-            return await self.inner(ctx, found)
-        ctx.trace.append(TraceStep("tidy question", ctx.question, question, 0.0))
-        return await self.inner(ctx.with_question(question), found)

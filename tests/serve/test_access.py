@@ -127,6 +127,25 @@ def test_a_public_address_needs_a_key(tmp_path: Path) -> None:
     check_bind(settings, folders)
 
 
+@pytest.mark.parametrize("ended", ["revoked", "expired"])
+def test_a_server_stays_closed_after_its_last_key(tmp_path: Path, ended: str) -> None:
+    fill(tmp_path / "valley")
+    server = make_server(tmp_path)
+    with running(server) as client:
+        assert client.get("/workspaces/valley").status_code == 200
+        late = time.time() - 1 if ended == "expired" else None
+        key, _ = server.keys.create("one", {"*": "admin"}, expires=late)
+        if ended == "revoked":
+            server.keys.revoke(key.id)
+        assert client.get("/workspaces/valley").status_code == 401
+
+
+def test_a_public_server_is_never_open(tmp_path: Path) -> None:
+    fill(tmp_path / "valley")
+    with running(make_server(tmp_path, host="0.0.0.0")) as client:
+        assert client.get("/workspaces/valley").status_code == 401
+
+
 @pytest.mark.parametrize(
     ("headers", "status"),
     [

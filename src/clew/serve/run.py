@@ -2,7 +2,6 @@
 
 import asyncio
 import contextlib
-import ipaddress
 import multiprocessing
 import signal
 import socket
@@ -22,7 +21,7 @@ from clew.serve.app import create_app
 from clew.serve.core.database import ServerDatabase
 from clew.serve.core.folders import Folders
 from clew.serve.core.keys import KeyStore
-from clew.serve.core.server import Server
+from clew.serve.core.server import Server, is_loopback
 from clew.serve.core.workspaces import OpenKb, open_knowledge_base
 
 _BACKLOG = 2048
@@ -39,16 +38,6 @@ class ServeOptions:
     settings: Settings
     folders: Folders
     open_kb: OpenKb = open_knowledge_base
-
-
-def is_loopback(host: str) -> bool:
-    """Whether only this machine can reach the address."""
-    if host == "localhost":
-        return True
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return False
 
 
 def check_bind(settings: Settings, folders: Folders) -> None:

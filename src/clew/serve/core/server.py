@@ -1,6 +1,7 @@
 """The parts that all requests of one server process share."""
 
 import asyncio
+import ipaddress
 import time
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -82,13 +83,13 @@ class Server:
         return spawn(run_job, self.settings, self.folders, self.open_kb, job)
 
     def identify(self, token: str | None) -> Key:
-        """Return the key of a token; without one, the local caller where no key exists."""
+        """Return the key of a token; without one, the local caller where no key was ever made."""
         if token:
             key = self.keys.find(token)
             if key is None:
                 raise Problem(401, "this key is not valid; it may be revoked or expired")
             return key
-        if self.keys.any_active():
+        if self.keys.any_made() or not is_loopback(self.settings.serve.host):
             raise Problem(401, "a key is needed; send `Authorization: Bearer KEY`")
         return LOCAL_KEY
 
@@ -141,6 +142,16 @@ class Server:
         if lines:
             with self.database.transaction() as db:
                 db.executemany("INSERT INTO audit VALUES (?,?,?,?,?,?)", lines)
+
+
+def is_loopback(host: str) -> bool:
+    """Whether only this machine can reach the address."""
+    if host == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
 
 
 def _today() -> str:

@@ -13,9 +13,13 @@ from typer.testing import CliRunner
 
 from clew import sync
 from clew.cli.app import app
+from clew.config import Settings
+from clew.engine import KnowledgeBase
 from clew.errors import ConfigError
-from clew.labels import check_labels, is_visible, read_labels
+from clew.labels import DocumentLabeller, check_labels, find_hidden, is_visible, read_labels
 from clew.store.sqlite.store import SqliteStore
+from clew.testing.hashed_kb import open_hashed
+from conftest import document, stream
 
 
 @pytest.mark.parametrize(
@@ -146,3 +150,27 @@ def test_documents_are_labelled_on_the_command_line(
         return found
 
     assert sync.wait(stored()) == {"nda.txt": ("team=legal",), "menu.txt": ("team=kitchen",)}
+
+
+def test_earlier_labels_are_needed_until_the_document_is_written(tmp_path: Path) -> None:
+    fill(tmp_path / "valley", labels={"poet": ["team=legal"]})
+
+    async def hidden(base: KnowledgeBase, *granted: str) -> bool:
+        return bool(await find_hidden(base.store, ["poet"], granted))
+
+    async def relabel() -> None:
+        base = await open_hashed(Settings(kb=tmp_path / "valley"), False)
+        poet = document("poet", "Nothing is known of the poet Anton Reeve.", "")
+        broken = DocumentLabeller(base.store)
+        async for _ in broken.attach(stream([poet]), ["team=sales"]):
+            pass  # the build is cancelled before anything is written
+        assert await hidden(base, "team=sales") and await hidden(base, "team=legal")
+        assert not await hidden(base, "team=sales", "team=legal")
+        again = DocumentLabeller(base.store)
+        await base.take(again.attach(stream([poet]), ["team=sales"]))
+        assert await hidden(base, "team=sales")
+        await again.settle()
+        assert await hidden(base, "team=legal") and not await hidden(base, "team=sales")
+        await base.close()
+
+    sync.wait(relabel())

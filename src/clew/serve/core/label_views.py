@@ -14,7 +14,7 @@ from pathlib import Path
 
 from clew.engine import KnowledgeBase
 from clew.index.derive import derive_arrays
-from clew.labels import is_visible, read_labels, read_revision
+from clew.labels import find_hidden, read_revision
 from clew.llm.embed import Embedder
 from clew.store.protocol import PARTLY_EMBEDDED, Change
 from clew.store.resolved_entities import RESOLUTION_KIND, SENSES_KIND
@@ -51,8 +51,7 @@ async def find_visible(base: KnowledgeBase, granted: Collection[str]) -> Visible
     if not revision:  # no document was ever labelled
         return VisibleDocuments(generation, revision, ())
     names = list(await base.store.sources())
-    labels = await read_labels(base.store, names)
-    hidden = sorted(name for name, some in labels.items() if not is_visible(some, granted))
+    hidden = await find_hidden(base.store, names, granted)
     return VisibleDocuments(generation, revision, tuple(hidden))
 
 

@@ -174,3 +174,20 @@ def test_earlier_labels_are_needed_until_the_document_is_written(tmp_path: Path)
         await base.close()
 
     sync.wait(relabel())
+
+
+def test_an_upload_changes_labels_only_with_admin_scope(tmp_path: Path) -> None:
+    fill(tmp_path / "valley", labels={"poet": ["team=legal"]})
+    server = make_server(tmp_path)
+    writer, admin = make_key(server, {"valley": "write"}), make_key(server, {"valley": "admin"})
+    with running(server) as client:
+
+        def send(name: str, key: dict[str, str], *labels: str) -> int:
+            query = {"name": name, "label": list(labels)}
+            at = "/workspaces/valley/documents"
+            return client.post(at, params=query, content=b"Hello.", headers=key).status_code
+
+        assert send("poet", writer, "team=sales") == 403
+        assert send("poet", writer) == send("poet", writer, "team=legal") == 201
+        assert send("new.txt", writer, "team=sales") == 201
+        assert send("poet", admin, "team=sales") == 201

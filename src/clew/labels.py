@@ -20,7 +20,7 @@ from clew.types import Document
 T = TypeVar("T")
 LABELS_KIND = "label"
 _EARLIER_KIND = "earlier-labels"  # by name: sets of labels that are needed as well
-_REVISION_KEY = "labels"  # manifest key: changes whenever a label does
+REVISION_KEY = "labels"  # manifest key: changes whenever a label does
 _LABEL = re.compile(r"[a-z0-9][a-z0-9_.-]{0,63}=[\w.@:/+-]{1,64}", re.IGNORECASE)
 _BATCH = 64  # documents whose labels are stored in one write
 
@@ -74,12 +74,12 @@ async def _read_earlier(
 
 async def read_revision(store: KeyValueStore) -> str:
     """Return a value that changes whenever a label does."""
-    return (await store.get("manifest", [_REVISION_KEY])).get(_REVISION_KEY, "")
+    return (await store.get("manifest", [REVISION_KEY])).get(REVISION_KEY, "")
 
 
 async def _renew_revision(store: KeyValueStore) -> None:
     # Not a counter: adding to a number may be put off while another process writes.
-    await store.set("manifest", {_REVISION_KEY: secrets.token_hex(8)})
+    await store.set("manifest", {REVISION_KEY: secrets.token_hex(8)})
 
 
 async def save_labels(store: KeyValueStore, labels: Mapping[str, Collection[str]]) -> None:

@@ -2,6 +2,8 @@
 
 import asyncio
 import ipaddress
+import logging
+import sqlite3
 import time
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -24,8 +26,10 @@ from clew.types import Usage
 
 _AUDIT_DAYS = 90
 _AUDIT_BATCH = 200  # lines written together; the rest follows within a second
+_AUDIT_MOST = 100_000  # lines kept while they cannot be written
 _DAY = 86_400
 _LOOK_SECONDS = 0.3
+_log = logging.getLogger(__name__)
 
 
 @dataclass
@@ -72,10 +76,16 @@ class Server:
 
     async def look_after(self) -> None:
         """Start jobs and write the audit log, until cancelled."""
-        while True:
-            await asyncio.to_thread(self.runner.tick)
-            self.flush_audit()
-            await asyncio.sleep(_LOOK_SECONDS)
+        try:
+            while True:
+                try:
+                    await asyncio.to_thread(self.runner.tick)
+                    self.flush_audit()
+                except (sqlite3.Error, OSError) as error:  # such as a full disk: try again
+                    _log.warning("cannot look after jobs and the audit log: %s", error)
+                await asyncio.sleep(_LOOK_SECONDS)
+        finally:
+            self.ready = False
 
     def _start_job(self, job: str) -> BaseProcess:
         from clew.serve.core.job_process import run_job  # takes a while, and a start shall not
@@ -133,15 +143,23 @@ class Server:
     def record_access(self, key: Key, method: str, path: str, status: int, request: str) -> None:
         """Note one line of the audit log: who called what, never its content."""
         self._audit.append((time.time(), key.id, method, path, status, request))
-        if len(self._audit) >= _AUDIT_BATCH:
-            self.flush_audit()
+        if len(self._audit) == _AUDIT_BATCH:
+            try:
+                self.flush_audit()
+            except sqlite3.Error as error:  # the lines are kept and written later
+                _log.warning("cannot write the audit log: %s", error)
 
     def flush_audit(self) -> None:
         """Write the lines noted so far."""
         lines, self._audit = self._audit, []
-        if lines:
+        if not lines:
+            return
+        try:
             with self.database.transaction() as db:
                 db.executemany("INSERT INTO audit VALUES (?,?,?,?,?,?)", lines)
+        except sqlite3.Error:
+            self._audit = [*lines, *self._audit][-_AUDIT_MOST:]
+            raise
 
 
 def is_loopback(host: str) -> bool:

@@ -151,6 +151,11 @@ def test_a_public_server_is_never_open(tmp_path: Path) -> None:
     [
         ({"Host": "evil.example"}, 421),
         ({"Host": "127.0.0.1:80"}, 200),
+        ({"Host": "["}, 421),
+        ({"Host": "evil@127.0.0.1"}, 421),
+        ({"Host": "127.0.0.1/evil"}, 421),
+        ([("Host", "localhost"), ("Host", "evil.example")], 421),
+        ({"Origin": "http://["}, 403),
         ({"Origin": "https://evil.example"}, 403),
         ({"Origin": "null"}, 403),
         ({"Origin": "http://localhost"}, 200),
@@ -160,7 +165,7 @@ def test_a_public_server_is_never_open(tmp_path: Path) -> None:
     ],
 )
 def test_host_origin_and_headers_are_checked(
-    tmp_path: Path, headers: dict[str, str], status: int
+    tmp_path: Path, headers: dict[str, str] | list[tuple[str, str]], status: int
 ) -> None:
     fill(tmp_path / "valley")
     with running(make_server(tmp_path, origins=("https://chat.example",))) as client:

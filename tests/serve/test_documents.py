@@ -59,6 +59,10 @@ def test_progress_is_streamed_and_resumes(tmp_path: Path) -> None:
         assert '"state":"done"' in text.rstrip().split("\n")[-1]
         again = client.get(f"{at}/jobs/{job}/events", headers={"Last-Event-ID": str(ids[-2])}).text
         assert again.startswith(f"id: {ids[-1]}\n")
+        endless = client.get(f"{at}/jobs/{job}/events", headers={"Last-Event-ID": "9" * 5000})
+        assert endless.text == text
+        wrong = client.get(f"{at}/jobs/{job}/events", params={"after": "9" * 5000})
+        assert wrong.status_code == 422
 
 
 def test_a_second_build_at_once_is_refused(tmp_path: Path) -> None:

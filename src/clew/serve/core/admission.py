@@ -9,7 +9,7 @@ import secrets
 import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
-from urllib.parse import urlsplit
+from urllib.parse import SplitResult, urlsplit
 
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.responses import Response
@@ -34,6 +34,7 @@ _SECURITY_HEADERS = {
     "Content-Security-Policy": "default-src 'none'; frame-ancestors 'none'; base-uri 'none'",
 }
 _MAX_HEADER_BYTES = 32_768
+_MAX_DIGITS = 18
 _MAX_BUCKETS = 10_000  # keys whose rate is remembered
 
 
@@ -113,14 +114,18 @@ class Admission:
         self._check_rate(key)
         self._check_queue(path)
         length = headers.get("content-length", "0")
-        if not length.isdecimal():
+        if not length.isdecimal() or len(length) > _MAX_DIGITS:
             raise Problem(400, "Content-Length is not a number")
         if int(length) > self._limit_for(path, scope["method"]):
             raise Problem(413, "the body is too large")
 
     def _check_host(self, headers: Headers) -> None:
         """Refuse unknown names: a page could make a browser call this server by its own name."""
-        host = urlsplit(f"//{headers.get('host', '')}").hostname or ""
+        sent = headers.getlist("host")
+        address = _split(f"//{sent[0]}") if len(sent) == 1 else None
+        if address is None or address.netloc != sent[0] or "@" in sent[0]:
+            raise Problem(421, "the Host header is missing, repeated or not a host name")
+        host = address.hostname or ""
         if host not in self._hosts and f"[{host}]" not in self._hosts and "*" not in self._hosts:
             raise Problem(421, "unknown host name; add it to hosts under [serve] in clew.toml")
 
@@ -128,8 +133,8 @@ class Admission:
         origin = headers.get("origin")
         if origin is None or origin in self._settings.origins:
             return
-        own = urlsplit(origin)
-        if own.scheme in ("http", "https") and own.netloc == headers.get("host"):
+        own = _split(origin)
+        if own and own.scheme in ("http", "https") and own.netloc == headers.get("host"):
             return
         raise Problem(403, "this origin may not call; add it to origins under [serve]")
 
@@ -236,6 +241,14 @@ class _Visit:
             yield "Access-Control-Allow-Headers", "authorization, content-type, last-event-id"
             yield "Access-Control-Allow-Methods", "GET, POST, PUT, DELETE, OPTIONS"
             yield "Vary", "Origin"
+
+
+def _split(address: str) -> SplitResult | None:
+    """Return the parts of an address; None if it is not one."""
+    try:
+        return urlsplit(address)
+    except ValueError:
+        return None
 
 
 def _read_token(headers: Headers) -> str | None:

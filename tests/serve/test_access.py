@@ -1,13 +1,15 @@
 """Keys, scopes, workspaces: who may do what, on every route."""
 
 import re
+import select
+import socket
 import time
 from pathlib import Path
 from typing import Any
 
 import pytest
 from fastapi.routing import APIRoute
-from serving import fill, make_key, make_server, running
+from serving import Listening, fill, make_key, make_server, running
 
 from clew.config import ServeSettings, Settings
 from clew.errors import ConfigError
@@ -182,11 +184,13 @@ def test_a_key_has_its_own_rate_and_budget(tmp_path: Path) -> None:
     fill(tmp_path / "valley")
     server = make_server(tmp_path)
     slow = make_key(server, {"valley": "read"}, limits=KeyLimits(requests_per_minute=6))
+    none = make_key(server, {"valley": "read"}, limits=KeyLimits(requests_per_minute=0))
     paid = make_key(server, {"valley": "read"}, limits=KeyLimits(calls_per_day=2))
     with running(server) as client:
         replies = [client.get("/workspaces/valley", headers=slow) for _ in range(3)]
         assert [reply.status_code for reply in replies] == [200, 429, 429]
         assert int(replies[1].headers["retry-after"]) >= 1
+        assert client.get("/workspaces/valley", headers=none).status_code == 429
         body = {"question": "Where was Ilse Brandvik born?"}
         assert client.post("/workspaces/valley/ask", json=body, headers=paid).status_code == 200
         key = server.keys.find(paid["Authorization"].split()[1])
@@ -233,3 +237,16 @@ def test_workspaces_beyond_those_that_may_be_open_are_closed(tmp_path: Path) -> 
         for name in ("one", "two", "three", "one"):
             assert client.get(f"/workspaces/{name}").json()["documents"] == 6
             assert server.pool.open_count <= 2
+
+
+def test_a_body_that_drips_is_refused(tmp_path: Path) -> None:
+    fill(tmp_path / "valley")
+    with Listening(make_server(tmp_path, body_seconds=0.5)) as url:
+        head = "POST /workspaces/valley/search HTTP/1.1\r\nHost: localhost\r\nContent-Length: 5000"
+        with socket.create_connection(("127.0.0.1", int(url.rsplit(":")[-1])), 30) as slow:
+            slow.sendall(f"{head}\r\n\r\n".encode())
+            for _ in range(1000):  # each byte arrives well within the time
+                slow.sendall(b" ")
+                if select.select([slow], [], [], 0.05)[0]:
+                    break
+            assert b" 408 " in slow.recv(1000)

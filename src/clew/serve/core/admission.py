@@ -35,6 +35,7 @@ _SECURITY_HEADERS = {
 }
 _MAX_HEADER_BYTES = 32_768
 _MAX_DIGITS = 18
+_NO_RATE_WAIT = 3600.0  # seconds that a key without any requests is told to wait
 _MAX_BUCKETS = 10_000  # keys whose rate is remembered
 
 
@@ -46,6 +47,8 @@ class RateLimiter:
 
     def take(self, key: str, per_minute: float) -> float:
         """Take one token; return 0, or the seconds until there is one."""
+        if per_minute <= 0:
+            return _NO_RATE_WAIT
         now, rate = time.monotonic(), per_minute / 60
         most = max(1.0, per_minute / 6)  # ten seconds' worth may come at once
         tokens, before = self._buckets.get(key, (most, now))
@@ -139,8 +142,8 @@ class Admission:
         raise Problem(403, "this origin may not call; add it to origins under [serve]")
 
     def _check_rate(self, key: Key) -> None:
-        own = key.limits.requests_per_minute or self._settings.requests_per_minute
-        wait = self._rates.take(key.id, own)
+        own = key.limits.requests_per_minute
+        wait = self._rates.take(key.id, self._settings.requests_per_minute if own is None else own)
         if wait:
             raise Problem(429, "too many requests with this key", retry_after=wait)
 
@@ -181,13 +184,17 @@ class _LimitedBody:
     most: int
     seconds: float
     _received: int = 0
+    _deadline: float | None = None
     _done: bool = False
 
     async def receive(self) -> Message:
         if self._done:  # only a disconnection can follow, and may take as long as the answer
             return await self.inner()
+        now = asyncio.get_running_loop().time()
+        if self._deadline is None:  # one for the whole body, however it is cut into pieces
+            self._deadline = now + self.seconds
         try:
-            message = await asyncio.wait_for(self.inner(), self.seconds)
+            message = await asyncio.wait_for(self.inner(), max(0.0, self._deadline - now))
         except TimeoutError as error:
             raise Problem(408, "the body did not arrive in time") from error
         self._received += len(message.get("body", b""))

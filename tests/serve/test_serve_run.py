@@ -53,6 +53,9 @@ def test_one_process_serves_and_stops_cleanly(tmp_path: Path) -> None:
         with socket.create_connection(("127.0.0.1", int(url.rsplit(":")[-1]))) as silent:
             silent.sendall(b"GET /health HTTP/1.1\r\nHost: loc")
             assert read(f"{url}/health") == {"status": "ok"}
+        process.send_signal(signal.SIGHUP)
+        time.sleep(0.5)
+        assert read(f"{url}/health") == {"status": "ok"}
     assert process.returncode == 0
 
 

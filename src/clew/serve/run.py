@@ -113,15 +113,20 @@ class StoppableServer(uvicorn.Server):
 
     @contextlib.contextmanager
     def capture_signals(self) -> Iterator[None]:
-        """Stop on the first signal, and at once on the second."""
+        """Stop on the first signal, and at once on the second; a hangup changes nothing."""
         loop, numbers = asyncio.get_running_loop(), (signal.SIGTERM, signal.SIGINT)
         for number in numbers:
             loop.add_signal_handler(number, self.handle_exit, number, None)
+        loop.add_signal_handler(signal.SIGHUP, _ignore_hangup)
         try:
             yield
         finally:
-            for number in numbers:
+            for number in (*numbers, signal.SIGHUP):
                 loop.remove_signal_handler(number)
+
+
+def _ignore_hangup() -> None:
+    """Go on: only a server with several workers can replace them."""
 
 
 class TimedProtocol(HttpToolsProtocol):

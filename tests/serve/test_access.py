@@ -214,6 +214,18 @@ def test_changes_are_in_the_audit_log(tmp_path: Path) -> None:
     assert rows == [("PUT", "/workspaces/other", 201), ("GET", "/workspaces/nowhere", 404)]
 
 
+def test_refusals_without_a_key_are_one_line_of_the_audit_log(tmp_path: Path) -> None:
+    server = make_server(tmp_path)
+    make_key(server, {"*": "read"})
+    with running(server) as client:
+        for number in range(5):
+            client.get(f"/workspaces/x{number}", headers={"Authorization": "Bearer clew_guess"})
+        server.flush_audit(at_end=True)
+        (row,) = server.database.rows("SELECT * FROM audit")
+    assert (row["key"], row["path"], row["status"]) == ("-", "/workspaces/x0", 401)
+    assert row["request"].endswith(" and 4 more")
+
+
 def test_more_requests_than_the_queue_holds_are_refused(tmp_path: Path) -> None:
     from concurrent.futures import ThreadPoolExecutor
 

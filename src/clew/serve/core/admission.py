@@ -237,7 +237,10 @@ class _Visit:
         self._server.metrics.add("clew_requests_total", route=template, status=str(self._status))
         self._server.metrics.observe(time.perf_counter() - self._began, route=template)
         key: Key | None = self._scope["state"].get("key")
-        if key is not None and (self.method in _UNSAFE or self._status in (401, 403, 404)):
+        if key is None:
+            if self._status >= 400 and self.path not in _OPEN_PATHS:
+                self._server.record_refusal(self.method, self.path, self._status, self.id)
+        elif self.method in _UNSAFE or self._status in (401, 403, 404):
             self._server.record_access(key, self.method, self.path, self._status, self.id)
 
     def _extra_headers(self) -> Iterable[tuple[str, str]]:

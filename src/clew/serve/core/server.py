@@ -27,9 +27,23 @@ from clew.types import Usage
 _AUDIT_DAYS = 90
 _AUDIT_BATCH = 200  # lines written together; the rest follows within a second
 _AUDIT_MOST = 100_000  # lines kept while they cannot be written
+_REFUSED_SECONDS = 60.0
+_MAX_REFUSED_PATH = 200
+_NO_KEY = "-"
 _DAY = 86_400
 _LOOK_SECONDS = 0.3
 _log = logging.getLogger(__name__)
+
+
+@dataclass
+class _Refusals:
+    """Requests without a valid key that were refused with one status, since the first of them."""
+
+    since: float
+    method: str
+    path: str
+    request: str
+    count: int = 0
 
 
 @dataclass
@@ -43,6 +57,7 @@ class Server:
     tracer: Tracer = field(default_factory=Tracer)
     ready: bool = False
     _audit: list[tuple[float, str, str, str, int, str]] = field(default_factory=list)
+    _refused: dict[int, _Refusals] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         """Open the database; knowledge bases are opened on demand."""
@@ -71,7 +86,7 @@ class Server:
         await asyncio.to_thread(self.runner.stop)
         await self.engine.run(self.pool.close())
         self.engine.stop()
-        self.flush_audit()
+        self.flush_audit(at_end=True)
         self.database.close()
 
     async def look_after(self) -> None:
@@ -149,8 +164,19 @@ class Server:
             except sqlite3.Error as error:  # the lines are kept and written later
                 _log.warning("cannot write the audit log: %s", error)
 
-    def flush_audit(self) -> None:
-        """Write the lines noted so far."""
+    def record_refusal(self, method: str, path: str, status: int, request: str) -> None:
+        """Count a refused request of nobody known; a minute of them is one line of the log."""
+        first = _Refusals(time.time(), method, path[:_MAX_REFUSED_PATH], request)
+        self._refused.setdefault(status, first).count += 1
+
+    def flush_audit(self, *, at_end: bool = False) -> None:
+        """Write the lines noted so far; refusals once a minute, and at the end."""
+        for status, some in list(self._refused.items()):
+            if at_end or time.time() - some.since > _REFUSED_SECONDS:
+                del self._refused[status]
+                shown = f"{some.request} and {some.count - 1} more"
+                line = (some.since, _NO_KEY, some.method, some.path, status, shown)
+                self._audit.append(line)
         lines, self._audit = self._audit, []
         if not lines:
             return

@@ -33,7 +33,7 @@ from clew.ingest.graphs.import_graph import (
     combine_results,
     find_imported_graphs,
 )
-from clew.labels import check_labels, label_documents
+from clew.labels import DocumentLabeller, check_labels
 from clew.llm.budget import UsageBudget
 from clew.llm.embed import Embedder
 from clew.llm.factory import can_embed, create_embedder, create_reranker, use_tuned_encoder
@@ -150,8 +150,10 @@ class KnowledgeBase:
             return combine_results(results)
         files = read_for_store(self.store, paths) if paths or not retry else None
         documents = files or self.builder.iter_failed_documents()
-        labelled = label_documents(self.store, documents, check_labels(labels))
+        labeller = DocumentLabeller(self.store)
+        labelled = labeller.attach(documents, check_labels(labels))
         added = await self.take(labelled, extractor, retry=retry, progress=progress, chunk=chunk)
+        await labeller.settle()
         return combine_results(results, added) if results else added
 
     async def take(

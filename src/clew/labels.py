@@ -2,11 +2,13 @@
 
 A document name is visible if for each label name on it the reader holds one of its values; a
 name without labels is visible to everybody. Labels are stored before their document, so that
-it is never visible without them, and they stay when it is removed.
+it is never visible without them, and they stay when it is removed. Until a document is written
+again with other labels, its earlier ones are needed too: the text may still be the earlier one.
 """
 
 import json
 import re
+import secrets
 from collections import defaultdict
 from collections.abc import AsyncIterator, Collection, Iterable, Mapping, Sequence
 from typing import TypeVar
@@ -17,7 +19,8 @@ from clew.types import Document
 
 T = TypeVar("T")
 LABELS_KIND = "label"
-_REVISION_KEY = "labels"  # manifest key: changes whenever a label does
+_EARLIER_KIND = "earlier-labels"  # by name: sets of labels that are needed as well
+REVISION_KEY = "labels"  # manifest key: changes whenever a label does
 _LABEL = re.compile(r"[a-z0-9][a-z0-9_.-]{0,63}=[\w.@:/+-]{1,64}", re.IGNORECASE)
 _BATCH = 64  # documents whose labels are stored in one write
 
@@ -46,42 +49,103 @@ async def read_labels(store: KeyValueStore, names: Sequence[str]) -> dict[str, t
     return {name: labels for name, labels in found.items() if labels}
 
 
+async def find_hidden(
+    store: KeyValueStore, names: Sequence[str], granted: Collection[str]
+) -> list[str]:
+    """Return those names, sorted, that a reader with the granted labels may not see."""
+    labels = await read_labels(store, names)
+    earlier = await _read_earlier(store, names)
+    return sorted(
+        name
+        for name in names
+        if not all(
+            is_visible(some, granted) for some in (labels.get(name, ()), *earlier.get(name, ()))
+        )
+    )
+
+
+async def _read_earlier(
+    store: KeyValueStore, names: Sequence[str]
+) -> dict[str, list[tuple[str, ...]]]:
+    stored = await store.get(_EARLIER_KIND, names)
+    found = {name: [tuple(some) for some in json.loads(text)] for name, text in stored.items()}
+    return {name: sets for name, sets in found.items() if sets}
+
+
 async def read_revision(store: KeyValueStore) -> str:
     """Return a value that changes whenever a label does."""
-    return (await store.get("manifest", [_REVISION_KEY])).get(_REVISION_KEY, "")
+    return (await store.get("manifest", [REVISION_KEY])).get(REVISION_KEY, "")
+
+
+async def _renew_revision(store: KeyValueStore) -> None:
+    # Not a counter: adding to a number may be put off while another process writes.
+    await store.set("manifest", {REVISION_KEY: secrets.token_hex(8)})
 
 
 async def save_labels(store: KeyValueStore, labels: Mapping[str, Collection[str]]) -> None:
     """Set the labels of documents by name, whether or not the documents exist yet."""
+    await _store_labels(store, labels)
+    await _settle(store, list(labels))
+
+
+async def _store_labels(store: KeyValueStore, labels: Mapping[str, Collection[str]]) -> None:
     checked = {name: json.dumps(check_labels(some)) for name, some in labels.items()}
     stored = await store.get(LABELS_KIND, list(checked))
     changed = {name: text for name, text in checked.items() if stored.get(name, "[]") != text}
     if changed:
         await store.set(LABELS_KIND, changed)
-        await store.increment("manifest", _REVISION_KEY, 1)
+        await _renew_revision(store)
 
 
-async def label_documents(
-    store: KeyValueStore, documents: AsyncIterator[T], labels: Sequence[str]
-) -> AsyncIterator[T]:
-    """Pass documents on, each after its labels are stored; without labels nothing changes."""
-    if not labels:
+async def _settle(store: KeyValueStore, names: Sequence[str]) -> None:
+    """Forget the earlier labels of documents."""
+    earlier = await _read_earlier(store, names)
+    if earlier:
+        await store.set(_EARLIER_KIND, dict.fromkeys(earlier, "[]"))
+        await _renew_revision(store)
+
+
+class DocumentLabeller:
+    """Labels documents on their way into a store."""
+
+    def __init__(self, store: KeyValueStore) -> None:
+        self._store = store
+        self._changing: set[str] = set()
+
+    async def attach(self, documents: AsyncIterator[T], labels: Sequence[str]) -> AsyncIterator[T]:
+        """Pass documents on, each after its labels are stored; without labels nothing changes."""
+        if not labels:
+            async for item in documents:
+                yield item
+            return
+        waiting: list[T] = []
         async for item in documents:
-            yield item
-        return
-    waiting: list[T] = []
-    async for item in documents:
-        waiting.append(item)
-        if len(waiting) >= _BATCH:
-            await _save_for(store, waiting, labels)
-            for one in waiting:
-                yield one
-            waiting = []
-    await _save_for(store, waiting, labels)
-    for one in waiting:
-        yield one
+            waiting.append(item)
+            if len(waiting) >= _BATCH:
+                await self._save(waiting, labels)
+                for one in waiting:
+                    yield one
+                waiting = []
+        await self._save(waiting, labels)
+        for one in waiting:
+            yield one
 
+    async def settle(self) -> None:
+        """Say that the documents are written: their earlier labels are not needed any more."""
+        await _settle(self._store, sorted(self._changing))
+        self._changing.clear()
 
-async def _save_for(store: KeyValueStore, items: Sequence[object], labels: Sequence[str]) -> None:
-    names = [name for item in items if isinstance(item, Document) for name in item.names]
-    await save_labels(store, dict.fromkeys(names, labels))
+    async def _save(self, items: Sequence[object], labels: Sequence[str]) -> None:
+        names = [name for item in items if isinstance(item, Document) for name in item.names]
+        held = await read_labels(self._store, names)
+        earlier = await _read_earlier(self._store, names)
+        kept = {
+            name: sorted({*earlier.get(name, ()), held[name]})
+            for name in names
+            if name in held and set(held[name]) != set(labels)
+        }
+        self._changing.update(kept, earlier)
+        if kept:
+            texts = {name: json.dumps(sets) for name, sets in kept.items()}
+            await self._store.set(_EARLIER_KIND, texts)
+        await _store_labels(self._store, dict.fromkeys(names, labels))

@@ -1,13 +1,15 @@
 """Keys, scopes, workspaces: who may do what, on every route."""
 
 import re
+import select
+import socket
 import time
 from pathlib import Path
 from typing import Any
 
 import pytest
 from fastapi.routing import APIRoute
-from serving import fill, make_key, make_server, running
+from serving import Listening, fill, make_key, make_server, running
 
 from clew.config import ServeSettings, Settings
 from clew.errors import ConfigError
@@ -127,11 +129,35 @@ def test_a_public_address_needs_a_key(tmp_path: Path) -> None:
     check_bind(settings, folders)
 
 
+@pytest.mark.parametrize("ended", ["revoked", "expired"])
+def test_a_server_stays_closed_after_its_last_key(tmp_path: Path, ended: str) -> None:
+    fill(tmp_path / "valley")
+    server = make_server(tmp_path)
+    with running(server) as client:
+        assert client.get("/workspaces/valley").status_code == 200
+        late = time.time() - 1 if ended == "expired" else None
+        key, _ = server.keys.create("one", {"*": "admin"}, expires=late)
+        if ended == "revoked":
+            server.keys.revoke(key.id)
+        assert client.get("/workspaces/valley").status_code == 401
+
+
+def test_a_public_server_is_never_open(tmp_path: Path) -> None:
+    fill(tmp_path / "valley")
+    with running(make_server(tmp_path, host="0.0.0.0")) as client:
+        assert client.get("/workspaces/valley").status_code == 401
+
+
 @pytest.mark.parametrize(
     ("headers", "status"),
     [
         ({"Host": "evil.example"}, 421),
         ({"Host": "127.0.0.1:80"}, 200),
+        ({"Host": "["}, 421),
+        ({"Host": "evil@127.0.0.1"}, 421),
+        ({"Host": "127.0.0.1/evil"}, 421),
+        ([("Host", "localhost"), ("Host", "evil.example")], 421),
+        ({"Origin": "http://["}, 403),
         ({"Origin": "https://evil.example"}, 403),
         ({"Origin": "null"}, 403),
         ({"Origin": "http://localhost"}, 200),
@@ -141,7 +167,7 @@ def test_a_public_address_needs_a_key(tmp_path: Path) -> None:
     ],
 )
 def test_host_origin_and_headers_are_checked(
-    tmp_path: Path, headers: dict[str, str], status: int
+    tmp_path: Path, headers: dict[str, str] | list[tuple[str, str]], status: int
 ) -> None:
     fill(tmp_path / "valley")
     with running(make_server(tmp_path, origins=("https://chat.example",))) as client:
@@ -158,11 +184,13 @@ def test_a_key_has_its_own_rate_and_budget(tmp_path: Path) -> None:
     fill(tmp_path / "valley")
     server = make_server(tmp_path)
     slow = make_key(server, {"valley": "read"}, limits=KeyLimits(requests_per_minute=6))
+    none = make_key(server, {"valley": "read"}, limits=KeyLimits(requests_per_minute=0))
     paid = make_key(server, {"valley": "read"}, limits=KeyLimits(calls_per_day=2))
     with running(server) as client:
         replies = [client.get("/workspaces/valley", headers=slow) for _ in range(3)]
         assert [reply.status_code for reply in replies] == [200, 429, 429]
         assert int(replies[1].headers["retry-after"]) >= 1
+        assert client.get("/workspaces/valley", headers=none).status_code == 429
         body = {"question": "Where was Ilse Brandvik born?"}
         assert client.post("/workspaces/valley/ask", json=body, headers=paid).status_code == 200
         key = server.keys.find(paid["Authorization"].split()[1])
@@ -184,6 +212,18 @@ def test_changes_are_in_the_audit_log(tmp_path: Path) -> None:
             for r in server.database.rows("SELECT * FROM audit ORDER BY time")
         ]
     assert rows == [("PUT", "/workspaces/other", 201), ("GET", "/workspaces/nowhere", 404)]
+
+
+def test_refusals_without_a_key_are_one_line_of_the_audit_log(tmp_path: Path) -> None:
+    server = make_server(tmp_path)
+    make_key(server, {"*": "read"})
+    with running(server) as client:
+        for number in range(5):
+            client.get(f"/workspaces/x{number}", headers={"Authorization": "Bearer clew_guess"})
+        server.flush_audit(at_end=True)
+        (row,) = server.database.rows("SELECT * FROM audit")
+    assert (row["key"], row["path"], row["status"]) == ("-", "/workspaces/x0", 401)
+    assert row["request"].endswith(" and 4 more")
 
 
 def test_more_requests_than_the_queue_holds_are_refused(tmp_path: Path) -> None:
@@ -209,3 +249,16 @@ def test_workspaces_beyond_those_that_may_be_open_are_closed(tmp_path: Path) -> 
         for name in ("one", "two", "three", "one"):
             assert client.get(f"/workspaces/{name}").json()["documents"] == 6
             assert server.pool.open_count <= 2
+
+
+def test_a_body_that_drips_is_refused(tmp_path: Path) -> None:
+    fill(tmp_path / "valley")
+    with Listening(make_server(tmp_path, body_seconds=0.5)) as url:
+        head = "POST /workspaces/valley/search HTTP/1.1\r\nHost: localhost\r\nContent-Length: 5000"
+        with socket.create_connection(("127.0.0.1", int(url.rsplit(":")[-1])), 30) as slow:
+            slow.sendall(f"{head}\r\n\r\n".encode())
+            for _ in range(1000):  # each byte arrives well within the time
+                slow.sendall(b" ")
+                if select.select([slow], [], [], 0.05)[0]:
+                    break
+            assert b" 408 " in slow.recv(1000)

@@ -59,6 +59,10 @@ def test_progress_is_streamed_and_resumes(tmp_path: Path) -> None:
         assert '"state":"done"' in text.rstrip().split("\n")[-1]
         again = client.get(f"{at}/jobs/{job}/events", headers={"Last-Event-ID": str(ids[-2])}).text
         assert again.startswith(f"id: {ids[-1]}\n")
+        endless = client.get(f"{at}/jobs/{job}/events", headers={"Last-Event-ID": "9" * 5000})
+        assert endless.text == text
+        wrong = client.get(f"{at}/jobs/{job}/events", params={"after": "9" * 5000})
+        assert wrong.status_code == 422
 
 
 def test_a_second_build_at_once_is_refused(tmp_path: Path) -> None:
@@ -190,3 +194,41 @@ def test_labels_are_set_by_an_admin(tmp_path: Path) -> None:
         assert client.put(url, json={"labels": ["nonsense"]}, headers=admin).status_code == 400
         assert client.put(url, json={"labels": ["a=b"]}, headers=admin).status_code == 200
         assert client.get(f"{at}/{poet['id']}", headers=reader).status_code == 404
+
+
+def upload_and_build(client: TestClient, name: str, content: bytes, **params: str) -> None:
+    """Send a file and wait until it is a document."""
+    at = "/workspaces/valley"
+    sent = client.post(f"{at}/documents", params={"name": name, **params}, content=content)
+    assert sent.status_code == 201
+    job = client.post(f"{at}/builds", json={"names": [name]}).json()
+    assert wait_for(client, job["id"])["state"] == "done"
+
+
+def test_an_original_is_only_shown_with_all_that_was_read_from_it(tmp_path: Path) -> None:
+    fill(tmp_path / "valley")
+    server = make_server(tmp_path)
+    admin, reader = make_key(server, {"*": "admin"}), make_key(server, {"valley": "read"}, [])
+    at = "/workspaces/valley/documents"
+    rows = b"name,text\nAda,Ada Lund works in Oslo.\nBo,Bo Berg works in Rome.\n"
+    with running(server, admin) as client:
+
+        def ids(start: str) -> list[str]:
+            listed = client.get(at, headers=reader).json()["documents"]
+            return [one["id"] for one in listed if one["name"].startswith(start)]
+
+        def original(document: str) -> int:
+            return client.get(f"{at}/{document}/original", headers=reader).status_code
+
+        upload_and_build(client, "people.csv", rows)
+        one, other = ids("people.csv#")
+        assert (original(one), original(other)) == (200, 200)
+        client.put(f"{at}/{other}/labels", json={"labels": ["team=legal"]})
+        assert (original(one), original(other)) == (404, 404)
+
+        upload_and_build(client, "ferry.md", BRIDGE)
+        (ferry,) = ids("ferry.md")
+        assert original(ferry) == 200
+        newer = {"name": "ferry.md", "label": "team=legal"}
+        client.post(at, params=newer, content=b"The price is secret.")
+        assert original(ferry) == 404

@@ -1,6 +1,7 @@
 """What only a hidden document says is not shown by any route."""
 
 import json
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -13,9 +14,21 @@ from typer.testing import CliRunner
 
 from clew import sync
 from clew.cli.app import app
+from clew.config import Settings
+from clew.engine import KnowledgeBase
 from clew.errors import ConfigError
-from clew.labels import check_labels, is_visible, read_labels
+from clew.labels import (
+    DocumentLabeller,
+    check_labels,
+    find_hidden,
+    is_visible,
+    read_labels,
+    save_labels,
+)
+from clew.serve.core.label_views import Outdated, find_visible, make_view
 from clew.store.sqlite.store import SqliteStore
+from clew.testing.hashed_kb import open_hashed
+from conftest import document, stream
 
 
 @pytest.mark.parametrize(
@@ -146,3 +159,78 @@ def test_documents_are_labelled_on_the_command_line(
         return found
 
     assert sync.wait(stored()) == {"nda.txt": ("team=legal",), "menu.txt": ("team=kitchen",)}
+
+
+def test_earlier_labels_are_needed_until_the_document_is_written(tmp_path: Path) -> None:
+    fill(tmp_path / "valley", labels={"poet": ["team=legal"]})
+
+    async def hidden(base: KnowledgeBase, *granted: str) -> bool:
+        return bool(await find_hidden(base.store, ["poet"], granted))
+
+    async def relabel() -> None:
+        base = await open_hashed(Settings(kb=tmp_path / "valley"), False)
+        poet = document("poet", "Nothing is known of the poet Anton Reeve.", "")
+        broken = DocumentLabeller(base.store)
+        async for _ in broken.attach(stream([poet]), ["team=sales"]):
+            pass  # the build is cancelled before anything is written
+        assert await hidden(base, "team=sales") and await hidden(base, "team=legal")
+        assert not await hidden(base, "team=sales", "team=legal")
+        again = DocumentLabeller(base.store)
+        await base.take(again.attach(stream([poet]), ["team=sales"]))
+        assert await hidden(base, "team=sales")
+        await again.settle()
+        assert await hidden(base, "team=legal") and not await hidden(base, "team=sales")
+        await base.close()
+
+    sync.wait(relabel())
+
+
+def test_an_upload_changes_labels_only_with_admin_scope(tmp_path: Path) -> None:
+    fill(tmp_path / "valley", labels={"poet": ["team=legal"]})
+    server = make_server(tmp_path)
+    writer, admin = make_key(server, {"valley": "write"}), make_key(server, {"valley": "admin"})
+    with running(server) as client:
+
+        def send(name: str, key: dict[str, str], *labels: str) -> int:
+            query = {"name": name, "label": list(labels)}
+            at = "/workspaces/valley/documents"
+            return client.post(at, params=query, content=b"Hello.", headers=key).status_code
+
+        assert send("poet", writer, "team=sales") == 403
+        assert send("poet", writer) == send("poet", writer, "team=legal") == 201
+        assert send("new.txt", writer, "team=sales") == 201
+        assert send("poet", admin, "team=sales") == 201
+
+
+def test_a_copy_for_readers_is_never_of_other_documents_than_were_checked(tmp_path: Path) -> None:
+    fill(tmp_path / "valley", labels={"poet": ["team=legal"]})
+
+    async def look() -> None:
+        base = await open_hashed(Settings(kb=tmp_path / "valley"), False)
+        found = await find_visible(base, [])
+        assert found.hidden == ("poet",)
+        await save_labels(base.store, {"secret": ["team=legal"]})
+        await base.take(stream([document("secret", "Marta Quill has sold the ferry.", "")]))
+        with pytest.raises(Outdated):
+            await make_view(base, found, tmp_path / "views")
+        newer = await find_visible(base, [])
+        assert newer.hidden == ("poet", "secret")
+        assert (await make_view(base, newer, tmp_path / "views")).name == newer.id
+        await base.close()
+
+    sync.wait(look())
+
+
+def test_a_workspace_made_anew_shows_nothing_of_the_old_one(tmp_path: Path) -> None:
+    labels = {"secret": ["team=legal"]}
+    body = {"question": "Where is the tower?", "recipe": "bm25", "k": 5}
+    for word in ("Marrow", "Tallow"):
+        shutil.rmtree(tmp_path / "valley", ignore_errors=True)
+        public = document("public", f"The {word} Tower is in Turku.", "")
+        secret = document("secret", "The tower is sold.", "")
+        fill(tmp_path / "valley", [public, secret], labels)
+        server = make_server(tmp_path)
+        reader = make_key(server, {"valley": "read"}, [])
+        with running(server) as client:
+            reply = client.post("/workspaces/valley/search", json=body, headers=reader).json()
+        assert [chunk["text"] for chunk in reply["chunks"]] == [public.text]

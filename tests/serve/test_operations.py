@@ -1,6 +1,8 @@
 """Health, metrics, errors, the graph's routes, and corrections of it."""
 
 import errno
+import sqlite3
+import time
 from pathlib import Path
 
 import pytest
@@ -132,3 +134,25 @@ def test_recipes_are_listed_and_shown(tmp_path: Path) -> None:
         assert "clew" in names and "graphsearch" in names
         assert client.get("/recipes/hipporag2").json()["steps"]
         assert client.get("/recipes/nonsense").status_code == 400
+
+
+def test_a_database_that_is_busy_for_a_while_stops_nothing(tmp_path: Path) -> None:
+    server = make_server(tmp_path)
+    with running(server) as client:
+        server.database.change("ALTER TABLE jobs RENAME TO gone")
+        server.database.change("ALTER TABLE audit RENAME TO lost")
+        client.put("/workspaces/fresh")
+        with pytest.raises(sqlite3.OperationalError):
+            server.flush_audit()
+        with pytest.raises(sqlite3.OperationalError):
+            server.runner.tick()
+        time.sleep(1)  # the server looks after both several times
+        server.database.change("ALTER TABLE gone RENAME TO jobs")
+        server.database.change("ALTER TABLE lost RENAME TO audit")
+        assert client.get("/ready").status_code == 200
+        for _ in range(100):
+            if server.database.row("SELECT 1 FROM audit WHERE path = '/workspaces/fresh'"):
+                break
+            time.sleep(0.1)
+        else:
+            raise AssertionError("the line of the audit log is lost")

@@ -2,6 +2,7 @@
 
 import json
 import os
+import select
 import signal
 import socket
 import subprocess
@@ -52,6 +53,9 @@ def test_one_process_serves_and_stops_cleanly(tmp_path: Path) -> None:
         with socket.create_connection(("127.0.0.1", int(url.rsplit(":")[-1]))) as silent:
             silent.sendall(b"GET /health HTTP/1.1\r\nHost: loc")
             assert read(f"{url}/health") == {"status": "ok"}
+        process.send_signal(signal.SIGHUP)
+        time.sleep(0.5)
+        assert read(f"{url}/health") == {"status": "ok"}
     assert process.returncode == 0
 
 
@@ -111,3 +115,29 @@ def test_a_key_made_on_the_command_line_opens_the_server(tmp_path: Path) -> None
         except HTTPError as error:
             assert error.code == 401
             error.close()
+
+
+def test_headers_that_never_end_are_refused(tmp_path: Path) -> None:
+    fill(tmp_path / "root" / "valley")
+    with serving(tmp_path) as (_, url):
+        address = ("127.0.0.1", int(url.rsplit(":")[-1]))
+        with socket.create_connection(address, timeout=30) as endless:
+            endless.sendall(b"GET /health HTTP/1.1\r\nHost: localhost\r\n")
+            reply = b""
+            try:
+                for _ in range(100_000):
+                    endless.sendall(b"X-A: " + b"a" * 1000 + b"\r\n")
+                    if select.select([endless], [], [], 0)[0]:
+                        reply = endless.recv(1000)
+                        break
+            except ConnectionError:  # it was closed while we were sending
+                reply = b" 431 "
+            assert b" 431 " in reply, "a hundred megabytes of headers were taken"
+        with socket.create_connection(address, timeout=30) as several:
+            for _ in range(100):  # many requests on one connection are not one large request
+                several.sendall(b"GET /health HTTP/1.1\r\nHost: localhost\r\nX-A: ")
+                several.sendall(b"a" * 1000 + b"\r\n\r\n")
+                reply = b""
+                while not reply.endswith(b"}"):
+                    reply += several.recv(10_000)
+                assert b" 200 " in reply

@@ -2,7 +2,6 @@
 
 import asyncio
 import contextlib
-import ipaddress
 import multiprocessing
 import signal
 import socket
@@ -22,13 +21,18 @@ from clew.serve.app import create_app
 from clew.serve.core.database import ServerDatabase
 from clew.serve.core.folders import Folders
 from clew.serve.core.keys import KeyStore
-from clew.serve.core.server import Server
+from clew.serve.core.server import Server, is_loopback
 from clew.serve.core.workspaces import OpenKb, open_knowledge_base
 
 _BACKLOG = 2048
 _POLL_SECONDS = 0.2
 _MIN_LIFETIME = 5.0  # a worker that ends sooner failed to start; it is not started again
 _KEEP_ALIVE = 30
+_HEADER_BYTES = 65_536  # of a request whose headers are not complete
+_TOO_LARGE = (
+    b"HTTP/1.1 431 Request Header Fields Too Large\r\nContent-Length: 0\r\n"
+    b"Connection: close\r\n\r\n"
+)
 _HEADER_SECONDS = 15.0  # within which a request's headers must arrive
 
 
@@ -39,16 +43,6 @@ class ServeOptions:
     settings: Settings
     folders: Folders
     open_kb: OpenKb = open_knowledge_base
-
-
-def is_loopback(host: str) -> bool:
-    """Whether only this machine can reach the address."""
-    if host == "localhost":
-        return True
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return False
 
 
 def check_bind(settings: Settings, folders: Folders) -> None:
@@ -119,21 +113,27 @@ class StoppableServer(uvicorn.Server):
 
     @contextlib.contextmanager
     def capture_signals(self) -> Iterator[None]:
-        """Stop on the first signal, and at once on the second."""
+        """Stop on the first signal, and at once on the second; a hangup changes nothing."""
         loop, numbers = asyncio.get_running_loop(), (signal.SIGTERM, signal.SIGINT)
         for number in numbers:
             loop.add_signal_handler(number, self.handle_exit, number, None)
+        loop.add_signal_handler(signal.SIGHUP, _ignore_hangup)
         try:
             yield
         finally:
-            for number in numbers:
+            for number in (*numbers, signal.SIGHUP):
                 loop.remove_signal_handler(number)
 
 
+def _ignore_hangup() -> None:
+    """Go on: only a server with several workers can replace them."""
+
+
 class TimedProtocol(HttpToolsProtocol):
-    """Closes connections whose request line and headers do not arrive in time."""
+    """Closes connections whose request line and headers are too large or do not arrive in time."""
 
     _waiting: asyncio.TimerHandle | None = None
+    _head_bytes: int | None = None  # None: no request has begun, or its headers are complete
 
     def connection_made(self, transport: Any) -> None:
         """Start the clock with the connection."""
@@ -142,11 +142,28 @@ class TimedProtocol(HttpToolsProtocol):
 
     def data_received(self, data: bytes) -> None:
         """Start the clock with a new request, and stop it when its headers are complete."""
+        if self.transport.is_closing():
+            return
         if self._is_idle():
             self._start_clock()
+        if self._head_bytes is not None:
+            self._head_bytes += len(data)
         super().data_received(data)
         if not self._is_idle():
             self._stop_clock()
+        if self._head_bytes is not None and self._head_bytes > _HEADER_BYTES:
+            self.transport.write(_TOO_LARGE)
+            self.transport.close()
+
+    def on_message_begin(self) -> None:
+        """Count the bytes of the headers from the next piece on."""
+        self._head_bytes = 0
+        super().on_message_begin()
+
+    def on_headers_complete(self) -> None:
+        """Count no longer; what follows is a body, which has its own limit."""
+        self._head_bytes = None
+        super().on_headers_complete()
 
     def connection_lost(self, exc: Exception | None) -> None:
         """Stop the clock."""

@@ -9,7 +9,7 @@ import secrets
 import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
-from urllib.parse import urlsplit
+from urllib.parse import SplitResult, urlsplit
 
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.responses import Response
@@ -34,6 +34,8 @@ _SECURITY_HEADERS = {
     "Content-Security-Policy": "default-src 'none'; frame-ancestors 'none'; base-uri 'none'",
 }
 _MAX_HEADER_BYTES = 32_768
+_MAX_DIGITS = 18
+_NO_RATE_WAIT = 3600.0  # seconds that a key without any requests is told to wait
 _MAX_BUCKETS = 10_000  # keys whose rate is remembered
 
 
@@ -45,6 +47,8 @@ class RateLimiter:
 
     def take(self, key: str, per_minute: float) -> float:
         """Take one token; return 0, or the seconds until there is one."""
+        if per_minute <= 0:
+            return _NO_RATE_WAIT
         now, rate = time.monotonic(), per_minute / 60
         most = max(1.0, per_minute / 6)  # ten seconds' worth may come at once
         tokens, before = self._buckets.get(key, (most, now))
@@ -113,14 +117,18 @@ class Admission:
         self._check_rate(key)
         self._check_queue(path)
         length = headers.get("content-length", "0")
-        if not length.isdecimal():
+        if not length.isdecimal() or len(length) > _MAX_DIGITS:
             raise Problem(400, "Content-Length is not a number")
         if int(length) > self._limit_for(path, scope["method"]):
             raise Problem(413, "the body is too large")
 
     def _check_host(self, headers: Headers) -> None:
         """Refuse unknown names: a page could make a browser call this server by its own name."""
-        host = urlsplit(f"//{headers.get('host', '')}").hostname or ""
+        sent = headers.getlist("host")
+        address = _split(f"//{sent[0]}") if len(sent) == 1 else None
+        if address is None or address.netloc != sent[0] or "@" in sent[0]:
+            raise Problem(421, "the Host header is missing, repeated or not a host name")
+        host = address.hostname or ""
         if host not in self._hosts and f"[{host}]" not in self._hosts and "*" not in self._hosts:
             raise Problem(421, "unknown host name; add it to hosts under [serve] in clew.toml")
 
@@ -128,14 +136,14 @@ class Admission:
         origin = headers.get("origin")
         if origin is None or origin in self._settings.origins:
             return
-        own = urlsplit(origin)
-        if own.scheme in ("http", "https") and own.netloc == headers.get("host"):
+        own = _split(origin)
+        if own and own.scheme in ("http", "https") and own.netloc == headers.get("host"):
             return
         raise Problem(403, "this origin may not call; add it to origins under [serve]")
 
     def _check_rate(self, key: Key) -> None:
-        own = key.limits.requests_per_minute or self._settings.requests_per_minute
-        wait = self._rates.take(key.id, own)
+        own = key.limits.requests_per_minute
+        wait = self._rates.take(key.id, self._settings.requests_per_minute if own is None else own)
         if wait:
             raise Problem(429, "too many requests with this key", retry_after=wait)
 
@@ -176,13 +184,17 @@ class _LimitedBody:
     most: int
     seconds: float
     _received: int = 0
+    _deadline: float | None = None
     _done: bool = False
 
     async def receive(self) -> Message:
         if self._done:  # only a disconnection can follow, and may take as long as the answer
             return await self.inner()
+        now = asyncio.get_running_loop().time()
+        if self._deadline is None:  # one for the whole body, however it is cut into pieces
+            self._deadline = now + self.seconds
         try:
-            message = await asyncio.wait_for(self.inner(), self.seconds)
+            message = await asyncio.wait_for(self.inner(), max(0.0, self._deadline - now))
         except TimeoutError as error:
             raise Problem(408, "the body did not arrive in time") from error
         self._received += len(message.get("body", b""))
@@ -225,7 +237,10 @@ class _Visit:
         self._server.metrics.add("clew_requests_total", route=template, status=str(self._status))
         self._server.metrics.observe(time.perf_counter() - self._began, route=template)
         key: Key | None = self._scope["state"].get("key")
-        if key is not None and (self.method in _UNSAFE or self._status in (401, 403, 404)):
+        if key is None:
+            if self._status >= 400 and self.path not in _OPEN_PATHS:
+                self._server.record_refusal(self.method, self.path, self._status, self.id)
+        elif self.method in _UNSAFE or self._status in (401, 403, 404):
             self._server.record_access(key, self.method, self.path, self._status, self.id)
 
     def _extra_headers(self) -> Iterable[tuple[str, str]]:
@@ -236,6 +251,14 @@ class _Visit:
             yield "Access-Control-Allow-Headers", "authorization, content-type, last-event-id"
             yield "Access-Control-Allow-Methods", "GET, POST, PUT, DELETE, OPTIONS"
             yield "Vary", "Origin"
+
+
+def _split(address: str) -> SplitResult | None:
+    """Return the parts of an address; None if it is not one."""
+    try:
+        return urlsplit(address)
+    except ValueError:
+        return None
 
 
 def _read_token(headers: Headers) -> str | None:

@@ -20,7 +20,7 @@ from clew.evaluate.measure import MeasureOptions, MeasureResult, measure
 from clew.ingest.files import PARSED_FORMATS, ReadItem, read_files
 from clew.ingest.readers.source import Skipped, SourceFile
 from clew.json_output import to_json_value
-from clew.labels import label_documents
+from clew.labels import DocumentLabeller
 from clew.serve.core.database import ServerDatabase
 from clew.serve.core.folders import Folders
 from clew.serve.core.jobs import Job, JobLedger
@@ -53,13 +53,16 @@ class JobRun:
             data = {"stage": stage, "done": done, "total": total}
             self.ledger.add_event(self.job.id, "progress", data)
 
-    async def read_uploads(self, some: list[Upload], *, label: bool) -> AsyncIterator[ReadItem]:
+    async def read_uploads(
+        self, some: list[Upload], labeller: DocumentLabeller | None = None
+    ) -> AsyncIterator[ReadItem]:
         """Read uploaded files; parsers run in a child process."""
         parser = ParseProcess()
         try:
             for upload in some:
-                labels = upload.labels if label else ()
-                documents = label_documents(self.base.store, self._read(upload, parser), labels)
+                documents = self._read(upload, parser)
+                if labeller is not None:
+                    documents = labeller.attach(documents, upload.labels)
                 async for item in documents:
                     self._note_outcome(upload, item)
                     yield item
@@ -98,8 +101,10 @@ async def build(run: JobRun) -> Any:
     if retry and not some:
         added = await run.base.add([], extractor=extractor, retry=True, progress=run.progress)
     else:
-        documents = run.read_uploads(some, label=True)
+        labeller = DocumentLabeller(run.base.store)
+        documents = run.read_uploads(some, labeller)
         added = await run.base.take(documents, extractor, retry=retry, progress=run.progress)
+        await labeller.settle()
     for upload in some:
         reason = run.outcomes.get(upload.name, "holds no document")
         state = "failed" if reason else "added"
@@ -109,7 +114,7 @@ async def build(run: JobRun) -> Any:
 
 async def plan(run: JobRun) -> Any:
     """Estimate what a build would cost; nothing is written."""
-    documents = run.read_uploads(run.select_uploads(), label=False)
+    documents = run.read_uploads(run.select_uploads())
     extractor = run.job.request.get("extractor")
     return to_json_value(await run.base.builder.plan(extractor=extractor, documents=documents))
 

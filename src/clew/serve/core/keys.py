@@ -137,9 +137,13 @@ class KeyStore:
         return key
 
     def any_active(self) -> bool:
-        """Whether any key can be used: then every request needs one."""
+        """Whether any key can be used."""
         query = f"SELECT 1 FROM keys WHERE {_ACTIVE} LIMIT 1"  # noqa: S608
         return self.database.row(query, time.time()) is not None
+
+    def any_made(self) -> bool:
+        """Whether a key was ever made, even one that is revoked or expired by now."""
+        return self.database.row("SELECT 1 FROM keys LIMIT 1") is not None
 
     def list(self) -> list[Key]:
         """Return all keys, the oldest first."""

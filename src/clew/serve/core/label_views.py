@@ -8,16 +8,18 @@ support, from a copy that is derived again. What is read there cannot come from 
 import asyncio
 import shutil
 import sqlite3
-from collections.abc import Collection
-from dataclasses import dataclass
+from collections.abc import Collection, Mapping
+from dataclasses import astuple, dataclass
 from pathlib import Path
 
 from clew.engine import KnowledgeBase
+from clew.errors import ClewError
 from clew.index.derive import derive_arrays
-from clew.labels import is_visible, read_labels, read_revision
+from clew.labels import REVISION_KEY, find_hidden, read_revision
 from clew.llm.embed import Embedder
-from clew.store.protocol import PARTLY_EMBEDDED, Change
+from clew.store.protocol import PARTLY_EMBEDDED, Change, DocumentSource
 from clew.store.resolved_entities import RESOLUTION_KIND, SENSES_KIND
+from clew.store.sqlite.keyvalue import select_values
 from clew.store.sqlite.store import SqliteStore
 from clew.store.write_lock import WriterLock
 from clew.text.unicode import digest
@@ -26,7 +28,14 @@ from clew.tree.manage import TreeManager
 _KEPT_KINDS = (RESOLUTION_KIND, SENSES_KIND)
 _KEPT_MANIFEST = ("embedder", "dim", PARTLY_EMBEDDED)
 _PATIENCE = 600.0  # seconds to wait for another process that makes the same copy
-_COPY_VERSION = "1"
+_COPY_VERSION = "2"
+_SELECT_SOURCES = (
+    "SELECT s.name, d.id, d.stamp FROM sources s JOIN documents d ON d.key = s.document"
+)
+
+
+class Outdated(ClewError):  # noqa: N818  (reads as what happened)
+    """A document or a label changed while it was looked at; look again."""
 
 
 @dataclass(frozen=True)
@@ -36,11 +45,13 @@ class VisibleDocuments:
     generation: int
     revision: str
     hidden: tuple[str, ...]
+    content: str = ""
+    """Digest of all documents: a workspace made anew may have the same generation."""
 
     @property
     def id(self) -> str:
         """Names the copy: the same hidden names of the same generation share one."""
-        return digest(_COPY_VERSION, str(self.generation), *self.hidden)[:24]
+        return digest(_COPY_VERSION, str(self.generation), self.content, *self.hidden)[:24]
 
 
 async def find_visible(base: KnowledgeBase, granted: Collection[str]) -> VisibleDocuments:
@@ -50,14 +61,20 @@ async def find_visible(base: KnowledgeBase, granted: Collection[str]) -> Visible
         generation = now.generation
     if not revision:  # no document was ever labelled
         return VisibleDocuments(generation, revision, ())
-    names = list(await base.store.sources())
-    labels = await read_labels(base.store, names)
-    hidden = sorted(name for name, some in labels.items() if not is_visible(some, granted))
-    return VisibleDocuments(generation, revision, tuple(hidden))
+    sources = await base.store.sources()
+    hidden = await find_hidden(base.store, list(sources), granted)
+    return VisibleDocuments(generation, revision, tuple(hidden), _digest_sources(sources))
+
+
+def _digest_sources(sources: Mapping[str, DocumentSource]) -> str:
+    return digest(*(part for name in sorted(sources) for part in (name, *astuple(sources[name]))))
 
 
 async def make_view(base: KnowledgeBase, visible: VisibleDocuments, parent: Path) -> Path:
-    """Return the folder of the copy without the hidden documents; make it if there is none."""
+    """Return the folder of the copy without the hidden documents; make it if there is none.
+
+    Raises `Outdated` if the knowledge base is no longer the one in which they were found.
+    """
     folder = parent / visible.id
     if (folder / "kb.sqlite").exists():
         return folder
@@ -83,6 +100,12 @@ def remove_old_views(parent: Path, keep: int, used: Collection[Path]) -> None:
 
 async def _fill(base: KnowledgeBase, visible: VisibleDocuments, folder: Path) -> None:
     await base.backup(folder / "kb.sqlite")
+    if await asyncio.to_thread(_read_state, folder / "kb.sqlite") != (
+        visible.generation,
+        visible.revision,
+        visible.content,
+    ):
+        raise Outdated
     await asyncio.to_thread(_forget_texts, folder / "kb.sqlite")
     await asyncio.to_thread(_link_vectors, base.settings.kb, folder)
     store = SqliteStore(folder, patience=_PATIENCE, durable=False)
@@ -103,6 +126,19 @@ async def _build_trees(store: SqliteStore, trees: list[str], embed: Embedder | N
     """Build the trees again over what is visible, with quoted summaries: no model is called."""
     if trees and (await store.counts()).chunks:
         await TreeManager(store, embed).build(trees)
+
+
+def _read_state(file: Path) -> tuple[int, str, str]:
+    """Return generation, revision of the labels and content of a copied database."""
+    db = sqlite3.connect(file)
+    try:
+        generation = db.execute("SELECT value FROM meta WHERE key = 'generation'").fetchone()[0]
+        revision = select_values(db, "manifest", [REVISION_KEY]).get(REVISION_KEY, "")
+        rows = db.execute(_SELECT_SOURCES)
+        sources = {name: DocumentSource(document, stamp) for name, document, stamp in rows}
+        return int(generation), revision, _digest_sources(sources)
+    finally:
+        db.close()
 
 
 def _forget_texts(file: Path) -> None:

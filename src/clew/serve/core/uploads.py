@@ -139,11 +139,11 @@ class UploadStore:
         return [_read_upload(row) for row in rows]
 
     def set_state(self, workspace: str, upload: Upload, state: str, reason: str = "") -> None:
-        """Note what became of an upload, unless its content was replaced meanwhile."""
+        """Note what became of an upload, unless it was replaced meanwhile."""
         self.database.change(
             "UPDATE uploads SET state = ?, reason = ? "
-            "WHERE workspace = ? AND name = ? AND hash = ?",
-            *(state, reason, workspace, upload.name, upload.hash),
+            "WHERE workspace = ? AND name = ? AND hash = ? AND created = ?",
+            *(state, reason, workspace, upload.name, upload.hash, upload.created),
         )
 
     def remove(self, workspace: str, name: str) -> bool:

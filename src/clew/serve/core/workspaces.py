@@ -17,9 +17,16 @@ from clew.llm.chat import Chat, Reply, Request, TextCallback
 from clew.llm.roles import RoleChats
 from clew.models import ReplyCache
 from clew.serve.core.folders import Folders
-from clew.serve.core.label_views import VisibleDocuments, find_visible, make_view, remove_old_views
+from clew.serve.core.label_views import (
+    Outdated,
+    VisibleDocuments,
+    find_visible,
+    make_view,
+    remove_old_views,
+)
 from clew.serve.core.problems import Problem
 
+_VIEW_ATTEMPTS = 5
 OpenKb = Callable[[Settings, bool], Awaitable[KnowledgeBase]]
 """Opens the knowledge base of the settings; the flag allows to create it."""
 
@@ -92,12 +99,11 @@ class WorkspacePool:
             if labels is None:
                 yield whole.base
                 return
-            visible = await self._find_visible(whole, labels)
-            if not visible.hidden:
+            parent = self.folders.state / "views" / name
+            view = await self._find_view(whole, labels, parent)
+            if view is None:
                 yield whole.base
                 return
-            parent = self.folders.state / "views" / name
-            view = await make_view(whole.base, visible, parent)
             if view not in self._open:
                 most = self._settings.serve.label_views
                 await asyncio.to_thread(remove_old_views, parent, most, {view, *self._open})
@@ -109,6 +115,20 @@ class WorkspacePool:
         for one in self._open.values():
             await one.base.close()
         self._open.clear()
+
+    async def _find_view(
+        self, whole: _OpenBase, labels: frozenset[str], parent: Path
+    ) -> Path | None:
+        """Return the folder of the copy without what is hidden; None if nothing is."""
+        for _ in range(_VIEW_ATTEMPTS):
+            visible = await self._find_visible(whole, labels)
+            if not visible.hidden:
+                return None
+            try:
+                return await make_view(whole.base, visible, parent)
+            except Outdated:
+                continue
+        raise Problem(429, "documents or labels change too fast; try again", retry_after=1)
 
     async def _find_visible(self, whole: _OpenBase, labels: frozenset[str]) -> VisibleDocuments:
         """Return what is visible; computed again when a document or a label has changed."""

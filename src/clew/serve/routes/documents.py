@@ -1,6 +1,7 @@
 """Documents: upload, list, status, original and parsed text, labels, delete."""
 
 import re
+from collections.abc import Iterable
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Query, Request
@@ -39,6 +40,7 @@ async def upload_document(
     """Store a file under the hash of its content; a build adds it to the knowledge base."""
     labels = _allowed_labels(access, label or [])
     document = check_name(name, access.key)
+    await _check_relabelling(access, document, labels)
     uploads = access.server.uploads
     content = await uploads.receive(access.workspace, document, request.stream())
     stored = uploads.record(access.workspace, document, content, labels, access.key.id)
@@ -104,14 +106,15 @@ async def document_text(access: Reader, document: str) -> Response:
 
 @router.get("/{document}/original", summary="The file as it was uploaded")
 async def document_original(access: Reader, document: str) -> Response:
-    """Return the bytes; documents that were added on the command line have none here."""
+    """Return the bytes, if this key may see every document that was read from them.
+
+    Documents that were added on the command line have none, nor have those for which a newer
+    upload waits.
+    """
     if _UPLOAD_ID.fullmatch(document):
         found = [u for u in _own_uploads(access) if u.hash == document]
     else:
-        names = (await _find_document(access, document)).names
-        files = [name.partition("#")[0] for name in names]
-        uploads = access.server.uploads
-        found = [u for name in files if (u := uploads.find(access.workspace, name))]
+        found = await _find_originals(access, (await _find_document(access, document)).names)
     if not found:
         raise not_found("there is no original of this document")
     path = access.server.uploads.path(access.workspace, found[0].name, found[0].hash)
@@ -172,12 +175,37 @@ async def _find_document(access: Access, document: str) -> Document:
     return found
 
 
+async def _find_originals(access: Access, names: Iterable[str]) -> list[Upload]:
+    """Return the uploads that documents were built from, less those with a hidden document."""
+    files = dict.fromkeys(name.partition("#")[0] for name in names)
+    seen = set(await access.run(_list_names))
+    every = await access.run_on_all(_list_names)
+    hidden = {name.partition("#")[0] for name in every if name not in seen}
+    uploads = [access.server.uploads.find(access.workspace, f) for f in files if f not in hidden]
+    return [one for one in uploads if one is not None and one.state == "added"]
+
+
+async def _list_names(base: KnowledgeBase) -> list[str]:
+    return list(await base.store.sources())
+
+
 async def _labels_of(access: Access, names: Any) -> dict[str, list[str]]:
     async def work(base: KnowledgeBase) -> dict[str, tuple[str, ...]]:
         return await read_labels(base.store, list(names))
 
     found = await access.run_on_all(work)
     return {name: list(labels) for name, labels in found.items()}
+
+
+async def _check_relabelling(access: Access, file: str, labels: tuple[str, ...]) -> None:
+    """Refuse to change the labels of documents that exist without the scope for it."""
+    if not labels or access.key.allows(access.workspace, "admin"):
+        return  # without labels documents keep theirs
+    every = await access.run_on_all(_list_names)
+    names = [name for name in every if name.partition("#")[0] == file]
+    held = await _labels_of(access, names)
+    if any(set(held.get(name, ())) != set(labels) for name in names):
+        raise Problem(403, "this document has other labels; changing them needs the admin scope")
 
 
 def _own_uploads(access: Access) -> list[Upload]:

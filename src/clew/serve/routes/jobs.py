@@ -1,6 +1,7 @@
 """Jobs: build, estimate, evaluate and compare; their progress, and how to cancel them."""
 
 import asyncio
+import re
 from collections.abc import AsyncIterator
 from typing import Annotated, Any, Literal
 
@@ -21,6 +22,8 @@ from clew.serve.core.sse import ServerEvent, stream_events
 router = APIRouter(prefix="/workspaces/{workspace}", tags=["jobs"])
 _POLL_SECONDS = 0.2
 _MAX_QUESTIONS = 5000
+_MAX_EVENT = 10**15
+_EVENT_NUMBER = re.compile(r"[0-9]{1,15}")
 
 
 class BuildRequest(StrictBody):
@@ -109,12 +112,13 @@ async def job_events(
     access: Reader,
     request: Request,
     job: str,
-    after: Annotated[int, Query(ge=0, description="Events after this number.")] = 0,
+    after: Annotated[int, Query(ge=0, le=_MAX_EVENT, description="Events after this number.")] = 0,
     last_event_id: Annotated[str | None, Header(description="As browsers send it.")] = None,
 ) -> Response:
     """Stream `progress` and `state` events until the job ends; reconnecting resumes."""
     found = _find(access, job)
-    start = int(last_event_id) if last_event_id and last_event_id.isdecimal() else after
+    known = last_event_id is not None and _EVENT_NUMBER.fullmatch(last_event_id)
+    start = int(last_event_id) if last_event_id and known else after
     return stream_events(_follow(access, found, start, request))
 
 

@@ -23,7 +23,7 @@ from clew.index.derive import derive_arrays, derive_keeping_trees, has_current_l
 from clew.index.view import StoredMatrices, View
 from clew.ingest.build import AddResult
 from clew.ingest.cost import CostEstimate
-from clew.ingest.details import mark_new
+from clew.ingest.details import count_pending, find_embedded_details, mark_new
 from clew.ingest.document_names import read_for_store, resolve_document_names
 from clew.ingest.embedding import ProgressCallback, check_embedder
 from clew.ingest.files import ReadItem
@@ -71,6 +71,7 @@ async def open_store(settings: Settings, *, create: bool, check: bool = True) ->
         # Written by another version of Clew, or lost: the tables suffice to rebuild them.
         try:
             await store.write(Change(rebuild=True), derive_keeping_trees(held))
+            await find_embedded_details(store)
         except DamagedVectors:
             if has_current_layout(held):
                 raise
@@ -212,16 +213,18 @@ class KnowledgeBase:
         )
         await mark_new(self.store)
         done = await importer(Path(path), form)
-        if done.unchanged:
-            return done
         counts = done.counts
         if importer.embed is not None:
+            # Also if nothing changed: an earlier import may have been stopped before this.
             most = importer.max_embedded
             counts = await self.builder.embed_details(progress, limit=most) or counts
+        if done.unchanged:
+            return replace(done, counts=counts)
         return replace(done, counts=await self.builder.update_trees(progress) or counts)
 
     async def remove(self, names: Sequence[str]) -> Counts:
         """Remove documents by name; the name of a table, graph or folder removes all of it."""
+        await self.builder.embed_details()  # of a removal that was stopped before this
         names = await resolve_document_names(self.store, names)
         counts = await self.store.write(make_removal(names), derive_arrays)
         counts = await self.builder.embed_details() or counts
@@ -243,6 +246,7 @@ class KnowledgeBase:
         manifest = await self.store.get("manifest", ["embedder", "spent"])
         async with self.store.snapshot() as snapshot:
             trees = await self.builder.make_tree_manager().states(snapshot)
+            pending = await count_pending(self.store, snapshot.arrays)
         return {
             "documents": counts.documents,
             "chunks": counts.chunks,
@@ -253,6 +257,7 @@ class KnowledgeBase:
             "embedder": manifest.get("embedder", ""),
             "generation": counts.generation,
             "failed": counts.failed,
+            "pending": pending,
             "bytes": counts.bytes,
             "spent": float(manifest.get("spent", "0")),
         }
@@ -402,7 +407,11 @@ class KnowledgeBase:
             return found
         async with self.store.snapshot() as snapshot:
             states = await self.builder.make_tree_manager().states(snapshot)
-        return [f"the {name} tree is missing" for name, one in states.items() if one == "missing"]
+            pending = await count_pending(self.store, snapshot.arrays)
+        found = [f"the {name} tree is missing" for name, one in states.items() if one == "missing"]
+        if pending:
+            found.append(f"descriptions or attributes of {pending} elements have no vector yet")
+        return found
 
     async def backup(self, file: Path) -> int:
         """Copy the database to a file; return its size."""

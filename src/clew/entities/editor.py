@@ -91,6 +91,7 @@ class EntityEditor:
         """Merge two names into one entity, whatever rules and vectors say."""
         first, second = (await self.explain(one))[0], (await self.explain(other))[0]
         if first.key == second.key:
+            await self.embed_details()  # of a merge that was stopped before this
             raise StoreError(
                 f"{one!r} and {other!r} are already one entity; `clew show {one!r} --why` explains"
             )

@@ -15,7 +15,8 @@ from clew.engine import KnowledgeBase, open_store
 from clew.errors import StoreError
 from clew.index.derive import derive_arrays
 from clew.llm.embed import EmbedRole, Vectors
-from clew.store.protocol import make_removal
+from clew.store.protocol import Change, Counts, DeriveArrays, make_removal
+from clew.store.sqlite.store import SqliteStore
 from clew.testing.fakes import HashEmbed
 from clew.testing.stub_endpoint import StubEndpoint
 
@@ -51,6 +52,13 @@ class StoppingEmbed(HashEmbed):
         if self.stops and any(DETAILED in text for text in texts):
             raise Stopped
         return await super().__call__(texts, role=role)
+
+
+class StoppingStore(SqliteStore):
+    """Stops before a generation is written."""
+
+    async def write(self, change: Change, derive: DeriveArrays) -> Counts:
+        raise Stopped
 
 
 @pytest.fixture
@@ -159,3 +167,28 @@ async def check_complete(kb: KnowledgeBase) -> None:
     assert (await kb.status())["pending"] == 0
     assert await kb.verify() == []
     await kb.close()
+
+
+@pytest.mark.parametrize("command", ["merge", "split", "undo"])
+async def test_a_decision_that_was_not_applied_is_not_stored(here: Path, command: str) -> None:
+    async def work() -> object:
+        if command == "split":
+            return await kb.identity.split("Oda Falk")
+        return await getattr(kb.identity, command)("Oda Falk", "Ilse Brandvik")
+
+    kb = await open_kb(here)
+    await kb.import_graph(here / "g.jsonl")
+    if command != "merge":
+        await kb.identity.merge("Oda Falk", "Ilse Brandvik")
+    before = (await kb.store.counts()).entities
+    await kb.close()
+    kb = KnowledgeBase(StoppingStore(here / "kb"), kb.settings, HashEmbed())
+    with pytest.raises(Stopped):
+        await work()
+    await kb.close()
+
+    kb = await open_kb(here)
+    assert (await kb.store.counts()).entities == before
+    await work()
+    assert (await kb.store.counts()).entities == (before - 1 if command == "merge" else before + 1)
+    await check_complete(kb)

@@ -39,7 +39,7 @@ from clew.store.sqlite.connections import (
     translate_errors,
 )
 from clew.store.sqlite.insert import PreparedAdditions
-from clew.store.sqlite.keyvalue import SqliteKeyValueStore
+from clew.store.sqlite.keyvalue import SqliteKeyValueStore, store_values
 from clew.store.sqlite.migrations import migrate, read_version
 from clew.store.sqlite.read import SqliteSnapshot
 from clew.store.sqlite.restore import MARK_FINISHED, SELECT_UNFINISHED
@@ -320,6 +320,7 @@ class SqliteStore:
             dropped = ("near_", DETAIL_PREFIX)
             previous = {k: previous[k] for k in previous if not k.startswith(dropped)}
             db.execute(_SET_EMBEDDER, (change.embedder,))
+        store_values(db, change.values)
         embedder = _read_value(db, _SELECT_EMBEDDER)
         writer = SqliteWriter(db, partial(self._find_vector_rows, embedder), *options)
         has_vectors = bool(embedder and len(self.vectors(embedder, "fact").matrix()))

@@ -17,7 +17,7 @@ from clew.builder import Builder, ignore_progress
 from clew.config import Role, Settings
 from clew.context import Context, TraceStep
 from clew.entities.editor import EntityEditor
-from clew.errors import ArraysMissing, ConfigError
+from clew.errors import ArraysMissing, ConfigError, EmbedderMismatch
 from clew.extract.model_extractors import DocumentExtractor
 from clew.index.derive import derive_arrays, derive_keeping_trees, has_current_layout
 from clew.index.view import StoredMatrices, View
@@ -36,7 +36,7 @@ from clew.ingest.graphs.import_graph import (
 from clew.labels import check_labels, label_documents
 from clew.llm.budget import UsageBudget
 from clew.llm.embed import Embedder
-from clew.llm.factory import can_embed, create_embedder, create_reranker, use_tuned_encoder
+from clew.llm.factory import create_reranker, find_embedder
 from clew.llm.rerank import Reranker
 from clew.models import Models
 from clew.recipes.chunking import ChosenChunking, find_shared_chunking
@@ -44,7 +44,7 @@ from clew.retrieve.communities.steps import NO_TREE
 from clew.retrieve.pack import fetch_evidence
 from clew.show import NameDetails, find_details
 from clew.store.protocol import Arrays, Change, Counts, Snapshot, Store, make_removal
-from clew.store.sqlite.restore import restore_database
+from clew.store.sqlite.restore import read_backup_embedder, restore_database
 from clew.store.sqlite.store import SqliteStore
 from clew.store.vector_files import DamagedVectors
 from clew.types import Chunking, Found, Kind
@@ -57,9 +57,13 @@ ANSWERING_ROLES: tuple[Role, ...] = ("plan", "answer")  # roles whose models may
 _MAX_QUESTION_CHARS = 8_000  # longer questions are cut: planning by rules takes a second for these
 
 
-async def open_store(settings: Settings, *, create: bool, check: bool = True) -> SqliteStore:
+async def open_store(
+    settings: Settings, *, create: bool, check: bool = True, restoring: bool = False
+) -> SqliteStore:
     """Open the configured folder; rebuild its arrays if they are missing or outdated."""
-    store = SqliteStore(settings.kb, create=create, patience=settings.wait, check=check)
+    store = SqliteStore(
+        settings.kb, create=create, patience=settings.wait, check=check, restoring=restoring
+    )
     held: Arrays = {}
     try:
         async with store.snapshot() as now:
@@ -81,12 +85,12 @@ async def open_store(settings: Settings, *, create: bool, check: bool = True) ->
 
 async def choose_embedder(store: Store, settings: Settings) -> tuple[Embedder | None, Settings]:
     """The configured embedder and settings; without one, settings with the lexical recipe."""
-    if not can_embed(settings.embed):
+    held = (await store.get("manifest", ["embedder"])).get("embedder", "")
+    embed = find_embedder(settings, held)
+    if embed is None:
         recipe = settings.recipe if settings.own_recipe else _LEXICAL_RECIPE
         return None, settings.model_copy(update={"recipe": recipe})
-    vectors = (await store.get("manifest", ["embedder"])).get("embedder", "")
-    chosen = use_tuned_encoder(settings.embed, settings.kb, vectors)
-    return create_embedder(chosen, settings.cache), settings
+    return embed, settings
 
 
 @dataclass
@@ -422,6 +426,13 @@ class KnowledgeBase:
         cls, settings: Settings, file: Path, progress: ProgressCallback = ignore_progress
     ) -> Counts:
         """Replace the configured knowledge base by a backup; derive and embed what it lacks."""
+        held = await asyncio.to_thread(read_backup_embedder, file)
+        embed = find_embedder(settings, held)
+        if held and embed is not None and embed.name != held:
+            raise EmbedderMismatch(
+                f"{file} was embedded with {held!r}, but the settings select {embed.name!r}; "
+                "set [embed] as it was, then `clew reembed` can change it; nothing was restored"
+            )
         await asyncio.to_thread(restore_database, settings.kb, file, settings.wait)
         base = await cls.open(settings, check=False)
         try:
@@ -441,10 +452,16 @@ class KnowledgeBase:
 
     @classmethod
     async def open(
-        cls, settings: Settings, *, create: bool = False, embed: bool = True, check: bool = True
+        cls,
+        settings: Settings,
+        *,
+        create: bool = False,
+        embed: bool = True,
+        check: bool = True,
+        restoring: bool = False,
     ) -> "KnowledgeBase":
-        """Open the configured folder with the configured embedder; `check` as in `SqliteStore`."""
-        store = await open_store(settings, create=create, check=check)
+        """Open the configured folder with the configured embedder; checks as in `SqliteStore`."""
+        store = await open_store(settings, create=create, check=check, restoring=restoring)
         if not embed:
             return cls(store, settings, None)
         vectors, settings = await choose_embedder(store, settings)

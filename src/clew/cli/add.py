@@ -294,7 +294,7 @@ async def reembed(
     ctx: CommandContext,
 ) -> None:
     """Recompute all vectors with the embedder in the settings."""
-    async with ctx.open_kb() as base:
+    async with ctx.open_kb(restoring=True) as base:
         with show_progress(ctx.json) as report:
             embedder = await base.reembed(report)
     ctx.show({"embedder": embedder}, lambda: out.print(f"recomputed all vectors with {embedder}"))

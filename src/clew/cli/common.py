@@ -72,12 +72,19 @@ class CommandContext:
 
     @asynccontextmanager
     async def open_kb(
-        self, *, create: bool = False, embed: bool = True, check: bool = True
+        self,
+        *,
+        create: bool = False,
+        embed: bool = True,
+        check: bool = True,
+        restoring: bool = False,
     ) -> AsyncIterator["KnowledgeBase"]:
         """Open the knowledge base for the length of a command."""
         from clew.engine import KnowledgeBase
 
-        base = await KnowledgeBase.open(self.settings, create=create, embed=embed, check=check)
+        base = await KnowledgeBase.open(
+            self.settings, create=create, embed=embed, check=check, restoring=restoring
+        )
         if embed and base.embed is None and not self.json:
             warn_no_embedder()
         try:

@@ -82,7 +82,8 @@ _LOST_WRITES = (
     "removed?); `clew restore FILE` restores a backup, `clew verify --repair` accepts the loss"
 )
 _UNFINISHED = (
-    "the restore of {} was not finished; run `clew restore FILE` again, or `clew verify --repair`"
+    "the restore of {} was not finished; run `clew restore FILE` again, or `clew verify --repair`; "
+    "with another embedder `clew reembed`"
 )
 _COMMITTED_FILE = "committed"  # in the arrays' folder: their generation was committed
 
@@ -98,10 +99,12 @@ class SqliteStore:
         patience: float = 10.0,
         durable: bool = True,
         check: bool = True,
+        restoring: bool = False,
     ) -> None:
         """Open a folder; without `durable`, a power cut (not a kill) may lose the last writes.
 
-        With `check`, a folder from which the last writes were lost is refused.
+        With `check`, a folder from which the last writes were lost is refused, and one whose
+        restore was not finished, unless `restoring` says that the caller will finish it.
         """
         self.folder = folder
         self._durable = durable
@@ -126,7 +129,7 @@ class SqliteStore:
             migrate(db, str(folder), writable=self._pool.writable)
             if check and (lost := self._find_lost_writes(db)):
                 raise StoreError(lost)
-            if check and _read_value(db, SELECT_UNFINISHED):
+            if check and not restoring and _read_value(db, SELECT_UNFINISHED):
                 raise StoreError(_UNFINISHED.format(folder))
 
     def _is_emptied(self, db: sqlite3.Connection) -> bool:
@@ -313,7 +316,7 @@ class SqliteStore:
         """Write the next generation; return the number of the previous one."""
         before = _read_generation(db)
         previous: Arrays = {} if change.rebuild else self._load_newest(db)[1]
-        if change.rebuild and change.embedder == _read_value(db, _SELECT_EMBEDDER):
+        if change.embedder or (change.rebuild and not _read_value(db, _SELECT_EMBEDDER)):
             db.execute(MARK_FINISHED)  # all vector rows, if any, are looked up again
         if change.embedder:
             # Nearest neighbours and rows of descriptions depend on the embedder.

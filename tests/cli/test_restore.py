@@ -2,13 +2,17 @@
 
 import asyncio
 import json
-from collections.abc import AsyncIterator
+import resource
+from collections.abc import AsyncIterator, Iterator
+from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 
 import pytest
 from in_process import clew
 
+from clew.engine import KnowledgeBase
+from clew.errors import StoreError
 from clew.store.sqlite.restore import restore_database
 from clew.testing.stub_endpoint import StubEndpoint
 
@@ -56,3 +60,33 @@ async def test_an_unfinished_restore_can_be_embedded_anew(here: Path) -> None:
     await call(here, "reembed")
     assert "OK" in await call(here, "verify")
     assert "Vessen" in await call(here, "search", "Where is Vessen?")
+
+
+@contextmanager
+def full_disk() -> Iterator[None]:
+    """Let files of this process grow to a few kilobytes only."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (16_384, hard))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+
+
+async def test_a_backup_that_fails_leaves_no_file(valley: KnowledgeBase, tmp_path: Path) -> None:
+    into = tmp_path / "copies"
+    into.mkdir()
+    with full_disk(), pytest.raises(StoreError, match="is the disk full"):
+        await valley.backup(into / "b.sqlite")
+    assert list(into.iterdir()) == []
+    await valley.backup(into / "b.sqlite")
+    assert [file.name for file in into.iterdir()] == ["b.sqlite"]
+
+
+async def test_a_full_disk_does_not_make_a_backup_look_damaged(
+    valley: KnowledgeBase, tmp_path: Path
+) -> None:
+    await valley.backup(tmp_path / "b.sqlite")
+    with full_disk(), pytest.raises(StoreError, match="is the disk full"):
+        restore_database(tmp_path / "kb", tmp_path / "b.sqlite", 1.0)
+    assert (await valley.store.counts()).documents == 6

@@ -7,7 +7,12 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 
 from clew.errors import StoreError
-from clew.store.sqlite.connections import ConnectionPool, transaction, translate_errors
+from clew.store.sqlite.connections import (
+    ConnectionPool,
+    is_disk_failure,
+    transaction,
+    translate_errors,
+)
 from clew.store.sqlite.keyvalue import select_values
 from clew.store.sqlite.migrations import migrate, read_version
 from clew.store.sqlite.verify_rows import find_row_problems
@@ -54,6 +59,7 @@ def read_backup_embedder(file: Path) -> str:
     if not file.is_file():
         raise StoreError(_NO_FILE.format(file))
     with (
+        translate_errors(file.parent),
         _translate_damage(file),
         closing(sqlite3.connect(f"{file.absolute().as_uri()}?mode=ro", uri=True)) as source,
     ):
@@ -90,6 +96,8 @@ def _translate_damage(file: Path) -> Iterator[None]:
     try:
         yield
     except sqlite3.DatabaseError as error:
+        if is_disk_failure(error):
+            raise  # of the disk that is written to
         raise StoreError(f"{file} is not a backup of a knowledge base ({error})") from error
 
 

@@ -4,7 +4,7 @@ import asyncio
 import os
 import sqlite3
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
-from contextlib import asynccontextmanager, nullcontext, suppress
+from contextlib import asynccontextmanager, closing, nullcontext, suppress
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -18,6 +18,7 @@ from clew.store.array_files import (
     load_sound_arrays,
     remove_old_generations,
     save_arrays,
+    sync_to_disk,
 )
 from clew.store.protocol import (
     DETAIL_PREFIX,
@@ -359,12 +360,18 @@ class SqliteStore:
     def _copy_database(self, file: Path) -> int:
         if file.exists():
             raise StoreError(f"{file} already exists; choose another file name")
+        new = file.with_name(f"{file.name}.new")
         with self._pool.connection() as db, translate_errors(file.parent):
-            copy = sqlite3.connect(file)
             try:
-                db.backup(copy)
+                new.unlink(missing_ok=True)
+                with closing(sqlite3.connect(new)) as copy:
+                    db.backup(copy)
+                sync_to_disk(new)
+                new.replace(file)
             finally:
-                copy.close()
+                for left in (new, new.with_name(f"{new.name}-journal")):
+                    left.unlink(missing_ok=True)
+            sync_to_disk(file.parent)
             return file.stat().st_size
 
     def _find_vector_rows(self, embedder: str, kind: Kind, hashes: Sequence[str]) -> Array:

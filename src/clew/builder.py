@@ -122,13 +122,16 @@ class Builder:
         recheck_long: bool = False,
         limit: int | None = None,
     ) -> Counts | None:
-        """Embed new and changed descriptions, keywords and attributes; None if there are none."""
+        """Embed new and changed descriptions, keywords and attributes; None if there are none.
+
+        Without the embedder of the knowledge base those that were embedded before are found again.
+        """
         stored = (await self.store.get("manifest", ["embedder"])).get("embedder")
-        if self.embed is None or stored != self.embed.name:
+        if not stored:
             return None  # names and texts are found as before
-        return await DetailEmbedder(self.store, self.embed, progress, limit)(
-            recheck_long=recheck_long
-        )
+        own = self.embed if self.embed is not None and self.embed.name == stored else None
+        embed_pending = DetailEmbedder(self.store, own, stored, progress, limit)
+        return await embed_pending(recheck_long=recheck_long and own is not None)
 
     def make_tree_manager(self, progress: ProgressCallback = ignore_progress) -> TreeManager:
         """Return the manager that builds and updates knowledge trees."""
@@ -294,7 +297,7 @@ class Builder:
                 await self._embed_everything(self.embed, progress)
                 change = replace(change, embedder=self.embed.name)
                 await self.store.write(change, derive_arrays)
-                await self.embed_details(progress)
+            await self.embed_details(progress)
             if names := await self.make_tree_manager().tree_names():
                 await self.make_tree_manager(progress).build(names)
 

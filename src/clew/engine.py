@@ -17,13 +17,13 @@ from clew.builder import Builder, ignore_progress
 from clew.config import Role, Settings
 from clew.context import Context, TraceStep
 from clew.entities.editor import EntityEditor
-from clew.errors import ArraysMissing, ConfigError
+from clew.errors import ArraysMissing, ConfigError, EmbedderMismatch
 from clew.extract.model_extractors import DocumentExtractor
 from clew.index.derive import derive_arrays, derive_keeping_trees, has_current_layout
 from clew.index.view import StoredMatrices, View
 from clew.ingest.build import AddResult
 from clew.ingest.cost import CostEstimate
-from clew.ingest.details import mark_new
+from clew.ingest.details import count_pending, find_embedded_details, mark_new
 from clew.ingest.document_names import read_for_store, resolve_document_names
 from clew.ingest.embedding import ProgressCallback, check_embedder
 from clew.ingest.files import ReadItem
@@ -36,7 +36,7 @@ from clew.ingest.graphs.import_graph import (
 from clew.labels import DocumentLabeller, check_labels
 from clew.llm.budget import UsageBudget
 from clew.llm.embed import Embedder
-from clew.llm.factory import can_embed, create_embedder, create_reranker, use_tuned_encoder
+from clew.llm.factory import create_reranker, find_embedder
 from clew.llm.rerank import Reranker
 from clew.models import Models
 from clew.recipes.chunking import ChosenChunking, find_shared_chunking
@@ -44,7 +44,7 @@ from clew.retrieve.communities.steps import NO_TREE
 from clew.retrieve.pack import fetch_evidence
 from clew.show import NameDetails, find_details
 from clew.store.protocol import Arrays, Change, Counts, Snapshot, Store, make_removal
-from clew.store.sqlite.restore import restore_database
+from clew.store.sqlite.restore import read_backup_embedder, restore_database
 from clew.store.sqlite.store import SqliteStore
 from clew.store.vector_files import DamagedVectors
 from clew.types import Chunking, Found, Kind
@@ -57,9 +57,13 @@ ANSWERING_ROLES: tuple[Role, ...] = ("plan", "answer")  # roles whose models may
 _MAX_QUESTION_CHARS = 8_000  # longer questions are cut: planning by rules takes a second for these
 
 
-async def open_store(settings: Settings, *, create: bool, check: bool = True) -> SqliteStore:
+async def open_store(
+    settings: Settings, *, create: bool, check: bool = True, restoring: bool = False
+) -> SqliteStore:
     """Open the configured folder; rebuild its arrays if they are missing or outdated."""
-    store = SqliteStore(settings.kb, create=create, patience=settings.wait, check=check)
+    store = SqliteStore(
+        settings.kb, create=create, patience=settings.wait, check=check, restoring=restoring
+    )
     held: Arrays = {}
     try:
         async with store.snapshot() as now:
@@ -71,6 +75,7 @@ async def open_store(settings: Settings, *, create: bool, check: bool = True) ->
         # Written by another version of Clew, or lost: the tables suffice to rebuild them.
         try:
             await store.write(Change(rebuild=True), derive_keeping_trees(held))
+            await find_embedded_details(store)
         except DamagedVectors:
             if has_current_layout(held):
                 raise
@@ -80,12 +85,12 @@ async def open_store(settings: Settings, *, create: bool, check: bool = True) ->
 
 async def choose_embedder(store: Store, settings: Settings) -> tuple[Embedder | None, Settings]:
     """The configured embedder and settings; without one, settings with the lexical recipe."""
-    if not can_embed(settings.embed):
+    held = (await store.get("manifest", ["embedder"])).get("embedder", "")
+    embed = find_embedder(settings, held)
+    if embed is None:
         recipe = settings.recipe if settings.own_recipe else _LEXICAL_RECIPE
         return None, settings.model_copy(update={"recipe": recipe})
-    vectors = (await store.get("manifest", ["embedder"])).get("embedder", "")
-    chosen = use_tuned_encoder(settings.embed, settings.kb, vectors)
-    return create_embedder(chosen, settings.cache), settings
+    return embed, settings
 
 
 @dataclass
@@ -214,16 +219,18 @@ class KnowledgeBase:
         )
         await mark_new(self.store)
         done = await importer(Path(path), form)
-        if done.unchanged:
-            return done
         counts = done.counts
         if importer.embed is not None:
+            # Also if nothing changed: an earlier import may have been stopped before this.
             most = importer.max_embedded
             counts = await self.builder.embed_details(progress, limit=most) or counts
+        if done.unchanged:
+            return replace(done, counts=counts)
         return replace(done, counts=await self.builder.update_trees(progress) or counts)
 
     async def remove(self, names: Sequence[str]) -> Counts:
         """Remove documents by name; the name of a table, graph or folder removes all of it."""
+        await self.builder.embed_details()  # of a removal that was stopped before this
         names = await resolve_document_names(self.store, names)
         counts = await self.store.write(make_removal(names), derive_arrays)
         counts = await self.builder.embed_details() or counts
@@ -245,6 +252,7 @@ class KnowledgeBase:
         manifest = await self.store.get("manifest", ["embedder", "spent"])
         async with self.store.snapshot() as snapshot:
             trees = await self.builder.make_tree_manager().states(snapshot)
+            pending = await count_pending(self.store, snapshot.arrays)
         return {
             "documents": counts.documents,
             "chunks": counts.chunks,
@@ -255,6 +263,7 @@ class KnowledgeBase:
             "embedder": manifest.get("embedder", ""),
             "generation": counts.generation,
             "failed": counts.failed,
+            "pending": pending,
             "bytes": counts.bytes,
             "spent": float(manifest.get("spent", "0")),
         }
@@ -404,7 +413,11 @@ class KnowledgeBase:
             return found
         async with self.store.snapshot() as snapshot:
             states = await self.builder.make_tree_manager().states(snapshot)
-        return [f"the {name} tree is missing" for name, one in states.items() if one == "missing"]
+            pending = await count_pending(self.store, snapshot.arrays)
+        found = [f"the {name} tree is missing" for name, one in states.items() if one == "missing"]
+        if pending:
+            found.append(f"descriptions or attributes of {pending} elements have no vector yet")
+        return found
 
     async def backup(self, file: Path) -> int:
         """Copy the database to a file; return its size."""
@@ -415,6 +428,13 @@ class KnowledgeBase:
         cls, settings: Settings, file: Path, progress: ProgressCallback = ignore_progress
     ) -> Counts:
         """Replace the configured knowledge base by a backup; derive and embed what it lacks."""
+        held = await asyncio.to_thread(read_backup_embedder, file)
+        embed = find_embedder(settings, held)
+        if held and embed is not None and embed.name != held:
+            raise EmbedderMismatch(
+                f"{file} was embedded with {held!r}, but the settings select {embed.name!r}; "
+                "set [embed] as it was, then `clew reembed` can change it; nothing was restored"
+            )
         await asyncio.to_thread(restore_database, settings.kb, file, settings.wait)
         base = await cls.open(settings, check=False)
         try:
@@ -434,10 +454,16 @@ class KnowledgeBase:
 
     @classmethod
     async def open(
-        cls, settings: Settings, *, create: bool = False, embed: bool = True, check: bool = True
+        cls,
+        settings: Settings,
+        *,
+        create: bool = False,
+        embed: bool = True,
+        check: bool = True,
+        restoring: bool = False,
     ) -> "KnowledgeBase":
-        """Open the configured folder with the configured embedder; `check` as in `SqliteStore`."""
-        store = await open_store(settings, create=create, check=check)
+        """Open the configured folder with the configured embedder; checks as in `SqliteStore`."""
+        store = await open_store(settings, create=create, check=check, restoring=restoring)
         if not embed:
             return cls(store, settings, None)
         vectors, settings = await choose_embedder(store, settings)

@@ -2,14 +2,17 @@
 
 import json
 from collections.abc import Sequence
+from pathlib import Path
 
 import pytest
 
+from clew.config import Settings
 from clew.engine import KnowledgeBase
 from clew.errors import StoreError
 from clew.llm.chat import Request
 from clew.store.resolved_entities import LONG_DESCRIPTION
-from clew.testing.fakes import ScriptedChat
+from clew.store.sqlite.store import SqliteStore
+from clew.testing.fakes import HashEmbed, ScriptedChat
 from clew.types import Chunk, Document, Extraction, RawEntity
 from conftest import document, stream
 
@@ -158,3 +161,13 @@ async def test_long_descriptions_are_told_shorter_once(base: KnowledgeBase) -> N
     await _add_texts(base, d9="Elm=note nine")
     assert await base.identity.summarize_descriptions(chat) == 1
     assert len(chat.requests) == 2
+
+
+async def test_vectors_of_few_dimensions_are_compared(tmp_path: Path) -> None:
+    settings = Settings(kb=tmp_path / "kb", wait=0.2)
+    store = SqliteStore(settings.kb, create=True, durable=False)
+    base = KnowledgeBase(store, settings, HashEmbed("narrow", 4))
+    await _add_texts(base, a="Ilse Brandvik=a painter\nOda Falk=a keeper of bees")
+    assert await _names(base) == {"Ilse Brandvik", "Oda Falk"}
+    assert await base.verify() == []
+    await base.close()

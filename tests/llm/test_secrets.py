@@ -1,7 +1,9 @@
 """An endpoint that echoes the API key: it is neither said nor stored, however it is sent."""
 
 import json
+from base64 import b64encode
 from collections.abc import AsyncIterator
+from urllib.parse import quote
 
 import pytest
 
@@ -14,7 +16,7 @@ from clew.llm.openai_chat import OpenAIChat
 from clew.llm.secrets import make_filter
 from clew.testing.stub_endpoint import StubEndpoint
 
-KEY = "sk-test-0123456789"
+KEY = "sk-test/0123+456789"
 ONCE = RetryPolicy(tries=1)
 
 
@@ -32,11 +34,21 @@ async def test_a_reply_with_the_key_is_masked(echo: StubEndpoint) -> None:
     assert KEY not in (await chat(request, pieces.append)).text
 
 
+SHAPES = {
+    "plain": json.dumps(KEY)[1:-1],
+    "escaped slashes": KEY.replace("/", "\\/"),
+    "code points": "".join(f"\\u{ord(one):04X}" for one in KEY),
+    "an address": quote(KEY, safe=""),
+    "base64": b64encode(f"Bearer {KEY}".encode()).decode().rstrip("="),
+}
+
+
+@pytest.mark.parametrize("shape", SHAPES)
 @pytest.mark.parametrize("status", [401, 500])
-async def test_an_error_with_the_key_is_masked(status: int) -> None:
+async def test_an_error_with_the_key_is_masked(status: int, shape: str) -> None:
     async def answer(reader, writer) -> None:
         await reader.readuntil(b"\r\n\r\n")
-        body = json.dumps({"error": {"message": f"wrong key {KEY}"}}).encode()
+        body = f'{{"error": {{"message": "wrong key {SHAPES[shape]}"}}}}'.encode()
         writer.write(f"HTTP/1.1 {status} X\r\nContent-Length: {len(body)}\r\n\r\n".encode() + body)
         await writer.drain()
         writer.close()

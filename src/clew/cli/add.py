@@ -259,10 +259,7 @@ async def rm(
     ],
 ) -> None:
     """Remove documents, with the entities and facts that only they support."""
-    async with ctx.open_kb(embed=False) as base:
-        has_tree = (await base.status())["communities"] > 0
-    # Updating a tree needs vectors; without a tree the embedder is not loaded.
-    async with ctx.open_kb(embed=has_tree) as base:
+    async with ctx.open_kb_to_edit() as base:
         names = await resolve_document_names(base.store, documents)
         counts = await base.remove(names)
     ctx.show(
@@ -297,7 +294,7 @@ async def reembed(
     ctx: CommandContext,
 ) -> None:
     """Recompute all vectors with the embedder in the settings."""
-    async with ctx.open_kb() as base:
+    async with ctx.open_kb(restoring=True) as base:
         with show_progress(ctx.json) as report:
             embedder = await base.reembed(report)
     ctx.show({"embedder": embedder}, lambda: out.print(f"recomputed all vectors with {embedder}"))

@@ -19,7 +19,7 @@ from rich.text import Text
 
 from clew import sync
 from clew.config import Settings, load_settings
-from clew.errors import ClewError, InputError, StoreError
+from clew.errors import ClewError, ConfigError, InputError, ModelError, StoreError
 from clew.version import pip_install_command
 
 if TYPE_CHECKING:
@@ -72,18 +72,59 @@ class CommandContext:
 
     @asynccontextmanager
     async def open_kb(
-        self, *, create: bool = False, embed: bool = True, check: bool = True
+        self,
+        *,
+        create: bool = False,
+        embed: bool = True,
+        check: bool = True,
+        restoring: bool = False,
     ) -> AsyncIterator["KnowledgeBase"]:
         """Open the knowledge base for the length of a command."""
         from clew.engine import KnowledgeBase
 
-        base = await KnowledgeBase.open(self.settings, create=create, embed=embed, check=check)
+        base = await KnowledgeBase.open(
+            self.settings, create=create, embed=embed, check=check, restoring=restoring
+        )
         if embed and base.embed is None and not self.json:
             warn_no_embedder()
         try:
             yield base
         finally:
             await base.close()
+
+    @asynccontextmanager
+    async def open_kb_to_edit(self) -> AsyncIterator["KnowledgeBase"]:
+        """Open it for a change that seldom needs the embedder; load that only if it does.
+
+        Trees are updated with vectors; descriptions that the change merged anew may need some.
+        """
+        async with self.open_kb(embed=False) as base:
+            has_tree = (await base.store.counts()).communities > 0
+        try:
+            async with self.open_kb(embed=has_tree) as base:
+                yield base
+        finally:
+            await self._embed_pending()
+
+    async def _embed_pending(self) -> None:
+        """Embed the descriptions that a change left without a vector; warn if that fails."""
+        async with self.open_kb(embed=False) as base:
+            pending = (await base.status())["pending"]
+        if not pending:
+            return
+        try:
+            async with self.open_kb() as base:
+                await base.builder.embed_details()
+                pending, reason = (await base.status())["pending"], ""
+        except (ModelError, ConfigError) as error:
+            reason = f" ({error})"
+        if pending:
+            err.print(
+                f"descriptions of {pending} elements have no vector yet{reason}; "
+                "`clew verify --repair` embeds them",
+                style="yellow",
+                markup=False,
+            )
 
     @asynccontextmanager
     async def open_nonempty_kb(self) -> AsyncIterator["KnowledgeBase"]:

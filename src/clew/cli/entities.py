@@ -28,7 +28,7 @@ async def split(
     ] = None,
 ) -> None:
     """Split names that were merged into one entity; they are not merged again."""
-    async with ctx.open_kb(embed=False) as base:
+    async with ctx.open_kb_to_edit() as base:
         counts = await base.identity.split(name, other=other, documents=document or [])
     ctx.show(
         {"entities": counts.entities, "generation": counts.generation},
@@ -43,7 +43,7 @@ async def join(
     other: Annotated[str, typer.Argument(help="Another name of the same entity.")],
 ) -> None:
     """Merge two names into one entity; `clew split` undoes it."""
-    async with ctx.open_kb(embed=False) as base:
+    async with ctx.open_kb_to_edit() as base:
         counts = await base.identity.merge(one, other)
     ctx.show(
         {"entities": counts.entities, "generation": counts.generation},
@@ -60,7 +60,7 @@ async def resolve(
     ] = False,
 ) -> None:
     """List similar names that are still separate; with --ask a model decides whether to merge."""
-    async with ctx.open_kb(embed=False) as base:
+    async with ctx.open_kb_to_edit() as base:
         chat = base.models.chat("extract") if ask else None
         found = await base.identity.review_close_names(chat, limit)
         await base.models.record_spending()

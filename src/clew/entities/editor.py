@@ -81,22 +81,20 @@ class EntityEditor:
         """Split merged names, or split off the mentions of one name in some documents."""
         found = await self.explain(name)
         if documents:
-            await self._split_by_document(found[0], documents)
-        else:
-            merged = next((entity for entity in found if len(entity.names) > 1), found[0])
-            await self._save_decisions(_decide_split(merged, other))
-        return await self._derive()
+            return await self._split_by_document(found[0], documents)
+        merged = next((entity for entity in found if len(entity.names) > 1), found[0])
+        return await self._apply_decisions(_decide_split(merged, other))
 
     async def merge(self, one: str, other: str) -> Counts:
         """Merge two names into one entity, whatever rules and vectors say."""
         first, second = (await self.explain(one))[0], (await self.explain(other))[0]
         if first.key == second.key:
+            await self.embed_details()  # of a merge that was stopped before this
             raise StoreError(
                 f"{one!r} and {other!r} are already one entity; `clew show {one!r} --why` explains"
             )
         ids = _find_name_id(one, first), _find_name_id(other, second)
-        await self._save_decisions([MergeDecision(*ids, same=True, by="user")])
-        return await self._derive()
+        return await self._apply_decisions([MergeDecision(*ids, same=True, by="user")])
 
     async def undo(self, one: str, other: str) -> Counts:
         """Withdraw the decision on two names: rules and vectors decide again."""
@@ -105,8 +103,7 @@ class EntityEditor:
         pair = MergeDecision(*ids, same=True, by="user").key
         if (await self.store.get(RESOLUTION_KIND, [pair])).get(pair, _WITHDRAWN) == _WITHDRAWN:
             raise StoreError(f"nobody has merged or split {one!r} and {other!r}; nothing to undo")
-        await self.store.set(RESOLUTION_KIND, {pair: _WITHDRAWN})
-        return await self._derive()
+        return await self._derive(RESOLUTION_KIND, {pair: _WITHDRAWN})
 
     async def summarize_descriptions(self, chat: Chat) -> int:
         """Let a model summarise long descriptions; return how many it wrote."""
@@ -116,14 +113,15 @@ class EntityEditor:
         """Find close names without a decision; let a model decide, if there is one."""
         found = await review_pairs(self.store, chat, limit)
         if found.decisions:
-            await self._save_decisions(found.decisions)
-            await self._derive()
+            await self._apply_decisions(found.decisions)
         return found
 
-    async def _save_decisions(self, decisions: Sequence[MergeDecision]) -> None:
-        await self.store.set(RESOLUTION_KIND, {one.key: one.to_json() for one in decisions})
+    async def _apply_decisions(self, decisions: Sequence[MergeDecision]) -> Counts:
+        return await self._derive(RESOLUTION_KIND, {one.key: one.to_json() for one in decisions})
 
-    async def _split_by_document(self, entity: EntityExplanation, documents: Sequence[str]) -> None:
+    async def _split_by_document(
+        self, entity: EntityExplanation, documents: Sequence[str]
+    ) -> Counts:
         sources = await self.store.sources()
         unknown = [name for name in documents if name not in sources]
         if unknown:
@@ -135,10 +133,11 @@ class EntityEditor:
         senses: dict[str, int] = json.loads(stored)
         number = max([FIRST_MANUAL_SENSE - 1, *senses.values()]) + 1
         senses |= {sources[name].document: number for name in documents}
-        await self.store.set(SENSES_KIND, {key: json.dumps(senses)})
+        return await self._derive(SENSES_KIND, {key: json.dumps(senses)})
 
-    async def _derive(self) -> Counts:
-        counts = await self.store.write(Change(), derive_arrays)
+    async def _derive(self, kind: str, decided: dict[str, str]) -> Counts:
+        """Store decisions and derive the arrays from them, in one write."""
+        counts = await self.store.write(Change(values={kind: decided}), derive_arrays)
         return await self.embed_details() or counts
 
 

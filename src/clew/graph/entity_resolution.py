@@ -271,7 +271,8 @@ def extend_lsh_index(known: LshIndex, vectors: Floats, least: float) -> LshIndex
 
 def _find_uninformative(vectors: Floats) -> Mask:
     """Mark vectors that many names share exactly: an embedder's output for unknown words."""
-    prefixes = np.ascontiguousarray(vectors[:, :8]).view(np.dtype((np.void, 32))).ravel()
+    start = np.ascontiguousarray(vectors[:, :8])
+    prefixes = start.view(np.dtype((np.void, start.shape[1] * start.itemsize))).ravel()
     _, group, times = np.unique(prefixes, return_inverse=True, return_counts=True)
     found: Mask = times[group] >= _MAX_IDENTICAL
     return found

@@ -1,7 +1,8 @@
 """Embeds descriptions, keywords and attributes once they are merged: after a write.
 
 An element without details keeps the vector of its name or text. One whose details changed has that
-vector, too, until they are embedded, so a crash in between loses no element.
+vector, too, until they are embedded, so a crash in between loses no element. Details that were
+embedded before are found by their content hash, for which no embedder is needed.
 """
 
 from collections.abc import Iterator, Sequence
@@ -45,13 +46,16 @@ class DetailEmbedder:
     """Embeds the details that are new or changed, and publishes their rows."""
 
     store: Store
-    embed: Embedder
+    embed: Embedder | None
+    """None: only details that have a vector already get its row."""
+    name: str
+    """The embedder of the stored vectors."""
     progress: ProgressCallback
     limit: int | None = None
     """Of an import: with more elements to embed their details are left out."""
 
     async def __call__(self, *, recheck_long: bool = False) -> Counts | None:
-        """Embed what is pending; None if nothing is.
+        """Embed what is pending; None if nothing is, or nothing can be found.
 
         With `recheck_long`, long descriptions are read again: they may have a summary by now.
         """
@@ -59,11 +63,12 @@ class DetailEmbedder:
             await self._check_earlier_version()
             async with self.store.snapshot() as now:
                 tables = await self._read_tables(now, recheck_long)
-                found = {
+                done = {
                     kind: await self._embed_pending(now, kind, table)
                     for kind, table in tables.items()
                     if (table.rows == PENDING).any()
                 }
+            found = {k: t for k, t in done.items() if (t.rows != tables[k].rows).any()}
             if not found:
                 return None
             return await self.store.write(Change(), _publish(found))
@@ -81,16 +86,15 @@ class DetailEmbedder:
 
     async def _read_tables(self, now: Snapshot, recheck_long: bool) -> dict[str, DetailTable]:
         """Return the tables of the kinds to embed; those left out deliberately are not."""
-        manifest = await self.store.get("manifest", [PARTLY_EMBEDDED])
-        partly = manifest.get(PARTLY_EMBEDDED, "").split()
-        tables = {k: load_details(now.arrays, k) for k in PAIRS if k not in partly}
+        partly = await _read_partly(self.store)
+        tables = _load_wanted(now.arrays, partly)
         if recheck_long:
             tables = {k: _reset_long(now.arrays, k, table) for k, table in tables.items()}
-        pending = sum(int((table.rows == PENDING).sum()) for table in tables.values())
-        if self.limit is not None and pending > self.limit:
+        if self.limit is not None and _count(tables) > self.limit:
             partly = sorted({*partly, "description"})
             await self.store.set("manifest", {PARTLY_EMBEDDED: " ".join(partly)})
-        return {} if "description" in partly else tables
+            return {}
+        return tables
 
     async def _embed_pending(self, now: Snapshot, kind: str, table: DetailTable) -> DetailTable:
         """Embed the pending elements of a kind; return the table with their rows."""
@@ -103,8 +107,13 @@ class DetailEmbedder:
             held = await (now.entities(keys) if kind == "entity" else now.facts(keys))
             elements = [held.get(key) for key in keys]
             texts = [_text_of(one) for one in elements]
-            rows[block] = await self._embed(_TEXT_KINDS[kind], texts)
-            pairs += await self._embed_pairs(keys, elements)
+            found = await self._embed(_TEXT_KINDS[kind], texts)
+            listed = await self._embed_pairs(keys, elements)
+            lacking = {key for key, value in listed if kind == "entity" and value < 0}
+            lacking |= set(table.keys[block][found == PENDING].tolist())
+            found[np.isin(table.keys[block], sorted(lacking))] = PENDING
+            rows[block] = found
+            pairs += [pair for pair in listed if pair[0] not in lacking]
         fresh = np.array(sorted(pairs), np.int64).reshape(-1, 2)
         return replace(
             table,
@@ -134,12 +143,13 @@ class DetailEmbedder:
         return pairs + [(key, row) for (key, _), row in at]
 
     async def _embed(self, kind: Kind, texts: Sequence[str]) -> Ints:
-        """Return the vector row of each text; NO_VECTOR for empty ones."""
+        """Return the vector row of each text; NO_VECTOR for empty ones, PENDING if it has none."""
         wanted = [text for text in texts if text]
-        await embed_texts(self.store, self.embed, {kind: wanted}, self.progress)
+        if self.embed is not None:
+            await embed_texts(self.store, self.embed, {kind: wanted}, self.progress)
         rows = np.full(len(texts), NO_VECTOR, np.int64)
         has_text = [bool(text) for text in texts]
-        table = self.store.vectors(self.embed.name, kind)
+        table = self.store.vectors(self.name, kind)
         rows[has_text] = table.find_rows([digest(text) for text in wanted])
         return rows
 
@@ -148,6 +158,36 @@ async def mark_new(store: Store) -> None:
     """Record that a knowledge base without documents was not written by an earlier version."""
     if not await _is_checked(store) and not (await store.counts()).documents:
         await store.set("manifest", {_CHECKED: "1"})
+
+
+async def find_embedded_details(store: Store) -> None:
+    """Give details the rows of vectors that they have already; no embedder is needed."""
+    name = (await store.get("manifest", ["embedder"])).get("embedder", "")
+    if name:
+        await DetailEmbedder(store, None, name, lambda *_: None)()
+
+
+async def count_pending(store: Store, arrays: Arrays) -> int:
+    """Number of elements whose details wait for a vector; those left out deliberately do not."""
+    if not (await store.get("manifest", ["embedder"])).get("embedder"):
+        return 0
+    return _count(_load_wanted(arrays, await _read_partly(store)))
+
+
+async def _read_partly(store: Store) -> list[str]:
+    manifest = await store.get("manifest", [PARTLY_EMBEDDED])
+    return manifest.get(PARTLY_EMBEDDED, "").split()
+
+
+def _load_wanted(arrays: Arrays, partly: Sequence[str]) -> dict[str, DetailTable]:
+    """Load the tables of the kinds that are not left out deliberately."""
+    if "description" in partly:
+        return {}
+    return {kind: load_details(arrays, kind) for kind in PAIRS if kind not in partly}
+
+
+def _count(tables: dict[str, DetailTable]) -> int:
+    return sum(int((table.rows == PENDING).sum()) for table in tables.values())
 
 
 async def _is_checked(store: Store) -> bool:

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from clew.config import EmbedSettings, RerankSettings
+from clew.config import EmbedSettings, RerankSettings, Settings
 from clew.llm.embed import Embedder
 from clew.llm.rerank import CrossEncoder, EndpointReranker, Reranker
 
@@ -25,6 +25,14 @@ def can_embed(settings: EmbedSettings) -> bool:
     from clew.llm.embed_weights import missing_packages
 
     return not missing_packages()
+
+
+def find_embedder(settings: Settings, held: str) -> Embedder | None:
+    """The configured embedder, tuned if the vectors held are; None if none is available."""
+    if not can_embed(settings.embed):
+        return None
+    chosen = use_tuned_encoder(settings.embed, settings.kb, held)
+    return create_embedder(chosen, settings.cache)
 
 
 def create_embedder(settings: EmbedSettings, cache: Path) -> Embedder:

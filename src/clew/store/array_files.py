@@ -152,7 +152,7 @@ def save_arrays(folder: Path, arrays: Arrays, *, durable: bool = True) -> str:
     if durable:
         # Synced in parallel after all are written: the disk then needs few commits, not forty.
         with ThreadPoolExecutor(8) as pool:
-            list(pool.map(_fsync, (*temporary.iterdir(), temporary)))
+            list(pool.map(sync_to_disk, (*temporary.iterdir(), temporary)))
     shutil.rmtree(folder, ignore_errors=True)
     temporary.rename(folder)
     return _make_seal(raw.encode())
@@ -163,7 +163,8 @@ def _measure(path: Path) -> tuple[int, int]:
     return len(raw), checksum_bytes(raw)
 
 
-def _fsync(path: Path) -> None:
+def sync_to_disk(path: Path) -> None:
+    """Wait until a file or folder is durable."""
     handle = os.open(path, os.O_RDONLY)
     try:
         os.fsync(handle)

@@ -210,6 +210,8 @@ class MemoryStore:
     # -- internal
 
     def _apply(self, change: Change, derive: DeriveArrays) -> None:
+        for kind, items in change.values.items():
+            self._key_values |= {(kind, key): value for key, value in items.items()}
         if change.embedder:
             self._key_values["manifest", "embedder"] = change.embedder
         added = resolve_duplicate_names([*change.add, *(change.bulk or ())])

@@ -60,6 +60,8 @@ class Change:
     """More additions, as a stream that need not fit into memory; each name at most once."""
     rebuild: bool = False
     """Derive all arrays from the tables, reusing none of the previous generation."""
+    values: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    """Values to store, by kind and key, such as the decisions that the arrays depend on."""
 
 
 def make_removal(names: Sequence[str]) -> Change:

@@ -130,6 +130,11 @@ def busy_timeout(db: sqlite3.Connection, seconds: float) -> Iterator[None]:
         db.execute(f"PRAGMA busy_timeout = {round(BUSY_TIMEOUT * 1000)}")
 
 
+def is_disk_failure(error: sqlite3.Error) -> bool:
+    """Whether the disk is full or cannot be written to."""
+    return "disk is full" in str(error) or "disk I/O" in str(error)
+
+
 @contextmanager
 def translate_errors(folder: Path) -> Iterator[None]:
     """Translate SQLite and OS errors to StoreError."""
@@ -140,7 +145,7 @@ def translate_errors(folder: Path) -> Iterator[None]:
             raise Locked(
                 f"another process has kept {folder} locked for too long; try again later"
             ) from error
-        if "disk is full" in str(error) or "disk I/O" in str(error):
+        if is_disk_failure(error):
             reason = f"cannot write to {folder} ({error}); nothing was changed; is the disk full?"
         elif "not a database" in str(error) or "malformed" in str(error):
             reason = f"{folder / 'kb.sqlite'} is not a knowledge base, or is damaged ({error})"

@@ -48,6 +48,12 @@ def select_values(db: sqlite3.Connection, kind: str, keys: Sequence[str]) -> dic
     return found
 
 
+def store_values(db: sqlite3.Connection, values: Mapping[str, Mapping[str, str]]) -> None:
+    """Store values by kind and key within the caller's transaction."""
+    for kind, items in values.items():
+        db.executemany(_UPSERT_TEXT, [(kind, key, value) for key, value in items.items()])
+
+
 class SqliteKeyValueStore:
     """The key-value table, and values not written yet."""
 

@@ -7,12 +7,20 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 
 from clew.errors import StoreError
-from clew.store.sqlite.connections import ConnectionPool, transaction, translate_errors
+from clew.store.sqlite.connections import (
+    ConnectionPool,
+    is_disk_failure,
+    transaction,
+    translate_errors,
+)
+from clew.store.sqlite.keyvalue import select_values
 from clew.store.sqlite.migrations import migrate, read_version
 from clew.store.sqlite.verify_rows import find_row_problems
 from clew.store.write_lock import WriterLock
 
 _COPY = "restore.sqlite"
+_NO_FILE = "{}: no such file; name one that `clew backup` wrote"
+_NO_BACKUP = "{} is not a backup of a knowledge base; name another file"
 SELECT_UNFINISHED = "SELECT value FROM meta WHERE key = 'restoring'"
 _MARK_UNFINISHED = "INSERT OR REPLACE INTO meta VALUES ('restoring', '1')"
 MARK_FINISHED = "DELETE FROM meta WHERE key = 'restoring'"
@@ -31,7 +39,7 @@ def restore_database(folder: Path, file: Path, patience: float) -> None:
     A kill leaves the old database, or the restored one with its mark; neither is used by mistake.
     """
     if not file.is_file():
-        raise StoreError(f"{file}: no such file; name one that `clew backup` wrote")
+        raise StoreError(_NO_FILE.format(file))
     with translate_errors(folder):
         folder.mkdir(parents=True, exist_ok=True)
     copy = folder / _COPY
@@ -46,13 +54,27 @@ def restore_database(folder: Path, file: Path, patience: float) -> None:
                 path.unlink()
 
 
+def read_backup_embedder(file: Path) -> str:
+    """The embedder of the vectors that a backup was made with; empty if there is none."""
+    if not file.is_file():
+        raise StoreError(_NO_FILE.format(file))
+    with (
+        translate_errors(file.parent),
+        _translate_damage(file),
+        closing(sqlite3.connect(f"{file.absolute().as_uri()}?mode=ro", uri=True)) as source,
+    ):
+        if not read_version(source):
+            raise StoreError(_NO_BACKUP.format(file))
+        return select_values(source, "manifest", ["embedder"]).get("embedder", "")
+
+
 def _prepare_copy(file: Path, copy: Path) -> None:
     """Copy the backup, bring it up to date, check it, and forget what lies beside it."""
     copy.unlink(missing_ok=True)
     with _translate_damage(file), closing(sqlite3.connect(copy)) as target:
         with closing(sqlite3.connect(f"{file.absolute().as_uri()}?mode=ro", uri=True)) as source:
             if not read_version(source):
-                raise StoreError(f"{file} is not a backup of a knowledge base; name another file")
+                raise StoreError(_NO_BACKUP.format(file))
             source.backup(target)
     pool = ConnectionPool(copy, durable=True)
     try:
@@ -74,6 +96,8 @@ def _translate_damage(file: Path) -> Iterator[None]:
     try:
         yield
     except sqlite3.DatabaseError as error:
+        if is_disk_failure(error):
+            raise  # of the disk that is written to
         raise StoreError(f"{file} is not a backup of a knowledge base ({error})") from error
 
 

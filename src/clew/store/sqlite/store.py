@@ -4,7 +4,7 @@ import asyncio
 import os
 import sqlite3
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
-from contextlib import asynccontextmanager, nullcontext, suppress
+from contextlib import asynccontextmanager, closing, nullcontext, suppress
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -18,6 +18,7 @@ from clew.store.array_files import (
     load_sound_arrays,
     remove_old_generations,
     save_arrays,
+    sync_to_disk,
 )
 from clew.store.protocol import (
     DETAIL_PREFIX,
@@ -39,7 +40,7 @@ from clew.store.sqlite.connections import (
     translate_errors,
 )
 from clew.store.sqlite.insert import PreparedAdditions
-from clew.store.sqlite.keyvalue import SqliteKeyValueStore
+from clew.store.sqlite.keyvalue import SqliteKeyValueStore, store_values
 from clew.store.sqlite.migrations import migrate, read_version
 from clew.store.sqlite.read import SqliteSnapshot
 from clew.store.sqlite.restore import MARK_FINISHED, SELECT_UNFINISHED
@@ -82,7 +83,8 @@ _LOST_WRITES = (
     "removed?); `clew restore FILE` restores a backup, `clew verify --repair` accepts the loss"
 )
 _UNFINISHED = (
-    "the restore of {} was not finished; run `clew restore FILE` again, or `clew verify --repair`"
+    "the restore of {} was not finished; run `clew restore FILE` again, or `clew verify --repair`; "
+    "with another embedder `clew reembed`"
 )
 _COMMITTED_FILE = "committed"  # in the arrays' folder: their generation was committed
 
@@ -98,10 +100,12 @@ class SqliteStore:
         patience: float = 10.0,
         durable: bool = True,
         check: bool = True,
+        restoring: bool = False,
     ) -> None:
         """Open a folder; without `durable`, a power cut (not a kill) may lose the last writes.
 
-        With `check`, a folder from which the last writes were lost is refused.
+        With `check`, a folder from which the last writes were lost is refused, and one whose
+        restore was not finished, unless `restoring` says that the caller will finish it.
         """
         self.folder = folder
         self._durable = durable
@@ -126,7 +130,7 @@ class SqliteStore:
             migrate(db, str(folder), writable=self._pool.writable)
             if check and (lost := self._find_lost_writes(db)):
                 raise StoreError(lost)
-            if check and _read_value(db, SELECT_UNFINISHED):
+            if check and not restoring and _read_value(db, SELECT_UNFINISHED):
                 raise StoreError(_UNFINISHED.format(folder))
 
     def _is_emptied(self, db: sqlite3.Connection) -> bool:
@@ -313,13 +317,14 @@ class SqliteStore:
         """Write the next generation; return the number of the previous one."""
         before = _read_generation(db)
         previous: Arrays = {} if change.rebuild else self._load_newest(db)[1]
-        if change.rebuild and change.embedder == _read_value(db, _SELECT_EMBEDDER):
+        if change.embedder or (change.rebuild and not _read_value(db, _SELECT_EMBEDDER)):
             db.execute(MARK_FINISHED)  # all vector rows, if any, are looked up again
         if change.embedder:
             # Nearest neighbours and rows of descriptions depend on the embedder.
             dropped = ("near_", DETAIL_PREFIX)
             previous = {k: previous[k] for k in previous if not k.startswith(dropped)}
             db.execute(_SET_EMBEDDER, (change.embedder,))
+        store_values(db, change.values)
         embedder = _read_value(db, _SELECT_EMBEDDER)
         writer = SqliteWriter(db, partial(self._find_vector_rows, embedder), *options)
         has_vectors = bool(embedder and len(self.vectors(embedder, "fact").matrix()))
@@ -355,12 +360,18 @@ class SqliteStore:
     def _copy_database(self, file: Path) -> int:
         if file.exists():
             raise StoreError(f"{file} already exists; choose another file name")
+        new = file.with_name(f"{file.name}.new")
         with self._pool.connection() as db, translate_errors(file.parent):
-            copy = sqlite3.connect(file)
             try:
-                db.backup(copy)
+                new.unlink(missing_ok=True)
+                with closing(sqlite3.connect(new)) as copy:
+                    db.backup(copy)
+                sync_to_disk(new)
+                new.replace(file)
             finally:
-                copy.close()
+                for left in (new, new.with_name(f"{new.name}-journal")):
+                    left.unlink(missing_ok=True)
+            sync_to_disk(file.parent)
             return file.stat().st_size
 
     def _find_vector_rows(self, embedder: str, kind: Kind, hashes: Sequence[str]) -> Array:

@@ -93,6 +93,8 @@ async def _store_labels(store: KeyValueStore, labels: Mapping[str, Collection[st
     stored = await store.get(LABELS_KIND, list(checked))
     changed = {name: text for name, text in checked.items() if stored.get(name, "[]") != text}
     if changed:
+        # Before as well: labels without a revision would count as no labels, should this be killed.
+        await _renew_revision(store)
         await store.set(LABELS_KIND, changed)
         await _renew_revision(store)
 

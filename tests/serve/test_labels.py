@@ -2,6 +2,7 @@
 
 import json
 import shutil
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -18,11 +19,13 @@ from clew.config import Settings
 from clew.engine import KnowledgeBase
 from clew.errors import ConfigError
 from clew.labels import (
+    LABELS_KIND,
     DocumentLabeller,
     check_labels,
     find_hidden,
     is_visible,
     read_labels,
+    read_revision,
     save_labels,
 )
 from clew.serve.core.label_views import Outdated, find_visible, make_view
@@ -234,3 +237,22 @@ def test_a_workspace_made_anew_shows_nothing_of_the_old_one(tmp_path: Path) -> N
         with running(server) as client:
             reply = client.post("/workspaces/valley/search", json=body, headers=reader).json()
         assert [chunk["text"] for chunk in reply["chunks"]] == [public.text]
+
+
+class DyingStore(SqliteStore):
+    """Dies right after labels were stored, as a kill would."""
+
+    async def set(self, kind: str, items: Mapping[str, str]) -> None:
+        """Store, then die."""
+        await super().set(kind, items)
+        if kind == LABELS_KIND:
+            raise KeyboardInterrupt
+
+
+async def test_labels_count_even_if_storing_them_was_killed(tmp_path: Path) -> None:
+    store = DyingStore(tmp_path / "kb", create=True, durable=False)
+    with pytest.raises(KeyboardInterrupt):
+        await save_labels(store, {"secret": ["team=legal"]})
+    assert await read_revision(store)
+    assert await find_hidden(store, ["secret"], []) == ["secret"]
+    await store.close()

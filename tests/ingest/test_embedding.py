@@ -148,3 +148,32 @@ async def test_an_embedder_that_fails_stops_the_build_with_its_own_words(tmp_pat
 
     with pytest.raises(ModelError, match="no more vectors today"):
         await built(tmp_path, 5, Failing())
+
+
+async def test_answers_are_saved_before_the_slowest_call_ends(tmp_path: Path) -> None:
+    """A kill while the last call is awaited loses none of the answers before it."""
+    store = SqliteStore(tmp_path, create=True, durable=False)
+    reader = SqliteStore(tmp_path)
+    texts = [f"text {number}" for number in range(4)]
+
+    def count_saved() -> int:
+        return len(reader.vectors("hash", "entity").matrix())
+
+    class LastWaits(HashEmbed):
+        batch, concurrency = 1, 4
+        saved = 0
+
+        async def __call__(
+            self, texts: Sequence[str], /, *, role: EmbedRole = "passage"
+        ) -> Vectors:
+            if "text 3" in texts:
+                while self.saved < 3:  # without an end if they are saved only afterwards
+                    await asyncio.sleep(0)
+                    self.saved = count_saved()
+            return await super().__call__(texts, role=role)
+
+    async with asyncio.timeout(30):
+        await embedding.embed_texts(store, LastWaits(), {"entity": texts}, lambda *told: None)
+    assert count_saved() == 4
+    await store.close()
+    await reader.close()

@@ -50,6 +50,7 @@ class EmbeddingQueue:
     _total: int = 0
     _closed: bool = False
     _width_checked: bool = False
+    _saving: asyncio.Future[None] | None = None
 
     def enqueue_addition(self, addition: Addition) -> None:
         """Enqueue the texts of an addition."""
@@ -90,7 +91,6 @@ class EmbeddingQueue:
 
     async def run(self) -> None:
         """Embed block after block until closed; each is saved while the next is embedded."""
-        saving: asyncio.Future[None] | None = None
         block_seconds = _QUICK_SECONDS
         try:
             while block := await self._blocks.get():
@@ -100,19 +100,10 @@ class EmbeddingQueue:
                 # Longest first: texts of like length share a batch without padding.
                 block.sort(key=lambda item: -len(item.text))
                 for part in self._split_by_calls(block):
-                    embedded, vectors, failure = await self._embed_calls(part)
-                    if saving is not None:
-                        await saving
-                        saving = None
-                    if embedded:
-                        self._check_width_once(vectors)
-                        saving = asyncio.ensure_future(self._save_block(embedded, vectors))
-                    if failure is not None:
-                        raise failure
+                    await self._embed_calls(part)
                 block_seconds = perf_counter() - began
         finally:
-            if saving is not None:
-                await saving  # a finished block is saved even if the next one failed
+            await self._finish_saving()  # what is answered is saved even if the next call failed
 
     def _split_by_calls(self, block: list[_PendingText]) -> Iterator[list[list[_PendingText]]]:
         """Split a block into calls, and these into groups that are in flight together."""
@@ -121,21 +112,49 @@ class EmbeddingQueue:
         parallel = getattr(self.embed, "concurrency", len(calls))
         yield from (calls[at : at + parallel] for at in range(0, len(calls), parallel))
 
-    async def _embed_calls(
-        self, calls: list[list[_PendingText]]
-    ) -> tuple[list[_PendingText], Vectors, BaseException | None]:
-        """Embed in concurrent calls; what is answered is kept, even if another call failed."""
-        results = await asyncio.gather(
-            *(self.embed([item.text for item in call]) for call in calls), return_exceptions=True
-        )
+    async def _embed_calls(self, calls: list[list[_PendingText]]) -> None:
+        """Embed in concurrent calls; what is answered is kept, even if another call failed.
+
+        An answer is saved once all calls before it are answered, not only with the slowest.
+        """
+        tasks = [asyncio.ensure_future(self.embed([item.text for item in call])) for call in calls]
+        at = 0
+        try:
+            while at < len(tasks):
+                await asyncio.wait([tasks[at]])
+                end = at
+                while end < len(tasks) and tasks[end].done():
+                    end += 1
+                await self._start_saving(calls[at:end], tasks[at:end])
+                at = end
+        finally:
+            for task in tasks:
+                task.cancel()
+            results = await asyncio.gather(*tasks, return_exceptions=True)
+        for result in results:
+            if isinstance(result, BaseException):
+                raise result
+
+    async def _start_saving(
+        self, calls: list[list[_PendingText]], tasks: Sequence[asyncio.Future[Vectors]]
+    ) -> None:
+        """Save the vectors of answered calls in the background, after those before them."""
         done = [
-            (call, found)
-            for call, found in zip(calls, results, strict=True)
-            if not isinstance(found, BaseException)
+            (call, task.result())
+            for call, task in zip(calls, tasks, strict=True)
+            if not task.cancelled() and task.exception() is None
         ]
-        failure = next((found for found in results if isinstance(found, BaseException)), None)
-        vectors = np.concatenate([found for _, found in done] or [np.zeros((0, 0), np.float32)])
-        return [item for call, _ in done for item in call], vectors, failure
+        await self._finish_saving()
+        if done:
+            vectors = np.concatenate([found for _, found in done])
+            self._check_width_once(vectors)
+            items = [item for call, _ in done for item in call]
+            self._saving = asyncio.ensure_future(self._save_block(items, vectors))
+
+    async def _finish_saving(self) -> None:
+        saving, self._saving = self._saving, None
+        if saving is not None:
+            await saving
 
     def _check_width_once(self, vectors: Vectors) -> None:
         if not self._width_checked:

@@ -185,7 +185,7 @@ def test_a_key_has_its_own_rate_and_budget(tmp_path: Path) -> None:
     server = make_server(tmp_path)
     slow = make_key(server, {"valley": "read"}, limits=KeyLimits(requests_per_minute=6))
     none = make_key(server, {"valley": "read"}, limits=KeyLimits(requests_per_minute=0))
-    paid = make_key(server, {"valley": "read"}, limits=KeyLimits(calls_per_day=2))
+    paid = make_key(server, {"valley": "write"}, limits=KeyLimits(calls_per_day=2))
     with running(server) as client:
         replies = [client.get("/workspaces/valley", headers=slow) for _ in range(3)]
         assert [reply.status_code for reply in replies] == [200, 429, 429]
@@ -198,6 +198,13 @@ def test_a_key_has_its_own_rate_and_budget(tmp_path: Path) -> None:
         server.record_usage(key, Usage(calls=2, money=0.1))
         spent = client.post("/workspaces/valley/ask", json=body, headers=paid)
         assert spent.status_code == 429 and "budget" in spent.json()["detail"]
+        for recipe, status in (("bm25", 200), ("lightrag", 429)):  # one needs no model
+            search = {**body, "recipe": recipe}
+            reply = client.post("/workspaces/valley/search", json=search, headers=paid)
+            assert reply.status_code == status
+        asked = {"questions": [body], "recipes": ["bm25"]}
+        at = "/workspaces/valley/evaluations"
+        assert client.post(at, json=asked, headers=paid).status_code == 429
 
 
 def test_changes_are_in_the_audit_log(tmp_path: Path) -> None:

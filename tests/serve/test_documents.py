@@ -1,5 +1,6 @@
 """Uploads, builds, jobs and what becomes of documents."""
 
+import hashlib
 import json
 import time
 from pathlib import Path
@@ -232,3 +233,22 @@ def test_an_original_is_only_shown_with_all_that_was_read_from_it(tmp_path: Path
         newer = {"name": "ferry.md", "label": "team=legal"}
         client.post(at, params=newer, content=b"The price is secret.")
         assert original(ferry) == 404
+
+
+def test_bytes_that_no_document_and_no_upload_uses_are_removed(tmp_path: Path) -> None:
+    fill(tmp_path / "valley")
+    at = "/workspaces/valley/documents"
+    kept = tmp_path / ".server" / "uploads" / "valley"
+    with running(make_server(tmp_path)) as client:
+        for content in (b"one", b"two", b"two"):
+            client.post(at, params={"name": "a.txt"}, content=content)
+        assert [file.read_bytes() for file in kept.iterdir()] == [b"two"]
+        client.delete(f"{at}/{hashlib.sha256(b'two').hexdigest()}")
+        rows = b"name,text\nAda,Ada Lund works in Oslo.\nBo,Bo Berg works in Rome.\n"
+        upload_and_build(client, "people.csv", rows)
+        listed = client.get(at).json()["documents"]
+        one, other = (row["id"] for row in listed if row["name"].startswith("people.csv#"))
+        client.delete(f"{at}/{one}")
+        assert [file.read_bytes() for file in kept.iterdir()] == [rows]
+        client.delete(f"{at}/{other}")
+        assert list(kept.iterdir()) == []

@@ -22,7 +22,12 @@ from clew.ingest.readers.source import make_document
 from clew.json_output import answer_json, search_json, to_json_value
 from clew.llm.budget import UsageLimits
 from clew.serve.core.access import Access, authorise
-from clew.serve.core.chat import find_workspace, make_options, stream_answer_items
+from clew.serve.core.chat import (
+    find_workspace,
+    make_options,
+    search_within_budget,
+    stream_answer_items,
+)
 from clew.serve.core.graph_views import read_graph
 from clew.serve.core.keys import LOCAL_KEY, Key
 from clew.serve.core.problems import Problem
@@ -59,11 +64,11 @@ class McpTools:
         workspace: Workspace = "",
     ) -> dict[str, Any]:
         """Find passages, facts, paths and entities for a question; calls no model."""
-
-        async def work(base: KnowledgeBase) -> dict[str, Any]:
-            return search_json(await base.search(question, recipe=recipe or None, k=k))
-
-        return await self._run(ctx, workspace, work)
+        access = self._access(ctx, workspace)
+        try:
+            return search_json(await search_within_budget(access, question, recipe or None, k))
+        except (ClewError, Problem) as error:
+            raise _to_tool_error(error) from error
 
     async def ask(
         self,

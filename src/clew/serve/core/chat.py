@@ -8,11 +8,12 @@ from typing import Any
 
 from clew.agents.ask import AskOptions
 from clew.agents.conversation import ConversationTurn
-from clew.agents.core.types import Answer
+from clew.agents.core.types import Answer, Results
 from clew.context import Event, StepStarted
 from clew.engine import KnowledgeBase
 from clew.llm.budget import UsageLimits
 from clew.llm.openai_api import estimate_tokens
+from clew.recipes.describe import OPTIONAL_MODEL, describe_recipe_needs
 from clew.recipes.registry import RecipeSet
 from clew.serve.core.access import Access, authorise
 from clew.serve.core.folders import DEFAULT_WORKSPACE, UnknownWorkspace
@@ -169,6 +170,20 @@ def make_options(access: Access, limits: UsageLimits, history: list[tuple[str, s
     """Return the options of a question within the budget of its key."""
     allowed = limits.intersect(access.server.remaining_budget(access.key))
     return AskOptions(allowed, None, [ConversationTurn(*turn) for turn in history])
+
+
+async def search_within_budget(
+    access: Access, question: str, recipe: str | None, k: int, entities: Sequence[str] = ()
+) -> Results:
+    """Search; the calls of recipes that ask a model count against the budget of the key."""
+    chosen = access.server.recipes.retrievers.get(recipe or access.server.settings.recipe)
+    if chosen is None or OPTIONAL_MODEL in describe_recipe_needs(chosen):
+        access.server.remaining_budget(access.key)
+    found = await access.run(
+        lambda base: base.search(question, recipe=recipe, k=k, entities=entities)
+    )
+    access.server.record_usage(access.key, found.usage)
+    return found
 
 
 def stream_answer_items(

@@ -24,6 +24,7 @@ from clew.labels import DocumentLabeller
 from clew.serve.core.database import ServerDatabase
 from clew.serve.core.folders import Folders
 from clew.serve.core.jobs import Job, JobLedger
+from clew.serve.core.keys import KeyStore
 from clew.serve.core.parse_process import ParseProcess
 from clew.serve.core.uploads import Upload, UploadStore
 from clew.types import Document
@@ -219,4 +220,5 @@ async def _work(
     try:
         return await WORK[job.kind](JobRun(job, ledger, uploads, base))
     finally:
+        KeyStore(ledger.database).spend(job.owner, base.models.meter.total)
         await base.close()

@@ -12,6 +12,7 @@ from typing import Any, Literal, get_args
 from clew.errors import ConfigError
 from clew.labels import check_labels
 from clew.serve.core.database import ServerDatabase
+from clew.types import Usage
 
 Scope = Literal["read", "write", "admin"]
 SCOPES: tuple[Scope, ...] = get_args(Scope)
@@ -164,9 +165,23 @@ class KeyStore:
         )
         return token
 
+    def spend(self, key: str, usage: Usage) -> None:
+        """Count model calls against the budget that a key has for today."""
+        if usage.calls:
+            self.database.change(
+                "INSERT INTO spending VALUES (?1,?2,?3,?4) ON CONFLICT(key, day) "
+                "DO UPDATE SET calls = calls + ?3, money = money + ?4",
+                *(key, today(), usage.calls, usage.money),
+            )
+
     def _change(self, key: str, statement: str, first: float, *more: str) -> None:
         if self.database.change(statement + " AND revoked IS NULL", first, key, *more) == 0:
             raise ConfigError(f"no active key {key!r}; `clew keys list` shows them")
+
+
+def today() -> str:
+    """Return the day by which spending is counted."""
+    return time.strftime("%Y-%m-%d", time.gmtime())
 
 
 def hash_token(token: str) -> str:

@@ -17,7 +17,7 @@ from clew.serve.core.database import ServerDatabase
 from clew.serve.core.engine_thread import EngineThread
 from clew.serve.core.folders import Folders
 from clew.serve.core.jobs import JobLedger, JobRunner, spawn
-from clew.serve.core.keys import LOCAL_KEY, Key, KeyStore
+from clew.serve.core.keys import LOCAL_KEY, Key, KeyStore, today
 from clew.serve.core.metrics import Metrics, Tracer
 from clew.serve.core.problems import Problem
 from clew.serve.core.uploads import UploadStore
@@ -126,7 +126,7 @@ class Server:
         if limits.calls_per_day is None and limits.money_per_day is None:
             return UsageLimits()
         row = self.database.row(
-            "SELECT calls, money FROM spending WHERE key = ? AND day = ?", key.id, _today()
+            "SELECT calls, money FROM spending WHERE key = ? AND day = ?", key.id, today()
         )
         calls, money = (row["calls"], row["money"]) if row else (0, 0.0)
         left_calls = None if limits.calls_per_day is None else limits.calls_per_day - calls
@@ -147,11 +147,7 @@ class Server:
             return
         self.metrics.add("clew_model_calls_total", usage.calls)
         self.metrics.add("clew_model_money_total", usage.money)
-        self.database.change(
-            "INSERT INTO spending VALUES (?1,?2,?3,?4) ON CONFLICT(key, day) "
-            "DO UPDATE SET calls = calls + ?3, money = money + ?4",
-            *(key.id, _today(), usage.calls, usage.money),
-        )
+        self.keys.spend(key.id, usage)
 
     # -- audit
 
@@ -196,10 +192,6 @@ def is_loopback(host: str) -> bool:
         return ipaddress.ip_address(host).is_loopback
     except ValueError:
         return False
-
-
-def _today() -> str:
-    return time.strftime("%Y-%m-%d", time.gmtime())
 
 
 def _seconds_to_midnight() -> float:

@@ -116,10 +116,13 @@ class UploadStore:
     ) -> Upload:
         """Note an upload; one of the same name is replaced."""
         hashed, size = content
+        before = self.find(workspace, name)
         values = (workspace, name, hashed, size, json.dumps(list(labels)), owner, time.time())
         self.database.change(_UPSERT, *values)
         found = self.find(workspace, name)
         assert found is not None
+        if before is not None:
+            self._remove_unused(workspace, before)
         return found
 
     def find(self, workspace: str, name: str) -> Upload | None:
@@ -154,13 +157,17 @@ class UploadStore:
         self.database.change(
             "DELETE FROM uploads WHERE workspace = ? AND name = ?", workspace, name
         )
-        path = self.path(workspace, name, found.hash)
-        others = self.database.rows(
-            "SELECT name FROM uploads WHERE workspace = ? AND hash = ?", workspace, found.hash
-        )
-        if all(self.path(workspace, other["name"], found.hash) != path for other in others):
-            path.unlink(missing_ok=True)
+        self._remove_unused(workspace, found)
         return True
+
+    def _remove_unused(self, workspace: str, upload: Upload) -> None:
+        """Remove the content that an upload had, unless one still has it."""
+        path = self.path(workspace, upload.name, upload.hash)
+        others = self.database.rows(
+            "SELECT name FROM uploads WHERE workspace = ? AND hash = ?", workspace, upload.hash
+        )
+        if all(self.path(workspace, other["name"], upload.hash) != path for other in others):
+            path.unlink(missing_ok=True)
 
 
 def _read_upload(row: sqlite3.Row) -> Upload:

@@ -157,6 +157,7 @@ async def delete_document(access: Writer, document: str) -> Response:
         await access.run_on_all(work)
     for name in names:
         uploads.remove(access.workspace, name)
+    await _remove_empty_files(access, names)
     return JSONResponse({"removed": list(names)})
 
 
@@ -187,6 +188,17 @@ async def _find_originals(access: Access, names: Iterable[str]) -> list[Upload]:
 
 async def _list_names(base: KnowledgeBase) -> list[str]:
     return list(await base.store.sources())
+
+
+async def _remove_empty_files(access: Access, names: Iterable[str]) -> None:
+    """Remove the uploaded files of removed rows of which no row is left."""
+    files = {file for file, mark, _ in (name.partition("#") for name in names) if mark}
+    if files:
+        files -= {name.partition("#")[0] for name in await access.run_on_all(_list_names)}
+    for file in files:
+        found = access.server.uploads.find(access.workspace, file)
+        if found is not None and found.state == "added":
+            access.server.uploads.remove(access.workspace, file)
 
 
 async def _labels_of(access: Access, names: Any) -> dict[str, list[str]]:

@@ -153,6 +153,7 @@ def show_job(access: Access, job: Job) -> dict[str, Any]:
 
 
 def _add(access: Access, kind: JobKind, request: dict[str, Any]) -> Job:
+    access.server.remaining_budget(access.key)
     return access.server.ledger.add(access.workspace, kind, access.key.id, request)
 
 

@@ -14,7 +14,7 @@ from clew.json_output import answer_json, event_json, search_json
 from clew.llm.budget import UsageLimits
 from clew.serve.core.access import Access, Reader
 from clew.serve.core.bodies import StrictBody
-from clew.serve.core.chat import make_options, stream_answer_items
+from clew.serve.core.chat import make_options, search_within_budget, stream_answer_items
 from clew.serve.core.problems import describe_error
 from clew.serve.core.sse import ServerEvent, stream_events
 
@@ -68,15 +68,11 @@ class AskRequest(StrictBody):
 @router.post("/search", summary="Find evidence for a question; needs no model")
 async def search(access: Reader, body: SearchRequest) -> Response:
     """Return passages, entities, facts, paths and communities, best first."""
-
-    async def work(base: KnowledgeBase) -> dict[str, Any]:
-        found = await base.search(
-            body.question, recipe=body.recipe, k=body.k, entities=body.entities
-        )
-        return search_json(found)
-
     with access.server.tracer.span("clew.search", recipe=body.recipe or ""):
-        return JSONResponse(await access.run(work))
+        found = await search_within_budget(
+            access, body.question, body.recipe, body.k, body.entities
+        )
+    return JSONResponse(search_json(found))
 
 
 @router.post("/ask", summary="Answer a question, every sentence cited")

@@ -31,7 +31,7 @@ from clew.cli.evaluate import (
 from clew.errors import ConfigError
 from clew.evaluate.compare import Comparison, check_reference, compare
 from clew.evaluate.datasets import Dataset, load_dataset
-from clew.evaluate.grid import EvidenceUse, Grid, GridAxes, build_grid, read_grid
+from clew.evaluate.grid import Grid, GridAxes, build_grid, read_grid
 from clew.evaluate.measure import MeasureOptions, MeasureResult
 from clew.evaluate.report.page import save_report
 from clew.evaluate.report.text import build_table, format_legend
@@ -44,6 +44,7 @@ from clew.evaluate.tables import (
     tabulate_wins,
 )
 from clew.json_output import to_json_value
+from clew.layout import Modality
 from clew.recipes.registry import RecipeSet
 
 _MAX_STEPS = 20
@@ -170,8 +171,8 @@ def _parse_modes(names: str) -> list[Mode]:
     return [one for name in split_names(names) for one in get_args(Mode) if one == name]
 
 
-def _parse_evidence(names: str) -> list[EvidenceUse]:
-    known = get_args(EvidenceUse)
+def _parse_evidence(names: str) -> list[Modality]:
+    known = get_args(Modality)
     for name in split_names(names):
         if name not in known:
             raise ConfigError(f"unknown evidence {name!r}; use {', '.join(known)}")

@@ -16,10 +16,11 @@ from dataclasses import dataclass, replace
 from importlib import import_module
 from itertools import product
 from pathlib import Path
-from typing import Any, Literal, cast
+from typing import Any, cast
 
 from clew.agents.core.types import Mode
 from clew.errors import ConfigError, InputError
+from clew.layout import Modality
 from clew.recipes.agents import AGENTS, AgentRecipe
 from clew.recipes.parameters import vary_parameter
 from clew.recipes.registry import BUILT_IN, RECIPES, RecipeSet, resolve_recipe
@@ -28,7 +29,6 @@ from clew.retrieve.step import Chain
 _GRID_KEYS = ("recipes", "modes", "k", "vary")
 _VARY_KEYS = ("recipe", "set")
 _YAML_SUFFIXES = (".yaml", ".yml")
-EvidenceUse = Literal["text", "graph", "all"]
 
 
 @dataclass(frozen=True)
@@ -142,7 +142,7 @@ class Case:
     k: int = 0
     model: str = ""
     """The model that plans and answers; empty for the configured one."""
-    evidence: EvidenceUse = "all"
+    evidence: Modality = "all"
 
 
 @dataclass(frozen=True)
@@ -152,7 +152,7 @@ class GridAxes:
     modes: Sequence[Mode] = ("open",)
     depths: Sequence[int] = (0,)
     models: Sequence[str] = ("",)
-    evidence: Sequence[EvidenceUse] = ("all",)
+    evidence: Sequence[Modality] = ("all",)
 
 
 @dataclass(frozen=True)

@@ -17,13 +17,13 @@ from clew.context import TraceStep
 from clew.engine import ANSWERING_ROLES, KnowledgeBase
 from clew.errors import ClewError
 from clew.evaluate.datasets import Question
-from clew.evaluate.grid import EvidenceUse
 from clew.evaluate.judges import Judge
 from clew.evaluate.metrics.registry import JUDGED_METRICS, required_depth
 from clew.evaluate.record import Record, RunLog, trim_passages, trim_trace
 from clew.evaluate.scoring import RecipeOutput, Scorer
 from clew.evaluate.summary import RecipeReport, drop_deep_metrics, max_found
 from clew.ingest.embedding import ProgressCallback
+from clew.layout import Modality
 from clew.llm.roles import resolve_model
 from clew.recipes.registry import resolve_recipe
 from clew.text.names import name_key
@@ -77,7 +77,7 @@ class RecipeRunner:
     """Folder of the run logs; None keeps records in memory only."""
     fresh: bool = False
     """Start from the beginning, even if an earlier run was interrupted."""
-    evidence: EvidenceUse = "all"
+    evidence: Modality = "all"
     """What the model is shown of what was found."""
     progress: ProgressCallback = field(default=ignore_progress, repr=False)
 

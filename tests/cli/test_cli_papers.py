@@ -14,8 +14,8 @@ from in_process import clew
 from typer.main import get_command
 
 from clew.cli.app import app
-from clew.evaluate.grid import EvidenceUse
 from clew.evaluate.metrics.registry import check_metric
+from clew.layout import Modality
 from clew.recipes.registry import resolve_recipe
 from clew.testing.fakes import AgentScript
 from clew.testing.stub_endpoint import StubEndpoint
@@ -81,7 +81,7 @@ def test_every_command_parses_and_its_names_exist(line: str) -> None:
     for name in filter(None, str(given.get("metrics") or "").split(",")):
         check_metric(name)
     for name in str(given.get("evidence") or "all").split(","):
-        assert name in get_args(EvidenceUse)
+        assert name in get_args(Modality)
 
 
 def test_a_wrong_name_in_a_command_is_found() -> None:

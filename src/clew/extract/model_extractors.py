@@ -8,7 +8,7 @@ sentences with all their entities (hyperedges); `propositions` extracts sentence
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Protocol
+from typing import Any, ClassVar, Protocol
 
 from clew.extract.collect import ExtractionCollector, clean_line
 from clew.extract.locate import fold
@@ -26,16 +26,12 @@ from clew.llm.prompt import Prompt
 from clew.text.unicode import normalize_name
 from clew.types import Chunk, Document, Extraction
 
-TRIPLES_PROMPT = Prompt("triples", ExtractedGraph, {"text"}, documents={"text"})
-TRIPLES_MORE_PROMPT = Prompt(
-    "triples_more", ExtractedGraph, {"text", "known"}, documents={"text", "known"}
-)
-
 
 @dataclass(frozen=True)
-class Triples:
-    """Extractor of entities and relations; `version` increases with changes of the prompts."""
+class PromptedExtractor:
+    """An extractor by one `extraction`; its limits and its model are part of its `repr`."""
 
+    extraction: ClassVar[PromptedExtraction[Any]]
     chat: Chat = field(repr=False, compare=False)
     gleaning: Gleaning = Gleaning()
     max_tokens: int = 4096
@@ -51,7 +47,13 @@ class Triples:
         self, document: Document, chunks: Sequence[Chunk], /
     ) -> Sequence[Extraction]:
         """One extraction per chunk, all requested concurrently."""
-        return await TRIPLES_EXTRACTION(self, document, chunks)
+        return await self.extraction(self, document, chunks)
+
+
+TRIPLES_PROMPT = Prompt("triples", ExtractedGraph, {"text"}, documents={"text"})
+TRIPLES_MORE_PROMPT = Prompt(
+    "triples_more", ExtractedGraph, {"text", "known"}, documents={"text", "known"}
+)
 
 
 def collect_graph(graph: ExtractedGraph, collector: ExtractionCollector) -> None:
@@ -92,30 +94,16 @@ def merge_graphs(one: ExtractedGraph, other: ExtractedGraph) -> ExtractedGraph:
 TRIPLES_EXTRACTION = PromptedExtraction(
     TRIPLES_PROMPT, TRIPLES_MORE_PROMPT, describe_graph, merge_graphs, collect_graph
 )
+
+
+class Triples(PromptedExtractor):
+    """Extractor of entities and relations; `version` increases with changes of the prompts."""
+
+    extraction = TRIPLES_EXTRACTION
+
+
 NARY_PROMPT = Prompt("nary", Segments, {"text"}, documents={"text"})
 NARY_MORE_PROMPT = Prompt("nary_more", Segments, {"text", "known"}, documents={"text", "known"})
-
-
-@dataclass(frozen=True)
-class Nary:
-    """Extractor of n-ary facts; `version` increases with changes of the prompts."""
-
-    chat: Chat = field(repr=False, compare=False)
-    gleaning: Gleaning = Gleaning()
-    max_tokens: int = 4096
-    version: int = 1
-    model: str = field(default="", init=False)
-    dropped: Counter[str] = field(default_factory=Counter, repr=False, compare=False)
-    """Dropped items so far, by reason."""
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "model", model_name(self.chat))
-
-    async def __call__(
-        self, document: Document, chunks: Sequence[Chunk], /
-    ) -> Sequence[Extraction]:
-        """One extraction per chunk, all requested concurrently."""
-        return await NARY_EXTRACTION(self, document, chunks)
 
 
 def collect_segments(found: Segments, collector: ExtractionCollector) -> None:
@@ -152,32 +140,16 @@ NARY_EXTRACTION = PromptedExtraction(
 )
 
 
+class Nary(PromptedExtractor):
+    """Extractor of n-ary facts; `version` increases with changes of the prompts."""
+
+    extraction = NARY_EXTRACTION
+
+
 PROPOSITIONS_PROMPT = Prompt("propositions", PropositionList, {"text"}, documents={"text"})
 PROPOSITIONS_MORE_PROMPT = Prompt(
     "propositions_more", PropositionList, {"text", "known"}, documents={"text", "known"}
 )
-
-
-@dataclass(frozen=True)
-class Propositions:
-    """Extractor of self-contained sentences; `version` increases with changes of the prompts."""
-
-    chat: Chat = field(repr=False, compare=False)
-    gleaning: Gleaning = Gleaning()
-    max_tokens: int = 4096
-    version: int = 1
-    model: str = field(default="", init=False)
-    dropped: Counter[str] = field(default_factory=Counter, repr=False, compare=False)
-    """Dropped items so far, by reason."""
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "model", model_name(self.chat))
-
-    async def __call__(
-        self, document: Document, chunks: Sequence[Chunk], /
-    ) -> Sequence[Extraction]:
-        """One extraction per chunk, all requested concurrently."""
-        return await PROPOSITIONS_EXTRACTION(self, document, chunks)
 
 
 def collect_propositions(found: PropositionList, collector: ExtractionCollector) -> None:
@@ -210,6 +182,12 @@ PROPOSITIONS_EXTRACTION = PromptedExtraction(
 )
 
 
+class Propositions(PromptedExtractor):
+    """Extractor of self-contained sentences; `version` increases with changes of the prompts."""
+
+    extraction = PROPOSITIONS_EXTRACTION
+
+
 class DocumentExtractor(Protocol):
     """Extracts entities and facts from chunks; its `repr` is part of a document's stamp."""
 
@@ -224,7 +202,7 @@ def with_limits(
 ) -> DocumentExtractor:
     """A copy of the extractor with these limits, as far as it has them."""
     match extractor:
-        case Triples() | Nary() | Propositions():
+        case PromptedExtractor():
             return replace(extractor, gleaning=gleaning, max_tokens=max_tokens)
         case Bounded():
             return replace(extractor, max_tokens=max_tokens)

@@ -152,9 +152,12 @@ class MessagePassing:
         counts = view.links("entity_chunk").degrees_of(np.fromiter(began, np.int64, len(began)))
         start[list(began)] = np.array(list(began.values())) / np.maximum(counts, 1)
         start /= start.max()
-        scores = start
+        members, scores = view.links("fact_entity"), start
+        owner = members.row_numbers()
+        degrees = np.bincount(members.columns, minlength=len(start))
+        damping = np.sqrt(np.maximum(degrees, 1))
         for _ in range(self.layers):
-            arrived = _send(view.links("fact_entity"), gates, scores)
+            arrived = _send(members, owner, gates, scores) / damping
             scores = start + self.share * arrived / max(float(arrived.max()), _TINY)
         scores[np.asarray(view.arrays["entity_literal"], bool)] = 0
         ranked = top_hits(
@@ -171,16 +174,16 @@ def _fact_gates(near: Floats) -> Doubles:
     return squared
 
 
-def _send(members: Csr, gates: Doubles, scores: Doubles) -> Doubles:
-    """Return what arrives at each entity from the other members of its facts."""
-    owner: Ints = members.row_numbers()
+def _send(members: Csr, owner: Ints, gates: Doubles, scores: Doubles) -> Doubles:
+    """Return what arrives at each entity from the other members of its facts.
+
+    `owner` is the fact of each membership.
+    """
     sent = scores[members.columns]
     total = np.bincount(owner, sent, minlength=len(members))
     arrived = gates[owner] * (total[owner] - sent)
     summed = np.bincount(members.columns, arrived, minlength=len(scores))
-    degrees = np.bincount(members.columns, minlength=len(scores))
-    spread: Doubles = summed / np.sqrt(np.maximum(degrees, 1))
-    return spread
+    return summed.astype(np.float64, copy=False)
 
 
 @dataclass(frozen=True)

@@ -12,17 +12,15 @@ import numpy as np
 from clew.context import Context, TraceStep
 from clew.graph.csr import Floats
 from clew.index.view import View
-from clew.retrieve.facts import score_facts
-from clew.retrieve.question import QUESTION_WORDS, tidy_question
+from clew.retrieve.facts import score_sentences
+from clew.retrieve.mentions import OWN_NAME_CLAIM, SURE_CLAIM
+from clew.retrieve.question import content_words, tidy_question
 from clew.retrieve.rank import hit_positions, top_hits
 from clew.retrieve.step import Step
-from clew.text.unicode import split_words
 from clew.types import Found, Hit
 
 _TINY = 1e-9
 _MEMO_KEY = "share of mentions with a page"
-_SURE_CLAIM = 0.84  # a passage with at least this claim to a name is about it
-_OWN_NAME_CLAIM = 0.45  # with at least this claim a name is the passage's own
 _MAX_PAGES = 3  # a name that more passages are about leads to none of them in particular
 # Share of the mentions that lead to one to three passages about them: at most .004 on web pages,
 # .02 on a few long articles cut into passages, at least .046 on encyclopedias
@@ -79,14 +77,14 @@ def _share_of_mentions_with_page(view: View) -> float:
     certainty = np.zeros(view.count("entity"), np.float32)
     np.maximum.at(certainty, owners.row_numbers(), owners.weights)
     entity = mentions.columns
-    of_others = (view.arrays["chunk_entity_about"] < _OWN_NAME_CLAIM) & ~view.arrays[
+    of_others = (view.arrays["chunk_entity_about"] < OWN_NAME_CLAIM) & ~view.arrays[
         "entity_literal"
     ][entity]
     if len(view.relations) and not (view.relations < 0).any():
         return 1.0  # all facts are triples: their ends are names that lead on
     if not of_others.any():
         return 0.0
-    leads_on = (certainty >= _SURE_CLAIM) & (owners.degrees() <= _MAX_PAGES)
+    leads_on = (certainty >= SURE_CLAIM) & (owners.degrees() <= _MAX_PAGES)
     return float(np.mean(leads_on[entity[of_others]]))
 
 
@@ -139,21 +137,13 @@ class Blended:
 
     async def _score_plainly(self, ctx: Context, found: Found) -> tuple[Floats, Floats]:
         """Score every chunk by meaning, words and best sentence; also return each fact's fit."""
-        view = ctx.view
         question, rest = await ctx.vectors([ctx.question, found.rest or ctx.question])
         target = (1 - self.rest) * question + self.rest * rest
-        fit = await score_facts(ctx, target)
-        sentence = view.cosines("chunk", target)
-        links = view.links("chunk_fact")
-        with_facts = np.flatnonzero(links.degrees())
-        if len(with_facts):
-            best = np.maximum.reduceat(fit[links.columns], links.starts[with_facts])
-            sentence[with_facts] = np.maximum(sentence[with_facts], best)
-        words = dict.fromkeys(w for w in split_words(ctx.question) if w not in QUESTION_WORDS)
+        fit, sentence = await score_sentences(ctx, target)
         plain = (
             _DENSE * _scale(ctx.cosines("chunk", question))
-            + _LEXICAL * _scale(view.bm25.scores(list(words)))
-            + _SENTENCE * _scale(np.maximum(sentence, 0))
+            + _LEXICAL * _scale(ctx.view.bm25.scores(content_words(ctx.question)))
+            + _SENTENCE * _scale(sentence)
         )
         return plain.astype(np.float32), fit
 

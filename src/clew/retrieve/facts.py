@@ -63,6 +63,20 @@ async def score_facts(
     return summed
 
 
+async def score_sentences(ctx: Context, target: Floats) -> tuple[Floats, Floats]:
+    """Fit of every fact, and of every chunk: that of its best fact, or as a whole, if better.
+
+    A model's facts have gaps, so the text as a whole counts too.
+    """
+    fit, links = await score_facts(ctx, target), ctx.view.links("chunk_fact")
+    chunk_fit = np.maximum(ctx.cosines("chunk", target), 0)
+    with_facts = np.flatnonzero(links.degrees())
+    if len(with_facts):
+        best = np.maximum.reduceat(fit[links.columns], links.starts[with_facts])
+        chunk_fit[with_facts] = np.maximum(chunk_fit[with_facts], best)
+    return fit, chunk_fit
+
+
 async def _score_facts_by_labels(ctx: Context, vector: Floats, at: Ints | None) -> Floats:
     """Mean of the cosine of the nearest member's name and that of the relation."""
     view, members = ctx.view, ctx.view.links("fact_entity")

@@ -7,17 +7,14 @@ season for Peter Bonetti's team" goes on, from the passage about him, to passage
 and "goal" and "season", though no sentence connects them.
 """
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from clew.context import Context
 from clew.graph.csr import Floats, Ints
-from clew.retrieve.mentions import Mentions, find_mentions
+from clew.retrieve.mentions import Mentions, WalkHop, find_mentions
 from clew.retrieve.pack import fetch_entities
-from clew.retrieve.question import QUESTION_WORDS
+from clew.retrieve.question import content_words
 from clew.retrieve.rank import top_positions
-from clew.text.unicode import split_words
 
 _TINY = 1e-9
 _PASSAGES = 6  # passages whose names are followed
@@ -28,25 +25,14 @@ _NEAR = 0.6  # weight of the nearness to the name, against words and fit
 WordScores = dict[str, Floats]
 
 
-@dataclass(frozen=True, slots=True)
-class FollowUp:
-    """Per chunk its score and the question (-1: none) that found it; per question its origin."""
-
-    score: Floats
-    via: Ints
-    entity: Ints
-    fact: Ints
-    origin: Ints
-
-
 def score_words(ctx: Context) -> WordScores:
     """Return BM25 of every chunk for each content word of the question."""
-    return {word: ctx.view.bm25.scores([word]) for word in _content_words(ctx.question)}
+    return {word: ctx.view.bm25.scores([word]) for word in content_words(ctx.question)}
 
 
 async def ask_for_missing(
     ctx: Context, total: Floats, fact_fit: Floats, chunk_fit: Floats, known: Ints, words: WordScores
-) -> FollowUp:
+) -> WalkHop:
     """Follow the names that the best chunks by `total` mention, except those in `known`.
 
     `words` are the question's words with their scores, from `score_words`.
@@ -58,7 +44,7 @@ async def ask_for_missing(
     scale = max(_TINY, float(sum(words.values(), np.zeros(1, np.float32)).max()))
     score, via = np.zeros(len(total), np.float32), np.full(len(total), -1)
     for number, entity in enumerate(names.entity.tolist()):
-        name = _content_words(entities[entity].name) if entity in entities else []
+        name = content_words(entities[entity].name) if entity in entities else []
         with_name = view.bm25.chunks_with_all(name)
         rarity = np.log((len(total) + 1) / (len(with_name) + 1)) / np.log(len(total) + 1)
         origin = int(rows[names.row[number]])
@@ -72,7 +58,7 @@ async def ask_for_missing(
         value = weight[number] * rarity * (said + chunk_fit[at] + _NEAR * near)
         better = value > score[at]
         score[at[better]], via[at[better]] = value[better], number
-    return FollowUp(score, via, names.entity, names.fact, rows[names.row])
+    return WalkHop(score, via, names.entity, names.fact, rows[names.row])
 
 
 def _choose_names(
@@ -88,7 +74,3 @@ def _choose_names(
     chosen = order[np.sort(first)[:_NAMES]]
     names = Mentions(mentions.row[chosen], mentions.entity[chosen], mentions.fact[chosen])
     return names, weight[chosen] / max(_TINY, float(passage_weight.max(initial=0)))
-
-
-def _content_words(text: str) -> list[str]:
-    return list(dict.fromkeys(word for word in split_words(text) if word not in QUESTION_WORDS))

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from clew.context import Context
-from clew.graph.csr import Ints, Mask
+from clew.graph.csr import Floats, Ints, Mask
 from clew.index.view import View
 from clew.retrieve.question import span_key
 from clew.text.name_spans import find_capitalised_runs
@@ -14,8 +14,8 @@ from clew.text.names import tokenize
 from clew.text.unicode import hash64
 
 NO_FACT = -1
-_SURE_CLAIM = 0.84  # a passage with at least this claim to a name is about it
-_OWN_NAME_CLAIM = 0.45  # with at least this claim a name is the passage's own
+SURE_CLAIM = 0.84  # a passage with at least this claim to a name is about it
+OWN_NAME_CLAIM = 0.45  # with at least this claim a name is the passage's own
 _MAX_TOKENS = 600  # of a passage that are searched for names
 _MAX_PART_TOKENS = 6  # tokens of the longest part of a run that is looked up separately
 
@@ -45,6 +45,18 @@ class Mentions:
         return Mentions(self.row[keep], self.entity[keep], self.fact[keep])
 
 
+@dataclass(frozen=True, slots=True)
+class WalkHop:
+    """One hop: the weight that reached each chunk, and the mention (-1: none) it came through."""
+
+    weight: Floats
+    via: Ints
+    entity: Ints
+    fact: Ints
+    origin: Ints
+    """Per mention: what is mentioned, the fact that mentions it, the chunk the fact is in."""
+
+
 def find_mentions(view: View, rows: Ints, known: Ints) -> Mentions:
     """Return what the facts of some passages mention, without the names in `known`."""
     facts, members = view.links("chunk_fact"), view.links("fact_entity")
@@ -65,7 +77,7 @@ def find_mentions_of_subjects(view: View, rows: Ints, known: Ints, common: int) 
     """
     links = view.links("chunk_entity")
     at, edge = links.edges_of(rows)
-    certain = view.arrays["chunk_entity_about"][edge] >= _SURE_CLAIM
+    certain = view.arrays["chunk_entity_about"][edge] >= SURE_CLAIM
     at, entity = at[certain], links.columns[edge[certain]].astype(np.int64)
     passage_counts = view.links("entity_chunk").degrees_of(entity)
     usable = (passage_counts > 1) & (passage_counts <= common) & _is_followable(view, entity, known)
@@ -98,7 +110,7 @@ def _is_own_name(view: View, rows: Ints, found: Mentions) -> Mask:
     """Mark mentions that are other names of the passage's subject: they lead to namesakes only."""
     links, count = view.links("chunk_entity"), view.count("entity")
     at, edge = links.edges_of(rows)
-    own = view.arrays["chunk_entity_about"][edge] >= _OWN_NAME_CLAIM
+    own = view.arrays["chunk_entity_about"][edge] >= OWN_NAME_CLAIM
     return np.isin(found.row * count + found.entity, at[own] * count + links.columns[edge[own]])
 
 

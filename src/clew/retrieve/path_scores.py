@@ -195,10 +195,9 @@ async def compute_path_features(
     [vector] = await embed_cached(ctx, [shape.rest or ctx.question])
     last = kinds[np.searchsorted(steps, table.last_entries(codes))]
     spoken = np.pad(votes.of_steps(steps, labels), ((0, 0), (0, 1)))
-    column = np.where(codes >= 0, np.searchsorted(steps, codes), len(steps))
-    column[codes < 0] = -1
+    column = np.where(codes >= 0, np.searchsorted(steps, codes), -1)
     aligned = align_paths(shape, spoken, votes.required.sum(axis=1), column)
-    backward = _count_unnamed_returns(codes, votes, steps)
+    backward = _count_unnamed_returns(column, votes, steps)
     more = np.column_stack(
         [
             aligned.unexplained,
@@ -212,14 +211,14 @@ async def compute_path_features(
     return np.hstack([plain, more]).astype(np.float32)
 
 
-def _count_unnamed_returns(codes: Ints, votes: WordVotes, steps: Ints) -> Floats:
+def _count_unnamed_returns(column: Ints, votes: WordVotes, steps: Ints) -> Floats:
     """Count the steps against their relation's direction whose end no word names."""
     named = votes.weight.max(axis=0, initial=0.0)
     cost = np.zeros(len(steps) + 1, np.float32)
     for at, code in enumerate(steps.tolist()):
         if code % 2:
             cost[at] = 1 - (named[votes.kind_column[code]] if code in votes.kind_column else 0)
-    found: Floats = cost[np.where(codes >= 0, np.searchsorted(steps, codes), -1)].sum(axis=1)
+    found: Floats = cost[column].sum(axis=1)
     return found
 
 

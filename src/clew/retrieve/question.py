@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from clew.text.names import Tokens, tokenize
+from clew.text.unicode import split_words
 
 QUESTION_WORDS = frozenset(
     """
@@ -223,6 +224,11 @@ def _find_polite_words(keys: Sequence[str]) -> set[int]:
         if any(keys[at] in _POLITE_WORDS for at in run):
             found.update(run)
     return set() if len(found) == len(keys) else found
+
+
+def content_words(text: str) -> list[str]:
+    """Return the different words of a text that say what it is about."""
+    return list(dict.fromkeys(word for word in split_words(text) if word not in QUESTION_WORDS))
 
 
 def tidy_question(question: str) -> str:

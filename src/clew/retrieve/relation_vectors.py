@@ -136,12 +136,12 @@ async def _embed_step_end(ctx: Context, ways: FactGraph, code: int) -> EndVector
     leading_share = len(np.unique(pairs[:, 0])) / max(1, len(sample))
     labels, count = np.unique(pairs[:, 1], return_counts=True)
     classed = bool(code % 2) and leading_share >= _MIN_CLASS_SHARE
-    own = await embed_relations(ctx, np.array([code >> 1]))
-    kind = own.content[0]
     named = head_type((await relation_names(ctx))[code >> 1]) if code % 2 else ""
     if named:
         [kind] = await embed_cached(ctx, [named])
-    elif classed:
+    elif not classed:
+        kind = (await embed_relations(ctx, np.array([code >> 1]))).content[0]
+    else:
         meaning = await embed_relations(ctx, labels)
         weight = (count / count.sum()).astype(np.float32)
         kind = mean_direction(meaning.whole * weight[:, None])

@@ -15,17 +15,17 @@ import numpy as np
 from clew.context import Context
 from clew.graph.csr import Floats, Ints
 from clew.index.view import View
-from clew.retrieve.facts import score_facts
+from clew.retrieve.facts import score_sentences
 from clew.retrieve.follow_up import ask_for_missing, score_words
 from clew.retrieve.mentions import (
     Mentions,
+    WalkHop,
     find_mentions,
     find_mentions_of_subjects,
     find_names_without_fact,
 )
-from clew.retrieve.question import QUESTION_WORDS
+from clew.retrieve.question import content_words
 from clew.retrieve.rank import hit_positions, top_hits, top_positions
-from clew.text.unicode import split_words
 from clew.types import Found, Hit, Path
 
 _TINY = 1e-9
@@ -33,18 +33,6 @@ _LOWEST = np.float32(-99.0)
 _RIVAL_SHARE = 0.97  # passages whose weights are this near compete for a name
 _MAX_SENTENCES = 2000  # sentences mentioning one name that are compared with the question
 _MIN_WEIGHT = 0.05  # a passage below this weight passes nothing on
-
-
-@dataclass(frozen=True, slots=True)
-class WalkHop:
-    """One hop: the weight that reached each chunk, and the mention (-1: none) it came through."""
-
-    weight: Floats
-    via: Ints
-    entity: Ints
-    fact: Ints
-    origin: Ints
-    """Per mention: what is mentioned, the fact that mentions it, the chunk the fact is in."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,12 +122,7 @@ class Walk:
         fits = scores.fact_fit, scores.chunk_fit
         for _ in range(rounds):
             again = await ask_for_missing(ctx, total, *fits, known, words)
-            jumps.append(
-                WalkHop(
-                    *(self.missing * again.score, again.via),
-                    *(again.entity, again.fact, again.origin),
-                )
-            )
+            jumps.append(replace(again, weight=self.missing * again.weight))
             best = np.maximum(best, jumps[-1].weight)
             total = np.maximum(reached, best) + self.added * best + relevance
         return total, jumps
@@ -148,18 +131,10 @@ class Walk:
         self, ctx: Context, question: Floats, rest: Floats
     ) -> _QuestionScores:
         """Compute the scores that do not depend on the walk."""
-        view = ctx.view
         # A weighted sum of cosines is the cosine with the weighted sum: one pass over memory.
         target = (1 - self.rest) * question + self.rest * rest
-        fit = await score_facts(ctx, target)
-        links = view.links("chunk_fact")
-        # A passage fits as well as its best sentence, or as a whole: a model's facts have gaps.
-        chunk_fit = view.cosines("chunk", target)
-        with_facts = np.flatnonzero(links.degrees())
-        if len(with_facts):
-            facts = np.maximum.reduceat(fit[links.columns], links.starts[with_facts])
-            chunk_fit[with_facts] = np.maximum(chunk_fit[with_facts], facts)
-        return _QuestionScores(question, fit, np.maximum(chunk_fit, 0), score_hybrid(ctx, question))
+        fit, chunk_fit = await score_sentences(ctx, target)
+        return _QuestionScores(question, fit, chunk_fit, score_hybrid(ctx, question))
 
     def _initial_weights(
         self, view: View, about: tuple[Hit, ...], named: list[int], scores: _QuestionScores
@@ -293,9 +268,8 @@ class Walk:
 
 def score_hybrid(ctx: Context, question: Floats) -> Floats:
     """Mean of dense and lexical relevance of every chunk, scaled so that the best scores 1."""
-    dense = ctx.view.cosines("chunk", question)
-    query_words = dict.fromkeys(w for w in split_words(ctx.question) if w not in QUESTION_WORDS)
-    lexical = ctx.view.bm25.scores(list(query_words))
+    dense = ctx.cosines("chunk", question)
+    lexical = ctx.view.bm25.scores(content_words(ctx.question))
     dense = (dense - dense.min()) / max(_TINY, float(dense.max() - dense.min()))
     mixed = dense / 2 + lexical / max(_TINY, float(lexical.max())) / 2
     fused: Floats = (mixed / max(_TINY, float(mixed.max()))).astype(np.float32)

@@ -25,6 +25,7 @@ from clew.ingest.graphs.fields import (
 from clew.ingest.graphs.rows import (
     BATCH,
     MAX_LINE_BYTES,
+    NOT_TEXT,
     LineReader,
     Link,
     Node,
@@ -189,7 +190,7 @@ def _parse_storable(value: Any, line: int) -> list[Row]:
     """Convert one JSON value; a row with lists where text belongs costs that row only."""
     try:
         return [
-            row if is_storable_row(row) else UnreadableRow(line, "has a value that is not text")
+            row if is_storable_row(row) else UnreadableRow(line, NOT_TEXT)
             for row in parse_value(value, line)
         ]
     except (TypeError, ValueError, AttributeError, RecursionError):

@@ -82,6 +82,7 @@ class UnreadableRow:
 
 
 Row = Node | Link | UnreadableRow
+NOT_TEXT = "has a value that is not text"
 
 
 def stage_rows(rows: Iterable[Row]) -> tuple[list[NodeRow], list[LinkRow], list[UnreadableRow]]:
@@ -92,12 +93,18 @@ def stage_rows(rows: Iterable[Row]) -> tuple[list[NodeRow], list[LinkRow], list[
     for row in rows:
         if isinstance(row, UnreadableRow):
             bad.append(row)
-        elif not is_storable_row(row):
-            bad.append(UnreadableRow(0, "has a value that is not text"))
         elif isinstance(row, Link):
-            links.append(row.to_row())
+            link = row.to_row()
+            if all(map(is_storable, link)):
+                links.append(link)
+            else:
+                bad.append(UnreadableRow(0, NOT_TEXT))
         else:
-            nodes += row.to_rows()
+            some = list(row.to_rows())
+            if _are_storable(some):
+                nodes += some
+            else:
+                bad.append(UnreadableRow(0, NOT_TEXT))
     return nodes, links, bad
 
 
@@ -107,9 +114,13 @@ def is_storable_row(row: Row) -> bool:
         case Link():
             return all(map(is_storable, row.to_row()))
         case Node():
-            return all(is_storable(cell) for cells in row.to_rows() for cell in cells)
+            return _are_storable(row.to_rows())
         case _:
             return True
+
+
+def _are_storable(rows: Iterable[NodeRow]) -> bool:
+    return all(is_storable(cell) for cells in rows for cell in cells)
 
 
 def is_storable(value: object) -> bool:

@@ -69,8 +69,8 @@ class PropositionPaths:
         _, edge = links.edges_of(chunks)
         facts = sorted_unique(links.columns[edge]) if len(edge) else hit_positions(found.facts)
         near = await score_facts(ctx, vector, self.subject, facts)
-        chosen = facts[top_positions(near, view.keys("fact")[facts], _MAX_CANDIDATES)]
-        near = await score_facts(ctx, vector, self.subject, chosen)
+        best = top_positions(near, view.keys("fact")[facts], _MAX_CANDIDATES)
+        chosen, near = facts[best], near[best]
         members = view.links("fact_entity")
         of, edge = members.edges_of(chosen)
         entities = members.columns[edge].astype(np.int64)

@@ -47,7 +47,8 @@ class PartitionSubgraph:
         """Set `facts`."""
         forest, community_of = require_tree(ctx, self.tree), get_entity_communities(ctx, self.tree)
         seeds = seed_weights(found)
-        chosen = {self._widest_community(forest, int(community_of[at])) for at in seeds}
+        sizes = forest.sizes()
+        chosen = {self._widest_community(forest, sizes, int(community_of[at])) for at in seeds}
         part = _get_part_graph(ctx.view, forest, self.tree, tuple(sorted(chosen)), sorted(seeds))
         nodes = np.searchsorted(part.entities, np.array(list(seeds), np.int64)).tolist()
         inside = dict(zip(nodes, seeds.values(), strict=True))
@@ -55,8 +56,7 @@ class PartitionSubgraph:
         cut = SubgraphEntities(part.entities[near.entities], near.scores)
         return replace(found, facts=induced_facts(ctx.view, cut, "partition"))
 
-    def _widest_community(self, forest: CommunityForest, at: int) -> int:
-        sizes = forest.sizes()
+    def _widest_community(self, forest: CommunityForest, sizes: Ints, at: int) -> int:
         while at >= 0 and forest.parent[at] >= 0 and sizes[forest.parent[at]] <= self.max_size:
             at = int(forest.parent[at])
         return at

@@ -62,10 +62,6 @@ _COUNT_QUERIES = {
 }
 _SELECT_EMBEDDER = "SELECT value FROM memory WHERE kind = 'manifest' AND key = 'embedder'"
 _SELECT_DIMENSION = "SELECT value FROM memory WHERE kind = 'manifest' AND key = 'dim'"
-_SET_EMBEDDER = (
-    "INSERT OR REPLACE INTO memory "
-    "VALUES ('manifest', 'embedder', ?1, checksum('manifest', 'embedder', ?1))"
-)
 _SELECT_GENERATION = "SELECT value FROM meta WHERE key = 'generation'"
 _SELECT_SEAL = "SELECT value FROM meta WHERE key = 'arrays'"
 _PUBLISH = "INSERT OR REPLACE INTO meta VALUES ('generation', ?), ('arrays', ?)"
@@ -323,7 +319,7 @@ class SqliteStore:
             # Nearest neighbours and rows of descriptions depend on the embedder.
             dropped = ("near_", DETAIL_PREFIX)
             previous = {k: previous[k] for k in previous if not k.startswith(dropped)}
-            db.execute(_SET_EMBEDDER, (change.embedder,))
+            store_values(db, {"manifest": {"embedder": change.embedder}})
         store_values(db, change.values)
         embedder = _read_value(db, _SELECT_EMBEDDER)
         writer = SqliteWriter(db, partial(self._find_vector_rows, embedder), *options)

@@ -2,7 +2,7 @@
 
 import sqlite3
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from itertools import groupby
 from operator import itemgetter
@@ -11,7 +11,7 @@ from clew.store.checksums import checksum_cells
 from clew.store.merge import compute_fact_id, entity_form_rows
 from clew.store.sqlite.insert import entity_to_cells, fact_to_cells
 from clew.store.sqlite.write import merge_stored_entities, merge_stored_facts
-from clew.types import Participant
+from clew.types import Entity, Participant
 
 # Each query counts rows that must not exist; its key describes such a row.
 _VIOLATION_QUERIES = {
@@ -101,8 +101,9 @@ def find_row_problems(db: sqlite3.Connection) -> list[str]:
         }
         counts["chunks whose text differs from their document at that span"] = _count_bad_spans(db)
         counts["chunks with other mentions than were extracted"] = _count_bad_chunks(db)
-        counts["entities that differ from their mentions"] = _count_bad_entities(db)
-        counts["entities with wrong name forms"] = _count_bad_forms(db)
+        merged = dict(merge_stored_entities(db))
+        counts["entities that differ from their mentions"] = _count_bad_entities(db, merged)
+        counts["entities with wrong name forms"] = _count_bad_forms(db, merged)
         counts["facts that differ from their mentions"] = _count_bad_facts(db)
     except (sqlite3.DatabaseError, UnicodeDecodeError, ValueError, TypeError) as error:
         return [f"the tables cannot be read ({error})"]
@@ -131,9 +132,8 @@ def _count_bad_chunks(db: sqlite3.Connection) -> int:
     return sum(held[key] != checksum for key, checksum in db.execute(_EXTRACTED_SUMS))
 
 
-def _count_bad_entities(db: sqlite3.Connection) -> int:
+def _count_bad_entities(db: sqlite3.Connection, merged: Mapping[int, Entity]) -> int:
     """Entities that are not what their mentions merge to."""
-    merged = dict(merge_stored_entities(db))
     stored = db.execute(
         "SELECT key, name, name_hash, type, description, aliases, attributes, support FROM entities"
     )
@@ -142,15 +142,15 @@ def _count_bad_entities(db: sqlite3.Connection) -> int:
     )
 
 
-def _count_bad_forms(db: sqlite3.Connection) -> int:
+def _count_bad_forms(db: sqlite3.Connection, merged: Mapping[int, Entity]) -> int:
     """Entities whose short names and tokens are not those of their name."""
-    merged = dict(merge_stored_entities(db))
+    unseen = dict(merged)
     forms = db.execute("SELECT entity, hash, weight, part FROM forms ORDER BY entity")
     wrong = 0
     for key, rows in groupby(forms, itemgetter(0)):
-        entity = merged.pop(key, None)
+        entity = unseen.pop(key, None)
         wrong += entity is None or {row[1:] for row in rows} != {*entity_form_rows(entity)}
-    return wrong + sum(bool(entity_form_rows(entity)) for entity in merged.values())
+    return wrong + sum(bool(entity_form_rows(entity)) for entity in unseen.values())
 
 
 def _count_bad_facts(db: sqlite3.Connection) -> int:

@@ -137,10 +137,11 @@ class Context:
         if self.models is None or not self.models.has(role):
             return None
         chat: Chat = BudgetedChat(self.models.chat(role), self.budget, self.meter)
-        chat = WindowedChat(chat, partial(self.window, role), self._note_cut)
+        chat = WindowedChat(chat, partial(self.window, role), self.note_cut)
         return chat if self.prompts is None else PromptRecorder(chat, role, self.prompts)
 
-    def _note_cut(self, what: str) -> None:
+    def note_cut(self, what: str) -> None:
+        """Note in the trace that a prompt was cut to the model's window."""
         self.trace.append(TraceStep("cut prompt", "the model's window is too small", what, 0.0))
 
     async def window(self, role: Role) -> int:

@@ -40,13 +40,13 @@ from clew.llm.factory import create_reranker, find_embedder
 from clew.llm.rerank import Reranker
 from clew.models import Models
 from clew.recipes.chunking import ChosenChunking, find_shared_chunking
-from clew.retrieve.communities.steps import NO_TREE
 from clew.retrieve.pack import fetch_evidence
 from clew.show import NameDetails, find_details
 from clew.store.protocol import Arrays, Change, Counts, Snapshot, Store, make_removal
 from clew.store.sqlite.restore import read_backup_embedder, restore_database
 from clew.store.sqlite.store import SqliteStore
 from clew.store.vector_files import DamagedVectors
+from clew.tree.outline import NO_TREE
 from clew.types import Chunking, Found, Kind
 
 if TYPE_CHECKING:
@@ -405,6 +405,11 @@ class KnowledgeBase:
             view = self._view = View(snapshot.arrays, matrices, snapshot.generation)
             await attach_tuning(view, self.store, self.embed)
         return view
+
+    async def count_pending(self) -> int:
+        """Return how many elements have descriptions or attributes without a vector."""
+        async with self.store.snapshot() as snapshot:
+            return await count_pending(self.store, snapshot.arrays)
 
     async def verify(self) -> list[str]:
         """Check consistency; return one sentence per problem."""

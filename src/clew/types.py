@@ -160,6 +160,12 @@ class Usage:
     cached_completion_tokens: int = field(default=0, compare=False)
     """Tokens that cached replies originally used: methods are compared by them."""
 
+    @property
+    def all_tokens(self) -> int:
+        """Tokens of all calls, as if none had been cached."""
+        cached = self.cached_prompt_tokens + self.cached_completion_tokens
+        return self.prompt_tokens + self.completion_tokens + cached
+
     def __add__(self, other: "Usage") -> "Usage":
         """Sum of two usages."""
         names = (f.name for f in fields(self))

@@ -16,7 +16,7 @@ from clew.agents.graph_r1_protocol import (
     parse_action,
     restore_closing_tag,
 )
-from clew.context import Context, TraceStep
+from clew.context import Context
 from clew.layout import EvidenceKind, Layout, Section
 from clew.llm.chat import Message, MessageRole, Request
 from clew.llm.fit_prompt import shorten_text
@@ -144,8 +144,7 @@ class GraphR1:
                 shown[at] = replace(message, content=text)
                 cut += text != message.content
         if cut:
-            step = f"{cut} earlier messages shortened"
-            ctx.trace.append(TraceStep("cut prompt", "the model's window is too small", step, 0.0))
+            ctx.note_cut(f"{cut} earlier messages shortened")
         return tuple(shown)
 
     def format_evidence(self, found: Evidence) -> str:

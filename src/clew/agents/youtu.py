@@ -125,7 +125,7 @@ class SchemaFilter:
     async def _fitting(self, ctx: Context, found: Found) -> set[int]:
         """Return the positions of the entities that have an involved type."""
         names = await type_names(ctx)
-        codes = {at for at, name in enumerate(names) if name in set(self.involved.types)}
+        codes = {at for at, name in enumerate(names) if name in self.involved.types}
         members, types = ctx.view.links("fact_entity"), ctx.view.types
         at = {hit.at for hit in found.entities} | {p.entities[-1] for p in found.paths}
         at |= {int(i) for hit in found.facts for i in members.row(hit.at)}
@@ -134,7 +134,7 @@ class SchemaFilter:
     async def _related(self, ctx: Context, found: Found) -> set[int]:
         """Return the positions of the facts that have an involved relation."""
         names = await relation_names(ctx)
-        codes = {at for at, name in enumerate(names) if name in set(self.involved.relations)}
+        codes = {at for at, name in enumerate(names) if name in self.involved.relations}
         relations = ctx.view.relations
         return {hit.at for hit in found.facts if int(relations[hit.at]) in codes}
 
@@ -184,8 +184,8 @@ async def _load_stored_schema(ctx: Context) -> Schema:
     """Return the schema that bounded extraction, if it was stored."""
     if ctx.key_values is None:
         return Schema()
-    stored = (await ctx.key_values.get("manifest", ["schema"])).get("schema")
-    return (await SchemaStore(ctx.key_values).load_history()).schema if stored else Schema()
+    history = await SchemaStore(ctx.key_values).load_stored()
+    return history.schema if history else Schema()
 
 
 @dataclass(frozen=True)

@@ -8,6 +8,7 @@ import sys
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NoReturn, TypeVar
 
@@ -109,13 +110,13 @@ class CommandContext:
     async def _embed_pending(self) -> None:
         """Embed the descriptions that a change left without a vector; warn if that fails."""
         async with self.open_kb(embed=False) as base:
-            pending = (await base.status())["pending"]
+            pending = await base.count_pending()
         if not pending:
             return
         try:
             async with self.open_kb() as base:
                 await base.builder.embed_details()
-                pending, reason = (await base.status())["pending"], ""
+                pending, reason = await base.count_pending(), ""
         except (ModelError, ConfigError) as error:
             reason = f" ({error})"
         if pending:
@@ -144,7 +145,7 @@ class CommandContext:
 
             await asyncio.to_thread(find_files, paths)
 
-    @property
+    @cached_property
     def recipes(self) -> "RecipeSet":
         """All recipes by name, with those of clew.toml."""
         from clew.recipes.configure import add_own_recipes

@@ -110,8 +110,10 @@ async def compare_(
 ) -> None:
     """Compare recipes on the same questions, with confidence intervals and significance."""
     axes = GridAxes(
-        *(_parse_modes(mode), _parse_depths(k), split_names(model) if model else ("",)),
-        _parse_evidence(evidence),
+        _parse_choices(mode, get_args(Mode), "mode", "open or reject"),
+        _parse_depths(k),
+        split_names(model) if model else ("",),
+        _parse_choices(evidence, get_args(Modality), "evidence", ", ".join(get_args(Modality))),
     )
     given = _CompareArgs(
         *(folders, recipe, grid, axes, against, records or (), openie, into),
@@ -164,19 +166,12 @@ def _parse_depths(names: str) -> list[int]:
     return [int(name) for name in split_names(names)]
 
 
-def _parse_modes(names: str) -> list[Mode]:
-    for name in split_names(names):
-        if name not in get_args(Mode):
-            raise ConfigError(f"unknown mode {name!r}; use open or reject")
-    return [one for name in split_names(names) for one in get_args(Mode) if one == name]
-
-
-def _parse_evidence(names: str) -> list[Modality]:
-    known = get_args(Modality)
+def _parse_choices(names: str, known: Sequence[str], what: str, use: str) -> list[Any]:
+    """Split names; raise for one that is not known."""
     for name in split_names(names):
         if name not in known:
-            raise ConfigError(f"unknown evidence {name!r}; use {', '.join(known)}")
-    return [one for name in split_names(names) for one in known if one == name]
+            raise ConfigError(f"unknown {what} {name!r}; use {use}")
+    return split_names(names)
 
 
 async def _compare_datasets(

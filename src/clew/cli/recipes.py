@@ -12,6 +12,7 @@ from clew.recipes.describe import describe_recipe_needs
 from clew.recipes.registry import (
     RecipeSet,
     describe_agent_needs,
+    describe_recipes,
     resolve_recipe,
     tabulate_recipe,
 )
@@ -43,7 +44,7 @@ async def recipes(
         rows = list_steps()
         ctx.show(rows, lambda: _print_steps(rows))
     elif name is None:
-        listed = _list_recipes(known)
+        listed = describe_recipes(known)
         ctx.show(listed, lambda: _print_recipes(listed))
     elif toml:
         text = format_recipe(name, f"my-{name.replace('+', '-')}", known)
@@ -51,22 +52,6 @@ async def recipes(
     else:
         rows = tabulate_recipe(name, known)
         ctx.show(rows, lambda: _print_recipe(name, rows, known))
-
-
-def _list_recipes(known: RecipeSet) -> list[dict[str, str]]:
-    return [
-        {
-            "name": r.name,
-            "kind": kind,
-            "about": r.about,
-            "needs": describe_recipe_needs(r)
-            if isinstance(r, Chain)
-            else describe_agent_needs(r.name, known),
-            "source": r.source,
-        }
-        for kind, some in (("retriever", known.retrievers), ("agent", known.agents))
-        for r in some.values()
-    ]
 
 
 def _print_recipes(listed: list[dict[str, str]]) -> None:

@@ -104,7 +104,8 @@ async def _open_folders(ctx: CommandContext, root: Path | None) -> AsyncIterator
     folders = find_folders(ctx, root)
     if folders.single:
         # Created if it is missing, so that documents can be uploaded into it.
-        await (await KnowledgeBase.open(ctx.settings, create=True, embed=False)).close()
+        async with ctx.open_kb(create=True, embed=False):
+            pass
     yield folders
 
 

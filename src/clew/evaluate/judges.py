@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal, TypeVar
+from typing import Any, Literal
 
 from pydantic import BaseModel, Field
 
@@ -11,6 +11,7 @@ from clew.errors import AuthError, ModelError, ParseError
 from clew.evaluate.datasets import Question
 from clew.evaluate.rubrics import CRITERIA, PAIRWISE, get_rubric
 from clew.llm.chat import Chat, Reply, Request, TextCallback
+from clew.llm.parse import Out
 from clew.llm.prompt import Prompt
 from clew.llm.wrappers import ResampledChat
 from clew.text.language import prompt_language
@@ -18,7 +19,6 @@ from clew.text.language import prompt_language
 _MAX_REPLY_TOKENS = 300  # tokens of a reply
 _MAX_ANSWER_CHARS = 6000  # characters of the answer in the prompt
 _MAX_EVIDENCE_CHARS = 8000
-Out = TypeVar("Out", bound=BaseModel)
 
 
 class CorrectnessVerdict(BaseModel, title="Verdict"):

@@ -138,11 +138,12 @@ async def measure(
         fresh=wanted.fresh,
         progress=progress,
     )
+    bases = {name: use_model(base, name) for name in {case.model for case in wanted.grid.cases}}
     with register_variants(wanted.grid.variants):
         for case in wanted.grid.cases:
             one = replace(
                 run,
-                kb=use_model(base, case.model),
+                kb=bases[case.model],
                 mode=case.mode,
                 k=case.k or wanted.k,
                 evidence=case.evidence,
@@ -320,8 +321,6 @@ async def build_if_empty(
 
 def compute_build_costs(seconds: float, spent: Usage, corpus: Path) -> dict[str, Any]:
     """Compute time per 1,000 and money per 1,000,000 tokens built (Graph-R1, Table 3)."""
-    tokens = [spent.prompt_tokens, spent.completion_tokens]
-    tokens += [spent.cached_prompt_tokens, spent.cached_completion_tokens]
     try:
         size = estimate_tokens(corpus.read_text(encoding="utf-8", errors="replace"))
     except OSError as error:  # removed while the knowledge base was built
@@ -331,7 +330,7 @@ def compute_build_costs(seconds: float, spent: Usage, corpus: Path) -> dict[str,
         "corpus_tokens": size,
         "seconds_per_1k_tokens": round(1000 * seconds / size, 6),
         "build_calls": spent.calls + spent.cached_calls,
-        "build_tokens": sum(tokens),
+        "build_tokens": spent.all_tokens,
         "money": round(spent.money, 6),
         "money_per_1m_tokens": round(1_000_000 * spent.money / size, 6),
     }

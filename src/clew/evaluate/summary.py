@@ -76,7 +76,6 @@ class RecipeReport:
             completion_tokens=usage.cached_completion_tokens,
         )
         calls = usage.calls + usage.cached_calls
-        tokens = sum(u.prompt_tokens + u.completion_tokens for u in (usage, saved))
         money = usage.money + self.price.cost(saved)
         number = max(1, len(self.records))
         return {
@@ -86,8 +85,8 @@ class RecipeReport:
             "calls": calls,
             "calls_per_query": round(calls / number, 3),
             "cached_calls": usage.cached_calls,
-            "tokens": tokens,
-            "tokens_per_query": round(tokens / number, 1),
+            "tokens": usage.all_tokens,
+            "tokens_per_query": round(usage.all_tokens / number, 1),
             "money": round(money, 6),
             "money_per_1k_queries": round(1000 * money / number, 6),
         }

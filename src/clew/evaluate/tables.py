@@ -121,7 +121,7 @@ def _reads_graph(recipe: str) -> bool:
     name = recipe.partition("+")[2] or recipe
     if name not in RECIPES and name not in AGENTS:
         return True
-    resolved = resolve_recipe(recipe if recipe in AGENTS or "+" in recipe else name)
+    resolved = resolve_recipe(recipe)
     closed = isinstance(resolved.agent, ClosedBook)
     return not closed and resolved.retrieve.name not in _TEXT_RETRIEVERS
 

@@ -30,11 +30,16 @@ class SchemaStore:
     key_values: KeyValueStore
     seed_file: Path | None = None
 
+    async def load_stored(self) -> SchemaHistory | None:
+        """Return the stored history, if there is one."""
+        stored = (await self.key_values.get("manifest", ["schema"])).get("schema")
+        return parse_history(json.loads(stored)) if stored else None
+
     async def load_history(self) -> SchemaHistory:
         """Return the stored history, or the seed schema's (the settings' file or the default)."""
-        stored = (await self.key_values.get("manifest", ["schema"])).get("schema")
-        if stored:
-            return parse_history(json.loads(stored))
+        stored = await self.load_stored()
+        if stored is not None:
+            return stored
         return SchemaHistory(load_schema(self.seed_file) if self.seed_file else DEFAULT_SCHEMA)
 
     async def save(self, history: SchemaHistory) -> None:

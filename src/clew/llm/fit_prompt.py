@@ -4,9 +4,8 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 
 from clew.llm.chat import Chat, Reply, Request, TextCallback
-from clew.llm.openai_api import estimate_tokens
+from clew.llm.openai_api import cut_to_tokens, estimate_tokens
 
-_BYTES_PER_TOKEN = 4
 _MIN_ROOM = 64  # tokens of inputs shown however small the window is
 _MIN_LINE = 24  # tokens; a list is not cut to shorter lines, but to fewer
 _CUT = " …"
@@ -100,5 +99,4 @@ def _find_line_limit(sizes: list[int], tokens: int) -> int:
 def _cut_line(line: str, tokens: int) -> str:
     if estimate_tokens(line) <= tokens:
         return line
-    room = max(0, tokens - 2) * _BYTES_PER_TOKEN
-    return line.encode("utf-8", "replace")[:room].decode("utf-8", "ignore").rstrip() + _CUT
+    return cut_to_tokens(line, tokens - 2).rstrip() + _CUT

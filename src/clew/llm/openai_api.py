@@ -62,6 +62,7 @@ def _shared_item_schema(parts: list[Mapping[str, Any]]) -> Mapping[str, Any]:
     return first
 
 
+_BYTES_PER_TOKEN = 4
 _MAX_TOKEN_COUNT = 10**9  # larger counts of one call are implausible
 PARAMETER_ALIASES = {"max_tokens": "max_completion_tokens"}
 """New names of parameters whose usual name newer models reject."""
@@ -231,7 +232,14 @@ def _parse_token_count(value: Any) -> int | None:
 
 def estimate_tokens(text: str) -> int:
     """Estimate the tokens of a text in any script: one per four UTF-8 bytes."""
-    return (len(text) if text.isascii() else len(text.encode("utf-8", "replace"))) // 4 + 1
+    size = len(text) if text.isascii() else len(text.encode("utf-8", "replace"))
+    return size // _BYTES_PER_TOKEN + 1
+
+
+def cut_to_tokens(text: str, tokens: int) -> str:
+    """Cut a text to a number of tokens, as `estimate_tokens` counts them."""
+    room = max(0, _BYTES_PER_TOKEN * tokens)
+    return text.encode("utf-8", "replace")[:room].decode("utf-8", "ignore")
 
 
 def estimate_prompt_tokens(messages: Iterable[Message]) -> int:

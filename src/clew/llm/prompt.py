@@ -156,9 +156,9 @@ class Prompt(Generic[Out]):
         self, chat: Chat, /, *, language: str = "en", like: Request = DEFAULT_REQUEST, **inputs: str
     ) -> StructuredAnswer[Out]:
         """Ask and return the answer with its usage and what was dropped."""
-        limit = await find_prompt_limit(chat, like)
         shape = estimate_tokens(example_json(self.out))
-        messages = _render_within(chat, self.template, inputs, language, limit, 2 * shape)
+        fitted = await _render_within(chat, self.template, inputs, language, like, 2 * shape)
+        messages, limit = fitted
         request = replace(like, messages=messages)
         return await ask_structured(
             chat, StructuredRequest(_schema_name(self.name), self.out, request, language, limit)
@@ -192,38 +192,33 @@ class TextPrompt:
         **inputs: str,
     ) -> str:
         """Ask and return the text without thinking and repetition; `on_text` gets it unfiltered."""
-        limit = await find_prompt_limit(chat, like)
-        messages = _render_within(chat, self.template, inputs, language, limit)
+        messages, _ = await _render_within(chat, self.template, inputs, language, like)
         reply = await chat(replace(like, messages=messages), on_text)
         return cut_loop(strip_thinking(reply.text)).strip()
 
 
-async def find_prompt_limit(chat: Chat, like: Request) -> int | None:
-    """Return how many tokens a prompt may have beside its reply; None if nobody knows."""
-    windowed = find_windowed(chat)
-    if windowed is None:
-        return None
-    return await windowed.window() - (like.max_tokens or _REPLY_TOKENS)
-
-
-def _render_within(
+async def _render_within(
     chat: Chat,
     template: PromptTemplate,
     inputs: Mapping[str, str],
     language: str,
-    limit: int | None,
+    like: Request,
     reserved: int = 0,
-) -> tuple[Message, ...]:
-    """Fill in the inputs, cut to what the model's window leaves them."""
+) -> tuple[tuple[Message, ...], int | None]:
+    """Fill in the inputs, cut to what the model's window leaves them.
+
+    Also return how many tokens a prompt may have beside its reply; None if nobody knows.
+    """
     windowed = find_windowed(chat)
-    if windowed is None or limit is None:
-        return template.render(inputs, language)
+    if windowed is None:
+        return template.render(inputs, language), None
+    limit = await windowed.window() - (like.max_tokens or _REPLY_TOKENS)
     empty = template.render(dict.fromkeys(inputs, ""), language)
     room = limit - estimate_prompt_tokens(empty) - reserved - _REPAIR_TOKENS
     fitted, cut = fit_inputs(inputs, template.documents, room)
     if cut:
         windowed.on_cut(f"{template.name}: {cut}")
-    return template.render(fitted, language)
+    return template.render(fitted, language), limit
 
 
 def _schema_name(name: str) -> str:

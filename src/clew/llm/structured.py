@@ -23,7 +23,7 @@ from clew.llm.chat import (
     ResponseFormat,
     TextCallback,
 )
-from clew.llm.openai_api import estimate_prompt_tokens
+from clew.llm.openai_api import cut_to_tokens, estimate_prompt_tokens
 from clew.llm.parse import NoJsonAnswer, Out, ParsedAnswer, example_json, json_schema, parse_answer
 from clew.types import Usage
 
@@ -163,8 +163,7 @@ class StructuredRequest(Generic[Out]):
         messages = (*request.messages, Message("user", instruction))
         quote = reply.text[:QUOTED_REPLY_CHARS]
         if self.limit is not None:
-            room = max(0, 4 * (self.limit - estimate_prompt_tokens(messages) - 4))
-            quote = quote.encode("utf-8", "replace")[:room].decode("utf-8", "ignore")
+            quote = cut_to_tokens(quote, self.limit - estimate_prompt_tokens(messages) - 4)
         quoted = [Message("assistant", quote)] * bool(quote.strip())
         return replace(request, messages=(*request.messages, *quoted, messages[-1]))
 

@@ -68,7 +68,10 @@ class _Builder:
         self.pending.append(name)
         base = self._find_base(table, key)
         agent = self._read_agent(table, key, base)
-        base = base or self._default_retriever(table, key)
+        if base is None and "steps" not in table:
+            if agent is None:
+                raise ConfigError(f"{key}: needs `steps`, or a `base` to start from")
+            base = agent  # with the agent's own retriever
         preset = self.recipes.agents[agent.agent_name].chunk if agent else None
         if base is not None and preset is not None:
             base = replace(base, chunk=preset)
@@ -127,15 +130,6 @@ class _Builder:
             found = resolve_recipe(name, self.recipes)
         agent = read_fields(type(found.agent), parameters, key, found.agent)
         return replace(found, agent=agent)
-
-    def _default_retriever(self, table: Mapping[str, Any], key: str) -> ResolvedRecipe | None:
-        """Return the retriever of the agent for a recipe that has only an agent."""
-        if "steps" in table:
-            return None
-        if "agent" not in table:
-            raise ConfigError(f"{key}: needs `steps`, or a `base` to start from")
-        given = table["agent"]
-        return resolve_recipe(given if isinstance(given, str) else given["name"], self.recipes)
 
 
 def _check_name(name: Any, where: str) -> str:

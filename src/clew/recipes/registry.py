@@ -147,6 +147,23 @@ def describe_agent_needs(name: str, recipes: RecipeSet = BUILT_IN) -> str:
     return needs if needs.endswith(OPTIONAL_MODEL) else f"{needs}; {OPTIONAL_MODEL}"
 
 
+def describe_recipes(recipes: RecipeSet) -> list[dict[str, str]]:
+    """Return every retriever and agent with what it needs and where it comes from."""
+    return [
+        {
+            "name": r.name,
+            "kind": kind,
+            "about": r.about,
+            "needs": describe_recipe_needs(r)
+            if isinstance(r, Chain)
+            else describe_agent_needs(r.name, recipes),
+            "source": r.source,
+        }
+        for kind, some in (("retriever", recipes.retrievers), ("agent", recipes.agents))
+        for r in some.values()
+    ]
+
+
 def tabulate_recipe(name: str, recipes: RecipeSet = BUILT_IN) -> list[dict[str, str]]:
     """Return a recipe's parameters as table rows: the agent's, if any, then the retriever's."""
     resolved = resolve_recipe(name, recipes)

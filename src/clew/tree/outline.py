@@ -20,6 +20,8 @@ from clew.tree.summaries import CommunitySummary, load_summaries
 from clew.tree.summary_source import SummarySource
 from clew.types import Entity
 
+NO_TREE = "no tree"
+"""Step in the trace: a tree that a recipe can do without was not there."""
 COMMUNITY, KEYWORD, FACT, ATTRIBUTE = 1, 2, 3, 4  # depth of detail
 
 

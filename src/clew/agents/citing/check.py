@@ -14,6 +14,7 @@ from clew.agents.citing.support import (
     find_citations,
     has_invented_name,
     make_citation,
+    select_passages,
 )
 from clew.agents.core.messages import (
     UNSUPPORTED_MARK,
@@ -147,7 +148,7 @@ def _cite_question(
     ctx: Context, sources: Sequence[int], passages: Sequence[Passage]
 ) -> list[Citation]:
     """Cite the passages, named or else any, that speak of what the question asks."""
-    named = [passages[n - 1] for n in dict.fromkeys(sources) if 1 <= n <= len(passages)]
+    named = select_passages(sources, passages)
     asked = _asked(ctx.question)
     spans = [(find_best_span(asked, passage), passage) for passage in named or passages]
     best = sorted((pair for pair in spans if pair[0].share >= MIN_SHARE), key=lambda p: -p[0].share)
@@ -167,8 +168,7 @@ async def _cite_sentence(
     if best is None and (combined := find_citations(text, range(1, len(passages) + 1), passages)):
         return combined  # a small model names one passage where it takes two
     if best is None and ctx.embed is not None:
-        chosen = [passages[n - 1] for n in dict.fromkeys(sources) if 1 <= n <= len(passages)]
-        best = await find_paraphrase(ctx, text, chosen)
+        best = await find_paraphrase(ctx, text, select_passages(sources, passages))
     return [best] if best is not None else []
 
 

@@ -1,6 +1,6 @@
 """Find the passage spans that support a sentence, by word overlap and entailment."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from clew.agents.citing.entailment import Quote, find_entailing_sentences, is_entailed, is_negated
@@ -124,6 +124,11 @@ def make_citation(passage: Passage, place: SupportSpan) -> Citation:
     return Citation(passage.doc, passage.id, start, start + len(quote), quote)
 
 
+def select_passages(numbers: Iterable[int], passages: Sequence[Passage]) -> list[Passage]:
+    """Return the passages with these numbers, from 1; numbers of none are ignored."""
+    return [passages[n - 1] for n in dict.fromkeys(numbers) if 1 <= n <= len(passages)]
+
+
 def find_citations(
     sentence: str, sources: Sequence[int], passages: Sequence[Passage]
 ) -> list[Citation]:
@@ -131,7 +136,7 @@ def find_citations(
 
     The passage with the most words comes first; another is cited only for what it adds.
     """
-    named = [passages[n - 1] for n in dict.fromkeys(sources) if 1 <= n <= len(passages)]
+    named = select_passages(sources, passages)
     places = [(find_best_span(sentence, passage), passage) for passage in named]
     places = [pair for pair in places if pair[0].share >= MIN_SHARE]
     if not _spans_entail(sentence, places):

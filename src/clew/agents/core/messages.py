@@ -105,9 +105,9 @@ def is_unknown(answer: str) -> bool:
 
 # A citation mark as models and packages write it; a number joined to a word is a name.
 _CITATION = re.compile(r"(?<=\S)\s*\[\d+(?:\s*[,;–-]\s*\d+)*\](?![\w-])")
-_OWN_MARKS = [*all_translations(UNSUPPORTED_MARK), *all_translations(OWN_KNOWLEDGE_MARK)]
+OWN_MARKS = [*all_translations(UNSUPPORTED_MARK), *all_translations(OWN_KNOWLEDGE_MARK)]
 _OWN_WORDS = re.compile(
-    rf"\s*(?:{'|'.join(map(re.escape, _OWN_MARKS))})"
+    rf"\s*(?:{'|'.join(map(re.escape, OWN_MARKS))})"
     rf"|^{re.escape(CANDIDATE_LABEL)}[ \t]*|\A[^\n]*{re.escape(CLOSEST_HEAD)}\n",
     re.MULTILINE,
 )

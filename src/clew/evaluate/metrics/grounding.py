@@ -8,15 +8,12 @@ from clew.agents.citing.check import spell_out_claim
 from clew.agents.citing.support import MIN_SHARE, find_best_span
 from clew.agents.core.messages import (
     CANDIDATE_LABEL,
-    OWN_KNOWLEDGE_MARK,
-    UNSUPPORTED_MARK,
-    all_translations,
+    OWN_MARKS,
 )
 from clew.text.sentences import sentence_spans
 from clew.types import Citation, Passage
 
-_WARNINGS = [*all_translations(UNSUPPORTED_MARK), *all_translations(OWN_KNOWLEDGE_MARK)]
-_CITATION_MARKS = re.compile(rf"((?:\s*\[\d+\])+|\s*(?:{'|'.join(map(re.escape, _WARNINGS))}))")
+_CITATION_MARKS = re.compile(rf"((?:\s*\[\d+\])+|\s*(?:{'|'.join(map(re.escape, OWN_MARKS))}))")
 _CITATION_NUMBER = re.compile(r"\[(\d+)\]")
 _CANDIDATE_LABEL = re.compile(rf"^{CANDIDATE_LABEL}\s*")
 # Punctuation left over from a preceding mark ("… [1]. Next"), and list bullets.

@@ -197,14 +197,11 @@ def _compute_score_range(
 
 
 def _build_run_data(record: Record, pool: _PassagePool) -> dict[str, Any]:
-    usage = record.usage
-    tokens = usage.prompt_tokens + usage.completion_tokens
-    tokens += usage.cached_prompt_tokens + usage.cached_completion_tokens
     return {
         "recipe": record.recipe,
         "values": {name: value for name, value in record.values.items() if "." not in name},
         "seconds": record.seconds,
-        "tokens": tokens,
+        "tokens": record.usage.all_tokens,
         "error": record.error,
         "unscored": record.unscored,
         "answer": record.answer,

@@ -18,11 +18,9 @@ from clew.retrieve.graph_cache import (
     summary_source,
 )
 from clew.retrieve.rank import ANSWER_MARK, hit_positions, top_positions
-from clew.tree.outline import missing_tree_error
+from clew.tree.outline import NO_TREE, missing_tree_error
 from clew.types import Found, Hit
 
-NO_TREE = "no tree"
-"""Step in the trace: a tree that a recipe can do without was not there."""
 _RELATION_WEIGHT = 1e-3  # among one entity's passages, those with more of its relations come first
 
 

@@ -12,7 +12,7 @@ from clew.agents.core.types import Answer, Results
 from clew.context import Event, StepStarted
 from clew.engine import KnowledgeBase
 from clew.llm.budget import UsageLimits
-from clew.llm.openai_api import estimate_tokens
+from clew.llm.openai_api import cut_to_tokens, estimate_tokens
 from clew.recipes.describe import OPTIONAL_MODEL, describe_recipe_needs
 from clew.recipes.registry import RecipeSet
 from clew.serve.core.access import Access, authorise
@@ -24,7 +24,6 @@ from clew.types import Citation, Usage
 
 _MARK = re.compile(r"\[(\d{1,3})\]")
 _MAX_TURNS = 20
-_BYTES_PER_TOKEN = 4
 # Chat pages ask the model for titles, tags and the like of a conversation that they quote.
 _SIDE_TASK = re.compile(r"\s*#{2,3} Task:", re.IGNORECASE)
 _SIDE_OUTPUT = re.compile(r'"(title|tags|follow_ups|queries|text)"\s*:')
@@ -162,8 +161,7 @@ class ReplyLimits:
         text = text[: min(ends)] if ends else text
         if self.max_tokens is None or estimate_tokens(text) <= self.max_tokens:
             return text, "stop"
-        kept = text.encode()[: self.max_tokens * _BYTES_PER_TOKEN].decode("utf-8", "ignore")
-        return kept, "length"
+        return cut_to_tokens(text, self.max_tokens), "length"
 
 
 def make_options(access: Access, limits: UsageLimits, history: list[tuple[str, str]]) -> AskOptions:

@@ -5,8 +5,7 @@ from typing import Any
 from fastapi import APIRouter, Request
 from fastapi.responses import JSONResponse, PlainTextResponse, Response
 
-from clew.recipes.describe import describe_recipe_needs
-from clew.recipes.registry import describe_agent_needs, tabulate_recipe
+from clew.recipes.registry import describe_recipes, tabulate_recipe
 from clew.serve.core.access import Access, Reader, WorkspaceName, key_of, server_of
 from clew.serve.core.keys import EVERY_WORKSPACE
 from clew.serve.core.problems import Problem, not_found
@@ -70,18 +69,7 @@ async def status(access: Reader) -> Response:
 @router.get("/recipes", summary="Every recipe: what it needs and where it comes from")
 async def list_recipes(request: Request) -> dict[str, Any]:
     """Return retrievers and agents; `agent+retriever` combines two."""
-    known = server_of(request).recipes
-    retrievers = [
-        {"name": r.name, "kind": "retriever", "about": r.about, "source": r.source}
-        | {"needs": describe_recipe_needs(r)}
-        for r in known.retrievers.values()
-    ]
-    agents = [
-        {"name": a.name, "kind": "agent", "about": a.about, "source": a.source}
-        | {"needs": describe_agent_needs(a.name, known)}
-        for a in known.agents.values()
-    ]
-    return {"recipes": [*retrievers, *agents]}
+    return {"recipes": describe_recipes(server_of(request).recipes)}
 
 
 @router.get("/recipes/{name}", summary="The steps and parameters of one recipe")

@@ -13,6 +13,7 @@ from collections.abc import AsyncIterator, Sequence
 from pathlib import Path
 from typing import Any
 
+from bench.machine import read_jsonl
 from clew.config import ROLES, Settings, load_settings
 from clew.engine import KnowledgeBase
 from clew.ingest.readers.source import make_document
@@ -28,13 +29,6 @@ AGENTS = (
     *("graph-r1+clew", "react+clew", "ircot+clew", "llm+clew"),
 )
 FOLDER = Path("tests/agents/recorded")
-
-
-def read_jsonl(file: Path) -> list[dict[str, Any]]:
-    """Read JSON lines; a missing file has none."""
-    if not file.exists():
-        return []
-    return [json.loads(line) for line in file.read_text(encoding="utf-8").splitlines() if line]
 
 
 async def iter_documents(corpus: Sequence[dict[str, Any]]) -> AsyncIterator[Document]:

@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 
 from bench.embed_peer import PEER, PeerProcess, TimeCost
-from bench.machine import require_path
+from bench.machine import read_jsonl, require_path
 from clew.llm.embed import Vectors
 from clew.llm.embed_local import LocalEmbedder
 
@@ -88,13 +88,6 @@ def make_texts(count: int, shortest: int, longest: int) -> list[str]:
     return [
         " ".join(draw.choices(words, k=draw.randint(shortest, longest))) + "." for _ in range(count)
     ]
-
-
-def read_jsonl(path: Path) -> list[dict[str, Any]]:
-    """Read JSON lines; a missing file has none."""
-    if not path.is_file():
-        return []
-    return [json.loads(line) for line in path.read_text("utf-8").splitlines()]
 
 
 # --- speed -----------------------------------------------------------------------------------

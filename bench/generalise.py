@@ -10,7 +10,6 @@ embedding.
 
 import argparse
 import asyncio
-import json
 import random
 from collections import defaultdict
 from collections.abc import Callable, Sequence
@@ -21,7 +20,7 @@ from typing import Any
 
 import numpy as np
 
-from bench.machine import print_result, require_path
+from bench.machine import print_result, read_jsonl, require_path
 from clew.config import Settings
 from clew.engine import KnowledgeBase
 from clew.evaluate.datasets import load_dataset
@@ -85,8 +84,7 @@ class Asked:
 
 def read_questions(folder: Path, sample: int) -> list[Asked]:
     """Read the questions with gold, or a fixed random sample of them."""
-    lines = (folder / "questions.jsonl").read_text(encoding="utf-8").splitlines()
-    rows = [json.loads(line) for line in lines if line.strip()]
+    rows = read_jsonl(folder / "questions.jsonl")
     found = [
         Asked(
             row["question"],

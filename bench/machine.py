@@ -17,6 +17,13 @@ def require_path(path: Path, option: str) -> Path:
     return path
 
 
+def read_jsonl(path: Path) -> list[dict[str, Any]]:
+    """Read JSON lines; a missing file has none."""
+    if not path.is_file():
+        return []
+    return [json.loads(line) for line in path.read_text("utf-8").splitlines() if line.strip()]
+
+
 def load_library(module: str, package: str = "") -> Any:
     """Import a library that only a benchmark needs, or exit with the command that installs it."""
     try:

@@ -23,7 +23,7 @@ from pathlib import Path
 from time import perf_counter, sleep
 from typing import Any
 
-from bench.machine import percentiles_ms, print_result, require_path
+from bench.machine import percentiles_ms, print_result, read_jsonl, require_path
 from clew.config import Settings
 from clew.engine import KnowledgeBase
 from clew.ingest.files import read
@@ -198,8 +198,7 @@ def start_server(kb: Path, workers: int) -> tuple[subprocess.Popen[bytes], int, 
 
 def read_questions(data: Path) -> list[str]:
     """The questions of a data set."""
-    rows = (data / "questions.jsonl").read_text(encoding="utf-8").splitlines()
-    return [json.loads(row)["question"] for row in rows]
+    return [row["question"] for row in read_jsonl(data / "questions.jsonl")]
 
 
 async def measure(args: argparse.Namespace, kb: Path) -> dict[str, Any]:

@@ -7,7 +7,6 @@ the trials done so far). Trial `n` of a seed is always the same; `--only N` repe
 import argparse
 import json
 import random
-import shutil
 import signal
 import sys
 import tempfile
@@ -28,7 +27,8 @@ Trial = Callable[[random.Random, Path], str]
 _STATE_FOLDER = Path(".attack")
 _SAVE_EVERY = 5.0  # seconds
 _MAX_SHOWN = 20
-RAM_DISK = Path("/dev/shm")  # where syncing to disk costs nothing
+_RAM_DISK = Path("/dev/shm")
+RAM_DISK = _RAM_DISK if _RAM_DISK.is_dir() else None  # where syncing to disk costs nothing
 
 
 class BrokenPromiseError(Exception):
@@ -116,8 +116,7 @@ def _try_trial(name: str, trial: Trial, options: Options, done: Progress) -> str
 
 
 def _attack(name: str, trial: Trial, options: Options, number: int) -> str:
-    root = RAM_DISK if RAM_DISK.is_dir() else None
-    with tempfile.TemporaryDirectory(prefix="clew-attack-", dir=root) as folder:
+    with tempfile.TemporaryDirectory(prefix="clew-attack-", dir=RAM_DISK) as folder:
         with time_limit(options.trial_seconds):
             return trial(random.Random(f"{name}:{options.seed}:{number}"), Path(folder))
 
@@ -142,11 +141,6 @@ def expect(holds: bool, promise: str) -> None:
     """Raise if a promise is broken."""
     if not holds:
         raise BrokenPromiseError(promise)
-
-
-def copy_folder(source: Path, target: Path) -> Path:
-    """Copy a knowledge base; return the copy."""
-    return Path(shutil.copytree(source, target))
 
 
 def describe_error(error: ClewError) -> str:

@@ -29,9 +29,7 @@ _SECTOR = 512
 @cache
 def make_template() -> tuple[Path, Path, list[Any]]:
     """A sound knowledge base, an older state of it, and what it finds."""
-    root = Path(
-        tempfile.mkdtemp(prefix="clew-attack-", dir=RAM_DISK if RAM_DISK.is_dir() else None)
-    )
+    root = Path(tempfile.mkdtemp(prefix="clew-attack-", dir=RAM_DISK))
     run(build_sample(root / "kb"))
     shutil.copytree(root / "kb", root / "old")
 

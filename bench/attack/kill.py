@@ -241,8 +241,7 @@ class Reference:
 def make_reference(number: int) -> Reference:
     """Prepare a family's starting state, run it once, and keep what comes of it."""
     family = FAMILIES[number]
-    ram = RAM_DISK if RAM_DISK.is_dir() else None
-    root = Path(tempfile.mkdtemp(prefix="clew-attack-", dir=ram))
+    root = Path(tempfile.mkdtemp(prefix="clew-attack-", dir=RAM_DISK))
     (root / "start").mkdir()
     run(build_sample(root / "start/kb"))
     family.prepare(root / "start")

@@ -218,10 +218,8 @@ async def _attack(rng: random.Random, folder: Path) -> str:
         await base.close()
     expect(not problems, f"{problems}")
     expect(KEY not in " ".join(said), f"the key is said: {said}")
-    held = [path.name for path in (folder / "kb").rglob("*") if path.is_file()]
-    stored = [
-        name for name in held if KEY.encode() in next((folder / "kb").rglob(name)).read_bytes()
-    ]
+    files = [path for path in (folder / "kb").rglob("*") if path.is_file()]
+    stored = [path.name for path in files if KEY.encode() in path.read_bytes()]
     expect(not stored, f"the key is stored in {stored}")
     return f"{min(injected.total(), 10)}{'+' if injected.total() >= 10 else ''} faults"
 

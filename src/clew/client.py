@@ -8,7 +8,8 @@ import http.client
 import json
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import fields, is_dataclass
+from dataclasses import fields, is_dataclass, replace
+from http import HTTPStatus
 from pathlib import Path, PurePosixPath
 from types import TracebackType
 from typing import Any, TypeVar, get_args, get_origin, get_type_hints
@@ -29,7 +30,6 @@ _TRIES = 5
 _TIMEOUT = 600.0
 _MAX_WAIT = 30.0
 _POLL_SECONDS = 0.3
-_ERRORS: Mapping[int, type[ClewError]] = {400: ConfigError, 409: Locked, 507: StoreError}
 _JSON = {"Content-Type": "application/json"}
 
 
@@ -163,10 +163,7 @@ class RemoteKb:
         if job["state"] != "done":
             raise StoreError(f"the build {job['state']}: {job['error'] or 'see the server'}")
         done = from_json(AddResult, {"counts": {}, **job["result"]})
-        return AddResult(
-            *(done.counts, done.added, done.unchanged, done.updated, (*skipped, *done.skipped)),
-            *(done.characters, done.usage, done.dropped, done.removed),
-        )
+        return replace(done, skipped=(*skipped, *done.skipped))
 
     def _list_documents(self) -> Iterator[tuple[str, str]]:
         after: str | None = ""
@@ -270,7 +267,9 @@ def _read_detail(content: bytes) -> str:
 
 
 def _make_error(status: int, detail: str) -> ClewError:
-    kind = _ERRORS.get(status, StoreError if status >= 500 else ConfigError)
+    kind: type[ClewError] = StoreError if status >= 500 else ConfigError
+    if status == HTTPStatus.CONFLICT:
+        kind = Locked
     return kind(f"{detail} (HTTP {status})")
 
 

@@ -4,7 +4,8 @@ Every call has the rights of its key, and each is a call of its own: there is no
 another caller could take over. Adding documents is off unless the server was started with it.
 """
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager
 from typing import Annotated, Any, Literal, TypeVar
 
 from mcp.server.mcpserver import Context, MCPServer
@@ -65,10 +66,8 @@ class McpTools:
     ) -> dict[str, Any]:
         """Find passages, facts, paths and entities for a question; calls no model."""
         access = self._access(ctx, workspace)
-        try:
+        with _tool_errors():
             return search_json(await search_within_budget(access, question, recipe or None, k))
-        except (ClewError, Problem) as error:
-            raise _to_tool_error(error) from error
 
     async def ask(
         self,
@@ -80,7 +79,7 @@ class McpTools:
     ) -> dict[str, Any]:
         """Answer a question, every sentence cited; `reject` refuses what the documents lack."""
         access = self._access(ctx, workspace)
-        try:
+        with _tool_errors():
             manner = make_options(access, UsageLimits(), [])
             how = {"recipe": recipe or None, "mode": mode}
             steps = 0
@@ -93,8 +92,6 @@ class McpTools:
                 if isinstance(item, StepStarted) and item.depth == 0:
                     steps += 1
                     await ctx.report_progress(steps, None, item.step.partition("(")[0])
-        except (ClewError, Problem) as error:
-            raise _to_tool_error(error) from error
         raise ToolError("the question ended without an answer")
 
     async def neighbours(
@@ -146,10 +143,8 @@ class McpTools:
             added = await base.take(documents())
             return {"added": added.added, "updated": added.updated, "unchanged": added.unchanged}
 
-        try:
+        with _tool_errors():
             return await access.run_on_all(work)
-        except (ClewError, Problem) as error:
-            raise _to_tool_error(error) from error
 
     async def read_document(self, ctx: Context, workspace: str, document: str) -> str:
         """The text of a document, as citations point into it."""
@@ -173,19 +168,15 @@ class McpTools:
         self, ctx: Context, workspace: str, scope: Literal["read", "write"] = "read"
     ) -> Access:
         key = self._key_of(ctx)
-        try:
+        with _tool_errors():
             named = workspace or find_workspace(self._server, key)
             return authorise(self._server, key, named, scope)
-        except (ClewError, Problem) as error:
-            raise _to_tool_error(error) from error
 
     async def _run(
         self, ctx: Context, workspace: str, work: Callable[[KnowledgeBase], Awaitable[T]]
     ) -> T:
-        try:
+        with _tool_errors():
             return await self._access(ctx, workspace).run(work)
-        except (ClewError, Problem) as error:
-            raise _to_tool_error(error) from error
 
 
 def create_mcp(server: Server, *, local: bool = False, allow_add: bool = False) -> MCPServer[Any]:
@@ -240,5 +231,10 @@ def _key_of_request(ctx: Context) -> Key:
     return key
 
 
-def _to_tool_error(error: Exception) -> ToolError:
-    return ToolError(str(error.detail) if isinstance(error, Problem) else str(error))
+@contextmanager
+def _tool_errors() -> Iterator[None]:
+    """Tell the agent what went wrong."""
+    try:
+        yield
+    except (ClewError, Problem) as error:
+        raise ToolError(str(error.detail) if isinstance(error, Problem) else str(error)) from error

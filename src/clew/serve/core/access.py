@@ -49,6 +49,10 @@ class Access:
 
         return await self.server.engine.run(job())
 
+    def may_know(self, owner: str) -> bool:
+        """Whether this key may know of what another sent: its own, or all if it sees everything."""
+        return self.key.sees_all or owner == self.key.id
+
     async def run_on_all(self, work: Callable[[KnowledgeBase], Awaitable[T]]) -> T:
         """Run work with the whole knowledge base, for what concerns all its documents."""
         return await replace(self, key=replace(self.key, labels=None)).run(work)

@@ -81,7 +81,7 @@ class Admission:
             return
         visit = _Visit(self._server, scope, send)
         try:
-            self._admit(scope)
+            self._admit(scope, visit.path)
         except Problem as problem:
             reason = str(problem.status_code)
             self._server.metrics.add("clew_refused_total", status=reason)
@@ -95,21 +95,23 @@ class Admission:
             return
         self._count(visit, 1)
         visit.on_stream = self._move_to_streams
-        body = _LimitedBody(receive, self._body_limit(visit), self._settings.body_seconds)
+        body = _LimitedBody(
+            receive, self._limit_for(visit.path, visit.method), self._settings.body_seconds
+        )
         try:
             await self._app(scope, body.receive, visit.send)
         finally:
             self._count(visit, -1)
             visit.finish()
 
-    def _admit(self, scope: Scope) -> None:
-        headers, path = Headers(scope=scope), route_path(scope)
+    def _admit(self, scope: Scope, path: str) -> None:
+        headers = Headers(scope=scope)
         if sum(len(name) + len(value) for name, value in scope["headers"]) > _MAX_HEADER_BYTES:
             raise Problem(431, "the headers are too large")
         if path in _OPEN_PATHS:
             return
         self._check_host(headers)
-        self._check_origin(headers, scope["method"])
+        self._check_origin(headers)
         if scope["method"] == "OPTIONS":
             return
         key = self._server.identify(_read_token(headers))
@@ -132,7 +134,7 @@ class Admission:
         if host not in self._hosts and f"[{host}]" not in self._hosts and "*" not in self._hosts:
             raise Problem(421, "unknown host name; add it to hosts under [serve] in clew.toml")
 
-    def _check_origin(self, headers: Headers, method: str) -> None:
+    def _check_origin(self, headers: Headers) -> None:
         origin = headers.get("origin")
         if origin is None or origin in self._settings.origins:
             return
@@ -157,9 +159,6 @@ class Admission:
         if method == "POST" and path.endswith(_UPLOAD_ENDING):
             return self._settings.upload_bytes
         return self._settings.body_bytes
-
-    def _body_limit(self, visit: "_Visit") -> int:
-        return self._limit_for(visit.path, visit.method)
 
     def _move_to_streams(self, visit: "_Visit") -> None:
         """Count an answer that has begun to stream as a stream: it may last for long."""

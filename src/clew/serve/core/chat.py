@@ -98,9 +98,8 @@ def find_model(server: Server, key: Key, name: str) -> ChatModel:
     workspace, slash, recipe = name.partition("/")
     if not slash and not _may_use(server, key, name):
         workspace, recipe = find_workspace(server, key), name
-    if not workspace or not _may_use(server, key, workspace):
-        raise Problem(404, f"the model {name!r} does not exist")
-    if recipe and not _is_recipe(recipe, server.recipes):
+    known = workspace and _may_use(server, key, workspace)
+    if not known or (recipe and not _is_recipe(recipe, server.recipes)):
         raise Problem(404, f"the model {name!r} does not exist")
     return ChatModel(authorise(server, key, workspace, "read"), recipe or None)
 
@@ -210,6 +209,15 @@ async def stream_reply(
             yield await _finish(access, item, limits)
         elif isinstance(item, StepStarted) and item.depth == 0:
             yield item.step.partition("(")[0]
+
+
+async def complete_reply(model: ChatModel, asked: ChatQuestion, limits: ReplyLimits) -> ChatReply:
+    """Return the checked answer."""
+    reply = ChatReply("", "stop", [], Usage())
+    async for item in stream_reply(model, asked, limits):
+        if isinstance(item, ChatReply):
+            reply = item
+    return reply
 
 
 async def _finish(access: Access, answer: Answer, limits: ReplyLimits) -> ChatReply:

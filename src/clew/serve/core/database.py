@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from clew.errors import StoreError
+from clew.store.sqlite.connections import transaction as write_transaction
 
 _VERSION = 1
 _SCHEMA = """
@@ -78,13 +79,8 @@ class ServerDatabase:
     def transaction(self) -> Iterator[sqlite3.Connection]:
         """Run statements as one transaction, which other processes wait for."""
         db = self.connect()
-        db.execute("BEGIN IMMEDIATE")
-        try:
+        with write_transaction(db):
             yield db
-        except BaseException:
-            db.execute("ROLLBACK")
-            raise
-        db.execute("COMMIT")
 
     def rows(self, statement: str, *values: Any) -> list[sqlite3.Row]:
         """Return the rows of a query."""

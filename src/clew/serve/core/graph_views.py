@@ -31,7 +31,6 @@ _MAX_PATHS = 10
 class GraphReader:
     """Reads one generation of a knowledge base."""
 
-    base: KnowledgeBase
     ctx: Context
 
     @property
@@ -113,11 +112,8 @@ class GraphReader:
 
     async def find_paths(self, start: str, end: str, hops: int) -> list[dict[str, Any]]:
         """Return the shortest paths between two entities, by name."""
-        sources = self.view.find_by_name_or_alias(start).tolist()
-        targets = np.array(self.view.find_by_name_or_alias(end), np.int64)
-        if not sources or not len(targets):
-            raise not_found(f"no entity is named {(end if sources else start)!r}")
-        for table in shortest_paths(build_traversal(self.view), sources[0], hops):
+        source, targets = self._find_positions(start)[0], self._find_positions(end)
+        for table in shortest_paths(build_traversal(self.view), source, hops):
             here = np.flatnonzero(np.isin(table.entities[:, -1], targets))[:_MAX_PATHS]
             if len(here):
                 return await self._show_paths(table.select(here))
@@ -125,7 +121,10 @@ class GraphReader:
 
     def find_named(self, name: str) -> list[int]:
         """Return the keys of the entities with this name or alias; none is not found."""
-        found = [int(self.view.keys("entity")[at]) for at in self.view.find_by_name_or_alias(name)]
+        return [int(self.view.keys("entity")[at]) for at in self._find_positions(name)]
+
+    def _find_positions(self, name: str) -> list[int]:
+        found: list[int] = self.view.find_by_name_or_alias(name).tolist()
         if not found:
             raise not_found(f"no entity is named {name!r}")
         return found
@@ -149,10 +148,10 @@ class GraphReader:
     async def _show_entities(self, positions: Sequence[int]) -> list[dict[str, Any]]:
         keys = [int(self.view.keys("entity")[at]) for at in positions]
         found = await self.ctx.snapshot.entities(keys)
-        mentions = self.view.links("entity_chunk").degrees()
+        mentions = self.view.links("entity_chunk").degrees_of(np.array(positions, np.int64))
         return [
-            _entity_json(key, found[key], int(mentions[at]))
-            for at, key in zip(positions, keys, strict=True)
+            _entity_json(key, found[key], count)
+            for key, count in zip(keys, mentions.tolist(), strict=True)
         ]
 
     async def _show_facts(self, positions: Sequence[int]) -> dict[int, dict[str, Any]]:
@@ -165,22 +164,19 @@ class GraphReader:
 
     async def _show_paths(self, table: EntityPathTable) -> list[dict[str, Any]]:
         facts = await self._show_facts(np.unique(table.facts).tolist())
-        found = []
-        for entities, steps in zip(table.entities.tolist(), table.facts.tolist(), strict=True):
-            found.append(
-                {
-                    "entities": await self._show_entities(entities),
-                    "facts": [facts[fact] for fact in steps],
-                }
-            )
-        return found
+        positions = np.unique(table.entities).tolist()
+        shown = dict(zip(positions, await self._show_entities(positions), strict=True))
+        return [
+            {"entities": [shown[at] for at in entities], "facts": [facts[fact] for fact in steps]}
+            for entities, steps in zip(table.entities.tolist(), table.facts.tolist(), strict=True)
+        ]
 
 
 @asynccontextmanager
 async def read_graph(base: KnowledgeBase) -> AsyncIterator[GraphReader]:
     """Open the newest generation for reading."""
     async with base.store.snapshot() as now:
-        yield GraphReader(base, await base.context(now, "graph"))
+        yield GraphReader(await base.context(now, "graph"))
 
 
 def _entity_json(key: int, entity: Entity, mentions: int) -> dict[str, Any]:

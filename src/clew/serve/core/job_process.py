@@ -27,11 +27,11 @@ from clew.serve.core.jobs import Job, JobLedger
 from clew.serve.core.keys import KeyStore
 from clew.serve.core.parse_process import ParseProcess
 from clew.serve.core.uploads import Upload, UploadStore
+from clew.serve.core.workspaces import OpenKb
 from clew.types import Document
 
 _PROGRESS_SECONDS = 0.25  # between two reports
 _CANCEL_SECONDS = 0.3  # between two looks whether the job is to stop
-OpenKb = Callable[[Settings, bool], Awaitable[KnowledgeBase]]
 
 
 @dataclass
@@ -170,19 +170,21 @@ def run_job(settings: Settings, folders: Folders, open_kb: OpenKb, job: str) -> 
     ledger = JobLedger(ServerDatabase(folders.state), folders.state / "jobs")
     try:
         with ledger.lock(job):
-            sync.run(_run(settings, folders, open_kb, ledger.get(job)))
+            sync.run(_run(settings, folders, open_kb, ledger, job))
     except Locked:  # the process of an earlier server still runs it
         return
 
 
-async def _run(settings: Settings, folders: Folders, open_kb: OpenKb, job: Job) -> None:
-    ledger = JobLedger(ServerDatabase(folders.state), folders.state / "jobs")
+async def _run(
+    settings: Settings, folders: Folders, open_kb: OpenKb, ledger: JobLedger, name: str
+) -> None:
+    job = ledger.get(name)
     uploads = UploadStore(ledger.database, folders.state / "uploads")
     work = asyncio.ensure_future(_work(settings, folders, open_kb, job, uploads, ledger))
     loop = asyncio.get_running_loop()
     if sys.platform != "win32":
-        for number in (signal.SIGTERM, signal.SIGINT):
-            loop.add_signal_handler(number, work.cancel)
+        for sent in (signal.SIGTERM, signal.SIGINT):
+            loop.add_signal_handler(sent, work.cancel)
     watching = asyncio.ensure_future(_watch(ledger, job.id, work))
     try:
         ledger.finish(job.id, "done", await work)

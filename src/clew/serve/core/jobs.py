@@ -125,8 +125,15 @@ class JobLedger:
         row = self.database.row("SELECT cancel FROM jobs WHERE id = ?", job)
         return row is not None and bool(row["cancel"])
 
+    def has_ended(self, job: str) -> bool:
+        """Whether a job is done, failed, cancelled or gone."""
+        row = self.database.row("SELECT state FROM jobs WHERE id = ?", job)
+        return row is None or row["state"] in END_STATES
+
     def claim(self, at_once: int) -> Job | None:
         """Mark the oldest job that may run as running; one job of a workspace at a time."""
+        if self.database.row("SELECT 1 FROM jobs WHERE state = 'queued'") is None:
+            return None  # seen without the write lock
         with self.database.transaction() as db:
             running = db.execute("SELECT count(*) FROM jobs WHERE state = 'running'").fetchone()[0]
             row = db.execute(
@@ -154,12 +161,12 @@ class JobLedger:
 
     def requeue_lost(self, own: Callable[[str], bool]) -> None:
         """Queue running jobs again whose process is gone; `own` says which are surely alive."""
-        for row in self.database.rows("SELECT * FROM jobs WHERE state = 'running'"):
-            job = _read_job(row)
-            if own(job.id) or time.time() - (job.started or 0) < _START_SECONDS:
+        # Not the whole rows: this is asked several times a second, and requests may be large.
+        for row in self.database.rows("SELECT id, started FROM jobs WHERE state = 'running'"):
+            if own(row["id"]) or time.time() - (row["started"] or 0) < _START_SECONDS:
                 continue
-            if not self.is_locked(job.id):
-                self.requeue(job)
+            if not self.is_locked(row["id"]):
+                self.requeue(self.get(row["id"]))
 
     def requeue(self, job: Job) -> None:
         """Run a job again, unless it has ended its process too often."""

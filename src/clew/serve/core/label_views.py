@@ -20,7 +20,7 @@ from clew.llm.embed import Embedder
 from clew.store.protocol import PARTLY_EMBEDDED, Change, DocumentSource
 from clew.store.resolved_entities import RESOLUTION_KIND, SENSES_KIND
 from clew.store.sqlite.keyvalue import select_values
-from clew.store.sqlite.store import SqliteStore
+from clew.store.sqlite.store import SELECT_GENERATION, SELECT_SOURCES, SqliteStore
 from clew.store.write_lock import WriterLock
 from clew.text.unicode import digest
 from clew.tree.manage import TreeManager
@@ -29,9 +29,6 @@ _KEPT_KINDS = (RESOLUTION_KIND, SENSES_KIND)
 _KEPT_MANIFEST = ("embedder", "dim", PARTLY_EMBEDDED)
 _PATIENCE = 600.0  # seconds to wait for another process that makes the same copy
 _COPY_VERSION = "2"
-_SELECT_SOURCES = (
-    "SELECT s.name, d.id, d.stamp FROM sources s JOIN documents d ON d.key = s.document"
-)
 
 
 class Outdated(ClewError):  # noqa: N818  (reads as what happened)
@@ -118,7 +115,8 @@ async def _fill(base: KnowledgeBase, visible: VisibleDocuments, folder: Path) ->
 
 async def _remove_hidden(store: SqliteStore, hidden: Collection[str]) -> None:
     # `rebuild`: nothing of the arrays that were derived from all documents is taken over.
-    present = [name for name in hidden if name in await store.sources()]
+    known = await store.sources()
+    present = [name for name in hidden if name in known]
     await store.write(Change(remove=present, bulk=(), rebuild=True), derive_arrays)
 
 
@@ -132,9 +130,9 @@ def _read_state(file: Path) -> tuple[int, str, str]:
     """Return generation, revision of the labels and content of a copied database."""
     db = sqlite3.connect(file)
     try:
-        generation = db.execute("SELECT value FROM meta WHERE key = 'generation'").fetchone()[0]
+        generation = db.execute(SELECT_GENERATION).fetchone()[0]
         revision = select_values(db, "manifest", [REVISION_KEY]).get(REVISION_KEY, "")
-        rows = db.execute(_SELECT_SOURCES)
+        rows = db.execute(SELECT_SOURCES)
         sources = {name: DocumentSource(document, stamp) for name, document, stamp in rows}
         return int(generation), revision, _digest_sources(sources)
     finally:

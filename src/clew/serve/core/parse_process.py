@@ -6,11 +6,9 @@ A hostile file can then at worst end the child, which costs that file and nothin
 import multiprocessing
 import sys
 from collections.abc import Sequence
-from dataclasses import asdict
 from multiprocessing.connection import Connection
 from multiprocessing.process import BaseProcess
 from pathlib import Path
-from typing import Any
 
 from clew import sync
 from clew.ingest.files import read_files
@@ -46,7 +44,7 @@ def _serve_child(pipe: Connection) -> None:
         except EOFError:
             return
         _limit_resources()
-        pipe.send([_encode(item) for item in parse_limited(SourceFile(Path(path), name))])
+        pipe.send(parse_limited(SourceFile(Path(path), name)))
 
 
 def _limit_resources() -> None:
@@ -60,15 +58,6 @@ def _limit_resources() -> None:
     hard = resource.getrlimit(resource.RLIMIT_CPU)[1]
     resource.setrlimit(resource.RLIMIT_CPU, (seconds, hard))
     resource.setrlimit(resource.RLIMIT_AS, (_MAX_MEMORY, resource.getrlimit(resource.RLIMIT_AS)[1]))
-
-
-def _encode(item: Document | Skipped) -> tuple[str, dict[str, Any]]:
-    return type(item).__name__, asdict(item)
-
-
-def _decode(item: tuple[str, dict[str, Any]]) -> Document | Skipped:
-    kind, fields = item
-    return Document(**fields) if kind == "Document" else Skipped(**fields)
 
 
 class ParseProcess:
@@ -87,7 +76,8 @@ class ParseProcess:
         try:
             self._pipe.send((str(source.path), source.name))
             if self._pipe.poll(DEFAULT_BUDGET.seconds + _GRACE):
-                return [_decode(item) for item in self._pipe.recv()]
+                found: Sequence[Document | Skipped] = self._pipe.recv()
+                return found
             reason = "took too long to parse"
         except (EOFError, OSError):
             reason = "needed too much memory or processor time to parse"

@@ -79,7 +79,7 @@ async def list_documents(
 async def show_document(access: Reader, document: str) -> Response:
     """Return what is known of a document, or of an upload by its SHA-256."""
     if _UPLOAD_ID.fullmatch(document):
-        states = [u.to_json() for u in _own_uploads(access) if u.hash == document]
+        states = [u.to_json() for u in _own_uploads_of(access, document)]
         if not states:
             raise not_found()
         return JSONResponse({"id": document, "uploads": states})
@@ -112,7 +112,7 @@ async def document_original(access: Reader, document: str) -> Response:
     upload waits.
     """
     if _UPLOAD_ID.fullmatch(document):
-        found = [u for u in _own_uploads(access) if u.hash == document]
+        found = _own_uploads_of(access, document)
     else:
         found = await _find_originals(access, (await _find_document(access, document)).names)
     if not found:
@@ -145,7 +145,7 @@ async def delete_document(access: Writer, document: str) -> Response:
     """Remove a document by its id, or a waiting upload by its SHA-256."""
     uploads = access.server.uploads
     if _UPLOAD_ID.fullmatch(document):
-        names = tuple(u.name for u in _own_uploads(access) if u.hash == document)
+        names = tuple(u.name for u in _own_uploads_of(access, document))
         if not names:
             raise not_found()
     else:
@@ -223,7 +223,12 @@ async def _check_relabelling(access: Access, file: str, labels: tuple[str, ...])
 def _own_uploads(access: Access) -> list[Upload]:
     """Return the uploads that a key may know of: its own, or all if it sees every document."""
     found = access.server.uploads.list(access.workspace)
-    return [u for u in found if access.key.sees_all or u.owner == access.key.id]
+    return [u for u in found if access.may_know(u.owner)]
+
+
+def _own_uploads_of(access: Access, content: str) -> list[Upload]:
+    """Return those of them with this SHA-256."""
+    return [u for u in _own_uploads(access) if u.hash == content]
 
 
 def _allowed_labels(access: Access, labels: list[str]) -> tuple[str, ...]:

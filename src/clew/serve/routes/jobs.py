@@ -15,7 +15,7 @@ from clew.evaluate.metrics.registry import check_metric
 from clew.graph.community_tree import TREES
 from clew.serve.core.access import Access, Reader, Writer
 from clew.serve.core.bodies import StrictBody
-from clew.serve.core.jobs import END_STATES, Job, JobKind
+from clew.serve.core.jobs import Job, JobKind
 from clew.serve.core.problems import Problem, not_found
 from clew.serve.core.sse import ServerEvent, stream_events
 
@@ -98,7 +98,7 @@ async def list_jobs(
 ) -> dict[str, Any]:
     """Return jobs of this workspace; of a key with labels only its own."""
     found = access.server.ledger.newest(access.workspace, limit)
-    return {"jobs": [show_job(access, job) for job in found if _may_see(access, job)]}
+    return {"jobs": [show_job(access, job) for job in found if access.may_know(job.owner)]}
 
 
 @router.get("/jobs/{job}", summary="State and result of a job")
@@ -134,7 +134,7 @@ def start_build(access: Access, request: dict[str, Any]) -> Job:
     """Queue a build; a key with labels builds only what it has uploaded."""
     names = request.get("names")
     waiting = access.server.uploads.list(access.workspace, "uploaded")
-    mine = {u.name for u in waiting if access.key.sees_all or u.owner == access.key.id}
+    mine = {u.name for u in waiting if access.may_know(u.owner)}
     if names is not None and (unknown := [name for name in names if name not in mine]):
         raise Problem(404, f"no upload {unknown[0]!r} waits to be built")
     if not mine and not request.get("retry"):
@@ -170,13 +170,9 @@ def _check_question(row: dict[str, Any], number: int) -> None:
         raise Problem(400, f"question {number} cannot be read: {error}") from error
 
 
-def _may_see(access: Access, job: Job) -> bool:
-    return access.key.sees_all or job.owner == access.key.id
-
-
 def _find(access: Access, job: str) -> Job:
     found = access.server.ledger.find(access.workspace, job)
-    if found is None or not _may_see(access, found):
+    if found is None or not access.may_know(found.owner):
         raise not_found()
     return found
 
@@ -186,7 +182,7 @@ async def _follow(
 ) -> AsyncIterator[ServerEvent]:
     ledger = access.server.ledger
     while not await request.is_disconnected():
-        ended = ledger.get(job.id).state in END_STATES
+        ended = ledger.has_ended(job.id)
         for number, name, data in ledger.events(job.id, after):
             after = number
             if name == "state" or access.key.sees_all:

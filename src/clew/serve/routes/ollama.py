@@ -16,6 +16,7 @@ from clew.serve.core.chat import (
     ChatQuestion,
     ChatReply,
     ReplyLimits,
+    complete_reply,
     find_model,
     list_models,
     read_messages,
@@ -63,11 +64,8 @@ async def chat(request: Request, body: OllamaChatRequest) -> Response:
     asked = read_messages([(message.role, message.content) for message in body.messages])
     if body.stream:
         return StreamingResponse(_stream(chosen, asked), media_type="application/x-ndjson")
-    text = ""
-    async for item in stream_reply(chosen, asked, ReplyLimits()):
-        if isinstance(item, ChatReply):
-            text = item.text
-    return JSONResponse(_line(chosen, text, done=True))
+    reply = await complete_reply(chosen, asked, ReplyLimits())
+    return JSONResponse(_line(chosen, reply.text, done=True))
 
 
 async def _stream(chosen: ChatModel, asked: ChatQuestion) -> AsyncIterator[str]:

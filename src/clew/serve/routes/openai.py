@@ -18,8 +18,8 @@ from clew.serve.core.bodies import LenientBody
 from clew.serve.core.chat import (
     ChatModel,
     ChatQuestion,
-    ChatReply,
     ReplyLimits,
+    complete_reply,
     find_model,
     list_models,
     read_messages,
@@ -111,10 +111,7 @@ async def chat(request: Request, body: ChatRequest) -> Response:
     if body.stream:
         chosen.access.server.remaining_budget(chosen.access.key)
         return stream_events(_stream_chat(chosen, asked, body))
-    reply = ChatReply("", "stop", [], Usage())
-    async for item in stream_reply(chosen, asked, body.limits()):
-        if isinstance(item, ChatReply):
-            reply = item
+    reply = await complete_reply(chosen, asked, body.limits())
     message = {
         "role": "assistant",
         "content": reply.text,

@@ -62,7 +62,10 @@ _COUNT_QUERIES = {
 }
 _SELECT_EMBEDDER = "SELECT value FROM memory WHERE kind = 'manifest' AND key = 'embedder'"
 _SELECT_DIMENSION = "SELECT value FROM memory WHERE kind = 'manifest' AND key = 'dim'"
-_SELECT_GENERATION = "SELECT value FROM meta WHERE key = 'generation'"
+SELECT_SOURCES = (
+    "SELECT s.name, d.id, d.stamp FROM sources s JOIN documents d ON d.key = s.document"
+)
+SELECT_GENERATION = "SELECT value FROM meta WHERE key = 'generation'"
 _SELECT_SEAL = "SELECT value FROM meta WHERE key = 'arrays'"
 _PUBLISH = "INSERT OR REPLACE INTO meta VALUES ('generation', ?), ('arrays', ?)"
 _COUNT_ROWS: dict[str, str] = {
@@ -169,9 +172,7 @@ class SqliteStore:
     async def sources(self) -> dict[str, DocumentSource]:
         """Map every document name to its document."""
         with self._pool.connection() as db:
-            found = db.execute(
-                "SELECT s.name, d.id, d.stamp FROM sources s JOIN documents d ON d.key = s.document"
-            )
+            found = db.execute(SELECT_SOURCES)
             return {name: DocumentSource(document, stamp) for name, document, stamp in found}
 
     async def failures(self) -> list[Failure]:
@@ -277,7 +278,7 @@ class SqliteStore:
     async def load_sound_arrays(self) -> Arrays:
         """Those arrays of a damaged generation that are as they were written."""
         with self._pool.connection() as db:
-            folder = self.folder / "arrays" / _read_value(db, _SELECT_GENERATION)
+            folder = self.folder / "arrays" / _read_value(db, SELECT_GENERATION)
             return load_sound_arrays(folder, _read_value(db, _SELECT_SEAL))
 
     async def backup(self, file: Path) -> int:
@@ -417,7 +418,7 @@ def _read_value(db: sqlite3.Connection, statement: str) -> str:
 
 
 def _read_generation(db: sqlite3.Connection) -> int:
-    held = _read_value(db, _SELECT_GENERATION)
+    held = _read_value(db, SELECT_GENERATION)
     if not held.isdecimal():
         raise StoreError(DAMAGED_ROW)
     return int(held)

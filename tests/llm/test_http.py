@@ -2,12 +2,13 @@
 
 import asyncio
 import base64
+import gc
 import json
 import shutil
 import ssl
 import subprocess
 from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 
 import pytest
@@ -59,6 +60,28 @@ async def test_post_and_get_return_status_headers_and_body() -> None:
         assert stub.stats.headers[0]["authorization"] == "Bearer k"
         assert (await client.get("/nowhere"))[0].status == 404
         client.close()
+
+
+async def test_a_client_that_is_dropped_closes_its_connections() -> None:
+    """Its loop goes on; a warning of an unclosed connection would fail the test."""
+    ended = asyncio.Event()
+
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.readuntil(b"\r\n\r\n")
+        writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n")
+        with suppress(ConnectionResetError):
+            assert await reader.read() == b""
+        writer.close()
+        ended.set()
+
+    async with listening(serve) as port:
+        held: list[object] = [client := HttpClient(f"http://127.0.0.1:{port}")]
+        held.append(held)  # as in a knowledge base, only the collector of cycles can free it
+        await client.get("/")
+        del client, held
+        gc.collect()
+        async with asyncio.timeout(10):
+            await ended.wait()
 
 
 async def test_nobody_there_is_a_failure_that_may_pass() -> None:

@@ -9,6 +9,7 @@ import asyncio
 import errno
 import importlib
 import ssl
+import weakref
 import zlib
 from asyncio import StreamReader
 from base64 import b64encode
@@ -100,6 +101,13 @@ class _IdlePool:
             self.connections.pop().close()
 
 
+def _close_pools(pools: "WeakKeyDictionary[asyncio.AbstractEventLoop, _IdlePool]") -> None:
+    """Close the connections of a client that nobody uses any more, each in its own loop."""
+    for loop, idle in list(pools.items()):
+        if not loop.is_closed():
+            loop.call_soon_threadsafe(idle.close)
+
+
 @dataclass(eq=False)
 class HttpClient:
     """Sends requests to paths under `base_url`; safe to share between tasks and event loops."""
@@ -144,6 +152,8 @@ class HttpClient:
         self.filter = make_filter([token, password])
         self._tls_context: ssl.SSLContext | None = None
         self._idle: WeakKeyDictionary[asyncio.AbstractEventLoop, _IdlePool] = WeakKeyDictionary()
+        # A client may be dropped while its loop goes on; at exit the loop closes them.
+        weakref.finalize(self, _close_pools, self._idle).atexit = False
 
     async def get(self, path: str) -> tuple[ResponseHead, bytes]:
         """Request `path` and return the whole response."""

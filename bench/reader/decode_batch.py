@@ -70,7 +70,9 @@ class JobRunner:
             if waiting:
                 waiting = self._admit(jobs)
             if not any(row.job for row in self.rows):
-                return
+                if not waiting:
+                    return
+                continue
             if not waiting:
                 self._drop_idle_rows()
             self._generate()
@@ -81,10 +83,12 @@ class JobRunner:
     def _admit(self, jobs: Iterator[Job]) -> bool:
         """Give idle rows new jobs; return whether there may be more."""
         starts: list[tuple[int, list[int]]] = []
+        more = True
         for number, row in enumerate(self.rows):
             while row.job is None:
                 job = next(jobs, None)
                 if job is None:
+                    more = False
                     break
                 text = next(job)
                 request = next(job)
@@ -99,7 +103,7 @@ class JobRunner:
                 self.decoder.lengths[number] = 0
                 starts.append((number, ids + asked))
         self._prefill(starts)
-        return next((False for row in self.rows if row.job is None), True)
+        return more
 
     def _prefill(self, starts: list[tuple[int, list[int]]]) -> None:
         """Prefill prompts and draw the first token of each; rows that end go on at once."""
@@ -116,6 +120,8 @@ class JobRunner:
 
     def _continue(self, done: list[int]) -> list[tuple[int, list[int]]]:
         """Hand replies to their jobs; return what is to be prefilled next."""
+        if not done:
+            return []
         replies = self.tokenizer.batch_decode(
             [[one for one in self.rows[number].ids if one not in self.end_ids] for number in done],
             skip_special_tokens=True,

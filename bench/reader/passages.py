@@ -5,7 +5,7 @@
 DATA holds the sets 2wiki, wildgraph-*, redocred, mine and squad2; DIR holds one folder per package
 with its documentation unpacked. What measures the reader is left out: hotpotqa100 and musique100
 (also by title), gold passages of the first 300 questions of 2wiki, every third article of squad2,
-and the documentation of PostgreSQL, Git and Python, and RFCs.
+the documentation of PostgreSQL, Git, Python and R, RFCs, and other sources of bench/documents.
 """
 
 import argparse
@@ -23,6 +23,10 @@ from typing import Any
 from bench.reader.documents import Block, read_document, read_plain
 from bench.reader.examples import load_squad, read_lines
 
+LEFT_OUT_PACKAGES = (
+    *("dict-", "r-doc", "installation-guide", "debian-reference", "maint-guide", "iso-codes"),
+    *("distro-info", "tzdata", "nut-doc"),
+)
 MIN_WORDS, MAX_WORDS = 60, 250
 MEASURED_2WIKI = 300  # questions whose gold passages are left out
 LEFT_OUT = re.compile(
@@ -131,7 +135,7 @@ def _join_tokens(sentences: list[str]) -> str:
 def collect_docs(folder: Path, most: int, rng: random.Random) -> Iterator[Found]:
     """Passages of documentation, at most so many of a package."""
     for package in sorted(folder.iterdir()):
-        if LEFT_OUT.search(package.name) or package.name.startswith("dict-"):
+        if LEFT_OUT.search(package.name) or package.name.startswith(LEFT_OUT_PACKAGES):
             continue
         files = [path for path in package.rglob("*") if path.is_file() and _is_wanted(path)]
         rng.shuffle(files)

@@ -88,8 +88,8 @@ def ask_unanswered() -> Request:
     """The request for questions the text does not answer."""
     task = (
         "Write two questions about the same people and things as the text above that look as if "
-        "the text answered them, but whose answer it does not give. Use names, not he or it, and never "
-        "mention the text.\nFormat, twice:\nQ: question"
+        "the text answered them, but whose answer it does not give. Use names, not he or it, and "
+        "never mention the text.\nFormat, twice:\nQ: question"
     )
     return Request(f"{task}{_REPLY}Q:", 80, 0.8)
 
@@ -100,7 +100,7 @@ def ask_answer(question: str) -> Request:
         f"Question: {question}\nAnswer with as few words as possible, copied exactly from the text "
         "above. If the text does not say it, answer: none"
     )
-    return Request(f"{task}{_REPLY}", 24)
+    return Request(f"{task}{_REPLY}", 24, stop="\n")
 
 
 def ask_description(name: str, title: str) -> Request:

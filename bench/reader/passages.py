@@ -14,6 +14,7 @@ import hashlib
 import json
 import random
 import re
+from bisect import bisect_right
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
@@ -235,7 +236,8 @@ def _titles_in(text: str, by_title: dict[str, list[int]]) -> list[str]:
     starts = [m.start() for m in re.finditer(r"\b\w", text)]
     ends = [m.end() for m in re.finditer(r"\w\b|\w\(", text)]
     for start in starts:
-        for end in (e for e in ends if start < e <= start + 60):
+        nearest = bisect_right(ends, start)
+        for end in ends[nearest : bisect_right(ends, start + 60, nearest)]:
             if text[start:end] in by_title:
                 found.append(text[start:end])
     longest = sorted(set(found), key=len, reverse=True)

@@ -138,7 +138,9 @@ def collect_docs(folder: Path, most: int, rng: random.Random) -> Iterator[Found]
     for package in sorted(folder.iterdir()):
         if LEFT_OUT.search(package.name) or package.name.startswith(LEFT_OUT_PACKAGES):
             continue
-        files = [path for path in package.rglob("*") if path.is_file() and _is_wanted(path)]
+        files = [
+            path for path in package.rglob("*") if path.is_file() and _is_wanted(path, package)
+        ]
         rng.shuffle(files)
         made: list[Found] = []
         for path in files[:1200]:
@@ -150,8 +152,8 @@ def collect_docs(folder: Path, most: int, rng: random.Random) -> Iterator[Found]
         yield from rng.sample(made, min(most, len(made)))
 
 
-def _is_wanted(path: Path) -> bool:
-    name = str(path)
+def _is_wanted(path: Path, package: Path) -> bool:
+    name = f"/{path.relative_to(package)}"
     if LEFT_OUT.search(name) or path.stat().st_size > 3_000_000:
         return False
     if FOREIGN.search(name) and not ENGLISH.search(name):

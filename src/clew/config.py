@@ -267,6 +267,9 @@ TEMPLATE = """\
 # model = ""                # or a model at an endpoint that answers POST /rerank
 # base_url = "http://localhost:8000/v1"
 
+[reader]
+# file = "reader.onnx"      # weights of the span reader, if not those of the package
+
 [chunk]
 # by = "sentences"          # sentences, tokens or headings
 # size = 400                # tokens, estimated

@@ -65,7 +65,7 @@ class Progress:
         line = {
             "minutes": round(seconds / 60, 2),
             "jobs": self.runner.finished,
-            "written": self.output.rows,
+            "rows": self.output.rows,
             "generated_per_s": round(self.runner.generated / seconds),
             "prefilled_per_s": round(self.runner.prefilled / seconds),
             **dict(self.kept.counts.most_common()),

@@ -11,6 +11,7 @@ from bench.reader.decode_batch import Job, Request
 from bench.reader.examples import Passage
 from clew.evaluate.metrics.answers import answer_tokens, normalise_answer, overlap_f1
 
+LONGEST = 90  # characters of an answer
 AGREED = 0.6  # overlap of two readings that counts as the same answer
 KINDS = (
     "who did something or who someone is",
@@ -173,7 +174,7 @@ def _is_whole(text: str, start: int, end: int) -> bool:
 def fault_of(question: str, answer: str, passage: Passage) -> str:
     """Why a question is not kept, or ""."""
     words = question.split()
-    if not 3 <= len(words) <= 40 or len(answer.split()) > 12 or len(answer) > 90:
+    if not 3 <= len(words) <= 40 or len(answer.split()) > 40:
         return "length"
     if _VAGUE.search(question):
         return "vague"
@@ -194,6 +195,12 @@ def agree(one: str, other: str) -> bool:
     return overlap_f1(answer_tokens(one), answer_tokens(other)) >= AGREED
 
 
+def confirms(answer: str, second: str) -> bool:
+    """Whether a second reading names the same answer, or the part of it that was asked for."""
+    words, again = set(answer_tokens(answer)), set(answer_tokens(second))
+    return agree(answer, second) or (bool(again) and again <= words)
+
+
 def is_refusal(reply: str) -> bool:
     """Whether the model says that the text has no answer."""
     return bool(_NONE.match(reply.strip())) or not reply.strip()
@@ -210,15 +217,16 @@ def write_about(passage: Passage, kept: Kept, rng: random.Random) -> Job:
         if fault:
             kept.counts[f"- {fault}"] += 1
             continue
-        span = find_span(passage.text, answer, question)
-        if span is None:
-            kept.counts["- not in text"] += 1
-            continue
         second = (yield ask_answer(question)).strip()
-        if is_refusal(second) or not agree(answer, second):
+        if is_refusal(second) or not confirms(answer, second):
             kept.counts["- second reading"] += 1
             continue
-        span = _choose_span(passage.text, question, span, second)
+        places = [find_span(passage.text, one, question) for one in (answer, second)]
+        spans = [one for one in places if one and one[1] - one[0] <= LONGEST]
+        if not spans:
+            kept.counts["- not in text"] += 1
+            continue
+        span = min(spans, key=lambda one: one[1] - one[0])
         kept.add(kind, question, [passage.id], (0, *span))
         named = passage.text[span[0] : span[1]]
         kept.by_passage[passage.id].append((question, named, span))
@@ -226,12 +234,6 @@ def write_about(passage: Passage, kept: Kept, rng: random.Random) -> Job:
             kept.pending[other].append((question, named))
     yield from _write_unanswered(passage, kept, rng)
     yield from _ask_pending(passage, kept, rng)
-
-
-def _choose_span(text: str, question: str, span: tuple[int, int], second: str) -> tuple[int, int]:
-    """The shorter of two readings that agree, where both stand in the text."""
-    other = find_span(text, second, question)
-    return other if other and other[1] - other[0] < span[1] - span[0] else span
 
 
 def _write_unanswered(passage: Passage, kept: Kept, rng: random.Random) -> Iterator[Any]:

@@ -124,6 +124,13 @@ class RerankSettings(_Section):
     """A folder with a cross-encoder's ONNX weights and tokenizer.json."""
 
 
+class ReaderSettings(_Section):
+    """The small reader that finds answers as spans of passages."""
+
+    file: Path | None = None
+    """Weights from `bench.reader.export`; unset, those of the package."""
+
+
 class ChunkSettings(_Section):
     """How documents are split into chunks."""
 
@@ -201,6 +208,7 @@ class Settings(_Section):
     wait: float = Field(default=10.0, ge=0)
     embed: EmbedSettings = EmbedSettings()
     rerank: RerankSettings = RerankSettings()
+    reader: ReaderSettings = ReaderSettings()
     chunk: ChunkSettings = ChunkSettings()
     extract: ExtractSettings = ExtractSettings()
     tree: TreeSettings = TreeSettings()
@@ -258,6 +266,9 @@ TEMPLATE = """\
 # folder = "cross-encoder"  # ONNX weights and tokenizer.json of a cross-encoder
 # model = ""                # or a model at an endpoint that answers POST /rerank
 # base_url = "http://localhost:8000/v1"
+
+[reader]
+# file = "reader.onnx"      # weights of the span reader, if not those of the package
 
 [chunk]
 # by = "sentences"          # sentences, tokens or headings

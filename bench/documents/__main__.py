@@ -5,9 +5,10 @@
 are missing, the command that installs them is printed. A knowledge base of each corpus is built
 once under `--kb-root`, and again with `--rebuild`. Without a model unless one is configured.
 
-Reported by corpus and by kind of question: the share with the gold span in the first five
-passages (found), with the answering text quoted (quoted), with a wrong answer named (wrong
-headline), refused, the share of unanswerable questions refused, and processor time. The held half
+Reported by corpus and by kind of question: the share with the gold span in the text that was
+read from the file (read), in the first five passages (found) and in a quote or the named answer
+(quoted), with a wrong answer named (wrong headline), refused, the share of unanswerable questions
+refused, the share of a list's items that the answer has (items), and processor time. The held half
 is for reporting only.
 """
 
@@ -24,8 +25,10 @@ from bench.documents.scoring import (
     DocumentQuestion,
     Score,
     compare_twins,
+    is_read,
     load_questions,
     score_answer,
+    squeeze,
     summarize,
 )
 from bench.machine import print_result
@@ -36,6 +39,7 @@ from clew.engine import KnowledgeBase
 QUESTIONS = Path(__file__).parent / "questions"
 DEPTH = 5  # passages in which the gold span is looked for
 COLUMNS = (
+    "read",
     "found",
     "quoted",
     "wrong headline",
@@ -68,15 +72,31 @@ async def build_corpus(name: str, given: argparse.Namespace) -> KnowledgeBase:
     return kb
 
 
+async def find_unread(kb: KnowledgeBase, asked: Sequence[DocumentQuestion]) -> set[str]:
+    """Return the questions whose gold span the reader lost: nothing after it can find them."""
+    sources = await kb.store.sources()
+    async with kb.store.snapshot() as snapshot:
+        documents = await snapshot.documents([source.document for source in sources.values()])
+    texts: dict[str, str] = {}
+    for file in {question.file.removesuffix(".gz") for question in asked if question.file}:
+        ids = {source.document for name, source in sources.items() if file in name}
+        texts[file] = squeeze("\n".join(documents[one].text for one in sorted(ids)))
+    return {
+        question.id
+        for question in asked
+        if question.file and not is_read(question, texts[question.file.removesuffix(".gz")])
+    }
+
+
 async def ask_question(
-    kb: KnowledgeBase, question: DocumentQuestion, recipe: str, mode: Mode
+    kb: KnowledgeBase, question: DocumentQuestion, recipe: str, mode: Mode, *, read: bool = True
 ) -> Score:
     """Search and ask once; the time is that of asking."""
     found = await kb.search(question.question, recipe=recipe, k=DEPTH)
     began = process_time()
     answer = await kb.ask(question.question, recipe=recipe, mode=mode)
     spent = 1000 * (process_time() - began)
-    return score_answer(question, found.evidence.chunks, answer, spent)
+    return score_answer(question, found.evidence.chunks, answer, spent, read)
 
 
 async def measure_recipe(
@@ -84,7 +104,8 @@ async def measure_recipe(
 ) -> list[Score]:
     """Ask all questions; the first is asked before, so that loading is not counted."""
     await ask_question(kb, asked[0], recipe, mode)
-    return [await ask_question(kb, question, recipe, mode) for question in asked]
+    unread = await find_unread(kb, asked)
+    return [await ask_question(kb, q, recipe, mode, read=q.id not in unread) for q in asked]
 
 
 def format_table(rows: dict[str, dict[str, Any]]) -> str:
@@ -121,7 +142,7 @@ def print_misses(recipe: str, scores: Sequence[Score]) -> None:
     """Print what went wrong, to read; never for the held half."""
     for score in scores:
         question = score.question
-        marks = [name for name in ("found", "quoted") if getattr(score, name) is False]
+        marks = [name for name in ("read", "found", "quoted") if getattr(score, name) is False]
         marks += ["wrong headline"] if score.wrong_headline else []
         if marks:
             print(f"{recipe} {question.id} {question.kind}: {', '.join(marks)}")

@@ -48,9 +48,10 @@ class DocumentQuestion:
 
 @dataclass(frozen=True)
 class Score:
-    """How one question went; `found` and `quoted` are None for an unanswerable question."""
+    """How one question went; None is what an unanswerable question does not have."""
 
     question: DocumentQuestion
+    read: bool | None
     found: bool | None
     quoted: bool | None
     items: float | None
@@ -62,13 +63,15 @@ class Score:
 
 def load_questions(folder: Path, corpus: str) -> list[DocumentQuestion]:
     """Read all questions of a corpus."""
-    rows = read_jsonl(folder / f"{corpus}.jsonl")
-    return [
-        DocumentQuestion(
-            **{k: tuple(value) if isinstance(value, list) else value for k, value in row.items()}
-        )
-        for row in rows
-    ]
+    return [make_question(row) for row in read_jsonl(folder / f"{corpus}.jsonl")]
+
+
+def make_question(row: dict[str, Any]) -> DocumentQuestion:
+    """Make a question of its JSON object; lists become tuples."""
+    fields: dict[str, Any] = {
+        name: tuple(v) if isinstance(v, list) else v for name, v in row.items()
+    }
+    return DocumentQuestion(**fields)
 
 
 def squeeze(text: str) -> str:
@@ -107,6 +110,12 @@ def holds_span(question: DocumentQuestion, passage: Passage) -> bool:
     if question.cells:
         return all(mentions(passage.text, cell) for cell in question.cells)
     return any(covers(passage.text, span) for span in question.spans)
+
+
+def is_read(question: DocumentQuestion, squeezed: str) -> bool:
+    """Tell whether a gold span, or the gold row's values, are in the squeezed text of its file."""
+    spans = [question.cells] if question.cells else [(span,) for span in question.spans]
+    return any(all(squeeze(part) in squeezed for part in parts) for parts in spans)
 
 
 def quotes_answer(question: DocumentQuestion, answer: Answer) -> bool:
@@ -152,6 +161,7 @@ def score_answer(
     passages: Sequence[Passage],
     answer: Answer,
     milliseconds: float,
+    read: bool = True,
 ) -> Score:
     """Compare what was found and answered with the gold span."""
     refused = answer.verdict == "refused"
@@ -161,6 +171,7 @@ def score_answer(
     asked = question.kind != UNANSWERABLE
     return Score(
         question,
+        read if asked else None,
         any(holds_span(question, passage) for passage in passages) if asked else None,
         (not refused and quotes_answer(question, answer)) if asked else None,
         (share_items(question, answer.answer) if question.items and asked else None),
@@ -179,7 +190,7 @@ def summarize(scores: Iterable[Score]) -> dict[str, Any]:
         values["refused" if asked else "unanswerable refused"].append(score.refused)
         values["wrong headline"].append(score.wrong_headline)
         values["ms"].append(score.milliseconds)
-        for name in ("found", "quoted", "items"):
+        for name in ("read", "found", "quoted", "items"):
             value = getattr(score, name)
             if value is not None:
                 values[name].append(float(value))

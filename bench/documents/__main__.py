@@ -146,7 +146,8 @@ def print_misses(recipe: str, scores: Sequence[Score]) -> None:
         marks += ["wrong headline"] if score.wrong_headline else []
         if marks:
             print(f"{recipe} {question.id} {question.kind}: {', '.join(marks)}")
-            print(f"   {question.question}\n   gold: {question.quote}\n   said: {score.headline}")
+            print(f"   {question.question}\n   gold: {question.quote}\n   named: {score.headline}")
+            print("   said: " + score.answer.replace("\n", "\n         "))
 
 
 async def main() -> None:

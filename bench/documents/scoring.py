@@ -59,6 +59,7 @@ class Score:
     refused: bool
     milliseconds: float
     headline: str = field(default="", compare=False)
+    answer: str = field(default="", compare=False)
 
 
 def load_questions(folder: Path, corpus: str) -> list[DocumentQuestion]:
@@ -179,6 +180,7 @@ def score_answer(
         refused,
         milliseconds,
         headline,
+        answer.answer,
     )
 
 

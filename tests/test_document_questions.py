@@ -72,6 +72,8 @@ def test_a_quote_of_the_gold_span_counts_and_a_wrong_name_is_counted_against() -
     assert (wrong.found, wrong.quoted, wrong.wrong_headline) == (False, False, True)
     named = score_answer(ASKED, passages, make_reply("It is old.", "seven lamps"), 1.0)
     assert (named.quoted, named.wrong_headline) == (True, False)
+    part = score_answer(ASKED, passages, make_reply("It is old.", "eve"), 1.0)
+    assert part.wrong_headline
 
 
 def test_an_unanswerable_question_is_right_only_when_nothing_is_named() -> None:

@@ -145,7 +145,7 @@ def accepts_headline(question: DocumentQuestion, headline: str) -> bool:
     said = squeeze(headline)
     if any(mentions(headline, accepted) for accepted in question.answers):
         return True
-    if any(said in squeeze(a) and len(said) >= HALF * len(squeeze(a)) for a in question.answers):
+    if any(mentions(a, headline) and len(said) >= HALF * len(squeeze(a)) for a in question.answers):
         return True
     if question.items and share_items(question, headline) >= HALF:
         return True

@@ -29,6 +29,12 @@ class Section:
     """Put the best item last: what stands next to the question is read best (PathRAG)."""
     scores: bool = False
     """Write each item's score beside it (Graph-R1)."""
+    order: Literal["found", "question"] = "found"
+    """In the order in which they were found, or by similarity to the question."""
+    fresh: bool = False
+    """Leave out what a passage on the page says already."""
+    bare: bool = False
+    """Also show entities that have neither a description nor attributes."""
 
 
 @dataclass(frozen=True)

@@ -196,6 +196,9 @@ def _format_section(section: Section) -> str:
         "" if section.most is None else f"{section.most} at most",
         "best last" if section.best_last else "",
         "with scores" if section.scores else "",
+        "by the question" if section.order == "question" else "",
+        "not what the passages say" if section.fresh else "",
+        "also bare names" if section.bare else "",
     ]
     return ", ".join(filter(None, parts))
 

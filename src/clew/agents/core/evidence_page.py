@@ -40,6 +40,8 @@ class EvidenceLine:
     text: str
     kind: EvidenceKind
     sources: tuple[Passage, ...]
+    facts: tuple[str, ...] = ()
+    """The texts of the facts that it states."""
 
 
 @dataclass(frozen=True)
@@ -51,6 +53,8 @@ class EvidencePage:
     """How many items of each kind were not shown, for lack of room."""
     shortened: int = 0
     """How many lines were cut."""
+    repeated: int = 0
+    """How many items were not shown because the page says the same elsewhere."""
 
     @property
     def lines(self) -> tuple[str, ...]:
@@ -82,6 +86,7 @@ class EvidencePage:
         cut = [f"{count} {kind}" for kind, count in self.left_out if count]
         text = f"{', '.join(shown) or 'nothing'}, about {estimate_tokens(str(self))} tokens"
         text += f"; {self.shortened} lines cut" if self.shortened else ""
+        text += f"; {self.repeated} say nothing new" if self.repeated else ""
         return f"{text}; left out: {', '.join(cut)}" if cut else text
 
     def __str__(self) -> str:
@@ -120,21 +125,52 @@ async def show_evidence(
 
 def build_page(evidence: Evidence, layout: Layout) -> EvidencePage:
     """Build a page of what fits: each section within its budget, all within the total."""
+    if not any(section.fresh for section in layout.sections):
+        return _build_page(evidence, layout, frozenset())
+    # Which passages fit is known once the page is built.
+    first = _build_page(evidence, layout, frozenset())
+    shown = {p.id for item in first.items if item.kind == "passages" for p in item.sources}
+    return _build_page(evidence, layout, frozenset(shown))
+
+
+def _build_page(evidence: Evidence, layout: Layout, said: frozenset[str]) -> EvidencePage:
+    """Build a page; sections that show only what is fresh skip what the passages `said` state."""
     left = layout.total
     items: list[EvidenceLine] = []
     left_out: list[tuple[EvidenceKind, int]] = []
-    shortened = 0
+    shortened = repeated = 0
+    on_paths: set[str] = set()
     for section in layout.sections:
         budget = left if section.tokens is None else min(section.tokens, left)
         found = _format_items(evidence, section)
-        offered = found if section.kind == "passages" else found[: section.most]
+        new = _drop_repeated(found, on_paths)
+        if section.fresh:
+            new = [one for one in new if not (one.sources and {p.id for p in one.sources} <= said)]
+        repeated += len(found) - len(new)
+        offered = new if section.kind == "passages" else new[: section.most]
         chosen, used = _fill(offered, section.kind, budget)
         items += reversed(chosen) if section.best_last else chosen
-        left_out.append((section.kind, len(found) - len(chosen)))
+        left_out.append((section.kind, len(new) - len(chosen)))
         whole = {item.text for item in offered}
         shortened += sum(item.text not in whole for item in chosen)
         left -= used
-    return EvidencePage(tuple(items), tuple(left_out), shortened)
+        if section.kind == "paths":
+            on_paths = {fact for item in chosen for fact in item.facts}
+    return EvidencePage(tuple(items), tuple(left_out), shortened, repeated)
+
+
+def _drop_repeated(found: Sequence[EvidenceLine], on_paths: set[str]) -> list[EvidenceLine]:
+    """Drop facts that a path above shows, and paths whose facts are all on better ones."""
+    said: set[str] = set()
+    kept = []
+    for item in found:
+        facts = set(item.facts)
+        known = on_paths if item.kind == "facts" else said
+        if not facts or not facts <= known:
+            kept.append(item)
+        if item.kind == "paths":
+            said |= facts
+    return kept
 
 
 def _fill(
@@ -197,14 +233,26 @@ def _format_items(evidence: Evidence, section: Section) -> list[EvidenceLine]:
     lines: dict[str, EvidenceLine] = {}
     for item in items:
         text = " ".join(format_item(item).split())
-        if not text:
+        if not text or not (section.bare or _tells_something(item)):
             continue
         if section.scores:
             text = f"{text} (score {item.score:.2f})"
         known = lines.get(text)
         sources = (*(known.sources if known else ()), *find_sources(item))
-        lines[text] = EvidenceLine(text, section.kind, tuple(dict.fromkeys(sources)))
+        facts = _facts_of(item)
+        lines[text] = EvidenceLine(text, section.kind, tuple(dict.fromkeys(sources)), facts)
     return list(lines.values())
+
+
+def _tells_something(item: object) -> bool:
+    """Whether an item is more than a name: long lists of names distract small models."""
+    return not isinstance(item, NamedEntity) or bool(item.description or item.attributes)
+
+
+def _facts_of(item: object) -> tuple[str, ...]:
+    if isinstance(item, Statement):
+        return (item.text,)
+    return item.facts if isinstance(item, Route) else ()
 
 
 def format_passage(passage: Passage) -> str:

@@ -33,6 +33,8 @@ class Section:
     """In the order in which they were found, or by similarity to the question."""
     fresh: bool = False
     """Leave out what a passage on the page says already."""
+    grouped: bool = False
+    """Write the chosen facts of one passage as one line, in the order of its text."""
     bare: bool = False
     """Also show entities that have neither a description nor attributes."""
 

@@ -163,6 +163,27 @@ def test_a_section_may_leave_out_what_the_passages_shown_say() -> None:
     )
 
 
+def test_facts_of_one_passage_may_stand_on_one_line() -> None:
+    def sentence(text: str, start: int, chunk: str) -> Statement:
+        place = {"chunk": chunk, "start": start, "end": start + len(text), "title": "Ilse"}
+        return Statement(text, text, "", (), 1.0, quote=text, **place)  # type: ignore[arg-type]
+
+    facts = (
+        sentence("She died in 1921.", 40, "a"),
+        sentence("It rained.", 0, "b"),
+        sentence("She was born in Hallowmere", 0, "a"),
+        sentence("She never married.", 80, "a"),
+    )
+    section = Section("facts", most=3, grouped=True)
+    page = build_page(Evidence(facts=facts), Layout((section,)))
+    assert page.lines == (
+        "Ilse: She was born in Hallowmere. She died in 1921.",
+        "Ilse: It rained.",
+    )
+    assert len(page.find_sources([1])) == 2
+    assert dict(page.left_out)["facts"] == 1
+
+
 def test_what_is_left_out_is_counted() -> None:
     many = Evidence(chunks=tuple(passage(f"{n} word" * 200, at=n) for n in range(30)))
     page = build_page(many, PASSAGES)

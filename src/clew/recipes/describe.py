@@ -198,6 +198,7 @@ def _format_section(section: Section) -> str:
         "with scores" if section.scores else "",
         "by the question" if section.order == "question" else "",
         "not what the passages say" if section.fresh else "",
+        "by passage" if section.grouped else "",
         "also bare names" if section.bare else "",
     ]
     return ", ".join(filter(None, parts))

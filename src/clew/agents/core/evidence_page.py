@@ -148,9 +148,12 @@ def _build_page(evidence: Evidence, layout: Layout, said: frozenset[str]) -> Evi
             new = [one for one in new if not (one.sources and {p.id for p in one.sources} <= said)]
         repeated += len(found) - len(new)
         offered = new if section.kind == "passages" else new[: section.most]
-        chosen, used = _fill(offered, section.kind, budget)
+        if section.grouped:
+            offered = _group_by_passage(offered)
+        chosen, used = _fill(offered, section, budget)
         items += reversed(chosen) if section.best_last else chosen
-        left_out.append((section.kind, len(new) - len(chosen)))
+        hidden = len(new) - sum(max(1, len(item.facts)) for item in chosen)
+        left_out.append((section.kind, hidden if section.grouped else len(new) - len(chosen)))
         whole = {item.text for item in offered}
         shortened += sum(item.text not in whole for item in chosen)
         left -= used
@@ -174,7 +177,7 @@ def _drop_repeated(found: Sequence[EvidenceLine], on_paths: set[str]) -> list[Ev
 
 
 def _fill(
-    offered: Sequence[EvidenceLine], kind: EvidenceKind, budget: int
+    offered: Sequence[EvidenceLine], section: Section, budget: int
 ) -> tuple[list[EvidenceLine], int]:
     """Take the items that fit, best first; the first is cut rather than left out.
 
@@ -184,10 +187,10 @@ def _fill(
     used = 0
     if budget < _MIN_TOKENS:
         return chosen, used
-    most = min(budget, _max_item_tokens(kind, budget, len(offered)))
+    most = min(budget, _max_item_tokens(section, budget, len(offered)))
     for item in offered:
         # Passages are shown whole, but for the first.
-        text = item.text if kind == "passages" and chosen else _shorten(item.text, most)
+        text = item.text if section.kind == "passages" and chosen else _shorten(item.text, most)
         size = _line_tokens(text)
         if used + size <= budget:
             chosen.append(replace(item, text=text))
@@ -195,11 +198,11 @@ def _fill(
     return chosen, used
 
 
-def _max_item_tokens(kind: EvidenceKind, budget: int, offered: int) -> int:
+def _max_item_tokens(section: Section, budget: int, offered: int) -> int:
     """Return how long one item may be: a share of its section, so that several fit."""
-    if kind == "passages":
+    if section.kind == "passages":
         return budget
-    if kind == "paths":
+    if section.kind == "paths" or section.grouped:
         return max(_ITEM_TOKENS, budget // 2)
     share = budget // min(max(offered, 1), _FITTING_ITEMS)
     return min(_ITEM_TOKENS, max(share, _SHORT_ITEM_TOKENS))
@@ -242,6 +245,29 @@ def _format_items(evidence: Evidence, section: Section) -> list[EvidenceLine]:
         facts = _facts_of(item)
         lines[text] = EvidenceLine(text, section.kind, tuple(dict.fromkeys(sources)), facts)
     return list(lines.values())
+
+
+def _group_by_passage(items: Sequence[EvidenceLine]) -> list[EvidenceLine]:
+    """Join the lines of facts that one passage states, in its order, where the best one stands."""
+    groups: dict[str, list[EvidenceLine]] = {}
+    for at, item in enumerate(items):
+        groups.setdefault(item.sources[0].id if item.sources else f"line {at}", []).append(item)
+    return [_join_lines(group) for group in groups.values()]
+
+
+def _join_lines(group: Sequence[EvidenceLine]) -> EvidenceLine:
+    if len(group) == 1:
+        return group[0]
+    ordered = sorted(group, key=lambda item: item.sources[0].start)
+    title = f"{ordered[0].sources[0].title}: "
+    # The title of the passage is said once.
+    texts = [item.text.removeprefix(title) if at else item.text for at, item in enumerate(ordered)]
+    return replace(
+        ordered[0],
+        text=" ".join(text if text[-1:] in ".!?。！？" else f"{text}." for text in texts),
+        sources=tuple(dict.fromkeys(p for item in ordered for p in item.sources)),
+        facts=tuple(dict.fromkeys(fact for item in ordered for fact in item.facts)),
+    )
 
 
 def _tells_something(item: object) -> bool:

@@ -5,9 +5,7 @@ extractor knows, is added: the cosine is that with the sum of both vectors. Fact
 graph have no sentence worth embedding: their entity names and relation are compared instead.
 """
 
-from collections.abc import Collection
-from dataclasses import dataclass, replace
-from statistics import fmean
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -15,10 +13,8 @@ from clew.context import Context
 from clew.graph.csr import Floats, Ints
 from clew.index.view import View
 from clew.retrieve.labels import embed_cached, has_vectors, load_relation_texts
-from clew.types import Found
 
 _FULL_SCAN_SHARE = 0.25  # share of all entities; with more subjects one pass over all is faster
-_SUBJECT_SHARE = 0.5  # of a sentence's subject when what was found is ordered for the model
 _BLOCK_SIZE = 4096  # facts whose vectors are compared with their subjects' at a time
 
 
@@ -124,23 +120,3 @@ def _compute_fact_subjects(view: View) -> FactSubjects:
     of[:] = len(entities)
     of[with_subject] = index
     return FactSubjects(entities, of, cosine)
-
-
-async def order_by_question(ctx: Context, found: Found, kinds: Collection[str]) -> Found:
-    """Order facts and paths by similarity to the question, a path by the mean of its facts."""
-    if ctx.embed is None:
-        return found
-    at = np.unique(
-        np.array(
-            [*(hit.at for hit in found.facts), *(f for path in found.paths for f in path.facts)],
-            np.int64,
-        )
-    )
-    scores = await score_facts(ctx, await ctx.vector(), _SUBJECT_SHARE, at)
-    near = dict(zip(at.tolist(), scores.tolist(), strict=True))
-    facts, paths = list(found.facts), list(found.paths)
-    if "facts" in kinds:
-        facts.sort(key=lambda hit: -near[hit.at])
-    if "paths" in kinds:
-        paths.sort(key=lambda path: -fmean([near[f] for f in path.facts] or [-1.0]))
-    return replace(found, facts=tuple(facts), paths=tuple(paths))

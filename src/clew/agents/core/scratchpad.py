@@ -14,7 +14,7 @@ from clew.context import Context
 from clew.errors import ConfigError
 from clew.layout import EvidenceKind
 from clew.llm.budget import BudgetExceeded
-from clew.retrieve.facts import order_by_question
+from clew.retrieve.linking.order_found import order_found
 from clew.retrieve.pack import fetch_evidence
 from clew.retrieve.step import Step
 from clew.types import Citation, Evidence, Found, Hit, NamedEntity, Passage, Report, Statement
@@ -216,8 +216,8 @@ class RecordingRetriever:
         found = replace(found, chunks=found.chunks[: self.top_k])
         if self.kinds is not None:
             found = _select_kinds(found, self.kinds)
-        by_question = [one.kind for one in ctx.layout.sections if one.order == "question"]
-        shown = await order_by_question(ctx, found, by_question) if by_question else found
+        orders = {one.kind: one.order for one in ctx.layout.sections if one.order != "found"}
+        shown = await order_found(ctx, found, orders) if orders else found
         return Retrieval(question, found, await fetch_evidence(ctx, shown, full=True))
 
 

@@ -1,20 +1,21 @@
 """Order what was found for a reader: by the question, or by how it is linked to what it names."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from statistics import fmean
 
 import numpy as np
 
 from clew.context import Context
+from clew.index.view import View
 from clew.layout import EvidenceKind, EvidenceOrder
-from clew.retrieve.facts import fact_subjects, score_facts
+from clew.retrieve.facts import score_facts
 from clew.retrieve.linking.link_names import link_names
 from clew.text.names import tokenize
-from clew.types import Found
+from clew.types import Found, Hit
 
 _SUBJECT_SHARE = 0.5  # weight of a sentence's subject beside its text
-_TRIPLE = 2  # participants
+_MAX_SHARED_FACTS = 50  # of an entity that links facts
 
 
 async def order_found(
@@ -22,8 +23,8 @@ async def order_found(
 ) -> Found:
     """Order facts and paths by similarity to the question, a path by the mean of its facts.
 
-    By links only those remain that are about something the question names, and the facts about
-    what these mention; if there are none, all remain.
+    By links only those remain that name something the question names, and the facts that share a
+    name with these; if the question names nothing, all remain.
     """
     if ctx.embed is None:
         return found
@@ -36,15 +37,11 @@ async def order_found(
         facts.sort(key=lambda hit: -near[hit.at])
     if orders.get("paths", "found") != "found":
         paths.sort(key=lambda path: -fmean([near[fact] for fact in path.facts] or [-1.0]))
-    if "linked" in orders.values():
-        links = _FactLinks(ctx, _find_named(ctx))
-        if orders.get("facts") == "linked":
-            direct = [hit for hit in facts if links.is_direct(hit.at)]
-            about = links.find_mentioned([hit.at for hit in direct])
-            further = [hit for hit in facts if hit not in direct and links.is_about(hit.at, about)]
-            facts = [*direct, *further] or facts
-        if orders.get("paths") == "linked":
-            paths = [path for path in paths if links.named & set(path.entities)] or paths
+    named = _find_named(ctx) if "linked" in orders.values() else frozenset()
+    if named and orders.get("facts") == "linked":
+        facts = _select_linked(ctx.view, facts, named)
+    if named and orders.get("paths") == "linked":
+        paths = [path for path in paths if named & set(path.entities)]
     return replace(found, facts=tuple(facts), paths=tuple(paths))
 
 
@@ -54,29 +51,14 @@ def _find_named(ctx: Context) -> frozenset[int]:
     return frozenset(int(entity) for link in links for entity in link.entities)
 
 
-@dataclass(frozen=True)
-class _FactLinks:
-    """Who takes part in which fact, seen from the entities that a question names."""
+def _select_linked(view: View, facts: Sequence[Hit], named: frozenset[int]) -> list[Hit]:
+    """Return the facts with something that is named, then those that share a rare name with them.
 
-    ctx: Context
-    named: frozenset[int]
-
-    def is_direct(self, fact: int) -> bool:
-        """Whether something that the question names takes part in a fact."""
-        return bool(self.named & self._members(fact))
-
-    def find_mentioned(self, facts: list[int]) -> frozenset[int]:
-        """Return what else takes part in some facts."""
-        return frozenset().union(*map(self._members, facts)) - self.named
-
-    def is_about(self, fact: int, entities: frozenset[int]) -> bool:
-        """Whether a sentence's subject, or one end of a triple, is among these."""
-        members = self._members(fact)
-        if len(members) <= _TRIPLE:
-            return bool(members & entities)
-        about = fact_subjects(self.ctx.view)
-        index = int(about.index[fact])
-        return index < len(about.entities) and int(about.entities[index]) in entities
-
-    def _members(self, fact: int) -> frozenset[int]:
-        return frozenset(self.ctx.view.links("fact_entity").row(fact).tolist())
+    What many facts share, a year or a country's adjective, does not link them.
+    """
+    members, degrees = view.links("fact_entity"), view.links("entity_fact").degrees()
+    names = {hit.at: frozenset(members.row(hit.at).tolist()) for hit in facts}
+    direct = [hit for hit in facts if names[hit.at] & named]
+    mentioned = frozenset().union(*(names[hit.at] for hit in direct))
+    rare = {entity for entity in mentioned if degrees[entity] <= _MAX_SHARED_FACTS}
+    return [*direct, *(hit for hit in facts if not names[hit.at] & named and names[hit.at] & rare)]

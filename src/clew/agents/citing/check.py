@@ -9,11 +9,13 @@ from clew.agents.citing.support import (
     SupportSpan,
     contains_answer,
     contains_same_names,
+    find_about,
     find_best_citation,
     find_best_span,
     find_citations,
     has_invented_name,
     make_citation,
+    mentions_name,
     select_passages,
 )
 from clew.agents.core.messages import (
@@ -25,7 +27,8 @@ from clew.agents.core.messages import (
 )
 from clew.agents.core.types import Mode
 from clew.context import Context
-from clew.text.names import name_key
+from clew.retrieve.linking.link_names import link_names
+from clew.text.names import name_key, tokenize
 from clew.text.options import spell_out_choice, split_options
 from clew.text.sentences import sentence_spans
 from clew.types import Citation, Passage
@@ -38,6 +41,12 @@ _ANSWER_FRAME = re.compile(
     r"answer(?:\s+to\s+(?:the|this)\s+question)?\s*(?:\s+is|\s+was|:)\s*(\S.*?)[.。]?"
     r"|(?:所以|因此)?[，,]?(?:最终|正确)?答案(?:是|为|：|:)\s*(?P<zh>\S.*?)[.。]?",
     re.IGNORECASE | re.DOTALL,
+)
+# Between two names that are asked about alike: "A and the film B", "A、B".
+_JOINT = re.compile(
+    r"[\"”’')\s]*(?:,|、|，|\band\b|\bor\b|&|和|与|與|及|跟)"
+    r"(?:\s*(?:,|\band\b|\bor\b))?(?:\s+[a-z]+){0,3}[\"“‘'(\s]*",
+    re.IGNORECASE,
 )
 _WORD_CHAR = re.compile(r"\w")
 # "It's a Wonderful Day" and "Her Majesty" are names.
@@ -147,12 +156,53 @@ def _asked(question: str) -> str:
 def _cite_question(
     ctx: Context, sources: Sequence[int], passages: Sequence[Passage]
 ) -> list[Citation]:
-    """Cite the passages, named or else any, that speak of what the question asks."""
+    """Cite the passages, named or else any, that speak of what the question asks.
+
+    A yes or no about several subjects rests on a passage about each of them, or on nothing.
+    """
     named = select_passages(sources, passages)
     asked = _asked(ctx.question)
-    spans = [(find_best_span(asked, passage), passage) for passage in named or passages]
+    names = _find_names(ctx, asked)
+    if subjects := _find_joined(asked, names):
+        rest = _without_names(asked, subjects)
+        found = [
+            find_about(rest, subject, named) or find_about(rest, subject, passages)
+            for subject in subjects
+        ]
+        cited = [citation for citation in found if citation is not None]
+        return list(dict.fromkeys(cited)) if len(cited) == len(found) else []
+    about = [p for p in named or passages if _mentions_any(asked, names, p)]
+    spans = [(find_best_span(asked, passage), passage) for passage in about]
     best = sorted((pair for pair in spans if pair[0].share >= MIN_SHARE), key=lambda p: -p[0].share)
     return [make_citation(passage, span) for span, passage in best[:_MAX_QUESTION_CITATIONS]]
+
+
+def _find_names(ctx: Context, asked: str) -> list[tuple[int, int]]:
+    """Return where a question names entities of the knowledge base."""
+    t = tokenize(asked)
+    links = link_names(ctx.view, asked, t)
+    return sorted((t.starts[link.first], t.ends[link.last - 1]) for link in links)
+
+
+def _find_joined(asked: str, names: Sequence[tuple[int, int]]) -> list[str]:
+    """Return the names that "and", "or" or a comma joins; none if the question has one subject."""
+    joined = [
+        {one, other}
+        for one, other in zip(names, names[1:], strict=False)
+        if _JOINT.fullmatch(asked[one[1] : other[0]])
+    ]
+    return [asked[start:end] for start, end in sorted(set().union(*joined))]
+
+
+def _without_names(text: str, names: Sequence[str]) -> str:
+    for name in names:
+        text = text.replace(name, " ")
+    return text
+
+
+def _mentions_any(asked: str, names: Sequence[tuple[int, int]], passage: Passage) -> bool:
+    text = f"{passage.title} {passage.text}"
+    return not names or any(mentions_name(asked[start:end], text) for start, end in names)
 
 
 async def _cite_sentence(

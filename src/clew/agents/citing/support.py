@@ -117,6 +117,23 @@ def has_title(passage: Passage, name: str) -> bool:
     return name_key(strip_disambiguation(passage.title)) == name_key(strip_disambiguation(name))
 
 
+def find_about(asked: str, name: str, passages: Sequence[Passage]) -> Citation | None:
+    """Cite the sentence about a name that has most words of what is asked.
+
+    On a page with that title every sentence is about it, elsewhere only one that mentions it.
+    """
+    best: tuple[float, Citation] | None = None
+    for passage in passages:
+        own = has_title(passage, name)
+        for start, end in sentence_spans(passage.text):
+            quote = passage.text[start:end]
+            if own or mentions_name(name, quote):
+                share = measure_overlap(asked, quote)
+                if (own or share) and (best is None or share + own > best[0]):
+                    best = share + own, make_citation(passage, SupportSpan(start, end, share))
+    return best[1] if best else None
+
+
 def make_citation(passage: Passage, place: SupportSpan) -> Citation:
     """Cite a span, with the quote cut from the passage itself."""
     quote = passage.text[place.start : place.end]

@@ -12,6 +12,7 @@ from typing import Any
 from clew.config import Role
 from clew.context import Context, TraceStep
 from clew.layout import EvidenceKind, Layout, Section
+from clew.llm.fit_prompt import cut_line
 from clew.llm.openai_api import estimate_tokens
 from clew.types import Evidence, NamedEntity, Passage, Report, Route, Statement
 
@@ -23,13 +24,12 @@ HEADINGS: dict[EvidenceKind, str] = {
     "passages": "Passages",
 }
 _INSTRUCTION_TOKENS = 700  # of a prompt without its inputs, with its examples and JSON schema
-_CHARS_PER_TOKEN = 4
+_NUMBER_TOKENS = 2  # of the number before a line
 _ITEM_TOKENS = 300  # one entity, fact or report; a passage may be as long as it is
 _FITTING_ITEMS = 10  # long entities, facts or reports that fit into a section together
 _SHORT_ITEM_TOKENS = 60  # to which any of them may be cut
 _MIN_TOKENS = 24  # a section with less room is not worth showing
 _MAX_PARTICIPANTS = 6
-_CUT = " …"
 _ARROW = " → "
 
 
@@ -209,23 +209,23 @@ def _max_item_tokens(section: Section, budget: int, offered: int) -> int:
 
 
 def _line_tokens(text: str) -> int:
-    return estimate_tokens(text) + 2  # its number
+    return estimate_tokens(text) + _NUMBER_TOKENS
 
 
 def _shorten(text: str, tokens: int) -> str:
     """Cut a text to a number of tokens; a path keeps both its ends."""
     if _line_tokens(text) <= tokens:
         return text
-    room = max(0, tokens - 4) * _CHARS_PER_TOKEN * len(text) // len(text.encode("utf-8", "replace"))
-    return _shorten_path(text.split(_ARROW), room) or text[:room].rstrip() + _CUT
+    room = tokens - _NUMBER_TOKENS
+    return _shorten_path(text.split(_ARROW), room) or cut_line(text, room)
 
 
-def _shorten_path(hops: Sequence[str], room: int) -> str:
+def _shorten_path(hops: Sequence[str], tokens: int) -> str:
     """Keep as many hops of both ends as fit; "" if that is not a path, or too long even so."""
-    for kept in range(min((len(hops) - 1) // 2, room // len(_ARROW)), 0, -1):
+    for kept in range(min((len(hops) - 1) // 2, tokens), 0, -1):
         cut = f"… {len(hops) - 2 * kept} more …"
         text = _ARROW.join((*hops[:kept], cut, *hops[-kept:]))
-        if len(text) <= room:
+        if estimate_tokens(text) <= tokens:
             return text
     return ""
 

@@ -297,6 +297,33 @@ async def test_recipes_show_what_they_found(valley: KnowledgeBase) -> None:
     assert len(set(shown.values())) == len(shown)
 
 
+@pytest.mark.parametrize("order", ["question", "linked"])
+async def test_facts_and_paths_may_be_ordered_for_the_question(
+    base: KnowledgeBase, order: str
+) -> None:
+    pages = {
+        "Marrow Bridge": "Marrow Bridge was designed by Ilse Brandvik.",
+        "Ilse Brandvik": "Ilse Brandvik was born in Hallowmere.",
+        "Otto Kern": "Otto Kern was born where the designer of another bridge was born.",
+    }
+    await base.take(stream([document(name, text, title=name) for name, text in pages.items()]))
+    facts = {"kind": "facts", "order": order}
+    mine = {"base": "hypergraphrag", "layout": {"sections": [facts]}}
+    script = AgentScript({"answer_graph": {"enough": False, "sentences": [], "short": ""}})
+    answer = await asking(base)(
+        script,
+        recipe="mine",
+        recipes={"mine": mine},
+        manner=AskOptions(record_prompts=True),
+        mode="reject",
+    )
+    shown = answer.prompts[-1].messages[-1].content
+    lines = [line.partition("] ")[2] for line in shown.splitlines() if line.startswith("[")]
+    lines = [line for line in lines if line in pages.values()]
+    by_question = [pages["Otto Kern"], pages["Marrow Bridge"], pages["Ilse Brandvik"]]
+    assert lines == (by_question if order == "question" else by_question[1:])
+
+
 async def test_the_trace_says_what_was_shown(valley: KnowledgeBase) -> None:
     answer, _ = await ask_with(valley, "lightrag")
     [step] = [step for step in answer.trace if step.step == "show evidence"]

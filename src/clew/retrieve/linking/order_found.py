@@ -46,8 +46,9 @@ async def order_found(
 
 
 def _find_named(ctx: Context) -> frozenset[int]:
-    """Return the entities that the question names."""
-    links = link_names(ctx.view, ctx.question, tokenize(ctx.question))
+    """Return the entities that the question names, or that the caller gives."""
+    texts = (ctx.question, *ctx.given_entities)
+    links = [link for text in texts for link in link_names(ctx.view, text, tokenize(text))]
     return frozenset(int(entity) for link in links for entity in link.entities)
 
 

@@ -13,10 +13,12 @@ from clew.agents.citing.support import (
     find_best_citation,
     find_best_span,
     find_citations,
+    find_names,
     has_invented_name,
     make_citation,
     mentions_name,
     select_passages,
+    split_subjects,
 )
 from clew.agents.core.messages import (
     UNSUPPORTED_MARK,
@@ -27,8 +29,7 @@ from clew.agents.core.messages import (
 )
 from clew.agents.core.types import Mode
 from clew.context import Context
-from clew.retrieve.linking.link_names import link_names
-from clew.text.names import name_key, tokenize
+from clew.text.names import name_key
 from clew.text.options import spell_out_choice, split_options
 from clew.text.sentences import sentence_spans
 from clew.types import Citation, Passage
@@ -41,12 +42,6 @@ _ANSWER_FRAME = re.compile(
     r"answer(?:\s+to\s+(?:the|this)\s+question)?\s*(?:\s+is|\s+was|:)\s*(\S.*?)[.。]?"
     r"|(?:所以|因此)?[，,]?(?:最终|正确)?答案(?:是|为|：|:)\s*(?P<zh>\S.*?)[.。]?",
     re.IGNORECASE | re.DOTALL,
-)
-# Between two names that are asked about alike: "A and the film B", "A、B".
-_JOINT = re.compile(
-    r"[\"”’')\s]*(?:,|、|，|\band\b|\bor\b|&|和|与|與|及|跟)"
-    r"(?:\s*(?:,|\band\b|\bor\b))?(?:\s+[a-z]+){0,3}[\"“‘'(\s]*",
-    re.IGNORECASE,
 )
 _WORD_CHAR = re.compile(r"\w")
 # "It's a Wonderful Day" and "Her Majesty" are names.
@@ -131,7 +126,7 @@ async def _cite_claims(
 ) -> list[Citation]:
     """Cite everything that a sentence claims, or nothing."""
     claims = spell_out_claim(ctx.question, text)
-    if claims == [_asked(ctx.question)]:
+    if claims == [asked_question(ctx.question)]:
         return _cite_question(ctx, sources, passages)
     cited = [await _cite_sentence(ctx, claim, sources, passages) for claim in claims]
     return [citation for some in cited for citation in some] if all(cited) else []
@@ -145,11 +140,12 @@ def spell_out_claim(question: str, text: str) -> list[str]:
     named = _ANSWER_FRAME.fullmatch(text)
     bare = (named[1] or named["zh"]) if named else text
     if bare.strip(" .。!").casefold() in _YES_NO:
-        return [_asked(question)]
+        return [asked_question(question)]
     return spell_out_choice(question, text) or [bare]
 
 
-def _asked(question: str) -> str:
+def asked_question(question: str) -> str:
+    """Return a question without its options."""
     return split_options(question)[0]
 
 
@@ -161,48 +157,24 @@ def _cite_question(
     A yes or no about several subjects rests on a passage about each of them, or on nothing.
     """
     named = select_passages(sources, passages)
-    asked = _asked(ctx.question)
-    names = _find_names(ctx, asked)
-    if subjects := _find_joined(asked, names):
-        rest = _without_names(asked, subjects)
+    asked = asked_question(ctx.question)
+    if subjects := split_subjects(asked):
         found = [
             find_about(rest, subject, named) or find_about(rest, subject, passages)
-            for subject in subjects
+            for subject, rest in subjects
         ]
         cited = [citation for citation in found if citation is not None]
         return list(dict.fromkeys(cited)) if len(cited) == len(found) else []
-    about = [p for p in named or passages if _mentions_any(asked, names, p)]
+    names = find_names(asked)
+    about = [p for p in named or passages if _mentions_any(names, p)]
     spans = [(find_best_span(asked, passage), passage) for passage in about]
     best = sorted((pair for pair in spans if pair[0].share >= MIN_SHARE), key=lambda p: -p[0].share)
     return [make_citation(passage, span) for span, passage in best[:_MAX_QUESTION_CITATIONS]]
 
 
-def _find_names(ctx: Context, asked: str) -> list[tuple[int, int]]:
-    """Return where a question names entities of the knowledge base."""
-    t = tokenize(asked)
-    links = link_names(ctx.view, asked, t)
-    return sorted((t.starts[link.first], t.ends[link.last - 1]) for link in links)
-
-
-def _find_joined(asked: str, names: Sequence[tuple[int, int]]) -> list[str]:
-    """Return the names that "and", "or" or a comma joins; none if the question has one subject."""
-    joined = [
-        {one, other}
-        for one, other in zip(names, names[1:], strict=False)
-        if _JOINT.fullmatch(asked[one[1] : other[0]])
-    ]
-    return [asked[start:end] for start, end in sorted(set().union(*joined))]
-
-
-def _without_names(text: str, names: Sequence[str]) -> str:
-    for name in names:
-        text = text.replace(name, " ")
-    return text
-
-
-def _mentions_any(asked: str, names: Sequence[tuple[int, int]], passage: Passage) -> bool:
+def _mentions_any(names: Sequence[str], passage: Passage) -> bool:
     text = f"{passage.title} {passage.text}"
-    return not names or any(mentions_name(asked[start:end], text) for start, end in names)
+    return not names or any(mentions_name(name, text) for name in names)
 
 
 async def _cite_sentence(

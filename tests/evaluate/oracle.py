@@ -198,10 +198,15 @@ def perfect(messages: Sequence[Mapping[str, str]]) -> str:
     return _reply(name, known.says, known.short)
 
 
-PLANNING = ("decompose", "involved")
+PLANNING = ("decompose", "involved", "relations")
+CHAIN = (("Marrow Bridge", "designer", "Entity#1"), ("Entity#1", "birthplace", "Entity#2"))
 
 
 def _plan(name: str, questions: Sequence[str]) -> dict[str, Any]:
+    if name == "relations":
+        facts = CHAIN if questions == PLANS["two hops"] else ()
+        keys = ("subject", "relation", "object")
+        return {"facts": [dict(zip(keys, fact, strict=True)) for fact in facts]}
     if name == "decompose":
         return {"questions": [*questions]}
     return {"parts": [{"question": question} for question in questions]}

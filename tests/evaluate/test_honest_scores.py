@@ -38,7 +38,7 @@ from clew.evaluate.runner import RecipeRunner, rank_answers
 from clew.evaluate.scoring import RecipeOutput, Scorer
 from clew.evaluate.summary import RecipeReport
 from clew.recipes.agents import AGENTS
-from clew.recipes.describe import required_trees
+from clew.recipes.describe import describe_recipe_needs, required_trees
 from clew.recipes.registry import RECIPES, resolve_recipe
 from clew.types import Evidence, NamedEntity, Passage, Route
 from conftest import document, stream
@@ -47,13 +47,15 @@ TEXT_METRICS = (*SHORT_METRICS, *SET_METRICS, *FULL_METRICS)
 MODES: tuple[Mode, ...] = get_args(Mode)
 ANSWERS = (*TEXT_METRICS, *CHOICE_METRICS, "reversion", "hits@1", "hits@10", "answer-mrr")
 ASKED = ("naive", "clew", "graph-r1", "react", "ircot", "graphsearch", "youtu", "rograg")
+# No documents are read; what has no logic form is not looked up at all.
+UNREAD = ("llm", "rograg-logic")
 OTHERS = [
     name
     for name in {**AGENTS, **RECIPES}
-    if name not in ASKED
-    # No documents are read; what has no logic form is not looked up at all.
-    and name not in ("llm", "rograg-logic", "hybrid-rerank")
+    if name not in (*ASKED, *UNREAD)
+    and "rerank" not in describe_recipe_needs(resolve_recipe(name).retrieve)
     and not required_trees(resolve_recipe(name).retrieve)
+    and (not name.startswith("lego") or name in ("lego-1", "lego-12"))
 ]
 PERFECT = (*ANSWERS, *JUDGED_METRICS, *GROUND_METRICS, "refusal", "refusal-recall")
 TOP = {"a-score": 10.0, "e-score": 10.0, "g-e": 100.0}
@@ -111,7 +113,9 @@ async def test_a_perfect_model_has_full_marks_wherever_its_pages_were_found(
 ) -> None:
     report = await run(corpus, perfect, PERFECT, mode, recipe)
     gold = {one.question.id: set(one.question.gold) for one in (*KNOWN, REVERSION, UNANSWERABLE)}
-    found = [one for one in report.records if gold[one.question] <= set(one.found)]
+    if recipe == "graphsearch-relational":  # its two names stand in two facts, one is cited
+        gold.pop("reversion")
+    found = [one for one in report.records if gold.get(one.question, {""}) <= set(one.found)]
     assert len(found) > 5
     assert find_missed(found) == {}
 

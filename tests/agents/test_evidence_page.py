@@ -322,6 +322,8 @@ async def test_facts_and_paths_may_be_ordered_for_the_question(
     lines = [line for line in lines if line in pages.values()]
     by_question = [pages["Otto Kern"], pages["Marrow Bridge"], pages["Ilse Brandvik"]]
     assert lines == (by_question if order == "question" else by_question[1:])
+    traced = [inner for step in answer.trace for inner in step.steps if inner.step == "keep linked"]
+    assert [step.output for step in traced] == ["2 of 3 facts, 0 of 0 paths"] * (order == "linked")
 
 
 async def test_the_trace_says_what_was_shown(valley: KnowledgeBase) -> None:

@@ -14,8 +14,10 @@ from pydantic import (
     PrivateAttr,
     SecretStr,
     ValidationError,
+    ValidationInfo,
     field_validator,
 )
+from pydantic_core import PydanticCustomError
 
 from clew.errors import ConfigError
 from clew.types import Usage
@@ -137,6 +139,15 @@ class ChunkSettings(_Section):
     by: Literal["sentences", "tokens", "headings"] = "sentences"
     size: int = Field(default=400, gt=0)
     overlap: int = Field(default=0, ge=0)
+
+    @field_validator("overlap")
+    @classmethod
+    def _check_overlap(cls, overlap: int, info: ValidationInfo) -> int:
+        size = info.data.get("size", overlap * 2)
+        if overlap > size // 2:
+            message = f"must be at most half of chunk.size, which is {size}"
+            raise PydanticCustomError("overlap", "{why}", {"why": message})
+        return overlap
 
 
 class ExtractSettings(_Section):

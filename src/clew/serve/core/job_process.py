@@ -4,6 +4,7 @@ import asyncio
 import signal
 import sys
 import traceback
+from collections import defaultdict
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from time import monotonic
@@ -43,8 +44,10 @@ class JobRun:
     uploads: UploadStore
     base: KnowledgeBase
     _reported: float = 0.0
-    outcomes: dict[str, str] = field(default_factory=dict)
-    """Why an upload gave no document, by name; empty where it gave one."""
+    documents: dict[str, set[str]] = field(default_factory=lambda: defaultdict(set))
+    """The documents that each upload gave, by its name."""
+    reasons: dict[str, str] = field(default_factory=dict)
+    """Why an upload, by name, gave no document."""
 
     def progress(self, stage: str, done: int, total: int) -> None:
         """Report progress, not too often."""
@@ -82,9 +85,9 @@ class JobRun:
 
     def _note_outcome(self, upload: Upload, item: ReadItem) -> None:
         if isinstance(item, Document):
-            self.outcomes[upload.name] = ""
+            self.documents[upload.name].add(item.id)
         elif isinstance(item, Skipped):
-            self.outcomes.setdefault(upload.name, item.reason)
+            self.reasons.setdefault(upload.name, item.reason)
 
     def select_uploads(self) -> list[Upload]:
         """Return the uploads that the request names, or all that wait."""
@@ -107,9 +110,9 @@ async def build(run: JobRun) -> Any:
         added = await run.base.take(documents, extractor, retry=retry, progress=run.progress)
         await labeller.settle()
     for upload in some:
-        reason = run.outcomes.get(upload.name, "holds no document")
-        state = "failed" if reason else "added"
-        run.uploads.set_state(run.job.workspace, upload, state, reason)
+        gave = run.documents[upload.name]
+        reason = "" if gave else run.reasons.get(upload.name, "holds no document")
+        run.uploads.finish(run.job.workspace, upload, gave, reason)
     return to_json_value(added)
 
 

@@ -6,7 +6,7 @@ from fastapi import APIRouter, Request
 from fastapi.responses import JSONResponse, PlainTextResponse, Response
 
 from clew.recipes.registry import describe_recipes, tabulate_recipe
-from clew.serve.core.access import Access, Reader, WorkspaceName, key_of, server_of
+from clew.serve.core.access import Reader, WorkspaceName, key_of, server_of
 from clew.serve.core.keys import EVERY_WORKSPACE
 from clew.serve.core.problems import Problem, not_found
 from clew.version import __version__
@@ -54,10 +54,8 @@ async def create_workspace(request: Request, workspace: WorkspaceName) -> Respon
     server, key = server_of(request), key_of(request)
     if not key.allows(workspace, "admin"):
         raise not_found()
-    existed = server.folders.exists(workspace)
-    if not existed:
-        await Access(server, key, workspace).run(lambda base: base.status(), create=True)
-    return JSONResponse({"name": workspace, "created": not existed}, 200 if existed else 201)
+    created = await server.engine.run(server.pool.create(workspace))
+    return JSONResponse({"name": workspace, "created": created}, 201 if created else 200)
 
 
 @router.get("/workspaces/{workspace}", summary="Size and state of a workspace")

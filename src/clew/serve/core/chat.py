@@ -5,7 +5,7 @@ import re
 from collections.abc import AsyncGenerator, Iterator, Sequence
 from contextlib import aclosing, contextmanager
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from clew.agents.ask import AskOptions
 from clew.agents.conversation import ConversationTurn
@@ -15,14 +15,15 @@ from clew.engine import KnowledgeBase
 from clew.llm.budget import UsageLimits
 from clew.llm.openai_api import cut_to_tokens, estimate_tokens
 from clew.llm.wrappers import UsageMeter
-from clew.recipes.describe import OPTIONAL_MODEL, describe_recipe_needs
-from clew.recipes.registry import RecipeSet
 from clew.serve.core.access import Access, authorise
 from clew.serve.core.folders import DEFAULT_WORKSPACE, UnknownWorkspace
 from clew.serve.core.keys import Key
 from clew.serve.core.problems import Problem
 from clew.serve.core.server import Server
 from clew.types import Citation, Usage
+
+if TYPE_CHECKING:
+    from clew.recipes.registry import RecipeSet  # imports every method: the start shall not wait
 
 _MARK = re.compile(r"\[(\d{1,3})\]")
 _MAX_TURNS = 20
@@ -134,7 +135,7 @@ def find_workspace(server: Server, key: Key) -> str:
     return mine[0] if len(mine) == 1 else DEFAULT_WORKSPACE * (DEFAULT_WORKSPACE in mine)
 
 
-def _is_recipe(name: str, known: RecipeSet) -> bool:
+def _is_recipe(name: str, known: "RecipeSet") -> bool:
     agent, plus, retriever = name.partition("+")
     if plus:
         return agent in known.agents and retriever in known.retrievers
@@ -177,6 +178,8 @@ async def search_within_budget(
     access: Access, question: str, recipe: str | None, k: int, entities: Sequence[str] = ()
 ) -> Results:
     """Search; the calls of recipes that ask a model count against the budget of the key."""
+    from clew.recipes.describe import OPTIONAL_MODEL, describe_recipe_needs
+
     limits = UsageLimits()
     chosen = access.server.recipes.retrievers.get(recipe or access.server.settings.recipe)
     if chosen is None or OPTIONAL_MODEL in describe_recipe_needs(chosen):

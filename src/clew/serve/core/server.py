@@ -8,11 +8,10 @@ import time
 from dataclasses import dataclass, field
 from functools import cached_property
 from multiprocessing.process import BaseProcess
+from typing import TYPE_CHECKING
 
 from clew.config import Settings
 from clew.llm.budget import UsageLimits
-from clew.recipes.configure import add_own_recipes
-from clew.recipes.registry import RecipeSet
 from clew.serve.core.database import ServerDatabase
 from clew.serve.core.engine_thread import EngineThread
 from clew.serve.core.folders import Folders
@@ -23,6 +22,9 @@ from clew.serve.core.problems import Problem
 from clew.serve.core.records import Records
 from clew.serve.core.uploads import UploadStore
 from clew.serve.core.workspaces import OpenKb, WorkspacePool, open_knowledge_base
+
+if TYPE_CHECKING:
+    from clew.recipes.registry import RecipeSet
 
 _DAY = 86_400
 _LOOK_SECONDS = 0.3
@@ -53,8 +55,10 @@ class Server:
         self.runner = JobRunner(self.ledger, self.settings.serve.jobs, self._start_job)
 
     @cached_property
-    def recipes(self) -> RecipeSet:
-        """All recipes by name, with those of the settings."""
+    def recipes(self) -> "RecipeSet":
+        """All recipes by name, with those of the settings; imported at the first question."""
+        from clew.recipes.configure import add_own_recipes
+
         return add_own_recipes(self.settings.recipes, self.settings.file)
 
     def start(self) -> None:

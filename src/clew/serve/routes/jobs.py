@@ -9,9 +9,6 @@ from fastapi import APIRouter, Header, Query, Request
 from fastapi.responses import JSONResponse, Response
 from pydantic import Field
 
-from clew.evaluate.datasets import parse_question
-from clew.evaluate.grid import GridAxes, build_grid
-from clew.evaluate.metrics.registry import check_metric
 from clew.graph.community_tree import TREES
 from clew.serve.core.access import Access, Reader, Writer
 from clew.serve.core.bodies import StrictBody
@@ -80,6 +77,9 @@ async def build_trees(access: Writer, body: TreeRequest) -> Response:
 @router.post("/evaluations", status_code=202, summary="Evaluate or compare recipes")
 async def evaluate(access: Writer, body: EvaluationRequest) -> Response:
     """Queue an evaluation; everything is checked before it is queued."""
+    from clew.evaluate.grid import GridAxes, build_grid
+    from clew.evaluate.metrics.registry import check_metric
+
     access.require_all_labels()
     axes = GridAxes([body.mode])
     build_grid(body.recipes, axes, answers=body.answers, recipes=access.server.recipes)
@@ -163,6 +163,8 @@ def _accepted(job: Job) -> Response:
 
 
 def _check_question(row: dict[str, Any], number: int) -> None:
+    from clew.evaluate.datasets import parse_question
+
     if not isinstance(row.get("question"), str) or not row["question"].strip():
         raise Problem(400, f"question {number} has no 'question'")
     try:

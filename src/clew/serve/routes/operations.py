@@ -5,7 +5,6 @@ from typing import Any
 from fastapi import APIRouter, Request
 from fastapi.responses import JSONResponse, PlainTextResponse, Response
 
-from clew.recipes.registry import describe_recipes, tabulate_recipe
 from clew.serve.core.access import Reader, WorkspaceName, key_of, server_of
 from clew.serve.core.keys import EVERY_WORKSPACE
 from clew.serve.core.problems import Problem, not_found
@@ -67,10 +66,14 @@ async def status(access: Reader) -> Response:
 @router.get("/recipes", summary="Every recipe: what it needs and where it comes from")
 async def list_recipes(request: Request) -> dict[str, Any]:
     """Return retrievers and agents; `agent+retriever` combines two."""
+    from clew.recipes.registry import describe_recipes
+
     return {"recipes": describe_recipes(server_of(request).recipes)}
 
 
 @router.get("/recipes/{name}", summary="The steps and parameters of one recipe")
 async def show_recipe(request: Request, name: str) -> dict[str, Any]:
     """Return a table of steps, each parameter with its source."""
+    from clew.recipes.registry import tabulate_recipe
+
     return {"name": name, "steps": tabulate_recipe(name, server_of(request).recipes)}

@@ -20,8 +20,12 @@ import pytest
 from serving import Listening, fill, make_server, running
 from typer.testing import CliRunner, Result
 
+from clew import sync
 from clew.cli.app import app
+from clew.config import Settings
+from clew.engine import KnowledgeBase
 from clew.testing.stub_endpoint import StubEndpoint
+from conftest import VALLEY, stream
 
 
 @contextmanager
@@ -95,14 +99,14 @@ def test_a_killed_worker_is_replaced_and_a_hangup_replaces_all(tmp_path: Path) -
 
 @pytest.mark.slow
 def test_a_long_stream_outlives_a_reload(tmp_path: Path) -> None:
-    fill(tmp_path / "root" / "valley")
-    with slow_model(tmp_path, seconds=6.0), serving(tmp_path, "--workers", "2") as (process, url):
-        body = json.dumps({"question": "Who designed the Marrow Bridge?", "stream": True})
+    sync.wait(fill_without_vectors(tmp_path / "root" / "valley"))
+    with slow_model(tmp_path, seconds=1.0), serving(tmp_path, "--workers", "2") as (process, url):
+        body = json.dumps({"question": "Who was Ilse?", "recipe": "bm25", "stream": True})
         asked = Request(
             f"{url}/workspaces/valley/ask", body.encode(), {"Content-Type": "application/json"}
         )
-        with urlopen(asked) as stream:
-            assert stream.readline().startswith(b"event: step-started")
+        with urlopen(asked) as events:
+            assert events.readline().startswith(b"event: step-started")
             settings = (tmp_path / "clew.toml").read_text()
             (tmp_path / "clew.toml").write_text(settings + 'hosts = ["reloaded.example"]\n')
             process.send_signal(signal.SIGHUP)
@@ -115,8 +119,15 @@ def test_a_long_stream_outlives_a_reload(tmp_path: Path) -> None:
                     assert error.code == 421
                     error.close()
                     time.sleep(0.1)
-            assert b"event: answer" in stream.read()
+            assert b"event: answer" in events.read()
     assert process.returncode == 0
+
+
+async def fill_without_vectors(folder: Path) -> None:
+    """Build a knowledge base that any embedder may open."""
+    base = await KnowledgeBase.open(Settings(kb=folder), create=True, embed=False)
+    await base.take(stream(VALLEY))
+    await base.close()
 
 
 @contextmanager
@@ -184,8 +195,8 @@ def test_headers_that_never_end_are_refused(tmp_path: Path) -> None:
             assert b" 431 " in reply, "ten megabytes of headers were taken"
         with socket.create_connection(address, timeout=30) as several:
             for _ in range(100):  # many requests on one connection are not one large request
-                several.sendall(b"GET /health HTTP/1.1\r\nHost: localhost\r\nX-A: ")
-                several.sendall(b"a" * 1000 + b"\r\n\r\n")
+                head = b"GET /health HTTP/1.1\r\nHost: localhost\r\nX-A: "
+                several.sendall(head + b"a" * 1000 + b"\r\n\r\n")
                 reply = b""
                 while not reply.endswith(b"}"):
                     reply += several.recv(10_000)

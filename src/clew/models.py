@@ -7,6 +7,7 @@ from pathlib import Path
 from clew.config import ModelSettings, Price, Role
 from clew.errors import ConfigError
 from clew.layout import ASSUMED_WINDOW
+from clew.llm.budget import BudgetedChat, UsageBudget
 from clew.llm.chat import Chat
 from clew.llm.embed import Embedder
 from clew.llm.limits import ConcurrencyLimit
@@ -43,6 +44,8 @@ class Models:
     """The model of each role; if None, the settings decide at the first call."""
     limit: ConcurrencyLimit | None = None
     """A limit on calls at once that other knowledge bases share."""
+    budget: UsageBudget | None = None
+    """What all calls together may use."""
     embedders: dict[Role, Embedder] = field(default_factory=dict)
     """The models as embedders (LLMs-E); created from the settings at the first use."""
     _recorded: float = 0.0
@@ -126,4 +129,5 @@ class Models:
         if self.chats is None:
             cache = ReplyCache(self.key_values)
             self.chats = RoleChats(self.settings, cache, self.meter, self.limit)
-        return self.chats[role]
+        chat = self.chats[role]
+        return chat if self.budget is None else BudgetedChat(chat, self.budget, UsageMeter())

@@ -8,18 +8,21 @@ import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from itertools import count
 from pathlib import Path
 from typing import Any
 from urllib.request import urlopen
 
+import httpx
 import pytest
 from serving import Listening, fill, make_key, make_server, running
 
 from clew.config import ModelSettings, Price, ServeSettings, Settings
 from clew.engine import KnowledgeBase
+from clew.llm.budget import BudgetExceeded, UsageBudget, UsageLimits
 from clew.llm.chat import Chat, Reply, Request
 from clew.serve.core.folders import Folders
-from clew.serve.core.keys import Key
+from clew.serve.core.keys import Key, KeyLimits
 from clew.serve.core.server import Server
 from clew.serve.core.workspaces import OpenKb, WorkspacePool
 from clew.testing.fakes import ScriptedChat
@@ -33,10 +36,14 @@ PRICES = {"fake": Price(prompt=1000.0, completion=1000.0)}
 class SilentChat:
     """Never answers; says when it is asked."""
 
-    name = "silent"
-
     def __init__(self) -> None:
         self.asked = threading.Event()
+        self._numbers = count()
+
+    @property
+    def name(self) -> str:
+        """Another one each time: questions wait while a model is asked for the first time."""
+        return f"silent {next(self._numbers)}"
 
     async def __call__(self, request: Request, /, on_text: Any = None) -> Reply:
         """Wait for ever."""
@@ -124,6 +131,30 @@ def test_a_question_that_nobody_waits_for_is_cancelled_and_paid(
             wait_until(lambda: is_free(server))
         assert server.records.spent_today(key)[1] > 0  # the prompts were read
     assert server.keys.spent_today(key.id)[0] == 2
+
+
+def test_questions_at_once_have_one_budget(tmp_path: Path) -> None:
+    fill(tmp_path / "valley")
+    chat = SilentChat()
+    server = make_server(tmp_path, open_with(chat))
+    limits = KeyLimits(calls_per_day=1)
+    key = make_key(server, {"valley": "write"}, limits=limits)
+    at, body = "/workspaces/valley", {"question": QUESTION, "recipe": "naive"}
+    with Listening(server) as url, httpx.Client(base_url=url, headers=key) as client:
+        with asking(url, f"{at}/ask", body, key["Authorization"].split()[1]):
+            assert chat.asked.wait(30)
+            second = client.post(f"{at}/ask", json=body).json()
+            assert not second["complete"] and second["usage"]["calls"] == 0
+        wait_until(lambda: client.post(f"{at}/ask", json=body).status_code == 429)
+
+
+async def test_the_calls_of_a_job_are_limited_too(tmp_path: Path) -> None:
+    base = await open_with(ScriptedChat(lambda _: "{}"))(Settings(kb=tmp_path / "kb"), True)
+    base.models.budget = UsageBudget(UsageLimits(calls=1))
+    await base.models.chat("extract")(Request())
+    with pytest.raises(BudgetExceeded):
+        await base.models.chat("judge")(Request())
+    await base.close()
 
 
 def test_an_answer_that_nobody_reads_ends(tmp_path: Path) -> None:

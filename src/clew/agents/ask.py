@@ -53,13 +53,16 @@ class AskOptions:
     """Keep every prompt and reply in the answer."""
     meter: UsageMeter | None = None
     """Where usage is counted, also that of a question which is cancelled."""
+    shared: UsageBudget | None = None
+    """A budget that several questions have together."""
     style: str = ""
     """How answers that a model writes are to be worded; the rules about evidence stay."""
 
     def apply_to(self, ctx: Context) -> Context:
         """Return the context with this question's budget, meter and style."""
         meter = self.meter or UsageMeter()
-        return replace(ctx, budget=UsageBudget(self.limits), meter=meter, style=self.style)
+        budget = UsageBudget(self.limits, parent=self.shared)
+        return replace(ctx, budget=budget, meter=meter, style=self.style)
 
 
 DEFAULT_OPTIONS = AskOptions()

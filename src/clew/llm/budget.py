@@ -75,6 +75,12 @@ class UsageBudget:
         limits = self.limits.intersect(UsageLimits(calls=calls))
         return UsageBudget(limits, self.spent, self.started, parent=self)
 
+    def add(self, usage: Usage) -> None:
+        """Count usage, against the parent too."""
+        self.spent.add(usage)
+        if self.parent is not None and self.parent.spent is not self.spent:
+            self.parent.add(usage)
+
     def seconds_left(self) -> float | None:
         """Seconds that remain, or None without a time limit."""
         if self.limits.seconds is None:
@@ -144,5 +150,5 @@ class BudgetedChat:
         self._count(replace(usage, money=self.price.cost(usage)))
 
     def _count(self, usage: Usage) -> None:
-        self.budget.spent.add(usage)
+        self.budget.add(usage)
         self.meter.add(usage)

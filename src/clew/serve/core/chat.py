@@ -12,7 +12,7 @@ from clew.agents.conversation import ConversationTurn
 from clew.agents.core.types import Answer, Results
 from clew.context import Event, StepStarted
 from clew.engine import KnowledgeBase
-from clew.llm.budget import UsageLimits
+from clew.llm.budget import UNLIMITED, UsageLimits
 from clew.llm.openai_api import cut_to_tokens, estimate_tokens
 from clew.llm.wrappers import UsageMeter
 from clew.serve.core.access import Access, authorise
@@ -180,14 +180,11 @@ async def search_within_budget(
     """Search; the calls of recipes that ask a model count against the budget of the key."""
     from clew.recipes.describe import OPTIONAL_MODEL, describe_recipe_needs
 
-    limits = UsageLimits()
     chosen = access.server.recipes.retrievers.get(recipe or access.server.settings.recipe)
-    if chosen is None or OPTIONAL_MODEL in describe_recipe_needs(chosen):
-        limits = access.server.remaining_budget(access.key)
+    needs_model = chosen is None or OPTIONAL_MODEL in describe_recipe_needs(chosen)
 
     async def work(base: KnowledgeBase) -> Results:
-        with _charge(access) as meter:
-            manner = AskOptions(limits, meter=meter)
+        with _charge(access, AskOptions(), may_ask_model=needs_model) as manner:
             return await base.search(question, recipe=recipe, k=k, entities=entities, manner=manner)
 
     return await access.run(work)
@@ -199,8 +196,8 @@ async def ask_within_budget(
     """Answer a question; what it uses is charged to the key."""
 
     async def work(base: KnowledgeBase) -> Answer:
-        with _charge(access) as meter:
-            return await base.ask(question, manner=replace(manner, meter=meter), **how)
+        with _charge(access, manner) as charged:
+            return await base.ask(question, manner=charged, **how)
 
     return await access.run(work)
 
@@ -211,9 +208,8 @@ def stream_answer_items(
     """Yield the events of a question and at last its answer; what it uses is charged to the key."""
 
     async def work(base: KnowledgeBase) -> AsyncGenerator[Event | Answer]:
-        with _charge(access) as meter:
-            counted = replace(manner, meter=meter)
-            async with aclosing(base.stream(question, manner=counted, **how)) as items:
+        with _charge(access, manner) as charged:
+            async with aclosing(base.stream(question, manner=charged, **how)) as items:
                 async for item in items:
                     yield item
 
@@ -221,13 +217,18 @@ def stream_answer_items(
 
 
 @contextmanager
-def _charge(access: Access) -> Iterator[UsageMeter]:
-    """Charge what was used to the key at the end, also of a question that nobody waits for."""
-    meter = UsageMeter()
-    try:
-        yield meter
-    finally:
-        access.server.records.note_usage(access.key, meter.total)
+def _charge(
+    access: Access, manner: AskOptions, *, may_ask_model: bool = True
+) -> Iterator[AskOptions]:
+    """Charge what a question uses to its key, even if nobody waits for the answer any more."""
+    meter, left = UsageMeter(), UNLIMITED
+    if may_ask_model:
+        left = access.server.remaining_budget(access.key)
+    with access.server.share_budget(access.key, left) as shared:
+        try:
+            yield replace(manner, meter=meter, shared=shared)
+        finally:
+            access.server.records.note_usage(access.key, meter.total)
 
 
 async def stream_reply(

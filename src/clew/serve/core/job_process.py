@@ -22,6 +22,7 @@ from clew.ingest.files import PARSED_FORMATS, ReadItem, read_files
 from clew.ingest.readers.source import Skipped, SourceFile
 from clew.json_output import to_json_value
 from clew.labels import DocumentLabeller
+from clew.llm.budget import UNLIMITED, UsageBudget
 from clew.serve.core.database import ServerDatabase
 from clew.serve.core.folders import Folders
 from clew.serve.core.jobs import Job, JobLedger
@@ -222,6 +223,9 @@ async def _work(
 ) -> Any:
     folder = folders.workspace(job.workspace)
     base = await open_kb(settings.model_copy(update={"kb": folder}), False)
+    limits = KeyStore(ledger.database).remaining_today(job.owner)
+    if limits != UNLIMITED:
+        base.models.budget = UsageBudget(limits)
     try:
         return await WORK[job.kind](JobRun(job, ledger, uploads, base))
     finally:

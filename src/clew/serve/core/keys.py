@@ -11,6 +11,7 @@ from typing import Any, Literal, get_args
 
 from clew.errors import ConfigError
 from clew.labels import check_labels
+from clew.llm.budget import UNLIMITED, UsageLimits
 from clew.serve.core.database import ServerDatabase
 from clew.types import Usage
 
@@ -32,6 +33,12 @@ class KeyLimits:
     requests_per_minute: float | None = None
     calls_per_day: int | None = None
     money_per_day: float | None = None
+
+    def remaining(self, calls: int, money: float) -> UsageLimits:
+        """Return what is left of the day's budget after so many calls and so much money."""
+        left_calls = None if self.calls_per_day is None else max(0, self.calls_per_day - calls)
+        left_money = None if self.money_per_day is None else max(0.0, self.money_per_day - money)
+        return UsageLimits(calls=left_calls, money=left_money)
 
 
 @dataclass(frozen=True)
@@ -164,6 +171,13 @@ class KeyStore:
                 "DO UPDATE SET calls = calls + ?3, money = money + ?4",
                 *(key, today(), usage.calls, usage.money),
             )
+
+    def remaining_today(self, key: str) -> UsageLimits:
+        """Return what a key, also one that was revoked, may still use today."""
+        row = self.database.row("SELECT * FROM keys WHERE id = ?", key)
+        if row is None:  # the local caller
+            return UNLIMITED
+        return _read_key(row).limits.remaining(*self.spent_today(key))
 
     def spent_today(self, key: str) -> tuple[int, float]:
         """Return the calls and the money that a key has used today."""

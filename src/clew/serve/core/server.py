@@ -5,13 +5,15 @@ import ipaddress
 import logging
 import sqlite3
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property
 from multiprocessing.process import BaseProcess
 from typing import TYPE_CHECKING
 
 from clew.config import Settings
-from clew.llm.budget import UsageLimits
+from clew.llm.budget import UNLIMITED, UsageBudget, UsageLimits
 from clew.serve.core.database import ServerDatabase
 from clew.serve.core.engine_thread import EngineThread
 from clew.serve.core.folders import Folders
@@ -42,6 +44,7 @@ class Server:
     tracer: Tracer = field(default_factory=Tracer)
     start_process: StartProcess = spawn
     ready: bool = False
+    _budgets: dict[str, tuple[UsageBudget, int]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         """Open the database; knowledge bases are opened on demand."""
@@ -111,21 +114,31 @@ class Server:
 
     def remaining_budget(self, key: Key) -> UsageLimits:
         """Return what a key may still use today; raise if that is nothing."""
-        limits = key.limits
-        if limits.calls_per_day is None and limits.money_per_day is None:
-            return UsageLimits()
-        calls, money = self.records.spent_today(key)
-        left_calls = None if limits.calls_per_day is None else limits.calls_per_day - calls
-        left_money = None if limits.money_per_day is None else limits.money_per_day - money
-        if (left_calls is not None and left_calls <= 0) or (
-            left_money is not None and left_money <= 0
-        ):
+        if key.limits.calls_per_day is None and key.limits.money_per_day is None:
+            return UNLIMITED
+        left = key.limits.remaining(*self.records.spent_today(key))
+        if 0 in (left.calls, left.money):
             raise Problem(
                 429,
                 "the budget of this key for today is used up",
                 retry_after=_seconds_to_midnight(),
             )
-        return UsageLimits(calls=left_calls, money=left_money)
+        return left
+
+    @contextmanager
+    def share_budget(self, key: Key, limits: UsageLimits) -> Iterator[UsageBudget | None]:
+        """Give the questions of a key that run at once one budget; used on the engine's loop."""
+        if limits == UNLIMITED:
+            yield None
+            return
+        budget, users = self._budgets.get(key.id, (UsageBudget(limits), 0))
+        self._budgets[key.id] = budget, users + 1
+        try:
+            yield budget
+        finally:
+            budget, users = self._budgets.pop(key.id)
+            if users > 1:
+                self._budgets[key.id] = budget, users - 1
 
 
 def is_loopback(host: str) -> bool:

@@ -5,7 +5,7 @@ Code checks that the evidence mentions what the question is about: small models 
 
 import asyncio
 import re
-from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
+from collections.abc import AsyncGenerator, Callable, Coroutine, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -19,12 +19,13 @@ from clew.agents.rules.question_analysis import find_names, find_subject_names
 from clew.context import Context, Event, EventListener
 from clew.index.view import View
 from clew.layout import Modality
-from clew.llm.budget import UNLIMITED, BudgetExceeded, UsageLimits
+from clew.llm.budget import UNLIMITED, BudgetExceeded, UsageBudget, UsageLimits
+from clew.llm.wrappers import UsageMeter
 from clew.retrieve.step import Step
 from clew.text.options import split_options
 from clew.types import Evidence
 
-AnswerStream = AsyncIterator[Event | Answer]
+AnswerStream = AsyncGenerator[Event | Answer]
 # A question whose subject is a pronoun, or that ends in one.
 _AUXILIARY = r"(?:is|was|are|were|did|does|do|has|have|had|will|would|can|could|should)"
 _QUESTION_WORD = rf"(?:{ASKING_WORDS})\b"
@@ -50,6 +51,18 @@ class AskOptions:
     """What the model is shown: passages (text), everything else (graph), or all."""
     record_prompts: bool = False
     """Keep every prompt and reply in the answer."""
+    meter: UsageMeter | None = None
+    """Where usage is counted, also that of a question which is cancelled."""
+    shared: UsageBudget | None = None
+    """A budget that several questions have together."""
+    style: str = ""
+    """How answers that a model writes are to be worded; the rules about evidence stay."""
+
+    def apply_to(self, ctx: Context) -> Context:
+        """Return the context with this question's budget, meter and style."""
+        meter = self.meter or UsageMeter()
+        budget = UsageBudget(self.limits, parent=self.shared)
+        return replace(ctx, budget=budget, meter=meter, style=self.style)
 
 
 DEFAULT_OPTIONS = AskOptions()
@@ -85,6 +98,7 @@ async def stream_answer(
         yield await task
     finally:
         task.cancel()
+        await asyncio.wait({task})  # it counts what it has used, with files still open
 
 
 def find_lone_pronoun(view: View, question: str) -> str:

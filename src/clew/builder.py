@@ -15,6 +15,7 @@ from clew.extract.model_calls import Gleaning
 from clew.extract.model_extractors import MODEL_EXTRACTORS, DocumentExtractor, with_limits
 from clew.extract.propositions import OFFLINE_EXTRACTORS
 from clew.extract.rules import Offline, find_installed_model
+from clew.extract.table_rows import WithTableRows
 from clew.index.derive import derive_arrays
 from clew.index.view import View
 from clew.ingest.build import AddResult, Chunker, IngestPipeline
@@ -24,7 +25,7 @@ from clew.ingest.details import DetailEmbedder, mark_new
 from clew.ingest.document_names import read_for_store
 from clew.ingest.embedding import ProgressCallback, check_embedder, embed_texts, repair_vectors
 from clew.ingest.files import ReadItem
-from clew.ingest.readers.source import Skipped
+from clew.ingest.readers.source import Skipped, SourceFile
 from clew.ingest.schema_store import SchemaGrowthRun, SchemaStore
 from clew.llm.chat import Chat
 from clew.llm.embed import Embedder
@@ -77,7 +78,7 @@ class Builder:
         pipeline = IngestPipeline(
             self.store,
             _make_chunker(chosen.chunking),
-            self.make_extractor(extractor, growth),
+            WithTableRows(self.make_extractor(extractor, growth)),
             self.embed,
             await self._make_retry_extractor(extractor) if retry else None,
             progress,
@@ -164,7 +165,7 @@ class Builder:
 
     async def plan(
         self,
-        paths: Sequence[Path | str] = (),
+        paths: Sequence[Path | str | SourceFile] = (),
         *,
         extractor: str | None = None,
         chunk: ChosenChunking | None = None,
@@ -180,7 +181,7 @@ class Builder:
         else:
             chosen = self.make_extractor(name)
         split = _make_chunker((await self._choose_chunking(chunk))[0].chunking)
-        pipeline = IngestPipeline(self.store, split, chosen, self.embed)
+        pipeline = IngestPipeline(self.store, split, WithTableRows(chosen), self.embed)
         found = documents or read_for_store(self.store, paths, keep=False)
         rates = await self._load_rates()
         return await estimate_cost(

@@ -17,7 +17,7 @@ from pydantic import (
     field_validator,
 )
 
-from clew.errors import ConfigError
+from clew.errors import ConfigError, suggest
 from clew.types import Usage
 
 Role = Literal["extract", "plan", "answer", "judge"]
@@ -326,6 +326,20 @@ def load_settings(file: Path | None = None) -> Settings:
         settings._file = str(path)
         return settings
     except ValidationError as error:
-        first = error.errors()[0]
-        where = ".".join(str(part) for part in first["loc"])
-        raise ConfigError(f"{path}: {where}: {first['msg'].lower()}") from error
+        raise ConfigError(f"{path}: {_describe(error)}") from error
+
+
+def _describe(error: ValidationError) -> str:
+    """Describe the first invalid setting; for an unknown key say which one may be meant."""
+    first = error.errors()[0]
+    *above, key = first["loc"] or ("",)
+    where = ".".join(map(str, first["loc"]))
+    if first["type"] != "extra_forbidden":
+        return f"{where}: {first['msg'].lower()}"
+    known: Any = Settings
+    for part in above:
+        known = known.model_fields[part].annotation if part in known.model_fields else None
+        if not isinstance(known, type) or not issubclass(known, BaseModel):
+            return f"{where}: there is no such setting"
+    names = list(known.model_fields)
+    return f"{where}: there is no such setting{suggest(str(key), names)}"

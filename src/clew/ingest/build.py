@@ -18,6 +18,7 @@ from clew.ingest.document_names import GRAPHS_KIND, LOCATIONS_KIND, possible_fil
 from clew.ingest.embedding import EmbeddingQueue, ProgressCallback, check_embedder
 from clew.ingest.files import ReadItem
 from clew.ingest.readers.source import FileEnd, Skipped
+from clew.ingest.readers.tables import TABLE_KEY
 from clew.llm.embed import Embedder
 from clew.store.protocol import (
     Addition,
@@ -36,6 +37,8 @@ from clew.types import Chunk, Document, Extraction, Usage
 _INCOMPLETE_MARK = "!"  # suffix of the stamp of a document with failed chunks
 _MAX_CONCURRENT_DOCUMENTS = 128  # the chat's own limit bounds the calls
 _DOCUMENTS_PER_WRITE = 10_000  # per transaction: bounds memory on large corpora
+TABLES_KEY = "tables"
+"""Manifest key that is set once a knowledge base has had tables, so that others need not look."""
 _NAME_TAKEN = "has the same name as another document of this add; give each row its own id"
 
 Chunker = Callable[[Document], list[Chunk]]
@@ -81,8 +84,12 @@ class IngestPipeline:
             classifier = await self.make_classifier()
             pending: list[Document] = []
             characters = 0
+            tables = TABLES_KEY in await self.store.get("manifest", [TABLES_KEY])
             async for item in found:
                 document = classifier.classify(item)
+                if not tables and isinstance(item, Document) and TABLE_KEY in item.metadata:
+                    await self.store.set("manifest", {TABLES_KEY: "yes"})
+                    tables = True
                 self.progress("read", classifier.status_counts.total(), 0)
                 if document is not None:
                     pending.append(document)

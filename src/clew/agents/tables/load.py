@@ -1,0 +1,222 @@
+"""Tables as columns of typed values, loaded from the documents of their rows."""
+
+import re
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import date
+from functools import cached_property
+from pathlib import PurePosixPath
+from typing import Any, Literal, NamedTuple
+
+from clew.agents.tables.words import fold_text
+from clew.context import Context
+from clew.ingest.build import TABLES_KEY
+from clew.ingest.readers.tables import CELLS_KEY, LABEL_KEY, TABLE_KEY, split_column
+from clew.types import Document
+
+ColumnType = Literal["number", "date", "text"]
+_BATCH = 5_000  # rows whose documents are in memory at once
+_MOSTLY = 0.95  # share of the values that decides a column's type
+_KEY_SHARE = 0.999
+_LINK_SHARE = 0.95  # share of a column's values that are keys of the other table
+_MIN_LINKED = 3  # different values that a link needs: fewer agree by chance
+# An exponent only as programs write it: "1E4" is more often a code.
+_NUMBER = re.compile(r"[+-]?(?:(?:\d{1,3}(?:,\d{3})+|\d+)(?:\.\d*)?|\.\d+)(?:e[+-]?\d+)?")
+_DATE = re.compile(r"(\d{4})[-/](\d{1,2})[-/](\d{1,2})(?:[T ].*)?")
+_MEMO = "tables"
+
+
+def parse_number(cell: object) -> float | None:
+    """Return a cell as a number, if it is one."""
+    if isinstance(cell, bool):
+        return float(cell)
+    if isinstance(cell, int | float):
+        return float(cell)
+    text = str(cell).strip()
+    if not _NUMBER.fullmatch(text):
+        return None
+    return float(text.replace(",", ""))
+
+
+def parse_date(cell: object) -> date | None:
+    """Return a cell as a date, if it is one: year, month and day in this order."""
+    found = _DATE.fullmatch(str(cell).strip())
+    if not found:
+        return None
+    try:
+        return date(*map(int, found.groups()))
+    except ValueError:
+        return None
+
+
+@dataclass(frozen=True)
+class Column:
+    """A column: its name, and a value or None per row."""
+
+    name: str
+    cells: Sequence[Any]
+
+    @cached_property
+    def words(self) -> tuple[str, ...]:
+        """The words of its name."""
+        return tuple(split_column(self.name))
+
+    @cached_property
+    def type(self) -> ColumnType:
+        """What nearly all of its values are."""
+        there = [cell for cell in self.cells if cell is not None]
+        if there and sum(parse_number(c) is not None for c in there) >= _MOSTLY * len(there):
+            return "number"
+        if there and sum(parse_date(c) is not None for c in there) >= _MOSTLY * len(there):
+            return "date"
+        return "text"
+
+    @cached_property
+    def numbers(self) -> list[float | None]:
+        """The values as numbers; dates as days, so that they can be compared."""
+        if self.type == "date":
+            dates = [parse_date(cell) if cell is not None else None for cell in self.cells]
+            return [float(one.toordinal()) if one else None for one in dates]
+        return [parse_number(cell) if cell is not None else None for cell in self.cells]
+
+    @cached_property
+    def rows_by_value(self) -> Mapping[str, list[int]]:
+        """The rows with each value, folded."""
+        found = defaultdict(list)
+        for row, cell in enumerate(self.cells):
+            if cell is not None:
+                found[fold_text(cell)].append(row)
+        return dict(found)
+
+    @cached_property
+    def is_key(self) -> bool:
+        """Whether every row has a value here, and hardly any two the same."""
+        known = sum(cell is not None for cell in self.cells)
+        return known == len(self.cells) and len(self.rows_by_value) >= _KEY_SHARE * known
+
+
+@dataclass(frozen=True)
+class Table:
+    """A table: its columns and its rows."""
+
+    name: str
+    label: str
+    columns: Mapping[str, Column]
+    rows: Sequence[tuple[str, str, str]]
+    """The name, document and first chunk of each row."""
+    links: list["Link"] = field(default_factory=list, compare=False, repr=False)
+
+    @cached_property
+    def words(self) -> frozenset[str]:
+        """The words of its name, without folders and the file's suffix."""
+        file, _, inner = self.name.partition("#")
+        return frozenset(split_column(f"{PurePosixPath(file).stem} {inner}"))
+
+    def __len__(self) -> int:
+        """Number of rows."""
+        return len(self.rows)
+
+
+@dataclass(frozen=True)
+class Link:
+    """A column whose values are keys of another table."""
+
+    column: str
+    other: Table = field(repr=False)
+    key: str
+
+
+async def load_tables(ctx: Context) -> list[Table]:
+    """Return the tables of a knowledge base, loaded once per generation."""
+    if _MEMO not in ctx.view.memo and ctx.key_values is not None:
+        held = await ctx.key_values.get("manifest", [TABLES_KEY])
+        ctx.view.memo[_MEMO] = await _read_tables(ctx) if held.get(TABLES_KEY) else []
+    found: list[Table] = ctx.view.memo.get(_MEMO, [])
+    return found
+
+
+async def _read_tables(ctx: Context) -> list[Table]:
+    rows: dict[str, list[_StoredRow]] = defaultdict(list)
+    keys = ctx.view.keys("chunk").tolist()
+    for start in range(0, len(keys), _BATCH):
+        chunks = await ctx.snapshot.chunks(keys[start : start + _BATCH])
+        first = {one.document: one for one in chunks.values() if one.start == 0}
+        documents = await ctx.snapshot.documents(list(first))
+        some = [document for document in documents.values() if is_row(document)]
+        names = await ctx.snapshot.names([document.id for document in some])
+        for document in some:
+            for name in names[document.id]:
+                table, _, number = name.rpartition("#")
+                if number.isdigit():
+                    row = _StoredRow(
+                        int(number),
+                        name,
+                        document.id,
+                        first[document.id].id,
+                        document.metadata[CELLS_KEY],
+                        document.metadata[LABEL_KEY],
+                    )
+                    rows[table].append(row)
+    tables = [_make_table(name, sorted(rows[name], key=_row_number)) for name in sorted(rows)]
+    find_links(tables)
+    return tables
+
+
+class _StoredRow(NamedTuple):
+    """A row as it was stored."""
+
+    number: int
+    name: str
+    document: str
+    chunk: str
+    cells: Mapping[str, Any]
+    label: str
+
+
+def _row_number(row: _StoredRow) -> int:
+    return row.number
+
+
+def _make_table(name: str, rows: Sequence[_StoredRow]) -> Table:
+    cells: dict[str, list[Any]] = {}
+    for number, row in enumerate(rows):
+        _append_row(cells, row.cells, number)
+    for column in cells.values():
+        column.extend([None] * (len(rows) - len(column)))
+    columns = {column: Column(column, values) for column, values in cells.items()}
+    return Table(
+        name, rows[0].label, columns, [(row.name, row.document, row.chunk) for row in rows]
+    )
+
+
+def is_row(document: Document) -> bool:
+    """Whether a document is a row of a table."""
+    return TABLE_KEY in document.metadata and isinstance(document.metadata.get(CELLS_KEY), dict)
+
+
+def _append_row(cells: dict[str, list[Any]], row: Mapping[str, Any], number: int) -> None:
+    for column, value in row.items():
+        values = cells.setdefault(column, [])
+        values.extend([None] * (number - len(values)))
+        values.append(value)
+
+
+def find_links(tables: Sequence[Table]) -> None:
+    """Find the columns whose values are keys of another table, and note them in the tables."""
+    keys = [(table, key) for table in tables for key in _find_keys(table)]
+    for table in tables:
+        for name, column in table.columns.items():
+            values = set(column.rows_by_value)
+            if len(values) < _MIN_LINKED or column.type == "date":
+                continue
+            for other, key in keys:
+                known = other.columns[key].rows_by_value
+                if other is not table and len(values & known.keys()) >= _LINK_SHARE * len(values):
+                    table.links.append(Link(name, other, key))
+
+
+def _find_keys(table: Table) -> Iterator[str]:
+    for name, column in table.columns.items():
+        if column.is_key and column.type != "date":
+            yield name

@@ -1,0 +1,81 @@
+"""Extracts the rows of tables by code: each cell is a fact (row, column, value) with its type."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from clew.extract.model_extractors import DocumentExtractor
+from clew.types import HEAD, TAIL, Chunk, Document, Extraction, RawEntity, RawFact
+
+_CELLS, _TABLE = "cells", "table"  # metadata of a row's document
+_MAX_NAME = 80  # characters of a cell that is taken for a name
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class WithTableRows:
+    """Extracts rows of tables by code, and everything else by `inner`; its `repr` is `inner`'s.
+
+    So documents that were extracted before there were tables stay unchanged.
+    """
+
+    inner: DocumentExtractor
+
+    def __repr__(self) -> str:
+        return repr(self.inner)
+
+    @property
+    def dropped(self) -> Any:
+        """What the inner extractor dropped."""
+        return getattr(self.inner, "dropped", None)
+
+    async def __call__(
+        self, document: Document, chunks: Sequence[Chunk], /
+    ) -> Sequence[Extraction]:
+        """One extraction per chunk."""
+        if not isinstance(document.metadata.get(_CELLS), dict):
+            return await self.inner(document, chunks)
+        return [_extract_row(document, chunk) for chunk in chunks]
+
+
+def _extract_row(document: Document, chunk: Chunk) -> Extraction:
+    """Return the row's entity, the values that are names or numbers, and a fact per cell."""
+    row = document.title
+    entities = {row: RawEntity(row, "row", about=1.0)}
+    facts = []
+    at = chunk.start
+    for column, value in document.metadata[_CELLS].items():
+        shown = f"{column}: {_show(value)}"
+        start = document.text.find(shown, at, chunk.end)
+        if start < 0:
+            continue  # the cell is in another chunk
+        at = start + len(shown)
+        name = _show(value)
+        if name == row:
+            span = (at - len(name), at)
+            entities[row] = RawEntity(row, column, about=1.0, spans=(span,))
+            continue
+        if len(name) > _MAX_NAME:
+            continue
+        kind = _value_type(value, name) or column
+        entities.setdefault(name, RawEntity(name, kind, spans=((at - len(name), at),)))
+        text = f"{row}, {shown}"
+        facts.append(RawFact(text, ((row, HEAD), (name, TAIL)), column, span=(start, at)))
+    return Extraction(tuple(entities.values()), tuple(facts))
+
+
+def _show(value: Any) -> str:
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    return " ".join(str(value).split())
+
+
+def _value_type(value: Any, shown: str) -> str:
+    """Return "number" or "date" for a literal value, else ""."""
+    if isinstance(value, bool):
+        return ""
+    digits = shown.replace(",", "").replace(".", "", 1).lstrip("+-")
+    if isinstance(value, int | float) or digits.isdigit():
+        return "number"
+    parts = shown.replace("/", "-").split("T")[0].split(" ")[0].split("-")
+    is_date = len(parts) == 3 and all(part.isdigit() for part in parts) and len(parts[0]) == 4
+    return "date" if is_date else ""

@@ -197,9 +197,11 @@ class KnowledgeBase:
         *,
         extractor: str | None = None,
         recipe: str | None = None,
+        probe: bool = False,
     ) -> CostEstimate:
-        """Estimate the cost of adding these paths; writes nothing and calls no model."""
-        return await self.builder.plan(paths, extractor=extractor, chunk=self._preset(recipe))
+        """Estimate the cost of adding these paths; `probe` times one call to the model."""
+        chunk = self._preset(recipe)
+        return await self.builder.plan(paths, extractor=extractor, chunk=chunk, probe=probe)
 
     def chunk_presets(self, names: Sequence[str]) -> dict[str, Chunking | None]:
         """Return how each of these recipes wants documents to be split, if it does."""

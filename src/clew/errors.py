@@ -42,7 +42,9 @@ class AuthError(ModelError):
 
 
 class ParseError(ModelError):
-    """The model answered, but not in the requested format."""
+    """The model answered, but not in the requested format; `reply` is what it said."""
+
+    reply = ""
 
 
 class StoreError(ClewError):

@@ -111,6 +111,12 @@ async def add(
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Estimate the cost without writing anything.")
     ] = False,
+    probe: Annotated[
+        bool, typer.Option("--probe", help="With --dry-run: time one model call.")
+    ] = False,
+    fallback: Annotated[
+        bool, typer.Option("--fallback", help="Extract by rules where the model fails.")
+    ] = False,
     recipe: ForRecipeOption = None,
     label: Annotated[
         list[str] | None,
@@ -124,6 +130,7 @@ async def add(
     if not paths and not retry:
         raise typer.BadParameter("give at least one file or folder", param_hint="PATH…")
     check_recipe(ctx, recipe)
+    ctx = _with_fallback(ctx) if fallback else ctx
     files, outside = split_sources(paths or [])
     await ctx.check_paths(files)
     with tempfile.TemporaryDirectory(prefix="clew-fetch-") as folder:
@@ -131,7 +138,7 @@ async def add(
             fetch_sources, outside, Path(folder), sys.stdin.buffer, allow_private=allow_private
         )
         if dry_run:
-            await _dry_run(ctx, [*files, *fetched], extractor, recipe)
+            await _dry_run(ctx, [*files, *fetched], extractor, recipe, probe)
             return
         async with ctx.open_kb(create=True) as base:
             how = {"extractor": extractor, "recipe": recipe, "labels": check_labels(label or ())}
@@ -163,6 +170,11 @@ async def update(
     _fail_if_nothing_added(added)
 
 
+def _with_fallback(ctx: CommandContext) -> CommandContext:
+    extract = ctx.settings.extract.model_copy(update={"fallback": "offline"})
+    return replace(ctx, settings=ctx.settings.model_copy(update={"extract": extract}))
+
+
 def check_recipe(ctx: CommandContext, recipe: str | None) -> None:
     """Raise for an unknown recipe before a knowledge base is created for it."""
     if recipe is not None:
@@ -180,7 +192,9 @@ async def run_add(
 
 
 def _fail_if_nothing_added(added: AddResult) -> None:
-    if added.skipped and not (added.added or added.updated or added.unchanged):
+    """Exit with code 1 if no document was read, or the model failed on most chunks."""
+    nothing = added.skipped and not (added.added or added.updated or added.unchanged)
+    if nothing or 2 * added.failed > added.chunks:
         raise typer.Exit(1)
 
 
@@ -198,13 +212,14 @@ async def _dry_run(
     paths: Sequence[Path | SourceFile],
     extractor: str | None,
     recipe: str | None,
+    probe: bool,
 ) -> None:
     # For a knowledge base that does not exist yet, use an empty one in a temporary folder.
     with tempfile.TemporaryDirectory(prefix="clew-plan-") as folder:
         exists = (ctx.settings.kb / "kb.sqlite").exists()
         target = ctx if exists else replace(ctx, settings=ctx.settings_at(Path(folder) / "kb"))
         async with target.open_kb(create=not exists) as base:
-            plan = await base.plan(paths, extractor=extractor, recipe=recipe)
+            plan = await base.plan(paths, extractor=extractor, recipe=recipe, probe=probe)
     ctx.show(plan, lambda: _print_estimate(plan))
 
 
@@ -221,8 +236,11 @@ def _print_estimate(plan: CostEstimate) -> None:
         )
     else:
         out.print("no model calls")
-    guess = " (a rough estimate: this model has not been measured yet)" if plan.guessed else ""
-    out.print(f"about {plan.seconds:.0f} s{guess}; nothing was written")
+    if plan.seconds is None:
+        out.print("time unknown: no call to this model was timed yet; `--probe` times one")
+    else:
+        out.print(f"about {plan.seconds:.0f} s")
+    out.print("nothing was written")
 
 
 def _format_removed(rows: int) -> str:
@@ -251,7 +269,15 @@ def print_added(added: AddResult) -> None:
     if len(added.skipped) > _SHOWN_SKIPS:
         out.print(f"  … and {len(added.skipped) - _SHOWN_SKIPS} more (all of them with --json)")
     out.print(f"knowledge base: {describe_counts(counts)}")
-    if counts.failed:
+    if 2 * added.failed > added.chunks:
+        out.print(
+            f"the model failed on {added.failed} of {count_of(added.chunks, 'chunk')}, which have "
+            "no graph: `clew status` says why. If the model is slow, raise timeout or lower "
+            "max_tokens in clew.toml; then `clew add --retry`. `clew add --retry --fallback` "
+            "extracts by rules what fails again",
+            style="red",
+        )
+    elif counts.failed:
         failed = count_of(counts.failed, "chunk")
         out.print(f"{failed} failed: see `clew status`, then `clew add --retry`", style="yellow")
 

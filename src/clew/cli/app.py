@@ -205,7 +205,7 @@ def clew(
             "--version", callback=_print_version, is_eager=True, help="Print the version and exit."
         ),
     ] = False,
-    help_all: Annotated[
+    every: Annotated[
         bool,
         typer.Option(
             "--help-all",

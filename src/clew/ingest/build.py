@@ -10,6 +10,7 @@ from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, nullcontext
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from typing import NamedTuple
 
 from clew.errors import ClewError
 from clew.extract.model_extractors import DocumentExtractor
@@ -63,6 +64,10 @@ class AddResult:
     """Rows that are no longer in the file they were read from."""
     note: str = ""
     """What the user should know about how the documents were split."""
+    chunks: int = 0
+    """Chunks that this add extracted from."""
+    failed: int = 0
+    """Those of them whose extraction failed."""
 
 
 @dataclass(frozen=True)
@@ -83,7 +88,7 @@ class IngestPipeline:
             await check_embedder(self.store, self.embed)
             classifier = await self.make_classifier()
             pending: list[Document] = []
-            characters = 0
+            done = _Tally()
             tables = TABLES_KEY in await self.store.get("manifest", [TABLES_KEY])
             async for item in found:
                 document = classifier.classify(item)
@@ -94,10 +99,10 @@ class IngestPipeline:
                 if document is not None:
                     pending.append(document)
                 if len(pending) >= _DOCUMENTS_PER_WRITE:
-                    characters += await self._write(pending)
+                    done += await self._write(pending)
                     pending = []
             if pending:
-                characters += await self._write(pending)
+                done += await self._write(pending)
             # A run that is killed before this finds the same removed rows when it is repeated.
             if removed := await classifier.find_removed_rows(self.store):
                 await self.store.write(make_removal(removed), derive_arrays)
@@ -106,7 +111,9 @@ class IngestPipeline:
         return AddResult(
             *(counts, by_status["added"], by_status["unchanged"], by_status["updated"]),
             skipped=tuple(classifier.skipped),
-            characters=characters,
+            characters=done.characters,
+            chunks=done.chunks,
+            failed=done.failed,
             removed=len(removed),
         )
 
@@ -127,14 +134,14 @@ class IngestPipeline:
     def _pipeline_repr(self) -> tuple[str, str]:
         return repr(self.chunk), repr(self.extract)
 
-    async def _write(self, documents: Sequence[Document]) -> int:
-        """Extract, embed and write; return the number of characters extracted from."""
+    async def _write(self, documents: Sequence[Document]) -> "_Tally":
+        """Extract, embed and write; return how much was extracted from."""
         store = self.store
         opened: AbstractAsyncContextManager[WriterProcess | None] = nullcontext()
         if isinstance(store, SqliteStore):
             opened = open_writer_process(store, derive_arrays, len(documents))
         async with opened as writer:
-            additions, characters = await self._extract_and_embed(documents, writer)
+            additions, done = await self._extract_and_embed(documents, writer)
             self.progress("write", 0, 1)
             written = writer is not None and await writer.write()
         if not written:
@@ -142,22 +149,22 @@ class IngestPipeline:
                 additions, _ = await self._extract_and_embed(documents)
             await store.write(Change(add=additions), derive_arrays)
         self.progress("write", 1, 1)
-        return characters
+        return done
 
     async def _extract_and_embed(
         self, documents: Sequence[Document], writer: WriterProcess | None = None
-    ) -> tuple[list[Addition], int]:
+    ) -> tuple[list[Addition], "_Tally"]:
         """Extract, and embed finished documents while others are still being extracted.
 
-        Additions go to the writer process, or are returned; the number of characters as well.
+        Additions go to the writer process, or are returned; how much it was as well.
         """
         kept: list[Addition] = []
-        characters = 0
+        done = _Tally()
         queue: EmbeddingQueue | None = None
 
         def on_addition(addition: Addition) -> None:
-            nonlocal characters
-            characters += sum(len(chunk.text) for chunk in addition.chunks)
+            nonlocal done
+            done += _Tally.of(addition)
             if queue is not None:
                 queue.enqueue_addition(addition)
             if writer is not None:
@@ -167,7 +174,7 @@ class IngestPipeline:
 
         if self.embed is None:
             await self.extract_documents(documents, on_addition)
-            return kept, characters
+            return kept, done
         queue = EmbeddingQueue(self.store, self.embed, self.progress)
         if writer is not None:
             queue.on_last_block = writer.begin_write
@@ -180,7 +187,7 @@ class IngestPipeline:
                 queue.close()
         except* ClewError as many:
             raise many.exceptions[0] from None
-        return kept, characters
+        return kept, done
 
     async def _extract_with_retry(
         self, document: Document, chunks: Sequence[Chunk]
@@ -198,6 +205,7 @@ class IngestPipeline:
         self, documents: Sequence[Document], on_addition: Callable[[Addition], None]
     ) -> None:
         """Chunk and extract concurrently; `on_addition` gets the additions in input order."""
+        self.progress("extract", 0, len(documents))
         done: dict[int, Addition] = {}
         passed_on = 0
         remaining = iter(enumerate(documents))
@@ -223,6 +231,22 @@ class IngestPipeline:
         except* ClewError as many:
             # Report only the first error: it cancelled the others.
             raise many.exceptions[0] from None
+
+
+class _Tally(NamedTuple):
+    """How much was extracted from."""
+
+    characters: int = 0
+    chunks: int = 0
+    failed: int = 0
+
+    @classmethod
+    def of(cls, addition: Addition) -> "_Tally":
+        failed = sum(bool(one.failed) for one in addition.extractions)
+        return cls(sum(len(c.text) for c in addition.chunks), len(addition.chunks), failed)
+
+    def __add__(self, other: "_Tally") -> "_Tally":  # type: ignore[override]
+        return _Tally(*(one + more for one, more in zip(self, other, strict=True)))
 
 
 @dataclass

@@ -1,13 +1,17 @@
-"""Extracts the rows of tables by code: each cell is a fact (row, column, value) with its type."""
+"""Wrappers of extractors: rows of tables by code, and by rules the chunks that a model fails on.
+
+Of a row each cell is a fact (row, column, value) with its type.
+"""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from clew.extract.model_extractors import DocumentExtractor
 from clew.types import HEAD, TAIL, Chunk, Document, Extraction, RawEntity, RawFact
 
 _CELLS, _TABLE = "cells", "table"  # metadata of a row's document
+_BY_RULES = "; extracted without a model meanwhile"
 _MAX_NAME = 80  # characters of a cell that is taken for a name
 
 
@@ -79,3 +83,36 @@ def _value_type(value: Any, shown: str) -> str:
     parts = shown.replace("/", "-").split("T")[0].split(" ")[0].split("-")
     is_date = len(parts) == 3 and all(part.isdigit() for part in parts) and len(parts[0]) == 4
     return "date" if is_date else ""
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class WithFallback:
+    """Extracts by `other` the chunks that `inner` failed on; its `repr` is `inner`'s.
+
+    They still count as failed, so that `clew add --retry` asks the model again.
+    """
+
+    inner: DocumentExtractor
+    other: DocumentExtractor
+
+    def __repr__(self) -> str:
+        return repr(self.inner)
+
+    @property
+    def dropped(self) -> Any:
+        """What the inner extractor dropped."""
+        return getattr(self.inner, "dropped", None)
+
+    async def __call__(
+        self, document: Document, chunks: Sequence[Chunk], /
+    ) -> Sequence[Extraction]:
+        """One extraction per chunk."""
+        found = list(await self.inner(document, chunks))
+        if not any(one.failed for one in found):
+            return found
+        # Of all chunks: rules learn names from the whole document.
+        instead = await self.other(document, chunks)
+        for at, one in enumerate(found):
+            if one.failed:
+                found[at] = replace(instead[at], failed=one.failed.rstrip(".") + _BY_RULES)
+        return found

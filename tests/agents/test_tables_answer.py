@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from clew.agents.tables.load import load_tables
+from clew.agents.tables.load import find_links, load_tables
 from clew.agents.tables.parse import parse_question
 from clew.agents.tables.words import is_same_word, load_operators, split_question
 from conftest import KnowledgeBase, document, stream
@@ -98,16 +98,20 @@ async def test_columns_that_hold_keys_of_another_table_are_found(tables: Knowled
         ctx = await tables.context(snapshot, "Which?")
         found = await load_tables(ctx)
     links = {
-        (one.column, one.other.name.rpartition("/")[2], one.key) for t in found for one in t.links
+        (one.column, one.other.name.rpartition("/")[2], one.key)
+        for table in found
+        for one in find_links(table, found)
     }
     assert ("river code", "rivers.json", "code") in links
 
 
 async def test_rows_are_entities_and_facts(tables: KnowledgeBase) -> None:
     shown = await tables.show("Vessen")
-    facts = {fact["relation"]: fact["text"] for fact in shown.entities[0]["facts"]}
-    assert facts["people"] == "Vessen, people: 86000"
-    assert facts["region"] == "Vessen, region: Inland"
+    [fact] = shown.entities[0]["facts"]
+    assert fact["text"].startswith("name: Vessen; region: Inland; people: 86000;")
+    assert [(one["name"], one["type"]) for one in (await tables.show("Inland")).entities] == [
+        ("Inland", "region")
+    ]
 
 
 async def test_texts_are_answered_as_before(tables: KnowledgeBase) -> None:

@@ -1,6 +1,6 @@
 """Wrappers of extractors: rows of tables by code, and by rules the chunks that a model fails on.
 
-Of a row each cell is a fact (row, column, value) with its type.
+A row is a fact whose members are its values, each with its type and its column as role.
 """
 
 from collections.abc import Sequence
@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from clew.extract.model_extractors import DocumentExtractor
-from clew.types import HEAD, TAIL, Chunk, Document, Extraction, RawEntity, RawFact
+from clew.types import SUBJECT, Chunk, Document, Extraction, RawEntity, RawFact
 
 _CELLS, _TABLE = "cells", "table"  # metadata of a row's document
 _BY_RULES = "; extracted without a model meanwhile"
@@ -42,29 +42,30 @@ class WithTableRows:
 
 
 def _extract_row(document: Document, chunk: Chunk) -> Extraction:
-    """Return the row's entity, the values that are names or numbers, and a fact per cell."""
+    """Return the row, its values that are names or literals, and one fact: a role per column.
+
+    One fact per row rather than one per cell: a table of 100,000 rows has a million cells.
+    """
     row = document.title
     entities = {row: RawEntity(row, "row", about=1.0)}
-    facts = []
+    members = [(row, SUBJECT)]
     at = chunk.start
     for column, value in document.metadata[_CELLS].items():
-        shown = f"{column}: {_show(value)}"
-        start = document.text.find(shown, at, chunk.end)
+        name = _show(value)
+        start = document.text.find(f"{column}: {name}", at, chunk.end)
         if start < 0:
             continue  # the cell is in another chunk
-        at = start + len(shown)
-        name = _show(value)
+        at = start + len(column) + 2 + len(name)
+        spans = ((at - len(name), at),)
         if name == row:
-            span = (at - len(name), at)
-            entities[row] = RawEntity(row, column, about=1.0, spans=(span,))
-            continue
-        if len(name) > _MAX_NAME:
-            continue
-        kind = _value_type(value, name) or column
-        entities.setdefault(name, RawEntity(name, kind, spans=((at - len(name), at),)))
-        text = f"{row}, {shown}"
-        facts.append(RawFact(text, ((row, HEAD), (name, TAIL)), column, span=(start, at)))
-    return Extraction(tuple(entities.values()), tuple(facts))
+            entities[row] = RawEntity(row, column, about=1.0, spans=spans)
+        elif len(name) <= _MAX_NAME:
+            kind = _value_type(value, name) or column
+            entities.setdefault(name, RawEntity(name, kind, spans=spans))
+            members.append((name, column))
+    text = chunk.text.strip()
+    fact = RawFact(text, tuple(dict.fromkeys(members)), span=(chunk.start, chunk.end))
+    return Extraction(tuple(entities.values()), (fact,) if len(members) > 1 else ())
 
 
 def _show(value: Any) -> str:

@@ -7,6 +7,7 @@ and never more than the read budget; each redirect is checked like the first add
 import ipaddress
 import socket
 from collections.abc import Sequence
+from contextlib import closing
 from http.client import HTTPConnection, HTTPException, HTTPResponse, HTTPSConnection
 from pathlib import Path
 from typing import BinaryIO
@@ -90,11 +91,11 @@ def fetch_page(
             target = quote(parts.path or "/", safe="/%:@!$&'()*+,;=~-._")
             query = f"?{quote(parts.query, safe='/%:@!$&()*+,;=~-._?')}" if parts.query else ""
             connection.request("GET", target + query, headers={"User-Agent": "clew"})
-            reply = connection.getresponse()
-            if reply.status in _REDIRECTS and (onward := reply.getheader("Location")):
-                at = urljoin(at, onward)
-                continue
-            return _read_reply(reply, url, budget), name, _choose_suffix(reply, parts)
+            with closing(connection.getresponse()) as reply:
+                if reply.status in _REDIRECTS and (onward := reply.getheader("Location")):
+                    at = urljoin(at, onward)
+                    continue
+                return _read_reply(reply, url, budget), name, _choose_suffix(reply, parts)
         except (OSError, HTTPException) as error:
             raise InputError(f"{url} cannot be fetched: {_explain(error)}") from error
         finally:
@@ -120,8 +121,12 @@ def _connect(parts: SplitResult, url: str, allow_private: bool) -> HTTPConnectio
         for found in socket.getaddrinfo(parts.hostname, connection.port, type=socket.SOCK_STREAM):
             _check_address(str(found[4][0]), parts.hostname, allow_private)
         connection.connect()
-        # Names can change their address between the two: the one that answers counts.
-        _check_address(connection.sock.getpeername()[0], parts.hostname, allow_private)
+        try:
+            # Names can change their address between the two: the one that answers counts.
+            _check_address(connection.sock.getpeername()[0], parts.hostname, allow_private)
+        except InputError:
+            connection.close()
+            raise
     except (OSError, ValueError) as error:
         raise InputError(f"{url} cannot be fetched: {_explain(error)}") from error
     return connection

@@ -89,8 +89,8 @@ def get_recipe(name: str, recipes: RecipeSet = BUILT_IN) -> Chain:
 
 def _unknown(what: str, name: str, known: Iterable[str]) -> str:
     """Say that there is no such recipe or agent, and which one may be meant."""
-    hint = suggest(name, known) or f"; the best known are {', '.join(STARTERS)}"
-    return f"no {what} {name!r}{hint}; `clew recipes --all` lists them"
+    hint = suggest(name, known) or "; `clew recipes --all` lists all of them"
+    return f"no {what} {name!r}{hint}"
 
 
 @dataclass(frozen=True)

@@ -1,8 +1,8 @@
 """Tables as columns of typed values, loaded from the documents of their rows."""
 
 import re
-from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import date
 from functools import cached_property
@@ -65,28 +65,39 @@ class Column:
     @cached_property
     def type(self) -> ColumnType:
         """What nearly all of its values are."""
-        there = [cell for cell in self.cells if cell is not None]
-        if there and sum(parse_number(c) is not None for c in there) >= _MOSTLY * len(there):
+        there = Counter(cell for cell in self.cells if cell is not None)
+        least = _MOSTLY * there.total()
+        if there and sum(n for cell, n in there.items() if parse_number(cell) is not None) >= least:
             return "number"
-        if there and sum(parse_date(c) is not None for c in there) >= _MOSTLY * len(there):
+        if there and sum(n for cell, n in there.items() if parse_date(cell)) >= least:
             return "date"
         return "text"
 
     @cached_property
     def numbers(self) -> list[float | None]:
         """The values as numbers; dates as days, so that they can be compared."""
-        if self.type == "date":
-            dates = [parse_date(cell) if cell is not None else None for cell in self.cells]
-            return [float(one.toordinal()) if one else None for one in dates]
-        return [parse_number(cell) if cell is not None else None for cell in self.cells]
+        known = {cell: self._to_number(cell) for cell in set(self.cells)}
+        return [known[cell] for cell in self.cells]
+
+    def _to_number(self, cell: Any) -> float | None:
+        if cell is None or self.type != "date":
+            return None if cell is None else parse_number(cell)
+        day = parse_date(cell)
+        return float(day.toordinal()) if day else None
+
+    @cached_property
+    def folded(self) -> list[str | None]:
+        """The values as they are compared with words."""
+        known = {cell: None if cell is None else fold_text(cell) for cell in set(self.cells)}
+        return [known[cell] for cell in self.cells]
 
     @cached_property
     def rows_by_value(self) -> Mapping[str, list[int]]:
         """The rows with each value, folded."""
         found = defaultdict(list)
-        for row, cell in enumerate(self.cells):
-            if cell is not None:
-                found[fold_text(cell)].append(row)
+        for row, fold in enumerate(self.folded):
+            if fold is not None:
+                found[fold].append(row)
         return dict(found)
 
     @cached_property
@@ -105,7 +116,6 @@ class Table:
     columns: Mapping[str, Column]
     rows: Sequence[tuple[str, str, str]]
     """The name, document and first chunk of each row."""
-    links: list["Link"] = field(default_factory=list, compare=False, repr=False)
 
     @cached_property
     def words(self) -> frozenset[str]:
@@ -158,9 +168,7 @@ async def _read_tables(ctx: Context) -> list[Table]:
                         document.metadata[LABEL_KEY],
                     )
                     rows[table].append(row)
-    tables = [_make_table(name, sorted(rows[name], key=_row_number)) for name in sorted(rows)]
-    find_links(tables)
-    return tables
+    return [_make_table(name, sorted(rows[name], key=_row_number)) for name in sorted(rows)]
 
 
 class _StoredRow(NamedTuple):
@@ -202,21 +210,17 @@ def _append_row(cells: dict[str, list[Any]], row: Mapping[str, Any], number: int
         values.append(value)
 
 
-def find_links(tables: Sequence[Table]) -> None:
-    """Find the columns whose values are keys of another table, and note them in the tables."""
-    keys = [(table, key) for table in tables for key in _find_keys(table)]
-    for table in tables:
-        for name, column in table.columns.items():
-            values = set(column.rows_by_value)
-            if len(values) < _MIN_LINKED or column.type == "date":
-                continue
-            for other, key in keys:
-                known = other.columns[key].rows_by_value
-                if other is not table and len(values & known.keys()) >= _LINK_SHARE * len(values):
-                    table.links.append(Link(name, other, key))
-
-
-def _find_keys(table: Table) -> Iterator[str]:
+def find_links(table: Table, others: Sequence[Table]) -> list[Link]:
+    """Return the columns of a table whose values are keys of another one."""
+    found = []
     for name, column in table.columns.items():
-        if column.is_key and column.type != "date":
-            yield name
+        values = column.rows_by_value.keys()
+        if len(values) < _MIN_LINKED or column.type == "date":
+            continue
+        for other in others:
+            for key, keys in other.columns.items():
+                if other is table or keys.type == "date" or not keys.is_key:
+                    continue
+                if len(values & keys.rows_by_value.keys()) >= _LINK_SHARE * len(values):
+                    found.append(Link(name, other, key))
+    return found

@@ -93,6 +93,7 @@ def _read(words: list[Word], table: Table) -> Query | None:
     ask = _find_ask(reading)
     if ask is None:
         return None
+    _add_values(reading, 2)  # "Town 7" before the column "town"
     _find_columns(reading)
     comparisons, texts = reading.find("comparisons"), reading.find("texts")
     aggregates, best = reading.find("aggregates"), reading.find("superlatives")
@@ -100,6 +101,7 @@ def _read(words: list[Word], table: Table) -> Query | None:
     _add_comparisons(reading, comparisons)
     _add_text_filters(reading, texts)
     _add_values(reading)
+    _add_parts_of_values(reading)
     _add_numbers(reading)
     head = _find_head(reading, ask)
     if not _account_for_rest(reading, head, ask[2]):
@@ -231,14 +233,17 @@ def _add_text_filters(reading: _Reading, found: Sequence[tuple[int, int, str]]) 
         reading.score += _VALUE_WEIGHT
 
 
-def _add_values(reading: _Reading) -> None:
+def _add_values(reading: _Reading, least: int = 1) -> None:
     """Find values of cells in the question, the longest first, and filter by them."""
     words = reading.words
-    for size in range(min(_MAX_VALUE_WORDS, len(words)), 0, -1):
+    for size in range(min(_MAX_VALUE_WORDS, len(words)), least - 1, -1):
         for start in range(len(words) - size + 1):
             if reading.is_free(start, start + size):
                 _try_value(reading, start, start + size)
-    for at, word in enumerate(words):
+
+
+def _add_parts_of_values(reading: _Reading) -> None:
+    for at, word in enumerate(reading.words):
         if reading.is_free(at, at + 1) and word.fold not in reading.operators.fillers:
             _try_part_of_value(reading, at)
 
@@ -388,7 +393,7 @@ def _account_for_rest(reading: _Reading, head: int, asks: str) -> bool:
             reading.score += _NOUN_WEIGHT
         elif word.fold in reading.operators.fillers:
             reading.take(at, at + 1, "filler")
-        elif at == head or _is_compound(reading, at):
+        elif (at == head and not _literal_type(word.fold)) or _is_compound(reading, at):
             reading.take(at, at + 1, "noun")
         else:
             return False
@@ -408,6 +413,8 @@ def _is_grounded(reading: _Reading, head: int, asks: str) -> bool:
 
 def _is_compound(reading: _Reading, at: int) -> bool:
     """Whether a word is joined to a column or a value: "numeric code", "the code JPY"."""
+    if _literal_type(reading.words[at].fold):
+        return False  # a number that no column has is not part of a name
     before = reading.taken[at - 1] if at else ""
     behind = reading.taken[at + 1] if at + 1 < len(reading.taken) else ""
     return before == "column" or behind == "value"

@@ -72,9 +72,7 @@ def _make_test(column: Column, one: Filter) -> Callable[[int], bool]:
         return lambda row: str(column.cells[row])[:4] == one.value
     if column.type == "text" or one.how not in _COMPARE:
         matches, folded = _MATCH[one.how], fold_text(one.value)
-        return lambda row: (
-            column.cells[row] is not None and matches(fold_text(column.cells[row]), folded)
-        )
+        return lambda row: (cell := column.folded[row]) is not None and matches(cell, folded)
     compare, limit = _COMPARE[one.how], _to_number(column, one.value)
     return lambda row: (
         limit is not None and (own := column.numbers[row]) is not None and compare(own, limit)
@@ -101,7 +99,7 @@ def _read_values(table: Table, targets: Sequence[str], rows: Sequence[int]) -> T
 
 def _count_distinct(query: Query, rows: Sequence[int]) -> TableResult | None:
     column = query.table.columns[query.targets[0]]
-    first = {fold_text(column.cells[row]): row for row in rows if column.cells[row] is not None}
+    first = {fold: row for row in rows if (fold := column.folded[row]) is not None}
     return TableResult((str(len(first)),), tuple(first.values()), len(first))
 
 
@@ -131,8 +129,8 @@ def _find_best_group(query: Query, rows: Sequence[int]) -> TableResult | None:
     group = query.table.columns[query.group]
     members = defaultdict(list)
     for row in rows:
-        if group.cells[row] is not None:
-            members[fold_text(group.cells[row])].append(row)
+        if (fold := group.folded[row]) is not None:
+            members[fold].append(row)
     sizes = {key: _measure_group(query, some) for key, some in members.items()}
     if not sizes:
         return None

@@ -5,7 +5,8 @@ from collections.abc import Sequence
 from clew.agents.answering.write import make_answer
 from clew.agents.core.types import Answer
 from clew.agents.tables.load import Table, load_tables
-from clew.agents.tables.parse import Filter, Query, parse_question
+from clew.agents.tables.parse import parse_question
+from clew.agents.tables.reading import Filter, Query
 from clew.agents.tables.run import TableResult, run_query
 from clew.context import Context, TraceStep
 from clew.types import Citation, Evidence, Passage

@@ -7,7 +7,7 @@ from statistics import fmean, median
 from typing import Any
 
 from clew.agents.tables.load import Column, Table, parse_date, parse_number
-from clew.agents.tables.parse import Filter, Query
+from clew.agents.tables.reading import Filter, Query
 from clew.agents.tables.words import fold_text
 
 _AGGREGATES: dict[str, Callable[[Sequence[float]], float]] = {

@@ -63,6 +63,7 @@ def describe_query(query: Query) -> str:
         "count": "number of rows",
         "distinct": f"number of different {of}",
         "group": f"{query.group} with the {query.best} {query.aggregate or 'number'} of {of}",
+        "groups": f"{query.aggregate or 'number'} of {of} for each {query.group}",
         "best": f"{query.best} {of}",
         "aggregate": f"{query.aggregate} of {of}",
     }.get(query.wants, of)

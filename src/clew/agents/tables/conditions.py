@@ -3,13 +3,21 @@
 from collections.abc import Sequence
 
 from clew.agents.tables.load import Column, parse_date, parse_number
-from clew.agents.tables.reading import Filter, Mention, Reading, consume, nearest_column
+from clew.agents.tables.reading import (
+    Filter,
+    Mention,
+    Reading,
+    consume,
+    nearest_column,
+    nearest_of,
+)
 from clew.agents.tables.words import Operators, Word, is_same_word
 
 _MAX_VALUE_WORDS = 10
 _CODE_LENGTH = 3  # values so short are compared with their case: "IN" is no preposition
 _YEARS = (1000, 2999)
 _VALUE_WEIGHT = 3.0
+_TIME_SIGNS = {"after": ">", "since": ">=", "before": "<", "until": "<="}
 
 
 def add_comparisons(reading: Reading, found: Sequence[Mention]) -> None:
@@ -19,10 +27,7 @@ def add_comparisons(reading: Reading, found: Sequence[Mention]) -> None:
         if end >= len(reading.words):
             continue
         value = reading.words[end].fold
-        type_ = literal_type(value)
-        mention = nearest_column(reading, start, upper + 1, [type_]) if type_ else None
-        if mention is None and type_ == "number" and _is_year(value):
-            mention = nearest_column(reading, start, upper + 1, ["date"]) or _only_date(reading)
+        mention = _find_compared_column(reading, (start, upper + 1, how), value)
         if mention is None:
             reading.take(start, end, "")
             continue
@@ -32,9 +37,26 @@ def add_comparisons(reading: Reading, found: Sequence[Mention]) -> None:
             reading.filters.append(Filter(column, ">=", value))
             reading.filters.append(Filter(column, "<=", reading.words[upper].fold))
         else:
-            reading.filters.append(Filter(column, how, value))
+            reading.filters.append(Filter(column, _TIME_SIGNS.get(how, how), value))
         reading.take(end, upper + 1, "value")
         reading.score += _VALUE_WEIGHT
+
+
+def _find_compared_column(reading: Reading, where: Mention, value: str) -> Mention | None:
+    """Return the column that is compared with a value: of times first for "since 2000"."""
+    start, end, how = where
+    type_ = literal_type(value)
+    if type_ == "number" and _is_year(value) and (how in _TIME_SIGNS or how == "between"):
+        times = [one for one in reading.columns if _holds_years(reading, one[2])]
+        year = find_year_column(reading)
+        if times or year:
+            return nearest_of(times, start, end) or (0, 0, year[0] if year else "")
+    return nearest_column(reading, start, end, [type_]) if type_ else None
+
+
+def _holds_years(reading: Reading, name: str) -> bool:
+    column = reading.table.columns[name]
+    return column.type == "date" or (column.type == "number" and "year" in column.words)
 
 
 def literal_type(value: str) -> str:
@@ -135,10 +157,11 @@ def _try_part_of_value(reading: Reading, at: int) -> None:
             rows = sum(len(r) for v, r in column.rows_by_value.items() if word.fold in v.split())
             found += [(rows, column)] * bool(rows)
     near = [one for one in found if any(m[2] == one[1].name for m in reading.columns)]
+    near = near or [one for one in found if one[1].name == reading.table.label and len(found) > 1]
     if not found or (len(found) > 1 and not near):
         return
     column = (near or found)[0][1]
-    if word.text.islower() and not near:
+    if word.text.islower() and column.name not in {name for _, _, name in reading.columns}:
         return  # a common word is seldom meant as a part of a name
     for mention in [one for one in reading.columns if one[2] == column.name]:
         if _is_condition(reading, mention, at):
@@ -176,14 +199,14 @@ def _choose_literal_column(
 ) -> tuple[str, str, Mention | None] | None:
     """Return the column that a number or date is a value of, how it is compared, its mention."""
     word = reading.words[at].fold
-    year = _find_year_column(reading) if _is_year(word) else None
+    year = find_year_column(reading) if _is_year(word) else None
     for one in reading.columns:
         if reading.table.columns[one[2]].type == type_ and _is_joined(reading, one, at, year):
             return one[2], "=", one
     if type_ == "date":
         date = _only_date(reading)
         return (date[2], "=", None) if date else None
-    return year
+    return year or _find_key_column(reading, word)
 
 
 def _is_joined(reading: Reading, mention: Mention, at: int, year: object | None) -> bool:
@@ -193,9 +216,23 @@ def _is_joined(reading: Reading, mention: Mention, at: int, year: object | None)
     return year is None and 0 < at - mention[1] <= 2 and not any(reading.taken[mention[1] : at])
 
 
-def _find_year_column(reading: Reading) -> tuple[str, str, None] | None:
+def find_year_column(reading: Reading) -> tuple[str, str, Mention | None] | None:
+    """Return the column of a year in the question: one that is named, of years, or of dates."""
+    dates = [one for one in reading.columns if reading.table.columns[one[2]].type == "date"]
+    if dates:
+        return dates[0][2], "year", dates[0]
     for name, column in reading.table.columns.items():
         if column.type == "number" and "year" in column.words:
             return name, "=", None
     date = _only_date(reading)
     return (date[2], "year", None) if date else None
+
+
+def _find_key_column(reading: Reading, word: str) -> tuple[str, str, None] | None:
+    """Return the only column in which a number names a row: "Debian 11"."""
+    found = [
+        name
+        for name, column in reading.table.columns.items()
+        if column.is_nearly_key and len(column.rows_by_value.get(word, ())) == 1
+    ]
+    return (found[0], "=", None) if len(found) == 1 else None

@@ -4,7 +4,7 @@ import re
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import date
+from datetime import date, datetime
 from functools import cached_property
 from pathlib import PurePosixPath
 from typing import Any, Literal, NamedTuple
@@ -24,6 +24,9 @@ _MIN_LINKED = 3  # different values that a link needs: fewer agree by chance
 # An exponent only as programs write it: "1E4" is more often a code.
 _NUMBER = re.compile(r"[+-]?(?:(?:\d{1,3}(?:,\d{3})+|\d+)(?:\.\d*)?|\.\d+)(?:e[+-]?\d+)?")
 _DATE = re.compile(r"(\d{4})[-/](\d{1,2})[-/](\d{1,2})(?:[T ].*)?")
+_NAMED_MONTH = re.compile(r"(?:[A-Za-z]{3,9}\.? \d{1,2},? \d{4}|\d{1,2} [A-Za-z]{3,9} \d{4})")
+_DOTTED_DATE = re.compile(r"\d{1,2}\.\d{1,2}\.\d{4}")
+_DATE_FORMS = ("%b %d %Y", "%B %d %Y", "%d %b %Y", "%d %B %Y", "%d.%m.%Y")
 _MEMO = "tables"
 
 
@@ -40,14 +43,22 @@ def parse_number(cell: object) -> float | None:
 
 
 def parse_date(cell: object) -> date | None:
-    """Return a cell as a date, if it is one: year, month and day in this order."""
-    found = _DATE.fullmatch(str(cell).strip())
-    if not found:
+    """Return a cell as a date, if it is one and says which number is the month."""
+    text = str(cell).strip()
+    found = _DATE.fullmatch(text)
+    if found:
+        try:
+            return date(*map(int, found.groups()))
+        except ValueError:
+            return None
+    if not _NAMED_MONTH.fullmatch(text) and not _DOTTED_DATE.fullmatch(text):
         return None
-    try:
-        return date(*map(int, found.groups()))
-    except ValueError:
-        return None
+    for form in _DATE_FORMS:
+        try:
+            return datetime.strptime(text.replace(",", " ").replace("  ", " "), form).date()
+        except ValueError:
+            continue
+    return None
 
 
 @dataclass(frozen=True)
@@ -99,6 +110,12 @@ class Column:
             if fold is not None:
                 found[fold].append(row)
         return dict(found)
+
+    @cached_property
+    def is_nearly_key(self) -> bool:
+        """Whether most values occur once."""
+        known = sum(cell is not None for cell in self.cells)
+        return len(self.rows_by_value) >= 0.9 * known > 0
 
     @cached_property
     def is_key(self) -> bool:

@@ -5,7 +5,7 @@ table in advance: columns are found by their names, filters by the values in the
 """
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from clew.agents.tables.conditions import (
     add_comparisons,
@@ -20,6 +20,7 @@ from clew.agents.tables.reading import Filter, Mention, Query, Reading, find_col
 from clew.agents.tables.words import Word, is_same_word, load_operators, split_question
 
 _NOUN_WEIGHT = 1.0
+_PLAIN_BEST = {"most": "max", "fewest": "min", "last": "max", "first": "min"}
 
 
 def parse_question(question: str, tables: Sequence[Table]) -> list[Query]:
@@ -36,6 +37,7 @@ def _read(words: list[Word], table: Table) -> Query | None:
         return None
     add_values(reading, 2)  # "Town 7" before the column "town"
     find_columns(reading)
+    group = _find_group(reading)
     comparisons, texts = reading.find("comparisons"), reading.find("texts")
     aggregates, best = reading.find("aggregates"), reading.find("superlatives")
     distinct, negations = reading.find("distinct"), reading.find("negations")
@@ -48,14 +50,36 @@ def _read(words: list[Word], table: Table) -> Query | None:
     if not _account_for_rest(reading, head, ask[2]):
         return None
     if negations:
-        reading.filters = [replace(one, negated=True) for one in reading.filters[-1:]]
-    return _make_query(
-        reading,
-        ask[2] if not distinct else "distinct",
-        head,
+        *others, last = reading.filters or [Filter("", "")]
+        reading.filters = [*others, replace(last, negated=True)] if last.column else others
+    sought = _Sought(
+        "distinct" if distinct else ask[2],
         aggregates[0][2] if aggregates else "",
         best[0][2] if best else "",
+        group,
     )
+    return _make_query(reading, sought, head)
+
+
+@dataclass(frozen=True)
+class _Sought:
+    """What the operators of a question ask for."""
+
+    wants: str
+    aggregate: str = ""
+    best: str = ""
+    group: str = ""
+
+
+def _find_group(reading: Reading) -> str:
+    """Return the column after "per" or "for each", which is then no other part of the question."""
+    for start, end, _ in reading.find("groupings"):
+        mention = next((one for one in reading.columns if one[0] == end), None)
+        if mention is not None:
+            reading.columns.remove(mention)
+            return mention[2]
+        reading.take(start, end, "")
+    return ""
 
 
 def _find_ask(reading: Reading) -> Mention | None:
@@ -63,11 +87,19 @@ def _find_ask(reading: Reading) -> Mention | None:
     asks = reading.find("asks")
     if not asks or asks[0][0] > 1:
         return None
-    counts = [one for one in asks[1:] if one[2] == "count"]
+    counts = [one for one in asks[1:] if one[2] == "count" and not _follows_measure(reading, one)]
     for start, end, meaning in asks[1:]:
         if meaning != "count":
             reading.take(start, end, "")  # "name" may be a column
     return next(iter(counts), asks[0])
+
+
+def _follows_measure(reading: Reading, ask: Mention) -> bool:
+    """Whether "number of" stands after "the largest": then it names what is compared."""
+    if not ask[0] or ask[1] - ask[0] < 2:
+        return False
+    before = reading.words[ask[0] - 1].fold
+    return (before,) in reading.operators.phrases["superlatives"]
 
 
 def _find_head(reading: Reading, ask: Mention) -> int:
@@ -96,8 +128,11 @@ def _account_for_rest(reading: Reading, head: int, asks: str) -> bool:
             reading.take(at, at + 1, "noun")
         else:
             return False
-    has_content = bool(reading.filters or reading.columns)
-    return has_content and _is_grounded(reading, head, asks)
+    if asks == "count" and "table" in reading.taken:
+        return True
+    if asks == "count" and head >= 0 and reading.taken[head] == "value":
+        return False  # "how many symbols": what is counted is no value
+    return bool(reading.filters or reading.columns) and _is_grounded(reading, head, asks)
 
 
 def _is_grounded(reading: Reading, head: int, asks: str) -> bool:
@@ -112,24 +147,58 @@ def _is_grounded(reading: Reading, head: int, asks: str) -> bool:
 
 def _is_compound(reading: Reading, at: int) -> bool:
     """Whether a word is joined to a column or a value: "numeric code", "the code JPY"."""
-    if literal_type(reading.words[at].fold):
+    words, taken = reading.words, reading.taken
+    if literal_type(words[at].fold):
         return False  # a number that no column has is not part of a name
-    before = reading.taken[at - 1] if at else ""
-    behind = reading.taken[at + 1] if at + 1 < len(reading.taken) else ""
-    return before == "column" or behind == "value"
+    behind = [*taken[at + 1 : at + 3], "", ""]
+    if behind[0] == "value":
+        return True
+    if at + 1 < len(words) and words[at + 1].fold == "of" and behind[1] == "column":
+        return True  # "the price of gas"
+    if not at or taken[at - 1] != "column":
+        return False
+    # "which source generated …" is a verb, "which numeric code does …" a name.
+    is_asked = any(start <= _first_noun(reading) < end == at for start, end, _ in reading.columns)
+    following = words[at + 1].fold if at + 1 < len(words) else ""
+    return not is_asked or following in reading.operators.auxiliaries
 
 
-def _make_query(reading: Reading, wants: str, head: int, aggregate: str, best: str) -> Query | None:
+def _first_noun(reading: Reading) -> int:
+    """Return the first word that is a column: what a question begins with."""
+    return reading.taken.index("column") if reading.taken[:3].count("column") else -1
+
+
+def _make_query(reading: Reading, sought: _Sought, head: int) -> Query | None:
     table = reading.table
     mentioned = [name for _, _, name in sorted(reading.columns)]
     asked = [name for start, end, name in reading.columns if start <= head < end]
     rest = [name for name in mentioned if name not in asked]
-    query = Query(table, wants, tuple(reading.filters), score=reading.score)
-    if best or (aggregate and mentioned):
-        return _make_aggregate(query, asked, rest, aggregate, best)
-    if wants in ("count", "distinct"):
+    query = Query(
+        *(table, sought.wants, tuple(reading.filters)),
+        aggregate=sought.aggregate,
+        best=sought.best,
+        group=sought.group,
+        score=reading.score,
+    )
+    if sought.group:
+        return _make_groups(query, mentioned)
+    numeric = [name for name in mentioned if table.columns[name].type == "number"]
+    if sought.best or (sought.aggregate and numeric):
+        return _make_aggregate(query, asked, rest)
+    if sought.wants in ("count", "distinct"):
         return _make_count(query, asked, rest)
     return _make_lookup(query, asked, rest)
+
+
+def _make_groups(query: Query, mentioned: Sequence[str]) -> Query | None:
+    """A number for each value of a column: "the average price per symbol"."""
+    columns = query.table.columns
+    measure = next((name for name in mentioned if columns[name].type == "number"), "")
+    how = query.aggregate or {"max": "max", "min": "min"}.get(query.best, "")
+    if query.wants != "count" and not (measure and how):
+        return None
+    how, measure = ("", "") if query.wants == "count" else (how, measure)
+    return replace(query, wants="groups", measure=measure, aggregate=how, best="")
 
 
 def _make_lookup(query: Query, asked: list[str], rest: list[str]) -> Query | None:
@@ -139,7 +208,7 @@ def _make_lookup(query: Query, asked: list[str], rest: list[str]) -> Query | Non
     targets = [table.label] * bool(table.label) if by_name else asked or rest
     used = {one.column for one in filters if one.how == "="}
     targets = [name for name in targets if name not in used and _fits(table, name, query.wants)]
-    if not targets or not (filters or rest):
+    if not targets or not (filters or rest or (asked and query.wants == "rows")):
         return None
     if query.wants == "rows":
         filters = (*filters, *(Filter(name, "filled") for name in rest if name not in targets))
@@ -150,37 +219,47 @@ def _fits(table: Table, column: str, wants: str) -> bool:
     """Whether values of a column can answer who, when or where."""
     found = table.columns[column]
     if wants == "time":
-        return found.type == "date" or "year" in found.words
+        return found.type == "date" or not load_operators().times.isdisjoint(found.words)
     return found.type == "text" if wants in ("names", "place") else True
 
 
-def _make_aggregate(
-    query: Query, asked: list[str], rest: list[str], aggregate: str, best: str
-) -> Query | None:
+def _make_aggregate(query: Query, asked: list[str], rest: list[str]) -> Query | None:
     """A sum, mean or extreme: of a column, of the rows, or of the groups of rows."""
-    table = query.table
-    numeric = [name for name in rest if table.columns[name].type != "text"]
-    others = [name for name in rest if name not in numeric]
-    target = next(iter(asked or others), "")
-    measure = numeric[0] if numeric else ""
-    if best and not measure and target:
-        if table.columns[target].type != "text" and not asked:
-            return None
-        return replace(query, wants="group", group=target, best=best)
-    if best and aggregate and target:
-        return replace(
-            query, wants="group", group=target, best=best, aggregate=aggregate, measure=measure
-        )
+    columns = query.table.columns
+    measured = "date" if query.best in ("last", "first") else "number"
+    fitting = [name for name in [*rest, *asked] if columns[name].type == measured]
+    targets = [name for name in [*asked, *rest] if name not in fitting[:1]]
+    measure = next(iter(fitting), "")
+    query = replace(query, best=_PLAIN_BEST.get(query.best, query.best), measure=measure)
+    if not query.best:
+        return replace(query, wants="aggregate") if measure else None
     if not measure:
-        measure = next((name for name in asked if table.columns[name].type != "text"), "")
-        if not measure:
-            return None
-    if best:
-        named = query.wants == "rows" or bool(target and target != measure)
-        label = target if target and target != measure else table.label
-        targets = (label,) if named and label else ()
-        return replace(query, wants="best", best=best, measure=measure, targets=targets)
-    return replace(query, wants="aggregate", aggregate=aggregate, measure=measure)
+        return _make_largest_group(query, asked, rest)
+    if query.aggregate and targets:
+        return replace(query, wants="group", group=targets[0])
+    return _make_best(query, asked, targets)
+
+
+def _make_largest_group(query: Query, asked: list[str], rest: list[str]) -> Query | None:
+    """The value that most rows have: "which state has the most airports"."""
+    if not asked or query.wants != "rows":
+        return None
+    filters = (*query.filters, *(Filter(name, "filled") for name in rest))
+    return replace(query, wants="group", group=asked[0], filters=filters, aggregate="")
+
+
+def _make_best(query: Query, asked: list[str], targets: list[str]) -> Query | None:
+    """The rows with the largest or smallest value, or that value itself."""
+    table = query.table
+    if query.wants == "time":
+        times = [name for name in table.columns if _fits(table, name, "time")]
+        targets = [name for name in targets if name in times] or times[:1]
+        return replace(query, wants="best", targets=tuple(targets)) if targets else None
+    if not targets and query.wants in ("rows", "names") and table.label:
+        targets = [table.label]
+    if query.measure in asked and not targets:
+        targets = []
+    return replace(query, wants="best", targets=tuple(targets[:1]))
 
 
 def _make_count(query: Query, asked: list[str], rest: list[str]) -> Query | None:
@@ -194,7 +273,6 @@ def _make_count(query: Query, asked: list[str], rest: list[str]) -> Query | None
     pinned = any(table.columns[one.column].is_key or one.column == table.label for one in filters)
     if column.type == "number" and pinned and query.wants != "distinct":
         return replace(query, wants="value", targets=(column.name,))
-    filled = sum(cell is not None for cell in column.cells)
-    if query.wants != "distinct" and len(column.rows_by_value) >= 0.9 * filled:
+    if query.wants != "distinct" and column.is_nearly_key:
         return replace(query, wants="count")
     return replace(query, wants="distinct", targets=(column.name,))

@@ -101,6 +101,11 @@ def _note_column(reading: Reading, start: int, end: int, name: str) -> None:
 def nearest_column(reading: Reading, start: int, end: int, types: Sequence[str]) -> Mention | None:
     """Return the mention of a column nearest to some words: behind them first, then before."""
     fitting = [one for one in reading.columns if reading.table.columns[one[2]].type in types]
+    return nearest_of(fitting, start, end)
+
+
+def nearest_of(fitting: Sequence[Mention], start: int, end: int) -> Mention | None:
+    """Return the mention nearest to some words: behind them first, then before."""
     behind = sorted(one for one in fitting if 0 <= one[0] - end <= 1)
     before = sorted((one for one in fitting if one[1] <= start), reverse=True)
     return next(iter([*behind, *before, *fitting]), None)

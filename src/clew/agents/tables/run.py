@@ -14,6 +14,8 @@ _AGGREGATES: dict[str, Callable[[Sequence[float]], float]] = {
     "sum": sum,
     "mean": fmean,
     "median": median,
+    "max": max,
+    "min": min,
 }
 _COMPARE: dict[str, Callable[[float, float], bool]] = {
     "=": lambda one, other: one == other,
@@ -49,6 +51,8 @@ def run_query(query: Query) -> TableResult | None:
             return _count_distinct(query, rows)
         case "group":
             return _find_best_group(query, rows)
+        case "groups":
+            return _list_groups(query, rows)
         case "best":
             return _find_best_rows(query, rows)
         case "aggregate":
@@ -126,19 +130,34 @@ def _find_best_rows(query: Query, rows: Sequence[int]) -> TableResult | None:
 
 
 def _find_best_group(query: Query, rows: Sequence[int]) -> TableResult | None:
-    group = query.table.columns[query.group]
-    members = defaultdict(list)
-    for row in rows:
-        if (fold := group.folded[row]) is not None:
-            members[fold].append(row)
-    sizes = {key: _measure_group(query, some) for key, some in members.items()}
-    if not sizes:
+    members = _group_rows(query, rows)
+    if not members:
         return None
+    sizes = {key: _measure_group(query, some) for key, some in members.items()}
     value = (max if query.best == "max" else min)(sizes.values())
     winners = [key for key, size in sizes.items() if size == value]
     used = tuple(row for key in winners for row in members[key])
-    names = tuple(format_cell(group.cells[members[key][0]]) for key in winners)
-    return TableResult(names, used, value)
+    cells = query.table.columns[query.group].cells
+    return TableResult(tuple(format_cell(cells[members[key][0]]) for key in winners), used, value)
+
+
+def _list_groups(query: Query, rows: Sequence[int]) -> TableResult | None:
+    members = _group_rows(query, rows)
+    cells = query.table.columns[query.group].cells
+    values = tuple(
+        f"{format_cell(cells[some[0]])}: {format_number(_measure_group(query, some))}"
+        for some in members.values()
+    )
+    return TableResult(values, tuple(rows)) if values else None
+
+
+def _group_rows(query: Query, rows: Sequence[int]) -> dict[str, list[int]]:
+    """Return the rows of each value of the column that is grouped by."""
+    group, members = query.table.columns[query.group], defaultdict(list)
+    for row in rows:
+        if (fold := group.folded[row]) is not None:
+            members[fold].append(row)
+    return dict(members)
 
 
 def _measure_group(query: Query, rows: Sequence[int]) -> float:

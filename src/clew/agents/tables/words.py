@@ -6,12 +6,14 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
+from os.path import commonprefix
 
 # A date, a number that is no part of a word, or a run of letters and digits.
 _TOKEN = re.compile(
     r"\d{4}[-/]\d{1,2}[-/]\d{1,2}|[+-]?\d[\d,]*(?:\.\d+)?(?![^\W_])|[^\W_]+(?:['’][^\W_]+)*"
 )
 _MIN_PREFIX = 4  # letters that two forms of a word share: weigh and weight
+_MIN_STEM = 6  # letters, where both have an ending of their own: generated and generation
 _MAX_ENDING = 3
 
 
@@ -63,13 +65,11 @@ def is_same_word(one: str, other: str) -> bool:
     a, b = strip_plural(one), strip_plural(other)
     if a == b:
         return True
-    short, long = sorted((a, b), key=len)
-    return (
-        len(short) >= _MIN_PREFIX
-        and len(long) - len(short) <= _MAX_ENDING
-        and long.startswith(short)
-        and short.isalpha()
-    )
+    if not (a.isalpha() and b.isalpha()):
+        return False
+    shared = len(commonprefix([a, b]))
+    least = _MIN_PREFIX if shared == min(len(a), len(b)) else _MIN_STEM
+    return shared >= least and max(len(a), len(b)) - shared <= _MAX_ENDING
 
 
 @dataclass(frozen=True)
@@ -78,6 +78,10 @@ class Operators:
 
     phrases: dict[str, dict[tuple[str, ...], str]]
     fillers: frozenset[str]
+    times: frozenset[str]
+    """Words of columns that hold times."""
+    auxiliaries: frozenset[str]
+    """Verbs and prepositions that end a name before them."""
 
     def find(self, kind: str, words: Sequence[Word]) -> Iterator[tuple[int, int, str]]:
         """Yield the phrases of a kind in a question: from, to (exclusive), meaning."""
@@ -99,9 +103,9 @@ def load_operators(language: str = "en") -> Operators:
     """Load the operators of a language."""
     raw = (files("clew.agents.tables") / f"operators_{language}.toml").read_text(encoding="utf-8")
     data = tomllib.loads(raw)
-    fillers = frozenset(data.pop("fillers")["words"].split())
+    sets = {name: frozenset(text.split()) for name, text in data.pop("words").items()}
     phrases = {
         kind: {tuple(phrase.split()): str(meaning) for phrase, meaning in entries.items()}
         for kind, entries in data.items()
     }
-    return Operators(phrases, fillers)
+    return Operators(phrases, **sets)

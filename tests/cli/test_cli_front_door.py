@@ -201,3 +201,28 @@ async def test_a_folder_is_followed(tmp_path: Path) -> None:
             [folder], 1.0, bring, lambda *_: seen.append(set(read_states([folder]))), pause
         )
     assert [{Path(name).name for name in one} for one in seen] == [{"a.md"}, {"a.md", "b.md"}]
+
+
+def test_a_model_that_fails_on_most_chunks_is_exit_code_1(team: Path) -> None:
+    class _Refuses(_Site):
+        def do_POST(self) -> None:
+            self.rfile.read(int(self.headers["Content-Length"]))
+            body = json.dumps({"choices": [{"message": {"content": "no"}}]}).encode()
+            self.send_response(200)
+            self.send_header("Content-Type", "application/json")
+            self.send_header("Content-Length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body)
+
+    with HTTPServer(("127.0.0.1", 0), _Refuses) as server:
+        thread = threading.Thread(target=server.serve_forever)
+        thread.start()
+        url = f"http://127.0.0.1:{server.server_port}/v1"
+        (team / "clew.toml").write_text(f'[models]\nmodel = "m"\nbase_url = "{url}"\ntries = 1\n')
+        (team / "b.md").write_text("Ilse Brandvik designed the Marrow Bridge.")
+        clew("add", "b.md", cwd=team, code=1)
+        said = clew("add", "--retry", "--fallback", "--json", cwd=team, code=1)
+        server.shutdown()
+        thread.join()
+    assert said == ""
+    assert "Marrow Bridge" in clew("show", "Marrow Bridge", cwd=team)

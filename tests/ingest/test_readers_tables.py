@@ -105,6 +105,17 @@ async def test_every_format_gives_the_same_rows(tmp_path: Path, name: str) -> No
     assert str(documents[1].metadata["cells"]["people"]) == "86000"
 
 
+async def test_a_damaged_part_of_a_workbook_is_one_skip(tmp_path: Path) -> None:
+    path = tmp_path / "a.xlsx"
+    _write_xlsx(path)
+    raw = bytearray(path.read_bytes())
+    at = raw.find(b"<sheetData>")
+    raw[at : at + 11] = b"<sheetDaTa>"
+    path.write_bytes(bytes(raw))
+    documents, skipped = await _read(path)
+    assert not documents and "is not a readable workbook" in skipped[0].reason
+
+
 @pytest.mark.parametrize("name", ["a.sqlite", "a.xlsx", "a.parquet"])
 async def test_broken_tables_are_one_skip(tmp_path: Path, name: str) -> None:
     if name.endswith("parquet"):

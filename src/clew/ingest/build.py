@@ -35,7 +35,8 @@ from clew.store.sqlite.writer_process import WriterProcess, open_writer_process
 from clew.text.unicode import digest
 from clew.types import Chunk, Document, Extraction, Usage
 
-_INCOMPLETE_MARK = "!"  # suffix of the stamp of a document with failed chunks
+_INCOMPLETE_MARK = "!"  # suffix of the stamp of a document with failed chunks …
+_BY_RULES_MARK = "!+"  # … and of one whose failed chunks were extracted in another way
 _MAX_CONCURRENT_DOCUMENTS = 128  # the chat's own limit bounds the calls
 _DOCUMENTS_PER_WRITE = 10_000  # per transaction: bounds memory on large corpora
 TABLES_KEY = "tables"
@@ -124,7 +125,9 @@ class IngestPipeline:
     def _current_stamps(self, document: Document) -> set[str]:
         """Return the stamps under which a stored document counts as unchanged."""
         stamp = self._compute_stamp(document)
-        return {stamp} if self.retry_extract else {stamp, stamp + _INCOMPLETE_MARK}
+        if self.retry_extract:
+            return {stamp}
+        return {stamp, stamp + _INCOMPLETE_MARK, stamp + _BY_RULES_MARK}
 
     def _compute_stamp(self, document: Document) -> str:
         """Return the hash of the document and of the current chunker and extractor."""
@@ -215,10 +218,8 @@ class IngestPipeline:
             for at, document in remaining:
                 chunks = self.chunk(document)
                 found = await self._extract_with_retry(document, chunks)
-                mark = _INCOMPLETE_MARK if any(e.failed for e in found) else ""
-                done[at] = Addition(
-                    document, tuple(chunks), found, self._compute_stamp(document) + mark
-                )
+                stamp = self._compute_stamp(document) + _choose_mark(found)
+                done[at] = Addition(document, tuple(chunks), found, stamp)
                 while passed_on in done:
                     on_addition(done.pop(passed_on))
                     passed_on += 1
@@ -231,6 +232,14 @@ class IngestPipeline:
         except* ClewError as many:
             # Report only the first error: it cancelled the others.
             raise many.exceptions[0] from None
+
+
+def _choose_mark(found: Sequence[Extraction]) -> str:
+    """Return the suffix of a document's stamp: whether chunks failed, and were extracted anyway."""
+    failed = [one for one in found if one.failed]
+    if not failed:
+        return ""
+    return _BY_RULES_MARK if any(one.entities for one in failed) else _INCOMPLETE_MARK
 
 
 class _Tally(NamedTuple):

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from clew.agents.answering.write import make_answer
 from clew.agents.core.types import Answer
 from clew.agents.tables.load import Table, load_tables
-from clew.agents.tables.parse import parse_question
+from clew.agents.tables.parse import may_ask_tables, parse_question
 from clew.agents.tables.reading import Filter, Query
 from clew.agents.tables.run import TableResult, run_query
 from clew.context import Context, TraceStep
@@ -19,8 +19,8 @@ _SIGNS = {"filled": "has a value"}
 
 async def answer_from_tables(ctx: Context) -> Answer | None:
     """Return the answer that code computes from rows, or None if no table answers this."""
-    tables = await load_tables(ctx)
-    for query in parse_question(ctx.question, tables) if tables else ():
+    tables = await load_tables(ctx) if may_ask_tables(ctx.question) else []
+    for query in parse_question(ctx.question, tables):
         result = run_query(query)
         if result is not None and (result.rows or query.wants == "count"):
             return await _write_answer(ctx, query, result)

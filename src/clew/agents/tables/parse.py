@@ -20,7 +20,14 @@ from clew.agents.tables.reading import Filter, Mention, Query, Reading, find_col
 from clew.agents.tables.words import Word, is_same_word, load_operators, split_question
 
 _NOUN_WEIGHT = 1.0
+_MAX_BEFORE_ASK = 1  # words before it: "in which year"
 _PLAIN_BEST = {"most": "max", "fewest": "min", "last": "max", "first": "min"}
+
+
+def may_ask_tables(question: str) -> bool:
+    """Whether a question begins like one that rows could answer; others need not load tables."""
+    asks = next(load_operators().find("asks", split_question(question)), None)
+    return asks is not None and asks[0] <= _MAX_BEFORE_ASK
 
 
 def parse_question(question: str, tables: Sequence[Table]) -> list[Query]:
@@ -85,7 +92,7 @@ def _find_group(reading: Reading) -> str:
 def _find_ask(reading: Reading) -> Mention | None:
     """Return how the question begins; "what is the number of" asks like "how many"."""
     asks = reading.find("asks")
-    if not asks or asks[0][0] > 1:
+    if not asks or asks[0][0] > _MAX_BEFORE_ASK:
         return None
     counts = [one for one in asks[1:] if one[2] == "count" and not _follows_measure(reading, one)]
     for start, end, meaning in asks[1:]:

@@ -3,6 +3,7 @@
 import re
 import sqlite3
 import zipfile
+import zlib
 from collections.abc import Iterator
 from contextlib import closing
 from datetime import datetime, timedelta
@@ -31,6 +32,11 @@ _DATE_FORMATS = frozenset({*range(14, 23), *range(27, 37), *range(45, 48), *rang
 _DATE_LETTERS = re.compile(r"[ymdh]", re.IGNORECASE)
 _QUOTED_FORMAT = re.compile(r'"[^"]*"|\[[^\]]*\]|\\.')
 _MAX_COLUMNS = 2_000
+# What zipfile, zlib and the parser raise for damaged or encrypted parts, and dates out of range.
+_BROKEN_WORKBOOK = (
+    *(zipfile.BadZipFile, zlib.error, EOFError, RuntimeError, OverflowError),
+    *(ElementTree.ParseError, KeyError, ValueError),
+)
 
 
 def read_sqlite(source: SourceFile, budget: ReadBudget) -> Iterator[Document | Skipped]:
@@ -39,6 +45,7 @@ def read_sqlite(source: SourceFile, budget: ReadBudget) -> Iterator[Document | S
     address = f"file:{quote(str(source.path.resolve()))}?mode=ro&immutable=1"
     try:
         with closing(sqlite3.connect(address, uri=True)) as database:
+            database.text_factory = lambda raw: raw.decode("utf-8", "replace")
             tables = database.execute(
                 "SELECT name FROM sqlite_schema WHERE type = 'table' AND name NOT LIKE 'sqlite_%'"
                 " ORDER BY name"
@@ -97,7 +104,7 @@ def read_xlsx(source: SourceFile, budget: ReadBudget) -> Iterator[Document | Ski
                 table = TableSource(source, name if len(sheets) > 1 else "")
                 with book.open(part) as sheet:
                     yield from read_rows(table, _iter_sheet(sheet, texts, dates))
-    except (zipfile.BadZipFile, ElementTree.ParseError, KeyError, ValueError) as error:
+    except _BROKEN_WORKBOOK as error:
         raise InputError(f"is not a readable workbook ({error})") from error
 
 

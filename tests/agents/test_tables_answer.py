@@ -105,6 +105,25 @@ async def test_columns_that_hold_keys_of_another_table_are_found(tables: Knowled
     assert ("river code", "rivers.json", "code") in links
 
 
+@pytest.mark.parametrize(
+    ("question", "said", "cited"),
+    [
+        (
+            "How many towns are on the river Tarn?",
+            "2",
+            {"towns.csv#2", "towns.csv#4", "rivers.json#1"},
+        ),
+        ("What is the km of the river of Vessen?", "310", {"towns.csv#3", "rivers.json#2"}),
+    ],
+)
+async def test_linked_tables_answer_together(
+    tables: KnowledgeBase, question: str, said: str, cited: set[str]
+) -> None:
+    answer = await tables.ask(question)
+    assert answer.candidate == said
+    assert {one.doc.rpartition("/")[2] for one in answer.citations} == cited
+
+
 async def test_rows_are_entities_and_facts(tables: KnowledgeBase) -> None:
     shown = await tables.show("Vessen")
     [fact] = shown.entities[0]["facts"]

@@ -1,9 +1,10 @@
 """Answers a question from the rows of tables, if one reading of it accounts for every word."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from clew.agents.answering.write import make_answer
 from clew.agents.core.types import Answer
+from clew.agents.tables.join import join_tables
 from clew.agents.tables.load import Table, load_tables
 from clew.agents.tables.parse import may_ask_tables, parse_question
 from clew.agents.tables.reading import Filter, Query
@@ -12,6 +13,7 @@ from clew.context import Context, TraceStep
 from clew.types import Citation, Evidence, Passage
 
 _MAX_CITED = 10  # rows; of more the first are cited
+_JOINED = "joined tables"  # memo of a generation
 _MAX_VALUES = 50  # shown in an answer
 _NOTE = "computed from the rows of {table}: {query}"
 _SIGNS = {"filled": "has a value"}
@@ -20,16 +22,29 @@ _SIGNS = {"filled": "has a value"}
 async def answer_from_tables(ctx: Context) -> Answer | None:
     """Return the answer that code computes from rows, or None if no table answers this."""
     tables = await load_tables(ctx) if may_ask_tables(ctx.question) else []
-    for query in parse_question(ctx.question, tables):
-        result = run_query(query)
-        if result is not None and (result.rows or query.wants == "count"):
-            return await _write_answer(ctx, query, result)
+    for some in (tables, *_iter_joined(ctx, tables)):
+        for query in parse_question(ctx.question, some):
+            result = run_query(query)
+            if result is not None and (result.rows or query.wants == "count"):
+                return await _write_answer(ctx, query, result)
     return None
+
+
+def _iter_joined(ctx: Context, tables: Sequence[Table]) -> Iterator[list[Table]]:
+    """Yield the joined tables; they are made when no single table answers, once per generation."""
+    if _JOINED not in ctx.view.memo:
+        ctx.view.memo[_JOINED] = join_tables(tables)
+    yield ctx.view.memo[_JOINED]
 
 
 async def _write_answer(ctx: Context, query: Query, result: TableResult) -> Answer:
     cited = result.rows[:_MAX_CITED]
     passages = await _fetch_rows(ctx, query.table, cited)
+    for partner in query.table.partners:
+        if partner.columns & query.columns:
+            others = dict.fromkeys(partner.rows[row] for row in cited)
+            there = [row for row in others if row is not None]
+            passages += await _fetch_rows(ctx, partner.table, there)
     shown = ", ".join(result.values[:_MAX_VALUES])
     if len(result.values) > _MAX_VALUES:
         shown += f", … ({len(result.values)} in all)"

@@ -133,12 +133,15 @@ class Table:
     columns: Mapping[str, Column]
     rows: Sequence[tuple[str, str, str]]
     """The name, document and first chunk of each row."""
+    partners: tuple["Partner", ...] = ()
+    """Tables whose columns were added to these."""
 
     @cached_property
     def words(self) -> frozenset[str]:
-        """The words of its name, without folders and the file's suffix."""
+        """The words of its name and its partners', without folders and the file's suffix."""
         file, _, inner = self.name.partition("#")
-        return frozenset(split_column(f"{PurePosixPath(file).stem} {inner}"))
+        own = split_column(f"{PurePosixPath(file).stem} {inner}")
+        return frozenset(own).union(*(one.table.words for one in self.partners))
 
     def __len__(self) -> int:
         """Number of rows."""
@@ -152,6 +155,15 @@ class Link:
     column: str
     other: Table = field(repr=False)
     key: str
+
+
+@dataclass(frozen=True)
+class Partner:
+    """A table joined to another: its row for each row of that one, and the columns it brought."""
+
+    table: Table = field(repr=False)
+    rows: Sequence[int | None] = field(repr=False)
+    columns: frozenset[str]
 
 
 async def load_tables(ctx: Context) -> list[Table]:

@@ -33,12 +33,17 @@ def may_ask_tables(question: str) -> bool:
 def parse_question(question: str, tables: Sequence[Table]) -> list[Query]:
     """Return the readings of a question over the tables that can answer it, the best first."""
     words = split_question(question)
-    found = [query for table in tables if (query := _read(words, table)) is not None]
+    named = {table.name: table.words for table in tables}
+    found = []
+    for table in tables:
+        others = frozenset().union(*(some for name, some in named.items() if name != table.name))
+        query = _read(words, table, others - table.words)
+        found += [query] if query is not None else []
     return sorted(found, key=lambda query: -query.score)
 
 
-def _read(words: list[Word], table: Table) -> Query | None:
-    reading = Reading(table, words, load_operators(), [""] * len(words))
+def _read(words: list[Word], table: Table, foreign: frozenset[str]) -> Query | None:
+    reading = Reading(table, words, load_operators(), [""] * len(words), foreign)
     ask = _find_ask(reading)
     if ask is None:
         return None
@@ -131,6 +136,8 @@ def _account_for_rest(reading: Reading, head: int, asks: str) -> bool:
             reading.score += _NOUN_WEIGHT
         elif word.fold in reading.operators.fillers:
             reading.take(at, at + 1, "filler")
+        elif word.text[:1].isupper() or any(is_same_word(word.fold, o) for o in reading.foreign):
+            return False  # a name that no cell has, or what another table holds
         elif (at == head and not literal_type(word.fold)) or _is_compound(reading, at):
             reading.take(at, at + 1, "noun")
         else:
@@ -180,6 +187,8 @@ def _make_query(reading: Reading, sought: _Sought, head: int) -> Query | None:
     mentioned = [name for _, _, name in sorted(reading.columns)]
     asked = [name for start, end, name in reading.columns if start <= head < end]
     rest = [name for name in mentioned if name not in asked]
+    if not (sought.best or sought.aggregate):
+        rest = [name for name in rest if name not in _find_owners(reading)]
     query = Query(
         *(table, sought.wants, tuple(reading.filters)),
         aggregate=sought.aggregate,
@@ -195,6 +204,17 @@ def _make_query(reading: Reading, sought: _Sought, head: int) -> Query | None:
     if sought.wants in ("count", "distinct"):
         return _make_count(query, asked, rest)
     return _make_lookup(query, asked, rest)
+
+
+def _find_owners(reading: Reading) -> set[str]:
+    """Return columns that only say whose another column is: "the length of the river of …"."""
+    found, seen = set(), False
+    for start, _, name in sorted(reading.columns):
+        before = [word.fold for word in reading.words[max(0, start - 2) : start]]
+        if seen and (before[-1:] == ["of"] or before == ["of", "the"]):
+            found.add(name)
+        seen = True
+    return found
 
 
 def _make_groups(query: Query, mentioned: Sequence[str]) -> Query | None:

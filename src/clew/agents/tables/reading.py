@@ -39,6 +39,12 @@ class Query:
     group: str = ""
     score: float = 0.0
 
+    @property
+    def columns(self) -> frozenset[str]:
+        """All columns that it uses."""
+        used = {one.column for one in self.filters}
+        return frozenset({*used, *self.targets, self.measure, self.group})
+
 
 @dataclass
 class Reading:
@@ -49,6 +55,8 @@ class Reading:
     operators: Operators
     taken: list[str]
     """Per word: what it is taken for, "" if nothing yet."""
+    foreign: frozenset[str] = frozenset()
+    """The words of other tables' names."""
     columns: list[Mention] = field(default_factory=list)
     values: list[Mention] = field(default_factory=list)
     filters: list[Filter] = field(default_factory=list)

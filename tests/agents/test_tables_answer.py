@@ -127,7 +127,7 @@ async def test_linked_tables_answer_together(
 async def test_rows_are_entities_and_facts(tables: KnowledgeBase) -> None:
     shown = await tables.show("Vessen")
     [fact] = shown.entities[0]["facts"]
-    assert fact["text"].startswith("name: Vessen; region: Inland; people: 86000;")
+    assert fact["text"].startswith("Vessen\nname: Vessen; region: Inland; people: 86000;")
     assert [(one["name"], one["type"]) for one in (await tables.show("Inland")).entities] == [
         ("Inland", "region")
     ]

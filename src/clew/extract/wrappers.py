@@ -8,9 +8,10 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from clew.extract.model_extractors import DocumentExtractor
+from clew.store.merge import embedded_text
 from clew.types import SUBJECT, Chunk, Document, Extraction, RawEntity, RawFact
 
-_CELLS, _TABLE = "cells", "table"  # metadata of a row's document
+_CELLS = "cells"  # metadata of a row's document
 _BY_RULES = "; extracted without a model meanwhile"
 _MAX_NAME = 80  # characters of a cell that is taken for a name
 
@@ -63,8 +64,10 @@ def _extract_row(document: Document, chunk: Chunk) -> Extraction:
             kind = _value_type(value, name) or column
             entities.setdefault(name, RawEntity(name, kind, spans=spans))
             members.append((name, column))
-    text = chunk.text.strip()
-    fact = RawFact(text, tuple(dict.fromkeys(members)), span=(chunk.start, chunk.end))
+    # As the passage is embedded, so that the same vector serves both.
+    fact = RawFact(
+        embedded_text(chunk), tuple(dict.fromkeys(members)), span=(chunk.start, chunk.end)
+    )
     return Extraction(tuple(entities.values()), (fact,) if len(members) > 1 else ())
 
 

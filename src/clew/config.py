@@ -19,7 +19,7 @@ from pydantic import (
 )
 from pydantic_core import PydanticCustomError
 
-from clew.errors import ConfigError
+from clew.errors import ConfigError, suggest
 from clew.types import Usage
 
 Role = Literal["extract", "plan", "answer", "judge"]
@@ -79,6 +79,9 @@ class ModelSettings(_Section):
     judge: RoleSettings = RoleSettings()
 
     concurrency: int = Field(default=16, ge=1)
+    """Calls at once, at most; fewer where the endpoint makes them wait, if `adapt` is set."""
+    adapt: bool = True
+    """Whether the number of calls at once follows from how long they take."""
     requests_per_minute: float | None = Field(default=None, gt=0)
     tokens_per_minute: float | None = Field(default=None, gt=0)
     timeout: float = Field(default=300.0, gt=0)
@@ -159,6 +162,8 @@ class ExtractSettings(_Section):
     """Maximum number of further rounds per chunk to find what was missed."""
     max_tokens: int = Field(default=4096, ge=64)
     """Token limit of the answer for one chunk; complete items of a cut-off answer are kept."""
+    fallback: Literal["none", "offline"] = "none"
+    """What extracts from a chunk that the model failed on, until it is retried."""
 
 
 class TreeSettings(_Section):
@@ -264,7 +269,9 @@ TEMPLATE = """\
 # api_key = ""              # better in OPENAI_API_KEY
 # window = 8192             # context window in tokens; asked from the endpoint where it tells
 # extract = "small-model"   # another model for one role: extract, plan, answer, judge
-# concurrency = 16
+# concurrency = 16          # calls at once, at most: fewer where a server makes them wait
+# adapt = true              # false: always as many as `concurrency`
+# timeout = 300             # seconds for one call, without waiting for other calls
 # requests_per_minute = 500
 # tokens_per_minute = 200000
 # prices = { "small-model" = { prompt = 0.15, completion = 0.6 } }    # per million tokens
@@ -296,6 +303,7 @@ TEMPLATE = """\
 # gleaning = "trial"        # a judge is asked before each further round; base: after it
 # rounds = 0                # further rounds per chunk, at most
 # max_tokens = 4096         # the longest answer for one chunk
+# fallback = "none"         # offline: rules extract what the model fails on, until `--retry`
 
 [tree]
 # grow = "auto"             # keep an existing tree up to date; never: only `clew tree --grow`
@@ -370,6 +378,20 @@ def load_settings(file: Path | None = None) -> Settings:
         settings._file = str(path)
         return settings
     except ValidationError as error:
-        first = error.errors()[0]
-        where = ".".join(str(part) for part in first["loc"])
-        raise ConfigError(f"{path}: {where}: {first['msg'].lower()}") from error
+        raise ConfigError(f"{path}: {_describe(error)}") from error
+
+
+def _describe(error: ValidationError) -> str:
+    """Describe the first invalid setting; for an unknown key say which one may be meant."""
+    first = error.errors()[0]
+    *above, key = first["loc"] or ("",)
+    where = ".".join(map(str, first["loc"]))
+    if first["type"] != "extra_forbidden":
+        return f"{where}: {first['msg'].lower()}"
+    known: Any = Settings
+    for part in above:
+        known = known.model_fields[part].annotation if part in known.model_fields else None
+        if not isinstance(known, type) or not issubclass(known, BaseModel):
+            return f"{where}: there is no such setting"
+    names = list(known.model_fields)
+    return f"{where}: there is no such setting{suggest(str(key), names)}"

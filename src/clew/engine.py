@@ -9,7 +9,16 @@ from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
 from clew.adapters import adapt_embedder, attach_tuning
-from clew.agents.ask import DEFAULT_OPTIONS, AnswerStream, AskOptions, answer_with, stream_answer
+from clew.agents.ask import (
+    DEFAULT_OPTIONS,
+    MAX_QUESTION_CHARS,
+    AnswerStream,
+    AskOptions,
+    answer_with,
+    check_question,
+    stream_answer,
+    truncation_note,
+)
 from clew.agents.core.scratchpad import drop_duplicate_hits
 from clew.agents.core.types import Answer, Mode, Results
 from clew.agents.relevance_gate import GATE_PASSAGES, Relevance, score_relevance
@@ -33,6 +42,7 @@ from clew.ingest.graphs.import_graph import (
     combine_results,
     find_imported_graphs,
 )
+from clew.ingest.readers.source import SourceFile
 from clew.labels import DocumentLabeller, check_labels
 from clew.llm.embed import Embedder
 from clew.llm.factory import create_reranker, find_embedder
@@ -51,9 +61,8 @@ from clew.types import Chunking, Found, Kind
 if TYPE_CHECKING:
     from clew.recipes.registry import RecipeSet, ResolvedRecipe
 
-_LEXICAL_RECIPE = "steps+bm25"  # used instead of the default when there is no embedder
+_LEXICAL_RECIPE = "steps+keywords"  # used instead of the default when there is no embedder
 ANSWERING_ROLES: tuple[Role, ...] = ("plan", "answer")  # roles whose models may answer a question
-_MAX_QUESTION_CHARS = 8_000  # longer questions are cut: planning by rules takes a second for these
 
 
 async def open_store(
@@ -132,7 +141,7 @@ class KnowledgeBase:
 
     async def add(
         self,
-        paths: Sequence[Path | str],
+        paths: Sequence[Path | str | SourceFile],
         *,
         extractor: str | DocumentExtractor | None = None,
         retry: bool = False,
@@ -183,13 +192,15 @@ class KnowledgeBase:
 
     async def plan(
         self,
-        paths: Sequence[Path | str],
+        paths: Sequence[Path | str | SourceFile],
         *,
         extractor: str | None = None,
         recipe: str | None = None,
+        probe: bool = False,
     ) -> CostEstimate:
-        """Estimate the cost of adding these paths; writes nothing and calls no model."""
-        return await self.builder.plan(paths, extractor=extractor, chunk=self._preset(recipe))
+        """Estimate the cost of adding these paths; `probe` times one call to the model."""
+        chunk = self._preset(recipe)
+        return await self.builder.plan(paths, extractor=extractor, chunk=chunk, probe=probe)
 
     def chunk_presets(self, names: Sequence[str]) -> dict[str, Chunking | None]:
         """Return how each of these recipes wants documents to be split, if it does."""
@@ -248,7 +259,7 @@ class KnowledgeBase:
     async def status(self) -> dict[str, Any]:
         """Counts, embedder, size and money spent, in the format of `clew status --json`."""
         counts = await self.store.counts()
-        manifest = await self.store.get("manifest", ["embedder", "spent"])
+        manifest = await self.store.get("manifest", ["embedder", "spent", "calls", "tokens"])
         async with self.store.snapshot() as snapshot:
             trees = await self.builder.make_tree_manager().states(snapshot)
             pending = await count_pending(self.store, snapshot.arrays)
@@ -265,6 +276,8 @@ class KnowledgeBase:
             "pending": pending,
             "bytes": counts.bytes,
             "spent": float(manifest.get("spent", "0")),
+            "calls": round(float(manifest.get("calls", "0"))),
+            "tokens": round(float(manifest.get("tokens", "0"))),
         }
 
     async def show(self, name: str) -> NameDetails:
@@ -290,7 +303,7 @@ class KnowledgeBase:
         """
         started = perf_counter()
         name = recipe or self.settings.recipe
-        _check_question(question, k)
+        check_question(question, k)
         async with self.store.snapshot() as snapshot:
             chain = self._load_recipe(name).retrieve
             ctx = await self.context(snapshot, question, chain.name)
@@ -312,7 +325,7 @@ class KnowledgeBase:
     ) -> Answer:
         """Answer a question from the evidence, every sentence cited."""
         started = perf_counter()
-        _check_question(question, k)
+        check_question(question, k, mode)
         name, reason = (recipe, "") if recipe else await self._choose_recipe()
         training = self.models.planner_training()
         loaded = self._load_recipe(name).with_trained_model(training, name).with_top_k(k)
@@ -320,7 +333,7 @@ class KnowledgeBase:
             self.models.check_prices(ANSWERING_ROLES)
         try:
             async with self.store.snapshot() as snapshot:
-                cut = question[:_MAX_QUESTION_CHARS]
+                cut = question[:MAX_QUESTION_CHARS]
                 ctx = replace(
                     manner.apply_to(await self.context(snapshot, cut, loaded.retrieve.name)),
                     given_entities=tuple(entities),
@@ -333,7 +346,7 @@ class KnowledgeBase:
         finally:
             await self.models.record_spending()  # calls are paid for even if the answer failed
         trees = _missing_tree_note(ctx.trace)
-        notes = (answer.note, loaded.note, reason, trees, _truncation_note(question))
+        notes = (answer.note, loaded.note, reason, trees, truncation_note(question))
         return replace(
             answer,
             recipe=name,
@@ -383,7 +396,7 @@ class KnowledgeBase:
         """How relevant the knowledge base is to a question, by the relevance gate of `recipe`."""
         from clew.recipes.registry import recipe_with_gate
 
-        _check_question(question, None)
+        check_question(question, None)
         async with self.store.snapshot() as snapshot:
             name = recipe or recipe_with_gate(self.settings.recipe, self.recipes)
             chain = self._load_recipe(name).retrieve
@@ -484,15 +497,3 @@ def _missing_tree_note(trace: Sequence[TraceStep]) -> str:
         if step.step == NO_TREE:
             found[f"no communities were searched: {step.output}"] = None
     return "; ".join(found)
-
-
-def _truncation_note(question: str) -> str:
-    size, most = len(question), _MAX_QUESTION_CHARS
-    return f"of {size:,} characters of the question the first {most:,} were read" * (size > most)
-
-
-def _check_question(question: str, k: int | None) -> None:
-    if not question.strip():
-        raise ConfigError("the question is empty")
-    if k is not None and k < 1:
-        raise ConfigError(f"-k {k}: must be at least 1")

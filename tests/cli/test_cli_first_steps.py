@@ -47,7 +47,7 @@ def test_without_an_embedder_words_alone_answer(
     found = json.loads(clew("search", ASKED, "--recipe", "bm25", "--json", cwd=notes))
     assert found["chunks"]
     told = json.loads(clew("ask", ASKED, "--json", cwd=notes))
-    assert (told["candidate"], told["recipe"]) == ("Hallowmere", "steps+bm25")
+    assert (told["candidate"], told["recipe"]) == ("Hallowmere", "steps+keywords")
     said = clew("search", ASKED, "--recipe", "naive", cwd=notes, code=1)
     assert said.count("no embedder is installed") == 1
     assert f"error: this recipe needs an embedder; `{bring}`" in said

@@ -7,16 +7,19 @@ import asyncio
 import re
 from collections.abc import AsyncGenerator, Callable, Coroutine, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, get_args
 
 from clew.agents.answering.write import make_refusal
+from clew.agents.baselines import ClosedBook
 from clew.agents.citing.support import mentions_name
 from clew.agents.conversation import ConversationTurn, condense_question
 from clew.agents.core.messages import CANDIDATE_LABEL, CLOSEST_HEAD
 from clew.agents.core.types import Agent, Answer, Mode
 from clew.agents.rules.english_questions import ASKING_WORDS
 from clew.agents.rules.question_analysis import find_names, find_subject_names
+from clew.agents.tables.answer import answer_from_tables
 from clew.context import Context, Event, EventListener
+from clew.errors import ConfigError, suggest
 from clew.index.view import View
 from clew.layout import Modality
 from clew.llm.budget import UNLIMITED, BudgetExceeded, UsageBudget, UsageLimits
@@ -26,6 +29,7 @@ from clew.text.options import split_options
 from clew.types import Evidence
 
 AnswerStream = AsyncGenerator[Event | Answer]
+MAX_QUESTION_CHARS = 8_000  # longer questions are cut: planning by rules takes a second for these
 # A question whose subject is a pronoun, or that ends in one.
 _AUXILIARY = r"(?:is|was|are|were|did|does|do|has|have|had|will|would|can|could|should)"
 _QUESTION_WORD = rf"(?:{ASKING_WORDS})\b"
@@ -74,7 +78,10 @@ async def answer_with(
     """Run the agent on the condensed question; the answer keeps the question as it was asked."""
     try:
         inner = ctx.with_question(await condense_question(ctx, history)) if history else ctx
-        if mode == "reject" and (unclear := _explain_lone_pronoun(inner)):
+        by_code = None if isinstance(agent, ClosedBook) else await answer_from_tables(inner)
+        if by_code is not None:
+            answer = by_code
+        elif mode == "reject" and (unclear := _explain_lone_pronoun(inner)):
             answer = make_refusal(ctx, Evidence(), unclear)
         else:
             answer = await agent(inner, retrieve, mode)
@@ -161,3 +168,22 @@ def _mark_if_unmentioned(ctx: Context, answer: Answer) -> Answer:
 
 def _explain_unmentioned(names: Sequence[str]) -> str:
     return f"the documents do not mention {', '.join(names[:3])}"
+
+
+def truncation_note(question: str) -> str:
+    """Say how much of a question that was too long is read, or ""."""
+    size, most = len(question), MAX_QUESTION_CHARS
+    return f"of {size:,} characters of the question the first {most:,} were read" * (size > most)
+
+
+def check_question(question: str, k: int | None, mode: str = "open") -> None:
+    """Raise for a question, a number of passages or a mode that cannot be meant."""
+    if not isinstance(question, str):
+        raise ConfigError(f"the question must be a text, and {question!r} is not")
+    if not question.strip():
+        raise ConfigError("the question is empty")
+    if k is not None and (not isinstance(k, int) or k < 1):
+        raise ConfigError(f"-k {k}: must be a whole number of at least 1")
+    if mode not in get_args(Mode):
+        choices = " or ".join(map(repr, get_args(Mode)))
+        raise ConfigError(f"mode {mode!r}: must be {choices}{suggest(str(mode), get_args(Mode))}")

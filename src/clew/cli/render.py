@@ -165,7 +165,8 @@ def print_answer(answer: Answer, trace: bool) -> None:
         # Not if the answer already quotes these words.
         quote = "" if c.quote in answer.answer else f": “{_flatten(c.quote, _SHOWN_QUOTE)}”"
         out.print(f"  \\[{number}] [cyan]{escape(_format_span(c))}[/cyan]{escape(quote)}")
-    if paths := _answer_paths(answer):
+    # What was found on the way does not explain why nothing answers.
+    if answer.verdict == "answered" and (paths := _answer_paths(answer)):
         out.print("\n[bold]Path[/bold]")
         for entities, facts in paths:
             _print_path(entities, facts)

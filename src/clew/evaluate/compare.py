@@ -79,6 +79,8 @@ def holm_correction(p_values: list[float]) -> list[float]:
 
 
 P_SIGNIFICANT, P_HIGHLY_SIGNIFICANT = 0.05, 0.01
+MIN_STARRED = 6
+"""With fewer questions a sign test cannot reach p < 0.05 (2 × 0.5⁵ = 0.0625)."""
 MIN_QUESTIONS = 30
 """With fewer questions, bootstrap intervals are too narrow."""
 
@@ -98,6 +100,8 @@ class Cell:
     @property
     def stars(self) -> str:
         """`*` and `**`: differs from the reference at p < 0.05 and p < 0.01."""
+        if self.n < MIN_STARRED:
+            return ""
         if self.p < P_HIGHLY_SIGNIFICANT:
             return "**"
         return "*" if self.p < P_SIGNIFICANT else ""

@@ -15,6 +15,7 @@ from itertools import groupby
 from pathlib import Path
 
 from clew.errors import InputError
+from clew.ingest.readers.databases import read_parquet, read_sqlite, read_xlsx
 from clew.ingest.readers.docx import read_docx
 from clew.ingest.readers.html import read_html
 from clew.ingest.readers.pdf import read_pdf
@@ -53,11 +54,29 @@ READERS: dict[str, DocumentReader] = {
     ".json": read_json,
     ".csv": read_table,
     ".tsv": read_table,
+    ".xlsx": read_xlsx,
+    ".parquet": read_parquet,
+    ".sqlite": read_sqlite,
+    ".sqlite3": read_sqlite,
+    ".db": read_sqlite,
     ".pdf": read_pdf,
     ".docx": read_docx,
 }
 DEFAULT_READER: DocumentReader = read_unknown
-ROW_FORMATS = frozenset({".jsonl", ".ndjson", ".json", ".csv", ".tsv"})
+ROW_FORMATS = frozenset(
+    {
+        ".jsonl",
+        ".ndjson",
+        ".json",
+        ".csv",
+        ".tsv",
+        ".xlsx",
+        ".parquet",
+        ".sqlite",
+        ".sqlite3",
+        ".db",
+    }
+)
 """Formats with many documents per file."""
 PARSED_FORMATS = frozenset({".html", ".htm", ".xhtml", ".pdf", ".docx"})
 """Formats whose parser a hostile file can slow down: read one at a time, with a timeout."""

@@ -8,6 +8,7 @@ from pydantic import SecretStr
 
 from clew.config import Client, JsonMode, ModelSettings, Price, Role, RoleSettings
 from clew.errors import ConfigError
+from clew.llm.adaptive import AdaptiveChat
 from clew.llm.cache import Cache
 from clew.llm.chat import Chat
 from clew.llm.limits import (
@@ -109,8 +110,12 @@ def create_limited_client(
     `shared` is a limit that the models of several knowledge bases have in common.
     """
     chat: Chat = TimeoutChat(create_client(spec, settings), settings.timeout)
-    in_process = spec.client in ("llama", "transformers")  # these run one call at a time
-    chat = ConcurrencyLimitedChat(chat, 1 if in_process else settings.concurrency)
+    if spec.client in ("llama", "transformers"):  # these run one call at a time
+        chat = ConcurrencyLimitedChat(chat, 1)
+    elif settings.adapt:
+        chat = AdaptiveChat(chat, settings.concurrency)
+    else:
+        chat = ConcurrencyLimitedChat(chat, settings.concurrency)
     if shared is not None:
         chat = ConcurrencyLimitedChat(chat, shared)
     requests, tokens = settings.requests_per_minute, settings.tokens_per_minute

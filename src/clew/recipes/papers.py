@@ -42,6 +42,12 @@ BM25 = Chain(
     about="passages by BM25 over the question's words",
     source="Robertson and Zaragoza 2009",
 )
+KEYWORDS = Chain(
+    "keywords",
+    (Lexical(top_k=100, k1=1.2, b=0.75, content_only=True),),
+    about="`bm25` without the words of which every question is made; used without an embedder",
+    source="measured here (docs/recipes.md)",
+)
 RERANKED = Chain(
     "hybrid-rerank",
     (Fork((Dense(top_k=100), Lexical(top_k=100)), join=fuse_chunks), Reranked(top_k=30)),

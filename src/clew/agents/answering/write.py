@@ -25,16 +25,19 @@ from clew.context import AnswerDelta, Context, EventListener, TraceStep
 from clew.errors import ParseError
 from clew.llm.chat import Chat, Reply, Request, TextCallback
 from clew.llm.fit_prompt import shorten_text
-from clew.llm.json_repair import unescape
+from clew.llm.json_repair import strip_thinking, unescape
 from clew.llm.openai_api import estimate_tokens
 from clew.llm.prompt import Prompt, PromptTemplate
 from clew.text.language import prompt_language
 from clew.text.options import split_options
+from clew.text.sentences import sentence_spans
 from clew.types import Citation, Evidence
 
 _MAX_ANSWER_TOKENS = 400  # tokens of an answer
 _MAX_STYLE_CHARS = 2_000
 _SENTENCE_ENDS = ("?", "!", "…", "。", "？", "！")  # after which no full stop is added
+_MIN_PROSE_WORDS = 3
+_SOURCE_MARK = re.compile(r"\s*\[(\d{1,3})\]")
 _CODE_NOTE = "each step extracted from a passage, combined by code"
 _TEXT_START = re.compile(r'"text"\s*:\s*"')
 _PARTIAL_TEXT_START = re.compile(r'"(?:t(?:e(?:x(?:t(?:"\s*(?::\s*)?)?)?)?)?)?\Z')
@@ -138,8 +141,28 @@ async def _ask_writer(ctx: Context, page: EvidencePage, notes: str) -> WrittenAn
         prompt = WRITE_GRAPH if page.has_graph else WRITE
     try:
         return await prompt.ask(streaming, language=language, like=like, **inputs)
-    except ParseError:
+    except ParseError as error:
+        return read_prose(error.reply)
+
+
+def read_prose(reply: str) -> WrittenAnswer | None:
+    """Read a reply in plain sentences as an answer; its marks, such as [2], are the sources.
+
+    Each sentence is checked against the passages like any other. None for what is no prose.
+    """
+    text = strip_thinking(reply).strip().strip("`").strip()
+    if len(text.split()) < _MIN_PROSE_WORDS or text[0] in "{[<":
         return None
+    sentences = [
+        CitedSentence(text=_SOURCE_MARK.sub("", part).strip(), sources=_read_marks(part))
+        for start, end in sentence_spans(text)
+        if (part := text[start:end]).strip()
+    ]
+    return WrittenAnswer(enough=True, sentences=sentences)
+
+
+def _read_marks(text: str) -> list[int]:
+    return [int(number) for number in _SOURCE_MARK.findall(text)]
 
 
 async def _answer_without_evidence(

@@ -4,10 +4,11 @@ import numpy as np
 
 from clew.index.view import View
 from clew.ingest.document_names import GRAPHS_KIND
-from clew.retrieve.blend import Blended, TidyQuestion
+from clew.retrieve.blend import Blended
 from clew.retrieve.linking.link_names import LinkNames
 from clew.retrieve.spread import Spread
 from clew.retrieve.step import Chain
+from clew.retrieve.tidy import TidyQuestion
 from clew.retrieve.walk import Walk
 from clew.store.protocol import Store
 

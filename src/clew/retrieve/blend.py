@@ -14,7 +14,7 @@ from clew.graph.csr import Floats
 from clew.index.view import View
 from clew.retrieve.facts import score_sentences
 from clew.retrieve.mentions import OWN_NAME_CLAIM, SURE_CLAIM
-from clew.retrieve.question import content_words, tidy_question
+from clew.retrieve.question import content_words
 from clew.retrieve.rank import hit_positions, top_hits
 from clew.retrieve.step import Step
 from clew.types import Found, Hit
@@ -156,18 +156,3 @@ def _scale(values: Floats) -> Floats:
     lead = (values - best.mean()) / max(_TINY, float(best.std()))
     scaled: Floats = (values - low) / max(_TINY, high - low) + _LEAD * lead
     return scaled
-
-
-@dataclass(frozen=True)
-class TidyQuestion:
-    """Runs a step on the question without courtesy and with a mark at its end."""
-
-    inner: Step
-
-    async def __call__(self, ctx: Context, found: Found, /) -> Found:
-        """Run the step; the trace says if the question differs."""
-        question = tidy_question(ctx.question)
-        if question == ctx.question:
-            return await self.inner(ctx, found)
-        ctx.trace.append(TraceStep("tidy question", ctx.question, question, 0.0))
-        return await self.inner(ctx.with_question(question), found)

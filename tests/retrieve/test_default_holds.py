@@ -47,8 +47,8 @@ HOPS: Sequence[Document] = (
 )
 
 
-async def ask(base: KnowledgeBase, question: str, k: int = 5) -> Results:
-    return await base.search(question, recipe="clew", k=k)
+async def ask(base: KnowledgeBase, question: str, k: int = 5, recipe: str = "clew") -> Results:
+    return await base.search(question, recipe=recipe, k=k)
 
 
 def docs(results: Results) -> list[str]:
@@ -72,10 +72,12 @@ async def test_where_names_lead_to_pages_the_walk_counts_fully(valley: Knowledge
     assert signals(results).startswith("walk 1.00, meaning 0.00")
 
 
-async def test_four_hops_are_all_among_the_first_passages(base: KnowledgeBase) -> None:
+@pytest.mark.parametrize("recipe", ["clew", "clew-beam"])
+async def test_four_hops_are_all_among_the_first_passages(base: KnowledgeBase, recipe: str) -> None:
     await base.take(stream(HOPS))
     question = "Who governs the province of the town where the singer of Grey Harbour was born?"
-    assert set(docs(await ask(base, question, 4))) == {"song", "singer", "town", "province"}
+    found = docs(await ask(base, question, 4, recipe))
+    assert set(found) == {"song", "singer", "town", "province"}
 
 
 async def test_what_is_missing_is_looked_for_beside_a_name_just_found(base: KnowledgeBase) -> None:

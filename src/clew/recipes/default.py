@@ -19,6 +19,13 @@ CLEW = Chain(
     "mixes in plain relevance as far as names do not lead on",
     source="measured here (docs/recipes.md)",
 )
+CLEW_BEAM = Chain(
+    "clew-beam",
+    (TidyQuestion(Chain("", (LinkNames(), Blended(Walk(missing=0.5, beam=0.1)), Spread()))),),
+    about="as `clew`, and a beam of hypotheses: paths of passages, each scored as a whole; for "
+    "questions of three and four hops",
+    source="measured here (docs/decisions/0016-retrieval-that-holds.md)",
+)
 GRAPH_RECIPE = "lego-12"
 """The best recipe on a graph of those that need no model (docs/lego.md)."""
 GRAPH_RECIPE_NOTE = (

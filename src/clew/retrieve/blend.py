@@ -13,10 +13,12 @@ from clew.context import Context, TraceStep
 from clew.graph.csr import Floats
 from clew.index.view import View
 from clew.retrieve.facts import score_sentences
+from clew.retrieve.linking.link_names import link_names, remove_names
 from clew.retrieve.mentions import OWN_NAME_CLAIM, SURE_CLAIM
 from clew.retrieve.question import content_words
 from clew.retrieve.rank import hit_positions, top_hits
 from clew.retrieve.step import Step
+from clew.text.names import tokenize
 from clew.types import Found, Hit
 
 _TINY = 1e-9
@@ -108,7 +110,9 @@ class Blended:
 
     inner: Step
     rest: float = 0.7
-    """Weight of the question without names against the whole, in how well a sentence fits."""
+    """Weight of the question without common names against the whole, in how a sentence fits."""
+    common: float = 0.5
+    """A name less rare than this stands on so many pages that it tells none of them apart."""
     top_k: int = 100
     facts: int = 20
 
@@ -122,7 +126,7 @@ class Blended:
         walked = await self.inner(ctx, found) if weights.walk > 0 else found
         if weights.plain <= 0 or (weights.walk > 0 and not walked.chunks):
             return walked
-        plain, fact_fit = await self._score_plainly(ctx, found)
+        plain, fact_fit = await self._score_plainly(ctx)
         keys = view.keys("chunk")
         if weights.walk <= 0:
             facts = top_hits(fact_fit, view.keys("fact"), self.facts, "sentence")
@@ -135,9 +139,10 @@ class Blended:
         by = walked.chunks[0].by
         return replace(walked, chunks=top_hits(mixed.astype(np.float32), keys, self.top_k, by))
 
-    async def _score_plainly(self, ctx: Context, found: Found) -> tuple[Floats, Floats]:
+    async def _score_plainly(self, ctx: Context) -> tuple[Floats, Floats]:
         """Score every chunk by meaning, words and best sentence; also return each fact's fit."""
-        question, rest = await ctx.vectors([ctx.question, found.rest or ctx.question])
+        specific = self._remove_common_names(ctx)
+        question, rest = await ctx.vectors([ctx.question, specific or ctx.question])
         target = (1 - self.rest) * question + self.rest * rest
         fit, sentence = await score_sentences(ctx, target)
         plain = (
@@ -146,6 +151,15 @@ class Blended:
             + _SENTENCE * _scale(sentence)
         )
         return plain.astype(np.float32), fit
+
+    def _remove_common_names(self, ctx: Context) -> str:
+        t = tokenize(ctx.question)
+        common = [
+            (link.first, link.last)
+            for link in link_names(ctx.view, ctx.question, t)
+            if ctx.view.rarity[link.entities].max() < self.common
+        ]
+        return remove_names(ctx.question, t, common)
 
 
 def _scale(values: Floats) -> Floats:

@@ -17,6 +17,7 @@ from clew.retrieve.linking.link_names import link_names, remove_names
 from clew.retrieve.mentions import OWN_NAME_CLAIM, SURE_CLAIM
 from clew.retrieve.question import content_words
 from clew.retrieve.rank import hit_positions, top_hits
+from clew.retrieve.spread import drop_copies
 from clew.retrieve.step import Step
 from clew.text.names import tokenize
 from clew.types import Found, Hit
@@ -75,6 +76,8 @@ def measure_corpus_trust(view: View) -> float:
 
 
 def _share_of_mentions_with_page(view: View) -> float:
+    if not view.count("chunk"):
+        return 0.0
     owners, mentions = view.links("owners"), view.links("chunk_entity")
     certainty = np.zeros(view.count("entity"), np.float32)
     np.maximum.at(certainty, owners.row_numbers(), owners.weights)
@@ -130,14 +133,15 @@ class Blended:
         keys = view.keys("chunk")
         if weights.walk <= 0:
             facts = top_hits(fact_fit, view.keys("fact"), self.facts, "sentence")
-            chunks = top_hits(plain, keys, self.top_k, "relevance")
+            chunks = top_hits(drop_copies(view, plain), keys, self.top_k, "relevance")
             return replace(found, chunks=chunks, facts=facts, paths=())
         # A chunk that the step left out scores no more than its last one.
         total = np.full(len(plain), min(hit.score for hit in walked.chunks), np.float32)
         total[hit_positions(walked.chunks)] = [hit.score for hit in walked.chunks]
-        mixed = weights.walk * total + weights.plain * plain
+        mixed = (weights.walk * total + weights.plain * plain).astype(np.float32)
         by = walked.chunks[0].by
-        return replace(walked, chunks=top_hits(mixed.astype(np.float32), keys, self.top_k, by))
+        chunks = top_hits(drop_copies(view, mixed), keys, self.top_k, by)
+        return replace(walked, chunks=chunks)
 
     async def _score_plainly(self, ctx: Context) -> tuple[Floats, Floats]:
         """Score every chunk by meaning, words and best sentence; also return each fact's fit."""

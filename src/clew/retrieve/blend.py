@@ -29,6 +29,7 @@ _MAX_PAGES = 3  # a name that more passages are about leads to none of them in p
 # .02 on a few long articles cut into passages, at least .046 on encyclopedias
 # (docs/decisions/0016-retrieval-that-holds.md).
 _NO_TRUST_SHARE, _FULL_TRUST_SHARE = 0.005, 0.04
+_LEAST_WALK = 0.1  # a walk that would count less changes nothing, and takes most of the time
 _DENSE, _LEXICAL, _SENTENCE = 0.5, 0.25, 0.25  # weights within plain relevance
 _LEADERS, _LEAD = 100, 0.2  # the best chunks of a signal, and what a lead over them counts
 
@@ -51,7 +52,8 @@ class SignalWeights:
     def describe(self) -> str:
         """Describe the weights in one line, for the trace."""
         shares = zip(
-            ("meaning", "words", "best sentence"), (_DENSE, _LEXICAL, _SENTENCE), strict=True
+            ("meaning", "words", "best sentence"), (_LEAST_WALK = 0.1  # a walk that would count less changes nothing, and takes most of the time
+_DENSE, _LEXICAL, _SENTENCE), strict=True
         )
         plain = ", ".join(f"{name} {self.plain * share:.2f}" for name, share in shares)
         reason = f"corpus {self.corpus:.2f}, names {self.names:.2f}"
@@ -63,7 +65,8 @@ def weigh_signals(view: View, entities: tuple[Hit, ...]) -> SignalWeights:
     corpus = measure_corpus_trust(view)
     names = measure_specificity(view, entities)
     # Where most names lead on, so do those in passages: a question need not name anything.
-    return SignalWeights(corpus * (corpus + (1 - corpus) * names), corpus, names)
+    walk = corpus * (corpus + (1 - corpus) * names)
+    return SignalWeights(walk if walk >= _LEAST_WALK else 0.0, corpus, names)
 
 
 def measure_corpus_trust(view: View) -> float:

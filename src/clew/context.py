@@ -195,11 +195,16 @@ class Context:
                     "set [embed] in clew.toml, or use --recipe bm25"
                 )
             embedded = await self.embed(missing, role="query")
-            for matrix in self.view.matrices.values():
-                if len(matrix):
-                    check_same_dim(self.embed.name, matrix.shape[1], embedded.shape[1])
+            self._check_dimensions(embedded.shape[1])
             self._vectors.update(zip(missing, embedded, strict=True))
         return [self._vectors[text] for text in texts]
+
+    def _check_dimensions(self, given: int) -> None:
+        """Raise if the vectors held have other dimensions; the first kind with vectors tells."""
+        held = (self.view.matrices.get(kind) for kind in self.view.matrices)
+        first = next((matrix for matrix in held if matrix is not None and len(matrix)), None)
+        if first is not None and self.embed is not None:
+            check_same_dim(self.embed.name, first.shape[1], given)
 
     def cosines(
         self, kind: Kind, vector: NDArray[np.float32], at: NDArray[np.int64] | None = None

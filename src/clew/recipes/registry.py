@@ -10,7 +10,7 @@ from clew.agents.rograg import Rograg
 from clew.errors import ConfigError, suggest
 from clew.llm.trained_model import NO_KB_RECIPE, TrainedConfig
 from clew.recipes.agents import AGENTS, AgentRecipe
-from clew.recipes.default import CLEW
+from clew.recipes.default import CLEW, CLEW_BEAM
 from clew.recipes.describe import (
     NO_NEEDS,
     OPTIONAL_MODEL,
@@ -40,6 +40,7 @@ RECIPES: dict[str, Chain] = {
     recipe.name: recipe
     for recipe in (
         CLEW,
+        CLEW_BEAM,
         NAIVE,
         BM25,
         KEYWORDS,

@@ -8,6 +8,7 @@ import numpy as np
 from clew.context import Context
 from clew.errors import ConfigError
 from clew.graph.csr import Ints
+from clew.index.view import score_rows
 from clew.retrieve.facts import score_facts
 from clew.retrieve.labels import relation_names
 from clew.retrieve.question import QUESTION_WORDS
@@ -129,7 +130,7 @@ class NearAttributes:
         if not len(rows) or matrix is None or not len(matrix):
             return replace(found, entities=())
         vector = await ctx.vector(", ".join(query_texts(ctx, found, self.of)))
-        scores = matrix[rows] @ vector
+        scores = score_rows(matrix, rows, vector)
         facts = await score_facts(ctx, vector)
         least = top_hits(facts, ctx.view.keys("fact"), self.top_k, "")[self.top_k - 1 :]
         near = top_hits(scores, ctx.view.keys("entity")[entities], self.top_k, "attribute")

@@ -171,6 +171,7 @@ def test_an_answer_that_nobody_reads_ends(tmp_path: Path) -> None:
             lazy.sendall(f"GET {path} HTTP/1.1\r\nHost: localhost\r\n\r\n".encode())
             wait_until(lambda: "clew_in_work 1" in server.metrics.format())
             wait_until(lambda: is_free(server))
+            assert server.ready
 
 
 def test_a_locked_database_does_not_stop_the_event_loop(tmp_path: Path) -> None:

@@ -8,16 +8,12 @@ from collections import defaultdict
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from time import monotonic
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from clew import sync
 from clew.config import Settings
 from clew.engine import KnowledgeBase
 from clew.errors import ClewError, Locked
-from clew.evaluate.compare import compare
-from clew.evaluate.datasets import Dataset, parse_question
-from clew.evaluate.grid import GridAxes, build_grid
-from clew.evaluate.measure import MeasureOptions, MeasureResult, measure
 from clew.ingest.files import PARSED_FORMATS, ReadItem, read_files
 from clew.ingest.readers.source import Skipped, SourceFile
 from clew.json_output import to_json_value
@@ -31,6 +27,9 @@ from clew.serve.core.parse_process import ParseProcess
 from clew.serve.core.uploads import Upload, UploadStore
 from clew.serve.core.workspaces import OpenKb
 from clew.types import Document
+
+if TYPE_CHECKING:
+    from clew.evaluate.measure import MeasureResult  # a build shall not wait for its import
 
 _PROGRESS_SECONDS = 0.25  # between two reports
 _CANCEL_SECONDS = 0.3  # between two looks whether the job is to stop
@@ -131,12 +130,18 @@ async def evaluate(run: JobRun) -> Any:
 
 async def compare_recipes(run: JobRun) -> Any:
     """Measure recipes, and tell which differences are significant."""
+    from clew.evaluate.compare import compare
+
     done = await _measure(run)
     table = compare(done.reports, against=run.job.request.get("against", ""))
     return done.to_dict() | {"significance": table.significance(), "by_type": table.by_type()}
 
 
-async def _measure(run: JobRun) -> MeasureResult:
+async def _measure(run: JobRun) -> "MeasureResult":
+    from clew.evaluate.datasets import Dataset, parse_question
+    from clew.evaluate.grid import GridAxes, build_grid
+    from clew.evaluate.measure import MeasureOptions, measure
+
     request = run.job.request
     rows = enumerate(request["questions"], start=1)
     questions = tuple(parse_question(row, number) for number, row in rows)

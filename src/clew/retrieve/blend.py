@@ -52,8 +52,7 @@ class SignalWeights:
     def describe(self) -> str:
         """Describe the weights in one line, for the trace."""
         shares = zip(
-            ("meaning", "words", "best sentence"), (_LEAST_WALK = 0.1  # a walk that would count less changes nothing, and takes most of the time
-_DENSE, _LEXICAL, _SENTENCE), strict=True
+            ("meaning", "words", "best sentence"), (_DENSE, _LEXICAL, _SENTENCE), strict=True
         )
         plain = ", ".join(f"{name} {self.plain * share:.2f}" for name, share in shares)
         reason = f"corpus {self.corpus:.2f}, names {self.names:.2f}"

@@ -18,9 +18,11 @@ class ClewRetriever(BaseRetriever):
     k: int = 10
 
     def _get_relevant_documents(self, query: str, *, run_manager: Any) -> list[Document]:
+        del run_manager  # for callbacks of nested runs, of which there are none
         return [_to_document(one) for one in find_passages(self.kb, query, self.recipe, self.k)]
 
     async def _aget_relevant_documents(self, query: str, *, run_manager: Any) -> list[Document]:
+        del run_manager
         found = await find_passages_async(self.kb, query, self.recipe, self.k)
         return [_to_document(one) for one in found]
 

@@ -4,8 +4,7 @@ from collections.abc import Iterator, Sequence
 
 from clew.agents.answering.write import make_answer
 from clew.agents.core.types import Answer
-from clew.agents.tables.join import join_tables
-from clew.agents.tables.load import Table, load_tables
+from clew.agents.tables.load import Table, join_tables, load_tables
 from clew.agents.tables.parse import may_ask_tables, parse_question
 from clew.agents.tables.reading import Filter, Query
 from clew.agents.tables.run import TableResult, run_query

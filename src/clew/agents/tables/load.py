@@ -1,15 +1,15 @@
-"""Tables as columns of typed values, loaded from the documents of their rows."""
+"""Tables as columns of typed values, loaded from the documents of their rows, and joined."""
 
 import re
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import date, datetime
 from functools import cached_property
 from pathlib import PurePosixPath
 from typing import Any, Literal, NamedTuple
 
-from clew.agents.tables.words import fold_text
+from clew.agents.tables.words import fold_text, is_same_word
 from clew.context import Context
 from clew.ingest.build import TABLES_KEY
 from clew.ingest.readers.tables import CELLS_KEY, LABEL_KEY, TABLE_KEY, split_column
@@ -27,6 +27,7 @@ _DATE = re.compile(r"(\d{4})[-/](\d{1,2})[-/](\d{1,2})(?:[T ].*)?")
 _NAMED_MONTH = re.compile(r"(?:[A-Za-z]{3,9}\.? \d{1,2},? \d{4}|\d{1,2} [A-Za-z]{3,9} \d{4})")
 _DOTTED_DATE = re.compile(r"\d{1,2}\.\d{1,2}\.\d{4}")
 _DATE_FORMS = ("%b %d %Y", "%B %d %Y", "%d %b %Y", "%d %B %Y", "%d.%m.%Y")
+_MAX_JOINED = 200_000  # rows of all tables together, beyond which links are not looked for
 _MEMO = "tables"
 
 
@@ -253,3 +254,36 @@ def find_links(table: Table, others: Sequence[Table]) -> list[Link]:
                 if len(values & keys.rows_by_value.keys()) >= _LINK_SHARE * len(values):
                     found.append(Link(name, other, key))
     return found
+
+
+def join_tables(tables: Sequence[Table]) -> list[Table]:
+    """Return every table that refers to others, with the columns of these beside its own."""
+    if len(tables) < 2 or sum(map(len, tables)) > _MAX_JOINED:
+        return []
+    found = [_join(table, tables) for table in tables]
+    return [table for table in found if table.partners]
+
+
+def _join(table: Table, tables: Sequence[Table]) -> Table:
+    columns = dict(table.columns)
+    partners: list[Partner] = []
+    for link in find_links(table, tables):
+        own = table.columns[link.column]
+        if not _is_named_alike(own, link.other, link.key):
+            continue  # values that agree by chance: years and small numbers do
+        keys = link.other.columns[link.key].rows_by_value
+        rows = [keys[fold][0] if fold is not None and fold in keys else None for fold in own.folded]
+        brought = {
+            name: Column(name, [None if row is None else column.cells[row] for row in rows])
+            for name, column in link.other.columns.items()
+            if name not in columns
+        }
+        columns |= brought
+        partners.append(Partner(link.other, rows, frozenset(brought)))
+    return replace(table, columns=columns, partners=tuple(partners))
+
+
+def _is_named_alike(column: Column, other: Table, key: str) -> bool:
+    """Whether a column's name has a word of the other table's name, or of its key's."""
+    known = {*other.words, *other.columns[key].words}
+    return any(is_same_word(word, own) for word in column.words for own in known)

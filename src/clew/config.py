@@ -124,6 +124,18 @@ class RerankSettings(_Section):
     """A folder with a cross-encoder's ONNX weights and tokenizer.json."""
 
 
+class ReadSettings(_Section):
+    """Limits on reading one file, and whether scanned pages are read by OCR."""
+
+    seconds: float = Field(default=120.0, gt=0)
+    """Of processor time, for formats with a parser (PDF, HTML, DOCX, …)."""
+    pages: int = Field(default=5_000, ge=1)
+    file_bytes: int = Field(default=200_000_000, ge=1_000)
+    row_bytes: int = Field(default=16_000_000, ge=1_000)
+    ocr: str = Field(default="auto", pattern=r"auto|never|[A-Za-z_]{3,20}(\+[A-Za-z_]{3,20})*")
+    """Languages of scanned pages (`eng+deu`); auto: English if tesseract is installed."""
+
+
 class ChunkSettings(_Section):
     """How documents are split into chunks."""
 
@@ -201,6 +213,7 @@ class Settings(_Section):
     wait: float = Field(default=10.0, ge=0)
     embed: EmbedSettings = EmbedSettings()
     rerank: RerankSettings = RerankSettings()
+    read: ReadSettings = ReadSettings()
     chunk: ChunkSettings = ChunkSettings()
     extract: ExtractSettings = ExtractSettings()
     tree: TreeSettings = TreeSettings()
@@ -258,6 +271,12 @@ TEMPLATE = """\
 # folder = "cross-encoder"  # ONNX weights and tokenizer.json of a cross-encoder
 # model = ""                # or a model at an endpoint that answers POST /rerank
 # base_url = "http://localhost:8000/v1"
+
+[read]
+# seconds = 120             # processor time for one file, of formats with a parser
+# pages = 5000              # of one PDF
+# file_bytes = 200000000    # of one file, and what it unpacks to
+# ocr = "auto"              # scanned pages by tesseract if it is installed; "eng+deu", "never"
 
 [chunk]
 # by = "sentences"          # sentences, tokens or headings

@@ -15,8 +15,6 @@ from clew.text.sentences import sentence_spans
 from clew.text.structure import Block, Section, find_blocks, nest_sections, split_sections
 from clew.types import Document
 
-STRUCTURE_VERSION = "structure 1"
-"""Part of the stamp of documents with structure: others are split as ever."""
 # A heading, fence, table, definition or list somewhere: the text is more than sentences.
 _STRUCTURE = re.compile(
     r"^[ \t]*(?:#{1,6}[ \t]+\S|```|~~~|\||:[ \t]+\S|[-*+•‣◦][ \t]+\S|\d{1,3}[.)][ \t]+\S|"

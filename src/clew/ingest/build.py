@@ -14,7 +14,7 @@ from functools import cached_property
 from clew.errors import ClewError
 from clew.extract.model_extractors import DocumentExtractor
 from clew.index.derive import derive_arrays
-from clew.ingest.atoms import STRUCTURE_VERSION, has_structure
+from clew.ingest.chunk import STRUCTURE_VERSION, follows_structure
 from clew.ingest.document_names import GRAPHS_KIND, LOCATIONS_KIND, possible_files
 from clew.ingest.embedding import EmbeddingQueue, ProgressCallback, check_embedder
 from clew.ingest.files import ReadItem
@@ -115,7 +115,8 @@ class IngestPipeline:
 
     def _compute_stamp(self, document: Document) -> str:
         """Return the hash of the document and of the current chunker and extractor."""
-        structure = [STRUCTURE_VERSION] if has_structure(document) else []
+        size = getattr(self.chunk, "size", 1)
+        structure = [STRUCTURE_VERSION] if follows_structure(document, size) else []
         return digest(document.id, *self._pipeline_repr, *structure)
 
     @cached_property

@@ -26,6 +26,8 @@ _ZERO_WIDTH_JOINER = "\u200d"
 _WHOLE_TEXT_RATIO = 1.25  # a text up to this many times the size is not split: no tiny tail
 _SHORT_TAIL_RATIO = 0.25  # a last chunk below this share of the size is merged into the one before
 SizedSpan = tuple[int, int, int]  # start, end, tokens
+STRUCTURE_VERSION = "structure 1"
+"""Part of the stamp of documents that are split at their structure: others are split as ever."""
 
 
 def token_count(text: str) -> int:
@@ -139,7 +141,7 @@ class ByTokens:
         overlap = min(self.overlap, self.size // 2)
         text = document.text
         spans = list(token_windows(text, 0, len(text), self.size, overlap))
-        if not has_structure(document):
+        if not follows_structure(document, self.size):
             return _make_chunks(document, spans)
         sections = find_sections(document)
         begins = [section.start for section in sections]
@@ -164,7 +166,7 @@ class BySentences:
 
     def __call__(self, document: Document) -> list[Chunk]:
         overlap = min(self.overlap, self.size // 2)
-        if has_structure(document):
+        if follows_structure(document, self.size):
             return _pack_sections(document, self.size, overlap)
         return _make_chunks(document, _pack_text(document.text, 0, self.size, overlap))
 
@@ -184,6 +186,11 @@ class ByHeadings:
             for section in find_sections(document)
             for chunk in _split_section(document, section, self.size, 0)
         ]
+
+
+def follows_structure(document: Document, size: int) -> bool:
+    """Whether a document is split at its structure: it has one, and does not fit in one chunk."""
+    return has_structure(document) and token_count(document.text) > size * _WHOLE_TEXT_RATIO
 
 
 def _pack_sections(document: Document, size: int, overlap: int) -> list[Chunk]:

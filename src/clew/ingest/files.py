@@ -222,10 +222,21 @@ async def read_files(
 
 
 def _needs_timeout(item: SourceFile | Skipped) -> bool:
-    if not isinstance(item, SourceFile):
-        return False
-    suffix = content_suffix(item.path)
+    return isinstance(item, SourceFile) and needs_parser(item.path)
+
+
+def needs_parser(path: Path) -> bool:
+    """Whether a file's format has a parser that a hostile file can slow down."""
+    suffix = content_suffix(path)
     return suffix in PARSED_FORMATS or _MANUAL_SUFFIX.fullmatch(suffix) is not None
+
+
+def known_suffix(name: str) -> str:
+    """Return the end of a name that a reader is chosen by (`.html`, `.1.gz`), or ""."""
+    path = Path(name)
+    inner = content_suffix(path)
+    known = inner in READERS or inner in CODE_SUFFIXES or _MANUAL_SUFFIX.fullmatch(inner)
+    return inner + (".gz" if path.suffix.lower() == ".gz" else "") if known else ""
 
 
 def _choose_reader(path: Path) -> DocumentReader:

@@ -33,7 +33,7 @@ def strip_running_lines(pages: Sequence[str]) -> list[str]:
         kept = _drop_edge(lines, tops, least)
         kept = _drop_edge(kept[::-1], ends, least)[::-1]
         found.append("\n".join(kept).strip("\n"))
-    return found
+    return found if any(found) else list(pages)  # pages that are all alike are no headers
 
 
 def _edge(lines: Sequence[str]) -> list[str]:

@@ -28,6 +28,8 @@ class ReadBudget:
     pages: int = 5_000
     seconds: float = 120.0
     """Of processor time, for formats with a parser: PDF, DOCX, HTML and others."""
+    ocr: str = "auto"
+    """Languages of scanned pages for tesseract; auto: English if it is installed; or never."""
 
 
 DEFAULT_BUDGET = ReadBudget()

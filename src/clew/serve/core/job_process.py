@@ -17,7 +17,7 @@ from clew.evaluate.compare import compare
 from clew.evaluate.datasets import Dataset, parse_question
 from clew.evaluate.grid import GridAxes, build_grid
 from clew.evaluate.measure import MeasureOptions, MeasureResult, measure
-from clew.ingest.files import PARSED_FORMATS, ReadItem, read_files
+from clew.ingest.files import ReadItem, needs_parser, read_files
 from clew.ingest.readers.source import Skipped, SourceFile
 from clew.json_output import to_json_value
 from clew.labels import DocumentLabeller
@@ -73,7 +73,7 @@ class JobRun:
     async def _read(self, upload: Upload, parser: ParseProcess) -> AsyncIterator[ReadItem]:
         path = self.uploads.path(self.job.workspace, upload.name, upload.hash)
         source = SourceFile(path, upload.name)
-        if path.suffix in PARSED_FORMATS:
+        if needs_parser(path):
             for parsed in await asyncio.to_thread(parser.parse, source):
                 yield parsed
         else:

@@ -3,8 +3,8 @@
     python -m bench.pdf_words BOOK.pdf REFERENCE [BOOK.pdf REFERENCE …]
 
 REFERENCE is a file or a folder of HTML or text files of the same book. A word of the PDF that the
-reference does not have is glued if it is two words in a row there, and split if it and its neighbour
-are one word there. Both engines alone are measured beside the reader.
+reference lacks is glued if it is two words in a row there, and split if it and its neighbour are
+one word there. Both engines alone are measured beside the reader.
 """
 
 import argparse

@@ -5,7 +5,6 @@ table row; a heading or a sentence that ends in a colon stays with what follows.
 a chunk is split further: code by lines, definitions and items by the blocks within them.
 """
 
-import re
 from collections.abc import Callable, Iterator
 from itertools import pairwise
 from typing import NamedTuple
@@ -13,15 +12,9 @@ from typing import NamedTuple
 from clew.text.code_outline import CODE_FORMAT, find_code_headings
 from clew.text.sentences import sentence_spans
 from clew.text.structure import Block, Section, find_blocks, nest_sections, split_sections
+from clew.text.structure import has_structure as text_has_structure
 from clew.types import Document
 
-# A heading, fence, table, definition or list somewhere: the text is more than sentences.
-_STRUCTURE = re.compile(
-    r"^[ \t]*(?:#{1,6}[ \t]+\S|```|~~~|\||:[ \t]+\S|[-*+•‣◦][ \t]+\S|\d{1,3}[.)][ \t]+\S|"
-    r"={3,}[ \t]*$|-{3,}[ \t]*$|~{3,}[ \t]*$)"
-    r"|^[ \t]*\S[^\n]*\n[ \t]{2,}\S",
-    re.MULTILINE,
-)
 _ANNOUNCES = (":", "：")
 CountTokens = Callable[[str], int]
 
@@ -37,9 +30,7 @@ class Atom(NamedTuple):
 
 def has_structure(document: Document) -> bool:
     """Whether a document has more than sentences, so that chunks follow its structure."""
-    if document.metadata.get("format") == CODE_FORMAT:
-        return True
-    return _STRUCTURE.search(document.text) is not None
+    return document.metadata.get("format") == CODE_FORMAT or text_has_structure(document.text)
 
 
 def find_sections(document: Document) -> list[Section]:

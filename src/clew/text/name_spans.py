@@ -60,7 +60,7 @@ _PARTICLES = frozenset(
     "はがをにでとのもへやかられるたてですまし"
 )
 NAME, QUOTED, DATE, NUMBER, TERM, TITLE = "name", "quoted", "date", "number", "term", "title"
-_GAP = re.compile(r"(?:\s|\s?[-‐‑–]\s?|['’‘]\s?|\.\s?|\s?&\s?|/|\s?·\s?|\s['’])$")
+_GAP = re.compile(r"(?:\s|\n[ \t]{1,16}|\s?[-‐‑–]\s?|['’‘]\s?|\.\s?|\s?&\s?|/|\s?·\s?|\s['’])$")
 _QUOTE = re.compile(
     r"[\"“«„]\s*([^\"“”»«„\n]{2,80}?)\s*[\"”»]|``\s*([^`'\n]{2,80}?)\s*''"
     r"|[《〈「『]([^》〉」』\n]{1,60})[》〉」』]"

@@ -38,6 +38,15 @@ _PROSE_END = (".", ",", ";", "。", "，", "、")
 CRUMB_SEPARATOR = " > "  # between the parts of a stored heading path
 
 
+# A heading, fence, table, definition or list somewhere: the text is more than sentences.
+_STRUCTURE = re.compile(
+    r"^[ \t]*(?:#{1,6}[ \t]+\S|```|~~~|\||:[ \t]+\S|[-*+•‣◦][ \t]+\S|\d{1,3}[.)][ \t]+\S|"
+    r"={3,}[ \t]*$|-{3,}[ \t]*$|~{3,}[ \t]*$)"
+    r"|^[ \t]*\S[^\n]*\n[ \t]{2,}\S",
+    re.MULTILINE,
+)
+
+
 class Heading(NamedTuple):
     """A heading of one line (two if underlined) with its level from 1."""
 
@@ -75,6 +84,11 @@ class Block:
     def holds(self, at: int) -> bool:
         """Whether a character is within the block."""
         return self.start <= at < self.end
+
+
+def has_structure(text: str) -> bool:
+    """Whether a text has headings, lists, tables, definitions or code: more than sentences."""
+    return _STRUCTURE.search(text) is not None
 
 
 # -- headings and sections

@@ -1,5 +1,6 @@
 """Reads EPUB: the chapters of a book in reading order, as HTML pages of one document."""
 
+from collections import Counter
 from collections.abc import Iterator
 from typing import Any
 
@@ -23,22 +24,22 @@ def read_epub(source: SourceFile, budget: ReadBudget) -> Iterator[Document | Ski
         package = _Package()
         archive.parse(container.package, package)
         texts: list[str] = []
-        terms: dict[str, None] = {}
+        terms: Counter[str] = Counter()
         for part in package.chapters(container.package):
             if part in archive.names and (page := _read_chapter(archive, part)):
                 texts.append(page[0])
-                terms |= page[1]
+                terms.update(page[1])
     if not texts:
         raise InputError("has no text, or is protected")
     metadata: dict[str, Any] = {"format": "epub"}
     if author := " ".join(package.author.split()):
         metadata["author"] = author
     if terms:
-        metadata["terms"] = list(terms)[:_MAX_TERMS]
+        metadata["terms"] = dict(terms.most_common(_MAX_TERMS))
     yield make_document("\n\n".join(texts), package.title, source.name, metadata)
 
 
-def _read_chapter(archive: Archive, part: str) -> tuple[str, dict[str, None]] | None:
+def _read_chapter(archive: Archive, part: str) -> tuple[str, dict[str, int]] | None:
     page, _ = decode(archive.read(part) or b" ", "utf-8")
     found = read_page(page)
     return (found.text(), found.terms) if found else None

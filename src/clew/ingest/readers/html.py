@@ -125,7 +125,7 @@ def read_html(source: SourceFile, budget: ReadBudget) -> Iterator[Document | Ski
         raise InputError("is only an index or a table of contents of other pages")
     metadata: dict[str, Any] = {"format": "html", "encoding": encoding}
     if page_text.terms:
-        metadata["terms"] = list(page_text.terms)
+        metadata["terms"] = page_text.terms
     yield make_document(text, page_text.title(), source.name, metadata)
 
 

@@ -115,8 +115,8 @@ def read_latex(source: SourceFile, budget: ReadBudget) -> Iterator[Document | Sk
     if not written:
         raise InputError("has no text besides commands")
     metadata: dict[str, Any] = {"format": "latex", "encoding": encoding}
-    if page.writer.terms:
-        metadata["terms"] = list(page.writer.terms)[:400]
+    if page.writer.marked:
+        metadata["terms"] = page.writer.terms()
     yield make_document(written, page.plain(title) or page.title, source.name, metadata)
 
 
@@ -230,7 +230,7 @@ class LatexPage:
             argument, end = _braced(text, end)
             self._text.append(self.plain(argument))
         elif command in _CODE_COMMANDS:
-            self.writer.terms.setdefault(self.plain(argument))
+            self.writer.marked[self.plain(argument)] += 1
             self._text.append(self.plain(argument))
         elif command not in _DROPPED:
             return at  # the text of its argument is read as it stands

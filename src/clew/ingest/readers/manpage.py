@@ -120,7 +120,7 @@ def read_manpage(source: SourceFile, budget: ReadBudget) -> Iterator[Document | 
     page.finish()
     if not page.writer.text():
         raise InputError("has no text of its own: it refers to another page")
-    metadata = {"format": "man", "encoding": encoding, "terms": list(page.writer.terms)[:400]}
+    metadata = {"format": "man", "encoding": encoding, "terms": page.writer.terms()}
     yield make_document(page.writer.text(), page.title, source.name, metadata)
 
 

@@ -1,8 +1,10 @@
 """Writes the markup of `clew.text.structure` block by block, for readers of source formats."""
 
+from collections import Counter
 from dataclasses import dataclass, field
 
 _MAX_CONTAINERS = 12  # what is nested deeper is not indented further
+_MAX_TERMS = 400
 _BODY, _INDENT = ":   ", "    "
 
 
@@ -17,12 +19,16 @@ class _Container:
 class MarkupWriter:
     """Collects headings, paragraphs, lists, definitions and code in order."""
 
-    terms: dict[str, None] = field(default_factory=dict)
-    """What the source marks as code or as a defined term."""
+    marked: Counter[str] = field(default_factory=Counter)
+    """What the source marks as code or as a defined term, with how often."""
     _lines: list[str] = field(default_factory=list)
     _containers: list[_Container] = field(default_factory=list)
     _depth: int = 0
     _after_term: bool = False
+
+    def terms(self) -> dict[str, int]:
+        """Return what is marked most often."""
+        return dict(self.marked.most_common(_MAX_TERMS))
 
     def text(self) -> str:
         """Return what was written."""
@@ -60,7 +66,7 @@ class MarkupWriter:
         if not self._after_term:
             self._gap()
         self._lines.append(self._prefix() + text)
-        self.terms.setdefault(text)
+        self.marked[text] += 1
         self._after_term = True
 
     def open_body(self) -> None:

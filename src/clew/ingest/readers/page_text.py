@@ -51,7 +51,7 @@ class PageText:
     def __init__(self, dropped: frozenset[str]) -> None:
         self.index_chars = 0
         """Length of what was dropped as an index or a table of contents."""
-        self.terms: dict[str, None] = {}
+        self.terms: dict[str, int] = {}
         """What the page marks as code, within a line."""
         self._dropped = dropped
         self._inside = ""  # the dropped element we are in, and how often it is nested in itself
@@ -76,8 +76,12 @@ class PageText:
         return re.sub(r"[ \t]+\n", "\n", "".join(self._out.pieces)).strip("\n ")
 
     def title(self) -> str:
-        """Return the page's title, or its first heading."""
-        return "".join(self._title).strip() or "".join(self._heading).strip()
+        """Return the page's title without the name of its site, or its first heading."""
+        title, heading = ("".join(parts).split() for parts in (self._title, self._heading))
+        whole, first = " ".join(title), " ".join(heading).rstrip("¶ ")
+        # "Caching — Manual of it" below the heading "Caching": the rest names the site.
+        site = whole[len(first) :].lstrip() if first and whole.startswith(first) else ""
+        return first if site[:1] in {"—", "–", "|", "-", "·"} and len(site) > 1 else whole or first
 
     def open_tag(self, tag: str, dropped_as: str = "", spans: tuple[int, int] = (1, 1)) -> None:
         """Handle an opening tag; `spans` are the columns and rows of a cell."""
@@ -154,8 +158,9 @@ class PageText:
     def _end_inline_code(self) -> None:
         term = " ".join("".join(self._code or ()).split())
         self._code = None
-        if term and len(term) <= _MAX_TERM_CHARS and len(self.terms) < _MAX_TERMS:
-            self.terms.setdefault(term)
+        if term and len(term) <= _MAX_TERM_CHARS:
+            if term in self.terms or len(self.terms) < _MAX_TERMS:
+                self.terms[term] = self.terms.get(term, 0) + 1
 
     def _open_code(self) -> None:
         if not self._pre:

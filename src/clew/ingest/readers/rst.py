@@ -44,8 +44,8 @@ def read_rst(source: SourceFile, budget: ReadBudget) -> Iterator[Document | Skip
     page.read(clean(text).expandtabs(8).split("\n"), 0)
     written = page.writer.text()
     metadata: dict[str, Any] = {"format": "rst", "encoding": encoding}
-    if page.writer.terms:
-        metadata["terms"] = list(page.writer.terms)[:400]
+    if page.writer.marked:
+        metadata["terms"] = page.writer.terms()
     yield make_document(written or text, page.title, source.name, metadata)
 
 
@@ -192,7 +192,7 @@ class _Page:
     def _inline(self, text: str) -> str:
         for found in _LITERAL.finditer(text):
             if len(found[1]) <= 80:
-                self.writer.terms.setdefault(found[1])
+                self.writer.marked[found[1]] += 1
         text = _LITERAL.sub(r"\1", text)
         text = _ROLE.sub(_role_text, text)
         text = _REFERENCE.sub("", _SUBSTITUTION.sub(r"\1", text))

@@ -10,12 +10,25 @@ from bisect import bisect_left
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import islice
 
-from clew.text.code_names import DEFINED, CodeName, find_acronyms, find_code_names, find_marked
+from clew.text.code_names import (
+    COMMAND,
+    DEFINED,
+    FLAG,
+    IDENTIFIER,
+    PATH,
+    VARIABLE,
+    CodeName,
+    find_acronyms,
+    find_code_names,
+    find_marked,
+)
+from clew.text.code_outline import CODE_FORMAT
 from clew.text.name_spans import COMMON_WORDS, NameSpan
 from clew.text.names import Tokens, tokenize
 from clew.text.sentences import sentence_spans
-from clew.text.structure import Block, find_blocks, has_structure
+from clew.text.structure import Block, find_blocks
 from clew.types import Document
 
 _WORD = re.compile(r"\w+")
@@ -27,6 +40,13 @@ _FUNCTION_WORDS = 25
 _MAX_TERM_WORDS, _MAX_TERM_CHARS = 6, 60
 _TRAILING_BRACKETS = re.compile(r"\s*[(（\[][^()（）]*[)）\]]\s*$")
 _NOT_A_TERM = (":", ".", ";", ",", "：", "。", "!", "?")
+_RULES = "names 6"
+_TECHNICAL_MARK = re.compile(
+    r"^[ \t]*(?:```|~~~|:[ \t]{1,4}\S|\|[^\n]*\|[ \t]*$)|(?<!`)`[^`\n]{2,60}`(?!`)", re.MULTILINE
+)
+_TECHNICAL_TYPES = frozenset({FLAG, PATH, IDENTIFIER, COMMAND, VARIABLE})
+_LEAST_CODE_NAMES = 3
+_CONTRACTED = re.compile(r"\b[^\W\d_a-z]\w*['’](?:t|ll|re|ve|d|m)\b")
 _CONTRACTION = re.compile(r"['’](?:t|ll|re|ve|d|m)\b")
 _IS_SUBJECT = re.compile(r"\s+(?:is|was|are|were|has|had|can|will|does|may|supports)\b")
 # What is before the first word of an item, a cell, a definition or a quotation.
@@ -38,7 +58,7 @@ _NOUN_CAPITALS_SHARE = 0.22  # of the words inside sentences: then nouns are wri
 class DocumentNames:
     """What was learnt from a whole document."""
 
-    structured: bool = False
+    technical: bool = False
     inside: frozenset[str] = frozenset()
     """Keys of words with a capital inside a sentence."""
     small: frozenset[str] = frozenset()
@@ -52,19 +72,37 @@ class DocumentNames:
 def learn_names(document: Document) -> DocumentNames:
     """Read a document once for what its names look like."""
     text = document.text
-    acronyms = tuple(dict.fromkeys(find_acronyms(text)))
-    if not has_structure(text) and not document.metadata.get("terms"):
-        return DocumentNames(acronyms=acronyms)
+    if not is_technical(document):
+        return DocumentNames()
     inside, share, repeated = _capitals_inside(text)
     return DocumentNames(
-        structured=True,
+        technical=True,
         inside=inside,
         small=_frequent_words(text),
         noun_capitals=share > _NOUN_CAPITALS_SHARE,
         repeated=repeated,
         terms=_compile_terms(document),
-        acronyms=acronyms,
+        acronyms=tuple(dict.fromkeys(find_acronyms(text))),
     )
+
+
+def is_technical(document: Document) -> bool:
+    """Whether a document is written like a manual: it has code, definitions, tables or names of it.
+
+    Encyclopaedia articles, stories and news are not, with or without headings.
+    """
+    if document.metadata.get("terms") or document.metadata.get("format") == CODE_FORMAT:
+        return True
+    if _TECHNICAL_MARK.search(document.text):
+        return True
+    names = (one for one in find_code_names(document.text) if one.type in _TECHNICAL_TYPES)
+    return len(list(islice(names, _LEAST_CODE_NAMES))) == _LEAST_CODE_NAMES
+
+
+def names_stamp(document: Document) -> tuple[str, ...]:
+    """Return what the stamp of a document needs besides the extractor: the rules of its names."""
+    new = is_technical(document) or _CONTRACTED.search(document.text) is not None
+    return (_RULES,) if new else ()
 
 
 def _capitals_inside(text: str) -> tuple[frozenset[str], float, frozenset[str]]:
@@ -147,7 +185,7 @@ class ChunkBlocks:
 
 def find_chunk_blocks(text: str, known: DocumentNames) -> ChunkBlocks:
     """Find the definitions and the code of a chunk of a structured document."""
-    if not known.structured:
+    if not known.technical:
         return ChunkBlocks()
     blocks = find_blocks(text)
     named = [(b, term_name(b.title)) for b in blocks if b.kind == "definition"]
@@ -171,6 +209,8 @@ def term_name(title: str) -> str:
 
 def find_technical_names(text: str, known: DocumentNames, blocks: ChunkBlocks) -> list[CodeName]:
     """Return the names by form, by mark and by definition; the longest of those that overlap."""
+    if not known.technical:
+        return []
     found = [*find_code_names(text), *find_marked(text)]
     if known.terms is not None:
         found += [
@@ -195,7 +235,7 @@ def keep_names(
         at = span.first
         if _CONTRACTION.match(text, t.ends[span.last - 1]) and span.last - at == 1:
             continue
-        if known.structured and span.type == "name":
+        if known.technical and span.type == "name":
             trimmed = _drop_opener(text, t, span, first, known)
             if trimmed is None:
                 continue

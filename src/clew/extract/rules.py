@@ -24,6 +24,7 @@ from clew.extract.document_names import (
     is_all_capitals,
     keep_names,
     learn_names,
+    names_stamp,
     opening_tokens,
 )
 from clew.extract.subject import (
@@ -112,7 +113,11 @@ class Offline:
     """The rule-based extractor; `spacy` names a spaCy model that refines the names found."""
 
     spacy: str = ""
-    version: int = 6
+    version: int = 5
+
+    def stamp_parts(self, document: Document) -> tuple[str, ...]:
+        """Return what a document's stamp needs besides the settings above."""
+        return names_stamp(document)
 
     async def __call__(
         self, document: Document, chunks: Sequence[Chunk], /
@@ -149,7 +154,7 @@ def _extract_chunk(
     names += _place_technical(chunk, technical, sentences)
     names.sort(key=lambda name: name.start)
     topic = _expandable(about, reading.names)
-    names = _expand_names(names, topic, reading.full, reading.names.structured)
+    names = _expand_names(names, topic, reading.full, reading.names.technical)
     _add_frequent_name(names, about)
     return Extraction(
         tuple(_build_entities(names, about, subject, dict(reading.names.acronyms))),
@@ -164,7 +169,7 @@ def _find_spans(
     text, labels = chunk.text, reading.labels
     first = _sentence_start_tokens(toks, sentences)
     first.update(i for i, at in enumerate(toks.starts) if chunk.start + at in labels.starts)
-    if reading.names.structured:
+    if reading.names.technical:
         first |= opening_tokens(text, toks, sentences)
     spans = [
         span
@@ -173,7 +178,7 @@ def _find_spans(
             span.first in first
             and span.last == span.first + 1
             and toks.keys[span.first] in reading.common
-            and not (reading.names.structured and is_all_capitals(text, toks, span.first))
+            and not (reading.names.technical and is_all_capitals(text, toks, span.first))
         )
     ]
     if reading.spacy:
@@ -245,7 +250,7 @@ def _expandable(about: dict[str, float], known: DocumentNames) -> list[str]:
 
     "Reeve" stands for Anton Reeve; in a manual "Cache" does not stand for "The cache of pages".
     """
-    return [name for name in about if not known.structured or name.istitle()]
+    return [name for name in about if not known.technical or name.istitle()]
 
 
 def _expand_names(

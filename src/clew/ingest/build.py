@@ -117,7 +117,10 @@ class IngestPipeline:
         """Return the hash of the document and of the current chunker and extractor."""
         size = getattr(self.chunk, "size", 1)
         structure = [STRUCTURE_VERSION] if follows_structure(document, size) else []
-        return digest(document.id, *self._pipeline_repr, *structure)
+        own = getattr(self.extract, "stamp_parts", None)  # of extractors whose rules depend on it
+        return digest(
+            document.id, *self._pipeline_repr, *structure, *(own(document) if own else ())
+        )
 
     @cached_property
     def _pipeline_repr(self) -> tuple[str, str]:

@@ -91,7 +91,10 @@ _ACCENTS = {
     "k": "\u0328",
     ".": "\u0307",
 }
-_ACCENT = re.compile(r"\\([\"'`^~=.cvuHrk])(?:\{\\?([A-Za-zı])\}|\s*\\?([A-Za-zı])(?![A-Za-z]))")
+_ACCENT = re.compile(
+    r"\\(?P<mark>[\"'`^~=.]|[cvuHrk](?![A-Za-z]))"
+    r"(?:\{\\?(?P<braced>[A-Za-zı])\}|[ \t]{0,4}\\?(?P<bare>[A-Za-zı]))"
+)
 _TOKEN = re.compile(
     r"\\begin\s*\{([^{}\n]{1,40})\}|\\end\s*\{([^{}\n]{1,40})\}"
     r"|\\([A-Za-z@]+)\*?|(\\\\)|\\(.)|(\n[ \t]*\n\s*)",
@@ -99,6 +102,7 @@ _TOKEN = re.compile(
 _SPACES = {"\\": "\n", ",": " ", " ": " ", ";": " ", "-": "", "/": ""}
 _OPTIONAL = re.compile(r"\s*\[[^\]\n]{0,400}\]")
 _CODE_COMMANDS = frozenset({"texttt", "code", "verb", "lstinline", "mintinline"})
+_BRACE = re.compile(r"\\.|[{}]", re.DOTALL)  # an escaped brace is no brace
 _MAX_ARGUMENT_CHARS = 20_000
 _MAX_NESTING = 40
 
@@ -140,6 +144,22 @@ def _braced(text: str, at: int) -> tuple[str, int]:
     return "", at + 1
 
 
+def _accented(found: re.Match[str]) -> str:
+    return (found["braced"] or found["bare"]) + _ACCENTS[found["mark"]]
+
+
+def _match_braces(text: str) -> dict[int, int]:
+    """Return where each brace is closed; in one pass, so that nesting costs nothing."""
+    closing: dict[int, int] = {}
+    open_at: list[int] = []
+    for found in _BRACE.finditer(text):
+        if found[0] == "{":
+            open_at.append(found.start())
+        elif found[0] == "}" and open_at:
+            closing[open_at.pop()] = found.start()
+    return closing
+
+
 class LatexPage:
     """Interprets LaTeX in one pass; unknown commands are dropped and their arguments kept."""
 
@@ -151,9 +171,11 @@ class LatexPage:
         self._counts: list[int] = []
         self._in_item: list[bool] = []
         self._notes: list[str] = []
+        self._closing: dict[int, int] = {}
 
     def read(self, text: str) -> None:
         """Read the body of a document."""
+        self._closing = _match_braces(text)
         at = 0
         while at < len(text):
             found = _TOKEN.search(text, at)
@@ -197,7 +219,7 @@ class LatexPage:
 
     def _symbol(self, text: str, found: re.Match[str]) -> int:
         if accent := _ACCENT.match(text, found.start()):
-            self._text.append((accent[2] or accent[3]) + _ACCENTS[accent[1]])
+            self._text.append(_accented(accent))
             return accent.end()
         symbol = found[5]
         if symbol in "[(":
@@ -220,14 +242,14 @@ class LatexPage:
             return end + 1 if end > 0 else at
         while optional := _OPTIONAL.match(text, at):
             at = optional.end()
-        argument, end = _braced(text, at)
+        argument, end = self._argument(text, at)
         if command in _SECTION_LEVELS:
             self._heading(command, argument)
         elif command == "footnote":
             self._notes.append(f"[{len(self._notes) + 1}] {self.plain(argument)}")
             self._text.append(f"[{len(self._notes)}]")
         elif command == "href":
-            argument, end = _braced(text, end)
+            argument, end = self._argument(text, end)
             self._text.append(self.plain(argument))
         elif command in _CODE_COMMANDS:
             self.writer.marked[self.plain(argument)] += 1
@@ -236,10 +258,17 @@ class LatexPage:
             return at  # the text of its argument is read as it stands
         return end
 
+    def _argument(self, text: str, at: int) -> tuple[str, int]:
+        """Return the argument in braces at a position of the body, and where it ends."""
+        end = self._closing.get(at, -1)
+        if 0 <= end - at <= _MAX_ARGUMENT_CHARS:
+            return text[at + 1 : end], end + 1
+        return "", at
+
     def _letter(self, text: str, command: str, start: int, at: int) -> int:
         """Write an accented letter or a symbol, and return where it ends; 0 if it is none."""
         if accent := _ACCENT.match(text, start):
-            self._text.append((accent[2] or accent[3]) + _ACCENTS[accent[1]])
+            self._text.append(_accented(accent))
             return accent.end()
         if command not in _KEPT_SYMBOLS:
             return 0
@@ -322,7 +351,7 @@ class LatexPage:
 
     def plain(self, text: str) -> str:
         """Return the text of an argument without commands."""
-        text = _ACCENT.sub(lambda m: (m[2] or m[3]) + _ACCENTS[m[1]], text)
+        text = _ACCENT.sub(_accented, text)
         text = re.sub(
             r"\\([A-Za-z]+)\*?\s*(?:\[[^\]\n]*\])?",
             lambda m: _KEPT_SYMBOLS.get(m[1], ""), text,

@@ -129,7 +129,8 @@ async def test_a_standard_on_pages(tmp_path: Path) -> None:
     text = (
         f"{' ' * 28}Drawing of Maps\n\nContents\n\n   1. Scope .......... 1\n   2. Terms ...... 2\n"
         f"   2.1. Land ....... 3\n\n{pages[0]}1.  Scope\n\n{bodies[0]}\n"
-        f"{pages[1]}2.  Terms\n\n{bodies[1]}\n{pages[2]}2.1.  Land\n\n{bodies[2]}\n{pages[3]}   The end.\n"
+        f"{pages[1]}2.  Terms\n\n{bodies[1]}\n{pages[2]}2.1.  Land\n\n{bodies[2]}\n"
+        f"{pages[3]}   The end.\n"
     )
     [found] = await read_all(tmp_path / "std.txt", text)
     assert isinstance(found, Document)

@@ -25,7 +25,7 @@ from clew.text.code_names import (
     find_marked,
 )
 from clew.text.code_outline import CODE_FORMAT
-from clew.text.name_spans import COMMON_WORDS, NameSpan
+from clew.text.name_spans import COMMON_WORDS, NAME, TERM, NameSpan, find_uncased_terms
 from clew.text.names import Tokens, tokenize
 from clew.text.sentences import sentence_spans
 from clew.text.structure import Block, find_blocks
@@ -46,7 +46,10 @@ _TECHNICAL_MARK = re.compile(
 )
 _TECHNICAL_TYPES = frozenset({FLAG, PATH, IDENTIFIER, COMMAND, VARIABLE})
 _LEAST_CODE_NAMES = 3
-_CONTRACTED = re.compile(r"\b[^\W\d_a-z]\w*['’](?:t|ll|re|ve|d|m)\b")
+# Names that other versions read otherwise: before a contraction, in Japanese, over indented lines.
+_NEW_FORMS = re.compile(
+    r"\b[^\W\d_a-z]\w*['’](?:t|ll|re|ve|d|m)\b|[\u3041-\u309f]|\w\n[ \t]+[^\W\d_a-z]"
+)
 _CONTRACTION = re.compile(r"['’](?:t|ll|re|ve|d|m)\b")
 _IS_SUBJECT = re.compile(r"\s+(?:is|was|are|were|has|had|can|will|does|may|supports)\b")
 # What is before the first word of an item, a cell, a definition or a quotation.
@@ -65,6 +68,8 @@ class DocumentNames:
     """The most frequent words in lower case: articles and the like, in any language."""
     noun_capitals: bool = False
     repeated: frozenset[str] = frozenset()
+    repeated_terms: frozenset[str] = frozenset()
+    """Terms of scripts without case that occur more than once."""
     terms: re.Pattern[str] | None = None
     acronyms: tuple[tuple[str, str], ...] = ()
 
@@ -81,6 +86,7 @@ def learn_names(document: Document) -> DocumentNames:
         small=_frequent_words(text),
         noun_capitals=share > _NOUN_CAPITALS_SHARE,
         repeated=repeated,
+        repeated_terms=_repeated_terms(text),
         terms=_compile_terms(document),
         acronyms=tuple(dict.fromkeys(find_acronyms(text))),
     )
@@ -101,7 +107,7 @@ def is_technical(document: Document) -> bool:
 
 def names_stamp(document: Document) -> tuple[str, ...]:
     """Return what the stamp of a document needs besides the extractor: the rules of its names."""
-    new = is_technical(document) or _CONTRACTED.search(document.text) is not None
+    new = is_technical(document) or _NEW_FORMS.search(document.text) is not None
     return (_RULES,) if new else ()
 
 
@@ -110,10 +116,8 @@ def _capitals_inside(text: str) -> tuple[frozenset[str], float, frozenset[str]]:
     capitals: Counter[str] = Counter()
     words = 0
     for block in find_blocks(text):
-        if block.kind in ("heading", "code", "header"):
+        if block.depth or block.kind in ("heading", "code", "header"):
             continue
-        if block.kind in ("definition", "item") and "\n" in text[block.start : block.end]:
-            continue  # the blocks within it follow
         piece = text[block.start : block.end]
         t = tokenize(piece)
         starts = opening_tokens(piece, t, sentence_spans(piece))
@@ -235,12 +239,34 @@ def keep_names(
         at = span.first
         if _CONTRACTION.match(text, t.ends[span.last - 1]) and span.last - at == 1:
             continue
-        if known.technical and span.type == "name":
+        if known.technical and (_is_cell_label(text, t, span) or _is_rare_term(t, span, known)):
+            continue
+        if known.technical and span.type == NAME:
             trimmed = _drop_opener(text, t, span, first, known)
             if trimmed is None:
                 continue
             span = trimmed
         yield span
+
+
+def _is_cell_label(text: str, t: Tokens, span: NameSpan) -> bool:
+    """Whether a span is the label of a table cell: `| Code: 23505 |`."""
+    start, end = t.starts[span.first], t.ends[span.last - 1]
+    return text[end : end + 1] in (":", "：") and text[max(0, start - 2) : start] == "| "
+
+
+def _is_rare_term(t: Tokens, span: NameSpan, known: DocumentNames) -> bool:
+    """Whether a term of a script without case or spaces occurs only once."""
+    return span.type == TERM and t.key(span.first, span.last) not in known.repeated_terms
+
+
+def _repeated_terms(text: str) -> frozenset[str]:
+    """Return the terms of scripts without case that occur more than once."""
+    if text.isascii():
+        return frozenset()
+    t = tokenize(text)
+    counts = Counter(t.key(first, last) for first, last in find_uncased_terms(t))
+    return frozenset(term for term, count in counts.items() if count > 1)
 
 
 def _drop_opener(
@@ -259,8 +285,8 @@ def _drop_opener(
     if single:
         return span if _IS_SUBJECT.match(text, t.ends[at]) else None
     after = at + 1
-    if t.upper[after] and t.keys[at] not in known.small:
-        return span  # "Mail Transfer Agents", but not "The Cache" or "Der Server"
+    if t.upper[after] and t.keys[at] not in known.small and t.keys[after] not in known.inside:
+        return span  # "Mail Transfer Agents", but not "The Cache", "Der Server", "Suppose Debian"
     while after < span.last and not t.upper[after]:
         after += 1
     return NameSpan(after, span.last, span.type) if after < span.last else None

@@ -22,14 +22,16 @@ MANUALS = {
         "ホスト名",
     ),
     "de": (
-        "# Netzwerkhandbuch\n\n## Rechnername\n\nDer Rechnername steht in der Datei /etc/hostname.\n\n"
+        "# Netzwerkhandbuch\n\n## Rechnername\n\n"
+        "Der Rechnername steht in der Datei /etc/hostname.\n\n"
         "## Firewall\n\nDie Regeln der Firewall verwaltet der Befehl nft.\n",
         "In welcher Datei steht der Rechnername?",
         "/etc/hostname",
         "Rechnername",
     ),
     "fr": (
-        "# Manuel du réseau\n\n## Nom d’hôte\n\nLe nom d’hôte est enregistré dans /etc/hostname.\n\n"
+        "# Manuel du réseau\n\n## Nom d’hôte\n\n"
+        "Le nom d’hôte est enregistré dans /etc/hostname.\n\n"
         "## Pare-feu\n\nLes règles du pare-feu sont gérées par nft.\n",
         "Où le nom d’hôte est-il enregistré ?",
         "/etc/hostname",

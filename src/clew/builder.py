@@ -25,7 +25,7 @@ from clew.ingest.details import DetailEmbedder, mark_new
 from clew.ingest.document_names import read_for_store
 from clew.ingest.embedding import ProgressCallback, check_embedder, embed_texts, repair_vectors
 from clew.ingest.files import ReadItem
-from clew.ingest.readers.source import Skipped, SourceFile
+from clew.ingest.readers.source import ReadBudget, Skipped, SourceFile
 from clew.ingest.schema_store import SchemaGrowthRun, SchemaStore
 from clew.llm.chat import Chat
 from clew.llm.embed import Embedder
@@ -187,7 +187,8 @@ class Builder:
             chosen = self.make_extractor(name)
         split = _make_chunker((await self._choose_chunking(chunk))[0].chunking)
         pipeline = IngestPipeline(self.store, split, WithTableRows(chosen), self.embed)
-        found = documents or read_for_store(self.store, paths, keep=False)
+        budget = ReadBudget(**self.settings.read.model_dump())
+        found = documents or read_for_store(self.store, paths, keep=False, budget=budget)
         rates = await self._load_rates()
         timed = self._time_one_call if probe and dry_run is not None else None
         return await estimate_cost(pipeline, found, dry_run, price, rates, timed)

@@ -136,6 +136,18 @@ class ReaderSettings(_Section):
     """Weights from `bench.reader.export`; unset, those of the package."""
 
 
+class ReadSettings(_Section):
+    """Limits on reading one file, and whether scanned pages are read by OCR."""
+
+    seconds: float = Field(default=120.0, gt=0)
+    """Of processor time, for formats with a parser (PDF, HTML, DOCX, …)."""
+    pages: int = Field(default=5_000, ge=1)
+    file_bytes: int = Field(default=200_000_000, ge=1_000)
+    row_bytes: int = Field(default=16_000_000, ge=1_000)
+    ocr: str = Field(default="auto", pattern=r"auto|never|[A-Za-z_]{3,20}(\+[A-Za-z_]{3,20})*")
+    """Languages of scanned pages (`eng+deu`); auto: English if tesseract is installed."""
+
+
 class ChunkSettings(_Section):
     """How documents are split into chunks."""
 
@@ -231,6 +243,7 @@ class Settings(_Section):
     embed: EmbedSettings = EmbedSettings()
     rerank: RerankSettings = RerankSettings()
     reader: ReaderSettings = ReaderSettings()
+    read: ReadSettings = ReadSettings()
     chunk: ChunkSettings = ChunkSettings()
     extract: ExtractSettings = ExtractSettings()
     tree: TreeSettings = TreeSettings()
@@ -293,6 +306,13 @@ TEMPLATE = """\
 
 [reader]
 # file = "reader.onnx"      # weights of the span reader, if not those of the package
+
+
+[read]
+# seconds = 120             # processor time for one file, of formats with a parser
+# pages = 5000              # of one PDF
+# file_bytes = 200000000    # of one file, and what it unpacks to
+# ocr = "auto"              # scanned pages by tesseract if it is installed; "eng+deu", "never"
 
 [chunk]
 # by = "sentences"          # sentences, tokens or headings

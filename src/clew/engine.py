@@ -42,7 +42,7 @@ from clew.ingest.graphs.import_graph import (
     combine_results,
     find_imported_graphs,
 )
-from clew.ingest.readers.source import SourceFile
+from clew.ingest.readers.source import ReadBudget, SourceFile
 from clew.labels import DocumentLabeller, check_labels
 from clew.llm.embed import Embedder
 from clew.llm.factory import create_reranker, find_embedder
@@ -161,7 +161,8 @@ class KnowledgeBase:
         paths = [path for path in paths if path not in graphs]
         if results and not paths:
             return combine_results(results)
-        files = read_for_store(self.store, paths) if paths or not retry else None
+        budget = ReadBudget(**self.settings.read.model_dump())
+        files = read_for_store(self.store, paths, budget=budget) if paths or not retry else None
         documents = files or self.builder.iter_failed_documents()
         labeller = DocumentLabeller(self.store)
         labelled = labeller.attach(documents, check_labels(labels))

@@ -233,6 +233,8 @@ class Passage:
     end: int
     page: int | None = None
     by: str = ""
+    heading: str = ""
+    """The sections in which it begins, from the outermost one: `A > B`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -296,6 +298,9 @@ class Citation:
     start: int
     end: int
     quote: str
+    heading: str = ""
+    """The sections and the defined term that hold the quote: `A > B > term`."""
+    page: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

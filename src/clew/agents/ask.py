@@ -26,7 +26,9 @@ from clew.llm.budget import UNLIMITED, BudgetExceeded, UsageBudget, UsageLimits
 from clew.llm.wrappers import UsageMeter
 from clew.retrieve.step import Step
 from clew.text.options import split_options
-from clew.types import Evidence
+from clew.text.places import find_breadcrumbs, page_at
+from clew.text.structure import CRUMB_SEPARATOR
+from clew.types import Citation, Evidence
 
 AnswerStream = AsyncGenerator[Event | Answer]
 MAX_QUESTION_CHARS = 8_000  # longer questions are cut: planning by rules takes a second for these
@@ -89,7 +91,21 @@ async def answer_with(
             answer = check(inner, answer)
     except BudgetExceeded as ended:
         answer = replace(make_refusal(ctx, Evidence(), str(ended)), complete=False)
-    return replace(answer, question=ctx.question)
+    return replace(answer, question=ctx.question, citations=_place_citations(answer))
+
+
+def _place_citations(answer: Answer) -> tuple[Citation, ...]:
+    """Return the citations with their section, the term they define and their page."""
+    passages = {passage.id: passage for passage in answer.evidence.chunks}
+    found = []
+    for cited in answer.citations:
+        if (passage := passages.get(cited.chunk)) is not None and not cited.heading:
+            at = max(0, cited.start - passage.start)
+            crumbs = find_breadcrumbs(passage.doc, passage.text, at, passage.heading)
+            page = page_at(passage.text, at, passage.page)
+            cited = replace(cited, heading=CRUMB_SEPARATOR.join(crumbs), page=page)
+        found.append(cited)
+    return tuple(found)
 
 
 async def stream_answer(

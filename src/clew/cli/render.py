@@ -10,6 +10,7 @@ from clew.agents.core.types import Answer, Results
 from clew.cli.common import out
 from clew.context import TraceStep
 from clew.text.names import name_key
+from clew.text.structure import CRUMB_SEPARATOR
 from clew.types import Citation, Passage, Route
 
 _SIZES = re.compile(r"chunks=\d+( \w+=\d+)+")
@@ -137,7 +138,7 @@ def print_results(found: Results, trace: bool) -> None:
 
 
 def _print_passage(number: int, passage: Passage) -> None:
-    where = _format_span(passage) + (f", p. {passage.page}" if passage.page else "")
+    where = _format_span(passage)
     title = f"[bold]{escape(passage.title)}[/bold]  " if passage.title else ""
     out.print(f"{number}. {title}[cyan]{escape(where)}[/cyan] [dim]score {passage.score:.3f}[/dim]")
     out.print(f"   {escape(_flatten(passage.text, _SHOWN_TEXT))}")
@@ -149,7 +150,9 @@ def format_place(doc: str, start: int, end: int) -> str:
 
 
 def _format_span(where: Passage | Citation) -> str:
-    return format_place(where.doc, where.start, where.end)
+    crumbs = [where.doc, *filter(None, where.heading.split(CRUMB_SEPARATOR))]
+    page = f", p. {where.page}" if where.page else ""
+    return format_place(" › ".join(crumbs) + page, where.start, where.end)
 
 
 def _flatten(text: str, most: int) -> str:

@@ -15,6 +15,7 @@ from typing import NamedTuple
 from clew.errors import ClewError
 from clew.extract.model_extractors import DocumentExtractor
 from clew.index.derive import derive_arrays
+from clew.ingest.chunk import STRUCTURE_VERSION, follows_structure
 from clew.ingest.document_names import GRAPHS_KIND, LOCATIONS_KIND, possible_files
 from clew.ingest.embedding import EmbeddingQueue, ProgressCallback, check_embedder
 from clew.ingest.files import ReadItem
@@ -131,7 +132,12 @@ class IngestPipeline:
 
     def _compute_stamp(self, document: Document) -> str:
         """Return the hash of the document and of the current chunker and extractor."""
-        return digest(document.id, *self._pipeline_repr)
+        size = getattr(self.chunk, "size", 1)
+        structure = [STRUCTURE_VERSION] if follows_structure(document, size) else []
+        own = getattr(self.extract, "stamp_parts", None)  # of extractors whose rules depend on it
+        return digest(
+            document.id, *self._pipeline_repr, *structure, *(own(document) if own else ())
+        )
 
     @cached_property
     def _pipeline_repr(self) -> tuple[str, str]:

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from clew.errors import StoreError
 from clew.ingest.files import ReadItem, document_name, find_files, read_files
-from clew.ingest.readers.source import Skipped, SourceFile
+from clew.ingest.readers.source import DEFAULT_BUDGET, ReadBudget, Skipped, SourceFile
 from clew.store.protocol import Store
 from clew.text.unicode import digest
 
@@ -33,7 +33,11 @@ def possible_files(name: str) -> Iterator[str]:
 
 
 async def read_for_store(
-    store: Store, paths: Sequence[str | Path | SourceFile], *, keep: bool = True
+    store: Store,
+    paths: Sequence[str | Path | SourceFile],
+    *,
+    keep: bool = True,
+    budget: ReadBudget = DEFAULT_BUDGET,
 ) -> AsyncIterator[ReadItem]:
     """Read files and folders under their stored names; `keep` stores new locations.
 
@@ -56,7 +60,7 @@ async def read_for_store(
         first = {location: name for name, location in reversed(current.items())}
         await _save_changes(store, _NAMES_KIND, first, names)
         await _save_changes(store, LOCATIONS_KIND, current, stored)
-    async with aclosing(read_files([*found, *named])) as items:
+    async with aclosing(read_files([*found, *named], budget)) as items:
         async for item in items:
             yield item
 

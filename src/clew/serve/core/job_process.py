@@ -14,7 +14,7 @@ from clew import sync
 from clew.config import Settings
 from clew.engine import KnowledgeBase
 from clew.errors import ClewError, Locked
-from clew.ingest.files import PARSED_FORMATS, ReadItem, read_files
+from clew.ingest.files import ReadItem, needs_parser, read_files
 from clew.ingest.readers.source import Skipped, SourceFile
 from clew.json_output import to_json_value
 from clew.labels import DocumentLabeller
@@ -76,7 +76,7 @@ class JobRun:
     async def _read(self, upload: Upload, parser: ParseProcess) -> AsyncIterator[ReadItem]:
         path = self.uploads.path(self.job.workspace, upload.name, upload.hash)
         source = SourceFile(path, upload.name)
-        if path.suffix in PARSED_FORMATS:
+        if needs_parser(path):
             for parsed in await asyncio.to_thread(parser.parse, source):
                 yield parsed
         else:

@@ -16,7 +16,7 @@ from pathlib import Path, PurePosixPath
 from typing import Any
 
 from clew.errors import InputError
-from clew.ingest.files import READERS
+from clew.ingest.files import known_suffix
 from clew.serve.core.database import ServerDatabase
 from clew.serve.core.keys import Key
 from clew.text.unicode import clean
@@ -108,10 +108,7 @@ class UploadStore:
 
     def path(self, workspace: str, name: str, hashed: str) -> Path:
         """Return where the content of an upload is: its hash, and a known suffix for the reader."""
-        suffix = PurePosixPath(name).suffix.lower()
-        return (
-            self.folder / workspace / (hashed + (suffix if suffix in READERS else _UNKNOWN_SUFFIX))
-        )
+        return self.folder / workspace / (hashed + (known_suffix(name) or _UNKNOWN_SUFFIX))
 
     def record(
         self, workspace: str, name: str, content: tuple[str, int], labels: Sequence[str], owner: str

@@ -13,9 +13,9 @@ from clew.context import Context, TraceStep
 from clew.graph.csr import Floats
 from clew.index.view import View
 from clew.retrieve.facts import score_sentences
-from clew.retrieve.linking.link_names import link_names, remove_names
 from clew.retrieve.mentions import OWN_NAME_CLAIM, SURE_CLAIM
-from clew.retrieve.question import content_words
+from clew.retrieve.pack import fetch_entities
+from clew.retrieve.question import content_words, find_name_spans, remove_names
 from clew.retrieve.rank import hit_positions, top_hits
 from clew.retrieve.spread import drop_copies
 from clew.retrieve.step import Step
@@ -131,7 +131,7 @@ class Blended:
         walked = await self.inner(ctx, found) if weights.walk > 0 else found
         if weights.plain <= 0 or (weights.walk > 0 and not walked.chunks):
             return walked
-        plain, fact_fit = await self._score_plainly(ctx)
+        plain, fact_fit = await self._score_plainly(ctx, found)
         keys = view.keys("chunk")
         if weights.walk <= 0:
             facts = top_hits(fact_fit, view.keys("fact"), self.facts, "sentence")
@@ -145,9 +145,9 @@ class Blended:
         chunks = top_hits(drop_copies(view, mixed), keys, self.top_k, by)
         return replace(walked, chunks=chunks)
 
-    async def _score_plainly(self, ctx: Context) -> tuple[Floats, Floats]:
+    async def _score_plainly(self, ctx: Context, found: Found) -> tuple[Floats, Floats]:
         """Score every chunk by meaning, words and best sentence; also return each fact's fit."""
-        specific = self._remove_common_names(ctx)
+        specific = await self._remove_common_names(ctx, found)
         question, rest = await ctx.vectors([ctx.question, specific or ctx.question])
         target = (1 - self.rest) * question + self.rest * rest
         fit, sentence = await score_sentences(ctx, target)
@@ -158,14 +158,12 @@ class Blended:
         )
         return plain.astype(np.float32), fit
 
-    def _remove_common_names(self, ctx: Context) -> str:
-        t = tokenize(ctx.question)
-        common = [
-            (link.first, link.last)
-            for link in link_names(ctx.view, ctx.question, t)
-            if ctx.view.rarity[link.entities].max() < self.common
-        ]
-        return remove_names(ctx.question, t, common)
+    async def _remove_common_names(self, ctx: Context, found: Found) -> str:
+        """Return the question without the names that were linked and are common."""
+        common = [hit.at for hit in found.entities if ctx.view.rarity[hit.at] < self.common]
+        names = [entity.name for entity in (await fetch_entities(ctx, common)).values()]
+        spans = find_name_spans(ctx.question, names)
+        return remove_names(ctx.question, tokenize(ctx.question), spans)
 
 
 def _scale(values: Floats) -> Floats:

@@ -99,6 +99,7 @@ _VERB_SIGNS = frozenset("was were did does do has have had".split())
 _CLAUSE_WORDS = frozenset(
     "is are was were did does do has have had who what which when where why how that".split()
 )
+_BRACKET_PAIRS = {")": "(", "]": "[", "）": "（"}
 NAME_MARK = "\0"  # replaces a name
 
 
@@ -363,3 +364,16 @@ def span_key(t: Tokens, first: int, last: int) -> str:
     if last - first > 1 and t.keys[first] == "the":
         first += 1
     return t.key(first, last)
+
+
+def remove_names(question: str, t: Tokens, spans: Sequence[tuple[int, int]]) -> str:
+    """Remove these token spans from the question."""
+    rest = question
+    for first, last in reversed(spans):
+        begin, end = t.starts[first], t.ends[last - 1]
+        # A name's last token ends before its closing bracket.
+        opening = _BRACKET_PAIRS.get(rest[end : end + 1])
+        if opening is not None and opening in rest[begin:end]:
+            end += 1
+        rest = rest[:begin] + rest[end:]
+    return " ".join(rest.split())

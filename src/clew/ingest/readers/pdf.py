@@ -7,17 +7,19 @@ pages without text are read by tesseract where it is installed. A page begins at
 import io
 import logging
 import re
+import shutil
+import subprocess
 import threading
 import time
 import zlib
 from collections.abc import Iterator, Sequence
+from functools import cache
 from typing import Any
 
 from clew.errors import InputError
 from clew.ingest.readers.pages import is_listing, join_pages, strip_running_lines
 from clew.ingest.readers.pdf_words import Vocabulary, count_bad_words, join_hyphenated
 from clew.ingest.readers.source import ReadBudget, Skipped, SourceFile, format_megabytes, read_bytes
-from clew.ingest.readers.tesseract import read_scan
 from clew.text.places import PAGE_BREAK
 from clew.text.unicode import clean, digest
 from clew.types import Document
@@ -48,6 +50,12 @@ _HEADING_NUMBER = re.compile(
     r"^(?:chapter|part|appendix|section)?\s*[\dA-Z]{0,3}(?:[.\d]*)\s+", re.I
 )
 _MAX_BOOKMARKS, _MAX_BOOKMARK_DEPTH = 20_000, 15
+# Scanned pages are rendered and read by a program of its own.
+_DOTS_PER_INCH = 200
+_POINTS_PER_INCH = 72
+_MAX_PIXELS = 40_000_000  # of a page: a larger one is rendered smaller
+_MAX_SECONDS = 120.0  # for one page, whatever the budget
+_DEFAULT_LANGUAGE = "eng"
 _SOFT_HYPHEN_END = re.compile("[\x02\ufffe\u00ad]\n?")
 
 
@@ -148,7 +156,7 @@ def _read_by_pdfium(
             text = clean(page.get_textpage().get_text_range()).strip()
             text = _SOFT_HYPHEN_END.sub("", text)
             if not text and budget.ocr != "never":
-                text = clean(read_scan(page, budget.ocr, budget.seconds)).strip()
+                text = clean(_read_scan(page, budget.ocr, budget.seconds)).strip()
             texts.append(text)
             meter.add(text, number == count - 1)
         return texts, list(_read_bookmarks(document))
@@ -156,6 +164,44 @@ def _read_by_pdfium(
         return None
     finally:
         document.close()
+
+
+@cache
+def _find_tesseract() -> str:
+    """Return the program, or "" where it is not installed."""
+    return shutil.which("tesseract") or ""
+
+
+def _read_scan(page: Any, languages: str, seconds: float) -> str:
+    """Return the text of a pdfium page that is a picture; "" without tesseract or text."""
+    program = _find_tesseract()
+    if not program:
+        return ""
+    width, height = page.get_size()
+    scale = _DOTS_PER_INCH / _POINTS_PER_INCH
+    pixels = max(width * height * scale * scale, 1.0)
+    scale *= min(1.0, (_MAX_PIXELS / pixels) ** 0.5)
+    bitmap = page.render(scale=scale, grayscale=True)
+    picture = bytes(bitmap.buffer)
+    if len(set(picture[:: max(1, len(picture) // 20_000)])) < 2:
+        return ""  # a blank page
+    rows = [
+        picture[row * bitmap.stride : row * bitmap.stride + bitmap.width]
+        for row in range(bitmap.height)
+    ]
+    graymap = b"P5 %d %d 255\n" % (bitmap.width, bitmap.height) + b"".join(rows)
+    language = _DEFAULT_LANGUAGE if languages == "auto" else languages
+    try:
+        done = subprocess.run(
+            [program, "stdin", "stdout", "-l", language],
+            input=graymap,
+            capture_output=True,
+            timeout=min(seconds, _MAX_SECONDS),
+            check=False,
+        )
+    except subprocess.TimeoutExpired:
+        return ""
+    return done.stdout.decode("utf-8", "replace").replace("\f", "")
 
 
 def _read_bookmarks(document: Any) -> Iterator[Bookmark]:

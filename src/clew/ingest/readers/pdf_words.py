@@ -20,6 +20,7 @@ class Vocabulary:
 
     def __init__(self, pages: Iterable[str]) -> None:
         self.counts: Counter[str] = Counter()
+        self._glued: dict[str, bool] = {}
         self.hyphenated: set[str] = set()
         for page in pages:
             self.counts.update(word.casefold() for word in _WORD.findall(page))
@@ -33,6 +34,11 @@ class Vocabulary:
 
     def is_glued(self, word: str) -> bool:
         """Whether a rare word consists of two frequent ones."""
+        if word not in self._glued:
+            self._glued[word] = self._consists_of_two(word)
+        return self._glued[word]
+
+    def _consists_of_two(self, word: str) -> bool:
         if self.trusts(word) or len(word) < 2 * _LEAST_PART:
             return False
         if len(word) > _LONGEST_WORD:

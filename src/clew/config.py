@@ -124,6 +124,13 @@ class RerankSettings(_Section):
     """A folder with a cross-encoder's ONNX weights and tokenizer.json."""
 
 
+class AnswerSettings(_Section):
+    """When an answer is given in `reject` mode."""
+
+    confidence: float = Field(default=0.5, ge=0, le=1)
+    """The least confidence of an answer; below it the question is refused."""
+
+
 class ChunkSettings(_Section):
     """How documents are split into chunks."""
 
@@ -201,6 +208,7 @@ class Settings(_Section):
     wait: float = Field(default=10.0, ge=0)
     embed: EmbedSettings = EmbedSettings()
     rerank: RerankSettings = RerankSettings()
+    answer: AnswerSettings = AnswerSettings()
     chunk: ChunkSettings = ChunkSettings()
     extract: ExtractSettings = ExtractSettings()
     tree: TreeSettings = TreeSettings()
@@ -258,6 +266,9 @@ TEMPLATE = """\
 # folder = "cross-encoder"  # ONNX weights and tokenizer.json of a cross-encoder
 # model = ""                # or a model at an endpoint that answers POST /rerank
 # base_url = "http://localhost:8000/v1"
+
+[answer]
+# confidence = 0.5          # in `--mode reject` answers below this are refused
 
 [chunk]
 # by = "sentences"          # sentences, tokens or headings

@@ -15,7 +15,7 @@ from clew.agents.core.types import Answer, Mode, Results
 from clew.agents.relevance_gate import GATE_PASSAGES, Relevance, score_relevance
 from clew.builder import Builder, ignore_progress
 from clew.config import Role, Settings
-from clew.context import Context, TraceStep
+from clew.context import Context, PassageReader, TraceStep
 from clew.entities.editor import EntityEditor
 from clew.errors import ArraysMissing, ConfigError, EmbedderMismatch
 from clew.extract.model_extractors import DocumentExtractor
@@ -36,9 +36,11 @@ from clew.ingest.graphs.import_graph import (
 from clew.labels import DocumentLabeller, check_labels
 from clew.llm.budget import UsageBudget
 from clew.llm.embed import Embedder
+from clew.llm.embed_weights import missing_packages
 from clew.llm.factory import create_reranker, find_embedder
 from clew.llm.rerank import Reranker
 from clew.models import Models
+from clew.reader.span_reader import READER_FILE, SpanReader
 from clew.recipes.chunking import ChosenChunking, find_shared_chunking
 from clew.retrieve.pack import fetch_evidence
 from clew.show import NameDetails, find_details
@@ -111,6 +113,14 @@ class KnowledgeBase:
     def rerank(self) -> Reranker | None:
         """The cross-encoder reranker, if the settings name one."""
         return create_reranker(self.settings.rerank)
+
+    @cached_property
+    def reader(self) -> PassageReader | None:
+        """The span reader, opened at the first question; None where it cannot be."""
+        file = self.settings.reader.file or READER_FILE
+        if missing_packages() or (self.settings.reader.file is None and not file.is_file()):
+            return None
+        return SpanReader.load(file)
 
     @cached_property
     def builder(self) -> Builder:
@@ -329,7 +339,10 @@ class KnowledgeBase:
                     modality=manner.evidence,
                     prompts=[] if manner.record_prompts else None,
                 )
-                answer = await answer_with(ctx, loaded.agent, loaded.retrieve, mode, manner.history)
+                least = manner.confidence
+                least = self.settings.answer.confidence if least is None else least
+                asked = replace(manner, confidence=least)
+                answer = await answer_with(ctx, loaded.agent, loaded.retrieve, mode, asked)
         finally:
             await self.models.record_spending()  # calls are paid for even if the answer failed
         trees = _missing_tree_note(ctx.trace)
@@ -369,7 +382,10 @@ class KnowledgeBase:
         """Return a context for running the retrieval steps of a recipe."""
         view = await self._load_view(snapshot)
         embed = adapt_embedder(view, self.embed, recipe)
-        return Context(question, view, snapshot, embed, self.models, self.store, rerank=self.rerank)
+        models = (self.models, self.store)
+        return Context(
+            *(question, view, snapshot, embed, *models), rerank=self.rerank, reader=self.reader
+        )
 
     def stream(
         self, question: str, *, manner: AskOptions = DEFAULT_OPTIONS, **how: Any

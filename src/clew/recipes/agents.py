@@ -5,11 +5,11 @@ from dataclasses import dataclass, field, replace
 from clew.agents.baselines import ClosedBook, IrCot, React, Reader
 from clew.agents.core.types import Agent
 from clew.agents.graph_r1 import GraphR1
+from clew.agents.graph_reader import GraphReader
 from clew.agents.graphsearch import BOTH_CHANNELS, GraphSearch
 from clew.agents.map_reduce import MapReduce
 from clew.agents.planning.model_plan import Verdict
 from clew.agents.rograg import Rograg
-from clew.agents.rule_planner import RulePlanner
 from clew.agents.youtu import Youtu
 from clew.types import Chunking
 
@@ -55,8 +55,8 @@ _AGENT_RECIPES = (
     AgentRecipe("reader", Reader(), "one retrieval, one written answer", "baseline"),
     AgentRecipe(
         "steps",
-        RulePlanner(),
-        "rules plan, the model reads one small question at a time, code joins the answers",
+        GraphReader(),
+        "names lead to passages, a reader reads spans along them, code compares; a model plans",
         "measured here, see docs/agents.md",
     ),
     AgentRecipe(

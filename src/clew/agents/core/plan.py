@@ -20,6 +20,8 @@ class Join:
     options: tuple[str, ...]
     what: str = ""
     """For "both": what each is asked to be."""
+    yes_no: bool = False
+    """Whether it is asked if the first option wins, not which does."""
 
 
 @dataclass(frozen=True)

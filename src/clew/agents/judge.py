@@ -1,0 +1,108 @@
+"""Judge an answer: collect what speaks for it, and turn that into one confidence."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import replace
+
+from clew.agents.citing.entailment import Quote, is_entailed
+from clew.agents.confidence import Signals, describe_confidence, load_models
+from clew.agents.core.messages import YES_NO
+from clew.agents.core.types import Answer
+from clew.agents.reading.choose import measure_coverage, measure_names, squash
+from clew.agents.reading.spans import Reading, read_passages, same_answer
+from clew.agents.rules.question_analysis import find_subject_names
+from clew.context import Context
+from clew.text.options import split_options
+from clew.types import Passage
+
+_READ = 5  # passages in which the question is read again
+_MIN_PROBABILITY = 1e-4
+
+
+async def judge_answer(ctx: Context, answer: Answer) -> Answer:
+    """Return the answer with its confidence; a refusal has none."""
+    if answer.verdict == "refused":
+        return replace(answer, confidence=0.0)
+    models = await load_models(ctx.key_values)
+    kind = "answer" if answer.candidate else "quote"
+    signals = await describe_answer(ctx, answer)
+    return replace(answer, confidence=round(models[kind](signals), 4), signals=signals)
+
+
+async def describe_answer(ctx: Context, answer: Answer) -> Signals:
+    """Return what speaks for an answer, as numbers between -1 and 1."""
+    asked, _ = split_options(ctx.question)
+    passages = answer.evidence.chunks
+    cited = _cited_passages(answer, passages)
+    quotes = " ".join(citation.quote for citation in answer.citations)
+    titles = " ".join(passage.title for passage in cited)
+    signals = {
+        "covered": measure_coverage(asked, f"{quotes} {titles}"),
+        "named": measure_names(find_subject_names(ctx.view, asked), passages),
+        "cited": float(bool(answer.citations)),
+        "cosine": await _nearest_cosine(ctx),
+        "model": float(ctx.chat("answer") is not None),
+    }
+    if not answer.candidate:
+        return signals
+    readings = await read_passages(ctx, asked, passages[:_READ])
+    agreeing, rival = _compare_readings(answer.candidate, readings)
+    own = max(answer.support, agreeing.probability if agreeing else 0.0)
+    return signals | {
+        "own": squash(_logit(own)),
+        "direct": squash(agreeing.score) if agreeing else -1.0,
+        "rival": squash(rival.score) if rival else -1.0,
+        "entailed": float(_is_supported(answer.candidate, answer, cited)),
+        "polar": float(answer.candidate.casefold() in YES_NO),
+        "steps": min(1.0, (len(answer.citations) - 1) / 2),
+    }
+
+
+def _logit(probability: float) -> float:
+    kept = max(_MIN_PROBABILITY, min(1 - _MIN_PROBABILITY, probability))
+    return math.log(kept / (1 - kept))
+
+
+def _cited_passages(answer: Answer, passages: Sequence[Passage]) -> list[Passage]:
+    chunks = {citation.chunk for citation in answer.citations}
+    return [passage for passage in passages if passage.id in chunks]
+
+
+async def _nearest_cosine(ctx: Context) -> float:
+    """Return the similarity of the nearest passage to the question."""
+    if ctx.embed is None or not ctx.view.count("chunk"):
+        return 0.0
+    return max(0.0, float(ctx.cosines("chunk", await ctx.vector()).max()))
+
+
+def _compare_readings(
+    candidate: str, readings: Sequence[Reading]
+) -> tuple[Reading | None, Reading | None]:
+    """Return the best reading that agrees with an answer, and the best that does not."""
+    agreeing = next((one for one in readings if same_answer(one.text, candidate)), None)
+    rival = next((one for one in readings if not same_answer(one.text, candidate)), None)
+    return agreeing, rival
+
+
+def _is_supported(short: str, answer: Answer, cited: Sequence[Passage]) -> bool:
+    """Whether a cited sentence contains the answer."""
+    homes = {passage.id: passage for passage in cited}
+    quotes = [
+        Quote(home, c.start - home.start, c.end - home.start)
+        for c in answer.citations
+        if (home := homes.get(c.chunk)) is not None
+    ]
+    return bool(quotes) and is_entailed(short, quotes)
+
+
+def explain_doubt(ctx: Context, answer: Answer, threshold: float) -> str:
+    """Say why an answer below the threshold is refused: what is not mentioned, or how unsure."""
+    texts = [answer.evidence.chunks]
+    asked, _ = split_options(ctx.question)
+    names = find_subject_names(ctx.view, asked)
+    missing = [name for name in names if measure_names([name], texts[0]) == 0]
+    if missing and 2 * len(missing) >= len(names):
+        return f"the documents do not mention {', '.join(missing[:3])}"
+    what = f"“{answer.candidate}”" if answer.candidate else "the nearest passage"
+    words = describe_confidence(answer.confidence)
+    return f"{what} is {words} (confidence {answer.confidence:.2f}, below {threshold:.2f})"

@@ -1,0 +1,149 @@
+"""Find what a question computes from several things: earlier, larger, the same, both, one of two.
+
+The words stand in the language's table; the things are the names that the question links. Each
+becomes a question of its own for a value, which is read like any other, and code compares.
+"""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from clew.agents.core.plan import JoinKind
+from clew.agents.rules.table import OperatorRule, RuleTable, table_for
+from clew.retrieve.question import QUESTION_WORDS
+from clew.text.unicode import split_words
+
+Spans = Sequence[tuple[int, int]]
+_MAX_WORDS_BETWEEN = 5  # words between the two things, connector included
+_MAX_OPERATOR_CHARS = 600  # characters; a longer question is no comparison of two things
+_RAW_PAIR = re.compile(r"[,:]\s*(?P<a>[^,:?]+?)\s+or\s+(?P<b>[^,:?]+?)\s*\?*$", re.IGNORECASE)
+_LEADING_KIND = re.compile(r"\s*(?:the|an?)?\s*", re.IGNORECASE)
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """Two things, how their values are compared, and the questions for each one's value."""
+
+    how: JoinKind
+    options: tuple[str, str]
+    questions: tuple[tuple[str, ...], tuple[str, ...]]
+    yes_no: bool = False
+    """Asks whether the first wins ("Is A older than B?"), not which."""
+    rest: str = ""
+    """What is said of the things, without their names and the words that compare."""
+
+
+def find_comparison(question: str, names: Spans) -> Comparison | None:
+    """Return what a question compares, or None if it compares no two linked things."""
+    if len(question) > _MAX_OPERATOR_CHARS:
+        return None
+    table = table_for(question)
+    pair = _find_pair(question, names, table)
+    if pair is None:
+        return None
+    (a, b), connector = pair
+    options = (question[slice(*a)].strip(), question[slice(*b)].strip())
+    rest = f"{question[: a[0]]} {question[a[1] : b[0]]} {question[b[1] :]}"
+    polar = table.auxiliaries.match(question.lstrip()) is not None
+    rule = _find_rule(rest, table, polar=polar, either=connector == "or")
+    if rule is None:
+        return None
+    said = _strip_operator(rest, rule, table)
+    if rule.how not in ("same", "both") and polar and connector == "and":
+        return None
+    templates = _fill_templates(rule, rest, said, table)
+    about = _find_role(said, rule, table)
+    questions = tuple(
+        tuple(template.replace("{x}", f"{about}{option}") for template in templates)
+        for option in options
+    )
+    decides = polar and connector not in ("or",) and rule.how not in ("same", "both")
+    return Comparison(rule.how, options, (questions[0], questions[1]), decides, said)
+
+
+def _find_pair(
+    question: str, names: Spans, table: RuleTable
+) -> tuple[tuple[tuple[int, int], tuple[int, int]], str] | None:
+    """Return the last two names that a connector joins, and the connector."""
+    spans = sorted(names)
+    for a, b in reversed(list(zip(spans, spans[1:], strict=False))):
+        between = question[a[1] : b[0]]
+        joined = table.connectors.search(between)
+        if joined and len(between.split()) <= _MAX_WORDS_BETWEEN:
+            return (a, b), joined[0].lower()
+    raw = _RAW_PAIR.search(question)
+    if raw is None:
+        return None
+    return (raw.span("a"), raw.span("b")), "or"
+
+
+def _find_rule(rest: str, table: RuleTable, *, polar: bool, either: bool) -> OperatorRule | None:
+    """Return the rule whose word comes last: "the first film with the same director" is same."""
+    found = []
+    for rank, rule in enumerate(table.operators):
+        if rule.how in ("same", "both") and (either or not polar):
+            continue
+        if match := rule.words.search(rest):
+            found.append((rule.how == "both", rank, match.start(), rule))
+    return min(found, key=lambda one: one[:3])[3] if found else None
+
+
+def _strip_operator(rest: str, rule: OperatorRule, table: RuleTable) -> str:
+    """Return the words beside the names that say something of them."""
+    plain = rule.words.sub(" ", rest)
+    plain = table.connectors.sub(" ", table.question_words.sub(" ", plain))
+    return " ".join(word for word in re.findall(r"[\w'’-]+", plain))
+
+
+def _find_role(said: str, rule: OperatorRule, table: RuleTable) -> str:
+    """Return "the director of " where the value is asked of something of the option."""
+    known = [words for _, words in (*table.events, *table.sizes, *table.shared)]
+    found = []
+    for word in re.findall(r"[\w-]+", said):
+        key = word.lower()
+        if key in QUESTION_WORDS or any(words.fullmatch(key) for words in known):
+            continue
+        if rule.words.fullmatch(key) or table.auxiliaries.fullmatch(key):
+            continue
+        found.append(key)
+    roles = [word for word in found if _is_role(word)]
+    return f"the {roles[-1].removesuffix('s')} of " if roles else ""
+
+
+def _is_role(word: str) -> bool:
+    """Whether a noun names somebody by what they do for the thing: director, author, founder."""
+    return re.fullmatch(r"\w{2,}(?:er|or|ist|ect|ress)s?", word) is not None
+
+
+def _fill_templates(
+    rule: OperatorRule, rest: str, said: str, table: RuleTable
+) -> tuple[str, ...]:
+    """Return the questions for a value, with `{x}` for the thing."""
+    if "{event}" in rule.ask[0]:
+        return (_event_question(rest, said, table),)
+    if "{size}" in rule.ask[0]:
+        asked = next((text for text, words in table.sizes if words.search(rest)), "")
+        return (f"{asked or _count_question(said)} {{x}}?",)
+    if "{what}" in rule.ask[0]:
+        asked = next((text for text, words in table.shared if words.search(rest)), "")
+        return (f"{asked or _what_question(rest, rule)} {{x}}?",)
+    return rule.ask
+
+
+def _event_question(rest: str, said: str, table: RuleTable) -> str:
+    event = next((name for name, words in table.events if words.search(rest)), "other")
+    verbs = [word for word in split_words(said) if word.endswith("ed")]
+    question = table.event_questions[event]
+    return question.replace("{verb}", verbs[-1] if verbs else "").replace(" ?", "?")
+
+
+def _count_question(said: str) -> str:
+    nouns = [word for word in split_words(said) if word not in QUESTION_WORDS]
+    return f"How many {nouns[-1]} has" if nouns else "How large is"
+
+
+def _what_question(rest: str, rule: OperatorRule) -> str:
+    match = rule.words.search(rest)
+    after = split_words(rest[match.end() :]) if match else []
+    what = next((word for word in after if word not in QUESTION_WORDS), "kind")
+    return f"What is the {what} of"

@@ -124,6 +124,13 @@ class RerankSettings(_Section):
     """A folder with a cross-encoder's ONNX weights and tokenizer.json."""
 
 
+class ReaderSettings(_Section):
+    """The small reader that finds answers as spans of passages."""
+
+    file: Path | None = None
+    """Weights from `bench.reader.export`; unset, those of the package."""
+
+
 class AnswerSettings(_Section):
     """When an answer is given in `reject` mode."""
 
@@ -208,6 +215,7 @@ class Settings(_Section):
     wait: float = Field(default=10.0, ge=0)
     embed: EmbedSettings = EmbedSettings()
     rerank: RerankSettings = RerankSettings()
+    reader: ReaderSettings = ReaderSettings()
     answer: AnswerSettings = AnswerSettings()
     chunk: ChunkSettings = ChunkSettings()
     extract: ExtractSettings = ExtractSettings()

@@ -77,7 +77,7 @@ class LocalEmbedder:
         """Embed in threads, so that the event loop stays free; `role` makes no difference."""
         if not texts:
             return np.zeros((0, await asyncio.to_thread(lambda: self.dim)), np.float32)
-        step = TEXTS_PER_THREAD * (self.workers or _count_cores())
+        step = TEXTS_PER_THREAD * (self.workers or count_cores())
         parts = [list(texts[at : at + step]) for at in range(0, len(texts), step)]
         # One thread switch per part: on a busy machine a switch costs as much as a short text.
         return np.concatenate([await asyncio.to_thread(self._embed, part) for part in parts])
@@ -86,7 +86,7 @@ class LocalEmbedder:
         return self._encoder.get().embed(texts)
 
     def _load(self) -> "_OnnxEncoder":
-        return _OnnxEncoder.load(self.weights, self.max_tokens, self.workers or _count_cores())
+        return _OnnxEncoder.load(self.weights, self.max_tokens, self.workers or count_cores())
 
 
 class _Lazy(Generic[T]):
@@ -183,7 +183,7 @@ def open_session(model: Path) -> Any:
         return ort.InferenceSession(str(model), options, providers=["CPUExecutionProvider"])
     except _load_error_types(ort) as error:
         raise ModelError(
-            f"The embedding model {model} cannot be loaded ({str(error).splitlines()[0]}): "
+            f"The model {model} cannot be loaded ({str(error).splitlines()[0]}): "
             "delete it if it is in the cache folder, else export it again."
         ) from error
 
@@ -231,7 +231,7 @@ def _replace_surrogates(text: str) -> str:
     return text
 
 
-def _count_cores() -> int:
+def count_cores() -> int:
     """Number of cores available to this process."""
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))

@@ -1,0 +1,1 @@
+"""Trains, exports and measures the span reader."""

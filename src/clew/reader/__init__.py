@@ -1,0 +1,1 @@
+"""A small reader that finds answers as spans of passages, on the local CPU."""

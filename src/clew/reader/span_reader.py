@@ -1,0 +1,160 @@
+"""The reader: answers as spans of passages, each with a score against "no answer here"."""
+
+import itertools
+from collections.abc import Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from clew.errors import ConfigError, ModelError
+from clew.llm.embed_local import count_cores, open_session
+from clew.llm.embed_weights import missing_packages
+from clew.reader.windows import MAX_POSITIONS, Window, WindowMaker
+from clew.version import pip_install_command
+
+READER_FILE = Path(__file__).with_name("reader.onnx")
+TOKENIZER_KEY = "tokenizer"
+"""The model's metadata entry that holds its tokenizer, so that the two cannot be mixed up."""
+MAX_ANSWER_TOKENS = 40
+_BEST_ENDS = 24  # starts and ends of a window that are combined
+
+Floats = NDArray[np.float32]
+
+
+@dataclass(frozen=True, slots=True)
+class ReadSpan:
+    """One candidate answer: characters of a passage, and how far it is ahead of no answer."""
+
+    passage: int
+    start: int
+    end: int
+    text: str
+    score: float
+    """Logit of the span minus the logit of "no answer"; above 0 the passage says it."""
+
+
+@dataclass(frozen=True)
+class SpanReader:
+    """Reads on the CPU, one window per run: a score does not depend on the other windows."""
+
+    windows: WindowMaker
+    session: Any
+    pool: ThreadPoolExecutor
+
+    @classmethod
+    def load(
+        cls, file: Path | None = None, *, max_tokens: int = 384, workers: int = 0
+    ) -> "SpanReader":
+        """Open the weights of the package, or another file of `bench.reader.export`."""
+        if absent := missing_packages():
+            raise ConfigError(
+                f"The reader needs {' and '.join(absent)}: run `{pip_install_command('local')}`."
+            )
+        if not 128 <= max_tokens <= MAX_POSITIONS:
+            raise ConfigError(f"max_tokens is {max_tokens}: choose 128 to {MAX_POSITIONS}.")
+        path = file or READER_FILE
+        if not path.is_file():
+            raise ConfigError(
+                f"The reader's weights {path} are missing: reinstall clew, or set `file` under "
+                "[reader]."
+            )
+        session = open_session(path)
+        return cls(
+            WindowMaker(_open_tokenizer(session, path), max_tokens),
+            session,
+            ThreadPoolExecutor(workers or count_cores(), thread_name_prefix="clew-read"),
+        )
+
+    def read(
+        self,
+        question: str,
+        passages: Sequence[str],
+        *,
+        titles: Sequence[str] | None = None,
+        most: int = 5,
+    ) -> list[ReadSpan]:
+        """Find the best spans over all passages, each passage read alone."""
+        windows = self.windows.separate(question, passages, titles)
+        return choose_apart(self._read_windows(windows, passages, most), most)
+
+    def read_together(
+        self,
+        question: str,
+        passages: Sequence[str],
+        *,
+        titles: Sequence[str] | None = None,
+        most: int = 5,
+    ) -> list[ReadSpan]:
+        """Find the best spans with all passages in one window, for facts that meet in two."""
+        if not passages:
+            return []
+        window = self.windows.together(question, passages, titles)
+        return choose_apart(self._read_windows([window], passages, most), most)
+
+    def _read_windows(
+        self, windows: Sequence[Window], passages: Sequence[str], most: int
+    ) -> Iterator[ReadSpan]:
+        # Longest first, so that no thread is left with a long window at the end.
+        ordered = sorted(windows, key=lambda window: -len(window.ids))
+        for window, logits in zip(ordered, self.pool.map(self._run, ordered), strict=True):
+            yield from choose_apart(find_spans(window, logits, passages), most)
+
+    def _run(self, window: Window) -> Floats:
+        ids = np.array([window.ids], np.int64)
+        feed = {
+            "input_ids": ids,
+            "attention_mask": np.ones_like(ids),
+            "token_type_ids": np.array([window.types], np.int64),
+        }
+        logits: Floats = self.session.run(None, feed)[0][0]
+        return logits
+
+
+def _open_tokenizer(session: Any, path: Path) -> Any:
+    from tokenizers import Tokenizer
+
+    held = session.get_modelmeta().custom_metadata_map.get(TOKENIZER_KEY)
+    if held is None:
+        raise ModelError(
+            f"{path} holds no tokenizer: write it with `python -m bench.reader.export`."
+        )
+    return Tokenizer.from_str(held)
+
+
+def find_spans(window: Window, logits: Floats, passages: Sequence[str]) -> Iterator[ReadSpan]:
+    """Every span from a likely start to a likely end within one passage."""
+    where = np.array(window.passages)
+    null = float(logits[0].sum())
+    begins = np.array(window.whole)
+    closes = np.append(begins[1:], True)
+    starts = _best(np.where((where >= 0) & begins, logits[:, 0], -np.inf))
+    ends = _best(np.where((where >= 0) & closes, logits[:, 1], -np.inf))
+    for first, last in itertools.product(starts, ends):
+        if where[first] == where[last] and first <= last < first + MAX_ANSWER_TOKENS:
+            number, start, end = int(where[first]), window.starts[first], window.ends[last]
+            score = float(logits[first, 0] + logits[last, 1]) - null
+            yield ReadSpan(number, start, end, passages[number][start:end], score)
+
+
+def _best(scores: Floats) -> list[int]:
+    order = np.argsort(-scores, kind="stable")[:_BEST_ENDS]
+    return [int(at) for at in order if np.isfinite(scores[at])]
+
+
+def choose_apart(spans: Iterable[ReadSpan], most: int) -> list[ReadSpan]:
+    """The best spans of which no two share a character."""
+    chosen: list[ReadSpan] = []
+    for span in sorted(spans, key=lambda one: (-one.score, one.passage, one.start)):
+        if len(chosen) == most:
+            break
+        if not any(_overlap(span, other) for other in chosen):
+            chosen.append(span)
+    return chosen
+
+
+def _overlap(one: ReadSpan, other: ReadSpan) -> bool:
+    return one.passage == other.passage and one.start < other.end and other.start < one.end

@@ -32,6 +32,7 @@ def asking(valley: KnowledgeBase) -> Ask:
             kb=valley.settings.kb, models=ModelSettings(model="m", window=how.pop("window", None))
         )
         base = KnowledgeBase(valley.store, settings, valley.embed)
+        base.reader = valley.reader
         # The seam is the chat itself: no server, no sockets.
         base.models = Models(settings.models, valley.store, chats=dict.fromkeys(ROLES, chat))
         return await base.ask(question, k=how.pop("k", 3), **how)

@@ -63,7 +63,8 @@ async def said_to_the_model(base: KnowledgeBase, recipe: str) -> list[str]:
         heard.append(json.dumps(messages, ensure_ascii=False))
         return told(messages)
 
-    await asking(base)(say, ASKED, recipe=f"{recipe}+clew")
+    compared = "Who was born first, Ilse Brandvik or Anton Reeve?"
+    await asking(base)(say, compared, recipe=f"{recipe}+clew")
     return sorted(heard)
 
 

@@ -13,7 +13,7 @@ from clew.agents.answering.write import make_refusal
 from clew.agents.confidence import DEFAULT_THRESHOLD
 from clew.agents.conversation import ConversationTurn, condense_question
 from clew.agents.core.types import Agent, Answer, Mode
-from clew.agents.judge import explain_doubt, judge_answer
+from clew.agents.judge import explain_doubt, explain_unmentioned, judge_answer
 from clew.agents.rules.question_analysis import find_names
 from clew.context import Context, Event, EventListener
 from clew.index.view import View
@@ -68,6 +68,8 @@ async def answer_with(
             answer = make_refusal(ctx, Evidence(), unclear)
         else:
             answer = await judge_answer(inner, await agent(inner, retrieve, mode))
+            if unclear := _explain_lone_pronoun(inner):
+                answer = replace(answer, confidence=0.0, note=_join(unclear, answer.note))
             if mode == "reject":
                 answer = _refuse_if_unsure(inner, answer, threshold)
     except BudgetExceeded as ended:
@@ -90,6 +92,10 @@ async def stream_answer(
         task.cancel()
 
 
+def _join(*notes: str) -> str:
+    return "; ".join(filter(None, notes))
+
+
 def find_lone_pronoun(view: View, question: str) -> str:
     """Return the pronoun a question is about when nothing in it says whom it means, else ""."""
     found = _LONE_PRONOUN.fullmatch(question)
@@ -109,9 +115,17 @@ def _explain_lone_pronoun(ctx: Context) -> str:
 
 def _refuse_if_unsure(ctx: Context, answer: Answer, threshold: float) -> Answer:
     """Turn an answer whose confidence is below the threshold into a refusal that says why."""
-    if answer.verdict == "refused" or answer.confidence >= threshold:
+    unknown = explain_unmentioned(ctx, answer)
+    if answer.verdict == "refused":
+        # What the documents do not mention at all explains more than that nothing was found.
+        reason = unknown if answer.evidence.chunks else ""
+    elif answer.confidence < threshold:
+        reason = unknown or explain_doubt(answer, threshold)
+    else:
         return answer
-    refusal = make_refusal(ctx, answer.evidence, explain_doubt(ctx, answer, threshold))
+    if not reason:
+        return answer
+    refusal = make_refusal(ctx, answer.evidence, reason)
     return replace(
         refusal, complete=answer.complete, note=answer.note, confidence=answer.confidence
     )

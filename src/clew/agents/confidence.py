@@ -42,7 +42,7 @@ class LogisticModel:
 
 
 ConfidenceModels = Mapping[str, LogisticModel]
-"""By what is judged: `rank` a candidate, `answer` a short answer, `quote` quoted sentences."""
+"""By what is judged: `rank` a candidate, `answer` a span, `quote` sentences, `written` a model's."""
 
 
 def fit_logistic(

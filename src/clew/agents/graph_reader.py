@@ -28,6 +28,7 @@ from clew.retrieve.step import Step
 from clew.text.language import is_chinese
 from clew.text.options import match_option, split_options
 
+_MAX_STEPS = 4  # questions of a model's plan
 _MAX_PARTS = 3  # questions in one that are answered
 _QUESTION_END = re.compile(r"(?<=[?？])\s+")
 _MIN_PART_WORDS = 2  # words of content that make a part a question of its own
@@ -78,6 +79,8 @@ class GraphReader:
         plan = await make_rule_plan(ctx) if self.rules else Plan((ctx.question,))
         if ctx.chat("answer") is not None:
             return await self._answer_with_model(ctx, book, retriever, mode, plan)
+        if plan.simple and self.plan and ctx.chat("plan") is not None:
+            plan = await plan_with_model(ctx, most=_MAX_STEPS)
         if not plan.simple and (computed := await self._compute(ctx, book, retriever, plan)):
             return computed
         retrieval = await retriever(ctx, ctx.question)
@@ -116,7 +119,7 @@ class GraphReader:
         self, ctx: Context, book: Notebook, retriever: RecordingRetriever, mode: Mode, plan: Plan
     ) -> Answer:
         if plan.simple and self.plan and ctx.chat("plan") is not None:
-            plan = await plan_with_model(ctx, most=4)
+            plan = await plan_with_model(ctx, most=_MAX_STEPS)
         short = ""
         if not plan.simple:
             notes = await PlanRunner(retriever, book, use_spans=self.spans)(ctx, plan)

@@ -244,7 +244,7 @@ async def answer_from_paths(ctx: Context, evidence: Evidence, found: Found) -> A
         for name, hit in zip(names, likely, strict=True)
     )
     note = explain_not_written(ctx, _PATH_NOTE)
-    return make_answer(ctx, evidence, text, citations, names[0], note)
+    return replace(make_answer(ctx, evidence, text, citations, names[0], note), kind="path")
 
 
 def _first_path_to(paths: Sequence[Path], end: int) -> Path | None:

@@ -40,6 +40,8 @@ class Answer:
     """How likely the answer is right, 0 to 1, by one model for all recipes; 0 for a refusal."""
     support: float = 0.0
     """The agent's own probability of its answer, where it reads spans; part of the confidence."""
+    kind: Literal["", "path"] = ""
+    """Whether it names the ends of paths in a graph, which no sentence need state."""
     signals: Mapping[str, float] = field(default_factory=dict)
     """What the confidence was computed from."""
     prompts: tuple[ShownPrompt, ...] = ()

@@ -9,6 +9,7 @@ from clew.agents.reading.choose import Candidate, describe_candidate, gather_can
 from clew.agents.reading.follow import Chain, Follower
 from clew.agents.reading.spans import Reading, read_passages, read_together
 from clew.agents.rules.question_analysis import find_subject_names
+from clew.agents.rules.table import table_for
 from clew.context import Context
 from clew.types import Passage
 
@@ -59,6 +60,7 @@ class QuestionReader:
     async def read(self, ctx: Context, passages: Sequence[Passage]) -> list[RankedCandidate]:
         """Read the context's question in passages and along the chains they begin."""
         names = find_subject_names(ctx.view, ctx.question)
+        written_out = table_for(ctx.question).write_out(ctx.question)
         direct = await read_passages(ctx, ctx.question, passages)
         together: list[Reading] = []
         chains: list[tuple[Chain, list[Reading]]] = []
@@ -68,7 +70,8 @@ class QuestionReader:
         if not _is_settled(ranked):
             together = await read_together(ctx, ctx.question, passages[:_TOGETHER])
             if self.follow is not None:
-                chains = await self.follow(ctx, self.retriever, passages)
+                asking = ctx.with_question(written_out)
+                chains = await self.follow(asking, self.retriever, passages)
             for chain, _ in chains[:1]:
                 pages = {r.passage.id: r.passage for r in chain.steps}
                 rest = [p for _, readings in chains[:1] for p in (r.passage for r in readings)]

@@ -5,9 +5,8 @@ from dataclasses import dataclass, field, replace
 
 from clew.agents.citing.support import mentions_name
 from clew.agents.reading.follow import Chain
-from clew.agents.reading.spans import Reading, answer_key, same_answer
+from clew.agents.reading.spans import Reading, answer_key, asked_words, same_answer
 from clew.agents.rules.table import table_for
-from clew.retrieve.question import content_words
 from clew.text.dates import is_date
 from clew.types import Citation, Passage
 
@@ -128,8 +127,8 @@ def describe_candidate(
 
 def measure_coverage(question: str, text: str) -> float:
     """Return the share of a question's content words of which a text has a form."""
-    asked = {word[:_STEM] for word in content_words(question)}
-    said = {word[:_STEM] for word in content_words(text)}
+    asked = {word[:_STEM] for word in asked_words(question)}
+    said = {word[:_STEM] for word in asked_words(text)}
     return len(asked & said) / max(1, len(asked))
 
 

@@ -7,11 +7,17 @@ something ("director of film N"), and that answer then stands in the question in
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from clew.agents.citing.support import has_title, mentions_name
 from clew.agents.core.scratchpad import RecordingRetriever
-from clew.agents.reading.spans import Reading, answer_key, read_passages, same_answer
+from clew.agents.reading.spans import (
+    Reading,
+    answer_key,
+    asked_words,
+    read_passages,
+    same_answer,
+)
 from clew.agents.rules.question_analysis import find_name_spans
 from clew.agents.rules.table import table_for
 from clew.context import Context
@@ -179,9 +185,5 @@ def _leads_on(chain: Chain, piece: Piece, reading: Reading) -> bool:
     if same_answer(text, piece.name) or answer_key(text) in answer_key(chain.question):
         return False
     rest = chain.question[: piece.start] + " " + chain.question[piece.end :]
-    return any(_is_content(word) for word in _WORD.findall(rest))
+    return bool(asked_words(rest))
 
-
-def without_steps(chain: Chain) -> Chain:
-    """Return the chain's question alone."""
-    return replace(chain, steps=())

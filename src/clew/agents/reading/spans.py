@@ -9,12 +9,17 @@ from dataclasses import dataclass
 from clew.agents.citing.support import SupportSpan, make_citation
 from clew.context import Context
 from clew.reader.span_reader import ReadSpan
+from clew.retrieve.question import NAME_BREAKS, OPENING_WORDS, QUESTION_WORDS
 from clew.text.names import name_key
 from clew.text.sentences import sentence_spans
 from clew.text.unicode import split_words
 from clew.types import Citation, Passage
 
 _ARTICLES = frozenset(("a", "an", "the"))
+# Words that only hold a question together or order it; those that may name a relation stay.
+_FUNCTION_WORDS = (QUESTION_WORDS | OPENING_WORDS - NAME_BREAKS) - frozenset(
+    "born die died name named last first".split()
+)
 _TRIMMED = " \t\n,;:.!?\"'“”‘’()[]"
 _MAX_SPAN_CHARS = 160  # characters; what is longer is a quote, no short answer
 _SPANS_PER_PASSAGE = 3
@@ -68,6 +73,11 @@ def same_answer(one: str, other: str) -> bool:
         return False
     shared = len(set(a) & set(b))
     return a == b or shared >= _MIN_SHARED * max(len(set(a)), len(set(b)))
+
+
+def asked_words(text: str) -> list[str]:
+    """Return the words of a text that ask or say something, "born" and "died" among them."""
+    return [word for word in split_words(text) if word not in _FUNCTION_WORDS and len(word) > 1]
 
 
 async def read_passages(

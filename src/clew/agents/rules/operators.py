@@ -17,7 +17,6 @@ Spans = Sequence[tuple[int, int]]
 _MAX_WORDS_BETWEEN = 5  # words between the two things, connector included
 _MAX_OPERATOR_CHARS = 600  # characters; a longer question is no comparison of two things
 _RAW_PAIR = re.compile(r"[,:]\s*(?P<a>[^,:?]+?)\s+or\s+(?P<b>[^,:?]+?)\s*\?*$", re.IGNORECASE)
-_LEADING_KIND = re.compile(r"\s*(?:the|an?)?\s*", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,22 +96,10 @@ def _strip_operator(rest: str, rule: OperatorRule, table: RuleTable) -> str:
 
 def _find_role(said: str, rule: OperatorRule, table: RuleTable) -> str:
     """Return "the director of " where the value is asked of something of the option."""
-    known = [words for _, words in (*table.events, *table.sizes, *table.shared)]
-    found = []
-    for word in re.findall(r"[\w-]+", said):
-        key = word.lower()
-        if key in QUESTION_WORDS or any(words.fullmatch(key) for words in known):
-            continue
-        if rule.words.fullmatch(key) or table.auxiliaries.fullmatch(key):
-            continue
-        found.append(key)
-    roles = [word for word in found if _is_role(word)]
-    return f"the {roles[-1].removesuffix('s')} of " if roles else ""
-
-
-def _is_role(word: str) -> bool:
-    """Whether a noun names somebody by what they do for the thing: director, author, founder."""
-    return re.fullmatch(r"\w{2,}(?:er|or|ist|ect|ress)s?", word) is not None
+    if rule.how == "both":
+        return ""
+    roles = table.roles.findall(said)
+    return f"the {roles[-1].lower().removesuffix('s')} of " if roles else ""
 
 
 def _fill_templates(

@@ -38,8 +38,21 @@ class RuleTable:
     blocks: tuple[tuple[str, re.Pattern[str]], ...]
     """Each kind of block that is quoted whole (steps, list, definition), with its openings."""
     question_words: re.Pattern[str]
+    roles: re.Pattern[str]
+    composed: Mapping[str, str]
+    """Relations that stand for two steps."""
     yes: str
     no: str
+
+    def write_out(self, question: str) -> str:
+        """Return the question with each relation of two steps written as its steps."""
+        for word, steps in self.composed.items():
+            mine = rf"(?P<of>['’]s?\s+){word}\b"
+            question = re.sub(mine, rf"\g<of>{steps}", question, flags=re.IGNORECASE)
+            first, _, second = steps.partition("'s ")
+            of = f"{second} of the {first} of"
+            question = re.sub(rf"\b{word}\s+of\b", of, question, flags=re.IGNORECASE)
+        return question
 
     def find_answer_kind(self, question: str) -> str:
         """Return date, number, person or place if the question asks for one, else ""."""
@@ -82,6 +95,8 @@ def _build_table(raw: Mapping[str, Any], *, spaced: bool) -> RuleTable:
         asks=named("asks"),
         blocks=named("blocks"),
         question_words=words(raw["question_words"]),
+        roles=words([form for role in raw["roles"] for form in (role, f"{role}s")]),
+        composed=raw.get("composed", {}),
         yes=raw["yes"],
         no=raw["no"],
     )
@@ -90,5 +105,7 @@ def _build_table(raw: Mapping[str, Any], *, spaced: bool) -> RuleTable:
 def _compile_words(some: Sequence[str], *, spaced: bool) -> re.Pattern[str]:
     """Match any of the words, the longest first; whole words where the script has spaces."""
     longest_first = sorted(some, key=lambda word: -len(word))
+    if not some:
+        return re.compile("(?!)")
     found = "|".join(re.escape(word).replace(r"\ ", r"\s+") for word in longest_first)
     return re.compile(rf"(?<!\w)(?:{found})(?!\w)" if spaced else f"(?:{found})", re.IGNORECASE)

@@ -12,10 +12,12 @@ from functools import cache
 from importlib.resources import files
 
 import numpy as np
+from numpy.typing import NDArray
 
 from clew.errors import StoreError
 from clew.store.protocol import KeyValueStore
 
+Floats64 = NDArray[np.float64]
 Signals = Mapping[str, float]
 """What speaks for or against an answer, by name, each between -1 and 1."""
 DEFAULT_THRESHOLD = 0.5
@@ -58,17 +60,30 @@ def fit_logistic(
     start = np.array([prior.bias if prior else 0.0, *_weights_of(prior, names)])
     penalty = ridge * np.eye(len(start))
     penalty[0, 0] = _TOLERANCE if prior is None else ridge / 10  # the offset is free
+    weights = _minimise(table, target, start, penalty)
+    fitted = {name: round(float(w), 4) for name, w in zip(names, weights[1:], strict=True)}
+    return LogisticModel(fitted, round(float(weights[0]), 4))
+
+
+def _minimise(table: Floats64, target: Floats64, start: Floats64, penalty: Floats64) -> Floats64:
+    """Minimise the penalised loss by Newton's method, with a step that is halved if it is too far."""
+
+    def loss(weights: Floats64) -> float:
+        logits, away = table @ weights, weights - start
+        return float((np.logaddexp(0, logits) - target * logits).sum() + away @ penalty @ away / 2)
+
     weights = start.copy()
     for _ in range(_STEPS):
         chance = 1 / (1 + np.exp(-np.clip(table @ weights, -30, 30)))
         gradient = table.T @ (chance - target) + penalty @ (weights - start)
         curve = (table * (chance * (1 - chance))[:, None]).T @ table + penalty
-        step = np.linalg.solve(curve, gradient)
-        weights = weights - step
-        if float(np.abs(step).max()) < _TOLERANCE:
+        step, share = np.linalg.solve(curve, gradient), 1.0
+        while loss(weights - share * step) > loss(weights) and share > _TOLERANCE:
+            share /= 2
+        weights = weights - share * step
+        if float(np.abs(share * step).max()) < _TOLERANCE:
             break
-    fitted = {name: round(float(w), 4) for name, w in zip(names, weights[1:], strict=True)}
-    return LogisticModel(fitted, round(float(weights[0]), 4))
+    return weights
 
 
 def _weights_of(model: LogisticModel | None, names: Sequence[str]) -> list[float]:

@@ -23,7 +23,7 @@ from clew.agents.reading.follow import Follower
 from clew.agents.rule_planner import combine_notes, make_rule_plan
 from clew.agents.run_plan import PlanRunner, load_rank
 from clew.context import Context
-from clew.retrieve.question import content_words
+from clew.retrieve.question import content_words, tidy_question
 from clew.retrieve.step import Step
 from clew.text.language import is_chinese
 from clew.text.options import match_option, split_options
@@ -58,7 +58,8 @@ class GraphReader:
         parts = split_questions(ctx.question)
         retriever = RecordingRetriever(retrieve, book, self.top_k)
         if len(parts) == 1:
-            return await self._answer_one(ctx, book, retriever, mode)
+            plain = replace(ctx, question=parts[0])
+            return await self._answer_one(plain, book, retriever, mode)
         answers = []
         for part in parts:
             own = Notebook()
@@ -142,10 +143,11 @@ def choose_better(planned: Answer, direct: Answer) -> Answer:
 
 
 def split_questions(question: str) -> list[str]:
-    """Return the questions in a text, if it holds several that stand for themselves."""
+    """Return the questions in a text without courtesy, if several stand for themselves."""
     asked, options = split_options(question)
     if options:
         return [question]
+    asked = question = tidy_question(asked)
     parts = [part.strip() for part in _QUESTION_END.split(asked) if part.strip()]
     if len(parts) < 2 or not all(part.endswith(("?", "？")) for part in parts[:-1]):
         return [question]

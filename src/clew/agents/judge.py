@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from clew.agents.answering.quote_block import find_wanted_block
 from clew.agents.citing.entailment import Quote, is_entailed
-from clew.agents.confidence import Signals, describe_confidence, load_models
+from clew.agents.confidence import Signals, load_models
 from clew.agents.core.messages import YES_NO
 from clew.agents.core.types import Answer
 from clew.agents.reading.choose import measure_coverage, measure_names, squash
@@ -15,7 +15,7 @@ from clew.agents.rules.chinese import find_subject, plan_chinese
 from clew.agents.rules.question_analysis import find_subject_names
 from clew.agents.rules.table import table_for
 from clew.context import Context
-from clew.retrieve.question import NAME_BREAKS, OPENING_WORDS
+from clew.retrieve.question import NAME_BREAKS, OPENING_WORDS, tidy_question
 from clew.text.language import is_chinese
 from clew.text.options import split_options
 from clew.text.unicode import split_words
@@ -47,7 +47,7 @@ def judged_kind(ctx: Context, answer: Answer) -> str:
 
 async def describe_answer(ctx: Context, answer: Answer) -> Signals:
     """Return what speaks for an answer, as numbers between -1 and 1."""
-    asked, _ = split_options(ctx.question)
+    asked = tidy_question(split_options(ctx.question)[0])
     passages = answer.evidence.chunks
     cited = _cited_passages(answer, passages)
     quotes = " ".join(citation.quote for citation in answer.citations)
@@ -152,5 +152,4 @@ def explain_unmentioned(ctx: Context, answer: Answer) -> str:
 def explain_doubt(answer: Answer, threshold: float) -> str:
     """Say how unsure an answer below the threshold is."""
     what = f"“{answer.candidate}”" if answer.candidate else "the nearest passage"
-    words = describe_confidence(answer.confidence)
-    return f"{what} is {words} (confidence {answer.confidence:.2f}, below {threshold:.2f})"
+    return f"{what} has a confidence of {answer.confidence:.2f}, below {threshold:.2f}"

@@ -21,11 +21,11 @@ import numpy as np
 
 from bench.machine import print_result, read_jsonl, require_path
 from clew.agents.confidence import measure_calibration_error, risk_coverage
-from clew.config import Settings
+from clew.config import load_settings
 from clew.engine import KnowledgeBase
-from clew.evaluate.metrics.answers import f1, sub_exact_match
 from clew.evaluate.datasets import load_dataset
 from clew.evaluate.measure import build_if_empty
+from clew.evaluate.metrics.answers import f1, sub_exact_match
 
 REWORDINGS = Path(__file__).with_name("rewordings.jsonl")
 RIGHT = 0.5  # F1 from which an answer counts as right
@@ -72,31 +72,32 @@ def read_questions(folder: Path, first: int, last: int | None, wording: str) -> 
 
 
 async def ask_all(
-    kb: KnowledgeBase, asked: list[Asked], recipe: str | None
+    kb: KnowledgeBase, asked: list[Asked], recipe: str | None, at_once: int
 ) -> list[dict[str, Any]]:
     """Ask every question in open mode."""
-    done = []
-    for one in asked:
-        began = perf_counter()
-        answer = await kb.ask(one.text, recipe=recipe)
+    slots = asyncio.Semaphore(at_once)
+
+    async def ask(one: Asked) -> dict[str, Any]:
+        async with slots:
+            began = perf_counter()
+            answer = await kb.ask(one.text, recipe=recipe)
         short = answer.candidate
         score = f1(short, one.golds) if one.golds else float(not short)
-        done.append(
-            {
-                "id": one.id,
-                "question": one.text,
-                "golds": one.golds,
-                "short": short,
-                "f1": score,
-                "subem": sub_exact_match(short, one.golds) if one.golds else score,
-                "right": bool(one.golds) and f1(short, one.golds) >= RIGHT,
-                "confidence": answer.confidence,
-                "signals": dict(answer.signals),
-                "ms": 1000 * (perf_counter() - began),
-                "calls": answer.usage.calls,
-            }
-        )
-    return done
+        return {
+            "id": one.id,
+            "question": one.text,
+            "golds": one.golds,
+            "short": short,
+            "f1": score,
+            "subem": sub_exact_match(short, one.golds) if one.golds else score,
+            "right": bool(one.golds) and f1(short, one.golds) >= RIGHT,
+            "confidence": answer.confidence,
+            "signals": dict(answer.signals),
+            "ms": 1000 * (perf_counter() - began),
+            "calls": answer.usage.calls,
+        }
+
+    return list(await asyncio.gather(*map(ask, asked)))
 
 
 def summarise(rows: list[dict[str, Any]], threshold: float) -> dict[str, float]:
@@ -106,7 +107,8 @@ def summarise(rows: list[dict[str, Any]], threshold: float) -> dict[str, float]:
     kept = [row["right"] for row in rows if row["confidence"] >= threshold]
     answerable = [row for row in rows if row["golds"]]
     overall = [
-        (row["f1"] if row["golds"] else 0.0) if row["confidence"] >= threshold
+        (row["f1"] if row["golds"] else 0.0)
+        if row["confidence"] >= threshold
         else float(not row["golds"])
         for row in rows
     ]
@@ -131,7 +133,8 @@ async def measure_set(given: argparse.Namespace, spec: str) -> dict[str, dict[st
     name, *bounds = spec.split(":")
     first, last = (int(bounds[0]), int(bounds[1])) if bounds else (0, None)
     folder = given.data / name
-    kb = await KnowledgeBase.open(Settings(kb=given.kbs / name), create=True)
+    settings = load_settings().model_copy(update={"kb": given.kbs / name})
+    kb = await KnowledgeBase.open(settings, create=True)
     figures = {}
     try:
         await build_if_empty(kb, load_dataset(folder), None)
@@ -139,7 +142,7 @@ async def measure_set(given: argparse.Namespace, spec: str) -> dict[str, dict[st
             asked = read_questions(folder, first, last, wording)
             if not asked:
                 continue
-            rows = await ask_all(kb, asked, given.recipe)
+            rows = await ask_all(kb, asked, given.recipe, given.at_once)
             figures[wording] = summarise(rows, given.threshold)
             print(f"{spec:24} {wording:8} {format_row(figures[wording])}", flush=True)
             if given.rows:
@@ -155,7 +158,7 @@ def format_row(figures: dict[str, float]) -> str:
     """Format one line of the table."""
     return (
         f"n {figures['n']:4.0f}  F1 {figures['f1']:5.1f}  SubEM {figures['subem']:5.1f}  "
-        f"reject {figures['precision']:.2f} at {figures['coverage']:.2f}  ECE {figures['ece']:.3f}  "
+        f"reject {figures['precision']:.2f} at {figures['coverage']:.2f}  ECE {figures['ece']:.3f} "
         f"overall {figures['overall']:5.1f}  {figures['ms']:4.0f} / {figures['ms p95']:4.0f} ms"
     )
 
@@ -169,6 +172,7 @@ async def main() -> None:
     parser.add_argument("--recipe", default=None)
     parser.add_argument("--wordings", default="plain", help=f"{', '.join(WORDINGS)}, hand")
     parser.add_argument("--threshold", type=float, default=0.5)
+    parser.add_argument("--at-once", type=int, default=1, help="questions asked at once")
     parser.add_argument("--rows", type=Path, help="append every answer to this file")
     given = parser.parse_args()
     require_path(given.data, "--data")

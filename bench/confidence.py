@@ -4,7 +4,8 @@
 asks training questions: first every candidate is labelled right or wrong and the ranking fitted,
 then the answers themselves. Questions about invented names are added: they have no answer.
 `python -m bench.confidence report --rows FILE` prints risk-coverage and the expected calibration
-error by set, from the rows of `bench.answer_sets --rows FILE`.
+error by set, from the rows of `bench.answer_sets --rows FILE`; `fit-written` fits the confidence of
+answers that a model wrote to such rows.
 """
 
 import argparse
@@ -41,7 +42,13 @@ from clew.reader.span_reader import ReadSpan
 from clew.recipes.registry import resolve_recipe
 from clew.retrieve.question import tidy_question
 
-STRANGERS = ("Gundula Pfefferkorn", "Orrin Vask", "Thessaly Quade", "Milo Brandtner", "Ysolde Krain")
+STRANGERS = (
+    "Gundula Pfefferkorn",
+    "Orrin Vask",
+    "Thessaly Quade",
+    "Milo Brandtner",
+    "Ysolde Krain",
+)
 STRANGER_SHARE = 0.12  # of the questions are asked again about somebody invented
 REWORDED_SHARE = 0.3  # of the questions are put in another wording
 
@@ -164,6 +171,15 @@ def fit_answers(rows: Sequence[Any], prior: LogisticModel) -> LogisticModel:
     return fit_logistic(signals, right, prior)
 
 
+def fit_written(given: argparse.Namespace) -> None:
+    """Fit the confidence of answers that a model wrote, from rows of `bench.answer_sets`."""
+    models = dict(load_shipped_models())
+    rows = [json.loads(line) for line in given.rows.read_text(encoding="utf-8").splitlines()]
+    rows = [(row["signals"], row["right"], row["confidence"]) for row in rows if row["signals"]]
+    models["written"] = fit_answers(rows, models["written"])
+    given.out.write_text(format_models(models) + "\n", encoding="utf-8")
+
+
 def install(models: dict[str, LogisticModel]) -> None:
     """Use these models for the questions that follow."""
     confidence.load_shipped_models = lambda: models
@@ -188,7 +204,7 @@ def report(given: argparse.Namespace) -> None:
 def main() -> None:
     """Parse the arguments and fit or report."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("what", choices=("fit", "report"))
+    parser.add_argument("what", choices=("fit", "fit-written", "report"))
     parser.add_argument("--data", type=Path)
     parser.add_argument("--kbs", type=Path)
     parser.add_argument("--sets", default="2wiki:150:400,squad2:0:3000")
@@ -196,9 +212,9 @@ def main() -> None:
     parser.add_argument("--out", type=Path)
     parser.add_argument("--rows", type=Path)
     given = parser.parse_args()
-    if given.what == "report":
+    if given.what != "fit":
         require_path(given.rows, "--rows")
-        report(given)
+        (report if given.what == "report" else fit_written)(given)
     else:
         require_path(given.data, "--data")
         asyncio.run(fit(given))

@@ -34,7 +34,11 @@ def compared(question: str, *names: str) -> Comparison | None:
         ("Who was born first out of Ash and Elm?", "earlier", "When was Ash born?"),
         ("Was Ash or Elm founded earlier?", "earlier", "When was Ash founded?"),
         ("Which tower is taller, Ash or Elm?", "larger", "How tall is Ash?"),
-        ("Which city has more inhabitants, Ash or Elm?", "larger", "What is the population of Ash?"),
+        (
+            "Which city has more inhabitants, Ash or Elm?",
+            "larger",
+            "What is the population of Ash?",
+        ),
         ("Do Ash and Elm have the same nationality?", "same", "What is the nationality of Ash?"),
         ("Do Ash and Elm share an employer?", "same", "What is the employer of Ash?"),
         ("Were Ash and Elm both engineers?", "both", "What is Ash?"),

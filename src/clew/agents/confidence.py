@@ -44,7 +44,7 @@ class LogisticModel:
 
 
 ConfidenceModels = Mapping[str, LogisticModel]
-"""By what is judged: `rank` a candidate, `answer` a span, `quote` sentences, `written` a model's."""
+"""By what is judged: a candidate (rank), a span (answer), quotes, paths, what a model wrote."""
 
 
 def fit_logistic(
@@ -66,7 +66,7 @@ def fit_logistic(
 
 
 def _minimise(table: Floats64, target: Floats64, start: Floats64, penalty: Floats64) -> Floats64:
-    """Minimise the penalised loss by Newton's method, with a step that is halved if it is too far."""
+    """Minimise the penalised loss by Newton's method, halving steps that go too far."""
 
     def loss(weights: Floats64) -> float:
         logits, away = table @ weights, weights - start
@@ -132,7 +132,9 @@ def parse_models(text: str) -> ConfidenceModels:
     try:
         held = json.loads(text)
         return {
-            name: LogisticModel({k: float(w) for k, w in one["weights"].items()}, float(one["bias"]))
+            name: LogisticModel(
+                {k: float(w) for k, w in one["weights"].items()}, float(one["bias"])
+            )
             for name, one in held.items()
         }
     except (ValueError, KeyError, TypeError, AttributeError) as error:

@@ -1,24 +1,21 @@
 """The commands that learn from questions: train, tune."""
 
-import json
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from rich.markup import escape
 
 from clew.adapters import delete_tuning
 from clew.agents.graph_r1 import GraphR1
-from clew.cli.common import CommandContext, command, err, out, read_text
+from clew.cli.common import CommandContext, command, err, out
 from clew.cli.progress import show_progress
 from clew.config import ModelSettings, Settings
 from clew.engine import KnowledgeBase
-from clew.errors import ConfigError, InputError
+from clew.errors import ConfigError
 from clew.evaluate.datasets import Question, load_dataset
-from clew.json_output import to_json_value
-from clew.recipes.registry import recipe_with_gate, resolve_recipe
+from clew.recipes.registry import resolve_recipe
 from clew.tune.encoder import EncoderTuningReport, forget_encoder, tune_encoder
 from clew.tune.run import RecipeTrial, TuningReport, retriever_name, tune
 

@@ -37,6 +37,10 @@ _NO_MODULES = GraphSearch(*(False,) * 6, top_k=30, rules=False)  # Table 3, firs
 _QD_CR = replace(_NO_MODULES, decompose=True, refine=True)
 
 
+def _steps(name: str, agent: GraphReader, about: str) -> AgentRecipe:
+    return AgentRecipe(f"steps-{name}", agent, about, "measured here, see docs/agents.md")
+
+
 def _graphsearch(name: str, agent: GraphSearch, about: str, place: str) -> AgentRecipe:
     source = f"{_GRAPHSEARCH}, {place}"
     return AgentRecipe(f"graphsearch-{name}", agent, about, source, chunk=_GRAPHSEARCH_CHUNKS)
@@ -58,6 +62,13 @@ _AGENT_RECIPES = (
         GraphReader(),
         "names lead to passages, a reader reads spans along them, code compares; a model plans",
         "measured here, see docs/agents.md",
+    ),
+    _steps("model", GraphReader(rules=False), "the model plans also what the table could compare"),
+    _steps("rules", GraphReader(plan=False), "the table compares, and the model reads once"),
+    _steps(
+        "alone",
+        GraphReader(rules=False, plan=False, spans=False),
+        "the model reads once; nothing is planned, compared or read as a span",
     ),
     AgentRecipe(
         "graphsearch",

@@ -118,9 +118,7 @@ def _format_quotes(citations: Sequence[Citation]) -> str:
     return "\n".join(f"“{c.quote}” [{n}]" for n, c in enumerate(citations, start=1))
 
 
-async def quote_nearest(
-    ctx: Context, evidence: Evidence, found: Found
-) -> tuple[Citation, ...]:
+async def quote_nearest(ctx: Context, evidence: Evidence, found: Found) -> tuple[Citation, ...]:
     """Cite the sentence nearest to the question in each of the best passages."""
     sentences = await _score_facts(ctx, found)
     return await _cite_facts(ctx, evidence, _best_per_passage(sentences)[:_MAX_QUOTES])
@@ -131,9 +129,7 @@ async def _score_facts(ctx: Context, found: Found) -> list[_ScoredFact]:
     view = ctx.view
     links = view.links("chunk_fact")
     pairs = [
-        (int(fact), hit.at)
-        for hit in found.chunks[:_MAX_PASSAGES]
-        for fact in links.row(hit.at)
+        (int(fact), hit.at) for hit in found.chunks[:_MAX_PASSAGES] for fact in links.row(hit.at)
     ]
     pairs = await _drop_short_facts(ctx, pairs)
     if not pairs:
@@ -155,9 +151,7 @@ async def _score_facts(ctx: Context, found: Found) -> list[_ScoredFact]:
     ]
 
 
-async def _drop_short_facts(
-    ctx: Context, pairs: list[tuple[int, int]]
-) -> list[tuple[int, int]]:
+async def _drop_short_facts(ctx: Context, pairs: list[tuple[int, int]]) -> list[tuple[int, int]]:
     """Drop headings and stubs, unless there is nothing else to quote."""
     keys = ctx.view.keys("fact")
     facts = await ctx.snapshot.facts([int(keys[fact]) for fact, _ in pairs])

@@ -10,8 +10,9 @@ from clew.agents.rules.table import table_for
 from clew.retrieve.question import strip_courtesy
 from clew.types import Citation, Passage
 
-_ITEM = re.compile(r"[ \t]*(?:[-*+•‣]|\(?\d{1,3}[.)、]|\(?[a-zA-Z][.)]|[Ss]tep\s+\d+[.:]?|第[一二三四五六七八九十\d]+步)\s+\S")
-_ORDERED_ITEM = re.compile(r"[ \t]*(?:\(?\d{1,3}[.)、]|[Ss]tep\s+\d+[.:]?|第[一二三四五六七八九十\d]+步)")
+_STEP = r"[Ss]tep\s+\d+[.:]?|第[一二三四五六七八九十\d]+步"
+_ORDERED_ITEM = re.compile(rf"[ \t]*(?:\(?\d{{1,3}}[.)、]|{_STEP})")
+_ITEM = re.compile(rf"[ \t]*(?:[-*+•‣]|\(?\d{{1,3}}[.)、]|\(?[a-zA-Z][.)]|{_STEP})\s+\S")
 _MIN_ITEMS = 2
 _MAX_BLOCK_CHARS = 4_000  # characters of a block that is quoted
 _MIN_COVERAGE = 0.5  # share of the question's words in the block, its lead and its title

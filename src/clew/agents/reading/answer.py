@@ -1,4 +1,4 @@
-"""Answer one question by reading: passages alone, together, and along chains; ranked by one model."""
+"""Answer one question by reading: passages alone, together, along chains; one model ranks."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -64,9 +64,7 @@ class QuestionReader:
         direct = await read_passages(ctx, ctx.question, passages)
         together: list[Reading] = []
         chains: list[tuple[Chain, list[Reading]]] = []
-        ranked = rank_candidates(
-            self.rank, ctx.question, names, gather_candidates(direct, [], [])
-        )
+        ranked = rank_candidates(self.rank, ctx.question, names, gather_candidates(direct, [], []))
         if not _is_settled(ranked):
             together = await read_together(ctx, ctx.question, passages[:_TOGETHER])
             if self.follow is not None:

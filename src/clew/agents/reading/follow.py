@@ -75,14 +75,18 @@ class Follower:
         open_chains, near = [Chain(ctx.question)], {ctx.question: list(passages)}
         for _ in range(self.hops):
             grown = [
-                new for chain in open_chains for new in await extend(ctx, chain, near[chain.question])
+                new
+                for chain in open_chains
+                for new in await extend(ctx, chain, near[chain.question])
             ]
             grown.sort(key=lambda chain: -chain.probability)
             open_chains = _drop_same(grown)[: self.beam]
             for chain in open_chains:
                 retrieval = await retriever(ctx, chain.question)
                 near[chain.question] = list(retrieval.evidence.chunks)
-                found.append((chain, await read_passages(ctx, chain.question, near[chain.question])))
+                found.append(
+                    (chain, await read_passages(ctx, chain.question, near[chain.question]))
+                )
         return found
 
 
@@ -186,4 +190,3 @@ def _leads_on(chain: Chain, piece: Piece, reading: Reading) -> bool:
         return False
     rest = chain.question[: piece.start] + " " + chain.question[piece.end :]
     return bool(asked_words(rest))
-

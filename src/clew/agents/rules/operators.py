@@ -102,9 +102,7 @@ def _find_role(said: str, rule: OperatorRule, table: RuleTable) -> str:
     return f"the {roles[-1].lower().removesuffix('s')} of " if roles else ""
 
 
-def _fill_templates(
-    rule: OperatorRule, rest: str, said: str, table: RuleTable
-) -> tuple[str, ...]:
+def _fill_templates(rule: OperatorRule, rest: str, said: str, table: RuleTable) -> tuple[str, ...]:
     """Return the questions for a value, with `{x}` for the thing."""
     if "{event}" in rule.ask[0]:
         return (_event_question(rest, said, table),)

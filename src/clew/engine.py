@@ -9,13 +9,20 @@ from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
 from clew.adapters import adapt_embedder, attach_tuning
-from clew.agents.ask import DEFAULT_OPTIONS, AnswerStream, AskOptions, answer_with, stream_answer
+from clew.agents.ask import (
+    DEFAULT_OPTIONS,
+    AnswerStream,
+    AskOptions,
+    answer_with,
+    find_missing_trees,
+    stream_answer,
+)
 from clew.agents.core.scratchpad import drop_duplicate_hits
 from clew.agents.core.types import Answer, Mode, Results
 from clew.agents.relevance_gate import GATE_PASSAGES, Relevance, score_relevance
 from clew.builder import Builder, ignore_progress
 from clew.config import Role, Settings
-from clew.context import Context, PassageReader, TraceStep
+from clew.context import Context, PassageReader
 from clew.entities.editor import EntityEditor
 from clew.errors import ArraysMissing, ConfigError, EmbedderMismatch
 from clew.extract.model_extractors import DocumentExtractor
@@ -36,11 +43,10 @@ from clew.ingest.graphs.import_graph import (
 from clew.labels import DocumentLabeller, check_labels
 from clew.llm.budget import UsageBudget
 from clew.llm.embed import Embedder
-from clew.llm.embed_weights import missing_packages
 from clew.llm.factory import create_reranker, find_embedder
 from clew.llm.rerank import Reranker
 from clew.models import Models
-from clew.reader.span_reader import READER_FILE, SpanReader
+from clew.reader.span_reader import find_reader
 from clew.recipes.chunking import ChosenChunking, find_shared_chunking
 from clew.retrieve.pack import fetch_evidence
 from clew.show import NameDetails, find_details
@@ -48,7 +54,6 @@ from clew.store.protocol import Arrays, Change, Counts, Snapshot, Store, make_re
 from clew.store.sqlite.restore import read_backup_embedder, restore_database
 from clew.store.sqlite.store import SqliteStore
 from clew.store.vector_files import DamagedVectors
-from clew.tree.outline import NO_TREE
 from clew.types import Chunking, Found, Kind
 
 if TYPE_CHECKING:
@@ -116,11 +121,8 @@ class KnowledgeBase:
 
     @cached_property
     def reader(self) -> PassageReader | None:
-        """The span reader, opened at the first question; None where it cannot be."""
-        file = self.settings.reader.file or READER_FILE
-        if missing_packages() or (self.settings.reader.file is None and not file.is_file()):
-            return None
-        return SpanReader.load(file)
+        """The span reader, if its weights and packages are here."""
+        return find_reader(self.settings.reader.file)
 
     @cached_property
     def builder(self) -> Builder:
@@ -339,14 +341,12 @@ class KnowledgeBase:
                     modality=manner.evidence,
                     prompts=[] if manner.record_prompts else None,
                 )
-                least = manner.confidence
-                least = self.settings.answer.confidence if least is None else least
-                asked = replace(manner, confidence=least)
-                answer = await answer_with(ctx, loaded.agent, loaded.retrieve, mode, asked)
+                how = (mode, manner.threshold(self.settings.answer.confidence), manner.history)
+                answer = await answer_with(ctx, loaded.agent, loaded.retrieve, *how)
         finally:
             await self.models.record_spending()  # calls are paid for even if the answer failed
-        trees = _missing_tree_note(ctx.trace)
-        notes = (answer.note, loaded.note, reason, trees, _truncation_note(question))
+        missing = find_missing_trees(ctx.trace)
+        notes = (answer.note, loaded.note, reason, missing, _truncation_note(question))
         return replace(
             answer,
             recipe=name,
@@ -382,10 +382,8 @@ class KnowledgeBase:
         """Return a context for running the retrieval steps of a recipe."""
         view = await self._load_view(snapshot)
         embed = adapt_embedder(view, self.embed, recipe)
-        models = (self.models, self.store)
-        return Context(
-            *(question, view, snapshot, embed, *models), rerank=self.rerank, reader=self.reader
-        )
+        given = (question, view, snapshot, embed, self.models, self.store)
+        return Context(*given, rerank=self.rerank, reader=self.reader)
 
     def stream(
         self, question: str, *, manner: AskOptions = DEFAULT_OPTIONS, **how: Any
@@ -489,17 +487,6 @@ class KnowledgeBase:
             return cls(store, settings, None)
         vectors, settings = await choose_embedder(store, settings)
         return cls(store, settings, vectors)
-
-
-def _missing_tree_note(trace: Sequence[TraceStep]) -> str:
-    """Say which tree a step would have searched, if it was not built."""
-    pending, found = list(trace), dict[str, None]()
-    while pending:
-        step = pending.pop()
-        pending += step.steps
-        if step.step == NO_TREE:
-            found[f"no communities were searched: {step.output}"] = None
-    return "; ".join(found)
 
 
 def _truncation_note(question: str) -> str:

@@ -15,11 +15,12 @@ from clew.agents.conversation import ConversationTurn, condense_question
 from clew.agents.core.types import Agent, Answer, Mode
 from clew.agents.judge import explain_doubt, explain_unmentioned, judge_answer
 from clew.agents.rules.question_analysis import find_names
-from clew.context import Context, Event, EventListener
+from clew.context import Context, Event, EventListener, TraceStep
 from clew.index.view import View
 from clew.layout import Modality
 from clew.llm.budget import UNLIMITED, BudgetExceeded, UsageLimits
 from clew.retrieve.step import Step
+from clew.tree.outline import NO_TREE
 from clew.types import Evidence
 
 AnswerStream = AsyncIterator[Event | Answer]
@@ -52,16 +53,23 @@ class AskOptions:
     confidence: float | None = None
     """In `reject` mode the least confidence of an answer; None: as the settings say."""
 
+    def threshold(self, default: float) -> float:
+        """Return the least confidence, by default that of the settings."""
+        return default if self.confidence is None else self.confidence
+
 
 DEFAULT_OPTIONS = AskOptions()
 
 
 async def answer_with(
-    ctx: Context, agent: Agent, retrieve: Step, mode: Mode, manner: "AskOptions"
+    ctx: Context,
+    agent: Agent,
+    retrieve: Step,
+    mode: Mode,
+    threshold: float = DEFAULT_THRESHOLD,
+    history: Sequence[ConversationTurn] = (),
 ) -> Answer:
     """Run the agent on the condensed question; the answer keeps the question as it was asked."""
-    history = manner.history
-    threshold = DEFAULT_THRESHOLD if manner.confidence is None else manner.confidence
     try:
         inner = ctx.with_question(await condense_question(ctx, history)) if history else ctx
         if mode == "reject" and (unclear := _explain_lone_pronoun(inner)):
@@ -90,6 +98,17 @@ async def stream_answer(
         yield await task
     finally:
         task.cancel()
+
+
+def find_missing_trees(trace: Sequence[TraceStep]) -> str:
+    """Say which tree a step would have searched, if it was not built."""
+    pending, found = list(trace), dict[str, None]()
+    while pending:
+        step = pending.pop()
+        pending += step.steps
+        if step.step == NO_TREE:
+            found[f"no communities were searched: {step.output}"] = None
+    return "; ".join(found)
 
 
 def _join(*notes: str) -> str:

@@ -345,8 +345,8 @@ class KnowledgeBase:
                 answer = await answer_with(ctx, loaded.agent, loaded.retrieve, *how)
         finally:
             await self.models.record_spending()  # calls are paid for even if the answer failed
-        missing = find_missing_trees(ctx.trace)
-        notes = (answer.note, loaded.note, reason, missing, _truncation_note(question))
+        notes = (answer.note, loaded.note, reason, find_missing_trees(ctx.trace))
+        notes = (*notes, _truncation_note(question))
         return replace(
             answer,
             recipe=name,

@@ -64,7 +64,8 @@ async def said_to_the_model(base: KnowledgeBase, recipe: str) -> list[str]:
         return told(messages)
 
     compared = "Who was born first, Ilse Brandvik or Anton Reeve?"
-    await asking(base)(say, compared, recipe=f"{recipe}+clew")
+    for question in (ASKED, compared):
+        await asking(base)(say, question, recipe=f"{recipe}+clew")
     return sorted(heard)
 
 

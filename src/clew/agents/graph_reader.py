@@ -17,7 +17,7 @@ from clew.agents.core.plan import Plan
 from clew.agents.core.scratchpad import Notebook, RecordingRetriever
 from clew.agents.core.types import Answer, Mode
 from clew.agents.judge import judge_answer
-from clew.agents.planning.model_plan import plan_with_model
+from clew.agents.planning.model_plan import plan_and_check
 from clew.agents.reading.answer import QuestionReader, RankedCandidate
 from clew.agents.reading.follow import Follower
 from clew.agents.rule_planner import combine_notes, make_rule_plan
@@ -81,7 +81,7 @@ class GraphReader:
         if ctx.chat("answer") is not None:
             return await self._answer_with_model(ctx, book, retriever, mode, plan)
         if plan.simple and self.plan and ctx.chat("plan") is not None:
-            plan = await plan_with_model(ctx, most=_MAX_STEPS)
+            plan = await plan_and_check(ctx, most=_MAX_STEPS)
         if not plan.simple and (computed := await self._compute(ctx, book, retriever, plan)):
             return computed
         retrieval = await retriever(ctx, ctx.question)
@@ -120,7 +120,7 @@ class GraphReader:
         self, ctx: Context, book: Notebook, retriever: RecordingRetriever, mode: Mode, plan: Plan
     ) -> Answer:
         if plan.simple and self.plan and ctx.chat("plan") is not None:
-            plan = await plan_with_model(ctx, most=_MAX_STEPS)
+            plan = await plan_and_check(ctx, most=_MAX_STEPS)
         short = ""
         if not plan.simple:
             notes = await PlanRunner(retriever, book, use_spans=self.spans)(ctx, plan)

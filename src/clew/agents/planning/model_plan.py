@@ -117,13 +117,22 @@ async def plan_as_triples(ctx: Context, most: int) -> Plan:
 
 
 def _to_plan(ctx: Context, found: ValidatedQuestions) -> Plan:
-    if lost := find_lost_words(ctx, found.questions):
-        ctx.trace.append(TraceStep("check plan", str(found), f"dropped: it lost {lost}", 0.0))
+    # A plan that shares no word with the question answers another one.
+    if not set(split_words(ctx.question)) & set(split_words(" ".join(found.questions))):
         return Plan((ctx.question,), by="model")
     return Plan(found.questions, by="model")
 
 
-def find_lost_words(ctx: Context, questions: Sequence[str]) -> str:
+async def plan_and_check(ctx: Context, most: int) -> Plan:
+    """Plan with the model; a plan that lost a name or most of what is asked is dropped."""
+    plan = await plan_with_model(ctx, most)
+    if lost := _find_lost_words(ctx, plan.questions):
+        ctx.trace.append(TraceStep("check plan", str(plan), f"dropped: it lost {lost}", 0.0))
+        return Plan((ctx.question,), by="model")
+    return plan
+
+
+def _find_lost_words(ctx: Context, questions: Sequence[str]) -> str:
     """Return the names a plan lost, or the words if most of what is asked is gone; else ""."""
     kept = " ".join(questions)
     names = [name for name in find_names(ctx.view, ctx.question) if not mentions_name(name, kept)]

@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 
 from bench.machine import print_result, read_jsonl, require_path
-from clew.agents.confidence import measure_calibration_error, risk_coverage
+from clew.agents.core.confidence import measure_calibration_error, risk_coverage
 from clew.config import load_settings
 from clew.engine import KnowledgeBase
 from clew.evaluate.datasets import load_dataset

@@ -20,8 +20,8 @@ from typing import Any
 
 from bench.answer_sets import RIGHT, SHARES, WORDINGS, Asked, read_questions
 from bench.machine import require_path
-from clew.agents import confidence
-from clew.agents.confidence import (
+from clew.agents.core import confidence
+from clew.agents.core.confidence import (
     LogisticModel,
     fit_logistic,
     format_models,

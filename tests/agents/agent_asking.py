@@ -45,6 +45,7 @@ def reads(message: str) -> dict[str, Any]:
     question = message.rsplit("Question:", 1)[-1].strip()
     known = {
         "designer of Marrow Bridge?": ("It was designed by Ilse Brandvik.", "Ilse Brandvik"),
+        "birthplace of Ilse Brandvik": ("She was born in Hallowmere", "Hallowmere"),
         "Ilse Brandvik born": ("She was born in Hallowmere", "Hallowmere"),
         "Ilse Brandvik die": ("died in Vessen in 1921", "1921"),
         "Anton Reeve born": ("He was born in Vessen.", "Vessen"),

@@ -7,7 +7,7 @@ from agent_asking import CONCLUDED, asking
 from hypothesis import given
 from hypothesis import strategies as st
 
-from clew.agents.confidence import (
+from clew.agents.core.confidence import (
     LogisticModel,
     describe_confidence,
     fit_logistic,

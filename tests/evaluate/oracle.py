@@ -174,6 +174,10 @@ def perfect(messages: Sequence[Mapping[str, str]]) -> str:
     known = find_known("\n".join(message["content"] for message in messages[-3:]))
     if name.startswith("judge"):
         return _judge(messages)
+    if name == "decompose" and "designer of Marrow Bridge" in last:
+        return json.dumps(
+            {"questions": ["Who is the designer of Marrow Bridge?", "Where was #1 born?"]}
+        )
     parts = [answer for words, answer in SUB_QUESTIONS.items() if words in last]
     if name in READING and parts and (known is None or known.question.text not in last):
         return _reply(name, [], parts[0])
@@ -226,6 +230,7 @@ def with_model(base: KnowledgeBase, model: Model) -> KnowledgeBase:
     pin_mode(chat.name, "json")
     settings = Settings(kb=base.settings.kb, models=ModelSettings(model="m"))
     other = KnowledgeBase(base.store, settings, base.embed)
+    other.reader = base.reader
     other.models = Models(settings.models, base.store, chats=dict.fromkeys(ROLES, chat))
     return other
 

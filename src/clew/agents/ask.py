@@ -10,8 +10,8 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from clew.agents.answering.write import make_refusal
-from clew.agents.confidence import DEFAULT_THRESHOLD
 from clew.agents.conversation import ConversationTurn, condense_question
+from clew.agents.core.confidence import DEFAULT_THRESHOLD
 from clew.agents.core.types import Agent, Answer, Mode
 from clew.agents.judge import explain_doubt, explain_unmentioned, judge_answer
 from clew.agents.rules.question_analysis import find_names

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from clew.agents.answering.quote_block import find_wanted_block
 from clew.agents.citing.entailment import Quote, is_entailed
-from clew.agents.confidence import Signals, load_models
+from clew.agents.core.confidence import Signals, load_models
 from clew.agents.core.messages import YES_NO
 from clew.agents.core.types import Answer
 from clew.agents.reading.choose import measure_coverage, measure_names, squash

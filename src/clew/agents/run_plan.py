@@ -7,7 +7,7 @@ from typing import Literal
 
 from clew.agents.answering.extractive import note_span
 from clew.agents.answering.read import READ_REPLY_TOKENS, read_answer
-from clew.agents.confidence import LogisticModel, load_models
+from clew.agents.core.confidence import LogisticModel, load_models
 from clew.agents.core.evidence_page import show_evidence
 from clew.agents.core.plan import (
     Plan,
@@ -114,6 +114,8 @@ class PlanRunner:
             read = await read_answer(
                 ctx, names, question, page, near_first=near_first, refine=refine
             )
+            if not read.has_answer and not note.has_answer:
+                note = await self._read_spans(ctx, question, retrieval)
             note = read if read.has_answer else note
         name = _find_full_name(note, retrieval.evidence.chunks)
         note = replace(note, name=name, channel=self.channel)

@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 from rich.markup import escape
 
-from clew.agents.confidence import save_models
+from clew.agents.core.confidence import save_models
 from clew.agents.relevance_gate import (
     DEFAULT_THRESHOLD,
     Threshold,

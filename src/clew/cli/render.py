@@ -6,7 +6,7 @@ import re
 from rich.markup import escape
 from rich.tree import Tree
 
-from clew.agents.confidence import describe_confidence
+from clew.agents.core.confidence import describe_confidence
 from clew.agents.core.types import Answer, Results
 from clew.cli.common import out
 from clew.context import TraceStep

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from clew.agents.confidence import (
+from clew.agents.core.confidence import (
     DEFAULT_THRESHOLD,
     LogisticModel,
     Signals,

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from clew.agents.confidence import LogisticModel, load_models
+from clew.agents.core.confidence import LogisticModel, load_models
 from clew.agents.core.scratchpad import Note, RecordingRetriever
 from clew.agents.reading.choose import Candidate, describe_candidate, gather_candidates
 from clew.agents.reading.follow import Chain, Follower

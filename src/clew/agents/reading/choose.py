@@ -1,5 +1,6 @@
 """Choose among the answers that were read: alone, together and along chains."""
 
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
@@ -12,6 +13,7 @@ from clew.types import Citation, Passage
 
 _MAX_SCORE = 8.0  # logits beyond this say nothing more
 _STEM = 5  # letters that forms of a word share
+_ASKED_NOUN = re.compile(r"\b(?:what|which)\s+(\w+)", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,8 +123,35 @@ def describe_candidate(
         "named": measure_names(names, passages),
         "support": min(1.0, (len(support) - 1) / 3),
         "fits": fits_kind(question, candidate.text),
+        "bridge": _measure_bridge(candidate, others),
+        "noun": _match_noun(question, candidate.text, quotes),
         "repeats": float(answer_key(candidate.text) in answer_key(question)),
     }
+
+
+def _measure_bridge(candidate: Candidate, others: Sequence[Candidate]) -> float:
+    """Return how likely an answer is only a step on the way to another one."""
+    chains = [other.chain for other in others if other.chain is not None and other.chain_score > 0]
+    return max(
+        (
+            step.probability
+            for chain in chains
+            for step in chain.steps
+            if same_answer(step.text, candidate.text)
+        ),
+        default=0.0,
+    )
+
+
+def _match_noun(question: str, text: str, quotes: str) -> float:
+    """Return 1 if an answer has the noun that is asked for ("which county"), 0.5 if its quote has."""
+    found = _ASKED_NOUN.search(question)
+    if found is None or not (noun := asked_words(found[1])):
+        return 0.0
+    stem = noun[0][:_STEM]
+    if any(word.startswith(stem) for word in asked_words(text)):
+        return 1.0
+    return 0.5 if any(word.startswith(stem) for word in asked_words(quotes)) else 0.0
 
 
 def measure_coverage(question: str, text: str) -> float:

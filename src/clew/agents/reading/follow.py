@@ -26,10 +26,12 @@ from clew.types import Passage
 
 _WORD = re.compile(r"[\w’'.-]*\w")
 _BREAK = re.compile(r"[,;:?!]")
-_MAX_PIECES = 4  # pieces on each side of a name
+_MAX_PIECES = 3  # pieces on each side of a name
+_MAX_ASKED = 6  # pieces of a question that are asked
 _MAX_PIECE_WORDS = 12
 _NEAR = 2  # passages in which a piece is read: those about its name, else those that mention it
-_MAX_NAMES = 3  # names of a question that are followed
+_MAX_NAMES = 2  # names of a question that are followed
+_LAST = 3  # passages in which what is left to ask is read
 _MIN_PROBABILITY = 0.2  # of the answer to a piece, to be put in its place
 
 
@@ -83,10 +85,10 @@ class Follower:
             open_chains = _drop_same(grown)[: self.beam]
             for chain in open_chains:
                 retrieval = await retriever(ctx, chain.question)
-                near[chain.question] = list(retrieval.evidence.chunks)
-                found.append(
-                    (chain, await read_passages(ctx, chain.question, near[chain.question]))
-                )
+                here = near[chain.question] = list(retrieval.evidence.chunks)
+                about = choose_near(chain.steps[-1].text, here)
+                last = [*about, *(p for p in here if p not in about)][:_LAST]
+                found.append((chain, await read_passages(ctx, chain.question, last)))
         return found
 
 
@@ -100,7 +102,7 @@ def _drop_same(chains: Sequence[Chain]) -> list[Chain]:
 async def extend(ctx: Context, chain: Chain, passages: Sequence[Passage]) -> list[Chain]:
     """Ask each piece of the question around its names, and put likely answers in its place."""
     found = []
-    for piece in find_pieces(ctx, chain.question):
+    for piece in find_pieces(ctx, chain.question)[:_MAX_ASKED]:
         near = choose_near(piece.name, passages)
         asked = ask_piece(chain.question, piece)
         for reading in (await read_passages(ctx, asked, near, most=2))[:2]:
@@ -113,8 +115,7 @@ async def extend(ctx: Context, chain: Chain, passages: Sequence[Passage]) -> lis
 def choose_near(name: str, passages: Sequence[Passage]) -> list[Passage]:
     """Return the passages about a name, else the first ones that mention it."""
     about = [p for p in passages if has_title(p, name)]
-    mentioning = [p for p in passages if p not in about and mentions_name(name, p.text)]
-    return [*about, *mentioning][:_NEAR]
+    return about[:1] or [p for p in passages if mentions_name(name, p.text)][:_NEAR]
 
 
 def ask_piece(question: str, piece: Piece) -> str:

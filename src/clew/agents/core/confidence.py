@@ -124,7 +124,7 @@ def describe_confidence(confidence: float) -> str:
 @cache
 def load_shipped_models() -> ConfidenceModels:
     """Load the weights of the package."""
-    return parse_models(files("clew.agents").joinpath("confidence.json").read_text("utf-8"))
+    return parse_models(files("clew.agents.core").joinpath("confidence.json").read_text("utf-8"))
 
 
 def parse_models(text: str) -> ConfidenceModels:

@@ -345,12 +345,11 @@ class KnowledgeBase:
                 answer = await answer_with(ctx, loaded.agent, loaded.retrieve, *how)
         finally:
             await self.models.record_spending()  # calls are paid for even if the answer failed
-        notes = (answer.note, loaded.note, reason, find_missing_trees(ctx.trace))
-        notes = (*notes, _truncation_note(question))
+        why = (reason, find_missing_trees(ctx.trace), _truncation_note(question))
         return replace(
             answer,
             recipe=name,
-            note="; ".join(filter(None, notes)),
+            note="; ".join(filter(None, (answer.note, loaded.note, *why))),
             trace=tuple(ctx.trace),
             seconds=perf_counter() - started,
             usage=ctx.meter.total,

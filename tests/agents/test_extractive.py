@@ -38,7 +38,7 @@ async def asked(base: KnowledgeBase, question: str, mode: Any = "reject", **how:
         ("Where was Otto Kranz born?", "Leipzig"),
         ("Where was the painter Otto Kranz born?", "Leipzig"),
         ("Where was the harbour painter Otto Kranz born?", "Leipzig"),
-        ("Where was the Danish painter Bo Lund born?", "Aarhus, Denmark"),
+        ("Where was the painter Bo Lund born?", "Aarhus, Denmark"),
         ("Where was Otto Kranz, the painter, born?", "Leipzig"),
         ("When was the painter Otto Kranz born?", "1881"),
         ("Where was the sculptor Karl Holt born?", "Bern"),

@@ -144,7 +144,7 @@ def _measure_bridge(candidate: Candidate, others: Sequence[Candidate]) -> float:
 
 
 def _match_noun(question: str, text: str, quotes: str) -> float:
-    """Return 1 if an answer has the noun that is asked for ("which county"), 0.5 if its quote has."""
+    """Return 1 if an answer has the noun asked for ("which county"), 0.5 if its quote has."""
     found = _ASKED_NOUN.search(question)
     if found is None or not (noun := asked_words(found[1])):
         return 0.0

@@ -35,6 +35,15 @@ def base_at(folder: Path, url: str, how: ExtractSettings) -> KnowledgeBase:
     )
 
 
+def test_an_overlap_of_more_than_half_a_chunk_is_refused_by_its_key(tmp_path: Path) -> None:
+    file = tmp_path / "clew.toml"
+    file.write_text("[chunk]\nsize = 100\noverlap = 51\n")
+    with pytest.raises(ConfigError, match="chunk.overlap: must be at most half of chunk.size"):
+        load_settings(file)
+    file.write_text("[chunk]\nsize = 100\noverlap = 50\n")
+    assert load_settings(file).chunk.overlap == 50
+
+
 def test_the_file_sets_them(tmp_path: Path) -> None:
     file = tmp_path / "clew.toml"
     file.write_text('[extract]\ngleaning = "base"\nrounds = 2\nmax_tokens = 900\n')

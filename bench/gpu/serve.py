@@ -175,8 +175,9 @@ class ChatServer:
         return web.json_response(await done)
 
     async def handle_models(self, _: web.Request) -> web.Response:
-        """List the served model."""
-        return web.json_response({"object": "list", "data": [{"id": "served", "object": "model"}]})
+        """List the served model with its context window."""
+        model = {"id": "served", "object": "model", "max_model_len": self.batch.room}
+        return web.json_response({"object": "list", "data": [model]})
 
     def build_app(self) -> web.Application:
         """Build the web application, with the batch as a background task."""

@@ -4,12 +4,14 @@
         --written DIR/written*.jsonl
 
 DIR holds minilm.npz, passages.jsonl.gz, squad2/ and 2wiki/ (see README.md). The weights go to
-OUT/NAME.npz, the scores on the SQuAD articles held out to OUT/NAME.json.
+OUT/NAME.npz, the scores on the SQuAD articles held out to OUT/NAME.json; with $OUT set, both are
+copied there, the weights in parts of 15 MB (`cat NAME.npz.part-* > NAME.npz`).
 """
 
 import argparse
 import json
 import math
+import os
 import random
 import time
 from dataclasses import replace
@@ -36,6 +38,7 @@ from bench.reader.scoring import format_table, read_with_torch, summarise
 from clew.reader.windows import WindowMaker
 
 WARM_UP = 0.06  # share of the training until the full learning rate
+PART_BYTES = 15 * 2**20
 DEV_2WIKI = (300, 400)  # questions that neither train nor measure
 
 
@@ -199,6 +202,19 @@ def main() -> None:
     (given.out / f"{given.name}.json").write_text(
         json.dumps({"options": options, "facts": facts, "scores": tables}, indent=1)
     )
+    if not given.keep:
+        copy_results(given)
+
+
+def copy_results(given: argparse.Namespace) -> None:
+    """Copy scores and averaged weights to $OUT: few files, none above 16 MB."""
+    if not (target := os.environ.get("OUT")):
+        return
+    out = Path(target)
+    (out / f"{given.name}.json").write_bytes((given.out / f"{given.name}.json").read_bytes())
+    data = (given.out / f"{given.name}.npz").read_bytes()
+    for number, at in enumerate(range(0, len(data), PART_BYTES)):
+        (out / f"{given.name}.npz.part-{number}").write_bytes(data[at : at + PART_BYTES])
 
 
 def parse_arguments() -> argparse.Namespace:
@@ -224,6 +240,7 @@ def parse_arguments() -> argparse.Namespace:
     ask.add_argument("--no-together", action="store_true", help="no windows of several passages")
     ask.add_argument("--no-two-hop", action="store_true")
     ask.add_argument("--no-wiki", action="store_true")
+    ask.add_argument("--keep", action="store_true", help="copy nothing to $OUT")
     ask.add_argument("--workers", type=int, default=16)
     ask.add_argument("--every", type=int, default=200, help="steps between reports")
     return ask.parse_args()

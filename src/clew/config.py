@@ -14,8 +14,10 @@ from pydantic import (
     PrivateAttr,
     SecretStr,
     ValidationError,
+    ValidationInfo,
     field_validator,
 )
+from pydantic_core import PydanticCustomError
 
 from clew.errors import ConfigError
 from clew.types import Usage
@@ -145,6 +147,15 @@ class ChunkSettings(_Section):
     size: int = Field(default=400, gt=0)
     overlap: int = Field(default=0, ge=0)
 
+    @field_validator("overlap")
+    @classmethod
+    def _check_overlap(cls, overlap: int, info: ValidationInfo) -> int:
+        size = info.data.get("size", overlap * 2)
+        if overlap > size // 2:
+            message = f"must be at most half of chunk.size, which is {size}"
+            raise PydanticCustomError("overlap", "{why}", {"why": message})
+        return overlap
+
 
 class ExtractSettings(_Section):
     """Limits on model-based extraction of entities and facts."""
@@ -188,6 +199,10 @@ class ServeSettings(_Section):
     upload_bytes: int = Field(default=200_000_000, ge=1000)
     body_seconds: float = Field(default=60.0, gt=0)
     """Seconds within which a request's body must arrive."""
+    header_seconds: float = Field(default=15.0, gt=0)
+    """Seconds within which a request's headers must arrive."""
+    stall_seconds: float = Field(default=60.0, gt=0)
+    """Seconds after which a caller that does not read its answer is cut off."""
     requests_per_minute: float = Field(default=6000.0, gt=0)
     """Of one key, where the key has no limit of its own."""
     model_calls: int = Field(default=16, ge=1)
@@ -200,6 +215,8 @@ class ServeSettings(_Section):
     """Let agents add documents by that protocol."""
     shutdown_seconds: float = Field(default=20.0, ge=0)
     """How long running requests may go on when the server is stopped."""
+    reload_seconds: float = Field(default=3600.0, ge=0)
+    """How long streams may go on in workers that a reload has replaced."""
 
 
 class Settings(_Section):
@@ -278,6 +295,9 @@ TEMPLATE = """\
 [answer]
 # confidence = 0.5          # in `--mode reject` answers below this are refused
 
+[reader]
+# file = "reader.onnx"      # weights of the span reader, if not those of the package
+
 [chunk]
 # by = "sentences"          # sentences, tokens or headings
 # size = 400                # tokens, estimated
@@ -298,6 +318,22 @@ TEMPLATE = """\
 # hosts = ["rag.example.org"]           # names under which it is reached
 # origins = ["https://chat.example.org"]    # web pages that may call it
 # root_path = ""            # the path under which a reverse proxy serves it
+# open_workspaces = 8       # knowledge bases open at once
+# label_views = 16          # copies without hidden documents that are kept on disk
+# queue = 64                # requests in work or waiting in a process; more are answered 429
+# streams = 256             # streamed answers at once
+# body_bytes = 1000000      # of a request
+# upload_bytes = 200000000  # of an uploaded file
+# body_seconds = 60.0       # within which a body must arrive
+# header_seconds = 15.0     # within which headers must arrive
+# stall_seconds = 60.0      # after which a caller that does not read is cut off
+# requests_per_minute = 6000.0  # of a key without a limit of its own
+# model_calls = 16          # model calls at once over all workspaces of a process
+# jobs = 1                  # builds and evaluations at once
+# mcp = true                # serve the Model Context Protocol at /mcp
+# mcp_add = false           # let agents add documents
+# shutdown_seconds = 20.0   # for running requests when the server is stopped
+# reload_seconds = 3600.0   # for streams of workers that a reload has replaced
 
 # Your own recipes: `clew recipes --steps` lists what they can be made of, and
 # `clew recipes NAME --toml` prints any recipe in this form.

@@ -158,6 +158,8 @@ class Context:
     """Which kinds of evidence the caller wants to be shown."""
     prompts: list[ShownPrompt] | None = None
     """Every model call so far, if they are recorded."""
+    style: str = ""
+    """How the caller wants answers to be worded; it changes no rule about evidence."""
     _cosines_by_vector: dict[tuple[Kind, bytes], NDArray[np.float32]] = field(default_factory=dict)
 
     def has(self, role: Role) -> bool:
@@ -168,7 +170,8 @@ class Context:
         """The chat model for this role, or None: a step then uses its variant without a model."""
         if self.models is None or not self.models.has(role):
             return None
-        chat: Chat = BudgetedChat(self.models.chat(role), self.budget, self.meter)
+        price = self.models.price(role)
+        chat: Chat = BudgetedChat(self.models.chat(role), self.budget, self.meter, price)
         chat = WindowedChat(chat, partial(self.window, role), self.note_cut)
         return chat if self.prompts is None else PromptRecorder(chat, role, self.prompts)
 

@@ -41,7 +41,6 @@ from clew.ingest.graphs.import_graph import (
     find_imported_graphs,
 )
 from clew.labels import DocumentLabeller, check_labels
-from clew.llm.budget import UsageBudget
 from clew.llm.embed import Embedder
 from clew.llm.factory import create_reranker, find_embedder
 from clew.llm.rerank import Reranker
@@ -294,10 +293,12 @@ class KnowledgeBase:
         recipe: str | None = None,
         k: int = 10,
         entities: Sequence[str] = (),
+        manner: AskOptions = DEFAULT_OPTIONS,
     ) -> Results:
         """Run a recipe and return its evidence; needs no model.
 
-        `entities` are names that graph recipes start from, instead of linking the question.
+        `entities` are names that graph recipes start from, instead of linking the question. Of
+        `manner` the limits and the meter are used.
         """
         started = perf_counter()
         name = recipe or self.settings.recipe
@@ -305,7 +306,7 @@ class KnowledgeBase:
         async with self.store.snapshot() as snapshot:
             chain = self._load_recipe(name).retrieve
             ctx = await self.context(snapshot, question, chain.name)
-            ctx = replace(ctx, given_entities=tuple(entities))
+            ctx = replace(manner.apply_to(ctx), given_entities=tuple(entities))
             found = await chain(ctx, Found())
             gathered = await fetch_evidence(ctx, replace(found, chunks=found.chunks[:k]))
         seconds = perf_counter() - started
@@ -333,9 +334,8 @@ class KnowledgeBase:
             async with self.store.snapshot() as snapshot:
                 cut = question[:_MAX_QUESTION_CHARS]
                 ctx = replace(
-                    await self.context(snapshot, cut, loaded.retrieve.name),
+                    manner.apply_to(await self.context(snapshot, cut, loaded.retrieve.name)),
                     given_entities=tuple(entities),
-                    budget=UsageBudget(manner.limits),
                     on_event=manner.on_event,
                     layout=loaded.retrieve.layout.select(manner.evidence),
                     modality=manner.evidence,

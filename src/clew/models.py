@@ -7,8 +7,10 @@ from pathlib import Path
 from clew.config import ModelSettings, Price, Role
 from clew.errors import ConfigError
 from clew.layout import ASSUMED_WINDOW
+from clew.llm.budget import BudgetedChat, UsageBudget
 from clew.llm.chat import Chat
 from clew.llm.embed import Embedder
+from clew.llm.limits import ConcurrencyLimit
 from clew.llm.roles import RoleChats, has_model, resolve_model
 from clew.llm.trained_model import TrainedConfig, read_trained_config
 from clew.llm.window import find_window
@@ -40,6 +42,10 @@ class Models:
     meter: UsageMeter = field(default_factory=UsageMeter)
     chats: RoleChats | Mapping[Role, Chat] | None = None
     """The model of each role; if None, the settings decide at the first call."""
+    limit: ConcurrencyLimit | None = None
+    """A limit on calls at once that other knowledge bases share."""
+    budget: UsageBudget | None = None
+    """What all calls together may use."""
     embedders: dict[Role, Embedder] = field(default_factory=dict)
     """The models as embedders (LLMs-E); created from the settings at the first use."""
     _recorded: float = 0.0
@@ -121,5 +127,7 @@ class Models:
     def chat(self, role: Role) -> Chat:
         """The chat model for this role; raises ConfigError if none is configured."""
         if self.chats is None:
-            self.chats = RoleChats(self.settings, ReplyCache(self.key_values), self.meter)
-        return self.chats[role]
+            cache = ReplyCache(self.key_values)
+            self.chats = RoleChats(self.settings, cache, self.meter, self.limit)
+        chat = self.chats[role]
+        return chat if self.budget is None else BudgetedChat(chat, self.budget, UsageMeter())

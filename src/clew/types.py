@@ -57,6 +57,8 @@ class Chunking:
             raise ValueError("size must be at least 1")
         if self.overlap < 0:
             raise ValueError("overlap must not be negative")
+        if self.overlap > self.size // 2:
+            raise ValueError(f"overlap must be at most half of size, which is {self.size}")
 
     def __str__(self) -> str:
         """Describe it in words."""

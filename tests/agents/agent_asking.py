@@ -29,7 +29,9 @@ def asking(valley: KnowledgeBase) -> Ask:
         if how.pop("pinned", True):
             pin_mode(chat.name, "json")
         settings = Settings(
-            kb=valley.settings.kb, models=ModelSettings(model="m", window=how.pop("window", None))
+            kb=valley.settings.kb,
+            models=ModelSettings(model="m", window=how.pop("window", None)),
+            recipes=how.pop("recipes", {}),
         )
         base = KnowledgeBase(valley.store, settings, valley.embed)
         base.reader = valley.reader

@@ -10,6 +10,12 @@ import pytest
 from fastapi.testclient import TestClient
 from serving import fill, make_key, make_server, running
 
+from clew import sync
+from clew.config import Settings
+from clew.testing.hashed_kb import open_hashed
+from clew.types import Document
+from conftest import document, stream
+
 BRIDGE = b"# Ferry\n\nThe Otter Ferry was built by Marta Quill in Vessen."
 
 
@@ -206,6 +212,13 @@ def upload_and_build(client: TestClient, name: str, content: bytes, **params: st
     assert wait_for(client, job["id"])["state"] == "done"
 
 
+async def add_directly(folder: Path, one: Document) -> None:
+    """Add a document without the server."""
+    base = await open_hashed(Settings(kb=folder), False)
+    await base.take(stream([one]))
+    await base.close()
+
+
 def test_an_original_is_only_shown_with_all_that_was_read_from_it(tmp_path: Path) -> None:
     fill(tmp_path / "valley")
     server = make_server(tmp_path)
@@ -227,6 +240,13 @@ def test_an_original_is_only_shown_with_all_that_was_read_from_it(tmp_path: Path
         client.put(f"{at}/{other}/labels", json={"labels": ["team=legal"]})
         assert (original(one), original(other)) == (404, 404)
 
+        upload_and_build(client, "ferry.md", BRIDGE)
+        (ferry,) = ids("ferry.md")
+        assert original(ferry) == 200
+        replaced = document("ferry.md", "The Otter Ferry was sold.", "")
+        sync.wait(add_directly(tmp_path / "valley", replaced))  # as the command line does
+        (ferry,) = ids("ferry.md")
+        assert original(ferry) == 404
         upload_and_build(client, "ferry.md", BRIDGE)
         (ferry,) = ids("ferry.md")
         assert original(ferry) == 200

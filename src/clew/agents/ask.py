@@ -5,7 +5,7 @@ Every answer gets one confidence, whatever agent gave it; `reject` is a threshol
 
 import asyncio
 import re
-from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
+from collections.abc import AsyncGenerator, Callable, Coroutine, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -18,12 +18,13 @@ from clew.agents.rules.question_analysis import find_names
 from clew.context import Context, Event, EventListener, TraceStep
 from clew.index.view import View
 from clew.layout import Modality
-from clew.llm.budget import UNLIMITED, BudgetExceeded, UsageLimits
+from clew.llm.budget import UNLIMITED, BudgetExceeded, UsageBudget, UsageLimits
+from clew.llm.wrappers import UsageMeter
 from clew.retrieve.step import Step
 from clew.tree.outline import NO_TREE
 from clew.types import Evidence
 
-AnswerStream = AsyncIterator[Event | Answer]
+AnswerStream = AsyncGenerator[Event | Answer]
 # A question whose subject is a pronoun, or that ends in one.
 _ASKING_WORDS = "who|whom|whose|what|which|where|when|why|how"
 _AUXILIARY = r"(?:is|was|are|were|did|does|do|has|have|had|will|would|can|could|should)"
@@ -52,6 +53,18 @@ class AskOptions:
     """Keep every prompt and reply in the answer."""
     confidence: float | None = None
     """In `reject` mode the least confidence of an answer; None: as the settings say."""
+    meter: UsageMeter | None = None
+    """Where usage is counted, also that of a question which is cancelled."""
+    shared: UsageBudget | None = None
+    """A budget that several questions have together."""
+    style: str = ""
+    """How answers that a model writes are to be worded; the rules about evidence stay."""
+
+    def apply_to(self, ctx: Context) -> Context:
+        """Return the context with this question's budget, meter and style."""
+        meter = self.meter or UsageMeter()
+        budget = UsageBudget(self.limits, parent=self.shared)
+        return replace(ctx, budget=budget, meter=meter, style=self.style)
 
     def threshold(self, default: float) -> float:
         """Return the least confidence, by default that of the settings."""
@@ -98,6 +111,7 @@ async def stream_answer(
         yield await task
     finally:
         task.cancel()
+        await asyncio.wait({task})  # it counts what it has used, with files still open
 
 
 def find_missing_trees(trace: Sequence[TraceStep]) -> str:

@@ -126,7 +126,7 @@ def _is_flag_letter(char: str) -> bool:
 
 @dataclass(frozen=True)
 class ByTokens:
-    """Splits into windows of about `size` tokens that overlap by `overlap` (at most `size` / 2)."""
+    """Splits into windows of about `size` tokens that overlap by `overlap`."""
 
     size: int = 400
     overlap: int = 50
@@ -135,9 +135,8 @@ class ByTokens:
         _check_sizes(self.size, self.overlap)
 
     def __call__(self, document: Document) -> list[Chunk]:
-        overlap = min(self.overlap, self.size // 2)
         text = document.text
-        return _make_chunks(document, token_windows(text, 0, len(text), self.size, overlap))
+        return _make_chunks(document, token_windows(text, 0, len(text), self.size, self.overlap))
 
 
 @dataclass(frozen=True)
@@ -151,8 +150,7 @@ class BySentences:
         _check_sizes(self.size, self.overlap)
 
     def __call__(self, document: Document) -> list[Chunk]:
-        overlap = min(self.overlap, self.size // 2)
-        return _make_chunks(document, _pack_text(document.text, 0, self.size, overlap))
+        return _make_chunks(document, _pack_text(document.text, 0, self.size, self.overlap))
 
 
 @dataclass(frozen=True)
@@ -174,10 +172,10 @@ class ByHeadings:
 
 
 def _check_sizes(size: int, overlap: int) -> None:
-    if size < 1 or overlap < 0:
+    if size < 1 or not 0 <= overlap <= size // 2:
         raise ConfigError(
             f"invalid chunk size {size} or overlap {overlap}: set a size of at least 1 and an "
-            "overlap of at least 0"
+            "overlap of at least 0 and at most half of the size"
         )
 
 

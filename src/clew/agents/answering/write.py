@@ -27,12 +27,13 @@ from clew.llm.chat import Chat, Reply, Request, TextCallback
 from clew.llm.fit_prompt import shorten_text
 from clew.llm.json_repair import unescape
 from clew.llm.openai_api import estimate_tokens
-from clew.llm.prompt import Prompt
+from clew.llm.prompt import Prompt, PromptTemplate
 from clew.text.language import prompt_language
 from clew.text.options import split_options
 from clew.types import Citation, Evidence
 
 _MAX_ANSWER_TOKENS = 400  # tokens of an answer
+_MAX_STYLE_CHARS = 2_000
 _SENTENCE_ENDS = ("?", "!", "…", "。", "？", "！")  # after which no full stop is added
 _CODE_NOTE = "each step is read in a passage, code put them together"
 _TEXT_START = re.compile(r'"text"\s*:\s*"')
@@ -78,6 +79,8 @@ CONCLUDE_GRAPH = Prompt(
     "conclude_graph", WrittenAnswer, _WITH_NOTES, documents={"evidence", "notes"}
 )
 OWN_KNOWLEDGE = Prompt("know", ModelKnowledge, {"question"})
+STYLE = PromptTemplate("style", frozenset({"style"}))
+"""Added to the instructions where the caller asks for a style."""
 
 
 async def write_answer(ctx: Context, evidence: Evidence, mode: Mode, notes: str = "") -> Answer:
@@ -125,7 +128,7 @@ def _cut_notes(ctx: Context, notes: str, window: int) -> str:
 async def _ask_writer(ctx: Context, page: EvidencePage, notes: str) -> WrittenAnswer | None:
     chat = ctx.chat("answer")
     assert chat is not None
-    streaming = StreamingChat(chat, ctx.on_event)
+    streaming = StreamingChat(StyledChat.wrap(chat, ctx), ctx.on_event)
     language, like = prompt_language(ctx.question), Request(max_tokens=_MAX_ANSWER_TOKENS)
     inputs = {"question": ctx.question, "evidence": str(page)}
     if notes:
@@ -231,6 +234,34 @@ def format_refusal(question: str, missing: str) -> str:
     """Format a refusal in the language of the question."""
     stop = "" if missing.endswith(_SENTENCE_ENDS) else "."
     return localise(question, f"Refused: {missing}{stop}")
+
+
+@dataclass(frozen=True)
+class StyledChat:
+    """Adds the style that the caller asks for to the instructions; the rules stay as they are."""
+
+    inner: Chat
+    note: str
+
+    @classmethod
+    def wrap(cls, chat: Chat, ctx: Context) -> Chat:
+        """Return the chat, with the style of the question if it has one."""
+        style = ctx.style.strip()[:_MAX_STYLE_CHARS]
+        if not style:
+            return chat
+        (note,) = STYLE.render({"style": style}, prompt_language(ctx.question))
+        return cls(chat, note.content)
+
+    @property
+    def name(self) -> str:
+        """The inner model's."""
+        return self.inner.name
+
+    async def __call__(self, request: Request, /, on_text: TextCallback | None = None) -> Reply:
+        """Send the request with the style at the end of its system message."""
+        first, *rest = request.messages
+        styled = replace(first, content=f"{first.content}\n\n{self.note}")
+        return await self.inner(replace(request, messages=(styled, *rest)), on_text)
 
 
 # -- streaming

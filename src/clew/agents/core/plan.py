@@ -8,7 +8,10 @@ from typing import Literal
 JoinKind = Literal[
     "earlier", "later", "larger", "smaller", "same", "both", "longer life", "shorter life"
 ]
-_PLACEHOLDER = re.compile(r"(?:(?:Entity|实体)\s?)?#([0-9]{1,2})", re.IGNORECASE)
+# "PERSON#7" and "[人物#7]" are names, as anonymised texts write them.
+_PLACEHOLDER = re.compile(
+    r"(?:(?:Entity|实体)\s?|(?<![A-Za-z0-9]))#([0-9]{1,2})(?![0-9]*\])", re.IGNORECASE
+)
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,6 +4,7 @@ import asyncio
 import signal
 import sys
 import traceback
+from collections import defaultdict
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from time import monotonic
@@ -21,6 +22,7 @@ from clew.ingest.files import PARSED_FORMATS, ReadItem, read_files
 from clew.ingest.readers.source import Skipped, SourceFile
 from clew.json_output import to_json_value
 from clew.labels import DocumentLabeller
+from clew.llm.budget import UNLIMITED, UsageBudget
 from clew.serve.core.database import ServerDatabase
 from clew.serve.core.folders import Folders
 from clew.serve.core.jobs import Job, JobLedger
@@ -43,8 +45,10 @@ class JobRun:
     uploads: UploadStore
     base: KnowledgeBase
     _reported: float = 0.0
-    outcomes: dict[str, str] = field(default_factory=dict)
-    """Why an upload gave no document, by name; empty where it gave one."""
+    documents: dict[str, set[str]] = field(default_factory=lambda: defaultdict(set))
+    """The documents that each upload gave, by its name."""
+    reasons: dict[str, str] = field(default_factory=dict)
+    """Why an upload, by name, gave no document."""
 
     def progress(self, stage: str, done: int, total: int) -> None:
         """Report progress, not too often."""
@@ -82,9 +86,9 @@ class JobRun:
 
     def _note_outcome(self, upload: Upload, item: ReadItem) -> None:
         if isinstance(item, Document):
-            self.outcomes[upload.name] = ""
+            self.documents[upload.name].add(item.id)
         elif isinstance(item, Skipped):
-            self.outcomes.setdefault(upload.name, item.reason)
+            self.reasons.setdefault(upload.name, item.reason)
 
     def select_uploads(self) -> list[Upload]:
         """Return the uploads that the request names, or all that wait."""
@@ -107,9 +111,9 @@ async def build(run: JobRun) -> Any:
         added = await run.base.take(documents, extractor, retry=retry, progress=run.progress)
         await labeller.settle()
     for upload in some:
-        reason = run.outcomes.get(upload.name, "holds no document")
-        state = "failed" if reason else "added"
-        run.uploads.set_state(run.job.workspace, upload, state, reason)
+        gave = run.documents[upload.name]
+        reason = "" if gave else run.reasons.get(upload.name, "holds no document")
+        run.uploads.finish(run.job.workspace, upload, gave, reason)
     return to_json_value(added)
 
 
@@ -219,6 +223,9 @@ async def _work(
 ) -> Any:
     folder = folders.workspace(job.workspace)
     base = await open_kb(settings.model_copy(update={"kb": folder}), False)
+    limits = KeyStore(ledger.database).remaining_today(job.owner)
+    if limits != UNLIMITED:
+        base.models.budget = UsageBudget(limits)
     try:
         return await WORK[job.kind](JobRun(job, ledger, uploads, base))
     finally:

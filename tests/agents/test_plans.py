@@ -5,12 +5,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from clew.agents.core.plan import (
+    Join,
     fill_placeholders,
     find_placeholders,
     has_placeholders,
     strip_placeholders,
     validate_questions,
 )
+from clew.agents.planning.compare_answers import combine_answers
 from clew.agents.rules.chinese import plan_chinese
 from clew.agents.rules.operators import Comparison, find_comparison
 
@@ -42,6 +44,9 @@ def compared(question: str, *names: str) -> Comparison | None:
         ("Do Ash and Elm have the same nationality?", "same", "What is the nationality of Ash?"),
         ("Do Ash and Elm share an employer?", "same", "What is the employer of Ash?"),
         ("Were Ash and Elm both engineers?", "both", "What is Ash?"),
+        ("Is Ash an engineer as well as Elm?", "both", "What is Ash?"),
+        ("Do Ash and Elm lie in one country?", "same", "What is the country"),
+        ("Is Ash in the country that Elm is in?", "same", "What is the country"),
         ("Who lived longer, Ash or Elm?", "longer life", "When was Ash born?"),
     ],
 )
@@ -59,6 +64,13 @@ def test_something_of_the_options_is_compared() -> None:
         ("When did the director of Ash die?",),
         ("When did the director of Elm die?",),
     )
+
+
+def test_what_one_thing_is_said_to_be_is_confirmed() -> None:
+    found = compared("Is Ash a river in Norway?", "Ash")
+    assert found is not None
+    assert (found.how, found.options, found.questions) == ("both", ("Ash",), (("What is Ash?",),))
+    assert combine_answers(Join("both", ((1,),), ("Ash",), found.rest), {1: "a river in Norway"})
 
 
 def test_whether_one_is_older_is_answered_by_yes_or_no() -> None:

@@ -38,7 +38,7 @@ class Plan:
     @property
     def simple(self) -> bool:
         """Whether the question is not decomposed."""
-        return len(self.questions) <= 1
+        return len(self.questions) <= 1 and self.join is None
 
     def __str__(self) -> str:
         """Format for the trace."""

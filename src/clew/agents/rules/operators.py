@@ -21,11 +21,11 @@ _RAW_PAIR = re.compile(r"[,:]\s*(?P<a>[^,:?]+?)\s+or\s+(?P<b>[^,:?]+?)\s*\?*$", 
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """Two things, how their values are compared, and the questions for each one's value."""
+    """Things (one where it is only confirmed), how they are compared, the questions for values."""
 
     how: JoinKind
-    options: tuple[str, str]
-    questions: tuple[tuple[str, ...], tuple[str, ...]]
+    options: tuple[str, ...]
+    questions: tuple[tuple[str, ...], ...]
     yes_no: bool = False
     """Asks whether the first wins ("Is A older than B?"), not which."""
     rest: str = ""
@@ -37,13 +37,13 @@ def find_comparison(question: str, names: Spans) -> Comparison | None:
     if len(question) > _MAX_OPERATOR_CHARS:
         return None
     table = table_for(question)
-    pair = _find_pair(question, names, table)
+    polar = is_polar(question)
+    pair = _find_pair(question, names, table, polar=polar)
     if pair is None:
-        return None
+        return _confirm(question, names) if polar else None
     (a, b), connector = pair
     options = (question[slice(*a)].strip(), question[slice(*b)].strip())
     rest = f"{question[: a[0]]} {question[a[1] : b[0]]} {question[b[1] :]}"
-    polar = table.auxiliaries.match(question.lstrip()) is not None
     rule = _find_rule(rest, table, polar=polar, either=connector == "or")
     if rule is None:
         return None
@@ -57,19 +57,45 @@ def find_comparison(question: str, names: Spans) -> Comparison | None:
         for option in options
     )
     decides = polar and connector not in ("or",) and rule.how not in ("same", "both")
-    return Comparison(rule.how, options, (questions[0], questions[1]), decides, said)
+    return Comparison(rule.how, options, questions, decides, said)
+
+
+def is_polar(question: str) -> bool:
+    """Whether a question is answered by yes or no: it begins with "is", "did" or the like."""
+    return table_for(question).auxiliaries.match(question.lstrip()) is not None
+
+
+def _confirm(question: str, names: Spans) -> Comparison | None:
+    """Ask what one thing is, where a question of yes or no names only one."""
+    if len(names) != 1:
+        return None
+    (start, end), table = names[0], table_for(question)
+    name = question[start:end].strip()
+    rest = table.auxiliaries.sub(" ", f"{question[:start]} {question[end:]}")
+    said = " ".join(re.findall(r"[\w'’-]+", rest))
+    asked = tuple(one.replace("{x}", name) for one in _rule_of(table, "both").ask)
+    return Comparison("both", (name,), (asked,), rest=said)
+
+
+def _rule_of(table: RuleTable, how: str) -> OperatorRule:
+    return next(rule for rule in table.operators if rule.how == how)
 
 
 def _find_pair(
-    question: str, names: Spans, table: RuleTable
+    question: str, names: Spans, table: RuleTable, *, polar: bool
 ) -> tuple[tuple[tuple[int, int], tuple[int, int]], str] | None:
-    """Return the last two names that a connector joins, and the connector."""
+    """Return the last two names that a connector joins, and the connector.
+
+    Where yes or no is asked about something that two names may share, nothing need join them.
+    """
     spans = sorted(names)
     for a, b in reversed(list(zip(spans, spans[1:], strict=False))):
         between = question[a[1] : b[0]]
         joined = table.connectors.search(between)
         if joined and len(between.split()) <= _MAX_WORDS_BETWEEN:
             return (a, b), joined[0].lower()
+    if polar and len(spans) == 2 and any(words.search(question) for _, words in table.shared):
+        return (spans[0], spans[1]), "and"
     raw = _RAW_PAIR.search(question)
     if raw is None:
         return None
@@ -84,7 +110,13 @@ def _find_rule(rest: str, table: RuleTable, *, polar: bool, either: bool) -> Ope
             continue
         if match := rule.words.search(rest):
             found.append((rule.how == "both", rank, match.start(), rule))
-    return min(found, key=lambda one: one[:3])[3] if found else None
+    if found:
+        return min(found, key=lambda one: one[:3])[3]
+    if not polar or either:
+        return None
+    # "Do A and B lie in one country?" asks for what they share, else what both are.
+    shares = any(words.search(rest) for _, words in table.shared)
+    return _rule_of(table, "same" if shares else "both")
 
 
 def _strip_operator(rest: str, rule: OperatorRule, table: RuleTable) -> str:

@@ -6,9 +6,11 @@ import pytest
 
 from clew.agents.ask import AskOptions, find_lone_pronoun
 from clew.agents.conversation import ConversationTurn
+from clew.agents.core.confidence import save_models
 from clew.agents.core.types import Answer
 from clew.engine import KnowledgeBase
 from clew.index.view import View
+from clew.testing.word_reader import CONFIDENCE
 from conftest import document, stream
 
 PAGES = (
@@ -25,6 +27,7 @@ PAGES = (
 async def people(base: KnowledgeBase) -> KnowledgeBase:
     """Pages on people of whom some share a trade."""
     await base.take(stream(PAGES))
+    await save_models(base.store, CONFIDENCE)
     return base
 
 

@@ -5,9 +5,11 @@ from pathlib import Path
 
 import pytest
 
+from clew.agents.core.confidence import save_models
 from clew.config import Settings
 from clew.engine import KnowledgeBase
 from clew.reader.span_reader import READER_FILE, SpanReader
+from clew.testing.word_reader import CONFIDENCE
 from clew.types import Document
 from conftest import document, stream
 
@@ -71,6 +73,7 @@ OTHER_WORDS = [
 async def harbour(base: KnowledgeBase) -> KnowledgeBase:
     """Two lighthouses, who designed them, and where they stand."""
     await base.take(stream(HARBOUR))
+    await save_models(base.store, CONFIDENCE)
     return base
 
 

@@ -6,8 +6,10 @@ import pytest
 
 from clew.agents.ask import AskOptions
 from clew.agents.conversation import ConversationTurn, needs_history
+from clew.agents.core.confidence import save_models
 from clew.agents.core.types import Answer
 from clew.engine import KnowledgeBase
+from clew.testing.word_reader import CONFIDENCE
 from conftest import document, stream
 
 HEADED = """# Notes
@@ -56,6 +58,7 @@ async def shelf(base: KnowledgeBase) -> KnowledgeBase:
     """Three files of several subjects each; their names say nothing."""
     files = (("notes.md", HEADED), ("lamp.md", STEPS), ("zh.txt", CHINESE))
     await base.take(stream(document(name, text) for name, text in files))
+    await save_models(base.store, CONFIDENCE)
     return base
 
 

@@ -114,7 +114,7 @@ class GraphReader:
             return None
         support = min((note.probability for note in notes.values()), default=0.0)
         answer = quote_chain(ctx, book.evidence(), book.notes, short)
-        return replace(answer, support=support)
+        return replace(answer, support=support, computed=plan.join is not None)
 
     async def _answer_with_model(
         self, ctx: Context, book: Notebook, retriever: RecordingRetriever, mode: Mode, plan: Plan

@@ -70,6 +70,7 @@ async def describe_answer(ctx: Context, answer: Answer) -> Signals:
         "direct": squash(agreeing.score) if agreeing else -1.0,
         "rival": squash(rival.score) if rival else -1.0,
         "entailed": float(_is_supported(answer.candidate, answer, cited)),
+        "computed": float(answer.computed),
         "polar": float(answer.candidate.casefold() in YES_NO),
         "steps": min(1.0, (len(answer.citations) - 1) / 2),
     }

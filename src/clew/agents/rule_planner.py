@@ -20,6 +20,8 @@ async def make_rule_plan(ctx: Context) -> Plan:
             plan = plan_chinese(asked)
         else:
             compared = find_comparison(asked, find_name_spans(ctx.view, asked))
+            if compared is not None and compared.how == "both" and ctx.has("answer"):
+                compared = None  # a model can be asked for yes or no, the reader only for a span
             plan = Plan((asked,)) if compared is None else plan_comparison(compared)
         step.output = "kept as one question" if plan.simple else str(plan)
         return plan

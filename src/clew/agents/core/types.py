@@ -42,6 +42,8 @@ class Answer:
     """The agent's own probability of its answer, where it reads spans; part of the confidence."""
     kind: Literal["", "path"] = ""
     """Whether it names the ends of paths in a graph, which no sentence need state."""
+    computed: bool = False
+    """Whether code compared values that were read, so that no passage need state the answer."""
     signals: Mapping[str, float] = field(default_factory=dict)
     """What the confidence was computed from."""
     prompts: tuple[ShownPrompt, ...] = ()

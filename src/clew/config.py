@@ -148,6 +148,13 @@ class ReadSettings(_Section):
     """Languages of scanned pages (`eng+deu`); auto: English if tesseract is installed."""
 
 
+class AnswerSettings(_Section):
+    """When an answer is given in `reject` mode."""
+
+    confidence: float = Field(default=0.5, ge=0, le=1)
+    """The least confidence of an answer; below it the question is refused."""
+
+
 class ChunkSettings(_Section):
     """How documents are split into chunks."""
 
@@ -244,6 +251,7 @@ class Settings(_Section):
     rerank: RerankSettings = RerankSettings()
     reader: ReaderSettings = ReaderSettings()
     read: ReadSettings = ReadSettings()
+    answer: AnswerSettings = AnswerSettings()
     chunk: ChunkSettings = ChunkSettings()
     extract: ExtractSettings = ExtractSettings()
     tree: TreeSettings = TreeSettings()
@@ -303,6 +311,9 @@ TEMPLATE = """\
 # folder = "cross-encoder"  # ONNX weights and tokenizer.json of a cross-encoder
 # model = ""                # or a model at an endpoint that answers POST /rerank
 # base_url = "http://localhost:8000/v1"
+
+[answer]
+# confidence = 0.5          # in `--mode reject` answers below this are refused
 
 [reader]
 # file = "reader.onnx"      # weights of the span reader, if not those of the package

@@ -5,6 +5,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
 from time import perf_counter
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,6 +21,7 @@ from clew.llm.fit_prompt import WindowedChat
 from clew.llm.rerank import Reranker
 from clew.llm.wrappers import UsageMeter
 from clew.models import Models
+from clew.reader.span_reader import ReadSpan
 from clew.store.protocol import KeyValueStore, Snapshot
 from clew.types import Kind, Usage
 from clew.version import pip_install_command
@@ -95,6 +97,32 @@ class PromptRecorder:
         return reply
 
 
+class PassageReader(Protocol):
+    """Finds answers as spans of passages, each with a score against no answer."""
+
+    def read(
+        self,
+        question: str,
+        passages: Sequence[str],
+        *,
+        titles: Sequence[str] | None = None,
+        most: int = 5,
+    ) -> list[ReadSpan]:
+        """Read each passage alone and return the best spans of all."""
+        ...
+
+    def read_together(
+        self,
+        question: str,
+        passages: Sequence[str],
+        *,
+        titles: Sequence[str] | None = None,
+        most: int = 5,
+    ) -> list[ReadSpan]:
+        """Read the passages in one window."""
+        ...
+
+
 Event = StepStarted | StepEnded | AnswerDelta
 EventListener = Callable[[Event], None]
 
@@ -120,6 +148,10 @@ class Context:
     given_entities: tuple[str, ...] = ()
     """Names of the entities the question is about, if the caller gives them."""
     rerank: Reranker | None = None
+    reader: PassageReader | None = None
+    """Reads answers as spans; None where its weights or packages are missing."""
+    spans_read: dict[tuple[str, str], tuple[ReadSpan, ...]] = field(default_factory=dict)
+    """What the reader found for a question in a passage, by their texts and ids."""
     layout: Layout = PASSAGES
     """What the recipe shows to the model."""
     modality: Modality = "all"

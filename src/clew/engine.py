@@ -16,6 +16,7 @@ from clew.agents.ask import (
     AskOptions,
     answer_with,
     check_question,
+    find_missing_trees,
     stream_answer,
     truncation_note,
 )
@@ -24,7 +25,7 @@ from clew.agents.core.types import Answer, Mode, Results
 from clew.agents.relevance_gate import GATE_PASSAGES, Relevance, score_relevance
 from clew.builder import Builder, ignore_progress
 from clew.config import Role, Settings
-from clew.context import Context, TraceStep
+from clew.context import Context, PassageReader
 from clew.entities.editor import EntityEditor
 from clew.errors import ArraysMissing, ConfigError, EmbedderMismatch
 from clew.extract.model_extractors import DocumentExtractor
@@ -48,6 +49,7 @@ from clew.llm.embed import Embedder
 from clew.llm.factory import create_reranker, find_embedder
 from clew.llm.rerank import Reranker
 from clew.models import Models
+from clew.reader.span_reader import find_reader
 from clew.recipes.chunking import ChosenChunking, find_shared_chunking
 from clew.retrieve.pack import fetch_evidence
 from clew.show import NameDetails, find_details
@@ -55,7 +57,6 @@ from clew.store.protocol import Arrays, Change, Counts, Snapshot, Store, make_re
 from clew.store.sqlite.restore import read_backup_embedder, restore_database
 from clew.store.sqlite.store import SqliteStore
 from clew.store.vector_files import DamagedVectors
-from clew.tree.outline import NO_TREE
 from clew.types import Chunking, Found, Kind
 
 if TYPE_CHECKING:
@@ -119,6 +120,11 @@ class KnowledgeBase:
     def rerank(self) -> Reranker | None:
         """The cross-encoder reranker, if the settings name one."""
         return create_reranker(self.settings.rerank)
+
+    @cached_property
+    def reader(self) -> PassageReader | None:
+        """The span reader, if its weights and packages are here."""
+        return find_reader(self.settings.reader.file)
 
     @cached_property
     def builder(self) -> Builder:
@@ -343,15 +349,15 @@ class KnowledgeBase:
                     modality=manner.evidence,
                     prompts=[] if manner.record_prompts else None,
                 )
-                answer = await answer_with(ctx, loaded.agent, loaded.retrieve, mode, manner.history)
+                how = (mode, manner.threshold(self.settings.answer.confidence), manner.history)
+                answer = await answer_with(ctx, loaded.agent, loaded.retrieve, *how)
         finally:
             await self.models.record_spending()  # calls are paid for even if the answer failed
-        trees = _missing_tree_note(ctx.trace)
-        notes = (answer.note, loaded.note, reason, trees, truncation_note(question))
+        why = (reason, find_missing_trees(ctx.trace), truncation_note(question))
         return replace(
             answer,
             recipe=name,
-            note="; ".join(filter(None, notes)),
+            note="; ".join(filter(None, (answer.note, loaded.note, *why))),
             trace=tuple(ctx.trace),
             seconds=perf_counter() - started,
             usage=ctx.meter.total,
@@ -383,7 +389,8 @@ class KnowledgeBase:
         """Return a context for running the retrieval steps of a recipe."""
         view = await self._load_view(snapshot)
         embed = adapt_embedder(view, self.embed, recipe)
-        return Context(question, view, snapshot, embed, self.models, self.store, rerank=self.rerank)
+        given = (question, view, snapshot, embed, self.models, self.store)
+        return Context(*given, rerank=self.rerank, reader=self.reader)
 
     def stream(
         self, question: str, *, manner: AskOptions = DEFAULT_OPTIONS, **how: Any
@@ -487,14 +494,3 @@ class KnowledgeBase:
             return cls(store, settings, None)
         vectors, settings = await choose_embedder(store, settings)
         return cls(store, settings, vectors)
-
-
-def _missing_tree_note(trace: Sequence[TraceStep]) -> str:
-    """Say which tree a step would have searched, if it was not built."""
-    pending, found = list(trace), dict[str, None]()
-    while pending:
-        step = pending.pop()
-        pending += step.steps
-        if step.step == NO_TREE:
-            found[f"no communities were searched: {step.output}"] = None
-    return "; ".join(found)

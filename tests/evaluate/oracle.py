@@ -256,6 +256,7 @@ def with_model(base: KnowledgeBase, model: Model) -> KnowledgeBase:
     pin_mode(chat.name, "json")
     settings = Settings(kb=base.settings.kb, models=ModelSettings(model="m"))
     other = KnowledgeBase(base.store, settings, base.embed)
+    other.reader = base.reader
     other.models = Models(settings.models, base.store, chats=dict.fromkeys(ROLES, chat))
     return other
 

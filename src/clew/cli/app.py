@@ -93,7 +93,10 @@ COMMANDS_BY_MODULE = {
         "(Graph-R1).",
         "tune": "Train the scoring adapters on questions with known answers; retrieval then uses "
         "them.",
-        "calibrate": "Set the relevance threshold below which `rograg` refuses in reject mode.",
+    },
+    "calibrate": {
+        "calibrate": "Refit the confidence of answers on your own questions, and store it in the "
+        "knowledge base.",
     },
 }
 FIRST_COMMANDS = ("add", "ask", "search", "show", "status")

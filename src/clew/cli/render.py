@@ -6,6 +6,7 @@ import re
 from rich.markup import escape
 from rich.tree import Tree
 
+from clew.agents.core.confidence import describe_confidence
 from clew.agents.core.types import Answer, Results
 from clew.cli.common import out
 from clew.context import TraceStep
@@ -173,6 +174,9 @@ def print_answer(answer: Answer, trace: bool) -> None:
         out.print("\n[bold]Path[/bold]")
         for entities, facts in paths:
             _print_path(entities, facts)
+    if answer.verdict == "answered":
+        words = describe_confidence(answer.confidence)
+        out.print(f"\n[dim]{words}: confidence {answer.confidence:.2f}[/dim]")
     if answer.note:
         out.print(f"\n[dim]{escape(answer.note)}[/dim]")
     _print_prompts(answer)

@@ -96,7 +96,7 @@ async def conclude(ctx: Context, book: Notebook, mode: Mode, short: str = "") ->
     if mode == "reject" and book.notes and not any(note.has_answer for note in book.notes):
         return make_refusal(ctx, evidence, f"no passage answers: {book.notes[0].question}")
     if ctx.chat("answer") is None:
-        return await extract_answer(ctx, evidence, book.first_hits(), mode)
+        return await extract_answer(ctx, evidence, book.first_hits())
     return await write_answer(ctx, evidence, mode, book.format_notes())
 
 
@@ -170,7 +170,7 @@ async def _best_so_far(ctx: Context, book: Notebook, mode: Mode, ended: str) -> 
     elif mode == "reject" and book.notes:
         answer = make_refusal(ctx, evidence, f"no passage answers: {book.notes[0].question}")
     elif evidence.chunks:
-        answer = await extract_answer(ctx, evidence, book.first_hits(), mode)
+        answer = await extract_answer(ctx, evidence, book.first_hits())
         if ctx.chat("answer") is not None:
             answer = replace(answer, note=QUOTED_NOTE)
     else:

@@ -38,7 +38,7 @@ _MAX_STYLE_CHARS = 2_000
 _SENTENCE_ENDS = ("?", "!", "…", "。", "？", "！")  # after which no full stop is added
 _MIN_PROSE_WORDS = 3
 _SOURCE_MARK = re.compile(r"\s*\[(\d{1,3})\]")
-_CODE_NOTE = "each step extracted from a passage, combined by code"
+_CODE_NOTE = "each step is read in a passage, code put them together"
 _TEXT_START = re.compile(r'"text"\s*:\s*"')
 _PARTIAL_TEXT_START = re.compile(r'"(?:t(?:e(?:x(?:t(?:"\s*(?::\s*)?)?)?)?)?)?\Z')
 # The string body as far as it is complete: not half an escape.
@@ -224,10 +224,8 @@ def quote_chain(ctx: Context, evidence: Evidence, notes: Sequence[Note], short: 
     for number, cited in enumerate(citations, start=1):
         answers = [f"{n.question} {n.answer}" for n in notes if n.citation == cited]
         lines.append(f"“{cited.quote}” [{number}] ({'; '.join(dict.fromkeys(answers))})")
-    how = _CODE_NOTE if ctx.has("plan") else f"planned by rules, {_CODE_NOTE}"
-    return make_answer(
-        ctx, evidence, "\n".join(lines), citations, short, explain_not_written(ctx, how)
-    )
+    note = explain_not_written(ctx, _CODE_NOTE)
+    return make_answer(ctx, evidence, "\n".join(lines), citations, short, note)
 
 
 def make_answer(

@@ -23,6 +23,8 @@ class Join:
     options: tuple[str, ...]
     what: str = ""
     """For "both": what each is asked to be."""
+    yes_no: bool = False
+    """Whether it is asked if the first option wins, not which does."""
 
 
 @dataclass(frozen=True)
@@ -36,7 +38,7 @@ class Plan:
     @property
     def simple(self) -> bool:
         """Whether the question is not decomposed."""
-        return len(self.questions) <= 1
+        return len(self.questions) <= 1 and self.join is None
 
     def __str__(self) -> str:
         """Format for the trace."""

@@ -49,6 +49,8 @@ class Note:
     """The full name that the answer shortens, where a page gives it; used in later questions."""
     context: tuple[str, ...] = ()
     """Lines of the evidence kept for later prompts, where the agent keeps them."""
+    probability: float = 1.0
+    """How likely the answer is, where it was read as a span."""
 
     @property
     def has_answer(self) -> bool:

@@ -1,6 +1,7 @@
 """Answers a question from the rows of tables, if one reading of it accounts for every word."""
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 from clew.agents.answering.write import make_answer
 from clew.agents.core.types import Answer
@@ -15,6 +16,8 @@ _MAX_CITED = 10  # rows; of more the first are cited
 _JOINED = "joined tables"  # memo of a generation
 _MAX_VALUES = 50  # shown in an answer
 _NOTE = "computed from the rows of {table}: {query}"
+# Every word of the question is accounted for; nine in ten such answers are right (bench.tables).
+_CONFIDENCE = 0.9
 _SIGNS = {"filled": "has a value"}
 
 
@@ -55,7 +58,8 @@ async def _write_answer(ctx: Context, query: Query, result: TableResult) -> Answ
         note += f"; {len(result.rows)} rows, the first {len(cited)} are cited"
     ctx.trace.append(TraceStep("query a table", described, shown[:200], 0.0))
     evidence = Evidence(chunks=tuple(passages))
-    return make_answer(ctx, evidence, f"{shown} {marks}".strip(), citations, shown, note)
+    answer = make_answer(ctx, evidence, f"{shown} {marks}".strip(), citations, shown, note)
+    return replace(answer, confidence=_CONFIDENCE, computed=True)
 
 
 async def _fetch_rows(ctx: Context, table: Table, rows: Sequence[int]) -> list[Passage]:

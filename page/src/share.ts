@@ -49,3 +49,10 @@ export function checkAnswer(found: unknown): Answer | null {
   const stated = one.facts.every((f) => Array.isArray(f.entities) && f.entities.every((e) => typeof e === "string"));
   return cited && stated && one.usage ? one : null;
 }
+
+/** Leaves out a first line that only repeats the short answer, which stands above it. */
+export function dropRepeated(text: string, short: string): string {
+  const [first = "", ...rest] = text.split("\n");
+  const repeats = short && rest.length && first.endsWith(short) && first.length < short.length + 40;
+  return repeats ? rest.join("\n") : text;
+}

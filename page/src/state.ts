@@ -44,7 +44,7 @@ let shared: Shared = {
   recipes: [],
   status: null,
   theme: (read("theme") || "auto") as Theme,
-  language: (read("language") || (navigator.language.startsWith("zh") ? "zh" : "en")) as Language,
+  language: (read("language") || ((globalThis.navigator?.language ?? "").startsWith("zh") ? "zh" : "en")) as Language,
   toast: "",
 };
 const listeners = new Set<() => void>();

@@ -27,6 +27,7 @@ interface Look {
   ink: string;
   soft: string;
   line: string;
+  edge: string;
   paper: string;
   thread: string;
 }
@@ -34,7 +35,7 @@ interface Look {
 const readLook = (): Look => {
   const style = getComputedStyle(document.documentElement);
   const value = (name: string) => style.getPropertyValue(`--${name}`).trim();
-  return { ink: value("ink"), soft: value("soft"), line: value("line"), paper: value("card"), thread: value("thread") };
+  return { ink: value("ink"), soft: value("soft"), line: value("line"), edge: value("edge"), paper: value("card"), thread: value("thread") };
 };
 
 /** Places nodes of a community near each other before the layout starts. */
@@ -83,7 +84,7 @@ export class GraphCanvas {
     });
     const layer = this.sigma.createCanvas("regions", { beforeLayer: "edges" });
     this.regions = layer.getContext("2d")!;
-    this.sigma.on("beforeRender", () => this.drawRegions(layer));
+    this.sigma.on("afterRender", () => this.drawRegions(layer));
     this.sigma.on("clickNode", ({ node }) => this.onNode(Number(node)));
     this.sigma.on("clickEdge", ({ edge }) => this.onEdge(this.graph.getEdgeAttribute(edge, "fact")));
     this.sigma.on("clickStage", () => this.onNothing());
@@ -214,7 +215,7 @@ export class GraphCanvas {
     return this.selected ? { ...shown, forceLabel: this.near.size < 40, zIndex: 1 } : shown;
   }
   private reduceEdge(edge: string, data: Record<string, unknown>): Record<string, unknown> {
-    const quiet = { ...data, color: this.look.line, size: 1 };
+    const quiet = { ...data, color: this.look.edge, size: 1 };
     if (this.path.size) return this.path.has(`edge ${edge}`) ? { ...data, color: this.look.thread, size: 4, zIndex: 2 } : quiet;
     if (!this.selected) return quiet;
     const own = this.graph.extremities(edge).includes(this.selected);

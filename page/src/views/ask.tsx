@@ -5,7 +5,7 @@ import { ask, clearTurns, showShared, stop, useTurns, type Turn } from "../ask-m
 import { t } from "../i18n";
 import { Markdown } from "../markdown";
 import { Reader } from "../reader";
-import { packAnswer, toMarkdown, unpackAnswer } from "../share";
+import { dropRepeated, packAnswer, toMarkdown, unpackAnswer } from "../share";
 import { current, toast, useRoute, useShared } from "../state";
 import { findThread } from "../thread";
 import { formatCost, Icon, RecipeSelect, useLoad } from "../ui";
@@ -230,13 +230,6 @@ function AnswerText({ turn, open }: { turn: Turn; open: (place: Citation) => voi
       <Actions turn={turn} />
     </>
   );
-}
-
-/** Leaves out a first line that only repeats the short answer, which stands above it. */
-function dropRepeated(text: string, short: string): string {
-  const [first = "", ...rest] = text.split("\n");
-  const repeats = short && rest.length && first.endsWith(short) && first.length < short.length + 40;
-  return repeats ? rest.join("\n") : text;
 }
 
 function Figures({ turn }: { turn: Turn }) {

@@ -4,6 +4,7 @@ import { ApiError, at, post, type Answer, type Citation } from "../api";
 import { t } from "../i18n";
 import { Markdown } from "../markdown";
 import { Reader } from "../reader";
+import { dropRepeated } from "../share";
 import { mayWrite, useShared } from "../state";
 import { describe, formatCost, RecipeSelect } from "../ui";
 import { Evaluations } from "./evaluations";
@@ -124,7 +125,7 @@ function ColumnView({ column, marks, onRead }: { column: Column; marks: Map<stri
         <>
           {answer.verdict === "refused" && <p class="refusal">{t("Not answered: the documents do not say it.")}</p>}
           {answer.candidate && answer.verdict === "answered" && <p class="candidate">{answer.candidate}</p>}
-          <Markdown text={answer.answer} cite={cite} />
+          <Markdown text={dropRepeated(answer.answer, answer.candidate)} cite={cite} />
           <p class="figures small soft">
             <span>{t("{n} s", { n: answer.seconds.toFixed(2) })}</span>
             <span>{formatCost(answer.usage)}</span>

@@ -5,7 +5,7 @@ import { colourOf } from "../graph/colours";
 import { t } from "../i18n";
 import { useJob } from "../jobs";
 import { linkTo, mayWrite, refreshStatus, toast, useShared } from "../state";
-import { layOutTreemap } from "../treemap";
+import { layOutTreemap, type Box } from "../treemap";
 import { describe, Empty, Problem, useLoad } from "../ui";
 
 interface Keyword {
@@ -79,7 +79,7 @@ export function Tree() {
       )}
       {outline && !missing && (
         <>
-          <p class="soft">{t("{n} communities on {levels} levels", { n: outline.communities, levels: outline.levels.length })}</p>
+          <p class="soft">{t("{n} communities; levels: {levels}", { n: outline.communities, levels: outline.levels.length })}</p>
           <Treemap branches={outline.branches} />
           <section class="panel">
             <h2>{t("Outline")}</h2>
@@ -114,11 +114,39 @@ function Treemap({ branches }: { branches: Branch[] }) {
                 {branch.name.length > room ? `${branch.name.slice(0, room - 1)}…` : branch.name}
               </text>
             )}
+            <Inner branch={branch} box={box} />
             <title>{`${branch.name} (${branch.size})`}</title>
           </g>
         );
       })}
     </svg>
+  );
+}
+
+/** What a community holds: those below it, or at the lowest level its keywords. */
+function Inner({ branch, box }: { branch: Branch; box: Box }) {
+  if (box.width < 90 || box.height < 90) return null;
+  const parts = branch.below.length ? branch.below : branch.keywords.map((one) => ({ name: one.name, size: 1 + one.facts.length }));
+  const inner = layOutTreemap([...parts.map((one) => one.size)].sort((a, b) => b - a), box.width - 16, box.height - 42);
+  return (
+    <>
+      {[...parts]
+        .sort((a, b) => b.size - a.size)
+        .map((part, n) => {
+          const { x, y, width, height } = inner[n]!;
+          const room = Math.floor(width / 6.6) - 1;
+          return (
+            <g key={n} transform={`translate(${box.x + 8 + x} ${box.y + 34 + y})`}>
+              <rect class="inner" x={2} y={2} width={Math.max(0, width - 4)} height={Math.max(0, height - 4)} rx={5} />
+              {room > 4 && height > 22 && (
+                <text class="inner-text" x={9} y={18}>
+                  {part.name.length > room ? `${part.name.slice(0, room - 1)}…` : part.name}
+                </text>
+              )}
+            </g>
+          );
+        })}
+    </>
   );
 }
 

@@ -24,7 +24,7 @@ demo: $(STAMP) ## build a small bundled corpus and answer a two-hop question
 	@$(BIN)/clew demo
 
 .PHONY: test
-test: lint unit ## every gate: ruff, mypy, import-linter, vulture, pytest
+test: lint page-test unit ## every gate: ruff, mypy, import-linter, vulture, the page, pytest
 
 .PHONY: lint
 lint: $(STAMP) ## ruff, mypy strict, import-linter, vulture (dead code)
@@ -33,6 +33,15 @@ lint: $(STAMP) ## ruff, mypy strict, import-linter, vulture (dead code)
 	@$(BIN)/mypy
 	@$(BIN)/lint-imports
 	@$(BIN)/vulture
+
+.PHONY: page
+page: ## build the page of `clew serve` (needs Node 20; users do not)
+	@cd page && npm ci --no-audit --no-fund && npm run build
+
+.PHONY: page-test
+page-test: ## lint, types and unit tests of the page, where page/node_modules is installed
+	@if [ -d page/node_modules ]; then cd page && npm run -s lint && npm run -s types && npm run -s test; \
+	else echo "the page is not checked: page/node_modules is missing; \`make page\` installs it"; fi
 
 .PHONY: unit
 unit: $(STAMP) ## the test suite, without the slow ones

@@ -14,7 +14,17 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from clew.serve.core.admission import Admission
 from clew.serve.core.problems import install_handlers
 from clew.serve.core.server import Server
-from clew.serve.routes import documents, graph, jobs, ollama, openai, operations, questions
+from clew.serve.page_files import PageFiles
+from clew.serve.routes import (
+    documents,
+    graph,
+    jobs,
+    ollama,
+    openai,
+    operations,
+    overview,
+    questions,
+)
 from clew.version import __version__
 
 _ABOUT = """\
@@ -33,6 +43,7 @@ _ROUTERS = (
     documents.router,
     jobs.router,
     graph.router,
+    overview.router,
     openai.router,
     ollama.router,
 )
@@ -70,6 +81,7 @@ def create_app(server: Server) -> FastAPI:
         app.router.routes.append(Route("/mcp", endpoint=agents))
     install_handlers(app)
     app.add_middleware(Admission, server=server)
+    app.add_middleware(PageFiles, root_path=server.settings.serve.root_path)
     return app
 
 

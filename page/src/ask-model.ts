@@ -1,0 +1,110 @@
+// The conversation: questions, their events as they arrive, and answers. Kept while views change.
+import { useEffect, useState } from "preact/hooks";
+import { ApiError, at, stream, type Answer, type ServerEvent, type Step } from "./api";
+import { current } from "./state";
+
+export interface ShownStep extends Step {
+  open: boolean;
+}
+export interface Turn {
+  id: number;
+  workspace: string;
+  question: string;
+  recipe: string;
+  mode: "open" | "reject";
+  steps: ShownStep[];
+  text: string;
+  answer: Answer | null;
+  state: "running" | "done" | "stopped" | "failed" | "lost" | "shared";
+  problem: string;
+  started: number;
+}
+
+let turns: Turn[] = [];
+let nextId = 1;
+const listeners = new Set<() => void>();
+const running = new Map<number, AbortController>();
+
+export function useTurns(): Turn[] {
+  const [, redraw] = useState(0);
+  useEffect(() => {
+    const tell = () => redraw((n) => n + 1);
+    listeners.add(tell);
+    return () => void listeners.delete(tell);
+  }, []);
+  return turns;
+}
+const tell = (): void => listeners.forEach((one) => one());
+function update(id: number, edit: (turn: Turn) => Turn): void {
+  turns = turns.map((turn) => (turn.id === id ? edit(turn) : turn));
+  tell();
+}
+export function clearTurns(): void {
+  running.forEach((one) => one.abort());
+  turns = [];
+  tell();
+}
+export function showShared(answer: Answer, workspace: string): void {
+  const { question, recipe } = answer;
+  const shown = { question, recipe, workspace, answer, text: answer.answer, mode: "open" as const };
+  turns = [{ id: nextId++, steps: [], state: "shared", problem: "", started: 0, ...shown }];
+  tell();
+}
+
+/** Applies one event of the stream to a turn. */
+export function applyEvent(turn: Turn, event: ServerEvent): Turn {
+  const data = JSON.parse(event.data);
+  switch (event.name) {
+    case "step-started":
+      return { ...turn, steps: [...turn.steps, { ...data, open: true }] };
+    case "step": {
+      const place = turn.steps.findIndex((one) => one.open && one.step === data.step && one.depth === data.depth);
+      const steps = [...turn.steps];
+      if (place < 0) steps.push({ ...data, open: false });
+      else steps[place] = { ...steps[place]!, ...data, open: false };
+      return { ...turn, steps };
+    }
+    case "token":
+      return { ...turn, text: turn.text + data.text };
+    case "answer":
+      return { ...turn, answer: data, text: data.answer, state: "done", steps: turn.steps.map(close) };
+    case "error":
+      return { ...turn, state: "failed", problem: data.detail, steps: turn.steps.map(close) };
+    default:
+      return turn;
+  }
+}
+const close = (step: ShownStep): ShownStep => ({ ...step, open: false });
+
+/** Asks; with `replaces` the turn of that id is asked again in its place. */
+export async function ask(question: string, recipe: string, mode: Turn["mode"], replaces?: number): Promise<void> {
+  const id = nextId++;
+  const { workspace } = current();
+  const before = replaces === undefined ? turns : turns.slice(0, turns.findIndex((one) => one.id === replaces));
+  const history = before
+    .filter((one) => one.answer && one.workspace === workspace)
+    .slice(-10)
+    .map((one) => ({ question: one.question, answer: one.answer!.answer.replace(/\[\d+\]/g, "") }));
+  const blank = { steps: [], text: "", answer: null, state: "running" as const, problem: "" };
+  const turn: Turn = { id, workspace, question, recipe, mode, started: performance.now(), ...blank };
+  turns = replaces === undefined ? [...turns, turn] : turns.map((one) => (one.id === replaces ? turn : one));
+  tell();
+  const control = new AbortController();
+  running.set(id, control);
+  const body = { question, recipe: recipe || null, mode, history, stream: true };
+  try {
+    await stream("POST", at(workspace, "/ask"), body, control.signal, (event) =>
+      update(id, (one) => applyEvent(one, event)),
+    );
+    update(id, (one) => (one.state === "running" ? { ...one, state: "lost" } : one));
+  } catch (error) {
+    if (error instanceof DOMException) update(id, (one) => ({ ...one, state: "stopped", steps: one.steps.map(close) }));
+    else if (error instanceof ApiError) {
+      const state = error.status ? "failed" : "lost";
+      update(id, (one) => ({ ...one, state, problem: error.message, steps: one.steps.map(close) }));
+    } else throw error;
+  } finally {
+    running.delete(id);
+  }
+}
+export const stop = (id: number): void => running.get(id)?.abort();

@@ -1,0 +1,290 @@
+// The drawing of the graph: sigma on WebGL, regions of communities beneath, layout in a worker.
+import Graph from "graphology";
+import Sigma from "sigma";
+import { colourOf } from "./colours";
+import type { NodeDisplayData, PartialButFor } from "sigma/types";
+
+export interface OverviewNode {
+  key: number;
+  name: string;
+  type: string;
+  facts: number;
+  community: number;
+}
+export interface Community {
+  name: string;
+  summary: string;
+  size: number;
+}
+export interface Overview {
+  all: number;
+  nodes: OverviewNode[];
+  edges: [number, number, number][];
+  communities: Community[];
+}
+export type ColourBy = "type" | "community";
+interface Look {
+  ink: string;
+  soft: string;
+  line: string;
+  edge: string;
+  paper: string;
+  thread: string;
+}
+
+const readLook = (): Look => {
+  const style = getComputedStyle(document.documentElement);
+  const value = (name: string) => style.getPropertyValue(`--${name}`).trim();
+  return { ink: value("ink"), soft: value("soft"), line: value("line"), edge: value("edge"), paper: value("card"), thread: value("thread") };
+};
+
+/** Places nodes of a community near each other before the layout starts. */
+export function firstPosition(number: number, community: number, groups: number): [number, number] {
+  const ring = community < 0 ? 0 : 60;
+  const angle = (2 * Math.PI * Math.max(0, community)) / Math.max(1, groups);
+  const spread = 2.4 * Math.sqrt(number + 1);
+  const turn = number * 2.399963; // the golden angle: even and the same every time
+  return [ring * Math.cos(angle) + spread * Math.cos(turn), ring * Math.sin(angle) + spread * Math.sin(turn)];
+}
+
+export class GraphCanvas {
+  readonly graph = new Graph({ type: "undirected" });
+  private sigma: Sigma;
+  private worker: Worker;
+  private job = 0;
+  private look = readLook();
+  private colours: ColourBy = "community";
+  private types: string[] = [];
+  private communities: Community[] = [];
+  private hiddenTypes = new Set<string>();
+  private oldest = 0;
+  private selected = "";
+  private near = new Set<string>();
+  private path = new Set<string>();
+  private regions: CanvasRenderingContext2D;
+  onNode: (key: number) => void = () => {};
+  onEdge: (fact: number) => void = () => {};
+  onNothing: () => void = () => {};
+
+  constructor(container: HTMLElement) {
+    this.sigma = new Sigma(this.graph, container, {
+      allowInvalidContainer: true,
+      enableEdgeEvents: true,
+      hideEdgesOnMove: false,
+      labelFont: "system-ui, sans-serif",
+      labelSize: 13 * this.scale(),
+      labelDensity: 0.6,
+      labelGridCellSize: 110 * this.scale(),
+      labelRenderedSizeThreshold: 5,
+      labelColor: { color: this.look.ink },
+      zIndex: true,
+      nodeReducer: (node, data) => this.reduceNode(node, data),
+      edgeReducer: (edge, data) => this.reduceEdge(edge, data),
+      defaultDrawNodeHover: (context, data, settings) => this.drawHover(context, data, settings.labelSize),
+    });
+    const layer = this.sigma.createCanvas("regions", { beforeLayer: "edges" });
+    this.regions = layer.getContext("2d")!;
+    this.sigma.on("afterRender", () => this.drawRegions(layer));
+    this.sigma.on("clickNode", ({ node }) => this.onNode(Number(node)));
+    this.sigma.on("clickEdge", ({ edge }) => this.onEdge(this.graph.getEdgeAttribute(edge, "fact")));
+    this.sigma.on("clickStage", () => this.onNothing());
+    this.worker = new Worker(new URL("./layout.worker.ts", import.meta.url), { type: "module" });
+    this.worker.onmessage = (event: MessageEvent<{ job: number; xy: Float32Array }>) => this.move(event.data);
+  }
+  close(): void {
+    this.worker.terminate();
+    this.sigma.kill();
+  }
+  private scale(): number {
+    return parseFloat(getComputedStyle(document.documentElement).fontSize) / 16;
+  }
+
+  load(found: Overview): void {
+    this.graph.clear();
+    this.communities = found.communities;
+    this.types = countTypes(found.nodes).map(([type]) => type);
+    found.nodes.forEach((node, n) => {
+      const [x, y] = firstPosition(n, node.community, found.communities.length);
+      this.graph.addNode(node.key, { ...this.attributes(node), x, y });
+    });
+    for (const [one, other, fact] of found.edges)
+      this.graph.mergeEdge(found.nodes[one]!.key, found.nodes[other]!.key, { fact });
+    this.sigma.getCamera().setState({ x: 0.5, y: 0.5, ratio: 1.08, angle: 0 });
+    this.layOut();
+  }
+  /** Adds nodes around one that is shown; those that are shown already stay. */
+  add(around: number, nodes: OverviewNode[], edges: [number, number, number][]): void {
+    const centre = this.graph.hasNode(around) ? this.graph.getNodeAttributes(around) : { x: 0, y: 0 };
+    nodes.forEach((node, n) => {
+      if (this.graph.hasNode(node.key)) return;
+      const [x, y] = firstPosition(n, -1, 1);
+      this.graph.addNode(node.key, { ...this.attributes(node), x: centre.x + x, y: centre.y + y });
+    });
+    let added = false;
+    for (const [one, other, fact] of edges)
+      if (one !== other && !this.graph.hasEdge(one, other)) {
+        this.graph.addEdge(one, other, { fact });
+        added = true;
+      }
+    if (added) this.layOut(120);
+  }
+  private attributes(node: OverviewNode): Record<string, unknown> {
+    const { name, type, community, facts } = node;
+    const size = Math.min(18, 3 + 1.6 * Math.sqrt(facts)) * (this.scale() > 1.2 ? 1.4 : 1);
+    return { label: name, kind: type, community, size };
+  }
+  private layOut(rounds?: number): void {
+    const names = this.graph.nodes();
+    const number = new Map(names.map((name, n) => [name, n]));
+    const xy = new Float32Array(names.length * 2);
+    names.forEach((name, n) => {
+      const { x, y } = this.graph.getNodeAttributes(name);
+      xy.set([x, y], 2 * n);
+    });
+    const edges = new Uint32Array(this.graph.size * 2);
+    let place = 0;
+    this.graph.forEachEdge((_, __, one, other) => {
+      edges.set([number.get(one)!, number.get(other)!], place);
+      place += 2;
+    });
+    const wanted = rounds ?? (names.length > 3000 ? 60 : names.length > 800 ? 160 : 320);
+    this.worker.postMessage({ job: ++this.job, xy, edges, rounds: wanted }, [xy.buffer, edges.buffer]);
+  }
+  private move({ job, xy }: { job: number; xy: Float32Array }): void {
+    if (job !== this.job) return;
+    let n = 0;
+    this.graph.updateEachNodeAttributes((_, at) => {
+      const moved = { ...at, x: xy[2 * n]!, y: xy[2 * n + 1]! };
+      n++;
+      return moved;
+    }, { attributes: ["x", "y"] });
+  }
+
+  setColours(by: ColourBy): void {
+    this.colours = by;
+    this.sigma.refresh();
+  }
+  setFilter(hiddenTypes: Set<string>, oldest: number): void {
+    [this.hiddenTypes, this.oldest] = [hiddenTypes, oldest];
+    this.sigma.refresh();
+  }
+  setTheme(): void {
+    this.look = readLook();
+    this.sigma.setSetting("labelColor", { color: this.look.ink });
+    this.sigma.refresh();
+  }
+  select(key: number | null): void {
+    this.selected = key === null ? "" : String(key);
+    const known = this.selected && this.graph.hasNode(this.selected);
+    this.near = new Set(known ? this.graph.neighbors(this.selected) : []);
+    this.sigma.refresh();
+  }
+  /** Lights the nodes and edges of a path; an empty list ends it. */
+  lightPath(keys: number[]): void {
+    this.path = new Set(keys.map(String));
+    for (let n = 1; n < keys.length; n++) {
+      const edge = this.graph.edge(String(keys[n - 1]), String(keys[n]));
+      if (edge) this.path.add(`edge ${edge}`);
+    }
+    this.sigma.refresh();
+  }
+  async lookAt(key: number): Promise<void> {
+    const data = this.sigma.getNodeDisplayData(String(key));
+    if (!data) return;
+    const camera = this.sigma.getCamera();
+    await camera.animate({ x: data.x, y: data.y, ratio: Math.min(camera.ratio, 0.6) }, { duration: 350 });
+  }
+  zoom(by: number): void {
+    const camera = this.sigma.getCamera();
+    void camera.animate({ ratio: camera.ratio * by }, { duration: 200 });
+  }
+  fit(): void {
+    void this.sigma.getCamera().animate({ x: 0.5, y: 0.5, ratio: 1.08 }, { duration: 250 });
+  }
+
+  private reduceNode(node: string, data: Record<string, unknown>): Partial<NodeDisplayData> {
+    const group = this.colours === "type" ? this.types.indexOf(String(data.kind)) : Number(data.community);
+    const shown: Partial<NodeDisplayData> = { ...data, color: colourOf(group) };
+    if (this.hiddenTypes.has(String(data.kind)) || Number(node) < this.oldest) return { ...shown, hidden: true };
+    if (this.path.size) {
+      if (this.path.has(node)) return { ...shown, color: this.look.thread, forceLabel: true, zIndex: 2 };
+      return { ...shown, color: this.look.line, label: "" };
+    }
+    if (node === this.selected) return { ...shown, highlighted: true, forceLabel: true, zIndex: 2 };
+    if (this.selected && !this.near.has(node)) return { ...shown, color: this.look.line, label: "" };
+    return this.selected ? { ...shown, forceLabel: this.near.size < 40, zIndex: 1 } : shown;
+  }
+  private reduceEdge(edge: string, data: Record<string, unknown>): Record<string, unknown> {
+    const quiet = { ...data, color: this.look.edge, size: 1 };
+    if (this.path.size) return this.path.has(`edge ${edge}`) ? { ...data, color: this.look.thread, size: 4, zIndex: 2 } : quiet;
+    if (!this.selected) return quiet;
+    const own = this.graph.extremities(edge).includes(this.selected);
+    return own ? { ...data, color: this.look.thread, size: 1.8, zIndex: 1 } : { ...quiet, hidden: this.graph.order > 300 };
+  }
+  private drawHover(context: CanvasRenderingContext2D, data: PartialButFor<NodeDisplayData, "x" | "y" | "size" | "label" | "color">, size: number): void {
+    context.font = `600 ${size}px system-ui, sans-serif`;
+    const width = context.measureText(data.label ?? "").width;
+    const tall = size + 10;
+    context.fillStyle = this.look.paper;
+    context.strokeStyle = this.look.thread;
+    context.lineWidth = 1.5;
+    context.beginPath();
+    context.roundRect(data.x + data.size + 2, data.y - tall / 2, width + 14, tall, 6);
+    context.fill();
+    context.stroke();
+    context.beginPath();
+    context.arc(data.x, data.y, data.size + 3, 0, 2 * Math.PI);
+    context.stroke();
+    context.fillStyle = this.look.ink;
+    context.fillText(data.label ?? "", data.x + data.size + 9, data.y + size / 3);
+  }
+
+  /** Draws a soft disc under each of the largest communities. */
+  private drawRegions(layer: HTMLCanvasElement): void {
+    const { width, height } = this.sigma.getDimensions();
+    const ratio = window.devicePixelRatio || 1;
+    if (layer.width !== width * ratio || layer.height !== height * ratio) {
+      [layer.width, layer.height] = [width * ratio, height * ratio];
+      [layer.style.width, layer.style.height] = [`${width}px`, `${height}px`];
+    }
+    const context = this.regions;
+    context.setTransform(ratio, 0, 0, ratio, 0, 0);
+    context.clearRect(0, 0, width, height);
+    if (this.colours !== "community" || this.path.size || !this.communities.length) return;
+    for (const [group, places] of this.placesByCommunity()) {
+      if (places.length < 3) continue;
+      const x = places.reduce((sum, at) => sum + at.x, 0) / places.length;
+      const y = places.reduce((sum, at) => sum + at.y, 0) / places.length;
+      const far = Math.sqrt(places.reduce((sum, at) => sum + (at.x - x) ** 2 + (at.y - y) ** 2, 0) / places.length);
+      const colour = colourOf(group);
+      const shade = context.createRadialGradient(x, y, 0, x, y, far * 1.7);
+      shade.addColorStop(0, `${colour}38`);
+      shade.addColorStop(0.7, `${colour}1c`);
+      shade.addColorStop(1, `${colour}00`);
+      context.fillStyle = shade;
+      context.beginPath();
+      context.arc(x, y, far * 1.7, 0, 2 * Math.PI);
+      context.fill();
+    }
+  }
+  private placesByCommunity(): Map<number, { x: number; y: number }[]> {
+    const groups = new Map<number, { x: number; y: number }[]>();
+    const every = Math.ceil(this.graph.order / 3000); // a sample gives the same disc
+    let n = 0;
+    this.graph.forEachNode((_, at) => {
+      if (n++ % every || at.community < 0 || at.community >= 12) return;
+      const place = this.sigma.graphToViewport({ x: at.x, y: at.y });
+      const known = groups.get(at.community);
+      if (known) known.push(place);
+      else groups.set(at.community, [place]);
+    });
+    return groups;
+  }
+}
+
+/** Types by how many of the nodes have them. */
+export function countTypes(nodes: OverviewNode[]): [string, number][] {
+  const counts = new Map<string, number>();
+  for (const node of nodes) counts.set(node.type, (counts.get(node.type) ?? 0) + 1);
+  return [...counts].sort((a, b) => b[1] - a[1] || a[0].localeCompare(b[0]));
+}

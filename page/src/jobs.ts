@@ -1,0 +1,61 @@
+// Follows a job by its events, and goes on following after a lost connection.
+import { useEffect, useState } from "preact/hooks";
+import { ApiError, at, get, stream, type Job } from "./api";
+
+export interface Progress {
+  stage: string;
+  done: number;
+  total: number;
+  /** Seconds until the end of this stage; null while they cannot be told. */
+  left: number | null;
+}
+const ENDED = ["done", "failed", "cancelled"];
+export const hasEnded = (job: Job): boolean => ENDED.includes(job.state);
+
+/** Estimates the time left in a stage from its own pace. */
+export class Pace {
+  private stage = "";
+  private began = 0;
+  private first = 0;
+  measure(stage: string, done: number, total: number, now: number): Progress {
+    if (stage !== this.stage) [this.stage, this.began, this.first] = [stage, now, done];
+    const made = done - this.first;
+    const left = made > 0 && total > done ? ((now - this.began) / 1000 / made) * (total - done) : null;
+    return { stage, done, total, left };
+  }
+}
+
+export function useJob(workspace: string, id: string | null): [Job | null, Progress | null] {
+  const [job, setJob] = useState<Job | null>(null);
+  const [progress, setProgress] = useState<Progress | null>(null);
+  useEffect(() => {
+    setJob(null);
+    setProgress(null);
+    if (!id) return;
+    const control = new AbortController();
+    const pace = new Pace();
+    let last = "0";
+    const follow = async () => {
+      while (!control.signal.aborted) {
+        try {
+          const now = await get<Job>(at(workspace, `/jobs/${id}`), control.signal);
+          setJob(now);
+          if (hasEnded(now)) return;
+          await stream("GET", at(workspace, `/jobs/${id}/events`, { after: last }), undefined, control.signal, (event) => {
+            last = event.id || last;
+            const data = JSON.parse(event.data);
+            if (event.name === "progress") setProgress(pace.measure(data.stage, data.done, data.total, performance.now()));
+            else setJob((before) => before && { ...before, state: data.state });
+          });
+        } catch (error) {
+          if (error instanceof DOMException) return;
+          if (!(error instanceof ApiError) || error.status) throw error;
+        }
+        await new Promise((done) => setTimeout(done, 500));
+      }
+    };
+    void follow();
+    return () => control.abort();
+  }, [workspace, id]);
+  return [job, progress];
+}

@@ -1,0 +1,170 @@
+// A document at a span: the text as it was read, the cited characters marked, pages named.
+import { useEffect, useMemo, useRef, useState } from "preact/hooks";
+import { at, download, get, type Citation } from "./api";
+import { t } from "./i18n";
+import { current } from "./state";
+import { describe, Drawer, Problem, useLoad } from "./ui";
+
+export interface Reading {
+  id: string;
+  names: string[];
+  title: string;
+  text: string;
+  page_starts: number[];
+  metadata: Record<string, unknown>;
+  facts: { key: number; text: string; relation: string; start: number; end: number }[];
+}
+export interface Span {
+  start: number;
+  end: number;
+}
+const WINDOW = 40_000; // characters drawn on each side of the span
+
+export interface Piece {
+  text: string;
+  mark: "" | "here" | "also";
+  page: number;
+}
+/** Cuts code points, as the server counts them, into marked and plain pieces and at pages. */
+export function cutPieces(chars: string[], here: Span, also: Span[], pages: number[], from: number, to: number): Piece[] {
+  const inside = (n: number) => n > from && n < to;
+  const cuts = new Set([from, to]);
+  for (const one of [here, ...also]) [one.start, one.end].filter(inside).forEach((n) => cuts.add(n));
+  pages.filter(inside).forEach((n) => cuts.add(n));
+  const places = [...cuts].sort((a, b) => a - b);
+  const pageAt = new Map(pages.map((start, n) => [start, n + 1]));
+  return places.slice(0, -1).map((start, n) => {
+    const covers = (one: Span) => one.start <= start && start < one.end;
+    const mark = covers(here) ? "here" : also.some(covers) ? "also" : "";
+    return { text: chars.slice(start, places[n + 1]).join(""), mark, page: pageAt.get(start) ?? 0 };
+  });
+}
+export const pageOf = (pages: number[], place: number): number => pages.filter((start) => start <= place).length;
+
+function Text({ reading, here, also }: { reading: Reading; here: Span; also: Span[] }) {
+  const chars = useMemo(() => Array.from(reading.text), [reading]);
+  const [before, setBefore] = useState(WINDOW);
+  const [after, setAfter] = useState(WINDOW);
+  const mark = useRef<HTMLElement>(null);
+  useEffect(() => mark.current?.scrollIntoView({ block: "center" }), [reading, here.start, here.end]);
+  const from = Math.max(0, here.start - before);
+  const to = Math.min(chars.length, here.end + after);
+  let first = true;
+  return (
+    <div class="text" lang="">
+      {from > 0 && (
+        <button class="quiet" onClick={() => setBefore(before + WINDOW)}>
+          {t("Show what stands before")}
+        </button>
+      )}
+      <div class="prose" tabIndex={0} role="document" aria-label={t("Text of the document")}>
+        {cutPieces(chars, here, also, reading.page_starts, from, to).map((piece, n) => {
+          const page = piece.page > 0 && <span class="page-mark">{t("Page {n}", { n: piece.page })}</span>;
+          if (!piece.mark) return [page, piece.text];
+          const ref = piece.mark === "here" && first ? mark : undefined;
+          if (piece.mark === "here") first = false;
+          return [
+            page,
+            <mark key={n} ref={ref} class={piece.mark}>
+              {piece.text}
+            </mark>,
+          ];
+        })}
+      </div>
+      {to < chars.length && (
+        <button class="quiet" onClick={() => setAfter(after + WINDOW)}>
+          {t("Show what follows")}
+        </button>
+      )}
+    </div>
+  );
+}
+
+async function save(reading: Reading, workspace: string, onError: (error: unknown) => void): Promise<void> {
+  try {
+    const blob = await download(at(workspace, `/documents/${reading.id}/original`));
+    const link = document.createElement("a");
+    link.href = URL.createObjectURL(blob);
+    link.download = reading.names[0]?.split("/").pop() ?? "document";
+    link.click();
+    setTimeout(() => URL.revokeObjectURL(link.href), 10_000);
+  } catch (error) {
+    onError(error);
+  }
+}
+
+/** The drawer; `all` are the citations of the same answer, to step through. */
+export function Reader(props: { place: Citation; all?: Citation[]; workspace?: string; onClose: () => void }) {
+  const { all = [], onClose } = props;
+  const workspace = props.workspace ?? current().workspace;
+  const [place, setPlace] = useState(props.place);
+  const [facts, setFacts] = useState(false);
+  const [problem, setProblem] = useState("");
+  useEffect(() => setPlace(props.place), [props.place]);
+  const [reading, error, retry] = useLoad(
+    () => get<Reading>(at(workspace, "/reading", { name: place.doc, facts })),
+    [place.doc, facts, workspace],
+  );
+  const ready = reading?.names.includes(place.doc) ? reading : null;
+  const number = all.indexOf(place);
+  const also = all.filter((one) => one.doc === place.doc && one !== place);
+  const page = ready?.page_starts.length ? pageOf(ready.page_starts, place.start) : 0;
+  return (
+    <Drawer title={ready?.title || place.doc} onClose={onClose}>
+      <p class="where small soft">
+        {place.doc}
+        {place.end > place.start && (
+          <>
+            {" · "}
+            {page > 0 && `${t("Page {n}", { n: page })} · `}
+            {t("characters {a}–{b}", { a: place.start, b: place.end })}
+          </>
+        )}
+      </p>
+      <div class="row">
+        {all.length > 1 && number >= 0 && (
+          <div class="steps">
+            <button class="quiet" disabled={number < 1} onClick={() => setPlace(all[number - 1]!)}>
+              ← {t("Previous")}
+            </button>
+            <span class="small">{t("Citation {n} of {all}", { n: number + 1, all: all.length })}</span>
+            <button class="quiet" disabled={number >= all.length - 1} onClick={() => setPlace(all[number + 1]!)}>
+              {t("Next")} →
+            </button>
+          </div>
+        )}
+        <button class="quiet" aria-pressed={facts} onClick={() => setFacts(!facts)}>
+          {t("Facts from this document")}
+        </button>
+        {ready && (
+          <button class="quiet" onClick={() => void save(ready, workspace, (e) => setProblem(describe(e)))}>
+            {t("Original file")}
+          </button>
+        )}
+      </div>
+      {problem && (
+        <p class="wrong small" role="alert">
+          {problem}
+        </p>
+      )}
+      <Problem error={error} onRetry={retry} />
+      {facts && ready && ready.facts.length > 0 && (
+        <ul class="fact-list">
+          {ready.facts.map((fact) => (
+            <li key={fact.key}>
+              <button class="plain" onClick={() => setPlace({ ...place, start: fact.start, end: fact.end, quote: fact.text })}>
+                {fact.relation && <b>{fact.relation} </b>}
+                {fact.text}
+              </button>
+            </li>
+          ))}
+        </ul>
+      )}
+      {ready ? <Text reading={ready} here={place} also={also} /> : !error && <div class="loading" role="status" aria-label={t("Loading")} />}
+    </Drawer>
+  );
+}
+
+export function OpenDocument({ name, onClose }: { name: string; onClose: () => void }) {
+  return <Reader place={{ doc: name, chunk: "", start: 0, end: 0, quote: "" }} onClose={onClose} />;
+}

@@ -1,0 +1,58 @@
+// An answer as Markdown with footnotes, and as a link that holds the answer itself.
+import type { Answer, Citation } from "./api";
+
+/** The answer with footnotes that name document and characters. */
+export function toMarkdown(answer: Answer): string {
+  const text = answer.answer.replace(/\[(\d{1,3})\]/g, "[^$1]");
+  const notes = answer.citations.map((one, n) => `[^${n + 1}]: ${formatPlace(one)}: “${one.quote.replaceAll("\n", " ")}”`);
+  return [`**${answer.question}**`, "", text, "", ...notes].join("\n").trimEnd() + "\n";
+}
+export const formatPlace = (one: Citation): string => `${one.doc}, ${one.start}–${one.end}`;
+
+const toText = (bytes: Uint8Array): string =>
+  btoa(Array.from(bytes, (byte) => String.fromCharCode(byte)).join(""))
+    .replaceAll("+", "-")
+    .replaceAll("/", "_")
+    .replace(/=+$/, "");
+const toBytes = (text: string): Uint8Array =>
+  Uint8Array.from(atob(text.replaceAll("-", "+").replaceAll("_", "/")), (char) => char.charCodeAt(0));
+
+async function pass(bytes: Uint8Array, through: CompressionStream | DecompressionStream): Promise<Uint8Array> {
+  const sent = new Blob([bytes as BlobPart]).stream().pipeThrough(through);
+  return new Uint8Array(await new Response(sent).arrayBuffer());
+}
+
+/** Packs an answer with its citations and the facts they state; what was only read is left out. */
+export async function packAnswer(answer: Answer): Promise<string> {
+  const stated = answer.facts.filter((fact) =>
+    answer.citations.some((one) => one.doc === fact.doc && fact.start < one.end && fact.end > one.start),
+  );
+  const kept = { ...answer, facts: stated, chunks: [], entities: [], paths: answer.paths.slice(0, 1), trace: undefined };
+  return toText(await pass(new TextEncoder().encode(JSON.stringify(kept)), new CompressionStream("deflate-raw")));
+}
+export async function unpackAnswer(packed: string): Promise<Answer | null> {
+  try {
+    const text = new TextDecoder().decode(await pass(toBytes(packed), new DecompressionStream("deflate-raw")));
+    return checkAnswer(JSON.parse(text));
+  } catch {
+    return null; // a link that was cut or mistyped
+  }
+}
+
+/** A link may hold anything: only an object with the fields that are drawn is taken. */
+export function checkAnswer(found: unknown): Answer | null {
+  const one = found as Answer;
+  const texts = [one?.question, one?.answer, one?.recipe, one?.verdict];
+  const lists = [one?.citations, one?.facts, one?.paths];
+  if (texts.some((text) => typeof text !== "string") || !lists.every(Array.isArray)) return null;
+  const cited = one.citations.every((c) => typeof c.doc === "string" && typeof c.quote === "string" && c.start <= c.end);
+  const stated = one.facts.every((f) => Array.isArray(f.entities) && f.entities.every((e) => typeof e === "string"));
+  return cited && stated && one.usage ? one : null;
+}
+
+/** Leaves out a first line that only repeats the short answer, which stands above it. */
+export function dropRepeated(text: string, short: string): string {
+  const [first = "", ...rest] = text.split("\n");
+  const repeats = short && rest.length && first.endsWith(short) && first.length < short.length + 40;
+  return repeats ? rest.join("\n") : text;
+}

@@ -1,0 +1,151 @@
+// What the whole page shares: the key, the workspace, theme, language and the route in the hash.
+import { useEffect, useState } from "preact/hooks";
+import { ApiError, at, get, setToken, type Recipe, type Status } from "./api";
+
+export interface Workspace {
+  name: string;
+  scope: "read" | "write" | "admin";
+}
+export type Theme = "auto" | "light" | "dark";
+export type Language = "en" | "zh";
+export interface Shared {
+  access: "starting" | "locked" | "open" | "unreachable";
+  problem: string;
+  workspaces: Workspace[];
+  workspace: string;
+  recipes: Recipe[];
+  status: Status | null;
+  theme: Theme;
+  language: Language;
+  toast: string;
+}
+
+const read = (name: string): string => {
+  try {
+    return localStorage.getItem(`clew.${name}`) ?? "";
+  } catch {
+    return ""; // storage may be forbidden; then nothing is remembered
+  }
+};
+export const remember = (name: string, value: string): void => {
+  try {
+    if (value) localStorage.setItem(`clew.${name}`, value);
+    else localStorage.removeItem(`clew.${name}`);
+  } catch {
+    // as above
+  }
+};
+
+let shared: Shared = {
+  access: "starting",
+  problem: "",
+  workspaces: [],
+  workspace: "",
+  recipes: [],
+  status: null,
+  theme: (read("theme") || "auto") as Theme,
+  language: (read("language") || ((globalThis.navigator?.language ?? "").startsWith("zh") ? "zh" : "en")) as Language,
+  toast: "",
+};
+const listeners = new Set<() => void>();
+export const current = (): Shared => shared;
+export function change(some: Partial<Shared>): void {
+  shared = { ...shared, ...some };
+  listeners.forEach((tell) => tell());
+}
+export function useShared(): Shared {
+  const [, redraw] = useState(0);
+  useEffect(() => {
+    const tell = () => redraw((n) => n + 1);
+    listeners.add(tell);
+    return () => void listeners.delete(tell);
+  }, []);
+  return shared;
+}
+
+let toastTimer = 0;
+export function toast(text: string): void {
+  clearTimeout(toastTimer);
+  change({ toast: text });
+  toastTimer = window.setTimeout(() => change({ toast: "" }), 4000);
+}
+
+export function applyLook(): void {
+  const root = document.documentElement;
+  root.dataset.theme = shared.theme;
+  root.lang = shared.language === "zh" ? "zh-Hans" : "en";
+}
+
+/** Asks for the workspaces; a refusal shows the form for the key. */
+export async function enter(key: string, keep: boolean): Promise<void> {
+  setToken(key);
+  try {
+    const found = (await get<{ workspaces: Workspace[] }>("workspaces")).workspaces;
+    const recipes = (await get<{ recipes: Recipe[] }>("recipes")).recipes;
+    remember("key", keep ? key : "");
+    if (key) sessionStorage.setItem("clew.key", key);
+    const wanted = readRoute().query.get("ws") || read("workspace");
+    const workspace = found.find((one) => one.name === wanted)?.name ?? found[0]?.name ?? "";
+    change({ access: "open", problem: "", workspaces: found, recipes, workspace });
+    await refreshStatus();
+  } catch (error) {
+    if (!(error instanceof ApiError)) throw error;
+    if (error.status === 401) change({ access: "locked", problem: key ? "wrong-key" : "" });
+    else change({ access: "unreachable", problem: error.message });
+  }
+}
+export const start = (): Promise<void> => enter(sessionStorage.getItem("clew.key") || read("key"), Boolean(read("key")));
+export function leave(): void {
+  remember("key", "");
+  sessionStorage.removeItem("clew.key");
+  setToken("");
+  change({ access: "locked", problem: "", status: null, workspaces: [] });
+}
+export async function refreshStatus(): Promise<void> {
+  const { workspace } = shared;
+  if (!workspace) return;
+  try {
+    const status = await get<Status>(at(workspace));
+    if (workspace === shared.workspace) change({ status });
+  } catch (error) {
+    if (!(error instanceof ApiError)) throw error;
+    toast(error.message);
+  }
+}
+export function chooseWorkspace(name: string): void {
+  remember("workspace", name);
+  change({ workspace: name, status: null });
+  void refreshStatus();
+}
+export const mayWrite = (): boolean =>
+  ["write", "admin"].includes(shared.workspaces.find((one) => one.name === shared.workspace)?.scope ?? "");
+export const isAdmin = (): boolean =>
+  shared.workspaces.find((one) => one.name === shared.workspace)?.scope === "admin";
+
+export interface Place {
+  view: string;
+  rest: string;
+  query: URLSearchParams;
+}
+/** Reads `#/view/rest?query`. */
+export function readRoute(hash = location.hash): Place {
+  const [path = "", query = ""] = hash.replace(/^#\/?/, "").split("?", 2);
+  const [view = "", ...rest] = path.split("/");
+  return { view: view || "ask", rest: rest.map(decodeURIComponent).join("/"), query: new URLSearchParams(query) };
+}
+export const linkTo = (view: string, query: Record<string, string> = {}): string => {
+  const tail = new URLSearchParams(query).toString();
+  return `#/${view}${tail ? `?${tail}` : ""}`;
+};
+export const go = (view: string, query: Record<string, string> = {}): void => {
+  location.hash = linkTo(view, query);
+};
+export function useRoute(): Place {
+  const [place, setPlace] = useState(readRoute());
+  useEffect(() => {
+    const tell = () => setPlace(readRoute());
+    addEventListener("hashchange", tell);
+    return () => removeEventListener("hashchange", tell);
+  }, []);
+  return place;
+}

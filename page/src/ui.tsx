@@ -1,0 +1,133 @@
+// Small parts that several views use.
+import type { ComponentChildren } from "preact";
+import { useEffect, useRef, useState } from "preact/hooks";
+import { ApiError, type Usage } from "./api";
+import { t } from "./i18n";
+import { useShared } from "./state";
+
+const ICONS: Record<string, string> = {
+  ask: "M4 5h16v11H9l-5 4z",
+  documents: "M7 3h7l5 5v13H7zM14 3v5h5",
+  graph: "M8 7a2.5 2.5 0 1 1-5 0 2.5 2.5 0 0 1 5 0M21 6a2.500 2.500 0 1 1-5 0 2.500 2.500 0 0 1 5 0M17 18a2.500 2.500 0 1 1-5 0 2.500 2.500 0 0 1 5 0M8 6.800l8-.6M7 9l6 7M18 8.500l-2.800 7.200",
+  compare: "M4 5h7v14H4zM14 5h7v14h-7z",
+  tree: "M4 5h6v5H4zM14 5h6v5h-6zM14 14h6v5h-6zM10 7.500h4M12 7.500v9h2",
+  schema: "M4 6h16M4 12h10M4 18h6",
+  settings: "M4 8h10M18 8h2M4 16h2M10 16h10M16 6v4M8 14v4",
+  stop: "M7 7h10v10H7z",
+  send: "M5 12h13M12 6l6 6-6 6",
+  copy: "M9 9h10v11H9zM5 15V4h10",
+  link: "M10 14a4 4 0 0 0 6 0l3-3a4 4 0 0 0-6-6l-1 1M14 10a4 4 0 0 0-6 0l-3 3a4 4 0 0 0 6 6l1-1",
+  again: "M19 8a8 8 0 1 0 1 6M20 4v5h-5",
+  close: "M6 6l12 12M18 6L6 18",
+  upload: "M12 16V5M7 10l5-5 5 5M5 19h14",
+  trash: "M5 7h14M10 7V4h4v3M7 7l1 13h8l1-13",
+  plus: "M12 5v14M5 12h14",
+  search: "M11 4a7 7 0 1 0 0 14 7 7 0 0 0 0-14M16 16l5 5",
+};
+export function Icon({ name }: { name: string }) {
+  return (
+    <svg class="icon" viewBox="0 0 24 24" aria-hidden="true">
+      <path d={ICONS[name]} />
+    </svg>
+  );
+}
+
+export function Problem({ error, onRetry }: { error: unknown; onRetry?: () => void }) {
+  if (!error) return null;
+  return (
+    <div class="problem" role="alert">
+      <p>{describe(error)}</p>
+      {onRetry && (
+        <button class="quiet" onClick={onRetry}>
+          <Icon name="again" /> {t("Try again")}
+        </button>
+      )}
+    </div>
+  );
+}
+export const describe = (error: unknown): string =>
+  error instanceof ApiError && error.status === 0
+    ? t("The server does not answer. What is here stays; try again in a moment.")
+    : error instanceof Error
+      ? error.message
+      : String(error);
+
+/** Loads once and again when a dependency changes; keeps what it had while loading. */
+export function useLoad<T>(load: () => Promise<T>, deps: unknown[]): [T | null, unknown, () => void] {
+  const [found, setFound] = useState<T | null>(null);
+  const [error, setError] = useState<unknown>(null);
+  const [again, setAgain] = useState(0);
+  useEffect(() => {
+    let wanted = true;
+    load().then(
+      (value) => wanted && (setFound(value), setError(null)),
+      (problem) => wanted && setError(problem),
+    );
+    return () => void (wanted = false);
+  }, [...deps, again]);
+  return [found, error, () => setAgain((n) => n + 1)];
+}
+
+/** A panel over the page; Escape and a click outside close it, focus returns where it was. */
+export function Drawer(props: { title: string; onClose: () => void; children: ComponentChildren; wide?: boolean }) {
+  const dialog = useRef<HTMLDialogElement>(null);
+  useEffect(() => {
+    const element = dialog.current!;
+    if (!element.open) element.showModal();
+    return () => element.close();
+  }, []);
+  const onClick = (event: MouseEvent) => event.target === dialog.current && props.onClose();
+  return (
+    <dialog ref={dialog} class="drawer" aria-label={props.title} onClick={onClick} onCancel={props.onClose}>
+      <div class="drawer-body">
+        <header>
+          <h2>{props.title}</h2>
+          <button class="quiet round" aria-label={t("Close")} onClick={props.onClose}>
+            <Icon name="close" />
+          </button>
+        </header>
+        {props.children}
+      </div>
+    </dialog>
+  );
+}
+
+/** The recipes, retrievers and agents apart; empty means the server's default. */
+export function RecipeSelect(props: { value: string; onChange: (name: string) => void; label: string; only?: string }) {
+  const { recipes } = useShared();
+  const kinds = [...new Set(recipes.map((one) => one.kind))].filter((kind) => !props.only || kind === props.only);
+  return (
+    <select aria-label={props.label} value={props.value} onChange={(e) => props.onChange(e.currentTarget.value)}>
+      <option value="">{t("default recipe")}</option>
+      {kinds.map((kind) => (
+        <optgroup key={kind} label={t(kind)}>
+          {recipes
+            .filter((one) => one.kind === kind)
+            .map((one) => (
+              <option key={one.name} value={one.name} title={one.about}>
+                {one.name}
+              </option>
+            ))}
+        </optgroup>
+      ))}
+    </select>
+  );
+}
+
+export const formatCost = (usage: Usage): string => {
+  const tokens = usage.prompt_tokens + usage.completion_tokens;
+  if (!usage.calls && !usage.cached_calls) return t("no model call");
+  const parts = [t("{n} calls", { n: usage.calls }), t("{n} tokens", { n: tokens.toLocaleString() })];
+  if (usage.money) parts.push(`$${usage.money.toFixed(4)}`);
+  return parts.join(" · ");
+};
+export const formatBytes = (bytes: number): string =>
+  bytes < 1e3 ? `${bytes} B` : bytes < 1e6 ? `${(bytes / 1e3).toFixed(0)} kB` : `${(bytes / 1e6).toFixed(1)} MB`;
+export function Empty({ title, children }: { title: string; children?: ComponentChildren }) {
+  return (
+    <div class="empty">
+      <h2>{title}</h2>
+      {children}
+    </div>
+  );
+}

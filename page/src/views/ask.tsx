@@ -1,0 +1,345 @@
+// Ask: the conversation, each answer with its thread, its reasoning and its sources.
+import { useEffect, useRef, useState } from "preact/hooks";
+import { at, get, type Citation, type Entity } from "../api";
+import { ask, clearTurns, showShared, stop, useTurns, type Turn } from "../ask-model";
+import { t } from "../i18n";
+import { Markdown } from "../markdown";
+import { Reader } from "../reader";
+import { dropRepeated, packAnswer, toMarkdown, unpackAnswer } from "../share";
+import { current, toast, useRoute, useShared } from "../state";
+import { findThread } from "../thread";
+import { formatCost, Icon, RecipeSelect, useLoad } from "../ui";
+import { ThreadDrawing } from "./thread";
+import { Reasoning } from "./reasoning";
+
+interface Opened {
+  place: Citation;
+  all: Citation[];
+  workspace: string;
+}
+type Open = (opened: Opened) => void;
+
+export function Ask() {
+  const turns = useTurns();
+  const { rest, query } = useRoute();
+  const [opened, setOpened] = useState<Opened | null>(null);
+  const end = useRef<HTMLDivElement>(null);
+  useEffect(() => {
+    const packed = rest;
+    if (packed)
+      void unpackAnswer(packed).then((found) => {
+        if (found) showShared(found, query.get("ws") || current().workspace);
+        else toast(t("This link is incomplete."));
+      });
+  }, [rest]);
+  const asked = query.get("q");
+  useEffect(() => {
+    if (asked && !turns.some((turn) => turn.question === asked)) void ask(asked, query.get("recipe") ?? "", "open");
+  }, [asked]);
+  useEffect(() => {
+    if (turns.length > 1) end.current?.scrollIntoView({ block: "end", behavior: "smooth" });
+  }, [turns.length]);
+  return (
+    <>
+      <h1 class="hidden">{t("Ask")}</h1>
+      {turns.length === 0 ? (
+        <Welcome />
+      ) : (
+        <div class="turns">
+          <div class="row spread">
+            <span />
+            <button class="quiet" onClick={() => (clearTurns(), (location.hash = "#/ask"))}>
+              <Icon name="plus" /> {t("New conversation")}
+            </button>
+          </div>
+          {turns.map((turn) => (
+            <TurnView key={turn.id} turn={turn} onOpen={setOpened} />
+          ))}
+          <div ref={end} />
+        </div>
+      )}
+      <Composer first={turns.length === 0} />
+      {opened && <Reader {...opened} onClose={() => setOpened(null)} />}
+    </>
+  );
+}
+
+function Welcome() {
+  const { status, workspace } = useShared();
+  const [found] = useLoad(
+    () => get<{ entities: Entity[] }>(at(workspace, "/entities", { limit: 12 })),
+    [workspace, status?.generation],
+  );
+  const names = (found?.entities ?? []).filter((one) => !/^\d/.test(one.name)).map((one) => one.name);
+  const pairs = [0, 1, 2].flatMap((n) => (names[n] && names[n + 3] ? [[names[n]!, names[n + 3]!]] : []));
+  return (
+    <section class="welcome">
+      <svg class="hero" viewBox="0 0 600 90" aria-hidden="true">
+        <path pathLength={1} d="M0 60 C 80 10, 120 90, 200 50 S 330 10, 380 48 S 500 84, 600 30" />
+        {[
+          [100, 51],
+          [301, 20],
+          [471, 73.5],
+        ].map(([x, y]) => (
+          <circle key={x} cx={x} cy={y} r={6} />
+        ))}
+      </svg>
+      <p class="title">{t("Ask your documents.")}</p>
+      <p class="lead">{t("Every sentence of an answer names the words it rests on, and you can follow the thread there.")}</p>
+      {status?.documents === 0 ? (
+        <p>
+          <a class="button main" href="#/documents">
+            <Icon name="upload" /> {t("Add documents first")}
+          </a>
+        </p>
+      ) : (
+        <ul class="chips" aria-label={t("Examples")}>
+          {pairs.map(([a, b]) => (
+            <li key={a}>
+              <button class="chip" onClick={() => void ask(t("What connects {a} and {b}?", { a: a!, b: b! }), "", "open")}>
+                {t("What connects {a} and {b}?", { a: a!, b: b! })}
+              </button>
+            </li>
+          ))}
+        </ul>
+      )}
+    </section>
+  );
+}
+
+function Composer({ first }: { first: boolean }) {
+  const [text, setText] = useState("");
+  const [recipe, setRecipe] = useState("");
+  const [strict, setStrict] = useState(false);
+  const field = useRef<HTMLTextAreaElement>(null);
+  useEffect(() => field.current?.focus(), []);
+  const submit = (event: Event) => {
+    event.preventDefault();
+    if (!text.trim()) return;
+    void ask(text.trim(), recipe, strict ? "reject" : "open");
+    setText("");
+  };
+  return (
+    <form class={first ? "composer first" : "composer"} onSubmit={submit}>
+      <textarea
+        ref={field}
+        rows={first ? 2 : 1}
+        maxLength={20_000}
+        aria-label={t("Your question")}
+        placeholder={first ? t("Ask a question …") : t("Ask a follow-up …")}
+        value={text}
+        onInput={(e) => setText(e.currentTarget.value)}
+        onKeyDown={(e) => e.key === "Enter" && !e.shiftKey && !e.isComposing && submit(e)}
+      />
+      <div class="row spread">
+        <div class="row">
+          <RecipeSelect label={t("Recipe")} value={recipe} onChange={setRecipe} />
+          <label class="check small">
+            <input type="checkbox" checked={strict} onChange={(e) => setStrict(e.currentTarget.checked)} />
+            {t("Refuse rather than guess")}
+          </label>
+        </div>
+        <button class="main" disabled={!text.trim()}>
+          {t("Ask")} <Icon name="send" />
+        </button>
+      </div>
+    </form>
+  );
+}
+
+function TurnView({ turn, onOpen }: { turn: Turn; onOpen: Open }) {
+  const thread = findThread(turn.answer, turn.steps);
+  const all = turn.answer?.citations ?? [];
+  const open = (place: Citation) => onOpen({ place, all, workspace: turn.workspace });
+  const live = turn.state === "running";
+  return (
+    <article class="turn" aria-busy={live}>
+      <h2>{turn.question}</h2>
+      <div class="turn-body">
+        <div class="answer">
+          <AnswerText turn={turn} open={open} />
+          {turn.answer && <Sources turn={turn} open={open} />}
+        </div>
+        <div class="why">
+          {thread && (
+            <section class="panel">
+              <h3>{t("Thread")}</h3>
+              <ThreadDrawing thread={thread} live={live} onOpen={open} />
+            </section>
+          )}
+          {turn.steps.length > 0 && (
+            <section class="panel">
+              <h3>{t("Reasoning")}</h3>
+              <Reasoning steps={turn.steps} />
+            </section>
+          )}
+        </div>
+      </div>
+    </article>
+  );
+}
+
+const MESSAGES: Record<string, string> = {
+  stopped: "Stopped. What was found until then is shown.",
+  lost: "The connection was lost before the answer was complete.",
+};
+
+function AnswerText({ turn, open }: { turn: Turn; open: (place: Citation) => void }) {
+  const { answer } = turn;
+  const cite = (number: number) => {
+    const place = answer?.citations[number - 1];
+    if (!place) return <sup class="cite">{number}</sup>;
+    const label = t("Citation {n}: {doc}", { n: number, doc: place.doc });
+    return (
+      <button class="cite" aria-label={label} title={place.quote} onClick={() => open(place)}>
+        {number}
+      </button>
+    );
+  };
+  return (
+    <>
+      {turn.state === "shared" && (
+        <p class="note small">{t("This answer came with a link. Ask again to have it checked by this server.")}</p>
+      )}
+      {answer?.verdict === "refused" && (
+        <div class="refusal">
+          <strong>{t("Not answered: the documents do not say it.")}</strong>
+          {answer.missing && <p>{t("Missing: {what}", { what: answer.missing })}</p>}
+        </div>
+      )}
+      {answer?.candidate && answer.verdict === "answered" && answer.candidate.length < 120 && (
+        <p class="candidate">{answer.candidate}</p>
+      )}
+      {turn.text ? (
+        <div aria-live="polite">
+          <Markdown text={answer ? dropRepeated(turn.text, answer.candidate) : turn.text} cite={cite} />
+        </div>
+      ) : (
+        turn.state === "running" && (
+          <p class="working" role="status">
+            {t("Following the thread …")}
+          </p>
+        )
+      )}
+      {(MESSAGES[turn.state] || turn.state === "failed") && (
+        <p class="problem" role="alert">
+          {turn.state === "failed" ? turn.problem : t(MESSAGES[turn.state]!)}
+        </p>
+      )}
+      {answer && <Figures turn={turn} />}
+      <Actions turn={turn} />
+    </>
+  );
+}
+
+function Figures({ turn }: { turn: Turn }) {
+  const answer = turn.answer!;
+  const sure = answer.confidence;
+  return (
+    <div class="figures small soft">
+      {typeof sure === "number" && (
+        <span class="confidence">
+          <meter min={0} max={1} low={0.35} high={0.7} optimum={1} value={sure} aria-label={t("Confidence")} />
+          {t("{n} % sure", { n: Math.round(sure * 100) })}
+        </span>
+      )}
+      <span>{answer.recipe}</span>
+      <span>{t("{n} s", { n: answer.seconds.toFixed(answer.seconds < 10 ? 2 : 0) })}</span>
+      <span>{formatCost(answer.usage)}</span>
+      {!answer.complete && <span class="wrong">{t("ended early by a budget")}</span>}
+      {answer.note && <span class="wide">{answer.note}</span>}
+    </div>
+  );
+}
+
+function Actions({ turn }: { turn: Turn }) {
+  const { answer } = turn;
+  if (turn.state === "running")
+    return (
+      <div class="row actions">
+        <button class="quiet" onClick={() => stop(turn.id)}>
+          <Icon name="stop" /> {t("Stop")}
+        </button>
+      </div>
+    );
+  const share = async () => {
+    const link = `${location.href.split("#")[0]}#/ask/${await packAnswer(answer!)}?ws=${encodeURIComponent(turn.workspace)}`;
+    await copy(link, t("Link copied: it holds the answer itself."));
+  };
+  return (
+    <div class="row actions">
+      {answer && (
+        <>
+          <button class="quiet" onClick={() => void copy(toMarkdown(answer), t("Copied as Markdown with footnotes."))}>
+            <Icon name="copy" /> {t("Copy")}
+          </button>
+          <button class="quiet" onClick={() => void share()}>
+            <Icon name="link" /> {t("Link")}
+          </button>
+        </>
+      )}
+      <button class="quiet" onClick={() => void ask(turn.question, turn.recipe, turn.mode, turn.id)}>
+        <Icon name="again" /> {t("Ask again")}
+      </button>
+      <RecipeSelect
+        label={t("Ask again with another recipe")}
+        value={turn.recipe}
+        onChange={(name) => void ask(turn.question, name, turn.mode, turn.id)}
+      />
+    </div>
+  );
+}
+
+async function copy(text: string, done: string): Promise<void> {
+  try {
+    await navigator.clipboard.writeText(text);
+    toast(done);
+  } catch {
+    toast(t("The browser does not allow copying here."));
+  }
+}
+
+function Sources({ turn, open }: { turn: Turn; open: (place: Citation) => void }) {
+  const { citations, chunks } = turn.answer!;
+  const cited = new Set(citations.map((one) => one.doc));
+  const others = [...new Map(chunks.filter((one) => !cited.has(one.doc)).map((one) => [one.doc, one])).values()];
+  const titles = new Map(chunks.map((one) => [one.doc, one]));
+  return (
+    <>
+      {citations.length > 0 && (
+        <section class="sources" aria-label={t("Sources")}>
+          {citations.map((one, n) => (
+            <button key={n} class="source" onClick={() => open(one)}>
+              <span class="number">{n + 1}</span>
+              <span class="source-text">
+                <b>{titles.get(one.doc)?.title || one.doc}</b>
+                <span class="quote">“{one.quote}”</span>
+                <span class="small soft">
+                  {one.doc}
+                  {titles.get(one.doc)?.page ? ` · ${t("Page {n}", { n: titles.get(one.doc)!.page! })}` : ""}
+                </span>
+              </span>
+            </button>
+          ))}
+        </section>
+      )}
+      {others.length > 0 && (
+        <details class="read small">
+          <summary>{t("{n} more documents were read", { n: others.length })}</summary>
+          <ul>
+            {others.map((one) => (
+              <li key={one.id}>
+                <button
+                  class="plain"
+                  onClick={() => open({ doc: one.doc, chunk: one.id, start: one.start, end: one.end, quote: one.text })}
+                >
+                  {one.title || one.doc}
+                </button>
+              </li>
+            ))}
+          </ul>
+        </details>
+      )}
+    </>
+  );
+}

@@ -1,0 +1,148 @@
+// Compare: recipes side by side on one question; evaluations with significance.
+import { useState } from "preact/hooks";
+import { ApiError, at, post, type Answer, type Citation } from "../api";
+import { t } from "../i18n";
+import { Markdown } from "../markdown";
+import { Reader } from "../reader";
+import { dropRepeated } from "../share";
+import { mayWrite, useShared } from "../state";
+import { describe, formatCost, RecipeSelect } from "../ui";
+import { Evaluations } from "./evaluations";
+
+interface Column {
+  recipe: string;
+  answer: Answer | null;
+  problem: string;
+}
+
+/** Documents that only this column found, those all found, and the rest. */
+export function markEvidence(columns: (string[] | null)[], at: number): Map<string, "only" | "all" | "some"> {
+  const known = columns.filter((one): one is string[] => one !== null);
+  const marks = new Map<string, "only" | "all" | "some">();
+  for (const doc of columns[at] ?? []) {
+    const count = known.filter((one) => one.includes(doc)).length;
+    marks.set(doc, count === 1 && known.length > 1 ? "only" : count === known.length ? "all" : "some");
+  }
+  return marks;
+}
+const docsOf = (answer: Answer | null): string[] | null =>
+  answer && [...new Set([...answer.citations.map((one) => one.doc), ...answer.chunks.map((one) => one.doc)])].slice(0, 10);
+const shortOf = (answer: Answer): string => (answer.verdict === "refused" ? "–" : answer.candidate || answer.answer).trim().toLowerCase();
+
+export function Compare() {
+  const { workspace } = useShared();
+  const [question, setQuestion] = useState("");
+  const [recipes, setRecipes] = useState(["clew", "bm25"]);
+  const [columns, setColumns] = useState<Column[]>([]);
+  const [reading, setReading] = useState<Citation | null>(null);
+  const run = async (event: Event) => {
+    event.preventDefault();
+    const blank = recipes.map((recipe) => ({ recipe, answer: null, problem: "" }));
+    setColumns(blank);
+    await Promise.all(
+      recipes.map(async (recipe, n) => {
+        let some: Partial<Column>;
+        try {
+          some = { answer: await post<Answer>(at(workspace, "/ask"), { question, recipe: recipe || null }) };
+        } catch (error) {
+          if (!(error instanceof ApiError)) throw error;
+          some = { problem: describe(error) };
+        }
+        setColumns((all) => all.map((one, at) => (at === n ? { ...one, ...some } : one)));
+      }),
+    );
+  };
+  const answers = columns.flatMap((one) => (one.answer ? [shortOf(one.answer)] : []));
+  const agree = answers.length > 1 && new Set(answers).size === 1;
+  return (
+    <div class="page">
+      <h1>{t("Compare recipes")}</h1>
+      <form class="card fields" onSubmit={(e) => void run(e)}>
+        <textarea rows={2} required maxLength={20_000} aria-label={t("Your question")} placeholder={t("Ask a question …")} value={question} onInput={(e) => setQuestion(e.currentTarget.value)} />
+        <div class="row">
+          {recipes.map((recipe, n) => (
+            <RecipeSelect
+              key={n}
+              label={t("Recipe {n}", { n: n + 1 })}
+              value={recipe}
+              onChange={(name) => setRecipes(recipes.map((one, at) => (at === n ? name : one)))}
+            />
+          ))}
+          {recipes.length < 4 && (
+            <button type="button" class="quiet" onClick={() => setRecipes([...recipes, "hybrid"])}>
+              + {t("Add a recipe")}
+            </button>
+          )}
+          {recipes.length > 2 && (
+            <button type="button" class="quiet" onClick={() => setRecipes(recipes.slice(0, -1))}>
+              − {t("Remove the last")}
+            </button>
+          )}
+          <button class="main">{t("Compare")}</button>
+        </div>
+      </form>
+      {answers.length > 1 && (
+        <p role="status" class={agree ? "best" : "wrong"}>
+          {agree ? t("All give the same answer.") : t("The answers differ.")}
+        </p>
+      )}
+      {columns.length > 0 && (
+        <div class="columns">
+          {columns.map((one, n) => (
+            <ColumnView key={n} column={one} marks={markEvidence(columns.map((c) => docsOf(c.answer)), n)} onRead={setReading} />
+          ))}
+        </div>
+      )}
+      <Evaluations canStart={mayWrite()} />
+      {reading && <Reader place={reading} onClose={() => setReading(null)} />}
+    </div>
+  );
+}
+
+function ColumnView({ column, marks, onRead }: { column: Column; marks: Map<string, string>; onRead: (place: Citation) => void }) {
+  const { answer } = column;
+  const cite = (number: number) => {
+    const place = answer!.citations[number - 1];
+    if (!place) return <sup class="cite">{number}</sup>;
+    return (
+      <button class="cite" aria-label={t("Citation {n}: {doc}", { n: number, doc: place.doc })} onClick={() => onRead(place)}>
+        {number}
+      </button>
+    );
+  };
+  const open = (doc: string) => {
+    const cited = answer!.citations.find((one) => one.doc === doc);
+    const chunk = answer!.chunks.find((one) => one.doc === doc);
+    if (cited) onRead(cited);
+    else if (chunk) onRead({ doc, chunk: chunk.id, start: chunk.start, end: chunk.end, quote: chunk.text });
+  };
+  return (
+    <section class="card column" aria-busy={!answer && !column.problem}>
+      <h2>{column.recipe || t("default recipe")}</h2>
+      {column.problem && <p class="problem">{column.problem}</p>}
+      {!answer && !column.problem && <div class="loading" role="status" aria-label={t("Loading")} />}
+      {answer && (
+        <>
+          {answer.verdict === "refused" && <p class="refusal">{t("Not answered: the documents do not say it.")}</p>}
+          {answer.candidate && answer.verdict === "answered" && <p class="candidate">{answer.candidate}</p>}
+          <Markdown text={dropRepeated(answer.answer, answer.candidate)} cite={cite} />
+          <p class="figures small soft">
+            <span>{t("{n} s", { n: answer.seconds.toFixed(2) })}</span>
+            <span>{formatCost(answer.usage)}</span>
+          </p>
+          <h3>{t("Evidence")}</h3>
+          <ul class="evidence">
+            {[...marks].map(([doc, mark]) => (
+              <li key={doc} class={mark === "only" ? "only" : "shared"}>
+                <button class="plain" onClick={() => open(doc)}>
+                  {doc}
+                </button>{" "}
+                {mark === "only" && <span class="tag">{t("only here")}</span>}
+              </li>
+            ))}
+          </ul>
+        </>
+      )}
+    </section>
+  );
+}

@@ -1,0 +1,320 @@
+// Documents: upload, what a build would cost, the build as it runs, what failed, delete.
+import { useEffect, useRef, useState } from "preact/hooks";
+import { at, call, get, post, upload, type Job } from "../api";
+import { t } from "../i18n";
+import { hasEnded, useJob, type Progress } from "../jobs";
+import { OpenDocument } from "../reader";
+import { go, mayWrite, refreshStatus, toast, useRoute, useShared } from "../state";
+import { describe, Empty, formatBytes, formatCost, Icon, Problem } from "../ui";
+
+interface Row {
+  id: string;
+  name: string;
+  state: string;
+  reason?: string;
+  bytes?: number;
+  labels: string[];
+}
+interface Page {
+  documents: Row[];
+  next: string | null;
+}
+interface Sending {
+  name: string;
+  state: "waiting" | "sending" | "failed";
+  reason: string;
+}
+
+export function Documents() {
+  const { workspace, status } = useShared();
+  const { query } = useRoute();
+  const [rows, setRows] = useState<Row[]>([]);
+  const [next, setNext] = useState<string | null>(null);
+  const [loaded, setLoaded] = useState(false);
+  const [error, setError] = useState<unknown>(null);
+  const load = async (after = "") => {
+    try {
+      const page = await get<Page>(at(workspace, "/documents", { after, limit: 100 }));
+      setRows((before) => (after ? [...before, ...page.documents] : page.documents));
+      setNext(page.next);
+      setError(null);
+    } catch (problem) {
+      setError(problem);
+    }
+    setLoaded(true);
+  };
+  useEffect(() => void load(), [workspace]);
+  const waiting = rows.filter((row) => row.state === "uploaded").map((row) => row.name);
+  const changed = async () => {
+    await load();
+    await refreshStatus();
+  };
+  const name = query.get("name");
+  return (
+    <div class="page">
+      <div class="row spread">
+        <h1>{t("Documents")}</h1>
+        {status && <span class="soft small">{formatBytes(status.bytes)}</span>}
+      </div>
+      {mayWrite() && <DropZone onDone={() => void changed()} />}
+      {mayWrite() && loaded && <Build waiting={waiting} onDone={() => void changed()} />}
+      <Problem error={error} onRetry={() => void load()} />
+      {loaded && !error && rows.length === 0 && <Empty title={t("No documents yet")} />}
+      {rows.length > 0 && (
+        <ul class="card list" aria-label={t("Documents")}>
+          {rows.map((row) => (
+            <RowView key={row.name} row={row} onGone={() => void changed()} />
+          ))}
+        </ul>
+      )}
+      {next !== null && (
+        <button class="quiet" onClick={() => void load(next)}>
+          {t("Show more")}
+        </button>
+      )}
+      {name && <OpenDocument name={name} onClose={() => go("documents")} />}
+    </div>
+  );
+}
+
+function RowView({ row, onGone }: { row: Row; onGone: () => void }) {
+  const { workspace } = useShared();
+  const [sure, setSure] = useState(false);
+  const [busy, setBusy] = useState(false);
+  const remove = async () => {
+    setBusy(true);
+    try {
+      await call("DELETE", at(workspace, `/documents/${row.id}`));
+      toast(t("Removed: {name}", { name: row.name }));
+      onGone();
+    } catch (error) {
+      toast(describe(error));
+    }
+    setBusy(false);
+    setSure(false);
+  };
+  return (
+    <li>
+      <span class="name">
+        {row.state === "added" ? (
+          <a href={`#/documents?name=${encodeURIComponent(row.name)}`}>{row.name}</a>
+        ) : (
+          <>
+            {row.name}
+            {row.reason && <span class="small wrong"> — {row.reason}</span>}
+          </>
+        )}
+      </span>
+      {row.labels.map((label) => (
+        <span key={label} class="tag">
+          {label}
+        </span>
+      ))}
+      {row.bytes !== undefined && <span class="small soft">{formatBytes(row.bytes)}</span>}
+      {row.state !== "added" && <span class={`state ${row.state}`}>{t(row.state)}</span>}
+      {mayWrite() &&
+        (sure ? (
+          <span class="row">
+            <button class="quiet danger" disabled={busy} onClick={() => void remove()}>
+              {t("Delete for good")}
+            </button>
+            <button class="quiet" onClick={() => setSure(false)}>
+              {t("Keep")}
+            </button>
+          </span>
+        ) : (
+          <button class="round quiet danger" aria-label={t("Delete {name}", { name: row.name })} onClick={() => setSure(true)}>
+            <Icon name="trash" />
+          </button>
+        ))}
+    </li>
+  );
+}
+
+function DropZone({ onDone }: { onDone: () => void }) {
+  const { workspace } = useShared();
+  const [over, setOver] = useState(false);
+  const [sending, setSending] = useState<Sending[]>([]);
+  const field = useRef<HTMLInputElement>(null);
+  const send = async (files: File[]) => {
+    setSending(files.map((file) => ({ name: file.name, state: "waiting", reason: "" })));
+    const set = (n: number, some: Partial<Sending>) =>
+      setSending((all) => all.map((one, at) => (at === n ? { ...one, ...some } : one)));
+    const failed = new Set<number>();
+    for (const [n, file] of files.entries()) {
+      set(n, { state: "sending" });
+      try {
+        await upload(workspace, file, file.webkitRelativePath || file.name);
+      } catch (error) {
+        failed.add(n);
+        set(n, { state: "failed", reason: describe(error) });
+      }
+    }
+    setSending((all) => all.filter((_, n) => failed.has(n)));
+    onDone();
+  };
+  const drop = (event: DragEvent) => {
+    event.preventDefault();
+    setOver(false);
+    void send([...(event.dataTransfer?.files ?? [])]);
+  };
+  return (
+    <div
+      class={over ? "drop over" : "drop"}
+      onDragOver={(e) => (e.preventDefault(), setOver(true))}
+      onDragLeave={() => setOver(false)}
+      onDrop={drop}
+    >
+      <Icon name="upload" />
+      <p>{t("Drop files here: text, Markdown, HTML, PDF, DOCX, JSON lines or tables.")}</p>
+      <button class="quiet" onClick={() => field.current?.click()}>
+        {t("Choose files")}
+      </button>
+      <input
+        ref={field}
+        type="file"
+        multiple
+        hidden
+        aria-label={t("Choose files")}
+        onChange={(e) => {
+          void send([...(e.currentTarget.files ?? [])]);
+          e.currentTarget.value = "";
+        }}
+      />
+      {sending.length > 0 && (
+        <ul class="bars small" role="status">
+          {sending.map((one, n) => (
+            <li key={n}>
+              <span>{one.name}</span>
+              <span class={one.state === "failed" ? "wrong" : "soft"}>{one.reason || t(one.state)}</span>
+            </li>
+          ))}
+        </ul>
+      )}
+    </div>
+  );
+}
+
+/** From waiting uploads to a build: estimate, start, follow, cancel, report. */
+function Build({ waiting, onDone }: { waiting: string[]; onDone: () => void }) {
+  const { workspace, status } = useShared();
+  const [id, setId] = useState<string | null>(null);
+  const [job, progress] = useJob(workspace, id);
+  const [error, setError] = useState<unknown>(null);
+  const begin = async (body: unknown) => {
+    try {
+      setError(null);
+      setId((await post<Job>(at(workspace, "/builds"), body)).id);
+    } catch (problem) {
+      setError(problem);
+    }
+  };
+  useEffect(() => {
+    void get<{ jobs: Job[] }>(at(workspace, "/jobs", { limit: 20 })).then(({ jobs }) => {
+      const running = jobs.find((one) => !hasEnded(one) && ["build", "plan"].includes(one.kind));
+      if (running) setId(running.id);
+      else if (waiting.length) void begin({ dry_run: true });
+    }, setError);
+  }, [workspace, waiting.join("\n")]);
+  useEffect(() => {
+    if (job && hasEnded(job) && job.kind === "build") onDone();
+  }, [job?.state]);
+  const running = job && !hasEnded(job);
+  if (!id && !waiting.length && !status?.failed) return <Problem error={error} />;
+  return (
+    <section class="card plan" aria-label={t("Build")}>
+      <Problem error={error} />
+      {waiting.length > 0 && !running && <h2>{t("{n} files wait to be built", { n: waiting.length })}</h2>}
+      {job?.kind === "plan" && job.state === "done" && waiting.length > 0 && <Estimate plan={job.result} />}
+      {running && <Running job={job} progress={progress} />}
+      {job && job.kind === "build" && hasEnded(job) && <Outcome job={job} />}
+      {job?.kind === "plan" && job.state === "failed" && <p class="wrong">{job.error}</p>}
+      {!running && (
+        <div class="row">
+          {waiting.length > 0 && (
+            <button class="main" onClick={() => void begin({})}>
+              {t("Build now")}
+            </button>
+          )}
+          {Boolean(status?.failed) && (
+            <button class="quiet" onClick={() => void begin({ retry: true })}>
+              <Icon name="again" /> {t("Retry {n} passages that failed", { n: status!.failed })}
+            </button>
+          )}
+        </div>
+      )}
+    </section>
+  );
+}
+
+interface Plan {
+  chunks?: number;
+  calls?: number;
+  prompt_tokens?: number;
+  completion_tokens?: number;
+  money?: number | null;
+  seconds?: number;
+  [name: string]: unknown;
+}
+function Estimate({ plan }: { plan: Plan }) {
+  const tokens = (plan.prompt_tokens ?? 0) + (plan.completion_tokens ?? 0);
+  const shown: [string, string][] = [
+    [t("Passages"), (plan.chunks ?? 0).toLocaleString()],
+    [t("Model calls"), (plan.calls ?? 0).toLocaleString()],
+    [t("Tokens"), tokens.toLocaleString()],
+    [t("Cost"), plan.money ? `$${plan.money.toFixed(4)}` : plan.calls ? t("price unknown") : t("free")],
+  ];
+  return (
+    <dl aria-label={t("Estimate")}>
+      {shown.map(([name, value]) => (
+        <div key={name}>
+          <dt>{name}</dt>
+          <dd>{value}</dd>
+        </div>
+      ))}
+    </dl>
+  );
+}
+
+function Running({ job, progress }: { job: Job; progress: Progress | null }) {
+  const { workspace } = useShared();
+  const known = progress && progress.total > 0;
+  const stage = job.kind === "plan" ? t("Estimating the cost …") : job.state === "queued" ? t("queued") : t(progress?.stage ?? "starting");
+  return (
+    <>
+      <div class="row spread" role="status">
+        <b>{stage}</b>
+        <span class="small soft">
+          {known && `${progress.done.toLocaleString()} / ${progress.total.toLocaleString()}`}
+          {progress?.left != null && ` · ${t("about {n} s left", { n: Math.ceil(progress.left) })}`}
+        </span>
+      </div>
+      <progress aria-label={stage} max={known ? progress.total : undefined} value={known ? progress.done : undefined} />
+      {job.kind === "build" && (
+        <div>
+          <button class="quiet" onClick={() => void post(at(workspace, `/jobs/${job.id}/cancel`), {}).catch((e) => toast(describe(e)))}>
+            <Icon name="stop" /> {t("Cancel: what is done stays done")}
+          </button>
+        </div>
+      )}
+    </>
+  );
+}
+
+function Outcome({ job }: { job: Job }) {
+  const { result } = job;
+  if (job.state !== "done") return <p class="wrong">{job.state === "failed" ? job.error : t("Cancelled. The files still wait.")}</p>;
+  return (
+    <div role="status">
+      <p>
+        <b>{t("Built: {a} added, {b} updated, {c} unchanged.", { a: result.added, b: result.updated, c: result.unchanged })}</b>{" "}
+        <span class="soft small">{formatCost(result.usage)}</span>
+      </p>
+      {result.skipped.map((one: { name: string; reason: string }, n: number) => (
+        <p key={n} class="small wrong">
+          {one.name}: {one.reason}
+        </p>
+      ))}
+    </div>
+  );
+}

@@ -1,0 +1,206 @@
+// Graph: search, expand, filter, paths, the evidence behind every line, and corrections.
+import { useEffect, useRef, useState } from "preact/hooks";
+import { at, get, type Citation, type Entity } from "../api";
+import { countTypes, GraphCanvas, type ColourBy, type Overview, type OverviewNode } from "../graph/canvas";
+import { colourOf } from "../graph/colours";
+import { t } from "../i18n";
+import { Reader } from "../reader";
+import { toast, useRoute, useShared } from "../state";
+import { describe, Problem, useLoad } from "../ui";
+import { Inspect, PathForm, type Neighbour, type Shown } from "./inspect";
+
+const SIZES = [300, 1000, 3000, 10_000];
+
+export function GraphView() {
+  const { workspace, status, theme } = useShared();
+  const { query } = useRoute();
+  const [limit, setLimit] = useState(300);
+  const [found, error, reload] = useLoad(() => get<Overview>(at(workspace, "/overview", { limit })), [workspace, limit]);
+  const box = useRef<HTMLDivElement>(null);
+  const canvas = useRef<GraphCanvas | null>(null);
+  const [shown, setShown] = useState<Shown>(null);
+  const [reading, setReading] = useState<Citation | null>(null);
+  const [broken, setBroken] = useState("");
+
+  useEffect(() => {
+    try {
+      const made = new GraphCanvas(box.current!);
+      canvas.current = made;
+      made.onNode = (key) => void select(key);
+      made.onEdge = (fact) => setShown({ kind: "fact", key: fact });
+      made.onNothing = () => clear();
+      return () => made.close();
+    } catch (problem) {
+      setBroken(describe(problem)); // without WebGL the lists beside still work
+    }
+  }, []);
+  useEffect(() => {
+    if (found) canvas.current?.load(found);
+  }, [found]);
+  useEffect(() => canvas.current?.setTheme(), [theme]);
+  const wanted = query.get("name");
+  useEffect(() => {
+    if (wanted && found) void openNamed(wanted);
+  }, [wanted, found]);
+
+  const clear = () => {
+    canvas.current?.select(null);
+    canvas.current?.lightPath([]);
+    setShown(null);
+  };
+  const select = async (key: number) => {
+    canvas.current?.lightPath([]);
+    canvas.current?.select(key);
+    setShown({ kind: "entity", key });
+    await canvas.current?.lookAt(key);
+  };
+  const expand = async (entity: { key: number; name: string; type: string }) => {
+    try {
+      const { neighbours } = await get<{ neighbours: Neighbour[] }>(at(workspace, `/entities/${entity.key}/neighbours`, { limit: 40 }));
+      const nodes = [toNode(entity, neighbours.length), ...neighbours.map((one) => toNode(one, one.chunks))];
+      canvas.current?.add(entity.key, nodes, neighbours.map((one) => [entity.key, one.key, one.facts[0]?.key ?? 0]));
+      await select(entity.key);
+    } catch (problem) {
+      toast(describe(problem));
+    }
+  };
+  const openNamed = async (name: string) => {
+    const { entities } = await get<{ entities: Entity[] }>(at(workspace, "/entities", { query: name, limit: 1 }));
+    if (entities[0]) await expand(entities[0]);
+    else toast(t("No entity has this name."));
+  };
+  const showPath = (keys: Entity[], facts: { key: number }[]) => {
+    const edges = facts.map((fact, n): [number, number, number] => [keys[n]!.key, keys[n + 1]!.key, fact.key]);
+    canvas.current?.add(keys[0]!.key, keys.map((one) => toNode(one, one.chunks)), edges);
+    canvas.current?.select(null);
+    canvas.current?.lightPath(keys.map((one) => one.key));
+  };
+  return (
+    <div class="graph">
+      <h1 class="hidden">{t("Graph")}</h1>
+      <div class="stage">
+        <div class="canvas" ref={box} role="img" aria-label={t("Drawing of the graph; the list beside it holds the same.")} />
+        <div class="tools">
+          <Search onChoose={(entity) => void expand(entity)} />
+          <select aria-label={t("How many entities")} value={limit} onChange={(e) => setLimit(Number(e.currentTarget.value))}>
+            {SIZES.filter((_, n) => n === 0 || SIZES[n - 1]! < (status?.entities ?? Infinity)).map((size) => (
+              <option key={size} value={size}>
+                {t("{n} entities", { n: size.toLocaleString() })}
+              </option>
+            ))}
+          </select>
+          <Zoom canvas={canvas} />
+        </div>
+        {found && <Filters found={found} canvas={canvas} />}
+      </div>
+      <section class="inspect" aria-label={t("Details")} tabIndex={0}>
+        <Problem error={error} onRetry={reload} />
+        {broken && <p class="problem">{t("This browser cannot draw with WebGL: {why}", { why: broken })}</p>}
+        <PathForm onPath={showPath} onFact={(key) => setShown({ kind: "fact", key })} />
+        <Inspect shown={shown} found={found} onSelect={(key) => void select(key)} onExpand={(entity) => void expand(entity)} onFact={(key) => setShown({ kind: "fact", key })} onRead={setReading} onChanged={() => (clear(), reload())} />
+      </section>
+      {reading && <Reader place={reading} onClose={() => setReading(null)} />}
+    </div>
+  );
+}
+
+const toNode = (one: { key: number; name: string; type: string }, facts: number): OverviewNode => ({
+  key: one.key,
+  name: one.name,
+  type: one.type,
+  facts,
+  community: -1,
+});
+
+function Zoom({ canvas }: { canvas: { current: GraphCanvas | null } }) {
+  return (
+    <div class="row">
+      <button class="quiet round" aria-label={t("Zoom in")} onClick={() => canvas.current?.zoom(0.7)}>
+        +
+      </button>
+      <button class="quiet round" aria-label={t("Zoom out")} onClick={() => canvas.current?.zoom(1.4)}>
+        −
+      </button>
+      <button class="quiet" onClick={() => canvas.current?.fit()}>
+        {t("Fit")}
+      </button>
+    </div>
+  );
+}
+
+function Search({ onChoose }: { onChoose: (entity: Entity) => void }) {
+  const { workspace } = useShared();
+  const [text, setText] = useState("");
+  const [hits, setHits] = useState<Entity[]>([]);
+  useEffect(() => {
+    if (!text.trim()) return setHits([]);
+    const control = new AbortController();
+    const timer = setTimeout(() => {
+      get<{ entities: Entity[] }>(at(workspace, "/entities", { query: text, limit: 8 }), control.signal).then(
+        ({ entities }) => setHits(entities),
+        () => setHits([]),
+      );
+    }, 180);
+    return () => (clearTimeout(timer), control.abort());
+  }, [text]);
+  const choose = (entity: Entity) => {
+    setText("");
+    onChoose(entity);
+  };
+  return (
+    <form class="find" role="search" onSubmit={(e) => (e.preventDefault(), hits[0] && choose(hits[0]))}>
+      <input type="search" placeholder={t("Find an entity …")} aria-label={t("Find an entity")} value={text} onInput={(e) => setText(e.currentTarget.value)} />
+      {hits.length > 0 && (
+        <ul class="card hits">
+          {hits.map((one) => (
+            <li key={one.key}>
+              <button type="button" onClick={() => choose(one)}>
+                <span>{one.name}</span> <span class="small soft">{one.type}</span>
+              </button>
+            </li>
+          ))}
+        </ul>
+      )}
+    </form>
+  );
+}
+
+function Filters({ found, canvas }: { found: Overview; canvas: { current: GraphCanvas | null } }) {
+  const grouped = found.communities.length > 0;
+  const [by, setBy] = useState<ColourBy>(grouped ? "community" : "type");
+  const [hidden, setHidden] = useState(new Set<string>());
+  const [newest, setNewest] = useState(100);
+  useEffect(() => canvas.current?.setColours(by), [by, found]);
+  useEffect(() => {
+    const keys = found.nodes.map((one) => one.key).sort((a, b) => a - b);
+    const oldest = newest >= 100 ? 0 : keys[Math.floor((keys.length * (100 - newest)) / 100)]!;
+    canvas.current?.setFilter(hidden, oldest);
+  }, [hidden, newest, found]);
+  const toggle = (type: string) => {
+    const next = new Set(hidden);
+    if (!next.delete(type)) next.add(type);
+    setHidden(next);
+  };
+  return (
+    <div class="legend">
+      {grouped && (
+        <select aria-label={t("Colours")} value={by} onChange={(e) => setBy(e.currentTarget.value as ColourBy)}>
+          <option value="community">{t("by community")}</option>
+          <option value="type">{t("by type")}</option>
+        </select>
+      )}
+      <label class="check">
+        <span class="soft">{t("newest {n} %", { n: newest })}</span>
+        <input type="range" min={5} max={100} step={5} value={newest} onInput={(e) => setNewest(Number(e.currentTarget.value))} />
+      </label>
+      {countTypes(found.nodes)
+        .slice(0, 14)
+        .map(([type, count], n) => (
+          <button key={type} aria-pressed={!hidden.has(type)} onClick={() => toggle(type)}>
+            {by === "type" && <span class="dot" style={{ background: colourOf(n) }} />}
+            {type || t("without type")} {count}
+          </button>
+        ))}
+    </div>
+  );
+}

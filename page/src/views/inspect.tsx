@@ -1,0 +1,309 @@
+// Beside the drawing: one entity or fact in words, with its sources; paths; corrections.
+import { useEffect, useState } from "preact/hooks";
+import { at, get, post, type Citation, type Entity } from "../api";
+import type { Overview } from "../graph/canvas";
+import { colourOf } from "../graph/colours";
+import { t } from "../i18n";
+import { mayWrite, refreshStatus, toast, useShared } from "../state";
+import { describe, Icon, Problem, useLoad } from "../ui";
+
+export type Shown = { kind: "entity" | "fact"; key: number } | null;
+export interface Neighbour extends Entity {
+  facts: { key: number; text: string; relation: string }[];
+}
+interface Detail extends Entity {
+  attributes: Record<string, string>;
+  support: number;
+  facts: { text: string; relation: string; doc: string; chunk: string; start: number; end: number }[];
+}
+interface FactDetail {
+  key: number;
+  text: string;
+  relation: string;
+  description: string;
+  entities: Entity[];
+  evidence: Citation[];
+}
+interface Props {
+  shown: Shown;
+  found: Overview | null;
+  onSelect: (key: number) => void;
+  onExpand: (entity: { key: number; name: string; type: string }) => void;
+  onFact: (key: number) => void;
+  onRead: (place: Citation) => void;
+  onChanged: () => void;
+}
+
+export function Inspect(props: Props) {
+  const [change, setChange] = useState<Change | null>(null);
+  const changed = (made: Change | null) => {
+    setChange(made);
+    props.onChanged();
+    void refreshStatus();
+  };
+  return (
+    <>
+      {change && <Undo change={change} onDone={() => changed(null)} />}
+      {props.shown?.kind === "entity" && <EntityDetail key={props.shown.key} id={props.shown.key} {...props} onCorrected={changed} />}
+      {props.shown?.kind === "fact" && <FactView key={props.shown.key} id={props.shown.key} {...props} />}
+      {!props.shown && props.found && <Summary {...props} found={props.found} />}
+    </>
+  );
+}
+
+function Summary({ found, onSelect }: Props & { found: Overview }) {
+  return (
+    <>
+      <p class="soft small">{t("{n} of {all} entities are drawn. Choose one to see what is known.", { n: found.nodes.length.toLocaleString(), all: found.all.toLocaleString() })}</p>
+      {found.communities.length > 0 && (
+        <div class="group">
+          <h3>{t("Communities")}</h3>
+          {found.communities.slice(0, 12).map((one, n) => (
+            <details key={n}>
+              <summary>
+                <span class="dot" style={{ background: colourOf(n) }} /> {one.name || t("Community {n}", { n: n + 1 })} <span class="small soft">{one.size}</span>
+              </summary>
+              <p class="small pad">{one.summary}</p>
+            </details>
+          ))}
+        </div>
+      )}
+      <div class="group">
+        <h3>{t("Most connected")}</h3>
+        <ul class="facts">
+          {found.nodes.slice(0, 25).map((one) => (
+            <li key={one.key}>
+              <button class="plain" onClick={() => onSelect(one.key)}>
+                {one.name}
+              </button>
+              <span class="small soft">
+                {one.type} · {t("{n} facts", { n: one.facts })}
+              </span>
+            </li>
+          ))}
+        </ul>
+      </div>
+    </>
+  );
+}
+
+function EntityDetail({ id, onExpand, onSelect, onFact, onRead, onCorrected }: Props & { id: number; onCorrected: (made: Change) => void }) {
+  const { workspace } = useShared();
+  const [entity, error] = useLoad(() => get<Detail>(at(workspace, `/entities/${id}`)), [id, workspace]);
+  const [near] = useLoad(() => get<{ neighbours: Neighbour[] }>(at(workspace, `/entities/${id}/neighbours`, { limit: 30 })), [id, workspace]);
+  if (!entity) return <Problem error={error} />;
+  return (
+    <>
+      <div>
+        <h2>{entity.name}</h2>
+        <p class="soft small">
+          {[entity.type, t("{n} passages", { n: entity.support }), ...entity.aliases].filter(Boolean).join(" · ")}
+        </p>
+        {entity.description && <p>{entity.description}</p>}
+      </div>
+      <div class="row">
+        <button class="quiet" onClick={() => onExpand({ ...entity, key: id })}>
+          <Icon name="graph" /> {t("Expand")}
+        </button>
+      </div>
+      {mayWrite() && <Corrections entity={entity} onDone={onCorrected} />}
+      <div class="group">
+        <h3>{t("Facts")}</h3>
+        <ul class="facts">
+          {entity.facts.slice(0, 50).map((fact, n) => (
+            <li key={n}>
+              <span>
+                {fact.relation && <b>{fact.relation}: </b>}
+                {fact.text}
+              </span>
+              {fact.doc && (
+                <button class="plain small soft" onClick={() => onRead({ ...fact, quote: fact.text })}>
+                  {fact.doc}
+                </button>
+              )}
+            </li>
+          ))}
+        </ul>
+      </div>
+      {near && near.neighbours.length > 0 && (
+        <div class="group">
+          <h3>{t("Neighbours")}</h3>
+          <ul class="facts">
+            {near.neighbours.map((one) => (
+              <li key={one.key}>
+                <button class="plain" onClick={() => onSelect(one.key)}>
+                  {one.name}
+                </button>
+                {one.facts[0] && (
+                  <button class="plain small soft" onClick={() => onFact(one.facts[0]!.key)}>
+                    {one.facts[0].relation || one.facts[0].text}
+                  </button>
+                )}
+              </li>
+            ))}
+          </ul>
+        </div>
+      )}
+    </>
+  );
+}
+
+function FactView({ id, onSelect, onRead }: Props & { id: number }) {
+  const { workspace } = useShared();
+  const [fact, error] = useLoad(() => get<FactDetail>(at(workspace, `/facts/${id}`)), [id, workspace]);
+  if (!fact) return <Problem error={error} />;
+  return (
+    <>
+      <div>
+        <h3>{t("Fact")}</h3>
+        <h2>{fact.relation || fact.text}</h2>
+        {fact.relation && <p>{fact.text}</p>}
+        {fact.description && <p class="soft">{fact.description}</p>}
+      </div>
+      <div class="group">
+        <h3>{t("Evidence")}</h3>
+        <ul class="facts">
+          {fact.evidence.map((one, n) => (
+            <li key={n}>
+              <button class="plain" onClick={() => onRead(one)}>
+                “{one.quote}”
+              </button>
+              <span class="small soft">{one.doc}</span>
+            </li>
+          ))}
+        </ul>
+      </div>
+      <div class="group">
+        <h3>{t("Entities")}</h3>
+        <div class="row">
+          {fact.entities.map((one) => (
+            <button key={one.key} class="chip" onClick={() => onSelect(one.key)}>
+              {one.name}
+            </button>
+          ))}
+        </div>
+      </div>
+    </>
+  );
+}
+
+export interface Change {
+  kind: "merge" | "split";
+  one: string;
+  other: string;
+}
+async function send(workspace: string, what: string, body: Record<string, string>): Promise<boolean> {
+  try {
+    await post(at(workspace, `/entities/${what}`), body);
+    return true;
+  } catch (error) {
+    toast(describe(error));
+    return false;
+  }
+}
+
+function Corrections({ entity, onDone }: { entity: Detail; onDone: (made: Change) => void }) {
+  const { workspace } = useShared();
+  const [other, setOther] = useState("");
+  const [busy, setBusy] = useState(false);
+  const act = async (kind: Change["kind"], name: string) => {
+    setBusy(true);
+    const body: Record<string, string> = kind === "merge" ? { one: entity.name, other: name } : { name: entity.name, other: name };
+    if (await send(workspace, kind, body)) onDone({ kind, one: entity.name, other: name });
+    setBusy(false);
+  };
+  return (
+    <details>
+      <summary class="small">{t("Correct the names")}</summary>
+      <div class="fields">
+        <form class="row" onSubmit={(e) => (e.preventDefault(), void act("merge", other.trim()))}>
+          <input aria-label={t("Another name of the same")} placeholder={t("Another name of the same")} value={other} onInput={(e) => setOther(e.currentTarget.value)} />
+          <button class="quiet" disabled={busy || !other.trim()}>
+            {t("Merge")}
+          </button>
+        </form>
+        {entity.aliases.map((alias) => (
+          <div class="row" key={alias}>
+            <button class="quiet" disabled={busy} onClick={() => void act("split", alias)}>
+              {t("Split off “{name}”", { name: alias })}
+            </button>
+          </div>
+        ))}
+      </div>
+    </details>
+  );
+}
+
+function Undo({ change, onDone }: { change: Change; onDone: () => void }) {
+  const { workspace } = useShared();
+  const [busy, setBusy] = useState(false);
+  const undo = async () => {
+    setBusy(true);
+    if (await send(workspace, "undo", { one: change.one, other: change.other })) {
+      toast(t("Undone."));
+      onDone();
+    }
+    setBusy(false);
+  };
+  const text = change.kind === "merge" ? "“{a}” and “{b}” are one entity now." : "“{b}” was split off from “{a}”.";
+  return (
+    <div class="note row spread" role="status">
+      <span>{t(text, { a: change.one, b: change.other })}</span>
+      <button class="quiet" disabled={busy} onClick={() => void undo()}>
+        {t("Undo")}
+      </button>
+    </div>
+  );
+}
+
+interface PathFound {
+  entities: Entity[];
+  facts: { key: number; text: string; relation: string }[];
+}
+export function PathForm(props: { onPath: (entities: Entity[], facts: { key: number }[]) => void; onFact: (key: number) => void }) {
+  const { workspace } = useShared();
+  const [start, setStart] = useState("");
+  const [end, setEnd] = useState("");
+  const [paths, setPaths] = useState<PathFound[] | null>(null);
+  const [error, setError] = useState<unknown>(null);
+  useEffect(() => setPaths(null), [start, end]);
+  const submit = async (event: Event) => {
+    event.preventDefault();
+    try {
+      const found = (await get<{ paths: PathFound[] }>(at(workspace, "/paths", { start, end, hops: 5 }))).paths;
+      setPaths(found);
+      setError(null);
+      if (found[0]) props.onPath(found[0].entities, found[0].facts);
+    } catch (problem) {
+      setError(problem);
+    }
+  };
+  return (
+    <details class="path">
+      <summary>{t("Path between two entities")}</summary>
+      <form class="fields" onSubmit={(e) => void submit(e)}>
+        <input aria-label={t("From")} placeholder={t("From")} value={start} onInput={(e) => setStart(e.currentTarget.value)} required />
+        <input aria-label={t("To")} placeholder={t("To")} value={end} onInput={(e) => setEnd(e.currentTarget.value)} required />
+        <button class="quiet">{t("Find the path")}</button>
+        <Problem error={error} />
+        {paths && paths.length === 0 && <p class="soft">{t("They are further apart than five facts.")}</p>}
+        {paths?.slice(0, 5).map((path, n) => (
+          <div key={n} class="shared">
+            {path.entities.map((one, i) => (
+              <div key={i}>
+                <b>{one.name}</b>
+                {path.facts[i] && (
+                  <p>
+                    <button type="button" class="plain small soft" onClick={() => props.onFact(path.facts[i]!.key)}>
+                      {path.facts[i].relation || path.facts[i].text}
+                    </button>
+                  </p>
+                )}
+              </div>
+            ))}
+          </div>
+        ))}
+      </form>
+    </details>
+  );
+}

@@ -1,0 +1,191 @@
+import { readdirSync, readFileSync, statSync } from "node:fs";
+import { join } from "node:path";
+import { describe, expect, it } from "vitest";
+import { EventParser, type Answer } from "../src/api";
+import { applyEvent, type Turn } from "../src/ask-model";
+import { Pace } from "../src/jobs";
+import { parseBlocks, renderInline } from "../src/markdown";
+import { cutPieces, pageOf } from "../src/reader";
+import { checkAnswer, dropRepeated, packAnswer, toMarkdown, unpackAnswer } from "../src/share";
+import { findThread } from "../src/thread";
+import { layOutTreemap } from "../src/treemap";
+import { markEvidence } from "../src/views/compare";
+import { parseQuestions } from "../src/views/evaluations";
+import { nest } from "../src/views/reasoning";
+import { zh } from "../src/zh";
+
+const usage = { calls: 0, prompt_tokens: 0, completion_tokens: 0, cached_calls: 0, money: 0 };
+const fact = (text: string, entities: string[], doc: string, start: number, end: number) => ({
+  id: text,
+  text,
+  relation: "",
+  entities,
+  doc,
+  start,
+  end,
+  quote: text,
+});
+const answer: Answer = {
+  question: "Where was the designer of the Marrow Bridge born?",
+  recipe: "clew",
+  seconds: 0.4,
+  usage,
+  answer: "It was designed by Ilse. [1] She was born in Hallowmere. [2]",
+  candidate: "Hallowmere",
+  verdict: "answered",
+  note: "",
+  missing: "",
+  complete: true,
+  citations: [
+    { doc: "bridge.md", chunk: "a", start: 10, end: 40, quote: "It was designed by Ilse." },
+    { doc: "ilse.md", chunk: "b", start: 5, end: 50, quote: "She was born in Hallowmere." },
+  ],
+  chunks: [],
+  entities: [],
+  paths: [],
+  facts: [
+    fact("It was designed by Ilse.", ["Ilse", "The Marrow Bridge", "1887"], "bridge.md", 10, 40),
+    fact("She was born in Hallowmere.", ["Vessen", "Ilse", "Hallowmere"], "ilse.md", 5, 50),
+  ],
+};
+const turn: Turn = {
+  id: 1,
+  workspace: "w",
+  question: "?",
+  recipe: "",
+  mode: "open",
+  steps: [],
+  text: "",
+  answer: null,
+  state: "running",
+  problem: "",
+  started: 0,
+};
+
+describe("Markdown", () => {
+  it("never turns HTML into markup", () => {
+    const shown = renderInline('<img src=x onerror="alert(1)"> <script>x</script>', (n) => n);
+    expect(shown).toEqual(['<img src=x onerror="alert(1)"> <script>x</script>']);
+  });
+  it("links only web addresses", () => {
+    expect(renderInline("[a](javascript:alert(1))", (n) => n).every((one) => typeof one === "string")).toBe(true);
+    expect(renderInline("[a](https://x.org/y)", (n) => n)[0]).toMatchObject({ type: "a", props: { href: "https://x.org/y" } });
+  });
+  it("splits text into blocks", () => {
+    const kinds = parseBlocks("# A\ntext\n- one\n- two\n\n```\ncode\n```\n| a | b |\n|---|---|\n| 1 | 2 |\n> said").map((b) => b.kind);
+    expect(kinds).toEqual(["heading", "text", "list", "code", "table", "quote"]);
+  });
+  it("hands citation marks over", () => {
+    expect(renderInline("so [2].", (n) => `<${n}>`)).toEqual(["so ", "<2>", "."]);
+  });
+});
+
+describe("events", () => {
+  it("wait until they are complete", () => {
+    const parser = new EventParser();
+    expect(parser.push(": heartbeat\n\nevent: token\nda")).toEqual([]);
+    expect(parser.push('ta: {"text":"a: b"}\n\n')).toEqual([{ name: "token", id: "", data: '{"text":"a: b"}' }]);
+  });
+  it("build a turn", () => {
+    const send = (one: Turn, name: string, data: unknown) => applyEvent(one, { name, id: "", data: JSON.stringify(data) });
+    let now = send(turn, "step-started", { step: "retrieve", input: "q", depth: 0 });
+    expect(now.steps[0]!.open).toBe(true);
+    now = send(now, "step", { step: "retrieve", output: "2 passages", seconds: 1, depth: 0 });
+    expect(now.steps).toEqual([{ step: "retrieve", input: "q", output: "2 passages", seconds: 1, depth: 0, open: false }]);
+    now = send(send(now, "token", { text: "Hal" }), "token", { text: "low" });
+    expect(now.text).toBe("Hallow");
+    expect(send(now, "answer", answer).state).toBe("done");
+    expect(send(now, "error", { status: 500, detail: "no" }).problem).toBe("no");
+  });
+  it("nest by depth", () => {
+    const steps = [0, 1, 1, 0].map((depth) => ({ step: "s", depth, open: false }));
+    expect(nest(steps).map((one) => one.below.length)).toEqual([2, 0]);
+  });
+});
+
+describe("the thread", () => {
+  it("leads from the question over shared names to the answer", () => {
+    const found = findThread(answer, [])!;
+    expect(found.nodes.map((one) => one.name)).toEqual(["The Marrow Bridge", "Ilse", "Hallowmere"]);
+    expect(found.edges.map((one) => one.mark)).toEqual([1, 2]);
+  });
+  it("takes a path where nothing cited is a fact", () => {
+    const path = { entities: ["A", "B"], facts: ["A knows B"], score: 1 };
+    expect(findThread({ ...answer, facts: [], paths: [path] }, [])!.nodes.map((one) => one.name)).toEqual(["A", "B"]);
+  });
+  it("follows sub-questions while the agent works", () => {
+    const steps = [{ step: "sub-question", input: "Who?", depth: 0, open: true }];
+    expect(findThread(null, steps)!.nodes.map((one) => one.name)).toEqual(["?", "…"]);
+  });
+});
+
+describe("sharing", () => {
+  it("survives the way through a link", async () => {
+    const found = await unpackAnswer(await packAnswer(answer));
+    expect(found!.answer).toBe(answer.answer);
+    expect(found!.citations).toEqual(answer.citations);
+  });
+  it("takes nothing else", async () => {
+    expect(await unpackAnswer("abc")).toBeNull();
+    expect(checkAnswer({ question: "q", answer: { toString: 1 } })).toBeNull();
+    expect(checkAnswer(null)).toBeNull();
+  });
+  it("writes footnotes", () => {
+    expect(toMarkdown(answer)).toContain("born in Hallowmere. [^2]");
+    expect(toMarkdown(answer)).toContain("[^2]: ilse.md, 5–50: “She was born in Hallowmere.”");
+  });
+  it("does not say the short answer twice", () => {
+    expect(dropRepeated("Best candidate: X\nmore", "X")).toBe("more");
+    expect(dropRepeated("X", "X")).toBe("X");
+  });
+});
+
+describe("reading", () => {
+  it("marks code points, not UTF-16 units", () => {
+    const pieces = cutPieces(Array.from("a🧶bcd"), { start: 1, end: 3 }, [{ start: 4, end: 5 }], [0, 3], 0, 5);
+    expect(pieces.map((one) => [one.text, one.mark, one.page])).toEqual([
+      ["a", "", 1],
+      ["🧶b", "here", 0],
+      ["c", "", 2],
+      ["d", "also", 0],
+    ]);
+  });
+  it("knows the page of a place", () => expect([0, 9, 10, 30].map((n) => pageOf([0, 10, 20], n))).toEqual([1, 1, 2, 3]));
+});
+
+describe("figures", () => {
+  it("fill a treemap", () => {
+    const boxes = layOutTreemap([6, 3, 2, 1], 100, 60);
+    expect(boxes.reduce((sum, one) => sum + one.width * one.height, 0)).toBeCloseTo(6000);
+    expect(boxes.every((one) => one.x >= 0 && one.y >= 0 && one.x + one.width <= 100.001 && one.y + one.height <= 60.001)).toBe(true);
+  });
+  it("tell the time left from the pace of a stage", () => {
+    const pace = new Pace();
+    expect(pace.measure("extract", 0, 10, 0).left).toBeNull();
+    expect(pace.measure("extract", 5, 10, 2000).left).toBeCloseTo(2);
+    expect(pace.measure("embed", 1, 4, 2100).left).toBeNull();
+  });
+  it("mark what only one recipe found", () => {
+    expect([...markEvidence([["a", "b"], ["a"]], 0)]).toEqual([["a", "all"], ["b", "only"]]);
+  });
+  it("read questions from lines", () => {
+    expect(parseQuestions("Who? | Ann\n\nWhere?\tHere\tThere")).toEqual([
+      { question: "Who?", answers: ["Ann"] },
+      { question: "Where?", answers: ["Here", "There"] },
+    ]);
+  });
+});
+
+it("every text has a Chinese one, with the same values", () => {
+  const files = (folder: string): string[] =>
+    readdirSync(folder).flatMap((name) => {
+      const path = join(folder, name);
+      return statSync(path).isDirectory() ? files(path) : [path];
+    });
+  const source = files("src").map((path) => readFileSync(path, "utf8")).join("\n");
+  const texts = new Set([...source.matchAll(/\bt\(\s*"([^"]*)"/g)].map((one) => one[1]!));
+  expect(texts.size).toBeGreaterThan(150);
+  expect([...texts].filter((text) => !(text in zh))).toEqual([]);
+  const values = (text: string) => [...text.matchAll(/\{\w+\}/g)].map((one) => one[0]).sort();
+  expect(Object.entries(zh).filter(([en, cn]) => String(values(en)) !== String(values(cn)))).toEqual([]);
+});

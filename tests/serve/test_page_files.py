@@ -1,0 +1,140 @@
+"""The page at `/`: built files, their headers, and the routes that only the page needs."""
+
+import hashlib
+from pathlib import Path
+from typing import Any
+
+from serving import fill, make_key, make_server, running
+
+from clew.serve.page_files import load_page_files
+
+PAGE = Path(__file__).parents[2] / "page"
+NAMED = ("index.html", "package.json", "package-lock.json", "vite.config.ts")
+FIRST_VIEW_BYTES = 180_000
+ALL_BYTES = 1_000_000
+
+
+def hash_sources() -> str:
+    """The hash of the page's sources, as `page/scripts/stamp.mjs` computes it."""
+    found = [one for folder in ("src", "public") for one in (PAGE / folder).rglob("*")]
+    paths = [one.relative_to(PAGE).as_posix() for one in found if one.is_file()]
+    hashed = hashlib.sha256()
+    for path in sorted([*paths, *NAMED]):
+        hashed.update(f"{path}\0".encode())
+        hashed.update((PAGE / path).read_text(encoding="utf-8").replace("\r\n", "\n").encode())
+    return hashed.hexdigest()
+
+
+def test_the_built_files_are_those_of_the_sources() -> None:
+    static = PAGE.parent / "src" / "clew" / "serve" / "static"
+    stamp = (static / "sources.sha256").read_text(encoding="utf-8").strip()
+    assert stamp == hash_sources(), "the page's sources changed: run `make page` and commit"
+
+
+def test_the_files_are_small_and_ask_no_other_server() -> None:
+    files = load_page_files()
+    assert sum(len(one.content) for one in files.values()) < ALL_BYTES
+    first = [one for name, one in files.items() if name.startswith(("index", "page/index"))]
+    assert sum(len(one.compressed) for one in first) < FIRST_VIEW_BYTES
+    html = files["index.html"].content.decode()
+    assert "http" not in html.replace("http-equiv", "")
+    assert "<style" not in html
+    assert not [name for name in files if name.endswith(".map")]
+
+
+def test_the_page_needs_no_key_and_forbids_all_but_its_own_files(tmp_path: Path) -> None:
+    fill(tmp_path / "valley")
+    server = make_server(tmp_path)
+    make_key(server, {"valley": "read"})
+    with running(server) as client:
+        page = client.get("/")
+        assert page.status_code == 200
+        assert (
+            "default-src 'none'; script-src 'self'; style-src 'self'"
+            in page.headers["content-security-policy"]
+        )
+        assert "unsafe" not in page.headers["content-security-policy"]
+        again = client.get("/", headers={"If-None-Match": page.headers["etag"]})
+        assert again.status_code == 304
+        for name, file in load_page_files().items():
+            if name != "index.html":
+                got = client.get(f"/{name}")
+                assert got.content == file.content
+                assert "immutable" in got.headers["cache-control"]
+        assert client.get("/page/../app.py").status_code in (401, 404)
+        assert client.get("/page/nothing.js").status_code == 401
+        assert client.post("/").status_code == 401
+        assert client.get("/workspaces").status_code == 401
+
+
+def test_the_page_works_under_a_sub_path(tmp_path: Path) -> None:
+    fill(tmp_path / "valley")
+    with running(make_server(tmp_path, root_path="/clew")) as client:
+        assert client.get("/clew/").status_code == 200
+        assert client.get("/").status_code == 200  # where the proxy takes the prefix off
+        to = client.get("/clew", follow_redirects=False)
+        assert (to.status_code, to.headers["location"]) == (308, "/clew/")
+        assert "page/index" in client.get("/clew/").text
+        assert 'src="/' not in client.get("/clew/").text  # relative, whatever the prefix
+
+
+def ask(client: Any, path: str, **query: Any) -> Any:
+    reply = client.get(f"/workspaces/valley{path}", params=query)
+    assert reply.status_code == 200, reply.text
+    return reply.json()
+
+
+def test_the_overview_has_entities_links_and_communities(tmp_path: Path) -> None:
+    fill(tmp_path / "valley", trees=["dual"])
+    with running(make_server(tmp_path)) as client:
+        found = ask(client, "/overview")
+        count = ask(client, "")["entities"]
+        assert found["all"] == len(found["nodes"]) == count
+        keys = {one["key"] for one in found["nodes"]}
+        for one, other, fact in found["edges"]:
+            assert one < other
+            members = {e["key"] for e in ask(client, f"/facts/{fact}")["entities"]}
+            assert {found["nodes"][one]["key"], found["nodes"][other]["key"]} <= members <= keys
+        assert found["communities"]
+        grouped = [one["community"] for one in found["nodes"] if one["community"] >= 0]
+        sizes = [grouped.count(number) for number in range(len(found["communities"]))]
+        assert sizes == [one["size"] for one in found["communities"]]
+        few = ask(client, "/overview", limit=2)
+        assert len(few["nodes"]) == 2
+        assert few["all"] == count
+
+
+def test_a_document_is_read_by_name_with_the_facts_it_states(tmp_path: Path) -> None:
+    fill(tmp_path / "valley")
+    with running(make_server(tmp_path)) as client:
+        name = ask(client, "/documents")["documents"][0]["name"]
+        found = ask(client, "/reading", name=name, facts=True)
+        assert name in found["names"]
+        assert found["facts"]
+        for fact in found["facts"]:
+            assert found["text"][fact["start"] : fact["end"]].strip()
+        assert ask(client, "/reading", name=name)["facts"] == []
+        assert client.get("/workspaces/valley/reading?name=nowhere").status_code == 404
+
+
+def test_the_schema_counts_every_entity_with_a_type(tmp_path: Path) -> None:
+    fill(tmp_path / "valley")
+    with running(make_server(tmp_path)) as client:
+        nodes = ask(client, "/overview")["nodes"]
+        found = ask(client, "/schema")
+        typed = [one["type"] for one in nodes if one["type"]]
+        assert {one["name"]: one["count"] for one in found["types"]} == {
+            name: typed.count(name) for name in set(typed)
+        }
+        assert found["history"] is None
+
+
+def test_only_an_admin_sees_the_checks(tmp_path: Path) -> None:
+    fill(tmp_path / "valley")
+    server = make_server(tmp_path)
+    reader = make_key(server, {"valley": "read"})
+    admin = make_key(server, {"valley": "admin"})
+    with running(server) as client:
+        assert client.get("/workspaces/valley/checks", headers=reader).status_code == 403
+        found = client.get("/workspaces/valley/checks", headers=admin).json()
+        assert "python" in {one["name"] for one in found["checks"]}

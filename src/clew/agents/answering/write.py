@@ -36,7 +36,7 @@ from clew.types import Citation, Evidence
 _MAX_ANSWER_TOKENS = 400  # tokens of an answer
 _MAX_STYLE_CHARS = 2_000
 _SENTENCE_ENDS = ("?", "!", "…", "。", "？", "！")  # after which no full stop is added
-_MIN_PROSE_WORDS = 3
+_MIN_PROSE_WORDS = 4  # a shorter reply is no sentence about the evidence
 _SOURCE_MARK = re.compile(r"\s*\[(\d{1,3})\]")
 _CODE_NOTE = "each step is read in a passage, code put them together"
 _TEXT_START = re.compile(r'"text"\s*:\s*"')

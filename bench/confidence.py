@@ -140,11 +140,12 @@ async def fit(given: argparse.Namespace) -> None:
         asked = sample_questions(given.data / name, int(first), int(last), given.most)
         asked = await add_strangers(kb, asked)
         opened.append((spec, kb, asked))
-        candidates += await label_candidates(kb, asked, models["rank"])
+        if not given.keep_rank:
+            candidates += await label_candidates(kb, asked, models["rank"])
         print(f"{spec}: {len(asked)} questions, {len(candidates)} candidates so far", flush=True)
-    models["rank"] = fit_logistic(
-        [row for row, _ in candidates], [right for _, right in candidates], models["rank"], 3.0
-    )
+    if candidates:
+        rows, right = [row for row, _ in candidates], [right for _, right in candidates]
+        models["rank"] = fit_logistic(rows, right, models["rank"], 3.0)
     install(models)
     for spec, kb, asked in opened:
         for one in asked:
@@ -209,6 +210,7 @@ def main() -> None:
     parser.add_argument("--kbs", type=Path)
     parser.add_argument("--sets", default="2wiki:150:400,squad2:0:3000")
     parser.add_argument("--most", type=int, default=250, help="questions of each set")
+    parser.add_argument("--keep-rank", action="store_true", help="fit the answers only")
     parser.add_argument("--out", type=Path)
     parser.add_argument("--rows", type=Path)
     given = parser.parse_args()

@@ -11,7 +11,7 @@ from clew.agents.rules.table import table_for
 from clew.text.dates import is_date
 from clew.types import Citation, Passage
 
-_MAX_SCORE = 8.0  # logits beyond this say nothing more
+_MAX_SCORE = 12.0  # logits beyond this say nothing more
 _STEM = 5  # letters that forms of a word share
 _ASKED_NOUN = re.compile(r"\b(?:what|which)\s+(\w+)", re.IGNORECASE)
 
@@ -63,14 +63,18 @@ def gather_candidates(
     """Merge the readings by their answer; forms of one answer count as one."""
     found: list[Candidate] = []
     for one in direct:
-        found = _add(found, Candidate(one.text, one, passages=frozenset((one.passage.id,))))
+        found = _add(found, Candidate(one.text, one, passages=_home(one)))
     for one in together:
-        found = _add(found, Candidate(one.text, None, one, passages=frozenset((one.passage.id,))))
+        found = _add(found, Candidate(one.text, None, one, passages=_home(one)))
     for chain, readings in chains:
         for one in readings:
-            seen = frozenset((one.passage.id,))
-            found = _add(found, Candidate(one.text, None, None, chain, one, seen))
+            found = _add(found, Candidate(one.text, None, None, chain, one, _home(one)))
     return found
+
+
+def _home(reading: Reading) -> frozenset[str]:
+    """Return the passage that says an answer; none where "no answer" is likelier."""
+    return frozenset((reading.passage.id,) if reading.score > 0 else ())
 
 
 def _add(found: list[Candidate], new: Candidate) -> list[Candidate]:
@@ -121,7 +125,7 @@ def describe_candidate(
         "hops": float(candidate.chain is not None),
         "covered": measure_coverage(question, f"{quotes} {titles}"),
         "named": measure_names(names, passages),
-        "support": min(1.0, (len(support) - 1) / 3),
+        "support": min(1.0, max(0, len(support) - 1) / 3),
         "fits": fits_kind(question, candidate.text),
         "bridge": _measure_bridge(candidate, others),
         "noun": _match_noun(question, candidate.text, quotes),

@@ -4,6 +4,7 @@ import hashlib
 from pathlib import Path
 from typing import Any
 
+import pytest
 from serving import fill, make_key, make_server, running
 
 from clew.serve.page_files import load_page_files
@@ -67,6 +68,7 @@ def test_the_page_needs_no_key_and_forbids_all_but_its_own_files(tmp_path: Path)
         assert client.get("/workspaces").status_code == 401
 
 
+@pytest.mark.filterwarnings("ignore:The `root_path` parameter")
 def test_the_page_works_under_a_sub_path(tmp_path: Path) -> None:
     fill(tmp_path / "valley")
     with running(make_server(tmp_path, root_path="/clew")) as client:

@@ -6,6 +6,7 @@ from typing import Annotated, Any
 import numpy as np
 from fastapi import APIRouter, Query
 from fastapi.responses import JSONResponse, Response
+from numpy.typing import NDArray
 
 from clew.doctor import run_checks
 from clew.engine import KnowledgeBase
@@ -166,7 +167,9 @@ def _find_edges(view: View, chosen: Ints) -> list[list[int]]:
     return [[one, other, fact] for (one, other), fact in found.items()]
 
 
-async def _count_names(now: Snapshot, view: View, kind: Kind, codes: Ints) -> list[dict[str, Any]]:
+async def _count_names(
+    now: Snapshot, view: View, kind: Kind, codes: NDArray[np.int32]
+) -> list[dict[str, Any]]:
     """Return the names behind small integers, each with its count; the most frequent first."""
     _, first, counts = np.unique(codes, return_index=True, return_counts=True)
     keys = view.keys(kind)[first].tolist()

@@ -1,5 +1,6 @@
 """The bench of questions over documents: its questions are well formed, its scores are right."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -40,7 +41,8 @@ def make_passage(text: str) -> Passage:
 
 def make_reply(quote: str, candidate: str = "", verdict: str = "answered") -> Answer:
     cited = (Citation("notes/light.txt", "c1", 0, len(quote), quote),) if quote else ()
-    return Answer("?", "bm25", f"“{quote}” [1]", verdict, cited, Evidence(), (), 0.0, candidate)  # type: ignore[arg-type]
+    said = Answer("?", "bm25", f"“{quote}” [1]", verdict, cited, Evidence(), (), 0.0, candidate)  # type: ignore[arg-type]
+    return replace(said, confidence=0.9)
 
 
 def test_a_span_is_found_however_the_text_is_laid_out() -> None:

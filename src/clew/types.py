@@ -209,6 +209,8 @@ class Found:
     communities: tuple[Hit, ...] = ()
     rest: str = ""
     """The question without the entity names that were linked."""
+    specific: str = ""
+    """The question without those of these names that are common."""
     names: tuple[str, ...] = ()
     """Low-level keywords: entity names in the question."""
     topics: tuple[str, ...] = ()

@@ -66,7 +66,9 @@ def test_a_foreign_and_an_unknown_workspace_look_the_same_on_every_route(tmp_pat
             assert foreign.json() == unknown.json()
             for name in ("..", "%2e%2e", "Valley", ".server", "valley%00"):
                 odd = call(client, method, path.replace("{workspace}", name), key)
-                assert odd.status_code in (404, 405), (method, path, name)
+                # A client may shorten the path to that of the page, which everyone may see.
+                page = method == "GET" and odd.url.path == "/"
+                assert page or odd.status_code in (404, 405), (method, path, name)
 
 
 def test_every_route_but_health_needs_a_key_where_there_is_one(tmp_path: Path) -> None:

@@ -17,6 +17,7 @@ from clew.types import Document
 from conftest import document, stream
 
 BRIDGE = b"# Ferry\n\nThe Otter Ferry was built by Marta Quill in Vessen."
+LONG_TEXT = b"\n\n".join(BRIDGE.replace(b"Otter", b"Otter %d" % n) for n in range(800))
 
 
 def wait_for(client: TestClient, job: str, at: str = "/workspaces/valley") -> dict[str, Any]:
@@ -90,10 +91,10 @@ def test_a_build_whose_process_is_killed_goes_on(tmp_path: Path) -> None:
     server = make_server(tmp_path)
     with running(server) as client:
         at = "/workspaces/valley"
-        client.post(f"{at}/documents", params={"name": "ferry.md"}, content=BRIDGE)
+        client.post(f"{at}/documents", params={"name": "ferry.md"}, content=LONG_TEXT)
         job = client.post(f"{at}/builds", json={}).json()["id"]
-        while server.ledger.get(job).state != "running":
-            time.sleep(0.05)
+        while not server.runner.processes():
+            time.sleep(0.02)
         for process in server.runner.processes():
             process.kill()
         done = wait_for(client, job)

@@ -14,12 +14,10 @@ from clew.graph.csr import Floats
 from clew.index.view import View
 from clew.retrieve.facts import score_sentences
 from clew.retrieve.mentions import OWN_NAME_CLAIM, SURE_CLAIM
-from clew.retrieve.pack import fetch_entities
-from clew.retrieve.question import content_words, find_name_spans, remove_names
+from clew.retrieve.question import content_words
 from clew.retrieve.rank import hit_positions, top_hits
 from clew.retrieve.spread import drop_copies
 from clew.retrieve.step import Step
-from clew.text.names import tokenize
 from clew.types import Found, Hit
 
 _TINY = 1e-9
@@ -116,8 +114,6 @@ class Blended:
     inner: Step
     rest: float = 0.7
     """Weight of the question without common names against the whole, in how a sentence fits."""
-    common: float = 0.5
-    """A name less rare than this stands on so many pages that it tells none of them apart."""
     top_k: int = 100
     facts: int = 20
 
@@ -147,8 +143,7 @@ class Blended:
 
     async def _score_plainly(self, ctx: Context, found: Found) -> tuple[Floats, Floats]:
         """Score every chunk by meaning, words and best sentence; also return each fact's fit."""
-        specific = await self._remove_common_names(ctx, found)
-        question, rest = await ctx.vectors([ctx.question, specific or ctx.question])
+        question, rest = await ctx.vectors([ctx.question, found.specific or ctx.question])
         target = (1 - self.rest) * question + self.rest * rest
         fit, sentence = await score_sentences(ctx, target)
         plain = (
@@ -157,13 +152,6 @@ class Blended:
             + _SENTENCE * _scale(sentence)
         )
         return plain.astype(np.float32), fit
-
-    async def _remove_common_names(self, ctx: Context, found: Found) -> str:
-        """Return the question without the names that were linked and are common."""
-        common = [hit.at for hit in found.entities if ctx.view.rarity[hit.at] < self.common]
-        names = [entity.name for entity in (await fetch_entities(ctx, common)).values()]
-        spans = find_name_spans(ctx.question, names)
-        return remove_names(ctx.question, tokenize(ctx.question), spans)
 
 
 def _scale(values: Floats) -> Floats:

@@ -55,6 +55,8 @@ class LinkNames:
     """Weight of the words beside a name ("the film Salt") in telling namesakes apart."""
     namesake: float = 0.6
     """Factor for passages that are about a name less surely than the surest one."""
+    common: float = 0.5
+    """A name less rare than this stands on so many pages that it tells none of them apart."""
 
     async def __call__(self, ctx: "Context", found: Found, /) -> Found:
         """Set `entities`, `chunks` to passages about them, `rest` to the question without names."""
@@ -66,11 +68,13 @@ class LinkNames:
             for entity, sure in zip(link.entities.tolist(), link.weights.tolist(), strict=True):
                 weight[entity] = max(weight.get(entity, 0.0), sure)
         ranked = sorted(weight, key=lambda at: (-weight[at], at))
+        common = [link for link in linked if view.rarity[link.entities].max() < self.common]
         return replace(
             found,
             entities=tuple(Hit(at, weight[at], "name") for at in ranked),
             chunks=tuple(hit for link in linked for hit in self.passages_about(view, t, link)),
             rest=remove_names(ctx.question, t, [(link.first, link.last) for link in linked]),
+            specific=remove_names(ctx.question, t, [(link.first, link.last) for link in common]),
         )
 
     def passages_about(self, view: View, t: Tokens, link: NameLink) -> list[Hit]:

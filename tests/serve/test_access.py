@@ -66,6 +66,8 @@ def test_a_foreign_and_an_unknown_workspace_look_the_same_on_every_route(tmp_pat
             assert foreign.json() == unknown.json()
             for name in ("..", "%2e%2e", "Valley", ".server", "valley%00"):
                 odd = call(client, method, path.replace("{workspace}", name), key)
+                if odd.url.path == "/" and method == "GET":  # the page, which holds no data
+                    continue
                 assert odd.status_code in (404, 405), (method, path, name)
 
 

@@ -45,7 +45,8 @@ export function useJob(workspace: string, id: string | null): [Job | null, Progr
             last = event.id || last;
             const data = JSON.parse(event.data);
             if (event.name === "progress") setProgress(pace.measure(data.stage, data.done, data.total, performance.now()));
-            else setJob((before) => before && { ...before, state: data.state });
+            else if (!ENDED.includes(data.state)) setJob((before) => before && { ...before, state: data.state });
+            // The end comes with the job itself, which holds the result.
           });
         } catch (error) {
           if (error instanceof DOMException) return;

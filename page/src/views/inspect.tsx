@@ -57,7 +57,7 @@ function Summary({ found, onSelect }: Props & { found: Overview }) {
       <p class="soft small">{t("{n} of {all} entities are drawn. Choose one to see what is known.", { n: found.nodes.length.toLocaleString(), all: found.all.toLocaleString() })}</p>
       {found.communities.length > 0 && (
         <div class="group">
-          <h3>{t("Communities")}</h3>
+          <h2 class="label">{t("Communities")}</h2>
           {found.communities.slice(0, 12).map((one, n) => (
             <details key={n}>
               <summary>
@@ -69,7 +69,7 @@ function Summary({ found, onSelect }: Props & { found: Overview }) {
         </div>
       )}
       <div class="group">
-        <h3>{t("Most connected")}</h3>
+        <h2 class="label">{t("Most connected")}</h2>
         <ul class="facts">
           {found.nodes.slice(0, 25).map((one) => (
             <li key={one.key}>
@@ -108,7 +108,7 @@ function EntityDetail({ id, onExpand, onSelect, onFact, onRead, onCorrected }: P
       </div>
       {mayWrite() && <Corrections entity={entity} onDone={onCorrected} />}
       <div class="group">
-        <h3>{t("Facts")}</h3>
+        <h2 class="label">{t("Facts")}</h2>
         <ul class="facts">
           {entity.facts.slice(0, 50).map((fact, n) => (
             <li key={n}>
@@ -127,7 +127,7 @@ function EntityDetail({ id, onExpand, onSelect, onFact, onRead, onCorrected }: P
       </div>
       {near && near.neighbours.length > 0 && (
         <div class="group">
-          <h3>{t("Neighbours")}</h3>
+          <h2 class="label">{t("Neighbours")}</h2>
           <ul class="facts">
             {near.neighbours.map((one) => (
               <li key={one.key}>
@@ -155,13 +155,13 @@ function FactView({ id, onSelect, onRead }: Props & { id: number }) {
   return (
     <>
       <div>
-        <h3>{t("Fact")}</h3>
+        <h2 class="label">{t("Fact")}</h2>
         <h2>{fact.relation || fact.text}</h2>
         {fact.relation && <p>{fact.text}</p>}
         {fact.description && <p class="soft">{fact.description}</p>}
       </div>
       <div class="group">
-        <h3>{t("Evidence")}</h3>
+        <h2 class="label">{t("Evidence")}</h2>
         <ul class="facts">
           {fact.evidence.map((one, n) => (
             <li key={n}>
@@ -174,7 +174,7 @@ function FactView({ id, onSelect, onRead }: Props & { id: number }) {
         </ul>
       </div>
       <div class="group">
-        <h3>{t("Entities")}</h3>
+        <h2 class="label">{t("Entities")}</h2>
         <div class="row">
           {fact.entities.map((one) => (
             <button key={one.key} class="chip" onClick={() => onSelect(one.key)}>

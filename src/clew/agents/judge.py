@@ -65,13 +65,16 @@ async def describe_answer(ctx: Context, answer: Answer) -> Signals:
     readings = await read_passages(ctx, asked, passages[:_READ])
     agreeing, rival = _compare_readings(answer.candidate, readings)
     own = max(answer.support, agreeing.probability if agreeing else 0.0)
+    polar = answer.candidate.casefold() in YES_NO
+    # No sentence says "no": what code concludes from cited values follows from them.
+    entailed = (answer.computed and polar) or _is_supported(answer.candidate, answer, cited)
     return signals | {
         "own": squash(_logit(own)),
         "direct": squash(agreeing.score) if agreeing else -1.0,
         "rival": squash(rival.score) if rival else -1.0,
-        "entailed": float(_is_supported(answer.candidate, answer, cited)),
+        "entailed": float(entailed),
         "computed": float(answer.computed),
-        "polar": float(answer.candidate.casefold() in YES_NO),
+        "polar": float(polar),
         "steps": min(1.0, (len(answer.citations) - 1) / 2),
     }
 

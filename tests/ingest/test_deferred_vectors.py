@@ -84,3 +84,16 @@ async def test_reading_deferred_vectors_directly_says_what_makes_them(tmp_path: 
         with pytest.raises(VectorsDeferred, match="clew reembed --kinds entity"):
             ctx.view.cosines("entity", await ctx.vector())
     await kb.close()
+
+
+async def test_passages_below_headings_keep_their_vectors(tmp_path: Path) -> None:
+    parts = [f"## Part {n}\n\n{'The pump of this part is old. ' * 60}" for n in range(5)]
+    (tmp_path / "manual.md").write_text("# Manual\n\n" + "\n\n".join(parts), encoding="utf-8")
+    kb = await open_kb(tmp_path)
+    await kb.add([tmp_path / "manual.md"])
+    before = await kb.search("old pump", recipe="naive")
+    await kb.reembed()
+    after = await kb.search("old pump", recipe="naive")
+    assert await kb.verify() == []
+    assert [c.id for c in after.evidence.chunks] == [c.id for c in before.evidence.chunks]
+    await kb.close()

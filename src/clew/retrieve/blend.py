@@ -75,6 +75,11 @@ def measure_corpus_trust(view: View) -> float:
     return min(1.0, max(0.0, trust))
 
 
+def names_lead_on(view: View) -> bool:
+    """Whether names lead to passages about them so often that a walk from them can count."""
+    return measure_corpus_trust(view) >= _LEAST_WALK
+
+
 def _share_of_mentions_with_page(view: View) -> float:
     if not view.count("chunk"):
         return 0.0
@@ -146,10 +151,12 @@ class Blended:
         question, rest = await ctx.vectors([ctx.question, found.specific or ctx.question])
         target = (1 - self.rest) * question + self.rest * rest
         fit, sentence = await score_sentences(ctx, target)
+        meaning = ctx.meaning()  # what vectors of an unknown script cannot tell, words must
         plain = (
-            _DENSE * _scale(ctx.cosines("chunk", question))
-            + _LEXICAL * _scale(ctx.view.bm25.scores(content_words(ctx.question)))
-            + _SENTENCE * _scale(sentence)
+            meaning * _DENSE * _scale(ctx.cosines("chunk", question))
+            + (1 - meaning * (_DENSE + _SENTENCE))
+            * _scale(ctx.view.bm25.scores(content_words(ctx.question)))
+            + meaning * _SENTENCE * _scale(sentence)
         )
         return plain.astype(np.float32), fit
 

@@ -28,6 +28,7 @@ _MAX_PAGES = 3  # a name that more passages are about leads to none of them in p
 # (docs/decisions/0016-retrieval-that-holds.md).
 _NO_TRUST_SHARE, _FULL_TRUST_SHARE = 0.005, 0.04
 _LEAST_WALK = 0.1  # a walk that would count less changes nothing, and takes most of the time
+_CHAIN_TRUST = 0.5  # from which chains of names are worth following: manuals stay below 0.3
 _DENSE, _LEXICAL, _SENTENCE = 0.5, 0.25, 0.25  # weights within plain relevance
 _LEADERS, _LEAD = 100, 0.2  # the best chunks of a signal, and what a lead over them counts
 
@@ -76,8 +77,8 @@ def measure_corpus_trust(view: View) -> float:
 
 
 def names_lead_on(view: View) -> bool:
-    """Whether names lead to passages about them so often that a walk from them can count."""
-    return measure_corpus_trust(view) >= _LEAST_WALK
+    """Whether names lead to passages about them as often as in an encyclopedia, or nearly."""
+    return measure_corpus_trust(view) >= _CHAIN_TRUST
 
 
 def _share_of_mentions_with_page(view: View) -> float:

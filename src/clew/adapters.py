@@ -138,6 +138,12 @@ class AdaptedEmbedder:
         """The length of every vector."""
         return self.embed.dim
 
+    def measure_known(self, text: str) -> float:
+        """Return how far the embedder knows the words of a text."""
+        measure = getattr(self.embed, "measure_known", None)
+        share: float = measure(text) if measure else 1.0
+        return share
+
     async def __call__(self, texts: Sequence[str], /, *, role: EmbedRole = "passage") -> Vectors:
         """Embed, and adapt queries."""
         vectors = await self.embed(texts, role=role)

@@ -29,6 +29,7 @@ _MAX_PAGES = 3  # a name that more passages are about leads to none of them in p
 # (docs/decisions/0016-retrieval-that-holds.md).
 _NO_TRUST_SHARE, _FULL_TRUST_SHARE = 0.005, 0.04
 _LEAST_WALK = 0.1  # a walk that would count less changes nothing, and takes most of the time
+_CHAIN_TRUST = 0.5  # from which chains of names are worth following: manuals stay below 0.3
 PLAIN_SIGNALS = ("meaning", "words", "best sentence")
 PLAIN_SHARES = (0.4, 0.3, 0.3)  # of each within plain relevance; `python -m bench.signal_weights`
 _LEADERS, _LEAD = 100, 0.1  # the best chunks of a signal, and what a lead over them counts
@@ -83,6 +84,11 @@ def measure_corpus_trust(view: View) -> float:
     share: float = view.memo[_MEMO_KEY]
     trust = (share - _NO_TRUST_SHARE) / (_FULL_TRUST_SHARE - _NO_TRUST_SHARE)
     return min(1.0, max(0.0, trust))
+
+
+def names_lead_on(view: View) -> bool:
+    """Whether names lead to passages about them as often as in an encyclopedia, or nearly."""
+    return measure_corpus_trust(view) >= _CHAIN_TRUST
 
 
 def _share_of_mentions_with_page(view: View) -> float:
@@ -159,10 +165,12 @@ class Blended:
         target = (1 - self.rest) * question + self.rest * rest
         fit, sentence = await score_sentences(ctx, target)
         meaning, words, best = shares
+        known = ctx.meaning()  # what vectors of an unknown script cannot tell, words must
         plain = (
-            meaning * _scale(ctx.cosines("chunk", question))
-            + words * _scale(ctx.view.bm25.scores(content_words(ctx.question)))
-            + best * _scale(sentence)
+            known * meaning * _scale(ctx.cosines("chunk", question))
+            + (words + (1 - known) * (meaning + best))
+            * _scale(ctx.view.bm25.scores(content_words(ctx.question)))
+            + known * best * _scale(sentence)
         )
         return plain.astype(np.float32), fit
 

@@ -157,7 +157,9 @@ async def _measure(run: JobRun) -> "MeasureResult":
 
 
 async def build_trees(run: JobRun) -> Any:
-    """Build community trees."""
+    """Build community trees, from the vectors of names as well."""
+    if run.base.embed is not None:
+        await run.base.builder.embed_deferred("entity", run.progress)
     manager = run.base.builder.make_tree_manager(run.progress)
     write = bool(run.job.request.get("write"))
     report = await manager.build(run.job.request["trees"], write=write)

@@ -281,5 +281,5 @@ async def test_a_label_that_was_lost_hides_rather_than_shows(tmp_path: Path, dam
     db.close()
     with pytest.raises(StoreError, match="unknown who may see it"):
         await find_visible(base, [])
-    if "manifest" not in damage:
+    if "manifest" not in damage and "NULL" not in damage:  # of these, only the copy tells
         assert await base.verify() != []

@@ -16,7 +16,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import IO, Any
 
 from clew.ingest.readers.source import FileEnd, ReadBudget, Skipped, SourceFile
 from clew.types import Document
@@ -149,7 +149,7 @@ def _frame(value: object) -> bytes:
     return len(raw).to_bytes(8, "little") + raw
 
 
-def _read_message(pipe: BinaryIO) -> bytes | None:
+def _read_message(pipe: IO[bytes]) -> bytes | None:
     """The next message; None where the pipe ends before it does."""
     head = pipe.read(8)
     size = int.from_bytes(head, "little")

@@ -159,6 +159,7 @@ SUB_QUESTIONS = {
     "designer of Marrow Bridge": "Ilse Brandvik",
     "birthplace of Ilse Brandvik": "Hallowmere",
     "Ilse Brandvik born": "Hallowmere",
+    "birthplace of Anton Reeve": "Vessen",
     "云溪大坝的设计者": "林清远",
     "林清远出生于": "云溪",
 }
@@ -199,7 +200,13 @@ def perfect(messages: Sequence[Mapping[str, str]]) -> str:
 
 
 PLANNING = ("decompose", "involved", "relations", "logic")
-LOGIC = (("Marrow Bridge", "designer"), ("#1", "birthplace"))
+LOGIC = {
+    PLANS["two hops"]: (("Marrow Bridge", "designer"), ("#1", "birthplace")),
+    ("Were Ilse Brandvik and Anton Reeve both born in Vessen?",): (
+        ("Ilse Brandvik", "birthplace"),
+        ("Anton Reeve", "birthplace"),
+    ),
+}
 CHAIN = (("Marrow Bridge", "designer", "Entity#1"), ("Entity#1", "birthplace", "Entity#2"))
 
 
@@ -209,7 +216,7 @@ def _plan(name: str, questions: Sequence[str]) -> dict[str, Any]:
         keys = ("subject", "relation", "object")
         return {"facts": [dict(zip(keys, fact, strict=True)) for fact in facts]}
     if name == "logic":
-        steps = LOGIC if questions == PLANS["two hops"] else [("it", questions[-1])]
+        steps = LOGIC.get(tuple(questions), [("it", questions[-1])])
         return {"steps": [{"op": "retrieve", "args": [*step]} for step in steps]}
     if name == "decompose":
         return {"questions": [*questions]}

@@ -112,7 +112,7 @@ class InOrder:
 @pytest.mark.parametrize(
     "recipes",
     [QUICK, *(pytest.param(OTHERS[at::8], marks=pytest.mark.slow) for at in range(8))],
-    ids=lambda recipes: f"{recipes[0]} and {len(recipes) - 1} more",
+    ids=["a few", *(f"part {at}" for at in range(8))],
 )
 async def test_a_perfect_model_has_full_marks_wherever_its_pages_were_found(
     corpus: KnowledgeBase, mode: Mode, recipes: Sequence[str]

@@ -35,7 +35,7 @@ class Spread:
     broad_page: float = 0.7
     novelty: float = 0.3
     """What similarity to passages ranked before costs, where breadth is wanted."""
-    coverage: float = 0.5
+    coverage: float = 0.7
     """What saying sentences counts that no passage before says, where breadth is wanted."""
     head: int = 5
     """Places that go by fit alone before coverage counts."""

@@ -147,7 +147,8 @@ class Blended:
         keys = view.keys("chunk")
         if weights.walk <= 0:
             facts = top_hits(fact_fit, view.keys("fact"), self.facts, "sentence")
-            chunks = top_hits(drop_copies(view, plain), keys, self.top_k, "relevance")
+            kept = drop_copies(view, plain) if ctx.meaning() >= 1 else plain
+            chunks = top_hits(kept, keys, self.top_k, "relevance")
             return replace(found, chunks=chunks, facts=facts, paths=())
         # A chunk that the step left out scores no more than its last one.
         total = np.full(len(plain), min(hit.score for hit in walked.chunks), np.float32)

@@ -28,7 +28,7 @@ _MAX_CROWDS = 5  # of one ranking that are thinned out
 class Spread:
     """Reorders the first `top_k` chunks so that pages and contents differ."""
 
-    page: float = 0.8
+    page: float = 0.9
     """Factor for each passage of the same page that is ranked before."""
     broad_page: float = 0.7
     novelty: float = 0.3
@@ -43,7 +43,9 @@ class Spread:
         broad = wants_breadth(ctx.question)
         places = await fetch_places(ctx, hit_positions(first).tolist())
         pages = [place.document for place in places]
-        vectors = ctx.view.vectors("chunk", hit_positions(first)) if ctx.view.matrices else None
+        # In a script that the embedder does not know all passages look like copies.
+        known = bool(ctx.view.matrices) and ctx.meaning() >= 1
+        vectors = ctx.view.vectors("chunk", hit_positions(first)) if known else None
         order = self._choose_order(first, pages, _similarities(vectors, len(first)), broad)
         ctx.trace.append(TraceStep("spread", "", f"breadth {'wanted' if broad else 'not'}", 0.0))
         return replace(found, chunks=(*(first[at] for at in order), *rest))

@@ -60,7 +60,7 @@ async def quote_units(ctx: Context, answer: Answer, found: Found, *, keep: bool 
         return judged
     text = format_quotes(chosen)
     if short:
-        text = f"{CANDIDATE_LABEL} {short} [1]\n{text}"
+        text = f"{CANDIDATE_LABEL} {short}\n{text}"
     note = answer.note if short else explain_not_written(ctx, QUOTED_NOTE)
     done = replace(judged, answer=text, citations=tuple(chosen), candidate=short, note=note)
     return done if short else await judge_answer(ctx, done)

@@ -131,7 +131,7 @@ class KnowledgeBase:
     @cached_property
     def reader(self) -> PassageReader | None:
         """The span reader, if its weights and packages are here."""
-        return find_reader(self.settings.reader.file)
+        return find_reader(self.settings.spans.file)
 
     @cached_property
     def builder(self) -> Builder:

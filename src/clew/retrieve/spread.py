@@ -30,7 +30,7 @@ _SENTENCES = 20  # best fitting sentences that an account should say
 class Spread:
     """Reorders the first `top_k` chunks so that pages and contents differ."""
 
-    page: float = 0.8
+    page: float = 0.9
     """Factor for each passage of the same page that is ranked before."""
     broad_page: float = 0.7
     novelty: float = 0.3
@@ -49,7 +49,9 @@ class Spread:
         broad = wants_breadth(ctx.question)
         places = await fetch_places(ctx, hit_positions(first).tolist())
         pages = [place.document for place in places]
-        vectors = ctx.view.vectors("chunk", hit_positions(first)) if ctx.view.matrices else None
+        # In a script that the embedder does not know all passages look like copies.
+        known = bool(ctx.view.matrices) and ctx.meaning() >= 1
+        vectors = ctx.view.vectors("chunk", hit_positions(first)) if known else None
         similar = _similarities(vectors, len(first))
         said = await _compare_sentences(ctx, first) if broad else None
         order = self._choose_order(first, pages, similar, said)

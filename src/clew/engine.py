@@ -1,7 +1,7 @@
 """The knowledge base: open its folder, add documents, search, answer questions, maintain it."""
 
 import asyncio
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -30,7 +30,7 @@ from clew.entities.editor import EntityEditor
 from clew.errors import ArraysMissing, ConfigError, EmbedderMismatch
 from clew.extract.model_extractors import DocumentExtractor
 from clew.index.derive import derive_arrays, derive_keeping_trees, has_current_layout
-from clew.index.view import StoredMatrices, View
+from clew.index.view import View, load_view
 from clew.ingest.build import AddResult
 from clew.ingest.cost import CostEstimate
 from clew.ingest.details import count_pending, find_embedded_details, mark_new
@@ -57,7 +57,7 @@ from clew.store.protocol import Arrays, Change, Counts, Snapshot, Store, make_re
 from clew.store.sqlite.restore import read_backup_embedder, restore_database
 from clew.store.sqlite.store import SqliteStore
 from clew.store.vector_files import DamagedVectors
-from clew.types import Chunking, Found, Kind
+from clew.types import Chunking, Found
 
 if TYPE_CHECKING:
     from clew.recipes.registry import RecipeSet, ResolvedRecipe
@@ -420,10 +420,9 @@ class KnowledgeBase:
         view = self._view
         if view is None or view.generation != snapshot.generation:
             await check_embedder(self.store, self.embed)
-            matrices: Mapping[Kind, Any] = {}
-            if self.embed is not None:
-                matrices = StoredMatrices(self.store, self.embed.name, snapshot.arrays)
-            view = self._view = View(snapshot.arrays, matrices, snapshot.generation)
+            embedder = self.embed.name if self.embed is not None else ""
+            exact = self.settings.index.exact
+            view = self._view = load_view(self.store, snapshot, embedder, exact=exact)
             await attach_tuning(view, self.store, self.embed)
         return view
 

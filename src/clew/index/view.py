@@ -17,8 +17,15 @@ from clew.graph.csr import Csr, Floats, Ints, Mask
 from clew.graph.name_matching import NameTokenIndex, build_token_index
 from clew.graph.page_owners import name_rarities
 from clew.index.details import load_details
+from clew.index.nearest import (
+    RowIndex,
+    StoredIndexes,
+    count_candidates,
+    is_indexed,
+    select_best,
+)
 from clew.store.bm25 import Bm25Index, build_index, index_from_arrays
-from clew.store.protocol import DETAIL_ROWS, Arrays, Store
+from clew.store.protocol import DETAIL_ROWS, Arrays, Snapshot, Store
 from clew.text.names import FORM, name_key
 from clew.text.unicode import hash64
 from clew.types import Kind
@@ -81,6 +88,8 @@ class View:
     generation: int = 0
     memo: dict[str, Any] = field(default_factory=dict, compare=False)
     """Cache for what steps derive from this generation."""
+    indexes: Mapping[Kind, RowIndex] = field(default_factory=dict, compare=False)
+    """Indexes over the vectors of many elements; without one all are compared."""
 
     def keys(self, kind: Kind) -> Ints:
         """The store's key of each position."""
@@ -94,13 +103,55 @@ class View:
         """Cosine of every element (or those at `at`) with `vector`; -1 where there is no vector."""
         if kind == "description":
             return self._description_cosines(vector, at)
-        rows = self.arrays.get(f"{kind}_rows", np.zeros(0, np.int64))
+        rows = self._rows(kind)
         matrix = self.matrices.get(kind)
         if at is not None:
             rows = rows[at]
         if matrix is None or not len(matrix):
             return np.full(len(rows), -1, np.float32)
         return score_rows(matrix, rows, vector)
+
+    def nearest(self, kind: Kind, vector: Floats, k: int) -> tuple[Ints, Floats]:
+        """The `k` elements with the highest cosines, best first, and these; ties go by key.
+
+        Of many elements an index proposes candidates, so that one in a hundred may be missed.
+        Elements without a vector are left out. Attributes are numbered as in `attributes`.
+        """
+        keys = self._tie_keys(kind)
+        at = self._find_candidates(kind, vector, k)
+        scores = self.cosines(kind, vector, at)
+        best = select_best(scores, keys if at is None else keys[at], k)
+        return (best if at is None else at[best]), scores[best]
+
+    def _tie_keys(self, kind: Kind) -> Ints:
+        """The key by which elements with equal cosines are ordered."""
+        if kind == "attribute":
+            return self.keys("entity")[self.attributes[0]]
+        return self.keys("entity" if kind == "description" else kind)
+
+    def _find_candidates(self, kind: Kind, vector: Floats, k: int) -> Ints | None:
+        """Positions among which the nearest are, or None for all."""
+        if kind != "description":
+            return self._propose(kind, self._rows(kind), vector, k)
+        named, described = self._rows("entity"), self._description_rows
+        if described is None or not is_indexed(len(named), k):
+            return self._propose("entity", named, vector, k)
+        # Entities with a description are compared by it, the others by their names.
+        by_name = self._propose("entity", np.where(described < 0, named, -1), vector, k)
+        own = np.flatnonzero(described >= 0)
+        at = self._propose("description", described[own], vector, k)
+        return None if by_name is None else np.union1d(by_name, own if at is None else own[at])
+
+    def _propose(self, kind: Kind, rows: Ints, vector: Floats, k: int) -> Ints | None:
+        if not is_indexed(len(rows), k) or kind not in self.indexes:
+            return None
+        return self.indexes[kind].nearest_positions(vector, rows, count_candidates(k))
+
+    def _rows(self, kind: Kind) -> Ints:
+        """The vector row of each element, -1 for none."""
+        if kind == "attribute":
+            return self.attributes[1]
+        return self.arrays.get(f"{kind}_rows", np.zeros(0, np.int64))
 
     def _description_cosines(self, vector: Floats, at: NDArray[np.integer] | None) -> Floats:
         """Cosine of every entity's name and description; of its name if it has no description."""
@@ -232,3 +283,15 @@ class View:
             keep = slice(a, b if forms else a + int(np.count_nonzero(weights[a:b] > 1)))
             found.append((owners[keep], np.minimum(weights[keep], 1), kinds[keep] != FORM))
         return found
+
+
+def load_view(store: Store, now: Snapshot, embedder: str, *, exact: bool = False) -> View:
+    """View of a generation with the vectors of an embedder, if there is one.
+
+    With `exact` the nearest elements are found without an index.
+    """
+    if not embedder:
+        return View(now.arrays, {}, now.generation)
+    matrices = StoredMatrices(store, embedder, now.arrays)
+    indexes = {} if exact else StoredIndexes(store, embedder)
+    return View(now.arrays, matrices, now.generation, indexes=indexes)

@@ -73,10 +73,9 @@ def derive_arrays(tables: Tables) -> dict[str, NDArray[Any]]:
         arrays["fact_rows"] = use_detailed_rows(arrays)
     arrays |= _index_names(tables, entities)
     arrays |= _index_owners(tables, arrays, EntityPassages(entity, chunk, about / np.float32(1000)))
-    old = index_from_arrays(tables.previous) if "text_terms" in tables.previous else None
-    old_keys = tables.previous["chunk_keys"] if old is not None else None
     arrays |= carry_over_trees(tables.previous, arrays)
-    return arrays | index_to_arrays(build_index(chunks, tables.texts, old, old_keys))
+    text = build_index(chunks, tables.texts, index_from_arrays(tables.previous))
+    return arrays | index_to_arrays(text)
 
 
 def _derive_details(resolved: ResolvedTables) -> dict[str, NDArray[Any]]:

@@ -246,9 +246,7 @@ class View:
     @cached_property
     def bm25(self) -> Bm25Index:
         """The BM25 index."""
-        if "text_terms" not in self.arrays:
-            return build_index(np.zeros(0, np.int64), {})
-        return index_from_arrays(self.arrays)
+        return index_from_arrays(self.arrays) or build_index(np.zeros(0, np.int64), {})
 
     def find_by_own_name(self, names: Sequence[str]) -> list[NDArray[np.int32]]:
         """For each name the entities whose own name has the same loose key."""

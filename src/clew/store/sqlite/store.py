@@ -316,6 +316,7 @@ class SqliteStore:
         """Write the next generation; return the number of the previous one."""
         before = _read_generation(db)
         previous: Arrays = {} if change.rebuild else self._load_newest(db)[1]
+        held = previous
         if change.embedder or (change.rebuild and not _read_value(db, _SELECT_EMBEDDER)):
             db.execute(MARK_FINISHED)  # all vector rows, if any, are looked up again
         if change.embedder:
@@ -353,6 +354,7 @@ class SqliteStore:
             self.folder / "arrays" / str(before + 1),
             {**derive(tables), **columns_to_keep(tables)},
             durable=self._durable,
+            previous=held,
         )
         db.execute(_PUBLISH, (before + 1, seal))
         return before

@@ -35,6 +35,7 @@ _EXTRAS = {
     "tree": ("graspologic_native",),
     "rdf": ("rdflib",),
     "parquet": ("pyarrow",),
+    "ann": ("faiss",),
     "train": ("torch", "transformers", "peft"),
 }
 _COMPARED_WITH: dict[Kind, Kind] = {"chunk": "entity", "fact": "entity", "entity": "chunk"}

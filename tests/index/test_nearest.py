@@ -8,9 +8,11 @@ from numpy.typing import NDArray
 
 from clew.index.nearest import MIN_INDEXED
 from clew.index.view import View
+from clew.store import vector_files
+from clew.store.ivf_index import IvfIndex
 from clew.store.protocol import DETAIL_PREFIX
 from clew.store.row_lookup import RowLookup
-from clew.store.sign_bits import BLOCK_ROWS, make_sign_bits
+from clew.store.sign_bits import BLOCK_ROWS, SignBits, make_sign_bits
 from clew.store.vector_files import VectorFile
 from clew.text.unicode import digest
 from clew.types import Kind
@@ -104,11 +106,13 @@ def test_sign_bits_older_than_their_vectors_still_find_the_new_ones(tmp_path: Pa
     vectors, path = _make_vectors(BLOCK_ROWS + 300, 6), tmp_path / "chunk.npy"
     table = VectorFile(path)
     _append(table, vectors[: BLOCK_ROWS + 20], 0)
-    table.save_signs()
+    table.save_index()
     assert np.load(tmp_path / "chunk.signs.npy").shape[0] == 1
     _append(table, vectors[BLOCK_ROWS + 20 :], BLOCK_ROWS + 20)
     for reader in (table, VectorFile(path)):
-        asked = reader.signs().distances(vectors[-1])
+        index = reader.row_index()
+        assert isinstance(index, SignBits)
+        asked = index.distances(vectors[-1])
         assert len(asked) == len(vectors)
         assert asked[-1] == 0
         expected = ((vectors > 0) != (vectors[-1] > 0)).sum(axis=1)
@@ -125,7 +129,7 @@ def test_damaged_sign_bits_are_found_and_made_again(tmp_path: Path) -> None:
     vectors, path = _make_vectors(BLOCK_ROWS, 7), tmp_path / "chunk.signs.npy"
     table = VectorFile(tmp_path / "chunk.npy")
     _append(table, vectors, 0)
-    table.save_signs()
+    table.save_index()
     assert table.has_right_signs()
     written = path.read_bytes()
     for damaged in (_flip(written, -9), written[:4000], b"garbage"):
@@ -133,7 +137,7 @@ def test_damaged_sign_bits_are_found_and_made_again(tmp_path: Path) -> None:
         again = VectorFile(tmp_path / "chunk.npy")
         assert not again.has_right_signs()
         assert again.repair() is False  # no vector was lost
-        again.save_signs()
+        again.save_index()
         assert path.read_bytes() == written
 
 
@@ -144,3 +148,28 @@ def test_rows_are_found_by_hashes_that_share_their_first_half() -> None:
     wanted = np.array([[7, 2], [5, 8], [7, 9], [9, 9], [7, 4], [7, 1]], np.uint64)
     assert lookup.find(wanted).tolist() == [3, 4, -1, -1, 5, 0]
     assert len(lookup) == 6
+
+
+def test_inverted_lists_find_nearly_all_also_of_newer_and_without_removed_rows(
+    tmp_path: Path, vectors: Floats, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("faiss")
+    monkeypatch.setattr(vector_files, "MIN_IVF_ROWS", 10_000)
+    table = VectorFile(tmp_path / "chunk.npy")
+    _append(table, vectors[:-1000], 0)
+    table.save_index()
+    _append(table, vectors[-1000:], COUNT)
+    for reader in (table, VectorFile(tmp_path / "chunk.npy")):
+        index = reader.row_index()
+        assert isinstance(index, IvfIndex)
+        kept = np.delete(np.arange(COUNT), [5, COUNT - 5])
+        arrays = {"chunk_keys": np.arange(COUNT - 2), "chunk_rows": kept}
+        view = View(arrays, {"chunk": vectors}, indexes={"chunk": index})
+        assert _measure_recall(view, "chunk", 10) >= 0.97
+        for row in (5, COUNT - 5):
+            [nearest], _ = view.nearest("chunk", vectors[row], 1)
+            assert kept[nearest] != row
+        assert view.nearest("chunk", vectors[-1], 1)[0].tolist() == [COUNT - 3]
+    # A file that faiss cannot read is as good as none.
+    (tmp_path / "chunk.ivf").write_bytes(b"garbage")
+    assert isinstance(VectorFile(tmp_path / "chunk.npy").row_index(), SignBits)

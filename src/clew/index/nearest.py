@@ -12,7 +12,7 @@ import numpy as np
 
 from clew.graph.csr import Floats, Ints
 from clew.store.protocol import Store
-from clew.store.sign_bits import SignBits, make_sign_bits
+from clew.store.sign_bits import make_sign_bits
 from clew.types import Kind
 
 MIN_INDEXED = 50_000  # elements; fewer are compared exactly, which takes a few milliseconds
@@ -28,11 +28,11 @@ class RowIndex(Protocol):
 
 
 @runtime_checkable
-class SignedTable(Protocol):
-    """A vector table that keeps the sign bits of its rows."""
+class IndexedTable(Protocol):
+    """A vector table that keeps an index over its rows."""
 
-    def signs(self) -> SignBits:
-        """Sign bits of all rows."""
+    def row_index(self) -> RowIndex:
+        """The index over all rows."""
 
 
 class StoredIndexes(Mapping[Kind, RowIndex]):
@@ -50,8 +50,8 @@ class StoredIndexes(Mapping[Kind, RowIndex]):
             raise KeyError(kind)
         if kind not in self._read:
             table = self._store.vectors(self._embedder, kind)
-            if isinstance(table, SignedTable):
-                self._read[kind] = table.signs()
+            if isinstance(table, IndexedTable):
+                self._read[kind] = table.row_index()
             else:
                 self._read[kind] = make_sign_bits(np.asarray(table.matrix()))
         return self._read[kind]

@@ -3,7 +3,8 @@
 `NAME.npy` holds the vectors, `NAME.hash.npy` the 16-byte content hash and the checksum of each row.
 A row is valid only if both headers include it: the vectors are written and synced first, the hashes
 last, so a crash can leave an unused tail but never a row without its vector. A hash of zeros marks
-a row whose vector was lost to damage. `NAME.signs.npy`, of many vectors, has their sign bits.
+a row whose vector was lost to damage. `NAME.signs.npy`
+and `NAME.ivf`, of many vectors, are indexes over them.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -27,6 +28,7 @@ from clew.store.append_files import (
     read_version,
 )
 from clew.store.checksums import checksum_vectors
+from clew.store.ivf_index import MIN_IVF_ROWS, IvfFile, IvfIndex
 from clew.store.row_lookup import RowLookup, parse_hashes
 from clew.store.sign_bits import SignBits, SignFile
 from clew.text.unicode import hash64
@@ -86,6 +88,7 @@ class VectorFile:
         self._path = path
         self._hash_path = path.with_suffix(".hash.npy")
         self._sign_file = SignFile(path.with_suffix(".signs.npy"))
+        self._ivf_file = IvfFile(path.with_suffix(".ivf"))
         self._shape_in_use = shape_in_use
         self._lock = RLock()  # several threads may append concurrently
         self._version = FileVersion(0, b"")
@@ -136,15 +139,20 @@ class VectorFile:
             self._load_records()
             return len(self._records)
 
-    def signs(self) -> SignBits:
-        """Sign bits of all rows; those not in the file of sign bits are computed once."""
+    def row_index(self) -> SignBits | IvfIndex:
+        """The index over all rows; what its files lack is computed once."""
         with self._lock:
-            return self._sign_file.load(self.matrix())
+            mapped = self.matrix()
+            lists = self._ivf_file.load(mapped) if len(mapped) >= MIN_IVF_ROWS else None
+            return lists or self._sign_file.load(mapped)
 
-    def save_signs(self) -> None:
-        """Write the sign bits of rows that have none yet, so that readers need not."""
+    def save_index(self) -> None:
+        """Write the index of rows that are not in it yet, so that readers need not make it."""
         with self._lock, _translate_errors(self._path):
-            self._sign_file.extend(self.matrix())
+            mapped = self.matrix()
+            self._sign_file.extend(mapped)
+            if len(mapped) >= MIN_IVF_ROWS:
+                self._ivf_file.update(mapped)
 
     def has_right_signs(self) -> bool:
         """Whether the file of sign bits, if there is one, is that of the vectors."""
@@ -197,6 +205,7 @@ class VectorFile:
             else:
                 path.unlink(missing_ok=True)
         self._sign_file.remove()
+        self._ivf_file.remove()
         self._version = UNREAD
 
     def _load_lookup(self) -> RowLookup:

@@ -360,11 +360,11 @@ class SqliteStore:
         return before
 
     def _index_vectors(self, embedder: str) -> None:
-        """Write the sign bits of many vectors; of few, all are compared."""
+        """Write the index of many vectors; of few, all are compared."""
         for kind in get_args(Kind) if embedder else ():
             table = self.vectors(embedder, kind)
             if table.count_rows() >= MIN_SIGNED_ROWS:
-                table.save_signs()
+                table.save_index()
 
     def _copy_database(self, file: Path) -> int:
         if file.exists():

@@ -23,6 +23,7 @@ from clew.llm.embed_local import LocalEmbedder
 from clew.llm.factory import can_embed, create_embedder
 from clew.llm.http import HttpClient, auth_headers
 from clew.llm.roles import ResolvedModel, has_model, resolve_model
+from clew.store.ivf_index import MIN_IVF_ROWS, has_faiss
 from clew.types import Kind
 from clew.version import pip_install_command
 
@@ -204,6 +205,8 @@ def _compare_nearest(view: View, kind: Kind) -> Check:
     times = near[1], exact[1]
     message = f"recall@{_RECALL_AT} {recall:.3f} over {count:,}"
     message += f", {times[0]:.1f} ms (exact {times[1]:.1f})"
+    if count >= MIN_IVF_ROWS and not has_faiss():
+        message += f"; `{pip_install_command('ann')}` makes it faster"
     if recall >= _MIN_RECALL:
         return Check(name, "ok", message)
     return Check(name, "broken", f"{message}; set `exact = true` under [index] in clew.toml")

@@ -22,11 +22,14 @@ Ints = NDArray[np.int64]
 Floats = NDArray[np.float32]
 Postings = tuple[NDArray[np.uint64], NDArray[np.int32], NDArray[np.integer]]
 """Term, chunk number and count of each posting."""
+FoundPostings = list[tuple[NDArray[np.int32], NDArray[np.integer]]]
+"""Positions and counts of the chunks with a term, by segment."""
 WordCounts = tuple["array[int]", "array[int]"]
 """Hashes of a text's distinct words, and their counts."""
 MIN_SEGMENTED = 20_000  # chunks; the index of fewer is one segment
 _MAX_ADDED_SHARE = 0.02  # of the large segment; a small one that is larger is merged into it
 _MAX_REMOVED_SHARE = 0.1  # removed chunks of the large segment; with more it is written again
+_MAX_KEPT_TERMS = 256  # whose postings are kept: a question looks for the same words many times
 _PREFIXES = ("text_", "text_more_")  # of the arrays of the large and of the small segment
 
 
@@ -56,6 +59,7 @@ class Bm25Index:
     segments: tuple[TextSegment, ...]
     keys: Ints
     _norms: dict[tuple[float, float], Floats] = field(default_factory=dict, compare=False)
+    _found: dict[str, FoundPostings] = field(default_factory=dict, compare=False)
 
     def scores(self, query: Iterable[str], *, k1: float = 1.2, b: float = 0.75) -> Floats:
         """BM25 of every chunk for the query's words (Robertson's usual constants)."""
@@ -80,14 +84,24 @@ class Bm25Index:
 
     def chunks_with_all(self, terms: Sequence[str]) -> Ints:
         """Chunks that contain every one of these words; none for no words."""
-        found = np.zeros(0, np.int64)
-        for number, term in enumerate(terms):
-            where = self.chunks_with(term).astype(np.int64)
-            found = np.intersect1d(found, where, assume_unique=True) if number else where
-        return found
+        # The rarest word first: its few chunks are looked for among those of the others.
+        first, *others = sorted(map(self.chunks_with, terms), key=len) or [np.zeros(0, np.int32)]
+        for other in others:
+            if not len(first):
+                break
+            at = np.minimum(np.searchsorted(other, first), len(other) - 1)
+            first = first[other[at] == first]
+        return first.astype(np.int64)
 
-    def _find_postings(self, term: str) -> list[tuple[NDArray[np.int32], NDArray[np.integer]]]:
-        """Positions and counts of the chunks that contain a word, by segment."""
+    def _find_postings(self, term: str) -> FoundPostings:
+        """Positions and counts of the chunks that contain a word, by segment; kept for a while."""
+        if term not in self._found:
+            if len(self._found) >= _MAX_KEPT_TERMS:
+                self._found.clear()
+            self._found[term] = self._look_up(term)
+        return self._found[term]
+
+    def _look_up(self, term: str) -> FoundPostings:
         key, found = np.uint64(hash64(term)), []
         for segment, place in zip(self.segments, self.places, strict=True):
             part = segment.find_postings(key)

@@ -15,7 +15,7 @@ import numpy as np
 
 from clew.config import ROLES, ModelSettings, Settings
 from clew.engine import KnowledgeBase
-from clew.errors import ClewError
+from clew.errors import ClewError, VectorsDeferred
 from clew.graph.csr import Floats
 from clew.index.nearest import is_indexed
 from clew.index.view import View
@@ -185,11 +185,18 @@ async def check_nearest(settings: Settings) -> list[Check]:
         embedder = (await base.store.get("manifest", ["embedder"])).get("embedder", "")
         async with base.store.snapshot() as now:
             view = await load_view(base.store, embedder, now, exact=settings.index.exact)
-            return [_compare_nearest(view, kind) for kind in _COMPARED_WITH]
+            return [_check_kind(view, kind) for kind in _COMPARED_WITH]
     except ClewError as error:
         return [Check("nearest", "broken", str(error))]
     finally:
         await base.close()
+
+
+def _check_kind(view: View, kind: Kind) -> Check:
+    try:
+        return _compare_nearest(view, kind)
+    except VectorsDeferred as error:
+        return Check(f"nearest {kind}", "missing", str(error))
 
 
 def _compare_nearest(view: View, kind: Kind) -> Check:

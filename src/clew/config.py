@@ -9,6 +9,7 @@ from typing import Annotated, Any, Literal, get_args
 from pydantic import (
     AfterValidator,
     BaseModel,
+    BeforeValidator,
     ConfigDict,
     Field,
     PrivateAttr,
@@ -20,6 +21,7 @@ from pydantic import (
 from pydantic_core import PydanticCustomError
 
 from clew.errors import ConfigError, suggest
+from clew.kb_address import DatabaseAddress, KbLocation, parse_location
 from clew.types import Usage
 
 Role = Literal["extract", "plan", "answer", "judge"]
@@ -185,6 +187,13 @@ class ExtractSettings(_Section):
     """What extracts from a chunk that the model failed on, until it is retried."""
 
 
+class StoreSettings(_Section):
+    """Where a knowledge base in a database keeps its arrays and vectors."""
+
+    files: str = ""
+    """A folder that all machines see, or an address of fsspec; empty: in the database."""
+
+
 class TreeSettings(_Section):
     """Whether the knowledge tree is updated when documents are added or removed."""
 
@@ -239,7 +248,7 @@ class ServeSettings(_Section):
 class Settings(_Section):
     """All user settings; inner functions are passed only the values they need."""
 
-    kb: Path = Path("kb")
+    kb: Annotated[KbLocation, BeforeValidator(parse_location)] = Path("kb")
     recipe: str = "clew"
     extractor: str = "auto"
     schema_file: Path | None = None
@@ -247,6 +256,7 @@ class Settings(_Section):
         default=Path("~/.cache/clew"), validate_default=True
     )
     wait: float = Field(default=10.0, ge=0)
+    store: StoreSettings = StoreSettings()
     embed: EmbedSettings = EmbedSettings()
     rerank: RerankSettings = RerankSettings()
     reader: ReaderSettings = ReaderSettings()
@@ -267,6 +277,13 @@ class Settings(_Section):
         return self._file
 
     @property
+    def folder(self) -> Path:
+        """The knowledge base's folder; of one in a database that of this machine's copies."""
+        if isinstance(self.kb, DatabaseAddress):
+            return self.kb.work_folder(self.cache)
+        return self.kb
+
+    @property
     def own_recipe(self) -> bool:
         """Whether the user has set the recipe, so that no default is chosen."""
         return "recipe" in self.model_fields_set
@@ -277,12 +294,15 @@ TEMPLATE = """\
 # Environment variables win over this file: CLEW_KB, CLEW_RECIPE, CLEW_MODEL, CLEW_CACHE,
 # OPENAI_API_KEY, OPENAI_BASE_URL.
 
-# kb = "kb"                 # the folder of the knowledge base
+# kb = "kb"                 # the folder of the knowledge base, or postgresql://HOST/DATABASE
 # recipe = "clew"           # the method that answers; `clew recipes` lists them all
 # extractor = "auto"        # offline needs no model; auto uses a model if there is one
 # schema_file = "schema.toml"   # the types that `--extractor schema` starts from
 # cache = "~/.cache/clew"   # where weights prepared for this machine are kept
 # wait = 10.0               # seconds to wait for another writer
+
+[store]
+# files = ""                # of a database: a folder or s3://… for arrays and vectors
 
 [models]
 # model = ""                # a chat model's name; empty: no model is used

@@ -17,6 +17,7 @@ from clew.llm.embed_local import LocalEmbedder
 from clew.llm.factory import can_embed, create_embedder
 from clew.llm.http import HttpClient, auth_headers
 from clew.llm.roles import ResolvedModel, has_model, resolve_model
+from clew.store.opening import is_knowledge_base
 from clew.version import pip_install_command
 
 _EXTRAS = {
@@ -28,6 +29,8 @@ _EXTRAS = {
     "tree": ("graspologic_native",),
     "rdf": ("rdflib",),
     "parquet": ("pyarrow",),
+    "postgres": ("psycopg",),
+    "cluster": ("ray",),
     "train": ("torch", "transformers", "peft"),
 }
 _TIMEOUT = 3.0  # seconds for an endpoint to list its models
@@ -147,11 +150,10 @@ def _parse_model_names(raw: bytes) -> list[str]:
 
 
 async def _check_knowledge_base(settings: Settings) -> Check:
-    if not (settings.kb / "kb.sqlite").is_file():
-        return Check(
-            "knowledge base", "missing", f"none in {settings.kb}; create one with `clew add PATH…`"
-        )
     try:
+        if not is_knowledge_base(settings):
+            reason = f"none in {settings.kb}; create one with `clew add PATH…`"
+            return Check("knowledge base", "missing", reason)
         base = await KnowledgeBase.open(settings, embed=False)
         found = await base.status()
         await base.close()

@@ -32,6 +32,7 @@ from clew.ingest.document_names import find_missing_files, resolve_document_name
 from clew.ingest.fetch import fetch_sources, split_sources
 from clew.ingest.readers.source import SourceFile
 from clew.json_output import to_json_value
+from clew.kb_address import DatabaseAddress, KbLocation
 from clew.labels import check_labels, save_labels
 
 if TYPE_CHECKING:
@@ -66,12 +67,12 @@ def init(
     run(lambda: _init(CommandContext(Settings(), as_json), kb, force), debug)
 
 
-async def _init(ctx: CommandContext, kb: Path | None, force: bool) -> None:
+async def _init(ctx: CommandContext, kb: KbLocation | None, force: bool) -> None:
     file = _write_settings(kb, force)
     ctx.show({"file": file}, lambda: out.print("wrote clew.toml; next: `clew add PATH…`"))
 
 
-def _write_settings(kb: Path | None, force: bool) -> Path:
+def _write_settings(kb: KbLocation | None, force: bool) -> Path:
     path = Path("clew.toml")
     if path.exists() and not force:
         raise ConfigError("clew.toml already exists; `clew init --force` overwrites it")
@@ -87,12 +88,19 @@ def _write_settings(kb: Path | None, force: bool) -> Path:
     return path
 
 
-def _settings_template(kb: Path | None) -> str:
+def _settings_template(kb: KbLocation | None) -> str:
     """Return the commented settings file, with `kb` set if a folder is given."""
     if kb is None:
         return TEMPLATE
     # TOML accepts JSON strings, but not escaped surrogate pairs: so no ASCII escapes.
-    return TEMPLATE.replace('# kb = "kb"', f"kb = {json.dumps(str(kb), ensure_ascii=False)}", 1)
+    return TEMPLATE.replace(
+        '# kb = "kb"', f"kb = {json.dumps(_write_location(kb), ensure_ascii=False)}", 1
+    )
+
+
+def _write_location(kb: KbLocation) -> str:
+    """The location as it is read again; a database's without the default schema's name."""
+    return kb.full_url if isinstance(kb, DatabaseAddress) else str(kb)
 
 
 @command
@@ -214,9 +222,11 @@ async def _dry_run(
     recipe: str | None,
     probe: bool,
 ) -> None:
+    from clew.store.opening import is_knowledge_base
+
     # For a knowledge base that does not exist yet, use an empty one in a temporary folder.
     with tempfile.TemporaryDirectory(prefix="clew-plan-") as folder:
-        exists = (ctx.settings.kb / "kb.sqlite").exists()
+        exists = is_knowledge_base(ctx.settings)
         target = ctx if exists else replace(ctx, settings=ctx.settings_at(Path(folder) / "kb"))
         async with target.open_kb(create=not exists) as base:
             plan = await base.plan(paths, extractor=extractor, recipe=recipe, probe=probe)

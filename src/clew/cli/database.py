@@ -1,0 +1,55 @@
+"""The commands for knowledge bases in a database: copy and worker."""
+
+import asyncio
+import shutil
+from typing import Annotated
+
+import typer
+
+from clew.cli.common import CommandContext, command, describe_counts, out
+from clew.cli.progress import show_progress
+from clew.config import Settings
+from clew.errors import InputError
+from clew.kb_address import parse_location
+from clew.llm.factory import TUNED_ENCODER
+
+
+def register(app: typer.Typer) -> None:
+    """Register this module's commands."""
+    app.command(name="copy")(copy_)
+
+
+@command
+async def copy_(
+    ctx: CommandContext,
+    source: Annotated[str, typer.Argument(help="A knowledge base: folder or address.")],
+    target: Annotated[str, typer.Argument(help="Where the copy is made; nothing may be there.")],
+) -> None:
+    """Copy a knowledge base between folders and databases, with vectors and arrays."""
+    from clew.store.copying import copy_store
+    from clew.store.opening import is_knowledge_base, open_located_store
+
+    here, there = (ctx.settings_at(parse_location(one)) for one in (source, target))
+    if await asyncio.to_thread(is_knowledge_base, there):
+        raise InputError(f"{there.kb} holds a knowledge base already; name a new one")
+    taken = await asyncio.to_thread(open_located_store, here)
+    try:
+        made = await asyncio.to_thread(open_located_store, there, create=True)
+        try:
+            with show_progress(ctx.json) as report:
+                counts = await copy_store(taken, made, report)
+        finally:
+            await made.close()
+    finally:
+        await taken.close()
+    await asyncio.to_thread(_copy_encoder, here, there)
+    ctx.show(
+        {"source": str(here.kb), "target": str(there.kb), "counts": counts},
+        lambda: out.print(f"copied {describe_counts(counts)} to {there.kb}", markup=False),
+    )
+
+
+def _copy_encoder(here: Settings, there: Settings) -> None:
+    """Copy the encoder that was tuned for this knowledge base, if there is one."""
+    if (here.folder / TUNED_ENCODER).is_dir():
+        shutil.copytree(here.folder / TUNED_ENCODER, there.folder / TUNED_ENCODER)

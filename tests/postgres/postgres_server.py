@@ -1,0 +1,74 @@
+"""A PostgreSQL server of the tests: in a temporary folder, run by an unprivileged user."""
+
+import os
+import pwd
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+_SETTINGS = (
+    "listen_addresses=",
+    "fsync=off",
+    "synchronous_commit=off",
+    "full_page_writes=off",
+    "max_connections=60",
+)
+
+
+def find_programs() -> Path | None:
+    """The folder of the server's programs; None if it is not installed."""
+    found = sorted(Path("/usr/lib/postgresql").glob("*/bin/initdb"), reverse=True)
+    beside = shutil.which("initdb")
+    return found[0].parent if found else Path(beside).parent if beside else None
+
+
+def why_not() -> str:
+    """A reason if no server can be started here, else ""."""
+    try:
+        import psycopg  # noqa: F401
+    except ImportError:
+        return "psycopg is not installed"
+    if find_programs() is None:
+        return "no PostgreSQL server is installed"
+    if os.getuid() == 0 and _unprivileged_user() is None:
+        return "the server does not run as root, and there is no other user"
+    return ""
+
+
+def _unprivileged_user() -> str | None:
+    known = {entry.pw_name for entry in pwd.getpwall()}
+    return next((name for name in ("postgres", "nobody") if name in known), None)
+
+
+@contextmanager
+def start_server() -> Iterator[str]:
+    """Start a server; yield the address of its database, reached by a socket."""
+    programs = find_programs()
+    assert programs is not None
+    # Not pytest's folder: its parents cannot be entered by another user, and paths of sockets
+    # must be short.
+    folder = Path(tempfile.mkdtemp(prefix="clew-pg-"))
+    user = _unprivileged_user() if os.getuid() == 0 else None
+    if user is not None:
+        shutil.chown(folder, user)
+    as_user = ["runuser", "-u", user, "--"] if user else []
+    data = folder / "data"
+
+    def run(*command: str) -> None:
+        subprocess.run(
+            [*as_user, *command], check=True, stdout=subprocess.DEVNULL, cwd=folder, timeout=60
+        )
+
+    init = ("--auth=trust", "--username=clew", "--encoding=UTF8", "--locale=C.UTF-8", "--no-sync")
+    control = (str(programs / "pg_ctl"), "-D", str(data), "-w", "-l", str(folder / "log"))
+    try:
+        run(str(programs / "initdb"), "-D", str(data), *init)
+        options = " ".join(f"-c {one}" for one in _SETTINGS) + f" -k {folder}"
+        run(*control, "-o", options, "start")
+        yield f"postgresql://clew@/postgres?host={folder}"
+    finally:
+        run(*control, "-m", "immediate", "stop")
+        shutil.rmtree(folder, ignore_errors=True)

@@ -17,7 +17,7 @@ from clew.llm.embed_local import LocalEmbedder
 from clew.llm.factory import can_embed, create_embedder
 from clew.llm.http import HttpClient, auth_headers
 from clew.llm.roles import ResolvedModel, has_model, resolve_model
-from clew.store.opening import is_knowledge_base
+from clew.stores.opening import is_knowledge_base
 from clew.version import pip_install_command
 
 _EXTRAS = {

@@ -53,10 +53,10 @@ from clew.reader.span_reader import find_reader
 from clew.recipes.chunking import ChosenChunking, find_shared_chunking
 from clew.retrieve.pack import fetch_evidence
 from clew.show import NameDetails, find_details
-from clew.store.opening import open_located_store, restore_backup
 from clew.store.protocol import Arrays, Change, Counts, Snapshot, Store, make_removal
 from clew.store.sqlite.restore import read_backup_embedder
 from clew.store.vector_files import DamagedVectors
+from clew.stores.opening import open_located_store, restore_backup
 from clew.types import Chunking, Found, Kind
 
 if TYPE_CHECKING:

@@ -222,7 +222,7 @@ async def _dry_run(
     recipe: str | None,
     probe: bool,
 ) -> None:
-    from clew.store.opening import is_knowledge_base
+    from clew.stores.opening import is_knowledge_base
 
     # For a knowledge base that does not exist yet, use an empty one in a temporary folder.
     with tempfile.TemporaryDirectory(prefix="clew-plan-") as folder:

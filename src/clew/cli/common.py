@@ -149,7 +149,7 @@ class CommandContext:
 
     async def check_paths(self, paths: Sequence[Path]) -> None:
         """Raise for invalid paths before a knowledge base is created for them."""
-        from clew.store.opening import is_knowledge_base
+        from clew.stores.opening import is_knowledge_base
 
         if not is_knowledge_base(self.settings):
             from clew.ingest.files import find_files

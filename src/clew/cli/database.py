@@ -26,8 +26,8 @@ async def copy_(
     target: Annotated[str, typer.Argument(help="Where the copy is made; nothing may be there.")],
 ) -> None:
     """Copy a knowledge base between folders and databases, with vectors and arrays."""
-    from clew.store.copying import copy_store
-    from clew.store.opening import is_knowledge_base, open_located_store
+    from clew.stores.copying import copy_store
+    from clew.stores.opening import is_knowledge_base, open_located_store
 
     here, there = (ctx.settings_at(parse_location(one)) for one in (source, target))
     if await asyncio.to_thread(is_knowledge_base, there):

@@ -209,6 +209,9 @@ class MemoryStore:
         del derive, documents
         yield None
 
+    async def follow(self) -> None:
+        """Do nothing: every write is made here."""
+
     async def find_problems(self) -> list[str]:
         """Find nothing: all is rebuilt at every write."""
         return []

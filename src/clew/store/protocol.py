@@ -312,6 +312,9 @@ class Store(KeyValueStore, Protocol):
     def vectors(self, embedder: str, kind: Kind) -> VectorTable:
         """The vectors of one embedder for one kind of element."""
 
+    async def follow(self) -> None:
+        """Stay up to date in the background, for a reader that stays open."""
+
     async def find_problems(self) -> list[str]:
         """Check consistency; return one sentence per problem."""
 

@@ -3,9 +3,9 @@
 from clew.config import Settings
 from clew.engine import KnowledgeBase
 from clew.kb_address import DatabaseAddress
-from clew.store.opening import open_located_store
 from clew.store.protocol import Store
 from clew.store.sqlite.store import SqliteStore
+from clew.stores.opening import open_located_store
 from clew.testing.fakes import HashEmbed
 
 

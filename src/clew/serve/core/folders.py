@@ -6,7 +6,7 @@ from pathlib import Path
 
 from clew.errors import ClewError
 from clew.kb_address import DatabaseAddress, KbLocation
-from clew.store.opening import is_folder_of_one
+from clew.stores.opening import is_folder_of_one
 
 DEFAULT_WORKSPACE = "default"
 _NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,62}")

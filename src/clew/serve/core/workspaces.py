@@ -153,6 +153,7 @@ class WorkspacePool:
         settings = self._settings.model_copy(update={"kb": folder})
         base = await self._open_kb(settings, create)
         base.models.limit = self._limit
+        await base.store.follow()
         return base
 
     async def _make_room(self) -> None:

@@ -23,6 +23,7 @@ from clew.store.postgres.connections import (
 )
 from clew.store.postgres.copying import PostgresRows, back_up_as_folder, replace_all_rows
 from clew.store.postgres.files import open_files
+from clew.store.postgres.follow import GenerationFollower
 from clew.store.postgres.generations import Generations
 from clew.store.postgres.keyvalue import PostgresKeyValueStore, store_values
 from clew.store.postgres.migrations import migrate
@@ -99,6 +100,7 @@ class PostgresStore:
         self._key_values = PostgresKeyValueStore(self.database)
         self._vectors: dict[tuple[str, Kind], SharedVectors] = {}
         self._task_lock = TaskLock()
+        self._follower: GenerationFollower | None = None
 
     # -- reading
 
@@ -162,6 +164,23 @@ class PostgresStore:
     async def get(self, kind: str, keys: Sequence[str]) -> dict[str, str]:
         """Return the stored values of these keys."""
         return await asyncio.to_thread(self._key_values.get, kind, list(keys))
+
+    async def follow(self) -> None:
+        """Fetch every new generation when it is announced, before a question needs it."""
+        if self._follower is None:
+            self._follower = GenerationFollower(self.database, self.fetch_newest)
+            self._follower.start()
+
+    def fetch_newest(self) -> int:
+        """Fetch the newest arrays and vectors to this machine; return their generation."""
+        with self.database.transaction(READ) as db:
+            generation, seal = read_generation(db)
+            embedder = read_value(db, _EMBEDDER)
+        with suppress(FileNotFoundError):  # a newer one was written meanwhile
+            self._generations.load(generation, seal)
+        for kind in get_args(Kind) if embedder else ():
+            self.vectors(embedder, kind).matrix()
+        return generation
 
     async def find_problems(self) -> list[str]:
         """Check consistency; return one sentence per problem."""
@@ -262,6 +281,9 @@ class PostgresStore:
 
     async def close(self) -> None:
         """Close connections."""
+        if self._follower is not None:
+            await asyncio.to_thread(self._follower.stop)
+            self._follower = None
         self.database.close()
 
     # -- internal

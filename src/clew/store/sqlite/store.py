@@ -41,12 +41,16 @@ from clew.store.sqlite.connections import (
     transaction,
     translate_errors,
 )
-from clew.store.sqlite.copying import SqliteRows, replace_all_rows
 from clew.store.sqlite.insert import PreparedAdditions
 from clew.store.sqlite.keyvalue import SqliteKeyValueStore, store_values
 from clew.store.sqlite.migrations import migrate, read_version
 from clew.store.sqlite.read import SqliteSnapshot
-from clew.store.sqlite.restore import MARK_FINISHED, SELECT_UNFINISHED
+from clew.store.sqlite.restore import (
+    MARK_FINISHED,
+    SELECT_UNFINISHED,
+    SqliteRows,
+    replace_all_rows,
+)
 from clew.store.sqlite.tables import columns_to_keep, read_decisions, read_tables
 from clew.store.sqlite.verify import find_array_problems
 from clew.store.sqlite.verify_rows import find_row_problems
@@ -256,6 +260,9 @@ class SqliteStore:
             rows = _read_value(db, _COUNT_ROWS[kind]) if kind in _COUNT_ROWS else ""
             width = _read_value(db, _SELECT_DIMENSION)
         return int(rows) if rows.isdigit() else 0, int(width) if width.isdigit() else 0
+
+    async def follow(self) -> None:
+        """Do nothing: a new generation is read where it was written."""
 
     async def find_problems(self) -> list[str]:
         """Check consistency; return one sentence per problem."""

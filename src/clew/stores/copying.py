@@ -62,6 +62,7 @@ async def restore_from_folder(folder: Path, target: CopiedStore) -> None:
     """Replace all rows by those of a folder; vectors and arrays are yet to be made."""
     store = SqliteStore(folder, check=False)
     try:
-        await asyncio.to_thread(_copy_rows, store, target)
+        async with store.write_lock():  # the writer may read rows without arrays
+            await asyncio.to_thread(_copy_rows, store, target)
     finally:
         await store.close()

@@ -7,9 +7,9 @@ from pathlib import Path
 from clew.config import Settings
 from clew.errors import ConfigError
 from clew.kb_address import DatabaseAddress
-from clew.store.copying import CopyableStore, restore_from_folder
 from clew.store.sqlite.restore import restore_database
 from clew.store.sqlite.store import DATABASE_FILE, SqliteStore
+from clew.stores.copying import CopyableStore, restore_from_folder
 from clew.version import pip_install_command
 
 

@@ -188,10 +188,12 @@ class ExtractSettings(_Section):
 
 
 class StoreSettings(_Section):
-    """Where a knowledge base in a database keeps its arrays and vectors."""
+    """A knowledge base in a database: where its files are, and its workers."""
 
     files: str = ""
     """A folder that all machines see, or an address of fsspec; empty: in the database."""
+    lease: float = Field(default=30.0, gt=0)
+    """Seconds after which the jobs of a silent worker are given to another."""
 
 
 class TreeSettings(_Section):
@@ -303,6 +305,7 @@ TEMPLATE = """\
 
 [store]
 # files = ""                # of a database: a folder or s3://… for arrays and vectors
+# lease = 30.0              # seconds after which a silent worker's jobs go to another
 
 [models]
 # model = ""                # a chat model's name; empty: no model is used

@@ -5,7 +5,8 @@ import json
 import shlex
 import sys
 import tempfile
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -133,6 +134,13 @@ async def add(
     allow_private: Annotated[
         bool, typer.Option("--allow-private", help="Fetch web addresses of a private network too.")
     ] = False,
+    on: Annotated[
+        str | None,
+        typer.Option(help="Who extracts and embeds: workers, auto (Ray), or ray://HOST:PORT."),
+    ] = None,
+    budget: Annotated[
+        float | None, typer.Option(min=0, help="With --on workers: money they may spend.")
+    ] = None,
 ) -> None:
     """Build a knowledge base from files and folders, or extend it; unchanged files cost nothing."""
     if not paths and not retry:
@@ -148,11 +156,28 @@ async def add(
         if dry_run:
             await _dry_run(ctx, [*files, *fetched], extractor, recipe, probe)
             return
-        async with ctx.open_kb(create=True) as base:
+        async with ctx.open_kb(create=True) as base, _run_elsewhere(base, on, budget):
             how = {"extractor": extractor, "recipe": recipe, "labels": check_labels(label or ())}
             added = await run_add(base, ctx, [*files, *fetched], retry=retry, **how)
     ctx.show(added, lambda: print_added(added))
     _fail_if_nothing_added(added)
+
+
+@asynccontextmanager
+async def _run_elsewhere(
+    base: "KnowledgeBase", on: str | None, budget: float | None
+) -> AsyncIterator[None]:
+    """Let workers or a Ray cluster do the work of an add."""
+    if budget is not None and on != "workers":
+        raise ConfigError("--budget limits what workers spend; use it with --on workers")
+    if on is None:
+        yield
+        return
+    from clew.cluster.runners import open_runner
+
+    async with open_runner(base, on, budget) as runner:
+        base.builder = replace(base.builder, runner=runner)
+        yield
 
 
 @command

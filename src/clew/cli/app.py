@@ -31,6 +31,8 @@ COMMANDS_BY_MODULE = {
     },
     "database": {
         "copy": "Copy a knowledge base between folders and databases, with vectors and arrays.",
+        "worker": "Extract and embed for builds elsewhere (`clew add --on workers`), until "
+        "interrupted.",
     },
     "watch": {
         "watch": "Add a folder, and whatever changes in it, until interrupted.",

@@ -6,17 +6,19 @@ from typing import Annotated
 
 import typer
 
-from clew.cli.common import CommandContext, command, describe_counts, out
+from clew.cli.common import CommandContext, command, count_of, describe_counts, out
 from clew.cli.progress import show_progress
 from clew.config import Settings
-from clew.errors import InputError
-from clew.kb_address import parse_location
+from clew.errors import ConfigError, InputError
+from clew.kb_address import DatabaseAddress, parse_location
 from clew.llm.factory import TUNED_ENCODER
+from clew.stores.opening import require_driver
 
 
 def register(app: typer.Typer) -> None:
     """Register this module's commands."""
     app.command(name="copy")(copy_)
+    app.command(name="worker")(worker)
 
 
 @command
@@ -53,3 +55,27 @@ def _copy_encoder(here: Settings, there: Settings) -> None:
     """Copy the encoder that was tuned for this knowledge base, if there is one."""
     if (here.folder / TUNED_ENCODER).is_dir():
         shutil.copytree(here.folder / TUNED_ENCODER, there.folder / TUNED_ENCODER)
+
+
+@command
+async def worker(
+    ctx: CommandContext,
+    at_once: Annotated[
+        int | None, typer.Option(min=1, help="Jobs at once; by default [models] concurrency.")
+    ] = None,
+    until_idle: Annotated[
+        bool, typer.Option("--until-idle", help="End when there is no job left.")
+    ] = False,
+) -> None:
+    """Extract and embed for builds elsewhere (`clew add --on workers`), until interrupted."""
+    if not isinstance(ctx.settings.kb, DatabaseAddress):
+        raise ConfigError("workers share a database; use --kb postgresql://HOST/DATABASE")
+    require_driver(ctx.settings.kb)
+    from clew.cluster.queue import Worker
+
+    async with ctx.open_kb() as base:
+        one = Worker.of(base, at_once)
+        if not ctx.json:
+            out.print(f"working for {ctx.settings.kb}; Ctrl-C ends it", markup=False)
+        done = await one.work(until_idle=until_idle)
+    ctx.show({"jobs": done}, lambda: out.print(f"{count_of(done, 'job')} done"))

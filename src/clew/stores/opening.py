@@ -2,6 +2,7 @@
 
 import asyncio
 import tempfile
+from importlib.util import find_spec
 from pathlib import Path
 
 from clew.config import Settings
@@ -28,12 +29,9 @@ def open_database(
     settings: Settings, address: DatabaseAddress, *, create: bool = False
 ) -> CopyableStore:
     """Open a schema of a PostgreSQL database."""
-    try:
-        from clew.store.postgres.store import PostgresStore
-    except ImportError as error:
-        raise ConfigError(
-            f"{address} needs the PostgreSQL driver; run `{pip_install_command('postgres')}`"
-        ) from error
+    require_driver(address)
+    from clew.store.postgres.store import PostgresStore
+
     return PostgresStore(
         address,
         address.work_folder(settings.cache),
@@ -43,13 +41,20 @@ def open_database(
     )
 
 
+def require_driver(address: DatabaseAddress) -> None:
+    """Raise if the driver for PostgreSQL is not installed."""
+    if find_spec("psycopg") is None:
+        raise ConfigError(
+            f"{address} needs the PostgreSQL driver; run `{pip_install_command('postgres')}`"
+        )
+
+
 def is_knowledge_base(settings: Settings) -> bool:
     """Whether there is one where the settings say."""
     if isinstance(settings.kb, DatabaseAddress):
-        try:
-            from clew.store.postgres.connections import Database
-        except ImportError:
-            return False
+        require_driver(settings.kb)
+        from clew.store.postgres.connections import Database
+
         database = Database(settings.kb)
         try:
             return database.is_there()

@@ -71,7 +71,27 @@ CREATE TABLE files(
   PRIMARY KEY (name, part));
 ALTER TABLE files ALTER COLUMN data SET STORAGE EXTERNAL;
 """
-MIGRATIONS: tuple[LiteralString, ...] = (_INITIAL_SCHEMA,)
+# Builds and their jobs, the workers, and the limits that they share.
+_JOBS: LiteralString = """
+CREATE TABLE runs(
+  id text PRIMARY KEY, budget double precision, spent double precision NOT NULL DEFAULT 0,
+  seen timestamptz NOT NULL DEFAULT clock_timestamp());
+CREATE TABLE jobs(
+  id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY, run text NOT NULL, kind text NOT NULL,
+  payload bytea NOT NULL, state smallint NOT NULL DEFAULT 0, attempts integer NOT NULL DEFAULT 0,
+  worker text NOT NULL DEFAULT '', lease timestamptz, result bytea, error text NOT NULL DEFAULT '',
+  not_before timestamptz NOT NULL DEFAULT clock_timestamp());
+CREATE INDEX jobs_open ON jobs(id) WHERE state < 2;
+CREATE INDEX jobs_ended ON jobs(run) WHERE state >= 2;
+CREATE TABLE workers(name text PRIMARY KEY, seen timestamptz NOT NULL);
+CREATE TABLE slots(
+  id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY, model text NOT NULL, run text NOT NULL,
+  until timestamptz NOT NULL);
+CREATE TABLE rates(
+  model text NOT NULL, what text NOT NULL, full_at double precision NOT NULL,
+  PRIMARY KEY (model, what));
+"""
+MIGRATIONS: tuple[LiteralString, ...] = (_INITIAL_SCHEMA, _JOBS)
 
 
 def migrate(database: Database, *, create: bool) -> None:

@@ -160,6 +160,22 @@ def test_a_job_whose_worker_is_silent_goes_to_another(
     store.database.close()
 
 
+def test_slots_of_a_silent_worker_are_free_again(
+    address: DatabaseAddress, tmp_path: Path
+) -> None:
+    store = PostgresStore(address, tmp_path / "cache", create=True)
+    one, other = JobQueue(store.database), JobQueue(store.database)
+    run = one.begin_run()
+    one.heartbeat([])
+    slot = one.take_slot("model", run, 1, 60)
+    assert slot is not None
+    assert other.take_slot("model", run, 1, 60) is None
+    assert other.take_slot("another", run, 1, 60) is not None
+    one.leave()
+    assert other.take_slot("model", run, 1, 60) is not None
+    store.database.close()
+
+
 def test_a_job_that_ends_every_worker_is_given_up(address: DatabaseAddress, tmp_path: Path) -> None:
     store = PostgresStore(address, tmp_path / "cache", create=True)
     queue = JobQueue(store.database, lease=0.0, most_attempts=3)
@@ -216,7 +232,8 @@ async def _processes(folder: Path, address: DatabaseAddress, many: int) -> Async
 
 def _write_settings(folder: Path, stub: StubEndpoint, cache: Path) -> None:
     (folder / "clew.toml").write_text(
-        f'cache = "{cache}"\nwait = 5\n[store]\nlease = 2.0\n[models]\nmodel = "stub"\nbase_url = "{stub.base_url}"\n'
+        f'cache = "{cache}"\nwait = 5\n[store]\nlease = 2.0\n'
+        f'[models]\nmodel = "stub"\nbase_url = "{stub.base_url}"\n'
         f'concurrency = 6\nadapt = false\n[embed]\nmodel = "stub-embed"\n'
         f'base_url = "{stub.base_url}"\nbatch = 16\n'
     )

@@ -35,11 +35,17 @@ _GIVE_UP: LiteralString = (
 )
 # One slot of a model: if fewer than `most` are taken, and the run has money left.
 _TAKE_SLOT: LiteralString = """
-INSERT INTO slots(model, run, until)
-SELECT %(model)s, %(run)s, clock_timestamp() + %(lease)s * interval '1 second'
-WHERE (SELECT count(*) FROM slots WHERE model = %(model)s AND until > clock_timestamp()) < %(most)s
+INSERT INTO slots(model, run, worker, until)
+SELECT %(model)s, %(run)s, %(worker)s, clock_timestamp() + %(seconds)s * interval '1 second'
+WHERE (SELECT count(*) FROM slots WHERE model = %(model)s) < %(most)s
   AND NOT EXISTS (SELECT FROM runs WHERE id = %(run)s AND spent >= budget)
 RETURNING id
+"""
+# Slots of calls that took too long, and of other workers that are silent.
+_DROP_SLOTS: LiteralString = """
+DELETE FROM slots WHERE until < clock_timestamp() OR worker != %s AND NOT EXISTS (
+  SELECT FROM workers WHERE name = slots.worker
+    AND seen > clock_timestamp() - %s * interval '1 second')
 """
 _RESERVE: LiteralString = """
 INSERT INTO rates(model, what, full_at)
@@ -217,9 +223,9 @@ class JobQueue:
         with self.database.transaction() as db:
             # One after another: two workers must not take the last slot together.
             db.execute("SELECT pg_advisory_xact_lock(%s)", (self.database.lock_key ^ 2,))
-            db.execute("DELETE FROM slots WHERE until < clock_timestamp()")
-            values = {"model": model, "run": run, "most": most, "lease": seconds}
-            row = db.execute(_TAKE_SLOT, values).fetchone()
+            db.execute(_DROP_SLOTS, (self.worker, self.lease))
+            values = {"model": model, "run": run, "most": most, "seconds": seconds}
+            row = db.execute(_TAKE_SLOT, {**values, "worker": self.worker}).fetchone()
         return int(row[0]) if row else None
 
     def free_slot(self, slot: int, run: str, money: float) -> None:

@@ -86,7 +86,7 @@ CREATE INDEX jobs_ended ON jobs(run) WHERE state >= 2;
 CREATE TABLE workers(name text PRIMARY KEY, seen timestamptz NOT NULL);
 CREATE TABLE slots(
   id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY, model text NOT NULL, run text NOT NULL,
-  until timestamptz NOT NULL);
+  worker text NOT NULL, until timestamptz NOT NULL);
 CREATE TABLE rates(
   model text NOT NULL, what text NOT NULL, full_at double precision NOT NULL,
   PRIMARY KEY (model, what));

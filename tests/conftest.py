@@ -11,10 +11,10 @@ from clew.engine import KnowledgeBase
 from clew.kb_address import DatabaseAddress, parse_location
 from clew.store.sqlite.store import SqliteStore
 from clew.testing.fakes import HashEmbed
+from clew.testing.postgres_server import start_server, why_not
 from clew.testing.word_reader import WordReader
 from clew.text.unicode import digest
 from clew.types import Document
-from postgres_server import start_server, why_not
 
 _SCHEMAS = count(1)
 

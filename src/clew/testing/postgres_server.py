@@ -1,4 +1,4 @@
-"""A PostgreSQL server of the tests: in a temporary folder, run by an unprivileged user."""
+"""A PostgreSQL server for tests: in a temporary folder, run by an unprivileged user."""
 
 import os
 import pwd
@@ -7,15 +7,13 @@ import subprocess
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
+from importlib.util import find_spec
 from pathlib import Path
 
-_SETTINGS = (
-    "listen_addresses=",
-    "fsync=off",
-    "synchronous_commit=off",
-    "full_page_writes=off",
-    "max_connections=60",
-)
+from clew.errors import ConfigError
+
+_SETTINGS = ("listen_addresses=", "max_connections=60")
+_FORGETFUL = ("fsync=off", "synchronous_commit=off", "full_page_writes=off")
 
 
 def find_programs() -> Path | None:
@@ -27,9 +25,7 @@ def find_programs() -> Path | None:
 
 def why_not() -> str:
     """A reason if no server can be started here, else ""."""
-    try:
-        import psycopg  # noqa: F401
-    except ImportError:
+    if find_spec("psycopg") is None:
         return "psycopg is not installed"
     if find_programs() is None:
         return "no PostgreSQL server is installed"
@@ -44,10 +40,14 @@ def _unprivileged_user() -> str | None:
 
 
 @contextmanager
-def start_server() -> Iterator[str]:
-    """Start a server; yield the address of its database, reached by a socket."""
+def start_server(*, durable: bool = False) -> Iterator[str]:
+    """Start a server; yield the address of its database, reached by a socket.
+
+    Unless it is `durable`, a power cut may lose its last writes: tests need no more.
+    """
     programs = find_programs()
-    assert programs is not None
+    if programs is None:
+        raise ConfigError("no PostgreSQL server is installed; `make postgres` installs one")
     # Not pytest's folder: its parents cannot be entered by another user, and paths of sockets
     # must be short.
     folder = Path(tempfile.mkdtemp(prefix="clew-pg-"))
@@ -66,7 +66,8 @@ def start_server() -> Iterator[str]:
     control = (str(programs / "pg_ctl"), "-D", str(data), "-w", "-l", str(folder / "log"))
     try:
         run(str(programs / "initdb"), "-D", str(data), *init)
-        options = " ".join(f"-c {one}" for one in _SETTINGS) + f" -k {folder}"
+        chosen = _SETTINGS if durable else (*_SETTINGS, *_FORGETFUL)
+        options = " ".join(f"-c {one}" for one in chosen) + f" -k {folder}"
         run(*control, "-o", options, "start")
         yield f"postgresql://clew@/postgres?host={folder}"
     finally:

@@ -19,7 +19,8 @@ pytest.importorskip("ray", reason="ray is not installed")
 
 import ray
 
-from clew.cluster.ray_tasks import open_ray_runner
+from clew.cluster.ray_tasks import open_ray_runner, open_ray_shards
+from clew.cluster.shards import SHARDED_RECIPES
 
 pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore")]
 
@@ -92,6 +93,21 @@ async def test_other_settings_on_the_cluster_are_named(
     async with open_ray_runner(base, actors=1) as runner:
         with pytest.raises(ConfigError, match="same \\[embed\\]"):
             await runner.run("embed", b'{"embedder": "another", "texts": ["x"]}')
+    await base.close()
+
+
+async def test_shards_on_the_cluster_rank_as_one_machine(
+    cluster: Any, stub: StubEndpoint, tmp_path: Path
+) -> None:
+    base = await KnowledgeBase.open(_settings(tmp_path / "kb", stub), create=True)
+    await base.take(stream(DOCUMENTS))
+    sharded = await open_ray_shards(base, 2)
+    for recipe in SHARDED_RECIPES:
+        whole = await base.search("Which town lies on the Sarn?", recipe=recipe)
+        parts = await sharded.search("Which town lies on the Sarn?", recipe=recipe)
+        assert [one.id for one in parts.evidence.chunks] == [
+            one.id for one in whole.evidence.chunks
+        ]
     await base.close()
 
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from clew.config import EmbedSettings, ModelSettings, Price, Settings
+from clew.config import EmbedSettings, ModelSettings, Price, Settings, StoreSettings
 from clew.engine import KnowledgeBase
 from clew.errors import ConfigError
 from clew.ingest.remote import decode_extraction, encode_extraction
@@ -160,9 +160,7 @@ def test_a_job_whose_worker_is_silent_goes_to_another(
     store.database.close()
 
 
-def test_slots_of_a_silent_worker_are_free_again(
-    address: DatabaseAddress, tmp_path: Path
-) -> None:
+def test_slots_of_a_silent_worker_are_free_again(address: DatabaseAddress, tmp_path: Path) -> None:
     store = PostgresStore(address, tmp_path / "cache", create=True)
     one, other = JobQueue(store.database), JobQueue(store.database)
     run = one.begin_run()
@@ -237,6 +235,31 @@ def _write_settings(folder: Path, stub: StubEndpoint, cache: Path) -> None:
         f'concurrency = 6\nadapt = false\n[embed]\nmodel = "stub-embed"\n'
         f'base_url = "{stub.base_url}"\nbatch = 16\n'
     )
+
+
+async def test_workers_that_lose_their_connection_go_on(
+    shared: Settings, address: DatabaseAddress
+) -> None:
+    async with StubEndpoint(latency=0.1) as stub:
+        settings = _with_models(shared, stub, concurrency=2, adapt=False)
+        settings = settings.model_copy(update={"store": StoreSettings(lease=2.0)})
+        base = await KnowledgeBase.open(settings, create=True)
+        # Under a name of its own, so that only its sessions are ended.
+        there = DatabaseAddress(f"{address.url}&application_name=worker", address.schema)
+        async with _work(settings.model_copy(update={"kb": there}), 1):
+            building = asyncio.create_task(_build_by_workers(base))
+            judge = PostgresStore(address, settings.cache / "judge").database
+            for _ in range(4):
+                await asyncio.sleep(0.15)
+                with judge.transaction() as db:
+                    db.execute(
+                        "SELECT pg_terminate_backend(pid) FROM pg_stat_activity "
+                        "WHERE application_name = 'worker'"
+                    )
+            assert (await building).added == len(DOCUMENTS)
+            judge.close()
+        assert await base.verify() == []
+        await base.close()
 
 
 @pytest.mark.slow

@@ -237,6 +237,7 @@ def _write_settings(folder: Path, stub: StubEndpoint, cache: Path) -> None:
     )
 
 
+@pytest.mark.slow
 async def test_workers_that_lose_their_connection_go_on(
     shared: Settings, address: DatabaseAddress
 ) -> None:

@@ -144,13 +144,13 @@ class ShardClient(Protocol):
 
 @dataclass(frozen=True)
 class LocalShard:
-    """A shard in this process, searched in a thread."""
+    """A shard in this process, searched one after another: threads would share its cores."""
 
     shard: Shard
 
     async def nearest(self, vector: Floats) -> ScoredKeys:
         """The passages whose vectors are nearest."""
-        return await asyncio.to_thread(self.shard.nearest, vector)
+        return self.shard.nearest(vector)
 
     async def count_words(self, words: Sequence[str]) -> WordStatistics:
         """The shard's part of the statistics."""
@@ -158,7 +158,7 @@ class LocalShard:
 
     async def match_words(self, words: Mapping[str, int], known: WordStatistics) -> ScoredKeys:
         """The passages that match words best."""
-        return await asyncio.to_thread(self.shard.match_words, words, known)
+        return self.shard.match_words(words, known)
 
 
 async def split_into_shards(base: KnowledgeBase, count: int) -> tuple[int, list[Shard]]:

@@ -31,7 +31,7 @@ from clew.agents.core.confidence import (
 )
 from clew.agents.core.scratchpad import Notebook, RecordingRetriever
 from clew.agents.reading.answer import QuestionReader
-from clew.agents.rules.question_analysis import find_name_spans
+from clew.agents.rules.question_analysis import find_question_name_spans
 from clew.config import Settings
 from clew.context import PassageReader
 from clew.engine import KnowledgeBase
@@ -100,7 +100,7 @@ async def add_strangers(kb: KnowledgeBase, asked: Sequence[Asked]) -> list[Asked
         view = (await kb.context(snapshot, "x")).view
     made = []
     for one in asked:
-        spans = find_name_spans(view, one.text)
+        spans = find_question_name_spans(view, one.text)
         if spans and rng.random() < STRANGER_SHARE:
             text = one.text
             for start, end in reversed(spans):

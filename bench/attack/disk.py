@@ -21,7 +21,8 @@ from pathlib import Path
 from typing import Any
 
 from bench.attack.campaign import expect, parse_options, run_campaign
-from bench.attack.kill import FAMILIES, Family, inspect_kb, make_reference
+from bench.attack.families import FAMILIES, Family
+from bench.attack.kill import inspect_kb, make_reference, verify_kb
 from bench.attack.sample import run
 from clew.errors import ClewError
 
@@ -175,7 +176,7 @@ def _check_refusal(family: Family, done: subprocess.CompletedProcess[str]) -> No
 def _check_outcome(family: Family, trial: Path, wanted: Any) -> None:
     """After the fault the knowledge base is sound; repeated, the command comes to the same."""
     if family.sound:
-        problems = inspect_kb(trial)[0][2]
+        problems = verify_kb(trial)
         expect(not problems, f"{family.name}: after the fault {problems}")
     done = _run(family, trial, {})
     expect(done.returncode == 0, f"{family.name}: cannot be repeated: {done.stderr[-400:]}")

@@ -49,7 +49,8 @@ _TRUTH_QUERIES = (
     "JOIN chunks c ON c.key = m.chunk",
     "SELECT f.id, c.id, s.text, s.relation, s.keywords, s.description, s.weight, s.start, s.end "
     "FROM sayings s JOIN facts f ON f.key = s.fact JOIN chunks c ON c.key = s.chunk",
-    "SELECT key, value FROM memory WHERE kind IN ('resolution', 'senses')",
+    "SELECT key, value FROM memory WHERE kind IN "
+    "('resolution', 'senses', 'summary', 'tuning', 'label', 'earlier-labels')",
 )
 
 

@@ -23,7 +23,14 @@ from clew.ingest.chunk import CHUNKERS, ByHeadings
 from clew.ingest.cost import CostEstimate, CostRates, DryRunChat, estimate_cost
 from clew.ingest.details import DetailEmbedder, mark_new
 from clew.ingest.document_names import read_for_store
-from clew.ingest.embedding import ProgressCallback, check_embedder, embed_texts, repair_vectors
+from clew.ingest.embedding import (
+    EMBEDDED_KINDS,
+    ProgressCallback,
+    check_embedder,
+    embed_texts,
+    load_deferred,
+    repair_vectors,
+)
 from clew.ingest.files import ReadItem
 from clew.ingest.readers.source import ReadBudget, Skipped, SourceFile
 from clew.ingest.remote import RemoteEmbedder, RemoteExtractor, TaskRunner
@@ -40,7 +47,16 @@ from clew.recipes.chunking import (
     save_chunking,
 )
 from clew.store.merge import embedded_text
-from clew.store.protocol import PARTLY_EMBEDDED, Addition, Arrays, Change, Counts, Store, Tables
+from clew.store.protocol import (
+    DEFERRED,
+    PARTLY_EMBEDDED,
+    Addition,
+    Arrays,
+    Change,
+    Counts,
+    Store,
+    Tables,
+)
 from clew.tree.manage import TreeManager
 from clew.types import LITERAL_TYPES, Chunking, Document, Kind, Usage
 from clew.version import pip_install_command
@@ -92,6 +108,7 @@ class Builder:
             embed,
             self._with_fallback(await self._make_retry_extractor(extractor)) if retry else None,
             progress,
+            await self._choose_kinds(),
         )
         before, began = self.models.meter.total, perf_counter()
         try:
@@ -125,6 +142,28 @@ class Builder:
             return
         if (await self.store.counts()).documents:
             await self.repair(progress)
+
+    async def _choose_kinds(self) -> list[Kind]:
+        """Return what is embedded of new documents: what the settings say, and what others have."""
+        deferred = [kind for kind in EMBEDDED_KINDS if kind not in self.settings.embed.kinds]
+        if (await self.store.counts()).documents:
+            held = await load_deferred(self.store)
+            for kind in held:
+                if kind not in deferred and self.embed is not None:
+                    await self.embed_deferred(kind)
+            deferred = [kind for kind in deferred if kind in held]
+        await self.store.set("manifest", {DEFERRED: " ".join(deferred)})
+        return [kind for kind in EMBEDDED_KINDS if kind not in deferred]
+
+    async def embed_deferred(self, kind: str, progress: ProgressCallback = ignore_progress) -> None:
+        """Make the vectors of a kind that was left for its first use, unless they are there."""
+        async with self.store.write_lock():
+            deferred = await load_deferred(self.store)
+            if kind in deferred:
+                await self.reembed(progress, only=[one for one in EMBEDDED_KINDS if one == kind])
+                # Last: a run that is killed before this finds its vectors and goes on.
+                left = " ".join(one for one in deferred if one != kind)
+                await self.store.set("manifest", {DEFERRED: left})
 
     async def embed_details(
         self,
@@ -357,8 +396,8 @@ class Builder:
                 ],
             }
         repair_vectors(self.store, embed.name)
-        if only is not None:
-            texts = {kind: wanted for kind, wanted in texts.items() if kind in only}
+        deferred = await load_deferred(self.store)
+        texts = {k: v for k, v in texts.items() if (k in only if only else k not in deferred)}
         await embed_texts(self.store, embed, texts, progress)
         if only is None:
             await self.store.set("manifest", {PARTLY_EMBEDDED: ""})

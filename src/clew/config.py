@@ -117,6 +117,8 @@ class EmbedSettings(_Section):
     concurrency: int = Field(default=8, gt=0)
     timeout: float = Field(default=60.0, gt=0)
     """Seconds for one call to the endpoint, from connecting to the last byte."""
+    kinds: tuple[Literal["chunk", "entity", "fact"], ...] = ("chunk", "fact")
+    """What is embedded when documents are added; the rest when a recipe first reads it."""
     import_limit: int = Field(default=100_000, ge=0)
     """Imported graphs up to this many elements are embedded by default."""
 
@@ -328,6 +330,7 @@ TEMPLATE = """\
 # query_prefix = ""         # some models want "query: " and "passage: "
 # passage_prefix = ""
 # timeout = 60              # seconds for one call to the endpoint
+# kinds = ["chunk", "fact"] # what `clew add` embeds; entities when a recipe first reads them
 # import_limit = 100000     # imported graphs up to this many elements are embedded by default
 
 [rerank]

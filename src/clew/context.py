@@ -16,7 +16,7 @@ from clew.index.view import View
 from clew.layout import ASSUMED_WINDOW, PASSAGES, Layout, Modality
 from clew.llm.budget import BudgetedChat, UsageBudget
 from clew.llm.chat import Chat, Message, Reply, Request, TextCallback
-from clew.llm.embed import Embedder, check_same_dim
+from clew.llm.embed import Embedder, check_same_dim, measure_known
 from clew.llm.fit_prompt import WindowedChat
 from clew.llm.rerank import Reranker
 from clew.llm.wrappers import UsageMeter
@@ -161,6 +161,10 @@ class Context:
     style: str = ""
     """How the caller wants answers to be worded; it changes no rule about evidence."""
     _cosines_by_vector: dict[tuple[Kind, bytes], NDArray[np.float32]] = field(default_factory=dict)
+
+    def meaning(self, text: str = "") -> float:
+        """How far vectors tell what a text (or the question) means: 0 in an unknown script."""
+        return 0.0 if self.embed is None else measure_known(self.embed, text or self.question)
 
     def has(self, role: Role) -> bool:
         """Whether a model is configured for this role."""

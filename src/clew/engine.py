@@ -1,7 +1,7 @@
 """The knowledge base: open its folder, add documents, search, answer questions, maintain it."""
 
 import asyncio
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -27,15 +27,20 @@ from clew.builder import Builder, ignore_progress
 from clew.config import Role, Settings
 from clew.context import Context, PassageReader
 from clew.entities.editor import EntityEditor
-from clew.errors import ArraysMissing, EmbedderMismatch
+from clew.errors import ArraysMissing
 from clew.extract.model_extractors import DocumentExtractor
 from clew.index.derive import derive_arrays, derive_keeping_trees, has_current_layout
-from clew.index.view import StoredMatrices, View
+from clew.index.view import View
 from clew.ingest.build import AddResult
 from clew.ingest.cost import CostEstimate
 from clew.ingest.details import count_pending, find_embedded_details, mark_new
 from clew.ingest.document_names import read_for_store, resolve_document_names
-from clew.ingest.embedding import ProgressCallback, check_embedder
+from clew.ingest.embedding import (
+    ProgressCallback,
+    check_backup_embedder,
+    embed_on_first_use,
+    load_matrices,
+)
 from clew.ingest.files import ReadItem
 from clew.ingest.graphs.import_graph import (
     GraphImport,
@@ -57,7 +62,7 @@ from clew.store.protocol import Arrays, Change, Counts, Snapshot, Store, make_re
 from clew.store.sqlite.restore import read_backup_embedder
 from clew.store.vector_files import DamagedVectors
 from clew.stores.opening import open_located_store, restore_backup
-from clew.types import Chunking, Found, Kind
+from clew.types import Chunking, Found
 
 if TYPE_CHECKING:
     from clew.recipes.registry import RecipeSet, ResolvedRecipe
@@ -110,6 +115,8 @@ class KnowledgeBase:
     settings: Settings
     embed: Embedder | None
     _view: View | None = None
+    progress: ProgressCallback = ignore_progress
+    """Told of vectors that a question is the first to need."""
 
     @cached_property
     def models(self) -> Models:
@@ -294,6 +301,7 @@ class KnowledgeBase:
 
     # -- asking
 
+    @embed_on_first_use
     async def search(
         self,
         question: str,
@@ -320,6 +328,7 @@ class KnowledgeBase:
         seconds = perf_counter() - started
         return Results(question, name, gathered, tuple(ctx.trace), seconds, ctx.meter.total)
 
+    @embed_on_first_use
     async def ask(
         self,
         question: str,
@@ -400,6 +409,7 @@ class KnowledgeBase:
             lambda emit: self.ask(question, manner=replace(manner, on_event=emit), **how)
         )
 
+    @embed_on_first_use
     async def relevance(self, question: str, *, recipe: str | None = None) -> Relevance:
         """How relevant the knowledge base is to a question, by the relevance gate of `recipe`."""
         from clew.recipes.registry import recipe_with_gate
@@ -419,10 +429,7 @@ class KnowledgeBase:
         """The snapshot's view, cached until the generation changes."""
         view = self._view
         if view is None or view.generation != snapshot.generation:
-            await check_embedder(self.store, self.embed)
-            matrices: Mapping[Kind, Any] = {}
-            if self.embed is not None:
-                matrices = StoredMatrices(self.store, self.embed.name, snapshot.arrays)
+            matrices = await load_matrices(self.store, self.embed, snapshot.arrays)
             view = self._view = View(snapshot.arrays, matrices, snapshot.generation)
             await attach_tuning(view, self.store, self.embed)
         return view
@@ -456,11 +463,7 @@ class KnowledgeBase:
         """Replace the configured knowledge base by a backup; derive and embed what it lacks."""
         held = await asyncio.to_thread(read_backup_embedder, file)
         embed = find_embedder(settings, held)
-        if held and embed is not None and embed.name != held:
-            raise EmbedderMismatch(
-                f"{file} was embedded with {held!r}, but the settings select {embed.name!r}; "
-                "set [embed] as it was, then `clew reembed` can change it; nothing was restored"
-            )
+        check_backup_embedder(file, held, embed)
         await restore_backup(settings, file)
         base = await cls.open(settings, check=False)
         try:

@@ -68,7 +68,7 @@ async def test_on_web_pages_the_ranking_is_left_to_words_and_meaning(base: Knowl
     question = "What did the repairs cost of the broken generator of the Lantern Fair kiosk?"
     results = await ask(base, question)
     assert "kiosk" in docs(results)[:2]
-    assert signals(results).startswith("walk 0.00, meaning 0.50, words 0.25, best sentence 0.25")
+    assert signals(results).startswith("walk 0.00, meaning 0.40, words 0.30, best sentence 0.30")
 
 
 async def test_where_names_lead_to_pages_the_walk_counts_fully(valley: KnowledgeBase) -> None:
@@ -155,6 +155,13 @@ async def test_bad_input_gets_a_result(
     results = await ask(base, question)
     assert len(results.evidence.chunks) >= 1
     assert "walk" in signals(results)
+
+
+async def test_the_only_page_is_found_with_a_score(base: KnowledgeBase) -> None:
+    text = "Marrow Bridge was designed by Ilse Brandvik."
+    await base.take(stream([document("only", text, "Marrow Bridge")]))
+    [only] = (await ask(base, "Who designed Marrow Bridge?")).evidence.chunks
+    assert only.score > 0
 
 
 class _Counting(HashEmbed):

@@ -97,7 +97,9 @@ async def answer_with(
         elif mode == "reject" and (unclear := _explain_lone_pronoun(inner)):
             answer = make_refusal(ctx, Evidence(), unclear)
         else:
-            answer = await judge_answer(inner, await agent(inner, retrieve, mode))
+            answer = await agent(inner, retrieve, mode)
+            if not answer.signals:  # some agents judge what they read
+                answer = await judge_answer(inner, answer)
             if unclear := _explain_lone_pronoun(inner):
                 answer = replace(answer, confidence=0.0, note=_join(unclear, answer.note))
             if mode == "reject":

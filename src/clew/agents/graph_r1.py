@@ -98,6 +98,7 @@ class GraphR1:
             Message(_to_message_role(role), text)
             for role, text in protocol.initial_messages(ctx.question)
         ]
+        shown = replace(self, show="passages") if ctx.modality == "text" else self
         asked = 0
         for _ in range(2 * self.turns + 2):
             text = restore_closing_tag(await self._generate_step(ctx, messages))
@@ -108,7 +109,7 @@ class GraphR1:
             if action.kind == "query" and asked < self.turns:
                 asked += 1
                 retrieval = await retriever(self._search_context(ctx), action.text)
-                found = self.format_evidence(retrieval.evidence)
+                found = shown.format_evidence(retrieval.evidence)
                 messages.append(Message("user", protocol.format_knowledge(found, asked)))
             elif asked >= self.turns:
                 return ""

@@ -14,15 +14,17 @@ from clew.agents.answering.finish import conclude, run_with_fallback
 from clew.agents.answering.write import quote_chain, write_answer
 from clew.agents.core.messages import is_unknown
 from clew.agents.core.plan import Plan
-from clew.agents.core.scratchpad import Notebook, RecordingRetriever
+from clew.agents.core.scratchpad import Notebook, RecordingRetriever, Retrieval
 from clew.agents.core.types import Answer, Mode
 from clew.agents.judge import judge_answer
 from clew.agents.planning.model_plan import plan_and_check
+from clew.agents.quote_units import quote_units
 from clew.agents.reading.answer import QuestionReader, RankedCandidate
 from clew.agents.reading.follow import Follower
 from clew.agents.rule_planner import combine_notes, make_rule_plan
 from clew.agents.run_plan import PlanRunner, load_rank
 from clew.context import Context
+from clew.retrieve.blend import names_lead_on
 from clew.retrieve.question import content_words, tidy_question
 from clew.retrieve.step import Step
 from clew.text.language import is_chinese
@@ -85,12 +87,19 @@ class GraphReader:
         if not plan.simple and (computed := await self._compute(ctx, book, retriever, plan)):
             return computed
         retrieval = await retriever(ctx, ctx.question)
+        whole = quote_whole(ctx, retrieval.evidence, retrieval.found)
+        read = whole or await self._read(ctx, book, retriever, retrieval)
+        return await quote_units(ctx, read, retrieval.found, keep=whole is not None)
+
+    async def _read(
+        self, ctx: Context, book: Notebook, retriever: RecordingRetriever, retrieval: Retrieval
+    ) -> Answer:
+        """Name the best candidate that is read, or quote sentences."""
         evidence, found = retrieval.evidence, retrieval.found
-        if (whole := quote_whole(ctx, evidence, found)) is not None:
-            return whole
         if is_chinese(ctx.question) or ctx.reader is None:
             return await extract_answer(ctx, evidence, found)
-        reader = QuestionReader(retriever, await load_rank(ctx), Follower(self.hops, self.beam))
+        follow = Follower(self.hops, self.beam) if names_lead_on(ctx.view) else None
+        reader = QuestionReader(retriever, await load_rank(ctx), follow)
         ranked = await reader.read(ctx, evidence.chunks)
         if not ranked:
             return await extract_answer(ctx, evidence, found)
@@ -180,4 +189,5 @@ def join_parts(ctx: Context, book: Notebook, answers: list[Answer]) -> Answer:
         candidate=short,
         missing=missing,
         support=min((answer.support for answer in answered), default=0.0),
+        signals={},  # the whole is judged again
     )

@@ -97,7 +97,7 @@ class MapReduce:
 
     async def _answer(self, ctx: Context, book: Notebook, retrieve: Step, mode: Mode) -> Answer:
         retrieval = await RecordingRetriever(retrieve, book, self.top_k)(ctx, ctx.question)
-        if not retrieval.evidence.communities:
+        if not retrieval.evidence.communities or ctx.modality == "text":
             return await self._answer_without_reports(ctx, retrieval, mode)
         if ctx.chat("answer") is None:
             return await self._quote_reports(ctx, retrieval.evidence, mode)

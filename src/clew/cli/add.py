@@ -362,12 +362,18 @@ async def label_(
 @command
 async def reembed(
     ctx: CommandContext,
+    kinds: Annotated[
+        str, typer.Option("--kinds", help="Only what was left for its first use, such as entity.")
+    ] = "",
 ) -> None:
     """Recompute all vectors with the embedder in the settings."""
     async with ctx.open_kb(restoring=True) as base:
         with show_progress(ctx.json) as report:
-            embedder = await base.reembed(report)
-    ctx.show({"embedder": embedder}, lambda: out.print(f"recomputed all vectors with {embedder}"))
+            for kind in kinds.replace(",", " ").split():
+                await base.builder.embed_deferred(kind, report)
+            embedder = base.embed.name if kinds and base.embed else await base.reembed(report)
+    done = f"made the vectors of {kinds}" if kinds else "recomputed all vectors"
+    ctx.show({"embedder": embedder}, lambda: out.print(f"{done} with {embedder}", markup=False))
 
 
 @command

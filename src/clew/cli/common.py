@@ -145,6 +145,8 @@ class CommandContext:
                     f"the knowledge base in {self.settings.kb} is empty; "
                     "add documents with `clew add PATH…`"
                 )
+            if not self.json:
+                base.progress = FirstUseReport()
             yield base
 
     async def check_paths(self, paths: Sequence[Path]) -> None:
@@ -178,6 +180,21 @@ class CommandContext:
             sys.stdout.write(text + "\n")
         else:
             people()
+
+
+class FirstUseReport:
+    """Says that a question has to wait for vectors which no other has needed before."""
+
+    def __init__(self) -> None:
+        self._share = -1
+
+    def __call__(self, stage: str, done: int, total: int) -> None:
+        """Print a line at first, and one for each further quarter."""
+        share = 4 * done // total if total else 0
+        if stage == "embed" and share > self._share:
+            self._share = share
+            text = "this recipe is the first to read the vectors of names; they are made once"
+            err.print(f"{text}: {done:,} of {total:,}" if total else text, style="dim")
 
 
 def warn_no_embedder() -> None:

@@ -38,6 +38,7 @@ def derive_arrays(tables: Tables) -> dict[str, NDArray[Any]]:
     for kind, table in columns.items():
         arrays[f"{kind}_keys"] = table[:, 0].copy()
         arrays[f"{kind}_rows"] = table[:, 1].copy()
+    arrays["entity_codes"] = tables.entities[:, 5].copy()  # by what an entity is, not when it came
     arrays["entity_literal"] = tables.entities[:, 3] > 0
     arrays["entity_long"] = tables.entities[:, 6] % HAS_DETAILS > LONG_DESCRIPTION
     arrays["fact_long"] = tables.facts[:, 4] % HAS_DETAILS > LONG_DESCRIPTION

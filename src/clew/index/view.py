@@ -4,7 +4,7 @@ Elements are positions 0…n-1; `keys` maps a position to the store's key. Every
 memory-mapped and shared by all questions of a generation.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, get_args
@@ -12,7 +12,7 @@ from typing import Any, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from clew.errors import StoreError
+from clew.errors import StoreError, VectorsDeferred
 from clew.graph.csr import Csr, Floats, Ints, Mask
 from clew.graph.name_matching import NameTokenIndex, build_token_index
 from clew.graph.page_owners import name_rarities
@@ -36,14 +36,19 @@ class StoredMatrices(Mapping[Kind, Floats]):
 
     _kinds: tuple[Kind, ...] = get_args(Kind)
 
-    def __init__(self, store: Store, embedder: str, arrays: Arrays) -> None:
+    def __init__(
+        self, store: Store, embedder: str, arrays: Arrays, deferred: Collection[str] = ()
+    ) -> None:
         self._store, self._embedder, self._arrays = store, embedder, arrays
+        self._deferred = deferred
         self._read: dict[Kind, Floats] = {}
 
     def __getitem__(self, kind: Kind) -> Floats:
         """Return the vectors of a kind; raise if a row that the arrays refer to is lost."""
         if kind not in self._kinds:
             raise KeyError(kind)
+        if kind in self._deferred and len(self._arrays.get(f"{kind}_keys", ())):
+            raise VectorsDeferred(kind)
         if kind not in self._read:
             table = self._store.vectors(self._embedder, kind)
             held = DETAIL_ROWS.get(kind, f"{kind}_rows")
@@ -85,6 +90,10 @@ class View:
     def keys(self, kind: Kind) -> Ints:
         """The store's key of each position."""
         return self.arrays.get(f"{kind}_keys", np.zeros(0, np.int64))
+
+    def entity_codes(self) -> Ints:
+        """A number of each entity that depends on its id alone: orders equals in every build."""
+        return self.arrays.get("entity_codes", self.keys("entity"))
 
     def count(self, kind: Kind) -> int:
         """Number of elements of a kind."""

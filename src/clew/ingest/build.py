@@ -6,7 +6,7 @@ content, so a killed run that is restarted repeats nothing; the write is one tra
 
 import asyncio
 from collections import Counter
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import NamedTuple
@@ -16,7 +16,12 @@ from clew.extract.model_extractors import DocumentExtractor
 from clew.index.derive import derive_arrays
 from clew.ingest.chunk import STRUCTURE_VERSION, follows_structure
 from clew.ingest.document_names import GRAPHS_KIND, LOCATIONS_KIND, possible_files
-from clew.ingest.embedding import EmbeddingQueue, ProgressCallback, check_embedder
+from clew.ingest.embedding import (
+    EMBEDDED_KINDS,
+    EmbeddingQueue,
+    ProgressCallback,
+    check_embedder,
+)
 from clew.ingest.files import ReadItem
 from clew.ingest.readers.source import FileEnd, Skipped
 from clew.ingest.readers.tables import TABLE_KEY
@@ -32,7 +37,7 @@ from clew.store.protocol import (
     make_removal,
 )
 from clew.text.unicode import digest
-from clew.types import Chunk, Document, Extraction, Usage
+from clew.types import Chunk, Document, Extraction, Kind, Usage
 
 _INCOMPLETE_MARK = "!"  # suffix of the stamp of a document with failed chunks …
 _BY_RULES_MARK = "!+"  # … and of one whose failed chunks were extracted in another way
@@ -81,6 +86,8 @@ class IngestPipeline:
     retry_extract: DocumentExtractor | None = None
     """If given, extracts again from chunks whose extraction failed."""
     progress: ProgressCallback = field(default=lambda stage, done, total: None, repr=False)
+    kinds: Collection[Kind] = EMBEDDED_KINDS
+    """What is embedded."""
 
     async def add(self, found: AsyncIterator[ReadItem]) -> AddResult:
         """Add new and changed documents; unchanged ones cost nothing."""
@@ -179,7 +186,7 @@ class IngestPipeline:
         if self.embed is None:
             await self.extract_documents(documents, on_addition)
             return kept, done
-        queue = EmbeddingQueue(self.store, self.embed, self.progress)
+        queue = EmbeddingQueue(self.store, self.embed, self.progress, self.kinds)
         if writer is not None:
             queue.on_last_block = writer.begin_write
         try:

@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from clew.adapters import get_tuning
 from clew.context import Context, TraceStep
 from clew.graph.csr import Floats
 from clew.index.view import View
@@ -28,19 +29,25 @@ _MAX_PAGES = 3  # a name that more passages are about leads to none of them in p
 # (docs/decisions/0016-retrieval-that-holds.md).
 _NO_TRUST_SHARE, _FULL_TRUST_SHARE = 0.005, 0.04
 _LEAST_WALK = 0.1  # a walk that would count less changes nothing, and takes most of the time
-_DENSE, _LEXICAL, _SENTENCE = 0.5, 0.25, 0.25  # weights within plain relevance
-_LEADERS, _LEAD = 100, 0.2  # the best chunks of a signal, and what a lead over them counts
+_CHAIN_TRUST = 0.5  # from which chains of names are worth following: manuals stay below 0.3
+PLAIN_SIGNALS = ("meaning", "words", "best sentence")
+PLAIN_SHARES = (0.4, 0.3, 0.3)  # of each within plain relevance; `python -m bench.signal_weights`
+_LEADERS, _LEAD = 100, 0.1  # the best chunks of a signal, and what a lead over them counts
 
 
 @dataclass(frozen=True, slots=True)
 class SignalWeights:
-    """How much the walk and plain relevance count, and the two values this follows from."""
+    """How much the walk and plain relevance count, and what this follows from."""
 
     walk: float
     corpus: float
     """How far the names in this corpus lead to passages about them, 0 to 1."""
     names: float
     """How specific the most specific name of the question is, 0 to 1."""
+    shares: tuple[float, float, float] = PLAIN_SHARES
+    """Of meaning, words and best sentence within plain relevance; together 1."""
+    tuned: bool = False
+    """Whether `clew tune` chose the weights."""
 
     @property
     def plain(self) -> float:
@@ -49,12 +56,10 @@ class SignalWeights:
 
     def describe(self) -> str:
         """Describe the weights in one line, for the trace."""
-        shares = zip(
-            ("meaning", "words", "best sentence"), (_DENSE, _LEXICAL, _SENTENCE), strict=True
-        )
-        plain = ", ".join(f"{name} {self.plain * share:.2f}" for name, share in shares)
+        named = zip(PLAIN_SIGNALS, self.shares, strict=True)
+        plain = ", ".join(f"{name} {self.plain * share:.2f}" for name, share in named)
         reason = f"corpus {self.corpus:.2f}, names {self.names:.2f}"
-        return f"walk {self.walk:.2f}, {plain} ({reason})"
+        return f"walk {self.walk:.2f}, {plain} ({reason}{', tuned' if self.tuned else ''})"
 
 
 def weigh_signals(view: View, entities: tuple[Hit, ...]) -> SignalWeights:
@@ -63,7 +68,13 @@ def weigh_signals(view: View, entities: tuple[Hit, ...]) -> SignalWeights:
     names = measure_specificity(view, entities)
     # Where most names lead on, so do those in passages: a question need not name anything.
     walk = corpus * (corpus + (1 - corpus) * names)
-    return SignalWeights(walk if walk >= _LEAST_WALK else 0.0, corpus, names)
+    mix = get_tuning(view).signals
+    if mix is not None and mix.walk is not None:
+        walk = mix.walk
+    walk = walk if walk >= _LEAST_WALK else 0.0
+    if mix is None:
+        return SignalWeights(walk, corpus, names)
+    return SignalWeights(walk, corpus, names, mix.shares, tuned=True)
 
 
 def measure_corpus_trust(view: View) -> float:
@@ -73,6 +84,11 @@ def measure_corpus_trust(view: View) -> float:
     share: float = view.memo[_MEMO_KEY]
     trust = (share - _NO_TRUST_SHARE) / (_FULL_TRUST_SHARE - _NO_TRUST_SHARE)
     return min(1.0, max(0.0, trust))
+
+
+def names_lead_on(view: View) -> bool:
+    """Whether names lead to passages about them as often as in an encyclopedia, or nearly."""
+    return measure_corpus_trust(view) >= _CHAIN_TRUST
 
 
 def _share_of_mentions_with_page(view: View) -> float:
@@ -127,7 +143,7 @@ class Blended:
         walked = await self.inner(ctx, found) if weights.walk > 0 else found
         if weights.plain <= 0 or (weights.walk > 0 and not walked.chunks):
             return walked
-        plain, fact_fit = await self._score_plainly(ctx, found)
+        plain, fact_fit = await self._score_plainly(ctx, found, weights.shares)
         keys = view.keys("chunk")
         if weights.walk <= 0:
             facts = top_hits(fact_fit, view.keys("fact"), self.facts, "sentence")
@@ -141,15 +157,20 @@ class Blended:
         chunks = top_hits(drop_copies(view, mixed), keys, self.top_k, by)
         return replace(walked, chunks=chunks)
 
-    async def _score_plainly(self, ctx: Context, found: Found) -> tuple[Floats, Floats]:
+    async def _score_plainly(
+        self, ctx: Context, found: Found, shares: tuple[float, float, float]
+    ) -> tuple[Floats, Floats]:
         """Score every chunk by meaning, words and best sentence; also return each fact's fit."""
         question, rest = await ctx.vectors([ctx.question, found.specific or ctx.question])
         target = (1 - self.rest) * question + self.rest * rest
         fit, sentence = await score_sentences(ctx, target)
+        meaning, words, best = shares
+        known = ctx.meaning()  # what vectors of an unknown script cannot tell, words must
         plain = (
-            _DENSE * _scale(ctx.cosines("chunk", question))
-            + _LEXICAL * _scale(ctx.view.bm25.scores(content_words(ctx.question)))
-            + _SENTENCE * _scale(sentence)
+            known * meaning * _scale(ctx.cosines("chunk", question))
+            + (words + (1 - known) * (meaning + best))
+            * _scale(ctx.view.bm25.scores(content_words(ctx.question)))
+            + known * best * _scale(sentence)
         )
         return plain.astype(np.float32), fit
 
@@ -157,8 +178,10 @@ class Blended:
 def _scale(values: Floats) -> Floats:
     """Scale to 0 … 1, and add by how many standard deviations a value leads the best ones."""
     low, high = float(values.min()), float(values.max())
+    if high - low <= _TINY:  # one passage, or copies of one
+        return np.full_like(values, 1.0 if high > 0 else 0.0)
     count = min(_LEADERS, len(values))
     best = np.partition(values, len(values) - count)[len(values) - count :]
     lead = (values - best.mean()) / max(_TINY, float(best.std()))
-    scaled: Floats = (values - low) / max(_TINY, high - low) + _LEAD * lead
+    scaled: Floats = (values - low) / (high - low) + _LEAD * lead
     return scaled

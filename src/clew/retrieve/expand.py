@@ -49,10 +49,11 @@ class MembersOf:
 
     async def __call__(self, ctx: Context, found: Found, /) -> Found:
         """Set `entities`, best first."""
-        members = ctx.view.links("fact_entity")
+        members, codes = ctx.view.links("fact_entity"), ctx.view.entity_codes()
         score: dict[int, float] = {}
         for hit in found.facts:
-            for entity in members.row(hit.at).tolist():
+            # In an order of their own: positions depend on when an entity was added.
+            for entity in sorted(members.row(hit.at).tolist(), key=lambda at: int(codes[at])):
                 score.setdefault(entity, hit.score)
         entities = tuple(Hit(at, value, "member") for at, value in score.items())
         return replace(found, entities=entities[: self.top_k])

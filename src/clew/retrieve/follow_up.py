@@ -11,6 +11,7 @@ import numpy as np
 
 from clew.context import Context
 from clew.graph.csr import Floats, Ints
+from clew.retrieve.labels import name_vectors
 from clew.retrieve.mentions import Mentions, WalkHop, find_mentions
 from clew.retrieve.pack import fetch_entities
 from clew.retrieve.question import content_words
@@ -42,6 +43,7 @@ async def ask_for_missing(
     rows = top_positions(total, view.keys("chunk"), _PASSAGES)
     names, weight = _choose_names(find_mentions(view, rows, known), fact_fit, total[rows])
     entities = await fetch_entities(ctx, names.entity.tolist())
+    vectors = await name_vectors(ctx, {at: one.name for at, one in entities.items()})
     scale = max(_TINY, float(sum(words.values(), np.zeros(1, np.float32)).max()))
     score, via = np.zeros(len(total), np.float32), np.full(len(total), -1)
     for number, entity in enumerate(names.entity.tolist()):
@@ -50,12 +52,12 @@ async def ask_for_missing(
         rarity = name_rarity(len(with_name), len(total))
         origin = int(rows[names.row[number]])
         at = with_name[with_name != origin]
-        if not leads_on(len(at), len(total)):
+        if not leads_on(len(at), len(total)) or entity not in vectors:
             continue
         # What the passage that led here says already is no longer asked.
         missing = [word for word in words if words[word][origin] == 0 and word not in name]
         said = sum((words[word][at] for word in missing), np.zeros(len(at), np.float32)) / scale
-        near = view.cosines("chunk", view.vectors("entity", np.array([entity]))[0], at)
+        near = view.cosines("chunk", vectors[entity], at)
         value = weight[number] * rarity * (said + chunk_fit[at] + _NEAR * near)
         better = value > score[at]
         score[at[better]], via[at[better]] = value[better], number

@@ -77,7 +77,8 @@ class NearEntities:
         for text in texts:
             for at, score in await self._nearest_entities(ctx, text):
                 best[at] = max(score, best.get(at, -1.0))
-        ranked = sorted(best.items(), key=lambda item: (-item[1], item[0]))
+        codes = ctx.view.entity_codes()
+        ranked = sorted(best.items(), key=lambda item: (-item[1], int(codes[item[0]])))
         chosen = tuple(Hit(at, score, "entity") for at, score in ranked if score >= self.least)
         return replace(found, entities=chosen)
 
@@ -92,7 +93,7 @@ class NearEntities:
                 passage_counts = view.links("entity_chunk").degrees_of(matches)
                 return [(int(matches[int(passage_counts.argmax())]), 1.0)]
         scores = ctx.cosines("description", await ctx.vector(text))
-        near = top_hits(scores, view.keys("entity"), self.top_k, "")
+        near = top_hits(scores, view.entity_codes(), self.top_k, "")
         return [(hit.at, hit.score) for hit in near]
 
 
@@ -108,7 +109,8 @@ class SameName:
         passage_counts = ctx.view.links("entity_chunk").degrees()
         matches = map(ctx.view.find_by_name_or_alias, query_texts(ctx, found, self.of))
         positions = {int(at) for entities in matches for at in entities}
-        ranked = sorted(positions, key=lambda at: (-int(passage_counts[at]), at))
+        codes = ctx.view.entity_codes()
+        ranked = sorted(positions, key=lambda at: (-int(passage_counts[at]), int(codes[at])))
         return replace(found, entities=tuple(Hit(at, 1.0, "same name") for at in ranked))
 
 

@@ -304,7 +304,7 @@ def wants_breadth(question: str) -> bool:
     return parts > 1 or (parts == 1 and any(key in ("main", "major", "key", "all") for key in keys))
 
 
-def find_name_spans(question: str, names: Sequence[str]) -> list[tuple[int, int]]:
+def locate_names(question: str, names: Sequence[str]) -> list[tuple[int, int]]:
     """Return the token spans (first, last) of names in a question; absent names are left out."""
     t = tokenize(question)
     found: list[tuple[int, int]] = []

@@ -16,6 +16,7 @@ from clew.index.view import View
 from clew.retrieve.labels import has_vectors
 from clew.retrieve.question import wants_breadth
 from clew.retrieve.rank import hit_positions, top_positions
+from clew.retrieve.sections import fetch_places
 from clew.types import Found, Hit
 
 _COPY = 0.985  # passages with at least this cosine say the same
@@ -40,7 +41,8 @@ class Spread:
         if len(first) < 2:
             return found
         broad = wants_breadth(ctx.question)
-        pages = await _fetch_pages(ctx, first)
+        places = await fetch_places(ctx, hit_positions(first).tolist())
+        pages = [place.document for place in places]
         vectors = ctx.view.vectors("chunk", hit_positions(first)) if ctx.view.matrices else None
         order = self._choose_order(first, pages, _similarities(vectors, len(first)), broad)
         ctx.trace.append(TraceStep("spread", "", f"breadth {'wanted' if broad else 'not'}", 0.0))
@@ -90,14 +92,3 @@ def _similarities(vectors: Floats | None, count: int) -> Floats:
         return np.zeros((count, count), np.float32)
     found: Floats = vectors @ vectors.T
     return found
-
-
-async def _fetch_pages(ctx: Context, hits: Sequence[Hit]) -> list[str]:
-    """Return the document of each hit; cached, since questions ask for the same passages."""
-    memo: dict[int, str] = ctx.view.memo.setdefault("documents of chunks", {})
-    missing = [hit.at for hit in hits if hit.at not in memo]
-    if missing:
-        keys = ctx.view.keys("chunk")
-        fetched = await ctx.snapshot.chunks([int(keys[at]) for at in missing])
-        memo.update({at: fetched[int(keys[at])].document for at in missing})
-    return [memo[hit.at] for hit in hits]

@@ -26,6 +26,8 @@ HAS_DETAILS = 1 << 32
 STATED_WEIGHT = 1000  # weight of a name form that was stated as an alias, not derived
 PARTLY_EMBEDDED = "partly_embedded"
 """Manifest key: kinds of which an import deliberately left elements without a vector."""
+DEFERRED = "deferred"
+"""Manifest key: kinds whose vectors are made when a recipe first reads them."""
 _BULK_REMOVAL_MIN = 100  # removals of more documents use the bulk path
 
 

@@ -13,7 +13,7 @@ from io import BytesIO
 from pathlib import Path
 from threading import RLock
 from tokenize import TokenError
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 import numpy as np
 from numpy.lib import format as npy
@@ -32,6 +32,7 @@ _RECORD_BYTES = np.dtype("V24")  # how a record is declared in the file
 _NO_RECORDS: Records = np.zeros(0, _RECORD_DTYPE)
 _UNUSED = bytes(16)
 _ITERATED_ROWS = 8192  # per block of all rows
+_MAX_READ_BYTES = 1 << 18
 MAX_CHECKED_BYTES = 1 << 26  # more vectors than this are checked by `clew verify`, not when used
 _READ_ERRORS = (ValueError, EOFError, SyntaxError, TokenError)  # raised by numpy for invalid files
 
@@ -210,7 +211,9 @@ class VectorFile:
         if rows == 0:
             return np.zeros((0, 0), np.float32)
         try:
-            mapped: NDArray[np.float32] = np.load(self._path, mmap_mode="r", allow_pickle=False)
+            # A mapped file keeps a handle open; a small one is read.
+            how: Literal["r"] | None = "r" if self._path.stat().st_size > _MAX_READ_BYTES else None
+            mapped: NDArray[np.float32] = np.load(self._path, mmap_mode=how, allow_pickle=False)
         except (*_READ_ERRORS, FileNotFoundError) as error:
             raise _damage_error(self._path, error) from error
         if mapped.dtype != np.float32 or mapped.ndim != 2 or not mapped.flags.c_contiguous:

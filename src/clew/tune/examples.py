@@ -18,7 +18,7 @@ from clew.retrieve.paths.relation_paths import (
     prepare_search,
     search_relation_paths,
 )
-from clew.retrieve.question import find_name_spans, parse_question
+from clew.retrieve.question import locate_names, parse_question
 from clew.retrieve.rank import top_positions
 from clew.tune.fit import PassageExample, PathExample
 from clew.types import Found
@@ -49,7 +49,7 @@ async def collect_path_examples(
     """Yield one for each question; None where its entities or answers are unknown."""
     for at in range(0, len(questions), _BATCH_SIZE):
         block = questions[at : at + _BATCH_SIZE]
-        shapes = [parse_question(q.text, find_name_spans(q.text, q.entities)) for q in block]
+        shapes = [parse_question(q.text, locate_names(q.text, q.entities)) for q in block]
         texts = [shape.rest for shape in shapes if shape.rest]
         await embed_cached(ctx, [*texts, *(word for shape in shapes for word in shape.words)])
         for question in block:

@@ -18,7 +18,7 @@ from clew.agents.reading.spans import (
     read_passages,
     same_answer,
 )
-from clew.agents.rules.question_analysis import find_name_spans
+from clew.agents.rules.question_analysis import find_question_name_spans
 from clew.agents.rules.table import table_for
 from clew.context import Context
 from clew.retrieve.question import QUESTION_WORDS
@@ -131,7 +131,7 @@ def put_in_place(question: str, piece: Piece, answer: str) -> str:
 
 def find_pieces(ctx: Context, question: str) -> list[Piece]:
     """Return the pieces around each name that add at least one word of content to it."""
-    spans = find_name_spans(ctx.view, question)[:_MAX_NAMES]
+    spans = find_question_name_spans(ctx.view, question)[:_MAX_NAMES]
     found: list[Piece] = []
     for start, end in spans:
         name = question[start:end]

@@ -15,7 +15,7 @@ from clew.errors import InputError
 from clew.graph.name_matching import NgramIndex, build_ngram_index
 from clew.retrieve.labels import has_vectors
 from clew.retrieve.lookup import require_elements
-from clew.retrieve.question import QUESTION_WORDS, find_name_spans, remove_names
+from clew.retrieve.question import QUESTION_WORDS, locate_names, remove_names
 from clew.retrieve.rank import top_positions
 from clew.retrieve.relation_vectors import load_short_texts
 from clew.text.names import Tokens, name_key, tokenize
@@ -84,7 +84,7 @@ class LinkEntities:
         """Link the names the caller gave, wherever they stand in the question."""
         named = []
         for name in ctx.given_entities:
-            first, last = (find_name_spans(ctx.question, [name]) or [(0, 0)])[0]
+            first, last = (locate_names(ctx.question, [name]) or [(0, 0)])[0]
             [matches] = ctx.view.find_by_own_name([name])
             matched = await _match_spelling(ctx, name, matches.tolist())
             if matched is None:

@@ -35,7 +35,9 @@ class FlowPaths:
             return replace(found, paths=())
         routes = find_short_paths(neighbour_graph(view), seeds, self.hops)
         reliable = compute_flows(routes, self.decay, self.threshold)
-        order = np.lexsort((*routes.nodes.T[::-1], -reliable))[: self.top_k]
+        # Rounded: the flows of equal paths are summed in an order of their own.
+        codes = np.append(view.entity_codes(), -1)[routes.nodes]
+        order = np.lexsort((*codes.T[::-1], -reliable.round(9)))[: self.top_k]
         kept = [
             await self._build_path(ctx, float(reliable[at]), routes.nodes[at])
             for at in order

@@ -23,7 +23,7 @@ from clew.retrieve.graph_cache import (
 )
 from clew.retrieve.labels import has_vectors
 from clew.retrieve.path_scores import predict_hops
-from clew.retrieve.question import find_name_spans, parse_question
+from clew.retrieve.question import locate_names, parse_question
 from clew.retrieve.rank import top_positions
 from clew.text.unicode import hash64
 from clew.types import Found, Hit
@@ -154,7 +154,7 @@ class AdaptiveSubgraph:
         """Return the share of mass to keep, from 0.5 to 0.75 unless `target` is set."""
         if self.target is not None:
             return self.target
-        shape = parse_question(ctx.question, find_name_spans(ctx.question, found.names))
+        shape = parse_question(ctx.question, locate_names(ctx.question, found.names))
         hops = await predict_hops(ctx, build_traversal(ctx.view), shape)
         share = _DEFAULT_SHARE + {1: -0.05, 2: 0.03}.get(hops, 0.08)
         share += {"usual": 0.0, "critical": 0.06, "light": -0.05}[self.stakes]

@@ -13,6 +13,7 @@ import numpy as np
 
 from clew.context import Context
 from clew.engine import KnowledgeBase
+from clew.errors import VectorsDeferred
 from clew.graph.csr import Ints
 from clew.graph.paths import EntityPathTable, shortest_paths
 from clew.index.view import View
@@ -140,7 +141,10 @@ class GraphReader:
     async def _find_near(self, query: str, most: int) -> list[int]:
         if self.ctx.embed is None or not self.view.count("entity"):
             return []
-        cosines = self.view.cosines("entity", await self.ctx.vector(query))
+        try:
+            cosines = self.view.cosines("entity", await self.ctx.vector(query))
+        except VectorsDeferred:  # typing a name must not start minutes of work: names are compared
+            return []
         positions = np.arange(len(cosines))
         found: list[int] = positions[top_positions(cosines, positions, most)].tolist()
         return [at for at in found if cosines[at] > 0]

@@ -19,7 +19,7 @@ from clew.store.postgres.write import (
     merge_stored_entities,
     merge_stored_facts,
 )
-from clew.store.protocol import DETAIL_ROWS, PARTLY_EMBEDDED, Array, Arrays
+from clew.store.protocol import DEFERRED, DETAIL_ROWS, PARTLY_EMBEDDED, Array, Arrays
 from clew.store.sqlite.insert import entity_to_cells, fact_to_cells
 from clew.store.sqlite.tables import columns_to_keep
 from clew.store.sqlite.verify import find_key_problems, find_missing_vectors, sort_rows
@@ -53,6 +53,10 @@ _VIOLATIONS: dict[str, LiteralString] = {
     "chunks whose text differs from their document at that span": "SELECT count(*) FROM chunks c "
     "JOIN documents d ON d.key = c.document "
     "WHERE substr(d.text, (c.start + 1)::int, (c.stop - c.start)::int) != c.text",
+    "labels that were lost": "SELECT coalesce(sum(greatest(copies - held, 0)), 0) FROM (SELECT "
+    "count(*) FILTER (WHERE starts_with(key, chr(31))) AS copies, "
+    "count(*) FILTER (WHERE NOT starts_with(key, chr(31))) AS held FROM memory "
+    "WHERE kind IN ('label', 'earlier-labels') GROUP BY kind) AS labels",
     "tables whose next key is used already": "SELECT count(*) FROM counters WHERE last < CASE name "
     "WHEN 'documents' THEN (SELECT max(key) FROM documents) "
     "WHEN 'chunks' THEN (SELECT max(key) FROM chunks) "
@@ -187,16 +191,20 @@ def _blocks(db: Connection, kind: Kind) -> Iterator[list[int]]:
 def _find_array_problems(
     db: Connection, arrays: Arrays, vectors: Mapping[Kind, SharedVectors]
 ) -> list[str]:
-    row = db.execute(
-        "SELECT value FROM memory WHERE kind = 'manifest' AND key = %s", (PARTLY_EMBEDDED,)
-    ).fetchone()
-    partly = str(row[0]).split() if row else []
+    left_out = {
+        kind
+        for (value,) in db.execute(
+            "SELECT value FROM memory WHERE kind = 'manifest' AND key IN (%s, %s)",
+            (PARTLY_EMBEDDED, DEFERRED),
+        )
+        for kind in str(value).split()
+    }
     found = []
     for kind, statement in _KEYS.items():
         found += find_key_problems(kind, [int(key) for (key,) in db.execute(statement)], arrays)
         if kind in vectors:
             found += _find_wrong_vectors(db, kind, vectors[kind])
-            found += [] if kind in partly else find_missing_vectors(kind, arrays)
+            found += [] if kind in left_out else find_missing_vectors(kind, arrays)
     if not found:
         fresh = columns_to_keep(read_tables(db, {}, {}))
         found += [

@@ -5,7 +5,14 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from clew.store.protocol import DETAIL_ROWS, PARTLY_EMBEDDED, SENSE_STRIDE, Array, Arrays
+from clew.store.protocol import (
+    DEFERRED,
+    DETAIL_ROWS,
+    PARTLY_EMBEDDED,
+    SENSE_STRIDE,
+    Array,
+    Arrays,
+)
 from clew.store.sqlite.tables import columns_to_keep, read_tables
 from clew.store.sqlite.write import iterate_content_hashes
 from clew.store.vector_files import VectorFile
@@ -22,15 +29,20 @@ def find_array_problems(
     db: sqlite3.Connection, arrays: Arrays, vectors: Mapping[Kind, VectorFile]
 ) -> list[str]:
     """Return one sentence per problem; `vectors` are the readable vector files."""
-    partly = db.execute(
-        "SELECT value FROM memory WHERE kind = 'manifest' AND key = ?", (PARTLY_EMBEDDED,)
-    ).fetchone()
+    left_out = {
+        kind
+        for (value,) in db.execute(
+            "SELECT value FROM memory WHERE kind = 'manifest' AND key IN (?, ?)",
+            (PARTLY_EMBEDDED, DEFERRED),
+        )
+        for kind in value.split()
+    }
     found = []
     for kind, statement in _KEY_QUERIES.items():
         found += find_key_problems(kind, [row[0] for row in db.execute(statement)], arrays)
         if kind in vectors:
             found += _find_wrong_vectors(db, kind, vectors[kind])
-            if kind not in (partly[0].split() if partly else ()):
+            if kind not in left_out:
                 found += find_missing_vectors(kind, arrays)
     if not found:
         found += _find_stale_columns(db, arrays)

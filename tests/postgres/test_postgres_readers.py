@@ -82,6 +82,7 @@ def _read_on(
     asyncio.run(read())
 
 
+@pytest.mark.slow
 async def test_two_readers_and_a_writer_in_processes_of_their_own(
     address: DatabaseAddress, tmp_path: Path
 ) -> None:

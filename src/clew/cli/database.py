@@ -2,6 +2,9 @@
 
 import asyncio
 import shutil
+import signal
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from typing import Annotated
 
 import typer
@@ -77,5 +80,23 @@ async def worker(
         one = Worker.of(base, at_once)
         if not ctx.json:
             out.print(f"working for {ctx.settings.kb}; Ctrl-C ends it", markup=False)
-        done = await one.work(until_idle=until_idle)
+        work = asyncio.create_task(one.work(until_idle=until_idle))
+        with _cancel_on_terminate(work), suppress(asyncio.CancelledError):
+            await work
+        done = one.done
     ctx.show({"jobs": done}, lambda: out.print(f"{count_of(done, 'job')} done"))
+
+
+@contextmanager
+def _cancel_on_terminate(work: "asyncio.Task[int]") -> Iterator[None]:
+    """Let a service manager stop the work in order: what is held is given back at once."""
+    loop = asyncio.get_running_loop()
+    try:
+        loop.add_signal_handler(signal.SIGTERM, work.cancel)
+    except (NotImplementedError, ValueError, RuntimeError):  # on Windows, or not the main thread
+        yield
+        return
+    try:
+        yield
+    finally:
+        loop.remove_signal_handler(signal.SIGTERM)

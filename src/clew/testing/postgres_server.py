@@ -5,10 +5,12 @@ import pwd
 import shutil
 import subprocess
 import tempfile
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from importlib.util import find_spec
 from pathlib import Path
+from urllib.parse import parse_qs, urlsplit
 
 from clew.errors import ConfigError
 
@@ -73,3 +75,38 @@ def start_server(*, durable: bool = False) -> Iterator[str]:
     finally:
         run(*control, "-m", "immediate", "stop")
         shutil.rmtree(folder, ignore_errors=True)
+
+
+@contextmanager
+def start_pooler(server: str) -> Iterator[str]:
+    """Start pgbouncer with transaction pooling before a server; yield its address."""
+    program = shutil.which("pgbouncer") or "/usr/sbin/pgbouncer"
+    folder = Path(tempfile.mkdtemp(prefix="clew-pool-"))
+    user = _unprivileged_user() if os.getuid() == 0 else None
+    host = parse_qs(urlsplit(server).query)["host"][0]
+    file = folder / "pgbouncer.ini"
+    file.write_text(
+        f"[databases]\npostgres = host={host} dbname=postgres user=clew\n[pgbouncer]\n"
+        f"listen_addr =\nlisten_port = 6432\nunix_socket_dir = {folder}\nauth_type = any\n"
+        "pool_mode = transaction\ndefault_pool_size = 12\nmax_client_conn = 100\n"
+    )
+    if user is not None:
+        shutil.chown(folder, user)
+    as_user = ["runuser", "-u", user, "--"] if user else []
+    pooler = subprocess.Popen(
+        [*as_user, program, "-q", str(file)], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+    )
+    try:
+        deadline = time.monotonic() + 30
+        while not (folder / ".s.PGSQL.6432").exists() and time.monotonic() < deadline:
+            time.sleep(0.05)
+        yield f"postgresql://clew@/postgres?host={folder}&port=6432"
+    finally:
+        pooler.terminate()
+        pooler.wait(30)
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def has_pooler() -> bool:
+    """Whether pgbouncer is installed."""
+    return shutil.which("pgbouncer") is not None or Path("/usr/sbin/pgbouncer").exists()

@@ -12,7 +12,7 @@ import asyncio
 import random
 import sys
 import tempfile
-from asyncio.subprocess import DEVNULL, Process
+from asyncio.subprocess import DEVNULL, PIPE, Process
 from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import replace
@@ -121,13 +121,17 @@ class _Workers:
             await asyncio.create_subprocess_exec(
                 *(sys.executable, "-m", "clew", *self._arguments),
                 cwd=self._folder,
-                stdout=DEVNULL,
+                stdout=PIPE,
                 stderr=DEVNULL,
             )
         )
 
     async def kill_one(self, rng: random.Random) -> None:
-        process = self.running.pop(rng.randrange(len(self.running)))
+        """Kill one that has begun to work, at any moment of it."""
+        process = self.running.pop(0)
+        if process.stdout is not None:
+            await process.stdout.readline()
+        await asyncio.sleep(rng.uniform(0.0, 1.0))
         process.kill()
         await process.wait()
 
@@ -220,7 +224,6 @@ async def _bench_kills(server: str, kills: int, documents: int, latency: float) 
         began = perf_counter()
         building = asyncio.create_task(_build(base, many))
         while done < kills and not building.done():
-            await asyncio.sleep(rng.uniform(0.2, 2.0))
             await workers.kill_one(rng)
             await workers.start()
             done += 1

@@ -5,7 +5,7 @@ A command is written so that it can be repeated after a kill, as a user would re
 
 import json
 import sqlite3
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -68,7 +68,7 @@ class CountingEmbed(HashEmbed):
         super().__init__()
         self._file = file
 
-    async def __call__(self, texts: list[str], /, *, role: EmbedRole = "passage") -> Vectors:
+    async def __call__(self, texts: Sequence[str], /, *, role: EmbedRole = "passage") -> Vectors:
         """Embed and count."""
         found = await super().__call__(texts, role=role)
         with self._file.open("a") as file:

@@ -146,4 +146,4 @@ async def describe_trees(base: KnowledgeBase) -> list[Any]:
         members = sorted(names[keys[one]] for one in forest.members(at)[0])
         passages = sorted(ids[chunk_keys[one]] for one in forest.passages(at)[0])
         found.append((int(forest.tree[at]), int(forest.level[at]), members, passages))
-    return [sorted(found), sorted(states)]
+    return [sorted(found), sorted(states.items())]

@@ -49,6 +49,7 @@ from clew.recipes.chunking import (
 from clew.store.merge import embedded_text
 from clew.store.protocol import (
     DEFERRED,
+    MADE_LATER,
     PARTLY_EMBEDDED,
     Addition,
     Arrays,
@@ -163,7 +164,9 @@ class Builder:
                 await self.reembed(progress, only=[one for one in EMBEDDED_KINDS if one == kind])
                 # Last: a run that is killed before this finds its vectors and goes on.
                 left = " ".join(one for one in deferred if one != kind)
-                await self.store.set("manifest", {DEFERRED: left})
+                made = (await self.store.get("manifest", [MADE_LATER])).get(MADE_LATER, "")
+                done = {DEFERRED: left, MADE_LATER: f"{made} {kind}".strip()}
+                await self.store.set("manifest", done)
 
     async def embed_details(
         self,

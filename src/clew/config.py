@@ -8,6 +8,7 @@ from typing import Annotated, Any, Literal, get_args
 
 from pydantic import (
     AfterValidator,
+    AliasChoices,
     BaseModel,
     BeforeValidator,
     ConfigDict,
@@ -133,7 +134,7 @@ class RerankSettings(_Section):
     """A folder with a cross-encoder's ONNX weights and tokenizer.json."""
 
 
-class ReaderSettings(_Section):
+class SpanSettings(_Section):
     """The small reader that finds answers as spans of passages."""
 
     file: Path | None = None
@@ -263,7 +264,10 @@ class Settings(_Section):
     store: StoreSettings = StoreSettings()
     embed: EmbedSettings = EmbedSettings()
     rerank: RerankSettings = RerankSettings()
-    reader: ReaderSettings = ReaderSettings()
+    spans: SpanSettings = Field(
+        default=SpanSettings(), validation_alias=AliasChoices("spans", "reader")
+    )
+    """`reader` is its earlier name, too near to `read`."""
     read: ReadSettings = ReadSettings()
     answer: AnswerSettings = AnswerSettings()
     chunk: ChunkSettings = ChunkSettings()
@@ -341,9 +345,8 @@ TEMPLATE = """\
 [answer]
 # confidence = 0.5          # in `--mode reject` answers below this are refused
 
-[reader]
+[spans]
 # file = "reader.onnx"      # weights of the span reader, if not those of the package
-
 
 [read]
 # seconds = 120             # processor time for one file, of formats with a parser

@@ -131,7 +131,7 @@ class KnowledgeBase:
     @cached_property
     def reader(self) -> PassageReader | None:
         """The span reader, if its weights and packages are here."""
-        return find_reader(self.settings.reader.file)
+        return find_reader(self.settings.spans.file)
 
     @cached_property
     def builder(self) -> Builder:
@@ -244,12 +244,10 @@ class KnowledgeBase:
         await mark_new(self.store)
         done = await importer(Path(path), form)
         counts = done.counts
+        # Both also if nothing changed: an earlier import may have been stopped before this.
         if importer.embed is not None:
-            # Also if nothing changed: an earlier import may have been stopped before this.
             most = importer.max_embedded
             counts = await self.builder.embed_details(progress, limit=most) or counts
-        if done.unchanged:
-            return replace(done, counts=counts)
         return replace(done, counts=await self.builder.update_trees(progress) or counts)
 
     async def remove(self, names: Sequence[str]) -> Counts:

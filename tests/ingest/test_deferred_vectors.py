@@ -6,7 +6,7 @@ import pytest
 
 from clew.config import EmbedSettings, Settings
 from clew.engine import KnowledgeBase
-from clew.errors import VectorsDeferred
+from clew.errors import StoreError, VectorsDeferred
 from clew.ingest.embedding import load_deferred
 from clew.testing.fakes import HashEmbed
 from clew.types import Kind
@@ -96,4 +96,17 @@ async def test_passages_below_headings_keep_their_vectors(tmp_path: Path) -> Non
     after = await kb.search("old pump", recipe="naive")
     assert await kb.verify() == []
     assert [c.id for c in after.evidence.chunks] == [c.id for c in before.evidence.chunks]
+    await kb.close()
+
+
+async def test_a_folder_that_cannot_be_written_says_what_is_missing(tmp_path: Path) -> None:
+    kb = await open_kb(tmp_path)
+    await add_notes(kb, tmp_path, "bridge.md")
+    await kb.close()
+    (tmp_path / "kb" / "writer.lock").unlink()
+    (tmp_path / "kb" / "writer.lock").mkdir()  # cannot be opened as a file, by nobody
+    kb = await open_kb(tmp_path)
+    assert (await kb.search(QUESTION)).evidence.chunks  # the default recipe needs none
+    with pytest.raises(StoreError, match="first read.*reembed --kinds entity"):
+        await kb.search(QUESTION, recipe="hipporag2")
     await kb.close()

@@ -37,6 +37,7 @@ async def _wait_until(holds: Callable[[], bool]) -> None:
 def _kill_all() -> None:
     for process in _children():
         os.kill(process, signal.SIGKILL)
+        os.waitid(os.P_PID, process, os.WEXITED | os.WNOWAIT)  # dead, but not taken away
 
 
 def _threads() -> list[str]:

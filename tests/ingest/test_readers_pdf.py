@@ -9,6 +9,7 @@ import pytest
 
 from clew.ingest.chunk import ByTokens
 from clew.ingest.files import read
+from clew.ingest.readers.pages import SizedLine, find_large_lines
 from clew.ingest.readers.source import DEFAULT_BUDGET, ReadBudget, Skipped
 from clew.types import Document
 from clew.version import pip_install_command
@@ -146,3 +147,17 @@ async def test_without_the_extra_it_says_what_to_install(
 ) -> None:
     monkeypatch.setitem(sys.modules, "pypdf", None)
     assert pip_install_command("pdf") in await reason(tmp_path, pdf(["Text"]))
+
+
+def test_lines_in_a_larger_font_are_headings() -> None:
+    body = [SizedLine(n // 10, 10.0, f"Line {n} of the text goes on as usual.") for n in range(60)]
+    large = [
+        SizedLine(0, 20.0, "Pumps"),
+        SizedLine(1, 14.0, "1.1 Valves"),
+        SizedLine(1, 14.0, "1 Introduction . . . . . . . 3"),
+        SizedLine(2, 14.0, "A sentence in large print ends here."),
+        *(SizedLine(page, 14.0, "Manual of pumps") for page in range(3)),
+    ]
+    assert find_large_lines([*body, *large]) == [(0, 1, "Pumps"), (1, 2, "1.1 Valves")]
+    assert find_large_lines([]) == []
+    assert find_large_lines([SizedLine(0, 10.0, "All alike")]) == []

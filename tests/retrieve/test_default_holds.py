@@ -114,6 +114,23 @@ async def test_passages_of_one_page_do_not_take_all_places(base: KnowledgeBase) 
     assert "short" in docs(await ask(base, "What does the tide mill at Selby grind?", 3))
 
 
+async def test_an_account_goes_on_with_what_was_not_said(base: KnowledgeBase) -> None:
+    # Eight pages say the same of the mill in other words; one, which fits less, says another thing.
+    said = ("stands on the quay", "is on a quay", "was put on the quay", "has its place on a quay")
+    same = [
+        document(f"same{n}{k}", f"The tide mill of Selby {text}{' today' * k}. Notes {n}.", "Mill")
+        for n, text in enumerate(said)
+        for k in range(2)
+    ]
+    other = document("other", "Barley was ground by the tide mill until a flood in 1890.", "Flood")
+    await base.take(stream([*same, other]))
+    question = "Describe the history and development of the tide mill of Selby on the quay"
+    found = [passage.doc for passage in (await ask(base, question, 9)).evidence.chunks]
+    plain = question.replace("Describe the history and development of", "Where is")
+    as_ranked = [passage.doc for passage in (await ask(base, plain, 9)).evidence.chunks]
+    assert found.index("other") < as_ranked.index("other") == 8
+
+
 async def test_near_copies_count_once(base: KnowledgeBase) -> None:
     text = "The lamp keeper of Arden trims forty lamps every evening before the tide."
     copies = [document(f"copy{n}", text, f"Mirror {n}") for n in range(12)]

@@ -39,8 +39,9 @@ async def test_a_chunk_is_found_by_its_best_sentence(base: KnowledgeBase, find: 
 
 def handbook() -> list[Document]:
     part = "The tide lamp burns oil. " + "Oil is bought in spring by the keeper of stores. " * 25
+    wick = "The tide lamp has a wick and a glass. " + FILLER
     return [
-        document("one", f"{part}\n\nThe tide lamp has a wick and a glass.\n\n{FILLER}", "Lamps"),
+        document("one", f"{part}\n\n{FILLER}\n\n{wick}\n\n{wick}", "Lamps"),
         document("other", "The tide lamp and its wick were sold.", "Sale"),
         document("far", f"{FILLER} A glass.", "Far"),
     ]
@@ -51,7 +52,7 @@ async def test_what_section_and_page_say_counts_too(base: KnowledgeBase, find: F
     question = "a wick that was sold, a tide lamp with a glass"
     alone = await find(question, Lexical(content_only=True))
     assert alone[0].doc == "other"
-    sections = RankSections(section=1.0, page=1.0)
+    sections = RankSections(section=2.0, page=2.0)
     together = await find(question, Lexical(content_only=True), sections)
     assert together[0].doc == "one" and len(together) == len(alone)
 

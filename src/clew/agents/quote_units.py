@@ -25,11 +25,12 @@ from clew.types import Citation, Found, Passage
 _QUOTES = 3
 _LOOKED_AT = 5  # passages of which most must have a structure
 _NAMED = 0.5  # confidence from which an answer is named
+_QUESTION_WORD = re.compile(r"\b(?:who|whom|whose|when|where|which|what|how|why)\b", re.IGNORECASE)
 # What is asked for is one thing that has a name or a value, not how, why or what it means.
-_ASKS_ONE_THING = re.compile(
-    r"\b(?:who|whom|whose|when|where|which|how (?:many|much|long|large|big|old|far|often))\b"
-    r"|\bwhat (?:is|are|was|were) the\b(?!.*\b(?:difference|purpose|for)\b)"
-    r"|\bwhat (?!is\b|are\b|was\b|were\b|do\b|does\b|did\b|if\b|can\b|happens\b|should\b)\w+",
+_ONE_THING = re.compile(
+    r"(?:who|whom|whose|when|where|which|how (?:many|much|long|large|big|old|far|often))\b"
+    r"|what (?:is|are|was|were) the\b(?!.*\b(?:difference|purpose|for)\b)"
+    r"|what (?!is\b|are\b|was\b|were\b|do\b|does\b|did\b|if\b|can\b|happens?\b|should\b)\w+",
     re.IGNORECASE,
 )
 
@@ -59,7 +60,7 @@ async def quote_units(ctx: Context, answer: Answer, found: Found, *, keep: bool 
         return judged
     text = format_quotes(chosen)
     if short:
-        text = f"{CANDIDATE_LABEL} {short} [1]\n{text}"
+        text = f"{CANDIDATE_LABEL} {short}\n{text}"
     note = answer.note if short else explain_not_written(ctx, QUOTED_NOTE)
     done = replace(judged, answer=text, citations=tuple(chosen), candidate=short, note=note)
     return done if short else await judge_answer(ctx, done)
@@ -69,9 +70,10 @@ def asks_one_thing(question: str) -> bool:
     """Whether one name or value can answer a question."""
     if find_wanted_block(question):
         return False
-    table = table_for(question)
-    kind = table.find_answer_kind(question)
-    return bool(kind) or _ASKS_ONE_THING.search(question) is not None
+    first = _QUESTION_WORD.search(question)
+    if first is None:
+        return bool(table_for(question).find_answer_kind(question))
+    return _ONE_THING.match(question, first.start()) is not None
 
 
 def _widen_citations(answer: Answer, passages: Sequence[Passage]) -> list[Citation]:

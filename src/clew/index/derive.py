@@ -26,6 +26,7 @@ from clew.text.names import FORM, TOKEN
 
 # Increase it whenever the arrays or their meaning change: older ones are then derived again.
 LAYOUT = 5
+_ODD = np.uint64(0x9E3779B97F4A7C15)  # spreads the bits of a code
 _MIN_OWNERSHIP = 0.3  # names owned less surely than this are not found by fuzzy matching
 
 
@@ -38,7 +39,6 @@ def derive_arrays(tables: Tables) -> dict[str, NDArray[Any]]:
     for kind, table in columns.items():
         arrays[f"{kind}_keys"] = table[:, 0].copy()
         arrays[f"{kind}_rows"] = table[:, 1].copy()
-    arrays["entity_codes"] = tables.entities[:, 5].copy()  # by what an entity is, not when it came
     arrays["entity_literal"] = tables.entities[:, 3] > 0
     arrays["entity_long"] = tables.entities[:, 6] % HAS_DETAILS > LONG_DESCRIPTION
     arrays["fact_long"] = tables.facts[:, 4] % HAS_DETAILS > LONG_DESCRIPTION
@@ -69,6 +69,11 @@ def derive_arrays(tables: Tables) -> dict[str, NDArray[Any]]:
         ("fact", len(facts), stated), ("chunk", len(chunks), stated_in), start.astype(np.float32)
     )
 
+    codes = tables.entities[:, 5].copy()  # of the entities' ids
+    fact_codes = _sum_codes(len(facts), fact, codes[member], role)
+    arrays |= {"entity_codes": codes, "fact_codes": fact_codes}
+    arrays["chunk_codes"] = _sum_codes(len(chunks), chunk, codes[entity], times)
+    arrays["chunk_codes"] ^= _sum_codes(len(chunks), stated_in, fact_codes[stated], start)
     arrays |= _derive_details(resolved)
     if tables.facts[:, 4].any():
         arrays["fact_rows"] = use_detailed_rows(arrays)
@@ -136,6 +141,18 @@ def _build_incidence(
     out = build_csr(rows, sources, targets, weights)
     back = build_csr(columns, targets, sources, weights)
     return _csr_arrays(f"{source}_{target}", out) | _csr_arrays(f"{target}_{source}", back)
+
+
+def _sum_codes(count: int, where: Ints, codes: Ints, marks: Ints) -> Ints:
+    """Number each of `count` elements by its parts and their marks, in whichever order they come.
+
+    Equal scores are ordered by these numbers: keys depend on when an element was added.
+    """
+    mixed = (codes.astype(np.uint64) ^ marks.astype(np.uint64)) * _ODD
+    mixed ^= mixed >> np.uint64(29)
+    sums = np.zeros(count, np.uint64)
+    np.add.at(sums, where, mixed * _ODD)
+    return sums.view(np.int64)
 
 
 def _encode_labels(name: str, bearer: str, codes: Ints) -> dict[str, NDArray[Any]]:

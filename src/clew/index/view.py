@@ -91,9 +91,9 @@ class View:
         """The store's key of each position."""
         return self.arrays.get(f"{kind}_keys", np.zeros(0, np.int64))
 
-    def entity_codes(self) -> Ints:
-        """A number of each entity that depends on its id alone: orders equals in every build."""
-        return self.arrays.get("entity_codes", self.keys("entity"))
+    def codes(self, kind: Kind) -> Ints:
+        """A number of each element that depends on what it says: orders equals in every build."""
+        return self.arrays.get(f"{kind}_codes", self.keys(kind))
 
     def count(self, kind: Kind) -> int:
         """Number of elements of a kind."""

@@ -10,7 +10,7 @@ from typing import Any, Concatenate, NamedTuple, ParamSpec, TypeVar, get_args
 
 import numpy as np
 
-from clew.errors import EmbedderMismatch, VectorsDeferred
+from clew.errors import EmbedderMismatch, StoreError, VectorsDeferred
 from clew.index.view import StoredMatrices
 from clew.llm.embed import Embedder, Vectors, check_same_dim
 from clew.store.merge import embedded_text
@@ -338,7 +338,10 @@ def embed_on_first_use(run: Method[P, T]) -> Method[P, T]:
             try:
                 return await run(base, *given, **named)
             except VectorsDeferred as missing:
-                await base.builder.embed_deferred(missing.kind, base.progress)
+                try:
+                    await base.builder.embed_deferred(missing.kind, base.progress)
+                except StoreError as error:  # a folder that cannot be written, or a busy one
+                    raise type(error)(f"{missing}: {error}") from error
         return await run(base, *given, **named)
 
     return run_with_vectors

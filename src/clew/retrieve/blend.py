@@ -143,11 +143,13 @@ class Blended:
         walked = await self.inner(ctx, found) if weights.walk > 0 else found
         if weights.plain <= 0 or (weights.walk > 0 and not walked.chunks):
             return walked
-        plain, fact_fit = await self._score_plainly(ctx, found, weights.shares)
+        scores = await score_plainly(ctx, found, self.rest)
+        plain = scores.mix(_leave_to_words(weights.shares, ctx.meaning()))
         keys = view.keys("chunk")
         if weights.walk <= 0:
-            facts = top_hits(fact_fit, view.keys("fact"), self.facts, "sentence")
-            chunks = top_hits(drop_copies(view, plain), keys, self.top_k, "relevance")
+            facts = top_hits(scores.fact_fit, view.keys("fact"), self.facts, "sentence")
+            kept = drop_copies(view, plain) if ctx.meaning() >= 1 else plain
+            chunks = top_hits(kept, keys, self.top_k, "relevance")
             return replace(found, chunks=chunks, facts=facts, paths=())
         # A chunk that the step left out scores no more than its last one.
         total = np.full(len(plain), min(hit.score for hit in walked.chunks), np.float32)
@@ -157,31 +159,51 @@ class Blended:
         chunks = top_hits(drop_copies(view, mixed), keys, self.top_k, by)
         return replace(walked, chunks=chunks)
 
-    async def _score_plainly(
-        self, ctx: Context, found: Found, shares: tuple[float, float, float]
-    ) -> tuple[Floats, Floats]:
-        """Score every chunk by meaning, words and best sentence; also return each fact's fit."""
-        question, rest = await ctx.vectors([ctx.question, found.specific or ctx.question])
-        target = (1 - self.rest) * question + self.rest * rest
-        fit, sentence = await score_sentences(ctx, target)
-        meaning, words, best = shares
-        known = ctx.meaning()  # what vectors of an unknown script cannot tell, words must
-        plain = (
-            known * meaning * _scale(ctx.cosines("chunk", question))
-            + (words + (1 - known) * (meaning + best))
-            * _scale(ctx.view.bm25.scores(content_words(ctx.question)))
-            + known * best * _scale(sentence)
-        )
-        return plain.astype(np.float32), fit
+
+@dataclass(frozen=True, slots=True)
+class PlainScores:
+    """Every chunk by meaning, words and best sentence, and each fact's fit."""
+
+    meaning: Floats
+    words: Floats
+    sentence: Floats
+    fact_fit: Floats
+
+    def mix(self, shares: tuple[float, float, float], lead: float = _LEAD) -> Floats:
+        """Return the weighted sum of the three, each scaled; `lead` is what a lead counts."""
+        signals = (self.meaning, self.words, self.sentence)
+        scaled = [share * _scale(one, lead) for share, one in zip(shares, signals, strict=True)]
+        mixed: Floats = np.sum(scaled, axis=0).astype(np.float32)
+        return mixed
 
 
-def _scale(values: Floats) -> Floats:
+async def score_plainly(ctx: Context, found: Found, rest: float = 0.7) -> PlainScores:
+    """Score every chunk by each of the signals that need no name.
+
+    `rest` weighs the question without common names against the whole, in how a sentence fits.
+    """
+    question, specific = await ctx.vectors([ctx.question, found.specific or ctx.question])
+    fit, sentence = await score_sentences(ctx, (1 - rest) * question + rest * specific)
+    words = ctx.view.bm25.scores(content_words(ctx.question))
+    return PlainScores(ctx.cosines("chunk", question), words, sentence, fit)
+
+
+def _leave_to_words(
+    shares: tuple[float, float, float], known: float
+) -> tuple[float, float, float]:
+    """What vectors cannot tell, because they know only part of the script, words must."""
+    meaning, words, sentence = shares
+    lost = (1 - known) * (meaning + sentence)
+    return known * meaning, words + lost, known * sentence
+
+
+def _scale(values: Floats, lead: float) -> Floats:
     """Scale to 0 … 1, and add by how many standard deviations a value leads the best ones."""
     low, high = float(values.min()), float(values.max())
     if high - low <= _TINY:  # one passage, or copies of one
         return np.full_like(values, 1.0 if high > 0 else 0.0)
     count = min(_LEADERS, len(values))
     best = np.partition(values, len(values) - count)[len(values) - count :]
-    lead = (values - best.mean()) / max(_TINY, float(best.std()))
-    scaled: Floats = (values - low) / (high - low) + _LEAD * lead
+    ahead = (values - best.mean()) / max(_TINY, float(best.std()))
+    scaled: Floats = (values - low) / (high - low) + lead * ahead
     return scaled

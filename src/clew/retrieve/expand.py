@@ -36,7 +36,7 @@ class FactsOf:
             scores = (endpoint_degrees(view, owned) + _fact_weights(view)[owned] / 1000).astype(
                 np.float32
             )
-        top = top_positions(scores, view.keys("fact")[owned], self.top_k)
+        top = top_positions(scores, view.codes("fact")[owned], self.top_k)
         facts = tuple(Hit(int(owned[at]), float(scores[at]), self.order) for at in top)
         return replace(found, facts=facts)
 
@@ -49,7 +49,7 @@ class MembersOf:
 
     async def __call__(self, ctx: Context, found: Found, /) -> Found:
         """Set `entities`, best first."""
-        members, codes = ctx.view.links("fact_entity"), ctx.view.entity_codes()
+        members, codes = ctx.view.links("fact_entity"), ctx.view.codes("entity")
         score: dict[int, float] = {}
         for hit in found.facts:
             # In an order of their own: positions depend on when an entity was added.
@@ -82,7 +82,7 @@ class ChunksOf:
             summed = np.bincount(which, np.concatenate([vote for _, vote in votes]), len(chunks))
             # Small enough to break ties only.
             scores = (summed + near * 1e-4).astype(np.float32)
-        top = top_positions(scores, view.keys("chunk")[chunks], self.top_k)
+        top = top_positions(scores, view.codes("chunk")[chunks], self.top_k)
         by = f"said of {', '.join(self.of)}"
         hits = tuple(Hit(int(chunks[at]), float(scores[at]), by) for at in top)
         return replace(found, chunks=hits)

@@ -29,7 +29,7 @@ class Dense:
     async def __call__(self, ctx: Context, found: Found, /) -> Found:
         """Set `chunks`, best first; those without a vector are left out."""
         scores = ctx.cosines("chunk", await ctx.vector())
-        chosen = top_hits(scores, ctx.view.keys("chunk"), self.top_k, "dense")
+        chosen = top_hits(scores, ctx.view.codes("chunk"), self.top_k, "dense")
         return replace(found, chunks=tuple(hit for hit in chosen if hit.score > -1))
 
 
@@ -49,7 +49,7 @@ class Lexical:
         if self.content_only:
             words = [word for word in words if word not in QUESTION_WORDS] or words
         scores = ctx.view.bm25.scores(words, k1=self.k1, b=self.b)
-        ranked = top_hits(scores, ctx.view.keys("chunk"), self.top_k, "bm25")
+        ranked = top_hits(scores, ctx.view.codes("chunk"), self.top_k, "bm25")
         return replace(found, chunks=tuple(hit for hit in ranked if hit.score > 0))
 
 
@@ -77,7 +77,7 @@ class NearEntities:
         for text in texts:
             for at, score in await self._nearest_entities(ctx, text):
                 best[at] = max(score, best.get(at, -1.0))
-        codes = ctx.view.entity_codes()
+        codes = ctx.view.codes("entity")
         ranked = sorted(best.items(), key=lambda item: (-item[1], int(codes[item[0]])))
         chosen = tuple(Hit(at, score, "entity") for at, score in ranked if score >= self.least)
         return replace(found, entities=chosen)
@@ -93,7 +93,7 @@ class NearEntities:
                 passage_counts = view.links("entity_chunk").degrees_of(matches)
                 return [(int(matches[int(passage_counts.argmax())]), 1.0)]
         scores = ctx.cosines("description", await ctx.vector(text))
-        near = top_hits(scores, view.entity_codes(), self.top_k, "")
+        near = top_hits(scores, view.codes("entity"), self.top_k, "")
         return [(hit.at, hit.score) for hit in near]
 
 
@@ -109,7 +109,7 @@ class SameName:
         passage_counts = ctx.view.links("entity_chunk").degrees()
         matches = map(ctx.view.find_by_name_or_alias, query_texts(ctx, found, self.of))
         positions = {int(at) for entities in matches for at in entities}
-        codes = ctx.view.entity_codes()
+        codes = ctx.view.codes("entity")
         ranked = sorted(positions, key=lambda at: (-int(passage_counts[at]), int(codes[at])))
         return replace(found, entities=tuple(Hit(at, 1.0, "same name") for at in ranked))
 
@@ -160,7 +160,7 @@ class NearFacts:
         require_elements(ctx, "fact")
         text = ", ".join(query_texts(ctx, found, self.of))
         scores = await score_facts(ctx, await ctx.vector(text), self.subject)
-        ranked = top_hits(scores, ctx.view.keys("fact"), self.top_k, "fact")
+        ranked = top_hits(scores, ctx.view.codes("fact"), self.top_k, "fact")
         return replace(found, facts=tuple(hit for hit in ranked if hit.score >= self.least))
 
 

@@ -92,7 +92,9 @@ class RankSections:
             return found
         places = await fetch_places(ctx, hit_positions(first).tolist())
         score = np.array([hit.score for hit in first], np.float32)
-        score = (score - score.min()) / max(1e-9, float(score.max() - score.min()))
+        # Equals, such as copies of one page, all count fully.
+        span = float(score.max() - score.min())
+        score = (score - score.min()) / span if span > 0 else np.ones_like(score)
         page, section = _compare_places(places)
         others = ~np.eye(len(first), dtype=np.bool_)
         total = (

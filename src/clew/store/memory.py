@@ -25,6 +25,7 @@ from clew.store.merge import (
 from clew.store.protocol import (
     DETAIL_PREFIX,
     HAS_DETAILS,
+    LATE_KINDS,
     Addition,
     Array,
     Arrays,
@@ -313,6 +314,8 @@ class MemoryStore:
 
     def _build_tables(self, now: MemorySnapshot, decisions: Array, pins: Array) -> Tables:
         embedder = self._key_values.get(("manifest", "embedder"), "")
+        late = (self._key_values.get(("manifest", key), "") for key in LATE_KINDS)
+        compared = embedder and "entity" not in " ".join(late).split()
         return Tables(
             chunks=_to_sorted_array(
                 [(k, self._find_vector_row("chunk", c)) for k, c in now.chunk_by_key.items()], 2
@@ -351,7 +354,7 @@ class MemoryStore:
             ),
             merge_decisions=decisions,
             sense_pins=pins,
-            entity_vectors=self.vectors(embedder, "entity").matrix() if embedder else None,
+            entity_vectors=self.vectors(embedder, "entity").matrix() if compared else None,
             texts={key: embedded_text(chunk) for key, chunk in sorted(now.chunk_by_key.items())},
         )
 

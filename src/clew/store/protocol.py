@@ -28,6 +28,10 @@ PARTLY_EMBEDDED = "partly_embedded"
 """Manifest key: kinds of which an import deliberately left elements without a vector."""
 DEFERRED = "deferred"
 """Manifest key: kinds whose vectors are made when a recipe first reads them."""
+MADE_LATER = "made_later"
+"""Manifest key: those of them that have been made since. They decide nothing about which names are
+the same, so that a question of one recipe does not change what others find."""
+LATE_KINDS = (DEFERRED, MADE_LATER)
 _BULK_REMOVAL_MIN = 100  # removals of more documents use the bulk path
 
 

@@ -32,7 +32,7 @@ class KillPoints:
         connect = sqlite3.connect
 
         def connect_and_count(*arguments: Any, **options: Any) -> sqlite3.Connection:
-            db = connect(*arguments, **options)
+            db: sqlite3.Connection = connect(*arguments, **options)
             db.set_trace_callback(self._on_statement)
             return db
 

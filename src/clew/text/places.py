@@ -181,11 +181,13 @@ def find_units(text: str, most: int = MAX_UNIT_CHARS) -> list[Unit]:
     at = 0
     while at < len(blocks):
         first = blocks[at]
-        after = _run_end(text, blocks, at, most)
+        # A row of a table that was begun stands with its header.
+        goes_on = first.kind == "row" and at > 0 and blocks[at - 1].kind in ("row", "header")
+        after = at + 1 if goes_on else _run_end(text, blocks, at, most)
         if first.kind == "heading":
             level = levels.get(first.start, 1)
             path = [*((one, title) for one, title in path if one < level), (level, first.title)]
-        elif blocks[after - 1].end - first.start <= most:
+        elif blocks[after - 1].end - first.start <= most and not goes_on:
             section = tuple(title for _, title in path)
             found.append(Unit(first.start, blocks[after - 1].end, None, section))
         else:

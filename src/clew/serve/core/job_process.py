@@ -15,7 +15,7 @@ from clew.config import Settings
 from clew.engine import KnowledgeBase
 from clew.errors import ClewError, Locked
 from clew.ingest.files import ReadItem, read_files
-from clew.ingest.readers.source import Skipped, SourceFile
+from clew.ingest.readers.source import ReadBudget, Skipped, SourceFile
 from clew.json_output import to_json_value
 from clew.labels import DocumentLabeller
 from clew.llm.budget import UNLIMITED, UsageBudget
@@ -59,10 +59,12 @@ class JobRun:
     async def read_uploads(
         self, some: list[Upload], labeller: DocumentLabeller | None = None
     ) -> AsyncIterator[ReadItem]:
-        """Read uploaded files; parsers run in a child process."""
+        """Read uploaded files within the limits of [read]; parsers run in a child process."""
+        budget = ReadBudget(**self.base.settings.read.model_dump())
         for upload in some:
             path = self.uploads.path(self.job.workspace, upload.name, upload.hash)
-            documents: AsyncIterator[ReadItem] = read_files([SourceFile(path, upload.name)])
+            source = SourceFile(path, upload.name)
+            documents: AsyncIterator[ReadItem] = read_files([source], budget)
             if labeller is not None:
                 documents = labeller.attach(documents, upload.labels)
             async for item in documents:

@@ -18,7 +18,7 @@ from clew.index.derive import derive_arrays
 from clew.kb_address import KbLocation
 from clew.labels import REVISION_KEY, find_hidden, read_revision
 from clew.llm.embed import Embedder
-from clew.store.protocol import DEFERRED, PARTLY_EMBEDDED, Change, DocumentSource
+from clew.store.protocol import LATE_KINDS, PARTLY_EMBEDDED, Change, DocumentSource
 from clew.store.resolved_entities import RESOLUTION_KIND, SENSES_KIND
 from clew.store.sqlite.keyvalue import select_values
 from clew.store.sqlite.store import SELECT_GENERATION, SELECT_SOURCES, SqliteStore
@@ -27,7 +27,7 @@ from clew.text.unicode import digest
 from clew.tree.manage import TreeManager
 
 _KEPT_KINDS = (RESOLUTION_KIND, SENSES_KIND)
-_KEPT_MANIFEST = ("embedder", "dim", PARTLY_EMBEDDED, DEFERRED)
+_KEPT_MANIFEST = ("embedder", "dim", PARTLY_EMBEDDED, *LATE_KINDS)
 _PATIENCE = 600.0  # seconds to wait for another process that makes the same copy
 _COPY_VERSION = "2"
 

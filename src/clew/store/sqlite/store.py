@@ -22,6 +22,7 @@ from clew.store.array_files import (
 )
 from clew.store.protocol import (
     DETAIL_PREFIX,
+    LATE_KINDS,
     Array,
     Arrays,
     BackgroundWriter,
@@ -42,7 +43,7 @@ from clew.store.sqlite.connections import (
     translate_errors,
 )
 from clew.store.sqlite.insert import PreparedAdditions
-from clew.store.sqlite.keyvalue import SqliteKeyValueStore, store_values
+from clew.store.sqlite.keyvalue import SqliteKeyValueStore, select_values, store_values
 from clew.store.sqlite.migrations import migrate, read_version
 from clew.store.sqlite.read import SqliteSnapshot
 from clew.store.sqlite.restore import (
@@ -375,13 +376,15 @@ class SqliteStore:
         # columns are read again.
         columns = {} if change.embedder or is_bulk else previous
         decided, pinned = read_decisions(db)
+        late = select_values(db, "manifest", LATE_KINDS).values()
+        compared = embedder and "entity" not in " ".join(late).split()
         tables = replace(
             read_tables(db, columns, changed),
             merge_decisions=decided,
             sense_pins=pinned,
             texts=texts,
             previous=previous,
-            entity_vectors=self.vectors(embedder, "entity").matrix() if embedder else None,
+            entity_vectors=self.vectors(embedder, "entity").matrix() if compared else None,
         )
         seal = save_arrays(
             self.folder / "arrays" / str(before + 1),

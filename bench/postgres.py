@@ -10,6 +10,7 @@ again during a build, and compares what was built and paid for. A server is star
 import argparse
 import asyncio
 import random
+import signal
 import sys
 import tempfile
 from asyncio.subprocess import DEVNULL, PIPE, Process
@@ -261,6 +262,8 @@ def main() -> None:
     parser.add_argument("--at-once", type=int, default=4)
     parser.add_argument("--kills", type=int, default=50)
     given = parser.parse_args()
+    # So that the server is stopped, too.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     with _server(given.server) as server:
         if given.part == "build":
             data = require_path(given.data, "--data")

@@ -33,6 +33,7 @@ from clew.ingest.embedding import (
 )
 from clew.ingest.files import ReadItem
 from clew.ingest.readers.source import ReadBudget, Skipped, SourceFile
+from clew.ingest.remote import RemoteEmbedder, RemoteExtractor, TaskRunner
 from clew.ingest.schema_store import SchemaGrowthRun, SchemaStore
 from clew.llm.chat import Chat
 from clew.llm.embed import Embedder
@@ -74,6 +75,8 @@ class Builder:
     settings: Settings
     embed: Embedder | None
     models: Models
+    runner: TaskRunner | None = None
+    """If given, documents are extracted from and embedded elsewhere."""
 
     async def add(
         self,
@@ -93,11 +96,17 @@ class Builder:
         await mark_new(self.store)
         growth = await self._start_schema_growth(extractor)
         extract = self._with_fallback(self.make_extractor(extractor, growth))
+        embed = self.embed
+        if self.runner is not None:
+            if growth is None and not callable(extractor):
+                name = self._extractor_name(extractor)
+                extract = RemoteExtractor(extract, name, self.runner, self.models.meter)
+            embed = RemoteEmbedder(embed, self.runner) if embed else None
         pipeline = IngestPipeline(
             self.store,
             _make_chunker(chosen.chunking),
             WithTableRows(extract),
-            self.embed,
+            embed,
             self._with_fallback(await self._make_retry_extractor(extractor)) if retry else None,
             progress,
             await self._choose_kinds(),
@@ -305,6 +314,10 @@ class Builder:
             return OFFLINE_EXTRACTORS[name](Offline(spacy=find_installed_model()))
         create = growth.make_extractor if growth else MODEL_EXTRACTORS[name]
         return self._apply_limits(create(self._extraction_chat()))
+
+    def make_task_extractor(self, name: str) -> DocumentExtractor:
+        """Return the extractor that a build elsewhere asks for by name."""
+        return self._with_fallback(self.make_extractor(name))
 
     def _with_fallback(self, extract: DocumentExtractor) -> DocumentExtractor:
         """Let rules extract what a model fails on, if the settings say so."""

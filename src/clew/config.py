@@ -10,6 +10,7 @@ from pydantic import (
     AfterValidator,
     AliasChoices,
     BaseModel,
+    BeforeValidator,
     ConfigDict,
     Field,
     PrivateAttr,
@@ -21,6 +22,7 @@ from pydantic import (
 from pydantic_core import PydanticCustomError
 
 from clew.errors import ConfigError, suggest
+from clew.kb_address import DatabaseAddress, KbLocation, parse_location
 from clew.types import Usage
 
 Role = Literal["extract", "plan", "answer", "judge"]
@@ -195,6 +197,15 @@ class IndexSettings(_Section):
     """Compare all vectors instead of the candidates of an index, also where there are many."""
 
 
+class StoreSettings(_Section):
+    """A knowledge base in a database: where its files are, and its workers."""
+
+    files: str = ""
+    """A folder that all machines see, or an address of fsspec; empty: in the database."""
+    lease: float = Field(default=30.0, gt=0)
+    """Seconds after which the jobs of a silent worker are given to another."""
+
+
 class TreeSettings(_Section):
     """Whether the knowledge tree is updated when documents are added or removed."""
 
@@ -249,7 +260,7 @@ class ServeSettings(_Section):
 class Settings(_Section):
     """All user settings; inner functions are passed only the values they need."""
 
-    kb: Path = Path("kb")
+    kb: Annotated[KbLocation, BeforeValidator(parse_location)] = Path("kb")
     recipe: str = "clew"
     extractor: str = "auto"
     schema_file: Path | None = None
@@ -257,6 +268,7 @@ class Settings(_Section):
         default=Path("~/.cache/clew"), validate_default=True
     )
     wait: float = Field(default=10.0, ge=0)
+    store: StoreSettings = StoreSettings()
     embed: EmbedSettings = EmbedSettings()
     rerank: RerankSettings = RerankSettings()
     spans: SpanSettings = Field(
@@ -281,6 +293,13 @@ class Settings(_Section):
         return self._file
 
     @property
+    def folder(self) -> Path:
+        """The knowledge base's folder; of one in a database that of this machine's copies."""
+        if isinstance(self.kb, DatabaseAddress):
+            return self.kb.work_folder(self.cache)
+        return self.kb
+
+    @property
     def own_recipe(self) -> bool:
         """Whether the user has set the recipe, so that no default is chosen."""
         return "recipe" in self.model_fields_set
@@ -291,12 +310,16 @@ TEMPLATE = """\
 # Environment variables win over this file: CLEW_KB, CLEW_RECIPE, CLEW_MODEL, CLEW_CACHE,
 # OPENAI_API_KEY, OPENAI_BASE_URL.
 
-# kb = "kb"                 # the folder of the knowledge base
+# kb = "kb"                 # the folder of the knowledge base, or postgresql://HOST/DATABASE
 # recipe = "clew"           # the method that answers; `clew recipes` lists them all
 # extractor = "auto"        # offline needs no model; auto uses a model if there is one
 # schema_file = "schema.toml"   # the types that `--extractor schema` starts from
 # cache = "~/.cache/clew"   # where weights prepared for this machine are kept
 # wait = 10.0               # seconds to wait for another writer
+
+[store]
+# files = ""                # of a database: a folder or s3://… for arrays and vectors
+# lease = 30.0              # seconds after which a silent worker's jobs go to another
 
 [models]
 # model = ""                # a chat model's name; empty: no model is used

@@ -25,6 +25,7 @@ from clew.llm.factory import can_embed, create_embedder
 from clew.llm.http import HttpClient, auth_headers
 from clew.llm.roles import ResolvedModel, has_model, resolve_model
 from clew.store.ivf_index import MIN_IVF_ROWS, has_faiss
+from clew.stores.opening import is_knowledge_base
 from clew.types import Kind
 from clew.version import pip_install_command
 
@@ -38,6 +39,8 @@ _EXTRAS = {
     "rdf": ("rdflib",),
     "parquet": ("pyarrow",),
     "ann": ("faiss",),
+    "postgres": ("psycopg",),
+    "cluster": ("ray",),
     "train": ("torch", "transformers", "peft"),
 }
 _COMPARED_WITH: dict[Kind, Kind] = {"chunk": "entity", "fact": "entity", "entity": "chunk"}
@@ -162,11 +165,10 @@ def _parse_model_names(raw: bytes) -> list[str]:
 
 
 async def _check_knowledge_base(settings: Settings) -> Check:
-    if not (settings.kb / "kb.sqlite").is_file():
-        return Check(
-            "knowledge base", "missing", f"none in {settings.kb}; create one with `clew add PATH…`"
-        )
     try:
+        if not is_knowledge_base(settings):
+            reason = f"none in {settings.kb}; create one with `clew add PATH…`"
+            return Check("knowledge base", "missing", reason)
         base = await KnowledgeBase.open(settings, embed=False)
         found = await base.status()
         await base.close()

@@ -27,7 +27,7 @@ from clew.builder import Builder, ignore_progress
 from clew.config import Role, Settings
 from clew.context import Context, PassageReader
 from clew.entities.editor import EntityEditor
-from clew.errors import ArraysMissing, ConfigError
+from clew.errors import ArraysMissing
 from clew.extract.model_extractors import DocumentExtractor
 from clew.index.derive import derive_arrays, derive_keeping_trees, has_current_layout
 from clew.index.view import View
@@ -60,9 +60,9 @@ from clew.recipes.chunking import ChosenChunking, find_shared_chunking
 from clew.retrieve.pack import fetch_evidence
 from clew.show import NameDetails, find_details
 from clew.store.protocol import Arrays, Change, Counts, Snapshot, Store, make_removal
-from clew.store.sqlite.restore import read_backup_embedder, restore_database
-from clew.store.sqlite.store import SqliteStore
+from clew.store.sqlite.restore import read_backup_embedder
 from clew.store.vector_files import DamagedVectors
+from clew.stores.opening import open_located_store, restore_backup
 from clew.types import Chunking, Found
 
 if TYPE_CHECKING:
@@ -74,10 +74,10 @@ ANSWERING_ROLES: tuple[Role, ...] = ("plan", "answer")  # roles whose models may
 
 async def open_store(
     settings: Settings, *, create: bool, check: bool = True, restoring: bool = False
-) -> SqliteStore:
-    """Open the configured folder; rebuild its arrays if they are missing or outdated."""
-    store = SqliteStore(
-        settings.kb, create=create, patience=settings.wait, check=check, restoring=restoring
+) -> Store:
+    """Open the configured store; rebuild its arrays if they are missing or outdated."""
+    store = await asyncio.to_thread(
+        open_located_store, settings, create=create, check=check, restoring=restoring
     )
     held: Arrays = {}
     try:
@@ -236,7 +236,7 @@ class KnowledgeBase:
         """Import a graph file; if `embed` is None, the limit in the settings decides."""
         importer = GraphImport(
             self.store,
-            self.settings.kb / "import",
+            self.settings.folder / "import",
             self.embed if embed is not False else None,
             None if embed else self.settings.embed.import_limit,
             strict,
@@ -441,7 +441,7 @@ class KnowledgeBase:
 
     async def verify(self) -> list[str]:
         """Check consistency; return one sentence per problem."""
-        found = await self._sqlite_store().find_problems()
+        found = await self.store.find_problems()
         if found:
             return found
         async with self.store.snapshot() as snapshot:
@@ -454,7 +454,7 @@ class KnowledgeBase:
 
     async def backup(self, file: Path) -> int:
         """Copy the database to a file; return its size."""
-        return await self._sqlite_store().backup(file)
+        return await self.store.backup(file)
 
     @classmethod
     async def restore(
@@ -464,18 +464,13 @@ class KnowledgeBase:
         held = await asyncio.to_thread(read_backup_embedder, file)
         embed = find_embedder(settings, held)
         check_backup_embedder(file, held, embed)
-        await asyncio.to_thread(restore_database, settings.kb, file, settings.wait)
+        await restore_backup(settings, file)
         base = await cls.open(settings, check=False)
         try:
             await base.repair(progress)
             return await base.store.counts()
         finally:
             await base.close()
-
-    def _sqlite_store(self) -> SqliteStore:
-        if not isinstance(self.store, SqliteStore):
-            raise ConfigError("verify and backup need a knowledge base in a folder")
-        return self.store
 
     async def close(self) -> None:
         """Close files and release locks."""
@@ -491,7 +486,7 @@ class KnowledgeBase:
         check: bool = True,
         restoring: bool = False,
     ) -> "KnowledgeBase":
-        """Open the configured folder with the configured embedder; checks as in `SqliteStore`."""
+        """Open the configured store with the configured embedder; checks as in `SqliteStore`."""
         store = await open_store(settings, create=create, check=check, restoring=restoring)
         if not embed:
             return cls(store, settings, None)

@@ -21,6 +21,7 @@ from rich.text import Text
 from clew import sync
 from clew.config import Settings, load_settings
 from clew.errors import ClewError, ConfigError, InputError, ModelError, StoreError
+from clew.kb_address import KbLocation, parse_location
 from clew.version import pip_install_command
 
 if TYPE_CHECKING:
@@ -30,7 +31,14 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 KbOption = Annotated[
-    Path | None, typer.Option("--kb", help="Folder of the knowledge base.", show_default="./kb")
+    Any,
+    typer.Option(
+        "--kb",
+        parser=parse_location,
+        metavar="PATH",
+        help="Folder of the knowledge base, or its postgresql:// address.",
+        show_default="./kb",
+    ),
 ]
 JsonOption = Annotated[
     bool, typer.Option("--json", help="Print one JSON document and nothing else.")
@@ -143,7 +151,9 @@ class CommandContext:
 
     async def check_paths(self, paths: Sequence[Path]) -> None:
         """Raise for invalid paths before a knowledge base is created for them."""
-        if not (self.settings.kb / "kb.sqlite").exists():
+        from clew.stores.opening import is_knowledge_base
+
+        if not is_knowledge_base(self.settings):
             from clew.ingest.files import find_files
 
             await asyncio.to_thread(find_files, paths)
@@ -155,8 +165,8 @@ class CommandContext:
 
         return add_own_recipes(self.settings.recipes, self.settings.file)
 
-    def settings_at(self, folder: Path) -> Settings:
-        """Return the settings with another knowledge base folder."""
+    def settings_at(self, folder: KbLocation) -> Settings:
+        """Return the settings with another knowledge base."""
         return self.settings.model_copy(update={"kb": folder})
 
     def show(self, value: Any, people: Callable[[], None]) -> None:
@@ -198,7 +208,7 @@ def warn_no_embedder() -> None:
 
 
 def load_context(
-    kb: Path | None, as_json: bool = False, settings: Path | None = None
+    kb: KbLocation | None, as_json: bool = False, settings: Path | None = None
 ) -> CommandContext:
     """Load the settings and shared options; call it within `run`, as settings may be invalid."""
     found = load_settings(settings)

@@ -7,7 +7,6 @@ content, so a killed run that is restarted repeats nothing; the write is one tra
 import asyncio
 from collections import Counter
 from collections.abc import AsyncIterator, Callable, Collection, Iterator, Mapping, Sequence
-from contextlib import AbstractAsyncContextManager, nullcontext
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import NamedTuple
@@ -29,6 +28,7 @@ from clew.ingest.readers.tables import TABLE_KEY
 from clew.llm.embed import Embedder
 from clew.store.protocol import (
     Addition,
+    BackgroundWriter,
     Change,
     Counts,
     DocumentSource,
@@ -36,8 +36,6 @@ from clew.store.protocol import (
     Store,
     make_removal,
 )
-from clew.store.sqlite.store import SqliteStore
-from clew.store.sqlite.writer_process import WriterProcess, open_writer_process
 from clew.text.unicode import digest
 from clew.types import Chunk, Document, Extraction, Kind, Usage
 
@@ -153,10 +151,7 @@ class IngestPipeline:
     async def _write(self, documents: Sequence[Document]) -> "_Tally":
         """Extract, embed and write; return how much was extracted from."""
         store = self.store
-        opened: AbstractAsyncContextManager[WriterProcess | None] = nullcontext()
-        if isinstance(store, SqliteStore):
-            opened = open_writer_process(store, derive_arrays, len(documents))
-        async with opened as writer:
+        async with store.background_writer(derive_arrays, len(documents)) as writer:
             additions, done = await self._extract_and_embed(documents, writer)
             self.progress("write", 0, 1)
             written = writer is not None and await writer.write()
@@ -168,7 +163,7 @@ class IngestPipeline:
         return done
 
     async def _extract_and_embed(
-        self, documents: Sequence[Document], writer: WriterProcess | None = None
+        self, documents: Sequence[Document], writer: BackgroundWriter | None = None
     ) -> tuple[list[Addition], "_Tally"]:
         """Extract, and embed finished documents while others are still being extracted.
 

@@ -4,9 +4,11 @@ from collections import defaultdict
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 
 import numpy as np
 
+from clew.errors import StoreError
 from clew.store.merge import (
     EXACT_ID_PREFIX,
     FactMention,
@@ -27,6 +29,7 @@ from clew.store.protocol import (
     Addition,
     Array,
     Arrays,
+    BackgroundWriter,
     Change,
     Counts,
     DeriveArrays,
@@ -198,6 +201,29 @@ class MemoryStore:
     def vectors(self, embedder: str, kind: Kind) -> MemoryVectors:
         """The vectors of one embedder for one kind of element."""
         return self._vectors.setdefault((embedder, kind), MemoryVectors())
+
+    @asynccontextmanager
+    async def background_writer(
+        self, derive: DeriveArrays, documents: int
+    ) -> AsyncIterator[BackgroundWriter | None]:
+        """There is none."""
+        del derive, documents
+        yield None
+
+    async def follow(self) -> None:
+        """Do nothing: every write is made here."""
+
+    async def find_problems(self) -> list[str]:
+        """Find nothing: all is rebuilt at every write."""
+        return []
+
+    async def load_sound_arrays(self) -> Arrays:
+        """The newest arrays, which cannot be damaged."""
+        return self._newest.arrays
+
+    async def backup(self, file: Path) -> int:
+        """Refuse: there is no database."""
+        raise StoreError(f"a knowledge base in memory cannot be copied to {file}; use a folder")
 
     async def close(self) -> None:
         """Do nothing: no resources are held."""

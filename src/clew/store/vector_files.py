@@ -41,6 +41,7 @@ _HASH_DTYPE = np.dtype("V16")
 _RECORD_DTYPE = np.dtype([("hash", _HASH_DTYPE), ("sum", np.uint64)])
 _RECORD_BYTES = np.dtype("V24")  # how a record is declared in the file
 _NO_RECORDS: Records = np.zeros(0, _RECORD_DTYPE)
+_ITERATED_ROWS = 8192  # per block of all rows
 _MAX_READ_BYTES = 1 << 18
 MAX_CHECKED_BYTES = 1 << 26  # more vectors than this are checked by `clew verify`, not when used
 
@@ -72,6 +73,10 @@ class MemoryVectors:
     def matrix(self) -> NDArray[np.float32]:
         """All rows."""
         return np.stack(self._vectors) if self._vectors else np.zeros((0, 0), np.float32)
+
+    def iterate(self) -> Iterator[tuple[list[str], NDArray[np.float32]]]:
+        """All rows in order."""
+        yield list(self._row), self.matrix()
 
     def find_lost_rows(self, rows: NDArray[np.int64]) -> NDArray[np.int64]:
         """Those of the rows in use that hold no vector."""
@@ -160,6 +165,15 @@ class VectorFile:
         """Whether the file of sign bits, if there is one, is that of the vectors."""
         with self._lock:
             return self._sign_file.is_right(self.matrix())
+
+    def iterate(self) -> Iterator[tuple[list[str], NDArray[np.float32]]]:
+        """All rows in order, as blocks of hashes and vectors; the hash of a lost one is zeros."""
+        matrix = self.matrix()
+        for at in range(0, len(matrix), _ITERATED_ROWS):
+            hashes = np.ascontiguousarray(self._records["hash"][at : at + _ITERATED_ROWS])
+            raw = hashes.tobytes().hex()
+            listed = [raw[i : i + 32] for i in range(0, len(raw), 32)]
+            yield listed, matrix[at : at + _ITERATED_ROWS]
 
     def count_checked_rows(self) -> int:
         """Number of rows, after checking all of both files."""

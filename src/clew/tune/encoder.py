@@ -80,7 +80,7 @@ async def tune_encoder(
         ctx = await kb.context(snapshot, "tune")
         examples = await _collect_questions(kb, ctx, base, questions, progress)
         collected_at = perf_counter()
-        folder = kb.settings.kb / f"{TUNED_ENCODER}.new" / TUNED_ENCODER
+        folder = kb.settings.folder / f"{TUNED_ENCODER}.new" / TUNED_ENCODER
         tuned = await _train_encoder(
             base, kb.settings.cache, folder, examples.training_examples(), learn, progress
         )
@@ -110,7 +110,7 @@ async def tune_encoder(
 
 async def forget_encoder(kb: KnowledgeBase, progress: ProgressCallback) -> bool:
     """Switch back to the configured embedder, where a tuned encoder is in use."""
-    mine = kb.settings.kb / TUNED_ENCODER
+    mine = kb.settings.folder / TUNED_ENCODER
     if not mine.is_dir():
         return False
     if kb.embed is not None and kb.embed.name.startswith(f"{TUNED_ENCODER}-"):
@@ -157,7 +157,7 @@ async def _adopt_encoder(
     progress: ProgressCallback,
 ) -> tuple[bool, RecipeTrial | None]:
     """Switch to the new encoder, and back again if the configured recipe finds less with it."""
-    old, mine, aside = kb.embed, kb.settings.kb / TUNED_ENCODER, folder.parent / "before"
+    old, mine, aside = kb.embed, kb.settings.folder / TUNED_ENCODER, folder.parent / "before"
     name = retriever_name(kb, kb.settings.recipe)
     before = await examples.measure_recall(kb, name)
     _swap_folder(folder, mine, aside)

@@ -216,8 +216,8 @@ async def _work(
     uploads: UploadStore,
     ledger: JobLedger,
 ) -> Any:
-    folder = folders.workspace(job.workspace)
-    base = await open_kb(settings.model_copy(update={"kb": folder}), False)
+    location = folders.location(job.workspace)
+    base = await open_kb(settings.model_copy(update={"kb": location}), False)
     limits = KeyStore(ledger.database).remaining_today(job.owner)
     if limits != UNLIMITED:
         base.models.budget = UsageBudget(limits)

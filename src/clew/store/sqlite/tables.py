@@ -3,7 +3,7 @@
 import json
 import sqlite3
 from collections import defaultdict
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from itertools import chain
 from typing import Any
@@ -101,14 +101,28 @@ def read_tables(
     db: sqlite3.Connection, previous: Arrays, touched: Mapping[str, Collection[int]]
 ) -> Tables:
     """Update the touched rows of the previous columns; read all if there are none."""
+
+    def read(name: str, keys: Collection[int] | None) -> Array:
+        query = _QUERIES[name]
+        return query.read_all(db) if keys is None else query.read_some(db, keys)
+
+    return update_tables(previous, touched, read)
+
+
+def update_tables(
+    previous: Arrays,
+    touched: Mapping[str, Collection[int]],
+    read: Callable[[str, Collection[int] | None], Array],
+) -> Tables:
+    """The same for any database: `read` reads a table's columns, of some keys or of all."""
     found: dict[str, Any] = {}
-    for name, query in _QUERIES.items():
+    for name, by in _TOUCHED_BY.items():
         held = previous.get(COLUMN_PREFIX + name)
         if held is None:
-            found[name] = _sort_by_key(query.read_all(db))
+            found[name] = _sort_by_key(read(name, None))
         else:
-            keys = touched[_TOUCHED_BY[name]]
-            found[name] = _replace_rows(held, keys, _sort_by_key(query.read_some(db, keys)))
+            keys = touched[by]
+            found[name] = _replace_rows(held, keys, _sort_by_key(read(name, keys)))
     return Tables(**found)
 
 

@@ -52,6 +52,7 @@ export class GraphCanvas {
   private sigma: Sigma;
   private worker: Worker;
   private job = 0;
+  private shrink = 1;
   private look = readLook();
   private colours: ColourBy = "community";
   private types: string[] = [];
@@ -103,6 +104,9 @@ export class GraphCanvas {
     this.graph.clear();
     this.communities = found.communities;
     this.types = countTypes(found.nodes).map(([type]) => type);
+    this.shrink = Math.min(1, Math.sqrt(800 / Math.max(1, found.nodes.length)));
+    // Finding the edge under the pointer draws all edges twice; beyond this the lists beside have to do.
+    this.sigma.setSetting("enableEdgeEvents", found.edges.length < 4000);
     found.nodes.forEach((node, n) => {
       const [x, y] = firstPosition(n, node.community, found.communities.length);
       this.graph.addNode(node.key, { ...this.attributes(node), x, y });
@@ -130,7 +134,7 @@ export class GraphCanvas {
   }
   private attributes(node: OverviewNode): Record<string, unknown> {
     const { name, type, community, facts } = node;
-    const size = Math.min(18, 3 + 1.6 * Math.sqrt(facts)) * (this.scale() > 1.2 ? 1.4 : 1);
+    const size = Math.min(18, 3 + 1.6 * Math.sqrt(facts)) * (this.scale() > 1.2 ? 1.4 : 1) * Math.max(0.4, this.shrink);
     return { label: name, kind: type, community, size };
   }
   private layOut(rounds?: number): void {

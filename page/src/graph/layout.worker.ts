@@ -25,14 +25,18 @@ self.onmessage = async (event: MessageEvent<Job>) => {
     slowDown: 4,
   };
   const step = count > 3000 ? 2 : 8;
+  const pause = count > 3000 ? 1500 : 60; // milliseconds between two drawings
+  let sent = performance.now();
   for (let done = 0; done < rounds && job === newest; done += step) {
     forceAtlas2.assign(graph, { iterations: step, settings });
+    await new Promise((resume) => setTimeout(resume, 0)); // lets a newer job come in
+    if (done + step < rounds && performance.now() - sent < pause) continue;
+    sent = performance.now();
     const moved = new Float32Array(count * 2);
     graph.forEachNode((name, at) => {
       moved[2 * Number(name)] = at.x;
       moved[2 * Number(name) + 1] = at.y;
     });
     self.postMessage({ job, xy: moved, done: done + step >= rounds }, { transfer: [moved.buffer] });
-    await new Promise((resume) => setTimeout(resume, 0)); // lets a newer job come in
   }
 };

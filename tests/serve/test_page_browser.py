@@ -108,6 +108,7 @@ def test_a_wrong_key_is_refused_and_the_right_one_opens(server: Server) -> None:
         page.get_by_label("Key").fill(token)
         page.get_by_role("button", name="Open").click()
         page.locator("textarea").wait_for()
+        assert page.locator(".side select").first.input_value() == "valley"
 
 
 def test_a_lost_connection_is_told(server: Server) -> None:
@@ -120,6 +121,7 @@ def test_a_lost_connection_is_told(server: Server) -> None:
         page.unroute("**/ask")
         page.get_by_role("button", name="Ask again").click()
         page.locator(".source").first.wait_for()
+        assert page.get_by_text("The connection was lost").count() == 0
 
 
 def test_every_view_is_accessible_and_fits_a_narrow_screen(server: Server) -> None:

@@ -61,11 +61,11 @@ format: $(STAMP) ## let ruff rewrite the code's layout
 	@$(BIN)/ruff format src tests bench
 
 bench-%: $(STAMP) ## run one benchmark (bench-embed, bench-build, bench-query, …)
-	@$(BIN)/python -m bench.$*
+	@$(BIN)/python -m bench.$* $(ARGS)
 
 .PHONY: attack-server
 attack-server: $(STAMP) ## attack `clew serve`: traversal, smuggling, slow clients, keys, label leaks
-	@$(BIN)/python -m bench.attack_server
+	@$(BIN)/python -m bench.attack_server $(ARGS)
 
 attack-%: $(STAMP) ## attack it (attack-kill, -history, -files, -input, -model, -disk); resumes where it stopped
 	@$(BIN)/python -m bench.attack.$* $(ARGS)

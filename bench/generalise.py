@@ -1,11 +1,15 @@
 """Recall of recipes on every data set of a folder: does a recipe hold on corpora of other kinds?
 
-`python -m bench.generalise --data DIR [--kbs DIR] [--recipes naive,clew] [--wordings plain,lower]`.
-Every folder of `--data` with `corpus.jsonl` and `questions.jsonl` is a set. A knowledge base of the
-same name under `--kbs` is used if it is there, otherwise one is built there. Reported are recall@2
-and recall@5 of the gold documents, by question type where a set has several, the share of the
+`python -m bench.generalise --data DIR [--kbs DIR] [--recipes naive,clew] [--wordings plain,lower]
+[--sample 30] [--table]`.
+Every folder of `--data` with `corpus.jsonl` and `questions.jsonl` is a set, and so is every folder
+with a graph (`kb.tsv` or `kb.txt`) and questions with `answers`. A knowledge base of the same name
+under `--kbs` is used if it is there, otherwise one is built there. Reported are recall@2 and
+recall@5 of the gold documents, by question type where a set has several, the share of the
 statements of a summary that one of the first ten passages covers, and processor time beyond
-embedding.
+embedding; on a graph the share of questions whose first ranked entity is an answer (hits@1).
+A recipe that cannot run (it needs a model, or a tree) is left out with the reason. `--table` also
+prints all sets as one Markdown table.
 """
 
 import argparse
@@ -23,14 +27,18 @@ import numpy as np
 from bench.machine import print_result, read_jsonl, require_path
 from clew.config import Settings
 from clew.engine import KnowledgeBase
-from clew.evaluate.datasets import load_dataset
+from clew.errors import ClewError
+from clew.evaluate.datasets import load_dataset, parse_question
 from clew.evaluate.measure import build_if_empty
 from clew.evaluate.metrics.registry import recall
+from clew.evaluate.runner import rank_answers
 from clew.llm.embed import Embedder, EmbedRole, Vectors
 from clew.retrieve.question import QUESTION_WORDS
+from clew.text.names import name_key
 from clew.text.unicode import split_words
 from clew.types import Passage
 
+GRAPH_FILES = ("kb.tsv", "kb.txt")
 DEPTH = 20  # passages fetched, as `clew eval` does
 SUMMARY_DEPTH = 10  # passages in which the statements of a summary are looked for
 COVERED = 0.6  # share of a statement's content words that one passage must have
@@ -80,22 +88,32 @@ class Asked:
     gold: tuple[str, ...]
     type: str
     statements: tuple[str, ...]
+    answers: tuple[str, ...] = ()
+    entities: tuple[str, ...] = ()
+    """Of a graph: the names that answer it, and those that it is about."""
 
 
 def read_questions(folder: Path, sample: int) -> list[Asked]:
-    """Read the questions with gold, or a fixed random sample of them."""
-    rows = read_jsonl(folder / "questions.jsonl")
+    """Read the questions with gold or answers, or a fixed random sample of them."""
+    rows = [row for path in sorted(folder.glob("*.jsonl")) for row in _read_asking(path)]
     found = [
         Asked(
             row["question"],
-            tuple(map(str, row["gold"])),
-            str(row.get("type") or ""),
+            tuple(map(str, row.get("gold") or ())),
+            str(row.get("type") or "") if row.get("gold") else f"{row.get('hops', '')}hop",
             tuple(row.get("statements") or ()),
+            tuple(row.get("answers") or ()) if not row.get("gold") else (),
+            tuple(row.get("entities") or ()),
         )
         for row in rows
-        if row.get("gold") and row.get("answerable", True)
+        if row.get("answerable", True)
     ]
     return random.Random(0).sample(found, sample) if 0 < sample < len(found) else found
+
+
+def _read_asking(path: Path) -> list[dict[str, Any]]:
+    rows = read_jsonl(path) if path.name != "corpus.jsonl" else []
+    return [row for row in rows if row.get("question") and (row.get("gold") or row.get("answers"))]
 
 
 def count_covered(statements: Sequence[str], passages: Sequence[Passage]) -> float:
@@ -117,10 +135,19 @@ async def measure_recipe(
     for question in asked:
         embedding = embed.seconds if isinstance(embed, CountingEmbedder) else 0.0
         began = process_time()
-        found = await kb.search(reword(question.text), recipe=recipe, k=DEPTH)
+        names = question.entities if question.answers else ()
+        found = await kb.search(reword(question.text), recipe=recipe, k=DEPTH, entities=names)
         spent = process_time() - began
         if isinstance(embed, CountingEmbedder):
             spent -= embed.seconds - embedding
+        values["ms"].append(1000 * spent)
+        if question.answers:
+            asking = parse_question({"question": question.text, "entities": question.entities}, 0)
+            ranked = rank_answers(found.evidence, asking)[:1]
+            hit = float(bool(set(map(name_key, ranked)) & set(map(name_key, question.answers))))
+            values["hits@1"].append(hit)
+            values[f"{question.type} hits@1"].append(hit)
+            continue
         passages = found.evidence.chunks
         documents = list(dict.fromkeys(passage.doc for passage in passages))
         for depth in (2, 5):
@@ -130,7 +157,6 @@ async def measure_recipe(
         if question.statements:
             share = count_covered(question.statements, passages[:SUMMARY_DEPTH])
             values["statements"].append(share)
-        values["ms"].append(1000 * spent)
     figures = {name: round(float(np.mean(some)), 4) for name, some in sorted(values.items())}
     return figures | {"ms p95": round(float(np.quantile(values["ms"], 0.95)), 1), "n": len(asked)}
 
@@ -141,37 +167,86 @@ async def measure_set(
     """Open or build the knowledge base of a set, and run all recipes and wordings."""
     kb = await KnowledgeBase.open(Settings(kb=kbs / folder.name), create=True)
     try:
-        await build_if_empty(kb, load_dataset(folder), None)
+        await _build(kb, folder)
         if kb.embed is not None:
             kb = replace(kb, embed=CountingEmbedder(kb.embed))
         asked = read_questions(folder, sample)
-        # Loads everything that is cached on first use, so that it is not counted as time.
+        figures: dict[str, Any] = {}
         for recipe in recipes:
-            await kb.search(asked[0].text, recipe=recipe, k=DEPTH)
-        return {
-            f"{recipe}, {wording}" if wording != "plain" else recipe: await measure_recipe(
-                kb, recipe, asked, WORDINGS[wording]
-            )
-            for recipe in recipes
-            for wording in wordings
-        }
+            try:
+                # Loads everything that is cached on first use, so that it is not counted as time.
+                await kb.search(asked[0].text, recipe=recipe, k=DEPTH)
+            except ClewError as error:
+                figures[recipe] = {"left out": str(error)}
+                continue
+            for wording in wordings:
+                name = recipe if wording == "plain" else f"{recipe}, {wording}"
+                figures[name] = await measure_recipe(kb, recipe, asked, WORDINGS[wording])
+        return figures
     finally:
         await kb.close()
 
 
-def format_row(recipe: str, figures: dict[str, Any]) -> str:
-    """Format one line of the table."""
-    types = sorted({name.split(" ")[0] for name in figures if " recall@" in name})
-    by_type = [
-        f"{kind} {figures[f'{kind} recall@2']:.3f}/{figures[f'{kind} recall@5']:.3f}"
-        for kind in types
-        if len(types) > 1
+async def _build(kb: KnowledgeBase, folder: Path) -> None:
+    if (folder / "corpus.jsonl").exists():
+        await build_if_empty(kb, load_dataset(folder), None)
+    elif not (await kb.store.counts()).facts:
+        await kb.import_graph(find_graph(folder))
+
+
+def find_graph(folder: Path) -> Path:
+    """Return the graph file of a set that has no corpus."""
+    return next(path for name in GRAPH_FILES if (path := folder / name).exists())
+
+
+def find_sets(data: Path, chosen: Sequence[str]) -> list[Path]:
+    """Return the folders with questions over a corpus or a graph."""
+    files = (path for name in ("corpus.jsonl", *GRAPH_FILES) for path in data.glob(f"*/{name}"))
+    folders = sorted({path.parent for path in files})
+    return [
+        folder
+        for folder in folders
+        if (not chosen or folder.name in chosen)
+        and any(path.name != "corpus.jsonl" for path in folder.glob("*.jsonl"))
     ]
+
+
+def format_row(recipe: str, figures: dict[str, Any]) -> str:
+    """Format one line of a set's table."""
+    if "left out" in figures:
+        return f"  {recipe:24} left out: {figures['left out']}"
+    kinds = sorted({name.rpartition(" ")[0] for name in figures if "@" in name} - {""})
+    by_type = [f"{kind} {_format_figures(figures, f'{kind} ')}" for kind in kinds if len(kinds) > 1]
     if "statements" in figures:
         by_type.append(f"statements {figures['statements']:.3f}")
-    whole = f"{figures['recall@2']:.3f} / {figures['recall@5']:.3f}"
     times = f"{figures['ms']:.0f} / {figures['ms p95']:.0f} ms"
-    return f"  {recipe:24} {whole}   {times:14} {'; '.join(by_type)}"
+    return f"  {recipe:24} {_format_figures(figures):15} {times:14} {'; '.join(by_type)}"
+
+
+def _format_figures(figures: dict[str, Any], prefix: str = "") -> str:
+    """Format recall@2 and @5, or hits@1, without the leading zero."""
+    names = [f"{prefix}{name}" for name in ("recall@2", "recall@5", "hits@1")]
+    values = [figures[name] for name in names if name in figures]
+    return " / ".join(f"{value:.3f}".removeprefix("0") for value in values) or "–"
+
+
+def format_table(figures: dict[str, dict[str, Any]]) -> str:
+    """Format all sets as one Markdown table: a row for each recipe, the best of each set bold."""
+    recipes = list(dict.fromkeys(name for rows in figures.values() for name in rows))
+    lines = ["| | " + " | ".join(figures) + " |", "|---" * (len(figures) + 1) + "|"]
+    best = {name: max(map(_sum_of, rows.values()), default=0.0) for name, rows in figures.items()}
+    for recipe in recipes:
+        cells = []
+        for name, rows in figures.items():
+            row = rows.get(recipe, {})
+            cell = _format_figures(row)
+            cells.append(f"**{cell}**" if row and 0 < best[name] == _sum_of(row) else cell)
+        lines.append(f"| `{recipe}` | " + " | ".join(cells) + " |")
+    return "\n".join(lines)
+
+
+def _sum_of(row: dict[str, Any]) -> float:
+    return float(sum(row.get(name, 0.0) for name in ("recall@2", "recall@5", "hits@1")))
 
 
 async def main() -> None:
@@ -183,18 +258,19 @@ async def main() -> None:
     parser.add_argument("--recipes", default="naive,bm25,hybrid,hipporag2,clew")
     parser.add_argument("--wordings", default="plain", help=", ".join(WORDINGS))
     parser.add_argument("--sample", type=int, default=0, help="questions of each set; 0 for all")
+    parser.add_argument("--table", action="store_true", help="also print a Markdown table")
     given = parser.parse_args()
     data = require_path(given.data, "--data")
     chosen = [name for name in given.sets.split(",") if name]
     figures = {}
-    for folder in sorted(path.parent for path in data.glob("*/corpus.jsonl")):
-        if (chosen and folder.name not in chosen) or not (folder / "questions.jsonl").exists():
-            continue
+    for folder in find_sets(data, chosen):
         recipes, wordings = given.recipes.split(","), given.wordings.split(",")
         figures[folder.name] = await measure_set(folder, given.kbs, recipes, wordings, given.sample)
         print(folder.name)
         for name, row in figures[folder.name].items():
             print(format_row(name, row), flush=True)
+    if given.table:
+        print(format_table(figures))
     print_result("generalise", figures, {"sample": given.sample})
 
 

@@ -1,6 +1,8 @@
 """The server under load: what HTTP adds, searches a second, /health, streams, memory, start.
 
-`python -m bench.serve [--data DIR] [--kb DIR] [--workers N] [--clients N] [--seconds S]`. The
+`python -m bench.serve [--data DIR] [--kb DIR] [--workers N] [--clients N] [--seconds S]
+[--requests N] [--only start,load,streams,soak]`. `soak` sends so many searches and watches the
+memory. The
 server runs in processes of its own on a free port, over a copy of the knowledge base, or one built
 from the data set's corpus. The clients share the machine with it, so figures are lower than with
 clients elsewhere; `cpu_ms` is the server's processor time per search, which other programs do not
@@ -17,6 +19,9 @@ import socket
 import subprocess
 import sys
 import tempfile
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from itertools import cycle
 from pathlib import Path
@@ -31,6 +36,7 @@ from clew.ingest.files import read
 RECIPES = ("bm25", "clew")
 HEALTH_INTERVAL = 0.05
 STREAMS = 200
+SAMPLES = 20  # of the memory in a soak
 
 
 @dataclass
@@ -201,38 +207,94 @@ def read_questions(data: Path) -> list[str]:
     return [row["question"] for row in read_jsonl(data / "questions.jsonl")]
 
 
-async def measure(args: argparse.Namespace, kb: Path) -> dict[str, Any]:
-    """Run every measurement."""
-    questions = read_questions(args.data)
-    process, port, started = start_server(kb, 1)
-    figures: dict[str, Any] = {
-        "start_seconds": round(started, 2),
-        "start_cpu_seconds": round(cpu_seconds(process.pid), 2),
-        "idle_mb": resident_mb(process.pid),
-    }
+@contextmanager
+def serving(kb: Path, workers: int) -> Iterator[tuple[int, int, float]]:
+    """Run the server; yield its process, its port and the seconds until it was ready."""
+    process, port, started = start_server(kb, workers)
     try:
-        await run_load(port, "bm25", questions, 1, 2)
-        figures["http_adds"] = await measure_overhead(port, questions)
+        yield process.pid, port, started
     finally:
         process.send_signal(signal.SIGTERM)
         process.wait()
-    process, port, _ = start_server(kb, args.workers)
-    try:
+
+
+async def measure_start(args: argparse.Namespace, kb: Path, questions: list[str]) -> dict[str, Any]:
+    """A cold start, memory before any request, and what HTTP adds to a search."""
+    with serving(kb, 1) as (pid, port, started):
+        figures = {
+            "start_seconds": round(started, 2),
+            "start_cpu_seconds": round(cpu_seconds(pid), 2),
+            "idle_mb": resident_mb(pid),
+        }
+        await run_load(port, "bm25", questions, 1, 2)
+        return {**figures, "http_adds": await measure_overhead(port, questions)}
+
+
+async def measure_load(args: argparse.Namespace, kb: Path, questions: list[str]) -> dict[str, Any]:
+    """Searches a second of each recipe, with health checks meanwhile."""
+    figures = {}
+    with serving(kb, args.workers) as (pid, port, _):
         for recipe in RECIPES:
-            await run_load(port, recipe, questions, args.clients, 4)
-            before_cpu = cpu_seconds(process.pid)
+            await run_load(port, recipe, questions, args.clients, min(4, args.seconds))
+            before = cpu_seconds(pid)
             found = await run_load(port, recipe, questions, args.clients, args.seconds)
             answered = max(1, found["statuses"].get("200", 0))
-            used = cpu_seconds(process.pid) - before_cpu
+            used = cpu_seconds(pid) - before
             figures[recipe] = {**found, "cpu_ms": round(1000 * used / answered, 2)}
-            print(recipe, figures[recipe], flush=True)
-        before = resident_mb(process.pid)
-        await run_load(port, "bm25", questions, args.clients, args.seconds)
-        figures["memory_mb"] = {"before": before, "after": resident_mb(process.pid)}
-        figures["streams_answered"] = await open_streams(port, questions[0])
-    finally:
-        process.send_signal(signal.SIGTERM)
-        process.wait()
+    return figures
+
+
+async def measure_streams(
+    args: argparse.Namespace, kb: Path, questions: list[str]
+) -> dict[str, Any]:
+    """Many streamed answers at once."""
+    with serving(kb, args.workers) as (_, port, _):
+        return {"opened": STREAMS, "answered": await open_streams(port, questions[0])}
+
+
+async def measure_soak(args: argparse.Namespace, kb: Path, questions: list[str]) -> dict[str, Any]:
+    """Memory over many searches, as they go on; the first tenth warms everything up."""
+    with serving(kb, args.workers) as (pid, port, _):
+        turn, statuses, memory = cycle(questions), Counter[int](), []
+        began = perf_counter()
+
+        async def search(count: int) -> None:
+            connection = Connection(port)
+            for _ in range(count):
+                body = {"question": next(turn), "recipe": "bm25", "k": 10}
+                status, _, _ = await connection.call("POST", "/workspaces/default/search", body)
+                statuses[status] += 1
+            connection.close()
+
+        for _ in range(SAMPLES):
+            each = args.requests // SAMPLES // args.clients + 1
+            await asyncio.gather(*(search(each) for _ in range(args.clients)))
+            memory.append(resident_mb(pid))
+            print(f"{statuses.total()} searches, {memory[-1]} MB", flush=True)
+        settled = memory[SAMPLES // 10 :]
+        return {
+            "requests": statuses.total(),
+            "seconds": round(perf_counter() - began, 1),
+            "statuses": {str(k): v for k, v in statuses.items()},
+            "memory_mb": memory,
+            "growth_mb": round(settled[-1] - settled[0], 1),
+        }
+
+
+PARTS = {
+    "start": measure_start,
+    "load": measure_load,
+    "streams": measure_streams,
+    "soak": measure_soak,
+}
+
+
+async def measure(args: argparse.Namespace, kb: Path) -> dict[str, Any]:
+    """Run the measurements that are wanted."""
+    questions, figures = read_questions(args.data), {}
+    for name in args.only.split(","):
+        figures[name] = await PARTS[name](args, kb, questions)
+        print(name, json.dumps(figures[name]), flush=True)
     return figures
 
 
@@ -251,6 +313,8 @@ def main() -> None:
     parser.add_argument("--workers", type=int, default=2)
     parser.add_argument("--clients", type=int, default=50)
     parser.add_argument("--seconds", type=float, default=15)
+    parser.add_argument("--requests", type=int, default=10_000, help="of the soak")
+    parser.add_argument("--only", default=",".join(PARTS))
     args = parser.parse_args()
     require_path(args.data, "--data")
     with tempfile.TemporaryDirectory() as folder:
@@ -260,7 +324,6 @@ def main() -> None:
         else:
             shutil.copytree(args.kb, kb, ignore=shutil.ignore_patterns("runs", ".server"))
         figures = asyncio.run(measure(args, kb))
-    print(json.dumps(figures, indent=1))
     sizes = {"workers": args.workers, "clients": args.clients, "data": args.data.name}
     print_result("serve", figures, sizes)
 

@@ -9,6 +9,7 @@ from clew.config import Settings
 from clew.engine import KnowledgeBase
 from clew.store.sqlite.store import SqliteStore
 from clew.testing.fakes import HashEmbed
+from clew.testing.word_reader import WordReader
 from clew.text.unicode import digest
 from clew.types import Document
 
@@ -49,6 +50,7 @@ async def base(tmp_path: Path) -> AsyncIterator[KnowledgeBase]:
     opened = KnowledgeBase(
         SqliteStore(settings.kb, create=True, durable=False), settings, HashEmbed()
     )
+    opened.reader = WordReader()
     yield opened
     await opened.close()
 

@@ -102,7 +102,7 @@ async def test_bad_questions_are_named(valley: KnowledgeBase) -> None:
         await valley.search("  ")
     with pytest.raises(ConfigError, match="at least 1"):
         await valley.search("x", k=0)
-    with pytest.raises(ConfigError, match="no recipe 'nope'; available: clew"):
+    with pytest.raises(ConfigError, match="no recipe 'nope'; `clew recipes --all`"):
         await valley.search("x", recipe="nope")
 
 

@@ -6,8 +6,7 @@ from pathlib import Path
 import pytest
 
 from clew.cli import add as building
-from clew.cli.common import err
-from clew.cli.progress import format_usage, show_progress
+from clew.cli.progress import LineReport, format_usage
 from clew.config import TEMPLATE, ExtractSettings, ModelSettings, Settings, load_settings
 from clew.engine import KnowledgeBase
 from clew.errors import ConfigError
@@ -33,6 +32,15 @@ def base_at(folder: Path, url: str, how: ExtractSettings) -> KnowledgeBase:
     return KnowledgeBase(
         SqliteStore(settings.kb, create=True, durable=False), settings, HashEmbed()
     )
+
+
+def test_an_overlap_of_more_than_half_a_chunk_is_refused_by_its_key(tmp_path: Path) -> None:
+    file = tmp_path / "clew.toml"
+    file.write_text("[chunk]\nsize = 100\noverlap = 51\n")
+    with pytest.raises(ConfigError, match="chunk.overlap: must be at most half of chunk.size"):
+        load_settings(file)
+    file.write_text("[chunk]\nsize = 100\noverlap = 50\n")
+    assert load_settings(file).chunk.overlap == 50
 
 
 def test_the_file_sets_them(tmp_path: Path) -> None:
@@ -85,20 +93,20 @@ def test_a_bill_in_words() -> None:
 
 
 def test_long_stages_say_what_is_left_and_what_was_paid(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
-    now = iter([0.0, 20.0, 40.0, 60.0, 80.0, 90.0, 690.0, 700.0])
-    monkeypatch.setattr("clew.cli.progress.monotonic", lambda: next(now))
-    monkeypatch.setattr(type(err), "is_terminal", False)
-    with show_progress(False, lambda: Usage(5, 100, 20)) as tell:
-        tell("extract", 0, 100)
-        tell("extract", 10, 100)
-        tell("write", 0, 1)
-        for _ in range(2):
-            tell("file", 462, 462)
-        tell("embed", 0, 0)
-        tell("embed", 6, 0)
-        tell("grow", 1, 1)
+    now = {"time": 0.0}
+    used = [Usage()]
+    tell = LineReport(lambda: used[0], lambda: now["time"])
+    used[0] = Usage(5, 100, 20)
+    told_at = [
+        *((0.0, "extract", 0, 100), (20.0, "extract", 10, 100), (40.0, "write", 0, 1)),
+        *((60.0, "file", 462, 462), (80.0, "file", 462, 462), (90.0, "embed", 0, 0)),
+        *((690.0, "embed", 6, 0), (700.0, "grow", 1, 1)),
+    ]
+    for time, stage, done, total in told_at:
+        now["time"] = time
+        tell(stage, done, total)
     told = capsys.readouterr().err
     assert "extract: 10 of 100 documents, 180 s left (0.5/s)" in told
     assert told.count("file: 462 bytes\n") == 1

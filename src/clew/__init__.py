@@ -22,6 +22,10 @@ if TYPE_CHECKING:
 __all__ = ["ClewError", "Kb", "RemoteKb", "__version__", "connect", "open"]
 
 
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})
+
+
 def __getattr__(name: str) -> object:
     if name in ("Kb", "open"):
         from clew import api

@@ -10,11 +10,12 @@ from time import perf_counter
 import numpy as np
 
 from clew.config import Price, Settings
-from clew.errors import ConfigError
+from clew.errors import ConfigError, ModelError
 from clew.extract.model_calls import Gleaning
 from clew.extract.model_extractors import MODEL_EXTRACTORS, DocumentExtractor, with_limits
 from clew.extract.propositions import OFFLINE_EXTRACTORS
 from clew.extract.rules import Offline, find_installed_model
+from clew.extract.wrappers import WithFallback, WithTableRows
 from clew.index.derive import derive_arrays
 from clew.index.view import View
 from clew.ingest.build import AddResult, Chunker, IngestPipeline
@@ -24,7 +25,7 @@ from clew.ingest.details import DetailEmbedder, mark_new
 from clew.ingest.document_names import read_for_store
 from clew.ingest.embedding import ProgressCallback, check_embedder, embed_texts, repair_vectors
 from clew.ingest.files import ReadItem
-from clew.ingest.readers.source import Skipped
+from clew.ingest.readers.source import ReadBudget, Skipped, SourceFile
 from clew.ingest.schema_store import SchemaGrowthRun, SchemaStore
 from clew.llm.chat import Chat
 from clew.llm.embed import Embedder
@@ -38,7 +39,7 @@ from clew.recipes.chunking import (
     save_chunking,
 )
 from clew.store.merge import embedded_text
-from clew.store.protocol import PARTLY_EMBEDDED, Arrays, Change, Counts, Store, Tables
+from clew.store.protocol import PARTLY_EMBEDDED, Addition, Arrays, Change, Counts, Store, Tables
 from clew.tree.manage import TreeManager
 from clew.types import LITERAL_TYPES, Chunking, Document, Kind, Usage
 from clew.version import pip_install_command
@@ -74,12 +75,13 @@ class Builder:
         chosen, note = await self._choose_chunking(chunk)
         await mark_new(self.store)
         growth = await self._start_schema_growth(extractor)
+        extract = self._with_fallback(self.make_extractor(extractor, growth))
         pipeline = IngestPipeline(
             self.store,
             _make_chunker(chosen.chunking),
-            self.make_extractor(extractor, growth),
+            WithTableRows(extract),
             self.embed,
-            await self._make_retry_extractor(extractor) if retry else None,
+            self._with_fallback(await self._make_retry_extractor(extractor)) if retry else None,
             progress,
         )
         before, began = self.models.meter.total, perf_counter()
@@ -164,13 +166,17 @@ class Builder:
 
     async def plan(
         self,
-        paths: Sequence[Path | str] = (),
+        paths: Sequence[Path | str | SourceFile] = (),
         *,
         extractor: str | None = None,
         chunk: ChosenChunking | None = None,
         documents: AsyncIterator[ReadItem] | None = None,
+        probe: bool = False,
     ) -> CostEstimate:
-        """Estimate the cost of adding paths or documents; writes nothing and calls no model."""
+        """Estimate the cost of adding paths or documents; writes no document.
+
+        No model is called, except for one chunk with `probe`, whose reply is kept.
+        """
         name = self._extractor_name(extractor)
         dry_run, price = None, Price()
         if name in MODEL_EXTRACTORS:
@@ -180,12 +186,24 @@ class Builder:
         else:
             chosen = self.make_extractor(name)
         split = _make_chunker((await self._choose_chunking(chunk))[0].chunking)
-        pipeline = IngestPipeline(self.store, split, chosen, self.embed)
-        found = documents or read_for_store(self.store, paths, keep=False)
+        pipeline = IngestPipeline(self.store, split, WithTableRows(chosen), self.embed)
+        budget = ReadBudget(**self.settings.read.model_dump())
+        found = documents or read_for_store(self.store, paths, keep=False, budget=budget)
         rates = await self._load_rates()
-        return await estimate_cost(
-            pipeline, found, dry_run, price, rates, self.settings.models.concurrency
-        )
+        timed = self._time_one_call if probe and dry_run is not None else None
+        return await estimate_cost(pipeline, found, dry_run, price, rates, timed)
+
+    async def _time_one_call(self, addition: Addition) -> CostRates:
+        """Extract from one chunk with the model; return what that took, as if alone."""
+        chunk = max(addition.chunks, key=lambda one: len(one.text))
+        before, began = self.models.meter.total, perf_counter()
+        [found] = await self.make_extractor()(addition.document, [chunk])
+        seconds, used = perf_counter() - began, self.models.meter.total - before
+        await self.models.record_spending()
+        if found.failed:
+            raise ModelError(f"the probe call failed: {found.failed}")
+        tokens = used.completion_tokens + used.cached_completion_tokens
+        return CostRates(tokens / max(1, len(chunk.text)), seconds, calls=max(1, used.calls))
 
     async def _start_schema_growth(
         self, wanted: str | DocumentExtractor | None
@@ -203,8 +221,8 @@ class Builder:
         if calls and characters:
             uncached = calls / (calls + now.cached_calls - before.cached_calls)
             written = now.completion_tokens - before.completion_tokens
-            parallel = min(calls, self.settings.models.concurrency)
-            rates = CostRates(written / (characters * uncached), seconds * parallel / calls, calls)
+            # As if one after the other, at the pace of this run, whatever ran at once.
+            rates = CostRates(written / (characters * uncached), seconds / calls, calls=calls)
             await self.store.set("manifest", {"rates": json.dumps(asdict(rates))})
 
     async def _load_rates(self) -> CostRates:
@@ -245,6 +263,12 @@ class Builder:
             return OFFLINE_EXTRACTORS[name](Offline(spacy=find_installed_model()))
         create = growth.make_extractor if growth else MODEL_EXTRACTORS[name]
         return self._apply_limits(create(self._extraction_chat()))
+
+    def _with_fallback(self, extract: DocumentExtractor) -> DocumentExtractor:
+        """Let rules extract what a model fails on, if the settings say so."""
+        if self.settings.extract.fallback != "offline":
+            return extract
+        return WithFallback(extract, Offline(spacy=find_installed_model()))
 
     def _extraction_chat(self) -> Chat:
         """Return the extraction chat, which aborts the add if its endpoint was never reachable."""

@@ -30,6 +30,7 @@ _TRIES = 5
 _TIMEOUT = 600.0
 _MAX_WAIT = 30.0
 _POLL_SECONDS = 0.3
+_BUSY = (HTTPStatus.TOO_MANY_REQUESTS, HTTPStatus.SERVICE_UNAVAILABLE)
 _JSON = {"Content-Type": "application/json"}
 
 
@@ -189,7 +190,7 @@ class RemoteKb:
             content = reply.read()
             if reply.status < 400:
                 return content
-            if reply.status != 429 or attempt == _TRIES - 1:
+            if reply.status not in _BUSY or attempt == _TRIES - 1:
                 break
             time.sleep(min(_MAX_WAIT, float(reply.headers.get("Retry-After", 1))))
         raise _make_error(reply.status, _read_detail(content))

@@ -14,10 +14,12 @@ from pydantic import (
     PrivateAttr,
     SecretStr,
     ValidationError,
+    ValidationInfo,
     field_validator,
 )
+from pydantic_core import PydanticCustomError
 
-from clew.errors import ConfigError
+from clew.errors import ConfigError, suggest
 from clew.types import Usage
 
 Role = Literal["extract", "plan", "answer", "judge"]
@@ -77,6 +79,9 @@ class ModelSettings(_Section):
     judge: RoleSettings = RoleSettings()
 
     concurrency: int = Field(default=16, ge=1)
+    """Calls at once, at most; fewer where the endpoint makes them wait, if `adapt` is set."""
+    adapt: bool = True
+    """Whether the number of calls at once follows from how long they take."""
     requests_per_minute: float | None = Field(default=None, gt=0)
     tokens_per_minute: float | None = Field(default=None, gt=0)
     timeout: float = Field(default=300.0, gt=0)
@@ -131,12 +136,40 @@ class ReaderSettings(_Section):
     """Weights from `bench.reader.export`; unset, those of the package."""
 
 
+class ReadSettings(_Section):
+    """Limits on reading one file, and whether scanned pages are read by OCR."""
+
+    seconds: float = Field(default=120.0, gt=0)
+    """Of processor time, for formats with a parser (PDF, HTML, DOCX, …)."""
+    pages: int = Field(default=5_000, ge=1)
+    file_bytes: int = Field(default=200_000_000, ge=1_000)
+    row_bytes: int = Field(default=16_000_000, ge=1_000)
+    ocr: str = Field(default="auto", pattern=r"auto|never|[A-Za-z_]{3,20}(\+[A-Za-z_]{3,20})*")
+    """Languages of scanned pages (`eng+deu`); auto: English if tesseract is installed."""
+
+
+class AnswerSettings(_Section):
+    """When an answer is given in `reject` mode."""
+
+    confidence: float = Field(default=0.5, ge=0, le=1)
+    """The least confidence of an answer; below it the question is refused."""
+
+
 class ChunkSettings(_Section):
     """How documents are split into chunks."""
 
     by: Literal["sentences", "tokens", "headings"] = "sentences"
     size: int = Field(default=400, gt=0)
     overlap: int = Field(default=0, ge=0)
+
+    @field_validator("overlap")
+    @classmethod
+    def _check_overlap(cls, overlap: int, info: ValidationInfo) -> int:
+        size = info.data.get("size", overlap * 2)
+        if overlap > size // 2:
+            message = f"must be at most half of chunk.size, which is {size}"
+            raise PydanticCustomError("overlap", "{why}", {"why": message})
+        return overlap
 
 
 class ExtractSettings(_Section):
@@ -148,6 +181,8 @@ class ExtractSettings(_Section):
     """Maximum number of further rounds per chunk to find what was missed."""
     max_tokens: int = Field(default=4096, ge=64)
     """Token limit of the answer for one chunk; complete items of a cut-off answer are kept."""
+    fallback: Literal["none", "offline"] = "none"
+    """What extracts from a chunk that the model failed on, until it is retried."""
 
 
 class TreeSettings(_Section):
@@ -181,6 +216,10 @@ class ServeSettings(_Section):
     upload_bytes: int = Field(default=200_000_000, ge=1000)
     body_seconds: float = Field(default=60.0, gt=0)
     """Seconds within which a request's body must arrive."""
+    header_seconds: float = Field(default=15.0, gt=0)
+    """Seconds within which a request's headers must arrive."""
+    stall_seconds: float = Field(default=60.0, gt=0)
+    """Seconds after which a caller that does not read its answer is cut off."""
     requests_per_minute: float = Field(default=6000.0, gt=0)
     """Of one key, where the key has no limit of its own."""
     model_calls: int = Field(default=16, ge=1)
@@ -193,6 +232,8 @@ class ServeSettings(_Section):
     """Let agents add documents by that protocol."""
     shutdown_seconds: float = Field(default=20.0, ge=0)
     """How long running requests may go on when the server is stopped."""
+    reload_seconds: float = Field(default=3600.0, ge=0)
+    """How long streams may go on in workers that a reload has replaced."""
 
 
 class Settings(_Section):
@@ -209,6 +250,8 @@ class Settings(_Section):
     embed: EmbedSettings = EmbedSettings()
     rerank: RerankSettings = RerankSettings()
     reader: ReaderSettings = ReaderSettings()
+    read: ReadSettings = ReadSettings()
+    answer: AnswerSettings = AnswerSettings()
     chunk: ChunkSettings = ChunkSettings()
     extract: ExtractSettings = ExtractSettings()
     tree: TreeSettings = TreeSettings()
@@ -247,7 +290,9 @@ TEMPLATE = """\
 # api_key = ""              # better in OPENAI_API_KEY
 # window = 8192             # context window in tokens; asked from the endpoint where it tells
 # extract = "small-model"   # another model for one role: extract, plan, answer, judge
-# concurrency = 16
+# concurrency = 16          # calls at once, at most: fewer where a server makes them wait
+# adapt = true              # false: always as many as `concurrency`
+# timeout = 300             # seconds for one call, without waiting for other calls
 # requests_per_minute = 500
 # tokens_per_minute = 200000
 # prices = { "small-model" = { prompt = 0.15, completion = 0.6 } }    # per million tokens
@@ -267,8 +312,18 @@ TEMPLATE = """\
 # model = ""                # or a model at an endpoint that answers POST /rerank
 # base_url = "http://localhost:8000/v1"
 
+[answer]
+# confidence = 0.5          # in `--mode reject` answers below this are refused
+
 [reader]
 # file = "reader.onnx"      # weights of the span reader, if not those of the package
+
+
+[read]
+# seconds = 120             # processor time for one file, of formats with a parser
+# pages = 5000              # of one PDF
+# file_bytes = 200000000    # of one file, and what it unpacks to
+# ocr = "auto"              # scanned pages by tesseract if it is installed; "eng+deu", "never"
 
 [chunk]
 # by = "sentences"          # sentences, tokens or headings
@@ -279,6 +334,7 @@ TEMPLATE = """\
 # gleaning = "trial"        # a judge is asked before each further round; base: after it
 # rounds = 0                # further rounds per chunk, at most
 # max_tokens = 4096         # the longest answer for one chunk
+# fallback = "none"         # offline: rules extract what the model fails on, until `--retry`
 
 [tree]
 # grow = "auto"             # keep an existing tree up to date; never: only `clew tree --grow`
@@ -290,6 +346,22 @@ TEMPLATE = """\
 # hosts = ["rag.example.org"]           # names under which it is reached
 # origins = ["https://chat.example.org"]    # web pages that may call it
 # root_path = ""            # the path under which a reverse proxy serves it
+# open_workspaces = 8       # knowledge bases open at once
+# label_views = 16          # copies without hidden documents that are kept on disk
+# queue = 64                # requests in work or waiting in a process; more are answered 429
+# streams = 256             # streamed answers at once
+# body_bytes = 1000000      # of a request
+# upload_bytes = 200000000  # of an uploaded file
+# body_seconds = 60.0       # within which a body must arrive
+# header_seconds = 15.0     # within which headers must arrive
+# stall_seconds = 60.0      # after which a caller that does not read is cut off
+# requests_per_minute = 6000.0  # of a key without a limit of its own
+# model_calls = 16          # model calls at once over all workspaces of a process
+# jobs = 1                  # builds and evaluations at once
+# mcp = true                # serve the Model Context Protocol at /mcp
+# mcp_add = false           # let agents add documents
+# shutdown_seconds = 20.0   # for running requests when the server is stopped
+# reload_seconds = 3600.0   # for streams of workers that a reload has replaced
 
 # Your own recipes: `clew recipes --steps` lists what they can be made of, and
 # `clew recipes NAME --toml` prints any recipe in this form.
@@ -337,6 +409,20 @@ def load_settings(file: Path | None = None) -> Settings:
         settings._file = str(path)
         return settings
     except ValidationError as error:
-        first = error.errors()[0]
-        where = ".".join(str(part) for part in first["loc"])
-        raise ConfigError(f"{path}: {where}: {first['msg'].lower()}") from error
+        raise ConfigError(f"{path}: {_describe(error)}") from error
+
+
+def _describe(error: ValidationError) -> str:
+    """Describe the first invalid setting; for an unknown key say which one may be meant."""
+    first = error.errors()[0]
+    *above, key = first["loc"] or ("",)
+    where = ".".join(map(str, first["loc"]))
+    if first["type"] != "extra_forbidden":
+        return f"{where}: {first['msg'].lower()}"
+    known: Any = Settings
+    for part in above:
+        known = known.model_fields[part].annotation if part in known.model_fields else None
+        if not isinstance(known, type) or not issubclass(known, BaseModel):
+            return f"{where}: there is no such setting"
+    names = list(known.model_fields)
+    return f"{where}: there is no such setting{suggest(str(key), names)}"

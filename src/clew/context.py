@@ -5,6 +5,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
 from time import perf_counter
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,6 +21,7 @@ from clew.llm.fit_prompt import WindowedChat
 from clew.llm.rerank import Reranker
 from clew.llm.wrappers import UsageMeter
 from clew.models import Models
+from clew.reader.span_reader import ReadSpan
 from clew.store.protocol import KeyValueStore, Snapshot
 from clew.types import Kind, Usage
 from clew.version import pip_install_command
@@ -95,6 +97,32 @@ class PromptRecorder:
         return reply
 
 
+class PassageReader(Protocol):
+    """Finds answers as spans of passages, each with a score against no answer."""
+
+    def read(
+        self,
+        question: str,
+        passages: Sequence[str],
+        *,
+        titles: Sequence[str] | None = None,
+        most: int = 5,
+    ) -> list[ReadSpan]:
+        """Read each passage alone and return the best spans of all."""
+        ...
+
+    def read_together(
+        self,
+        question: str,
+        passages: Sequence[str],
+        *,
+        titles: Sequence[str] | None = None,
+        most: int = 5,
+    ) -> list[ReadSpan]:
+        """Read the passages in one window."""
+        ...
+
+
 Event = StepStarted | StepEnded | AnswerDelta
 EventListener = Callable[[Event], None]
 
@@ -120,12 +148,18 @@ class Context:
     given_entities: tuple[str, ...] = ()
     """Names of the entities the question is about, if the caller gives them."""
     rerank: Reranker | None = None
+    reader: PassageReader | None = None
+    """Reads answers as spans; None where its weights or packages are missing."""
+    spans_read: dict[tuple[str, str], tuple[ReadSpan, ...]] = field(default_factory=dict)
+    """What the reader found for a question in a passage, by their texts and ids."""
     layout: Layout = PASSAGES
     """What the recipe shows to the model."""
     modality: Modality = "all"
     """Which kinds of evidence the caller wants to be shown."""
     prompts: list[ShownPrompt] | None = None
     """Every model call so far, if they are recorded."""
+    style: str = ""
+    """How the caller wants answers to be worded; it changes no rule about evidence."""
     _cosines_by_vector: dict[tuple[Kind, bytes], NDArray[np.float32]] = field(default_factory=dict)
 
     def has(self, role: Role) -> bool:
@@ -136,7 +170,8 @@ class Context:
         """The chat model for this role, or None: a step then uses its variant without a model."""
         if self.models is None or not self.models.has(role):
             return None
-        chat: Chat = BudgetedChat(self.models.chat(role), self.budget, self.meter)
+        price = self.models.price(role)
+        chat: Chat = BudgetedChat(self.models.chat(role), self.budget, self.meter, price)
         chat = WindowedChat(chat, partial(self.window, role), self.note_cut)
         return chat if self.prompts is None else PromptRecorder(chat, role, self.prompts)
 
@@ -192,11 +227,16 @@ class Context:
                     "set [embed] in clew.toml, or use --recipe bm25"
                 )
             embedded = await self.embed(missing, role="query")
-            for matrix in self.view.matrices.values():
-                if len(matrix):
-                    check_same_dim(self.embed.name, matrix.shape[1], embedded.shape[1])
+            self._check_dimensions(embedded.shape[1])
             self._vectors.update(zip(missing, embedded, strict=True))
         return [self._vectors[text] for text in texts]
+
+    def _check_dimensions(self, given: int) -> None:
+        """Raise if the vectors held have other dimensions; the first kind with vectors tells."""
+        held = (self.view.matrices.get(kind) for kind in self.view.matrices)
+        first = next((matrix for matrix in held if matrix is not None and len(matrix)), None)
+        if first is not None and self.embed is not None:
+            check_same_dim(self.embed.name, first.shape[1], given)
 
     def cosines(
         self, kind: Kind, vector: NDArray[np.float32], at: NDArray[np.int64] | None = None

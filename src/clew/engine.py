@@ -9,13 +9,23 @@ from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
 from clew.adapters import adapt_embedder, attach_tuning
-from clew.agents.ask import DEFAULT_OPTIONS, AnswerStream, AskOptions, answer_with, stream_answer
+from clew.agents.ask import (
+    DEFAULT_OPTIONS,
+    MAX_QUESTION_CHARS,
+    AnswerStream,
+    AskOptions,
+    answer_with,
+    check_question,
+    find_missing_trees,
+    stream_answer,
+    truncation_note,
+)
 from clew.agents.core.scratchpad import drop_duplicate_hits
 from clew.agents.core.types import Answer, Mode, Results
 from clew.agents.relevance_gate import GATE_PASSAGES, Relevance, score_relevance
 from clew.builder import Builder, ignore_progress
 from clew.config import Role, Settings
-from clew.context import Context, TraceStep
+from clew.context import Context, PassageReader
 from clew.entities.editor import EntityEditor
 from clew.errors import ArraysMissing, ConfigError, EmbedderMismatch
 from clew.extract.model_extractors import DocumentExtractor
@@ -33,12 +43,13 @@ from clew.ingest.graphs.import_graph import (
     combine_results,
     find_imported_graphs,
 )
+from clew.ingest.readers.source import ReadBudget, SourceFile
 from clew.labels import DocumentLabeller, check_labels
-from clew.llm.budget import UsageBudget
 from clew.llm.embed import Embedder
 from clew.llm.factory import create_reranker, find_embedder
 from clew.llm.rerank import Reranker
 from clew.models import Models
+from clew.reader.span_reader import find_reader
 from clew.recipes.chunking import ChosenChunking, find_shared_chunking
 from clew.retrieve.pack import fetch_evidence
 from clew.show import NameDetails, find_details
@@ -46,15 +57,13 @@ from clew.store.protocol import Arrays, Change, Counts, Snapshot, Store, make_re
 from clew.store.sqlite.restore import read_backup_embedder, restore_database
 from clew.store.sqlite.store import SqliteStore
 from clew.store.vector_files import DamagedVectors
-from clew.tree.outline import NO_TREE
 from clew.types import Chunking, Found, Kind
 
 if TYPE_CHECKING:
     from clew.recipes.registry import RecipeSet, ResolvedRecipe
 
-_LEXICAL_RECIPE = "steps+bm25"  # used instead of the default when there is no embedder
+_LEXICAL_RECIPE = "steps+keywords"  # used instead of the default when there is no embedder
 ANSWERING_ROLES: tuple[Role, ...] = ("plan", "answer")  # roles whose models may answer a question
-_MAX_QUESTION_CHARS = 8_000  # longer questions are cut: planning by rules takes a second for these
 
 
 async def open_store(
@@ -113,6 +122,11 @@ class KnowledgeBase:
         return create_reranker(self.settings.rerank)
 
     @cached_property
+    def reader(self) -> PassageReader | None:
+        """The span reader, if its weights and packages are here."""
+        return find_reader(self.settings.reader.file)
+
+    @cached_property
     def builder(self) -> Builder:
         """Runs adds, re-embedding and repair."""
         return Builder(self.store, self.settings, self.embed, self.models)
@@ -133,7 +147,7 @@ class KnowledgeBase:
 
     async def add(
         self,
-        paths: Sequence[Path | str],
+        paths: Sequence[Path | str | SourceFile],
         *,
         extractor: str | DocumentExtractor | None = None,
         retry: bool = False,
@@ -153,7 +167,8 @@ class KnowledgeBase:
         paths = [path for path in paths if path not in graphs]
         if results and not paths:
             return combine_results(results)
-        files = read_for_store(self.store, paths) if paths or not retry else None
+        budget = ReadBudget(**self.settings.read.model_dump())
+        files = read_for_store(self.store, paths, budget=budget) if paths or not retry else None
         documents = files or self.builder.iter_failed_documents()
         labeller = DocumentLabeller(self.store)
         labelled = labeller.attach(documents, check_labels(labels))
@@ -184,13 +199,15 @@ class KnowledgeBase:
 
     async def plan(
         self,
-        paths: Sequence[Path | str],
+        paths: Sequence[Path | str | SourceFile],
         *,
         extractor: str | None = None,
         recipe: str | None = None,
+        probe: bool = False,
     ) -> CostEstimate:
-        """Estimate the cost of adding these paths; writes nothing and calls no model."""
-        return await self.builder.plan(paths, extractor=extractor, chunk=self._preset(recipe))
+        """Estimate the cost of adding these paths; `probe` times one call to the model."""
+        chunk = self._preset(recipe)
+        return await self.builder.plan(paths, extractor=extractor, chunk=chunk, probe=probe)
 
     def chunk_presets(self, names: Sequence[str]) -> dict[str, Chunking | None]:
         """Return how each of these recipes wants documents to be split, if it does."""
@@ -249,7 +266,7 @@ class KnowledgeBase:
     async def status(self) -> dict[str, Any]:
         """Counts, embedder, size and money spent, in the format of `clew status --json`."""
         counts = await self.store.counts()
-        manifest = await self.store.get("manifest", ["embedder", "spent"])
+        manifest = await self.store.get("manifest", ["embedder", "spent", "calls", "tokens"])
         async with self.store.snapshot() as snapshot:
             trees = await self.builder.make_tree_manager().states(snapshot)
             pending = await count_pending(self.store, snapshot.arrays)
@@ -266,6 +283,8 @@ class KnowledgeBase:
             "pending": pending,
             "bytes": counts.bytes,
             "spent": float(manifest.get("spent", "0")),
+            "calls": round(float(manifest.get("calls", "0"))),
+            "tokens": round(float(manifest.get("tokens", "0"))),
         }
 
     async def show(self, name: str) -> NameDetails:
@@ -282,18 +301,20 @@ class KnowledgeBase:
         recipe: str | None = None,
         k: int = 10,
         entities: Sequence[str] = (),
+        manner: AskOptions = DEFAULT_OPTIONS,
     ) -> Results:
         """Run a recipe and return its evidence; needs no model.
 
-        `entities` are names that graph recipes start from, instead of linking the question.
+        `entities` are names that graph recipes start from, instead of linking the question. Of
+        `manner` the limits and the meter are used.
         """
         started = perf_counter()
         name = recipe or self.settings.recipe
-        _check_question(question, k)
+        check_question(question, k)
         async with self.store.snapshot() as snapshot:
             chain = self._load_recipe(name).retrieve
             ctx = await self.context(snapshot, question, chain.name)
-            ctx = replace(ctx, given_entities=tuple(entities))
+            ctx = replace(manner.apply_to(ctx), given_entities=tuple(entities))
             found = await chain(ctx, Found())
             gathered = await fetch_evidence(ctx, replace(found, chunks=found.chunks[:k]))
         seconds = perf_counter() - started
@@ -311,7 +332,7 @@ class KnowledgeBase:
     ) -> Answer:
         """Answer a question from the evidence, every sentence cited."""
         started = perf_counter()
-        _check_question(question, k)
+        check_question(question, k, mode)
         name, reason = (recipe, "") if recipe else await self._choose_recipe()
         training = self.models.planner_training()
         loaded = self._load_recipe(name).with_trained_model(training, name).with_top_k(k)
@@ -319,25 +340,24 @@ class KnowledgeBase:
             self.models.check_prices(ANSWERING_ROLES)
         try:
             async with self.store.snapshot() as snapshot:
-                cut = question[:_MAX_QUESTION_CHARS]
+                cut = question[:MAX_QUESTION_CHARS]
                 ctx = replace(
-                    await self.context(snapshot, cut, loaded.retrieve.name),
+                    manner.apply_to(await self.context(snapshot, cut, loaded.retrieve.name)),
                     given_entities=tuple(entities),
-                    budget=UsageBudget(manner.limits),
                     on_event=manner.on_event,
                     layout=loaded.retrieve.layout.select(manner.evidence),
                     modality=manner.evidence,
                     prompts=[] if manner.record_prompts else None,
                 )
-                answer = await answer_with(ctx, loaded.agent, loaded.retrieve, mode, manner.history)
+                how = (mode, manner.threshold(self.settings.answer.confidence), manner.history)
+                answer = await answer_with(ctx, loaded.agent, loaded.retrieve, *how)
         finally:
             await self.models.record_spending()  # calls are paid for even if the answer failed
-        trees = _missing_tree_note(ctx.trace)
-        notes = (answer.note, loaded.note, reason, trees, _truncation_note(question))
+        why = (reason, find_missing_trees(ctx.trace), truncation_note(question))
         return replace(
             answer,
             recipe=name,
-            note="; ".join(filter(None, notes)),
+            note="; ".join(filter(None, (answer.note, loaded.note, *why))),
             trace=tuple(ctx.trace),
             seconds=perf_counter() - started,
             usage=ctx.meter.total,
@@ -369,7 +389,8 @@ class KnowledgeBase:
         """Return a context for running the retrieval steps of a recipe."""
         view = await self._load_view(snapshot)
         embed = adapt_embedder(view, self.embed, recipe)
-        return Context(question, view, snapshot, embed, self.models, self.store, rerank=self.rerank)
+        given = (question, view, snapshot, embed, self.models, self.store)
+        return Context(*given, rerank=self.rerank, reader=self.reader)
 
     def stream(
         self, question: str, *, manner: AskOptions = DEFAULT_OPTIONS, **how: Any
@@ -383,7 +404,7 @@ class KnowledgeBase:
         """How relevant the knowledge base is to a question, by the relevance gate of `recipe`."""
         from clew.recipes.registry import recipe_with_gate
 
-        _check_question(question, None)
+        check_question(question, None)
         async with self.store.snapshot() as snapshot:
             name = recipe or recipe_with_gate(self.settings.recipe, self.recipes)
             chain = self._load_recipe(name).retrieve
@@ -473,26 +494,3 @@ class KnowledgeBase:
             return cls(store, settings, None)
         vectors, settings = await choose_embedder(store, settings)
         return cls(store, settings, vectors)
-
-
-def _missing_tree_note(trace: Sequence[TraceStep]) -> str:
-    """Say which tree a step would have searched, if it was not built."""
-    pending, found = list(trace), dict[str, None]()
-    while pending:
-        step = pending.pop()
-        pending += step.steps
-        if step.step == NO_TREE:
-            found[f"no communities were searched: {step.output}"] = None
-    return "; ".join(found)
-
-
-def _truncation_note(question: str) -> str:
-    size, most = len(question), _MAX_QUESTION_CHARS
-    return f"of {size:,} characters of the question the first {most:,} were read" * (size > most)
-
-
-def _check_question(question: str, k: int | None) -> None:
-    if not question.strip():
-        raise ConfigError("the question is empty")
-    if k is not None and k < 1:
-        raise ConfigError(f"-k {k}: must be at least 1")

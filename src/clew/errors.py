@@ -18,6 +18,8 @@ ClewError
 A message names the cause and the remedy, in one sentence.
 """
 
+from collections.abc import Iterable
+
 
 class ClewError(Exception):
     """Base class of all errors raised by Clew."""
@@ -40,7 +42,9 @@ class AuthError(ModelError):
 
 
 class ParseError(ModelError):
-    """The model answered, but not in the requested format."""
+    """The model answered, but not in the requested format; `reply` is what it said."""
+
+    reply = ""
 
 
 class StoreError(ClewError):
@@ -65,3 +69,12 @@ class DamagedArrays(ArraysMissing):
 
 class Locked(StoreError):  # noqa: N818  (reads as what happened)
     """Another process is writing to the knowledge base."""
+
+
+def suggest(name: str, known: Iterable[str]) -> str:
+    """Return "; did you mean …?" for the known name nearest to `name`, or "" if none is near."""
+    from difflib import get_close_matches  # only needed for messages
+
+    by_fold = {one.casefold(): one for one in known}
+    near = get_close_matches(name.casefold(), by_fold, n=1, cutoff=0.6)
+    return f"; did you mean {by_fold[near[0]]!r}?" if near else ""

@@ -38,6 +38,7 @@ def answer_json(answer: Answer) -> dict[str, Any]:
         "answer": answer.answer,
         "candidate": answer.candidate,
         "verdict": answer.verdict,
+        "confidence": answer.confidence,
         "note": answer.note,
         "missing": answer.missing,
         "complete": answer.complete,

@@ -6,6 +6,8 @@ from typing import Literal
 EvidenceKind = Literal["entities", "facts", "paths", "communities", "passages"]
 Modality = Literal["text", "graph", "all"]
 """Which kinds are shown: passages only, everything but passages, or all of them."""
+EvidenceOrder = Literal["found", "question", "linked"]
+"""As the method ranks, by similarity to the question, or only what is linked to what it names."""
 
 ASSUMED_WINDOW = 8192
 """Tokens of context assumed for a model whose window is neither set nor reported."""
@@ -29,6 +31,14 @@ class Section:
     """Put the best item last: what stands next to the question is read best (PathRAG)."""
     scores: bool = False
     """Write each item's score beside it (Graph-R1)."""
+    order: EvidenceOrder = "found"
+    """How facts and paths are ordered."""
+    fresh: bool = False
+    """Leave out what a passage on the page says already."""
+    grouped: bool = False
+    """Write the chosen facts of one passage as one line, in the order of its text."""
+    bare: bool = False
+    """Also show entities that have neither a description nor attributes."""
 
 
 @dataclass(frozen=True)

@@ -7,13 +7,16 @@ from pathlib import Path
 from clew.config import ModelSettings, Price, Role
 from clew.errors import ConfigError
 from clew.layout import ASSUMED_WINDOW
+from clew.llm.budget import BudgetedChat, UsageBudget
 from clew.llm.chat import Chat
 from clew.llm.embed import Embedder
+from clew.llm.limits import ConcurrencyLimit
 from clew.llm.roles import RoleChats, has_model, resolve_model
 from clew.llm.trained_model import TrainedConfig, read_trained_config
 from clew.llm.window import find_window
 from clew.llm.wrappers import UsageMeter
 from clew.store.protocol import KeyValueStore
+from clew.types import Usage
 
 
 @dataclass(frozen=True)
@@ -40,9 +43,13 @@ class Models:
     meter: UsageMeter = field(default_factory=UsageMeter)
     chats: RoleChats | Mapping[Role, Chat] | None = None
     """The model of each role; if None, the settings decide at the first call."""
+    limit: ConcurrencyLimit | None = None
+    """A limit on calls at once that other knowledge bases share."""
+    budget: UsageBudget | None = None
+    """What all calls together may use."""
     embedders: dict[Role, Embedder] = field(default_factory=dict)
     """The models as embedders (LLMs-E); created from the settings at the first use."""
-    _recorded: float = 0.0
+    _recorded: Usage = Usage()
     _windows: dict[str, int] = field(default_factory=dict)
 
     async def window(self, role: Role) -> int:
@@ -61,15 +68,21 @@ class Models:
         return self._windows[key] or ASSUMED_WINDOW
 
     async def record_spending(self) -> None:
-        """Add the money spent since the last call to the knowledge base's total."""
-        spent = self.meter.total.money - self._recorded
-        if spent > 0:
-            self._recorded += spent  # before another task can run
-            try:
-                await self.key_values.increment("manifest", "spent", spent)
-            except BaseException:
-                self._recorded -= spent
-                raise
+        """Add the calls, tokens and money since the last call to the knowledge base's totals."""
+        used = self.meter.total - self._recorded
+        if not used.calls:
+            return
+        self._recorded += used  # before another task can run
+        tokens = used.prompt_tokens + used.completion_tokens
+        # Money last: what fails is added again the next time, and money must not count twice.
+        amounts = {"calls": used.calls, "tokens": tokens, "spent": used.money}
+        try:
+            for key, amount in amounts.items():
+                if amount:
+                    await self.key_values.increment("manifest", key, amount)
+        except BaseException:
+            self._recorded -= used
+            raise
 
     def has(self, role: Role) -> bool:
         """Whether a model is configured for this role."""
@@ -121,5 +134,7 @@ class Models:
     def chat(self, role: Role) -> Chat:
         """The chat model for this role; raises ConfigError if none is configured."""
         if self.chats is None:
-            self.chats = RoleChats(self.settings, ReplyCache(self.key_values), self.meter)
-        return self.chats[role]
+            cache = ReplyCache(self.key_values)
+            self.chats = RoleChats(self.settings, cache, self.meter, self.limit)
+        chat = self.chats[role]
+        return chat if self.budget is None else BudgetedChat(chat, self.budget, UsageMeter())

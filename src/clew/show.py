@@ -4,9 +4,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from clew.errors import StoreError
+from clew.errors import StoreError, suggest
 from clew.index.view import View
 from clew.store.protocol import DocumentSource, Snapshot
+from clew.text.unicode import split_words
+
+_MAX_NAMES = 50_000  # names that are looked through for a part of one, or a similar one
+_MAX_ENTITIES = 5  # shown for a part of a name
 
 
 @dataclass(frozen=True)
@@ -26,13 +30,34 @@ async def find_details(
     documents = []
     if name in sources:
         documents.append(await _describe_document(name, now, view, sources[name].document))
-    found = view.find_by_name_or_alias(name)
-    entities = [await describe_entity(now, view, int(at)) for at in found]
-    if not documents and not entities:
-        raise StoreError(
-            f"no document or entity is named {name!r}; `clew search {name!r}` finds similar ones"
-        )
+    found = view.find_by_name_or_alias(name).tolist()
+    if not documents and not found:
+        known = await _load_names(now, view)
+        found = _find_by_words(name, known)
+        if not found:
+            near = suggest(name, [*known.values(), *sources])
+            raise StoreError(
+                f"no document or entity is named {name!r}"
+                + (near or f"; `clew search {name!r}` finds similar ones")
+            )
+    entities = [await describe_entity(now, view, at) for at in found]
     return NameDetails(name, documents, entities)
+
+
+async def _load_names(now: Snapshot, view: View) -> dict[int, str]:
+    """Return the entities' names by position, the best connected first, at most so many."""
+    connected = view.links("entity_chunk").degrees()
+    chosen = (-connected).argsort(kind="stable")[:_MAX_NAMES].tolist()
+    keys = view.keys("entity")
+    stored = await now.entities([int(keys[at]) for at in chosen])
+    return {at: stored[int(keys[at])].name for at in chosen}
+
+
+def _find_by_words(name: str, known: Mapping[int, str]) -> list[int]:
+    """Return the few entities whose names have all these words: "dana" is part of "Dana Petrov"."""
+    wanted = set(split_words(name))
+    found = [at for at, one in known.items() if wanted and wanted <= set(split_words(one))]
+    return found[:_MAX_ENTITIES]
 
 
 async def _describe_document(name: str, now: Snapshot, view: View, key: str) -> dict[str, Any]:

@@ -57,6 +57,8 @@ class Chunking:
             raise ValueError("size must be at least 1")
         if self.overlap < 0:
             raise ValueError("overlap must not be negative")
+        if self.overlap > self.size // 2:
+            raise ValueError(f"overlap must be at most half of size, which is {self.size}")
 
     def __str__(self) -> str:
         """Describe it in words."""
@@ -207,6 +209,8 @@ class Found:
     communities: tuple[Hit, ...] = ()
     rest: str = ""
     """The question without the entity names that were linked."""
+    specific: str = ""
+    """The question without those of these names that are common."""
     names: tuple[str, ...] = ()
     """Low-level keywords: entity names in the question."""
     topics: tuple[str, ...] = ()
@@ -231,6 +235,8 @@ class Passage:
     end: int
     page: int | None = None
     by: str = ""
+    heading: str = ""
+    """The sections in which it begins, from the outermost one: `A > B`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -294,6 +300,9 @@ class Citation:
     start: int
     end: int
     quote: str
+    heading: str = ""
+    """The sections and the defined term that hold the quote: `A > B > term`."""
+    page: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

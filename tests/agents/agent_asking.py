@@ -29,9 +29,12 @@ def asking(valley: KnowledgeBase) -> Ask:
         if how.pop("pinned", True):
             pin_mode(chat.name, "json")
         settings = Settings(
-            kb=valley.settings.kb, models=ModelSettings(model="m", window=how.pop("window", None))
+            kb=valley.settings.kb,
+            models=ModelSettings(model="m", window=how.pop("window", None)),
+            recipes=how.pop("recipes", {}),
         )
         base = KnowledgeBase(valley.store, settings, valley.embed)
+        base.reader = valley.reader
         # The seam is the chat itself: no server, no sockets.
         base.models = Models(settings.models, valley.store, chats=dict.fromkeys(ROLES, chat))
         return await base.ask(question, k=how.pop("k", 3), **how)
@@ -44,6 +47,7 @@ def reads(message: str) -> dict[str, Any]:
     question = message.rsplit("Question:", 1)[-1].strip()
     known = {
         "designer of Marrow Bridge?": ("It was designed by Ilse Brandvik.", "Ilse Brandvik"),
+        "birthplace of Ilse Brandvik": ("She was born in Hallowmere", "Hallowmere"),
         "Ilse Brandvik born": ("She was born in Hallowmere", "Hallowmere"),
         "Ilse Brandvik die": ("died in Vessen in 1921", "1921"),
         "Anton Reeve born": ("He was born in Vessen.", "Vessen"),

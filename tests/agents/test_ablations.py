@@ -63,7 +63,9 @@ async def said_to_the_model(base: KnowledgeBase, recipe: str) -> list[str]:
         heard.append(json.dumps(messages, ensure_ascii=False))
         return told(messages)
 
-    await asking(base)(say, ASKED, recipe=f"{recipe}+clew")
+    compared = "Who was born first, Ilse Brandvik or Anton Reeve?"
+    for question in (ASKED, compared):
+        await asking(base)(say, question, recipe=f"{recipe}+clew")
     return sorted(heard)
 
 

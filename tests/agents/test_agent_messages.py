@@ -112,7 +112,9 @@ class SlowEmbed(HashEmbed):
 
 async def test_a_question_waits_for_the_answer_it_needs(valley: KnowledgeBase) -> None:
     valley.embed = SlowEmbed()
-    script = AgentScript({"read": reads, "answer": CONCLUDED, "conclude": CONCLUDED})
+    steps = ["Who is the designer of Marrow Bridge?", "Where was #1 born?"]
+    plan = {"decompose": {"questions": steps}}
+    script = AgentScript({"read": reads, "answer": CONCLUDED, "conclude": CONCLUDED, **plan})
     answer = await asking(valley)(script, ASKED, recipe="steps+clew")
     asked = [step.input for step in find_steps(answer.trace, "sub-question")]
     assert asked == ["Who is the designer of Marrow Bridge?", "Where was Ilse Brandvik born?"]

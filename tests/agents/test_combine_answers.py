@@ -20,8 +20,8 @@ def combine_both(what: str, *answers: str) -> str:
         (("yes", "a long river"), "yes"),
         (("yes", "no"), "no"),
         (("a river", "No, a lake"), "no"),
-        (("a river", "a lake"), ""),
-        (("a lake", "a lake"), ""),
+        (("a river", "a lake"), "no"),
+        (("a lake", "a lake"), "no"),
     ],
 )
 def test_both_is_yes_if_every_answer_agrees(answers: tuple[str, str], expected: str) -> None:

@@ -1,6 +1,7 @@
 """What a model is shown: every kind a recipe finds, numbered, within budgets, and citable."""
 
 import json
+from dataclasses import replace
 
 import pytest
 from agent_asking import asking
@@ -126,6 +127,63 @@ def test_a_huge_hostile_description_is_one_bounded_line() -> None:
     assert estimate_tokens(str(page)) < 420
 
 
+def test_bare_names_are_shown_only_where_the_layout_wants_them() -> None:
+    bare = NamedEntity("e2", "Note", "name", 1.0, "")
+    found = Evidence(entities=(bare, *EVIDENCE.entities))
+    shown = build_page(found, Layout((Section("entities"),))).lines
+    assert shown == ("Ilse Brandvik (person): an engineer of bridges; died: 1921",)
+    all_names = build_page(found, Layout((Section("entities", bare=True),))).lines
+    assert all_names[0] == "Note (name)"
+
+
+def test_a_path_or_fact_that_better_paths_show_is_not_repeated() -> None:
+    long, part = route(["A", "B", "C"]), route(["B", "C"])
+    other = route(["C", "D"])
+    found = Evidence(paths=(long, part, other), facts=(long.steps[0], fact("A", "is", "Z")))
+    page = build_page(found, Layout((Section("paths"), Section("facts"))))
+    assert page.lines == (
+        "A → [leads to] → B → [leads to] → C",
+        "C → [leads to] → D",
+        "A | is | Z",
+    )
+    assert page.repeated == 2
+    assert "2 say nothing new" in page.describe()
+
+
+def test_a_section_may_leave_out_what_the_passages_shown_say() -> None:
+    stated = fact("Ilse", "designed", "Marrow Bridge", "It was designed by Ilse.")
+    elsewhere = replace(fact("Ilse", "born in", "Hallowmere", "born in Hallowmere"), chunk="c9")
+    said = replace(passage("It was designed by Ilse."), id=stated.chunk)
+    hidden = replace(passage("born in Hallowmere", at=9), text="word " * 4000, id="c9")
+    found = Evidence(chunks=(said, hidden), facts=(stated, elsewhere))
+    layout = Layout((Section("facts", fresh=True), Section("passages")))
+    assert build_page(found, layout).lines == (
+        "Ilse | born in | Hallowmere",
+        "It was designed by Ilse.",
+    )
+
+
+def test_facts_of_one_passage_may_stand_on_one_line() -> None:
+    def sentence(text: str, start: int, chunk: str) -> Statement:
+        place = {"chunk": chunk, "start": start, "end": start + len(text), "title": "Ilse"}
+        return Statement(text, text, "", (), 1.0, quote=text, **place)  # type: ignore[arg-type]
+
+    facts = (
+        sentence("She died in 1921.", 40, "a"),
+        sentence("It rained.", 0, "b"),
+        sentence("She was born in Hallowmere", 0, "a"),
+        sentence("She never married.", 80, "a"),
+    )
+    section = Section("facts", most=3, grouped=True)
+    page = build_page(Evidence(facts=facts), Layout((section,)))
+    assert page.lines == (
+        "Ilse: She was born in Hallowmere. She died in 1921.",
+        "Ilse: It rained.",
+    )
+    assert len(page.find_sources([1])) == 2
+    assert dict(page.left_out)["facts"] == 1
+
+
 def test_what_is_left_out_is_counted() -> None:
     many = Evidence(chunks=tuple(passage(f"{n} word" * 200, at=n) for n in range(30)))
     page = build_page(many, PASSAGES)
@@ -143,13 +201,13 @@ def test_a_long_item_hides_none_behind_it() -> None:
     assert page.lines == ("Short.", "Last.")
     assert dict(page.left_out)["passages"] == 1
     long = [NamedEntity(f"e{n}", f"E{n}", "", 1.0, description="word " * 20_000) for n in range(2)]
-    short = [NamedEntity(f"s{n}", f"S{n}", "", 1.0) for n in range(20)]
+    short = [NamedEntity(f"s{n}", f"S{n}", "", 1.0, description="a") for n in range(20)]
     page = build_page(Evidence(entities=(*long, *short)), Layout((Section("entities", 400),)))
     assert len(page.items) >= 15
 
 
 def test_what_the_number_of_a_section_leaves_out_is_said() -> None:
-    entities = tuple(NamedEntity(f"e{n}", f"E{n}", "", 1.0) for n in range(30))
+    entities = tuple(NamedEntity(f"e{n}", f"E{n}", "", 1.0, "", "a") for n in range(30))
     page = build_page(Evidence(entities=entities), Layout((Section("entities", most=2),)))
     assert len(page.items) == 2
     assert "left out: 28 entities" in page.describe()
@@ -232,26 +290,55 @@ async def test_recipes_show_what_they_found(valley: KnowledgeBase) -> None:
         for recipe in ("naive", "lightrag", "hypergraphrag", "pathrag", "g-retriever", "tog")
     }
     assert "Relations:" not in shown["naive"]
-    assert "Entities:" in shown["lightrag"]
+    assert "Relations:" in shown["lightrag"]
     assert "Relations:" in shown["hypergraphrag"]
     assert "Paths:" in shown["pathrag"]
     assert "Paths:" in shown["tog"]
     assert len(set(shown.values())) == len(shown)
 
 
+@pytest.mark.parametrize("order", ["question", "linked"])
+async def test_facts_and_paths_may_be_ordered_for_the_question(
+    base: KnowledgeBase, order: str
+) -> None:
+    pages = {
+        "Marrow Bridge": "Marrow Bridge was designed by Ilse Brandvik.",
+        "Ilse Brandvik": "Ilse Brandvik was born in Hallowmere.",
+        "Otto Kern": "Otto Kern was born where the designer of another bridge was born.",
+    }
+    await base.take(stream([document(name, text, title=name) for name, text in pages.items()]))
+    facts = {"kind": "facts", "order": order}
+    mine = {"base": "hypergraphrag", "layout": {"sections": [facts]}}
+    script = AgentScript({"answer_graph": {"enough": False, "sentences": [], "short": ""}})
+    answer = await asking(base)(
+        script,
+        recipe="mine",
+        recipes={"mine": mine},
+        manner=AskOptions(record_prompts=True),
+        mode="reject",
+    )
+    shown = answer.prompts[-1].messages[-1].content
+    lines = [line.partition("] ")[2] for line in shown.splitlines() if line.startswith("[")]
+    lines = [line for line in lines if line in pages.values()]
+    by_question = [pages["Otto Kern"], pages["Marrow Bridge"], pages["Ilse Brandvik"]]
+    assert lines == (by_question if order == "question" else by_question[1:])
+    traced = [inner for step in answer.trace for inner in step.steps if inner.step == "keep linked"]
+    assert [step.output for step in traced] == ["2 of 3 facts, 0 of 0 paths"] * (order == "linked")
+
+
 async def test_the_trace_says_what_was_shown(valley: KnowledgeBase) -> None:
     answer, _ = await ask_with(valley, "lightrag")
     [step] = [step for step in answer.trace if step.step == "show evidence"]
-    assert "entities" in step.output
+    assert "facts" in step.output
     assert "tokens" in step.output
 
 
 async def test_text_alone_and_graph_alone(valley: KnowledgeBase) -> None:
     _, text = await ask_with(valley, "lightrag", evidence="text")
     _, graph = await ask_with(valley, "lightrag", evidence="graph")
-    assert "Entities:" not in text
+    assert "Relations:" not in text
     assert "Passages:" not in graph
-    assert "Entities:" in graph
+    assert "Relations:" in graph
 
 
 async def test_a_fact_that_is_cited_leads_to_its_span(valley: KnowledgeBase) -> None:

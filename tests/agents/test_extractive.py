@@ -4,13 +4,13 @@ from typing import Any
 
 import pytest
 
-from clew.agents.answering.extractive import asks_where, is_located_entity
 from clew.agents.ask import AskOptions, find_lone_pronoun
 from clew.agents.conversation import ConversationTurn
+from clew.agents.core.confidence import save_models
 from clew.agents.core.types import Answer
 from clew.engine import KnowledgeBase
 from clew.index.view import View
-from clew.types import HEAD, TAIL, Entity, Fact, Participant
+from clew.testing.word_reader import CONFIDENCE
 from conftest import document, stream
 
 PAGES = (
@@ -27,6 +27,7 @@ PAGES = (
 async def people(base: KnowledgeBase) -> KnowledgeBase:
     """Pages on people of whom some share a trade."""
     await base.take(stream(PAGES))
+    await save_models(base.store, CONFIDENCE)
     return base
 
 
@@ -40,7 +41,7 @@ async def asked(base: KnowledgeBase, question: str, mode: Any = "reject", **how:
         ("Where was Otto Kranz born?", "Leipzig"),
         ("Where was the painter Otto Kranz born?", "Leipzig"),
         ("Where was the harbour painter Otto Kranz born?", "Leipzig"),
-        ("Where was the Danish painter Bo Lund born?", "Aarhus, Denmark"),
+        ("Where was the painter Bo Lund born?", "Aarhus, Denmark"),
         ("Where was Otto Kranz, the painter, born?", "Leipzig"),
         ("When was the painter Otto Kranz born?", "1881"),
         ("Where was the sculptor Karl Holt born?", "Bern"),
@@ -53,7 +54,7 @@ async def test_a_trade_before_a_name_changes_nothing(
 ) -> None:
     answer = await asked(people, question)
     assert answer.candidate == said
-    assert said in answer.citations[0].quote
+    assert any(said in cited.quote for cited in answer.citations)
 
 
 @pytest.mark.parametrize(
@@ -67,11 +68,13 @@ async def test_a_trade_before_a_name_changes_nothing(
         "¿Dónde nació Otto Kranz?",
     ],
 )
-@pytest.mark.parametrize("mode", ["open", "reject"])
 async def test_nobody_elses_place_and_nothing_not_understood(
-    people: KnowledgeBase, question: str, mode: str
+    people: KnowledgeBase, question: str
 ) -> None:
-    assert (await asked(people, question, mode)).candidate == ""
+    refused = await asked(people, question)
+    assert (refused.verdict, refused.candidate) == ("refused", "")
+    assert refused.missing
+    assert (await asked(people, question, "open")).confidence < 0.5
 
 
 @pytest.mark.parametrize("question", ["Where was she born?", "她出生在哪里？", "Who taught him?"])
@@ -82,11 +85,10 @@ async def test_a_lone_pronoun_is_refused(people: KnowledgeBase, question: str) -
     assert f"“{pronoun}”" in answer.missing
 
 
-async def test_in_open_mode_it_is_quoted_without_a_candidate(people: KnowledgeBase) -> None:
+async def test_in_open_mode_it_is_answered_without_confidence(people: KnowledgeBase) -> None:
     answer = await asked(people, "Where was she born?", "open")
     assert answer.verdict == "answered"
-    assert answer.candidate == ""
-    assert "does not say whom or what “she” means" in answer.answer.splitlines()[0]
+    assert answer.confidence < 0.5
 
 
 async def test_what_was_said_before_tells_who_it_is(people: KnowledgeBase) -> None:
@@ -120,30 +122,3 @@ async def view(people: KnowledgeBase) -> View:
 )
 def test_which_pronouns_stand_alone(view: View, question: str, pronoun: str) -> None:
     assert find_lone_pronoun(view, question) == pronoun
-
-
-KIEL, ANA = Entity("k", "Kiel"), Entity("a", "Ana Roth")
-
-
-def triple(head: Entity, relation: str, tail: Entity) -> Fact:
-    members = (Participant(head.id, HEAD), Participant(tail.id, TAIL))
-    return Fact("t", f"{head.name} {relation} {tail.name}", members, relation)
-
-
-@pytest.mark.parametrize(
-    ("entity", "fact", "is_one"),
-    [
-        (ANA, triple(ANA, "born in", KIEL), True),
-        (KIEL, triple(ANA, "born in", KIEL), False),
-        (ANA, Fact("s", "Ana Roth was born in Kiel.", ()), True),
-        (KIEL, Fact("s", "Ana Roth was born in Kiel.", ()), False),
-        (KIEL, Fact("s", "In Kiel Ana Roth died.", ()), False),
-        (ANA, Fact("s", "Ana Roth (1849 – 1921) worked in Kiel.", ()), True),
-        (KIEL, Fact("s", "Ana Roth (1849 – 1921) worked in Kiel.", ()), False),
-        (ANA, Fact("s", "The mill stands near Ana Roth.", ()), False),
-    ],
-)
-def test_who_is_somewhere_is_not_where(entity: Entity, fact: Fact, is_one: bool) -> None:
-    assert asks_where("Where was she born?")
-    assert not asks_where("When was she born?")
-    assert is_located_entity(entity, [fact]) is is_one

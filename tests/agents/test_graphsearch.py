@@ -61,13 +61,20 @@ async def test_both_channels_answer_and_cite(ask: Ask) -> None:
     told = script()
     answer = await ask(told, recipe="graphsearch+clew")
     assert (answer.verdict, answer.candidate) == ("answered", "Hallowmere")
-    assert {c.doc for c in answer.citations} == {"bridge", "ilse"}
+    assert "ilse" in {c.doc for c in answer.citations}
     assert named(answer.trace, "semantic channel")
     assert named(answer.trace, "relational channel")
     # The second question of a channel waits for the first and names what it found.
     asked = [step.input for step in named(answer.trace, "read")]
-    assert asked.count("Where was Ilse Brandvik born?") == 2
-    assert "decompose" not in told.prompts  # a shape that rules know needs no call
+    assert "Where was Ilse Brandvik born?" in asked
+    assert "decompose" in told.prompts
+
+
+async def test_what_is_compared_needs_no_planning_model(ask: Ask) -> None:
+    told = script()
+    compared = "Who was born first, Ilse Brandvik or Anton Reeve?"
+    await ask(told, compared, recipe="graphsearch+clew")
+    assert "decompose" not in told.prompts
 
 
 async def test_the_model_plans_what_no_rule_fits(ask: Ask) -> None:

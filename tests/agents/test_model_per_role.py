@@ -32,6 +32,7 @@ async def with_roles(
     given = {"base_url": url, "shape_by": "json", "tries": 1, **named, **more}
     settings = Settings(kb=kb.settings.kb, models=ModelSettings.model_validate(given))
     mine = KnowledgeBase(kb.store, settings, kb.embed)
+    mine.reader = kb.reader
     yield mine
     for role in roles:  # hang up now: the server goes before the event loop does
         chat: Any = mine.models.chat(role)  # type: ignore[arg-type]

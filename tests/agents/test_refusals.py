@@ -20,7 +20,6 @@ from clew.agents.conversation import ConversationTurn, needs_history
 from clew.agents.core.evidence_page import build_page
 from clew.agents.core.messages import is_unknown
 from clew.agents.relevance_gate import GATE, calibrate_threshold, load_threshold, save_threshold
-from clew.agents.rules.english_answers import find_answer
 from clew.context import AnswerDelta, Event, StepEnded
 from clew.engine import KnowledgeBase
 from clew.errors import ConfigError
@@ -315,48 +314,6 @@ async def test_leaving_a_stream_stops_the_work(valley: KnowledgeBase) -> None:
     assert not stopped.is_set()
     await stream.aclose()
     await asyncio.wait_for(stopped.wait(), 5)
-
-
-# -- patterns
-
-
-LIFE = page(
-    "Ana Roth (3 May 1888 – 1 June 1921) was a painter. She was born in Marn, Orland.", "Ana Roth"
-)
-FILM = page("Ash is a 1962 drama film directed by American writer Ana Roth. It won prizes.", "Ash")
-SON = page("Otto Vance was the son of Karl Vance and Ida Thorn. He married Eva Lind.", "Otto Vance")
-
-
-@pytest.mark.parametrize(
-    ("question", "name", "passage", "answer"),
-    [
-        ("When was Ana Roth born?", "Ana Roth", LIFE, "3 May 1888"),
-        ("When did Ana Roth die?", "Ana Roth", LIFE, "1 June 1921"),
-        ("Where was Ana Roth born?", "Ana Roth", LIFE, "Marn, Orland"),
-        ("Who is the director of the film Ash?", "Ash", FILM, "Ana Roth"),
-        ("When was Ash released?", "Ash", FILM, "1962"),
-        ("Who is the father of Otto Vance?", "Otto Vance", SON, "Karl Vance"),
-        ("Who is the mother of Otto Vance?", "Otto Vance", SON, "Ida Thorn"),
-        ("Who is the wife of Otto Vance?", "Otto Vance", SON, "Eva Lind"),
-    ],
-)
-def test_turns_of_phrase(question: str, name: str, passage: Passage, answer: str) -> None:
-    found = find_answer(question, name, [FILM, SON, passage])
-    assert found is not None
-    assert found.text == answer
-    assert passage.text[found.start : found.end] == answer
-
-
-def test_the_dates_of_somebody_else_are_not_taken() -> None:
-    text = "Ida Thorn married King Otto (795–855). She had eight children."
-    assert find_answer("When did Ida Thorn die?", "Ida Thorn", [page(text, "Ida Thorn")]) is None
-    assert find_answer("When was Elm released?", "Elm", [FILM]) is None
-
-
-@given(st.text(max_size=300), st.sampled_from(["When did X die?", "Who is the father of X?"]))
-def test_any_text_is_read_or_left(text: str, question: str) -> None:
-    found = find_answer(question, "X", [page(text, "X")])
-    assert found is None or text[found.start : found.end].strip(" ,") == found.text
 
 
 # -- prompts

@@ -2,7 +2,7 @@
 
 import pytest
 
-from clew.agents.rules.sections_about import expand_surname, find_sections, is_in_section
+from clew.agents.rules.sections_about import find_sections
 from clew.types import Passage
 
 
@@ -59,20 +59,3 @@ def test_a_line_of_its_own_is_a_heading() -> None:
 )
 def test_longer_names_and_possessives_are_other_entities(text: str, about: bool) -> None:
     assert sections("Ana Roth", text) == ([text] if about else [])
-
-
-def test_a_position_is_in_the_section_or_not() -> None:
-    text = "Ana Roth was a painter. Otto Vance was a poet."
-    at = text.index("Otto")
-    assert is_in_section("Ana Roth", make_passage(text), 0)
-    assert is_in_section("Ana Roth", make_passage(text), at - 2)
-    assert not is_in_section("Ana Roth", make_passage(text), at)
-    assert is_in_section("Otto Vance", make_passage(text), at)
-
-
-def test_a_surname_is_expanded_if_only_one_full_name_has_it() -> None:
-    one = make_passage("Ana Roth was a painter. She met Roth.")
-    assert expand_surname("Roth", [one]) == "Ana Roth"
-    assert expand_surname("Roth", [one, make_passage("Eva Roth was a poet.")]) == ""
-    assert expand_surname("Ana Roth", [one]) == ""
-    assert expand_surname("Vance", [one]) == ""

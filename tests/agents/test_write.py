@@ -16,7 +16,6 @@ from clew.agents.answering.read import (
 from clew.agents.citing.support import find_best_span, find_citations, has_invented_name
 from clew.agents.core.evidence_page import EvidencePage, build_page
 from clew.agents.core.messages import UNSUPPORTED_MARK
-from clew.agents.rules.english_answers import find_answer
 from clew.engine import KnowledgeBase
 from clew.layout import PASSAGES
 from clew.types import Evidence, Passage
@@ -103,24 +102,6 @@ def test_a_place_has_its_town() -> None:
 )
 def test_of_both_parents_the_one_asked_for(asked: str, said: str, meant: str) -> None:
     assert choose_parent(f"Who is the {asked} of Medra?", said) == meant
-
-
-def test_a_war_is_no_nationality() -> None:
-    page = passage("Ada Brink was a Navy nurse who was killed in the Salt War.", "Ada Brink")
-    assert find_answer("What is the nationality of Ada Brink?", "Ada Brink", [page]) is None
-    place = passage("Pell is a village in Marn, Norway.", "Pell")
-    found = find_answer("Which country is Pell in?", "Pell", [place])
-    assert found is not None
-    assert found.text == "Norway"
-
-
-def test_who_wrote_a_song_did_not_perform_it() -> None:
-    asked = "Who is the performer of song Salt?"
-    text = "Salt is a song written by Otto Vance and made known by others."
-    assert find_answer(asked, "Salt", [passage(text, "Salt")]) is None
-    sung = find_answer(asked, "Salt", [passage("Salt is a song by Ada Brink.", "Salt")])
-    assert sung is not None
-    assert sung.text == "Ada Brink"
 
 
 async def answered(valley: KnowledgeBase, said: Any, mode: Any = "open") -> Any:

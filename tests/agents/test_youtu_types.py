@@ -1,11 +1,13 @@
 """The schema of a knowledge base, and filtering by it, for Youtu."""
 
 from collections import Counter
-from dataclasses import replace
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 
 from clew.agents.youtu import SchemaFilter, SchemaNames, TypedSubQuestion, load_schema
 from clew.engine import KnowledgeBase
-from clew.types import Found, Hit
+from clew.types import Chunk, Document, Extraction, Found, Hit, RawEntity
+from conftest import document, stream
 
 
 async def test_an_empty_knowledge_base_has_no_types(base: KnowledgeBase) -> None:
@@ -56,3 +58,27 @@ def test_a_sub_question_is_bounded_by_the_schema() -> None:
     )
     assert schema.select(part) == SchemaNames(("person",), ("born in",), ())
     assert "relations: born in" in str(schema)
+
+
+async def test_the_planner_sees_the_attributes_of_all_entities_of_a_type(
+    base: KnowledgeBase,
+) -> None:
+    towers = [RawEntity(f"Tower {n}", "tower", "", attributes={}) for n in range(3)]
+    towers += [RawEntity("Norr", "tower", attributes={"height": "9 m", "painted": "red"})]
+    towers += [RawEntity("Sund", "tower", attributes={"height": "7 m"})]
+    king = RawEntity("Otto", "king", attributes={"crowned": "1180"})
+    await base.take(stream([document("d", "A page.")]), OneExtraction(Extraction((*towers, king))))
+    async with base.store.snapshot() as now:
+        schema = await load_schema(await base.context(now, "?"))
+    assert schema.attributes[0] == "height"
+    assert "attributes: tower (height, painted), king (crowned)" in str(schema)
+
+
+@dataclass(frozen=True)
+class OneExtraction:
+    """Extracts the same from every chunk."""
+
+    found: Extraction
+
+    async def __call__(self, document: Document, chunks: Sequence[Chunk]) -> list[Extraction]:
+        return [self.found for _ in chunks]

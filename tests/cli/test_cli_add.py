@@ -35,7 +35,7 @@ def documents(house: Path) -> list[str]:
 
 @pytest.mark.parametrize("spelt", ["notes", "notes/", "./notes", "./notes//"])
 def test_a_folder_is_removed_with_all_below_it(house: Path, spelt: str) -> None:
-    assert "removed 4; 1 documents remain" in clew("rm", spelt, cwd=house)
+    assert "removed 4; 1 document remains" in clew("rm", spelt, cwd=house)
     assert documents(house) == ["notes.txt"]
 
 
@@ -106,7 +106,7 @@ def test_keys_and_knowledge_bases_are_not_read(tmp_path: Path) -> None:
         said = clew("add", ".", cwd=tmp_path)
         assert "skipped clew.toml" in said
     assert "skipped kb: is a knowledge base" in said
-    assert "1 documents" in said
+    assert "1 document," in said
 
 
 def test_it_takes_the_options_of_every_command(tmp_path: Path) -> None:

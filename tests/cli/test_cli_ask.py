@@ -40,12 +40,12 @@ def asked(house: Path, *words: str) -> Any:
 
 def test_the_trace_is_a_tree(house: Path) -> None:
     found = asked(house, "--recipe", "steps")
-    step = next(s for s in found["trace"] if s["step"] == "sub-question")
-    assert [inner["step"] for inner in step["steps"]] == ["retrieve"]
+    step = next(s for s in found["trace"] if s["step"] == "retrieve")
+    assert step["steps"]
     assert {"step", "input", "output", "seconds", "usage"} <= set(step)
     drawn = clew("ask", ASKED, "--recipe", "steps", "--trace", cwd=house)
     assert "├── plan by rules" in drawn
-    assert "└── retrieve" in drawn
+    assert "── retrieve" in drawn
     assert "Blended: 3 passages" in drawn
     assert "chunks=" not in drawn and "hops=" not in drawn
     assert "Blended: 3 passages" in clew("search", ASKED, "--trace", cwd=house)
@@ -187,3 +187,19 @@ def test_agents_are_listed_and_shown_as_tables(house: Path) -> None:
     assert all(need.endswith("a model, if any") for need in needs.values())
     assert "needs: a model, if any" in clew("recipes", "reader+bm25", cwd=house)
     assert "no agent" in clew("ask", "x", "--recipe", "nobody+clew", cwd=house, code=1)
+
+
+def test_the_confidence_is_refitted_on_questions_with_answers(house: Path) -> None:
+    row = '{"question": "Who designed Marrow Bridge?", "answer": "Ilse Brandvik"}\n'
+    (house / "few.jsonl").write_text(row)
+    assert "too few" in clew("calibrate", "few.jsonl", cwd=house, code=1)
+    assert "shipped" in clew("calibrate", "--reset", cwd=house)
+    assert "give questions with answers" in clew("calibrate", cwd=house, code=2)
+
+
+def test_the_confidence_is_shown_and_may_be_demanded(house: Path) -> None:
+    found = asked(house)
+    assert 0 <= found["confidence"] <= 1
+    assert "confidence" in clew("ask", ASKED, cwd=house)
+    strict = asked(house, "--mode", "reject", "--confidence", "1")
+    assert strict["verdict"] == "refused"

@@ -126,6 +126,10 @@ async def test_wrong_axes_are_one_sentence(house: Path) -> None:
     assert "unknown evidence 'pictures'" in await fails("north", "--evidence", "pictures")
     wrong = await fails("north", "--recipe", "naive", "--answers", "--pairwise", "clew")
     assert "'clew' to compare with; available: naive" in wrong
+    rows = ("north", "--recipe", "naive,clew", "--mode", "open,reject", "--answers")
+    several = await fails(*rows, "--pairwise", "naive")
+    assert "several rows; name one of them: 'naive (open)', 'naive (reject)'" in several
+    assert "name one of them: 'clew (open)'" in await fails(*rows, "--against", "clew")
     assert "same name" in await fails("north", "north")
     found = await run(house, "compare", "north", "--recipe", "bm25", "--evidence", "text,all")
     assert list(found["recipes"]) == ["bm25"]  # without answers the axis changes nothing

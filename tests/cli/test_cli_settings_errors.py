@@ -12,6 +12,7 @@ from clew.errors import ConfigError
 WORDS = {
     "add": ["docs"],
     "update": ["docs"],
+    "watch": ["docs"],
     "rm": ["a"],
     "label": ["a"],
     "keys": ["list"],

@@ -70,6 +70,13 @@ KNOWN = (
         gold=("anton",),
     ),
     _known(
+        "no about two",
+        "Were Ilse Brandvik and Anton Reeve both born in Vessen?",
+        ["No."],
+        "no",
+        gold=("ilse", "anton"),
+    ),
+    _known(
         "named by a phrase",
         "In which place was Ilse Brandvik born?",
         ["The answer is Hallowmere."],
@@ -153,8 +160,15 @@ SUB_QUESTIONS = {
     "birthplace of Ilse Brandvik": "Hallowmere",
     "Ilse Brandvik born": "Hallowmere",
     "云溪大坝的设计者": "林清远",
+    "林清远出生于": "云溪",
 }
 
+
+PLANS = {
+    "two hops": ("What is the designer of Marrow Bridge?", "Where was #1 born?"),
+    "chinese, two hops": ("云溪大坝的设计者是谁？", "#1出生于哪里？"),
+}
+"""Questions that are looked up one after the other."""
 
 READING = ("read", "read_graph", "refine_read", "refine_read_graph")
 """Prompts that look one thing up in a page of evidence."""
@@ -174,12 +188,28 @@ def perfect(messages: Sequence[Mapping[str, str]]) -> str:
     known = find_known("\n".join(message["content"] for message in messages[-3:]))
     if name.startswith("judge"):
         return _judge(messages)
+    if name in PLANNING and known is not None:
+        return json.dumps(_plan(name, PLANS.get(known.question.id, [known.question.text])))
     parts = [answer for words, answer in SUB_QUESTIONS.items() if words in last]
     if name in READING and parts and (known is None or known.question.text not in last):
         return _reply(name, [], parts[0])
     if known is None or not known.short:
         return _reply(name, [], "unknown", enough=False)
     return _reply(name, known.says, known.short)
+
+
+PLANNING = ("decompose", "involved", "relations")
+CHAIN = (("Marrow Bridge", "designer", "Entity#1"), ("Entity#1", "birthplace", "Entity#2"))
+
+
+def _plan(name: str, questions: Sequence[str]) -> dict[str, Any]:
+    if name == "relations":
+        facts = CHAIN if questions == PLANS["two hops"] else ()
+        keys = ("subject", "relation", "object")
+        return {"facts": [dict(zip(keys, fact, strict=True)) for fact in facts]}
+    if name == "decompose":
+        return {"questions": [*questions]}
+    return {"parts": [{"question": question} for question in questions]}
 
 
 def silent(messages: Sequence[Mapping[str, str]]) -> str:
@@ -226,6 +256,7 @@ def with_model(base: KnowledgeBase, model: Model) -> KnowledgeBase:
     pin_mode(chat.name, "json")
     settings = Settings(kb=base.settings.kb, models=ModelSettings(model="m"))
     other = KnowledgeBase(base.store, settings, base.embed)
+    other.reader = base.reader
     other.models = Models(settings.models, base.store, chats=dict.fromkeys(ROLES, chat))
     return other
 

@@ -10,7 +10,17 @@ import pytest
 
 from clew.engine import KnowledgeBase
 from clew.errors import ConfigError
-from clew.evaluate.advise import Advice, QueryCostLimit, TrialSettings, advise, choose_recipe
+from clew.evaluate.advise import (
+    GRAPH,
+    LINKED_PAGES,
+    UNLINKED_PAGES,
+    Advice,
+    QueryCostLimit,
+    TrialSettings,
+    advise,
+    choose_recipe,
+    find_corpus_kind,
+)
 from clew.evaluate.compare import compare
 from clew.evaluate.datasets import Question
 from clew.evaluate.question_generation import QUESTION_KINDS, make_questions
@@ -214,6 +224,25 @@ async def test_advice_draws_by_the_seed_and_says_when_questions_are_few(
     assert ids(one) == ids(again) != ids(other)
     assert "6 questions are too few for significant differences" in one.reason
     assert "too few" not in (await tried(1, 35)).reason
+
+
+async def test_with_few_questions_advice_goes_by_the_kind_of_corpus(valley: KnowledgeBase) -> None:
+    asked = [Question(str(n), "Where was Ilse Brandvik born?", gold=("ilse",)) for n in range(5)]
+    told = await advise(valley, TrialSettings(sample=5), asked, QueryCostLimit())
+    assert told.kind == LINKED_PAGES and told.recipe == "clew"
+    assert "clew led on other corpora of this kind: pages that name each other" in told.reason
+    assert set(told.to_dict()["recipes"]) | set(told.left_out) == set(LINKED_PAGES.recipes)
+    assert told.to_dict()["corpus"]["kind"] == LINKED_PAGES.name
+
+
+async def test_the_kind_of_a_corpus_is_measured(base: KnowledgeBase, tmp_path: Path) -> None:
+    assert await find_corpus_kind(base) == UNLINKED_PAGES
+    graph = tmp_path / "graph.tsv"
+    graph.write_text("Osmere\tlies in\tKaldria\nKaldria\tgoverned by\tJorun Pell\n")
+    await base.import_graph(graph)
+    assert await find_corpus_kind(base) == GRAPH
+    await base.take(stream(VALLEY))
+    assert await find_corpus_kind(base) == LINKED_PAGES
 
 
 async def test_recipes_that_cannot_run_are_left_out_and_named(valley: KnowledgeBase) -> None:

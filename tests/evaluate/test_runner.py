@@ -18,7 +18,7 @@ from clew.evaluate.grid import Grid, GridAxes, build_grid
 from clew.evaluate.judges import Judge
 from clew.evaluate.measure import MeasureOptions, default_metrics, measure, select_questions
 from clew.evaluate.record import Record, read_run_log
-from clew.evaluate.report.text import build_table, to_csv
+from clew.evaluate.report.text import build_table, format_legend, to_csv
 from clew.evaluate.runner import RecipeRunner, rank_answers
 from clew.evaluate.scoring import RecipeOutput, Scorer
 from clew.evaluate.summary import RecipeReport, describe_dropped_metrics
@@ -117,7 +117,23 @@ def test_costs_count_remembered_calls_as_if_they_were_made() -> None:
     assert (costs["calls"], costs["cached_calls"], costs["tokens"]) == (2, 1, 2000)
     assert costs["money"] == pytest.approx(0.004)
     assert costs["money_per_1k_queries"] == pytest.approx(2.0)
-    assert (costs["seconds_per_query"], costs["seconds_p50"]) == (2.0, 2.0)
+    # A cached reply takes no time: only the question that asked the model tells how long it takes.
+    assert (costs["seconds_per_query"], costs["seconds_p50"]) == (1.0, 1.0)
+    assert (costs["timed_questions"], costs["cached_questions"]) == (1, 1)
+
+
+def test_times_of_cached_replies_are_marked_and_never_the_best() -> None:
+    held, paid = Usage(cached_calls=1), Usage(calls=1)
+    fast = tuple(Record("fast", str(n), {"f1": 1.0}, seconds=0.1, usage=held) for n in range(2))
+    slow = tuple(Record("slow", str(n), {"f1": 1.0}, seconds=5.0, usage=paid) for n in range(2))
+    mixed = (replace(fast[0], recipe="mixed"), replace(slow[1], recipe="mixed", seconds=3.0))
+    reports = [RecipeReport(some[0].recipe, some) for some in (fast, slow, mixed)]
+    table = compare(reports, rounds=100)
+    titles, rows = build_table(table)
+    times = {row[0]: row[titles.index("p50 ms")] for row in rows}
+    assert times == {"`fast`": "100 (cached)", "`slow`": "5000", "`mixed`": "**3000 (of 1)**"}
+    assert "time says nothing" in format_legend(table)
+    assert "time says nothing" not in format_legend(compare(reports[1:2], rounds=100))
 
 
 async def test_refusals_have_precision_and_recall_and_every_metric_its_number() -> None:

@@ -15,10 +15,9 @@ from clew.types import Chunk, Document
 Chunker = ByTokens | BySentences | ByHeadings
 
 SIZES = st.integers(1, 12)
-OVERLAPS = st.integers(0, 12)
 ANY_CHUNKER = st.one_of(
-    st.builds(ByTokens, SIZES, OVERLAPS),
-    st.builds(BySentences, SIZES, OVERLAPS),
+    SIZES.flatmap(lambda size: st.builds(ByTokens, st.just(size), st.integers(0, size // 2))),
+    SIZES.flatmap(lambda size: st.builds(BySentences, st.just(size), st.integers(0, size // 2))),
     st.builds(ByHeadings, SIZES),
 )
 PIECES = [
@@ -125,13 +124,15 @@ def test_sentence_overlap_repeats_whole_sentences() -> None:
         assert following.text.startswith("Sentence")
 
 
-def test_token_overlap_is_shared_and_capped_at_half() -> None:
+def test_token_overlap_is_shared_and_at_most_half() -> None:
     words = " ".join(f"w{n}" for n in range(1000))
     chunks = ByTokens(size=100, overlap=20)(make_document(words))
     assert {
         token_count(words[b.start : a.end]) for a, b in zip(chunks, chunks[1:], strict=False)
     } == {20}
-    assert len(ByTokens(size=100, overlap=99)(make_document(words))) == 19
+    assert len(ByTokens(size=100, overlap=50)(make_document(words))) == 19
+    with pytest.raises(ConfigError, match="half"):
+        ByTokens(size=100, overlap=51)
 
 
 def test_headings_begin_chunks_and_give_their_path() -> None:

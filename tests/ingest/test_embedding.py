@@ -102,6 +102,16 @@ async def test_every_text_is_embedded_once_and_values_never(tmp_path: Path) -> N
     await store.close()
 
 
+async def test_a_text_of_two_kinds_is_embedded_once(tmp_path: Path) -> None:
+    store, embed = SqliteStore(tmp_path / "kb", create=True, durable=False), Counting()
+    texts = {"chunk": ["One.", "Two."], "fact": ["Two.", "Three."]}
+    await embedding.embed_texts(store, embed, texts, lambda *told: None)
+    assert sorted(embed.given) == ["One.", "Three.", "Two."]
+    same = [store.vectors(embed.name, kind).matrix() for kind in ("chunk", "fact")]
+    assert sum(bool(np.allclose(one, two)) for one in same[0] for two in same[1]) == 1
+    await store.close()
+
+
 async def test_embedding_goes_on_while_others_are_extracted(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -61,7 +61,7 @@ async def test_a_document_as_word_writes_it(tmp_path: Path) -> None:
     assert found.title == "The report"
     assert found.text == (
         "# The report\n\n# Queens\n\nTeutberga died in 875. She was a queen.\n\n"
-        "Name | Year\nAnn | 1900\n\n## Kings\n\nAfter the table."
+        "| Name: Ann | Year: 1900 |\n\n## Kings\n\nAfter the table."
     )
 
 
@@ -92,7 +92,7 @@ async def test_what_word_shows_is_read_once(tmp_path: Path) -> None:
 async def test_tables_in_tables_stay_in_their_cell(tmp_path: Path) -> None:
     inner = f"<w:tbl><w:tr><w:tc>{p('x')}</w:tc><w:tc>{p('y')}</w:tc></w:tr></w:tbl>"
     outer = f"<w:tbl><w:tr><w:tc>{p('a')}{inner}</w:tc><w:tc>{p('b')}</w:tc></w:tr></w:tbl>"
-    assert await text(tmp_path, outer) == "a x | y | b"
+    assert await text(tmp_path, outer) == "| a x, y | b |"
 
 
 async def test_the_property_is_the_title_of_a_text_without_headings(tmp_path: Path) -> None:

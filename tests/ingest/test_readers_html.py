@@ -42,7 +42,7 @@ async def test_a_page(tmp_path: Path) -> None:
     assert found.metadata["format"] == "html"
     expected = (
         "# The queen\n\nDied in 875, was queen.\nNext line\n\n- one\n- two\n\n"
-        "Name | Year\nAnn | 1900\n\na\n  b"
+        "| Name: Ann | Year: 1900 |\n\n```\na\n  b\n```"
     )
     assert found.text.replace("\xa0", " ") == expected
 
@@ -59,7 +59,7 @@ async def test_a_page(tmp_path: Path) -> None:
         ("<div>cut off <a href='x", "cut off"),
         ("e\u0301 <!-- comment --> b", "é b"),
         ("<h2>A</h2>b", "## A\n\nb"),
-        ("<tr><td><p>a</p><p>b</p><td>c<tr><td>d", "a b | c\nd"),
+        ("<tr><td><p>a</p><p>b</p><td>c<tr><td>d", "| a b | c |\n| d |"),
         ("<ul><li><p>one</p></li><li>two</ul>", "- one\n\n- two"),
         ("<ul><li>one<li><img></li><li>two</ul>", "- one\n- two"),
         ("a < b <3 </> c", "a < b <3 c"),

@@ -68,10 +68,10 @@ async def test_pages_and_title(tmp_path: Path, pack: bool) -> None:
     raw = pdf(["The first page.", "", "Café on page three."], "A report", pack)
     found = await read_one(tmp_path, raw)
     assert isinstance(found, Document)
-    assert found.text == "The first page.\n\n\n\nCafé on page three."
+    assert found.text == "The first page.\n\n\f\n\n\fCafé on page three."
     assert found.title == "A report"
     assert dict(found.metadata) == {"format": "pdf", "pages": 3, "author": "Ann"}
-    assert found.page_starts == (0, 17, 19)
+    assert found.page_starts == (0, 18, 21)
     assert found.text[found.page_starts[2] :] == "Café on page three."
     assert [(c.text, c.page) for c in ByTokens(size=4, overlap=0)(found)] == [
         ("The first page.", 1),
@@ -128,8 +128,8 @@ async def test_a_truncated_file_is_read_or_skipped_but_never_fails(tmp_path: Pat
         if isinstance(found, Skipped):
             assert found.reason
         else:
-            assert found.text and all(page in pages for page in found.text.split("\n\n"))
-            read_whole += found.text == "\n\n".join(pages)
+            assert found.text and all(page in pages for page in found.text.split("\n\n\f"))
+            read_whole += found.text == "\n\n\f".join(pages)
     assert isinstance(found, Document) and read_whole
 
 

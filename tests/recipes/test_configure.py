@@ -284,6 +284,10 @@ WRONG = [
         "recipes.mine.layout.sections[0].kind: is missing",
     ),
     ("mine = { base = 'naive', about = 3 }", "recipes.mine.about: must be a text"),
+    (
+        "mine = { base = 'naive', chunk = { size = 100, overlap = 51 } }",
+        "recipes.mine.chunk: overlap must be at most half of size, which is 100",
+    ),
     ("mine = { base = 'naive', notes = 3 }", "recipes.mine.notes: must be a table"),
     ("mine = { base = 'naive', notes = { a = 3 } }", 'recipes.mine.notes."a": must be a text'),
     ("lightrag.base = 'naive'", "recipes.lightrag: is the name of a built-in recipe; choose ano"),

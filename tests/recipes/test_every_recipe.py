@@ -29,9 +29,9 @@ from clew.types import Extraction
 from conftest import VALLEY, document, stream
 
 ASKED = "Who designed Marrow Bridge over the Tarn?"
-WITHOUT_EMBEDDER = {"bm25"}
+WITHOUT_EMBEDDER = {"bm25", "keywords"}
 # What needs a graph; the others read passages, and do without one.
-PLAIN = {"clew", "naive", "bm25", "hybrid", "hybrid-rerank", "own-facts"}
+PLAIN = {"clew", "clew-beam", "naive", "bm25", "keywords", "hybrid", "hybrid-rerank", "own-facts"}
 OTHER_SCRIPTS = (
     document("桥", "石桥位于青河之上。石桥由林晓设计。", "石桥"),
     document("林", "林晓是一位工程师。林晓出生于海安。", "林晓"),
@@ -79,14 +79,17 @@ async def wooded(valley: KnowledgeBase) -> KnowledgeBase:
 
 
 def test_the_papers_are_all_here() -> None:
-    named = "clew naive bm25 hybrid hybrid-rerank lightrag lightrag-local lightrag-global "
+    named = "clew naive bm25 keywords hybrid hybrid-rerank lightrag lightrag-local lightrag-global "
     named += "lightrag-mix pathrag hypergraphrag hipporag hipporag2 rograg-dual rograg-exact "
     named += "graph-r1 graph-r1-released youtu youtu-10 minirag g-retriever tog msgraphrag-local "
     named += "msgraphrag-global raptor e2graphrag own-facts grag-m youtu-bottom-up "
     named += "lego-ego lego-walk lego-adaptive lego-partition lego-index lego-14-triple "
     named += "lego-14-dynamic lego-14-llms-r lego-14-llms-es lego-15-eems-pf lego-15-eems-s "
     named += "lego-13-eems-r lego-13-m-llms lego-13-eems-s lego-13-llms-e rograg-expanded "
-    named += "proprag proprag-reread linearrag gfm-rag youtu-flat rograg-12k"
+    named += (
+        "proprag proprag-reread linearrag gfm-rag youtu-flat rograg-12k rograg-28k lightrag-30k "
+    )
+    named += "pathrag-15 msgraphrag-local-12k clew-beam"
     lego = {f"lego-{number}" for number in range(1, 16)}
     lego |= {f"lego-{n}-{by}" for n in (2, 6, 10, 12, 14) for by in ("cosine", "cross-encoder")}
     assert set(named.split()) | lego == set(RECIPES)
@@ -304,7 +307,7 @@ async def test_without_a_reranker_it_is_said_where_to_set_one(valley: KnowledgeB
 
 
 async def test_an_unknown_recipe_is_told_which_there_are(valley: KnowledgeBase) -> None:
-    with pytest.raises(ConfigError, match="no recipe 'hippo'; available: clew, naive"):
+    with pytest.raises(ConfigError, match="no recipe 'hippo'; did you mean 'hipporag'"):
         await valley.search(ASKED, recipe="hippo")
 
 

@@ -1,11 +1,15 @@
 """The default recipe on corpora of other kinds: web pages, four hops, copies, one page, lists."""
 
 from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
 from clew.agents.core.types import Results
 from clew.engine import KnowledgeBase
+from clew.llm.embed import EmbedRole, Vectors
+from clew.testing.fakes import HashEmbed
 from clew.types import Document
 from conftest import document, stream
 
@@ -47,8 +51,8 @@ HOPS: Sequence[Document] = (
 )
 
 
-async def ask(base: KnowledgeBase, question: str, k: int = 5) -> Results:
-    return await base.search(question, recipe="clew", k=k)
+async def ask(base: KnowledgeBase, question: str, k: int = 5, recipe: str = "clew") -> Results:
+    return await base.search(question, recipe=recipe, k=k)
 
 
 def docs(results: Results) -> list[str]:
@@ -72,10 +76,12 @@ async def test_where_names_lead_to_pages_the_walk_counts_fully(valley: Knowledge
     assert signals(results).startswith("walk 1.00, meaning 0.00")
 
 
-async def test_four_hops_are_all_among_the_first_passages(base: KnowledgeBase) -> None:
+@pytest.mark.parametrize("recipe", ["clew", "clew-beam"])
+async def test_four_hops_are_all_among_the_first_passages(base: KnowledgeBase, recipe: str) -> None:
     await base.take(stream(HOPS))
     question = "Who governs the province of the town where the singer of Grey Harbour was born?"
-    assert set(docs(await ask(base, question, 4))) == {"song", "singer", "town", "province"}
+    found = docs(await ask(base, question, 4, recipe))
+    assert set(found) == {"song", "singer", "town", "province"}
 
 
 async def test_what_is_missing_is_looked_for_beside_a_name_just_found(base: KnowledgeBase) -> None:
@@ -115,6 +121,15 @@ async def test_near_copies_count_once(base: KnowledgeBase) -> None:
     assert "own" in docs(await ask(base, "How many lamps burn in Arden?", 3))
 
 
+async def test_hundreds_of_copies_do_not_crowd_out_the_rest(base: KnowledgeBase) -> None:
+    text = "The lamp keeper of Arden trims forty lamps every evening before the tide comes in."
+    copies = [document(f"copy{n}", text) for n in range(3)]
+    copies += [document(f"mirror{n}", f"{text}{' ' * n}.") for n in range(140)]
+    await base.take(stream([*copies, document("own", "A fair is held on the quay.", "Fair")]))
+    found = docs(await ask(base, "Which keeper of Arden trims lamps before the tide?", 3))
+    assert found[1] == "own"
+
+
 @pytest.mark.parametrize(
     "pages",
     [
@@ -140,6 +155,32 @@ async def test_bad_input_gets_a_result(
     results = await ask(base, question)
     assert len(results.evidence.chunks) >= 1
     assert "walk" in signals(results)
+
+
+class _Counting(HashEmbed):
+    """Counts the texts that it embeds."""
+
+    count = 0
+
+    async def __call__(self, texts: Sequence[str], /, *, role: EmbedRole = "passage") -> Vectors:
+        self.count += len(texts)
+        return await super().__call__(texts, role=role)
+
+
+@pytest.mark.parametrize("relations", [1, 900])
+async def test_a_graph_of_one_or_very_many_relations(
+    base: KnowledgeBase, tmp_path: Path, relations: int
+) -> None:
+    rows = [f"Osmere\ttrait{n % relations}\tTown {n}" for n in range(900)]
+    (tmp_path / "graph.tsv").write_text("\n".join(rows))
+    await base.import_graph(tmp_path / "graph.tsv", embed=False)
+    fifty = " ".join(f"Town {n}" for n in range(50))
+    for question in ("What is it?", "Which trait77 has Osmere?", fifty):
+        counting = _Counting()
+        results = await ask(replace(base, embed=counting), question)
+        assert results.evidence.chunks and signals(results).startswith("walk 1.00")
+        # Not all labels of relations are embedded for a question.
+        assert counting.count < 600
 
 
 async def test_a_common_word_is_no_name_wherever_it_stands(base: KnowledgeBase) -> None:

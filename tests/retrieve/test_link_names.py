@@ -4,7 +4,8 @@ import pytest
 
 from clew.engine import KnowledgeBase
 from clew.index.view import View
-from clew.retrieve.linking.link_names import LinkNames, link_names, remove_names
+from clew.retrieve.linking.link_names import LinkNames, link_names
+from clew.retrieve.question import remove_names
 from clew.text.names import tokenize
 from clew.types import Found
 from conftest import VALLEY, document, stream

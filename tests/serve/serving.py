@@ -1,13 +1,14 @@
 """A server over small knowledge bases, with keys, for the tests of the HTTP API."""
 
+import multiprocessing
 import threading
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from multiprocessing.process import BaseProcess
 from pathlib import Path
 from typing import Any
 
-import uvicorn
 from fastapi.testclient import TestClient
 
 from clew import sync
@@ -17,9 +18,23 @@ from clew.serve.app import create_app
 from clew.serve.core.folders import Folders
 from clew.serve.core.keys import Scope
 from clew.serve.core.server import Server
+from clew.serve.core.workspaces import OpenKb
+from clew.serve.http_server import StoppableServer
+from clew.serve.run import bind
 from clew.testing.hashed_kb import open_hashed
 from clew.types import Document
 from conftest import VALLEY, stream
+
+# Jobs are processes of their own here too, but forked from one that has imported everything.
+_FORKS = multiprocessing.get_context("forkserver")
+_FORKS.set_forkserver_preload(["clew.serve.core.job_process", "clew.testing.hashed_kb"])
+
+
+def fork(target: Callable[..., None], *arguments: Any) -> BaseProcess:
+    """Start a process quickly."""
+    process = _FORKS.Process(target=target, args=arguments)
+    process.start()
+    return process
 
 
 def fill(
@@ -41,11 +56,11 @@ def fill(
     sync.wait(build())
 
 
-def make_server(root: Path, **serve: Any) -> Server:
+def make_server(root: Path, open_kb: OpenKb = open_hashed, **serve: Any) -> Server:
     """A server over the workspaces under `root`."""
     options = {"queue": 1000, "requests_per_minute": 1e6, **serve}
     settings = Settings(kb=root, wait=5, serve=ServeSettings(**options))
-    return Server(settings, Folders(root), open_hashed)
+    return Server(settings, Folders(root), open_kb, start_process=fork)
 
 
 def make_key(
@@ -69,16 +84,15 @@ class Listening:
     """A server on a port of this machine, in a thread."""
 
     def __init__(self, server: Server) -> None:
-        config = uvicorn.Config(create_app(server), port=0, log_level="warning", ws="none")
-        self._uvicorn = uvicorn.Server(config)
-        self._thread = threading.Thread(target=self._uvicorn.run)
+        self._uvicorn = StoppableServer(server)
+        self._bound = bind("127.0.0.1", 0)
+        self._thread = threading.Thread(target=lambda: self._uvicorn.run([self._bound]))
 
     def __enter__(self) -> str:
         self._thread.start()
         while not self._uvicorn.started:
             time.sleep(0.01)
-        port = self._uvicorn.servers[0].sockets[0].getsockname()[1]
-        return f"http://127.0.0.1:{port}"
+        return f"http://127.0.0.1:{self._bound.getsockname()[1]}"
 
     def __exit__(self, *_: object) -> None:
         self._uvicorn.should_exit = True

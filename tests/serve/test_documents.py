@@ -10,7 +10,14 @@ import pytest
 from fastapi.testclient import TestClient
 from serving import fill, make_key, make_server, running
 
+from clew import sync
+from clew.config import Settings
+from clew.testing.hashed_kb import open_hashed
+from clew.types import Document
+from conftest import document, stream
+
 BRIDGE = b"# Ferry\n\nThe Otter Ferry was built by Marta Quill in Vessen."
+LONG_TEXT = b"\n\n".join(BRIDGE.replace(b"Otter", b"Otter %d" % n) for n in range(800))
 
 
 def wait_for(client: TestClient, job: str, at: str = "/workspaces/valley") -> dict[str, Any]:
@@ -84,10 +91,10 @@ def test_a_build_whose_process_is_killed_goes_on(tmp_path: Path) -> None:
     server = make_server(tmp_path)
     with running(server) as client:
         at = "/workspaces/valley"
-        client.post(f"{at}/documents", params={"name": "ferry.md"}, content=BRIDGE)
+        client.post(f"{at}/documents", params={"name": "ferry.md"}, content=LONG_TEXT)
         job = client.post(f"{at}/builds", json={}).json()["id"]
-        while server.ledger.get(job).state != "running":
-            time.sleep(0.05)
+        while not server.runner.processes():
+            time.sleep(0.02)
         for process in server.runner.processes():
             process.kill()
         done = wait_for(client, job)
@@ -206,6 +213,13 @@ def upload_and_build(client: TestClient, name: str, content: bytes, **params: st
     assert wait_for(client, job["id"])["state"] == "done"
 
 
+async def add_directly(folder: Path, one: Document) -> None:
+    """Add a document without the server."""
+    base = await open_hashed(Settings(kb=folder), False)
+    await base.take(stream([one]))
+    await base.close()
+
+
 def test_an_original_is_only_shown_with_all_that_was_read_from_it(tmp_path: Path) -> None:
     fill(tmp_path / "valley")
     server = make_server(tmp_path)
@@ -227,6 +241,13 @@ def test_an_original_is_only_shown_with_all_that_was_read_from_it(tmp_path: Path
         client.put(f"{at}/{other}/labels", json={"labels": ["team=legal"]})
         assert (original(one), original(other)) == (404, 404)
 
+        upload_and_build(client, "ferry.md", BRIDGE)
+        (ferry,) = ids("ferry.md")
+        assert original(ferry) == 200
+        replaced = document("ferry.md", "The Otter Ferry was sold.", "")
+        sync.wait(add_directly(tmp_path / "valley", replaced))  # as the command line does
+        (ferry,) = ids("ferry.md")
+        assert original(ferry) == 404
         upload_and_build(client, "ferry.md", BRIDGE)
         (ferry,) = ids("ferry.md")
         assert original(ferry) == 200

@@ -7,8 +7,9 @@ from typing import Any
 
 import httpx2
 import pytest
-from mcp import Client, StdioServerParameters
+from mcp import Client, MCPError, StdioServerParameters
 from mcp.client.streamable_http import streamable_http_client
+from mcp_types import INVALID_PARAMS
 from serving import Listening, fill, make_key, make_server
 
 from clew.serve.mcp_server import create_mcp
@@ -53,6 +54,10 @@ async def test_the_tools_answer(tmp_path: Path, era: str) -> None:
         cited = answer["citations"][0]
         place = f"{uri}/{cited['start']}/{cited['end']}"
         assert (await client.read_resource(place)).contents[0].text == cited["quote"] != whole
+        for unknown in (f"{uri[:-1]}x", f"{uri}/5/99999999", uri.replace("valley", "nowhere")):
+            with pytest.raises(MCPError) as raised:
+                await client.read_resource(unknown)
+            assert raised.value.error.code == INVALID_PARAMS
     await server.stop()
 
 
@@ -75,7 +80,7 @@ async def test_adding_is_offered_only_if_allowed(tmp_path: Path) -> None:
 async def test_over_http_every_call_has_the_rights_of_its_key(tmp_path: Path, era: str) -> None:
     fill(tmp_path / "valley", labels={"ilse": ["team=legal"]})
     fill(tmp_path / "other")
-    server = make_server(tmp_path)
+    server = make_server(tmp_path, hosts=("rag.example",))
     reader = make_key(server, {"valley": "read"}, [])
     with Listening(server) as url:
         async with httpx2.AsyncClient(headers=reader) as http:
@@ -89,6 +94,15 @@ async def test_over_http_every_call_has_the_rights_of_its_key(tmp_path: Path, er
                     assert refused.is_error and "nothing here" in refused.content[0].text
         async with httpx2.AsyncClient() as http:
             assert (await http.post(f"{url}/mcp", json={})).status_code == 401
+            for host, origin, status in (
+                ("[::1]:1", None, 406),  # let in: then it misses an Accept header
+                ("rag.example", "https://rag.example", 406),
+                ("rag.example:444", "https://rag.example:444", 406),
+                ("rag.example", "https://evil.example", 403),
+            ):
+                sent = {**reader, "Host": host, **({"Origin": origin} if origin else {})}
+                reply = await http.post(f"{url}/mcp", json={}, headers={**sent, "Accept": "x/y"})
+                assert reply.status_code == status, (host, origin, reply.text)
             evil = {**reader, "Host": "evil.example"}
             assert (await http.post(f"{url}/mcp", json={}, headers=evil)).status_code == 421
 

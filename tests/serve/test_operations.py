@@ -8,8 +8,11 @@ from pathlib import Path
 import pytest
 from serving import fill, make_key, make_server, running
 
+from clew.config import Settings
+from clew.engine import KnowledgeBase
 from clew.errors import ConfigError, Locked, ModelError, StoreError
 from clew.serve.core.problems import describe_error
+from clew.testing.hashed_kb import open_hashed
 
 AT = "/workspaces/valley"
 
@@ -45,6 +48,8 @@ def test_a_page_of_an_allowed_origin_may_call(tmp_path: Path) -> None:
         (StoreError("damaged"), 409),
         (ConfigError("no such recipe"), 400),
         (ModelError("timed out"), 502),
+        (sqlite3.OperationalError("database is locked"), 503),
+        (sqlite3.OperationalError("database or disk is full"), 507),
         (RuntimeError("a secret"), 500),
     ],
 )
@@ -128,6 +133,28 @@ def test_a_workspace_is_created_once(tmp_path: Path) -> None:
         assert client.put("/workspaces/Fresh").status_code == 404
 
 
+def test_a_workspace_is_made_whole_or_not_at_all(tmp_path: Path) -> None:
+    full = True
+
+    async def open_kb(settings: Settings, create: bool) -> KnowledgeBase:
+        base = await open_hashed(settings, create)
+        if full and create:
+            await base.close()
+            raise OSError(errno.ENOSPC, "No space left on device")
+        return base
+
+    (tmp_path / "taken").mkdir()
+    (tmp_path / "taken" / "notes.txt").write_text("mine")
+    with running(make_server(tmp_path, open_kb)) as client:
+        assert client.put("/workspaces/fresh").status_code == 507
+        assert client.get("/workspaces").json() == {"workspaces": []}
+        assert client.get("/workspaces/fresh").status_code == 404
+        full = False
+        assert client.put("/workspaces/fresh").status_code == 201
+        assert client.put("/workspaces/taken").status_code == 409
+    assert not list((tmp_path / ".server" / "new").iterdir())
+
+
 def test_recipes_are_listed_and_shown(tmp_path: Path) -> None:
     with running(make_server(tmp_path)) as client:
         names = [one["name"] for one in client.get("/recipes").json()["recipes"]]
@@ -143,7 +170,7 @@ def test_a_database_that_is_busy_for_a_while_stops_nothing(tmp_path: Path) -> No
         server.database.change("ALTER TABLE audit RENAME TO lost")
         client.put("/workspaces/fresh")
         with pytest.raises(sqlite3.OperationalError):
-            server.flush_audit()
+            server.records.flush()
         with pytest.raises(sqlite3.OperationalError):
             server.runner.tick()
         time.sleep(1)  # the server looks after both several times

@@ -1,5 +1,6 @@
 """The server as a process: start, signals, several workers, and what it refuses."""
 
+import asyncio
 import json
 import os
 import select
@@ -7,6 +8,7 @@ import signal
 import socket
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -14,7 +16,16 @@ from pathlib import Path
 from urllib.error import HTTPError, URLError
 from urllib.request import Request, urlopen
 
-from serving import fill
+import pytest
+from serving import Listening, fill, make_server, running
+from typer.testing import CliRunner, Result
+
+from clew import sync
+from clew.cli.app import app
+from clew.config import Settings
+from clew.engine import KnowledgeBase
+from clew.testing.stub_endpoint import StubEndpoint
+from conftest import VALLEY, stream
 
 
 @contextmanager
@@ -59,6 +70,7 @@ def test_one_process_serves_and_stops_cleanly(tmp_path: Path) -> None:
     assert process.returncode == 0
 
 
+@pytest.mark.slow
 def test_a_killed_worker_is_replaced_and_a_hangup_replaces_all(tmp_path: Path) -> None:
     fill(tmp_path / "root" / "valley")
     with serving(tmp_path, "--workers", "2") as (process, url):
@@ -85,59 +97,110 @@ def test_a_killed_worker_is_replaced_and_a_hangup_replaces_all(tmp_path: Path) -
     assert process.returncode == 0
 
 
+@pytest.mark.slow
+def test_a_long_stream_outlives_a_reload(tmp_path: Path) -> None:
+    sync.wait(fill_without_vectors(tmp_path / "root" / "valley"))
+    with slow_model(tmp_path, seconds=1.0), serving(tmp_path, "--workers", "2") as (process, url):
+        body = json.dumps({"question": "Who was Ilse?", "recipe": "bm25", "stream": True})
+        asked = Request(
+            f"{url}/workspaces/valley/ask", body.encode(), {"Content-Type": "application/json"}
+        )
+        with urlopen(asked) as events:
+            assert events.readline().startswith(b"event: step-started")
+            settings = (tmp_path / "clew.toml").read_text()
+            (tmp_path / "clew.toml").write_text(settings + 'hosts = ["reloaded.example"]\n')
+            process.send_signal(signal.SIGHUP)
+            renamed = Request(f"{url}/workspaces", headers={"Host": "reloaded.example"})
+            for _ in range(600):
+                try:
+                    urlopen(renamed).close()
+                    break
+                except HTTPError as error:  # the old workers still answer
+                    assert error.code == 421
+                    error.close()
+                    time.sleep(0.1)
+            assert b"event: answer" in events.read()
+    assert process.returncode == 0
+
+
+async def fill_without_vectors(folder: Path) -> None:
+    """Build a knowledge base that any embedder may open."""
+    base = await KnowledgeBase.open(Settings(kb=folder), create=True, embed=False)
+    await base.take(stream(VALLEY))
+    await base.close()
+
+
+@contextmanager
+def slow_model(folder: Path, seconds: float) -> Iterator[None]:
+    """An endpoint that takes its time, and settings that use it; a stop waits less long."""
+    loop = asyncio.new_event_loop()
+    thread = threading.Thread(target=loop.run_forever)
+    thread.start()
+    stub = StubEndpoint(latency=seconds)
+    asyncio.run_coroutine_threadsafe(stub.start(), loop).result()
+    (folder / "clew.toml").write_text(
+        f'[models]\nmodel = "stub"\nbase_url = "{stub.base_url}"\n[serve]\nshutdown_seconds = 1\n'
+    )
+    try:
+        yield
+    finally:
+        asyncio.run_coroutine_threadsafe(stub.stop(), loop).result()
+        loop.call_soon_threadsafe(loop.stop)
+        thread.join()
+        loop.close()
+
+
+def call(folder: Path, *words: str) -> Result:
+    """Run a command in a folder."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(folder)
+        return CliRunner().invoke(app, [*words, "--root", "root"])
+
+
 def test_a_public_address_without_a_key_is_refused(tmp_path: Path) -> None:
     fill(tmp_path / "root" / "valley")
-    command = [sys.executable, "-m", "clew", "serve", "--root", "root", "--host", "0.0.0.0"]
-    done = subprocess.run(command, cwd=tmp_path, text=True, capture_output=True)
-    assert done.returncode == 1
+    done = call(tmp_path, "serve", "--host", "0.0.0.0")
+    assert done.exit_code == 1
     assert "there is no key" in done.stderr and "clew keys add" in done.stderr
 
 
 def test_a_key_made_on_the_command_line_opens_the_server(tmp_path: Path) -> None:
     fill(tmp_path / "root" / "valley")
-
-    def keys(*words: str) -> subprocess.CompletedProcess[str]:
-        command = [sys.executable, "-m", "clew", "keys", *words, "--root", "root"]
-        return subprocess.run(command, cwd=tmp_path, text=True, capture_output=True)
-
-    made = keys("add", "chat page", "--workspace", "valley", "--expires", "30d")
+    made = call(tmp_path, "keys", "add", "chat page", "--workspace", "valley", "--expires", "30d")
     token = made.stdout.strip()
     assert token.startswith("clew_")
-    assert keys("add", "x", "--scope", "all").returncode == 1
-    assert "chat page" in keys("list").stdout and token not in keys("list").stdout
-    with serving(tmp_path) as (_, url):
-        headers = {"Authorization": f"Bearer {token}"}
-        with urlopen(Request(f"{url}/workspaces/valley", headers=headers)) as reply:
-            assert json.load(reply)["documents"] == 6
-        try:
-            urlopen(f"{url}/workspaces/valley").close()
-            raise AssertionError("no key was needed")
-        except HTTPError as error:
-            assert error.code == 401
-            error.close()
+    assert call(tmp_path, "keys", "add", "x", "--scope", "all").exit_code == 1
+    listed = call(tmp_path, "keys", "list").stdout
+    assert "chat page" in listed and token not in listed
+    with running(make_server(tmp_path / "root")) as client:
+        key = {"Authorization": f"Bearer {token}"}
+        assert client.get("/workspaces/valley", headers=key).json()["documents"] == 6
+        assert client.get("/workspaces/valley").status_code == 401
 
 
 def test_headers_that_never_end_are_refused(tmp_path: Path) -> None:
-    fill(tmp_path / "root" / "valley")
-    with serving(tmp_path) as (_, url):
+    with Listening(make_server(tmp_path, header_seconds=0.3)) as url:
         address = ("127.0.0.1", int(url.rsplit(":")[-1]))
         with socket.create_connection(address, timeout=30) as endless:
             endless.sendall(b"GET /health HTTP/1.1\r\nHost: localhost\r\n")
             reply = b""
             try:
-                for _ in range(100_000):
+                for _ in range(10_000):
                     endless.sendall(b"X-A: " + b"a" * 1000 + b"\r\n")
                     if select.select([endless], [], [], 0)[0]:
                         reply = endless.recv(1000)
                         break
             except ConnectionError:  # it was closed while we were sending
                 reply = b" 431 "
-            assert b" 431 " in reply, "a hundred megabytes of headers were taken"
+            assert b" 431 " in reply, "ten megabytes of headers were taken"
         with socket.create_connection(address, timeout=30) as several:
             for _ in range(100):  # many requests on one connection are not one large request
-                several.sendall(b"GET /health HTTP/1.1\r\nHost: localhost\r\nX-A: ")
-                several.sendall(b"a" * 1000 + b"\r\n\r\n")
+                head = b"GET /health HTTP/1.1\r\nHost: localhost\r\nX-A: "
+                several.sendall(head + b"a" * 1000 + b"\r\n\r\n")
                 reply = b""
                 while not reply.endswith(b"}"):
                     reply += several.recv(10_000)
                 assert b" 200 " in reply
+        with socket.create_connection(address, timeout=30) as silent:
+            silent.sendall(b"GET /health HTTP/1.1\r\nHost: loc")
+            assert silent.recv(1000) == b"", "half a request was waited for"

@@ -60,7 +60,7 @@ class Reader:
         if retrieval.error:
             return make_refusal(ctx, retrieval.evidence, retrieval.error)
         if ctx.chat("answer") is None:
-            return await extract_answer(ctx, retrieval.evidence, retrieval.found, mode)
+            return await extract_answer(ctx, retrieval.evidence, retrieval.found)
         return await write_answer(ctx, retrieval.evidence, mode)
 
 

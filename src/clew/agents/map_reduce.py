@@ -110,7 +110,7 @@ class MapReduce:
         self, ctx: Context, retrieval: Retrieval, mode: Mode
     ) -> Answer:
         if ctx.chat("answer") is None:
-            return await extract_answer(ctx, retrieval.evidence, retrieval.found, mode)
+            return await extract_answer(ctx, retrieval.evidence, retrieval.found)
         return await write_answer(ctx, retrieval.evidence, mode)
 
     # -- with a model

@@ -1,57 +1,40 @@
-"""Rule planner, the default agent: plan by rules, read question by question, combine by code."""
+"""Plans without a model: two things that the table of operators compares, and Chinese chains."""
 
-from dataclasses import dataclass
-
-from clew.agents.answering.finish import conclude, run_with_fallback
-from clew.agents.answering.write import make_refusal
-from clew.agents.core.plan import Plan
-from clew.agents.core.scratchpad import Note, Notebook, RecordingRetriever
-from clew.agents.core.types import Answer, Mode
+from clew.agents.core.plan import Join, Plan
+from clew.agents.core.scratchpad import Note
 from clew.agents.planning.compare_answers import combine_answers
-from clew.agents.rules.english_questions import plan_by_rules
+from clew.agents.rules.chinese import plan_chinese
+from clew.agents.rules.operators import Comparison, find_comparison
 from clew.agents.rules.question_analysis import find_name_spans
-from clew.agents.run_plan import PlanRunner
+from clew.agents.rules.table import table_for
 from clew.context import Context
-from clew.retrieve.step import Step
-from clew.text.options import match_option, split_options
-
-
-@dataclass(frozen=True)
-class RulePlanner:
-    """Runs a plan made by rules; a question that matches no pattern is read as it is."""
-
-    top_k: int = 5
-    phrases: bool = True
-    """Try answer patterns first; the model reads the rest."""
-
-    async def __call__(self, ctx: Context, retrieve: Step, mode: Mode, /) -> Answer:
-        """Plan, run, combine; if an answer is missing, write from everything retrieved."""
-        book = Notebook()
-        return await run_with_fallback(ctx, book, mode, self._answer(ctx, book, retrieve, mode))
-
-    async def _answer(self, ctx: Context, book: Notebook, retrieve: Step, mode: Mode) -> Answer:
-        plan = await make_rule_plan(ctx)
-        retriever = RecordingRetriever(retrieve, book, self.top_k)
-        if plan.simple:
-            await retriever(ctx, ctx.question)
-            return await conclude(ctx, book, mode)
-        notes = await PlanRunner(retriever, book, use_patterns=self.phrases)(ctx, plan)
-        short = match_option(ctx.question, combine_notes(plan, notes))
-        gap = next((note.question for _, note in sorted(notes.items()) if not note.has_answer), "")
-        if not short and gap and mode == "reject":
-            return make_refusal(ctx, book.evidence(), f"no passage answers: {gap}")
-        if not short:
-            await retriever(ctx, ctx.question)
-        return await conclude(ctx, book, mode, short)
+from clew.text.language import is_chinese
+from clew.text.options import split_options
 
 
 async def make_rule_plan(ctx: Context) -> Plan:
-    """Plan the context's question without a model."""
+    """Plan the context's question without a model; what compares nothing stays whole."""
     async with ctx.step("plan by rules", ctx.question) as step:
         asked, _ = split_options(ctx.question)
-        plan = plan_by_rules(asked, find_name_spans(ctx.view, asked))
+        if is_chinese(asked):
+            plan = plan_chinese(asked)
+        else:
+            compared = find_comparison(asked, find_name_spans(ctx.view, asked))
+            if compared is not None and compared.how == "both" and ctx.has("answer"):
+                compared = None  # a model can be asked for yes or no, the reader only for a span
+            plan = Plan((asked,)) if compared is None else plan_comparison(compared)
         step.output = "kept as one question" if plan.simple else str(plan)
         return plan
+
+
+def plan_comparison(compared: Comparison) -> Plan:
+    """Ask for the values of both things."""
+    questions, numbers = list[str](), list[tuple[int, ...]]()
+    for some in compared.questions:
+        numbers.append(tuple(range(len(questions) + 1, len(questions) + len(some) + 1)))
+        questions += some
+    join = Join(compared.how, tuple(numbers), compared.options, compared.rest, compared.yes_no)
+    return Plan(tuple(questions), join)
 
 
 def combine_notes(plan: Plan, notes: dict[int, Note]) -> str:
@@ -59,6 +42,14 @@ def combine_notes(plan: Plan, notes: dict[int, Note]) -> str:
     answers = {
         number: note.name or note.answer for number, note in notes.items() if note.has_answer
     }
-    if plan.join is not None:
-        return combine_answers(plan.join, answers)
-    return answers.get(len(plan.questions), "")
+    join = plan.join
+    if join is None:
+        return answers.get(len(plan.questions), "")
+    if join.how == "both":
+        quotes = {number: f"{note.answer} {note.quote}" for number, note in notes.items()}
+        answers = {number: quotes[number] for number in answers}
+    short = combine_answers(join, answers)
+    if not short or not join.yes_no:
+        return short
+    table = table_for(" ".join(join.options))
+    return table.yes if short == join.options[0] else table.no

@@ -1,14 +1,13 @@
 """Run a plan: independent sub-questions concurrently, dependent ones in order."""
 
 import asyncio
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from clew.agents.answering.extractive import extract_answer
+from clew.agents.answering.extractive import note_span
 from clew.agents.answering.read import READ_REPLY_TOKENS, read_answer
-from clew.agents.citing.support import SupportSpan, make_citation
+from clew.agents.core.confidence import LogisticModel, load_models
 from clew.agents.core.evidence_page import show_evidence
 from clew.agents.core.plan import (
     Plan,
@@ -19,19 +18,21 @@ from clew.agents.core.plan import (
 )
 from clew.agents.core.scratchpad import Note, Notebook, RecordingRetriever, Retrieval
 from clew.agents.core.types import run_concurrently
-from clew.agents.rules.english_answers import PatternMatch, find_answer, mentions_relation
+from clew.agents.reading.answer import QuestionReader, RankedCandidate
+from clew.agents.reading.follow import Follower
+from clew.agents.rules.chinese import find_chinese_answer
 from clew.agents.rules.question_analysis import find_names
-from clew.agents.rules.sections_about import is_about
 from clew.context import Context
 from clew.layout import Layout
 from clew.llm.fit_prompt import shorten_text
 from clew.text.language import is_chinese
 from clew.text.names import name_key, strip_disambiguation
 from clew.text.options import split_options
-from clew.text.sentences import sentence_spans
 from clew.types import Passage
 
 _RAW_TOKENS = 400  # of an unrefined page that a note carries
+_SURE_SPAN = 0.8  # probability from which a span needs no model
+_MIN_SPAN = 0.05  # probability below which a span is no answer
 
 
 @dataclass(frozen=True)
@@ -45,8 +46,8 @@ class PlanRunner:
     channel: str = ""
     ground: bool = True
     """Off: placeholders are removed, not filled, and no question waits (ablation without QG)."""
-    use_patterns: bool = False
-    """Take an answer matched by a pattern before asking the model."""
+    use_spans: bool = False
+    """Take a sure span of the reader before asking the model."""
     retrievers: tuple[RecordingRetriever, ...] = ()
     """One for each question of the plan, where they differ."""
     context: Literal["quote", "refined", "raw"] = "quote"
@@ -97,23 +98,25 @@ class PlanRunner:
         """Retrieve for one question and read its answer."""
         retrieval = await self.retriever(ctx, question)
         if ctx.chat("answer") is None:
-            note = await _extract_note(ctx, question, retrieval, self.channel)
-            return replace(note, name=_find_full_name(note, retrieval.evidence.chunks))
+            note = await self._read_spans(ctx, question, retrieval)
+            name = _find_full_name(note, retrieval.evidence.chunks)
+            return replace(note, name=name, channel=self.channel)
         part = (self.layout or ctx.layout).for_part()
         page = await show_evidence(ctx, retrieval.evidence, part, reply=READ_REPLY_TOKENS)
         # An option need not be in the passage that has the answer.
         names = find_names(ctx.view, split_options(question)[0])
-        match = _match_patterns(question, names, retrieval)
-        if match is not None and match.certain and self.use_patterns:
-            note = _note_from_match(question, match)
-        else:
+        note = Note(question)
+        if self.use_spans:
+            note = await self._read_spans(ctx, question, retrieval)
+        if not note.has_answer or note.probability < _SURE_SPAN:
             near_first = not page.has_graph  # facts are short: all of them fit
             refine = self.context == "refined"
-            note = await read_answer(
+            read = await read_answer(
                 ctx, names, question, page, near_first=near_first, refine=refine
             )
-            if not note.has_answer and match is not None:
-                note = _note_from_match(question, match)
+            if not read.has_answer and not note.has_answer:
+                note = await self._read_spans(ctx, question, retrieval)
+            note = read if read.has_answer else note
         name = _find_full_name(note, retrieval.evidence.chunks)
         note = replace(note, name=name, channel=self.channel)
         if self.context == "quote":
@@ -122,14 +125,27 @@ class PlanRunner:
             return replace(note, context=tuple(shorten_text(str(page), _RAW_TOKENS).splitlines()))
         return replace(note, context=note.context or ((note.quote,) if note.quote else ()))
 
+    async def _read_spans(self, ctx: Context, question: str, retrieval: Retrieval) -> Note:
+        """Read the answer without a model, following one bridge where the question has one."""
+        passages = retrieval.evidence.chunks
+        if is_chinese(question):
+            place = find_chinese_answer(question, passages)
+            return note_span(question, *place) if place else Note(question)
+        reader = QuestionReader(self.retriever, await load_rank(ctx), Follower(hops=1, beam=1))
+        ranked = await reader.read(ctx.with_question(question), passages)
+        return _note_best(question, ranked)
 
-def _match_patterns(
-    question: str, names: Sequence[str], retrieval: Retrieval
-) -> PatternMatch | None:
-    """Match answer patterns in the passages, where the question names exactly one thing."""
-    if len(names) != 1 and not is_chinese(question):
-        return None
-    return find_answer(question, "".join(names[:1]), retrieval.evidence.chunks)
+
+async def load_rank(ctx: Context) -> LogisticModel:
+    """Load the model that ranks candidates."""
+    return (await load_models(ctx.key_values))["rank"]
+
+
+def _note_best(question: str, ranked: Sequence[RankedCandidate]) -> Note:
+    """Make a note of the best candidate, if it is likely at all."""
+    if not ranked or ranked[0].probability < _MIN_SPAN:
+        return Note(question)
+    return replace(ranked[0].notes(question)[-1], probability=ranked[0].probability)
 
 
 def _find_full_name(note: Note, passages: Sequence[Passage]) -> str:
@@ -146,50 +162,3 @@ def _find_full_name(note: Note, passages: Sequence[Passage]) -> str:
             if longer and f" {' '.join(long)} " in f" {name_key(text)} ":
                 return title
     return ""
-
-
-async def _extract_note(
-    ctx: Context, question: str, retrieval: Retrieval, channel: str = ""
-) -> Note:
-    """Answer without a model: by a pattern match, else with the best-supported candidate.
-
-    The candidate's sentence must mention every name of the question, or stand in the section about
-    it, and must contain a word for the asked relation.
-    """
-    names = find_names(ctx.view, question)
-    match = _match_patterns(question, names, retrieval)
-    if match is not None:
-        return replace(_note_from_match(question, match), channel=channel)
-    if is_chinese(question):  # its terms have no entity type: any candidate would be a guess
-        return Note(question, channel=channel)
-    asked_ctx = ctx.with_question(question)
-    answer = await extract_answer(asked_ctx, retrieval.evidence, retrieval.found, "open")
-    passages = {p.id: p for p in retrieval.evidence.chunks}
-    for cited in answer.citations:
-        fits = answer.candidate and _quote_gives_candidate(question, answer.candidate, cited.quote)
-        passage = passages.get(cited.chunk)
-        if fits and passage is not None and all(is_about(name, cited, passage) for name in names):
-            return Note(question, answer.candidate, cited.quote, cited, channel)
-    return Note(question, channel=channel)
-
-
-def _quote_gives_candidate(question: str, candidate: str, quote: str) -> bool:
-    """Whether the quote gives the candidate, as a place where the question asks for a place."""
-    at = quote.casefold().find(candidate.casefold())
-    if not mentions_relation(question, quote):
-        return False
-    if at >= 0 and re.search(r"\bnationality\b|\bcountry\b", question, re.IGNORECASE):
-        return False  # a name that is merely near is hardly ever the country
-    if at < 0 or not re.search(r"^where\b|^in which\b|\bplace of\b", question, re.IGNORECASE):
-        return at >= 0
-    return re.search(r"\b(?:in|at|to|from|near|of|,)\s+(?:the\s+)?$", quote[:at]) is not None
-
-
-def _note_from_match(question: str, match: PatternMatch) -> Note:
-    """Make a note that cites the sentence around a pattern match."""
-    text = match.passage.text
-    span = next(
-        ((s, e) for s, e in sentence_spans(text) if s <= match.start < e), (match.start, match.end)
-    )
-    cited = make_citation(match.passage, SupportSpan(span[0], max(span[1], match.end), 1.0))
-    return Note(question, match.text, cited.quote, cited)

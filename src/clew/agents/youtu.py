@@ -1,5 +1,6 @@
 """Youtu-GraphRAG's agent: schema-guided sub-questions, typed evidence, reasoning and reflection."""
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
@@ -19,6 +20,7 @@ from clew.agents.rule_planner import combine_notes, make_rule_plan
 from clew.agents.run_plan import PlanRunner
 from clew.context import Context
 from clew.extract.schema import Schema, type_key
+from clew.index.details import load_details
 from clew.ingest.schema_store import SchemaStore
 from clew.llm.prompt import Prompt
 from clew.retrieve.labels import relation_names, type_names
@@ -27,6 +29,8 @@ from clew.retrieve.step import Step
 from clew.types import Found, Hit
 
 _MAX_NAMES = 30  # most common names of each kind shown to the model
+_MAX_OWNED = 8  # attributes shown of one type
+_MAX_DESCRIBED = 5000  # entities whose attributes are counted
 
 
 class TypedSubQuestion(BaseModel, title="Part"):
@@ -67,6 +71,8 @@ class SchemaNames:
     types: tuple[str, ...] = ()
     relations: tuple[str, ...] = ()
     attributes: tuple[str, ...] = ()
+    owners: tuple[tuple[str, tuple[str, ...]], ...] = ()
+    """Entity types with their attributes."""
 
     def select(self, part: TypedSubQuestion) -> "SchemaNames":
         """Return what a sub-question names that the schema has; the rest is dropped."""
@@ -77,11 +83,14 @@ class SchemaNames:
         )
 
     def __str__(self) -> str:
-        """Format for a prompt."""
+        """Format for a prompt: attributes of a type in brackets behind it, then all others."""
+        owned = {name for _, names in self.owners for name in names}
+        attributes = [f"{kind} ({', '.join(names)})" for kind, names in self.owners]
+        attributes += [name for name in self.attributes if name not in owned]
         return (
             f"entity types: {', '.join(self.types) or 'thing'}\n"
             f"relations: {', '.join(self.relations) or '(any)'}\n"
-            f"attributes: {', '.join(self.attributes) or '(none)'}"
+            f"attributes: {', '.join(attributes) or '(none)'}"
         )
 
 
@@ -163,15 +172,37 @@ async def load_schema(ctx: Context) -> SchemaNames:
     """Return the schema of the knowledge base: what it holds, most common first, and its file."""
     kinds = _most_common(ctx.view.types, await type_names(ctx))
     relations = _most_common(ctx.view.relations, await relation_names(ctx))
-    examples = ctx.view.arrays.get("type_entity", ())
-    held = await fetch_entities(ctx, [int(at) for at in examples])
-    attributes = dict.fromkeys(name for entity in held.values() for name in entity.attributes)
+    owned = await _load_attributes(ctx)
+    totals = sum(owned.values(), Counter[str]())
+    attributes: dict[str, None] = dict.fromkeys(name for name, _ in totals.most_common())
     stored = await _load_stored_schema(ctx)
     attributes |= dict.fromkeys(one.name for one in stored.types_of("attribute"))
     relations |= dict.fromkeys(one.name for one in stored.types_of("relation"))
     kinds |= dict.fromkeys(one.name for one in stored.types_of("entity"))
-    some = [tuple(names)[:_MAX_NAMES] for names in (kinds, relations, attributes)]
-    return SchemaNames(*some)
+    types, related, told = (tuple(n)[:_MAX_NAMES] for n in (kinds, relations, attributes))
+    owners = (
+        (kind, tuple(name for name, _ in owned[kind].most_common(_MAX_OWNED) if name in told))
+        for kind in types
+        if kind in owned
+    )
+    return SchemaNames(types, related, told, tuple(one for one in owners if one[1]))
+
+
+async def _load_attributes(ctx: Context) -> dict[str, Counter[str]]:
+    """Count the attributes of each entity type, over the entities with most facts that have any."""
+    memo = ctx.view.memo
+    if "attributes of types" not in memo:
+        described = load_details(ctx.view.arrays, "entity").keys
+        at = np.searchsorted(ctx.view.keys("entity"), described)
+        degrees = ctx.view.links("entity_fact").degrees()[at]
+        most = at[np.argsort(-degrees, kind="stable")[:_MAX_DESCRIBED]]
+        found: dict[str, Counter[str]] = {}
+        for entity in (await fetch_entities(ctx, most.tolist())).values():
+            if entity.attributes:
+                found.setdefault(entity.type, Counter()).update(entity.attributes.keys())
+        memo["attributes of types"] = found
+    counts: dict[str, Counter[str]] = memo["attributes of types"]
+    return counts
 
 
 def _most_common(codes: NDArray[np.int32], names: Sequence[str]) -> dict[str, None]:

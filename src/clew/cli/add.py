@@ -1,12 +1,14 @@
 """The commands that change a knowledge base: init, add, update, rm, reembed, backup, restore."""
 
+import asyncio
 import json
 import shlex
+import sys
 import tempfile
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -16,6 +18,8 @@ from clew.cli.common import (
     JsonOption,
     KbOption,
     command,
+    count_of,
+    describe_counts,
     out,
     run,
 )
@@ -25,6 +29,8 @@ from clew.errors import ConfigError
 from clew.ingest.build import AddResult
 from clew.ingest.cost import CostEstimate
 from clew.ingest.document_names import find_missing_files, resolve_document_names
+from clew.ingest.fetch import fetch_sources, split_sources
+from clew.ingest.readers.source import SourceFile
 from clew.json_output import to_json_value
 from clew.labels import check_labels, save_labels
 
@@ -93,7 +99,10 @@ def _settings_template(kb: Path | None) -> str:
 async def add(
     ctx: CommandContext,
     paths: Annotated[
-        list[Path] | None, typer.Argument(help="Files and folders.", metavar="PATH…")
+        list[str] | None,
+        typer.Argument(
+            help="Files, folders, web addresses, or - for standard input.", metavar="PATH…"
+        ),
     ] = None,
     extractor: ExtractorOption = None,
     retry: Annotated[
@@ -102,23 +111,38 @@ async def add(
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Estimate the cost without writing anything.")
     ] = False,
+    probe: Annotated[
+        bool, typer.Option("--probe", help="With --dry-run: time one model call.")
+    ] = False,
+    fallback: Annotated[
+        bool, typer.Option("--fallback", help="Extract by rules where the model fails.")
+    ] = False,
     recipe: ForRecipeOption = None,
     label: Annotated[
         list[str] | None,
         typer.Option(help="Label of the documents, for readers with that right: team=legal."),
     ] = None,
+    allow_private: Annotated[
+        bool, typer.Option("--allow-private", help="Fetch web addresses of a private network too.")
+    ] = False,
 ) -> None:
     """Build a knowledge base from files and folders, or extend it; unchanged files cost nothing."""
     if not paths and not retry:
         raise typer.BadParameter("give at least one file or folder", param_hint="PATH…")
-    _check_recipe(ctx, recipe)
-    if dry_run:
-        await _dry_run(ctx, paths or [], extractor, recipe)
-        return
-    await ctx.check_paths(paths or [])
-    async with ctx.open_kb(create=True) as base:
-        labels = check_labels(label or ())
-        added = await _run_add(base, ctx, paths or [], extractor, recipe, retry, labels)
+    check_recipe(ctx, recipe)
+    ctx = _with_fallback(ctx) if fallback else ctx
+    files, outside = split_sources(paths or [])
+    await ctx.check_paths(files)
+    with tempfile.TemporaryDirectory(prefix="clew-fetch-") as folder:
+        fetched = await asyncio.to_thread(
+            fetch_sources, outside, Path(folder), sys.stdin.buffer, allow_private=allow_private
+        )
+        if dry_run:
+            await _dry_run(ctx, [*files, *fetched], extractor, recipe, probe)
+            return
+        async with ctx.open_kb(create=True) as base:
+            how = {"extractor": extractor, "recipe": recipe, "labels": check_labels(label or ())}
+            added = await run_add(base, ctx, [*files, *fetched], retry=retry, **how)
     ctx.show(added, lambda: print_added(added))
     _fail_if_nothing_added(added)
 
@@ -131,22 +155,27 @@ async def update(
     recipe: ForRecipeOption = None,
 ) -> None:
     """Add new and changed files like `clew add`, and list files that no longer exist."""
-    _check_recipe(ctx, recipe)
+    check_recipe(ctx, recipe)
     await ctx.check_paths(paths)
     async with ctx.open_kb(create=True) as base:
-        added = await _run_add(base, ctx, paths, extractor, recipe)
+        added = await run_add(base, ctx, paths, extractor=extractor, recipe=recipe)
         gone = await find_missing_files(base.store, paths)
 
     def people() -> None:
         print_added(added)
         if gone:
-            out.print(_missing_files_message(gone), style="yellow", markup=False)
+            out.print(describe_missing_files(gone), style="yellow", markup=False)
 
     ctx.show(to_json_value(added) | {"gone": gone}, people)
     _fail_if_nothing_added(added)
 
 
-def _check_recipe(ctx: CommandContext, recipe: str | None) -> None:
+def _with_fallback(ctx: CommandContext) -> CommandContext:
+    extract = ctx.settings.extract.model_copy(update={"fallback": "offline"})
+    return replace(ctx, settings=ctx.settings.model_copy(update={"extract": extract}))
+
+
+def check_recipe(ctx: CommandContext, recipe: str | None) -> None:
     """Raise for an unknown recipe before a knowledge base is created for it."""
     if recipe is not None:
         from clew.recipes.registry import resolve_recipe
@@ -154,32 +183,23 @@ def _check_recipe(ctx: CommandContext, recipe: str | None) -> None:
         resolve_recipe(recipe, ctx.recipes)
 
 
-async def _run_add(
-    base: "KnowledgeBase",
-    ctx: CommandContext,
-    paths: list[Path],
-    extractor: str | None,
-    recipe: str | None,
-    retry: bool = False,
-    labels: Sequence[str] = (),
+async def run_add(
+    base: "KnowledgeBase", ctx: CommandContext, paths: Sequence[Path | SourceFile], **how: Any
 ) -> AddResult:
+    """Add with a progress display."""
     with show_progress(ctx.json, lambda: base.models.meter.total) as report:
-        return await base.add(
-            paths,
-            extractor=extractor,
-            retry=retry,
-            labels=labels,
-            progress=report,
-            recipe=recipe,
-        )
+        return await base.add(paths, progress=report, **how)
 
 
 def _fail_if_nothing_added(added: AddResult) -> None:
-    if added.skipped and not (added.added or added.updated or added.unchanged):
+    """Exit with code 1 if no document was read, or the model failed on most chunks."""
+    nothing = added.skipped and not (added.added or added.updated or added.unchanged)
+    if nothing or 2 * added.failed > added.chunks:
         raise typer.Exit(1)
 
 
-def _missing_files_message(files: list[str]) -> str:
+def describe_missing_files(files: Sequence[str]) -> str:
+    """Say which files are gone, and how their documents are removed."""
     shown = " ".join(shlex.quote(file) for file in files[:_SHOWN_GONE])
     if len(files) == 1:
         return f"1 file no longer exists; `clew rm {shown}` removes its document"
@@ -188,31 +208,39 @@ def _missing_files_message(files: list[str]) -> str:
 
 
 async def _dry_run(
-    ctx: CommandContext, paths: list[Path], extractor: str | None, recipe: str | None
+    ctx: CommandContext,
+    paths: Sequence[Path | SourceFile],
+    extractor: str | None,
+    recipe: str | None,
+    probe: bool,
 ) -> None:
     # For a knowledge base that does not exist yet, use an empty one in a temporary folder.
     with tempfile.TemporaryDirectory(prefix="clew-plan-") as folder:
         exists = (ctx.settings.kb / "kb.sqlite").exists()
         target = ctx if exists else replace(ctx, settings=ctx.settings_at(Path(folder) / "kb"))
         async with target.open_kb(create=not exists) as base:
-            plan = await base.plan(paths, extractor=extractor, recipe=recipe)
+            plan = await base.plan(paths, extractor=extractor, recipe=recipe, probe=probe)
     ctx.show(plan, lambda: _print_estimate(plan))
 
 
 def _print_estimate(plan: CostEstimate) -> None:
     out.print(
-        f"{plan.documents} documents to add ({plan.unchanged} unchanged, "
-        f"{len(plan.skipped)} skipped{_format_removed(plan.removed)}), {plan.chunks} chunks"
+        f"{count_of(plan.documents, 'document')} to add ({plan.unchanged} unchanged, "
+        f"{len(plan.skipped)} skipped{_format_removed(plan.removed)}), "
+        f"{count_of(plan.chunks, 'chunk')}"
     )
     if plan.calls or plan.cached_calls:
         out.print(
-            f"{plan.calls} model calls ({plan.cached_calls} more are cached), "
+            f"{count_of(plan.calls, 'model call')} ({plan.cached_calls} more are cached), "
             f"{plan.prompt_tokens} + {plan.completion_tokens} tokens, cost {plan.money:.4f}"
         )
     else:
         out.print("no model calls")
-    guess = " (a rough estimate: this model has not been measured yet)" if plan.guessed else ""
-    out.print(f"about {plan.seconds:.0f} s{guess}; nothing was written")
+    if plan.seconds is None:
+        out.print("time unknown: no call to this model was timed yet; `--probe` times one")
+    else:
+        out.print(f"about {plan.seconds:.0f} s")
+    out.print("nothing was written")
 
 
 def _format_removed(rows: int) -> str:
@@ -240,15 +268,18 @@ def print_added(added: AddResult) -> None:
         out.print(f"  skipped {skip.name}{where}: {skip.reason}", style="yellow", markup=False)
     if len(added.skipped) > _SHOWN_SKIPS:
         out.print(f"  … and {len(added.skipped) - _SHOWN_SKIPS} more (all of them with --json)")
-    out.print(
-        f"knowledge base: {counts.documents} documents, {counts.chunks} chunks, "
-        f"{counts.entities} entities, {counts.facts} facts"
-    )
-    if counts.failed:
+    out.print(f"knowledge base: {describe_counts(counts)}")
+    if 2 * added.failed > added.chunks:
         out.print(
-            f"{counts.failed} chunks failed: see `clew status`, then `clew add --retry`",
-            style="yellow",
+            f"the model failed on {added.failed} of {count_of(added.chunks, 'chunk')}, which have "
+            "no graph: `clew status` says why. If the model is slow, raise timeout or lower "
+            "max_tokens in clew.toml; then `clew add --retry`. `clew add --retry --fallback` "
+            "extracts by rules what fails again",
+            style="red",
         )
+    elif counts.failed:
+        failed = count_of(counts.failed, "chunk")
+        out.print(f"{failed} failed: see `clew status`, then `clew add --retry`", style="yellow")
 
 
 @command
@@ -264,8 +295,12 @@ async def rm(
         counts = await base.remove(names)
     ctx.show(
         {"removed": names, "counts": counts},
-        lambda: out.print(f"removed {len(names)}; {counts.documents} documents remain"),
+        lambda: out.print(f"removed {len(names)}; {_format_remaining(counts.documents)}"),
     )
+
+
+def _format_remaining(documents: int) -> str:
+    return f"{count_of(documents, 'document')} {'remains' if documents == 1 else 'remain'}"
 
 
 @command
@@ -285,7 +320,7 @@ async def label_(
     shown = ", ".join(label or ()) or "no label"
     ctx.show(
         {"documents": names, "labels": label or []},
-        lambda: out.print(f"{len(names)} documents have {shown}", markup=False),
+        lambda: out.print(f"{shown}: {count_of(len(names), 'document')}", markup=False),
     )
 
 
@@ -325,5 +360,7 @@ async def restore(
         counts = await KnowledgeBase.restore(ctx.settings, file, report)
     ctx.show(
         {"file": file, "counts": counts},
-        lambda: out.print(f"restored {counts.documents} documents from {file}", markup=False),
+        lambda: out.print(
+            f"restored {count_of(counts.documents, 'document')} from {file}", markup=False
+        ),
     )

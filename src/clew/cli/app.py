@@ -1,5 +1,6 @@
 """The `clew` command; a command's module is imported only when the command is called."""
 
+import os
 import sys
 from importlib import import_module
 from io import TextIOWrapper
@@ -9,6 +10,7 @@ import typer
 from typer.core import TyperCommand, TyperGroup
 from typer.main import get_group
 
+from clew.errors import suggest
 from clew.version import __version__
 
 # Importing every module takes longer than most commands run, so their help texts are listed here.
@@ -27,12 +29,15 @@ COMMANDS_BY_MODULE = {
         "restore": "Replace the knowledge base by a backup; arrays and missing vectors are "
         "computed again.",
     },
+    "watch": {
+        "watch": "Add a folder, and whatever changes in it, until interrupted.",
+    },
     "ask": {
         "search": "Find evidence for a question; needs no model.",
         "ask": "Answer a question from the knowledge base, every sentence cited.",
     },
     "recipes": {
-        "recipes": "List all recipes, or show one as a table of its steps and parameters.",
+        "recipes": "List recipes to start with (--all: every one), or show the steps of one.",
     },
     "chat": {
         "chat": "Ask questions in a conversation; an empty line ends it. --json prints answers "
@@ -88,12 +93,31 @@ COMMANDS_BY_MODULE = {
         "(Graph-R1).",
         "tune": "Train the scoring adapters on questions with known answers; retrieval then uses "
         "them.",
-        "calibrate": "Set the relevance threshold below which `rograg` refuses in reject mode.",
+    },
+    "calibrate": {
+        "calibrate": "Refit the confidence of answers on your own questions, and store it in the "
+        "knowledge base.",
     },
 }
+FIRST_COMMANDS = ("add", "ask", "search", "show", "status")
+# As in `clew.recipes.registry.STARTERS`, which takes a second to import.
+FIRST_RECIPES = (
+    "clew",
+    "hybrid",
+    "bm25",
+    "hipporag2",
+    "lightrag",
+    "graphsearch",
+    "youtu",
+    "rograg",
+)
 _MODULE_OF = {
     command: module for module, commands in COMMANDS_BY_MODULE.items() for command in commands
 }
+
+# These answer several questions at once: threads within one would only take time from the others,
+# nearly half of a search's. It has to be said before numpy is imported.
+_SERVING = ("serve", "mcp")
 
 
 def load_commands(module: str) -> dict[str, Any]:
@@ -109,10 +133,13 @@ class LazyCommands(TyperGroup):
     """Finds commands by name and imports only the modules that are needed."""
 
     _listing = False
+    _listing_all = False
 
     def list_commands(self, ctx: Any) -> list[str]:
-        """Return all command names, in the order of the modules."""
-        return list(_MODULE_OF)
+        """Return the command names, those to start with first; in the short help only these."""
+        if self._listing and not self._listing_all:
+            return list(FIRST_COMMANDS)
+        return [*FIRST_COMMANDS, *(name for name in _MODULE_OF if name not in FIRST_COMMANDS)]
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
         """Import the command's module; while listing, return a stub with the help text."""
@@ -120,21 +147,44 @@ class LazyCommands(TyperGroup):
         if module is None:
             return None
         if self._listing:
-            return TyperCommand(cmd_name, help=COMMANDS_BY_MODULE[module][cmd_name])
+            panel = "Start here" if cmd_name in FIRST_COMMANDS else "More commands"
+            about = COMMANDS_BY_MODULE[module][cmd_name]
+            return TyperCommand(cmd_name, help=about, rich_help_panel=panel)
+        if cmd_name in _SERVING:
+            os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # noqa: TID251  (set, not read)
         return load_commands(module)[cmd_name]
 
     def format_help(self, ctx: Any, formatter: Any) -> None:
-        """List the commands."""
+        """List the commands to start with, and name the others."""
         self._listing = True
         try:
             super().format_help(ctx, formatter)
         finally:
             self._listing = False
 
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        """Find the command; for a name that is none, say which one may be meant."""
+        if args and args[0] not in _MODULE_OF and not args[0].startswith("-"):
+            hint = suggest(args[0], _MODULE_OF)
+            ctx.fail(f"No such command {args[0]!r}{hint or '; `clew --help` lists them'}")
+        return super().resolve_command(ctx, args)
+
+
+def _describe_the_rest() -> str:
+    """Name the other commands and the recipes to start with, as the end of the help."""
+    others = ", ".join(name for name in _MODULE_OF if name not in FIRST_COMMANDS)
+    first, *recipes = FIRST_RECIPES
+    return (
+        f"Recipes to start with: {first} (the default), {', '.join(recipes)}. "
+        "`clew recipes` says what they do, `clew ask QUESTION --recipe NAME` uses one.\n\n"
+        f"More commands: {others}. `clew --help-all` says what they do."
+    )
+
 
 app = typer.Typer(
     name="clew",
     cls=LazyCommands,
+    epilog=_describe_the_rest(),
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
@@ -147,12 +197,31 @@ def _print_version(wanted: bool) -> None:
         raise typer.Exit
 
 
+def _print_all_commands(ctx: typer.Context, wanted: bool) -> None:
+    if wanted:
+        LazyCommands._listing_all = True
+        try:
+            typer.echo(ctx.get_help())
+        finally:
+            LazyCommands._listing_all = False
+        raise typer.Exit
+
+
 @app.callback()
 def clew(
     version: Annotated[
         bool,
         typer.Option(
             "--version", callback=_print_version, is_eager=True, help="Print the version and exit."
+        ),
+    ] = False,
+    every: Annotated[
+        bool,
+        typer.Option(
+            "--help-all",
+            callback=_print_all_commands,
+            is_eager=True,
+            help="List every command and exit.",
         ),
     ] = False,
 ) -> None:

@@ -47,6 +47,10 @@ async def ask(
     question: QuestionArgument,
     recipe: RecipeOption = None,
     mode: AnswerMode = "open",
+    confidence: Annotated[
+        float | None,
+        typer.Option(min=0, max=1, help="With --mode reject: the least confidence of an answer."),
+    ] = None,
     k: Annotated[
         int | None, typer.Option("-k", help="Passages per retrieval; by default the agent's own.")
     ] = None,
@@ -78,7 +82,7 @@ async def ask(
 ) -> None:
     """Answer a question from the knowledge base, every sentence cited."""
     limits = UsageLimits(max_calls, max_tokens, max_seconds, max_money)
-    args = AskArgs(recipe, mode, k, trace, stream, limits, evidence, show_prompt)
+    args = AskArgs(recipe, mode, k, trace, stream, limits, evidence, show_prompt, confidence)
     ctx = _with_model(ctx, model)
     await _ask(ctx, to_valid_text(question), args, history)
 

@@ -52,6 +52,7 @@ class AskArgs:
     limits: UsageLimits = UNLIMITED
     evidence: Modality = "all"
     show_prompt: bool = False
+    confidence: float | None = None
 
 
 async def ask_question(
@@ -69,7 +70,10 @@ async def ask_question(
             recipe=args.recipe,
             mode=args.mode,
             k=args.k,
-            manner=AskOptions(args.limits, printer, turns, args.evidence, args.show_prompt),
+            manner=AskOptions(
+                *(args.limits, printer, turns, args.evidence, args.show_prompt),
+                confidence=args.confidence,
+            ),
         )
     finally:
         if printer is not None:

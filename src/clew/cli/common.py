@@ -26,6 +26,7 @@ from clew.version import pip_install_command
 if TYPE_CHECKING:
     from clew.engine import KnowledgeBase
     from clew.recipes.registry import RecipeSet
+    from clew.store.protocol import Counts
 
 T = TypeVar("T")
 KbOption = Annotated[
@@ -244,6 +245,23 @@ def read_text(file: Path) -> str:
 def to_valid_text(text: str) -> str:
     """Replace bytes that are invalid in the terminal's encoding by `?`."""
     return text.encode("utf-8", "replace").decode("utf-8")
+
+
+def count_of(many: int, one: str, several: str = "") -> str:
+    """Format a number with its noun: "1 document", "3 documents"."""
+    return f"{many:,} {one if many == 1 else several or one + 's'}"
+
+
+def describe_counts(counts: "Counts") -> str:
+    """Format the size of a knowledge base."""
+    return ", ".join(
+        (
+            count_of(counts.documents, "document"),
+            count_of(counts.chunks, "chunk"),
+            count_of(counts.entities, "entity", "entities"),
+            count_of(counts.facts, "fact"),
+        )
+    )
 
 
 _COLUMN_GAP = "  "

@@ -29,7 +29,7 @@ from clew.cli.evaluate import (
     split_names,
 )
 from clew.errors import ConfigError
-from clew.evaluate.compare import Comparison, check_reference, compare
+from clew.evaluate.compare import Comparison, compare, find_reference
 from clew.evaluate.datasets import Dataset, load_dataset
 from clew.evaluate.grid import Grid, GridAxes, build_grid, read_grid
 from clew.evaluate.measure import MeasureOptions, MeasureResult
@@ -179,9 +179,10 @@ async def _compare_datasets(
 ) -> None:
     """Measure on every data set and show one table each, and their means if there are several."""
     if not given.records:  # else the records may contain the recipe
-        labels = [case.label for case in wanted.grid.cases]
-        check_reference(given.against, labels)
-        check_reference(wanted.pairwise, [*labels, GOLD])
+        rows = [(case.label, case.recipe) for case in wanted.grid.cases]
+        given = replace(given, against=find_reference(given.against, rows))
+        pairwise = find_reference(wanted.pairwise, [*rows, (GOLD, GOLD)])
+        wanted = replace(wanted, pairwise=pairwise)
     datasets = [load_dataset(folder) for folder in given.folders]
     if len({dataset.name for dataset in datasets}) < len(datasets):
         raise ConfigError("two data sets have the same name; rename one of the folders")

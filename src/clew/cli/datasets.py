@@ -12,7 +12,6 @@ from clew.cli.evaluate import AnswersOption, SeedOption, print_problems, split_n
 from clew.cli.progress import show_progress
 from clew.errors import ConfigError
 from clew.evaluate.advise import (
-    DEFAULT_RECIPES,
     GENERATED_QUESTIONS_WARNING,
     Advice,
     QueryCostLimit,
@@ -136,7 +135,9 @@ async def advise_(
     folder: Annotated[
         Path | None, typer.Argument(help="Your questions; by default they are generated.")
     ] = None,
-    recipe: Annotated[str, typer.Option(help="Recipes to try.")] = ",".join(DEFAULT_RECIPES),
+    recipe: Annotated[
+        str, typer.Option(help="Recipes to try; by default those that suit your documents.")
+    ] = "",
     ms: Annotated[
         float | None, typer.Option("--ms", min=0, help="Budget: milliseconds a question (p95).")
     ] = None,
@@ -154,7 +155,8 @@ async def advise_(
         raise ConfigError(f"{folder} has no questions; leave it out to generate some")
     async with ctx.open_kb() as base:
         with show_progress(ctx.json) as report:
-            trial = TrialSettings(split_names(recipe), sample, seed, answers)
+            recipes = split_names(recipe) if recipe else ()
+            trial = TrialSettings(recipes, sample, seed, answers)
             limit = QueryCostLimit(ms, money)
             advice = await advise(base, trial, questions, limit, report)
     if dataset is not None:
@@ -168,6 +170,7 @@ def _print_advice(advice: Advice) -> None:
     made = "generated from your documents" if advice.questions_generated else "from your dataset"
     unread = f", {advice.unread} rows could not be read" if advice.unread else ""
     out.print(f"{advice.questions} questions {made}{unread}")
+    out.print(f"{advice.kind.name}: {advice.kind.about}", markup=False)
     out.print(format_table(*build_table(advice.comparison)))
     for name, why in advice.left_out.items():
         err.print(f"  {name} left out: {why}", style="yellow", markup=False)

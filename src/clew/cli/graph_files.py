@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from clew.cli.common import CommandContext, command, out
+from clew.cli.common import CommandContext, command, count_of, describe_counts, out
 from clew.cli.progress import show_progress
 from clew.errors import InputError
 from clew.export.formats import FORMATS as EXPORT_FORMATS
@@ -96,10 +96,7 @@ def _print_import(result: ImportResult) -> None:
             f"not embedded: {', '.join(result.not_embedded)}; run `clew reembed`, or "
             "`clew import --embed`"
         )
-    out.print(
-        f"knowledge base: {counts.documents} documents, {counts.chunks} chunks, "
-        f"{counts.entities} entities, {counts.facts} facts"
-    )
+    out.print(f"knowledge base: {describe_counts(counts)}")
 
 
 async def _import_recorded(ctx: CommandContext, file: Path, corpus: Path, strict: bool) -> None:
@@ -122,8 +119,8 @@ async def _import_recorded(ctx: CommandContext, file: Path, corpus: Path, strict
 def _print_recorded(summary: dict[str, object], added: AddResult) -> None:
     counts = added.counts
     out.print(
-        f"{added.added} documents added, {added.unchanged} unchanged: {counts.entities} entities, "
-        f"{counts.facts} facts from {summary['rows']} rows"
+        f"{count_of(added.added, 'document')} added, {added.unchanged} unchanged; the knowledge "
+        f"base, from {summary['rows']} rows: {describe_counts(counts)}"
     )
     bad = summary["bad_rows"]
     for row in bad[:_SHOWN_BAD_ROWS] if isinstance(bad, list) else []:

@@ -16,6 +16,8 @@ from clew.cli.common import (
     JsonOption,
     KbOption,
     command,
+    count_of,
+    describe_counts,
     err,
     fail,
     load_context,
@@ -83,8 +85,9 @@ async def status(
 
     def people() -> None:
         for key, value in found.items():
-            if key not in ("names", "failures"):
-                out.print(f"{key:>12}  {_format_figure(key, value)}", markup=False)
+            if key not in ("names", "failures", "calls", "tokens"):
+                shown = _format_spent(found) if key == "spent" else _format_figure(key, value)
+                out.print(f"{key:>12}  {shown}", markup=False)
         for failure in failures[:_MAX_SHOWN]:
             out.print(f"  chunk {failure.chunk[:12]}: {failure.reason}", markup=False)
         for name in names:
@@ -99,9 +102,16 @@ def _format_figure(key: str, value: Any) -> str:
         return f"{value / 1e6:.1f} MB"
     if key == "trees":
         return ", ".join(f"{name} ({state})" for name, state in value.items()) or "none"
-    if key == "spent":
-        return f"{value:.4f}" if value else "nothing"
     return str(value) or "none"
+
+
+def _format_spent(status: dict[str, Any]) -> str:
+    """Format what models have cost: calls without a price are not "nothing"."""
+    calls, tokens, money = status["calls"], status["tokens"], status["spent"]
+    if not calls:
+        return f"{money:.4f}" if money else "nothing"
+    used = f"{count_of(calls, 'model call')}, {count_of(tokens, 'token')}"
+    return f"{money:.4f} ({used})" if money else f"{used} (no price is set for this model)"
 
 
 @command
@@ -127,11 +137,11 @@ def _print_shown(found: NameDetails) -> None:
         out.print(
             f"[bold]document[/bold] {escape(document['name'])}  "
             f"{escape(document['title'])}  {document['characters']} characters, "
-            f"{document['chunks']} chunks"
+            f"{count_of(document['chunks'], 'chunk')}"
         )
     for entity in found.entities:
         kind = f" ({entity['type']})" if entity["type"] else ""
-        times = "1 chunk" if entity["support"] == 1 else f"{entity['support']} chunks"
+        times = count_of(entity["support"], "chunk")
         out.print(f"[bold]{escape(entity['name'])}[/bold]{escape(kind)}  in {times}")
         if entity["aliases"]:
             out.print(f"  also: {escape(', '.join(entity['aliases']))}")
@@ -161,7 +171,11 @@ async def verify(
     def people() -> None:
         for problem in problems:
             out.print(f"  {problem}", style="red", markup=False)
-        out.print(f"{len(problems)} problems; run `clew verify --repair`" if problems else "OK")
+        out.print(
+            f"{count_of(len(problems), 'problem')}; run `clew verify --repair`"
+            if problems
+            else "OK"
+        )
 
     ctx.show({"ok": not problems, "problems": problems}, people)
     if problems:
@@ -211,9 +225,6 @@ async def _demo(ctx: CommandContext, question: str, *, kept: bool) -> None:
         answer = await base.ask(question, k=3)
     if not ctx.json:
         counts = added.counts
-        err.print(
-            f"[dim]built {counts.documents} documents: {counts.entities} entities, "
-            f"{counts.facts} facts[/dim]\n"
-        )
+        err.print(f"[dim]built {describe_counts(counts)}[/dim]\n")
         out.print(f"[bold]{escape(question)}[/bold]\n")
     ctx.show(answer_json(answer), lambda: print_answer(answer, trace=False))

@@ -1,31 +1,21 @@
-"""The commands that learn from questions: train, tune, calibrate."""
+"""The commands that learn from questions: train, tune."""
 
-import json
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from rich.markup import escape
 
 from clew.adapters import delete_tuning
 from clew.agents.graph_r1 import GraphR1
-from clew.agents.relevance_gate import (
-    DEFAULT_THRESHOLD,
-    Threshold,
-    calibrate_threshold,
-    load_threshold,
-    save_threshold,
-)
-from clew.cli.common import CommandContext, command, err, out, read_text
+from clew.cli.common import CommandContext, command, err, out
 from clew.cli.progress import show_progress
 from clew.config import ModelSettings, Settings
 from clew.engine import KnowledgeBase
-from clew.errors import ConfigError, InputError
+from clew.errors import ConfigError
 from clew.evaluate.datasets import Question, load_dataset
-from clew.json_output import to_json_value
-from clew.recipes.registry import recipe_with_gate, resolve_recipe
+from clew.recipes.registry import resolve_recipe
 from clew.tune.encoder import EncoderTuningReport, forget_encoder, tune_encoder
 from clew.tune.run import RecipeTrial, TuningReport, retriever_name, tune
 
@@ -38,7 +28,6 @@ def register(app: typer.Typer) -> None:
     """Register this module's commands."""
     app.command()(train)
     app.command(name="tune")(tune_)
-    app.command()(calibrate)
 
 
 @command
@@ -334,77 +323,3 @@ def _format_change(one: RecipeTrial) -> str:
 
 def _format_seconds(seconds: dict[str, float]) -> str:
     return ", ".join(f"{name} {spent:.1f} s" for name, spent in seconds.items())
-
-
-_MIN_QUESTIONS = 3
-
-
-@command
-async def calibrate(
-    ctx: CommandContext,
-    good: Annotated[Path, typer.Argument(help="Questions the documents answer, one per line.")],
-    bad: Annotated[Path, typer.Argument(help="Questions they do not answer, one per line.")],
-    recipe: Annotated[
-        str | None,
-        typer.Option(help="The recipe whose threshold is set, e.g. rograg+naive; default rograg."),
-    ] = None,
-) -> None:
-    """Set the relevance threshold below which `rograg` refuses in reject mode."""
-    question_sets = [_read_questions(good), _read_questions(bad)]
-    name = recipe or recipe_with_gate(ctx.settings.recipe, ctx.recipes)
-    async with ctx.open_kb() as base:
-        with show_progress(ctx.json) as report:
-            total = sum(map(len, question_sets))
-            scores: list[list[float]] = [[], []]
-            for kind, questions in enumerate(question_sets):
-                for question in questions:
-                    scores[kind].append((await base.relevance(question, recipe=name)).score)
-                    report("scoring", sum(map(len, scores)), total)
-        result = calibrate_threshold(*scores)
-        if result.balance <= 0:
-            raise InputError(_inseparable_message(good, bad, scores))
-        stored = await load_threshold(base.store)
-        before = DEFAULT_THRESHOLD if stored is None else stored
-        await save_threshold(base.store, result.value)
-    ctx.show(
-        {**to_json_value(result), "before": before, "recipe": name},
-        lambda: _print_threshold(
-            result, name, f"{before:.3f}" + (" by default" if stored is None else "")
-        ),
-    )
-
-
-def _inseparable_message(good: Path, bad: Path, scores: list[list[float]]) -> str:
-    swapped = calibrate_threshold(*reversed(scores)).balance > 0
-    way_out = "are the two files swapped?" if swapped else "give questions that differ more"
-    return (
-        f"relevance does not separate the questions of {good} from those of {bad}: no threshold "
-        f"is better than refusing all or none, so none was stored; {way_out}"
-    )
-
-
-def _print_threshold(found: Threshold, recipe: str, before: str) -> None:
-    out.print(
-        f"threshold {found.value:.3f} for {escape(recipe)} in reject mode (was {before}): "
-        f"{found.refused_good} of {found.good} good questions would be refused, "
-        f"{found.passed_bad} of {found.bad} bad ones would be answered"
-    )
-
-
-def _read_questions(file: Path) -> list[str]:
-    """Read questions, one per line, as text or as JSON objects with a `question`."""
-    if not file.is_file():
-        raise InputError(f"{file} is not a file; give a file with one question per line")
-    found = []
-    for line in read_text(file).split("\n"):
-        text = line.strip()
-        if text.startswith("{"):
-            try:
-                text = str(json.loads(text)["question"])
-            except (ValueError, KeyError, TypeError) as error:
-                raise InputError(f"{file}: {line[:60]!r} has no question") from error
-        if text:
-            found.append(text)
-    if len(found) < _MIN_QUESTIONS:
-        raise InputError(f"{file} has {len(found)} questions; at least {_MIN_QUESTIONS} are needed")
-    return found

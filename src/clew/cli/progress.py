@@ -1,5 +1,6 @@
 """Progress display: bars on a terminal, else a line per stage; nothing with --json."""
 
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from time import monotonic
@@ -44,10 +45,12 @@ def show_progress(quiet: bool, usage: UsageFunction = no_usage) -> Iterator[Prog
     if quiet:
         yield lambda stage, done, total: None
     elif err.is_terminal:
-        with _make_bars() as bars:
-            yield _report_on_bars(bars, usage)
+        with _make_bars(usage) as bars:
+            yield _report_on_bars(bars)
     else:
-        yield _report_in_lines(usage)
+        lines = LineReport(usage)
+        with _run_regularly(lines.report_waiting):
+            yield lines
 
 
 def format_usage(usage: Usage) -> str:
@@ -59,28 +62,82 @@ def format_usage(usage: Usage) -> str:
     return f"{usage.calls} calls, {tokens:,} tokens{money}"
 
 
-def _make_bars() -> Progress:
+class UsageRate:
+    """Formats model usage so far with its tokens per second, and how long the model has taken."""
+
+    def __init__(self, usage: UsageFunction, clock: Callable[[], float] = monotonic) -> None:
+        self._usage, self._clock = usage, clock
+        self._first = self._last = usage()
+        self._began = self._changed = clock()
+
+    def __call__(self) -> str:
+        """Format the usage since the beginning; after a while without a reply say so."""
+        now, used = self._clock(), self._usage()
+        if used != self._last:
+            self._last, self._changed = used, now
+        since = used - self._first
+        shown = [format_usage(since)] if since.calls else []
+        if since.completion_tokens:
+            rate = since.completion_tokens / max(now - self._began, 1e-9)
+            shown.append(f"{_format_rate(rate)[:-2]} tokens/s")
+        if now - self._changed > _LINE_INTERVAL:
+            shown.append(f"no reply for {now - self._changed:.0f} s")
+        return ", ".join(shown)
+
+
+@contextmanager
+def _run_regularly(work: Callable[[], None]) -> Iterator[None]:
+    """Call `work` every few seconds in the background: a slow model must not look like a hang."""
+    ended = threading.Event()
+
+    def loop() -> None:
+        while not ended.wait(_LINE_INTERVAL):
+            work()
+
+    thread = threading.Thread(target=loop, name="progress", daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        ended.set()
+        thread.join()
+
+
+def _make_bars(usage: UsageFunction) -> Progress:
     columns = (
         TextColumn("{task.description:>8}"),
         BarColumn(),
         MofNCompleteColumn(),
         _SpeedColumn(),
         TimeRemainingColumn(),
-        TextColumn("{task.fields[spent]}"),
+        _UsageColumn(usage),
     )
     return Progress(*columns, console=err, transient=True)
 
 
-def _report_on_bars(bars: Progress, usage: UsageFunction) -> ProgressCallback:
+def _report_on_bars(bars: Progress) -> ProgressCallback:
     tasks = {}
 
     def report(stage: str, done: int, total: int) -> None:
         if stage not in tasks:
-            tasks[stage] = bars.add_task(stage, total=total or None, spent="")
-        cost = format_usage(usage()) if stage in _MODEL_STAGES else ""
-        bars.update(tasks[stage], completed=done, total=total or None, spent=cost)
+            tasks[stage] = bars.add_task(stage, total=total or None)
+        bars.update(tasks[stage], completed=done, total=total or None)
 
     return report
+
+
+class _UsageColumn(ProgressColumn):
+    """Column with what the model has done so far; drawn again while a call runs."""
+
+    max_refresh = 1.0
+
+    def __init__(self, usage: UsageFunction) -> None:
+        self._rate = UsageRate(usage)
+        super().__init__()
+
+    def render(self, task: Task) -> Text:
+        working = task.description in _MODEL_STAGES and not task.finished
+        return Text(self._rate() if working else "")
 
 
 class _SpeedColumn(ProgressColumn):
@@ -107,25 +164,44 @@ def _format_count(stage: str, done: int, total: int) -> str:
     return f"{done}{of} {one if done == 1 and not of else several}".rstrip()
 
 
-def _report_in_lines(usage: UsageFunction) -> ProgressCallback:
-    began: dict[str, tuple[float, int]] = {}
-    last: dict[str, float] = {}
-    ended: dict[str, int] = {}
+class LineReport:
+    """Reports progress in lines: one at the end of a stage, others at intervals."""
 
-    def report(stage: str, done: int, total: int) -> None:
-        now = monotonic()
-        since, first = began.setdefault(stage, (now, done))
+    def __init__(self, usage: UsageFunction, clock: Callable[[], float] = monotonic) -> None:
+        self._rate, self._clock = UsageRate(usage, clock), clock
+        self._began: dict[str, tuple[float, int]] = {}
+        self._last: dict[str, float] = {}
+        self._ended: dict[str, int] = {}
+        self._now: tuple[str, int, int] | None = None
+        """The stage that calls a model now, and how far it is."""
+
+    def __call__(self, stage: str, done: int, total: int) -> None:
+        """Report how far a stage is."""
+        now = self._clock()
+        self._began.setdefault(stage, (now, done))
+        self._last.setdefault(stage, now)
+        working = stage in _MODEL_STAGES and not (total and done == total)
+        self._now = (stage, done, total) if working else None
         if total and done == total:
-            if ended.get(stage) != total:  # the end may be reported twice
+            if self._ended.get(stage) != total:  # the end may be reported twice
                 err.print(f"{stage}: {_format_count(stage, done, total)}")
-            ended[stage] = total
-        elif now - last.setdefault(stage, now) > _LINE_INTERVAL:
-            last[stage] = now
-            speed = (done - first) / max(now - since, 1e-9)
-            left = f", {(total - done) / speed:.0f} s left" if total and speed else ""
-            paid = f"; {cost}" if stage in _MODEL_STAGES and (cost := format_usage(usage())) else ""
-            err.print(
-                f"{stage}: {_format_count(stage, done, total)}{left} ({_format_rate(speed)}){paid}"
-            )
+            self._ended[stage] = total
+        else:
+            self._report_at_interval(stage, done, total)
 
-    return report
+    def report_waiting(self) -> None:
+        """Report a stage that calls a model, though no document was finished meanwhile."""
+        if self._now is not None:
+            self._report_at_interval(*self._now)
+
+    def _report_at_interval(self, stage: str, done: int, total: int) -> None:
+        now = self._clock()
+        if now - self._last[stage] < _LINE_INTERVAL:
+            return
+        self._last[stage] = now
+        since, first = self._began[stage]
+        speed = (done - first) / max(now - since, 1e-9)
+        left = f", {(total - done) / speed:.0f} s left" if total and speed else ""
+        paid = f"; {cost}" if stage in _MODEL_STAGES and (cost := self._rate()) else ""
+        rate = f" ({_format_rate(speed)})" if speed else ""
+        err.print(f"{stage}: {_format_count(stage, done, total)}{left}{rate}{paid}")

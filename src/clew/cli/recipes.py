@@ -10,6 +10,8 @@ from clew.cli.common import CommandContext, command, out
 from clew.errors import ConfigError
 from clew.recipes.describe import describe_recipe_needs
 from clew.recipes.registry import (
+    BUILT_IN_NAMES,
+    STARTERS,
     RecipeSet,
     describe_agent_needs,
     describe_recipes,
@@ -32,11 +34,14 @@ async def recipes(
     steps: Annotated[
         bool, typer.Option("--steps", help="List all steps, joins and agents with parameters.")
     ] = False,
+    every: Annotated[
+        bool, typer.Option("--all", help="List every recipe, not only those to start with.")
+    ] = False,
     toml: Annotated[
         bool, typer.Option("--toml", help="Print the recipe as a table of clew.toml.")
     ] = False,
 ) -> None:
-    """List all recipes, or show one as a table of its steps and parameters."""
+    """List recipes to start with (--all: every one), or show the steps of one."""
     known = ctx.recipes
     if (steps and (toml or name)) or (toml and name is None):
         raise ConfigError("use `clew recipes --steps` alone, and --toml with the name of a recipe")
@@ -45,7 +50,9 @@ async def recipes(
         ctx.show(rows, lambda: _print_steps(rows))
     elif name is None:
         listed = describe_recipes(known)
-        ctx.show(listed, lambda: _print_recipes(listed))
+        own = {*STARTERS, *(known.retrievers.keys() | known.agents.keys()) - BUILT_IN_NAMES}
+        shown = [row for row in listed if every or row["name"] in own]
+        ctx.show(listed, lambda: _print_recipes(shown, len(listed)))
     elif toml:
         text = format_recipe(name, f"my-{name.replace('+', '-')}", known)
         ctx.show({"toml": text}, lambda: out.print(text, end="", markup=False))
@@ -54,7 +61,7 @@ async def recipes(
         ctx.show(rows, lambda: _print_recipe(name, rows, known))
 
 
-def _print_recipes(listed: list[dict[str, str]]) -> None:
+def _print_recipes(listed: list[dict[str, str]], many: int) -> None:
     for kind, head in (
         ("retriever", "Retrievers: `clew search --recipe NAME`, and `clew ask`"),
         (
@@ -68,6 +75,8 @@ def _print_recipes(listed: list[dict[str, str]]) -> None:
         chosen = [row for row, full in zip(rows, listed, strict=True) if full["kind"] == kind]
         _print_table(("recipe", "what it does", "needs", "source"), chosen)
         out.print()
+    if len(listed) < many:
+        out.print(f"`clew recipes --all` lists all {many}")
     out.print("`clew recipes NAME` shows the steps of one, and the source of each parameter")
     out.print("`clew recipes NAME --toml` prints one to change, `--steps` lists all steps")
 

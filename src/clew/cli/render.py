@@ -6,10 +6,12 @@ import re
 from rich.markup import escape
 from rich.tree import Tree
 
+from clew.agents.core.confidence import describe_confidence
 from clew.agents.core.types import Answer, Results
 from clew.cli.common import out
 from clew.context import TraceStep
 from clew.text.names import name_key
+from clew.text.structure import CRUMB_SEPARATOR
 from clew.types import Citation, Passage, Route
 
 _SIZES = re.compile(r"chunks=\d+( \w+=\d+)+")
@@ -137,7 +139,7 @@ def print_results(found: Results, trace: bool) -> None:
 
 
 def _print_passage(number: int, passage: Passage) -> None:
-    where = _format_span(passage) + (f", p. {passage.page}" if passage.page else "")
+    where = _format_span(passage)
     title = f"[bold]{escape(passage.title)}[/bold]  " if passage.title else ""
     out.print(f"{number}. {title}[cyan]{escape(where)}[/cyan] [dim]score {passage.score:.3f}[/dim]")
     out.print(f"   {escape(_flatten(passage.text, _SHOWN_TEXT))}")
@@ -149,7 +151,9 @@ def format_place(doc: str, start: int, end: int) -> str:
 
 
 def _format_span(where: Passage | Citation) -> str:
-    return format_place(where.doc, where.start, where.end)
+    crumbs = [where.doc, *filter(None, where.heading.split(CRUMB_SEPARATOR))]
+    page = f", p. {where.page}" if where.page else ""
+    return format_place(" › ".join(crumbs) + page, where.start, where.end)
 
 
 def _flatten(text: str, most: int) -> str:
@@ -165,10 +169,14 @@ def print_answer(answer: Answer, trace: bool) -> None:
         # Not if the answer already quotes these words.
         quote = "" if c.quote in answer.answer else f": “{_flatten(c.quote, _SHOWN_QUOTE)}”"
         out.print(f"  \\[{number}] [cyan]{escape(_format_span(c))}[/cyan]{escape(quote)}")
-    if paths := _answer_paths(answer):
+    # What was found on the way does not explain why nothing answers.
+    if answer.verdict == "answered" and (paths := _answer_paths(answer)):
         out.print("\n[bold]Path[/bold]")
         for entities, facts in paths:
             _print_path(entities, facts)
+    if answer.verdict == "answered":
+        words = describe_confidence(answer.confidence)
+        out.print(f"\n[dim]{words}: confidence {answer.confidence:.2f}[/dim]")
     if answer.note:
         out.print(f"\n[dim]{escape(answer.note)}[/dim]")
     _print_prompts(answer)

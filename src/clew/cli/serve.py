@@ -13,6 +13,7 @@ import typer
 
 from clew.cli.common import CommandContext, command, err, format_table, out
 from clew.cli.inspect import load_documents
+from clew.config import Settings, load_settings
 from clew.engine import KnowledgeBase
 from clew.errors import ConfigError
 from clew.serve.core.database import ServerDatabase
@@ -64,12 +65,16 @@ async def serve_(
 
     given = {"host": host, "port": port, "workers": workers}
     changed = {name: value for name, value in given.items() if value is not None}
-    section = ctx.settings.serve.model_copy(update=changed)
-    settings = ctx.settings.model_copy(update={"serve": section})
+
+    def apply(settings: Settings) -> Settings:
+        section = settings.serve.model_copy(update=changed)
+        return settings.model_copy(update={"serve": section, "kb": ctx.settings.kb})
+
     async with _open_demo(ctx) if demo else _open_folders(ctx, root) as folders:
         await serve(
-            ServeOptions(settings, folders),
+            ServeOptions(apply(ctx.settings), folders),
             lambda url: err.print(f"serving {', '.join(folders.names())} at {url}", markup=False),
+            lambda: apply(load_settings()),
         )
 
 

@@ -14,13 +14,62 @@ from clew.evaluate.question_generation import make_questions
 from clew.evaluate.runner import RecipeRunner
 from clew.evaluate.summary import RecipeReport, describe_dropped_metrics
 from clew.ingest.embedding import ProgressCallback
+from clew.recipes.default import GRAPH_RECIPE, is_only_graph
+from clew.retrieve.blend import measure_corpus_trust
 
 _TRIAL_QUESTIONS = 3  # a recipe that fails on all of these first questions is left out
 GENERATED_QUESTIONS_WARNING = (
     "generated questions share words with your documents, which favours bm25; your own "
     "questions (`clew advise FOLDER`) give a better estimate"
 )
-DEFAULT_RECIPES = ("clew", "naive", "bm25", "hybrid", "hipporag2", "lightrag")
+
+
+@dataclass(frozen=True)
+class CorpusKind:
+    """What a knowledge base holds, and what led on others of its kind (docs/generalisation.md)."""
+
+    name: str
+    about: str
+    recipe: str
+    """The one that led."""
+    recipes: tuple[str, ...]
+    """Those worth trying."""
+
+
+GRAPH = CorpusKind(
+    "graph",
+    "only an imported graph: answers are found along relations",
+    GRAPH_RECIPE,
+    (GRAPH_RECIPE, "tog", f"{GRAPH_RECIPE}-cosine", "g-retriever"),
+)
+LINKED_PAGES = CorpusKind(
+    "pages that name each other",
+    "names in the texts lead to pages about them, so that recipes which follow names lead",
+    "clew",
+    ("clew", "clew-beam", "hipporag2", "hybrid", "naive", "bm25"),
+)
+LONG_ARTICLES = CorpusKind(
+    "long articles",
+    "few names lead to pages about them; words and meaning lead, names help",
+    "clew",
+    ("clew", "hybrid", "bm25", "naive", "lightrag"),
+)
+UNLINKED_PAGES = CorpusKind(
+    "pages that do not name each other",
+    "names lead to no page in particular, so that words, meaning and sentences lead",
+    "clew",
+    ("clew", "hybrid", "naive", "bm25", "hypergraphrag"),
+)
+
+
+async def find_corpus_kind(kb: KnowledgeBase) -> CorpusKind:
+    """Tell which kind of corpus a knowledge base is, by how far names lead to pages."""
+    async with kb.store.snapshot() as now:
+        view = (await kb.context(now, "")).view
+    if await is_only_graph(view, kb.store):
+        return GRAPH
+    trust = measure_corpus_trust(view)
+    return LINKED_PAGES if trust >= 1 else LONG_ARTICLES if trust > 0 else UNLINKED_PAGES
 
 
 @dataclass(frozen=True)
@@ -37,7 +86,8 @@ class QueryCostLimit:
 class TrialSettings:
     """Recipes to try, number of questions, seed, and whether answers are generated."""
 
-    recipes: Sequence[str] = DEFAULT_RECIPES
+    recipes: Sequence[str] = ()
+    """By default those worth trying on this kind of corpus."""
     sample: int = 50
     seed: int = 0
     answers: bool = False
@@ -56,6 +106,7 @@ class Advice:
     questions_generated: bool
     """Whether the questions were generated from the knowledge base itself."""
     questions: int
+    kind: CorpusKind
     problems: tuple[str, ...] = ()
     """Problems of the data set, and metrics that were left out."""
     unread: int = 0
@@ -65,6 +116,7 @@ class Advice:
         """Return the JSON object that `clew advise --json` prints."""
         return {
             "recommended": self.recipe,
+            "corpus": {"kind": self.kind.name, "about": self.kind.about},
             "metric": self.metric,
             "reason": self.reason,
             "questions": self.questions,
@@ -91,12 +143,13 @@ async def advise(
         chat = kb.models.chat("plan") if kb.models.has("plan") else None
         rows = (await make_questions(kb, trial.sample, seed=trial.seed, chat=chat)).rows
         questions = [parse_question(row, number) for number, row in enumerate(rows, start=1)]
+    kind = await find_corpus_kind(kb)
     sampled = sample_questions(questions, trial.sample, trial.seed)
     metrics = default_metrics(sampled, trial.answers)
     run = RecipeRunner(kb, metrics, trial.answers, progress=progress)
     reports: list[RecipeReport] = []
     left_out: dict[str, str] = {}
-    for name in trial.recipes:
+    for name in trial.recipes or kind.recipes:
         first = await run.run_recipe(name, sampled[:_TRIAL_QUESTIONS])
         errors = [record.error for record in first.records if record.error]
         if len(errors) == len(first.records):
@@ -109,18 +162,26 @@ async def advise(
         raise ConfigError(f"no recipe could run: {why}")
     table = compare(reports, seed=trial.seed)
     metric = _select_metric(table, trial.answers, generated)
-    recipe, reason = choose_recipe(table, metric, budget)
-    if len(sampled) < MIN_QUESTIONS:
+    few = len(sampled) < MIN_QUESTIONS
+    recipe, reason = choose_recipe(table, metric, budget, kind.recipe if few else "")
+    if few:
         reason += (
             f"; {len(sampled)} questions are too few for significant differences; "
             f"use at least {MIN_QUESTIONS}"
         )
+        if recipe == kind.recipe:
+            reason += f"; {recipe} led on other corpora of this kind: {kind.name}"
     problems = tuple(describe_dropped_metrics(reports))
-    return Advice(recipe, metric, reason, table, left_out, generated, len(sampled), problems)
+    return Advice(recipe, metric, reason, table, left_out, generated, len(sampled), kind, problems)
 
 
-def choose_recipe(table: Comparison, metric: str, budget: QueryCostLimit) -> tuple[str, str]:
-    """Pick the cheapest recipe within the budget that is not significantly worse than the best."""
+def choose_recipe(
+    table: Comparison, metric: str, budget: QueryCostLimit, preferred: str = ""
+) -> tuple[str, str]:
+    """Pick the cheapest recipe within the budget that is not significantly worse than the best.
+
+    If `preferred` is one of them, it is picked: for when there are too few questions to tell.
+    """
     cells = {name: row[metric] for name, row in table.cells.items() if metric in row}
     costs = {report.recipe: report.costs() for report in table.reports}
     fit = [name for name in cells if _fits_budget(costs[name], budget)]
@@ -134,7 +195,7 @@ def choose_recipe(table: Comparison, metric: str, budget: QueryCostLimit) -> tup
     within_budget = compare([r for r in table.reports if r.recipe in fit], against=best)
     equal = [name for name in fit if within_budget.cells[name][metric].p >= P_SIGNIFICANT]
     chosen = min(
-        equal,
+        [preferred] if preferred in equal else equal,
         key=lambda name: (
             costs[name]["money_per_1k_queries"],
             costs[name]["tokens_per_query"],

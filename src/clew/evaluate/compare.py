@@ -79,6 +79,8 @@ def holm_correction(p_values: list[float]) -> list[float]:
 
 
 P_SIGNIFICANT, P_HIGHLY_SIGNIFICANT = 0.05, 0.01
+MIN_STARRED = 6
+"""With fewer questions a sign test cannot reach p < 0.05 (2 × 0.5⁵ = 0.0625)."""
 MIN_QUESTIONS = 30
 """With fewer questions, bootstrap intervals are too narrow."""
 
@@ -98,6 +100,8 @@ class Cell:
     @property
     def stars(self) -> str:
         """`*` and `**`: differs from the reference at p < 0.05 and p < 0.01."""
+        if self.n < MIN_STARRED:
+            return ""
         if self.p < P_HIGHLY_SIGNIFICANT:
             return "**"
         return "*" if self.p < P_SIGNIFICANT else ""
@@ -157,7 +161,7 @@ def compare(
     reports: Sequence[RecipeReport], *, against: str = "", rounds: int = ROUNDS, seed: int = 0
 ) -> Comparison:
     """Compare reports; p-values refer to `against`, or to the best recipe of each metric."""
-    check_reference(against, [report.recipe for report in reports])
+    against = find_reference(against, list_rows(reports))
     metrics = tuple(
         dict.fromkeys(m for report in reports for m in report.metric_names() if "." not in m)
     )
@@ -184,10 +188,26 @@ def compare(
     return Comparison(tuple(reports), metrics, cells, reference, rounds, seed)
 
 
-def check_reference(against: str, recipes: Sequence[str]) -> None:
-    """Raise ConfigError if the reference recipe is not among those compared."""
-    if against and against not in recipes:
-        raise ConfigError(f"no recipe {against!r} to compare with; available: {', '.join(recipes)}")
+def list_rows(reports: Sequence[RecipeReport]) -> list[tuple[str, str]]:
+    """Return the label of each row and the recipe that it ran."""
+    return [(report.recipe, str(report.about.get("recipe") or report.recipe)) for report in reports]
+
+
+def find_reference(against: str, rows: Sequence[tuple[str, str]]) -> str:
+    """Return the row to compare with by its label, or by its recipe if that has one row only.
+
+    `rows` are (label, recipe). Raises ConfigError, with the rows there are.
+    """
+    if not against or any(label == against for label, _ in rows):
+        return against
+    same = [label for label, recipe in rows if recipe == against]
+    if len(same) == 1:
+        return same[0]
+    if same:
+        named = ", ".join(f"'{label}'" for label in same)
+        raise ConfigError(f"{against!r} has several rows; name one of them: {named}")
+    available = ", ".join(label for label, _ in rows)
+    raise ConfigError(f"no recipe {against!r} to compare with; available: {available}")
 
 
 def _build_matrix(reports: Sequence[RecipeReport], metrics: Sequence[str]) -> Any:

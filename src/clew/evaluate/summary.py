@@ -1,6 +1,6 @@
 """Summarise the records of a recipe: mean metrics, counts and costs."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -12,6 +12,8 @@ from clew.evaluate.metrics.registry import metric_depth
 from clew.evaluate.record import Record
 from clew.types import Usage
 
+TIMED_FIELDS = ("cached_questions", "timed_questions")
+"""How many questions used the cache of replies, and how many did not."""
 COST_FIELDS = (
     "seconds_per_query",
     "seconds_p50",
@@ -19,6 +21,7 @@ COST_FIELDS = (
     "calls",
     "calls_per_query",
     "cached_calls",
+    *TIMED_FIELDS,
     "tokens",
     "tokens_per_query",
     "money",
@@ -68,8 +71,12 @@ class RecipeReport:
         }
 
     def costs(self) -> dict[str, float]:
-        """Return time, calls, tokens and money; cached calls count as if they had been made."""
-        seconds = [record.seconds for record in self.records] or [0.0]
+        """Return time, calls, tokens and money; cached calls count as if they had been made.
+
+        Time is that of the questions answered without the cache of replies, if there are any.
+        """
+        timed = [record for record in self.records if not record.usage.cached_calls]
+        seconds = [record.seconds for record in timed or self.records] or [0.0]
         usage = sum((record.usage for record in self.records), Usage())
         saved = Usage(
             prompt_tokens=usage.cached_prompt_tokens,
@@ -85,6 +92,8 @@ class RecipeReport:
             "calls": calls,
             "calls_per_query": round(calls / number, 3),
             "cached_calls": usage.cached_calls,
+            "cached_questions": len(self.records) - len(timed),
+            "timed_questions": len(timed),
             "tokens": usage.all_tokens,
             "tokens_per_query": round(usage.all_tokens / number, 1),
             "money": round(money, 6),
@@ -108,6 +117,14 @@ class RecipeReport:
         """Count the refused questions, if answers were requested."""
         verdicts = [record.verdict for record in self.records if record.verdict]
         return {"refused": verdicts.count("refused")} if verdicts else {}
+
+
+def mark_cached(costs: Mapping[str, Any]) -> str:
+    """Say that a time is of cached replies, or how many questions were answered without them."""
+    if not costs["cached_questions"]:
+        return ""
+    timed = costs["timed_questions"]
+    return f" (of {timed:.0f})" if timed else " (cached)"
 
 
 _FETCHED_KEY, _LEFT_OUT_KEY = "fetched", "left_out"

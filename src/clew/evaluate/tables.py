@@ -8,12 +8,18 @@ import numpy as np
 
 from clew.agents.baselines import ClosedBook
 from clew.agents.core.messages import strip_marks
-from clew.errors import ConfigError
+from clew.evaluate.compare import find_reference, list_rows
 from clew.evaluate.datasets import Question
 from clew.evaluate.judges import Judge, JudgeError
 from clew.evaluate.record import Record
 from clew.evaluate.rubrics import PAIRWISE
-from clew.evaluate.summary import COST_FIELDS, COUNT_FIELDS, RecipeReport
+from clew.evaluate.summary import (
+    COST_FIELDS,
+    COUNT_FIELDS,
+    TIMED_FIELDS,
+    RecipeReport,
+    mark_cached,
+)
 from clew.ingest.embedding import ProgressCallback
 from clew.recipes.agents import AGENTS
 from clew.recipes.registry import RECIPES, resolve_recipe
@@ -59,8 +65,7 @@ async def judge_pairs(
 ) -> WinRates:
     """Judge every recipe's answers against the baseline's, or against the gold, one by one."""
     by_name = {report.recipe: report for report in reports}
-    if baseline not in (*by_name, GOLD):
-        raise ConfigError(f"no row {baseline!r} to judge against; available: {', '.join(by_name)}")
+    baseline = find_reference(baseline, [*list_rows(reports), (GOLD, GOLD)])
     found = WinRates(baseline)
     for name, report in by_name.items():
         if name == baseline:
@@ -112,7 +117,7 @@ def build_costs(
         costs = report.costs()
         found[report.recipe] = {
             **{name: float(build.get(name, 0)) if graph else 0.0 for name in BUILD_COLUMNS},
-            **{name: float(costs[name]) for name in QUERY_COLUMNS},
+            **{name: float(costs[name]) for name in (*QUERY_COLUMNS, *TIMED_FIELDS)},
         }
     return found
 
@@ -128,10 +133,11 @@ def _reads_graph(recipe: str) -> bool:
 
 def tabulate_costs(costs: Mapping[str, Mapping[str, float]]) -> tuple[list[str], list[list[str]]]:
     """Return titles and rows of the table of costs."""
-    rows = [
-        [recipe, *(_format_number(values[name]) for name in COST_TITLES)]
-        for recipe, values in costs.items()
-    ]
+    rows = []
+    for recipe, values in costs.items():
+        cells = {name: _format_number(values[name]) for name in COST_TITLES}
+        cells["seconds_per_query"] += mark_cached(values)
+        rows.append([recipe, *cells.values()])
     return ["recipe", *COST_TITLES.values()], rows
 
 
@@ -151,7 +157,7 @@ def average_datasets(payloads: Sequence[Mapping[str, Any]]) -> dict[str, dict[st
     Counts are added up, and costs per question averaged like the metrics.
     """
     found: dict[str, dict[str, Any]] = {}
-    totals = {*COUNT_FIELDS, "calls", "cached_calls", "tokens", "money"}
+    totals = {*COUNT_FIELDS, *TIMED_FIELDS, "calls", "cached_calls", "tokens", "money"}
     names = dict.fromkeys(recipe for payload in payloads for recipe in payload["recipes"])
     for recipe in names:
         rows = [payload["recipes"].get(recipe, {}) for payload in payloads]

@@ -77,6 +77,10 @@ class PropositionsOffline:
     names: Offline = Offline()
     version: int = 1
 
+    def stamp_parts(self, document: Document) -> tuple[str, ...]:
+        """Return what a document's stamp needs besides the settings above."""
+        return self.names.stamp_parts(document)
+
     async def __call__(
         self, document: Document, chunks: Sequence[Chunk], /
     ) -> Sequence[Extraction]:

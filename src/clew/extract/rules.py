@@ -8,6 +8,7 @@ refines the names the rules find.
 
 import importlib.util
 import re
+from bisect import bisect_right
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
@@ -15,6 +16,17 @@ from functools import cache
 from itertools import zip_longest
 from typing import Any
 
+from clew.extract.document_names import (
+    ChunkBlocks,
+    DocumentNames,
+    find_chunk_blocks,
+    find_technical_names,
+    is_all_capitals,
+    keep_names,
+    learn_names,
+    names_stamp,
+    opening_tokens,
+)
 from clew.extract.subject import (
     LATER_CHUNK_FACTOR,
     MORE_FREQUENT,
@@ -23,6 +35,7 @@ from clew.extract.subject import (
     find_defined_names,
     title_names,
 )
+from clew.text.code_names import CODE_TYPES, CodeName
 from clew.text.name_spans import NAME, TITLE, NameSpan, find_name_spans, span_text
 from clew.text.names import Tokens, name_key, tokenize
 from clew.text.sentences import sentence_spans
@@ -83,6 +96,18 @@ class _NameOccurrence:
     sentence: int
 
 
+@dataclass(frozen=True, slots=True)
+class _DocumentReading:
+    """What is known of a whole document while its chunks are read."""
+
+    spacy: str
+    common: frozenset[str]
+    labels: FieldLabels
+    names: DocumentNames
+    full: dict[str, str] = field(default_factory=dict)
+    """The longer name that a single word stands for."""
+
+
 @dataclass(frozen=True)
 class Offline:
     """The rule-based extractor; `spacy` names a spaCy model that refines the names found."""
@@ -90,44 +115,34 @@ class Offline:
     spacy: str = ""
     version: int = 5
 
+    def stamp_parts(self, document: Document) -> tuple[str, ...]:
+        """Return what a document's stamp needs besides the settings above."""
+        return names_stamp(document)
+
     async def __call__(
         self, document: Document, chunks: Sequence[Chunk], /
     ) -> Sequence[Extraction]:
         """One extraction per chunk."""
         title = title_names(document.title)
-        common = _lowercase_words(document.text)
-        labels = find_labels(document.text)
-        full: dict[str, str] = {}
+        labels, names = find_labels(document.text), learn_names(document)
+        reading = _DocumentReading(self.spacy, _lowercase_words(document.text), labels, names)
         found = []
         for ordinal, chunk in enumerate(chunks):
             subject = {n: w * (LATER_CHUNK_FACTOR if ordinal else 1.0) for n, w in title.items()}
-            found.append(_extract_chunk(chunk, subject, full, self.spacy, common, labels))
+            found.append(_extract_chunk(chunk, subject, reading))
         return found
 
 
 def _extract_chunk(
-    chunk: Chunk,
-    subject: dict[str, float],
-    full: dict[str, str],
-    spacy: str,
-    common: frozenset[str],
-    labels: FieldLabels,
+    chunk: Chunk, subject: dict[str, float], reading: _DocumentReading
 ) -> Extraction:
-    text = chunk.text
+    text, labels = chunk.text, reading.labels
     sentences = sentence_spans(text)
     toks = tokenize(text)
-    first = _sentence_start_tokens(toks, sentences)
-    first.update(i for i, at in enumerate(toks.starts) if chunk.start + at in labels.starts)
-    spans = [
-        span
-        for span in find_name_spans(text, toks, first)
-        if not (
-            span.first in first and span.last == span.first + 1 and toks.keys[span.first] in common
-        )
-    ]
-    if spacy:
-        spans = refine_spans(text, toks, spans, spacy)
-    spans = [span for span in spans if not _is_label(chunk, toks, span, labels)]
+    blocks = find_chunk_blocks(text, reading.names)
+    technical = find_technical_names(text, reading.names, blocks)
+    spans = _find_spans(chunk, toks, sentences, reading)
+    spans = [span for span in spans if not _overlaps(toks, span, technical, blocks)]
     about = dict(subject)
     if chunk.start == 0 and sentences:
         labelled = len(toks) > 0 and toks.starts[0] in labels.words
@@ -135,12 +150,61 @@ def _extract_chunk(
         for name, weight in defined.items():
             about[name] = max(weight, about.get(name, 0.0))
     spans = add_subject_spans(toks, spans, about)
-    names = _expand_names(list(_find_occurrences(chunk, toks, spans, sentences)), about, full)
+    names = list(_find_occurrences(chunk, toks, spans, sentences))
+    names += _place_technical(chunk, technical, sentences)
+    names.sort(key=lambda name: name.start)
+    topic = _expandable(about, reading.names)
+    names = _expand_names(names, topic, reading.full, reading.names.technical)
     _add_frequent_name(names, about)
     return Extraction(
-        tuple(_build_entities(names, about, subject)),
-        tuple(_build_facts(chunk, sentences, names, about)),
+        tuple(_build_entities(names, about, subject, dict(reading.names.acronyms))),
+        tuple(_build_facts(chunk, sentences, names, about, blocks)),
     )
+
+
+def _find_spans(
+    chunk: Chunk, toks: Tokens, sentences: list[tuple[int, int]], reading: _DocumentReading
+) -> list[NameSpan]:
+    """Return the names by case, quotes and script; words that only begin a sentence are none."""
+    text, labels = chunk.text, reading.labels
+    first = _sentence_start_tokens(toks, sentences)
+    first.update(i for i, at in enumerate(toks.starts) if chunk.start + at in labels.starts)
+    if reading.names.technical:
+        first |= opening_tokens(text, toks, sentences)
+    spans = [
+        span
+        for span in find_name_spans(text, toks, first)
+        if not (
+            span.first in first
+            and span.last == span.first + 1
+            and toks.keys[span.first] in reading.common
+            and not (reading.names.technical and is_all_capitals(text, toks, span.first))
+        )
+    ]
+    if reading.spacy:
+        spans = refine_spans(text, toks, spans, reading.spacy)
+    spans = list(keep_names(text, toks, spans, first, reading.names))
+    return [span for span in spans if not _is_label(chunk, toks, span, labels)]
+
+
+def _overlaps(
+    t: Tokens, span: NameSpan, technical: Sequence[CodeName], blocks: ChunkBlocks
+) -> bool:
+    """Whether a span is in code, or shares characters with a name by its form."""
+    start, end = t.starts[span.first], t.ends[span.last - 1]
+    at = bisect_right(technical, start, key=lambda name: name.end)
+    shared = at < len(technical) and technical[at].start < end
+    return shared or blocks.is_code(start)
+
+
+def _place_technical(
+    chunk: Chunk, technical: Sequence[CodeName], sentences: Sequence[tuple[int, int]]
+) -> Iterable[_NameOccurrence]:
+    begins = [start for start, _ in sentences]
+    for one in technical:
+        sentence = max(0, bisect_right(begins, one.start) - 1)
+        start, end = chunk.start + one.start, chunk.start + one.end
+        yield _NameOccurrence(one.name, one.type, start, end, sentence)
 
 
 def _is_label(chunk: Chunk, t: Tokens, span: NameSpan, labels: FieldLabels) -> bool:
@@ -181,8 +245,16 @@ def _find_occurrences(
         yield _NameOccurrence(name, span.type, chunk.start + start, chunk.start + end, at)
 
 
+def _expandable(about: dict[str, float], known: DocumentNames) -> list[str]:
+    """Return the subject's names that a single word may stand for.
+
+    "Reeve" stands for Anton Reeve; in a manual "Cache" does not stand for "The cache of pages".
+    """
+    return [name for name in about if not known.technical or name.istitle()]
+
+
 def _expand_names(
-    names: list[_NameOccurrence], about: dict[str, float], full: dict[str, str]
+    names: list[_NameOccurrence], about: Iterable[str], full: dict[str, str], technical: bool
 ) -> list[_NameOccurrence]:
     """Expand a single word to the longer name before it that it begins or ends."""
     for name in about:
@@ -193,6 +265,9 @@ def _expand_names(
     found = []
     for item in names:
         keys = name_key(item.name).split()
+        if item.type in CODE_TYPES or (technical and item.name.isupper()):
+            found.append(item)  # such a name is always written in full
+            continue
         whole = full.get(keys[0]) if len(keys) == 1 and item.type not in LITERAL_TYPES else None
         if whole is not None and name_key(whole) != keys[0]:
             item = _NameOccurrence(whole, item.type, item.start, item.end, item.sentence)
@@ -214,15 +289,22 @@ def _add_frequent_name(names: Sequence[_NameOccurrence], about: dict[str, float]
 
 
 def _build_entities(
-    names: Sequence[_NameOccurrence], about: dict[str, float], titles: dict[str, float]
+    names: Sequence[_NameOccurrence],
+    about: dict[str, float],
+    titles: dict[str, float],
+    acronyms: dict[str, str],
 ) -> Iterable[RawEntity]:
     spans: dict[str, list[tuple[int, int]]] = {name: [] for name in about}
     types: dict[str, str] = {name: TITLE if name in titles else "name" for name in about}
     for name in names:
         spans.setdefault(name.name, []).append((name.start, name.end))
         types.setdefault(name.name, name.type)
+    short = {long: acronym for acronym, long in acronyms.items()}
     for who, at in spans.items():
-        yield RawEntity(who, types[who], spans=tuple(at), about=about.get(who, 0.0))
+        aliases = (short[who],) if who in short else ()
+        yield RawEntity(
+            who, types[who], spans=tuple(at), about=about.get(who, 0.0), aliases=aliases
+        )
 
 
 def _build_facts(
@@ -230,14 +312,19 @@ def _build_facts(
     sentences: Sequence[tuple[int, int]],
     names: Sequence[_NameOccurrence],
     about: dict[str, float],
+    blocks: ChunkBlocks,
 ) -> Iterable[RawFact]:
-    """One fact per sentence that contains an entity or has a subject."""
-    subject = max(about, key=lambda name: about[name], default="")
+    """One fact per sentence that contains an entity or has a subject.
+
+    The subject is the term whose definition holds the sentence, else what the document is about.
+    """
+    topic = max(about, key=lambda name: about[name], default="")
     members: dict[int, list[str]] = {}
     for name in names:
         members.setdefault(name.sentence, []).append(name.name)
     for number, (start, end) in enumerate(sentences):
         in_sentence = dict.fromkeys(members.get(number, ()))
+        subject = blocks.subject_at(start) or topic
         participants = [(subject, SUBJECT)] if subject else []
         participants += [(name, MEMBER) for name in in_sentence if name != subject]
         if participants:

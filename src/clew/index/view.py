@@ -62,6 +62,16 @@ class StoredMatrices(Mapping[Kind, Floats]):
         return len(self._kinds)
 
 
+def score_rows(matrix: Floats, rows: Ints, vector: Floats) -> Floats:
+    """Dot product of some rows of a matrix with a vector; -1 for rows below 0."""
+    # Selected rows are copied: for many of them a scan of the whole matrix is faster.
+    full_scan = len(rows) > _FULL_SCAN_SHARE * len(matrix)
+    scores = (matrix @ vector)[rows] if full_scan else matrix[np.maximum(rows, 0)] @ vector
+    scores[rows < 0] = -1
+    found: Floats = scores
+    return found
+
+
 @dataclass(frozen=True)
 class View:
     """Arrays and vectors of one generation."""
@@ -90,12 +100,7 @@ class View:
             rows = rows[at]
         if matrix is None or not len(matrix):
             return np.full(len(rows), -1, np.float32)
-        # Selected rows are copied: for many of them a full scan is faster.
-        full_scan = at is None or len(rows) > _FULL_SCAN_SHARE * len(matrix)
-        scores = (matrix @ vector)[rows] if full_scan else matrix[np.maximum(rows, 0)] @ vector
-        scores[rows < 0] = -1
-        found: Floats = scores
-        return found
+        return score_rows(matrix, rows, vector)
 
     def _description_cosines(self, vector: Floats, at: NDArray[np.integer] | None) -> Floats:
         """Cosine of every entity's name and description; of its name if it has no description."""
@@ -105,7 +110,7 @@ class View:
             return scores
         rows = rows if at is None else rows[at]
         described = np.flatnonzero(rows >= 0)
-        scores[described] = matrix[rows[described]] @ vector
+        scores[described] = score_rows(matrix, rows[described], vector)
         return scores
 
     @cached_property

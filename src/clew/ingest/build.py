@@ -10,14 +10,17 @@ from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, nullcontext
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from typing import NamedTuple
 
 from clew.errors import ClewError
 from clew.extract.model_extractors import DocumentExtractor
 from clew.index.derive import derive_arrays
+from clew.ingest.chunk import STRUCTURE_VERSION, follows_structure
 from clew.ingest.document_names import GRAPHS_KIND, LOCATIONS_KIND, possible_files
 from clew.ingest.embedding import EmbeddingQueue, ProgressCallback, check_embedder
 from clew.ingest.files import ReadItem
 from clew.ingest.readers.source import FileEnd, Skipped
+from clew.ingest.readers.tables import TABLE_KEY
 from clew.llm.embed import Embedder
 from clew.store.protocol import (
     Addition,
@@ -33,9 +36,12 @@ from clew.store.sqlite.writer_process import WriterProcess, open_writer_process
 from clew.text.unicode import digest
 from clew.types import Chunk, Document, Extraction, Usage
 
-_INCOMPLETE_MARK = "!"  # suffix of the stamp of a document with failed chunks
+_INCOMPLETE_MARK = "!"  # suffix of the stamp of a document with failed chunks …
+_BY_RULES_MARK = "!+"  # … and of one whose failed chunks were extracted in another way
 _MAX_CONCURRENT_DOCUMENTS = 128  # the chat's own limit bounds the calls
 _DOCUMENTS_PER_WRITE = 10_000  # per transaction: bounds memory on large corpora
+TABLES_KEY = "tables"
+"""Manifest key that is set once a knowledge base has had tables, so that others need not look."""
 _NAME_TAKEN = "has the same name as another document of this add; give each row its own id"
 
 Chunker = Callable[[Document], list[Chunk]]
@@ -60,6 +66,10 @@ class AddResult:
     """Rows that are no longer in the file they were read from."""
     note: str = ""
     """What the user should know about how the documents were split."""
+    chunks: int = 0
+    """Chunks that this add extracted from."""
+    failed: int = 0
+    """Those of them whose extraction failed."""
 
 
 @dataclass(frozen=True)
@@ -80,17 +90,21 @@ class IngestPipeline:
             await check_embedder(self.store, self.embed)
             classifier = await self.make_classifier()
             pending: list[Document] = []
-            characters = 0
+            done = _Tally()
+            tables = TABLES_KEY in await self.store.get("manifest", [TABLES_KEY])
             async for item in found:
                 document = classifier.classify(item)
+                if not tables and isinstance(item, Document) and TABLE_KEY in item.metadata:
+                    await self.store.set("manifest", {TABLES_KEY: "yes"})
+                    tables = True
                 self.progress("read", classifier.status_counts.total(), 0)
                 if document is not None:
                     pending.append(document)
                 if len(pending) >= _DOCUMENTS_PER_WRITE:
-                    characters += await self._write(pending)
+                    done += await self._write(pending)
                     pending = []
             if pending:
-                characters += await self._write(pending)
+                done += await self._write(pending)
             # A run that is killed before this finds the same removed rows when it is repeated.
             if removed := await classifier.find_removed_rows(self.store):
                 await self.store.write(make_removal(removed), derive_arrays)
@@ -99,7 +113,9 @@ class IngestPipeline:
         return AddResult(
             *(counts, by_status["added"], by_status["unchanged"], by_status["updated"]),
             skipped=tuple(classifier.skipped),
-            characters=characters,
+            characters=done.characters,
+            chunks=done.chunks,
+            failed=done.failed,
             removed=len(removed),
         )
 
@@ -110,24 +126,31 @@ class IngestPipeline:
     def _current_stamps(self, document: Document) -> set[str]:
         """Return the stamps under which a stored document counts as unchanged."""
         stamp = self._compute_stamp(document)
-        return {stamp} if self.retry_extract else {stamp, stamp + _INCOMPLETE_MARK}
+        if self.retry_extract:
+            return {stamp}
+        return {stamp, stamp + _INCOMPLETE_MARK, stamp + _BY_RULES_MARK}
 
     def _compute_stamp(self, document: Document) -> str:
         """Return the hash of the document and of the current chunker and extractor."""
-        return digest(document.id, *self._pipeline_repr)
+        size = getattr(self.chunk, "size", 1)
+        structure = [STRUCTURE_VERSION] if follows_structure(document, size) else []
+        own = getattr(self.extract, "stamp_parts", None)  # of extractors whose rules depend on it
+        return digest(
+            document.id, *self._pipeline_repr, *structure, *(own(document) if own else ())
+        )
 
     @cached_property
     def _pipeline_repr(self) -> tuple[str, str]:
         return repr(self.chunk), repr(self.extract)
 
-    async def _write(self, documents: Sequence[Document]) -> int:
-        """Extract, embed and write; return the number of characters extracted from."""
+    async def _write(self, documents: Sequence[Document]) -> "_Tally":
+        """Extract, embed and write; return how much was extracted from."""
         store = self.store
         opened: AbstractAsyncContextManager[WriterProcess | None] = nullcontext()
         if isinstance(store, SqliteStore):
             opened = open_writer_process(store, derive_arrays, len(documents))
         async with opened as writer:
-            additions, characters = await self._extract_and_embed(documents, writer)
+            additions, done = await self._extract_and_embed(documents, writer)
             self.progress("write", 0, 1)
             written = writer is not None and await writer.write()
         if not written:
@@ -135,22 +158,22 @@ class IngestPipeline:
                 additions, _ = await self._extract_and_embed(documents)
             await store.write(Change(add=additions), derive_arrays)
         self.progress("write", 1, 1)
-        return characters
+        return done
 
     async def _extract_and_embed(
         self, documents: Sequence[Document], writer: WriterProcess | None = None
-    ) -> tuple[list[Addition], int]:
+    ) -> tuple[list[Addition], "_Tally"]:
         """Extract, and embed finished documents while others are still being extracted.
 
-        Additions go to the writer process, or are returned; the number of characters as well.
+        Additions go to the writer process, or are returned; how much it was as well.
         """
         kept: list[Addition] = []
-        characters = 0
+        done = _Tally()
         queue: EmbeddingQueue | None = None
 
         def on_addition(addition: Addition) -> None:
-            nonlocal characters
-            characters += sum(len(chunk.text) for chunk in addition.chunks)
+            nonlocal done
+            done += _Tally.of(addition)
             if queue is not None:
                 queue.enqueue_addition(addition)
             if writer is not None:
@@ -160,7 +183,7 @@ class IngestPipeline:
 
         if self.embed is None:
             await self.extract_documents(documents, on_addition)
-            return kept, characters
+            return kept, done
         queue = EmbeddingQueue(self.store, self.embed, self.progress)
         if writer is not None:
             queue.on_last_block = writer.begin_write
@@ -173,7 +196,7 @@ class IngestPipeline:
                 queue.close()
         except* ClewError as many:
             raise many.exceptions[0] from None
-        return kept, characters
+        return kept, done
 
     async def _extract_with_retry(
         self, document: Document, chunks: Sequence[Chunk]
@@ -191,6 +214,7 @@ class IngestPipeline:
         self, documents: Sequence[Document], on_addition: Callable[[Addition], None]
     ) -> None:
         """Chunk and extract concurrently; `on_addition` gets the additions in input order."""
+        self.progress("extract", 0, len(documents))
         done: dict[int, Addition] = {}
         passed_on = 0
         remaining = iter(enumerate(documents))
@@ -200,10 +224,8 @@ class IngestPipeline:
             for at, document in remaining:
                 chunks = self.chunk(document)
                 found = await self._extract_with_retry(document, chunks)
-                mark = _INCOMPLETE_MARK if any(e.failed for e in found) else ""
-                done[at] = Addition(
-                    document, tuple(chunks), found, self._compute_stamp(document) + mark
-                )
+                stamp = self._compute_stamp(document) + _choose_mark(found)
+                done[at] = Addition(document, tuple(chunks), found, stamp)
                 while passed_on in done:
                     on_addition(done.pop(passed_on))
                     passed_on += 1
@@ -216,6 +238,30 @@ class IngestPipeline:
         except* ClewError as many:
             # Report only the first error: it cancelled the others.
             raise many.exceptions[0] from None
+
+
+def _choose_mark(found: Sequence[Extraction]) -> str:
+    """Return the suffix of a document's stamp: whether chunks failed, and were extracted anyway."""
+    failed = [one for one in found if one.failed]
+    if not failed:
+        return ""
+    return _BY_RULES_MARK if any(one.entities for one in failed) else _INCOMPLETE_MARK
+
+
+class _Tally(NamedTuple):
+    """How much was extracted from."""
+
+    characters: int = 0
+    chunks: int = 0
+    failed: int = 0
+
+    @classmethod
+    def of(cls, addition: Addition) -> "_Tally":
+        failed = sum(bool(one.failed) for one in addition.extractions)
+        return cls(sum(len(c.text) for c in addition.chunks), len(addition.chunks), failed)
+
+    def __add__(self, other: "_Tally") -> "_Tally":  # type: ignore[override]
+        return _Tally(*(one + more for one, more in zip(self, other, strict=True)))
 
 
 @dataclass

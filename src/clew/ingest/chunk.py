@@ -12,8 +12,9 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from clew.errors import ConfigError
-from clew.ingest.readers.text import split_sections
+from clew.ingest.atoms import Atom, find_sections, has_structure, split_atoms
 from clew.text.sentences import sentence_spans
+from clew.text.structure import CRUMB_SEPARATOR, Section
 from clew.text.unicode import UNSPACED, UNSPACED_CHAR, digest
 from clew.types import Chunk, Document
 
@@ -25,6 +26,8 @@ _ZERO_WIDTH_JOINER = "\u200d"
 _WHOLE_TEXT_RATIO = 1.25  # a text up to this many times the size is not split: no tiny tail
 _SHORT_TAIL_RATIO = 0.25  # a last chunk below this share of the size is merged into the one before
 SizedSpan = tuple[int, int, int]  # start, end, tokens
+STRUCTURE_VERSION = "structure 1"
+"""Part of the stamp of documents that are split at their structure: others are split as ever."""
 
 
 def token_count(text: str) -> int:
@@ -126,7 +129,7 @@ def _is_flag_letter(char: str) -> bool:
 
 @dataclass(frozen=True)
 class ByTokens:
-    """Splits into windows of about `size` tokens that overlap by `overlap` (at most `size` / 2)."""
+    """Splits into windows of about `size` tokens that overlap by `overlap`."""
 
     size: int = 400
     overlap: int = 50
@@ -135,9 +138,19 @@ class ByTokens:
         _check_sizes(self.size, self.overlap)
 
     def __call__(self, document: Document) -> list[Chunk]:
-        overlap = min(self.overlap, self.size // 2)
         text = document.text
-        return _make_chunks(document, token_windows(text, 0, len(text), self.size, overlap))
+        spans = list(token_windows(text, 0, len(text), self.size, self.overlap))
+        if not follows_structure(document, self.size):
+            return _make_chunks(document, spans)
+        sections = find_sections(document)
+        begins = [section.start for section in sections]
+        return [
+            chunk
+            for start, end in spans
+            for chunk in _make_chunks(
+                document, [(start, end)], sections[bisect_right(begins, start) - 1].heading
+            )
+        ]
 
 
 @dataclass(frozen=True)
@@ -151,8 +164,9 @@ class BySentences:
         _check_sizes(self.size, self.overlap)
 
     def __call__(self, document: Document) -> list[Chunk]:
-        overlap = min(self.overlap, self.size // 2)
-        return _make_chunks(document, _pack_text(document.text, 0, self.size, overlap))
+        if follows_structure(document, self.size):
+            return _pack_sections(document, self.size, self.overlap)
+        return _make_chunks(document, _pack_text(document.text, 0, self.size, self.overlap))
 
 
 @dataclass(frozen=True)
@@ -165,19 +179,73 @@ class ByHeadings:
         _check_sizes(self.size, 0)
 
     def __call__(self, document: Document) -> list[Chunk]:
-        chunks: list[Chunk] = []
-        for section in split_sections(document.text):
-            text = document.text[section.start : section.end]
-            spans = _pack_text(text, section.start, self.size, 0)
-            chunks += _make_chunks(document, spans, section.heading)
-        return chunks
+        return [
+            chunk
+            for section in find_sections(document)
+            for chunk in _split_section(document, section, self.size, 0)
+        ]
+
+
+def follows_structure(document: Document, size: int) -> bool:
+    """Whether a document is split at its structure: it has one, and does not fit in one chunk."""
+    return has_structure(document) and token_count(document.text) > size * _WHOLE_TEXT_RATIO
+
+
+def _pack_sections(document: Document, size: int, overlap: int) -> list[Chunk]:
+    """Pack whole sections that stand below the same heading, and split those that are too long."""
+    chunks: list[Chunk] = []
+    group: list[Section] = []
+    tokens = 0
+
+    def flush() -> None:
+        if len(group) == 1:
+            chunks.extend(_split_section(document, group[0], size, overlap))
+        elif group:
+            span = trim_span(document.text, group[0].start, group[-1].end)
+            outer = group[0].path[: group[0].outer]
+            chunks.extend(_make_chunks(document, [span], CRUMB_SEPARATOR.join(outer)))
+        group.clear()
+
+    for section in find_sections(document):
+        length = token_count(document.text[section.start : section.end])
+        outer = group[0].path[: group[0].outer] if group else ()
+        if group and (tokens + length > size or section.path[: len(outer)] != outer):
+            flush()
+        tokens = length if not group else tokens + length
+        group.append(section)
+    flush()
+    return chunks
+
+
+def _split_section(document: Document, section: Section, size: int, overlap: int) -> list[Chunk]:
+    """Split a section at its atoms; a chunk that continues a definition is headed by its term."""
+    start, end = trim_span(document.text, section.start, section.end)
+    if start == end:
+        return []
+    if token_count(document.text[start:end]) <= size * _WHOLE_TEXT_RATIO:
+        return _make_chunks(document, [(start, end)], section.heading)
+    units: list[SizedSpan] = []
+    terms: dict[int, Atom] = {}
+    for atom in split_atoms(document, start, end, size, token_count):
+        terms[atom.start] = atom
+        if atom.tokens <= size:
+            units.append((atom.start, atom.end, atom.tokens))
+            continue
+        for left, right in token_windows(document.text, atom.start, atom.end, size):
+            units.append((left, right, token_count(document.text[left:right])))
+    chunks = []
+    for left, right in _pack_units(units, size, overlap):
+        held = terms[left].terms if left in terms else ()
+        path = CRUMB_SEPARATOR.join((*section.path, *held))
+        chunks += _make_chunks(document, [(left, right)], path)
+    return chunks
 
 
 def _check_sizes(size: int, overlap: int) -> None:
-    if size < 1 or overlap < 0:
+    if size < 1 or not 0 <= overlap <= size // 2:
         raise ConfigError(
             f"invalid chunk size {size} or overlap {overlap}: set a size of at least 1 and an "
-            "overlap of at least 0"
+            "overlap of at least 0 and at most half of the size"
         )
 
 

@@ -5,7 +5,7 @@ allows: so the number of calls and the prompt tokens are counted, not guessed.
 """
 
 import json
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from time import perf_counter
 from typing import Any
@@ -31,8 +31,10 @@ class CostRates:
     completion: float = 0.25
     """Completion tokens per character of the chunk."""
     seconds_per_call: float = 4.0
+    at_once: float = 1.0
+    """Calls that ran at once while these were measured."""
     calls: int = 0
-    """Number of calls the rates were measured on; 0: a guess."""
+    """Number of calls the rates were measured on; 0: a guess, and the time is unknown."""
 
 
 @dataclass(frozen=True)
@@ -48,11 +50,16 @@ class CostEstimate:
     prompt_tokens: int = 0
     completion_tokens: int = 0
     money: float = 0.0
-    seconds: float = 0.0
+    seconds: float | None = 0.0
+    """None if no call to this model has been timed yet."""
     guessed: bool = False
-    """Whether completion tokens and time are guessed rather than measured in earlier runs."""
+    """Whether completion tokens are guessed rather than measured in earlier runs or by a probe."""
     removed: int = 0
     """Rows that are no longer in the file they were read from."""
+
+
+Probe = Callable[[Addition], Awaitable[CostRates]]
+"""Extracts from one document with the model, and returns the rates measured."""
 
 
 @dataclass
@@ -119,20 +126,27 @@ async def estimate_cost(
     dry_run: DryRunChat | None,
     price: Price,
     rates: CostRates,
-    concurrency: int,
+    probe: Probe | None = None,
 ) -> CostEstimate:
-    """Read and chunk new documents, run the extractor on the dry-run chat, and sum the costs."""
+    """Read and chunk new documents, run the extractor on the dry-run chat, and sum the costs.
+
+    `probe` makes one real call, which measures the rates.
+    """
     classifier = await pipeline.make_classifier()
     documents = [document async for item in found if (document := classifier.classify(item))]
     additions: list[Addition] = []
     await pipeline.extract_documents(documents, additions.append)
     chunks = [chunk for addition in additions for chunk in addition.chunks]
     sent = dry_run.usage if dry_run else Usage()
+    if probe is not None and sent.calls:
+        rates = await probe(additions[len(additions) // 2])
     paid = sent.calls / max(1, sent.calls + sent.cached_calls)
     written = round(sum(len(chunk.text) for chunk in chunks) * rates.completion * paid)
     usage = Usage(sent.calls, sent.prompt_tokens, written if sent.calls else 0)
     texts = [embedded_text(chunk) for chunk in chunks]
-    seconds = sent.calls * rates.seconds_per_call / concurrency
+    seconds = sent.calls * rates.seconds_per_call / rates.at_once
+    embedding = await _estimate_embedding_seconds(pipeline.embed, texts)
+    known = rates.calls or not sent.calls
     return CostEstimate(
         documents=len(documents),
         unchanged=classifier.status_counts["unchanged"],
@@ -143,7 +157,7 @@ async def estimate_cost(
         prompt_tokens=usage.prompt_tokens,
         completion_tokens=usage.completion_tokens,
         money=round(price.cost(usage), 6),
-        seconds=round(seconds + await _estimate_embedding_seconds(pipeline.embed, texts), 1),
+        seconds=round(seconds + embedding, 1) if known else None,
         guessed=bool(sent.calls) and not rates.calls,
         removed=len(await classifier.find_removed_rows(pipeline.store)),
     )

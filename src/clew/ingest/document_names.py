@@ -13,7 +13,7 @@ from pathlib import Path
 
 from clew.errors import StoreError
 from clew.ingest.files import ReadItem, document_name, find_files, read_files
-from clew.ingest.readers.source import Skipped, SourceFile
+from clew.ingest.readers.source import DEFAULT_BUDGET, ReadBudget, Skipped, SourceFile
 from clew.store.protocol import Store
 from clew.text.unicode import digest
 
@@ -33,10 +33,19 @@ def possible_files(name: str) -> Iterator[str]:
 
 
 async def read_for_store(
-    store: Store, paths: Sequence[str | Path], *, keep: bool = True
+    store: Store,
+    paths: Sequence[str | Path | SourceFile],
+    *,
+    keep: bool = True,
+    budget: ReadBudget = DEFAULT_BUDGET,
 ) -> AsyncIterator[ReadItem]:
-    """Read files and folders under their stored names; `keep` stores new locations."""
-    found = await asyncio.to_thread(find_files, paths)
+    """Read files and folders under their stored names; `keep` stores new locations.
+
+    A `SourceFile`, such as a page that was fetched, follows under the name that it has.
+    """
+    named = [item for item in paths if isinstance(item, SourceFile)]
+    plain = [item for item in paths if not isinstance(item, SourceFile)]
+    found = await asyncio.to_thread(find_files, plain)
     locations = await asyncio.to_thread(_file_locations, found)
     names = await store.get(_NAMES_KIND, list(set(locations.values())))
     given = {item.name for item in found}
@@ -51,7 +60,7 @@ async def read_for_store(
         first = {location: name for name, location in reversed(current.items())}
         await _save_changes(store, _NAMES_KIND, first, names)
         await _save_changes(store, LOCATIONS_KIND, current, stored)
-    async with aclosing(read_files(found)) as items:
+    async with aclosing(read_files([*found, *named], budget)) as items:
         async for item in items:
             yield item
 

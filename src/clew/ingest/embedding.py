@@ -117,7 +117,7 @@ class EmbeddingQueue:
 
         An answer is saved once all calls before it are answered, not only with the slowest.
         """
-        tasks = [asyncio.ensure_future(self.embed([item.text for item in call])) for call in calls]
+        tasks = [asyncio.ensure_future(self._embed_once(call)) for call in calls]
         at = 0
         try:
             while at < len(tasks):
@@ -134,6 +134,12 @@ class EmbeddingQueue:
         for result in results:
             if isinstance(result, BaseException):
                 raise result
+
+    async def _embed_once(self, call: Sequence[_PendingText]) -> Vectors:
+        """Embed each different text once: a row's passage and its fact have the same."""
+        position = {text: at for at, text in enumerate(dict.fromkeys(item.text for item in call))}
+        vectors = await self.embed(list(position))
+        return vectors[[position[item.text] for item in call]]
 
     async def _start_saving(
         self, calls: list[list[_PendingText]], tasks: Sequence[asyncio.Future[Vectors]]

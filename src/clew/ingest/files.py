@@ -5,8 +5,10 @@ Whatever is left out or cannot be read is reported as skipped.
 
 import asyncio
 import os
+import re
 import stat
 import threading
+import time
 import unicodedata
 from collections.abc import AsyncGenerator, AsyncIterator, Iterable, Iterator, Sequence
 from concurrent.futures import Future
@@ -15,10 +17,19 @@ from itertools import groupby
 from pathlib import Path
 
 from clew.errors import InputError
+from clew.ingest.readers.databases import read_parquet, read_sqlite, read_xlsx
 from clew.ingest.readers.docx import read_docx
+from clew.ingest.readers.epub import read_epub
 from clew.ingest.readers.html import read_html
+from clew.ingest.readers.latex import read_latex
+from clew.ingest.readers.mail import read_eml, read_mbox
+from clew.ingest.readers.manpage import read_manpage
+from clew.ingest.readers.notebook import read_notebook
 from clew.ingest.readers.pdf import read_pdf
+from clew.ingest.readers.plain import read_plain_text
+from clew.ingest.readers.pptx import read_pptx
 from clew.ingest.readers.records import read_json, read_json_lines, read_table
+from clew.ingest.readers.rst import read_rst
 from clew.ingest.readers.source import (
     DEFAULT_BUDGET,
     DocumentReader,
@@ -27,8 +38,10 @@ from clew.ingest.readers.source import (
     RowNames,
     Skipped,
     SourceFile,
+    content_suffix,
 )
-from clew.ingest.readers.text import read_markdown, read_plain_text, read_rst, read_unknown
+from clew.ingest.readers.text import read_code, read_markdown, read_unknown
+from clew.text.code_outline import CODE_SUFFIXES
 from clew.text.unicode import clean
 from clew.types import Document
 
@@ -53,18 +66,39 @@ READERS: dict[str, DocumentReader] = {
     ".json": read_json,
     ".csv": read_table,
     ".tsv": read_table,
+    ".xlsx": read_xlsx,
+    ".parquet": read_parquet,
+    ".sqlite": read_sqlite,
+    ".sqlite3": read_sqlite,
+    ".db": read_sqlite,
     ".pdf": read_pdf,
     ".docx": read_docx,
+    ".pptx": read_pptx,
+    ".epub": read_epub,
+    ".ipynb": read_notebook,
+    ".eml": read_eml,
+    ".mbox": read_mbox,
+    ".tex": read_latex,
+    ".ltx": read_latex,
+    ".man": read_manpage,
 }
 DEFAULT_READER: DocumentReader = read_unknown
-ROW_FORMATS = frozenset({".jsonl", ".ndjson", ".json", ".csv", ".tsv"})
+_MANUAL_SUFFIX = re.compile(r"\.[1-9][a-z]{0,4}")  # of manual pages: `git.1`, `printf.3posix`
+ROW_FORMATS = frozenset(
+    ".jsonl .ndjson .json .csv .tsv .mbox .xlsx .parquet .sqlite .sqlite3 .db".split()
+)
 """Formats with many documents per file."""
-PARSED_FORMATS = frozenset({".html", ".htm", ".xhtml", ".pdf", ".docx"})
+_UNPACKED_FORMATS = ROW_FORMATS - {".mbox"} | {".docx", ".pptx", ".epub"}
+"""Formats that are read from the file itself, so that it may not be compressed as a whole."""
+PARSED_FORMATS = frozenset(
+    ".html .htm .xhtml .pdf .docx .pptx .epub .ipynb .eml .mbox .tex .ltx .rst .man".split()
+)
 """Formats whose parser a hostile file can slow down: read one at a time, with a timeout."""
 ReadItem = Document | Skipped | FileEnd
 _BATCH = 256  # items per call to the reading thread …
 _BATCH_CHARACTERS = 4_000_000  # … or as many as reach this many characters
-GRACE = 5.0  # seconds after a parser's budget until its thread is abandoned
+_POLL_SECONDS = 0.25
+_MAX_WAIT_FACTOR = 20  # a parser that waits (for a disk) may take this many times its budget
 
 
 def find_files(
@@ -196,7 +230,31 @@ async def read_files(
 
 
 def _needs_timeout(item: SourceFile | Skipped) -> bool:
-    return isinstance(item, SourceFile) and item.path.suffix.lower() in PARSED_FORMATS
+    return isinstance(item, SourceFile) and needs_parser(item.path)
+
+
+def needs_parser(path: Path) -> bool:
+    """Whether a file's format has a parser that a hostile file can slow down."""
+    suffix = content_suffix(path)
+    return suffix in PARSED_FORMATS or _MANUAL_SUFFIX.fullmatch(suffix) is not None
+
+
+def known_suffix(name: str) -> str:
+    """Return the end of a name that a reader is chosen by (`.html`, `.1.gz`), or ""."""
+    path = Path(name)
+    inner = content_suffix(path)
+    known = inner in READERS or inner in CODE_SUFFIXES or _MANUAL_SUFFIX.fullmatch(inner)
+    return inner + (".gz" if path.suffix.lower() == ".gz" else "") if known else ""
+
+
+def _choose_reader(path: Path) -> DocumentReader:
+    """Return the reader for a file's suffix; that of a compressed file is its inner one."""
+    suffix = content_suffix(path)
+    if suffix != path.suffix.lower() and suffix in _UNPACKED_FORMATS:
+        raise InputError(f"is a compressed {suffix} file; unpack it first")
+    if _MANUAL_SUFFIX.fullmatch(suffix):
+        return read_manpage
+    return READERS.get(suffix, read_code if suffix in CODE_SUFFIXES else DEFAULT_READER)
 
 
 def _read_sources(found: Iterable[SourceFile | Skipped], budget: ReadBudget) -> Iterator[ReadItem]:
@@ -204,11 +262,10 @@ def _read_sources(found: Iterable[SourceFile | Skipped], budget: ReadBudget) -> 
         if isinstance(item, Skipped):
             yield item
             continue
-        suffix = item.path.suffix.lower()
-        reader = READERS.get(suffix, DEFAULT_READER)
+        suffix = content_suffix(item.path)
         empty, has_document, broken = True, False, False
         try:
-            for result in reader(item, budget):
+            for result in _choose_reader(item.path)(item, budget):
                 empty = False
                 has_document = has_document or isinstance(result, Document)
                 broken = broken or (isinstance(result, Skipped) and result.broken)
@@ -237,19 +294,39 @@ def _next_batch(items: Iterator[ReadItem]) -> list[ReadItem]:
 
 
 async def _read_with_timeout(source: SourceFile, budget: ReadBudget) -> list[ReadItem]:
-    """Parse in a thread that is abandoned at the timeout: Python cannot stop a thread."""
+    """Parse in a thread that is abandoned at the timeout: Python cannot stop a thread.
+
+    Only its processor time counts, so that a busy machine skips no file.
+    """
     done: Future[list[ReadItem]] = Future()
     done.set_running_or_notify_cancel()  # from here on only the thread sets its result
 
+    clocks: list[int] = []  # the thread's own clock: what it used is read from outside
+
     def work() -> None:
+        if hasattr(time, "pthread_getcpuclockid"):
+            clocks.append(time.pthread_getcpuclockid(threading.get_ident()))
         try:
             done.set_result(list(_read_sources([source], budget)))
         except BaseException as error:  # noqa: BLE001  (thread boundary: raised where it is awaited)
             done.set_exception(error)
 
     threading.Thread(target=work, name=f"read {source.name}", daemon=True).start()
+    result = asyncio.wrap_future(done)
+    began = time.monotonic()
+    while True:
+        finished, _ = await asyncio.wait([result], timeout=_POLL_SECONDS)
+        if finished:
+            return result.result()
+        waited = time.monotonic() - began
+        used = _read_clock(clocks[0], waited) if clocks else waited
+        if used > budget.seconds or waited > budget.seconds * _MAX_WAIT_FACTOR:
+            result.cancel()
+            return [Skipped(source.name, f"takes longer than {budget.seconds:g} s to read")]
+
+
+def _read_clock(clock: int, waited: float) -> float:
     try:
-        async with asyncio.timeout(budget.seconds + GRACE):
-            return await asyncio.wrap_future(done)
-    except TimeoutError:
-        return [Skipped(source.name, f"takes longer than {budget.seconds:g} s to read")]
+        return time.clock_gettime(clock)
+    except OSError:  # the thread has just ended
+        return waited

@@ -1,12 +1,14 @@
 """Usage limits of one question, and a chat wrapper that enforces them."""
 
 import asyncio
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from time import monotonic
 from typing import TypeVar
 
+from clew.config import Price
 from clew.errors import ClewError, ConfigError
 from clew.llm.chat import Chat, Reply, Request, TextCallback
+from clew.llm.openai_api import estimate_prompt_tokens
 from clew.llm.wrappers import UsageMeter
 from clew.types import Usage
 
@@ -73,6 +75,12 @@ class UsageBudget:
         limits = self.limits.intersect(UsageLimits(calls=calls))
         return UsageBudget(limits, self.spent, self.started, parent=self)
 
+    def add(self, usage: Usage) -> None:
+        """Count usage, against the parent too."""
+        self.spent.add(usage)
+        if self.parent is not None and self.parent.spent is not self.spent:
+            self.parent.add(usage)
+
     def seconds_left(self) -> float | None:
         """Seconds that remain, or None without a time limit."""
         if self.limits.seconds is None:
@@ -113,6 +121,8 @@ class BudgetedChat:
     inner: Chat
     budget: UsageBudget
     meter: UsageMeter
+    price: Price = Price()
+    """What a call is counted with whose reply nobody waited for."""
 
     @property
     def name(self) -> str:
@@ -125,8 +135,20 @@ class BudgetedChat:
             async with asyncio.timeout(self.budget.seconds_left()):
                 reply = await self.inner(request, on_text)
         except TimeoutError as error:
+            self._count_abandoned(request)
             seconds = self.budget.limits.seconds
             raise BudgetExceeded(f"the budget of {seconds:g} seconds is spent") from error
-        self.budget.spent.add(reply.usage)
-        self.meter.add(reply.usage)
+        except asyncio.CancelledError:
+            self._count_abandoned(request)
+            raise
+        self._count(reply.usage)
         return reply
+
+    def _count_abandoned(self, request: Request) -> None:
+        """Count a call that was sent and given up: the endpoint has read its prompt."""
+        usage = Usage(calls=1, prompt_tokens=estimate_prompt_tokens(request.messages))
+        self._count(replace(usage, money=self.price.cost(usage)))
+
+    def _count(self, usage: Usage) -> None:
+        self.budget.add(usage)
+        self.meter.add(usage)

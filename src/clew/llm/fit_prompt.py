@@ -73,15 +73,15 @@ def shorten_text(text: str, tokens: int) -> str:
         return text
     lines = text.splitlines()
     if len(lines) <= 1:
-        return _cut_line(text, tokens)
+        return cut_line(text, tokens)
     longest = _find_line_limit([estimate_tokens(line) for line in lines], tokens)
     if longest >= _MIN_LINE:
-        return "\n".join(_cut_line(line, longest) for line in lines)
+        return "\n".join(cut_line(line, longest) for line in lines)
     kept = min(len(lines) - 1, max(1, (tokens - 8) // _MIN_LINE))
     first, last = lines[: (kept + 1) // 2], lines[len(lines) - kept // 2 :]
     gap = f"… {len(lines) - kept} lines left out …"
     each = max(0, (tokens - estimate_tokens(gap)) // kept)
-    cut = [_cut_line(line, each) for line in (*first, *last)]
+    cut = [cut_line(line, each) for line in (*first, *last)]
     return "\n".join((*cut[: len(first)], gap, *cut[len(first) :]))
 
 
@@ -96,7 +96,8 @@ def _find_line_limit(sizes: list[int], tokens: int) -> int:
     return tokens
 
 
-def _cut_line(line: str, tokens: int) -> str:
+def cut_line(line: str, tokens: int) -> str:
+    """Cut a line to a number of tokens, with a mark that it goes on."""
     if estimate_tokens(line) <= tokens:
         return line
     return cut_to_tokens(line, tokens - 2).rstrip() + _CUT

@@ -52,26 +52,42 @@ class WallClock:
 
 
 @dataclass(eq=False)
-class ConcurrencyLimitedChat:
-    """Runs at most `limit` calls concurrently per event loop."""
+class ConcurrencyLimit:
+    """Slots for `most` calls at once per event loop; chats may share them."""
 
-    inner: Chat
-    limit: int
+    most: int
     _semaphores: WeakKeyDictionary[AbstractEventLoop, Semaphore] = field(
         default_factory=WeakKeyDictionary, init=False, repr=False
     )
+
+    def slots(self) -> Semaphore:
+        """The slots of the running event loop."""
+        loop = asyncio.get_running_loop()
+        semaphore = self._semaphores.get(loop)
+        if semaphore is None:
+            semaphore = self._semaphores[loop] = Semaphore(self.most)
+        return semaphore
+
+
+@dataclass(eq=False)
+class ConcurrencyLimitedChat:
+    """Runs at most `limit` calls concurrently per event loop; several chats may share a limit."""
+
+    inner: Chat
+    limit: int | ConcurrencyLimit
+
+    def __post_init__(self) -> None:
+        """Make a number a limit of this chat's own."""
+        given = self.limit
+        self._limit = given if isinstance(given, ConcurrencyLimit) else ConcurrencyLimit(given)
 
     @property
     def name(self) -> str:
         return self.inner.name
 
     async def __call__(self, request: Request, /, on_text: TextCallback | None = None) -> Reply:
-        """Wait for the semaphore, then send the request."""
-        loop = asyncio.get_running_loop()
-        semaphore = self._semaphores.get(loop)
-        if semaphore is None:
-            semaphore = self._semaphores[loop] = Semaphore(self.limit)
-        async with semaphore:
+        """Wait for a slot, then send the request."""
+        async with self._limit.slots():
             return await self.inner(request, on_text)
 
 

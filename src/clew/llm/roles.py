@@ -8,9 +8,11 @@ from pydantic import SecretStr
 
 from clew.config import Client, JsonMode, ModelSettings, Price, Role, RoleSettings
 from clew.errors import ConfigError
+from clew.llm.adaptive import AdaptiveChat
 from clew.llm.cache import Cache
 from clew.llm.chat import Chat
 from clew.llm.limits import (
+    ConcurrencyLimit,
     ConcurrencyLimitedChat,
     RateLimitedChat,
     RateLimiter,
@@ -100,11 +102,22 @@ def create_client(spec: ResolvedModel, settings: ModelSettings) -> Chat:
             return TransformersChat(spec.model)
 
 
-def create_limited_client(spec: ResolvedModel, settings: ModelSettings) -> Chat:
-    """Create the client with its limits; a call waiting for a retry holds no concurrency slot."""
+def create_limited_client(
+    spec: ResolvedModel, settings: ModelSettings, shared: ConcurrencyLimit | None = None
+) -> Chat:
+    """Create the client with its limits; a call waiting for a retry holds no concurrency slot.
+
+    `shared` is a limit that the models of several knowledge bases have in common.
+    """
     chat: Chat = TimeoutChat(create_client(spec, settings), settings.timeout)
-    in_process = spec.client in ("llama", "transformers")  # these run one call at a time
-    chat = ConcurrencyLimitedChat(chat, 1 if in_process else settings.concurrency)
+    if spec.client in ("llama", "transformers"):  # these run one call at a time
+        chat = ConcurrencyLimitedChat(chat, 1)
+    elif settings.adapt:
+        chat = AdaptiveChat(chat, settings.concurrency)
+    else:
+        chat = ConcurrencyLimitedChat(chat, settings.concurrency)
+    if shared is not None:
+        chat = ConcurrencyLimitedChat(chat, shared)
     requests, tokens = settings.requests_per_minute, settings.tokens_per_minute
     if requests or tokens:
         chat = RateLimitedChat(
@@ -126,6 +139,8 @@ class RoleChats:
     settings: ModelSettings
     cache: Cache | None = None
     meter: UsageMeter = field(default_factory=UsageMeter)
+    limit: ConcurrencyLimit | None = None
+    """A limit on calls at once that others share."""
     _by_endpoint: dict[tuple[str, ...], Chat] = field(default_factory=dict, init=False, repr=False)
     _chats: dict[Role, Chat] = field(default_factory=dict, init=False, repr=False)
 
@@ -140,7 +155,7 @@ class RoleChats:
         key = (at.model, at.base_url, at.api_key, at.client, str(sorted(at.extra.items())))
         chat = self._by_endpoint.get(key)
         if chat is None:
-            chat = self._wrap(create_limited_client(at, self.settings), at.model)
+            chat = self._wrap(create_limited_client(at, self.settings, self.limit), at.model)
             # Threads may create it concurrently: all use the first one stored.
             chat = self._by_endpoint.setdefault(key, chat)
         if at.shape_by == "auto":

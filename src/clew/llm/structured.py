@@ -195,10 +195,13 @@ class _Exchange(Generic[Out]):
             return self.to_answer(parse_answer(retried.text, self.question.out), repaired=True)
         except ParseError as still:
             advice = "raise max_tokens" if retried.finish == "length" else "try a larger model"
-            raise ParseError(
+            failure = ParseError(
                 f"{self.chat.name} gave no usable answer to {self.question.name!r} in two attempts "
                 f"({still}; the reply begins {_excerpt(retried)}): {advice}."
-            ) from still
+            )
+            # The first reply was not asked to be short.
+            failure.reply = reply.text if len(reply.text) > len(retried.text) else retried.text
+            raise failure from still
 
     def to_answer(self, parsed: ParsedAnswer[Out], repaired: bool = False) -> StructuredAnswer[Out]:
         """Build the answer."""

@@ -158,3 +158,10 @@ def choose_apart(spans: Iterable[ReadSpan], most: int) -> list[ReadSpan]:
 
 def _overlap(one: ReadSpan, other: ReadSpan) -> bool:
     return one.passage == other.passage and one.start < other.end and other.start < one.end
+
+
+def find_reader(file: Path | None) -> SpanReader | None:
+    """Open the reader, or return None if its packages or the package's own weights are missing."""
+    if missing_packages() or (file is None and not READER_FILE.is_file()):
+        return None
+    return SpanReader.load(file)

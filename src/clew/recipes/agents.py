@@ -5,11 +5,11 @@ from dataclasses import dataclass, field, replace
 from clew.agents.baselines import ClosedBook, IrCot, React, Reader
 from clew.agents.core.types import Agent
 from clew.agents.graph_r1 import GraphR1
+from clew.agents.graph_reader import GraphReader
 from clew.agents.graphsearch import BOTH_CHANNELS, GraphSearch
 from clew.agents.map_reduce import MapReduce
 from clew.agents.planning.model_plan import Verdict
 from clew.agents.rograg import Rograg
-from clew.agents.rule_planner import RulePlanner
 from clew.agents.youtu import Youtu
 from clew.types import Chunking
 
@@ -37,6 +37,10 @@ _NO_MODULES = GraphSearch(*(False,) * 6, top_k=30, rules=False)  # Table 3, firs
 _QD_CR = replace(_NO_MODULES, decompose=True, refine=True)
 
 
+def _steps(name: str, agent: GraphReader, about: str) -> AgentRecipe:
+    return AgentRecipe(f"steps-{name}", agent, about, "measured here, see docs/agents.md")
+
+
 def _graphsearch(name: str, agent: GraphSearch, about: str, place: str) -> AgentRecipe:
     source = f"{_GRAPHSEARCH}, {place}"
     return AgentRecipe(f"graphsearch-{name}", agent, about, source, chunk=_GRAPHSEARCH_CHUNKS)
@@ -55,9 +59,16 @@ _AGENT_RECIPES = (
     AgentRecipe("reader", Reader(), "one retrieval, one written answer", "baseline"),
     AgentRecipe(
         "steps",
-        RulePlanner(),
-        "rules plan, the model reads one small question at a time, code joins the answers",
+        GraphReader(),
+        "names lead to passages, a reader reads spans along them, code compares; a model plans",
         "measured here, see docs/agents.md",
+    ),
+    _steps("model", GraphReader(rules=False), "the model plans also what the table could compare"),
+    _steps("rules", GraphReader(plan=False), "the table compares, and the model reads once"),
+    _steps(
+        "alone",
+        GraphReader(rules=False, plan=False, spans=False),
+        "the model reads once; nothing is planned, compared or read as a span",
     ),
     AgentRecipe(
         "graphsearch",

@@ -10,12 +10,12 @@ from collections.abc import Mapping
 from dataclasses import MISSING, dataclass, field, fields, replace
 from typing import Any
 
-from clew.errors import ConfigError
+from clew.errors import ConfigError, suggest
 from clew.layout import MIN_TOKENS, Layout
 from clew.llm.trained_model import NO_KB_RECIPE
 from clew.recipes.agents import AGENTS, AgentRecipe
 from clew.recipes.describe import CONFIGURED
-from clew.recipes.parameters import check_keys, read_fields, read_value, suggest, vary_parameter
+from clew.recipes.parameters import check_keys, read_fields, read_value, vary_parameter
 from clew.recipes.registry import BUILT_IN, RECIPES, RecipeSet, ResolvedRecipe, resolve_recipe
 from clew.recipes.steps import type_hints
 from clew.retrieve.step import Chain

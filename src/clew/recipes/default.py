@@ -4,10 +4,11 @@ import numpy as np
 
 from clew.index.view import View
 from clew.ingest.document_names import GRAPHS_KIND
-from clew.retrieve.blend import Blended, TidyQuestion
+from clew.retrieve.blend import Blended
 from clew.retrieve.linking.link_names import LinkNames
 from clew.retrieve.spread import Spread
 from clew.retrieve.step import Chain
+from clew.retrieve.tidy import TidyQuestion
 from clew.retrieve.walk import Walk
 from clew.store.protocol import Store
 
@@ -17,6 +18,13 @@ CLEW = Chain(
     about="links the question's names, walks between passages by the best fitting sentences, and "
     "mixes in plain relevance as far as names do not lead on",
     source="measured here (docs/recipes.md)",
+)
+CLEW_BEAM = Chain(
+    "clew-beam",
+    (TidyQuestion(Chain("", (LinkNames(), Blended(Walk(missing=0.5, beam=0.1)), Spread()))),),
+    about="as `clew`, and a beam of hypotheses: paths of passages, each scored as a whole; for "
+    "questions of three and four hops",
+    source="measured here (docs/decisions/0016-retrieval-that-holds.md)",
 )
 GRAPH_RECIPE = "lego-12"
 """The best recipe on a graph of those that need no model (docs/lego.md)."""

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from dataclasses import fields, is_dataclass
 from enum import Enum
 
-from clew.layout import PASSAGES, Layout, Section
+from clew.layout import PASSAGES, EvidenceOrder, Layout, Section
 from clew.recipes.layouts import LAYOUT_SOURCES
 from clew.retrieve.pack import NO_LIMIT
 from clew.retrieve.step import Chain, Fork, Step
@@ -190,12 +190,23 @@ def tabulate_layout(layout: Layout) -> list[dict[str, str]]:
     ]
 
 
+_ORDERS: dict[EvidenceOrder, str] = {
+    "found": "",
+    "question": "by the question",
+    "linked": "linked to what the question names",
+}
+
+
 def _format_section(section: Section) -> str:
     parts = [
         "what is left" if section.tokens is None else f"{section.tokens} tokens",
         "" if section.most is None else f"{section.most} at most",
         "best last" if section.best_last else "",
         "with scores" if section.scores else "",
+        _ORDERS[section.order],
+        "not what the passages say" if section.fresh else "",
+        "by passage" if section.grouped else "",
+        "also bare names" if section.bare else "",
     ]
     return ", ".join(filter(None, parts))
 

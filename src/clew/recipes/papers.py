@@ -1,5 +1,6 @@
 """Retrieval recipes: the default one (docs/decisions/0004), baselines, and one per paper."""
 
+from dataclasses import replace
 from typing import Literal
 
 from clew.layout import Layout
@@ -40,6 +41,12 @@ BM25 = Chain(
     (Lexical(top_k=100, k1=1.2, b=0.75),),
     about="passages by BM25 over the question's words",
     source="Robertson and Zaragoza 2009",
+)
+KEYWORDS = Chain(
+    "keywords",
+    (Lexical(top_k=100, k1=1.2, b=0.75, content_only=True),),
+    about="`bm25` without the words of which every question is made; used without an embedder",
+    source="measured here (docs/recipes.md)",
 )
 RERANKED = Chain(
     "hybrid-rerank",
@@ -103,7 +110,7 @@ def build_lightrag(mode: LightragMode, name: str) -> Chain:
         "mix": "`lightrag`, and passages by embedding similarity",
     }
     source = "LightRAG (Guo et al. 2024)"
-    how = (_LIGHTRAG_NOTES, layouts.LIGHTRAG, _LIGHTRAG_CHUNKS)
+    how = (_LIGHTRAG_NOTES, layouts.LINKED, _LIGHTRAG_CHUNKS)
     return Chain(name, steps, about[mode], source, *how)
 
 
@@ -121,9 +128,7 @@ _ROGRAG_NOTES = (
 _ROGRAG_CHUNKS = Chunking(768, 32, "sentences")
 
 
-def build_rograg(
-    name: str, *, exact: bool = False, expand: bool = False, layout: Layout = layouts.ROGRAG
-) -> Chain:
+def build_rograg(name: str, *, exact: bool = False, expand: bool = False) -> Chain:
     """Build ROGRAG's dual-level retrieval: exact matching and more low-level keys as in Table 5."""
     low: Step = SameName("names") if exact else NearEntities("names", top_k=60, each=True)
     high: Step = SameWords("topics", top_k=60) if exact else NearFacts("topics", top_k=60)
@@ -142,7 +147,7 @@ def build_rograg(
     more = "names and more keywords" if expand else "names"
     about = f"{more} → entities, topics → relations, matched {matched}"
     source = "ROGRAG (Wang et al. 2025) §3.2"
-    return Chain(name, steps, about, source, _ROGRAG_NOTES, layout, _ROGRAG_CHUNKS)
+    return Chain(name, steps, about, source, _ROGRAG_NOTES, layouts.LINKED, _ROGRAG_CHUNKS)
 
 
 PATHRAG = Chain(
@@ -161,7 +166,7 @@ PATHRAG = Chain(
     ),
     about="paths between the question's entities with the highest flow",
     source="PathRAG (Chen et al. 2025)",
-    layout=layouts.PATHRAG,
+    layout=layouts.PATHS,
     notes=(
         ("NearEntities.top_k", "PathRAG paper: 40 nodes"),
         ("FlowPaths.top_k", "PathRAG paper: 15 paths"),
@@ -185,23 +190,34 @@ HYPERGRAPHRAG = Chain(
     ),
     about="entities and n-ary facts of the question, each expanded to the other and to passages",
     source="HyperGraphRAG (Luo et al. 2025)",
-    layout=layouts.HYPERGRAPHRAG,
+    layout=layouts.LINKED,
     notes=(
         ("NearEntities.top_k", "HyperGraphRAG paper: 60 entities"),
         ("NearFacts.top_k", "HyperGraphRAG paper: 60 hyperedges"),
     ),
 )
+
+
+def _show_all(recipe: Chain, name: str, layout: Layout) -> Chain:
+    """Return a recipe with another prompt: as much as its paper shows."""
+    about = f"`{recipe.name}`; the prompt has its paper's budgets"
+    return replace(recipe, name=name, about=about, layout=layout)
+
+
 DUAL_LEVEL_RECIPES = (
     build_lightrag("hybrid", "lightrag"),
     build_lightrag("local", "lightrag-local"),
     build_lightrag("global", "lightrag-global"),
     build_lightrag("mix", "lightrag-mix"),
+    _show_all(build_lightrag("hybrid", "lightrag"), "lightrag-30k", layouts.LIGHTRAG_30K),
     PATHRAG,
+    _show_all(PATHRAG, "pathrag-15", layouts.PATHRAG_15),
     HYPERGRAPHRAG,
     build_rograg("rograg-dual"),
     build_rograg("rograg-expanded", expand=True),
     build_rograg("rograg-exact", exact=True),
-    build_rograg("rograg-12k", layout=layouts.ROGRAG_12K),
+    _show_all(build_rograg("rograg-dual"), "rograg-12k", layouts.ROGRAG_12K),
+    _show_all(build_rograg("rograg-dual"), "rograg-28k", layouts.ROGRAG_28K),
 )
 HIPPORAG = Chain(
     "hipporag",
@@ -360,7 +376,8 @@ E2GRAPHRAG = Chain(
         ("EntityPairs.most", "authors' code: 25 passages"),
     ),
 )
-TREE_RECIPES = (MSGRAPHRAG_LOCAL, MSGRAPHRAG_GLOBAL, RAPTOR, E2GRAPHRAG)
+MSGRAPHRAG_12K = _show_all(MSGRAPHRAG_LOCAL, "msgraphrag-local-12k", layouts.MSGRAPHRAG_12K)
+TREE_RECIPES = (MSGRAPHRAG_LOCAL, MSGRAPHRAG_12K, MSGRAPHRAG_GLOBAL, RAPTOR, E2GRAPHRAG)
 
 
 def build_youtu(name: str, top_k: int, *, communities: bool = True) -> Chain:
@@ -429,7 +446,7 @@ MINIRAG = Chain(
     ),
     about="paths from the question's entities to entities of the types it asks for",
     source="MiniRAG (Fan et al. 2025)",
-    layout=layouts.ENTITY_PATHS,
+    layout=layouts.PATHS,
     notes=(("TypedPaths.hops", "MiniRAG authors' code: 2 hops"),),
 )
 G_RETRIEVER = Chain(
@@ -442,7 +459,7 @@ G_RETRIEVER = Chain(
     ),
     about="the prize-collecting subgraph that joins the best fitting entities and facts",
     source="G-Retriever (He et al. 2024)",
-    layout=layouts.SUBGRAPH,
+    layout=layouts.LINKED,
     notes=(
         ("NearEntities.top_k", "G-Retriever authors' code: 3 nodes"),
         ("NearFacts.top_k", "G-Retriever authors' code: 5 edges"),
@@ -459,7 +476,7 @@ TOG = Chain(
     ),
     about="a beam search over the graph, pruned at every hop by the model or the embedder",
     source="Think-on-Graph (Sun et al. 2024)",
-    layout=layouts.EXPLORED,
+    layout=layouts.RANKED_PATHS,
     notes=(
         ("BeamPaths.width", "Think-on-Graph paper: 3"),
         ("BeamPaths.max_hop", "Think-on-Graph paper: 3"),

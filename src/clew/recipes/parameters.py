@@ -7,11 +7,10 @@ name under `step`; a step of a fixed class is a table of its parameters. Errors 
 import math
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import MISSING, Field, fields, is_dataclass, replace
-from difflib import get_close_matches
 from enum import Enum
 from typing import Any, Literal, cast, get_args, get_origin
 
-from clew.errors import ConfigError
+from clew.errors import ConfigError, suggest
 from clew.recipes.steps import (
     JOINS,
     RECIPE_FIELDS,
@@ -27,13 +26,6 @@ MAX_ITEMS = 200
 """Longest list in a recipe."""
 _MAX_DEPTH = 12
 _TAG = "step"
-
-
-def suggest(name: str, known: Iterable[str]) -> str:
-    """Return "; did you mean …?" for the known name nearest to `name`, or how to list them."""
-    by_fold = {one.casefold(): one for one in known}
-    near = get_close_matches(name.casefold(), by_fold, n=1, cutoff=0.6)
-    return f"; did you mean {by_fold[near[0]]!r}?" if near else ""
 
 
 def check_keys(table: Any, known: Iterable[str], key: str) -> Mapping[str, Any]:

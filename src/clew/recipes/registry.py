@@ -1,16 +1,16 @@
 """The registry of recipes by name, and how a name resolves to an agent and a retriever."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, is_dataclass, replace
 
 from clew.agents.baselines import ClosedBook
 from clew.agents.core.types import Agent
 from clew.agents.graph_r1 import GraphR1
 from clew.agents.rograg import Rograg
-from clew.errors import ConfigError
+from clew.errors import ConfigError, suggest
 from clew.llm.trained_model import NO_KB_RECIPE, TrainedConfig
 from clew.recipes.agents import AGENTS, AgentRecipe
-from clew.recipes.default import CLEW
+from clew.recipes.default import CLEW, CLEW_BEAM
 from clew.recipes.describe import (
     NO_NEEDS,
     OPTIONAL_MODEL,
@@ -26,6 +26,7 @@ from clew.recipes.papers import (
     GRAPH_R1_RECIPES,
     HIPPORAG_RECIPES,
     HYBRID,
+    KEYWORDS,
     NAIVE,
     PATH_RECIPES,
     RERANKED,
@@ -39,8 +40,10 @@ RECIPES: dict[str, Chain] = {
     recipe.name: recipe
     for recipe in (
         CLEW,
+        CLEW_BEAM,
         NAIVE,
         BM25,
+        KEYWORDS,
         HYBRID,
         RERANKED,
         *DUAL_LEVEL_RECIPES,
@@ -53,6 +56,9 @@ RECIPES: dict[str, Chain] = {
     )
 }
 
+STARTERS = ("clew", "hybrid", "bm25", "hipporag2", "lightrag", "graphsearch", "youtu", "rograg")
+"""The recipes that a first look needs; `clew recipes` lists these, with --all every one."""
+
 
 @dataclass(frozen=True)
 class RecipeSet:
@@ -63,6 +69,7 @@ class RecipeSet:
 
 
 BUILT_IN = RecipeSet(RECIPES, AGENTS)
+BUILT_IN_NAMES = frozenset([*RECIPES, *AGENTS])
 _R1_NOT_SERVED = (
     "a model trained with `--recipe none` (R1) answers without retrieval; it is a baseline and "
     "cannot be asked here; its F1 is `dev_f1` in the run's log.jsonl"
@@ -76,8 +83,15 @@ def get_recipe(name: str, recipes: RecipeSet = BUILT_IN) -> Chain:
     except KeyError:
         if name == NO_KB_RECIPE:
             raise ConfigError(_R1_NOT_SERVED) from None
-        known = ", ".join(recipes.retrievers)
-        raise ConfigError(f"no recipe {name!r}; available: {known}") from None
+        raise ConfigError(
+            _unknown("recipe", name, [*recipes.retrievers, *recipes.agents])
+        ) from None
+
+
+def _unknown(what: str, name: str, known: Iterable[str]) -> str:
+    """Say that there is no such recipe or agent, and which one may be meant."""
+    hint = suggest(name, known) or "; `clew recipes --all` lists all of them"
+    return f"no {what} {name!r}{hint}"
 
 
 @dataclass(frozen=True)
@@ -114,7 +128,7 @@ def resolve_recipe(name: str, recipes: RecipeSet = BUILT_IN) -> ResolvedRecipe:
     agent, plus, retriever = name.partition("+")
     if plus:
         if agent not in recipes.agents:
-            raise ConfigError(f"no agent {agent!r}; available: {', '.join(recipes.agents)}")
+            raise ConfigError(_unknown("agent", agent, recipes.agents))
         return _pair(recipes.agents[agent], get_recipe(retriever, recipes))
     if name in recipes.agents:
         wanted = recipes.agents[name].retrievers

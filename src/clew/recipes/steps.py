@@ -7,7 +7,7 @@ from types import NoneType, UnionType
 from typing import Any, Union, get_args, get_origin, get_type_hints
 
 from clew.retrieve.activation import MessagePassing, SemanticBridge, SumEntities
-from clew.retrieve.blend import Blended, TidyQuestion
+from clew.retrieve.blend import Blended
 from clew.retrieve.communities.steps import (
     Around,
     BottomUp,
@@ -52,6 +52,7 @@ from clew.retrieve.subgraph.extract import (
 )
 from clew.retrieve.subgraph.partition import PartitionSubgraph
 from clew.retrieve.subgraph.prune import Prune
+from clew.retrieve.tidy import TidyQuestion
 from clew.retrieve.walk import Walk
 from clew.types import Found
 

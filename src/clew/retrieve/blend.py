@@ -14,8 +14,9 @@ from clew.graph.csr import Floats
 from clew.index.view import View
 from clew.retrieve.facts import score_sentences
 from clew.retrieve.mentions import OWN_NAME_CLAIM, SURE_CLAIM
-from clew.retrieve.question import content_words, tidy_question
+from clew.retrieve.question import content_words
 from clew.retrieve.rank import hit_positions, top_hits
+from clew.retrieve.spread import drop_copies
 from clew.retrieve.step import Step
 from clew.types import Found, Hit
 
@@ -26,6 +27,7 @@ _MAX_PAGES = 3  # a name that more passages are about leads to none of them in p
 # .02 on a few long articles cut into passages, at least .046 on encyclopedias
 # (docs/decisions/0016-retrieval-that-holds.md).
 _NO_TRUST_SHARE, _FULL_TRUST_SHARE = 0.005, 0.04
+_LEAST_WALK = 0.1  # a walk that would count less changes nothing, and takes most of the time
 _DENSE, _LEXICAL, _SENTENCE = 0.5, 0.25, 0.25  # weights within plain relevance
 _LEADERS, _LEAD = 100, 0.2  # the best chunks of a signal, and what a lead over them counts
 
@@ -60,7 +62,8 @@ def weigh_signals(view: View, entities: tuple[Hit, ...]) -> SignalWeights:
     corpus = measure_corpus_trust(view)
     names = measure_specificity(view, entities)
     # Where most names lead on, so do those in passages: a question need not name anything.
-    return SignalWeights(corpus * (corpus + (1 - corpus) * names), corpus, names)
+    walk = corpus * (corpus + (1 - corpus) * names)
+    return SignalWeights(walk if walk >= _LEAST_WALK else 0.0, corpus, names)
 
 
 def measure_corpus_trust(view: View) -> float:
@@ -73,6 +76,8 @@ def measure_corpus_trust(view: View) -> float:
 
 
 def _share_of_mentions_with_page(view: View) -> float:
+    if not view.count("chunk"):
+        return 0.0
     owners, mentions = view.links("owners"), view.links("chunk_entity")
     certainty = np.zeros(view.count("entity"), np.float32)
     np.maximum.at(certainty, owners.row_numbers(), owners.weights)
@@ -108,7 +113,7 @@ class Blended:
 
     inner: Step
     rest: float = 0.7
-    """Weight of the question without names against the whole, in how well a sentence fits."""
+    """Weight of the question without common names against the whole, in how a sentence fits."""
     top_k: int = 100
     facts: int = 20
 
@@ -126,18 +131,19 @@ class Blended:
         keys = view.keys("chunk")
         if weights.walk <= 0:
             facts = top_hits(fact_fit, view.keys("fact"), self.facts, "sentence")
-            chunks = top_hits(plain, keys, self.top_k, "relevance")
+            chunks = top_hits(drop_copies(view, plain), keys, self.top_k, "relevance")
             return replace(found, chunks=chunks, facts=facts, paths=())
         # A chunk that the step left out scores no more than its last one.
         total = np.full(len(plain), min(hit.score for hit in walked.chunks), np.float32)
         total[hit_positions(walked.chunks)] = [hit.score for hit in walked.chunks]
-        mixed = weights.walk * total + weights.plain * plain
+        mixed = (weights.walk * total + weights.plain * plain).astype(np.float32)
         by = walked.chunks[0].by
-        return replace(walked, chunks=top_hits(mixed.astype(np.float32), keys, self.top_k, by))
+        chunks = top_hits(drop_copies(view, mixed), keys, self.top_k, by)
+        return replace(walked, chunks=chunks)
 
     async def _score_plainly(self, ctx: Context, found: Found) -> tuple[Floats, Floats]:
         """Score every chunk by meaning, words and best sentence; also return each fact's fit."""
-        question, rest = await ctx.vectors([ctx.question, found.rest or ctx.question])
+        question, rest = await ctx.vectors([ctx.question, found.specific or ctx.question])
         target = (1 - self.rest) * question + self.rest * rest
         fit, sentence = await score_sentences(ctx, target)
         plain = (
@@ -156,18 +162,3 @@ def _scale(values: Floats) -> Floats:
     lead = (values - best.mean()) / max(_TINY, float(best.std()))
     scaled: Floats = (values - low) / max(_TINY, high - low) + _LEAD * lead
     return scaled
-
-
-@dataclass(frozen=True)
-class TidyQuestion:
-    """Runs a step on the question without courtesy and with a mark at its end."""
-
-    inner: Step
-
-    async def __call__(self, ctx: Context, found: Found, /) -> Found:
-        """Run the step; the trace says if the question differs."""
-        question = tidy_question(ctx.question)
-        if question == ctx.question:
-            return await self.inner(ctx, found)
-        ctx.trace.append(TraceStep("tidy question", ctx.question, question, 0.0))
-        return await self.inner(ctx.with_question(question), found)

@@ -5,6 +5,8 @@ extractor knows, is added: the cosine is that with the sum of both vectors. Fact
 graph have no sentence worth embedding: their entity names and relation are compared instead.
 """
 
+from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -13,8 +15,10 @@ from clew.context import Context
 from clew.graph.csr import Floats, Ints
 from clew.index.view import View
 from clew.retrieve.labels import embed_cached, has_vectors, load_relation_texts
+from clew.retrieve.question import content_words
 
 _FULL_SCAN_SHARE = 0.25  # share of all entities; with more subjects one pass over all is faster
+_MAX_LABELS = 512  # labels of relations that are embedded and compared
 _BLOCK_SIZE = 4096  # facts whose vectors are compared with their subjects' at a time
 
 
@@ -88,10 +92,30 @@ async def _score_facts_by_labels(ctx: Context, vector: Floats, at: Ints | None) 
     words = await load_relation_texts(ctx)
     if not words:
         return nearest
-    labels = (await embed_cached(ctx, words)) @ vector
+    chosen = _choose_relations(ctx, words)
+    labels = np.zeros(len(words), np.float32)
+    if len(chosen):
+        labels[chosen] = (await embed_cached(ctx, [words[at] for at in chosen])) @ vector
     relation = view.relations[facts]
     mean: Floats = ((nearest + np.where(relation >= 0, labels[relation], 0)) / 2).astype(np.float32)
     return mean
+
+
+def _choose_relations(ctx: Context, labels: Sequence[str]) -> list[int]:
+    """Return the relations whose labels are compared: of very many those with words asked for."""
+    if len(labels) <= _MAX_LABELS:
+        return list(range(len(labels)))
+    memo = ctx.view.memo
+    if "relations by word" not in memo:
+        with_word: dict[str, list[int]] = {}
+        for at, label in enumerate(labels):
+            for word in set(label.split()):
+                with_word.setdefault(word, []).append(at)
+        memo["relations by word"] = with_word
+    shared: Counter[int] = Counter()
+    for word in content_words(ctx.question):
+        shared.update(memo["relations by word"].get(word, ()))
+    return [at for at, _ in shared.most_common(_MAX_LABELS)]
 
 
 def fact_subjects(view: View) -> FactSubjects:

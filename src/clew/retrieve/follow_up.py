@@ -19,7 +19,8 @@ from clew.retrieve.rank import top_positions
 _TINY = 1e-9
 _PASSAGES = 6  # passages whose names are followed
 _NAMES = 12  # names that are asked for
-_MAX_SHARE = 0.1  # a name whose words stand in more of the passages leads nowhere
+# A name whose words stand in more of the passages leads nowhere, unless these are few.
+_MAX_NAME_SHARE, _FEW_PASSAGES = 0.1, 3
 _SHARPNESS = 4.0  # how strongly a name in a better fitting sentence is preferred
 _NEAR = 0.6  # weight of the nearness to the name, against words and fit
 WordScores = dict[str, Floats]
@@ -46,10 +47,10 @@ async def ask_for_missing(
     for number, entity in enumerate(names.entity.tolist()):
         name = content_words(entities[entity].name) if entity in entities else []
         with_name = view.bm25.chunks_with_all(name)
-        rarity = np.log((len(total) + 1) / (len(with_name) + 1)) / np.log(len(total) + 1)
+        rarity = name_rarity(len(with_name), len(total))
         origin = int(rows[names.row[number]])
         at = with_name[with_name != origin]
-        if not len(at) or len(at) > _MAX_SHARE * len(total):
+        if not leads_on(len(at), len(total)):
             continue
         # What the passage that led here says already is no longer asked.
         missing = [word for word in words if words[word][origin] == 0 and word not in name]
@@ -59,6 +60,16 @@ async def ask_for_missing(
         better = value > score[at]
         score[at[better]], via[at[better]] = value[better], number
     return WalkHop(score, via, names.entity, names.fact, rows[names.row])
+
+
+def leads_on(passages: int, of: int) -> bool:
+    """Tell whether a name that so many of all passages contain leads anywhere."""
+    return 0 < passages <= max(_FEW_PASSAGES, _MAX_NAME_SHARE * of)
+
+
+def name_rarity(passages: int, of: int) -> float:
+    """Return how rare a name is that so many of all passages contain: 1 for none, 0 for all."""
+    return float(np.log((of + 1) / (passages + 1)) / np.log(of + 1))
 
 
 def _choose_names(

@@ -8,8 +8,10 @@ import numpy as np
 from clew.context import Context
 from clew.errors import ConfigError
 from clew.graph.csr import Ints
+from clew.index.view import score_rows
 from clew.retrieve.facts import score_facts
 from clew.retrieve.labels import relation_names
+from clew.retrieve.question import QUESTION_WORDS
 from clew.retrieve.rank import top_hits
 from clew.text.names import name_key
 from clew.text.unicode import hash64, split_words
@@ -38,10 +40,15 @@ class Lexical:
     top_k: int = 100
     k1: float = 1.2
     b: float = 0.75
+    content_only: bool = False
+    """Whether words such as "what" and "is" count only for a question that has no others."""
 
     async def __call__(self, ctx: Context, found: Found, /) -> Found:
         """Set `chunks`, best first; chunks without a word of the question are left out."""
-        scores = ctx.view.bm25.scores(split_words(ctx.question), k1=self.k1, b=self.b)
+        words = split_words(ctx.question)
+        if self.content_only:
+            words = [word for word in words if word not in QUESTION_WORDS] or words
+        scores = ctx.view.bm25.scores(words, k1=self.k1, b=self.b)
         ranked = top_hits(scores, ctx.view.keys("chunk"), self.top_k, "bm25")
         return replace(found, chunks=tuple(hit for hit in ranked if hit.score > 0))
 
@@ -123,7 +130,7 @@ class NearAttributes:
         if not len(rows) or matrix is None or not len(matrix):
             return replace(found, entities=())
         vector = await ctx.vector(", ".join(query_texts(ctx, found, self.of)))
-        scores = matrix[rows] @ vector
+        scores = score_rows(matrix, rows, vector)
         facts = await score_facts(ctx, vector)
         least = top_hits(facts, ctx.view.keys("fact"), self.top_k, "")[self.top_k - 1 :]
         near = top_hits(scores, ctx.view.keys("entity")[entities], self.top_k, "attribute")

@@ -95,6 +95,7 @@ def _build_passages(
                     *(chunk.id, doc, chunk.title, hit.score, chunk.text, chunk.start, chunk.end),
                     page=chunk.page,
                     by=hit.by,
+                    heading=chunk.heading,
                 )
             )
     return tuple(found)

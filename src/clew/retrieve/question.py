@@ -1,8 +1,8 @@
 """Parses a question: its content words, the position of its name, and the kind of answer."""
 
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Literal
 
 from clew.text.names import Tokens, tokenize
@@ -53,13 +53,20 @@ _ACCOUNT_NOUNS = frozenset(
 )
 _ACCOUNT_SIGNS_ZH = ("总结", "概述", "列出", "描述", "有哪些", "比较")
 _MAX_VERB_POSITION = 4  # words before an imperative: "could you please summarise"
-# A clause of words of courtesy, words beside them and question words alone asks nothing.
+# Words of courtesy, and the words that may stand beside them; together they ask for nothing.
 _COURTESY_WORDS = frozenset(
-    "please kindly thanks thank hello hi hey tell wondering wonder appreciate grateful".split()
+    """
+    please kindly thanks thank hello hi hey tell wondering wonder appreciate grateful curious
+    """.split()
 )
-_BESIDE_COURTESY = frozenset("know help following question advance sorry dear excuse".split())
-_CLAUSE = re.compile(r"[^,:;.!?]+[,:;.!?]*\s*")
-_MAX_COURTESY = 8  # words at the beginning that may be courtesy
+_BESIDE_COURTESY = frozenset(
+    "know help following question advance sorry dear excuse like want need let".split()
+)
+_ASKING_WORDS = frozenset("who whom whose which what when where why how".split())
+_COURTESY = _COURTESY_WORDS | _BESIDE_COURTESY | (QUESTION_WORDS - _ASKING_WORDS)
+_CLOSING_WORDS = frozenset("please kindly thanks thank".split())
+_CLAUSE_END = frozenset(",:;.!?")
+_MAX_COURTESY = 8  # words at the beginning or end that may be courtesy
 AnswerKind = Literal["person", "time", "place", ""]
 # Question words that may also name a relation.
 _RELATION_WORDS = frozenset("born die died film song album book name named last first".split())
@@ -84,13 +91,6 @@ _ANSWER_KIND_SIGNS_ZH: tuple[tuple[str, AnswerKind], ...] = (
     ),
     *(("哪里", "place"), ("何处", "place"), ("在哪", "place")),
 )
-# Words of politeness and request, and the words that may stand among them; they ask for nothing.
-_POLITE_WORDS = frozenset(
-    "please kindly tell know thanks thank hi hello hey sorry wonder wondering curious help".split()
-)
-_ADDRESS_WORDS = frozenset(
-    "can could would will do you i me us to like want need may might if am just so much".split()
-)
 _WHICH_WORDS = frozenset(("what", "which"))
 _MAX_WORDS = 48  # content words that are read, those nearest to the name
 _MAX_NOUN_DISTANCE = 6  # words after "what" or "which" that are searched for the noun
@@ -99,6 +99,7 @@ _VERB_SIGNS = frozenset("was were did does do has have had".split())
 _CLAUSE_WORDS = frozenset(
     "is are was were did does do has have had who what which when where why how that".split()
 )
+_BRACKET_PAIRS = {")": "(", "]": "[", "）": "（"}
 NAME_MARK = "\0"  # replaces a name
 
 
@@ -146,8 +147,7 @@ class QuestionShape:
 def parse_question(question: str, spans: Sequence[tuple[int, int]]) -> QuestionShape:
     """Parse a question whose names are at these token spans (first, last)."""
     t = tokenize(question)
-    keys = _mask_names(t, spans)
-    polite = _find_polite_words(keys)
+    keys, polite = _mask_names(t, spans, find_courtesy(question, t))
     word_position, answer_kind, nouns = _find_question_word(keys)
     if not answer_kind:
         answer_kind = next((kind for sign, kind in _ANSWER_KIND_SIGNS_ZH if sign in question), "")
@@ -212,51 +212,85 @@ def _of_before(keys: Sequence[str], at: int) -> int:
     return at if at >= 0 and keys[at] == "of" else -1
 
 
-def _find_polite_words(keys: Sequence[str]) -> set[int]:
-    """Return the positions of words that only address the reader: "could you please tell me"."""
-    found: set[int] = set()
-    for order in (range(len(keys)), range(len(keys) - 1, -1, -1)):
-        run: list[int] = []
-        for at in order:
-            if keys[at] not in _POLITE_WORDS and keys[at] not in _ADDRESS_WORDS:
-                break
-            run.append(at)
-        if any(keys[at] in _POLITE_WORDS for at in run):
-            found.update(run)
-    return set() if len(found) == len(keys) else found
-
-
 def content_words(text: str) -> list[str]:
     """Return the different words of a text that say what it is about."""
     return list(dict.fromkeys(word for word in split_words(text) if word not in QUESTION_WORDS))
 
 
 def tidy_question(question: str) -> str:
-    """Remove courtesy and close with a mark, so that either makes no difference."""
-    plain = strip_courtesy(question)
-    return f"{plain}?" if plain and plain[-1].isalnum() else plain
+    """Remove courtesy and close with a question mark, so that neither makes a difference."""
+    plain = strip_courtesy(question).strip()
+    if plain.endswith(("?", "？")):
+        return plain
+    plain = plain.rstrip(".。!！… ")
+    return f"{plain}?" if plain else question
 
 
 def strip_courtesy(question: str) -> str:
-    """Remove "could you please tell me" and "thank you": clauses, and words at the beginning."""
-    clauses = [
-        clause for clause in _CLAUSE.findall(question) if not _is_courtesy(tokenize(clause).keys)
+    """Remove "could you please tell me" and "thank you", wherever they stand."""
+    t = tokenize(question)
+    courtesy = find_courtesy(question, t)
+    kept = [at for at in range(len(t)) if at not in courtesy]
+    # What follows a word (spaces, marks) goes with it.
+    ends = [*t.starts[1:], len(question)]
+    return "".join(question[t.starts[at] : ends[at]] for at in kept).strip() or question
+
+
+def find_courtesy(question: str, t: Tokens) -> set[int]:
+    """Return the tokens that only address the reader: whole clauses, an opening, a closing.
+
+    None if they are all there is.
+    """
+    clauses = _split_clauses(question, t)
+    found = {at for clause in clauses if _is_courtesy(t, clause) for at in clause}
+    left = [at for at in range(len(t)) if at not in found]
+    opening = _find_opening(t, left)
+    left = left[len(opening) :]
+    found.update(opening, _find_closing(t, left))
+    return found if len(found) < len(t) else set()
+
+
+def _split_clauses(question: str, t: Tokens) -> list[range]:
+    """Return the tokens between marks."""
+    ends = [
+        at + 1
+        for at in range(len(t))
+        if at + 1 == len(t) or _CLAUSE_END & set(question[t.ends[at] : t.starts[at + 1]])
     ]
-    kept = "".join(clauses).strip()
-    t = tokenize(kept)
-    for last in range(min(_MAX_COURTESY, len(t) - 1), 0, -1):
-        # The opening ends with a word of courtesy, and perhaps with whom it is said to.
-        ends = last - 2 if t.keys[last - 1] in ("me", "us") else last - 1
-        courteous = t.keys[ends] in _COURTESY_WORDS | _BESIDE_COURTESY
-        if courteous and _is_courtesy(t.keys[:last]):
-            return kept[t.starts[last] :]
-    return kept or question
+    return [range(first, last) for first, last in zip([0, *ends], ends, strict=False)]
 
 
-def _is_courtesy(keys: Sequence[str]) -> bool:
-    """Whether one word is of courtesy and all others accompany it."""
-    known = _COURTESY_WORDS | _BESIDE_COURTESY | QUESTION_WORDS
-    return any(key in _COURTESY_WORDS for key in keys) and all(key in known for key in keys)
+def _find_opening(t: Tokens, left: Sequence[int]) -> Sequence[int]:
+    """Return "could you tell me" at the beginning: it ends with a word of courtesy, or its "me"."""
+    for last in range(min(_MAX_COURTESY, len(left) - 1), 0, -1):
+        key, before = t.keys[left[last - 1]], t.keys[left[last - 2]] if last > 1 else ""
+        end = before if key in ("me", "us", "if") else key
+        # "Please Please Me" is a name: what follows is courtesy too, and has a capital.
+        named = t.upper[left[last]] and t.keys[left[last]] in _COURTESY - {"i"}
+        courteous = end in _COURTESY_WORDS | _BESIDE_COURTESY
+        if courteous and not named and _is_courtesy(t, left[:last]):
+            return left[:last]
+    return ()
+
+
+def _find_closing(t: Tokens, left: Sequence[int]) -> Sequence[int]:
+    """Return "please" or "thanks in advance" at the end, if something is asked before it."""
+    for first in range(max(1, len(left) - _MAX_COURTESY), len(left)):
+        asked = any(t.keys[at] not in QUESTION_WORDS for at in left[:first])
+        if asked and t.keys[left[first]] in _CLOSING_WORDS and _is_courtesy(t, left[first:]):
+            return left[first:]
+    return ()
+
+
+def _is_courtesy(t: Tokens, some: Sequence[int]) -> bool:
+    """Whether one word is of courtesy and all others accompany it; a name has capitals."""
+    keys = [t.keys[at] for at in some]
+    if any(t.upper[at] and t.keys[at] != "i" for at in some[1:]):
+        return False
+    said = any(key in _COURTESY_WORDS for key in keys) or any(
+        key == "know" and before in ("to", "you", "me") for before, key in pairwise(keys)
+    )
+    return said and all(key in _COURTESY for key in keys)
 
 
 def wants_breadth(question: str) -> bool:
@@ -288,17 +322,15 @@ def _overlaps(spans: Sequence[tuple[int, int]], first: int, last: int) -> bool:
     return any(first < b and a < last for a, b in spans)
 
 
-def _mask_names(t: Tokens, spans: Sequence[tuple[int, int]]) -> list[str]:
-    """Return the folded words, each name replaced by one mark."""
+def _mask_names(
+    t: Tokens, spans: Sequence[tuple[int, int]], courtesy: set[int]
+) -> tuple[list[str], set[int]]:
+    """Return the folded words, each name replaced by one mark, and which of them are courtesy."""
     inside = {at for first, last in spans for at in range(first, last)}
     opens = {first for first, _ in spans}
-    keys = []
-    for at, key in enumerate(t.keys):
-        if at in opens:
-            keys.append(NAME_MARK)
-        elif at not in inside:
-            keys.append(key)
-    return keys
+    kept = [at for at in range(len(t)) if at in opens or at not in inside]
+    keys = [NAME_MARK if at in opens else t.keys[at] for at in kept]
+    return keys, {place for place, at in enumerate(kept) if at in courtesy - inside}
 
 
 def _find_question_word(keys: Sequence[str]) -> tuple[int, AnswerKind, tuple[str, ...]]:
@@ -332,3 +364,16 @@ def span_key(t: Tokens, first: int, last: int) -> str:
     if last - first > 1 and t.keys[first] == "the":
         first += 1
     return t.key(first, last)
+
+
+def remove_names(question: str, t: Tokens, spans: Sequence[tuple[int, int]]) -> str:
+    """Remove these token spans from the question."""
+    rest = question
+    for first, last in reversed(spans):
+        begin, end = t.starts[first], t.ends[last - 1]
+        # A name's last token ends before its closing bracket.
+        opening = _BRACKET_PAIRS.get(rest[end : end + 1])
+        if opening is not None and opening in rest[begin:end]:
+            end += 1
+        rest = rest[:begin] + rest[end:]
+    return " ".join(rest.split())

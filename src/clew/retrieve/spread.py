@@ -12,11 +12,15 @@ import numpy as np
 
 from clew.context import Context, TraceStep
 from clew.graph.csr import Floats
+from clew.index.view import View
+from clew.retrieve.labels import has_vectors
 from clew.retrieve.question import wants_breadth
-from clew.retrieve.rank import hit_positions
+from clew.retrieve.rank import hit_positions, top_positions
 from clew.types import Found, Hit
 
 _COPY = 0.985  # passages with at least this cosine say the same
+_LOOKED_AT, _CROWD = 30, 15  # of so many first passages, copies of one that crowd others out
+_MAX_CROWDS = 5  # of one ranking that are thinned out
 
 
 @dataclass(frozen=True)
@@ -62,6 +66,23 @@ class Spread:
                 near = self.novelty * np.maximum(similar[at], 0)
                 penalty = np.maximum(penalty, near)
         return order
+
+
+def drop_copies(view: View, scores: Floats) -> Floats:
+    """Where copies of one passage take most of the first places, put all but the best last."""
+    if not has_vectors(view, "chunk"):
+        return scores
+    for _ in range(_MAX_CROWDS):
+        first = top_positions(scores, view.keys("chunk"), _LOOKED_AT)
+        vectors = view.vectors("chunk", first)
+        alike = vectors @ vectors.T >= _COPY
+        copied = int(np.argmax(alike.sum(axis=1)))
+        if alike[copied].sum() < _CROWD:
+            break
+        copies = view.cosines("chunk", vectors[copied]) >= _COPY
+        copies[first[alike[copied]][0]] = False
+        scores = np.where(copies, scores.min() - 1, scores).astype(np.float32)
+    return scores
 
 
 def _similarities(vectors: Floats | None, count: int) -> Floats:

@@ -17,6 +17,7 @@ from clew.graph.csr import Floats, Ints
 from clew.index.view import View
 from clew.retrieve.facts import score_sentences
 from clew.retrieve.follow_up import ask_for_missing, score_words
+from clew.retrieve.hypotheses import HypothesisSearch
 from clew.retrieve.mentions import (
     Mentions,
     WalkHop,
@@ -82,6 +83,8 @@ class Walk:
     """The share of that weight that is added, instead of taking the higher one."""
     rounds: int = 2
     """How often what is missing is looked for."""
+    beam: float = 0.0
+    """Weight of the best hypothesis that a passage is part of, added to its total."""
     top_k: int = 100
     facts: int = 20
     paths: int = 5
@@ -118,13 +121,16 @@ class Walk:
         total, jumps = reached + relevance, []
         best = np.zeros_like(reached)
         rounds = self.rounds if self.missing > 0 else 0
-        words = score_words(ctx) if rounds else {}
+        words = score_words(ctx) if rounds or self.beam > 0 else {}
         fits = scores.fact_fit, scores.chunk_fit
         for _ in range(rounds):
             again = await ask_for_missing(ctx, total, *fits, known, words)
             jumps.append(replace(again, weight=self.missing * again.weight))
             best = np.maximum(best, jumps[-1].weight)
             total = np.maximum(reached, best) + self.added * best + relevance
+        if self.beam > 0:
+            search = HypothesisSearch(ctx, total, *fits, scores.question, known, words)
+            total = total + np.float32(self.beam) * await search.score_passages()
         return total, jumps
 
     async def _score_elements(

@@ -2,11 +2,14 @@
 
 import asyncio
 from collections.abc import AsyncIterator
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import asynccontextmanager
+from importlib import import_module
 from importlib.util import find_spec
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from fastapi import FastAPI
+from starlette.routing import Route
+from starlette.types import ASGIApp, Receive, Scope, Send
 
 from clew.serve.core.admission import Admission
 from clew.serve.core.problems import install_handlers
@@ -23,9 +26,6 @@ from clew.serve.routes import (
     questions,
 )
 from clew.version import __version__
-
-if TYPE_CHECKING:
-    from mcp.server.mcpserver import MCPServer
 
 _ABOUT = """\
 Agentic GraphRAG: search, answers with citations, and the graph behind them.
@@ -51,21 +51,18 @@ _ROUTERS = (
 
 def create_app(server: Server) -> FastAPI:
     """Return the ASGI application of one server process."""
-    agents = _create_agents_api(server)
+    agents = AgentsApi(server)
 
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
         server.start()
-        sessions = AsyncExitStack()
-        if agents is not None:
-            await sessions.enter_async_context(agents.session_manager.run())
         looking = asyncio.ensure_future(server.look_after())
         try:
             yield
         finally:
             looking.cancel()
             await asyncio.wait({looking})
-            await sessions.aclose()
+            await agents.close()
             await server.stop()
 
     app = FastAPI(
@@ -80,20 +77,49 @@ def create_app(server: Server) -> FastAPI:
     app.state.server = server
     for router in _ROUTERS:
         app.include_router(router, responses=_PROBLEMS)
-    if agents is not None:
-        from clew.serve.mcp_server import create_mcp_app
-
-        app.router.routes.extend(create_mcp_app(agents, server.settings.serve).routes)
+    if server.settings.serve.mcp and find_spec("mcp") is not None:
+        app.router.routes.append(Route("/mcp", endpoint=agents))
     install_handlers(app)
     app.add_middleware(Admission, server=server)
     app.add_middleware(PageFiles, root_path=server.settings.serve.root_path)
     return app
 
 
-def _create_agents_api(server: Server) -> "MCPServer[Any] | None":
-    """Return the MCP server, if its package is installed and the settings want it."""
-    if not server.settings.serve.mcp or find_spec("mcp") is None:
-        return None
-    from clew.serve.mcp_server import create_mcp
+class AgentsApi:
+    """The Model Context Protocol at `/mcp`; made at the first call, as its import takes a while."""
 
-    return create_mcp(server, allow_add=server.settings.serve.mcp_add)
+    def __init__(self, server: Server) -> None:
+        self._server = server
+        self._app: ASGIApp | None = None
+        self._making = asyncio.Lock()
+        self._closing = asyncio.Event()
+        self._running: asyncio.Task[None] | None = None
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer a request."""
+        async with self._making:
+            if self._app is None:
+                self._app = await self._start()
+        await self._app(scope, receive, send)
+
+    async def close(self) -> None:
+        """End what is open."""
+        self._closing.set()
+        if self._running is not None:
+            await self._running
+
+    async def _start(self) -> ASGIApp:
+        made = await asyncio.to_thread(import_module, "clew.serve.mcp_server")
+        settings = self._server.settings.serve
+        agents = made.create_mcp(self._server, allow_add=settings.mcp_add)
+        app: ASGIApp = made.create_mcp_app(agents, settings)
+        started = asyncio.Event()
+
+        async def run() -> None:
+            async with agents.session_manager.run():
+                started.set()
+                await self._closing.wait()
+
+        self._running = asyncio.ensure_future(run())
+        await started.wait()
+        return app

@@ -5,11 +5,12 @@ another caller could take over. Adding documents is off unless the server was st
 """
 
 from collections.abc import Awaitable, Callable, Iterator
-from contextlib import contextmanager
+from contextlib import aclosing, contextmanager
+from http import HTTPStatus
 from typing import Annotated, Any, Literal, TypeVar
 
 from mcp.server.mcpserver import Context, MCPServer
-from mcp.server.mcpserver.exceptions import ToolError
+from mcp.server.mcpserver.exceptions import ResourceError, ResourceNotFoundError, ToolError
 from mcp.server.transport_security import TransportSecuritySettings
 from pydantic import Field
 from starlette.applications import Starlette
@@ -23,6 +24,7 @@ from clew.ingest.readers.source import make_document
 from clew.json_output import answer_json, search_json, to_json_value
 from clew.llm.budget import UsageLimits
 from clew.serve.core.access import Access, authorise
+from clew.serve.core.admission import EVERY_HOST, known_hosts
 from clew.serve.core.chat import (
     find_workspace,
     make_options,
@@ -31,7 +33,7 @@ from clew.serve.core.chat import (
 )
 from clew.serve.core.graph_views import read_graph
 from clew.serve.core.keys import LOCAL_KEY, Key
-from clew.serve.core.problems import Problem
+from clew.serve.core.problems import Problem, describe_error
 from clew.serve.core.server import Server
 from clew.serve.core.uploads import check_name
 from clew.version import __version__
@@ -83,15 +85,15 @@ class McpTools:
             manner = make_options(access, UsageLimits(), [])
             how = {"recipe": recipe or None, "mode": mode}
             steps = 0
-            async for item in stream_answer_items(access, question, manner, how):
-                if isinstance(item, Answer):
-                    access.server.record_usage(access.key, item.usage)
-                    found = answer_json(item)
-                    wanted = ("answer", "candidate", "verdict", "missing", "citations", "note")
-                    return {name: found[name] for name in wanted}
-                if isinstance(item, StepStarted) and item.depth == 0:
-                    steps += 1
-                    await ctx.report_progress(steps, None, item.step.partition("(")[0])
+            async with aclosing(stream_answer_items(access, question, manner, how)) as items:
+                async for item in items:
+                    if isinstance(item, Answer):
+                        found = answer_json(item)
+                        wanted = ("answer", "candidate", "verdict", "missing", "citations", "note")
+                        return {name: found[name] for name in wanted}
+                    if isinstance(item, StepStarted) and item.depth == 0:
+                        steps += 1
+                        await ctx.report_progress(steps, None, item.step.partition("(")[0])
         raise ToolError("the question ended without an answer")
 
     async def neighbours(
@@ -156,13 +158,17 @@ class McpTools:
                 raise Problem(404, "there is no such document here")
             return found.text
 
-        return await self._run(ctx, workspace, work)
+        with _resource_errors():
+            return await authorise(self._server, self._key_of(ctx), workspace, "read").run(work)
 
     async def read_citation(
         self, ctx: Context, workspace: str, document: str, start: int, end: int
     ) -> str:
         """The words that a citation points to."""
-        return (await self.read_document(ctx, workspace, document))[start:end]
+        text = await self.read_document(ctx, workspace, document)
+        if not 0 <= start <= end <= len(text):
+            raise ResourceNotFoundError("this document has no such place")
+        return text[start:end]
 
     def _access(
         self, ctx: Context, workspace: str, scope: Literal["read", "write"] = "read"
@@ -208,7 +214,8 @@ def create_mcp(server: Server, *, local: bool = False, allow_add: bool = False) 
 
 def create_mcp_app(made: MCPServer[Any], settings: ServeSettings) -> Starlette:
     """Return the ASGI app whose routes are mounted; `/mcp` speaks both protocol eras."""
-    hosts = ["127.0.0.1", "localhost", settings.host, *settings.hosts]
+    names = known_hosts(settings)
+    hosts = sorted(f"[{one}]" if ":" in one and one[0] != "[" else one for one in names)
     return made.streamable_http_app(
         streamable_http_path="/mcp",
         stateless_http=True,
@@ -218,9 +225,10 @@ def create_mcp_app(made: MCPServer[Any], settings: ServeSettings) -> Starlette:
             allowed_hosts=[*hosts, *(f"{host}:*" for host in hosts)],
             allowed_origins=[
                 *settings.origins,
-                *(f"http://{host}:*" for host in hosts),
-                *(f"http://{host}" for host in hosts),
+                *(f"{scheme}://{host}" for scheme in ("http", "https") for host in hosts),
+                *(f"{scheme}://{host}:*" for scheme in ("http", "https") for host in hosts),
             ],
+            enable_dns_rebinding_protection=EVERY_HOST not in names,
         ),
     )
 
@@ -237,4 +245,15 @@ def _tool_errors() -> Iterator[None]:
     try:
         yield
     except (ClewError, Problem) as error:
-        raise ToolError(str(error.detail) if isinstance(error, Problem) else str(error)) from error
+        raise ToolError(describe_error(error).detail) from error
+
+
+@contextmanager
+def _resource_errors() -> Iterator[None]:
+    """Tell the agent what does not exist, or what went wrong."""
+    try:
+        yield
+    except (ClewError, Problem) as error:
+        reply = describe_error(error)
+        kind = ResourceNotFoundError if reply.status == HTTPStatus.NOT_FOUND else ResourceError
+        raise kind(reply.detail) from error

@@ -2,38 +2,31 @@
 
 import asyncio
 import contextlib
+import logging
 import multiprocessing
+import os
 import signal
 import socket
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from multiprocessing.process import BaseProcess
+from multiprocessing.synchronize import Event
 from time import monotonic
-from typing import Any
-
-import uvicorn
-from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from clew import sync
 from clew.config import Settings
-from clew.errors import ConfigError
-from clew.serve.app import create_app
+from clew.errors import ClewError, ConfigError
 from clew.serve.core.database import ServerDatabase
 from clew.serve.core.folders import Folders
 from clew.serve.core.keys import KeyStore
 from clew.serve.core.server import Server, is_loopback
 from clew.serve.core.workspaces import OpenKb, open_knowledge_base
+from clew.serve.http_server import StoppableServer
 
 _BACKLOG = 2048
 _POLL_SECONDS = 0.2
 _MIN_LIFETIME = 5.0  # a worker that ends sooner failed to start; it is not started again
-_KEEP_ALIVE = 30
-_HEADER_BYTES = 65_536  # of a request whose headers are not complete
-_TOO_LARGE = (
-    b"HTTP/1.1 431 Request Header Fields Too Large\r\nContent-Length: 0\r\n"
-    b"Connection: close\r\n\r\n"
-)
-_HEADER_SECONDS = 15.0  # within which a request's headers must arrive
+_log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
@@ -43,6 +36,10 @@ class ServeOptions:
     settings: Settings
     folders: Folders
     open_kb: OpenKb = open_knowledge_base
+
+    def make_server(self) -> Server:
+        """Return the server of one process."""
+        return Server(self.settings, self.folders, self.open_kb)
 
 
 def check_bind(settings: Settings, folders: Folders) -> None:
@@ -59,7 +56,8 @@ def check_bind(settings: Settings, folders: Folders) -> None:
 def bind(host: str, port: int) -> socket.socket:
     """Bind the address and listen."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    made = socket.socket(family, socket.SOCK_STREAM)
+    # Of this protocol by name: asyncio else leaves out TCP_NODELAY, and answers wait for 40 ms.
+    made = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     try:
         made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         made.bind((host, port))
@@ -74,8 +72,13 @@ def bind(host: str, port: int) -> socket.socket:
     return made
 
 
-async def serve(options: ServeOptions, announce: Callable[[str], None]) -> None:
-    """Serve until a signal says stop; `announce` is called with the address."""
+async def serve(
+    options: ServeOptions, announce: Callable[[str], None], read_settings: Callable[[], Settings]
+) -> None:
+    """Serve until a signal says stop; `announce` is called with the address.
+
+    A reload starts workers with the settings that `read_settings` then returns.
+    """
     serve_settings = options.settings.serve
     check_bind(options.settings, options.folders)
     bound = bind(serve_settings.host, serve_settings.port)
@@ -84,125 +87,47 @@ async def serve(options: ServeOptions, announce: Callable[[str], None]) -> None:
         shown = f"[{host}]" if ":" in host else host
         announce(f"http://{shown}:{port}{serve_settings.root_path}")
         if serve_settings.workers == 1:
-            await _make_uvicorn(options).serve([bound])
+            await StoppableServer(options.make_server()).serve([bound])
         else:
-            await _Supervisor(options, bound).run()
+            await _Supervisor(options, bound, read_settings).run()
     finally:
         bound.close()
 
 
-def _make_uvicorn(options: ServeOptions) -> uvicorn.Server:
-    server = Server(options.settings, options.folders, options.open_kb)
-    config = uvicorn.Config(
-        create_app(server),
-        log_level="warning",
-        access_log=False,
-        server_header=False,
-        proxy_headers=False,
-        timeout_keep_alive=_KEEP_ALIVE,
-        timeout_graceful_shutdown=round(options.settings.serve.shutdown_seconds),
-        http=TimedProtocol,
-        ws="none",
-        lifespan="on",
-    )
-    return StoppableServer(config)
-
-
-class StoppableServer(uvicorn.Server):
-    """Ends cleanly on a signal: uvicorn would send itself the signal again after its shutdown."""
-
-    @contextlib.contextmanager
-    def capture_signals(self) -> Iterator[None]:
-        """Stop on the first signal, and at once on the second; a hangup changes nothing."""
-        loop, numbers = asyncio.get_running_loop(), (signal.SIGTERM, signal.SIGINT)
-        for number in numbers:
-            loop.add_signal_handler(number, self.handle_exit, number, None)
-        loop.add_signal_handler(signal.SIGHUP, _ignore_hangup)
-        try:
-            yield
-        finally:
-            for number in (*numbers, signal.SIGHUP):
-                loop.remove_signal_handler(number)
-
-
-def _ignore_hangup() -> None:
-    """Go on: only a server with several workers can replace them."""
-
-
-class TimedProtocol(HttpToolsProtocol):
-    """Closes connections whose request line and headers are too large or do not arrive in time."""
-
-    _waiting: asyncio.TimerHandle | None = None
-    _head_bytes: int | None = None  # None: no request has begun, or its headers are complete
-
-    def connection_made(self, transport: Any) -> None:
-        """Start the clock with the connection."""
-        super().connection_made(transport)
-        self._start_clock()
-
-    def data_received(self, data: bytes) -> None:
-        """Start the clock with a new request, and stop it when its headers are complete."""
-        if self.transport.is_closing():
-            return
-        if self._is_idle():
-            self._start_clock()
-        if self._head_bytes is not None:
-            self._head_bytes += len(data)
-        super().data_received(data)
-        if not self._is_idle():
-            self._stop_clock()
-        if self._head_bytes is not None and self._head_bytes > _HEADER_BYTES:
-            self.transport.write(_TOO_LARGE)
-            self.transport.close()
-
-    def on_message_begin(self) -> None:
-        """Count the bytes of the headers from the next piece on."""
-        self._head_bytes = 0
-        super().on_message_begin()
-
-    def on_headers_complete(self) -> None:
-        """Count no longer; what follows is a body, which has its own limit."""
-        self._head_bytes = None
-        super().on_headers_complete()
-
-    def connection_lost(self, exc: Exception | None) -> None:
-        """Stop the clock."""
-        self._stop_clock()
-        super().connection_lost(exc)
-
-    def _is_idle(self) -> bool:
-        cycle: Any = self.cycle
-        return cycle is None or bool(cycle.response_complete)
-
-    def _start_clock(self) -> None:
-        if self._waiting is None:
-            self._waiting = self.loop.call_later(_HEADER_SECONDS, self._close_if_idle)
-
-    def _stop_clock(self) -> None:
-        if self._waiting is not None:
-            self._waiting.cancel()
-            self._waiting = None
-
-    def _close_if_idle(self) -> None:
-        self._waiting = None
-        if self._is_idle():
-            self.transport.close()
-
-
-def run_worker(options: ServeOptions, bound: socket.socket) -> None:
+def run_worker(options: ServeOptions, bound: socket.socket, ready: Event) -> None:
     """Answer requests in a child process until it is told to stop."""
+    made = StoppableServer(options.make_server(), replaceable=True, on_ready=ready.set)
     with contextlib.suppress(KeyboardInterrupt):
-        sync.run(_make_uvicorn(options).serve([bound]))
+        sync.run(made.serve([bound]))
+
+
+@dataclass(frozen=True)
+class _Worker:
+    """One worker process."""
+
+    process: BaseProcess
+    ready: Event
+    began: float
+
+    @property
+    def has_failed(self) -> bool:
+        """Whether it ended by itself soon after its start."""
+        code = self.process.exitcode  # negative: it was killed by a signal
+        return code is not None and code > 0 and monotonic() - self.began < _MIN_LIFETIME
 
 
 class _Supervisor:
-    """Keeps worker processes running; SIGHUP replaces them one generation after the other."""
+    """Keeps worker processes running; SIGHUP replaces them by ones with the settings of now."""
 
-    def __init__(self, options: ServeOptions, bound: socket.socket) -> None:
-        self._options, self._bound = options, bound
+    def __init__(
+        self, options: ServeOptions, bound: socket.socket, read_settings: Callable[[], Settings]
+    ) -> None:
+        self._options, self._bound, self._read_settings = options, bound, read_settings
         self._context = multiprocessing.get_context("spawn")
-        self._workers: dict[BaseProcess, float] = {}
-        self._leaving: list[BaseProcess] = []
+        self._workers: list[_Worker] = []
+        self._replaced: list[_Worker] = []
+        """Those that serve until their successors are ready."""
+        self._leaving: list[_Worker] = []
         self._stopping = asyncio.Event()
 
     async def run(self) -> None:
@@ -211,39 +136,66 @@ class _Supervisor:
         for number in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(number, self._stopping.set)
         loop.add_signal_handler(signal.SIGHUP, self._replace_workers)
-        self._start_missing()
-        while not self._stopping.is_set():
-            with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(self._stopping.wait(), _POLL_SECONDS)
-            self._restart_ended()
-        for worker in (*self._workers, *self._leaving):
-            worker.terminate()
-        for worker in (*self._workers, *self._leaving):
-            await asyncio.to_thread(worker.join, self._options.settings.serve.shutdown_seconds + 5)
-            worker.kill()
+        try:
+            self._start_missing()
+            while not self._stopping.is_set():
+                with contextlib.suppress(TimeoutError):
+                    await asyncio.wait_for(self._stopping.wait(), _POLL_SECONDS)
+                self._look_after()
+        finally:
+            await self._stop_all()
+
+    async def _stop_all(self) -> None:
+        processes = [w.process for w in (*self._workers, *self._replaced, *self._leaving)]
+        for process in processes:
+            process.terminate()
+        for process in processes:
+            await asyncio.to_thread(process.join, self._options.settings.serve.shutdown_seconds + 5)
+            process.kill()
 
     def _start_missing(self) -> None:
         while len(self._workers) < self._options.settings.serve.workers:
-            worker = self._context.Process(target=run_worker, args=(self._options, self._bound))
-            worker.start()
-            self._workers[worker] = monotonic()
+            ready = self._context.Event()
+            arguments = (self._options, self._bound, ready)
+            process = self._context.Process(target=run_worker, args=arguments)
+            process.start()
+            self._workers.append(_Worker(process, ready, monotonic()))
 
-    def _restart_ended(self) -> None:
-        self._leaving = [worker for worker in self._leaving if worker.is_alive()]
-        for worker, began in list(self._workers.items()):
-            if not worker.is_alive():
-                del self._workers[worker]
-                failed = (worker.exitcode or 0) > 0  # negative: it was killed by a signal
-                if failed and monotonic() - began < _MIN_LIFETIME:
-                    self._stopping.set()
-                    raise ConfigError("a worker process failed to start; its message is above")
-        if not self._stopping.is_set():
-            self._start_missing()
+    def _look_after(self) -> None:
+        self._leaving = [one for one in self._leaving if one.process.is_alive()]
+        ended = [one for one in self._workers if not one.process.is_alive()]
+        self._workers = [one for one in self._workers if one.process.is_alive()]
+        if any(one.has_failed for one in ended):
+            if not self._replaced:
+                raise ConfigError("a worker process failed to start; its message is above")
+            _log.error("the new workers failed to start; the old ones go on")
+            for one in self._workers:
+                one.process.terminate()
+            self._leaving += self._workers
+            self._workers, self._replaced = self._replaced, []
+        if self._stopping.is_set():
+            return
+        self._start_missing()
+        if self._replaced and all(one.ready.is_set() for one in self._workers):
+            for one in self._replaced:
+                _hang_up(one.process)
+            self._leaving += self._replaced
+            self._replaced = []
 
     def _replace_workers(self) -> None:
-        """Start new workers; the old ones finish their streams and end."""
-        old, self._workers = list(self._workers), {}
+        """Start new workers; once they are ready, the old ones finish their streams and end."""
+        if self._replaced:  # the last reload has not ended
+            return
+        try:
+            settings = self._read_settings()
+        except ClewError as error:
+            _log.error("nothing is reloaded: %s", error)
+            return
+        self._options = replace(self._options, settings=settings)
+        self._replaced, self._workers = self._workers, []
         self._start_missing()
-        for worker in old:
-            worker.terminate()
-        self._leaving += old
+
+
+def _hang_up(process: BaseProcess) -> None:
+    if process.pid is not None and process.is_alive():
+        os.kill(process.pid, signal.SIGHUP)

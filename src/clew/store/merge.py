@@ -11,6 +11,7 @@ from types import MappingProxyType
 from typing import NamedTuple
 
 from clew.text.names import TOKEN, encode_name, name_key, short_forms
+from clew.text.structure import CRUMB_SEPARATOR
 from clew.text.unicode import digest, hash64, normalize_name, to_signed
 from clew.types import (
     LITERAL_TYPES,
@@ -118,8 +119,11 @@ def name_form_rows(name: str, aliases: tuple[str, ...] = ()) -> list[tuple[int, 
 def embedded_text(element: Chunk | Entity | Fact) -> str:
     """The text of an element that is embedded."""
     match element:
-        case Chunk(title=title, text=text):
-            return f"{title}\n{text}" if title else text
+        case Chunk(title=title, heading=heading, text=text):
+            # A chunk within a section lacks its headings; elsewhere they are in the text already.
+            crumbs = heading.split(CRUMB_SEPARATOR) if heading else []
+            missing = [part for part in crumbs if part != title and part not in text]
+            return "\n".join(filter(None, (title, CRUMB_SEPARATOR.join(missing), text)))
         case Entity(name=name):
             return name
         case Fact(text=text):

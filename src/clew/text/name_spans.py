@@ -57,10 +57,9 @@ _UNITS = frozenset(
 # Chinese and Japanese text is split into candidate names at these.
 _PARTICLES = frozenset(
     "的了在是和与與及或被把从從到由于於以为為这這那他她它们們之而也都就不有其将將对對等者所"
-    "はがをにでとのもへやかられるたてですまし"
-)
+)  # and hiragana: endings and particles of Japanese
 NAME, QUOTED, DATE, NUMBER, TERM, TITLE = "name", "quoted", "date", "number", "term", "title"
-_GAP = re.compile(r"(?:\s|\s?[-‐‑–]\s?|['’‘]\s?|\.\s?|\s?&\s?|/|\s?·\s?|\s['’])$")
+_GAP = re.compile(r"(?:\s|\n[ \t]{1,16}|\s?[-‐‑–]\s?|['’‘]\s?|\.\s?|\s?&\s?|/|\s?·\s?|\s['’])$")
 _QUOTE = re.compile(
     r"[\"“«„]\s*([^\"“”»«„\n]{2,80}?)\s*[\"”»]|``\s*([^`'\n]{2,80}?)\s*''"
     r"|[《〈「『]([^》〉」』\n]{1,60})[》〉」』]"
@@ -92,7 +91,7 @@ def find_name_spans(text: str, tokens: Tokens, sentence_starts: set[int]) -> lis
     found = {(a, b): NameSpan(a, b, NAME) for a, b in runs}
     for first, last in _find_quoted(text, tokens):
         found[first, last] = NameSpan(first, last, QUOTED)
-    for first, last in _find_uncased_terms(tokens):
+    for first, last in find_uncased_terms(tokens):
         found.setdefault((first, last), NameSpan(first, last, TERM))
     found |= {(s.first, s.last): s for s in _find_literals(text, tokens)}
     return sorted(found.values())
@@ -223,7 +222,7 @@ def _token_range(t: Tokens, start: int, end: int) -> tuple[int, int]:
 # -- scripts without case
 
 
-def _find_uncased_terms(t: Tokens) -> list[tuple[int, int]]:
+def find_uncased_terms(t: Tokens) -> list[tuple[int, int]]:
     """Candidate names in uncased scripts: runs between particles, longer words."""
     found = []
     at = 0
@@ -249,7 +248,7 @@ def _split_at_particles(t: Tokens, first: int, last: int) -> list[tuple[int, int
     found = []
     begin = first
     for at in range(first, last + 1):
-        if at == last or t.keys[at] in _PARTICLES:
+        if at == last or t.keys[at] in _PARTICLES or "\u3041" <= t.keys[at] <= "\u309f":
             if 2 <= at - begin <= 10:
                 found.append((begin, at))
             begin = at + 1

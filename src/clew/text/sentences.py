@@ -42,6 +42,9 @@ _GERMAN_MONTHS = frozenset(
     "dezember".split()
 )
 _SHORT_LINE = 48
+_FENCE = re.compile(r"^[ \t]*+```[^\n]*+(?:\n|\Z)", re.MULTILINE)
+_MAX_CODE_CHARS = 2_000  # a longer block of code is split at its lines like any text
+_NO_CODE = (1 << 60, 1 << 60)
 
 
 def sentence_spans(text: str) -> list[tuple[int, int]]:
@@ -61,7 +64,14 @@ def sentence_spans(text: str) -> list[tuple[int, int]]:
 def _find_ends(text: str) -> Iterator[int]:
     start = line_start = seen = 0
     wordless = True  # a sentence needs a word: "- - -", ". . ." and "!?" join what follows
+    fenced = _find_code(text) if "```" in text else iter(())
+    code = next(fenced, _NO_CODE)
     for found in _BOUNDARY_CANDIDATE.finditer(text):
+        while found.start() >= code[1]:
+            code = next(fenced, _NO_CODE)
+        if code[0] <= found.start():
+            line_start = found.end() if found.lastgroup == "line" else line_start
+            continue  # a block of code is one piece
         if wordless:
             wordless = _WORD.search(text, seen, found.start()) is None
             seen = found.start()
@@ -69,14 +79,27 @@ def _find_ends(text: str) -> Iterator[int]:
         if kind == "line":
             ends = _is_line_end(text, line_start, found)
             line_start = at
-        elif wordless:
-            ends = False
+        elif wordless or _ROW_LINE.match(text, line_start):
+            ends = False  # a heading and a table row are one piece each
         else:
             ends = kind == "full" or _is_stop_end(text, start, found)
         if ends:
             yield at
             start, seen, wordless = at, at, True
     yield len(text)
+
+
+def _find_code(text: str) -> Iterator[tuple[int, int]]:
+    """Yield the blocks of code between fences, except for long ones."""
+    opened = -1
+    for fence in _FENCE.finditer(text):
+        if opened < 0:
+            opened = fence.start()
+        else:
+            end = fence.end() - fence[0].endswith("\n")
+            if end - opened <= _MAX_CODE_CHARS:
+                yield opened, end
+            opened = -1
 
 
 def _is_line_end(text: str, line_start: int, found: re.Match[str]) -> bool:

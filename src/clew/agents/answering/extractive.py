@@ -1,65 +1,38 @@
-"""Extractive answer without a model: the most relevant sentences, quoted and cited.
+"""Extractive answer without a model: the span that is read, and the nearest sentences, cited.
 
-Where a recipe ranks entities as answers, these are named; "Tell me about X" quotes what is about X.
+Where a recipe ranks entities as answers, these are named; "Tell me about X" quotes what is about X,
+and steps or a list are quoted whole.
 """
 
 import re
-from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
+from clew.agents.answering.quote_block import find_wanted_block, quote_block
 from clew.agents.answering.write import make_answer, make_refusal
 from clew.agents.citing.support import SupportSpan, make_citation
 from clew.agents.core.messages import CANDIDATE_LABEL, explain_not_written
-from clew.agents.core.types import Answer, Mode
-from clew.agents.rules.english_answers import PatternMatch
-from clew.agents.rules.question_analysis import (
-    QuestionAnalysis,
-    analyse_question,
-    find_cjk_answer_type,
-)
+from clew.agents.core.scratchpad import Note
+from clew.agents.core.types import Answer
+from clew.agents.reading.answer import rank_readings
+from clew.agents.rules.chinese import find_chinese_answer
+from clew.agents.rules.question_analysis import find_subject_names
 from clew.agents.rules.sections_about import find_sections
 from clew.context import Context
 from clew.retrieve.rank import ANSWER_MARK
-from clew.text.names import name_key
+from clew.text.language import is_chinese
 from clew.text.sentences import sentence_spans
-from clew.text.unicode import split_words
-from clew.types import (
-    HEAD,
-    LITERAL_TYPES,
-    Citation,
-    Entity,
-    Evidence,
-    Fact,
-    Found,
-    Participant,
-    Passage,
-    Path,
-    Support,
-)
+from clew.types import Citation, Evidence, Found, Passage, Path, Support
 
 QUOTED_NOTE = "this is quoted evidence, not a composed answer"
-_ASKS_DATE = re.compile(
-    r"\b(when|what (?:year|date|day|month|century)|which (?:year|date)|date of)\b", re.I
-)
-_ASKS_NUMBER = re.compile(
-    r"\bhow (?:many|much|long|old|tall|far|large|big|high)\b|\bnumber of\b", re.I
-)
-# Questions that are not answered by a name.
-_YES_NO_QUESTION = re.compile(
-    r"(?:is|was|are|were|do|does|did|has|have|had|can|could|will)\b", re.I
-)
 _MAX_PASSAGES = 5
 _MAX_QUOTES = 3
 _MIN_SENTENCE_CHARS = 25  # characters; shorter sentences are headings and stubs
-# Below this cosine a sentence has nothing to do with the question (MiniLM, unrelated pairs).
-_MIN_COSINE = 0.25
-_SHARPNESS = 6.0
+_UNKNOWN_COSINE = 0.25  # of a sentence that has no vector
 _PATH_BONUS = 0.15  # added to the cosine of a fact on a retrieved path
-_HALF_WEIGHT_CHARS = 60  # characters at which a name counts half
 _PATH_NOTE = "these are the ends of the best paths in the graph"
 # Share of the best score, as of the entities at the end of the same relation path.
 _MIN_RELATIVE_SCORE = 0.5
@@ -69,14 +42,10 @@ _MAX_SUMMARY_SENTENCES = 4  # sentences quoted
 # Beside the name an open request has only such words.
 _OPEN_REQUEST = re.compile(
     r"\W*(?:(?:please|kindly|can|could|you|i|want|tell|give|show|explain|describe|introduce|say|"
-    r"write|summari[sz]e|what|who|is|are|was|were|do|does|know|me|us|about|of|on|to|the|an?|"
+    r"write|summari[sz]e|define|what|who|is|are|was|were|do|does|know|me|us|about|of|on|to|the|an?|"
     r"more|everything|something|all|there)\b\W*)*",
     re.IGNORECASE,
 )
-_ASKS_WHERE = re.compile(r"\W*(?:(?:and|in|at|from)\s+)?where\b", re.I)
-# A life event or dates in brackets: the person stands before them.
-_LIFE_EVENT = re.compile(r"\b(?:born|died?)\b|\([^()]*\d{4}\s*[–—-]", re.I)
-_PLACE_PREPOSITION = re.compile(r"\b(?:in|at|to|from|near|of)\s+(?:the\s+)?$", re.I)
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,131 +55,106 @@ class _ScoredFact:
     at: int
     chunk: int
     cosine: float
-    weight: float
 
 
-async def extract_answer(ctx: Context, evidence: Evidence, found: Found, mode: Mode) -> Answer:
-    """Quote the best sentences of the best passages, and name the best-supported candidate."""
+async def extract_answer(ctx: Context, evidence: Evidence, found: Found) -> Answer:
+    """Name the span that is read, and quote the best sentences of the best passages."""
     if _has_ranked_answers(found):
         return await answer_from_paths(ctx, evidence, found)
-    aim, note = analyse_question(ctx.view, ctx.question), explain_not_written(ctx, QUOTED_NOTE)
-    if mode == "reject" and (missing := aim.explain_missing(evidence.chunks)):
-        return _refuse(ctx, evidence, missing)
-    if len(aim.names) == 1 and _is_open_request(found.rest):
-        if summary := _quote_entity_summary(aim.names[0], evidence.chunks):
-            return make_answer(ctx, evidence, _format_quotes(summary), summary, note=note)
-    match = aim.match_answer(evidence.chunks)
-    sentences = await _score_facts(ctx, found)
-    closest = max((s.cosine for s in sentences), default=0.0)
-    unrelated = mode == "reject" and closest < _MIN_COSINE
-    if not sentences or (unrelated and match is None):
-        return _refuse(ctx, evidence, "no relevant passage was found")
-    quoted = _best_per_passage(sentences)[:_MAX_QUOTES]
-    citations = await _cite_facts(ctx, evidence, quoted)
-    if match is not None:
-        candidate, citations = match.text, _cite_match_first(match, citations)
-    else:
-        candidate = await _choose_candidate(ctx, found, aim, quoted, citations, evidence)
-    if mode == "reject" and not candidate and (aim.is_direct or aim.is_comparison):
-        return _refuse(ctx, evidence, f"no passage answers: {ctx.question}")
-    text = _format_quotes(citations)
+    if (whole := quote_whole(ctx, evidence, found)) is not None:
+        return whole
+    note = explain_not_written(ctx, QUOTED_NOTE)
+    read, support = await _read_candidate(ctx, evidence)
+    citations = await quote_nearest(ctx, evidence, found)
+    if read is not None and read.citation is not None:
+        others = [c for c in citations if not _overlaps(c, read.citation)]
+        citations = (read.citation, *others)[:_MAX_QUOTES]
+    if not citations:
+        return replace(make_refusal(ctx, evidence, "no relevant passage was found"), note=note)
+    text, candidate = _format_quotes(citations), read.answer if read else ""
     if candidate:
-        marks = "".join(
-            f"[{n}]"
-            for n, c in enumerate(citations, 1)
-            if candidate.casefold() in c.quote.casefold()
-        )
-        text = f"{CANDIDATE_LABEL} {candidate} {marks}\n{text}"
-    return make_answer(ctx, evidence, text, citations, candidate, note)
+        text = f"{CANDIDATE_LABEL} {candidate} [1]\n{text}"
+    answer = make_answer(ctx, evidence, text, citations, candidate, note)
+    return replace(answer, support=support)
+
+
+def quote_whole(ctx: Context, evidence: Evidence, found: Found) -> Answer | None:
+    """Quote a list, steps, or what is said of one thing, where that is what the question wants."""
+    note = explain_not_written(ctx, QUOTED_NOTE)
+    if (block := quote_block(ctx.question, evidence.chunks)) is not None:
+        return make_answer(ctx, evidence, f"{block.quote} [1]", (block,), note=note)
+    names = find_subject_names(ctx.view, ctx.question)
+    wanted = find_wanted_block(ctx.question) == "definition" or not found.rest
+    if len(names) == 1 and (wanted or is_open_request(found.rest)):
+        if is_open_request(found.rest) and (said := _quote_summary(names[0], evidence.chunks)):
+            return make_answer(ctx, evidence, _format_quotes(said), said, note=note)
+    return None
+
+
+async def _read_candidate(ctx: Context, evidence: Evidence) -> tuple[Note | None, float]:
+    """Return the best answer read in the passages, and its probability."""
+    if is_chinese(ctx.question):
+        place = find_chinese_answer(ctx.question, evidence.chunks)
+        return (note_span(ctx.question, *place), 1.0) if place else (None, 0.0)
+    ranked = await rank_readings(ctx, evidence.chunks)
+    if not ranked:
+        return None, 0.0
+    return ranked[0].notes(ctx.question)[-1], ranked[0].probability
+
+
+def note_span(question: str, passage: Passage, span: tuple[int, int]) -> Note:
+    """Make a note of a span that cites the sentence around it."""
+    spans = sentence_spans(passage.text)
+    start, end = next(((s, e) for s, e in spans if s <= span[0] < e), span)
+    cited = make_citation(passage, SupportSpan(start, max(end, span[1]), 1.0))
+    return Note(question, passage.text[slice(*span)], cited.quote, cited)
+
+
+def _overlaps(one: Citation, other: Citation) -> bool:
+    return one.chunk == other.chunk and one.start < other.end and other.start < one.end
 
 
 def _format_quotes(citations: Sequence[Citation]) -> str:
     return "\n".join(f"“{c.quote}” [{n}]" for n, c in enumerate(citations, start=1))
 
 
-def _cite_match_first(match: PatternMatch, citations: tuple[Citation, ...]) -> tuple[Citation, ...]:
-    """Cite the sentence of a pattern match first, then the others."""
-    spans = sentence_spans(match.passage.text)
-    start = max((s for s, _ in spans if s <= match.start), default=match.start)
-    end = min((e for _, e in spans if e >= match.end), default=match.end)
-    main = make_citation(match.passage, SupportSpan(start, end, 1.0))
-    others = (
-        c for c in citations if c.chunk != main.chunk or c.end <= main.start or c.start >= main.end
-    )
-    return (main, *others)[:_MAX_QUOTES]
-
-
-async def _choose_candidate(
-    ctx: Context,
-    found: Found,
-    aim: QuestionAnalysis,
-    quoted: Sequence[_ScoredFact],
-    citations: Sequence[Citation],
-    evidence: Evidence,
-) -> str:
-    """Return the best-supported candidate, where a name near the question may be its answer.
-
-    For a comparison only the options could be, and similarity cannot decide between them.
-    """
-    if (
-        aim.is_comparison
-        or not aim.is_understood
-        or _YES_NO_QUESTION.match(ctx.question)
-        or find_cjk_answer_type(ctx.question) == ""
-    ):
-        return ""
-    passages = {passage.id: passage for passage in evidence.chunks}
-    places = [(cited, passages.get(cited.chunk)) for cited in citations]
-    relevant = [
-        sentence
-        for sentence, place in zip(quoted, places, strict=True)
-        if aim.accepts_quote(*place)
-    ]
-    candidate = await _best_supported_entity(ctx, found, relevant)
-    return candidate if candidate and aim.confirms_candidate(candidate, places) else ""
-
-
-def _refuse(ctx: Context, evidence: Evidence, missing: str) -> Answer:
-    note = explain_not_written(ctx, QUOTED_NOTE)
-    return replace(make_refusal(ctx, evidence, missing), note=note)
+async def quote_nearest(ctx: Context, evidence: Evidence, found: Found) -> tuple[Citation, ...]:
+    """Cite the sentence nearest to the question in each of the best passages."""
+    sentences = await _score_facts(ctx, found)
+    return await _cite_facts(ctx, evidence, _best_per_passage(sentences)[:_MAX_QUOTES])
 
 
 async def _score_facts(ctx: Context, found: Found) -> list[_ScoredFact]:
-    """Score the facts of the best passages by passage rank and similarity to the question."""
+    """Score the facts of the best passages by their similarity to the question."""
     view = ctx.view
     links = view.links("chunk_fact")
     pairs = [
-        (int(fact), hit.at, rank)
-        for rank, hit in enumerate(found.chunks[:_MAX_PASSAGES], start=1)
-        for fact in links.row(hit.at)
+        (int(fact), hit.at) for hit in found.chunks[:_MAX_PASSAGES] for fact in links.row(hit.at)
     ]
     pairs = await _drop_short_facts(ctx, pairs)
     if not pairs:
         return []
-    positions = np.array([fact for fact, _, _ in pairs])
+    positions = np.array([fact for fact, _ in pairs])
     if ctx.embed is None:
-        cosines = np.full(len(pairs), _MIN_COSINE, np.float32)
+        cosines = np.full(len(pairs), _UNKNOWN_COSINE, np.float32)
     else:
         cosines = view.cosines("fact", await _query_vector(ctx, found), positions)
-        cosines[cosines == -1] = _MIN_COSINE  # facts of a graph need not be embedded
+        cosines[cosines == -1] = _UNKNOWN_COSINE  # facts of a graph need not be embedded
     walked = {fact for path in found.paths for fact in path.facts}
     return [
         _ScoredFact(
             fact,
             chunk,
             float(cosine) + (_PATH_BONUS if fact in walked else 0.0),
-            float(np.exp(_SHARPNESS * cosine)) / rank * (2.0 if fact in walked else 1.0),
         )
-        for (fact, chunk, rank), cosine in zip(pairs, cosines, strict=True)
+        for (fact, chunk), cosine in zip(pairs, cosines, strict=True)
     ]
 
 
-async def _drop_short_facts(
-    ctx: Context, pairs: list[tuple[int, int, int]]
-) -> list[tuple[int, int, int]]:
+async def _drop_short_facts(ctx: Context, pairs: list[tuple[int, int]]) -> list[tuple[int, int]]:
     """Drop headings and stubs, unless there is nothing else to quote."""
     keys = ctx.view.keys("fact")
-    facts = await ctx.snapshot.facts([int(keys[fact]) for fact, _, _ in pairs])
+    facts = await ctx.snapshot.facts([int(keys[fact]) for fact, _ in pairs])
     full = [p for p in pairs if len(facts[int(keys[p[0]])].text) >= _MIN_SENTENCE_CHARS]
     return full or pairs
 
@@ -218,7 +162,7 @@ async def _drop_short_facts(
 async def _query_vector(ctx: Context, found: Found) -> NDArray[np.float32]:
     """Return the question's vector, shifted towards the part beside its names."""
     whole = await ctx.vector()
-    if _is_open_request(found.rest):
+    if is_open_request(found.rest):
         return whole
     return np.asarray((whole + 2 * await ctx.vector(found.rest)) / 3, np.float32)
 
@@ -251,76 +195,15 @@ async def _cite_facts(
     return tuple(found)
 
 
-async def _best_supported_entity(
-    ctx: Context, found: Found, sentences: Sequence[_ScoredFact]
-) -> str:
-    """Return the entity of the asked type that the best sentences support most."""
-    members = ctx.view.links("fact_entity")
-    keys, fact_keys = ctx.view.keys("entity"), ctx.view.keys("fact")
-    facts = await ctx.snapshot.facts([int(fact_keys[s.at]) for s in sentences])
-    inside = {int(entity) for s in sentences for entity in members.row(s.at)}
-    entities = await ctx.snapshot.entities([int(keys[at]) for at in inside])
-    asked_words = [word[:5] for word in split_words(ctx.question) if len(word) > 3]
-    support: dict[int, float] = defaultdict(float)
-    for sentence in sentences:
-        text = facts[int(fact_keys[sentence.at])].text.casefold()
-        for entity in members.row(sentence.at).tolist():
-            near = _nearness(entities[int(keys[entity])].name.casefold(), text, asked_words)
-            support[entity] = max(support[entity], sentence.weight * near)
-    quoted_text = "\n".join(fact.text for fact in facts.values()).casefold()
-    asked = f" {name_key(ctx.question)} "
-    ranked = sorted(support, key=lambda at: (-support[at], at))
-    linked = {hit.at for hit in found.entities}
-    fits = [
-        entity
-        for at in ranked
-        if (entity := entities.get(int(keys[at]))) is not None
-        and at not in linked
-        and entity.name.casefold() in quoted_text  # a name that no quote contains cannot be cited
-        and f" {name_key(entity.name)} " not in asked
-    ]
-    wanted = _answer_type(ctx.question)
-    of_type = [entity for entity in fits if _has_type(entity, wanted)]
-    if not of_type or (asks_where(ctx.question) and is_located_entity(of_type[0], facts.values())):
-        return ""  # the second candidate is hardly ever the place either
-    return of_type[0].name
-
-
-def _nearness(name: str, text: str, asked: Sequence[str]) -> float:
-    """Weight a name by its distance to a word of the question; 0.5 if the text lacks the name."""
-    at = text.find(name)
-    if at < 0:
-        return 0.5
-    gaps = [at - (spot + len(word)) for word in asked if (spot := text.rfind(word, 0, at)) >= 0]
-    gaps += [
-        spot - at - len(name) for word in asked if (spot := text.find(word, at + len(name))) >= 0
-    ]
-    return 1 / (1 + max(0, min(gaps, default=_HALF_WEIGHT_CHARS)) / _HALF_WEIGHT_CHARS)
-
-
-def _answer_type(question: str) -> str:
-    if kind := find_cjk_answer_type(question):
-        return kind
-    if _ASKS_DATE.search(question):
-        return "date"
-    return "number" if _ASKS_NUMBER.search(question) else "name"
-
-
-def _has_type(entity: Entity, wanted: str) -> bool:
-    if wanted == "name":
-        return entity.type not in LITERAL_TYPES
-    return entity.type == wanted
-
-
 # -- summary of one entity
 
 
-def _is_open_request(rest: str) -> bool:
+def is_open_request(rest: str) -> bool:
     """Whether a question, without its names, asks for nothing in particular."""
     return _OPEN_REQUEST.fullmatch(rest) is not None
 
 
-def _quote_entity_summary(name: str, passages: Sequence[Passage]) -> tuple[Citation, ...]:
+def _quote_summary(name: str, passages: Sequence[Passage]) -> tuple[Citation, ...]:
     """Quote the first sentences of the sections about `name`."""
     found: list[Citation] = []
     for passage in passages:
@@ -330,32 +213,6 @@ def _quote_entity_summary(name: str, passages: Sequence[Passage]) -> tuple[Citat
                 for a, b in sentence_spans(passage.text[start:end])
             ]
     return tuple(found[:_MAX_SUMMARY_SENTENCES])
-
-
-# -- places
-
-
-def asks_where(question: str) -> bool:
-    """Whether a question asks for a place by its first word."""
-    return _ASKS_WHERE.match(question) is not None
-
-
-def is_located_entity(entity: Entity, facts: Iterable[Fact]) -> bool:
-    """Whether facts describe an entity as being somewhere, not as a place where something is."""
-    mentioning = [fact for fact in facts if entity.name.casefold() in fact.text.casefold()]
-    head = Participant(entity.id, HEAD)
-    if any(fact.relation and head in fact.participants for fact in mentioning):
-        return True
-    return bool(mentioning) and all(_is_life_subject(entity, fact.text) for fact in mentioning)
-
-
-def _is_life_subject(entity: Entity, text: str) -> bool:
-    """Whether the entity is the subject of a life event: N in "N was born in Kiel"."""
-    life = _LIFE_EVENT.search(text)
-    at = text.casefold().find(entity.name.casefold())
-    return (
-        life is not None and 0 <= at < life.start() and _PLACE_PREPOSITION.search(text[:at]) is None
-    )
 
 
 # -- ends of paths
@@ -381,7 +238,7 @@ async def answer_from_paths(ctx: Context, evidence: Evidence, found: Found) -> A
         for name, hit in zip(names, likely, strict=True)
     )
     note = explain_not_written(ctx, _PATH_NOTE)
-    return make_answer(ctx, evidence, text, citations, names[0], note)
+    return replace(make_answer(ctx, evidence, text, citations, names[0], note), kind="path")
 
 
 def _first_path_to(paths: Sequence[Path], end: int) -> Path | None:

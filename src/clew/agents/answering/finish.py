@@ -96,7 +96,7 @@ async def conclude(ctx: Context, book: Notebook, mode: Mode, short: str = "") ->
     if mode == "reject" and book.notes and not any(note.has_answer for note in book.notes):
         return make_refusal(ctx, evidence, f"no passage answers: {book.notes[0].question}")
     if ctx.chat("answer") is None:
-        return await extract_answer(ctx, evidence, book.first_hits(), mode)
+        return await extract_answer(ctx, evidence, book.first_hits())
     return await write_answer(ctx, evidence, mode, book.format_notes())
 
 
@@ -119,16 +119,31 @@ async def conclude_with_citation(
     fits = mode == "open" or all(fits_answer_type(ctx.question, claim) for claim in claims)
     if fits and short.casefold() not in YES_NO:
         passages = (*stated, *evidence.chunks)
-        notes = [_find_supporting_note(ctx.question, one, passages) for one in claims]
+        notes = [
+            _find_own_note(one, book.notes) or _find_supporting_note(ctx.question, one, passages)
+            for one in claims
+        ]
         if all(notes):
-            found = [*book.notes, *filter(None, notes)]
-            return compose_answer(ctx, evidence, found, short)
+            found = list(filter(None, notes))
+            whole = {short, *claims}  # answers to the question itself, as a letter or in words
+            earlier = [
+                note
+                for note in book.notes
+                if note not in found and (note.question != ctx.question or note.answer not in whole)
+            ]
+            return compose_answer(ctx, evidence, [*earlier, *found], short)
     answer = await conclude(ctx, book, mode)
     if mode == "reject":
         return answer
     if answer.verdict == "refused":  # in open mode what the agent answered is an answer
         return compose_answer(ctx, evidence, book.notes, short)
     return replace(answer, candidate=short)
+
+
+def _find_own_note(short: str, notes: Sequence[Note]) -> Note | None:
+    """Return the last note with this answer, if a passage was cited for it."""
+    same = (note for note in reversed(notes) if note.answer == short)
+    return next((note for note in same if contains_answer(short, note.quote)), None)
 
 
 def _find_supporting_note(question: str, short: str, passages: Sequence[Passage]) -> Note | None:
@@ -155,7 +170,7 @@ async def _best_so_far(ctx: Context, book: Notebook, mode: Mode, ended: str) -> 
     elif mode == "reject" and book.notes:
         answer = make_refusal(ctx, evidence, f"no passage answers: {book.notes[0].question}")
     elif evidence.chunks:
-        answer = await extract_answer(ctx, evidence, book.first_hits(), mode)
+        answer = await extract_answer(ctx, evidence, book.first_hits())
         if ctx.chat("answer") is not None:
             answer = replace(answer, note=QUOTED_NOTE)
     else:

@@ -9,6 +9,7 @@ from pydantic import BaseModel, Field
 from clew.agents.citing.support import (
     MIN_SHARE,
     contains_answer,
+    find_about,
     find_best_span,
     find_citations,
     has_title,
@@ -183,9 +184,24 @@ def check_reading(
         return Note(question)
     order = sorted(range(len(page.items)), key=lambda at: at != reply.source - 1)
     yes_no = answer.casefold() in YES_NO
+    if yes_no and len(names) > 1:
+        about = [find_about(question, name, page.passages) for name in names]
+        if about[0] is not None and all(about):
+            return Note(question, answer, about[0].quote, about[0])
     options = spell_out_choice(question, answer)
     claims, quote = options or [answer], " ".join([reply.quote, *options]).strip()
-    for item, passage in ((page.items[at], p) for at in order for p in page.items[at].sources):
+
+    def lacks_answer(passage: Passage) -> bool:
+        text = f"{passage.title} {passage.text}"
+        return not all(contains_answer(claim, text) for claim in claims)
+
+    # A path leads to several places: the one that says the answer is cited.
+    places = [
+        (page.items[at], passage)
+        for at in order
+        for passage in sorted(page.items[at].sources, key=lacks_answer)
+    ]
+    for item, passage in places:
         text = f"{passage.title} {item.text} {passage.text}"
         if all(mentions_name(name, text) for name in names) and (
             yes_no or all(contains_answer(claim, text) for claim in claims)

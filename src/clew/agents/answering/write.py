@@ -25,16 +25,20 @@ from clew.context import AnswerDelta, Context, EventListener, TraceStep
 from clew.errors import ParseError
 from clew.llm.chat import Chat, Reply, Request, TextCallback
 from clew.llm.fit_prompt import shorten_text
-from clew.llm.json_repair import unescape
+from clew.llm.json_repair import strip_thinking, unescape
 from clew.llm.openai_api import estimate_tokens
-from clew.llm.prompt import Prompt
+from clew.llm.prompt import Prompt, PromptTemplate
 from clew.text.language import prompt_language
 from clew.text.options import split_options
+from clew.text.sentences import sentence_spans
 from clew.types import Citation, Evidence
 
 _MAX_ANSWER_TOKENS = 400  # tokens of an answer
+_MAX_STYLE_CHARS = 2_000
 _SENTENCE_ENDS = ("?", "!", "…", "。", "？", "！")  # after which no full stop is added
-_CODE_NOTE = "each step extracted from a passage, combined by code"
+_MIN_PROSE_WORDS = 4  # a shorter reply is no sentence about the evidence
+_SOURCE_MARK = re.compile(r"\s*\[(\d{1,3})\]")
+_CODE_NOTE = "each step is read in a passage, code put them together"
 _TEXT_START = re.compile(r'"text"\s*:\s*"')
 _PARTIAL_TEXT_START = re.compile(r'"(?:t(?:e(?:x(?:t(?:"\s*(?::\s*)?)?)?)?)?)?\Z')
 # The string body as far as it is complete: not half an escape.
@@ -78,6 +82,8 @@ CONCLUDE_GRAPH = Prompt(
     "conclude_graph", WrittenAnswer, _WITH_NOTES, documents={"evidence", "notes"}
 )
 OWN_KNOWLEDGE = Prompt("know", ModelKnowledge, {"question"})
+STYLE = PromptTemplate("style", frozenset({"style"}))
+"""Added to the instructions where the caller asks for a style."""
 
 
 async def write_answer(ctx: Context, evidence: Evidence, mode: Mode, notes: str = "") -> Answer:
@@ -125,7 +131,7 @@ def _cut_notes(ctx: Context, notes: str, window: int) -> str:
 async def _ask_writer(ctx: Context, page: EvidencePage, notes: str) -> WrittenAnswer | None:
     chat = ctx.chat("answer")
     assert chat is not None
-    streaming = StreamingChat(chat, ctx.on_event)
+    streaming = StreamingChat(StyledChat.wrap(chat, ctx), ctx.on_event)
     language, like = prompt_language(ctx.question), Request(max_tokens=_MAX_ANSWER_TOKENS)
     inputs = {"question": ctx.question, "evidence": str(page)}
     if notes:
@@ -135,8 +141,28 @@ async def _ask_writer(ctx: Context, page: EvidencePage, notes: str) -> WrittenAn
         prompt = WRITE_GRAPH if page.has_graph else WRITE
     try:
         return await prompt.ask(streaming, language=language, like=like, **inputs)
-    except ParseError:
+    except ParseError as error:
+        return read_prose(error.reply)
+
+
+def read_prose(reply: str) -> WrittenAnswer | None:
+    """Read a reply in plain sentences as an answer; its marks, such as [2], are the sources.
+
+    Each sentence is checked against the passages like any other. None for what is no prose.
+    """
+    text = strip_thinking(reply).strip().strip("`").strip()
+    if len(text.split()) < _MIN_PROSE_WORDS or text[0] in "{[<":
         return None
+    sentences = [
+        CitedSentence(text=_SOURCE_MARK.sub("", part).strip(), sources=_read_marks(part))
+        for start, end in sentence_spans(text)
+        if (part := text[start:end]).strip()
+    ]
+    return WrittenAnswer(enough=True, sentences=sentences)
+
+
+def _read_marks(text: str) -> list[int]:
+    return [int(number) for number in _SOURCE_MARK.findall(text)]
 
 
 async def _answer_without_evidence(
@@ -198,10 +224,8 @@ def quote_chain(ctx: Context, evidence: Evidence, notes: Sequence[Note], short: 
     for number, cited in enumerate(citations, start=1):
         answers = [f"{n.question} {n.answer}" for n in notes if n.citation == cited]
         lines.append(f"“{cited.quote}” [{number}] ({'; '.join(dict.fromkeys(answers))})")
-    how = _CODE_NOTE if ctx.has("plan") else f"planned by rules, {_CODE_NOTE}"
-    return make_answer(
-        ctx, evidence, "\n".join(lines), citations, short, explain_not_written(ctx, how)
-    )
+    note = explain_not_written(ctx, _CODE_NOTE)
+    return make_answer(ctx, evidence, "\n".join(lines), citations, short, note)
 
 
 def make_answer(
@@ -233,6 +257,34 @@ def format_refusal(question: str, missing: str) -> str:
     """Format a refusal in the language of the question."""
     stop = "" if missing.endswith(_SENTENCE_ENDS) else "."
     return localise(question, f"Refused: {missing}{stop}")
+
+
+@dataclass(frozen=True)
+class StyledChat:
+    """Adds the style that the caller asks for to the instructions; the rules stay as they are."""
+
+    inner: Chat
+    note: str
+
+    @classmethod
+    def wrap(cls, chat: Chat, ctx: Context) -> Chat:
+        """Return the chat, with the style of the question if it has one."""
+        style = ctx.style.strip()[:_MAX_STYLE_CHARS]
+        if not style:
+            return chat
+        (note,) = STYLE.render({"style": style}, prompt_language(ctx.question))
+        return cls(chat, note.content)
+
+    @property
+    def name(self) -> str:
+        """The inner model's."""
+        return self.inner.name
+
+    async def __call__(self, request: Request, /, on_text: TextCallback | None = None) -> Reply:
+        """Send the request with the style at the end of its system message."""
+        first, *rest = request.messages
+        styled = replace(first, content=f"{first.content}\n\n{self.note}")
+        return await self.inner(replace(request, messages=(styled, *rest)), on_text)
 
 
 # -- streaming

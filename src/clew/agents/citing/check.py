@@ -9,12 +9,16 @@ from clew.agents.citing.support import (
     SupportSpan,
     contains_answer,
     contains_same_names,
+    find_about,
     find_best_citation,
     find_best_span,
     find_citations,
+    find_names,
     has_invented_name,
     make_citation,
+    mentions_name,
     select_passages,
+    split_subjects,
 )
 from clew.agents.core.messages import (
     UNSUPPORTED_MARK,
@@ -122,7 +126,7 @@ async def _cite_claims(
 ) -> list[Citation]:
     """Cite everything that a sentence claims, or nothing."""
     claims = spell_out_claim(ctx.question, text)
-    if claims == [_asked(ctx.question)]:
+    if claims == [asked_question(ctx.question)]:
         return _cite_question(ctx, sources, passages)
     cited = [await _cite_sentence(ctx, claim, sources, passages) for claim in claims]
     return [citation for some in cited for citation in some] if all(cited) else []
@@ -136,23 +140,41 @@ def spell_out_claim(question: str, text: str) -> list[str]:
     named = _ANSWER_FRAME.fullmatch(text)
     bare = (named[1] or named["zh"]) if named else text
     if bare.strip(" .。!").casefold() in _YES_NO:
-        return [_asked(question)]
+        return [asked_question(question)]
     return spell_out_choice(question, text) or [bare]
 
 
-def _asked(question: str) -> str:
+def asked_question(question: str) -> str:
+    """Return a question without its options."""
     return split_options(question)[0]
 
 
 def _cite_question(
     ctx: Context, sources: Sequence[int], passages: Sequence[Passage]
 ) -> list[Citation]:
-    """Cite the passages, named or else any, that speak of what the question asks."""
+    """Cite the passages, named or else any, that speak of what the question asks.
+
+    A yes or no about several subjects rests on a passage about each of them, or on nothing.
+    """
     named = select_passages(sources, passages)
-    asked = _asked(ctx.question)
-    spans = [(find_best_span(asked, passage), passage) for passage in named or passages]
+    asked = asked_question(ctx.question)
+    if subjects := split_subjects(asked):
+        found = [
+            find_about(rest, subject, named) or find_about(rest, subject, passages)
+            for subject, rest in subjects
+        ]
+        cited = [citation for citation in found if citation is not None]
+        return list(dict.fromkeys(cited)) if len(cited) == len(found) else []
+    names = find_names(asked)
+    about = [p for p in named or passages if _mentions_any(names, p)]
+    spans = [(find_best_span(asked, passage), passage) for passage in about]
     best = sorted((pair for pair in spans if pair[0].share >= MIN_SHARE), key=lambda p: -p[0].share)
     return [make_citation(passage, span) for span, passage in best[:_MAX_QUESTION_CITATIONS]]
+
+
+def _mentions_any(names: Sequence[str], passage: Passage) -> bool:
+    text = f"{passage.title} {passage.text}"
+    return not names or any(mentions_name(name, text) for name in names)
 
 
 async def _cite_sentence(

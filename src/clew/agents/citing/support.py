@@ -1,9 +1,11 @@
 """Find the passage spans that support a sentence, by word overlap and entailment."""
 
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from clew.agents.citing.entailment import Quote, find_entailing_sentences, is_entailed, is_negated
+from clew.text.name_spans import find_name_spans
 from clew.text.names import (
     FORM,
     HEAD,
@@ -15,7 +17,7 @@ from clew.text.names import (
 )
 from clew.text.sentences import sentence_spans
 from clew.text.unicode import split_words
-from clew.types import Citation, Passage
+from clew.types import LITERAL_TYPES, Citation, Passage
 
 # Shares of the sentence's content words (longer than three letters) that must be found.
 MIN_SHARE = 0.4
@@ -24,6 +26,14 @@ _CLEAR_SHARE = 0.6
 _MIN_ANSWER_SHARE = 0.75
 _FEW_WORDS = 4  # of an answer with fewer words all must be found
 _YEAR_DIGITS = 4  # digits
+# Capitalised at the beginning of a question, and no part of a name behind them.
+_OPENERS = STOP_WORDS | set("did does has have had can could will would should may".split())
+# Between two names that are asked about alike: "A and the film B", "A、B".
+_JOINT = re.compile(
+    r"[\"”’')\s]*(?:,|、|，|\band\b|\bor\b|&|和|与|與|及|跟)"
+    r"(?:\s*(?:,|\band\b|\bor\b))?(?:\s+[a-z]+){0,3}[\"“‘'(\s]*",
+    re.IGNORECASE,
+)
 _TWO_SENTENCE_GAIN = 0.15  # extra share that two sentences need to be quoted instead of one
 
 
@@ -115,6 +125,58 @@ def mentions_name(name: str, text: str) -> bool:
 def has_title(passage: Passage, name: str) -> bool:
     """Whether a passage's page has this name as title."""
     return name_key(strip_disambiguation(passage.title)) == name_key(strip_disambiguation(name))
+
+
+def find_names(question: str) -> list[str]:
+    """Return the names in a question, without the words that open it ("Is the Tarn …")."""
+    return [question[start:end] for start, end in _find_name_places(question)]
+
+
+def _find_name_places(question: str) -> list[tuple[int, int]]:
+    t = tokenize(question)
+    places = []
+    for span in find_name_spans(question, t, {0}):
+        first = span.first
+        while first < span.last and t.keys[first] in _OPENERS:
+            first += 1
+        if first < span.last and span.type not in LITERAL_TYPES:
+            places.append((t.starts[first], t.ends[span.last - 1]))
+    return places
+
+
+def split_subjects(question: str) -> list[tuple[str, str]]:
+    """Return the names that "and", "or" or a comma joins, each with what is asked of them all.
+
+    None if the question has one subject.
+    """
+    places = _find_name_places(question)
+    joined = [
+        {one, other}
+        for one, other in zip(places, places[1:], strict=False)
+        if _JOINT.fullmatch(question[one[1] : other[0]])
+    ]
+    subjects = [question[start:end] for start, end in sorted(set().union(*joined))]
+    rest = question
+    for name in subjects:
+        rest = rest.replace(name, " ")
+    return [(name, rest) for name in subjects]
+
+
+def find_about(asked: str, name: str, passages: Sequence[Passage]) -> Citation | None:
+    """Cite the sentence about a name that has most words of what is asked.
+
+    On a page with that title every sentence is about it, elsewhere only one that mentions it.
+    """
+    best: tuple[float, Citation] | None = None
+    for passage in passages:
+        own = has_title(passage, name)
+        for start, end in sentence_spans(passage.text):
+            quote = passage.text[start:end]
+            if own or mentions_name(name, quote):
+                share = measure_overlap(asked, quote)
+                if (own or share) and (best is None or share + own > best[0]):
+                    best = share + own, make_citation(passage, SupportSpan(start, end, share))
+    return best[1] if best else None
 
 
 def make_citation(passage: Passage, place: SupportSpan) -> Citation:

@@ -12,6 +12,7 @@ from typing import Any
 from clew.config import Role
 from clew.context import Context, TraceStep
 from clew.layout import EvidenceKind, Layout, Section
+from clew.llm.fit_prompt import cut_line
 from clew.llm.openai_api import estimate_tokens
 from clew.types import Evidence, NamedEntity, Passage, Report, Route, Statement
 
@@ -23,13 +24,12 @@ HEADINGS: dict[EvidenceKind, str] = {
     "passages": "Passages",
 }
 _INSTRUCTION_TOKENS = 700  # of a prompt without its inputs, with its examples and JSON schema
-_CHARS_PER_TOKEN = 4
+_NUMBER_TOKENS = 2  # of the number before a line
 _ITEM_TOKENS = 300  # one entity, fact or report; a passage may be as long as it is
 _FITTING_ITEMS = 10  # long entities, facts or reports that fit into a section together
 _SHORT_ITEM_TOKENS = 60  # to which any of them may be cut
 _MIN_TOKENS = 24  # a section with less room is not worth showing
 _MAX_PARTICIPANTS = 6
-_CUT = " …"
 _ARROW = " → "
 
 
@@ -40,6 +40,8 @@ class EvidenceLine:
     text: str
     kind: EvidenceKind
     sources: tuple[Passage, ...]
+    facts: tuple[str, ...] = ()
+    """The texts of the facts that it states."""
 
 
 @dataclass(frozen=True)
@@ -51,6 +53,8 @@ class EvidencePage:
     """How many items of each kind were not shown, for lack of room."""
     shortened: int = 0
     """How many lines were cut."""
+    repeated: int = 0
+    """How many items were not shown because the page says the same elsewhere."""
 
     @property
     def lines(self) -> tuple[str, ...]:
@@ -82,6 +86,7 @@ class EvidencePage:
         cut = [f"{count} {kind}" for kind, count in self.left_out if count]
         text = f"{', '.join(shown) or 'nothing'}, about {estimate_tokens(str(self))} tokens"
         text += f"; {self.shortened} lines cut" if self.shortened else ""
+        text += f"; {self.repeated} say nothing new" if self.repeated else ""
         return f"{text}; left out: {', '.join(cut)}" if cut else text
 
     def __str__(self) -> str:
@@ -120,25 +125,59 @@ async def show_evidence(
 
 def build_page(evidence: Evidence, layout: Layout) -> EvidencePage:
     """Build a page of what fits: each section within its budget, all within the total."""
+    if not any(section.fresh for section in layout.sections):
+        return _build_page(evidence, layout, frozenset())
+    # Which passages fit is known once the page is built.
+    first = _build_page(evidence, layout, frozenset())
+    shown = {p.id for item in first.items if item.kind == "passages" for p in item.sources}
+    return _build_page(evidence, layout, frozenset(shown))
+
+
+def _build_page(evidence: Evidence, layout: Layout, said: frozenset[str]) -> EvidencePage:
+    """Build a page; sections that show only what is fresh skip what the passages `said` state."""
     left = layout.total
     items: list[EvidenceLine] = []
     left_out: list[tuple[EvidenceKind, int]] = []
-    shortened = 0
+    shortened = repeated = 0
+    on_paths: set[str] = set()
     for section in layout.sections:
         budget = left if section.tokens is None else min(section.tokens, left)
         found = _format_items(evidence, section)
-        offered = found if section.kind == "passages" else found[: section.most]
-        chosen, used = _fill(offered, section.kind, budget)
+        new = _drop_repeated(found, on_paths)
+        if section.fresh:
+            new = [one for one in new if not (one.sources and {p.id for p in one.sources} <= said)]
+        repeated += len(found) - len(new)
+        offered = new if section.kind == "passages" else new[: section.most]
+        if section.grouped:
+            offered = _group_by_passage(offered)
+        chosen, used = _fill(offered, section, budget)
         items += reversed(chosen) if section.best_last else chosen
-        left_out.append((section.kind, len(found) - len(chosen)))
+        hidden = len(new) - sum(max(1, len(item.facts)) for item in chosen)
+        left_out.append((section.kind, hidden if section.grouped else len(new) - len(chosen)))
         whole = {item.text for item in offered}
         shortened += sum(item.text not in whole for item in chosen)
         left -= used
-    return EvidencePage(tuple(items), tuple(left_out), shortened)
+        if section.kind == "paths":
+            on_paths = {fact for item in chosen for fact in item.facts}
+    return EvidencePage(tuple(items), tuple(left_out), shortened, repeated)
+
+
+def _drop_repeated(found: Sequence[EvidenceLine], on_paths: set[str]) -> list[EvidenceLine]:
+    """Drop facts that a path above shows, and paths whose facts are all on better ones."""
+    said: set[str] = set()
+    kept = []
+    for item in found:
+        facts = set(item.facts)
+        known = on_paths if item.kind == "facts" else said
+        if not facts or not facts <= known:
+            kept.append(item)
+        if item.kind == "paths":
+            said |= facts
+    return kept
 
 
 def _fill(
-    offered: Sequence[EvidenceLine], kind: EvidenceKind, budget: int
+    offered: Sequence[EvidenceLine], section: Section, budget: int
 ) -> tuple[list[EvidenceLine], int]:
     """Take the items that fit, best first; the first is cut rather than left out.
 
@@ -148,10 +187,10 @@ def _fill(
     used = 0
     if budget < _MIN_TOKENS:
         return chosen, used
-    most = min(budget, _max_item_tokens(kind, budget, len(offered)))
+    most = min(budget, _max_item_tokens(section, budget, len(offered)))
     for item in offered:
         # Passages are shown whole, but for the first.
-        text = item.text if kind == "passages" and chosen else _shorten(item.text, most)
+        text = item.text if section.kind == "passages" and chosen else _shorten(item.text, most)
         size = _line_tokens(text)
         if used + size <= budget:
             chosen.append(replace(item, text=text))
@@ -159,34 +198,34 @@ def _fill(
     return chosen, used
 
 
-def _max_item_tokens(kind: EvidenceKind, budget: int, offered: int) -> int:
+def _max_item_tokens(section: Section, budget: int, offered: int) -> int:
     """Return how long one item may be: a share of its section, so that several fit."""
-    if kind == "passages":
+    if section.kind == "passages":
         return budget
-    if kind == "paths":
+    if section.kind == "paths" or section.grouped:
         return max(_ITEM_TOKENS, budget // 2)
     share = budget // min(max(offered, 1), _FITTING_ITEMS)
     return min(_ITEM_TOKENS, max(share, _SHORT_ITEM_TOKENS))
 
 
 def _line_tokens(text: str) -> int:
-    return estimate_tokens(text) + 2  # its number
+    return estimate_tokens(text) + _NUMBER_TOKENS
 
 
 def _shorten(text: str, tokens: int) -> str:
     """Cut a text to a number of tokens; a path keeps both its ends."""
     if _line_tokens(text) <= tokens:
         return text
-    room = max(0, tokens - 4) * _CHARS_PER_TOKEN * len(text) // len(text.encode("utf-8", "replace"))
-    return _shorten_path(text.split(_ARROW), room) or text[:room].rstrip() + _CUT
+    room = tokens - _NUMBER_TOKENS
+    return _shorten_path(text.split(_ARROW), room) or cut_line(text, room)
 
 
-def _shorten_path(hops: Sequence[str], room: int) -> str:
+def _shorten_path(hops: Sequence[str], tokens: int) -> str:
     """Keep as many hops of both ends as fit; "" if that is not a path, or too long even so."""
-    for kept in range(min((len(hops) - 1) // 2, room // len(_ARROW)), 0, -1):
+    for kept in range(min((len(hops) - 1) // 2, tokens), 0, -1):
         cut = f"… {len(hops) - 2 * kept} more …"
         text = _ARROW.join((*hops[:kept], cut, *hops[-kept:]))
-        if len(text) <= room:
+        if estimate_tokens(text) <= tokens:
             return text
     return ""
 
@@ -197,14 +236,49 @@ def _format_items(evidence: Evidence, section: Section) -> list[EvidenceLine]:
     lines: dict[str, EvidenceLine] = {}
     for item in items:
         text = " ".join(format_item(item).split())
-        if not text:
+        if not text or not (section.bare or _tells_something(item)):
             continue
         if section.scores:
             text = f"{text} (score {item.score:.2f})"
         known = lines.get(text)
         sources = (*(known.sources if known else ()), *find_sources(item))
-        lines[text] = EvidenceLine(text, section.kind, tuple(dict.fromkeys(sources)))
+        facts = _facts_of(item)
+        lines[text] = EvidenceLine(text, section.kind, tuple(dict.fromkeys(sources)), facts)
     return list(lines.values())
+
+
+def _group_by_passage(items: Sequence[EvidenceLine]) -> list[EvidenceLine]:
+    """Join the lines of facts that one passage states, in its order, where the best one stands."""
+    groups: dict[str, list[EvidenceLine]] = {}
+    for at, item in enumerate(items):
+        groups.setdefault(item.sources[0].id if item.sources else f"line {at}", []).append(item)
+    return [_join_lines(group) for group in groups.values()]
+
+
+def _join_lines(group: Sequence[EvidenceLine]) -> EvidenceLine:
+    if len(group) == 1:
+        return group[0]
+    ordered = sorted(group, key=lambda item: item.sources[0].start)
+    title = f"{ordered[0].sources[0].title}: "
+    # The title of the passage is said once.
+    texts = [item.text.removeprefix(title) if at else item.text for at, item in enumerate(ordered)]
+    return replace(
+        ordered[0],
+        text=" ".join(text if text[-1:] in ".!?。！？" else f"{text}." for text in texts),
+        sources=tuple(dict.fromkeys(p for item in ordered for p in item.sources)),
+        facts=tuple(dict.fromkeys(fact for item in ordered for fact in item.facts)),
+    )
+
+
+def _tells_something(item: object) -> bool:
+    """Whether an item is more than a name: long lists of names distract small models."""
+    return not isinstance(item, NamedEntity) or bool(item.description or item.attributes)
+
+
+def _facts_of(item: object) -> tuple[str, ...]:
+    if isinstance(item, Statement):
+        return (item.text,)
+    return item.facts if isinstance(item, Route) else ()
 
 
 def format_passage(passage: Passage) -> str:

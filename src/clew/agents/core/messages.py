@@ -32,6 +32,12 @@ TRANSLATIONS: dict[str, dict[str, str]] = {
         "no passage is about this (relevance $score is below $mark)": (
             "没有段落与此相关（相关度 $score 低于 $mark）"
         ),
+        "“$short” has a confidence of $value, below $least": (
+            "“$short”的置信度为 $value，低于 $least"
+        ),
+        "the nearest passage has a confidence of $value, below $least": (
+            "最接近的段落的置信度为 $value，低于 $least"
+        ),
         "no passage answers: $question": "没有段落回答：$question",
         "no relevant passage was found": "没有找到与问题相关的段落",
         "the question does not say whom or what “$pronoun” means": (

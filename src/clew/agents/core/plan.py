@@ -8,7 +8,10 @@ from typing import Literal
 JoinKind = Literal[
     "earlier", "later", "larger", "smaller", "same", "both", "longer life", "shorter life"
 ]
-_PLACEHOLDER = re.compile(r"(?:(?:Entity|实体)\s?)?#([0-9]{1,2})", re.IGNORECASE)
+# "PERSON#7" and "[人物#7]" are names, as anonymised texts write them.
+_PLACEHOLDER = re.compile(
+    r"(?:(?:Entity|实体)\s?|(?<![A-Za-z0-9]))#([0-9]{1,2})(?![0-9]*\])", re.IGNORECASE
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,6 +23,8 @@ class Join:
     options: tuple[str, ...]
     what: str = ""
     """For "both": what each is asked to be."""
+    yes_no: bool = False
+    """Whether it is asked if the first option wins, not which does."""
 
 
 @dataclass(frozen=True)
@@ -33,7 +38,7 @@ class Plan:
     @property
     def simple(self) -> bool:
         """Whether the question is not decomposed."""
-        return len(self.questions) <= 1
+        return len(self.questions) <= 1 and self.join is None
 
     def __str__(self) -> str:
         """Format for the trace."""

@@ -10,10 +10,11 @@ from typing import TypeVar
 import numpy as np
 
 from clew.agents.core.types import next_position
-from clew.context import Context
+from clew.context import Context, TraceStep
 from clew.errors import ConfigError
 from clew.layout import EvidenceKind
 from clew.llm.budget import BudgetExceeded
+from clew.retrieve.linking.order_found import order_found
 from clew.retrieve.pack import fetch_evidence
 from clew.retrieve.step import Step
 from clew.types import Citation, Evidence, Found, Hit, NamedEntity, Passage, Report, Statement
@@ -48,6 +49,8 @@ class Note:
     """The full name that the answer shortens, where a page gives it; used in later questions."""
     context: tuple[str, ...] = ()
     """Lines of the evidence kept for later prompts, where the agent keeps them."""
+    probability: float = 1.0
+    """How likely the answer is, where it was read as a span."""
 
     @property
     def has_answer(self) -> bool:
@@ -215,7 +218,13 @@ class RecordingRetriever:
         found = replace(found, chunks=found.chunks[: self.top_k])
         if self.kinds is not None:
             found = _select_kinds(found, self.kinds)
-        return Retrieval(question, found, await fetch_evidence(ctx, found, full=True))
+        orders = {one.kind: one.order for one in ctx.layout.sections if one.order != "found"}
+        shown = await order_found(ctx, found, orders) if orders else found
+        if len(shown.facts) < len(found.facts) or len(shown.paths) < len(found.paths):
+            kept = f"{len(shown.facts)} of {len(found.facts)} facts, "
+            kept += f"{len(shown.paths)} of {len(found.paths)} paths"
+            ctx.trace.append(TraceStep("keep linked", "to what the question names", kept, 0.0))
+        return Retrieval(question, found, await fetch_evidence(ctx, shown, full=True))
 
 
 def _select_kinds(found: Found, kinds: Sequence[EvidenceKind]) -> Found:

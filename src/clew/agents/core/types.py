@@ -1,9 +1,9 @@
 """The agent protocol, the results of `ask` and `search`, and concurrent runs within an agent."""
 
 import asyncio
-from collections.abc import Coroutine, Sequence
+from collections.abc import Coroutine, Mapping, Sequence
 from contextvars import ContextVar
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol, TypeVar
 
 from clew.context import Context, ShownPrompt, TraceStep
@@ -36,6 +36,16 @@ class Answer:
     """The answer alone, where `answer` lists the steps to it as well; this is what is scored."""
     complete: bool = True
     """False when a budget or a model ended the work early: this is the best answer so far."""
+    confidence: float = 0.0
+    """How likely the answer is right, 0 to 1, by one model for all recipes; 0 for a refusal."""
+    support: float = 0.0
+    """The agent's own probability of its answer, where it reads spans; part of the confidence."""
+    kind: Literal["", "path"] = ""
+    """Whether it names the ends of paths in a graph, which no sentence need state."""
+    computed: bool = False
+    """Whether code compared values that were read, so that no passage need state the answer."""
+    signals: Mapping[str, float] = field(default_factory=dict)
+    """What the confidence was computed from."""
     prompts: tuple[ShownPrompt, ...] = ()
     """Every model call, if they were to be recorded."""
 

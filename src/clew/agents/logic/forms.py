@@ -17,7 +17,7 @@ Aggregation = Literal["count", "sum", "mean", "max", "min"]
 SetOp = Literal["intersect", "union", "difference"]
 
 # ASCII digits: "²" is a digit to Python too, and no number.
-_REF = re.compile(r"#([0-9]{1,2})")
+_REF = re.compile(r"(?<![A-Za-z0-9])#([0-9]{1,2})(?![0-9]*\])")  # not in the name PERSON#7
 _INDEX = re.compile(r"[0-9]{1,3}")
 MAX_STEPS = 8
 

@@ -4,6 +4,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 
 from clew.agents.core.plan import Join
+from clew.retrieve.question import content_words
 from clew.text.countries import find_countries
 from clew.text.dates import DateParts, is_before, is_date, parse_date, years_between
 from clew.text.language import is_chinese
@@ -22,6 +23,8 @@ _SEPARATORS = re.compile(r"[,;()（），；]")
 # Endings of places and their demonyms that no table has: Bavaria and Bavarian.
 _PLACE_ENDINGS = ("", "a", "e", "o", "y", "s")
 _DEMONYM_ENDINGS = ("n", "an", "ian", "ese", "ish")
+_STEM_LETTERS = 6  # letters that forms of a word share
+_MOST_WORDS = 0.6  # share of the words for a thing that a page about it must have
 _MIN_STEM_LETTERS = 5  # letters before such an ending
 # Chinese country names that contain another country's: Indonesia's begins with India's.
 _CONTAINING_COUNTRY_NAMES = re.compile(
@@ -132,13 +135,17 @@ def combine_answers(join: Join, answers: Mapping[int, str]) -> str:
 
 
 def _all_yes(values: Sequence[str], what: str) -> str:
-    """Return yes if each answer says yes or names the thing; "" if an answer says neither."""
-    replies = [split_words(value) or [""] for value in values]
-    if any(answer[0] == "no" for answer in replies):
-        return "no"
-    wanted = split_words(what)[-1:]
-    named = [[answer[-1].removesuffix("s")] == wanted for answer in replies]
-    return "yes" if all(n or a[0] == "yes" for n, a in zip(named, replies, strict=True)) else ""
+    """Return yes if what is said of each has most words of what each is asked to be, else no."""
+    wanted = {word.rstrip("s")[:_STEM_LETTERS] for word in content_words(what)}
+    if not wanted:
+        return ""
+    said = [{word.rstrip("s")[:_STEM_LETTERS] for word in content_words(value)} for value in values]
+    replies = [split_words(value)[:1] for value in values]
+    shares = [
+        1.0 if reply == ["yes"] else 0.0 if reply == ["no"] else len(wanted & some) / len(wanted)
+        for reply, some in zip(replies, said, strict=True)
+    ]
+    return "yes" if min(shares) >= _MOST_WORDS else "no"
 
 
 def _life_years(row: Sequence[str]) -> float | None:

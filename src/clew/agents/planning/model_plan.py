@@ -6,16 +6,21 @@ from enum import StrEnum
 
 from pydantic import BaseModel, Field
 
+from clew.agents.citing.support import mentions_name
 from clew.agents.core.plan import Plan, ValidatedQuestions, validate_questions
-from clew.context import Context
+from clew.agents.rules.question_analysis import find_names
+from clew.context import Context, TraceStep
 from clew.errors import ParseError
 from clew.llm.chat import Request
 from clew.llm.parse import Out
 from clew.llm.prompt import Prompt
+from clew.retrieve.question import content_words
 from clew.text.language import prompt_language
 from clew.text.unicode import split_words
 
 _SHORT_REPLY = Request(max_tokens=200)
+_STEM_LETTERS = 5  # letters that forms of a word share
+_MAX_LOST_SHARE = 0.5  # share of the question's words that a plan may put in other words
 _UNKNOWN_ENTITY = re.compile(r"(?:Entity|实体)\s?#([0-9]{1,2})", re.IGNORECASE)
 
 
@@ -116,6 +121,26 @@ def _to_plan(ctx: Context, found: ValidatedQuestions) -> Plan:
     if not set(split_words(ctx.question)) & set(split_words(" ".join(found.questions))):
         return Plan((ctx.question,), by="model")
     return Plan(found.questions, by="model")
+
+
+async def plan_and_check(ctx: Context, most: int) -> Plan:
+    """Plan with the model; a plan that lost a name or most of what is asked is dropped."""
+    plan = await plan_with_model(ctx, most)
+    if lost := _find_lost_words(ctx, plan.questions):
+        ctx.trace.append(TraceStep("check plan", str(plan), f"dropped: it lost {lost}", 0.0))
+        return Plan((ctx.question,), by="model")
+    return plan
+
+
+def _find_lost_words(ctx: Context, questions: Sequence[str]) -> str:
+    """Return the names a plan lost, or the words if most of what is asked is gone; else ""."""
+    kept = " ".join(questions)
+    names = [name for name in find_names(ctx.view, ctx.question) if not mentions_name(name, kept)]
+    if names:
+        return ", ".join(names)
+    asked = {word[:_STEM_LETTERS] for word in content_words(ctx.question)}
+    lost = asked - {word[:_STEM_LETTERS] for word in split_words(kept)}
+    return ", ".join(sorted(lost)) if len(lost) > _MAX_LOST_SHARE * len(asked) else ""
 
 
 def triples_to_questions(facts: Sequence[QueryTriple]) -> list[str]:

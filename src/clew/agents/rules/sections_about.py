@@ -5,9 +5,8 @@ introduces a name to the next name serves as one.
 """
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
-from clew.agents.citing.support import mentions_name
 from clew.text.name_spans import find_capitalised_runs
 from clew.text.names import (
     CONNECTORS,
@@ -19,7 +18,7 @@ from clew.text.names import (
     tokenize,
 )
 from clew.text.sentences import sentence_spans
-from clew.types import Citation, Passage
+from clew.types import Passage
 
 Span = tuple[int, int]
 _HEADING = re.compile(r"^[ \t]*(#{1,6})[ \t]+(.+?)[ \t#]*$", re.M)
@@ -50,30 +49,6 @@ def _name_keys(name: str) -> list[str]:
     if "," in bare:
         short.append(name_key(bare.split(",")[0]))
     return [name_key(bare), *(key for key in short if " " in key)]
-
-
-def is_in_section(name: str, passage: Passage, start: int) -> bool:
-    """Whether a position in a passage's text is in a section about `name`."""
-    return any(first <= start < end for first, end in find_sections(name, passage))
-
-
-def is_about(name: str, cited: Citation, home: Passage) -> bool:
-    """Whether a cited sentence mentions a name, or stands in the section about it."""
-    return mentions_name(name, cited.quote) or is_in_section(name, home, cited.start - home.start)
-
-
-def expand_surname(name: str, passages: Sequence[Passage]) -> str:
-    """Return the only full name in the passages that ends in this surname, else ""."""
-    if len(name_key(name).split()) != 1:
-        return ""
-    full_names = {}
-    for passage in passages:
-        for start, end in sentence_spans(passage.text):
-            opening = _opening_name(passage.text[start:end])
-            keys = name_key(opening).split()
-            if len(keys) in (2, 3) and keys[-1] == name_key(name):
-                full_names[" ".join(keys)] = opening
-    return next(iter(full_names.values())) if len(full_names) == 1 else ""
 
 
 def _heading_sections(text: str) -> Iterator[tuple[str, int, int]]:

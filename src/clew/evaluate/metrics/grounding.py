@@ -1,11 +1,12 @@
 """Groundedness and citation precision/recall, by word overlap with the passages."""
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 
-from clew.agents.citing.check import spell_out_claim
-from clew.agents.citing.support import MIN_SHARE, find_best_span
+from clew.agents.citing.check import asked_question, spell_out_claim
+from clew.agents.citing.support import MIN_SHARE, find_about, find_best_span, split_subjects
 from clew.agents.core.messages import (
     CANDIDATE_LABEL,
     OWN_MARKS,
@@ -70,10 +71,7 @@ def groundedness(answer: str, passages: Sequence[Passage], question: str = "") -
     if not parts:
         return 0.0
     supported = [
-        all(
-            any(_passage_supports(passage, text) for passage in passages)
-            for text in spell_out_claim(question, claim.text)
-        )
+        all(any(map(supports, passages)) for supports in _list_checks(question, claim.text))
         for claim in parts
     ]
     return sum(supported) / len(parts)
@@ -87,16 +85,34 @@ def score_citations(
     good = total = supported = 0
     for claim in parts:
         cited = [citations[at] for at in claim.cited if at < len(citations)]
-        texts = spell_out_claim(question, claim.text)
-        by_text = [[_citation_supports(one, text, passages) for one in cited] for text in texts]
+        checks = _list_checks(question, claim.text)
+        by_text = [[_citation_supports(one, check, passages) for one in cited] for check in checks]
         good += sum(any(column) for column in zip(*by_text, strict=True))
         total += len(claim.cited)
         supported += all(any(row) for row in by_text)
     return (good / total if total else 0.0), (supported / len(parts) if parts else 0.0)
 
 
-def _citation_supports(citation: Citation, claim: str, passages: Mapping[str, Passage]) -> bool:
-    """Whether the quote is verbatim at its span of the document and supports the claim."""
+_Check = Callable[[Passage], bool]
+
+
+def _list_checks(question: str, claim: str) -> list[_Check]:
+    """Return what a passage must support: every claim, of a yes about two subjects each subject."""
+    claims = spell_out_claim(question, claim)
+    asked = asked_question(question)
+    if claims == [asked] and (subjects := split_subjects(asked)):
+        return [partial(_is_about, name, rest) for name, rest in subjects]
+    return [partial(_passage_supports, text) for text in claims]
+
+
+def _is_about(name: str, asked: str, passage: Passage) -> bool:
+    return find_about(asked, name, [passage]) is not None
+
+
+def _citation_supports(
+    citation: Citation, supports: _Check, passages: Mapping[str, Passage]
+) -> bool:
+    """Whether the quote is verbatim at its span of the document and supports a claim."""
     passage = passages.get(citation.chunk)
     if passage is None or not citation.quote:
         return False
@@ -106,10 +122,10 @@ def _citation_supports(citation: Citation, claim: str, passages: Mapping[str, Pa
     quoted = Passage(
         *(passage.id, passage.doc, passage.title, 0.0, citation.quote), citation.start, citation.end
     )
-    return _passage_supports(quoted, claim)
+    return supports(quoted)
 
 
-def _passage_supports(passage: Passage, claim: str) -> bool:
+def _passage_supports(claim: str, passage: Passage) -> bool:
     # "Who built it? Ilse" says that Ilse built it; no passage has the words that ask.
     said = _ASKING_WORDS.sub(" ", claim) if any(m in claim for m in _QUESTION_MARKS) else claim
     return find_best_span(said, passage).share >= MIN_SHARE

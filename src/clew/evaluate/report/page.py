@@ -20,6 +20,7 @@ from clew.evaluate.report.text import (
     format_cost_cell,
     format_legend,
     format_value,
+    has_cost,
     select_cost_columns,
     to_csv,
     to_markdown,
@@ -92,7 +93,7 @@ def _render_plots(comparison: Comparison, colours: Mapping[str, str]) -> str:
         points = []
         for report in comparison.reports:
             cell = comparison.cells[report.recipe].get(metric)
-            if cell is not None:
+            if cell is not None and has_cost(name, report):
                 cost = float(report.costs()[name]) * times
                 own = colours[report.recipe]
                 points.append(ParetoPoint(report.recipe, cost, cell.mean, cell.low, cell.high, own))

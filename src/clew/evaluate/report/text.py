@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from clew.evaluate.compare import MIN_QUESTIONS, Cell, Comparison
-from clew.evaluate.summary import RecipeReport
+from clew.evaluate.summary import RecipeReport, mark_cached
 
 COST_COLUMNS: tuple[tuple[str, str], ...] = (
     ("seconds_p50", "p50 ms"),
@@ -25,11 +25,12 @@ def format_value(cell: Cell | None) -> str:
     return f"{cell.mean:.{digits}f}{cell.stars}"
 
 
-def format_cost(name: str, costs: dict[str, Any]) -> str:
+def format_cost(name: str, costs: Mapping[str, Any]) -> str:
     """Format a cost in the unit of the table."""
     value = float(costs[name])
     if name.startswith("seconds"):
-        return f"{value * 1000:.0f}" if value >= 0.0095 else f"{value * 1000:.1f}"
+        text = f"{value * 1000:.0f}" if value >= 0.0095 else f"{value * 1000:.1f}"
+        return f"{text}{mark_cached(costs)}"
     if name.startswith("money"):
         return f"{value:.4g}"
     return f"{value:.1f}" if name == "calls_per_query" else f"{value:.0f}"
@@ -75,20 +76,28 @@ def format_failures(summary: Mapping[str, Any]) -> str:
 
 def find_lowest_cost(name: str, comparison: Comparison) -> str:
     """Return the lowest cost of a column as formatted; empty if all are the same."""
-    costs = [report.costs() for report in comparison.reports if _has_cost(name, report)]
+    costs = [report.costs() for report in comparison.reports if has_cost(name, report)]
     shown = {format_cost(name, one): float(one[name]) for one in costs}
     return min(shown, key=lambda text: shown[text]) if len(shown) > 1 else ""
 
 
 def format_cost_cell(name: str, report: RecipeReport, lowest: str) -> tuple[str, bool]:
     """Return a formatted cost and whether it is the lowest; empty if unknown."""
-    text = format_cost(name, report.costs()) if _has_cost(name, report) else ""
-    return text, bool(text) and text == lowest
+    costs = report.costs()
+    unrecorded = not costs[name] and "from" in report.about
+    text = "" if unrecorded else format_cost(name, costs)
+    return text, has_cost(name, report) and text == lowest
 
 
-def _has_cost(name: str, report: RecipeReport) -> bool:
-    """Whether the cost is known; in external records 0 means that it was not recorded."""
-    return bool(report.costs()[name]) or "from" not in report.about
+def has_cost(name: str, report: RecipeReport) -> bool:
+    """Whether the cost is known: the time of cached replies is not that of the recipe.
+
+    In external records 0 means that it was not recorded.
+    """
+    costs = report.costs()
+    if name.startswith("seconds") and costs["cached_questions"] and not costs["timed_questions"]:
+        return False
+    return bool(costs[name]) or "from" not in report.about
 
 
 def _bold(text: str, best: bool) -> str:
@@ -109,10 +118,15 @@ def format_legend(comparison: Comparison) -> str:
     base = f"`{next(iter(references))}`" if len(references) == 1 else "the best of the column"
     fewest = min((c.n for row in comparison.cells.values() for c in row.values()), default=0)
     warning = f" {fewest} questions are too few to trust the marks." * (fewest < MIN_QUESTIONS)
+    some_cached = any(report.costs()["cached_questions"] for report in comparison.reports)
+    cached = (
+        " Cached replies count in calls, tokens and money as if they were new; `of N`: the time of "
+        "the N questions without any; `cached`: no question was without, the time says nothing."
+    ) * some_cached
     return (
         f"Bold: best of the column, of costs the lowest. * and **: differs from {base} at p < 0.05 "
         f"and p < 0.01 (paired bootstrap over questions, {comparison.rounds:,} rounds, "
-        f"Holm-corrected). A failed question counts as nothing found.{warning}"
+        f"Holm-corrected). A failed question counts as nothing found.{warning}{cached}"
     )
 
 

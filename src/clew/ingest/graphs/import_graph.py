@@ -247,10 +247,11 @@ def _texts_by_kind(addition: Addition) -> dict[str, set[str]]:
 
 
 async def find_imported_graphs(
-    key_values: KeyValueStore, paths: Sequence[Path | str]
+    key_values: KeyValueStore, paths: Sequence[Path | str | SourceFile]
 ) -> dict[Path | str, str]:
     """Return those of the paths that were imported as graphs, with their formats."""
-    names = {path: document_name(Path(path)) for path in paths}
+    plain = [path for path in paths if not isinstance(path, SourceFile)]
+    names = {path: document_name(Path(path)) for path in plain}
     held = await key_values.get(GRAPHS_KIND, list(names.values()))
     return {path: json.loads(held[name])["format"] for path, name in names.items() if name in held}
 

@@ -1,44 +1,22 @@
 """Reads DOCX: paragraphs, headings and tables in document order, streamed from the zip's XML.
 
-No tree is built and nothing is unpacked beyond its budget, so that a zip bomb costs no more than
-any other file.
+Tables are written row by row with the labels of their columns.
 """
 
 import re
-import zipfile
-import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import IO, Protocol
-from xml.parsers import expat
 
 from clew.errors import InputError
-from clew.ingest.readers.source import (
-    ReadBudget,
-    Skipped,
-    SourceFile,
-    format_megabytes,
-    make_document,
-)
+from clew.ingest.readers.archive import Archive, get_attribute, open_archive
+from clew.ingest.readers.source import ReadBudget, Skipped, SourceFile, make_document
+from clew.ingest.readers.table_text import write_table
 from clew.types import Document
-
-try:
-    from lzma import LZMAError
-except ImportError:  # a Python built without it cannot unpack such parts either
-    LZMAError = zipfile.BadZipFile  # type: ignore[misc,assignment]
 
 _BODY = "word/document.xml"
 _STYLES = "word/styles.xml"
 _NOTES = ("word/footnotes.xml", "word/endnotes.xml")
 _PROPERTIES = "docProps/core.xml"
-_PIECE = 65_536
-_MAX_COMPRESSION_RATIO = 200  # of prose it is 3 to 10, of the emptiest XML about 100
-_ALWAYS_ALLOWED_BYTES = 20_000_000  # unpacked size at which the ratio is not checked
-_READ_ERRORS = (
-    *(zipfile.BadZipFile, zlib.error, LZMAError, EOFError),
-    *(NotImplementedError, RuntimeError),
-    UnicodeDecodeError,  # names within the archive
-)
 _HEADING_NAME = re.compile(r"heading ([1-9])", re.IGNORECASE)
 _TITLE_LEVEL = 0
 # Compatibility copies of adjacent content, and text deleted by tracked changes.
@@ -48,99 +26,26 @@ _RUN_CHARACTERS = {"tab": "\t", "br": "\n", "cr": "\n", "noBreakHyphen": "\u2011
 
 def read_docx(source: SourceFile, budget: ReadBudget) -> Iterator[Document | Skipped]:
     """Read a Word document; its title is the first title or heading, else the title property."""
-    size = source.path.stat().st_size
-    if size > budget.file_bytes:
-        raise InputError(
-            f"is larger than the limit of {format_megabytes(budget.file_bytes)}; split it"
-        )
-    if not size:
-        raise InputError("is empty")
-    if not zipfile.is_zipfile(source.path):
-        raise InputError("is not a DOCX, or is encrypted; save it as an unprotected DOCX")
-    limit = min(budget.file_bytes, max(_ALWAYS_ALLOWED_BYTES, size * _MAX_COMPRESSION_RATIO))
-    try:
-        with zipfile.ZipFile(source.path) as archive:
-            body = BodyHandler(_heading_levels(archive, limit))
-            for part in (_BODY, *_NOTES):
-                _parse_part(archive, part, limit, body)
-            title = body.title or _property_title(archive, limit)
-    except KeyError as error:
-        raise InputError("is a zip archive but not a Word document") from error
-    except _READ_ERRORS as error:
-        raise InputError(f"is not a Word document that can be read ({error})") from error
-    except (expat.ExpatError, IndexError) as error:
-        raise InputError(f"is a broken Word document ({error})") from error
+    with open_archive(source, budget, "Word document") as archive:
+        styles, properties = StyleHandler(), PropertiesHandler()
+        if _STYLES in archive.names:
+            archive.parse(_STYLES, styles)
+        body = BodyHandler(styles.levels)
+        archive.parse(_BODY, body)
+        _parse_notes(archive, body)
+        if not body.title and _PROPERTIES in archive.names:
+            archive.parse(_PROPERTIES, properties)
     text = "\n\n".join(body.blocks)
     if not text.strip():
         raise InputError("has no text")
+    title = body.title or properties.title.strip()
     yield make_document(text, title, source.name, {"format": "docx"})
 
 
-def _parse_part(archive: zipfile.ZipFile, part: str, limit: int, handler: "XmlHandler") -> None:
-    if part != _BODY and part not in archive.namelist():
-        return
-    parser = expat.ParserCreate(namespace_separator=" ")
-    parser.buffer_text = True
-    parser.StartElementHandler = lambda tag, attributes: handler.start(
-        strip_namespace(tag), attributes
-    )
-    parser.EndElementHandler = lambda tag: handler.end(strip_namespace(tag))
-    parser.CharacterDataHandler = handler.characters
-    parser.StartDoctypeDeclHandler = _refuse_doctype
-    with archive.open(part) as stream:
-        for piece in _read_bounded(stream, limit):
-            parser.Parse(piece)
-        parser.Parse(b"", True)
-
-
-def _read_bounded(stream: IO[bytes], limit: int) -> Iterator[bytes]:
-    """Unpack block by block; the sizes the archive declares are not trusted."""
-    unpacked = 0
-    while piece := stream.read(_PIECE):
-        unpacked += len(piece)
-        if unpacked > limit:
-            raise InputError(
-                f"unpacks to more than {format_megabytes(limit)}: it may be a zip bomb"
-            )
-        yield piece
-
-
-def _refuse_doctype(*_: object) -> None:
-    raise InputError("declares XML entities, which no Word document does")
-
-
-def _heading_levels(archive: zipfile.ZipFile, limit: int) -> dict[str, int]:
-    styles = StyleHandler()
-    _parse_part(archive, _STYLES, limit, styles)
-    return styles.levels
-
-
-def _property_title(archive: zipfile.ZipFile, limit: int) -> str:
-    properties = PropertiesHandler()
-    _parse_part(archive, _PROPERTIES, limit, properties)
-    return properties.title.strip()
-
-
-class XmlHandler(Protocol):
-    """Receives a stream of elements and text; tags come without their namespace."""
-
-    def start(self, tag: str, attributes: dict[str, str]) -> None:
-        """Handle the start of an element."""
-
-    def end(self, tag: str) -> None:
-        """Handle the end of an element."""
-
-    def characters(self, text: str) -> None:
-        """Handle text between elements."""
-
-
-def strip_namespace(tag: str) -> str:
-    """Remove the namespace from a tag."""
-    return tag.rpartition(" ")[2]
-
-
-def _attribute(attributes: dict[str, str], name: str = "val") -> str:
-    return next((value for key, value in attributes.items() if strip_namespace(key) == name), "")
+def _parse_notes(archive: Archive, body: "BodyHandler") -> None:
+    for part in _NOTES:
+        if part in archive.names:
+            archive.parse(part, body)
 
 
 class StyleHandler:
@@ -153,14 +58,14 @@ class StyleHandler:
     def start(self, tag: str, attributes: dict[str, str]) -> None:
         """Record a style's id, its name, and the style it is based on."""
         if tag == "style":
-            self._style = _attribute(attributes, "styleId")
+            self._style = get_attribute(attributes, "styleId")
         elif tag == "name":
-            name = _attribute(attributes)
+            name = get_attribute(attributes)
             found = _HEADING_NAME.fullmatch(name)
             if found or name.casefold() == "title":
                 self.levels[self._style] = int(found[1]) if found else _TITLE_LEVEL
-        elif tag == "basedOn" and _attribute(attributes) in self.levels:
-            self.levels.setdefault(self._style, self.levels[_attribute(attributes)])
+        elif tag == "basedOn" and get_attribute(attributes) in self.levels:
+            self.levels.setdefault(self._style, self.levels[get_attribute(attributes)])
 
     def end(self, tag: str) -> None:
         """Do nothing: styles are described by attributes."""
@@ -213,7 +118,7 @@ class BodyHandler:
         self._in_text = False
         # Stacks, because cells hold tables and paragraphs hold text boxes.
         self._paragraphs: list[_Paragraph] = []
-        self._tables: list[list[str]] = []
+        self._tables: list[list[list[str]]] = []
         self._rows: list[list[str]] = []
         self._cells: list[list[str]] = []
 
@@ -229,8 +134,10 @@ class BodyHandler:
             self._runs += 1
         elif tag == "t":
             self._in_text = True
-        elif tag in {"tbl", "tr", "tc"}:
-            {"tbl": self._tables, "tr": self._rows, "tc": self._cells}[tag].append([])
+        elif tag == "tbl":
+            self._tables.append([])
+        elif tag in {"tr", "tc"}:
+            {"tr": self._rows, "tc": self._cells}[tag].append([])
         elif self._paragraphs:
             self._apply_property(self._paragraphs[-1], tag, attributes)
 
@@ -247,9 +154,11 @@ class BodyHandler:
         elif tag == "tc":
             self._rows[-1].append(" ".join(self._cells.pop()))
         elif tag == "tr":
-            self._tables[-1].append(" | ".join(self._rows.pop()))
+            self._tables[-1].append(self._rows.pop())
         elif tag == "tbl":
-            self._append_block("\n".join(self._tables.pop()))
+            rows = self._tables.pop()
+            inner = [", ".join(row) for row in rows] if self._cells else write_table(rows)
+            self._append_block("\n".join(inner))
 
     def characters(self, text: str) -> None:
         """Collect a run's text."""
@@ -258,9 +167,9 @@ class BodyHandler:
 
     def _apply_property(self, paragraph: _Paragraph, tag: str, attributes: dict[str, str]) -> None:
         if tag == "pStyle":
-            paragraph.level = self._levels.get(_attribute(attributes))
+            paragraph.level = self._levels.get(get_attribute(attributes))
         elif tag == "outlineLvl" and paragraph.level is None:
-            level = _attribute(attributes)
+            level = get_attribute(attributes)
             paragraph.level = int(level) + 1 if level in set("012345678") else None
         elif tag == "numPr":
             paragraph.is_list_item = True

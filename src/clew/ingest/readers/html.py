@@ -1,4 +1,4 @@
-"""Reads HTML: the visible text, with headings and tables in Markdown form.
+"""Reads HTML: the visible text in the markup of `clew.text.structure`.
 
 Menus, footers and the like are left out, recognised by tag, role or class
 (docs/decisions/0013-html-boilerplate.md). Everything takes time linear in the page's length.
@@ -7,10 +7,11 @@ Menus, footers and the like are left out, recognised by tag, role or class
 import html
 import re
 from collections.abc import Iterator
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 from clew.errors import InputError
 from clew.ingest.readers.decode import decode
+from clew.ingest.readers.page_text import PageText
 from clew.ingest.readers.source import ReadBudget, Skipped, SourceFile, make_document, read_bytes
 from clew.types import Document
 
@@ -93,6 +94,10 @@ _NAVIGATION_CLASSES = re.compile(
     r"newsletter|related|headerlink|toplang|bottomlang)(?:$|[\s_-])",
     re.IGNORECASE,
 )
+# Tables of contents and indexes, as Sphinx and DocBook mark them.
+_INDEX_CLASSES = re.compile(
+    r"(?:^|\s)(?:toc|localtoc|toctree-wrapper|indexdiv|genindextable|sphinxsidebar)(?:$|\s)"
+)
 _ATTRIBUTE = re.compile(
     r"([^\s=/>\"']++)\s*+(?:=\s*+(?:\"([^\"]*+)\"|'([^']*+)'|([^\s>\"']*+)))?+", re.DOTALL
 )
@@ -101,14 +106,9 @@ _NEVER_NAVIGATION = frozenset(
     "html body main br hr img input link meta area base col embed source track wbr "
     "p li dt dd tr td th thead tbody tfoot option".split()
 )
+_LEAST_SHARE_OF_INDEX = 0.05  # a page with less text than this share of its index is one
 _CELL_TAGS = frozenset({"td", "th"})
-# Number of line ends that separate an element from its surroundings.
-_LINE_BREAKS = dict.fromkeys("br li dt dd tr caption option".split(), 1) | dict.fromkeys(
-    "p div section article main header aside blockquote figure figcaption address details summary "
-    "ul ol dl table form fieldset hr pre body h1 h2 h3 h4 h5 h6".split(),
-    2,
-)
-_HEADING_MARKS = {f"h{level}": "#" * level for level in range(1, 7)}
+_SPAN = re.compile(r"\b(colspan|rowspan)\s{0,9}=\s{0,9}[\"']?(\d{1,3})", re.IGNORECASE)
 _CHARSET = re.compile(rb"<meta[^>]{0,200}?charset\s*=\s*[\"']?([\w.:-]{1,40})", re.IGNORECASE)
 
 
@@ -117,138 +117,61 @@ def read_html(source: SourceFile, budget: ReadBudget) -> Iterator[Document | Ski
     raw = read_bytes(source, budget)
     declared = _CHARSET.search(raw[:4096])
     page, encoding = decode(raw, declared[1].decode("ascii", "replace") if declared else "")
+    page_text = read_page(page)
+    if page_text is None:
+        raise InputError("has no text")
+    text = page_text.text()
+    if len(text) < page_text.index_chars * _LEAST_SHARE_OF_INDEX:
+        raise InputError("is only an index or a table of contents of other pages")
+    metadata: dict[str, Any] = {"format": "html", "encoding": encoding}
+    if page_text.terms:
+        metadata["terms"] = page_text.terms
+    yield make_document(text, page_text.title(), source.name, metadata)
+
+
+def read_page(page: str) -> PageText | None:
+    """Return the text of a page; None if it has none."""
     # An unclosed menu would swallow the page: then keep what looks like menus.
-    page_text = (
+    return (
         _extract_page(page, _CODE_TAGS | _NAVIGATION_TAGS, by_attributes=True)
         or _extract_page(page, _CODE_TAGS | _NAVIGATION_TAGS)
         or _extract_page(page, _CODE_TAGS - {"head"})
     )
-    if not page_text:
-        raise InputError("has no text")
-    metadata = {"format": "html", "encoding": encoding}
-    yield make_document(page_text.text(), page_text.title(), source.name, metadata)
 
 
 def _extract_page(
     page: str, dropped: frozenset[str], by_attributes: bool = False
-) -> "_PageText | None":
-    page_text = _PageText(dropped)
+) -> PageText | None:
+    page_text = PageText(dropped)
     for kind, value, source in tokenize_html(page):
         if kind == "text":
             page_text.add_text(value)
         elif kind == "open":
-            page_text.open_tag(value, by_attributes and _is_navigation(value, source))
+            spans = _cell_spans(source) if value in _CELL_TAGS else (1, 1)
+            dropped_as = _navigation_kind(value, source) if by_attributes else ""
+            page_text.open_tag(value, dropped_as, spans)
         else:
             page_text.close_tag(value)
     return page_text if page_text.text() else None
 
 
-def _is_navigation(tag: str, source: str) -> bool:
-    """Whether an element is navigation by its role or class; `source` is its opening tag."""
+def _cell_spans(source: str) -> tuple[int, int]:
+    spans = {name.lower(): int(count) for name, count in _SPAN.findall(source)}
+    return max(1, spans.get("colspan", 1)), max(1, spans.get("rowspan", 1))
+
+
+def _navigation_kind(tag: str, source: str) -> Literal["", "menu", "index"]:
+    """Return what navigation an element is by its role or class; `source` is its opening tag."""
     if tag == "aside":
-        return True
+        return "menu"
     if tag in _NEVER_NAVIGATION or ("class" not in source and "role" not in source):
-        return False
+        return ""
     attributes: dict[str, str] = {}
     for name, *values in _ATTRIBUTE.findall(source, len(tag) + 1):
         attributes.setdefault(name.lower(), "".join(values))
-    role = attributes.get("role", "").strip().lower()
+    role, classes = attributes.get("role", "").strip().lower(), attributes.get("class", "")
     if role == "main":
-        return False
-    return role in _NAVIGATION_ROLES or bool(
-        _NAVIGATION_CLASSES.search(attributes.get("class", ""))
-    )
-
-
-class _PageText:
-    """Collects a page's text from a token stream: no tree, so nesting costs nothing."""
-
-    def __init__(self, dropped: frozenset[str]) -> None:
-        self._dropped = dropped
-        self._inside = ""  # the dropped element we are in, and how often it is nested in itself
-        self._depth = 0
-        self._pre = 0
-        self._in_title = False
-        self._title: list[str] = []
-        self._in_heading = False
-        self._heading: list[str] = []
-        self._cell = 0  # index of the current cell in its row, from 1
-        self._apart = 0  # line ends due before the next text …
-        self._marker = ""  # … and the prefix of its line
-        self._out: list[str] = []
-
-    def text(self) -> str:
-        """Return the page's text with its blocks separated."""
-        return re.sub(r"[ \t]+\n", "\n", "".join(self._out)).strip()
-
-    def title(self) -> str:
-        """Return the page's title, or its first heading."""
-        return "".join(self._title).strip() or "".join(self._heading).strip()
-
-    def open_tag(self, tag: str, is_navigation: bool = False) -> None:
-        """Handle an opening tag."""
-        self._in_title = tag == "title" and self._inside in {"", "head"} and not self._title
-        if tag == "body" and self._inside == "head":  # the head's closing tag is optional
-            self._inside = ""
-        if self._inside:
-            self._depth += tag == self._inside
-        elif is_navigation or tag in self._dropped:
-            self._inside, self._depth = tag, 1
-        else:
-            self._begin_tag(tag)
-
-    def close_tag(self, tag: str) -> None:
-        """Handle a closing tag."""
-        if tag == "title":
-            self._in_title = False
-        if self._inside:
-            self._depth -= tag == self._inside
-            if self._depth <= 0:
-                self._inside = ""
-            return
-        if tag in {"tr", "table"}:
-            self._cell = 0
-        if tag in _HEADING_MARKS or tag == "li":
-            self._in_heading = False
-            self._marker = ""
-        self._pre -= tag == "pre" and self._pre > 0
-        self._add_break(tag)
-
-    def add_text(self, text: str) -> None:
-        """Handle the text between tags."""
-        if self._in_title:
-            self._title.append(text)
-        elif not self._inside:
-            if self._in_heading:
-                self._heading.append(text)
-            self._append(text if self._pre else re.sub(r"\s+", " ", text))
-
-    def _begin_tag(self, tag: str) -> None:
-        if tag in {"tr", "table"}:
-            self._cell = 0
-        self._add_break(tag)
-        self._pre += tag == "pre"
-        if tag in _CELL_TAGS:
-            self._cell += 1
-            if self._cell > 1:
-                self._append(" | ")
-        elif tag == "li":
-            self._marker = "- "
-        elif tag in _HEADING_MARKS:
-            self._marker += f"{_HEADING_MARKS[tag]} "
-            self._in_heading = not self._heading
-
-    def _add_break(self, tag: str) -> None:
-        apart = _LINE_BREAKS.get(tag, 0)
-        if self._cell and apart:
-            self._append(" ")  # a row is one line, whatever its cells contain
-        elif not self._marker:
-            self._apart = max(self._apart, apart)
-
-    def _append(self, text: str) -> None:
-        fresh = self._apart > 0 or not self._out or self._out[-1][-1:] in {" ", "\n"}
-        if fresh and not self._pre:
-            text = text.removeprefix(" ")
-        if text:
-            self._out.append("\n" * self._apart + self._marker + text)
-            self._apart, self._marker = 0, ""
+        return ""
+    if _INDEX_CLASSES.search(classes):
+        return "index"
+    return "menu" if role in _NAVIGATION_ROLES or _NAVIGATION_CLASSES.search(classes) else ""

@@ -1,15 +1,26 @@
-"""Reads PDF page by page with pypdf (extra `pdf`)."""
+"""Reads PDF page by page (extra `pdf`): by pdfium, and by pypdf where pdfium's words look wrong.
+
+Running headers and footers, tables of contents and indexes are left out; bookmarks become headings;
+pages without text are read by tesseract where it is installed. A page begins at a form feed.
+"""
 
 import io
 import logging
 import re
+import shutil
+import subprocess
+import threading
 import time
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from functools import cache
 from typing import Any
 
 from clew.errors import InputError
+from clew.ingest.readers.pages import is_listing, join_pages, strip_running_lines
+from clew.ingest.readers.pdf_words import Vocabulary, count_bad_words, join_hyphenated
 from clew.ingest.readers.source import ReadBudget, Skipped, SourceFile, format_megabytes, read_bytes
+from clew.text.places import PAGE_BREAK
 from clew.text.unicode import clean, digest
 from clew.types import Document
 from clew.version import pip_install_command
@@ -30,7 +41,22 @@ _PARSE_ERRORS = (
 _PLACEHOLDER_TITLE = re.compile(
     r"untitled|microsoft word|.*\.(?:docx?|pdf|tex|indd|rtf)$", re.IGNORECASE
 )
-_PAGE_SEPARATOR = "\n\n"
+_PDFIUM = threading.Lock()  # it is not made for threads; one that was abandoned keeps it
+_BAD_SHARE = 0.004  # of a page's words: from there on the other engine is tried
+_LISTING_SHARE = 0.15  # of the pages, at both ends: where indexes and contents are looked for
+_LEAST_PAGES_FOR_LISTING = 8
+_LETTERS = re.compile(r"[\W_]+")
+_HEADING_NUMBER = re.compile(
+    r"^(?:chapter|part|appendix|section)?\s*[\dA-Z]{0,3}(?:[.\d]*)\s+", re.I
+)
+_MAX_BOOKMARKS, _MAX_BOOKMARK_DEPTH = 20_000, 15
+# Scanned pages are rendered and read by a program of its own.
+_DOTS_PER_INCH = 200
+_POINTS_PER_INCH = 72
+_MAX_PIXELS = 40_000_000  # of a page: a larger one is rendered smaller
+_MAX_SECONDS = 120.0  # for one page, whatever the budget
+_DEFAULT_LANGUAGE = "eng"
+_SOFT_HYPHEN_END = re.compile("[\x02\ufffe\u00ad]\n?")
 
 
 def read_pdf(source: SourceFile, budget: ReadBudget) -> Iterator[Document | Skipped]:
@@ -47,7 +73,7 @@ def read_pdf(source: SourceFile, budget: ReadBudget) -> Iterator[Document | Skip
         reader = PdfReader(io.BytesIO(raw), strict=False)
         if reader.is_encrypted and not reader.decrypt(""):
             raise InputError("is encrypted; remove its password first")
-        pages = _read_pages(reader, budget)
+        pages, bookmarks = _read_pages(raw, reader, budget)
         title, author = _title_and_author(reader)
     except InputError:
         raise
@@ -55,24 +81,194 @@ def read_pdf(source: SourceFile, budget: ReadBudget) -> Iterator[Document | Skip
         raise InputError(f"cannot be read as PDF ({_short_message(error)})") from error
     except _PARSE_ERRORS as error:
         raise InputError(f"is a broken PDF ({_short_message(error)})") from error
-    yield _assemble_document(source, pages, title, author)
+    yield _assemble_document(source, _tidy(pages, bookmarks), title, author)
 
 
-def _read_pages(reader: Any, budget: ReadBudget) -> list[str]:
+Bookmark = tuple[int, int, str]  # page from 0, level from 1, title
+
+
+class _Meter:
+    """Counts processor time and characters against the budget."""
+
+    def __init__(self, budget: ReadBudget) -> None:
+        self._budget = budget
+        self._began = time.thread_time()
+        self._size = 0
+
+    def add(self, text: str, is_last: bool) -> None:
+        """Count a page; raise if the budget is spent and there are more."""
+        self._size += len(text)
+        if self._size > self._budget.file_bytes:
+            raise InputError(f"unpacks to more than {format_megabytes(self._budget.file_bytes)}")
+        if time.thread_time() - self._began > self._budget.seconds and not is_last:
+            raise InputError(f"takes longer than {self._budget.seconds:g} s to read; split it")
+
+
+def _read_pages(raw: bytes, reader: Any, budget: ReadBudget) -> tuple[list[str], list[Bookmark]]:
+    """Return the text of each page by the better engine, and the bookmarks."""
     count = len(reader.pages)
     if count > budget.pages:
         raise InputError(f"has {count} pages, over the limit of {budget.pages}; split it")
-    deadline = time.monotonic() + budget.seconds
-    texts: list[str] = []
-    size = 0
-    for number, page in enumerate(reader.pages, 1):
-        texts.append(clean(page.extract_text()).strip())
-        size += len(texts[-1])
-        if size > budget.file_bytes:
-            raise InputError(f"unpacks to more than {format_megabytes(budget.file_bytes)}")
-        if time.monotonic() > deadline and number < count:
-            raise InputError(f"takes longer than {budget.seconds:g} s to read; split it")
+    meter = _Meter(budget)
+    if not _PDFIUM.acquire(blocking=False):
+        return _read_by_pypdf(reader, range(count), meter), []
+    try:
+        found = _read_by_pdfium(raw, count, budget, meter)
+    finally:
+        _PDFIUM.release()
+    if found is None:
+        return _read_by_pypdf(reader, range(count), meter), []
+    pages, bookmarks = found
+    known = Vocabulary(pages)
+    doubtful = [at for at, page in enumerate(pages) if _is_doubtful(page, known)]
+    for at, other in zip(doubtful, _read_by_pypdf(reader, doubtful, meter), strict=True):
+        if _is_better(other, pages[at], known):
+            pages[at] = other
+    return pages, bookmarks
+
+
+def _read_by_pypdf(reader: Any, numbers: Sequence[int], meter: _Meter) -> list[str]:
+    texts = []
+    for done, number in enumerate(numbers, 1):
+        texts.append(clean(reader.pages[number].extract_text()).strip())
+        meter.add(texts[-1], done == len(numbers))
     return texts
+
+
+def _read_by_pdfium(
+    raw: bytes, count: int, budget: ReadBudget, meter: _Meter
+) -> tuple[list[str], list[Bookmark]] | None:
+    """Return pages and bookmarks; None if pdfium is missing, or reads the file otherwise."""
+    try:
+        import pypdfium2 as pdfium
+    except ImportError:
+        return None
+    try:
+        document = pdfium.PdfDocument(raw)
+    except pdfium.PdfiumError:
+        return None
+    try:
+        if len(document) != count:
+            return None
+        texts = []
+        for number in range(count):
+            page = document[number]
+            text = clean(page.get_textpage().get_text_range()).strip()
+            text = _SOFT_HYPHEN_END.sub("", text)
+            if not text and budget.ocr != "never":
+                text = clean(_read_scan(page, budget.ocr, budget.seconds)).strip()
+            texts.append(text)
+            meter.add(text, number == count - 1)
+        return texts, list(_read_bookmarks(document))
+    except pdfium.PdfiumError:
+        return None
+    finally:
+        document.close()
+
+
+@cache
+def _find_tesseract() -> str:
+    """Return the program, or "" where it is not installed."""
+    return shutil.which("tesseract") or ""
+
+
+def _read_scan(page: Any, languages: str, seconds: float) -> str:
+    """Return the text of a pdfium page that is a picture; "" without tesseract or text."""
+    program = _find_tesseract()
+    if not program:
+        return ""
+    width, height = page.get_size()
+    scale = _DOTS_PER_INCH / _POINTS_PER_INCH
+    pixels = max(width * height * scale * scale, 1.0)
+    scale *= min(1.0, (_MAX_PIXELS / pixels) ** 0.5)
+    bitmap = page.render(scale=scale, grayscale=True)
+    picture = bytes(bitmap.buffer)
+    if len(set(picture[:: max(1, len(picture) // 20_000)])) < 2:
+        return ""  # a blank page
+    rows = [
+        picture[row * bitmap.stride : row * bitmap.stride + bitmap.width]
+        for row in range(bitmap.height)
+    ]
+    graymap = b"P5 %d %d 255\n" % (bitmap.width, bitmap.height) + b"".join(rows)
+    language = _DEFAULT_LANGUAGE if languages == "auto" else languages
+    try:
+        done = subprocess.run(
+            [program, "stdin", "stdout", "-l", language],
+            input=graymap,
+            capture_output=True,
+            timeout=min(seconds, _MAX_SECONDS),
+            check=False,
+        )
+    except subprocess.TimeoutExpired:
+        return ""
+    return done.stdout.decode("utf-8", "replace").replace("\f", "")
+
+
+def _read_bookmarks(document: Any) -> Iterator[Bookmark]:
+    for number, mark in enumerate(document.get_toc(max_depth=_MAX_BOOKMARK_DEPTH)):
+        if number >= _MAX_BOOKMARKS:
+            return
+        target = mark.get_dest()
+        page = target.get_index() if target is not None else None
+        title = clean(mark.get_title() or "").strip()
+        if page is not None and title:
+            yield page, mark.level + 1, title
+
+
+def _is_doubtful(page: str, known: Vocabulary) -> bool:
+    bad, words = count_bad_words(page, known)
+    return not page or (words > 0 and bad > max(1, words * _BAD_SHARE))
+
+
+def _is_better(other: str, page: str, known: Vocabulary) -> bool:
+    """Whether the other engine lost no text and has fewer glued and split words."""
+    if not page:
+        return bool(other)
+    if len(_LETTERS.sub("", other)) < 0.9 * len(_LETTERS.sub("", page)):
+        return False
+    bad, words = count_bad_words(other, known)
+    own_bad, own_words = count_bad_words(page, known)
+    return bad * max(own_words, 1) < own_bad * max(words, 1)
+
+
+def _tidy(pages: list[str], bookmarks: Sequence[Bookmark]) -> list[str]:
+    """Leave out what is repeated or only lists other pages; mark headings, join cut words."""
+    edge = max(1, int(len(pages) * _LISTING_SHARE)) if len(pages) >= _LEAST_PAGES_FOR_LISTING else 0
+    pages = strip_running_lines(pages)
+    for at, page in enumerate(pages):
+        if (at < edge or at >= len(pages) - edge) and edge and is_listing(page):
+            pages[at] = ""
+    known = Vocabulary(pages)
+    by_page: dict[int, list[tuple[int, str]]] = {}
+    for at, level, title in bookmarks:
+        by_page.setdefault(at, []).append((level, title))
+    return [
+        _mark_headings(join_hyphenated(page, known), by_page.get(at, ()))
+        for at, page in enumerate(pages)
+    ]
+
+
+def _mark_headings(page: str, bookmarks: Sequence[tuple[int, str]]) -> str:
+    """Mark the lines that are titles of bookmarks of this page."""
+    if not bookmarks or not page:
+        return page
+    wanted = {_heading_key(title): level for level, title in bookmarks}
+    lines = page.split("\n")
+    at = 0
+    while at < len(lines):
+        for size in (1, 2):  # a title may be broken in two
+            line = " ".join(lines[at : at + size])
+            if 0 < len(line) < 200 and (level := wanted.pop(_heading_key(line), 0)):
+                heading = f"{'#' * min(level + 1, 6)} {' '.join(line.split())}"
+                lines[at : at + size] = ["", heading, ""] if at else [heading, ""]
+                at += 2
+                break
+        at += 1
+    return "\n".join(lines)
+
+
+def _heading_key(line: str) -> str:
+    return _LETTERS.sub("", _HEADING_NUMBER.sub("", line.strip() + " ", count=1)).casefold()
 
 
 def _title_and_author(reader: Any) -> tuple[str, str]:
@@ -84,12 +280,7 @@ def _title_and_author(reader: Any) -> tuple[str, str]:
 def _assemble_document(source: SourceFile, pages: list[str], title: str, author: str) -> Document:
     if not any(pages):
         raise InputError("has no text layer; run OCR first")
-    starts: list[int] = []
-    at = 0
-    for page in pages:
-        starts.append(at)
-        at += len(page) + len(_PAGE_SEPARATOR)
-    text = _PAGE_SEPARATOR.join(pages)
+    text, starts = join_pages(pages, PAGE_BREAK)
     title = " ".join(clean(title).split())
     metadata: dict[str, Any] = {"format": "pdf", "pages": len(pages)}
     if author:

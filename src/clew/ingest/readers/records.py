@@ -1,13 +1,19 @@
-"""Reads files of rows, each row a document: CSV and TSV with a header, JSON lines, JSON lists."""
+"""Reads files of rows, each row a document: CSV and TSV, JSON lines, JSON lists.
+
+Rows with a text (`text`, `content`, …) are documents of that text; any others are rows of a table,
+and `readers/tables.py` makes documents of them.
+"""
 
 import csv
 import json
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from itertools import chain
 from typing import Any
 
 from clew.errors import InputError
 from clew.ingest.readers.decode import TextLine, decode, read_lines
 from clew.ingest.readers.source import ReadBudget, Skipped, SourceFile, make_document, read_bytes
+from clew.ingest.readers.tables import TableRow, TableSource, read_rows
 from clew.text.unicode import clean
 from clew.types import Document
 
@@ -16,6 +22,7 @@ TITLE_FIELDS = ("title", "name", "heading")
 _MAX_RECORD_LINES = 1_000  # of one record of a table: more mean a quote that is not closed
 _UNCLOSED = "has a quote that is not closed"
 ID_FIELDS = ("id", "_id", "doc_id", "key")
+_MIN_COLUMNS = 2  # of a row of a table: an object with one field is none
 
 
 def row_document(source: SourceFile, row: Any, number: int | None, encoding: str) -> Document:
@@ -127,6 +134,11 @@ class _CsvLines:
         self._again += reversed(self.record[1:])
         self.record = self.record[:1]
 
+    def repeat_all(self) -> None:
+        """Feed the lines of the current record again."""
+        self._again += reversed(self.record)
+        self.record, self.number = [], 0
+
     def pop_skipped(self) -> list[Skipped]:
         """Return the lines skipped since the last call."""
         dropped, self._dropped = self._dropped, []
@@ -138,7 +150,25 @@ def read_table(source: SourceFile, budget: ReadBudget) -> Iterator[Document | Sk
     # The csv module's limit is global to the process: never make it smaller.
     csv.field_size_limit(max(budget.row_bytes, csv.field_size_limit()))
     feed = _CsvLines(source, budget)
-    delimiter, header = _read_header(source, next(feed, ""), feed.number)
+    delimiter, header = _read_header(source, feed)
+    rows = _read_records(source, feed, delimiter, header)
+    if not first_field({name.casefold() for name in header}, TEXT_FIELDS):
+        yield from read_rows(TableSource(source, encoding=feed.encoding), rows)
+        return
+    for row in rows:
+        if isinstance(row, Skipped):
+            yield row
+            continue
+        try:
+            yield row_document(source, row[1], row[0], feed.encoding)
+        except InputError as error:
+            yield Skipped(source.name, str(error), row[0])
+
+
+def _read_records(
+    source: SourceFile, feed: _CsvLines, delimiter: str, header: list[str]
+) -> Iterator[TableRow | Skipped]:
+    """Yield the records with the lines they begin at, and what cannot be parsed as skipped."""
     table = csv.reader(feed, delimiter=delimiter)
     more = True
     while more:
@@ -149,7 +179,7 @@ def read_table(source: SourceFile, budget: ReadBudget) -> Iterator[Document | Sk
             if feed.is_unclosed(delimiter):
                 raise csv.Error(_UNCLOSED)
             if cells:
-                yield row_document(source, _make_record(header, cells), at, feed.encoding)
+                yield at, _make_record(header, cells)
         except csv.Error as error:
             more = bool(feed.record)
             yield Skipped(source.name, str(error), at, broken=True)
@@ -161,23 +191,36 @@ def read_table(source: SourceFile, budget: ReadBudget) -> Iterator[Document | Sk
         yield from feed.pop_skipped()
 
 
-def _read_header(source: SourceFile, first: str, number: int) -> tuple[str, list[str]]:
+def _read_header(source: SourceFile, feed: _CsvLines) -> tuple[str, list[str]]:
     """Parse the first line; return the delimiter and the column names."""
+    first = next(feed, "")
     delimiter = "\t" if source.path.suffix.lower() == ".tsv" else max(",;\t|", key=first.count)
     try:
         cells = next(csv.reader([first], delimiter=delimiter), [])
     except csv.Error as error:
         raise InputError(f"has no header in its first line ({error})") from error
+    if feed.number != 1:
+        raise InputError("has no header in its first line")
     header = [cell.strip() for cell in cells]
-    if number != 1 or not first_field({name.casefold() for name in header}, TEXT_FIELDS):
-        raise InputError(f"has no column named {format_choice(TEXT_FIELDS)} in its first line")
+    if not _is_header(header):
+        # Values in the first line: a table without names of its columns.
+        feed.repeat_all()
+        header = [f"column {number}" for number in range(1, len(cells) + 1)]
     return delimiter, header
 
 
+def _is_header(cells: list[str]) -> bool:
+    """Whether cells can name columns: no two alike, none a number, nearly all of them there."""
+    named = [cell.casefold() for cell in cells if cell]
+    numbers = any(cell.replace(".", "", 1).lstrip("+-").isdigit() for cell in named)
+    return len(set(named)) == len(named) >= max(1, len(cells) - 1) and not numbers
+
+
 def _make_record(header: list[str], cells: list[str]) -> dict[str, str]:
-    if len(cells) > len(header):
+    if len(cells) > len(header) and any(cells[len(header) :]):
         raise InputError(f"has {len(cells)} fields where the header has {len(header)}")
-    return dict(zip(header, cells, strict=False))
+    names = (name or f"column {number}" for number, name in enumerate(header, start=1))
+    return dict(zip(names, cells, strict=False))
 
 
 # Lenient where nothing is lost: raw tabs in strings; NaN becomes a string that JSON can write.
@@ -186,25 +229,74 @@ _JSON_DECODER = json.JSONDecoder(strict=False, parse_constant=str)
 
 def read_json_lines(source: SourceFile, budget: ReadBudget) -> Iterator[Document | Skipped]:
     """Read one JSON object per line; invalid lines are skipped."""
+    rows = _read_json_rows(source, budget)
+    held: list[tuple[int, Any, str] | Skipped] = []
+    for row in rows:
+        held.append(row)
+        if not isinstance(row, Skipped):
+            break
+    if held and not isinstance(held[-1], Skipped) and _is_table_row(held[-1][1]):
+        yield from _read_json_table(source, chain(held, rows))
+        return
+    for row in chain(held, rows):
+        if isinstance(row, Skipped):
+            yield row
+            continue
+        try:
+            yield row_document(source, row[1], row[0], row[2])
+        except InputError as error:
+            yield Skipped(source.name, str(error), row[0])
+
+
+def _read_json_rows(
+    source: SourceFile, budget: ReadBudget
+) -> Iterator[tuple[int, Any, str] | Skipped]:
+    """Yield the number, value and encoding of each line, and what cannot be parsed as skipped."""
     for line in read_lines(source, budget):
         if isinstance(line, Skipped):
             yield line
         elif raw := line.text.strip():
             try:
-                row = _parse_json(raw)
+                yield line.number, _parse_json(raw), line.encoding
             except InputError as error:
                 yield Skipped(source.name, str(error), line.number, broken=True)
-                continue
-            try:
-                yield row_document(source, row, line.number, line.encoding)
-            except InputError as error:
-                yield Skipped(source.name, str(error), line.number)
+
+
+def _read_json_table(
+    source: SourceFile, rows: Iterable[tuple[int, Any, str] | Skipped]
+) -> Iterator[Document | Skipped]:
+    plain = (row if isinstance(row, Skipped) else (row[0], row[1]) for row in rows)
+    yield from read_rows(TableSource(source), _check_objects(source, plain))
+
+
+def _check_objects(
+    source: SourceFile, rows: Iterable[tuple[int, Any] | Skipped]
+) -> Iterator[TableRow | Skipped]:
+    """Pass rows on that are objects; skip others."""
+    for row in rows:
+        if isinstance(row, Skipped) or isinstance(row[1], Mapping):
+            yield row
+        else:
+            yield Skipped(source.name, "is not an object with fields", row[0])
+
+
+def _is_table_row(row: Any) -> bool:
+    """Whether a row is one of a table: an object of several fields, and none of them a text."""
+    if not isinstance(row, Mapping) or len(row) < _MIN_COLUMNS:
+        return False
+    return not first_field({str(key).casefold() for key in row}, TEXT_FIELDS)
 
 
 def read_json(source: SourceFile, budget: ReadBudget) -> Iterator[Document | Skipped]:
-    """Read a JSON list of rows, or a single row."""
+    """Read a JSON list of rows, a single row, or an object of tables."""
     text, encoding = decode(read_bytes(source, budget))
     rows = _parse_json(text.strip())
+    tables = _find_tables(rows)
+    if tables:
+        for name, some in tables.items():
+            table = TableSource(source, name if len(tables) > 1 else "", encoding)
+            yield from read_rows(table, _check_objects(source, enumerate(some, start=1)))
+        return
     if isinstance(rows, Mapping):
         yield row_document(source, rows, None, encoding)
         return
@@ -215,6 +307,26 @@ def read_json(source: SourceFile, budget: ReadBudget) -> Iterator[Document | Ski
             yield row_document(source, row, number, encoding)
         except InputError as error:
             yield Skipped(source.name, f"row {number} {error}")
+
+
+def _find_tables(value: Any) -> dict[str, list[Any]]:
+    """Return the tables in a JSON value: a list of objects, an object of such lists, or of rows."""
+    if isinstance(value, list):
+        first = next((row for row in value if isinstance(row, Mapping)), None)
+        return {"": value} if _is_table_row(first) else {}
+    if not isinstance(value, Mapping) or not value:
+        return {}
+    found = {str(name): rows for name, rows in value.items() if _find_tables_in_list(rows)}
+    if found:
+        return found
+    rows = list(value.values())
+    if len(rows) > 1 and all(_is_table_row(row) for row in rows):
+        return {"": [{"key": key, **row} for key, row in value.items()]}
+    return {}
+
+
+def _find_tables_in_list(value: Any) -> bool:
+    return isinstance(value, list) and bool(_find_tables(value))
 
 
 def _parse_json(raw: str) -> Any:

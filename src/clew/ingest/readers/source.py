@@ -1,5 +1,6 @@
 """Types shared by file readers: source file, read budget, skipped items, document creation."""
 
+import zlib
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,6 +13,9 @@ from clew.types import Document
 RowNames = Literal["path", "id"]
 
 _MEGABYTE = 1_000_000
+_GZIP_MAGIC = b"\x1f\x8b"
+_MAX_COMPRESSION_RATIO = 200
+_FREE_UNPACKED_BYTES = 20 * _MEGABYTE  # where the ratio is not checked
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,7 +27,9 @@ class ReadBudget:
     """Files of rows are streamed, so the limit applies to each row, not to the file."""
     pages: int = 5_000
     seconds: float = 120.0
-    """For formats with a parser: PDF, DOCX and HTML."""
+    """Of processor time, for formats with a parser: PDF, DOCX, HTML and others."""
+    ocr: str = "auto"
+    """Languages of scanned pages for tesseract; auto: English if it is installed; or never."""
 
 
 DEFAULT_BUDGET = ReadBudget()
@@ -88,7 +94,28 @@ def read_bytes(source: SourceFile, budget: ReadBudget) -> bytes:
         )
     if not raw:
         raise InputError("is empty")
-    return raw
+    is_packed = source.path.suffix.lower() == ".gz" and raw.startswith(_GZIP_MAGIC)
+    return _unpack_gzip(raw, budget) if is_packed else raw
+
+
+def _unpack_gzip(raw: bytes, budget: ReadBudget) -> bytes:
+    """Unpack within the budget: a bomb costs no more than any other file."""
+    limit = min(budget.file_bytes, max(_FREE_UNPACKED_BYTES, len(raw) * _MAX_COMPRESSION_RATIO))
+    try:
+        unpacked = zlib.decompressobj(wbits=31).decompress(raw, limit + 1)
+    except zlib.error as error:
+        raise InputError(f"is a broken gzip file ({error})") from error
+    if len(unpacked) > limit:
+        raise InputError(f"unpacks to more than {format_megabytes(limit)}")
+    if not unpacked:
+        raise InputError("is empty")
+    return unpacked
+
+
+def content_suffix(path: Path) -> str:
+    """Return the suffix that says what a file holds: of `page.html.gz` it is `.html`."""
+    suffix = path.suffix.lower()
+    return path.with_suffix("").suffix.lower() if suffix == ".gz" else suffix
 
 
 def format_megabytes(size: int) -> str:

@@ -1,22 +1,19 @@
-"""Reads plain text, Markdown and reStructuredText unchanged; finds their titles and sections."""
+"""Reads Markdown, source code and other text unchanged; finds their titles."""
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 from itertools import islice
 from pathlib import PurePosixPath
 
 from clew.ingest.readers.decode import decode
 from clew.ingest.readers.html import tokenize_html
 from clew.ingest.readers.source import ReadBudget, Skipped, SourceFile, make_document, read_bytes
+from clew.text.code_outline import CODE_FORMAT
 from clew.text.names import tokenize
+from clew.text.structure import find_headings
 from clew.text.unicode import clean
 from clew.types import Document
 
-_ATX = re.compile(r" {0,3}(#{1,6})(?:[ \t]+(\S.*))?")
-_FENCE = re.compile(r" {0,3}(```|~~~)")
-_UNDERLINE_LEVELS = {"=": 1, "-": 2, "~": 3}
-_LONGEST_HEADING_LINE = 200
 _TITLE_SEARCH_CHARS = 20_000  # a title is looked for in this many first characters
 _MAX_REMARK_CHARS = 400  # longest remark before the title
 # Badges and other images, links and URLs: decoration, not content.
@@ -34,83 +31,6 @@ _BARE_FRONT_MATTER = re.compile(
 _FRONT_MATTER_FIELD = re.compile(r"^([A-Za-z][\w-]{0,40}):[ \t]+(\S.*)$", re.MULTILINE)
 _UNDERLINE = re.compile(r"^([=\-~^*+\"'`#])\1{2,}[ \t]*$")
 _LONGEST_TITLE = 120
-
-
-@dataclass(frozen=True, slots=True)
-class Section:
-    """A span that begins with its headings; `heading` is its heading path, `A > B`."""
-
-    start: int
-    end: int
-    heading: str
-
-
-@dataclass(frozen=True, slots=True)
-class Heading:
-    """A heading of one line (two if underlined) with its level from 1."""
-
-    start: int
-    end: int
-    level: int
-    title: str
-
-
-def split_sections(text: str) -> list[Section]:
-    """Split a text before each heading; a heading without a body joins the next section."""
-    found: list[Section] = []
-    path: list[tuple[int, str]] = []
-    start = 0
-    body = 0  # where the text after the last heading begins
-    for heading in find_headings(text):
-        if text[body : heading.start].strip():
-            found.append(Section(start, heading.start, _join_path(path)))
-            start = heading.start
-        path = [(level, title) for level, title in path if level < heading.level]
-        path.append((heading.level, heading.title))
-        body = heading.end
-    found.append(Section(start, len(text), _join_path(path)))
-    return found
-
-
-def _join_path(path: list[tuple[int, str]]) -> str:
-    return " > ".join(title for _, title in path)
-
-
-def find_headings(text: str) -> Iterator[Heading]:
-    """Yield the headings outside of code blocks."""
-    at = before_at = 0
-    before = fence = ""
-    for line in text.split("\n"):
-        end = at + len(line) + 1
-        opened = _FENCE.match(line)
-        if opened and (not fence or fence == opened[1]):
-            fence = "" if fence else opened[1]
-        if fence or opened:
-            before = ""
-        elif (atx := _ATX.fullmatch(line)) and len(line) <= _LONGEST_HEADING_LINE:
-            yield Heading(at, end, len(atx[1]), (atx[2] or "").rstrip("# \t"))
-            before = ""
-        elif level := _underline_level(before, line):
-            yield Heading(before_at, end, level, before.strip())
-            before = ""
-        else:
-            before, before_at = line, at
-        at = end
-
-
-def _underline_level(title: str, line: str) -> int:
-    mark = line.strip()[:1]
-    level = _UNDERLINE_LEVELS.get(mark, 0)
-    if (
-        not level
-        or len(line) > _LONGEST_HEADING_LINE
-        or line.strip().strip(mark)
-        or len(line.strip()) < 3
-    ):
-        return 0
-    title = title.strip()
-    prose = title and title[0] not in "|>-*+=~" and len(title) <= _LONGEST_HEADING_LINE // 2
-    return level if prose else 0
 
 
 def heading_title(text: str) -> str | None:
@@ -170,25 +90,16 @@ def file_title(name: str, text: str) -> str:
     return stem if len(list(islice(mentions, 2))) > 1 else ""
 
 
-def read_plain_text(source: SourceFile, budget: ReadBudget) -> Iterator[Document | Skipped]:
-    """Read a text; a short first line on its own is its title."""
-    text, encoding = decode(read_bytes(source, budget))
-    text = clean(text)
-    yield make_document(text, _first_line_title(text), source.name, _metadata("text", encoding))
-
-
-def read_rst(source: SourceFile, budget: ReadBudget) -> Iterator[Document | Skipped]:
-    """Read reStructuredText, where images and other directives may precede the title."""
-    text, encoding = decode(read_bytes(source, budget))
-    text = clean(text)
-    title = _first_line_title(text) or heading_title(text) or ""
-    yield make_document(text, title, source.name, _metadata("text", encoding))
-
-
 def read_unknown(source: SourceFile, budget: ReadBudget) -> Iterator[Document | Skipped]:
     """Read any other text without a title: code, settings, logs."""
     text, encoding = decode(read_bytes(source, budget))
-    yield make_document(text, "", source.name, _metadata("text", encoding))
+    yield make_document(text, "", source.name, text_metadata("text", encoding))
+
+
+def read_code(source: SourceFile, budget: ReadBudget) -> Iterator[Document | Skipped]:
+    """Read source code or settings; its classes and functions are its sections."""
+    text, encoding = decode(read_bytes(source, budget))
+    yield make_document(text, "", source.name, text_metadata(CODE_FORMAT, encoding))
 
 
 def read_markdown(source: SourceFile, budget: ReadBudget) -> Iterator[Document | Skipped]:
@@ -202,10 +113,11 @@ def read_markdown(source: SourceFile, budget: ReadBudget) -> Iterator[Document |
     title = fields.pop("title", "") or heading_title(body)
     if title is None:
         title = file_title(source.name, body)
-    yield make_document(text, title, source.name, fields | _metadata("markdown", encoding))
+    yield make_document(text, title, source.name, fields | text_metadata("markdown", encoding))
 
 
-def _metadata(kind: str, encoding: str) -> dict[str, str]:
+def text_metadata(kind: str, encoding: str) -> dict[str, str]:
+    """Return the metadata of a text file."""
     return {"format": kind, "encoding": encoding}
 
 
@@ -217,7 +129,7 @@ def _parse_front_matter(front_matter: str) -> dict[str, str]:
     }
 
 
-def _first_line_title(text: str) -> str:
+def first_line_title(text: str) -> str:
     """Return the first line if it is underlined, or short, alone and without final punctuation."""
     lines = [line.strip() for line in text[:2000].lstrip().split("\n", 4)[:4]] + [""] * 3
     if _UNDERLINE.match(lines[0]) and lines[0] == lines[2]:  # over- and underlined (rst)

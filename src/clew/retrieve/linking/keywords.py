@@ -11,8 +11,8 @@ from clew.context import Context
 from clew.errors import ParseError
 from clew.llm.chat import Request
 from clew.llm.prompt import Prompt
-from clew.retrieve.linking.link_names import link_names, remove_names
-from clew.retrieve.question import OPENING_WORDS, QUESTION_WORDS
+from clew.retrieve.linking.link_names import link_names
+from clew.retrieve.question import OPENING_WORDS, QUESTION_WORDS, remove_names
 from clew.text.language import prompt_language
 from clew.text.name_spans import find_capitalised_runs
 from clew.text.names import Tokens, name_key, tokenize

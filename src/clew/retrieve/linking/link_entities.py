@@ -14,9 +14,8 @@ from clew.context import Context
 from clew.errors import InputError
 from clew.graph.name_matching import NgramIndex, build_ngram_index
 from clew.retrieve.labels import has_vectors
-from clew.retrieve.linking.link_names import remove_names
 from clew.retrieve.lookup import require_elements
-from clew.retrieve.question import QUESTION_WORDS, find_name_spans
+from clew.retrieve.question import QUESTION_WORDS, find_name_spans, remove_names
 from clew.retrieve.rank import top_positions
 from clew.retrieve.relation_vectors import load_short_texts
 from clew.text.names import Tokens, name_key, tokenize

@@ -1,6 +1,5 @@
 """Links names in a question to entities and to the passages about them."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -10,7 +9,14 @@ from numpy.typing import NDArray
 from clew.graph.csr import Floats
 from clew.graph.name_matching import match_names
 from clew.index.view import View
-from clew.retrieve.question import NAME_BREAKS, OPENING_WORDS, QUESTION_WORDS, WORK_KINDS, span_key
+from clew.retrieve.question import (
+    NAME_BREAKS,
+    OPENING_WORDS,
+    QUESTION_WORDS,
+    WORK_KINDS,
+    remove_names,
+    span_key,
+)
 from clew.text.name_spans import find_capitalised_runs
 from clew.text.names import CONNECTORS, Tokens, encode_name, tokenize
 from clew.text.unicode import hash64
@@ -23,7 +29,6 @@ _MAX_NAME_TOKENS = 14  # tokens in a name
 _MAX_QUESTION_TOKENS = 512  # tokens of a question that are searched for names
 _MAX_CACHED_QUESTIONS = 64  # questions of which a view keeps the links
 _ABOUT_PREFIX = "about "
-_BRACKET_PAIRS = {")": "(", "]": "[", "）": "（"}
 _TIE_SHARE = 0.97  # a passage with this share of the highest score counts as equally sure
 _SURE_CLAIM = 0.84  # a claim at least this high settles which entity a name means
 # Of the passages with a name's one word, or all its words, those that must use them as the name.
@@ -50,6 +55,8 @@ class LinkNames:
     """Weight of the words beside a name ("the film Salt") in telling namesakes apart."""
     namesake: float = 0.6
     """Factor for passages that are about a name less surely than the surest one."""
+    common: float = 0.5
+    """A name less rare than this stands on so many pages that it tells none of them apart."""
 
     async def __call__(self, ctx: "Context", found: Found, /) -> Found:
         """Set `entities`, `chunks` to passages about them, `rest` to the question without names."""
@@ -61,11 +68,13 @@ class LinkNames:
             for entity, sure in zip(link.entities.tolist(), link.weights.tolist(), strict=True):
                 weight[entity] = max(weight.get(entity, 0.0), sure)
         ranked = sorted(weight, key=lambda at: (-weight[at], at))
+        common = [link for link in linked if view.rarity[link.entities].max() < self.common]
         return replace(
             found,
             entities=tuple(Hit(at, weight[at], "name") for at in ranked),
             chunks=tuple(hit for link in linked for hit in self.passages_about(view, t, link)),
             rest=remove_names(ctx.question, t, [(link.first, link.last) for link in linked]),
+            specific=remove_names(ctx.question, t, [(link.first, link.last) for link in common]),
         )
 
     def passages_about(self, view: View, t: Tokens, link: NameLink) -> list[Hit]:
@@ -270,16 +279,3 @@ def _score_span(read: _QuestionTokens, first: int, last: int, owned: bool) -> fl
         return 0.9
     loose = CONNECTORS if read.has_capitals else CONNECTORS | QUESTION_WORDS
     return 0.0 if t.keys[first] in loose or t.keys[last - 1] in loose else 0.9 * length
-
-
-def remove_names(question: str, t: Tokens, spans: Sequence[tuple[int, int]]) -> str:
-    """Remove these token spans from the question."""
-    rest = question
-    for first, last in reversed(spans):
-        begin, end = t.starts[first], t.ends[last - 1]
-        # A name's last token ends before its closing bracket.
-        opening = _BRACKET_PAIRS.get(rest[end : end + 1])
-        if opening is not None and opening in rest[begin:end]:
-            end += 1
-        rest = rest[:begin] + rest[end:]
-    return " ".join(rest.split())

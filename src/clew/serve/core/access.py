@@ -1,6 +1,7 @@
 """The authorised use of one workspace: what every route of a workspace depends on."""
 
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncGenerator, Awaitable, Callable
+from contextlib import aclosing
 from dataclasses import dataclass, replace
 from typing import Annotated, Any, TypeVar
 
@@ -37,14 +38,11 @@ class Access:
     key: Key
     workspace: str
 
-    async def run(
-        self, work: Callable[[KnowledgeBase], Awaitable[T]], *, create: bool = False
-    ) -> T:
+    async def run(self, work: Callable[[KnowledgeBase], Awaitable[T]]) -> T:
         """Run work on the engine's loop with the knowledge base as this key may see it."""
 
         async def job() -> T:
-            use = self.server.pool.use(self.workspace, self.key.labels, create=create)
-            async with use as base:
+            async with self.server.pool.use(self.workspace, self.key.labels) as base:
                 return await work(base)
 
         return await self.server.engine.run(job())
@@ -57,12 +55,15 @@ class Access:
         """Run work with the whole knowledge base, for what concerns all its documents."""
         return await replace(self, key=replace(self.key, labels=None)).run(work)
 
-    def stream(self, work: Callable[[KnowledgeBase], AsyncIterator[T]]) -> AsyncIterator[T]:
+    def stream(self, work: Callable[[KnowledgeBase], AsyncGenerator[T]]) -> AsyncGenerator[T]:
         """Iterate on the engine's loop over what work yields."""
 
         async def items() -> AsyncGenerator[T]:
-            async with self.server.pool.use(self.workspace, self.key.labels) as base:
-                async for item in work(base):
+            async with (
+                self.server.pool.use(self.workspace, self.key.labels) as base,
+                aclosing(work(base)) as found,
+            ):
+                async for item in found:
                     yield item
 
         return self.server.engine.iterate(items())

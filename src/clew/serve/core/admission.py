@@ -20,11 +20,15 @@ from clew.serve.core.keys import Key
 from clew.serve.core.problems import Problem, describe_error, route_path
 from clew.serve.core.server import Server
 
-LOOPBACK = ("127.0.0.1", "localhost", "::1", "[::1]")
+EVERY_HOST = "*"
+_LOOPBACK = ("127.0.0.1", "localhost", "::1")
 _OPEN_PATHS = frozenset({"/health", "/ready"})
 _UPLOAD_ENDING = "/documents"
 _STREAM_TYPES = ("text/event-stream", "application/x-ndjson")
 _MAY_STREAM = ("/events", "/ask", "/chat/completions", "/api/chat", "/mcp")
+# Routes that change nothing, so that they may be cancelled half-way.
+_ONLY_READ = ("/search", "/ask", "/chat/completions", "/api/chat", "/embeddings")
+_CLIENT_GONE = 499
 _UNSAFE = frozenset({"POST", "PUT", "PATCH", "DELETE"})
 _SECURITY_HEADERS = {
     "X-Content-Type-Options": "nosniff",
@@ -37,6 +41,11 @@ _MAX_HEADER_BYTES = 32_768
 _MAX_DIGITS = 18
 _NO_RATE_WAIT = 3600.0  # seconds that a key without any requests is told to wait
 _MAX_BUCKETS = 10_000  # keys whose rate is remembered
+
+
+def known_hosts(settings: ServeSettings) -> set[str]:
+    """Return the names by which the server may be called."""
+    return {*_LOOPBACK, settings.host, *settings.hosts}
 
 
 @dataclass
@@ -70,7 +79,7 @@ class Admission:
         self._server = server
         self._settings: ServeSettings = server.settings.serve
         self._rates = RateLimiter()
-        self._hosts = {*LOOPBACK, self._settings.host, *self._settings.hosts}
+        self._hosts = known_hosts(self._settings)
         self._in_work = 0
         self._streams = 0
 
@@ -99,10 +108,29 @@ class Admission:
             receive, self._limit_for(visit.path, visit.method), self._settings.body_seconds
         )
         try:
-            await self._app(scope, body.receive, visit.send)
+            if visit.path.endswith(_ONLY_READ):
+                await self._run_until_gone(visit, scope, body)
+            else:
+                await self._app(scope, body.receive, visit.send)
         finally:
             self._count(visit, -1)
             visit.finish()
+
+    async def _run_until_gone(self, visit: "_Visit", scope: Scope, body: "_LimitedBody") -> None:
+        """Answer a question; cancel it when nobody waits for the answer any more."""
+        work = asyncio.ensure_future(self._app(scope, body.receive, visit.send))
+        watch = asyncio.ensure_future(body.wait_for_disconnection())
+        try:
+            await asyncio.wait({work, watch}, return_when=asyncio.FIRST_COMPLETED)
+            if visit.is_answered:  # what is left to do is to clean up
+                await asyncio.wait({work})
+        finally:
+            watch.cancel()
+            if work.cancel():
+                visit.status = _CLIENT_GONE
+                await asyncio.wait({work})
+        if not work.cancelled():
+            await work
 
     def _admit(self, scope: Scope, path: str) -> None:
         headers = Headers(scope=scope)
@@ -131,7 +159,7 @@ class Admission:
         if address is None or address.netloc != sent[0] or "@" in sent[0]:
             raise Problem(421, "the Host header is missing, repeated or not a host name")
         host = address.hostname or ""
-        if host not in self._hosts and f"[{host}]" not in self._hosts and "*" not in self._hosts:
+        if not self._hosts & {host, f"[{host}]", EVERY_HOST}:
             raise Problem(421, "unknown host name; add it to hosts under [serve] in clew.toml")
 
     def _check_origin(self, headers: Headers) -> None:
@@ -184,10 +212,16 @@ class _LimitedBody:
     seconds: float
     _received: int = 0
     _deadline: float | None = None
-    _done: bool = False
+    _done: asyncio.Event = field(default_factory=asyncio.Event)
+
+    async def wait_for_disconnection(self) -> None:
+        """Return once the body has arrived and the caller is gone."""
+        await self._done.wait()
+        while (await self.inner())["type"] != "http.disconnect":
+            pass
 
     async def receive(self) -> Message:
-        if self._done:  # only a disconnection can follow, and may take as long as the answer
+        if self._done.is_set():  # only a disconnection can follow, after any time
             return await self.inner()
         now = asyncio.get_running_loop().time()
         if self._deadline is None:  # one for the whole body, however it is cut into pieces
@@ -199,7 +233,8 @@ class _LimitedBody:
         self._received += len(message.get("body", b""))
         if self._received > self.most:
             raise Problem(413, "the body is too large")
-        self._done = not message.get("more_body", False)
+        if not message.get("more_body", False):
+            self._done.set()
         return message
 
 
@@ -212,35 +247,38 @@ class _Visit:
         self.method: str = scope["method"]
         self.id = secrets.token_hex(8)
         self.is_stream = False
+        self.is_answered = False
         self.on_stream: Callable[[_Visit], None] | None = None
-        self._status = 500
+        self.status = 500
         self._began = time.perf_counter()
         scope.setdefault("state", {})["request"] = self.id
 
     async def send(self, message: Message) -> None:
         """Send a part of the answer; its head gets the security headers."""
         if message["type"] == "http.response.start":
-            self._status = message["status"]
+            self.status = message["status"]
             headers = MutableHeaders(scope=message)
             headers["X-Request-Id"] = self.id
             if headers.get("content-type", "").startswith(_STREAM_TYPES) and self.on_stream:
                 self.on_stream(self)
             for name, value in self._extra_headers():
                 headers.setdefault(name, value)
+        else:
+            self.is_answered = not message.get("more_body", False)
         await self._send(message)
 
     def finish(self) -> None:
         """Count the request, and write it to the audit log."""
         route = self._scope.get("route")
         template = getattr(route, "path", "") or "other"
-        self._server.metrics.add("clew_requests_total", route=template, status=str(self._status))
+        self._server.metrics.add("clew_requests_total", route=template, status=str(self.status))
         self._server.metrics.observe(time.perf_counter() - self._began, route=template)
         key: Key | None = self._scope["state"].get("key")
         if key is None:
-            if self._status >= 400 and self.path not in _OPEN_PATHS:
-                self._server.record_refusal(self.method, self.path, self._status, self.id)
-        elif self.method in _UNSAFE or self._status in (401, 403, 404):
-            self._server.record_access(key, self.method, self.path, self._status, self.id)
+            if self.status >= 400 and self.path not in _OPEN_PATHS:
+                self._server.records.note_refusal(self.method, self.path, self.status, self.id)
+        elif self.method in _UNSAFE or self.status in (401, 403, 404):
+            self._server.records.note_access(key, self.method, self.path, self.status, self.id)
 
     def _extra_headers(self) -> Iterable[tuple[str, str]]:
         yield from _SECURITY_HEADERS.items()

@@ -2,19 +2,19 @@
 
 import json
 import re
-from collections.abc import AsyncIterator, Sequence
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import AsyncGenerator, Iterator, Sequence
+from contextlib import aclosing, contextmanager
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
 
 from clew.agents.ask import AskOptions
 from clew.agents.conversation import ConversationTurn
 from clew.agents.core.types import Answer, Results
 from clew.context import Event, StepStarted
 from clew.engine import KnowledgeBase
-from clew.llm.budget import UsageLimits
+from clew.llm.budget import UNLIMITED, UsageLimits
 from clew.llm.openai_api import cut_to_tokens, estimate_tokens
-from clew.recipes.describe import OPTIONAL_MODEL, describe_recipe_needs
-from clew.recipes.registry import RecipeSet
+from clew.llm.wrappers import UsageMeter
 from clew.serve.core.access import Access, authorise
 from clew.serve.core.folders import DEFAULT_WORKSPACE, UnknownWorkspace
 from clew.serve.core.keys import Key
@@ -22,8 +22,12 @@ from clew.serve.core.problems import Problem
 from clew.serve.core.server import Server
 from clew.types import Citation, Usage
 
+if TYPE_CHECKING:
+    from clew.recipes.registry import RecipeSet  # imports every method: the start shall not wait
+
 _MARK = re.compile(r"\[(\d{1,3})\]")
 _MAX_TURNS = 20
+_STYLE_ROLES = ("system", "developer")
 # Chat pages ask the model for titles, tags and the like of a conversation that they quote.
 _SIDE_TASK = re.compile(r"\s*#{2,3} Task:", re.IGNORECASE)
 _SIDE_OUTPUT = re.compile(r'"(title|tags|follow_ups|queries|text)"\s*:')
@@ -33,18 +37,19 @@ _TITLE_WORDS = 8
 
 @dataclass(frozen=True)
 class ChatQuestion:
-    """The last question of a conversation, and the turns before it."""
+    """The last question of a conversation, the turns before it, and the style asked for."""
 
     question: str
     history: list[tuple[str, str]]
+    style: str = ""
 
 
 def read_messages(messages: Sequence[tuple[str, str]]) -> ChatQuestion:
     """Return the last user message as the question; earlier pairs are the history.
 
-    System messages are accepted and have no effect: what an answer may say is decided by the
-    evidence, not by the caller.
+    System messages say how an answer is to be worded: what it may say is decided by the evidence.
     """
+    style = "\n".join(content for role, content in messages if role in _STYLE_ROLES)
     turns: list[tuple[str, str]] = []
     asked = ""
     for role, content in messages:
@@ -57,7 +62,7 @@ def read_messages(messages: Sequence[tuple[str, str]]) -> ChatQuestion:
             asked = ""
     if not asked.strip():
         raise Problem(400, "the last message must be a user's, with text")
-    return ChatQuestion(asked, turns[-_MAX_TURNS:])
+    return ChatQuestion(asked, turns[-_MAX_TURNS:], style)
 
 
 def answer_side_task(question: str) -> str | None:
@@ -130,7 +135,7 @@ def find_workspace(server: Server, key: Key) -> str:
     return mine[0] if len(mine) == 1 else DEFAULT_WORKSPACE * (DEFAULT_WORKSPACE in mine)
 
 
-def _is_recipe(name: str, known: RecipeSet) -> bool:
+def _is_recipe(name: str, known: "RecipeSet") -> bool:
     agent, plus, retriever = name.partition("+")
     if plus:
         return agent in known.agents and retriever in known.retrievers
@@ -173,26 +178,62 @@ async def search_within_budget(
     access: Access, question: str, recipe: str | None, k: int, entities: Sequence[str] = ()
 ) -> Results:
     """Search; the calls of recipes that ask a model count against the budget of the key."""
+    from clew.recipes.describe import OPTIONAL_MODEL, describe_recipe_needs
+
     chosen = access.server.recipes.retrievers.get(recipe or access.server.settings.recipe)
-    if chosen is None or OPTIONAL_MODEL in describe_recipe_needs(chosen):
-        access.server.remaining_budget(access.key)
-    found = await access.run(
-        lambda base: base.search(question, recipe=recipe, k=k, entities=entities)
-    )
-    access.server.record_usage(access.key, found.usage)
-    return found
+    needs_model = chosen is None or OPTIONAL_MODEL in describe_recipe_needs(chosen)
+
+    async def work(base: KnowledgeBase) -> Results:
+        with _charge(access, AskOptions(), may_ask_model=needs_model) as manner:
+            return await base.search(question, recipe=recipe, k=k, entities=entities, manner=manner)
+
+    return await access.run(work)
+
+
+async def ask_within_budget(
+    access: Access, question: str, manner: AskOptions, how: dict[str, Any]
+) -> Answer:
+    """Answer a question; what it uses is charged to the key."""
+
+    async def work(base: KnowledgeBase) -> Answer:
+        with _charge(access, manner) as charged:
+            return await base.ask(question, manner=charged, **how)
+
+    return await access.run(work)
 
 
 def stream_answer_items(
     access: Access, question: str, manner: AskOptions, how: dict[str, Any]
-) -> AsyncIterator[Event | Answer]:
-    """Yield the events of a question and at last its answer."""
-    return access.stream(lambda base: base.stream(question, manner=manner, **how))
+) -> AsyncGenerator[Event | Answer]:
+    """Yield the events of a question and at last its answer; what it uses is charged to the key."""
+
+    async def work(base: KnowledgeBase) -> AsyncGenerator[Event | Answer]:
+        with _charge(access, manner) as charged:
+            async with aclosing(base.stream(question, manner=charged, **how)) as items:
+                async for item in items:
+                    yield item
+
+    return access.stream(work)
+
+
+@contextmanager
+def _charge(
+    access: Access, manner: AskOptions, *, may_ask_model: bool = True
+) -> Iterator[AskOptions]:
+    """Charge what a question uses to its key, even if nobody waits for the answer any more."""
+    meter, left = UsageMeter(), UNLIMITED
+    if may_ask_model:
+        left = access.server.remaining_budget(access.key)
+    with access.server.share_budget(access.key, left) as shared:
+        try:
+            yield replace(manner, meter=meter, shared=shared)
+        finally:
+            access.server.records.note_usage(access.key, meter.total)
 
 
 async def stream_reply(
     model: ChatModel, asked: ChatQuestion, limits: ReplyLimits
-) -> AsyncIterator[str | ChatReply]:
+) -> AsyncGenerator[str | ChatReply]:
     """Yield the names of steps as they start, then the checked answer.
 
     The text is sent once its citations are checked: a word that is sent cannot be taken back.
@@ -202,21 +243,23 @@ async def stream_reply(
     if side is not None:
         yield ChatReply(side, "stop", [], Usage())
         return
-    manner = make_options(access, UsageLimits(), asked.history)
-    async for item in stream_answer_items(access, asked.question, manner, {"recipe": model.recipe}):
-        if isinstance(item, Answer):
-            access.server.record_usage(access.key, item.usage)
-            yield await _finish(access, item, limits)
-        elif isinstance(item, StepStarted) and item.depth == 0:
-            yield item.step.partition("(")[0]
+    manner = replace(make_options(access, UsageLimits(), asked.history), style=asked.style)
+    how = {"recipe": model.recipe}
+    async with aclosing(stream_answer_items(access, asked.question, manner, how)) as items:
+        async for item in items:
+            if isinstance(item, Answer):
+                yield await _finish(access, item, limits)
+            elif isinstance(item, StepStarted) and item.depth == 0:
+                yield item.step.partition("(")[0]
 
 
 async def complete_reply(model: ChatModel, asked: ChatQuestion, limits: ReplyLimits) -> ChatReply:
     """Return the checked answer."""
     reply = ChatReply("", "stop", [], Usage())
-    async for item in stream_reply(model, asked, limits):
-        if isinstance(item, ChatReply):
-            reply = item
+    async with aclosing(stream_reply(model, asked, limits)) as items:
+        async for item in items:
+            if isinstance(item, ChatReply):
+                reply = item
     return reply
 
 

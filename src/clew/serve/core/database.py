@@ -14,6 +14,8 @@ from clew.errors import StoreError
 from clew.store.sqlite.connections import transaction as write_transaction
 
 _VERSION = 1
+_WAIT = 10.0  # seconds to wait for another process that writes
+_SHORT_WAIT = 0.02  # … on an event loop, where everybody would wait
 _SCHEMA = """
 CREATE TABLE IF NOT EXISTS keys(
     id TEXT PRIMARY KEY, name TEXT NOT NULL, hash TEXT NOT NULL UNIQUE,
@@ -35,6 +37,9 @@ CREATE TABLE IF NOT EXISTS uploads(
     workspace TEXT NOT NULL, name TEXT NOT NULL, hash TEXT NOT NULL, bytes INTEGER NOT NULL,
     labels TEXT NOT NULL, owner TEXT NOT NULL, state TEXT NOT NULL,
     reason TEXT NOT NULL DEFAULT '', created REAL NOT NULL, PRIMARY KEY(workspace, name));
+CREATE TABLE IF NOT EXISTS originals(
+    workspace TEXT NOT NULL, name TEXT NOT NULL, document TEXT NOT NULL,
+    PRIMARY KEY(workspace, name, document)) WITHOUT ROWID;
 CREATE TABLE IF NOT EXISTS spending(
     key TEXT NOT NULL, day TEXT NOT NULL, calls INTEGER NOT NULL, money REAL NOT NULL,
     PRIMARY KEY(key, day)) WITHOUT ROWID;
@@ -68,12 +73,18 @@ class ServerDatabase:
         """Return this thread's connection."""
         db: sqlite3.Connection | None = getattr(self._local, "db", None)
         if db is None:
-            db = sqlite3.connect(self.path, timeout=10, isolation_level=None)
+            wait = getattr(self._local, "wait", _WAIT)
+            db = sqlite3.connect(self.path, timeout=wait, isolation_level=None)
             db.row_factory = sqlite3.Row
             db.execute("PRAGMA journal_mode = WAL")
             db.execute("PRAGMA synchronous = NORMAL")
             self._local.db = db
         return db
+
+    def wait_briefly(self) -> None:
+        """Let this thread, which runs an event loop, fail soon where the database is locked."""
+        self.close()
+        self._local.wait = _SHORT_WAIT
 
     @contextmanager
     def transaction(self) -> Iterator[sqlite3.Connection]:

@@ -7,7 +7,7 @@ other searches only: the HTTP loop goes on to accept, refuse and answer health c
 import asyncio
 import sys
 import threading
-from collections.abc import AsyncGenerator, AsyncIterator, Coroutine
+from collections.abc import AsyncGenerator, Coroutine
 from contextlib import aclosing
 from typing import Any, TypeVar
 
@@ -46,7 +46,7 @@ class EngineThread:
         """Run `work` on the engine's loop; cancelling the caller cancels it."""
         return await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(work, self._loop))
 
-    async def iterate(self, items: AsyncGenerator[T]) -> AsyncIterator[T]:
+    async def iterate(self, items: AsyncGenerator[T]) -> AsyncGenerator[T]:
         """Iterate on the engine's loop; closing the iterator cancels the work there."""
         here = asyncio.get_running_loop()
         arrived: asyncio.Queue[T | _End] = asyncio.Queue()

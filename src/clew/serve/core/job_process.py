@@ -4,23 +4,21 @@ import asyncio
 import signal
 import sys
 import traceback
+from collections import defaultdict
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from time import monotonic
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from clew import sync
 from clew.config import Settings
 from clew.engine import KnowledgeBase
 from clew.errors import ClewError, Locked
-from clew.evaluate.compare import compare
-from clew.evaluate.datasets import Dataset, parse_question
-from clew.evaluate.grid import GridAxes, build_grid
-from clew.evaluate.measure import MeasureOptions, MeasureResult, measure
-from clew.ingest.files import PARSED_FORMATS, ReadItem, read_files
+from clew.ingest.files import ReadItem, needs_parser, read_files
 from clew.ingest.readers.source import Skipped, SourceFile
 from clew.json_output import to_json_value
 from clew.labels import DocumentLabeller
+from clew.llm.budget import UNLIMITED, UsageBudget
 from clew.serve.core.database import ServerDatabase
 from clew.serve.core.folders import Folders
 from clew.serve.core.jobs import Job, JobLedger
@@ -29,6 +27,9 @@ from clew.serve.core.parse_process import ParseProcess
 from clew.serve.core.uploads import Upload, UploadStore
 from clew.serve.core.workspaces import OpenKb
 from clew.types import Document
+
+if TYPE_CHECKING:
+    from clew.evaluate.measure import MeasureResult  # a build shall not wait for its import
 
 _PROGRESS_SECONDS = 0.25  # between two reports
 _CANCEL_SECONDS = 0.3  # between two looks whether the job is to stop
@@ -43,8 +44,10 @@ class JobRun:
     uploads: UploadStore
     base: KnowledgeBase
     _reported: float = 0.0
-    outcomes: dict[str, str] = field(default_factory=dict)
-    """Why an upload gave no document, by name; empty where it gave one."""
+    documents: dict[str, set[str]] = field(default_factory=lambda: defaultdict(set))
+    """The documents that each upload gave, by its name."""
+    reasons: dict[str, str] = field(default_factory=dict)
+    """Why an upload, by name, gave no document."""
 
     def progress(self, stage: str, done: int, total: int) -> None:
         """Report progress, not too often."""
@@ -73,7 +76,7 @@ class JobRun:
     async def _read(self, upload: Upload, parser: ParseProcess) -> AsyncIterator[ReadItem]:
         path = self.uploads.path(self.job.workspace, upload.name, upload.hash)
         source = SourceFile(path, upload.name)
-        if path.suffix in PARSED_FORMATS:
+        if needs_parser(path):
             for parsed in await asyncio.to_thread(parser.parse, source):
                 yield parsed
         else:
@@ -82,9 +85,9 @@ class JobRun:
 
     def _note_outcome(self, upload: Upload, item: ReadItem) -> None:
         if isinstance(item, Document):
-            self.outcomes[upload.name] = ""
+            self.documents[upload.name].add(item.id)
         elif isinstance(item, Skipped):
-            self.outcomes.setdefault(upload.name, item.reason)
+            self.reasons.setdefault(upload.name, item.reason)
 
     def select_uploads(self) -> list[Upload]:
         """Return the uploads that the request names, or all that wait."""
@@ -107,9 +110,9 @@ async def build(run: JobRun) -> Any:
         added = await run.base.take(documents, extractor, retry=retry, progress=run.progress)
         await labeller.settle()
     for upload in some:
-        reason = run.outcomes.get(upload.name, "holds no document")
-        state = "failed" if reason else "added"
-        run.uploads.set_state(run.job.workspace, upload, state, reason)
+        gave = run.documents[upload.name]
+        reason = "" if gave else run.reasons.get(upload.name, "holds no document")
+        run.uploads.finish(run.job.workspace, upload, gave, reason)
     return to_json_value(added)
 
 
@@ -127,12 +130,18 @@ async def evaluate(run: JobRun) -> Any:
 
 async def compare_recipes(run: JobRun) -> Any:
     """Measure recipes, and tell which differences are significant."""
+    from clew.evaluate.compare import compare
+
     done = await _measure(run)
     table = compare(done.reports, against=run.job.request.get("against", ""))
     return done.to_dict() | {"significance": table.significance(), "by_type": table.by_type()}
 
 
-async def _measure(run: JobRun) -> MeasureResult:
+async def _measure(run: JobRun) -> "MeasureResult":
+    from clew.evaluate.datasets import Dataset, parse_question
+    from clew.evaluate.grid import GridAxes, build_grid
+    from clew.evaluate.measure import MeasureOptions, measure
+
     request = run.job.request
     rows = enumerate(request["questions"], start=1)
     questions = tuple(parse_question(row, number) for number, row in rows)
@@ -219,6 +228,9 @@ async def _work(
 ) -> Any:
     folder = folders.workspace(job.workspace)
     base = await open_kb(settings.model_copy(update={"kb": folder}), False)
+    limits = KeyStore(ledger.database).remaining_today(job.owner)
+    if limits != UNLIMITED:
+        base.models.budget = UsageBudget(limits)
     try:
         return await WORK[job.kind](JobRun(job, ledger, uploads, base))
     finally:

@@ -3,11 +3,11 @@
 A job whose process was killed is started again: a build goes on where it stopped.
 """
 
-import contextlib
 import json
 import multiprocessing
 import secrets
 import sqlite3
+import threading
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -215,19 +215,25 @@ class JobRunner:
     ) -> None:
         self._ledger, self._at_once, self._start = ledger, at_once, start
         self._processes: dict[str, BaseProcess] = {}
+        self._lock = threading.Lock()
+        self.is_leaving = False
+        """Whether this server only finishes what it has: another one takes new jobs."""
 
     def tick(self) -> None:
         """Look after the jobs; called every fraction of a second."""
-        for job, process in list(self._processes.items()):
-            if not process.is_alive():
-                process.join()
-                del self._processes[job]
-                if (ended := self._ledger.get(job)).state == "running":
-                    self._ledger.requeue(ended)
-        self._ledger.requeue_lost(self._processes.__contains__)
-        job_now = self._ledger.claim(self._at_once)
-        if job_now is not None:
-            self._processes[job_now.id] = self._start(job_now.id)
+        with self._lock:
+            for job, process in list(self._processes.items()):
+                if not process.is_alive():
+                    process.join()
+                    del self._processes[job]
+                    if (ended := self._ledger.get(job)).state == "running":
+                        self._ledger.requeue(ended)
+            if self.is_leaving:
+                return
+            self._ledger.requeue_lost(self._processes.__contains__)
+            job_now = self._ledger.claim(self._at_once)
+            if job_now is not None:
+                self._processes[job_now.id] = self._start(job_now.id)
 
     def processes(self) -> list[BaseProcess]:
         """Return the processes that this server has started and that run."""
@@ -235,13 +241,22 @@ class JobRunner:
 
     def stop(self) -> None:
         """End the processes of this server; their jobs go on when it is started again."""
-        for process in self._processes.values():
-            process.terminate()
-        for process in self._processes.values():
-            process.join(_STOP_SECONDS)
-            with contextlib.suppress(AttributeError):  # it has ended
+        with self._lock:
+            self.is_leaving = True
+            for process in self._processes.values():
+                process.terminate()
+            for job, process in self._processes.items():
+                process.join(_STOP_SECONDS)
                 process.kill()
-        self._processes.clear()
+                process.join()
+                # It may have ended before it could say so; the next server shall not have to guess.
+                if self._ledger.get(job).state == "running":
+                    self._ledger.finish(job, "queued")
+            self._processes.clear()
+
+
+StartProcess = Callable[..., BaseProcess]
+"""Starts a process that runs a function with arguments."""
 
 
 def spawn(target: Callable[..., None], *arguments: Any) -> BaseProcess:

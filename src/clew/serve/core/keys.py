@@ -6,11 +6,12 @@ import secrets
 import sqlite3
 import time
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass
 from typing import Any, Literal, get_args
 
 from clew.errors import ConfigError
 from clew.labels import check_labels
+from clew.llm.budget import UNLIMITED, UsageLimits
 from clew.serve.core.database import ServerDatabase
 from clew.types import Usage
 
@@ -23,7 +24,6 @@ _FIND = (
     "SELECT * FROM keys WHERE (hash = ?2 OR (old_hash = ?2 AND old_until > ?1)) "  # noqa: S608
     f"AND {_ACTIVE}"
 )
-_USED_INTERVAL = 60.0  # seconds between two records of a key's last use
 
 
 @dataclass(frozen=True)
@@ -33,6 +33,12 @@ class KeyLimits:
     requests_per_minute: float | None = None
     calls_per_day: int | None = None
     money_per_day: float | None = None
+
+    def remaining(self, calls: int, money: float) -> UsageLimits:
+        """Return what is left of the day's budget after so many calls and so much money."""
+        left_calls = None if self.calls_per_day is None else max(0, self.calls_per_day - calls)
+        left_money = None if self.money_per_day is None else max(0.0, self.money_per_day - money)
+        return UsageLimits(calls=left_calls, money=left_money)
 
 
 @dataclass(frozen=True)
@@ -90,7 +96,6 @@ class KeyStore:
     """Keys of one server."""
 
     database: ServerDatabase
-    _recorded: dict[str, float] = field(default_factory=dict)
 
     def create(
         self,
@@ -127,15 +132,8 @@ class KeyStore:
 
     def find(self, token: str) -> Key | None:
         """Return the key of a token that is neither revoked nor expired."""
-        now = time.time()
-        row = self.database.row(_FIND, now, hash_token(token))
-        if row is None:
-            return None
-        key = _read_key(row)
-        if now - self._recorded.get(key.id, 0.0) > _USED_INTERVAL:
-            self._recorded[key.id] = now
-            self.database.change("UPDATE keys SET used = ? WHERE id = ?", now, key.id)
-        return key
+        row = self.database.row(_FIND, time.time(), hash_token(token))
+        return None if row is None else _read_key(row)
 
     def any_active(self) -> bool:
         """Whether any key can be used."""
@@ -173,6 +171,20 @@ class KeyStore:
                 "DO UPDATE SET calls = calls + ?3, money = money + ?4",
                 *(key, today(), usage.calls, usage.money),
             )
+
+    def remaining_today(self, key: str) -> UsageLimits:
+        """Return what a key, also one that was revoked, may still use today."""
+        row = self.database.row("SELECT * FROM keys WHERE id = ?", key)
+        if row is None:  # the local caller
+            return UNLIMITED
+        return _read_key(row).limits.remaining(*self.spent_today(key))
+
+    def spent_today(self, key: str) -> tuple[int, float]:
+        """Return the calls and the money that a key has used today."""
+        row = self.database.row(
+            "SELECT calls, money FROM spending WHERE key = ? AND day = ?", key, today()
+        )
+        return (row["calls"], row["money"]) if row else (0, 0.0)
 
     def _change(self, key: str, statement: str, first: float, *more: str) -> None:
         if self.database.change(statement + " AND revoked IS NULL", first, key, *more) == 0:

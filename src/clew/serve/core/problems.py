@@ -1,6 +1,7 @@
 """Errors as answers: problem+json (RFC 9457), or OpenAI's shape under `/v1`."""
 
 import errno
+import sqlite3
 from dataclasses import dataclass, replace
 from http import HTTPStatus
 from typing import Any
@@ -95,6 +96,8 @@ def describe_error(error: Exception) -> ProblemReply:
             return describe_error(not_found())
     if _is_full_disk(error):
         return ProblemReply(507, "the disk is full; nothing was written", {})
+    if isinstance(error, sqlite3.OperationalError) and "locked" in str(error):
+        return ProblemReply(503, "the server's database is busy; try again", {"Retry-After": "1"})
     for kind, status, retry in _STATUS_BY_ERROR:
         if isinstance(error, kind):
             return ProblemReply(status, str(error), {"Retry-After": retry} if retry else {})
@@ -107,7 +110,8 @@ def install_handlers(app: FastAPI) -> None:
     async def answer(request: Request, error: Exception) -> JSONResponse:
         return describe_error(error).to_response(route_path(request.scope))
 
-    for kind in (HTTPException, RequestValidationError, ClewError, OSError, Exception):
+    own = (HTTPException, RequestValidationError, ClewError)
+    for kind in (*own, OSError, sqlite3.OperationalError, Exception):
         app.add_exception_handler(kind, answer)
 
 

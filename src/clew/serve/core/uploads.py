@@ -10,13 +10,13 @@ import os
 import secrets
 import sqlite3
 import time
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Collection, Sequence
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import Any
 
 from clew.errors import InputError
-from clew.ingest.files import READERS
+from clew.ingest.files import known_suffix
 from clew.serve.core.database import ServerDatabase
 from clew.serve.core.keys import Key
 from clew.text.unicode import clean
@@ -29,6 +29,8 @@ _UPSERT = (
     "hash = excluded.hash, bytes = excluded.bytes, labels = excluded.labels, "
     "owner = excluded.owner, state = 'uploaded', reason = '', created = excluded.created"
 )
+
+_FORGET_DOCUMENTS = "DELETE FROM originals WHERE workspace = ? AND name = ?"
 
 
 @dataclass(frozen=True)
@@ -106,10 +108,7 @@ class UploadStore:
 
     def path(self, workspace: str, name: str, hashed: str) -> Path:
         """Return where the content of an upload is: its hash, and a known suffix for the reader."""
-        suffix = PurePosixPath(name).suffix.lower()
-        return (
-            self.folder / workspace / (hashed + (suffix if suffix in READERS else _UNKNOWN_SUFFIX))
-        )
+        return self.folder / workspace / (hashed + (known_suffix(name) or _UNKNOWN_SUFFIX))
 
     def record(
         self, workspace: str, name: str, content: tuple[str, int], labels: Sequence[str], owner: str
@@ -141,22 +140,38 @@ class UploadStore:
         )
         return [_read_upload(row) for row in rows]
 
-    def set_state(self, workspace: str, upload: Upload, state: str, reason: str = "") -> None:
-        """Note what became of an upload, unless it was replaced meanwhile."""
-        self.database.change(
-            "UPDATE uploads SET state = ?, reason = ? "
-            "WHERE workspace = ? AND name = ? AND hash = ? AND created = ?",
-            *(state, reason, workspace, upload.name, upload.hash, upload.created),
+    def finish(
+        self, workspace: str, upload: Upload, documents: Collection[str], reason: str = ""
+    ) -> None:
+        """Note which documents an upload gave, or why none, unless it was replaced meanwhile."""
+        state = "added" if documents else "failed"
+        with self.database.transaction() as db:
+            changed = db.execute(
+                "UPDATE uploads SET state = ?, reason = ? "
+                "WHERE workspace = ? AND name = ? AND hash = ? AND created = ?",
+                (state, reason, workspace, upload.name, upload.hash, upload.created),
+            )
+            if changed.rowcount:
+                db.execute(_FORGET_DOCUMENTS, (workspace, upload.name))
+                rows = [(workspace, upload.name, document) for document in documents]
+                db.executemany("INSERT INTO originals VALUES (?,?,?)", rows)
+
+    def gave(self, workspace: str, upload: Upload, document: str) -> bool:
+        """Whether a document was read from this upload: another may have taken its name since."""
+        row = self.database.row(
+            "SELECT 1 FROM originals WHERE workspace = ? AND name = ? AND document = ?",
+            *(workspace, upload.name, document),
         )
+        return upload.state == "added" and row is not None
 
     def remove(self, workspace: str, name: str) -> bool:
         """Remove an upload, and its content if no other upload has it."""
         found = self.find(workspace, name)
         if found is None:
             return False
-        self.database.change(
-            "DELETE FROM uploads WHERE workspace = ? AND name = ?", workspace, name
-        )
+        with self.database.transaction() as db:
+            db.execute(_FORGET_DOCUMENTS, (workspace, name))
+            db.execute("DELETE FROM uploads WHERE workspace = ? AND name = ?", (workspace, name))
         self._remove_unused(workspace, found)
         return True
 

@@ -4,18 +4,19 @@ All methods that use a knowledge base run on the engine's loop, so nothing here 
 """
 
 import asyncio
+import errno
+import secrets
+import shutil
 from collections import OrderedDict
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from clew.config import Role, Settings
+from clew.config import Settings
 from clew.engine import KnowledgeBase
 from clew.labels import read_revision
-from clew.llm.chat import Chat, Reply, Request, TextCallback
-from clew.llm.roles import RoleChats
-from clew.models import ReplyCache
+from clew.llm.limits import ConcurrencyLimit
 from clew.serve.core.folders import Folders
 from clew.serve.core.label_views import (
     Outdated,
@@ -37,34 +38,6 @@ async def open_knowledge_base(settings: Settings, create: bool) -> KnowledgeBase
 
 
 @dataclass
-class _LimitedChat:
-    """A chat whose calls count against one limit for all workspaces."""
-
-    inner: Chat
-    slots: asyncio.Semaphore
-
-    @property
-    def name(self) -> str:
-        return self.inner.name
-
-    async def __call__(self, request: Request, /, on_text: TextCallback | None = None) -> Reply:
-        async with self.slots:
-            return await self.inner(request, on_text)
-
-
-class _LimitedChats(dict[Role, Chat]):
-    """The limited chats of one workspace by role, each made on first use."""
-
-    def __init__(self, chats: RoleChats, slots: asyncio.Semaphore) -> None:
-        super().__init__()
-        self._chats, self._slots = chats, slots
-
-    def __missing__(self, role: Role) -> Chat:
-        chat = self[role] = _LimitedChat(self._chats[role], self._slots)
-        return chat
-
-
-@dataclass
 class _OpenBase:
     base: KnowledgeBase
     users: int = 0
@@ -82,7 +55,7 @@ class WorkspacePool:
         self._open_kb = open_kb
         self._open: OrderedDict[Path, _OpenBase] = OrderedDict()
         self._opening: dict[Path, asyncio.Lock] = {}
-        self._slots = asyncio.Semaphore(settings.serve.model_calls)
+        self._limit = ConcurrencyLimit(settings.serve.model_calls)
 
     @property
     def open_count(self) -> int:
@@ -91,11 +64,10 @@ class WorkspacePool:
 
     @asynccontextmanager
     async def use(
-        self, name: str, labels: frozenset[str] | None = None, *, create: bool = False
+        self, name: str, labels: frozenset[str] | None = None
     ) -> AsyncIterator[KnowledgeBase]:
         """Open a workspace, restricted to what a reader with these labels may see."""
-        folder = self.folders.workspace(name)
-        async with self._use_folder(folder, create=create) as whole:
+        async with self._use_folder(self.folders.workspace(name)) as whole:
             if labels is None:
                 yield whole.base
                 return
@@ -107,8 +79,28 @@ class WorkspacePool:
             if view not in self._open:
                 most = self._settings.serve.label_views
                 await asyncio.to_thread(remove_old_views, parent, most, {view, *self._open})
-            async with self._use_folder(view, create=False) as restricted:
+            async with self._use_folder(view) as restricted:
                 yield restricted.base
+
+    async def create(self, name: str) -> bool:
+        """Make an empty workspace, whole or not at all; return False if there is one."""
+        folder = self.folders.workspace(name)
+        if self.folders.exists(name):
+            return False
+        temporary = self.folders.state / "new" / secrets.token_hex(8)
+        try:
+            base = await self._open_folder(temporary, create=True)
+            await base.close()
+            await asyncio.to_thread(temporary.rename, folder)
+        except OSError as error:
+            if self.folders.exists(name):  # somebody else has just made it
+                return False
+            if error.errno not in (errno.ENOTEMPTY, errno.EEXIST):
+                raise
+            raise Problem(409, "there is a folder of this name that is no workspace") from error
+        finally:
+            await asyncio.to_thread(shutil.rmtree, temporary, ignore_errors=True)
+        return True
 
     async def close(self) -> None:
         """Close everything."""
@@ -141,12 +133,12 @@ class WorkspacePool:
         return found
 
     @asynccontextmanager
-    async def _use_folder(self, folder: Path, *, create: bool) -> AsyncIterator[_OpenBase]:
+    async def _use_folder(self, folder: Path) -> AsyncIterator[_OpenBase]:
         async with self._opening.setdefault(folder, asyncio.Lock()):
             held = self._open.get(folder)
             if held is None:
                 await self._make_room()
-                held = _OpenBase(await self._open_folder(folder, create))
+                held = _OpenBase(await self._open_folder(folder))
                 self._open[folder] = held
             held.users += 1
         self._open.move_to_end(folder)
@@ -155,14 +147,10 @@ class WorkspacePool:
         finally:
             held.users -= 1
 
-    async def _open_folder(self, folder: Path, create: bool) -> KnowledgeBase:
+    async def _open_folder(self, folder: Path, *, create: bool = False) -> KnowledgeBase:
         settings = self._settings.model_copy(update={"kb": folder})
         base = await self._open_kb(settings, create)
-        chats = base.models.chats
-        if chats is None:
-            chats = RoleChats(settings.models, ReplyCache(base.store), base.models.meter)
-        if isinstance(chats, RoleChats):
-            base.models.chats = _LimitedChats(chats, self._slots)
+        base.models.limit = self._limit
         return base
 
     async def _make_room(self) -> None:

@@ -1,5 +1,6 @@
 """Documents: upload, list, status, original and parsed text, labels, delete."""
 
+import asyncio
 import re
 from collections.abc import Iterable
 from typing import Annotated, Any
@@ -43,10 +44,12 @@ async def upload_document(
     await _check_relabelling(access, document, labels)
     uploads = access.server.uploads
     content = await uploads.receive(access.workspace, document, request.stream())
-    stored = uploads.record(access.workspace, document, content, labels, access.key.id)
+    stored = await asyncio.to_thread(
+        uploads.record, access.workspace, document, content, labels, access.key.id
+    )
     shown = stored.to_json()
     if build:
-        shown["job"] = start_build(access, {"names": [document]}).to_json()
+        shown["job"] = (await start_build(access, {"names": [document]})).to_json()
     return JSONResponse(shown, 201)
 
 
@@ -108,13 +111,13 @@ async def document_text(access: Reader, document: str) -> Response:
 async def document_original(access: Reader, document: str) -> Response:
     """Return the bytes, if this key may see every document that was read from them.
 
-    Documents that were added on the command line have none, nor have those for which a newer
-    upload waits.
+    Documents that were added or replaced on the command line have none, nor have those for which
+    a newer upload waits.
     """
     if _UPLOAD_ID.fullmatch(document):
         found = _own_uploads_of(access, document)
     else:
-        found = await _find_originals(access, (await _find_document(access, document)).names)
+        found = await _find_originals(access, await _find_document(access, document))
     if not found:
         raise not_found("there is no original of this document")
     path = access.server.uploads.path(access.workspace, found[0].name, found[0].hash)
@@ -156,7 +159,7 @@ async def delete_document(access: Writer, document: str) -> Response:
 
         await access.run_on_all(work)
     for name in names:
-        uploads.remove(access.workspace, name)
+        await asyncio.to_thread(uploads.remove, access.workspace, name)
     await _remove_empty_files(access, names)
     return JSONResponse({"removed": list(names)})
 
@@ -176,14 +179,15 @@ async def _find_document(access: Access, document: str) -> Document:
     return found
 
 
-async def _find_originals(access: Access, names: Iterable[str]) -> list[Upload]:
-    """Return the uploads that documents were built from, less those with a hidden document."""
-    files = dict.fromkeys(name.partition("#")[0] for name in names)
+async def _find_originals(access: Access, document: Document) -> list[Upload]:
+    """Return the uploads that a document was built from, less those with a hidden document."""
+    files = dict.fromkeys(name.partition("#")[0] for name in document.names)
     seen = set(await access.run(_list_names))
     every = await access.run_on_all(_list_names)
     hidden = {name.partition("#")[0] for name in every if name not in seen}
-    uploads = [access.server.uploads.find(access.workspace, f) for f in files if f not in hidden]
-    return [one for one in uploads if one is not None and one.state == "added"]
+    uploads = access.server.uploads
+    found = [uploads.find(access.workspace, file) for file in files if file not in hidden]
+    return [u for u in found if u and uploads.gave(access.workspace, u, document.id)]
 
 
 async def _list_names(base: KnowledgeBase) -> list[str]:
@@ -198,7 +202,7 @@ async def _remove_empty_files(access: Access, names: Iterable[str]) -> None:
     for file in files:
         found = access.server.uploads.find(access.workspace, file)
         if found is not None and found.state == "added":
-            access.server.uploads.remove(access.workspace, file)
+            await asyncio.to_thread(access.server.uploads.remove, access.workspace, file)
 
 
 async def _labels_of(access: Access, names: Any) -> dict[str, list[str]]:

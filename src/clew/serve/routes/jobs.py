@@ -9,9 +9,6 @@ from fastapi import APIRouter, Header, Query, Request
 from fastapi.responses import JSONResponse, Response
 from pydantic import Field
 
-from clew.evaluate.datasets import parse_question
-from clew.evaluate.grid import GridAxes, build_grid
-from clew.evaluate.metrics.registry import check_metric
 from clew.graph.community_tree import TREES
 from clew.serve.core.access import Access, Reader, Writer
 from clew.serve.core.bodies import StrictBody
@@ -64,7 +61,7 @@ class EvaluationRequest(StrictBody):
 @router.post("/builds", status_code=202, summary="Add uploaded files, or estimate the cost")
 async def build(access: Writer, body: BuildRequest) -> Response:
     """Queue a build in a process of its own; one at a time in each workspace."""
-    return _accepted(start_build(access, body.model_dump()))
+    return _accepted(await start_build(access, body.model_dump()))
 
 
 @router.post("/trees", status_code=202, summary="Build community trees")
@@ -74,12 +71,15 @@ async def build_trees(access: Writer, body: TreeRequest) -> Response:
     unknown = [name for name in body.trees if name not in TREES]
     if unknown:
         raise Problem(400, f"no tree {unknown[0]!r}; available: {', '.join(TREES)}")
-    return _accepted(_add(access, "tree", body.model_dump()))
+    return _accepted(await _add(access, "tree", body.model_dump()))
 
 
 @router.post("/evaluations", status_code=202, summary="Evaluate or compare recipes")
 async def evaluate(access: Writer, body: EvaluationRequest) -> Response:
     """Queue an evaluation; everything is checked before it is queued."""
+    from clew.evaluate.grid import GridAxes, build_grid
+    from clew.evaluate.metrics.registry import check_metric
+
     access.require_all_labels()
     axes = GridAxes([body.mode])
     build_grid(body.recipes, axes, answers=body.answers, recipes=access.server.recipes)
@@ -89,7 +89,7 @@ async def evaluate(access: Writer, body: EvaluationRequest) -> Response:
         _check_question(row, number)
     if body.against and body.against not in body.recipes:
         raise Problem(400, f"no recipe {body.against!r} to compare with")
-    return _accepted(_add(access, "compare" if body.compare else "eval", body.model_dump()))
+    return _accepted(await _add(access, "compare" if body.compare else "eval", body.model_dump()))
 
 
 @router.get("/jobs", summary="The newest jobs")
@@ -126,11 +126,11 @@ async def job_events(
 async def cancel_job(access: Writer, job: str) -> dict[str, Any]:
     """Cancel a job that waits or runs."""
     found = _find(access, job)
-    access.server.ledger.cancel(found.id)
+    await asyncio.to_thread(access.server.ledger.cancel, found.id)
     return show_job(access, access.server.ledger.get(found.id))
 
 
-def start_build(access: Access, request: dict[str, Any]) -> Job:
+async def start_build(access: Access, request: dict[str, Any]) -> Job:
     """Queue a build; a key with labels builds only what it has uploaded."""
     names = request.get("names")
     waiting = access.server.uploads.list(access.workspace, "uploaded")
@@ -141,7 +141,7 @@ def start_build(access: Access, request: dict[str, Any]) -> Job:
         raise Problem(409, "no upload waits to be built; send one to /documents")
     if names is None and not access.key.sees_all:
         request = {**request, "names": sorted(mine)}
-    return _add(access, "plan" if request.get("dry_run") else "build", request)
+    return await _add(access, "plan" if request.get("dry_run") else "build", request)
 
 
 def show_job(access: Access, job: Job) -> dict[str, Any]:
@@ -152,9 +152,10 @@ def show_job(access: Access, job: Job) -> dict[str, Any]:
     return shown
 
 
-def _add(access: Access, kind: JobKind, request: dict[str, Any]) -> Job:
+async def _add(access: Access, kind: JobKind, request: dict[str, Any]) -> Job:
     access.server.remaining_budget(access.key)
-    return access.server.ledger.add(access.workspace, kind, access.key.id, request)
+    ledger = access.server.ledger
+    return await asyncio.to_thread(ledger.add, access.workspace, kind, access.key.id, request)
 
 
 def _accepted(job: Job) -> Response:
@@ -162,6 +163,8 @@ def _accepted(job: Job) -> Response:
 
 
 def _check_question(row: dict[str, Any], number: int) -> None:
+    from clew.evaluate.datasets import parse_question
+
     if not isinstance(row.get("question"), str) or not row["question"].strip():
         raise Problem(400, f"question {number} has no 'question'")
     try:

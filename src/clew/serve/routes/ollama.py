@@ -3,6 +3,7 @@
 import json
 import time
 from collections.abc import AsyncIterator
+from contextlib import aclosing
 from typing import Any, Literal
 
 from fastapi import APIRouter, Request
@@ -70,9 +71,10 @@ async def chat(request: Request, body: OllamaChatRequest) -> Response:
 
 async def _stream(chosen: ChatModel, asked: ChatQuestion) -> AsyncIterator[str]:
     try:
-        async for item in stream_reply(chosen, asked, ReplyLimits()):
-            if isinstance(item, ChatReply):
-                yield json.dumps(_line(chosen, item.text, done=False)) + "\n"
+        async with aclosing(stream_reply(chosen, asked, ReplyLimits())) as items:
+            async for item in items:
+                if isinstance(item, ChatReply):
+                    yield json.dumps(_line(chosen, item.text, done=False)) + "\n"
     except Exception as error:  # noqa: BLE001  (the status is sent: the error becomes a line)
         yield json.dumps(describe_error(error).to_json("/api/")) + "\n"
         return

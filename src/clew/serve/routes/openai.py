@@ -4,6 +4,7 @@ import base64
 import secrets
 import time
 from collections.abc import AsyncIterator
+from contextlib import aclosing
 from typing import Annotated, Any, Literal
 
 import numpy as np
@@ -166,14 +167,15 @@ async def _stream_chat(
     yield chunk({"role": "assistant", "content": ""})
     usage = Usage()
     try:
-        async for item in stream_reply(chosen, asked, body.limits()):
-            if isinstance(item, str):
-                yield chunk({"reasoning_content": f"{item}\n"})
-                continue
-            usage = item.usage
-            for start in range(0, len(item.text), _PIECE):
-                yield chunk({"content": item.text[start : start + _PIECE]})
-            yield chunk({"annotations": item.annotations}, item.finish_reason)
+        async with aclosing(stream_reply(chosen, asked, body.limits())) as items:
+            async for item in items:
+                if isinstance(item, str):
+                    yield chunk({"reasoning_content": f"{item}\n"})
+                    continue
+                usage = item.usage
+                for start in range(0, len(item.text), _PIECE):
+                    yield chunk({"content": item.text[start : start + _PIECE]})
+                yield chunk({"annotations": item.annotations}, item.finish_reason)
     except Exception as error:  # noqa: BLE001  (the status is sent: the error becomes an event)
         yield ServerEvent(describe_error(error).to_json("/v1/"))
         return

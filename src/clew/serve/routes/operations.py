@@ -5,8 +5,7 @@ from typing import Any
 from fastapi import APIRouter, Request
 from fastapi.responses import JSONResponse, PlainTextResponse, Response
 
-from clew.recipes.registry import describe_recipes, tabulate_recipe
-from clew.serve.core.access import Access, Reader, WorkspaceName, key_of, server_of
+from clew.serve.core.access import Reader, WorkspaceName, key_of, server_of
 from clew.serve.core.keys import EVERY_WORKSPACE
 from clew.serve.core.problems import Problem, not_found
 from clew.version import __version__
@@ -54,10 +53,8 @@ async def create_workspace(request: Request, workspace: WorkspaceName) -> Respon
     server, key = server_of(request), key_of(request)
     if not key.allows(workspace, "admin"):
         raise not_found()
-    existed = server.folders.exists(workspace)
-    if not existed:
-        await Access(server, key, workspace).run(lambda base: base.status(), create=True)
-    return JSONResponse({"name": workspace, "created": not existed}, 200 if existed else 201)
+    created = await server.engine.run(server.pool.create(workspace))
+    return JSONResponse({"name": workspace, "created": created}, 201 if created else 200)
 
 
 @router.get("/workspaces/{workspace}", summary="Size and state of a workspace")
@@ -69,10 +66,14 @@ async def status(access: Reader) -> Response:
 @router.get("/recipes", summary="Every recipe: what it needs and where it comes from")
 async def list_recipes(request: Request) -> dict[str, Any]:
     """Return retrievers and agents; `agent+retriever` combines two."""
+    from clew.recipes.registry import describe_recipes
+
     return {"recipes": describe_recipes(server_of(request).recipes)}
 
 
 @router.get("/recipes/{name}", summary="The steps and parameters of one recipe")
 async def show_recipe(request: Request, name: str) -> dict[str, Any]:
     """Return a table of steps, each parameter with its source."""
+    from clew.recipes.registry import tabulate_recipe
+
     return {"name": name, "steps": tabulate_recipe(name, server_of(request).recipes)}

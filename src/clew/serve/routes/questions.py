@@ -1,6 +1,7 @@
 """Search and ask."""
 
 from collections.abc import AsyncIterator
+from contextlib import aclosing
 from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter
@@ -9,12 +10,16 @@ from pydantic import Field
 
 from clew.agents.ask import AskOptions
 from clew.agents.core.types import Answer
-from clew.engine import KnowledgeBase
 from clew.json_output import answer_json, event_json, search_json
 from clew.llm.budget import UsageLimits
 from clew.serve.core.access import Access, Reader
 from clew.serve.core.bodies import StrictBody
-from clew.serve.core.chat import make_options, search_within_budget, stream_answer_items
+from clew.serve.core.chat import (
+    ask_within_budget,
+    make_options,
+    search_within_budget,
+    stream_answer_items,
+)
 from clew.serve.core.problems import describe_error
 from clew.serve.core.sse import ServerEvent, stream_events
 
@@ -90,13 +95,8 @@ async def ask(access: Reader, body: AskRequest) -> Response:
     }
     if body.stream:
         return stream_events(_stream(access, body.question, manner, how))
-
-    async def work(base: KnowledgeBase) -> Answer:
-        return await base.ask(body.question, manner=manner, **how)  # type: ignore[arg-type]
-
     with access.server.tracer.span("clew.ask", recipe=body.recipe or ""):
-        answer = await access.run(work)
-    access.server.record_usage(access.key, answer.usage)
+        answer = await ask_within_budget(access, body.question, manner, how)
     return JSONResponse(answer_json(answer))
 
 
@@ -104,13 +104,13 @@ async def _stream(
     access: Access, question: str, manner: AskOptions, how: dict[str, Any]
 ) -> AsyncIterator[ServerEvent]:
     try:
-        async for item in stream_answer_items(access, question, manner, how):
-            if isinstance(item, Answer):
-                access.server.record_usage(access.key, item.usage)
-                yield ServerEvent(answer_json(item), "answer")
-            else:
-                name, data = event_json(item)
-                yield ServerEvent(data, name)
+        async with aclosing(stream_answer_items(access, question, manner, how)) as items:
+            async for item in items:
+                if isinstance(item, Answer):
+                    yield ServerEvent(answer_json(item), "answer")
+                else:
+                    name, data = event_json(item)
+                    yield ServerEvent(data, name)
     except Exception as error:  # noqa: BLE001  (the status is sent: the error becomes an event)
         reply = describe_error(error)
         yield ServerEvent({"status": reply.status, "detail": reply.detail}, "error")

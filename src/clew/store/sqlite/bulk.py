@@ -33,7 +33,7 @@ CREATE TABLE scratch.entities(key INTEGER PRIMARY KEY);
 CREATE TABLE scratch.facts(key INTEGER PRIMARY KEY);
 """
 _SELECT_TEXTS = (
-    "SELECT c.key, d.title, c.text FROM chunks c JOIN documents d ON d.key = c.document "
+    "SELECT c.key, d.title, c.heading, c.text FROM chunks c JOIN documents d ON d.key = c.document "
 )
 _INSERT_TOUCHED = {
     "entities": "INSERT OR IGNORE INTO scratch.entities VALUES (?)",
@@ -138,11 +138,11 @@ class _ChunkTextItems(ItemsView[int, str]):
         else:
             where = "WHERE c.key IN (SELECT value FROM json_each(?)) ORDER BY c.key"
             found = self._db.execute(_SELECT_TEXTS + where, (json.dumps(list(self._keys)),))
-        return ((key, _searchable_text(title, text)) for key, title, text in found)
+        return ((key, _searchable_text(*chunk)) for key, *chunk in found)
 
 
-def _searchable_text(title: str, text: str) -> str:
-    return embedded_text(Chunk("", "", 0, 0, text, title))
+def _searchable_text(title: str, heading: str, text: str) -> str:
+    return embedded_text(Chunk("", "", 0, 0, text, title, heading))
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,184 @@
+"""Answers on every set side by side, as asked and reworded: F1, precision in `reject`, calibration.
+
+`python -m bench.answer_sets --data DIR --kbs DIR [--sets hotpotqa100,2wiki:0:150] [--recipe clew]
+[--wordings plain,lower,polite,hand]`. A set may name a range of its questions. Wordings are general
+transformations, or `hand`: the questions of `bench/rewordings.jsonl`, put in other words for the
+same ids. Reported are F1 and SubEM of the named answer in open mode, precision and coverage at the
+threshold, the expected calibration error, and the milliseconds of a question.
+"""
+
+import argparse
+import asyncio
+import json
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from time import perf_counter
+from typing import Any
+
+import numpy as np
+
+from bench.machine import print_result, read_jsonl, require_path
+from clew.agents.core.confidence import measure_calibration_error, risk_coverage
+from clew.config import load_settings
+from clew.engine import KnowledgeBase
+from clew.evaluate.datasets import load_dataset
+from clew.evaluate.measure import build_if_empty
+from clew.evaluate.metrics.answers import f1, sub_exact_match
+
+REWORDINGS = Path(__file__).with_name("rewordings.jsonl")
+RIGHT = 0.5  # F1 from which an answer counts as right
+SHARES = (0.1, 0.25, 0.5, 0.75, 1.0)
+WORDINGS: dict[str, Callable[[str], str]] = {
+    "plain": lambda text: text,
+    "lower": str.lower,
+    "no mark": lambda text: text.rstrip("?. "),
+    "polite": lambda text: f"Could you please tell me: {text}",
+    "thanks": lambda text: f"Hi! {text} Thank you!",
+    "swap": lambda text: swap_options(text),
+}
+
+
+def swap_options(text: str) -> str:
+    """Exchange the two things around the last "or", where that is what a question ends with."""
+    found = re.search(r"[,:]\s*([^,:]+?)\s+or\s+([^,:?]+?)\s*\?*$", text)
+    return text if found is None else f"{text[: found.start(1)]}{found[2]} or {found[1]}?"
+
+
+@dataclass(frozen=True)
+class Asked:
+    """One question with its golds; none where it has no answer in the corpus."""
+
+    id: str
+    text: str
+    golds: tuple[str, ...]
+
+
+def read_questions(folder: Path, first: int, last: int | None, wording: str) -> list[Asked]:
+    """Read the questions of a set in one wording."""
+    rows = read_jsonl(folder / "questions.jsonl")[first:last]
+    by_hand = {
+        row["id"]: row["question"] for row in read_jsonl(REWORDINGS) if row["set"] == folder.name
+    }
+    found = []
+    for row in rows:
+        golds = row.get("answers") or [row.get("answer", ""), *row.get("aliases", ())]
+        golds = tuple(golds) if row.get("answerable", True) else ()
+        text = by_hand.get(row["id"]) if wording == "hand" else WORDINGS[wording](row["question"])
+        if text and (wording != "swap" or text != row["question"]):
+            found.append(Asked(str(row["id"]), text, golds))
+    return found
+
+
+async def ask_all(
+    kb: KnowledgeBase, asked: list[Asked], recipe: str | None, at_once: int
+) -> list[dict[str, Any]]:
+    """Ask every question in open mode."""
+    slots = asyncio.Semaphore(at_once)
+
+    async def ask(one: Asked) -> dict[str, Any]:
+        async with slots:
+            began = perf_counter()
+            answer = await kb.ask(one.text, recipe=recipe)
+        short = answer.candidate
+        score = f1(short, one.golds) if one.golds else float(not short)
+        return {
+            "id": one.id,
+            "question": one.text,
+            "golds": one.golds,
+            "short": short,
+            "f1": score,
+            "subem": sub_exact_match(short, one.golds) if one.golds else score,
+            "right": bool(one.golds) and f1(short, one.golds) >= RIGHT,
+            "confidence": answer.confidence,
+            "signals": dict(answer.signals),
+            "ms": 1000 * (perf_counter() - began),
+            "calls": answer.usage.calls,
+        }
+
+    return list(await asyncio.gather(*map(ask, asked)))
+
+
+def summarise(rows: list[dict[str, Any]], threshold: float) -> dict[str, float]:
+    """Return the figures of one set in one wording."""
+    confidences = [row["confidence"] for row in rows]
+    right = [row["right"] for row in rows]
+    kept = [row["right"] for row in rows if row["confidence"] >= threshold]
+    answerable = [row for row in rows if row["golds"]]
+    overall = [
+        (row["f1"] if row["golds"] else 0.0)
+        if row["confidence"] >= threshold
+        else float(not row["golds"])
+        for row in rows
+    ]
+    figures = {
+        "f1": 100 * float(np.mean([row["f1"] for row in answerable])),
+        "subem": 100 * float(np.mean([row["subem"] for row in answerable])),
+        "precision": float(np.mean(kept)) if kept else 0.0,
+        "coverage": len(kept) / max(1, len(rows)),
+        "ece": measure_calibration_error(confidences, right),
+        "overall": 100 * float(np.mean(overall)),
+        "ms": float(np.median([row["ms"] for row in rows])),
+        "ms p95": float(np.quantile([row["ms"] for row in rows], 0.95)),
+        "n": len(rows),
+    }
+    curve = risk_coverage(confidences, right, SHARES)
+    figures |= {f"precision@{share}": value for share, value in zip(SHARES, curve, strict=True)}
+    return {name: round(value, 3) for name, value in figures.items()}
+
+
+async def measure_set(given: argparse.Namespace, spec: str) -> dict[str, dict[str, float]]:
+    """Measure one set in all wordings."""
+    name, *bounds = spec.split(":")
+    first, last = (int(bounds[0]), int(bounds[1])) if bounds else (0, None)
+    folder = given.data / name
+    settings = load_settings().model_copy(update={"kb": given.kbs / name})
+    kb = await KnowledgeBase.open(settings, create=True)
+    figures = {}
+    try:
+        await build_if_empty(kb, load_dataset(folder), None)
+        for wording in given.wordings.split(","):
+            asked = read_questions(folder, first, last, wording)
+            if not asked:
+                continue
+            rows = await ask_all(kb, asked, given.recipe, given.at_once)
+            figures[wording] = summarise(rows, given.threshold)
+            print(f"{spec:24} {wording:8} {format_row(figures[wording])}", flush=True)
+            if given.rows:
+                with given.rows.open("a", encoding="utf-8") as file:
+                    for row in rows:
+                        file.write(json.dumps({"set": spec, "wording": wording, **row}) + "\n")
+    finally:
+        await kb.close()
+    return figures
+
+
+def format_row(figures: dict[str, float]) -> str:
+    """Format one line of the table."""
+    return (
+        f"n {figures['n']:4.0f}  F1 {figures['f1']:5.1f}  SubEM {figures['subem']:5.1f}  "
+        f"reject {figures['precision']:.2f} at {figures['coverage']:.2f}  ECE {figures['ece']:.3f} "
+        f"overall {figures['overall']:5.1f}  {figures['ms']:4.0f} / {figures['ms p95']:4.0f} ms"
+    )
+
+
+async def main() -> None:
+    """Parse the arguments, measure every set and print the table."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--data", type=Path, required=True)
+    parser.add_argument("--kbs", type=Path, required=True)
+    parser.add_argument("--sets", default="hotpotqa100,musique100,2wiki:0:150")
+    parser.add_argument("--recipe", default=None)
+    parser.add_argument("--wordings", default="plain", help=f"{', '.join(WORDINGS)}, hand")
+    parser.add_argument("--threshold", type=float, default=0.5)
+    parser.add_argument("--at-once", type=int, default=1, help="questions asked at once")
+    parser.add_argument("--rows", type=Path, help="append every answer to this file")
+    given = parser.parse_args()
+    require_path(given.data, "--data")
+    figures = {spec: await measure_set(given, spec) for spec in given.sets.split(",")}
+    print_result("answer_sets", figures, {"recipe": given.recipe or "clew"})
+
+
+if __name__ == "__main__":
+    asyncio.run(main())

@@ -1,0 +1,1 @@
+"""Questions over real documents from Debian packages, and the command that measures on them."""

@@ -1,0 +1,95 @@
+"""Quote a block whole: the steps, the list or the definition that a question wants."""
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from clew.agents.citing.support import SupportSpan, make_citation
+from clew.agents.reading.choose import measure_coverage
+from clew.agents.rules.table import table_for
+from clew.retrieve.question import strip_courtesy
+from clew.types import Citation, Passage
+
+_STEP = r"[Ss]tep\s+\d+[.:]?|第[一二三四五六七八九十\d]+步"
+_ORDERED_ITEM = re.compile(rf"[ \t]*(?:\(?\d{{1,3}}[.)、]|{_STEP})")
+_ITEM = re.compile(rf"[ \t]*(?:[-*+•‣]|\(?\d{{1,3}}[.)、]|\(?[a-zA-Z][.)]|{_STEP})\s+\S")
+_MIN_ITEMS = 2
+_MAX_BLOCK_CHARS = 4_000  # characters of a block that is quoted
+_MIN_COVERAGE = 0.5  # share of the question's words in the block, its lead and its title
+_ORDER_BONUS = 0.2  # for numbered items where steps are asked for
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """Items in a row, from the line that introduces them."""
+
+    passage: Passage
+    start: int
+    end: int
+    items: int
+    ordered: bool
+
+    @property
+    def text(self) -> str:
+        """The quoted text."""
+        return self.passage.text[self.start : self.end]
+
+
+def find_wanted_block(question: str) -> str:
+    """Return what a question wants quoted whole: steps, list, definition; "" for an answer."""
+    asked = strip_courtesy(question).lstrip()
+    for kind, words in table_for(question).blocks:
+        if words.match(asked):
+            return kind
+    return ""
+
+
+def quote_block(question: str, passages: Sequence[Passage]) -> Citation | None:
+    """Cite the block of steps or of a list that covers the question best, if one does."""
+    kind = find_wanted_block(question)
+    if kind not in ("steps", "list"):
+        return None
+    best, best_value = None, _MIN_COVERAGE
+    for passage in passages:
+        for block in find_blocks(passage):
+            lead = passage.text[max(0, block.start - 300) : block.start]
+            covered = measure_coverage(question, f"{passage.title} {lead} {block.text}")
+            value = covered + (_ORDER_BONUS if kind == "steps" and block.ordered else 0.0)
+            if covered >= _MIN_COVERAGE and value > best_value:
+                best, best_value = block, value
+    if best is None:
+        return None
+    return make_citation(best.passage, SupportSpan(best.start, best.end, 1.0))
+
+
+def find_blocks(passage: Passage) -> Iterator[Block]:
+    """Yield each run of items with the line before it; what is indented under an item belongs."""
+    at, lines = 0, passage.text.splitlines(keepends=True)
+    spans = []
+    for line in lines:
+        spans.append((at, at + len(line), line))
+        at += len(line)
+    run: list[int] = []
+    for number, (_, _, line) in enumerate([*spans, (at, at, "end")]):
+        if _ITEM.match(line):
+            run.append(number)
+        elif run and (not line.strip() or line[:1] in " \t"):
+            continue
+        else:
+            if len(run) >= _MIN_ITEMS:
+                yield _make_block(passage, spans, run, number)
+            run = []
+
+
+def _make_block(
+    passage: Passage, spans: Sequence[tuple[int, int, str]], run: Sequence[int], until: int
+) -> Block:
+    first = run[0]
+    while first > 0 and not spans[first - 1][2].strip():
+        first -= 1
+    lead = first - 1 if first > 0 and spans[first - 1][2].rstrip().endswith((":", "：")) else run[0]
+    start = spans[lead][0]
+    end = min(spans[until - 1][1], start + _MAX_BLOCK_CHARS)
+    text = passage.text[start:end]
+    ordered = _ORDERED_ITEM.match(spans[run[0]][2]) is not None
+    return Block(passage, start, start + len(text.rstrip()), len(run), ordered)

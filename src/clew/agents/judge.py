@@ -1,0 +1,159 @@
+"""Judge an answer: collect what speaks for it, and turn that into one confidence."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import replace
+
+from clew.agents.answering.quote_block import find_wanted_block
+from clew.agents.citing.entailment import Quote, is_entailed
+from clew.agents.core.confidence import Signals, load_models
+from clew.agents.core.messages import YES_NO
+from clew.agents.core.types import Answer
+from clew.agents.reading.choose import measure_coverage, measure_names, squash
+from clew.agents.reading.spans import Reading, read_passages, same_answer
+from clew.agents.rules.chinese import find_subject, plan_chinese
+from clew.agents.rules.question_analysis import find_subject_names
+from clew.agents.rules.table import table_for
+from clew.context import Context
+from clew.retrieve.question import NAME_BREAKS, OPENING_WORDS, tidy_question
+from clew.text.language import is_chinese
+from clew.text.options import split_options
+from clew.text.unicode import split_words
+from clew.types import Passage
+
+_READ = 5  # passages in which the question is read again
+_MIN_PROBABILITY = 1e-4
+_FEW_WORDS = 2  # a question of so few words is a name
+
+
+async def judge_answer(ctx: Context, answer: Answer) -> Answer:
+    """Return the answer with its confidence; a refusal has none."""
+    if answer.verdict == "refused":
+        return replace(answer, confidence=0.0)
+    models = await load_models(ctx.key_values)
+    kind = judged_kind(ctx, answer)
+    signals = await describe_answer(ctx, answer)
+    return replace(answer, confidence=round(models[kind](signals), 4), signals=signals)
+
+
+def judged_kind(ctx: Context, answer: Answer) -> str:
+    """Return which model of confidence judges an answer: written, a short answer, or quotes."""
+    if answer.kind:
+        return answer.kind
+    if ctx.chat("answer") is not None:
+        return "written"
+    return "answer" if answer.candidate else "quote"
+
+
+async def describe_answer(ctx: Context, answer: Answer) -> Signals:
+    """Return what speaks for an answer, as numbers between -1 and 1."""
+    asked = tidy_question(split_options(ctx.question)[0])
+    passages = answer.evidence.chunks
+    cited = _cited_passages(answer, passages)
+    quotes = " ".join(citation.quote for citation in answer.citations)
+    titles = " ".join(passage.title for passage in cited)
+    signals = {
+        "covered": measure_coverage(asked, f"{quotes} {titles}"),
+        "named": measure_names(find_asked_names(ctx, asked), passages),
+        "open": float(asks_openly(asked)),
+        "cited": float(bool(answer.citations)),
+        "understood": float(is_understood(asked)),
+        "cosine": await _nearest_cosine(ctx),
+    }
+    if not answer.candidate:
+        return signals | {"own": -1.0}
+    readings = await read_passages(ctx, asked, passages[:_READ])
+    agreeing, rival = _compare_readings(answer.candidate, readings)
+    own = max(answer.support, agreeing.probability if agreeing else 0.0)
+    polar = answer.candidate.casefold() in YES_NO
+    # No sentence says "no": what code concludes from cited values follows from them.
+    entailed = (answer.computed and polar) or _is_supported(answer.candidate, answer, cited)
+    return signals | {
+        "own": squash(_logit(own)),
+        "direct": squash(agreeing.score) if agreeing else -1.0,
+        "rival": squash(rival.score) if rival else -1.0,
+        "entailed": float(entailed),
+        "computed": float(answer.computed),
+        "polar": float(polar),
+        "steps": min(1.0, (len(answer.citations) - 1) / 2),
+    }
+
+
+def find_asked_names(ctx: Context, question: str) -> list[str]:
+    """Return the names that a question is about; in Chinese its subject, or what it compares."""
+    if not is_chinese(question):
+        return find_subject_names(ctx.view, question)
+    join = plan_chinese(question).join
+    names = join.options if join else (find_subject(question),)
+    return [name.strip("《》“”「」『』") for name in names if name]
+
+
+def asks_openly(question: str) -> bool:
+    """Whether quotes can answer a question: it orders, or asks for no date, person or place."""
+    table = table_for(question)
+    if find_wanted_block(question) and not (is_chinese(question) and find_subject(question)):
+        return True
+    return not table.find_answer_kind(question) and not table.question_words.search(question)
+
+
+def is_understood(question: str) -> bool:
+    """Whether a question has a word that asks or orders in a language that has a table."""
+    words = set(split_words(question))
+    if len(words) <= _FEW_WORDS or is_chinese(question):
+        return True
+    table = table_for(question)
+    asks = table.question_words.search(question) or table.auxiliaries.search(question)
+    return bool(asks) or bool(words & (OPENING_WORDS - NAME_BREAKS)) or "the" in words
+
+
+def _logit(probability: float) -> float:
+    kept = max(_MIN_PROBABILITY, min(1 - _MIN_PROBABILITY, probability))
+    return math.log(kept / (1 - kept))
+
+
+def _cited_passages(answer: Answer, passages: Sequence[Passage]) -> list[Passage]:
+    chunks = {citation.chunk for citation in answer.citations}
+    return [passage for passage in passages if passage.id in chunks]
+
+
+async def _nearest_cosine(ctx: Context) -> float:
+    """Return the similarity of the nearest passage to the question."""
+    if ctx.embed is None or not ctx.view.count("chunk"):
+        return 0.0
+    return max(0.0, float(ctx.cosines("chunk", await ctx.vector()).max()))
+
+
+def _compare_readings(
+    candidate: str, readings: Sequence[Reading]
+) -> tuple[Reading | None, Reading | None]:
+    """Return the best reading that agrees with an answer, and the best that does not."""
+    agreeing = next((one for one in readings if same_answer(one.text, candidate)), None)
+    rival = next((one for one in readings if not same_answer(one.text, candidate)), None)
+    return agreeing, rival
+
+
+def _is_supported(short: str, answer: Answer, cited: Sequence[Passage]) -> bool:
+    """Whether a cited sentence contains the answer."""
+    homes = {passage.id: passage for passage in cited}
+    quotes = [
+        Quote(home, c.start - home.start, c.end - home.start)
+        for c in answer.citations
+        if (home := homes.get(c.chunk)) is not None
+    ]
+    return bool(quotes) and is_entailed(short, quotes)
+
+
+def explain_unmentioned(ctx: Context, answer: Answer) -> str:
+    """Say which names of a question no passage mentions, if they are at least half of them."""
+    asked, _ = split_options(ctx.question)
+    names = find_asked_names(ctx, asked)
+    missing = [name for name in names if measure_names([name], answer.evidence.chunks) == 0]
+    if not missing or 2 * len(missing) < len(names):
+        return ""
+    return f"the documents do not mention {', '.join(missing[:3])}"
+
+
+def explain_doubt(answer: Answer, threshold: float) -> str:
+    """Say how unsure an answer below the threshold is."""
+    what = f"“{answer.candidate}”" if answer.candidate else "the nearest passage"
+    return f"{what} has a confidence of {answer.confidence:.2f}, below {threshold:.2f}"

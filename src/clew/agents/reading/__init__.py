@@ -1,0 +1,1 @@
+"""Read answers as spans of passages, over one passage or along several."""

@@ -1,0 +1,115 @@
+"""Answer one question by reading: passages alone, together, along chains; one model ranks."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from clew.agents.core.confidence import LogisticModel, load_models
+from clew.agents.core.scratchpad import Note, RecordingRetriever
+from clew.agents.reading.choose import Candidate, describe_candidate, gather_candidates
+from clew.agents.reading.follow import Chain, Follower
+from clew.agents.reading.spans import Reading, read_passages, read_together
+from clew.agents.rules.question_analysis import find_subject_names
+from clew.agents.rules.table import table_for
+from clew.context import Context
+from clew.types import Passage
+
+_TOGETHER = 3  # passages that are read in one window
+_MAX_CANDIDATES = 12  # that are ranked
+_SURE = 0.95  # probability of a direct reading beyond which no chain is followed
+_SURE_COVERAGE = 0.75  # share of the question that it must cover for that
+
+
+@dataclass(frozen=True, slots=True)
+class RankedCandidate:
+    """A candidate, what speaks for it, and the probability that follows from it."""
+
+    candidate: Candidate
+    signals: dict[str, float]
+    probability: float
+
+    def notes(self, question: str) -> list[Note]:
+        """Return a note for each reading, the last one for the question itself."""
+        readings = self.candidate.readings
+        asked = [*(r.question for r in readings[:-1]), question]
+        cited = [reading.cite() for reading in readings]
+        return [
+            Note(text, reading.text, citation.quote, citation)
+            for text, reading, citation in zip(asked, readings, cited, strict=True)
+        ]
+
+
+@dataclass(frozen=True)
+class QuestionReader:
+    """Reads one question in what a retriever finds for it."""
+
+    retriever: RecordingRetriever
+    rank: LogisticModel
+    follow: Follower | None = Follower()
+
+    async def __call__(self, ctx: Context, question: str) -> list[RankedCandidate]:
+        """Return the candidates, best first."""
+        async with ctx.step("read spans", question) as step:
+            asking = step.ctx.with_question(question)
+            retrieval = await self.retriever(asking, question)
+            found = await self.read(asking, retrieval.evidence.chunks)
+            step.output = "; ".join(
+                f"{one.candidate.text} ({one.probability:.2f})" for one in found[:3]
+            )
+        return found
+
+    async def read(self, ctx: Context, passages: Sequence[Passage]) -> list[RankedCandidate]:
+        """Read the context's question in passages and along the chains they begin."""
+        names = find_subject_names(ctx.view, ctx.question)
+        written_out = table_for(ctx.question).write_out(ctx.question)
+        direct = await read_passages(ctx, ctx.question, passages)
+        together: list[Reading] = []
+        chains: list[tuple[Chain, list[Reading]]] = []
+        ranked = rank_candidates(self.rank, ctx.question, names, gather_candidates(direct, [], []))
+        if not _is_settled(ranked):
+            together = await read_together(ctx, ctx.question, passages[:_TOGETHER])
+            if self.follow is not None:
+                asking = ctx.with_question(written_out)
+                chains = await self.follow(asking, self.retriever, passages)
+            for chain, _ in chains[:1]:
+                pages = {r.passage.id: r.passage for r in chain.steps}
+                rest = [p for _, readings in chains[:1] for p in (r.passage for r in readings)]
+                joined = list({**pages, **{p.id: p for p in rest}}.values())[:_TOGETHER]
+                together += await read_together(ctx, ctx.question, joined)
+        candidates = gather_candidates(direct, together, chains)
+        return rank_candidates(self.rank, ctx.question, names, candidates)
+
+
+def rank_candidates(
+    rank: LogisticModel, question: str, names: Sequence[str], candidates: Sequence[Candidate]
+) -> list[RankedCandidate]:
+    """Rank the most likely candidates by the model, best first."""
+    some = sorted(candidates, key=_best_score, reverse=True)[:_MAX_CANDIDATES]
+    ranked = []
+    for one in some:
+        signals = describe_candidate(one, some, question, names)
+        ranked.append(RankedCandidate(one, signals, rank(signals)))
+    return sorted(ranked, key=lambda one: -one.probability)
+
+
+async def rank_readings(ctx: Context, passages: Sequence[Passage]) -> list[RankedCandidate]:
+    """Rank the answers read in passages alone, without following anything."""
+    rank = (await load_models(ctx.key_values))["rank"]
+    direct = await read_passages(ctx, ctx.question, passages)
+    names = find_subject_names(ctx.view, ctx.question)
+    return rank_candidates(rank, ctx.question, names, gather_candidates(direct, [], []))
+
+
+def _best_score(candidate: Candidate) -> float:
+    readings = (candidate.direct, candidate.together, candidate.last)
+    return max((r.score for r in readings if r is not None), default=-1e9)
+
+
+def _is_settled(ranked: Sequence[RankedCandidate]) -> bool:
+    """Whether one passage answers the whole question, so that nothing is left to follow."""
+    best = ranked[0].candidate.direct if ranked else None
+    return (
+        best is not None
+        and best.probability >= _SURE
+        and ranked[0].signals["covered"] >= _SURE_COVERAGE
+        and ranked[0].signals["named"] == 1.0
+    )

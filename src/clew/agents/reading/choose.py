@@ -1,0 +1,185 @@
+"""Choose among the answers that were read: alone, together and along chains."""
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field, replace
+
+from clew.agents.citing.support import mentions_name
+from clew.agents.reading.follow import Chain
+from clew.agents.reading.spans import Reading, answer_key, asked_words, same_answer
+from clew.agents.rules.table import table_for
+from clew.text.dates import is_date
+from clew.types import Citation, Passage
+
+_MAX_SCORE = 12.0  # logits beyond this say nothing more
+_STEM = 5  # letters that forms of a word share
+_ASKED_NOUN = re.compile(r"\b(?:what|which)\s+(\w+)", re.IGNORECASE)
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """One answer with the best reading of each way that led to it."""
+
+    text: str
+    direct: Reading | None = None
+    together: Reading | None = None
+    chain: Chain | None = None
+    last: Reading | None = None
+    """The reading at the chain's end."""
+    passages: frozenset[str] = field(default=frozenset())
+    """Passages in which it was read."""
+
+    @property
+    def readings(self) -> tuple[Reading, ...]:
+        """What the answer rests on, in order: the best chain, or the best single reading."""
+        single = max(
+            (r for r in (self.direct, self.together) if r is not None),
+            key=lambda r: r.score,
+            default=None,
+        )
+        if self.chain is not None and self.last is not None:
+            whole = (*self.chain.steps, self.last)
+            if single is None or self.chain_score >= single.score:
+                return whole
+        return (single,) if single is not None else ()
+
+    @property
+    def chain_score(self) -> float:
+        """The weakest score of the chain."""
+        if self.chain is None or self.last is None:
+            return -_MAX_SCORE
+        return min(step.score for step in (*self.chain.steps, self.last))
+
+    def citations(self) -> tuple[Citation, ...]:
+        """Cite the sentence of each reading."""
+        return tuple(dict.fromkeys(reading.cite() for reading in self.readings))
+
+
+def gather_candidates(
+    direct: Sequence[Reading],
+    together: Sequence[Reading],
+    chains: Sequence[tuple[Chain, list[Reading]]],
+) -> list[Candidate]:
+    """Merge the readings by their answer; forms of one answer count as one."""
+    found: list[Candidate] = []
+    for one in direct:
+        found = _add(found, Candidate(one.text, one, passages=_home(one)))
+    for one in together:
+        found = _add(found, Candidate(one.text, None, one, passages=_home(one)))
+    for chain, readings in chains:
+        for one in readings:
+            found = _add(found, Candidate(one.text, None, None, chain, one, _home(one)))
+    return found
+
+
+def _home(reading: Reading) -> frozenset[str]:
+    """Return the passage that says an answer; none where "no answer" is likelier."""
+    return frozenset((reading.passage.id,) if reading.score > 0 else ())
+
+
+def _add(found: list[Candidate], new: Candidate) -> list[Candidate]:
+    """Add a candidate, or merge it with the one of the same answer."""
+    for at, known in enumerate(found):
+        if answer_key(known.text) == answer_key(new.text):
+            return [*found[:at], _merge(known, new), *found[at + 1 :]]
+    return [*found, new]
+
+
+def _merge(one: Candidate, other: Candidate) -> Candidate:
+    """Keep the better reading of each way."""
+    better = other.chain_score > one.chain_score
+    return replace(
+        one,
+        direct=_best(one.direct, other.direct),
+        together=_best(one.together, other.together),
+        chain=other.chain if better else one.chain,
+        last=other.last if better else one.last,
+        passages=one.passages | other.passages,
+    )
+
+
+def _best(one: Reading | None, other: Reading | None) -> Reading | None:
+    known = [reading for reading in (one, other) if reading is not None]
+    return max(known, key=lambda reading: reading.score, default=None)
+
+
+def squash(score: float) -> float:
+    """Scale a score to -1 … 1."""
+    return max(-_MAX_SCORE, min(_MAX_SCORE, score)) / _MAX_SCORE
+
+
+def describe_candidate(
+    candidate: Candidate, others: Sequence[Candidate], question: str, names: Sequence[str]
+) -> dict[str, float]:
+    """Return what speaks for a candidate, as numbers between -1 and 1."""
+    readings = candidate.readings
+    passages = [reading.passage for reading in readings]
+    quotes = " ".join(citation.quote for citation in candidate.citations())
+    titles = " ".join(passage.title for passage in passages)
+    alike = [o for o in others if o is not candidate and same_answer(o.text, candidate.text)]
+    support = candidate.passages.union(*(o.passages for o in alike))
+    return {
+        "direct": squash(candidate.direct.score) if candidate.direct else -1.0,
+        "together": squash(candidate.together.score) if candidate.together else -1.0,
+        "chain": squash(candidate.chain_score),
+        "hops": float(candidate.chain is not None),
+        "covered": measure_coverage(question, f"{quotes} {titles}"),
+        "named": measure_names(names, passages),
+        "support": min(1.0, max(0, len(support) - 1) / 3),
+        "fits": fits_kind(question, candidate.text),
+        "bridge": _measure_bridge(candidate, others),
+        "noun": _match_noun(question, candidate.text, quotes),
+        "repeats": float(answer_key(candidate.text) in answer_key(question)),
+    }
+
+
+def _measure_bridge(candidate: Candidate, others: Sequence[Candidate]) -> float:
+    """Return how likely an answer is only a step on the way to another one."""
+    chains = [other.chain for other in others if other.chain is not None and other.chain_score > 0]
+    return max(
+        (
+            step.probability
+            for chain in chains
+            for step in chain.steps
+            if same_answer(step.text, candidate.text)
+        ),
+        default=0.0,
+    )
+
+
+def _match_noun(question: str, text: str, quotes: str) -> float:
+    """Return 1 if an answer has the noun asked for ("which county"), 0.5 if its quote has."""
+    found = _ASKED_NOUN.search(question)
+    if found is None or not (noun := asked_words(found[1])):
+        return 0.0
+    stem = noun[0][:_STEM]
+    if any(word.startswith(stem) for word in asked_words(text)):
+        return 1.0
+    return 0.5 if any(word.startswith(stem) for word in asked_words(quotes)) else 0.0
+
+
+def measure_coverage(question: str, text: str) -> float:
+    """Return the share of a question's content words of which a text has a form."""
+    asked = {word[:_STEM] for word in asked_words(question)}
+    said = {word[:_STEM] for word in asked_words(text)}
+    return len(asked & said) / max(1, len(asked))
+
+
+def measure_names(names: Sequence[str], passages: Iterable[Passage]) -> float:
+    """Return the share of the names that some passage mentions; 1 where none is named."""
+    texts = [f"{passage.title} {passage.text}" for passage in passages]
+    known = sum(any(mentions_name(name, text) for text in texts) for name in names)
+    return known / len(names) if names else 1.0
+
+
+def fits_kind(question: str, text: str) -> float:
+    """Return 1 if an answer is of the kind asked for, -1 if it is not, 0 if nothing tells."""
+    kind = table_for(question).find_answer_kind(question)
+    digits = any(char.isdigit() for char in text)
+    if kind == "date":
+        return 1.0 if digits or is_date(text) else -1.0
+    if kind == "number":
+        return 1.0 if digits else -0.5
+    if kind in ("person", "place"):
+        return 1.0 if text[:1].isupper() and not digits else -1.0
+    return 0.0

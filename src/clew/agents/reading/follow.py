@@ -1,0 +1,193 @@
+"""Follow a question along the graph: read a part of it, put the answer in its place, go on.
+
+No grammar decides what the parts are. Around each linked name every longer piece of the question
+is asked by itself, where passages mention the name; the reader's own score says which piece names
+something ("director of film N"), and that answer then stands in the question instead of the piece.
+"""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from clew.agents.citing.support import has_title, mentions_name
+from clew.agents.core.scratchpad import RecordingRetriever
+from clew.agents.reading.spans import (
+    Reading,
+    answer_key,
+    asked_words,
+    read_passages,
+    same_answer,
+)
+from clew.agents.rules.question_analysis import find_name_spans
+from clew.agents.rules.table import table_for
+from clew.context import Context
+from clew.retrieve.question import QUESTION_WORDS
+from clew.types import Passage
+
+_WORD = re.compile(r"[\w’'.-]*\w")
+_BREAK = re.compile(r"[,;:?!]")
+_MAX_PIECES = 3  # pieces on each side of a name
+_MAX_ASKED = 6  # pieces of a question that are asked
+_MAX_PIECE_WORDS = 12
+_NEAR = 2  # passages in which a piece is read: those about its name, else those that mention it
+_MAX_NAMES = 2  # names of a question that are followed
+_LAST = 3  # passages in which what is left to ask is read
+_MIN_PROBABILITY = 0.2  # of the answer to a piece, to be put in its place
+
+
+@dataclass(frozen=True, slots=True)
+class Chain:
+    """What is still asked, after the readings whose answers were put into the question."""
+
+    question: str
+    steps: tuple[Reading, ...] = ()
+
+    @property
+    def probability(self) -> float:
+        """The product of the readings' probabilities."""
+        product = 1.0
+        for step in self.steps:
+            product *= step.probability
+        return product
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """A part of a question around a name, by its span."""
+
+    start: int
+    end: int
+    name: str
+
+
+@dataclass(frozen=True)
+class Follower:
+    """Extends chains by one reading each, and keeps the likeliest."""
+
+    hops: int = 2
+    """Answers that may be put into a question, one after the other."""
+    beam: int = 2
+    """Chains that are kept after each."""
+
+    async def __call__(
+        self, ctx: Context, retriever: RecordingRetriever, passages: Sequence[Passage]
+    ) -> list[tuple[Chain, list[Reading]]]:
+        """Return chains, likeliest first, each with the readings of what is left to ask."""
+        found: list[tuple[Chain, list[Reading]]] = []
+        open_chains, near = [Chain(ctx.question)], {ctx.question: list(passages)}
+        for _ in range(self.hops):
+            grown = [
+                new
+                for chain in open_chains
+                for new in await extend(ctx, chain, near[chain.question])
+            ]
+            grown.sort(key=lambda chain: -chain.probability)
+            open_chains = _drop_same(grown)[: self.beam]
+            for chain in open_chains:
+                retrieval = await retriever(ctx, chain.question)
+                here = near[chain.question] = list(retrieval.evidence.chunks)
+                about = choose_near(chain.steps[-1].text, here)
+                last = [*about, *(p for p in here if p not in about)][:_LAST]
+                found.append((chain, await read_passages(ctx, chain.question, last)))
+        return found
+
+
+def _drop_same(chains: Sequence[Chain]) -> list[Chain]:
+    first: dict[str, Chain] = {}
+    for chain in chains:
+        first.setdefault(answer_key(chain.question), chain)
+    return list(first.values())
+
+
+async def extend(ctx: Context, chain: Chain, passages: Sequence[Passage]) -> list[Chain]:
+    """Ask each piece of the question around its names, and put likely answers in its place."""
+    found = []
+    for piece in find_pieces(ctx, chain.question)[:_MAX_ASKED]:
+        near = choose_near(piece.name, passages)
+        asked = ask_piece(chain.question, piece)
+        for reading in (await read_passages(ctx, asked, near, most=2))[:2]:
+            if reading.probability >= _MIN_PROBABILITY and _leads_on(chain, piece, reading):
+                filled = put_in_place(chain.question, piece, reading.text)
+                found.append(Chain(filled, (*chain.steps, reading)))
+    return found
+
+
+def choose_near(name: str, passages: Sequence[Passage]) -> list[Passage]:
+    """Return the passages about a name, else the first ones that mention it."""
+    about = [p for p in passages if has_title(p, name)]
+    return about[:1] or [p for p in passages if mentions_name(name, p.text)][:_NEAR]
+
+
+def ask_piece(question: str, piece: Piece) -> str:
+    """Ask for what a piece of a question names."""
+    return f"Who or what is the {question[piece.start : piece.end].strip()}?"
+
+
+def put_in_place(question: str, piece: Piece, answer: str) -> str:
+    """Put an answer in the place of a piece, with the article before it."""
+    before = re.sub(r"\b(?:the|an?)\s+$", "", question[: piece.start], flags=re.IGNORECASE)
+    return f"{before}{answer}{question[piece.end :]}"
+
+
+def find_pieces(ctx: Context, question: str) -> list[Piece]:
+    """Return the pieces around each name that add at least one word of content to it."""
+    spans = find_name_spans(ctx.view, question)[:_MAX_NAMES]
+    found: list[Piece] = []
+    for start, end in spans:
+        name = question[start:end]
+        others = [span for span in spans if span != (start, end)]
+        lefts = _find_starts(question, start, others)
+        rights = _find_ends(question, end, others)
+        found += [Piece(left, end, name) for left in lefts]
+        found += [Piece(start, right, name) for right in rights]
+    return found
+
+
+def _find_starts(question: str, start: int, others: Sequence[tuple[int, int]]) -> list[int]:
+    """Return where longer pieces may begin: at words of content before a name."""
+    found: list[int] = []
+    words = [match for match in _WORD.finditer(question, 0, start)]
+    opening = _find_opening(question)
+    for count, word in enumerate(reversed(words), start=1):
+        inside = any(a <= word.start() < b for a, b in others)
+        if inside or count > _MAX_PIECE_WORDS or word.start() < opening:
+            break
+        if _BREAK.search(question, word.end(), start):
+            break
+        if _is_content(word[0]):
+            found.append(word.start())
+    return found[:_MAX_PIECES]
+
+
+def _find_ends(question: str, end: int, others: Sequence[tuple[int, int]]) -> list[int]:
+    """Return where longer pieces may end: after words of content behind a name."""
+    found: list[int] = []
+    for count, word in enumerate(_WORD.finditer(question, end), start=1):
+        inside = any(a <= word.start() < b for a, b in others)
+        if inside or count > _MAX_PIECE_WORDS or _BREAK.search(question, end, word.start()):
+            break
+        if _is_content(word[0]):
+            found.append(word.end())
+    return found[:_MAX_PIECES]
+
+
+def _find_opening(question: str) -> int:
+    """Return where the question's own words end: "In which city was"."""
+    opening = table_for(question).question_words.search(question)
+    return opening.end() if opening and opening.start() < len(question) / 2 else 0
+
+
+def _is_content(word: str) -> bool:
+    key = word.lower().strip("'’.-")
+    return len(key) > 1 and key not in QUESTION_WORDS
+
+
+def _leads_on(chain: Chain, piece: Piece, reading: Reading) -> bool:
+    """Whether an answer is a new thing, and the question still asks something of it."""
+    text = reading.text
+    if not any(char.isupper() or char.isdigit() for char in text):
+        return False
+    if same_answer(text, piece.name) or answer_key(text) in answer_key(chain.question):
+        return False
+    rest = chain.question[: piece.start] + " " + chain.question[piece.end :]
+    return bool(asked_words(rest))

@@ -1,0 +1,147 @@
+"""Read a question in passages: spans with their sentence, and the same answer counted once."""
+
+import asyncio
+import math
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from clew.agents.citing.support import SupportSpan, make_citation
+from clew.context import Context
+from clew.reader.span_reader import ReadSpan
+from clew.retrieve.question import NAME_BREAKS, OPENING_WORDS, QUESTION_WORDS
+from clew.text.names import name_key
+from clew.text.sentences import sentence_spans
+from clew.text.unicode import split_words
+from clew.types import Citation, Passage
+
+_ARTICLES = frozenset(("a", "an", "the"))
+# Words that only hold a question together or order it; those that may name a relation stay.
+_FUNCTION_WORDS = (QUESTION_WORDS | OPENING_WORDS - NAME_BREAKS) - frozenset(
+    "born die died name named last first".split()
+)
+_TRIMMED = " \t\n,;:.!?\"'“”‘’()[]"
+_MAX_SPAN_CHARS = 160  # characters; what is longer is a quote, no short answer
+_SPANS_PER_PASSAGE = 3
+_MIN_SHARED = 0.6  # share of words at which one answer counts as a form of another
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """One span read for a question, and how far it is ahead of no answer."""
+
+    question: str
+    text: str
+    passage: Passage
+    start: int
+    end: int
+    score: float
+
+    @property
+    def probability(self) -> float:
+        """The reader's own probability that the passage answers with this span."""
+        return 1 / (1 + math.exp(-max(-30.0, min(30.0, self.score))))
+
+    def sentence(self) -> tuple[int, int]:
+        """The span of the sentence around the answer, in the passage's text."""
+        spans = sentence_spans(self.passage.text)
+        first = max((s for s, _ in spans if s <= self.start), default=0)
+        last = min((e for _, e in spans if e >= self.end), default=len(self.passage.text))
+        return first, last
+
+    def cite(self) -> Citation:
+        """Cite the sentence around the answer."""
+        return make_citation(self.passage, SupportSpan(*self.sentence(), 1.0))
+
+
+def answer_key(text: str) -> str:
+    """Return what equal answers share: their words without case, marks and articles."""
+    words = [word for word in split_words(text) if word not in _ARTICLES]
+    return " ".join(words) or name_key(text)
+
+
+def share_words(one: str, other: str) -> float:
+    """Return the overlap of two answers' words, 0 to 1."""
+    a, b = set(answer_key(one).split()), set(answer_key(other).split())
+    return len(a & b) / max(1, len(a | b))
+
+
+def same_answer(one: str, other: str) -> bool:
+    """Whether two answers are forms of one: equal, or one is most of the other."""
+    a, b = answer_key(one).split(), answer_key(other).split()
+    if not a or not b:
+        return False
+    shared = len(set(a) & set(b))
+    return a == b or shared >= _MIN_SHARED * max(len(set(a)), len(set(b)))
+
+
+def asked_words(text: str) -> list[str]:
+    """Return the words of a text that ask or say something, "born" and "died" among them."""
+    return [word for word in split_words(text) if word not in _FUNCTION_WORDS and len(word) > 1]
+
+
+async def read_passages(
+    ctx: Context, question: str, passages: Sequence[Passage], most: int = 8
+) -> list[Reading]:
+    """Read each passage alone, and each once; the best spans over all of them, best first."""
+    if ctx.reader is None or not passages:
+        return []
+    known = ctx.spans_read
+    new = [p for p in passages if (question, p.id) not in known]
+    if new:
+        texts, titles = [p.text for p in new], [p.title for p in new]
+        most_here = _SPANS_PER_PASSAGE * len(new)
+        found = await asyncio.to_thread(
+            ctx.reader.read, question, texts, titles=titles, most=most_here
+        )
+        for at, passage in enumerate(new):
+            known[question, passage.id] = tuple(s for s in found if s.passage == at)
+    readings = [
+        reading
+        for passage in passages
+        for reading in _to_readings(question, known[question, passage.id], passage)
+    ]
+    return sorted(readings, key=lambda one: -one.score)[:most]
+
+
+async def read_together(
+    ctx: Context, question: str, passages: Sequence[Passage], most: int = 3
+) -> list[Reading]:
+    """Read passages in one window, for facts that meet in two of them."""
+    if ctx.reader is None or not passages:
+        return []
+    texts, titles = [p.text for p in passages], [p.title for p in passages]
+    found = await asyncio.to_thread(
+        ctx.reader.read_together, question, texts, titles=titles, most=most
+    )
+    return [r for span in found for r in _to_readings(question, [span], passages[span.passage])]
+
+
+def _to_readings(question: str, found: Iterable[ReadSpan], passage: Passage) -> list[Reading]:
+    """Return the spans that are short enough for an answer, without marks at their ends."""
+    readings = []
+    for span in found:
+        start, end = trim_span(passage.text, span.start, span.end)
+        if 0 < end - start <= _MAX_SPAN_CHARS:
+            text = passage.text[start:end]
+            readings.append(Reading(question, text, passage, start, end, span.score))
+    return readings
+
+
+def trim_span(text: str, start: int, end: int) -> tuple[int, int]:
+    """Trim marks and unbalanced brackets from the ends of a span."""
+    while start < end and text[start] in _TRIMMED and not _opens_pair(text, start, end):
+        start += 1
+    while start < end and text[end - 1] in _TRIMMED and not _closes_pair(text, start, end):
+        end -= 1
+    return start, end
+
+
+def _opens_pair(text: str, start: int, end: int) -> bool:
+    return text[start] == "(" and ")" in text[start:end]
+
+
+def _closes_pair(text: str, start: int, end: int) -> bool:
+    if text[end - 1] == ".":  # of "Jr." and "U.S."
+        return re.search(r"\b(?:[A-Z]|Jr|Sr|Inc|Ltd|Co|Corp|St)\.$", text[start:end]) is not None
+    return text[end - 1] == ")" and "(" in text[start:end]

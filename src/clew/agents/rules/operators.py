@@ -1,0 +1,166 @@
+"""Find what a question computes from several things: earlier, larger, the same, both, one of two.
+
+The words stand in the language's table; the things are the names that the question links. Each
+becomes a question of its own for a value, which is read like any other, and code compares.
+"""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from clew.agents.core.plan import JoinKind
+from clew.agents.rules.table import OperatorRule, RuleTable, table_for
+from clew.retrieve.question import QUESTION_WORDS
+from clew.text.unicode import split_words
+
+Spans = Sequence[tuple[int, int]]
+_MAX_WORDS_BETWEEN = 5  # words between the two things, connector included
+_MAX_OPERATOR_CHARS = 600  # characters; a longer question is no comparison of two things
+_RAW_PAIR = re.compile(r"[,:]\s*(?P<a>[^,:?]+?)\s+or\s+(?P<b>[^,:?]+?)\s*\?*$", re.IGNORECASE)
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """Things (one where it is only confirmed), how they are compared, the questions for values."""
+
+    how: JoinKind
+    options: tuple[str, ...]
+    questions: tuple[tuple[str, ...], ...]
+    yes_no: bool = False
+    """Asks whether the first wins ("Is A older than B?"), not which."""
+    rest: str = ""
+    """What is said of the things, without their names and the words that compare."""
+
+
+def find_comparison(question: str, names: Spans) -> Comparison | None:
+    """Return what a question compares, or None if it compares no two linked things."""
+    if len(question) > _MAX_OPERATOR_CHARS:
+        return None
+    table = table_for(question)
+    polar = is_polar(question)
+    pair = _find_pair(question, names, table, polar=polar)
+    if pair is None:
+        return _confirm(question, names) if polar else None
+    (a, b), connector = pair
+    options = (question[slice(*a)].strip(), question[slice(*b)].strip())
+    rest = f"{question[: a[0]]} {question[a[1] : b[0]]} {question[b[1] :]}"
+    rule = _find_rule(rest, table, polar=polar, either=connector == "or")
+    if rule is None:
+        return None
+    said = _strip_operator(rest, rule, table)
+    if rule.how not in ("same", "both") and polar and connector == "and":
+        return None
+    templates = _fill_templates(rule, rest, said, table)
+    about = _find_role(said, rule, table)
+    questions = tuple(
+        tuple(template.replace("{x}", f"{about}{option}") for template in templates)
+        for option in options
+    )
+    decides = polar and connector not in ("or",) and rule.how not in ("same", "both")
+    return Comparison(rule.how, options, questions, decides, said)
+
+
+def is_polar(question: str) -> bool:
+    """Whether a question is answered by yes or no: it begins with "is", "did" or the like."""
+    return table_for(question).auxiliaries.match(question.lstrip()) is not None
+
+
+def _confirm(question: str, names: Spans) -> Comparison | None:
+    """Ask what one thing is, where a question of yes or no names only one."""
+    if len(names) != 1:
+        return None
+    (start, end), table = names[0], table_for(question)
+    name = question[start:end].strip()
+    rest = table.auxiliaries.sub(" ", f"{question[:start]} {question[end:]}")
+    said = " ".join(re.findall(r"[\w'’-]+", rest))
+    asked = tuple(one.replace("{x}", name) for one in _rule_of(table, "both").ask)
+    return Comparison("both", (name,), (asked,), rest=said)
+
+
+def _rule_of(table: RuleTable, how: str) -> OperatorRule:
+    return next(rule for rule in table.operators if rule.how == how)
+
+
+def _find_pair(
+    question: str, names: Spans, table: RuleTable, *, polar: bool
+) -> tuple[tuple[tuple[int, int], tuple[int, int]], str] | None:
+    """Return the last two names that a connector joins, and the connector.
+
+    Where yes or no is asked about something that two names may share, nothing need join them.
+    """
+    spans = sorted(names)
+    for a, b in reversed(list(zip(spans, spans[1:], strict=False))):
+        between = question[a[1] : b[0]]
+        joined = table.connectors.search(between)
+        if joined and len(between.split()) <= _MAX_WORDS_BETWEEN:
+            return (a, b), joined[0].lower()
+    if polar and len(spans) == 2 and any(words.search(question) for _, words in table.shared):
+        return (spans[0], spans[1]), "and"
+    raw = _RAW_PAIR.search(question)
+    if raw is None:
+        return None
+    return (raw.span("a"), raw.span("b")), "or"
+
+
+def _find_rule(rest: str, table: RuleTable, *, polar: bool, either: bool) -> OperatorRule | None:
+    """Return the rule whose word comes last: "the first film with the same director" is same."""
+    found = []
+    for rank, rule in enumerate(table.operators):
+        if rule.how in ("same", "both") and (either or not polar):
+            continue
+        if match := rule.words.search(rest):
+            found.append((rule.how == "both", rank, match.start(), rule))
+    if found:
+        return min(found, key=lambda one: one[:3])[3]
+    if not polar or either:
+        return None
+    # "Do A and B lie in one country?" asks for what they share, else what both are.
+    shares = any(words.search(rest) for _, words in table.shared)
+    return _rule_of(table, "same" if shares else "both")
+
+
+def _strip_operator(rest: str, rule: OperatorRule, table: RuleTable) -> str:
+    """Return the words beside the names that say something of them."""
+    plain = rule.words.sub(" ", rest)
+    plain = table.connectors.sub(" ", table.question_words.sub(" ", plain))
+    return " ".join(word for word in re.findall(r"[\w'’-]+", plain))
+
+
+def _find_role(said: str, rule: OperatorRule, table: RuleTable) -> str:
+    """Return "the director of " where the value is asked of something of the option."""
+    if rule.how == "both":
+        return ""
+    roles = table.roles.findall(said)
+    return f"the {roles[-1].lower().removesuffix('s')} of " if roles else ""
+
+
+def _fill_templates(rule: OperatorRule, rest: str, said: str, table: RuleTable) -> tuple[str, ...]:
+    """Return the questions for a value, with `{x}` for the thing."""
+    if "{event}" in rule.ask[0]:
+        return (_event_question(rest, said, table),)
+    if "{size}" in rule.ask[0]:
+        asked = next((text for text, words in table.sizes if words.search(rest)), "")
+        return (f"{asked or _count_question(said)} {{x}}?",)
+    if "{what}" in rule.ask[0]:
+        asked = next((text for text, words in table.shared if words.search(rest)), "")
+        return (f"{asked or _what_question(rest, rule)} {{x}}?",)
+    return rule.ask
+
+
+def _event_question(rest: str, said: str, table: RuleTable) -> str:
+    event = next((name for name, words in table.events if words.search(rest)), "other")
+    verbs = [word for word in split_words(said) if word.endswith("ed")]
+    question = table.event_questions[event]
+    return question.replace("{verb}", verbs[-1] if verbs else "").replace(" ?", "?")
+
+
+def _count_question(said: str) -> str:
+    nouns = [word for word in split_words(said) if word not in QUESTION_WORDS]
+    return f"How many {nouns[-1]} has" if nouns else "How large is"
+
+
+def _what_question(rest: str, rule: OperatorRule) -> str:
+    match = rule.words.search(rest)
+    after = split_words(rest[match.end() :]) if match else []
+    what = next((word for word in after if word not in QUESTION_WORDS), "kind")
+    return f"What is the {what} of"

@@ -1,0 +1,111 @@
+"""The declarative table of one language: what questions compare, ask for, and want quoted."""
+
+import re
+import tomllib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from importlib.resources import files
+from typing import Any
+
+from clew.agents.core.plan import JoinKind
+from clew.text.language import is_chinese
+
+
+@dataclass(frozen=True, slots=True)
+class OperatorRule:
+    """How the values of two things are compared, the words for it, and how a value is asked."""
+
+    how: JoinKind
+    words: re.Pattern[str]
+    ask: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class RuleTable:
+    """One language's table, its words compiled to patterns."""
+
+    operators: tuple[OperatorRule, ...]
+    connectors: re.Pattern[str]
+    auxiliaries: re.Pattern[str]
+    events: tuple[tuple[str, re.Pattern[str]], ...]
+    """Each event that has a date, with its words."""
+    event_questions: Mapping[str, str]
+    sizes: tuple[tuple[str, re.Pattern[str]], ...]
+    shared: tuple[tuple[str, re.Pattern[str]], ...]
+    asks: tuple[tuple[str, re.Pattern[str]], ...]
+    """Each kind of answer (date, number, person, place), with the words that ask for it."""
+    blocks: tuple[tuple[str, re.Pattern[str]], ...]
+    """Each kind of block that is quoted whole (steps, list, definition), with its openings."""
+    question_words: re.Pattern[str]
+    roles: re.Pattern[str]
+    composed: Mapping[str, str]
+    """Relations that stand for two steps."""
+    yes: str
+    no: str
+
+    def write_out(self, question: str) -> str:
+        """Return the question with each relation of two steps written as its steps."""
+        for word, steps in self.composed.items():
+            mine = rf"(?P<of>['’]s?\s+){word}\b"
+            question = re.sub(mine, rf"\g<of>{steps}", question, flags=re.IGNORECASE)
+            first, _, second = steps.partition("'s ")
+            of = f"{second} of the {first} of"
+            question = re.sub(rf"\b{word}\s+of\b", of, question, flags=re.IGNORECASE)
+        return question
+
+    def find_answer_kind(self, question: str) -> str:
+        """Return date, number, person or place if the question asks for one, else ""."""
+        found = [
+            (match.start(), kind) for kind, words in self.asks if (match := words.search(question))
+        ]
+        return min(found)[1] if found else ""
+
+
+@cache
+def load_table(language: str) -> RuleTable:
+    """Read the table of a language that is part of the package."""
+    text = files("clew.agents.rules").joinpath(f"{language}.toml").read_text(encoding="utf-8")
+    return _build_table(tomllib.loads(text), spaced=language != "zh")
+
+
+def table_for(question: str) -> RuleTable:
+    """Return the table for a question's language."""
+    return load_table("zh" if is_chinese(question) else "en")
+
+
+def _build_table(raw: Mapping[str, Any], *, spaced: bool) -> RuleTable:
+    def words(some: Sequence[str]) -> re.Pattern[str]:
+        return _compile_words(some, spaced=spaced)
+
+    def named(part: str) -> tuple[tuple[str, re.Pattern[str]], ...]:
+        return tuple((name, words(some)) for name, some in raw.get(part, {}).items())
+
+    return RuleTable(
+        operators=tuple(
+            OperatorRule(one["how"], words(one["words"]), tuple(one["ask"]))
+            for one in raw["operators"]
+        ),
+        connectors=words(raw["connectors"]),
+        auxiliaries=words(raw["auxiliaries"]),
+        events=named("events"),
+        event_questions=raw.get("event_questions", {}),
+        sizes=named("sizes"),
+        shared=named("shared"),
+        asks=named("asks"),
+        blocks=named("blocks"),
+        question_words=words(raw["question_words"]),
+        roles=words([form for role in raw["roles"] for form in (role, f"{role}s")]),
+        composed=raw.get("composed", {}),
+        yes=raw["yes"],
+        no=raw["no"],
+    )
+
+
+def _compile_words(some: Sequence[str], *, spaced: bool) -> re.Pattern[str]:
+    """Match any of the words, the longest first; whole words where the script has spaces."""
+    longest_first = sorted(some, key=lambda word: -len(word))
+    if not some:
+        return re.compile("(?!)")
+    found = "|".join(re.escape(word).replace(r"\ ", r"\s+") for word in longest_first)
+    return re.compile(rf"(?<!\w)(?:{found})(?!\w)" if spaced else f"(?:{found})", re.IGNORECASE)

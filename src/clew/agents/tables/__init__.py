@@ -1,0 +1,1 @@
+"""Answers questions about tables by code over their rows."""

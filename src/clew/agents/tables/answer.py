@@ -1,0 +1,94 @@
+"""Answers a question from the rows of tables, if one reading of it accounts for every word."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+
+from clew.agents.answering.write import make_answer
+from clew.agents.core.types import Answer
+from clew.agents.tables.load import Table, join_tables, load_tables
+from clew.agents.tables.parse import may_ask_tables, parse_question
+from clew.agents.tables.reading import Filter, Query
+from clew.agents.tables.run import TableResult, run_query
+from clew.context import Context, TraceStep
+from clew.types import Citation, Evidence, Passage
+
+_MAX_CITED = 10  # rows; of more the first are cited
+_JOINED = "joined tables"  # memo of a generation
+_MAX_VALUES = 50  # shown in an answer
+_NOTE = "computed from the rows of {table}: {query}"
+# Every word of the question is accounted for; nine in ten such answers are right (bench.tables).
+_CONFIDENCE = 0.9
+_SIGNS = {"filled": "has a value"}
+
+
+async def answer_from_tables(ctx: Context) -> Answer | None:
+    """Return the answer that code computes from rows, or None if no table answers this."""
+    tables = await load_tables(ctx) if may_ask_tables(ctx.question) else []
+    for some in (tables, *_iter_joined(ctx, tables)):
+        for query in parse_question(ctx.question, some):
+            result = run_query(query)
+            if result is not None and (result.rows or query.wants == "count"):
+                return await _write_answer(ctx, query, result)
+    return None
+
+
+def _iter_joined(ctx: Context, tables: Sequence[Table]) -> Iterator[list[Table]]:
+    """Yield the joined tables; they are made when no single table answers, once per generation."""
+    if _JOINED not in ctx.view.memo:
+        ctx.view.memo[_JOINED] = join_tables(tables)
+    yield ctx.view.memo[_JOINED]
+
+
+async def _write_answer(ctx: Context, query: Query, result: TableResult) -> Answer:
+    cited = result.rows[:_MAX_CITED]
+    passages = await _fetch_rows(ctx, query.table, cited)
+    for partner in query.table.partners:
+        if partner.columns & query.columns:
+            others = dict.fromkeys(partner.rows[row] for row in cited)
+            there = [row for row in others if row is not None]
+            passages += await _fetch_rows(ctx, partner.table, there)
+    shown = ", ".join(result.values[:_MAX_VALUES])
+    if len(result.values) > _MAX_VALUES:
+        shown += f", … ({len(result.values)} in all)"
+    marks = "".join(f"[{number}]" for number in range(1, len(passages) + 1))
+    citations = [Citation(p.doc, p.id, p.start, p.end, p.text) for p in passages]
+    described = describe_query(query)
+    note = _NOTE.format(table=query.table.name, query=described)
+    if len(result.rows) > len(cited):
+        note += f"; {len(result.rows)} rows, the first {len(cited)} are cited"
+    ctx.trace.append(TraceStep("query a table", described, shown[:200], 0.0))
+    evidence = Evidence(chunks=tuple(passages))
+    answer = make_answer(ctx, evidence, f"{shown} {marks}".strip(), citations, shown, note)
+    return replace(answer, confidence=_CONFIDENCE, computed=True)
+
+
+async def _fetch_rows(ctx: Context, table: Table, rows: Sequence[int]) -> list[Passage]:
+    """Return the rows as passages, whole."""
+    documents = await ctx.snapshot.documents([table.rows[row][1] for row in rows])
+    found = []
+    for row in rows:
+        name, document_id, chunk = table.rows[row]
+        document = documents[document_id]
+        text = document.text
+        found.append(Passage(chunk, name, document.title, 1.0, text, 0, len(text), by="table"))
+    return found
+
+
+def describe_query(query: Query) -> str:
+    """Describe a query in a few words: what is computed, where."""
+    of = query.measure or ", ".join(query.targets) or "rows"
+    what = {
+        "count": "number of rows",
+        "distinct": f"number of different {of}",
+        "group": f"{query.group} with the {query.best} {query.aggregate or 'number'} of {of}",
+        "groups": f"{query.aggregate or 'number'} of {of} for each {query.group}",
+        "best": f"{query.best} {of}",
+        "aggregate": f"{query.aggregate} of {of}",
+    }.get(query.wants, of)
+    where = " and ".join(map(_describe_filter, query.filters))
+    return f"{what}, where {where}" if where else what
+
+
+def _describe_filter(one: Filter) -> str:
+    sign = _SIGNS.get(one.how, one.how)
+    return f"{'not ' if one.negated else ''}{one.column} {sign} {one.value}".rstrip()

@@ -1,0 +1,238 @@
+"""Finds the conditions of a question: values of cells, comparisons, parts of texts, numbers."""
+
+from collections.abc import Sequence
+
+from clew.agents.tables.load import Column, parse_date, parse_number
+from clew.agents.tables.reading import (
+    Filter,
+    Mention,
+    Reading,
+    consume,
+    nearest_column,
+    nearest_of,
+)
+from clew.agents.tables.words import Operators, Word, is_same_word
+
+_MAX_VALUE_WORDS = 10
+_CODE_LENGTH = 3  # values so short are compared with their case: "IN" is no preposition
+_YEARS = (1000, 2999)
+_VALUE_WEIGHT = 3.0
+_TIME_SIGNS = {"after": ">", "since": ">=", "before": "<", "until": "<="}
+
+
+def add_comparisons(reading: Reading, found: Sequence[Mention]) -> None:
+    """Turn "more than 200 horsepower" into a filter; a comparison without a number is dropped."""
+    for start, end, how in found:
+        upper = end + 2 if how == "between" else end
+        if end >= len(reading.words):
+            continue
+        value = reading.words[end].fold
+        mention = _find_compared_column(reading, (start, upper + 1, how), value)
+        if mention is None:
+            reading.take(start, end, "")
+            continue
+        column = mention[2]
+        consume(reading, mention)
+        if how == "between" and upper < len(reading.words):
+            reading.filters.append(Filter(column, ">=", value))
+            reading.filters.append(Filter(column, "<=", reading.words[upper].fold))
+        else:
+            reading.filters.append(Filter(column, _TIME_SIGNS.get(how, how), value))
+        reading.take(end, upper + 1, "value")
+        reading.score += _VALUE_WEIGHT
+
+
+def _find_compared_column(reading: Reading, where: Mention, value: str) -> Mention | None:
+    """Return the column that is compared with a value: of times first for "since 2000"."""
+    start, end, how = where
+    type_ = literal_type(value)
+    if type_ == "number" and _is_year(value) and (how in _TIME_SIGNS or how == "between"):
+        times = [one for one in reading.columns if _holds_years(reading, one[2])]
+        year = find_year_column(reading)
+        if times or year:
+            return nearest_of(times, start, end) or (0, 0, year[0] if year else "")
+    return nearest_column(reading, start, end, [type_]) if type_ else None
+
+
+def _holds_years(reading: Reading, name: str) -> bool:
+    column = reading.table.columns[name]
+    return column.type == "date" or (column.type == "number" and "year" in column.words)
+
+
+def literal_type(value: str) -> str:
+    """Return "date" or "number" for a word that is one, else ""."""
+    if parse_date(value):
+        return "date"
+    return "number" if parse_number(value) is not None else ""
+
+
+def _is_year(value: str) -> bool:
+    return value.isdigit() and _YEARS[0] <= int(value) <= _YEARS[1]
+
+
+def _only_date(reading: Reading) -> Mention | None:
+    dates = [name for name, one in reading.table.columns.items() if one.type == "date"]
+    return (0, 0, dates[0]) if len(dates) == 1 else None
+
+
+def add_text_filters(reading: Reading, found: Sequence[Mention]) -> None:
+    """Turn "a name containing Dollar" into a filter on the column before it."""
+    for start, end, how in found:
+        mention = nearest_column(reading, start, start, ["text"])
+        if mention is None or end >= len(reading.words) or not reading.is_free(end, end + 1):
+            reading.take(start, end, "")
+            continue
+        consume(reading, mention)
+        last = end + 1
+        reading.filters.append(Filter(mention[2], how, reading.words[end].fold))
+        reading.take(end, last, "value")
+        reading.score += _VALUE_WEIGHT
+
+
+def add_values(reading: Reading, least: int = 1) -> None:
+    """Find values of cells in the question, the longest first, and filter by them."""
+    words = reading.words
+    for size in range(min(_MAX_VALUE_WORDS, len(words)), least - 1, -1):
+        for start in range(len(words) - size + 1):
+            if reading.is_free(start, start + size):
+                _try_value(reading, start, start + size)
+
+
+def add_parts_of_values(reading: Reading) -> None:
+    """Filter by free words that are parts of values."""
+    for at, word in enumerate(reading.words):
+        if reading.is_free(at, at + 1) and word.fold not in reading.operators.fillers:
+            _try_part_of_value(reading, at)
+
+
+def _try_value(reading: Reading, start: int, end: int) -> None:
+    some = reading.words[start:end]
+    if all(word.fold in reading.operators.fillers for word in some) and end - start > 1:
+        return
+    folded = " ".join(word.fold for word in some)
+    columns = [
+        column
+        for column in reading.table.columns.values()
+        if column.type == "text"
+        and (rows := column.rows_by_value.get(folded))
+        and _has_case(column, rows[0], some, reading.operators)
+    ]
+    if not columns:
+        return
+    column = _choose_column(reading, start, columns)
+    reading.filters.append(Filter(column.name, "=", folded))
+    reading.values.append((start, end, column.name))
+    reading.take(start, end, "value")
+    reading.score += _VALUE_WEIGHT * (end - start)
+
+
+def _has_case(column: Column, row: int, some: Sequence[Word], operators: Operators) -> bool:
+    """Whether a short value, or one that is a common word, is written just as in the cell."""
+    word = some[0].fold
+    if len(some) > 1 or (len(word) > _CODE_LENGTH and word not in operators.fillers):
+        return True
+    return str(column.cells[row]) == some[0].text and not some[0].text.islower()
+
+
+def _choose_column(reading: Reading, start: int, columns: Sequence[Column]) -> Column:
+    """Choose the column of a value: one named just before it, else the label, else the first."""
+    names = {column.name: column for column in columns}
+    near = [one for one in reading.columns if one[2] in names and 0 <= start - one[1] <= 2]
+    near += [one for one in reading.columns if one[2] in names and one not in near]
+    if near:
+        # "the genus Salmonella": the column belongs to the condition.
+        consume(reading, near[0])
+        return names[near[0][2]]
+    return names.get(reading.table.label, columns[0])
+
+
+def _try_part_of_value(reading: Reading, at: int) -> None:
+    """Filter by a word that is a part of values: "LTS" of "20.04 LTS"."""
+    word = reading.words[at]
+    if len(word.fold) < 2 or any(is_same_word(word.fold, own) for own in reading.table.words):
+        return
+    found = []
+    for column in reading.table.columns.values():
+        if column.type == "text":
+            rows = sum(len(r) for v, r in column.rows_by_value.items() if word.fold in v.split())
+            found += [(rows, column)] * bool(rows)
+    near = [one for one in found if any(m[2] == one[1].name for m in reading.columns)]
+    near = near or [one for one in found if one[1].name == reading.table.label and len(found) > 1]
+    if not found or (len(found) > 1 and not near):
+        return
+    column = (near or found)[0][1]
+    if word.text.islower() and column.name not in {name for _, _, name in reading.columns}:
+        return  # a common word is seldom meant as a part of a name
+    for mention in [one for one in reading.columns if one[2] == column.name]:
+        if _is_condition(reading, mention, at):
+            consume(reading, mention)
+    reading.filters.append(Filter(column.name, "contains", word.fold))
+    reading.values.append((at, at + 1, column.name))
+    reading.take(at, at + 1, "value")
+    reading.score += _VALUE_WEIGHT / 2
+
+
+def _is_condition(reading: Reading, mention: Mention, at: int) -> bool:
+    """Whether a column stands before its value and is not what the question begins with."""
+    return 0 <= at - mention[1] <= 1
+
+
+def add_numbers(reading: Reading) -> None:
+    """Filter by numbers and dates without a comparison: "8 cylinders", "in 1931"."""
+    for at, word in enumerate(reading.words):
+        if not reading.is_free(at, at + 1) or not (type_ := literal_type(word.fold)):
+            continue
+        found = _choose_literal_column(reading, at, type_)
+        if found is None:
+            continue
+        column, how, mention = found
+        if mention is not None:
+            consume(reading, mention)
+        reading.filters.append(Filter(column, how, word.fold))
+        reading.values.append((at, at + 1, column))
+        reading.take(at, at + 1, "value")
+        reading.score += _VALUE_WEIGHT
+
+
+def _choose_literal_column(
+    reading: Reading, at: int, type_: str
+) -> tuple[str, str, Mention | None] | None:
+    """Return the column that a number or date is a value of, how it is compared, its mention."""
+    word = reading.words[at].fold
+    year = find_year_column(reading) if _is_year(word) else None
+    for one in reading.columns:
+        if reading.table.columns[one[2]].type == type_ and _is_joined(reading, one, at, year):
+            return one[2], "=", one
+    if type_ == "date":
+        date = _only_date(reading)
+        return (date[2], "=", None) if date else None
+    return year or _find_key_column(reading, word)
+
+
+def _is_joined(reading: Reading, mention: Mention, at: int, year: object | None) -> bool:
+    """Whether a number belongs to a column: "8 cylinders", "a code of 76"; "in 1931" does not."""
+    if mention[0] == at + 1 or mention[1] == at:
+        return True
+    return year is None and 0 < at - mention[1] <= 2 and not any(reading.taken[mention[1] : at])
+
+
+def find_year_column(reading: Reading) -> tuple[str, str, Mention | None] | None:
+    """Return the column of a year in the question: one that is named, of years, or of dates."""
+    dates = [one for one in reading.columns if reading.table.columns[one[2]].type == "date"]
+    if dates:
+        return dates[0][2], "year", dates[0]
+    for name, column in reading.table.columns.items():
+        if column.type == "number" and "year" in column.words:
+            return name, "=", None
+    date = _only_date(reading)
+    return (date[2], "year", None) if date else None
+
+
+def _find_key_column(reading: Reading, word: str) -> tuple[str, str, None] | None:
+    """Return the only column in which a number names a row: "Debian 11"."""
+    found = [
+        name
+        for name, column in reading.table.columns.items()
+        if column.is_nearly_key and len(column.rows_by_value.get(word, ())) == 1
+    ]
+    return (found[0], "=", None) if len(found) == 1 else None

@@ -1,0 +1,125 @@
+"""What each word of a question is taken for, over one table: columns first."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from clew.agents.tables.load import Column, Table
+from clew.agents.tables.words import Operators, Word, is_same_word
+
+_COLUMN_WEIGHT = 2.0
+Mention = tuple[int, int, str]
+"""Words of a question, from and to (exclusive), and the column or meaning."""
+
+
+@dataclass(frozen=True)
+class Filter:
+    """A condition on a column: `how` is =, <, >, <=, >=, contains, starts, ends, year or filled."""
+
+    column: str
+    how: str
+    value: str = ""
+    negated: bool = False
+
+
+@dataclass(frozen=True)
+class Query:
+    """What a question asks of a table."""
+
+    table: Table
+    wants: str
+    """count, distinct, value or rows."""
+    filters: tuple[Filter, ...] = ()
+    targets: tuple[str, ...] = ()
+    """The columns whose values answer."""
+    measure: str = ""
+    aggregate: str = ""
+    """sum, mean or median of `measure`, or "" """
+    best: str = ""
+    """max or min: of the measure, or of the group's aggregate or size."""
+    group: str = ""
+    score: float = 0.0
+
+    @property
+    def columns(self) -> frozenset[str]:
+        """All columns that it uses."""
+        used = {one.column for one in self.filters}
+        return frozenset({*used, *self.targets, self.measure, self.group})
+
+
+@dataclass
+class Reading:
+    """What each word of a question is taken for, over one table."""
+
+    table: Table
+    words: list[Word]
+    operators: Operators
+    taken: list[str]
+    """Per word: what it is taken for, "" if nothing yet."""
+    foreign: frozenset[str] = frozenset()
+    """The words of other tables' names."""
+    columns: list[Mention] = field(default_factory=list)
+    values: list[Mention] = field(default_factory=list)
+    filters: list[Filter] = field(default_factory=list)
+    score: float = 0.0
+
+    def take(self, start: int, end: int, kind: str) -> None:
+        """Mark words as accounted for."""
+        self.taken[start:end] = [kind] * (end - start)
+
+    def is_free(self, start: int, end: int) -> bool:
+        """Whether none of the words is taken."""
+        return not any(self.taken[start:end])
+
+    def find(self, kind: str) -> list[Mention]:
+        """Find the operators of a kind among the free words, and take them."""
+        found = [one for one in self.operators.find(kind, self.words) if self.is_free(*one[:2])]
+        for start, end, _ in found:
+            self.take(start, end, kind)
+        return found
+
+
+def find_columns(reading: Reading) -> None:
+    """Find whole names of columns, the longest first, then single words that one column has."""
+    names = sorted(reading.table.columns.values(), key=lambda column: -len(column.words))
+    for column in names:
+        for start in range(len(reading.words) - len(column.words) + 1):
+            _try_column(reading, column, start)
+    for at, word in enumerate(reading.words):
+        if reading.is_free(at, at + 1) and word.fold not in reading.operators.fillers:
+            having = [one for one in names if any(is_same_word(word.fold, w) for w in one.words)]
+            if len(having) == 1 and not word.fold[:1].isdigit():
+                _note_column(reading, at, at + 1, having[0].name)
+
+
+def _try_column(reading: Reading, column: Column, start: int) -> None:
+    end = start + len(column.words)
+    if not column.words or not reading.is_free(start, end):
+        return
+    pairs = zip(reading.words[start:end], column.words, strict=True)
+    if all(is_same_word(word.fold, own) for word, own in pairs):
+        _note_column(reading, start, end, column.name)
+
+
+def _note_column(reading: Reading, start: int, end: int, name: str) -> None:
+    reading.take(start, end, "column")
+    reading.columns.append((start, end, name))
+    reading.score += _COLUMN_WEIGHT * (end - start)
+
+
+def nearest_column(reading: Reading, start: int, end: int, types: Sequence[str]) -> Mention | None:
+    """Return the mention of a column nearest to some words: behind them first, then before."""
+    fitting = [one for one in reading.columns if reading.table.columns[one[2]].type in types]
+    return nearest_of(fitting, start, end)
+
+
+def nearest_of(fitting: Sequence[Mention], start: int, end: int) -> Mention | None:
+    """Return the mention nearest to some words: behind them first, then before."""
+    behind = sorted(one for one in fitting if 0 <= one[0] - end <= 1)
+    before = sorted((one for one in fitting if one[1] <= start), reverse=True)
+    return next(iter([*behind, *before, *fitting]), None)
+
+
+def consume(reading: Reading, mention: Mention) -> None:
+    """Take a mention of a column as part of a condition: it is not what is asked for."""
+    if mention in reading.columns:
+        reading.columns.remove(mention)

@@ -1,0 +1,111 @@
+"""The words of a question and of cells, and the operators that a language's table lists."""
+
+import re
+import tomllib
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cache
+from importlib.resources import files
+from os.path import commonprefix
+
+# A date, a number that is no part of a word, or a run of letters and digits.
+_TOKEN = re.compile(
+    r"\d{4}[-/]\d{1,2}[-/]\d{1,2}|[+-]?\d[\d,]*(?:\.\d+)?(?![^\W_])|[^\W_]+(?:['’][^\W_]+)*"
+)
+_MIN_PREFIX = 4  # letters that two forms of a word share: weigh and weight
+_MIN_STEM = 6  # letters, where both have an ending of their own: generated and generation
+_MAX_ENDING = 3
+
+
+@dataclass(frozen=True)
+class Word:
+    """A word of a question: as it is written, folded, and without an English plural's ending."""
+
+    text: str
+    fold: str
+    stem: str
+
+
+def split_question(text: str) -> list[Word]:
+    """Return the words of a question in order."""
+    return [
+        Word(found, fold, strip_plural(fold))
+        for found in _TOKEN.findall(text)
+        for fold in (fold_word(found),)
+    ]
+
+
+def fold_word(word: str) -> str:
+    """Return a word as it is compared: no case, no possessive, dates with hyphens."""
+    fold = word.casefold().replace("’", "'")
+    fold = fold.removesuffix("'s")
+    if fold[:1].isdigit():
+        return fold.replace("/", "-") if "/" in fold else fold.replace(",", "")
+    return fold.lstrip("+")
+
+
+def fold_text(text: object) -> str:
+    """Return a cell as it is compared with words of a question."""
+    return " ".join(fold_word(found) for found in _TOKEN.findall(str(text)))
+
+
+def strip_plural(word: str) -> str:
+    """Return a word without the ending of an English plural."""
+    if len(word) > 4 and word.endswith("ies"):
+        return f"{word[:-3]}y"
+    if len(word) > 4 and word.endswith(("ses", "xes", "zes", "ches", "shes")):
+        return word[:-2]
+    if len(word) > 3 and word.endswith("s") and not word.endswith(("ss", "us", "is")):
+        return word[:-1]
+    return word
+
+
+def is_same_word(one: str, other: str) -> bool:
+    """Whether two words are forms of one: equal without endings, or one begins the other."""
+    a, b = strip_plural(one), strip_plural(other)
+    if a == b:
+        return True
+    if not (a.isalpha() and b.isalpha()):
+        return False
+    shared = len(commonprefix([a, b]))
+    least = _MIN_PREFIX if shared == min(len(a), len(b)) else _MIN_STEM
+    return shared >= least and max(len(a), len(b)) - shared <= _MAX_ENDING
+
+
+@dataclass(frozen=True)
+class Operators:
+    """The operator words of one language: by kind, phrases as words with what they mean."""
+
+    phrases: dict[str, dict[tuple[str, ...], str]]
+    fillers: frozenset[str]
+    times: frozenset[str]
+    """Words of columns that hold times."""
+    auxiliaries: frozenset[str]
+    """Verbs and prepositions that end a name before them."""
+
+    def find(self, kind: str, words: Sequence[Word]) -> Iterator[tuple[int, int, str]]:
+        """Yield the phrases of a kind in a question: from, to (exclusive), meaning."""
+        known = self.phrases[kind]
+        longest = max(map(len, known))
+        at = 0
+        while at < len(words):
+            for size in range(min(longest, len(words) - at), 0, -1):
+                meaning = known.get(tuple(word.fold for word in words[at : at + size]))
+                if meaning is not None:
+                    yield at, at + size, meaning
+                    at += size - 1
+                    break
+            at += 1
+
+
+@cache
+def load_operators(language: str = "en") -> Operators:
+    """Load the operators of a language."""
+    raw = (files("clew.agents.tables") / f"operators_{language}.toml").read_text(encoding="utf-8")
+    data = tomllib.loads(raw)
+    sets = {name: frozenset(text.split()) for name, text in data.pop("words").items()}
+    phrases = {
+        kind: {tuple(phrase.split()): str(meaning) for phrase, meaning in entries.items()}
+        for kind, entries in data.items()
+    }
+    return Operators(phrases, **sets)

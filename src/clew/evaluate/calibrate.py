@@ -1,0 +1,99 @@
+"""Refit the confidence of answers on questions whose answers are known."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from clew.agents.core.confidence import (
+    DEFAULT_THRESHOLD,
+    LogisticModel,
+    Signals,
+    fit_logistic,
+    load_shipped_models,
+    measure_calibration_error,
+)
+from clew.agents.core.messages import strip_marks
+from clew.agents.core.types import Answer
+from clew.engine import KnowledgeBase
+from clew.errors import InputError
+from clew.evaluate.datasets import Question
+from clew.evaluate.metrics.answers import f1, sub_exact_match
+from clew.ingest.embedding import ProgressCallback
+
+MIN_QUESTIONS = 20
+RIGHT = 0.5  # F1 from which a short answer counts as right
+
+
+@dataclass(frozen=True)
+class ConfidenceFit:
+    """The refitted models, and how well they fit the questions."""
+
+    questions: int
+    right: int
+    error_before: float
+    error_after: float
+    precision: float
+    """Of the answers at the default threshold, after refitting."""
+    coverage: float
+    models: Mapping[str, LogisticModel] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class JudgedAnswer:
+    """What spoke for an answer, the confidence it had, and whether it was right."""
+
+    kind: str
+    signals: Signals
+    confidence: float
+    right: bool
+
+
+async def refit_confidence(
+    kb: KnowledgeBase, questions: Sequence[Question], recipe: str | None, report: ProgressCallback
+) -> ConfidenceFit:
+    """Ask every question in open mode, and fit the shipped models to the outcomes."""
+    if len(questions) < MIN_QUESTIONS:
+        raise InputError(
+            f"{len(questions)} questions are too few to refit the confidence; give {MIN_QUESTIONS}"
+        )
+    judged = []
+    for number, question in enumerate(questions, start=1):
+        answer = await kb.ask(question.text, recipe=recipe)
+        judged.append(judge_outcome(question, answer))
+        report("asking", number, len(questions))
+    return fit_outcomes([one for one in judged if one.signals])
+
+
+def judge_outcome(question: Question, answer: Answer) -> JudgedAnswer:
+    """Compare an answer with the golds: the short answer by F1, quotes by what they contain."""
+    golds = question.answers if question.answerable else ()
+    if answer.candidate:
+        right = bool(golds) and f1(answer.candidate, golds) >= RIGHT
+        return JudgedAnswer("answer", answer.signals, answer.confidence, right)
+    right = bool(golds) and sub_exact_match(strip_marks(answer.answer), golds) > 0
+    return JudgedAnswer("quote", answer.signals, answer.confidence, right)
+
+
+def fit_outcomes(judged: Sequence[JudgedAnswer]) -> ConfidenceFit:
+    """Fit one model for short answers and one for quotes, from where the shipped ones stand."""
+    right = sum(one.right for one in judged)
+    if not 0 < right < len(judged):
+        kind = "right" if right else "wrong"
+        raise InputError(f"all answers are {kind}: there is nothing to tell apart")
+    shipped, models = load_shipped_models(), dict[str, LogisticModel]()
+    for kind in ("answer", "quote"):
+        some = [one for one in judged if one.kind == kind]
+        if some:
+            rows, outcome = [one.signals for one in some], [one.right for one in some]
+            models[kind] = fit_logistic(rows, outcome, shipped[kind])
+    outcomes = [one.right for one in judged]
+    after = [models[one.kind](one.signals) for one in judged]
+    kept = [one.right for one, new in zip(judged, after, strict=True) if new >= DEFAULT_THRESHOLD]
+    return ConfidenceFit(
+        len(judged),
+        right,
+        measure_calibration_error([one.confidence for one in judged], outcomes),
+        measure_calibration_error(after, outcomes),
+        sum(kept) / max(1, len(kept)),
+        len(kept) / len(judged),
+        models,
+    )

@@ -1,0 +1,165 @@
+"""Brings what is not a file into one: standard input and web pages, with checks before and limits.
+
+A page is asked for over HTTP or HTTPS only, never from a private address unless that is allowed,
+and never more than the read budget; each redirect is checked like the first address.
+"""
+
+import ipaddress
+import socket
+from collections.abc import Sequence
+from contextlib import closing
+from http.client import HTTPConnection, HTTPException, HTTPResponse, HTTPSConnection
+from pathlib import Path
+from typing import BinaryIO
+from urllib.parse import SplitResult, quote, unquote, urljoin, urlsplit
+
+from clew.errors import InputError
+from clew.ingest.files import READERS, document_name
+from clew.ingest.readers.source import DEFAULT_BUDGET, ReadBudget, SourceFile, format_megabytes
+from clew.text.unicode import digest
+
+STDIN = "-"
+_STDIN_NAME = "stdin"
+_MAX_REDIRECTS = 5
+_TIMEOUT = 30.0  # seconds without a byte
+_REDIRECTS = frozenset({301, 302, 303, 307, 308})
+# Where neither the address nor the server says what it is, a page is HTML.
+_SUFFIX_BY_TYPE = {
+    "text/html": ".html",
+    "application/xhtml+xml": ".html",
+    "text/plain": ".txt",
+    "text/markdown": ".md",
+    "text/csv": ".csv",
+    "text/tab-separated-values": ".tsv",
+    "application/json": ".json",
+    "application/x-ndjson": ".jsonl",
+    "application/pdf": ".pdf",
+}
+
+
+def is_outside(given: str) -> bool:
+    """Whether an argument is standard input or a web address rather than a path."""
+    return given == STDIN or urlsplit(given).scheme.lower() in ("http", "https")
+
+
+def split_sources(given: Sequence[str]) -> tuple[list[Path], list[str]]:
+    """Split arguments into paths, and what has to be fetched first."""
+    paths = [Path(one) for one in given if not is_outside(one)]
+    return paths, list(dict.fromkeys(one for one in given if is_outside(one)))
+
+
+def fetch_sources(
+    given: Sequence[str],
+    folder: Path,
+    stdin: BinaryIO,
+    *,
+    allow_private: bool = False,
+    budget: ReadBudget = DEFAULT_BUDGET,
+) -> list[SourceFile]:
+    """Save standard input and pages as files in a folder; each is named by its address."""
+    found = []
+    for one in given:
+        if one == STDIN:
+            raw, name, suffix = _read_input(stdin, budget), _STDIN_NAME, ".txt"
+        else:
+            raw, name, suffix = fetch_page(one, allow_private=allow_private, budget=budget)
+        path = folder / f"{digest(name)}{suffix}"
+        path.write_bytes(raw)
+        found.append(SourceFile(path, name))
+    return found
+
+
+def _read_input(stdin: BinaryIO, budget: ReadBudget) -> bytes:
+    raw = stdin.read(budget.file_bytes + 1)
+    if len(raw) > budget.file_bytes:
+        raise InputError(f"standard input has more than {format_megabytes(budget.file_bytes)}")
+    if not raw.strip():
+        raise InputError("standard input is empty; pipe a text into `clew add -`")
+    return raw
+
+
+def fetch_page(
+    url: str, *, allow_private: bool = False, budget: ReadBudget = DEFAULT_BUDGET
+) -> tuple[bytes, str, str]:
+    """Return a page's bytes, its name (the address without a fragment) and its suffix."""
+    name = document_name_of(url)
+    at = url
+    for _ in range(_MAX_REDIRECTS + 1):
+        parts = urlsplit(at)
+        connection = _connect(parts, url, allow_private)
+        try:
+            target = quote(parts.path or "/", safe="/%:@!$&'()*+,;=~-._")
+            query = f"?{quote(parts.query, safe='/%:@!$&()*+,;=~-._?')}" if parts.query else ""
+            connection.request("GET", target + query, headers={"User-Agent": "clew"})
+            with closing(connection.getresponse()) as reply:
+                if reply.status in _REDIRECTS and (onward := reply.getheader("Location")):
+                    at = urljoin(at, onward)
+                    continue
+                return _read_reply(reply, url, budget), name, _choose_suffix(reply, parts)
+        except (OSError, HTTPException) as error:
+            raise InputError(f"{url} cannot be fetched: {_explain(error)}") from error
+        finally:
+            connection.close()
+    raise InputError(f"{url} is redirected more than {_MAX_REDIRECTS} times")
+
+
+def document_name_of(url: str) -> str:
+    """Return the name of a page's document: its address, readable, without a fragment."""
+    shown = unquote(urlsplit(url)._replace(fragment="").geturl())
+    scheme, _, rest = shown.partition("://")
+    return f"{scheme.lower()}://{document_name(Path(rest))}"
+
+
+def _connect(parts: SplitResult, url: str, allow_private: bool) -> HTTPConnection:
+    """Connect to a host that may be asked; nothing is sent before its address is checked."""
+    if parts.scheme.lower() not in ("http", "https") or not parts.hostname:
+        raise InputError(f"{url} leads to {parts.geturl()!r}, which is not a web address")
+    kind = HTTPSConnection if parts.scheme.lower() == "https" else HTTPConnection
+    try:
+        # An invalid port raises when it is read.
+        connection = kind(parts.hostname, parts.port, timeout=_TIMEOUT)
+        for found in socket.getaddrinfo(parts.hostname, connection.port, type=socket.SOCK_STREAM):
+            _check_address(str(found[4][0]), parts.hostname, allow_private)
+        connection.connect()
+        try:
+            # Names can change their address between the two: the one that answers counts.
+            _check_address(connection.sock.getpeername()[0], parts.hostname, allow_private)
+        except InputError:
+            connection.close()
+            raise
+    except (OSError, ValueError) as error:
+        raise InputError(f"{url} cannot be fetched: {_explain(error)}") from error
+    return connection
+
+
+def _check_address(address: str, host: str, allow_private: bool) -> None:
+    found = ipaddress.ip_address(address.partition("%")[0])
+    inner = getattr(found, "ipv4_mapped", None) or found
+    if not allow_private and (not inner.is_global or inner.is_multicast):
+        raise InputError(
+            f"{host} is a private address ({inner}); `--allow-private` fetches it all the same"
+        )
+
+
+def _explain(error: Exception) -> str:
+    strerror = getattr(error, "strerror", None)
+    return str(strerror or error or type(error).__name__).lower()
+
+
+def _read_reply(reply: HTTPResponse, url: str, budget: ReadBudget) -> bytes:
+    if reply.status != 200:
+        raise InputError(f"{url} answers {reply.status} {reply.reason}".rstrip())
+    raw = reply.read(budget.file_bytes + 1)
+    if len(raw) > budget.file_bytes:
+        raise InputError(f"{url} has more than {format_megabytes(budget.file_bytes)}")
+    if not raw:
+        raise InputError(f"{url} is empty")
+    return raw
+
+
+def _choose_suffix(reply: HTTPResponse, parts: SplitResult) -> str:
+    kind = (reply.getheader("Content-Type") or "").partition(";")[0].strip().lower()
+    by_name = Path(unquote(parts.path)).suffix.lower()
+    if by_name in READERS and by_name and kind not in ("text/html", "application/xhtml+xml"):
+        return by_name
+    return _SUFFIX_BY_TYPE.get(kind, ".html")

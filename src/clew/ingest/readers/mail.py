@@ -1,0 +1,84 @@
+"""Reads e-mail: one message of an .eml file, or every message of an mbox."""
+
+import re
+from collections.abc import Iterator
+from email import message_from_bytes, policy
+from email.errors import MessageError
+from email.message import EmailMessage
+from typing import Any
+
+from clew.errors import InputError
+from clew.ingest.readers.decode import decode
+from clew.ingest.readers.html import read_page
+from clew.ingest.readers.source import ReadBudget, Skipped, SourceFile, make_document, read_bytes
+from clew.types import Document
+
+_SHOWN_HEADERS = ("From", "To", "Cc", "Date", "Subject")
+_MESSAGE_START = re.compile(rb"^From [^\n]*\d[^\n]*\n(?=[A-Za-z][A-Za-z0-9-]*:)", re.MULTILINE)
+_REPLY_MARK = re.compile(r"^(?:(?:re|fwd?|aw|wg|sv|rv|tr)\s*:\s*)+", re.IGNORECASE)
+_MAX_PARTS = 200
+# What the package `email` raises for malformed messages, besides its own errors.
+_PARSE_ERRORS = (MessageError, LookupError, ValueError, AttributeError, TypeError, RecursionError)
+
+
+def read_eml(source: SourceFile, budget: ReadBudget) -> Iterator[Document | Skipped]:
+    """Read one message; its title is its subject."""
+    yield _read_message(read_bytes(source, budget), source.name)
+
+
+def read_mbox(source: SourceFile, budget: ReadBudget) -> Iterator[Document | Skipped]:
+    """Read every message of a mailbox, each named by its position."""
+    raw = read_bytes(source, budget)
+    starts = [found.start() for found in _MESSAGE_START.finditer(raw)]
+    if not starts:
+        raise InputError("is not a mailbox: no line begins with `From `")
+    for number, (start, end) in enumerate(zip(starts, [*starts[1:], len(raw)], strict=True), 1):
+        name = f"{source.name}#{number}"
+        try:
+            yield _read_message(raw[start:end].partition(b"\n")[2], name)
+        except InputError as error:
+            yield Skipped(name, str(error))
+
+
+def _read_message(raw: bytes, name: str) -> Document:
+    try:
+        message = message_from_bytes(raw, policy=policy.default)
+        assert isinstance(message, EmailMessage)
+        headers = {key: _header(message, key) for key in _SHOWN_HEADERS}
+        body = _body_text(message)
+    except _PARSE_ERRORS as error:
+        raise InputError(f"is not an e-mail that can be read ({type(error).__name__})") from error
+    if not body.strip() and not headers["Subject"]:
+        raise InputError("has no text")
+    shown = "\n".join(f"{key}: {value}" for key, value in headers.items() if value)
+    metadata: dict[str, Any] = {"format": "email"}
+    metadata |= {key.lower(): value for key, value in headers.items() if value and key != "Subject"}
+    title = _REPLY_MARK.sub("", headers["Subject"])
+    return make_document(f"{shown}\n\n{body.strip()}".strip(), title, name, metadata)
+
+
+def _header(message: EmailMessage, key: str) -> str:
+    return " ".join(str(message.get(key) or "").split())
+
+
+def _body_text(message: EmailMessage) -> str:
+    """Return the text parts that are not attachments; HTML only where there is no plain text."""
+    plain: list[str] = []
+    pages: list[str] = []
+    for number, part in enumerate(message.walk()):
+        if number >= _MAX_PARTS:
+            break
+        if part.is_multipart() or part.get_content_disposition() == "attachment":
+            continue
+        kind = part.get_content_type()
+        if kind not in {"text/plain", "text/html"}:
+            continue
+        payload = part.get_payload(decode=True)
+        if not isinstance(payload, bytes) or not payload.strip():
+            continue
+        text, _ = decode(payload, part.get_content_charset() or "")
+        (plain if kind == "text/plain" else pages).append(text)
+    if plain:
+        return "\n\n".join(plain)
+    found = [page for html in pages if (page := read_page(html))]
+    return "\n\n".join(page.text() for page in found)

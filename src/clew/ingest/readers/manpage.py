@@ -1,0 +1,396 @@
+"""Reads manual pages in roff source (man and mdoc macros): sections, options, tables, code."""
+
+import re
+from collections.abc import Callable, Iterator
+from typing import ClassVar
+
+from clew.errors import InputError
+from clew.ingest.readers.decode import decode
+from clew.ingest.readers.markup import MarkupWriter
+from clew.ingest.readers.source import ReadBudget, Skipped, SourceFile, make_document, read_bytes
+from clew.ingest.readers.table_text import write_table
+from clew.types import Document
+
+_SPECIAL = {
+    "aq": "'",
+    "dq": '"',
+    "cq": "’",
+    "oq": "‘",
+    "lq": "“",
+    "rq": "”",
+    "hy": "-",
+    "en": "–",
+    "em": "—",
+    "bu": "•",
+    "co": "©",
+    "ga": "`",
+    "ti": "~",
+    "ha": "^",
+    "rs": "\\",
+    "->": "→",
+    "<-": "←",
+    ">=": "≥",
+    "<=": "≤",
+    "mu": "×",
+    "di": "÷",
+    "+-": "±",
+    "de": "°",
+    "ss": "ß",
+    "ul": "_",
+    "or": "|",
+    "sl": "/",
+    "at": "@",
+    "sh": "#",
+    "Do": "$",
+    "lB": "[",
+    "rB": "]",
+    "lC": "{",
+    "rC": "}",
+    "la": "⟨",
+    "ra": "⟩",
+    "Fo": "«",
+    "Fc": "»",
+    "!=": "≠",
+    "==": "≡",
+    "pc": "·",
+    "dg": "†",
+    "tm": "™",
+    "rg": "®",
+    "pl": "+",
+    "mi": "−",
+    "eq": "=",
+    "ua": "↑",
+    "da": "↓",
+    "*m": "μ",
+    "14": "¼",
+    "12": "½",
+    "34": "¾",
+}
+_ACCENTS = {
+    "'": "\u0301",
+    "`": "\u0300",
+    "^": "\u0302",
+    ":": "\u0308",
+    "~": "\u0303",
+    ",": "\u0327",
+}
+_ESCAPE = re.compile(
+    r"\\(?:"
+    r"(?P<comment>[\"#].*)|f(?:\[[^\]\n]*\]|\(..|.)|s[-+]?(?:\[[^\]\n]*\]|\d)|[mM](?:\[[^\]\n]*\]|\(..|.)"
+    r"|\[(?P<named>[^\]\n]{1,20})\]|\((?P<two>..)|\*(?:\[(?P<string>[^\]\n]*)\]|\((?P<str2>..)|(?P<str1>.))"
+    r"|[hvwXYZLlDbox]'[^'\n]*'|k.|n(?:\[[^\]\n]*\]|\(..|.)|(?P<one>.))"
+)
+_ONE = {"-": "-", "e": "\\", "~": " ", " ": " ", "0": " ", "t": "\t", ".": ".", "'": "´", "`": "`"}
+_STRINGS = {"lq": "“", "rq": "”", "R": "®", "Tm": "™", 'L"': '"', 'R"': '"', "C'": "'", "C`": "`"}
+_ARGUMENT = re.compile(r'"((?:[^"]|"")*)"?|(\S+)')
+_FONTS = {"B", "I", "SM", "SB", "R"}
+_ALTERNATING = {"BR", "RB", "IR", "RI", "BI", "IB"}
+_BREAKS = {"PP", "P", "LP", "Pp", "sp", "HP", "Lp"}
+_CODE_BEGINS, _CODE_ENDS = {"nf", "EX", "Bd"}, {"fi", "EE", "Ed"}
+_BULLETS = {"•", "*", "-", "–", "o", "·"}
+_NUMBERED = re.compile(r"\(?\w{1,3}[.)]")
+_MDOC_PUNCTUATION = frozenset(".,:;()[]?!|")
+_MDOC_INLINE = frozenset(
+    "Fl Ar Op Oo Oc Nm Nd Xr Pa Ql Li Em Sy Cm Ev Dq Do Dc Sq So Sc Qq Pq Va Vt Fa Fn Ft Ic Tn Bx "
+    "Ux Er Dv Ad An Aq Cd Ns No Ta Lk Mt Ms Brq Bq Eo Ec St At Fx Nx Ox Xo Xc Bo Bc Bro Brc Po "
+    "Pc".split()
+)
+_QUOTES = {
+    "Dq": "“”",
+    "Qq": '""',
+    "Sq": "‘’",
+    "Ql": "‘’",
+    "Pq": "()",
+    "Op": "[]",
+    "Aq": "<>",
+    "Bq": "[]",
+    "Brq": "{}",
+}
+
+
+def read_manpage(source: SourceFile, budget: ReadBudget) -> Iterator[Document | Skipped]:
+    """Read a manual page; a file with such a suffix that is not roff is plain text."""
+    text, encoding = decode(read_bytes(source, budget))
+    if not is_roff(text):
+        yield make_document(text, "", source.name, {"format": "text", "encoding": encoding})
+        return
+    page = ManualPage()
+    for line in text.replace("\r", "").replace("\\\n", "").split("\n"):
+        page.add_line(line)
+    page.finish()
+    if not page.writer.text():
+        raise InputError("has no text of its own: it refers to another page")
+    metadata = {"format": "man", "encoding": encoding, "terms": page.writer.terms()}
+    yield make_document(page.writer.text(), page.title, source.name, metadata)
+
+
+def is_roff(text: str) -> bool:
+    """Whether a text is the source of a manual page."""
+    return any(
+        line[:3] in {".TH", ".SH", ".Dd", ".Sh", "'TH"} for line in text[:20_000].split("\n")
+    )
+
+
+class ManualPage:
+    """Interprets a page line by line."""
+
+    def __init__(self) -> None:
+        self.writer = MarkupWriter()
+        self.title = ""
+        self._text: list[str] = []
+        self._code: list[str] | None = None
+        self._table: list[list[str]] | None = None
+        self._table_state = ("", False)  # separator, whether rows have begun
+        self._skip_until = ""
+        self._expect_term = 0  # 1: the next line is a term, 2: the body follows
+        self._bodies: list[int] = []  # open bodies at each nesting by RS or Bl
+
+    def add_line(self, line: str) -> None:
+        """Interpret a line."""
+        if self._skip_until:
+            if line.strip().startswith(self._skip_until):
+                self._skip_until = ""
+            return
+        request = line[:1] in ".'" and line[1:2] not in ("", ".")
+        if self._table is not None and not line.startswith((".TE", '.\\"')):
+            self._add_table_line(line)
+        elif request and not line.startswith(('.\\"', "'\\\"")):
+            self._add_request(line)
+        elif line[:2] not in (".\\", "'\\", "..", "."):
+            self._add_text(unescape_roff(line))
+
+    def finish(self) -> None:
+        """Write what is pending."""
+        if self._code is not None:
+            self._end_code()
+        self._flush()
+
+    # -- text
+
+    def _add_text(self, text: str) -> None:
+        if self._code is not None:
+            self._code.append(text)
+        elif self._expect_term == 1:
+            self._write_term(text)
+        elif not text.strip():
+            self._flush()
+        else:
+            self._text.append(text)
+
+    def _flush(self) -> None:
+        text = " ".join(self._text)
+        self._text = []
+        if text.strip():
+            self.writer.paragraph(text)
+
+    def _write_term(self, text: str) -> None:
+        self._flush()
+        self._close_body()
+        self.writer.term(text)
+        self.writer.open_body()
+        self._bodies[-1:] = [self._depth_here() + 1]
+        self._expect_term = 0
+
+    def _depth_here(self) -> int:
+        return self._bodies[-1] if self._bodies else 0
+
+    def _close_body(self) -> None:
+        if self._depth_here():
+            self.writer.close()
+            self._bodies[-1] -= 1
+
+    # -- requests
+
+    def _add_request(self, line: str) -> None:
+        name, _, rest = line[1:].strip().partition(" ")
+        name = name.strip()
+        if (handler := self._HANDLERS.get(name)) is not None:
+            handler(self, name, rest)
+        elif name in _BREAKS:
+            self._break_paragraph()
+        elif name in _CODE_BEGINS:
+            self._begin_code()
+        elif name in _CODE_ENDS:
+            self._end_code()
+        elif name in _FONTS:
+            self._add_text(unescape_roff(" ".join(split_arguments(rest))))
+        elif name in _ALTERNATING:
+            self._add_text("".join(unescape_roff(part) for part in split_arguments(rest)))
+        elif name in _MDOC_INLINE:
+            self._add_text(write_mdoc([name, *split_arguments(rest)], self.title))
+        elif name == "br" and self._text and self._code is None:
+            self._text.append("\n")
+
+    def _break_paragraph(self) -> None:
+        if self._code is not None:
+            self._code.append("")
+            return
+        self._flush()
+        if not self._bodies or len(self._bodies) == 1:
+            self._close_body()
+        self._expect_term = 0
+
+    def _begin_code(self) -> None:
+        self._flush()
+        if self._code is None:
+            self._code = []
+
+    def _end_code(self) -> None:
+        if self._code is not None:
+            self.writer.code("\n".join(self._code))
+            self._code = None
+
+    def _begin_page(self, _: str, rest: str) -> None:
+        parts = [unescape_roff(part) for part in split_arguments(rest)]
+        if parts and not self.title:
+            section = f"({parts[1]})" if len(parts) > 1 and parts[1] else ""
+            self.title = parts[0].lower() + section if parts[0].isupper() else parts[0] + section
+
+    def _begin_section(self, name: str, rest: str) -> None:
+        self._end_code()
+        self._flush()
+        self._bodies = [0]
+        title = unescape_roff(" ".join(split_arguments(rest)))
+        self.writer.heading(2 if name in {"SH", "Sh"} else 3, title)
+
+    def _begin_tagged(self, name: str, rest: str) -> None:
+        self._end_code()
+        if name == "TQ":
+            self._expect_term = 1
+            self._close_body()
+        else:
+            self._flush()
+            self._expect_term = 1
+        self._bodies = self._bodies or [0]
+
+    def _begin_indented(self, _: str, rest: str) -> None:
+        """An item with a tag: a bullet, a number, or a term; without one a further paragraph."""
+        self._end_code()
+        self._flush()
+        parts = [unescape_roff(part).strip() for part in split_arguments(rest)]
+        tag = parts[0] if parts else ""
+        self._bodies = self._bodies or [0]
+        if tag in _BULLETS or _NUMBERED.fullmatch(tag):
+            self._close_body()
+            self.writer.open_item("-" if tag in _BULLETS else tag)
+            self._bodies[-1] += 1
+        elif tag:
+            self._write_term(tag)
+
+    def _begin_inset(self, _: str, rest: str) -> None:
+        self._flush()
+        self._bodies.append(0)
+
+    def _end_inset(self, _: str, rest: str) -> None:
+        self._flush()
+        if len(self._bodies) > 1:
+            self._close_body()
+            self._bodies.pop()
+
+    def _begin_item(self, _: str, rest: str) -> None:
+        """An item of an mdoc list: with arguments a term, else a bullet."""
+        self._end_code()
+        self._flush()
+        self._bodies = self._bodies or [0]
+        words = split_arguments(rest)
+        if words:
+            self._write_term(write_mdoc(words, self.title))
+        else:
+            self._close_body()
+            self.writer.open_item("-")
+            self._bodies[-1] += 1
+
+    def _begin_table(self, _: str, rest: str) -> None:
+        self._flush()
+        self._table, self._table_state = [], ("\t", False)
+
+    def _add_table_line(self, line: str) -> None:
+        assert self._table is not None
+        separator, begun = self._table_state
+        if not begun:
+            if found := re.search(r"tab\s*\((.)\)", line):
+                separator = found[1]
+            self._table_state = (separator, line.rstrip().endswith("."))
+        elif line[:1] not in ".'" and line.strip() not in {"_", "="}:
+            cells = [unescape_roff(cell).strip() for cell in line.split(separator)]
+            self._table.append([cell for cell in cells if cell not in {"T{", "T}"}])
+
+    def _end_table(self, _: str, rest: str) -> None:
+        rows = [row for row in self._table or [] if any(row)]
+        self._table = None
+        if rows:
+            self.writer.rows(write_table(rows))
+
+    def _skip(self, name: str, rest: str) -> None:
+        """Skip a definition or an ignored block, to its end."""
+        words = rest.split()
+        if name == "ig" or words:
+            self._skip_until = "." + (words[-1] if name == "ig" and words else ".")
+
+    _HANDLERS: ClassVar[dict[str, Callable[["ManualPage", str, str], None]]] = {
+        **dict.fromkeys(("TH", "Dt"), _begin_page),
+        **dict.fromkeys(("SH", "SS", "Sh", "Ss"), _begin_section),
+        **dict.fromkeys(("TP", "TQ"), _begin_tagged),
+        "IP": _begin_indented,
+        **dict.fromkeys(("RS", "Bl"), _begin_inset),
+        **dict.fromkeys(("RE", "El"), _end_inset),
+        "It": _begin_item,
+        "TS": _begin_table,
+        "TE": _end_table,
+        **dict.fromkeys(("de", "de1", "am", "ig"), _skip),
+    }
+
+
+def split_arguments(rest: str) -> list[str]:
+    """Split a request's arguments, which may be quoted."""
+    rest = rest.split('\\"')[0]
+    return [
+        quoted.replace('""', '"') if not plain else plain
+        for quoted, plain in _ARGUMENT.findall(rest)
+    ]
+
+
+def unescape_roff(text: str) -> str:
+    """Replace escape sequences by the characters they stand for; fonts are dropped."""
+    return _ESCAPE.sub(_replace_escape, text) if "\\" in text else text
+
+
+def _replace_escape(found: re.Match[str]) -> str:
+    name = found["named"] or found["two"]
+    if name is not None:
+        if name.startswith("u") and len(name) > 4:
+            parts = [part for part in name[1:].split("_") if re.fullmatch("[0-9A-F]{4,6}", part)]
+            return "".join(chr(int(part, 16)) for part in parts if int(part, 16) < 0x110000)
+        if len(name) == 2 and name[0] in _ACCENTS and name[1].isalpha():
+            return name[1] + _ACCENTS[name[0]]
+        return _SPECIAL.get(name, "")
+    text = found["string"] or found["str2"] or found["str1"]
+    if text is not None:
+        return _STRINGS.get(text, "")
+    return _ONE.get(found["one"] or "", "")
+
+
+def write_mdoc(words: list[str], name: str) -> str:
+    """Write a line of mdoc macros as text: `Fl o Ar file` is `-o file`."""
+    if not words:
+        return ""
+    first, rest = words[0], [unescape_roff(word) for word in words[1:]]
+    if first not in _MDOC_INLINE:
+        head = unescape_roff(first)
+        return f"{head} {write_mdoc(words[1:], name)}".strip()
+    split = next((at for at, word in enumerate(rest) if word in _MDOC_INLINE), len(rest))
+    if first in _QUOTES:
+        inner, opener = write_mdoc(words[1:], name), _QUOTES[first]
+        return f"{opener[0]}{inner}{opener[1]}"
+    own, after = rest[:split], write_mdoc(words[1 + split :], name)
+    if first == "Fl":
+        text = " ".join(w if w in _MDOC_PUNCTUATION else f"-{w}" for w in own) or "-"
+    elif first == "Xr" and len(own) > 1:
+        text = f"{own[0]}({own[1]}){''.join(own[2:])}"
+    elif first == "Nm" and not own:
+        text = name.partition("(")[0]
+    elif first == "Ar" and not own:
+        text = "file ..."
+    else:
+        text = " ".join(own)
+    return re.sub(r" ([.,:;)\]?!])", r"\1", f"{text} {after}".strip())

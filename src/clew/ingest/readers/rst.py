@@ -1,0 +1,256 @@
+"""Reads reStructuredText: sections, definition and option lists, literal blocks, directives."""
+
+import re
+from collections.abc import Iterator
+from typing import Any
+
+from clew.ingest.readers.decode import decode
+from clew.ingest.readers.markup import MarkupWriter
+from clew.ingest.readers.source import ReadBudget, Skipped, SourceFile, make_document, read_bytes
+from clew.ingest.readers.table_text import write_table
+from clew.text.unicode import clean
+from clew.types import Document
+
+_ADORNMENT = re.compile(r"([!-/:-@\[-`{-~])\1{2,}[ \t]*")
+_DIRECTIVE = re.compile(r"\.\.[ \t]+(?:\|[^|\n]+\|[ \t]+)?([\w:.+-]+)::(?:[ \t]+(.*))?")
+_TARGET = re.compile(r"\.\.[ \t]+_")
+_FOOTNOTE = re.compile(r"\.\.[ \t]+\[([^\]\n]{1,40})\][ \t]+(.*)")
+_OPTION = re.compile(r"((?:-{1,2}|/)[\w?][^\n]{0,60}?)(?:[ ]{2,}(\S.*))?")
+_ITEM = re.compile(r"([-*+•‣]|#\.|\(?(?:\d{1,3}|[A-Za-z]|[ivx]{2,4})[.)])[ \t]+(.*)")
+_FIELD = re.compile(r":([^:\n]{1,60}):(?:[ \t]+(.*))?")
+_GRID = re.compile(r"[+|][-=+|].*")
+_SIMPLE_TABLE = re.compile(r"=+(?:[ \t]+=+)+[ \t]*")
+_LITERAL = re.compile(r"``([^`\n]+)``")
+_ROLE = re.compile(r":[\w:.+-]{1,40}:`([^`]*)`|`([^`]*)`(?:__?|:[\w:.+-]{1,40}:)?")
+_LABELLED = re.compile(r"(.*?)\s*<[^<>]*>", re.DOTALL)
+_REFERENCE = re.compile(r"(?<=[A-Za-z0-9])_{1,2}(?=[\s.,;:)|]|$)")
+_SUBSTITUTION = re.compile(r"\|([^|\s][^|\n]{0,40})\|_{0,2}")
+_CODE_DIRECTIVES = frozenset(
+    "code code-block sourcecode highlight parsed-literal literalinclude prompt doctest testcode "
+    "testoutput productionlist math graphviz".split()
+)
+_DROPPED_DIRECTIVES = frozenset(
+    "image figure toctree contents index raw include meta highlight default-role role "
+    "currentmodule module sectionauthor moduleauthor only ifconfig tabularcolumns testsetup "
+    "testcleanup class target-notes sectnum header footer unicode replace date".split()
+)
+_MAX_DEPTH = 12
+
+
+def read_rst(source: SourceFile, budget: ReadBudget) -> Iterator[Document | Skipped]:
+    """Read reStructuredText; the title is the first heading."""
+    text, encoding = decode(read_bytes(source, budget))
+    page = _Page()
+    page.read(clean(text).expandtabs(8).split("\n"), 0)
+    written = page.writer.text()
+    metadata: dict[str, Any] = {"format": "rst", "encoding": encoding}
+    if page.writer.marked:
+        metadata["terms"] = page.writer.terms()
+    yield make_document(written or text, page.title, source.name, metadata)
+
+
+class _Page:
+    """Interprets lines; what is indented below a block is read again with less indent."""
+
+    def __init__(self) -> None:
+        self.writer = MarkupWriter()
+        self.title = ""
+        self._levels: list[str] = []  # adornments by level, in order of appearance
+        self._begun = False
+
+    def read(self, lines: list[str], depth: int) -> None:
+        """Read blocks of lines without a common indent."""
+        at = 0
+        while at < len(lines):
+            line = lines[at]
+            if not line.strip():
+                at += 1
+            elif _ADORNMENT.fullmatch(line) and not "".join(lines[at + 1 : at + 2]).strip():
+                at += 1  # a rule between paragraphs
+            elif after := self._read_heading(lines, at, depth):
+                at = after
+            else:
+                at = max(self._read_block(lines, at, depth), at + 1)
+
+    def _read_heading(self, lines: list[str], at: int, depth: int) -> int:
+        """Read a title with a line under it, or over and under it; 0 if there is none."""
+        line, below = lines[at], lines[at + 1] if at + 1 < len(lines) else ""
+        over = _ADORNMENT.fullmatch(line)
+        if over and at + 2 < len(lines) and lines[at + 2].rstrip() == line.rstrip():
+            self._heading("over" + over[1], below)
+            return at + 3
+        under = _ADORNMENT.fullmatch(below)
+        long = under and len(below.rstrip()) >= min(len(line.rstrip()), 4)
+        if depth or not long or not under or line[:1].isspace() or over:
+            return 0
+        self._heading(under[1], line)
+        return at + 2
+
+    def _heading(self, adornment: str, title: str) -> None:
+        if adornment not in self._levels:
+            self._levels.append(adornment)
+        title = self._inline(title.strip())
+        if not self._begun and not self.title:
+            self.title = title
+        self.writer.heading(self._levels.index(adornment) + 1, title)
+
+    def _read_block(self, lines: list[str], at: int, depth: int) -> int:
+        line = lines[at]
+        after = _body_end(lines, at + 1)
+        body = _dedent(lines[at + 1 : after])
+        if line.startswith(".."):
+            self._read_directive(line, body, depth)
+            return after
+        if _GRID.fullmatch(line) or _SIMPLE_TABLE.fullmatch(line):
+            return self._read_table(lines, at)
+        if found := _ITEM.fullmatch(line):
+            marker = "-" if found[1] in "-*+•‣" else found[1].replace("#", "1")
+            self.writer.open_item(marker)
+            self._read_inner([found[2], *body], depth)
+            return after
+        if (
+            line.startswith(("-", "/"))
+            and (found := _OPTION.fullmatch(line))
+            and (found[2] or body)
+        ):
+            return self._definition(found[1], [found[2] or "", *body], depth, after)
+        if found := _FIELD.fullmatch(line):
+            return self._definition(found[1], [found[2] or "", *body], depth, after)
+        if (
+            body
+            and body[0]
+            and not line.endswith("::")
+            and after > at + 1
+            and lines[at + 1].strip()
+        ):
+            return self._definition(self._inline(line), body, depth, after)
+        return self._read_paragraph(lines, at)
+
+    def _definition(self, term: str, body: list[str], depth: int, after: int) -> int:
+        self._begun = True
+        self.writer.term(self._inline(term))
+        self.writer.open_body()
+        self._read_inner(body, depth)
+        return after
+
+    def _read_inner(self, body: list[str], depth: int) -> None:
+        if depth < _MAX_DEPTH:
+            self.read(body, depth + 1)
+        else:
+            self.writer.paragraph(" ".join(body))
+        self.writer.close()
+
+    def _read_paragraph(self, lines: list[str], at: int) -> int:
+        after = at
+        while after < len(lines) and lines[after].strip():
+            after += 1
+        text = "\n".join(lines[at:after])
+        literal = text.endswith("::")
+        if literal:
+            text = text[:-1] if text[:-2].strip() and not text.endswith(" ::") else text[:-2]
+        if _SUBSTITUTION.sub("", text).strip():  # badges alone say nothing
+            self._begun = True
+            self.writer.paragraph(self._inline(" ".join(text.split("\n"))))
+        if not literal:
+            return after
+        end = _body_end(lines, after)
+        self.writer.code("\n".join(_dedent(lines[after:end])))
+        return end
+
+    def _read_directive(self, line: str, body: list[str], depth: int) -> None:
+        if found := _FOOTNOTE.fullmatch(line):
+            text = " ".join([found[2], *body])
+            self.writer.paragraph(f"[{found[1]}] {self._inline(text)}")
+            return
+        found = _DIRECTIVE.fullmatch(line)
+        if found is None or _TARGET.match(line):
+            return  # a comment or a target
+        name, argument = found[1].split(":")[-1], found[2] or ""
+        while body and (not body[0].strip() or _FIELD.fullmatch(body[0])):
+            body = body[1:]
+        if name in _CODE_DIRECTIVES:
+            self.writer.code("\n".join(body))
+        elif name in _DROPPED_DIRECTIVES:
+            return
+        elif argument and body and name not in {"note", "warning", "tip", "admonition"}:
+            self._definition(argument, body, depth, 0)
+        else:
+            self._begun = True
+            label = [f"{name}: {argument}" if not body else argument] if argument else []
+            self.read([*label, "", *body] if depth < _MAX_DEPTH else [" ".join(body)], depth + 1)
+
+    def _read_table(self, lines: list[str], at: int) -> int:
+        after = at
+        while after < len(lines) and lines[after].strip():
+            after += 1
+        block = lines[at:after]
+        rows = _grid_rows(block) if _GRID.fullmatch(block[0]) else _simple_rows(block)
+        self._begun = True
+        self.writer.rows(write_table([[self._inline(cell) for cell in row] for row in rows]))
+        return after
+
+    def _inline(self, text: str) -> str:
+        for found in _LITERAL.finditer(text):
+            if len(found[1]) <= 80:
+                self.writer.marked[found[1]] += 1
+        text = _LITERAL.sub(r"\1", text)
+        text = _ROLE.sub(_role_text, text)
+        text = _REFERENCE.sub("", _SUBSTITUTION.sub(r"\1", text))
+        return re.sub(r"\*\*([^*\n]+)\*\*|\*([^*\s][^*\n]*)\*", r"\1\2", text).replace("\\ ", "")
+
+
+def _role_text(found: re.Match[str]) -> str:
+    text = found[1] if found[1] is not None else found[2] or ""
+    labelled = _LABELLED.fullmatch(text)
+    return (labelled[1] if labelled and labelled[1] else text).lstrip("~!")
+
+
+def _body_end(lines: list[str], at: int) -> int:
+    """Return the line after the lines that are blank or indented."""
+    last = at
+    while at < len(lines) and (not lines[at].strip() or lines[at][0] == " "):
+        at += 1
+        if lines[at - 1].strip():
+            last = at
+    return last
+
+
+def _dedent(lines: list[str]) -> list[str]:
+    indents = [len(line) - len(line.lstrip()) for line in lines if line.strip()]
+    least = min(indents, default=0)
+    return [line[least:] for line in lines]
+
+
+def _simple_rows(block: list[str]) -> list[list[str]]:
+    """Return the rows of a table whose columns are marked by a line of `=`."""
+    columns = [found.span() for found in re.finditer("=+", block[0])]
+    rows: list[list[str]] = []
+    for line in block[1:]:
+        if _SIMPLE_TABLE.fullmatch(line) or re.fullmatch(r"[-= \t]+", line):
+            continue
+        cells = [
+            line[start : columns[n + 1][0] if n + 1 < len(columns) else None].strip()
+            for n, (start, _) in enumerate(columns)
+        ]
+        if rows and not cells[0]:
+            rows[-1] = [f"{a} {b}".strip() for a, b in zip(rows[-1], cells, strict=True)]
+        else:
+            rows.append(cells)
+    return rows
+
+
+def _grid_rows(block: list[str]) -> list[list[str]]:
+    """Return the rows of a table drawn with `+`, `-` and `|`."""
+    rows: list[list[str]] = []
+    fresh = True
+    for line in block:
+        if line.startswith("+"):
+            fresh = True
+            continue
+        cells = [cell.strip() for cell in line.strip().strip("|").split("|")]
+        if fresh or len(cells) != len(rows[-1]):
+            rows.append(cells)
+        else:
+            rows[-1] = [f"{a} {b}".strip() for a, b in zip(rows[-1], cells, strict=True)]
+        fresh = False
+    return rows

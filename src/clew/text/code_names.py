@@ -1,0 +1,115 @@
+"""Names that are recognised by their form, in any text: flags, paths, identifiers, commands, codes.
+
+No word lists: `--onto`, `/etc/hosts`, `shared_buffers`, `tar(1)`, `fsync()`, `$HOME`, `.tar.gz`,
+`CVE-2024-3094`, `0x1F` and `fe80::1` look like what they are.
+"""
+
+import re
+from collections.abc import Iterator
+from typing import NamedTuple
+
+FLAG, PATH, IDENTIFIER, COMMAND, VARIABLE, CODE, VERSION, ADDRESS = (
+    *("flag", "path", "identifier", "command", "variable", "code", "version", "address"),
+)
+_BEFORE = r"(?<![\w@/.$\\-])"
+_PATTERNS = {
+    # A letter must follow the dashes, so that neither numbers nor list marks are flags.
+    FLAG: r"(?<![\w\-–/.])--?[A-Za-z][\w-]*(?<!-)",
+    ADDRESS: r"(?<![\w:.])(?:https?://[^\s<>\"'|)\]]{4,200}(?<![.,;:!?])|"
+    r"(?:[0-9a-fA-F]{0,4}:){3,7}[0-9a-fA-F]{1,4}|\d{1,3}(?:\.\d{1,3}){3}(?:/\d{1,2})?)(?![\w:])",
+    PATH: r"(?<![\w/.:<])(?:~|\.{1,2})?/(?:[\w.+@%*~-]*[A-Za-z][\w.+@%*~-]*)(?:/[\w.+@%*~<>-]+)*/?"
+    r"(?<![.,])",
+    VARIABLE: r"(?<![\w$])\$(?:\{[A-Za-z_]\w*\}|[A-Za-z_]\w*)|(?<![\w%])%[A-Z][A-Z_]+%",
+    COMMAND: rf"{_BEFORE}[A-Za-z_][\w.+-]*\([1-9][a-z]{{0,4}}\)",
+    IDENTIFIER: (
+        rf"{_BEFORE}(?:[A-Za-z_][\w:]*(?:\.[A-Za-z_]\w*)*\(\)"  # called
+        r"|[A-Za-z_]\w+(?:\.[A-Za-z_]\w+)+(?!\w)"  # dotted
+        r"|_*[A-Za-z0-9]+(?:_+[A-Za-z0-9]+)+_*"  # joined by underscores
+        r"|[a-z]+[0-9]*(?:[A-Z][a-z0-9]+)+"  # camelCase
+        r"|[A-Za-z_]\w*(?:::[A-Za-z_]\w*)+"
+        r"|[a-z]+(?:-[a-z]+)*-[A-Z][A-Z]\w*"  # set-user-ID
+        r"|[a-z][a-z0-9]*:[a-z][a-z0-9]*(?=[\s,.;)])(?!:)"  # root:root
+        r")"
+    ),
+    CODE: rf"{_BEFORE}(?:[A-Z]{{2,6}}[- ]?\d{{2,}}(?:-\d+)*|0x[0-9A-Fa-f]+|E[A-Z]{{3,}})(?![\w-])",
+    VERSION: rf"{_BEFORE}v\d+(?:\.\d+){{1,3}}(?:-?(?:rc|beta|alpha)\d*)?(?!\w)",
+    "suffix": r"(?<![\w.)\]])\.[a-z][a-z0-9]{1,5}(?:\.[a-z][a-z0-9]{1,4})?(?![\w(])",
+}
+DEFINED = "defined term"
+CODE_TYPES = frozenset(_PATTERNS) | {DEFINED}
+"""Types of the names that are recognised by their form."""
+_NAME = re.compile("|".join(f"(?P<{kind}>{pattern})" for kind, pattern in _PATTERNS.items()))
+_MARKED = re.compile(r"(?<!`)`([^`\n]{2,60})`(?!`)")
+_LONG_FORM = re.compile(r"\(([A-Z][A-Za-z0-9-]{1,9}?)s?\)")
+_SHORT_FORM = re.compile(
+    r"\b([A-Z][A-Z0-9]{1,8})s? \(([A-Za-z][\w-]+(?:[ -][A-Za-z][\w-]+){1,7})\)"
+)
+_ABBREVIATION = re.compile(r"(?:e\.g|i\.e|etc|vs|al|cf|approx)\b", re.IGNORECASE)
+_GLUED = re.compile(r"^[A-Z]?[a-z]{2,}\.[A-Z][a-z]*$")
+_SMALL_WORDS = frozenset("of the and for in on to a an de la".split())
+
+
+class CodeName(NamedTuple):
+    """A name by its form, where it stands in the text."""
+
+    start: int
+    end: int
+    name: str
+    type: str
+
+
+def find_code_names(text: str) -> Iterator[CodeName]:
+    """Yield the names in a text that are recognised by their form, in order."""
+    for found in _NAME.finditer(text):
+        kind, name = found.lastgroup or "", found[0]
+        if kind == IDENTIFIER and not _is_identifier(name):
+            continue
+        if kind == PATH and (len(name) < 3 or name.count("/") == len(name)):
+            continue
+        yield CodeName(found.start(), found.end(), name.removesuffix("()"), kind)
+
+
+def _is_identifier(name: str) -> bool:
+    if _ABBREVIATION.match(name) and "." in name:
+        return False
+    if "_" in name or name.endswith("()") or "::" in name or ":" in name:
+        return any(map(str.isalpha, name)) and len(name) > 2
+    if "." in name:
+        # "the end.Start of" lacks a blank; an identifier goes on in small letters.
+        return all(len(part) > 1 for part in name.split(".")) and not _GLUED.search(name)
+    return len(name) > 3
+
+
+def find_marked(text: str) -> Iterator[CodeName]:
+    """Yield what a text marks as code by backticks: a name where it is short."""
+    for found in _MARKED.finditer(text):
+        name = found[1].strip()
+        if len(name) > 1 and len(name.split()) <= 4 and any(map(str.isalpha, name)):
+            yield CodeName(found.start(1), found.end(1), name.removesuffix("()"), IDENTIFIER)
+
+
+def find_acronyms(text: str) -> Iterator[tuple[str, str]]:
+    """Yield pairs of an acronym and its long form: "Name Service Switch (NSS)", or the reverse."""
+    for found in _SHORT_FORM.finditer(text):
+        if _matches(found[1], re.split(r"[ -]", found[2])):
+            yield found[1], found[2]
+    for found in _LONG_FORM.finditer(text):
+        words = re.findall(r"[A-Za-z0-9][\w]*", text[max(0, found.start() - 120) : found.start()])
+        before = text[max(0, found.start() - 120) : found.start()].rstrip()
+        for size in range(2, min(len(words), len(found[1]) + 3) + 1):
+            if _matches(found[1], words[-size:]):
+                at = before.rfind(words[-size])
+                while size > 1 and len(re.findall(r"\w+", before[at:])) != size and at > 0:
+                    at = before.rfind(words[-size], 0, at)
+                yield found[1], " ".join(before[at:].split())
+                break
+
+
+def _matches(acronym: str, words: list[str]) -> bool:
+    """Whether the letters of an acronym are the initials of words, small words left out or not."""
+    letters = [char for char in acronym.lower() if char.isalnum()]
+    full = [word[0].lower() for word in words if word]
+    short = [word[0].lower() for word in words if word and word.lower() not in _SMALL_WORDS]
+    if not words or words[0].lower() in _SMALL_WORDS:
+        return False
+    return len(letters) > 1 and letters in (full, short)

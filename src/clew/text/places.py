@@ -1,0 +1,167 @@
+"""Where a span stands: its sections, the term it defines and its page; and what to quote around it.
+
+A sentence that refers back comes with the one before, a definition with its term, a row with its
+header, a step with the steps before and after, code with the sentence that announces it.
+"""
+
+import re
+from bisect import bisect_right
+from dataclasses import dataclass
+
+from clew.text.code_outline import is_code
+from clew.text.sentences import sentence_spans
+from clew.text.structure import CRUMB_SEPARATOR, Block, find_blocks, find_headings
+
+Span = tuple[int, int]
+MAX_UNIT_CHARS = 700
+_MAX_LEAD_CHARS = 200  # of a term, a header or an announcing sentence that stands apart
+# Words that refer to the sentence before when they begin one.
+_REFERS_BACK = re.compile(
+    r"(?:this|that|these|those|it|they|such|both|the former|the latter|otherwise|therefore|thus|"
+    r"hence|instead|dies|diese|dieser|dieses|cela|ceci|cette|ces|esto|este|esta|estos|это|эти|этот)"
+    r"\b|[这此该該其這]|これ|それ|この|その|هذا|هذه|ذلك",
+    re.IGNORECASE,
+)
+_ANNOUNCES = (":", "：")
+_MAX_CRUMB_CHARS = 80
+PAGE_BREAK = "\f"  # between the pages of a document that has pages
+
+
+def find_breadcrumbs(doc: str, text: str, at: int, heading: str = "") -> tuple[str, ...]:
+    """Return where a character of a passage stands: its sections, and the terms it defines.
+
+    `heading` is the path of the sections in which the passage of document `doc` begins.
+    """
+    outer = [part for part in heading.split(CRUMB_SEPARATOR) if part.strip()]
+    crumbs = list(outer)
+    if not is_code(doc):
+        path: list[tuple[int, str]] = []
+        for found in find_headings(text):
+            if found.start > at:
+                break
+            path = [(level, title) for level, title in path if level < found.level]
+            path.append((found.level, found.title))
+        crumbs += [title for _, title in path if title and title not in outer]
+        held = [b.title for b in find_blocks(text) if b.kind == "definition" and b.holds(at)]
+        crumbs += [title for title in held if title not in outer]
+    return tuple(_shorten(crumb) for crumb in crumbs)
+
+
+def _shorten(crumb: str) -> str:
+    crumb = " ".join(crumb.replace("`", "").split())
+    return crumb if len(crumb) <= _MAX_CRUMB_CHARS else crumb[: _MAX_CRUMB_CHARS - 1] + "…"
+
+
+def page_at(text: str, at: int, first: int | None) -> int | None:
+    """Return the page of a character in a passage that begins on page `first`."""
+    return None if first is None else first + text.count(PAGE_BREAK, 0, at)
+
+
+@dataclass(frozen=True, slots=True)
+class Unit:
+    """What to quote: one span, and before it `lead`, where that stands apart (a header, a term)."""
+
+    start: int
+    end: int
+    lead: Span | None = None
+
+    def quote(self, text: str) -> str:
+        """Return the quoted text; an ellipsis stands for what is left out after the lead."""
+        body = text[self.start : self.end]
+        if self.lead is None:
+            return body
+        return f"{text[self.lead[0] : self.lead[1]]} … {body}"
+
+
+def quotable_unit(text: str, start: int, end: int, most: int = MAX_UNIT_CHARS) -> Unit:
+    """Return the unit to quote around a span of a text, of at most about `most` characters."""
+    blocks = find_blocks(text)
+    around = [b for b in blocks if b.start < end and start < b.end]
+    inner = around[-1] if around else None
+    if inner is None:
+        return _sentences_around(text, start, end, (0, len(text)), most)
+    if inner.kind in ("row", "header"):
+        return _row_unit(text, blocks, inner, start, end, most)
+    if inner.kind == "code":
+        return _code_unit(text, blocks, inner, most)
+    if steps := _steps_unit(text, blocks, around, most):
+        return steps
+    for block in around:  # the outermost that fits
+        if block.kind in ("definition", "item") and block.end - block.start <= most:
+            return Unit(block.start, block.end)
+    lines = inner.kind == "paragraph" and "\n" in text[inner.start : inner.end]
+    if lines and inner.end - inner.start <= most // 2:
+        return Unit(inner.start, inner.end)  # lines that belong together, such as a signature
+    unit = _sentences_around(text, start, end, (inner.start, inner.end), most)
+    defined = [block for block in around if block.kind == "definition"]
+    if not defined or not defined[-1].title:
+        return unit
+    term_end = min(text.find("\n", defined[-1].start), defined[-1].start + _MAX_LEAD_CHARS)
+    if unit.start <= term_end:
+        return Unit(defined[-1].start, unit.end)
+    return Unit(unit.start, unit.end, (defined[-1].start, term_end))
+
+
+def _sentences_around(text: str, start: int, end: int, within: Span, most: int) -> Unit:
+    """Return the sentences that hold the span, with the one before if they refer to it."""
+    first, last = within
+    spans = [(a + first, b + first) for a, b in sentence_spans(text[first:last])]
+    held = [at for at, (a, b) in enumerate(spans) if a < end and start < b]
+    if not held:
+        return Unit(start, end)
+    low, high = held[0], held[-1]
+    if low and _REFERS_BACK.match(text, spans[low][0]):
+        low -= 1 if spans[high][1] - spans[low - 1][0] <= most else 0
+    if high + 1 < len(spans) and text[: spans[high][1]].endswith(_ANNOUNCES):
+        high += 1 if spans[high + 1][1] - spans[low][0] <= most else 0
+    return Unit(spans[low][0], spans[high][1])
+
+
+def _row_unit(text: str, blocks: list[Block], row: Block, start: int, end: int, most: int) -> Unit:
+    """Return the rows of the span with their header: as one span if the table is small."""
+    at = blocks.index(row)
+    held = [b for b in blocks if b.kind == "row" and b.start < end and start < b.end] or [row]
+    while at >= 0 and blocks[at].kind == "row":
+        at -= 1
+    if at < 0 or blocks[at].kind != "header":
+        return Unit(held[0].start, held[-1].end)
+    header = blocks[at]
+    if header is row or held[-1].end - header.start <= most:
+        return Unit(header.start, held[-1].end)
+    return Unit(held[0].start, held[-1].end, (header.start, header.end))
+
+
+def _code_unit(text: str, blocks: list[Block], code: Block, most: int) -> Unit:
+    """Return the code, and the sentence before it if that announces it."""
+    at = blocks.index(code)
+    before = blocks[at - 1] if at else None
+    if before is None or before.kind not in ("paragraph", "item", "definition"):
+        return Unit(code.start, code.end)
+    spans = sentence_spans(text[before.start : min(before.end, code.start)])
+    if not spans or not text[before.start : before.start + spans[-1][1]].endswith(_ANNOUNCES):
+        return Unit(code.start, code.end)
+    begin = before.start + spans[-1][0]
+    return Unit(begin if code.end - begin <= 2 * most else code.start, code.end)
+
+
+def _steps_unit(text: str, blocks: list[Block], around: list[Block], most: int) -> Unit | None:
+    """Return the numbered list that holds the span, with its announcement, if it is short."""
+    step = next((b for b in around if b.kind == "item" and b.title[-1:] in ".)"), None)
+    if step is None or not any(map(str.isalnum, step.title)):
+        return None
+    same = [b for b in blocks if b.depth == step.depth]
+    at = bisect_right([b.start for b in same], step.start) - 1
+    low = high = at
+    while low and _is_step(same[low - 1]):
+        low -= 1
+    while high + 1 < len(same) and _is_step(same[high + 1]):
+        high += 1
+    begin, finish = same[low].start, same[high].end
+    if low and same[low - 1].kind == "paragraph" and text[: same[low - 1].end].endswith(_ANNOUNCES):
+        spans = sentence_spans(text[same[low - 1].start : same[low - 1].end])
+        begin = same[low - 1].start + spans[-1][0] if spans else begin
+    return Unit(begin, finish) if finish - begin <= 2 * most else None
+
+
+def _is_step(block: Block) -> bool:
+    return block.kind == "item" and any(map(str.isalnum, block.title))

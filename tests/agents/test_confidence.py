@@ -1,0 +1,109 @@
+"""The confidence of answers: fitting, calibration, refitting on one's own questions."""
+
+import math
+
+import pytest
+from agent_asking import CONCLUDED, asking
+from hypothesis import given
+from hypothesis import strategies as st
+
+from clew.agents.core.confidence import (
+    LogisticModel,
+    describe_confidence,
+    fit_logistic,
+    format_models,
+    load_models,
+    load_shipped_models,
+    measure_calibration_error,
+    parse_models,
+    risk_coverage,
+    save_models,
+)
+from clew.builder import ignore_progress
+from clew.engine import KnowledgeBase
+from clew.errors import InputError, StoreError
+from clew.evaluate.calibrate import refit_confidence
+from clew.evaluate.datasets import Question
+from clew.json_output import answer_json
+from clew.testing.fakes import AgentScript
+
+
+def test_what_tells_right_from_wrong_gets_the_weight() -> None:
+    rows = [{"own": 0.9, "noise": n / 10} for n in range(10)]
+    rows += [{"own": -0.9, "noise": n / 10} for n in range(10)]
+    fitted = fit_logistic(rows, [True] * 10 + [False] * 10)
+    assert fitted.weights["own"] > 5 * abs(fitted.weights["noise"])
+    assert fitted({"own": 0.9}) > 0.8
+    assert fitted({"own": -0.9}) < 0.2
+
+
+def test_few_questions_move_a_model_little_and_many_move_it_far() -> None:
+    prior = LogisticModel({"own": 2.0}, 0.0)
+    wrong = [{"own": 0.5}]
+    few = fit_logistic(wrong * 2, [False] * 2, prior)
+    many = fit_logistic(wrong * 200, [False] * 200, prior)
+    assert prior(wrong[0]) > few(wrong[0]) > many(wrong[0])
+
+
+@given(st.lists(st.tuples(st.floats(0, 1), st.booleans()), max_size=40))
+def test_the_error_of_any_answers_is_a_share(rows: list[tuple[float, bool]]) -> None:
+    error = measure_calibration_error([c for c, _ in rows], [r for _, r in rows])
+    assert 0 <= error <= 1
+
+
+def test_the_error_is_the_distance_of_confidence_and_accuracy() -> None:
+    assert measure_calibration_error([0.75] * 4, [True, True, True, False]) == 0
+    assert math.isclose(measure_calibration_error([0.9, 0.9], [False, False]), 0.9)
+
+
+def test_the_surest_answers_come_first() -> None:
+    assert risk_coverage([0.2, 0.9, 0.8, 0.1], [False, True, True, False], (0.5, 1.0)) == [1, 0.5]
+
+
+def test_every_confidence_has_words() -> None:
+    assert describe_confidence(0.9) == "well supported"
+    assert describe_confidence(0.0) == "hardly supported"
+
+
+@given(st.dictionaries(st.text(max_size=8), st.floats(-50, 50), max_size=5), st.floats(-50, 50))
+def test_a_model_is_written_and_read_unchanged(weights: dict[str, float], bias: float) -> None:
+    models = {"answer": LogisticModel(weights, bias)}
+    assert parse_models(format_models(models)) == models
+
+
+def test_what_is_no_model_is_said_to_be_none() -> None:
+    with pytest.raises(StoreError, match="clew calibrate --reset"):
+        parse_models('{"answer": 3}')
+
+
+async def test_a_knowledge_base_keeps_its_own_confidence(valley: KnowledgeBase) -> None:
+    question = "Who designed Marrow Bridge?"
+    before = (await valley.ask(question)).confidence
+    await save_models(valley.store, {"answer": LogisticModel({}, -9.0)})
+    assert (await valley.ask(question)).confidence < 0.01 < before
+    await save_models(valley.store, {})
+    assert await load_models(valley.store) == load_shipped_models()
+
+
+async def test_an_answer_by_a_model_has_a_confidence_too(valley: KnowledgeBase) -> None:
+    told = AgentScript({"answer": CONCLUDED})
+    answer = await asking(valley)(told, recipe="reader+clew")
+    assert 0.5 < answer.confidence <= 1
+    assert answer_json(answer)["confidence"] == answer.confidence
+
+
+def ask_about(name: str, answer: str) -> Question:
+    return Question(f"{name}-{answer}", f"Who designed {name}?", (answer,))
+
+
+async def test_own_questions_refit_the_confidence(valley: KnowledgeBase) -> None:
+    known = [ask_about("Marrow Bridge", "Ilse Brandvik")] * 15
+    wrong = [ask_about("Marrow Bridge", "Somebody Else")] * 15
+    fit = await refit_confidence(valley, [*known, *wrong], None, ignore_progress)
+    assert (fit.questions, fit.right) == (30, 15)
+    assert fit.error_after < fit.error_before
+    assert 0 <= fit.precision <= 1
+    with pytest.raises(InputError, match="too few"):
+        await refit_confidence(valley, known, None, ignore_progress)
+    with pytest.raises(InputError, match="all answers are right"):
+        await refit_confidence(valley, known * 2, None, ignore_progress)

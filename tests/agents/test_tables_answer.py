@@ -1,0 +1,150 @@
+"""Questions about tables: answered by code over the rows, with the rows cited, or left alone."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from clew.agents.tables.load import find_links, load_tables
+from clew.agents.tables.parse import parse_question
+from clew.agents.tables.words import is_same_word, load_operators, split_question
+from conftest import KnowledgeBase, document, stream
+
+TOWNS = (
+    "name,region,people,founded,river code\n"
+    "Hallowmere,Grey Coast,1200,1849-03-01,T1\n"
+    "Vessen,Inland,86000,1204-01-01,T2\n"
+    "Pellworth,Grey Coast,450,1931-07-09,T1\n"
+    "Old Sand,Inland,,1650-05-05,T3\n"
+)
+RIVERS = [
+    {"code": "T1", "river": "Tarn", "km": 40},
+    {"code": "T2", "river": "Oss", "km": 310},
+    {"code": "T3", "river": "Lind", "km": 95},
+]
+
+
+@pytest.fixture
+async def tables(base: KnowledgeBase, tmp_path: Path) -> KnowledgeBase:
+    (tmp_path / "towns.csv").write_text(TOWNS)
+    (tmp_path / "rivers.json").write_text(json.dumps(RIVERS))
+    await base.add([tmp_path / "towns.csv", tmp_path / "rivers.json"])
+    return base
+
+
+@pytest.mark.parametrize(
+    ("question", "said"),
+    [
+        ("How many towns are there in the Grey Coast region?", "2"),
+        ("How many towns have more than 1,000 people?", "2"),
+        ("How many towns have people?", "3"),
+        ("What is the total number of people in Grey Coast?", "1650"),
+        ("What is the average km of the rivers?", "148.3333333"),
+        ("What is the median km?", "95"),
+        ("Which town has the most people?", "Vessen"),
+        ("Which town has the fewest people?", "Pellworth"),
+        ("Which region has the most towns?", "Grey Coast, Inland"),
+        ("Which towns were founded before 1700?", "Vessen, Old Sand"),
+        ("Which towns were founded between 1800-01-01 and 1900-01-01?", "Hallowmere"),
+        ("When was Pellworth founded?", "1931-07-09"),
+        ("How many people does Vessen have?", "86000"),
+        ("What is the region of Old Sand?", "Inland"),
+        ("How many different regions are there?", "2"),
+        ("Which towns have a name starting with Pell?", "Pellworth"),
+        ("Which town was founded in 1849?", "Hallowmere"),
+        ("Which river has the code T2?", "Oss"),
+    ],
+)
+async def test_rows_answer(tables: KnowledgeBase, question: str, said: str) -> None:
+    answer = await tables.ask(question)
+    assert answer.candidate == said
+    assert answer.verdict == "answered" and "computed from the rows of" in answer.note
+    assert answer.citations
+    for one in answer.citations:
+        assert one.quote == (await tables.show(one.doc)).documents[0]["text"]
+
+
+@pytest.mark.parametrize(
+    "question",
+    [
+        "Why is Vessen so large?",
+        "Who founded Hallowmere?",
+        "What is the capital of Inland?",
+        "How many soldiers were in Vessen?",
+        "Which town did the poet of Vessen like?",
+        "Tell me about Vessen",
+    ],
+)
+async def test_what_the_rows_do_not_say_is_left_to_retrieval(
+    tables: KnowledgeBase, question: str
+) -> None:
+    assert "computed from the rows" not in (await tables.ask(question)).note
+
+
+async def test_a_removed_row_no_longer_counts(tables: KnowledgeBase, tmp_path: Path) -> None:
+    (tmp_path / "towns.csv").write_text("\n".join(TOWNS.splitlines()[:3]))
+    await tables.add([tmp_path / "towns.csv"])
+    assert (await tables.ask("How many towns are there in the Grey Coast region?")).candidate == "1"
+
+
+async def test_the_same_row_twice_counts_twice(base: KnowledgeBase, tmp_path: Path) -> None:
+    (tmp_path / "sales.csv").write_text("item,price\nlamp,3\nlamp,3\nrope,5\n")
+    await base.add([tmp_path / "sales.csv"])
+    assert (await base.ask("What is the total price of lamp?")).candidate == "6"
+
+
+async def test_columns_that_hold_keys_of_another_table_are_found(tables: KnowledgeBase) -> None:
+    async with tables.store.snapshot() as snapshot:
+        ctx = await tables.context(snapshot, "Which?")
+        found = await load_tables(ctx)
+    links = {
+        (one.column, one.other.name.rpartition("/")[2], one.key)
+        for table in found
+        for one in find_links(table, found)
+    }
+    assert ("river code", "rivers.json", "code") in links
+
+
+@pytest.mark.parametrize(
+    ("question", "said", "cited"),
+    [
+        (
+            "How many towns are on the river Tarn?",
+            "2",
+            {"towns.csv#2", "towns.csv#4", "rivers.json#1"},
+        ),
+        ("What is the km of the river of Vessen?", "310", {"towns.csv#3", "rivers.json#2"}),
+    ],
+)
+async def test_linked_tables_answer_together(
+    tables: KnowledgeBase, question: str, said: str, cited: set[str]
+) -> None:
+    answer = await tables.ask(question)
+    assert answer.candidate == said
+    assert {one.doc.rpartition("/")[2] for one in answer.citations} == cited
+
+
+async def test_rows_are_entities_and_facts(tables: KnowledgeBase) -> None:
+    shown = await tables.show("Vessen")
+    [fact] = shown.entities[0]["facts"]
+    assert fact["text"].startswith("Vessen\nname: Vessen; region: Inland; people: 86000;")
+    assert [(one["name"], one["type"]) for one in (await tables.show("Inland")).entities] == [
+        ("Inland", "region")
+    ]
+
+
+async def test_texts_are_answered_as_before(tables: KnowledgeBase) -> None:
+    await tables.take(
+        stream([document("b", "Marrow Bridge was designed by Ilse Brandvik.", "Bridge")])
+    )
+    answer = await tables.ask("Who designed the Marrow Bridge?")
+    assert "Ilse Brandvik" in answer.answer
+
+
+def test_words_and_operators() -> None:
+    assert is_same_word("weigh", "weight") and is_same_word("varieties", "variety")
+    assert not is_same_word("max", "maximum") and not is_same_word("state", "statement")
+    words = split_question("How many at least 1,200 from 2024/01/05?")
+    assert [word.fold for word in words][-3:] == ["1200", "from", "2024-01-05"]
+    assert list(load_operators().find("comparisons", words)) == [(2, 4, ">=")]
+    assert parse_question("How many?", []) == []

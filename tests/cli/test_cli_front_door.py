@@ -1,0 +1,228 @@
+"""Small things a newcomer meets: parts of names, typing errors, stdin, web pages, watching."""
+
+import io
+import json
+import threading
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, HTTPServer
+from pathlib import Path
+
+import pytest
+from in_process import clew
+
+import clew as package
+from clew.agents.ask import check_question
+from clew.cli.app import FIRST_COMMANDS, FIRST_RECIPES
+from clew.cli.watch import follow_changes, read_states
+from clew.config import load_settings
+from clew.errors import ConfigError, InputError
+from clew.evaluate.compare import Cell
+from clew.ingest.build import AddResult
+from clew.ingest.fetch import document_name_of, fetch_page, fetch_sources
+from clew.models import Models
+from clew.recipes.registry import STARTERS
+from clew.store.memory import MemoryStore
+from clew.store.protocol import Counts
+from clew.types import Usage
+
+
+@pytest.fixture
+def team(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setattr("clew.llm.embed_weights.is_installed", lambda name: False)
+    (tmp_path / "team.md").write_text(
+        "Dana Petrov leads Vellum Works. Vellum Works is in Hallowmere."
+    )
+    clew("add", "team.md", cwd=tmp_path)
+    return tmp_path
+
+
+def test_a_part_of_a_name_finds_it_and_a_typing_error_is_told(team: Path) -> None:
+    assert "Dana Petrov" in clew("show", "dana", cwd=team)
+    assert "did you mean 'Dana Petrov'?" in clew("show", "Dana Petrof", cwd=team, code=1)
+
+
+def test_one_document_is_not_documents(team: Path) -> None:
+    assert "1 document, 1 chunk," in clew("add", "team.md", cwd=team)
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "meant"),
+    [
+        (("serch", "x"), 2, "did you mean 'search'?"),
+        (("search", "x", "--recipe", "hybird"), 1, "did you mean 'hybrid'?"),
+        (("ask", "x", "--recipe", "graphserch+bm25"), 1, "did you mean 'graphsearch'?"),
+    ],
+)
+def test_what_is_meant_is_told(team: Path, words: tuple[str, ...], code: int, meant: str) -> None:
+    assert meant in " ".join(clew(*words, cwd=team, code=code).split())
+
+
+def test_an_unknown_setting_names_the_known_one(tmp_path: Path) -> None:
+    (tmp_path / "clew.toml").write_text("[models]\nmodl = 'x'\n")
+    with pytest.raises(ConfigError, match=r"models\.modl: there is no such setting; .*'model'"):
+        load_settings(tmp_path / "clew.toml")
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ((123, None), "must be a text, and 123 is not"),
+        (("who?", "3"), "whole number"),
+        (("who?", None, "strict"), "mode 'strict': must be 'open' or 'reject'"),
+    ],
+)
+def test_what_cannot_be_asked_is_told_in_plain_words(given: tuple, said: str) -> None:
+    with pytest.raises(ConfigError, match=said):
+        check_question(*given)
+
+
+def test_open_is_listed_in_the_package() -> None:
+    assert {"open", "connect", "Kb"} <= set(dir(package))
+
+
+def test_two_questions_earn_no_stars() -> None:
+    assert Cell(0.9, 0.8, 1.0, 2, 0.001).stars == ""
+    assert Cell(0.9, 0.8, 1.0, 50, 0.001).stars == "**"
+
+
+async def test_calls_without_a_price_are_not_nothing() -> None:
+    store = MemoryStore()
+    models = Models(load_settings().models, store)
+    models.meter.add(Usage(calls=6, prompt_tokens=900, completion_tokens=100))
+    await models.record_spending()
+    await models.record_spending()
+    assert await store.get("manifest", ["calls", "tokens", "spent"]) == {
+        "calls": "6.0",
+        "tokens": "1000.0",
+    }
+
+
+def test_help_shows_what_a_beginner_needs(tmp_path: Path) -> None:
+    said = clew("--help", cwd=tmp_path)
+    shown = [line for line in said.splitlines() if line.startswith("│")]
+    assert all(any(f"│ {name} " in line for line in shown) for name in FIRST_COMMANDS)
+    assert not any("│ tune " in line for line in shown)
+    assert FIRST_RECIPES == STARTERS and "graphsearch" in said
+    assert "│ tune " in clew("--help-all", cwd=tmp_path)
+
+
+def test_the_rest_of_the_recipes_is_listed_on_demand(tmp_path: Path) -> None:
+    assert "lego-12" not in clew("recipes", cwd=tmp_path)
+    assert "lego-12" in clew("recipes", "--all", cwd=tmp_path)
+    assert len(json.loads(clew("recipes", "--json", cwd=tmp_path))) > 60
+
+
+def test_question_words_do_not_mislead_a_plain_install(team: Path) -> None:
+    (team / "noise.md").write_text("What is what, and who is who? Where is it, what is in it?")
+    clew("add", "noise.md", cwd=team)
+    found = json.loads(clew("search", "What is it that Dana leads?", "--json", cwd=team))
+    assert [chunk["doc"] for chunk in found["chunks"]] == ["team.md"]
+
+
+def test_standard_input_is_added(team: Path) -> None:
+    said = clew("add", "-", cwd=team, told="Ilse Brandvik designed the Marrow Bridge.")
+    assert "1 added" in said
+    assert "stdin" in clew("status", "--documents", cwd=team)
+    assert "standard input is empty" in clew("add", "-", cwd=team, code=1)
+
+
+class _Site(BaseHTTPRequestHandler):
+    def do_GET(self) -> None:
+        if self.path == "/moved":
+            self.send_response(302)
+            self.send_header("Location", "/page")
+            self.end_headers()
+            return
+        body = b"<html><body><p>Ilse Brandvik was born in Hallowmere.</p></body></html>"
+        self.send_response(200 if self.path == "/page" else 404)
+        self.send_header("Content-Type", "text/html")
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, *told: object) -> None:
+        pass
+
+
+@pytest.fixture
+def site() -> Iterator[str]:
+    with HTTPServer(("127.0.0.1", 0), _Site) as server:
+        thread = threading.Thread(target=server.serve_forever)
+        thread.start()
+        yield f"http://127.0.0.1:{server.server_port}"
+        server.shutdown()
+        thread.join()
+
+
+def test_a_web_page_is_added_by_its_address(team: Path, site: str) -> None:
+    assert "is a private address" in clew("add", f"{site}/page", cwd=team, code=1)
+    assert "1 added" in clew("add", f"{site}/moved", "--allow-private", cwd=team)
+    assert f"{site}/moved" in clew("status", "--documents", cwd=team)
+    assert "answers 404" in clew("add", f"{site}/no", "--allow-private", cwd=team, code=1)
+
+
+@pytest.mark.parametrize("url", ["http://10.0.0.1/", "http://[::1]/", "http://169.254.169.254/x"])
+def test_private_addresses_are_refused_before_anything_is_sent(url: str) -> None:
+    with pytest.raises(InputError, match="is a private address"):
+        fetch_page(url)
+
+
+def test_a_page_is_named_by_its_address_without_the_fragment() -> None:
+    assert document_name_of("HTTPS://a.org/b%20c/?q=1#d") == "https://a.org/b c/?q=1"
+
+
+def test_too_much_input_is_refused(tmp_path: Path) -> None:
+    from clew.ingest.readers.source import ReadBudget
+
+    with pytest.raises(InputError, match="has more than"):
+        fetch_sources(["-"], tmp_path, io.BytesIO(b"x" * 20), budget=ReadBudget(file_bytes=10))
+
+
+async def test_a_folder_is_followed(tmp_path: Path) -> None:
+    folder = tmp_path / "notes"
+    folder.mkdir()
+    (folder / "a.md").write_text("One.")
+    seen: list[set[str]] = []
+
+    async def bring() -> tuple[AddResult, list[str]]:
+        return AddResult(Counts()), []
+
+    turns = iter(["", "b.md", "", ""])
+
+    async def pause(seconds: float) -> None:
+        name = next(turns, None)
+        if name is None:
+            raise KeyError("no turn is left")
+        if name:
+            (folder / name).write_text("Two.")
+
+    with pytest.raises(KeyError, match="no turn is left"):
+        await follow_changes(
+            [folder], 1.0, bring, lambda *_: seen.append(set(read_states([folder]))), pause
+        )
+    assert [{Path(name).name for name in one} for one in seen] == [{"a.md"}, {"a.md", "b.md"}]
+
+
+def test_a_model_that_fails_on_most_chunks_is_exit_code_1(team: Path) -> None:
+    class _Refuses(_Site):
+        def do_POST(self) -> None:
+            self.rfile.read(int(self.headers["Content-Length"]))
+            body = json.dumps({"choices": [{"message": {"content": "no"}}]}).encode()
+            self.send_response(200)
+            self.send_header("Content-Type", "application/json")
+            self.send_header("Content-Length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body)
+
+    with HTTPServer(("127.0.0.1", 0), _Refuses) as server:
+        thread = threading.Thread(target=server.serve_forever)
+        thread.start()
+        url = f"http://127.0.0.1:{server.server_port}/v1"
+        (team / "clew.toml").write_text(f'[models]\nmodel = "m"\nbase_url = "{url}"\ntries = 1\n')
+        (team / "b.md").write_text("Ilse Brandvik designed the Marrow Bridge.")
+        clew("add", "b.md", cwd=team, code=1)
+        said = clew("add", "--retry", "--fallback", "--json", cwd=team, code=1)
+        server.shutdown()
+        thread.join()
+    assert said == ""
+    assert "Marrow Bridge" in clew("show", "Marrow Bridge", cwd=team)

@@ -1,0 +1,291 @@
+"""Readers of structured formats: what a person sees on the page is in the text, in its markup."""
+
+import gzip
+import io
+import json
+import zipfile
+from pathlib import Path
+
+import pytest
+
+from clew.ingest.chunk import BySentences
+from clew.ingest.files import read
+from clew.ingest.readers.source import ReadBudget, Skipped
+from clew.types import Document
+
+
+async def read_all(path: Path, raw: bytes | str) -> list[Document | Skipped]:
+    write(path, raw)
+    return [item async for item in read([path])]
+
+
+def write(path: Path, raw: bytes | str) -> None:
+    path.write_bytes(raw if isinstance(raw, bytes) else raw.encode())
+
+
+async def read_text(path: Path, raw: bytes | str) -> str:
+    [found] = await read_all(path, raw)
+    assert isinstance(found, Document), found
+    return found.text
+
+
+async def test_definitions_tables_and_lists_of_a_page(tmp_path: Path) -> None:
+    page = (
+        "<title>Pools — Manual of it</title><h1>Pools</h1><div class=toc><a>1</a></div>"
+        "<dl><dt><code>pool_size</code> (integer)</dt><dd><p>Sets the size.</p><p>More.</p></dd>"
+        "<dt>-a</dt><dt>--all</dt><dd>Everything.</dd></dl>"
+        "<ol><li>Stop it.<li>Start it.<ul><li>With care.</ul></ol>"
+        "<table><thead><tr><th>Code<th>Name</thead><tr><td rowspan=2>23<td>a || b<tr><td>c"
+        "<tr><td colspan=2>Class 24</table>"
+        "<table><tr><th>Weight<td>82 g</table><pre>x\n  y</pre>"
+    )
+    [found] = await read_all(tmp_path / "a.html", page)
+    assert isinstance(found, Document)
+    assert found.title == "Pools"
+    assert found.metadata["terms"] == {"pool_size": 1}
+    assert found.text == (
+        "# Pools\n\npool_size (integer)\n:   Sets the size.\n\n    More.\n\n-a\n--all\n"
+        ":   Everything.\n\n1. Stop it.\n2. Start it.\n\n   - With care.\n\n"
+        "| Code: 23 | Name: a || b |\n| Code: 23 | Name: c |\n| Class 24 |\n\n"
+        "| Weight: 82 g |\n\n```\nx\n  y\n```"
+    )
+
+
+async def test_a_page_that_only_lists_others_is_skipped(tmp_path: Path) -> None:
+    links = "".join(f"<dt><a>entry {n}</a></dt>" for n in range(200))
+    [found] = await read_all(
+        tmp_path / "i.html", f"<h1>Index</h1><div class=indexdiv>{links}</div>"
+    )
+    assert isinstance(found, Skipped) and "index" in found.reason
+
+
+async def test_a_manual_page(tmp_path: Path) -> None:
+    source = (
+        '.\\" comment\n.TH QUILL 1 2024\n.SH NAME\nquill \\- draws maps\n.SH OPTIONS\n.TP\n'
+        '.BR \\-a ", " \\-\\-all\nShow \\fIall\\fP maps, see\n.BR tar (1).\n.IP\nMore of it.\n'
+        ".TP\n.B \\-q\nBe quiet.\n.PP\nAfter \\(lqall\\(rq.\n.nf\nquill -a\n  map\n.fi\n"
+        ".TS\ntab(:);\nl l.\nCode:Meaning\n1:error\n.TE\n"
+    )
+    packed = gzip.compress(source.encode())
+    [found] = await read_all(tmp_path / "quill.1.gz", packed)
+    assert isinstance(found, Document)
+    assert found.title == "quill(1)"
+    assert found.text == (
+        "## NAME\n\nquill - draws maps\n\n## OPTIONS\n\n-a, --all\n"
+        ":   Show all maps, see tar(1).\n\n    More of it.\n\n-q\n:   Be quiet.\n\n"
+        "After “all”.\n\n```\nquill -a\n  map\n```\n\n| Code: 1 | Meaning: error |"
+    )
+
+
+async def test_mdoc_macros(tmp_path: Path) -> None:
+    source = (
+        ".Dd May 1\n.Dt QUILL 1\n.Sh SYNOPSIS\n.Nm\n.Op Fl o Ar file\n.Sh OPTIONS\n.Bl -tag\n"
+        ".It Fl o Ar file\nWrite to\n.Ar file ,\nsee\n.Xr tar 1 .\n.El\n"
+    )
+    text = await read_text(tmp_path / "quill.1", source)
+    assert "quill [-o file]" in text
+    assert "-o file\n:   Write to file, see tar(1)." in text
+
+
+async def test_restructured_text(tmp_path: Path) -> None:
+    source = (
+        "Quill\n=====\n\n.. toctree::\n   :maxdepth: 1\n\n"
+        "Draws ``maps`` of :ref:`all <x>` lands::\n\n"
+        "   quill -a\n\nUse\n---\n\nterm\n   What it *means*.\n\n-a, --all  Shows all.\n\n"
+        "#. One\n#. Two\n\n=====  =====\nName   Type\n=====  =====\na      int\n=====  =====\n\n"
+        ".. note:: Be careful.\n\n.. function:: draw(map)\n\n   Draws it.\n"
+    )
+    assert await read_text(tmp_path / "a.rst", source) == (
+        "# Quill\n\nDraws maps of all lands:\n\n```\nquill -a\n```\n\n## Use\n\nterm\n"
+        ":   What it means.\n\n-a, --all\n:   Shows all.\n\n1. One\n\n1. Two\n\n"
+        "| Name: a | Type: int |\n\nnote: Be careful.\n\ndraw(map)\n:   Draws it."
+    )
+
+
+async def test_latex(tmp_path: Path) -> None:
+    source = (
+        '\\documentclass{article}\n\\title{Maps of K\\"oln}\n\\begin{document}\n\\section{Use}\n'
+        "Draw \\emph{maps}\\footnote{Of land.} --- 50\\% % hidden\nby \\texttt{quill}.\n\n"
+        "\\begin{enumerate}\\item One\\item Two\\end{enumerate}\n"
+        "\\begin{description}\\item[term] Means it.\\end{description}\n"
+        "\\begin{tabular}{ll}\\hline Name & Type\\\\ a & int\\\\ \\end{tabular}\n"
+        "\\begin{verbatim}\nquill -a\n\\end{verbatim}\n\\end{document}\nlost"
+    )
+    [found] = await read_all(tmp_path / "a.tex", source)
+    assert isinstance(found, Document)
+    assert found.title == "Maps of Köln"
+    assert found.text == (
+        "## Use\n\nDraw maps[1] — 50% by quill.\n\n1. One\n\n2. Two\n\nterm\n:   Means it.\n\n"
+        "| Name: a | Type: int |\n\n```\nquill -a\n```\n\n[1] Of land."
+    )
+
+
+async def test_a_standard_on_pages(tmp_path: Path) -> None:
+    bodies = [f"   The {word} of it goes on\n   for two {word}s.\n" for word in ("a", "b", "c")]
+    pages = [
+        f"Brandvik{' ' * 40}Standard{' ' * 9}[Page {n}]\n\f\nStandard 77{' ' * 30}May 1990\n\n"
+        for n in range(1, 5)
+    ]
+    text = (
+        f"{' ' * 28}Drawing of Maps\n\nContents\n\n   1. Scope .......... 1\n   2. Terms ...... 2\n"
+        f"   2.1. Land ....... 3\n\n{pages[0]}1.  Scope\n\n{bodies[0]}\n"
+        f"{pages[1]}2.  Terms\n\n{bodies[1]}\n{pages[2]}2.1.  Land\n\n{bodies[2]}\n"
+        f"{pages[3]}   The end.\n"
+    )
+    [found] = await read_all(tmp_path / "std.txt", text)
+    assert isinstance(found, Document)
+    assert found.title == "Drawing of Maps"
+    assert "[Page" not in found.text and "Standard 77" not in found.text
+    assert ". . ." not in found.text and "....." not in found.text
+    assert [line for line in found.text.split("\n") if line.startswith("#")] == [
+        "## 1. Scope",
+        "## 2. Terms",
+        "### 2.1. Land",
+    ]
+
+
+def pack(parts: dict[str, str]) -> bytes:
+    out = io.BytesIO()
+    with zipfile.ZipFile(out, "w") as archive:
+        for name, text in parts.items():
+            archive.writestr(name, text)
+    return out.getvalue()
+
+
+async def test_a_presentation(tmp_path: Path) -> None:
+    def shape(kind: str, *lines: str) -> str:
+        text = "".join(f"<a:p><a:r><a:t>{line}</a:t></a:r></a:p>" for line in lines)
+        return f'<p:sp><p:nvPr><p:ph type="{kind}"/></p:nvPr><p:txBody>{text}</p:txBody></p:sp>'
+
+    def cell(text: str) -> str:
+        return f"<a:tc><a:p><a:r><a:t>{text}</a:t></a:r></a:p></a:tc>"
+
+    def part(content: str) -> str:
+        return f'<p:x xmlns:p="p" xmlns:a="a" xmlns:r="r">{content}</p:x>'
+
+    def link(key: str, number: int) -> str:
+        return f'<Relationship Id="{key}" Target="slides/slide{number}.xml"/>'
+
+    table = "".join(f"<a:tr>{cell(a)}{cell(b)}</a:tr>" for a, b in (("Name", "Age"), ("Ann", "7")))
+    second = shape("title", "Second") + shape("sldNum", "2") + f"<a:tbl>{table}</a:tbl>"
+    order = '<p:sldId id="1" r:id="b"/><p:sldId id="2" r:id="a"/>'
+    raw = pack(
+        {
+            "ppt/presentation.xml": part(order),
+            "ppt/_rels/presentation.xml.rels": f"<R>{link('a', 1)}{link('b', 2)}</R>",
+            "ppt/slides/slide1.xml": part(second),
+            "ppt/slides/slide2.xml": part(shape("ctrTitle", "First") + shape("body", "one", "two")),
+        }
+    )
+    [found] = await read_all(tmp_path / "a.pptx", raw)
+    assert isinstance(found, Document)
+    assert found.title == "First"
+    assert found.text == "## First\n\n- one\n- two\n\n\f## Second\n\n| Name: Ann | Age: 7 |"
+    assert found.text[found.page_starts[1] :].startswith("## Second")
+
+
+async def test_a_book(tmp_path: Path) -> None:
+    raw = pack(
+        {
+            "META-INF/container.xml": '<c><rootfile full-path="OPS/book.opf"/></c>',
+            "OPS/book.opf": '<p xmlns:d="d"><d:title>Maps</d:title><d:creator>Ilse</d:creator>'
+            '<item id="n" href="nav.xhtml" media-type="application/xhtml+xml" properties="nav"/>'
+            '<item id="a" href="a.xhtml" media-type="application/xhtml+xml"/>'
+            '<item id="b" href="b.xhtml" media-type="application/xhtml+xml"/>'
+            '<itemref idref="n"/><itemref idref="b"/><itemref idref="a"/></p>',
+            "OPS/nav.xhtml": "<ol><li>Contents</ol>",
+            "OPS/a.xhtml": "<!DOCTYPE html><h1>Two</h1><p>Later.",
+            "OPS/b.xhtml": "<h1>One</h1><p>Earlier.",
+        }
+    )
+    [found] = await read_all(tmp_path / "a.epub", raw)
+    assert isinstance(found, Document)
+    assert (found.title, found.metadata["author"]) == ("Maps", "Ilse")
+    assert found.text == "# One\n\nEarlier.\n\n# Two\n\nLater."
+
+
+async def test_a_notebook(tmp_path: Path) -> None:
+    cells = [
+        {"cell_type": "markdown", "source": ["# Maps\n", "Of land."]},
+        {"cell_type": "code", "source": "draw()", "outputs": [{"text": ["a map"]}]},
+    ]
+    info = {"language_info": {"name": "python"}}
+    text = await read_text(tmp_path / "a.ipynb", json.dumps({"cells": cells, "metadata": info}))
+    assert text == "# Maps\nOf land.\n\n```python\ndraw()\n```\n\n```\na map\n```"
+
+
+MAIL = "From: Ilse <i@example.org>\nTo: Anton\nSubject: Re: =?utf-8?q?K=C3=B6ln?=\n"
+
+
+async def test_mail(tmp_path: Path) -> None:
+    page = "Content-Type: text/html; charset=utf-8\n\n<p>See <b>the</b> map.</p>"
+    [found] = await read_all(tmp_path / "a.eml", MAIL + page)
+    assert isinstance(found, Document)
+    assert found.title == "Köln"
+    assert found.text.endswith("Subject: Re: Köln\n\nSee the map.")
+    box = f"From a@b Mon Jan 1 2024\n{MAIL}\nOne.\n\nFrom a@b Tue Jan 2 2024\n{MAIL}\nTwo.\n"
+    found_all = await read_all(tmp_path / "all.mbox", box)
+    assert [item.text[-4:] for item in found_all if isinstance(item, Document)] == ["One.", "Two."]
+
+
+async def test_code_is_split_at_its_functions(tmp_path: Path) -> None:
+    functions = "\n\n".join(
+        f"# number {n}\ndef run_{n}(value):\n" + "    value += 1\n" * 60 for n in range(3)
+    )
+    [found] = await read_all(tmp_path / "a.py", functions)
+    assert isinstance(found, Document)
+    chunks = BySentences(size=200)(found)
+    assert {chunk.heading for chunk in chunks} == {"def run_0", "def run_1", "def run_2"}
+    assert all(c.text.startswith(("# number", "value")) for c in chunks)
+
+
+async def test_chunks_follow_the_structure(tmp_path: Path) -> None:
+    definitions = "\n\n".join(
+        f"option_{n}\n:   Sets number {n}. {'It has a long text of its own. ' * 6}"
+        for n in range(12)
+    )
+    code = "```\n" + "run the thing\n" * 40 + "```"
+    text = f"# Book\n\n## Options\n\n{definitions}\n\n## Code\n\nRun this:\n\n{code}\n"
+    [found] = await read_all(tmp_path / "a.md", text)
+    assert isinstance(found, Document)
+    chunks = BySentences(size=150)(found)
+    for chunk in chunks:
+        begins = chunk.text.split("\n")[0]
+        assert begins.startswith(("option_", "# Book", "## Code")), begins
+        assert chunk.text.count("option_") == chunk.text.count(":   Sets")
+    assert chunks[1].heading == "Book > Options"
+    assert chunks[-1].text.endswith("```") and chunks[-1].text.count("```") == 2
+
+
+async def test_compressed_files_within_the_budget(tmp_path: Path) -> None:
+    path = tmp_path / "a.txt.gz"
+    assert await read_text(path, gzip.compress(b"Some text.")) == "Some text."
+    path.write_bytes(gzip.compress(b"x" * 3_000_000))
+    [found] = [item async for item in read([path], budget=ReadBudget(file_bytes=1_000_000))]
+    assert isinstance(found, Skipped) and "unpacks to more than 1 MB" in found.reason
+    [found] = await read_all(tmp_path / "b.csv.gz", gzip.compress(b"text\na\n"))
+    assert isinstance(found, Skipped) and "unpack it first" in found.reason
+
+
+@pytest.mark.parametrize(
+    ("suffix", "unit"),
+    [
+        *(
+            (".tex", unit)
+            for unit in ("\\begin{itemize}\\item ", "{", "\\", "$", "\\footnote{", "&")
+        ),
+        *((".rst", unit) for unit in ("* a\n  ", "..", "``", "==\n", ":a:`", "+-+\n")),
+        *((".1", unit) for unit in (".SH A\n.RS\n", ".TP\n", "\\f", ".TS\n", ".IP a\n.RS\n")),
+        *((".eml", unit) for unit in ("A: b\n", "\n", "=?utf-8?q?", "--x\n")),
+        *((".txt", unit) for unit in ("1. A\n\nb\n\n", "\f", "A ....... 1\n")),
+    ],
+)
+async def test_what_is_repeated_without_end_is_read_in_time(
+    tmp_path: Path, suffix: str, unit: str
+) -> None:
+    head = ".TH A 1\n" if suffix == ".1" else ""
+    (tmp_path / f"bomb{suffix}").write_text(f"{head}Text\n\n" + unit * 8_000)
+    budget = ReadBudget(seconds=20)
+    items = [item async for item in read([tmp_path / f"bomb{suffix}"], budget=budget)]
+    assert len(items) == 1
+    assert not (isinstance(items[0], Skipped) and "takes longer" in items[0].reason)

@@ -1,0 +1,179 @@
+"""Tables of every format: each row is a document whose cells are kept, named by one of them."""
+
+import json
+import sqlite3
+import zipfile
+from pathlib import Path
+
+import pytest
+
+from clew.ingest.files import READERS, read
+from clew.ingest.readers.source import ReadBudget, Skipped
+from clew.ingest.readers.tables import choose_label, flatten_row, split_column
+from clew.types import Document
+
+TOWNS = [
+    {"code": "HA", "name": "Hallowmere", "people": 1200},
+    {"code": "VE", "name": "Vessen", "people": 86000},
+]
+
+
+async def _read(path: Path, **how: ReadBudget) -> tuple[list[Document], list[Skipped]]:
+    items = [item async for item in read([path], **how)]
+    return (
+        [item for item in items if isinstance(item, Document)],
+        [item for item in items if isinstance(item, Skipped)],
+    )
+
+
+def _write_csv(path: Path) -> None:
+    rows = [f"{row['code']},{row['name']},{row['people']}" for row in TOWNS]
+    path.write_text("\n".join(["code,name,people", *rows]))
+
+
+def _write_sqlite(path: Path) -> None:
+    with sqlite3.connect(path) as database:
+        database.execute('CREATE TABLE "the ""towns""" (code TEXT, name TEXT, people INTEGER)')
+        database.executemany('INSERT INTO "the ""towns""" VALUES (:code, :name, :people)', TOWNS)
+    database.close()
+
+
+def _write_parquet(path: Path) -> None:
+    arrow = pytest.importorskip("pyarrow")
+    pytest.importorskip("pyarrow.parquet").write_table(arrow.Table.from_pylist(TOWNS), path)
+
+
+SPACE = 'xmlns="http://schemas.openxmlformats.org/spreadsheetml/2006/main"'
+LINKS = "http://schemas.openxmlformats.org/officeDocument/2006/relationships"
+
+
+def _write_xlsx(path: Path) -> None:
+    texts = ["code", "name", "people", "HA", "Hallowmere", "VE", "Vessen", "founded"]
+    shared = "".join(f"<si><t>{text}</t></si>" for text in texts)
+    cells = [
+        '<row r="1"><c r="A1" t="s"><v>0</v></c><c r="B1" t="s"><v>1</v></c>'
+        '<c r="C1" t="s"><v>2</v></c></row>',
+        '<row r="2"><c r="A2" t="s"><v>3</v></c><c r="B2" t="s"><v>4</v></c>'
+        '<c r="C2"><v>1200</v></c></row>',
+        '<row r="3"><c r="A3" t="s"><v>5</v></c><c r="B3" t="inlineStr"><is><t>Vessen</t></is></c>'
+        '<c r="C3"><v>86000</v></c></row>',
+    ]
+    with zipfile.ZipFile(path, "w") as book:
+        book.writestr(
+            "xl/workbook.xml",
+            f'<workbook {SPACE} xmlns:r="{LINKS}"><sheets>'
+            '<sheet name="towns" sheetId="1" r:id="r1"/></sheets></workbook>',
+        )
+        book.writestr(
+            "xl/_rels/workbook.xml.rels",
+            '<Relationships><Relationship Id="r1" Target="worksheets/sheet1.xml"/></Relationships>',
+        )
+        book.writestr("xl/sharedStrings.xml", f"<sst {SPACE}>{shared}</sst>")
+        book.writestr(
+            "xl/worksheets/sheet1.xml",
+            f"<worksheet {SPACE}><sheetData>{''.join(cells)}</sheetData></worksheet>",
+        )
+
+
+WRITERS = {
+    "towns.csv": _write_csv,
+    "towns.tsv": lambda path: path.write_text(
+        "code\tname\tpeople\n" + "\n".join("\t".join(map(str, row.values())) for row in TOWNS)
+    ),
+    "towns.json": lambda path: path.write_text(json.dumps(TOWNS)),
+    "inner.json": lambda path: path.write_text(json.dumps({"towns": TOWNS, "version": 3})),
+    "towns.jsonl": lambda path: path.write_text("\n".join(map(json.dumps, TOWNS))),
+    "towns.sqlite": _write_sqlite,
+    "towns.parquet": _write_parquet,
+    "towns.xlsx": _write_xlsx,
+}
+
+
+@pytest.mark.parametrize("name", WRITERS)
+async def test_every_format_gives_the_same_rows(tmp_path: Path, name: str) -> None:
+    path = tmp_path / name
+    WRITERS[name](path)
+    documents, skipped = await _read(path)
+    assert not skipped
+    assert [d.text for d in documents] == [
+        "code: HA; name: Hallowmere; people: 1200.",
+        "code: VE; name: Vessen; people: 86000.",
+    ]
+    assert [d.title for d in documents] == ["Hallowmere", "Vessen"]
+    assert all(d.names[0].startswith(f"{path.as_posix()}#") for d in documents)
+    assert {d.metadata["table"] for d in documents} == {path.as_posix()}
+    assert str(documents[1].metadata["cells"]["people"]) == "86000"
+
+
+async def test_a_damaged_part_of_a_workbook_is_one_skip(tmp_path: Path) -> None:
+    path = tmp_path / "a.xlsx"
+    _write_xlsx(path)
+    raw = bytearray(path.read_bytes())
+    at = raw.find(b"<sheetData>")
+    raw[at : at + 11] = b"<sheetDaTa>"
+    path.write_bytes(bytes(raw))
+    documents, skipped = await _read(path)
+    assert not documents and "is not a readable workbook" in skipped[0].reason
+
+
+@pytest.mark.parametrize("name", ["a.sqlite", "a.xlsx", "a.parquet"])
+async def test_broken_tables_are_one_skip(tmp_path: Path, name: str) -> None:
+    if name.endswith("parquet"):
+        pytest.importorskip("pyarrow")
+    path = tmp_path / name
+    path.write_bytes(b"no such file" * 100)
+    documents, skipped = await _read(path)
+    assert not documents and len(skipped) == 1 and "readable" in skipped[0].reason
+
+
+async def test_a_workbook_that_unpacks_to_too_much_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "a.xlsx"
+    _write_xlsx(path)
+    _, skipped = await _read(path, budget=ReadBudget(file_bytes=100))
+    assert "unpacks to more than" in skipped[0].reason
+
+
+async def test_tables_of_one_file_are_kept_apart(tmp_path: Path) -> None:
+    path = tmp_path / "all.json"
+    path.write_text(json.dumps({"towns": TOWNS, "rivers": [{"name": "Tarn", "km": 40}] * 2}))
+    documents, _ = await _read(path)
+    assert [d.names[0].rpartition("/")[2] for d in documents] == [
+        *("all.json#towns#1", "all.json#towns#2"),
+        *("all.json#rivers#1", "all.json#rivers#2"),
+    ]
+    assert documents[2].id == documents[3].id  # the same row twice is one document
+
+
+async def test_a_table_without_a_header_has_numbered_columns(tmp_path: Path) -> None:
+    path = tmp_path / "a.csv"
+    path.write_text("Hallowmere,1200\nVessen,86000\n")
+    documents, _ = await _read(path)
+    assert [d.text for d in documents] == [
+        "column 1: Hallowmere; column 2: 1200.",
+        "column 1: Vessen; column 2: 86000.",
+    ]
+
+
+def test_objects_become_columns_and_empty_cells_go() -> None:
+    row = {
+        "a": {"b": 1, "c": {"d": None}},
+        "e": ["x", "y"],
+        "f": "  ",
+        "g": float("nan"),
+        "h": True,
+    }
+    assert flatten_row(row) == {"a.b": 1, "e": "x, y", "h": True}
+
+
+def test_the_column_that_names_rows() -> None:
+    rows = [{"id": f"x{n}", "kind": "a", "full name": f"Town {n}"} for n in range(9)]
+    assert choose_label(rows) == "full name"
+    assert choose_label([{"n": 1}, {"n": 2}]) == ""
+    assert split_column("birthDate") == ["birth", "date"] and split_column("eol-lts") == [
+        "eol",
+        "lts",
+    ]
+
+
+def test_readers_are_there_for_tables() -> None:
+    assert {".xlsx", ".parquet", ".sqlite", ".db"} <= READERS.keys()

@@ -1,0 +1,170 @@
+"""The structure of a text: blocks with their spans, sections, breadcrumbs and units to quote."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from clew.text.code_outline import find_code_headings, is_code
+from clew.text.places import find_breadcrumbs, page_at, quotable_unit
+from clew.text.structure import find_blocks, has_structure, split_sections
+
+GUIDE = """# Guide
+
+Intro text here. This works well.
+
+## Memory
+
+pool_size (integer)
+:   Sets the size of the pool. The default is 128MB.
+
+    On large machines a quarter of the memory is good.
+
+Do this:
+
+1. Stop the server.
+2. Copy the files.
+3. Start it again.
+
+| Name | Type |
+|------|------|
+| a | int |
+| b | text |
+
+Run it:
+
+```
+make
+
+make install
+```
+
+  --onto <base>
+      Where the new commits begin.
+- one
+- two
+goes on
+"""
+
+
+def unit(word: str, most: int = 700) -> str:
+    at = GUIDE.index(word)
+    return quotable_unit(GUIDE, at, at + len(word), most).quote(GUIDE)
+
+
+def test_blocks_have_their_kind_and_span() -> None:
+    found = [(b.kind, GUIDE[b.start : b.end].split("\n")[0]) for b in find_blocks(GUIDE)]
+    assert ("definition", "pool_size (integer)") in found
+    assert ("definition", "--onto <base>") in found
+    assert ("code", "```") in found
+    assert [text for kind, text in found if kind == "row"] == ["| a | int |", "| b | text |"]
+    assert [text for kind, text in found if kind == "item"] == [
+        "1. Stop the server.",
+        "2. Copy the files.",
+        "3. Start it again.",
+        "- one",
+        "- two",
+    ]
+    assert [text for kind, text in found if kind == "header"] == ["| Name | Type |"]
+
+
+@pytest.mark.parametrize(
+    ("word", "quoted"),
+    [
+        ("128MB", "pool_size (integer)\n:   Sets"),
+        ("Copy", "Do this:\n\n1. Stop the server.\n2. Copy the files.\n3. Start it again."),
+        ("b | text", "| Name | Type |\n|------|------|\n| a | int |\n| b | text |"),
+        ("make install", "Run it:\n\n```\nmake\n\nmake install\n```"),
+        ("new commits", "--onto <base>\n      Where the new commits begin."),
+        ("This works", "Intro text here. This works well."),
+        ("Intro", "Intro text here."),
+        ("goes on", "- two\ngoes on"),
+    ],
+)
+def test_what_answers_is_quoted_whole(word: str, quoted: str) -> None:
+    assert unit(word).startswith(quoted)
+
+
+def test_what_stands_apart_is_quoted_before() -> None:
+    assert unit("a quarter", 60) == (
+        "pool_size (integer) … On large machines a quarter of the memory is good."
+    )
+    assert unit("b | text", 20) == "| Name | Type | … | b | text |"
+
+
+def test_breadcrumbs_are_the_sections_and_the_term() -> None:
+    at = GUIDE.index("128MB")
+    assert find_breadcrumbs("a.md", GUIDE, at, "Book") == (
+        "Book",
+        "Guide",
+        "Memory",
+        "pool_size (integer)",
+    )
+    assert find_breadcrumbs("a.py", "# a comment\nx = 1", 15, "def main") == ("def main",)
+    assert page_at("one\n\n\ftwo\n\n\fthree", 14, 7) == 9
+    assert page_at("one", 1, None) is None
+
+
+def test_sections_know_their_path() -> None:
+    assert [(s.heading, s.outer) for s in split_sections("a\n# A\nb\n## B\n### C\nc")] == [
+        ("", 0),
+        ("A", 0),
+        ("A > B > C", 1),
+    ]
+
+
+@pytest.mark.parametrize("text", ["A sentence. Another one.", "Two\nlines.", "One.\n\nTwo: three."])
+def test_prose_has_no_structure(text: str) -> None:
+    assert not has_structure(text)
+    assert {block.kind for block in find_blocks(text)} == {"paragraph"}
+
+
+@pytest.mark.parametrize(
+    "unit", ["- ", "a\n  b\n", "|", "| a |\n", "```\n", "a\n: b\n", "    ", "1. ", "\n", "# \n"]
+)
+def test_what_is_repeated_without_end_is_split_in_time(unit: str) -> None:
+    text = unit * 20_000
+    assert all(0 <= b.start <= b.end <= len(text) for b in find_blocks(text))
+
+
+PIECES = st.sampled_from(
+    [
+        "a word",
+        "\n",
+        "\n\n",
+        "    ",
+        "- ",
+        "1. ",
+        "# ",
+        "```\n",
+        "| a | b |\n",
+        ":   ",
+        "|---|---|\n",
+    ]
+)
+
+
+@given(st.lists(PIECES, max_size=30).map("".join), st.integers(0, 200), st.integers(0, 40))
+def test_a_unit_holds_its_span_for_any_text(text: str, start: int, size: int) -> None:
+    for block in find_blocks(text):
+        assert text[block.start : block.end].strip() == text[block.start : block.end]
+    start = min(start, len(text))
+    end = min(len(text), start + size)
+    found = quotable_unit(text, start, end)
+    assert 0 <= found.start <= found.end <= len(text)
+
+
+def test_the_outline_of_code() -> None:
+    source = (
+        "import os\n\n\n@cached\nclass Store:\n    def read(self) -> str:\n        return ''\n\n"
+        "async def main():\n    pass\n"
+    )
+    found = list(find_code_headings(source))
+    assert [(one.level, one.title) for one in found] == [
+        (1, "class Store"),
+        (2, "def read"),
+        (1, "def main"),
+    ]
+    assert source[found[0].start :].startswith("@cached")
+    c = "static int add(int a, int b)\n{\n  if (a) {\n  }\n}\n"
+    assert [one.title for one in find_code_headings(c)] == ["add"]
+    assert is_code("src/a.PY") and not is_code("notes.md")

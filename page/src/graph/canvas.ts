@@ -1,7 +1,8 @@
 // The drawing of the graph: sigma on WebGL, regions of communities beneath, layout in a worker.
 import Graph from "graphology";
-import Sigma from "sigma";
+import { EdgeLineProgram, EdgeRectangleProgram, NodeCircleProgram, NodePointProgram } from "sigma/rendering";
 import { colourOf } from "./colours";
+import { SlidingSigma } from "./slide";
 import type { NodeDisplayData, PartialButFor } from "sigma/types";
 
 export interface OverviewNode {
@@ -21,6 +22,11 @@ export interface Overview {
   nodes: OverviewNode[];
   edges: [number, number, number][];
   communities: Community[];
+}
+interface Moved {
+  job: number;
+  xy: Float32Array;
+  done: boolean;
 }
 export type ColourBy = "type" | "community";
 interface Look {
@@ -49,10 +55,11 @@ export function firstPosition(number: number, community: number, groups: number)
 
 export class GraphCanvas {
   readonly graph = new Graph({ type: "undirected" });
-  private sigma: Sigma;
+  private sigma: SlidingSigma;
   private worker: Worker;
   private job = 0;
   private shrink = 1;
+  private many = false;
   private look = readLook();
   private colours: ColourBy = "community";
   private types: string[] = [];
@@ -67,8 +74,8 @@ export class GraphCanvas {
   onEdge: (fact: number) => void = () => {};
   onNothing: () => void = () => {};
 
-  constructor(container: HTMLElement) {
-    this.sigma = new Sigma(this.graph, container, {
+  constructor(private container: HTMLElement) {
+    this.sigma = new SlidingSigma(this.graph, container, {
       allowInvalidContainer: true,
       enableEdgeEvents: true,
       hideEdgesOnMove: false,
@@ -79,6 +86,9 @@ export class GraphCanvas {
       labelRenderedSizeThreshold: 5,
       labelColor: { color: this.look.ink },
       zIndex: true,
+      // Large graphs are drawn with hairlines and points, which are fewer corners to compute.
+      edgeProgramClasses: { line: EdgeRectangleProgram, hair: EdgeLineProgram },
+      nodeProgramClasses: { circle: NodeCircleProgram, point: NodePointProgram },
       nodeReducer: (node, data) => this.reduceNode(node, data),
       edgeReducer: (edge, data) => this.reduceEdge(edge, data),
       defaultDrawNodeHover: (context, data, settings) => this.drawHover(context, data, settings.labelSize),
@@ -86,11 +96,13 @@ export class GraphCanvas {
     const layer = this.sigma.createCanvas("regions", { beforeLayer: "edges" });
     this.regions = layer.getContext("2d")!;
     this.sigma.on("afterRender", () => this.drawRegions(layer));
+    this.sigma.watch();
     this.sigma.on("clickNode", ({ node }) => this.onNode(Number(node)));
     this.sigma.on("clickEdge", ({ edge }) => this.onEdge(this.graph.getEdgeAttribute(edge, "fact")));
     this.sigma.on("clickStage", () => this.onNothing());
     this.worker = new Worker(new URL("./layout.worker.ts", import.meta.url), { type: "module" });
-    this.worker.onmessage = (event: MessageEvent<{ job: number; xy: Float32Array }>) => this.move(event.data);
+    this.worker.onmessage = (event: MessageEvent<Moved>) => this.move(event.data);
+    this.sigma.background = this.look.paper;
   }
   close(): void {
     this.worker.terminate();
@@ -105,8 +117,9 @@ export class GraphCanvas {
     this.communities = found.communities;
     this.types = countTypes(found.nodes).map(([type]) => type);
     this.shrink = Math.min(1, Math.sqrt(800 / Math.max(1, found.nodes.length)));
+    this.many = found.nodes.length + found.edges.length > 6000;
     // Finding the edge under the pointer draws all edges twice; beyond this the lists beside have to do.
-    this.sigma.setSetting("enableEdgeEvents", found.edges.length < 4000);
+    this.sigma.setSetting("enableEdgeEvents", !this.many);
     found.nodes.forEach((node, n) => {
       const [x, y] = firstPosition(n, node.community, found.communities.length);
       this.graph.addNode(node.key, { ...this.attributes(node), x, y });
@@ -152,9 +165,10 @@ export class GraphCanvas {
       place += 2;
     });
     const wanted = rounds ?? (names.length > 3000 ? 60 : names.length > 800 ? 160 : 320);
+    delete this.container.dataset.settled;
     this.worker.postMessage({ job: ++this.job, xy, edges, rounds: wanted }, [xy.buffer, edges.buffer]);
   }
-  private move({ job, xy }: { job: number; xy: Float32Array }): void {
+  private move({ job, xy, done }: Moved): void {
     if (job !== this.job) return;
     let n = 0;
     this.graph.updateEachNodeAttributes((_, at) => {
@@ -162,6 +176,7 @@ export class GraphCanvas {
       n++;
       return moved;
     }, { attributes: ["x", "y"] });
+    if (done) this.container.dataset.settled = "yes";
   }
 
   setColours(by: ColourBy): void {
@@ -174,6 +189,7 @@ export class GraphCanvas {
   }
   setTheme(): void {
     this.look = readLook();
+    this.sigma.background = this.look.paper;
     this.sigma.setSetting("labelColor", { color: this.look.ink });
     this.sigma.refresh();
   }
@@ -208,7 +224,7 @@ export class GraphCanvas {
 
   private reduceNode(node: string, data: Record<string, unknown>): Partial<NodeDisplayData> {
     const group = this.colours === "type" ? this.types.indexOf(String(data.kind)) : Number(data.community);
-    const shown: Partial<NodeDisplayData> = { ...data, color: colourOf(group) };
+    const shown: Partial<NodeDisplayData> = { ...data, color: colourOf(group), type: this.many ? "point" : "circle" };
     if (this.hiddenTypes.has(String(data.kind)) || Number(node) < this.oldest) return { ...shown, hidden: true };
     if (this.path.size) {
       if (this.path.has(node)) return { ...shown, color: this.look.thread, forceLabel: true, zIndex: 2 };
@@ -219,7 +235,7 @@ export class GraphCanvas {
     return this.selected ? { ...shown, forceLabel: this.near.size < 40, zIndex: 1 } : shown;
   }
   private reduceEdge(edge: string, data: Record<string, unknown>): Record<string, unknown> {
-    const quiet = { ...data, color: this.look.edge, size: 1 };
+    const quiet = { ...data, color: this.look.edge, size: 1, type: this.many ? "hair" : "line" };
     if (this.path.size) return this.path.has(`edge ${edge}`) ? { ...data, color: this.look.thread, size: 4, zIndex: 2 } : quiet;
     if (!this.selected) return quiet;
     const own = this.graph.extremities(edge).includes(this.selected);

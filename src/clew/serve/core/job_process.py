@@ -15,7 +15,7 @@ from clew.config import Settings
 from clew.engine import KnowledgeBase
 from clew.errors import ClewError, Locked
 from clew.ingest.files import ReadItem, needs_parser, read_files
-from clew.ingest.readers.source import Skipped, SourceFile
+from clew.ingest.readers.source import ReadBudget, Skipped, SourceFile
 from clew.json_output import to_json_value
 from clew.labels import DocumentLabeller
 from clew.llm.budget import UNLIMITED, UsageBudget
@@ -61,7 +61,7 @@ class JobRun:
         self, some: list[Upload], labeller: DocumentLabeller | None = None
     ) -> AsyncIterator[ReadItem]:
         """Read uploaded files; parsers run in a child process."""
-        parser = ParseProcess()
+        parser = ParseProcess(ReadBudget(**self.base.settings.read.model_dump()))
         try:
             for upload in some:
                 documents = self._read(upload, parser)
@@ -80,7 +80,7 @@ class JobRun:
             for parsed in await asyncio.to_thread(parser.parse, source):
                 yield parsed
         else:
-            async for item in read_files([source]):
+            async for item in read_files([source], parser.budget):
                 yield item
 
     def _note_outcome(self, upload: Upload, item: ReadItem) -> None:

@@ -5,14 +5,17 @@ A hostile file can then at worst end the child, which costs that file and nothin
 
 import multiprocessing
 import sys
-from collections.abc import Sequence
+import threading
+import time
+from collections.abc import Callable, Sequence
 from multiprocessing.connection import Connection
 from multiprocessing.process import BaseProcess
-from pathlib import Path
+from typing import Any
 
 from clew import sync
+from clew.errors import ClewError, InputError
 from clew.ingest.files import read_files
-from clew.ingest.readers.source import DEFAULT_BUDGET, Skipped, SourceFile
+from clew.ingest.readers.source import DEFAULT_BUDGET, ReadBudget, Skipped, SourceFile
 from clew.types import Document
 
 _MAX_MEMORY = 4 << 30
@@ -21,11 +24,11 @@ _FREE_CHARACTERS = 2_000_000  # … where there are more than these
 _GRACE = 15.0  # seconds beyond the budget until the child is killed
 
 
-def parse_limited(source: SourceFile) -> list[Document | Skipped]:
+def parse_limited(source: SourceFile, budget: ReadBudget) -> list[Document | Skipped]:
     """Read one file in the child; this process has set its limits."""
 
     async def read() -> list[Document | Skipped]:
-        items = [item async for item in read_files([source])]
+        items = [item async for item in read_files([source], budget)]
         return [item for item in items if isinstance(item, Document | Skipped)]
 
     found = sync.run(read())
@@ -37,52 +40,80 @@ def parse_limited(source: SourceFile) -> list[Document | Skipped]:
 
 
 def _serve_child(pipe: Connection) -> None:
-    """Parse what comes through the pipe until it closes."""
+    """Do what comes through the pipe until it closes."""
     while True:
         try:
-            path, name = pipe.recv()
+            work, arguments, seconds = pipe.recv()
         except EOFError:
             return
-        _limit_resources()
-        pipe.send(parse_limited(SourceFile(Path(path), name)))
+        _limit_resources(seconds)
+        try:
+            pipe.send((True, work(*arguments)))
+        except ClewError as error:
+            pipe.send((False, str(error)))
 
 
-def _limit_resources() -> None:
+def _limit_resources(allowed: float) -> None:
     """Limit memory, and processor time to that used so far and one file's budget more."""
     if sys.platform == "win32":
         return
     import resource
 
     used = resource.getrusage(resource.RUSAGE_SELF)
-    seconds = int(used.ru_utime + used.ru_stime + DEFAULT_BUDGET.seconds) + 1
+    seconds = int(used.ru_utime + used.ru_stime + allowed) + 1
     hard = resource.getrlimit(resource.RLIMIT_CPU)[1]
     resource.setrlimit(resource.RLIMIT_CPU, (seconds, hard))
     resource.setrlimit(resource.RLIMIT_AS, (_MAX_MEMORY, resource.getrlimit(resource.RLIMIT_AS)[1]))
 
 
 class ParseProcess:
-    """A child process that parses files, one after the other; started again when it ends."""
+    """A child process that reads files, one after the other; started again when it ends."""
 
-    def __init__(self) -> None:
+    def __init__(self, budget: ReadBudget = DEFAULT_BUDGET) -> None:
+        self.budget = budget
         self._context = multiprocessing.get_context("spawn")
         self._child: BaseProcess | None = None
         self._pipe: Connection | None = None
+        self._lock = threading.Lock()
+        self._used = 0.0
 
     def parse(self, source: SourceFile) -> Sequence[Document | Skipped]:
         """Parse a file; one that ends the child or takes too long is skipped with a reason."""
+        try:
+            found: Sequence[Document | Skipped] = self.call(parse_limited, source, self.budget)
+        except InputError as error:
+            return [Skipped(source.name, str(error))]
+        return found
+
+    def call(self, work: Callable[..., Any], *arguments: Any) -> Any:
+        """Call a function of a module in the child; raise `InputError` where that ends it."""
+        with self._lock:
+            return self._call(work, arguments)
+
+    def close_idle(self, seconds: float) -> None:
+        """End the child if it had nothing to do for so long."""
+        if self._child is not None and time.monotonic() - self._used > seconds:
+            with self._lock:
+                self.close()
+
+    def _call(self, work: Callable[..., Any], arguments: tuple[Any, ...]) -> Any:
         if self._child is None or not self._child.is_alive():
             self._start()
         assert self._pipe is not None
+        self._used = time.monotonic()
         try:
-            self._pipe.send((str(source.path), source.name))
-            if self._pipe.poll(DEFAULT_BUDGET.seconds + _GRACE):
-                found: Sequence[Document | Skipped] = self._pipe.recv()
+            self._pipe.send((work, arguments, self.budget.seconds))
+            if self._pipe.poll(self.budget.seconds + _GRACE):
+                good, found = self._pipe.recv()
+                self._used = time.monotonic()
+                if not good:
+                    raise InputError(found)
                 return found
             reason = "took too long to parse"
         except (EOFError, OSError):
             reason = "needed too much memory or processor time to parse"
         self.close()
-        return [Skipped(source.name, reason)]
+        raise InputError(reason)
 
     def close(self) -> None:
         """End the child."""

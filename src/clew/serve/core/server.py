@@ -27,9 +27,11 @@ from clew.serve.core.workspaces import OpenKb, WorkspacePool, open_knowledge_bas
 
 if TYPE_CHECKING:
     from clew.recipes.registry import RecipeSet
+    from clew.serve.core.parse_process import ParseProcess
 
 _DAY = 86_400
 _LOOK_SECONDS = 0.3
+_IDLE_SECONDS = 60.0  # after which the process that draws pages ends
 _log = logging.getLogger(__name__)
 
 
@@ -64,6 +66,14 @@ class Server:
 
         return add_own_recipes(self.settings.recipes, self.settings.file)
 
+    @cached_property
+    def drawer(self) -> "ParseProcess":
+        """The child process that draws pages of uploaded files; started when it is used."""
+        from clew.ingest.readers.source import ReadBudget
+        from clew.serve.core.parse_process import ParseProcess
+
+        return ParseProcess(ReadBudget(**self.settings.read.model_dump()))
+
     def start(self) -> None:
         """Start the engine's thread; the thread of this call is that of the event loop."""
         self.engine.start()
@@ -75,6 +85,8 @@ class Server:
         """Close what is open."""
         self.ready = False
         await asyncio.to_thread(self.runner.stop)
+        if "drawer" in self.__dict__:
+            await asyncio.to_thread(self.drawer.close)
         await self.engine.run(self.pool.close())
         self.engine.stop()
         await asyncio.to_thread(self.records.flush, at_end=True)
@@ -87,6 +99,8 @@ class Server:
                 try:
                     await asyncio.to_thread(self.records.flush)
                     await asyncio.to_thread(self.runner.tick)
+                    if "drawer" in self.__dict__:
+                        await asyncio.to_thread(self.drawer.close_idle, _IDLE_SECONDS)
                 except (sqlite3.Error, OSError) as error:  # such as a full disk: try again
                     _log.warning("cannot look after jobs and the audit log: %s", error)
                 await asyncio.sleep(_LOOK_SECONDS)

@@ -22,6 +22,9 @@ export interface Overview {
   nodes: OverviewNode[];
   edges: [number, number, number][];
   communities: Community[];
+  /** Labels of documents, and when files were uploaded, in seconds. */
+  labels?: string[];
+  arrivals?: number[];
 }
 interface Moved {
   job: number;
@@ -35,13 +38,14 @@ interface Look {
   line: string;
   edge: string;
   paper: string;
+  stage: string;
   thread: string;
 }
 
 const readLook = (): Look => {
   const style = getComputedStyle(document.documentElement);
   const value = (name: string) => style.getPropertyValue(`--${name}`).trim();
-  return { ink: value("ink"), soft: value("soft"), line: value("line"), edge: value("edge"), paper: value("card"), thread: value("thread") };
+  return { ink: value("ink"), soft: value("soft"), line: value("line"), edge: value("edge"), paper: value("card"), stage: value("paper"), thread: value("thread") };
 };
 
 /** Places nodes of a community near each other before the layout starts. */
@@ -102,7 +106,7 @@ export class GraphCanvas {
     this.sigma.on("clickStage", () => this.onNothing());
     this.worker = new Worker(new URL("./layout.worker.ts", import.meta.url), { type: "module" });
     this.worker.onmessage = (event: MessageEvent<Moved>) => this.move(event.data);
-    this.sigma.background = this.look.paper;
+    this.sigma.background = this.look.stage;
   }
   close(): void {
     this.worker.terminate();
@@ -189,7 +193,7 @@ export class GraphCanvas {
   }
   setTheme(): void {
     this.look = readLook();
-    this.sigma.background = this.look.paper;
+    this.sigma.background = this.look.stage;
     this.sigma.setSetting("labelColor", { color: this.look.ink });
     this.sigma.refresh();
   }

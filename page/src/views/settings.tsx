@@ -3,6 +3,7 @@ import { useState } from "preact/hooks";
 import { at, get, type Recipe } from "../api";
 import { t } from "../i18n";
 import { isAdmin, useShared } from "../state";
+import { Keys } from "./keys";
 import { formatBytes, Icon, Problem, useLoad } from "../ui";
 
 interface Checks {
@@ -46,6 +47,7 @@ export function SettingsView() {
         </section>
       )}
       {isAdmin() && <Endpoint />}
+      {isAdmin() && <Keys />}
       <Recipes />
     </div>
   );

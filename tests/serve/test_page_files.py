@@ -10,7 +10,13 @@ from serving import fill, make_key, make_server, running
 from clew.serve.page_files import load_page_files
 
 PAGE = Path(__file__).parents[2] / "page"
-NAMED = ("index.html", "package.json", "package-lock.json", "vite.config.ts")
+NAMED = (
+    "index.html",
+    "package.json",
+    "package-lock.json",
+    "vite.config.ts",
+    "vite.export.config.ts",
+)
 FIRST_VIEW_BYTES = 180_000
 ALL_BYTES = 1_000_000
 

@@ -2,6 +2,7 @@
 import Graph from "graphology";
 import { EdgeLineProgram, EdgeRectangleProgram, NodeCircleProgram, NodePointProgram } from "sigma/rendering";
 import { colourOf } from "./colours";
+import type { Layout, Moved } from "./layout";
 import { SlidingSigma } from "./slide";
 import type { NodeDisplayData, PartialButFor } from "sigma/types";
 
@@ -25,11 +26,6 @@ export interface Overview {
   /** Labels of documents, and when files were uploaded, in seconds. */
   labels?: string[];
   arrivals?: number[];
-}
-interface Moved {
-  job: number;
-  xy: Float32Array;
-  done: boolean;
 }
 export type ColourBy = "type" | "community";
 interface Look {
@@ -60,7 +56,6 @@ export function firstPosition(number: number, community: number, groups: number)
 export class GraphCanvas {
   readonly graph = new Graph({ type: "undirected" });
   private sigma: SlidingSigma;
-  private worker: Worker;
   private job = 0;
   private shrink = 1;
   private many = false;
@@ -78,7 +73,10 @@ export class GraphCanvas {
   onEdge: (fact: number) => void = () => {};
   onNothing: () => void = () => {};
 
-  constructor(private container: HTMLElement) {
+  constructor(
+    private container: HTMLElement,
+    private worker: Layout,
+  ) {
     this.sigma = new SlidingSigma(this.graph, container, {
       allowInvalidContainer: true,
       enableEdgeEvents: true,
@@ -104,7 +102,6 @@ export class GraphCanvas {
     this.sigma.on("clickNode", ({ node }) => this.onNode(Number(node)));
     this.sigma.on("clickEdge", ({ edge }) => this.onEdge(this.graph.getEdgeAttribute(edge, "fact")));
     this.sigma.on("clickStage", () => this.onNothing());
-    this.worker = new Worker(new URL("./layout.worker.ts", import.meta.url), { type: "module" });
     this.worker.onmessage = (event: MessageEvent<Moved>) => this.move(event.data);
     this.sigma.background = this.look.stage;
   }

@@ -29,7 +29,8 @@ export function GraphView() {
 
   useEffect(() => {
     try {
-      const made = new GraphCanvas(box.current!);
+      const worker = new Worker(new URL("../graph/layout.worker.ts", import.meta.url), { type: "module" });
+      const made = new GraphCanvas(box.current!, worker);
       canvas.current = made;
       made.onNode = (key) => void select(key);
       made.onEdge = (fact) => setShown({ kind: "fact", key: fact });

@@ -1,39 +1,16 @@
 """The page in a browser: ask, read a citation, upload and build, correct, compare, errors."""
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
 import pytest
-from serving import Listening, fill, make_key, make_server
+from browsing import QUESTION, browsing
+from serving import fill, make_key, make_server
 
 from clew.serve.core.server import Server
 
 pytestmark = pytest.mark.slow
-CHROMIUM = Path("/usr/bin/chromium")
 AXE = Path(__file__).parents[2] / "page" / "node_modules" / "axe-core" / "axe.min.js"
 VIEWS = ("ask", "documents", "graph", "compare", "tree", "schema", "settings")
-QUESTION = "Who designed the Marrow Bridge?"
-
-
-@contextmanager
-def browsing(server: Server, bypass_csp: bool = False) -> Iterator[tuple[Any, str, list[str]]]:
-    """A page of a browser, the server's address, and the errors on the console."""
-    sync_api = pytest.importorskip("playwright.sync_api")
-    if not CHROMIUM.exists():
-        pytest.skip("Chromium is not installed")
-    arguments = ["--no-sandbox", "--use-angle=swiftshader", "--enable-unsafe-swiftshader"]
-    with Listening(server) as url, sync_api.sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=str(CHROMIUM), args=arguments)
-        page = browser.new_page(viewport={"width": 1280, "height": 800}, bypass_csp=bypass_csp)
-        errors: list[str] = []
-        page.on("console", lambda said: errors.append(said.text) if said.type == "error" else None)
-        page.on("pageerror", lambda error: errors.append(str(error)))
-        try:
-            yield page, url, errors
-        finally:
-            browser.close()
 
 
 @pytest.fixture

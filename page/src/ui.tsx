@@ -114,10 +114,11 @@ export function RecipeSelect(props: { value: string; onChange: (name: string) =>
   );
 }
 
+export const countCalls = (calls: number): string => (calls === 1 ? t("1 call") : t("{n} calls", { n: calls }));
 export const formatCost = (usage: Usage): string => {
   const tokens = usage.prompt_tokens + usage.completion_tokens;
   if (!usage.calls && !usage.cached_calls) return t("no model call");
-  const parts = [t("{n} calls", { n: usage.calls }), t("{n} tokens", { n: tokens.toLocaleString() })];
+  const parts = [countCalls(usage.calls), t("{n} tokens", { n: tokens.toLocaleString() })];
   if (usage.money) parts.push(`$${usage.money.toFixed(4)}`);
   return parts.join(" · ");
 };

@@ -255,4 +255,5 @@ export const zh: Record<string, string> = {
   "every label": "全部标签",
   "Arrival of the documents": "文档上传时间",
   "whenever it arrived": "不限时间",
+  "1 call": "1 次调用",
 };

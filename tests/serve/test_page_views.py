@@ -42,7 +42,7 @@ def test_words_are_shown_while_the_model_writes(tmp_path: Path) -> None:
         page.locator(".answer meter").wait_for()
         value = float(page.locator(".answer meter").get_attribute("value"))
         assert f"{round(100 * value)} % sure" in page.locator(".figures").inner_text()
-        assert "1 calls" in page.locator(".figures").inner_text()
+        assert "1 call ·" in page.locator(".figures").inner_text()
         assert errors == []
 
 

@@ -177,7 +177,12 @@ export class GraphCanvas {
       n++;
       return moved;
     }, { attributes: ["x", "y"] });
-    if (done) this.container.dataset.settled = "yes";
+    if (!done) return;
+    const chosen = this.selected;
+    this.sigma.once("afterRender", () => {
+      this.container.dataset.settled = "yes";
+      if (chosen && chosen === this.selected) void this.lookAt(Number(chosen)); // the layout has moved it
+    });
   }
 
   setColours(by: ColourBy): void {
@@ -278,13 +283,13 @@ export class GraphCanvas {
       const y = places.reduce((sum, at) => sum + at.y, 0) / places.length;
       const far = Math.sqrt(places.reduce((sum, at) => sum + (at.x - x) ** 2 + (at.y - y) ** 2, 0) / places.length);
       const colour = colourOf(group);
-      const shade = context.createRadialGradient(x, y, 0, x, y, far * 1.7);
-      shade.addColorStop(0, `${colour}38`);
-      shade.addColorStop(0.7, `${colour}1c`);
+      const shade = context.createRadialGradient(x, y, 0, x, y, far * 1.5);
+      shade.addColorStop(0, `${colour}30`);
+      shade.addColorStop(0.7, `${colour}18`);
       shade.addColorStop(1, `${colour}00`);
       context.fillStyle = shade;
       context.beginPath();
-      context.arc(x, y, far * 1.7, 0, 2 * Math.PI);
+      context.arc(x, y, far * 1.5, 0, 2 * Math.PI);
       context.fill();
     }
   }

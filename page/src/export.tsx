@@ -4,6 +4,7 @@ import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import { countTypes, GraphCanvas } from "./graph/canvas";
 import { colourOf } from "./graph/colours";
 import { LocalLayout } from "./graph/layout";
+import { describeMissing, findNodes } from "./names";
 import "./style.css";
 
 interface Source {
@@ -21,24 +22,6 @@ interface Exported {
   communities: { name: string; summary: string; size: number }[];
 }
 type Node = Exported["nodes"][number];
-
-const fold = (text: string): string => text.normalize("NFKD").replace(/\p{M}/gu, "").toLowerCase();
-/** Positions of the nodes called like this, the best known first. */
-export function findNodes(nodes: Pick<Node, "name" | "aliases" | "degree">[], text: string): number[] {
-  const wanted = fold(text.trim());
-  if (!wanted) return [];
-  return nodes
-    .map((node, n): [number, number] => [fold([node.name, ...node.aliases].join("\n")).indexOf(wanted), n])
-    .filter(([place]) => place >= 0)
-    .sort((a, b) => a[0] - b[0] || nodes[b[1]]!.degree - nodes[a[1]]!.degree)
-    .slice(0, 12)
-    .map(([, n]) => n);
-}
-/** What to say of a name that is not drawn; quoted for a shell. */
-export function describeMissing(shown: number, all: number, name: string): string {
-  if (shown >= all) return "nothing here is called that";
-  return `not among the ${shown} shown; clew export --around '${name.replaceAll("'", "'\\''")}' FILE.html draws what is around it`;
-}
 
 function Page({ graph }: { graph: Exported }) {
   const { nodes } = graph;

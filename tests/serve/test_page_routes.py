@@ -17,6 +17,7 @@ from clew.config import ReadSettings
 from clew.export.formats import FORMATS
 from clew.export.graph import ExportGraph
 from clew.ingest.readers.pdf_image import find_words
+from clew.serve.core.keys import KeyLimits
 
 AT = "/workspaces/valley"
 LINES = ("The Saltgate Bridge was designed by Otto Reeve.", "He was born in Mar-", "low in 1840.")
@@ -183,6 +184,16 @@ def test_keys_are_listed_made_and_revoked_by_an_admin(tmp_path: Path) -> None:
         assert client.get("/workspaces", headers=reader).status_code == 401
         unknown = client.post("/keys", json={"name": "x", "grants": {"none": "read"}})
         assert unknown.status_code == 400
+
+
+def test_a_key_is_told_its_own_limits(tmp_path: Path) -> None:
+    fill(tmp_path / "valley")
+    server = make_server(tmp_path)
+    key = make_key(server, {"valley": "read"}, limits=KeyLimits(calls_per_day=7))
+    with running(server, key) as client:
+        own = client.get("/keys/own").json()
+        assert own["limits"]["calls_per_day"] == 7 and own["spent"] == {"calls": 0, "money": 0.0}
+        assert "token" not in own
 
 
 def test_a_key_with_limits_makes_no_keys_and_none_outlives_its_maker(tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 import Graph from "graphology";
 import { EdgeLineProgram, EdgeRectangleProgram, NodeCircleProgram, NodePointProgram } from "sigma/rendering";
 import { colourOf } from "./colours";
+import { firstPosition } from "./geometry";
 import type { Layout, Moved } from "./layout";
 import { SlidingSigma } from "./slide";
 import type { NodeDisplayData, PartialButFor } from "sigma/types";
@@ -43,15 +44,6 @@ const readLook = (): Look => {
   const value = (name: string) => style.getPropertyValue(`--${name}`).trim();
   return { ink: value("ink"), soft: value("soft"), line: value("line"), edge: value("edge"), paper: value("card"), stage: value("paper"), thread: value("thread") };
 };
-
-/** Places nodes of a community near each other before the layout starts. */
-export function firstPosition(number: number, community: number, groups: number): [number, number] {
-  const ring = community < 0 ? 0 : 60;
-  const angle = (2 * Math.PI * Math.max(0, community)) / Math.max(1, groups);
-  const spread = 2.4 * Math.sqrt(number + 1);
-  const turn = number * 2.399963; // the golden angle: even and the same every time
-  return [ring * Math.cos(angle) + spread * Math.cos(turn), ring * Math.sin(angle) + spread * Math.sin(turn)];
-}
 
 export class GraphCanvas {
   readonly graph = new Graph({ type: "undirected" });

@@ -3,17 +3,12 @@ import type Graph from "graphology";
 import Sigma from "sigma";
 import type { Settings } from "sigma/settings";
 import type { CameraState } from "sigma/types";
+import { placePicture } from "./geometry";
 
 const LARGE = 2000; // nodes and edges from which the time of a drawing is measured
 const SLOW = 14; // milliseconds for one drawing: more is less than 50 a second beside all else
 const REST = 160; // milliseconds without a movement until it is drawn anew
-
-/** How to move a picture that was taken at one camera so that it fits another; both unturned. */
-export function placePicture(taken: CameraState, now: CameraState, at: (camera: CameraState) => { x: number; y: number }): { scale: number; x: number; y: number } {
-  const scale = taken.ratio / now.ratio;
-  const [before, after] = [at(taken), at(now)];
-  return { scale, x: after.x - scale * before.x, y: after.y - scale * before.y };
-}
+const HELD = 800; // the same while the pointer is held down: it may only be slow
 
 interface Picture {
   canvas: HTMLCanvasElement;
@@ -39,7 +34,8 @@ export class SlidingSigma extends Sigma {
     if (!this.slow || !taken || sameCamera(taken, this.getCamera().getState())) return super.scheduleRender();
     this.slide();
     clearTimeout(this.rest);
-    this.rest = window.setTimeout(() => super.scheduleRender(), REST);
+    const wait = this.getMouseCaptor().isMouseDown ? HELD : REST;
+    this.rest = window.setTimeout(() => super.scheduleRender(), wait);
     return this;
   }
   /** Starts to measure drawings; called when every layer is there. */

@@ -17,6 +17,37 @@ interface Key {
 const day = (seconds: number | null): string => (seconds === null ? "" : new Date(1000 * seconds).toLocaleDateString());
 const isOver = (key: Key): boolean => key.revoked !== null || (key.expires !== null && key.expires * 1000 < Date.now());
 
+interface Own extends Key {
+  limits: { requests_per_minute: number | null; calls_per_day: number | null; money_per_day: number | null };
+  spent: { calls: number; money: number };
+}
+/** What the key of this page may use, and what it used today. */
+export function Budget() {
+  const [own, error] = useLoad(() => get<Own>("keys/own"), []);
+  if (!own) return <Problem error={error} />;
+  const of = (spent: string, most: string | null) => (most === null ? t("{n}, no limit", { n: spent }) : t("{n} of {all}", { n: spent, all: most }));
+  const { limits, spent } = own;
+  const shown: [string, string][] = [
+    ["Your key", own.id === "local" ? t("none is needed here") : own.name],
+    ["Model calls today", of(String(spent.calls), limits.calls_per_day?.toLocaleString() ?? null)],
+    ["Money today", of(`$${spent.money.toFixed(4)}`, limits.money_per_day === null ? null : `$${limits.money_per_day}`)],
+    ["Requests a minute", limits.requests_per_minute?.toLocaleString() ?? t("as the server sets it")],
+  ];
+  return (
+    <section class="panel">
+      <h2>{t("Budget")}</h2>
+      <dl class="columns">
+        {shown.map(([name, value]) => (
+          <div key={name}>
+            <dt>{t(name)}</dt>
+            <dd>{value}</dd>
+          </div>
+        ))}
+      </dl>
+    </section>
+  );
+}
+
 export function Keys() {
   const [found, error, reload] = useLoad(() => get<{ keys: Key[] }>("keys"), []);
   const [token, setToken] = useState("");

@@ -3,7 +3,7 @@ import { useState } from "preact/hooks";
 import { at, get, type Recipe } from "../api";
 import { t } from "../i18n";
 import { isAdmin, useShared } from "../state";
-import { Keys } from "./keys";
+import { Budget, Keys } from "./keys";
 import { formatBytes, Icon, Problem, useLoad } from "../ui";
 
 interface Checks {
@@ -46,6 +46,7 @@ export function SettingsView() {
           </dl>
         </section>
       )}
+      <Budget />
       {isAdmin() && <Endpoint />}
       {isAdmin() && <Keys />}
       <Recipes />

@@ -92,9 +92,13 @@ class ParseProcess:
 
     def close_idle(self, seconds: float) -> None:
         """End the child if it had nothing to do for so long."""
-        if self._child is not None and time.monotonic() - self._used > seconds:
-            with self._lock:
+        if self._child is None or not self._lock.acquire(blocking=False):
+            return  # it has something to do
+        try:
+            if time.monotonic() - self._used > seconds:
                 self.close()
+        finally:
+            self._lock.release()
 
     def _call(self, work: Callable[..., Any], arguments: tuple[Any, ...]) -> Any:
         if self._child is None or not self._child.is_alive():

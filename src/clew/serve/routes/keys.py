@@ -42,6 +42,14 @@ async def list_keys(request: Request) -> dict[str, Any]:
     return {"keys": [key.to_json() for key in found if _rules_over(holder, key)]}
 
 
+@router.get("/own", summary="The key of this request: its rights, its limits, what it used today")
+async def show_own_key(request: Request) -> dict[str, Any]:
+    """Return the caller's own key; `spent` is since midnight, UTC."""
+    key = key_of(request)
+    calls, money = server_of(request).records.spent_today(key)
+    return {**key.to_json(), "spent": {"calls": calls, "money": money}}
+
+
 @router.post("", status_code=201, summary="Make a key; its token is told once")
 async def create_key(request: Request, body: KeyRequest) -> Response:
     """Make a key with no more rights than the one it is made with, and no longer life."""

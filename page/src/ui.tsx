@@ -73,8 +73,12 @@ export function Drawer(props: { title: string; onClose: () => void; children: Co
   const dialog = useRef<HTMLDialogElement>(null);
   useEffect(() => {
     const element = dialog.current!;
+    const before = document.activeElement;
     if (!element.open) element.showModal();
-    return () => element.close();
+    return () => {
+      element.close();
+      if (before instanceof HTMLElement || before instanceof SVGElement) before.focus();
+    };
   }, []);
   const onClick = (event: MouseEvent) => event.target === dialog.current && props.onClose();
   return (

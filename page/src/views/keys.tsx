@@ -1,5 +1,5 @@
 // Keys: who may use this server, made and revoked by an admin.
-import { useState } from "preact/hooks";
+import { useRef, useState } from "preact/hooks";
 import { call, get, post } from "../api";
 import { t } from "../i18n";
 import { enter, toast, useShared } from "../state";
@@ -114,6 +114,7 @@ export function Keys() {
       )}
       {found && (
         <NewKey
+          key={String(local)}
           first={local}
           onMade={(made) => {
             setToken(made);
@@ -153,6 +154,7 @@ function NewKey({ first, onMade }: { first: boolean; onMade: (token: string) => 
   const [labels, setLabels] = useState("");
   const [days, setDays] = useState("");
   const [error, setError] = useState<unknown>(null);
+  const form = useRef<HTMLDetailsElement>(null);
   const submit = async (event: Event) => {
     event.preventDefault();
     const held = labels.split(/[\s,]+/).filter(Boolean);
@@ -161,13 +163,14 @@ function NewKey({ first, onMade }: { first: boolean; onMade: (token: string) => 
       onMade((await post<{ token: string }>("keys", body)).token);
       setName("");
       setError(null);
+      if (form.current) form.current.open = false;
     } catch (problem) {
       setError(problem);
     }
   };
   const admins = workspaces.filter((one) => one.scope === "admin");
   return (
-    <details>
+    <details ref={form}>
       <summary>{t("New key")}</summary>
       <form class="fields" onSubmit={(e) => void submit(e)}>
         <label>

@@ -233,7 +233,7 @@ export class GraphCanvas {
     return this.selected ? { ...shown, forceLabel: this.near.size < 40, zIndex: 1 } : shown;
   }
   private reduceEdge(edge: string, data: Record<string, unknown>): Record<string, unknown> {
-    const quiet = { ...data, color: this.look.edge, size: 1, type: this.many ? "hair" : "line" };
+    const quiet = { ...data, color: this.look.edge, size: this.scale() > 1.2 ? 1.8 : 1, type: this.many ? "hair" : "line" };
     if (this.path.size) return this.path.has(`edge ${edge}`) ? { ...data, color: this.look.thread, size: 4, zIndex: 2 } : quiet;
     if (!this.selected) return quiet;
     const own = this.graph.extremities(edge).includes(this.selected);
@@ -268,7 +268,7 @@ export class GraphCanvas {
     const context = this.regions;
     context.setTransform(ratio, 0, 0, ratio, 0, 0);
     context.clearRect(0, 0, width, height);
-    if (this.colours !== "community" || this.path.size || !this.communities.length) return;
+    if (this.colours !== "community" || this.path.size || this.selected || !this.communities.length) return;
     for (const [group, places] of this.placesByCommunity()) {
       if (places.length < 3) continue;
       const x = places.reduce((sum, at) => sum + at.x, 0) / places.length;

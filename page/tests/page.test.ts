@@ -192,6 +192,16 @@ it("every text has a Chinese one, with the same values", () => {
   expect(Object.entries(zh).filter(([en, cn]) => String(values(en)) !== String(values(cn)))).toEqual([]);
 });
 
+describe("quotations", () => {
+  it("joins their lines and keeps lists in them", () => {
+    expect(parseBlocks("“One\ntwo” [1]\nThree")).toEqual([
+      { kind: "text", text: "“One two” [1]" },
+      { kind: "text", text: "Three" },
+    ]);
+    expect(parseBlocks("“Steps:\n1. go\n2. stop”").map((one) => one.kind)).toEqual(["text", "list"]);
+  });
+});
+
 describe("drawings", () => {
   it("keeps recipes that none is better and cheaper than", () => {
     const points = [

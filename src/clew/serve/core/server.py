@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 
 _DAY = 86_400
 _LOOK_SECONDS = 0.3
+_DRAW_SECONDS = 20.0  # of processor time for one page, at most
 _IDLE_SECONDS = 60.0  # after which the process that draws pages ends
 _log = logging.getLogger(__name__)
 
@@ -55,6 +56,7 @@ class Server:
         self.records = Records(self.database, self.metrics)
         self.pool = WorkspacePool(self.settings, self.folders, self.open_kb)
         self.engine = EngineThread()
+        self.drawing = asyncio.Lock()  # one page at a time, so that none waits in a thread
         self.uploads = UploadStore(self.database, self.folders.state / "uploads")
         self.ledger = JobLedger(self.database, self.folders.state / "jobs")
         self.runner = JobRunner(self.ledger, self.settings.serve.jobs, self._start_job)
@@ -72,7 +74,10 @@ class Server:
         from clew.ingest.readers.source import ReadBudget
         from clew.serve.core.parse_process import ParseProcess
 
-        return ParseProcess(ReadBudget(**self.settings.read.model_dump()))
+        limits = self.settings.read.model_dump()
+        return ParseProcess(
+            ReadBudget(**limits | {"seconds": min(_DRAW_SECONDS, limits["seconds"])})
+        )
 
     def start(self) -> None:
         """Start the engine's thread; the thread of this call is that of the event loop."""

@@ -49,9 +49,10 @@ async def show_page(
 
     drawer = access.server.drawer
     try:
-        picture = await asyncio.to_thread(
-            drawer.call, draw_page, source, drawer.budget, number, words, share
-        )
+        async with access.server.drawing:
+            picture = await asyncio.to_thread(
+                drawer.call, draw_page, source, drawer.budget, number, words, share
+            )
     except InputError as error:
         raise Problem(422, f"the page cannot be drawn: the file {error}") from error
     return JSONResponse(

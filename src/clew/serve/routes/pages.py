@@ -9,7 +9,7 @@ from fastapi import APIRouter, Path, Query
 from fastapi.responses import JSONResponse, Response
 
 from clew.errors import InputError
-from clew.ingest.readers.source import SourceFile
+from clew.ingest.readers.source import ReadBudget, SourceFile
 from clew.serve.core.access import Reader
 from clew.serve.core.problems import Problem, not_found
 from clew.serve.routes.documents import find_document, find_originals
@@ -47,11 +47,12 @@ async def show_page(
     words, share = select_words(found, number, start, end)
     from clew.ingest.readers.pdf_image import draw_page  # takes a while, and a start shall not
 
-    drawer = access.server.drawer
+    server = access.server
+    budget = ReadBudget(**server.settings.read.model_dump())
     try:
-        async with access.server.drawing:
+        async with server.drawing:
             picture = await asyncio.to_thread(
-                drawer.call, draw_page, source, drawer.budget, number, words, share
+                server.drawer.call, draw_page, source, budget, number, words, share
             )
     except InputError as error:
         raise Problem(422, f"the page cannot be drawn: the file {error}") from error

@@ -37,7 +37,7 @@ lint: $(STAMP) ## ruff, mypy strict, import-linter, vulture (dead code)
 .PHONY: postgres
 postgres: ## install a PostgreSQL server, where the tests of one would be skipped (Debian, Ubuntu)
 	@ls /usr/lib/postgresql/*/bin/initdb >/dev/null 2>&1 || \
-	{ apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq postgresql pgbouncer; }
+	{ timeout 60 apt-get update -qq && DEBIAN_FRONTEND=noninteractive timeout 180 apt-get install -y -qq postgresql pgbouncer; }
 
 .PHONY: page
 page: ## build the page of `clew serve` (needs Node 20; users do not)

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from clew.config import Settings
+from clew.config import EmbedSettings, Settings
 from clew.engine import KnowledgeBase
 from clew.kb_address import DatabaseAddress, parse_location
 from clew.store.sqlite.store import SqliteStore
@@ -50,8 +50,9 @@ VALLEY: Sequence[Document] = (
 
 @pytest.fixture
 async def base(tmp_path: Path) -> AsyncIterator[KnowledgeBase]:
-    """An empty knowledge base with a fake embedder."""
-    settings = Settings(kb=tmp_path / "kb", wait=0.2)
+    """An empty knowledge base with a fake embedder, which has all vectors at once for steps."""
+    embed = EmbedSettings(kinds=("chunk", "entity", "fact"))
+    settings = Settings(kb=tmp_path / "kb", wait=0.2, embed=embed)
     opened = KnowledgeBase(
         SqliteStore(settings.kb, create=True, durable=False), settings, HashEmbed()
     )

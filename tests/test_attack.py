@@ -15,7 +15,7 @@ SHORT: dict[str, tuple[Trial, int]] = {
     "files": (attack_file, 8),
     "history": (attack_history, 3),
     "input": (attack_input, 5),
-    "kill": (attack_kill, 2),
+    "kill": (attack_kill, 1),
     "model": (attack_model, 2),
     "disk": (attack_disk, 1),
 }

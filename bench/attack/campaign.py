@@ -5,8 +5,10 @@ the trials done so far). Trial `n` of a seed is always the same; `--only N` repe
 """
 
 import argparse
+import atexit
 import json
 import random
+import shutil
 import signal
 import sys
 import tempfile
@@ -139,6 +141,13 @@ def time_limit(seconds: int) -> Iterator[None]:
     finally:
         signal.alarm(0)
         signal.signal(signal.SIGALRM, before)
+
+
+def make_kept_folder() -> Path:
+    """A folder that is kept for all trials, and removed when the campaign ends."""
+    folder = Path(tempfile.mkdtemp(prefix="clew-attack-", dir=RAM_DISK))
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    return folder
 
 
 def expect(holds: bool, promise: str) -> None:

@@ -11,14 +11,13 @@ import os
 import random
 import shutil
 import signal
-import tempfile
 import time
 from dataclasses import dataclass
 from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
-from bench.attack.campaign import RAM_DISK, expect, parse_options, run_campaign
+from bench.attack.campaign import expect, make_kept_folder, parse_options, run_campaign
 from bench.attack.families import FAMILIES, IN_FLIGHT, Family, Work
 from bench.attack.sample import (
     build_sample,
@@ -53,7 +52,7 @@ class Reference:
 def make_reference(number: int) -> Reference:
     """Prepare a family's starting state, run it once, and keep what comes of it."""
     family = FAMILIES[number]
-    root = Path(tempfile.mkdtemp(prefix="clew-attack-", dir=RAM_DISK))
+    root = make_kept_folder()
     (root / "start").mkdir()
     run(build_sample(root / "start/kb"))
     family.prepare(root / "start")

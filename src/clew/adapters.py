@@ -166,7 +166,7 @@ def get_tuning(view: View) -> Tuning:
 
 def without_tuning(view: View) -> View:
     """Return the same generation without tuning and without anything derived from it."""
-    return View(view.arrays, view.matrices, view.generation)
+    return View(view.arrays, view.matrices, view.generation, indexes=view.indexes)
 
 
 def with_signals(view: View, signals: SignalMix) -> View:

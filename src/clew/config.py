@@ -190,6 +190,13 @@ class ExtractSettings(_Section):
     """What extracts from a chunk that the model failed on, until it is retried."""
 
 
+class IndexSettings(_Section):
+    """How vectors are compared."""
+
+    exact: bool = False
+    """Compare all vectors instead of the candidates of an index, also where there are many."""
+
+
 class StoreSettings(_Section):
     """A knowledge base in a database: where its files are, and its workers."""
 
@@ -272,6 +279,7 @@ class Settings(_Section):
     answer: AnswerSettings = AnswerSettings()
     chunk: ChunkSettings = ChunkSettings()
     extract: ExtractSettings = ExtractSettings()
+    index: IndexSettings = IndexSettings()
     tree: TreeSettings = TreeSettings()
     models: ModelSettings = ModelSettings()
     serve: ServeSettings = ServeSettings()
@@ -364,6 +372,9 @@ TEMPLATE = """\
 # rounds = 0                # further rounds per chunk, at most
 # max_tokens = 4096         # the longest answer for one chunk
 # fallback = "none"         # offline: rules extract what the model fails on, until `--retry`
+
+[index]
+# exact = false             # true: compare all vectors, also where an index would be faster
 
 [tree]
 # grow = "auto"             # keep an existing tree up to date; never: only `clew tree --grow`

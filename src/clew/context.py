@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from clew.config import Role
 from clew.errors import ConfigError
+from clew.index.nearest import select_best
 from clew.index.view import View
 from clew.layout import ASSUMED_WINDOW, PASSAGES, Layout, Modality
 from clew.llm.budget import BudgetedChat, UsageBudget
@@ -260,6 +261,16 @@ class Context:
             cosines.flags.writeable = False
             self._cosines_by_vector[key] = cosines
         return self._cosines_by_vector[key]
+
+    def nearest(
+        self, kind: Kind, vector: NDArray[np.float32], k: int
+    ) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
+        """The `k` elements nearest to a vector, best first, and their cosines."""
+        known = self._cosines_by_vector.get((kind, vector.tobytes()))
+        if known is None or kind == "attribute":
+            return self.view.nearest(kind, vector, k)
+        at = select_best(known, self.view.codes("entity" if kind == "description" else kind), k)
+        return at, known[at]
 
 
 @dataclass

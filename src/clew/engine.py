@@ -38,8 +38,9 @@ from clew.ingest.document_names import read_for_store, resolve_document_names
 from clew.ingest.embedding import (
     ProgressCallback,
     check_backup_embedder,
+    check_embedder,
     embed_on_first_use,
-    load_matrices,
+    load_view,
 )
 from clew.ingest.files import ReadItem
 from clew.ingest.graphs.import_graph import (
@@ -427,8 +428,9 @@ class KnowledgeBase:
         """The snapshot's view, cached until the generation changes."""
         view = self._view
         if view is None or view.generation != snapshot.generation:
-            matrices = await load_matrices(self.store, self.embed, snapshot.arrays)
-            view = self._view = View(snapshot.arrays, matrices, snapshot.generation)
+            await check_embedder(self.store, self.embed)
+            embedder, exact = (self.embed.name if self.embed else ""), self.settings.index.exact
+            view = self._view = await load_view(self.store, embedder, snapshot, exact=exact)
             await attach_tuning(view, self.store, self.embed)
         return view
 

@@ -18,13 +18,12 @@ from clew.agents.core.scratchpad import Notebook, RecordingRetriever, Retrieval
 from clew.agents.core.types import Answer, Mode
 from clew.agents.judge import judge_answer
 from clew.agents.planning.model_plan import plan_and_check
-from clew.agents.quote_units import quote_units
+from clew.agents.quote_units import is_technical, quote_units
 from clew.agents.reading.answer import QuestionReader, RankedCandidate
 from clew.agents.reading.follow import Follower
 from clew.agents.rule_planner import combine_notes, make_rule_plan
 from clew.agents.run_plan import PlanRunner, load_rank
 from clew.context import Context
-from clew.retrieve.blend import names_lead_on
 from clew.retrieve.question import content_words, tidy_question
 from clew.retrieve.step import Step
 from clew.text.language import is_chinese
@@ -98,7 +97,8 @@ class GraphReader:
         evidence, found = retrieval.evidence, retrieval.found
         if is_chinese(ctx.question) or ctx.reader is None:
             return await extract_answer(ctx, evidence, found)
-        follow = Follower(self.hops, self.beam) if names_lead_on(ctx.view) else None
+        technical = is_technical(ctx, evidence.chunks)
+        follow = None if technical else Follower(self.hops, self.beam)
         reader = QuestionReader(retriever, await load_rank(ctx), follow)
         ranked = await reader.read(ctx, evidence.chunks)
         if not ranked:

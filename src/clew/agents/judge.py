@@ -120,7 +120,8 @@ async def _nearest_cosine(ctx: Context) -> float:
     """Return the similarity of the nearest passage to the question."""
     if ctx.embed is None or not ctx.view.count("chunk"):
         return 0.0
-    return max(0.0, float(ctx.cosines("chunk", await ctx.vector()).max()))
+    _, cosines = ctx.nearest("chunk", await ctx.vector(), 1)
+    return float(cosines.max(initial=0))
 
 
 def _compare_readings(

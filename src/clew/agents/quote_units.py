@@ -19,10 +19,11 @@ from clew.agents.rules.table import table_for
 from clew.context import Context
 from clew.retrieve.blend import names_lead_on
 from clew.text.places import quotable_unit
-from clew.text.structure import has_structure
+from clew.text.structure import find_blocks, has_structure
 from clew.types import Citation, Found, Passage
 
 _QUOTES = 3
+_PARTS = ("code", "item", "definition", "row", "header")  # kinds of blocks
 _LOOKED_AT = 5  # passages of which most must have a structure
 _NAMED = 0.5  # confidence from which an answer is named
 _QUESTION_WORD = re.compile(r"\b(?:who|whom|whose|when|where|which|what|how|why)\b", re.IGNORECASE)
@@ -36,10 +37,18 @@ _ONE_THING = re.compile(
 
 
 def is_technical(ctx: Context, passages: Sequence[Passage]) -> bool:
-    """Whether most passages have headings, lists, tables or code, and names do not lead on."""
+    """Whether most passages are sections of long documents, or have lists, tables or code.
+
+    Not where names lead on from page to page, as in an encyclopedia.
+    """
     some = passages[:_LOOKED_AT]
-    structured = sum(has_structure(passage.text) for passage in some)
+    structured = sum(bool(passage.heading) or has_parts(passage.text) for passage in some)
     return 2 * structured > len(some) and not names_lead_on(ctx.view)
+
+
+def has_parts(text: str) -> bool:
+    """Whether a text has more than headings and sentences."""
+    return has_structure(text) and any(b.kind in _PARTS for b in find_blocks(text))
 
 
 async def quote_units(ctx: Context, answer: Answer, found: Found, *, keep: bool = False) -> Answer:

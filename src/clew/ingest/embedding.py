@@ -11,10 +11,11 @@ from typing import Any, Concatenate, NamedTuple, ParamSpec, TypeVar, get_args
 import numpy as np
 
 from clew.errors import EmbedderMismatch, StoreError, VectorsDeferred
-from clew.index.view import StoredMatrices
+from clew.index.nearest import StoredIndexes
+from clew.index.view import StoredMatrices, View
 from clew.llm.embed import Embedder, Vectors, check_same_dim
 from clew.store.merge import embedded_text
-from clew.store.protocol import DEFERRED, Addition, Arrays, Store
+from clew.store.protocol import DEFERRED, Addition, Snapshot, Store
 from clew.store.vector_files import DamagedVectors
 from clew.text.unicode import digest
 from clew.types import LITERAL_TYPES, Kind
@@ -319,14 +320,16 @@ async def load_deferred(store: Store) -> list[str]:
     return (await store.get("manifest", [DEFERRED])).get(DEFERRED, "").split()
 
 
-async def load_matrices(
-    store: Store, embed: Embedder | None, arrays: Arrays
-) -> Mapping[Kind, Vectors]:
-    """Return the vectors of a generation; none without an embedder."""
-    await check_embedder(store, embed)
-    if embed is None:
-        return {}
-    return StoredMatrices(store, embed.name, arrays, await load_deferred(store))
+async def load_view(store: Store, embedder: str, now: Snapshot, *, exact: bool = False) -> View:
+    """View of a generation with the vectors of an embedder, if there is one.
+
+    With `exact` the nearest elements are found without an index.
+    """
+    if not embedder:
+        return View(now.arrays, {}, now.generation)
+    matrices = StoredMatrices(store, embedder, now.arrays, await load_deferred(store))
+    indexes = {} if exact else StoredIndexes(store, embedder)
+    return View(now.arrays, matrices, now.generation, indexes=indexes)
 
 
 def embed_on_first_use(run: Method[P, T]) -> Method[P, T]:

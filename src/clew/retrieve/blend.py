@@ -188,9 +188,7 @@ async def score_plainly(ctx: Context, found: Found, rest: float = 0.7) -> PlainS
     return PlainScores(ctx.cosines("chunk", question), words, sentence, fit)
 
 
-def _leave_to_words(
-    shares: tuple[float, float, float], known: float
-) -> tuple[float, float, float]:
+def _leave_to_words(shares: tuple[float, float, float], known: float) -> tuple[float, float, float]:
     """What vectors cannot tell, because they know only part of the script, words must."""
     meaning, words, sentence = shares
     lost = (1 - known) * (meaning + sentence)

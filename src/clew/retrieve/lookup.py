@@ -8,7 +8,6 @@ import numpy as np
 from clew.context import Context
 from clew.errors import ConfigError
 from clew.graph.csr import Ints
-from clew.index.view import score_rows
 from clew.retrieve.facts import score_facts
 from clew.retrieve.labels import relation_names
 from clew.retrieve.question import QUESTION_WORDS
@@ -28,9 +27,8 @@ class Dense:
 
     async def __call__(self, ctx: Context, found: Found, /) -> Found:
         """Set `chunks`, best first; those without a vector are left out."""
-        scores = ctx.cosines("chunk", await ctx.vector())
-        chosen = top_hits(scores, ctx.view.codes("chunk"), self.top_k, "dense")
-        return replace(found, chunks=tuple(hit for hit in chosen if hit.score > -1))
+        near = zip(*ctx.nearest("chunk", await ctx.vector(), self.top_k), strict=True)
+        return replace(found, chunks=tuple(Hit(int(at), float(s), "dense") for at, s in near))
 
 
 @dataclass(frozen=True)
@@ -92,9 +90,8 @@ class NearEntities:
             if len(matches):
                 passage_counts = view.links("entity_chunk").degrees_of(matches)
                 return [(int(matches[int(passage_counts.argmax())]), 1.0)]
-        scores = ctx.cosines("description", await ctx.vector(text))
-        near = top_hits(scores, view.codes("entity"), self.top_k, "")
-        return [(hit.at, hit.score) for hit in near]
+        near, scores = ctx.nearest("description", await ctx.vector(text), self.top_k)
+        return list(zip(near.tolist(), scores.tolist(), strict=True))
 
 
 @dataclass(frozen=True)
@@ -132,15 +129,13 @@ class NearAttributes:
         if not len(rows) or matrix is None or not len(matrix):
             return replace(found, entities=())
         vector = await ctx.vector(", ".join(query_texts(ctx, found, self.of)))
-        scores = score_rows(matrix, rows, vector)
         facts = await score_facts(ctx, vector)
         least = top_hits(facts, ctx.view.keys("fact"), self.top_k, "")[self.top_k - 1 :]
-        near = top_hits(scores, ctx.view.keys("entity")[entities], self.top_k, "attribute")
+        near, scores = ctx.nearest("attribute", vector, self.top_k)
         best: dict[int, Hit] = {}
-        for hit in near:
-            if not least or hit.score >= least[0].score:
-                at = int(entities[hit.at])
-                best.setdefault(at, replace(hit, at=at))
+        for at, score in zip(entities[near].tolist(), scores.tolist(), strict=True):
+            if not least or score >= least[0].score:
+                best.setdefault(at, Hit(at, score, "attribute"))
         return replace(found, entities=tuple(best.values()))
 
 

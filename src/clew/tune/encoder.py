@@ -23,7 +23,6 @@ from clew.llm.factory import TUNED_ENCODER, create_embedder
 from clew.recipes.registry import get_recipe
 from clew.retrieve.labels import load_relation_texts
 from clew.retrieve.path_scores import FEATURE_WEIGHTS
-from clew.retrieve.rank import top_positions
 from clew.store.merge import embedded_text
 from clew.store.protocol import Snapshot
 from clew.tune.examples import PathTrainingQuestion, collect_path_examples, filter_with_gold
@@ -139,7 +138,7 @@ async def make_contrastive_passages(
     for question in questions:
         gold = np.unique(np.concatenate([documents[d] for d in question.gold if d in documents]))
         asked = await ctx.vector(question.text)
-        near = top_positions(ctx.view.cosines("chunk", asked), keys, _MAX_NEGATIVES + len(gold))
+        near, _ = ctx.nearest("chunk", asked, _MAX_NEGATIVES + len(gold))
         wrong = near[~np.isin(near, gold)][:_MAX_NEGATIVES]
         wanted = keys[np.append(gold, wrong).astype(np.int64)].tolist()
         fetched = await now.chunks(wanted)

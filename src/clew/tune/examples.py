@@ -19,7 +19,6 @@ from clew.retrieve.paths.relation_paths import (
     search_relation_paths,
 )
 from clew.retrieve.question import locate_names, parse_question
-from clew.retrieve.rank import top_positions
 from clew.tune.fit import PassageExample, PathExample
 from clew.types import Found
 
@@ -111,9 +110,7 @@ async def collect_passage_examples(
     found = []
     for question, asked in zip(questions, vectors, strict=True):
         gold = np.unique(np.concatenate([documents[d] for d in question.gold if d in documents]))
-        near = top_positions(
-            ctx.view.cosines("chunk", asked), ctx.view.keys("chunk"), _NEAREST_PASSAGES
-        )
+        near, _ = ctx.nearest("chunk", asked, _NEAREST_PASSAGES)
         chunks = np.concatenate([gold, near[~isin_sorted(near, gold)]]).astype(np.int64)
         right = np.arange(len(chunks)) < len(gold)
         found.append(PassageExample(asked, ctx.view.vectors("chunk", chunks), right))

@@ -320,12 +320,11 @@ async def match_fuzzily(ctx: Context, text: str, likeness: float, cosine: float)
             return FuzzyMatch(tuple(top), "spelt like", near[0][1] * len(text.split()))
     if ctx.embed is None or not has_vectors(ctx.view, "entity"):
         return FuzzyMatch()
-    scores = ctx.view.cosines("entity", await ctx.vector(text))
-    top_one = int(top_positions(scores, ctx.view.keys("entity"), 1)[0])
-    if scores[top_one] < cosine:
+    nearest, scores = ctx.nearest("entity", await ctx.vector(text), 1)
+    if not len(nearest) or scores[0] < cosine:
         return FuzzyMatch()
-    sure = float(scores[top_one])
-    return FuzzyMatch(((top_one, sure),), "means", sure * 0.5 * len(text.split()))
+    sure = float(scores[0])
+    return FuzzyMatch(((int(nearest[0]), sure),), "means", sure * 0.5 * len(text.split()))
 
 
 async def _get_ngram_index(ctx: Context) -> NgramIndex | None:

@@ -19,7 +19,6 @@ from clew.graph.paths import EntityPathTable, shortest_paths
 from clew.index.view import View
 from clew.json_output import to_json_value
 from clew.retrieve.graph_cache import build_traversal
-from clew.retrieve.rank import top_positions
 from clew.serve.core.problems import not_found
 from clew.show import describe_entity
 from clew.types import Entity, Kind
@@ -142,12 +141,11 @@ class GraphReader:
         if self.ctx.embed is None or not self.view.count("entity"):
             return []
         try:
-            cosines = self.view.cosines("entity", await self.ctx.vector(query))
+            found, cosines = self.ctx.nearest("entity", await self.ctx.vector(query), most)
         except VectorsDeferred:  # typing a name must not start minutes of work: names are compared
             return []
-        positions = np.arange(len(cosines))
-        found: list[int] = positions[top_positions(cosines, positions, most)].tolist()
-        return [at for at in found if cosines[at] > 0]
+        near: list[int] = found[cosines > 0].tolist()
+        return near
 
     async def _show_entities(self, positions: Sequence[int]) -> list[dict[str, Any]]:
         keys = [int(self.view.keys("entity")[at]) for at in positions]

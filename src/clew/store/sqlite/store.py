@@ -56,7 +56,7 @@ from clew.store.sqlite.tables import columns_to_keep, read_decisions, read_table
 from clew.store.sqlite.verify import find_array_problems
 from clew.store.sqlite.verify_rows import find_row_problems
 from clew.store.sqlite.write import SqliteWriter
-from clew.store.vector_files import DamagedVectors, VectorFile
+from clew.store.vector_files import MIN_SIGNED_ROWS, DamagedVectors, VectorFile
 from clew.store.write_lock import TaskLock, WriterLock
 from clew.text.unicode import digest
 from clew.types import Kind
@@ -281,6 +281,8 @@ class SqliteStore:
                 try:
                     self.vectors(embedder, kind).count_checked_rows()
                     tables[kind] = self.vectors(embedder, kind)
+                    if not tables[kind].has_right_signs():
+                        found.append(f"the sign bits of the {kind} vectors are damaged")
                 except DamagedVectors as error:
                     found.append(str(error))
             generation = _read_generation(db)
@@ -352,6 +354,7 @@ class SqliteStore:
         """Write the next generation; return the number of the previous one."""
         before = _read_generation(db)
         previous: Arrays = {} if change.rebuild else self._load_newest(db)[1]
+        held = previous
         if change.embedder or (change.rebuild and not _read_value(db, _SELECT_EMBEDDER)):
             db.execute(MARK_FINISHED)  # all vector rows, if any, are looked up again
         if change.embedder:
@@ -386,13 +389,22 @@ class SqliteStore:
             previous=previous,
             entity_vectors=self.vectors(embedder, "entity").matrix() if compared else None,
         )
+        self._index_vectors(embedder)
         seal = save_arrays(
             self.folder / "arrays" / str(before + 1),
             {**derive(tables), **columns_to_keep(tables)},
             durable=self._durable,
+            previous=held,
         )
         db.execute(_PUBLISH, (before + 1, seal))
         return before
+
+    def _index_vectors(self, embedder: str) -> None:
+        """Write the index of many vectors; of few, all are compared."""
+        for kind in get_args(Kind) if embedder else ():
+            table = self.vectors(embedder, kind)
+            if table.count_rows() >= MIN_SIGNED_ROWS:
+                table.save_index()
 
     def _copy_database(self, file: Path) -> int:
         if file.exists():

@@ -71,7 +71,7 @@ def _make_shards(passages: int, count: int, rng: np.random.Generator) -> list[Sh
     for shard in range(count):
         own = np.flatnonzero(owner == shard)
         texts = (" ".join(map("w{}".format, row)) for row in common[own].tolist())
-        made.append(make_shard(own, vectors[own], texts))
+        made.append(make_shard(own, own, vectors[own], texts))
     return made
 
 

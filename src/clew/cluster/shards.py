@@ -48,10 +48,11 @@ class WordStatistics(NamedTuple):
 
 
 class ScoredKeys(NamedTuple):
-    """Keys of passages, best first, and their scores."""
+    """Keys of passages, best first, their scores, and the codes that order equals."""
 
     keys: Ints
     scores: Floats
+    codes: Ints
 
 
 @dataclass(frozen=True)
@@ -59,6 +60,7 @@ class Shard:
     """Passages with their vectors and words; keys ascend."""
 
     keys: Ints
+    codes: Ints
     vectors: Floats
     terms: NDArray[np.uint64]
     starts: Ints
@@ -69,7 +71,7 @@ class Shard:
     def nearest(self, vector: Floats) -> ScoredKeys:
         """The passages whose vectors are nearest."""
         if not len(self.keys):
-            return ScoredKeys(self.keys, np.zeros(0, np.float32))
+            return ScoredKeys(self.keys, np.zeros(0, np.float32), self.codes)
         return self._select(self.vectors @ vector, -1.0)
 
     def count_words(self, words: Sequence[str]) -> WordStatistics:
@@ -97,13 +99,13 @@ class Shard:
         return self.places[part], self.counts[part]
 
     def _select(self, scores: Floats, above: float) -> ScoredKeys:
-        best = top_positions(scores, self.keys, _TOP)
+        best = top_positions(scores, self.codes, _TOP)
         best = best[scores[best] > above]
-        return ScoredKeys(self.keys[best], scores[best])
+        return ScoredKeys(self.keys[best], scores[best], self.codes[best])
 
 
-def make_shard(keys: Ints, vectors: Floats, texts: Iterable[str]) -> Shard:
-    """A shard of passages, with an index of their words."""
+def make_shard(keys: Ints, codes: Ints, vectors: Floats, texts: Iterable[str]) -> Shard:
+    """A shard of passages, with an index of their words; `codes` order those of equal score."""
     terms: list[int] = []
     counts: list[int] = []
     sizes: list[int] = []
@@ -120,6 +122,7 @@ def make_shard(keys: Ints, vectors: Floats, texts: Iterable[str]) -> Shard:
     places = np.repeat(np.arange(len(keys), dtype=np.int32), sizes)[order]
     return Shard(
         keys,
+        codes,
         vectors,
         found,
         np.append(starts, len(words)).astype(np.int64),
@@ -165,7 +168,7 @@ async def split_into_shards(base: KnowledgeBase, count: int) -> tuple[int, list[
     """The newest generation and its passages as shards, by the hash of their document."""
     async with base.store.snapshot() as now:
         ctx = await base.context(now, "")
-        keys = ctx.view.keys("chunk")
+        keys, codes = ctx.view.keys("chunk"), ctx.view.codes("chunk")
         rows = now.arrays.get("chunk_rows", np.zeros(0, np.int64))
         matrix = ctx.view.matrices.get("chunk")
         members: list[list[int]] = [[] for _ in range(count)]
@@ -180,7 +183,8 @@ async def split_into_shards(base: KnowledgeBase, count: int) -> tuple[int, list[
         shards = []
         for positions, own in zip(members, texts, strict=True):
             mine = np.array(positions, np.int64)
-            shards.append(make_shard(keys[mine], _take_vectors(matrix, rows[mine]), own))
+            vectors = _take_vectors(matrix, rows[mine])
+            shards.append(make_shard(keys[mine], codes[mine], vectors, own))
         return now.generation, shards
 
 
@@ -247,11 +251,14 @@ _NAMES = {"naive": ("dense",), "bm25": ("bm25",), "hybrid": ("dense", "bm25")}
 
 
 def _merge(parts: Sequence[ScoredKeys]) -> ScoredKeys:
-    """The best of all shards; ties go by key, as on one machine."""
+    """The best of all shards; ties go by code, then by key, as on one machine."""
     keys = np.concatenate([part.keys for part in parts])
-    scores = np.concatenate([part.scores for part in parts])
-    best = top_positions(scores, keys, _TOP)
-    return ScoredKeys(keys[best], scores[best])
+    order = np.argsort(keys)
+    keys = keys[order]
+    scores = np.concatenate([part.scores for part in parts])[order]
+    codes = np.concatenate([part.codes for part in parts])[order]
+    best = top_positions(scores, codes, _TOP)
+    return ScoredKeys(keys[best], scores[best], codes[best])
 
 
 async def open_local_shards(base: KnowledgeBase, count: int) -> ShardedSearch:

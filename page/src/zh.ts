@@ -246,7 +246,7 @@ export const zh: Record<string, string> = {
   "Labels of documents it may see; empty for all": "可查看的文档标签；留空表示全部",
   "Days until it expires; empty for never": "有效天数；留空表示永不过期",
   "Make the key": "创建密钥",
-  "Try {name} again": "重试 {name}",
+  "Try again: {name}": "重试：{name}",
   "arrived today": "今天上传",
   "arrived this week": "本周上传",
   "arrived this month": "本月上传",

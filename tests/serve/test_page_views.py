@@ -211,7 +211,7 @@ def test_a_file_that_failed_is_tried_again_and_labels_filter(tmp_path: Path) -> 
         page.get_by_role("button", name="Build now").click()
         page.locator(".state.failed").wait_for(timeout=60_000)
         with page.expect_response("**/builds") as sent:
-            page.get_by_role("button", name="Try x.pdf again").click()
+            page.get_by_role("button", name="Try again: x.pdf").click()
         assert json.loads(sent.value.request.post_data) == {"retry": True, "names": ["x.pdf"]}
         assert sent.value.status == 202
         page.locator(".state.failed").wait_for(timeout=60_000)

@@ -114,7 +114,7 @@ function RowView({ row, onGone, onRetry }: { row: Row; onGone: () => void; onRet
       {row.bytes !== undefined && <span class="small soft">{formatBytes(row.bytes)}</span>}
       {row.state !== "added" && <span class={`state ${row.state}`}>{t(row.state)}</span>}
       {row.state === "failed" && mayWrite() && (
-        <button class="quiet" aria-label={t("Try {name} again", { name: row.name })} onClick={onRetry}>
+        <button class="quiet" aria-label={t("Try again: {name}", { name: row.name })} onClick={onRetry}>
           <Icon name="again" /> {t("Try again")}
         </button>
       )}

@@ -14,7 +14,7 @@ from clew.adapters import SignalMix, with_signals
 from clew.context import Context
 from clew.evaluate.datasets import Question
 from clew.graph.csr import Doubles, Floats, Ints
-from clew.llm.embed import Embedder, EmbedRole, Vectors
+from clew.llm.embed import Embedder, EmbedRole, Vectors, measure_known
 from clew.retrieve.blend import PLAIN_SHARES
 from clew.retrieve.step import Chain
 from clew.types import Found
@@ -68,6 +68,10 @@ class RememberedEmbedder:
     def dim(self) -> int:
         """The length of every vector."""
         return self.embed.dim
+
+    def measure_known(self, text: str) -> float:
+        """Return how far the embedder knows a text."""
+        return measure_known(self.embed, text)
 
     async def __call__(self, texts: Sequence[str], /, *, role: EmbedRole = "passage") -> Vectors:
         """Embed what is new."""

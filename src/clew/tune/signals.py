@@ -14,7 +14,7 @@ from clew.adapters import SignalMix, with_signals
 from clew.context import Context
 from clew.evaluate.datasets import Question
 from clew.graph.csr import Doubles, Floats, Ints
-from clew.llm.embed import Embedder, EmbedRole, Vectors, measure_known
+from clew.llm.embed import Embedder, EmbedRole, Vectors
 from clew.retrieve.blend import PLAIN_SHARES
 from clew.retrieve.step import Chain
 from clew.types import Found
@@ -70,8 +70,10 @@ class RememberedEmbedder:
         return self.embed.dim
 
     def measure_known(self, text: str) -> float:
-        """Return how far the embedder knows a text."""
-        return measure_known(self.embed, text)
+        """Return how far the embedder knows the words of a text."""
+        measure = getattr(self.embed, "measure_known", None)
+        share: float = measure(text) if measure else 1.0
+        return share
 
     async def __call__(self, texts: Sequence[str], /, *, role: EmbedRole = "passage") -> Vectors:
         """Embed what is new."""

@@ -181,6 +181,20 @@ async def test_the_only_page_is_found_with_a_score(base: KnowledgeBase) -> None:
     assert only.score > 0
 
 
+class _Unknowing(HashEmbed):
+    """Knows no script at all."""
+
+    def measure_known(self, text: str) -> float:
+        return 0.0
+
+
+async def test_what_vectors_cannot_tell_is_left_to_words(base: KnowledgeBase) -> None:
+    await base.take(stream(web_pages()))
+    results = await ask(replace(base, embed=_Unknowing()), "What did the repairs cost?")
+    assert signals(results).startswith("walk 0.00, meaning 0.00, words 1.00, best sentence 0.00")
+    assert docs(results)[0] == "kiosk"
+
+
 class _Counting(HashEmbed):
     """Counts the texts that it embeds."""
 

@@ -54,6 +54,12 @@ class SignalWeights:
         """The weight of plain relevance."""
         return 1 - self.walk
 
+    def leave_to_words(self, known: float) -> "SignalWeights":
+        """Give words the share of what vectors cannot tell; `known`: how far they know the text."""
+        meaning, words, best = self.shares
+        unknown = (1 - known) * (meaning + best)
+        return replace(self, shares=(known * meaning, words + unknown, known * best))
+
     def describe(self) -> str:
         """Describe the weights in one line, for the trace."""
         named = zip(PLAIN_SIGNALS, self.shares, strict=True)
@@ -138,7 +144,7 @@ class Blended:
         view = ctx.view
         if not view.count("chunk"):
             return replace(found, chunks=())
-        weights = weigh_signals(view, found.entities)
+        weights = weigh_signals(view, found.entities).leave_to_words(ctx.meaning())
         ctx.trace.append(TraceStep("signals", "", weights.describe(), 0.0))
         walked = await self.inner(ctx, found) if weights.walk > 0 else found
         if weights.plain <= 0 or (weights.walk > 0 and not walked.chunks):

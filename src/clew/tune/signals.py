@@ -69,6 +69,12 @@ class RememberedEmbedder:
         """The length of every vector."""
         return self.embed.dim
 
+    def measure_known(self, text: str) -> float:
+        """Return how far the embedder knows the words of a text."""
+        measure = getattr(self.embed, "measure_known", None)
+        share: float = measure(text) if measure else 1.0
+        return share
+
     async def __call__(self, texts: Sequence[str], /, *, role: EmbedRole = "passage") -> Vectors:
         """Embed what is new."""
         new = [text for text in dict.fromkeys(texts) if (role, text) not in self.known]

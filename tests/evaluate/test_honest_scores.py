@@ -50,7 +50,7 @@ ASKED = ("naive", "clew", "graph-r1", "react", "ircot", "graphsearch", "youtu", 
 # No documents are read, or not without an endpoint that embeds.
 UNREAD = ("llm", "lego-13-llms-e")
 OTHERS = [name for name in {**AGENTS, **RECIPES} if name not in (*ASKED, *UNREAD)]
-QUICK = ("rograg-logic", "msgraphrag-global", "msgraphrag-local", "youtu-by-model", "hybrid-rerank")
+QUICK = ("rograg-logic", "msgraphrag-global")
 PERFECT = (*ANSWERS, *JUDGED_METRICS, *GROUND_METRICS, "refusal", "refusal-recall")
 TOP = {"a-score": 10.0, "e-score": 10.0, "g-e": 100.0}
 """Judged scores keep the scale of their paper."""

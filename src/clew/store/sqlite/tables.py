@@ -32,6 +32,7 @@ class _Query:
     source: str
     key: str
     width: int
+    key_column: int = 0
 
     def read_all(self, db: sqlite3.Connection) -> Array:
         return self._to_array(db.execute(f"SELECT {self.columns} FROM {self.source}"))  # noqa: S608
@@ -74,26 +75,28 @@ _QUERIES = {
     "mentions": _Query(
         "entity, chunk, times, CAST(round(about * 1000) AS INTEGER), class_of(type)",
         "mentions",
-        "entity",
+        "chunk",  # not by entity: a frequent name would have all its mentions read again
         5,
+        1,
     ),
     "participants": _Query(f"p.fact, p.entity, {_ROLE_CODE_SQL}", "participants p", "p.fact", 3),
     "supports": _Query(
         "s.fact, s.chunk, s.start - c.start",
         "sayings s JOIN chunks c ON c.key = s.chunk",
-        "s.fact",
+        "s.chunk",
         3,
+        1,
     ),
     "forms": _Query("entity, hash, weight, part", "forms", "entity", 4),
 }
 _TOUCHED_BY = {
     "chunks": "chunks",
     "entities": "entities",
-    "mentions": "entities",
+    "mentions": "chunks",
     "forms": "entities",
     "facts": "facts",
     "participants": "facts",
-    "supports": "facts",
+    "supports": "chunks",
 }
 
 
@@ -108,7 +111,8 @@ def read_tables(
             found[name] = _sort_by_key(query.read_all(db))
         else:
             keys = touched[_TOUCHED_BY[name]]
-            found[name] = _replace_rows(held, keys, _sort_by_key(query.read_some(db, keys)))
+            fresh = _sort_by_key(query.read_some(db, keys))
+            found[name] = _replace_rows(held, _is_in(held[:, query.key_column], keys), fresh)
     return Tables(**found)
 
 
@@ -117,9 +121,11 @@ def _sort_by_key(table: Array) -> Array:
     return table[np.argsort(table[:, 0], kind="stable")]
 
 
-def _replace_rows(held: Array, keys: Collection[int], fresh: Array) -> Array:
-    """Replace the rows of `keys` by `fresh`; all are sorted by key."""
-    kept = np.flatnonzero(~_is_in(held[:, 0], keys))
+def _replace_rows(held: Array, dropped: NDArray[np.bool_], fresh: Array) -> Array:
+    """Replace the dropped rows by `fresh`; all are sorted by their first column."""
+    if not len(fresh) and not dropped.any():
+        return held
+    kept = np.flatnonzero(~dropped)
     at = np.searchsorted(held[kept, 0], fresh[:, 0], "right")
     # Reorders row numbers first, so that the wide rows are copied only once.
     order = np.insert(kept, at, np.arange(len(held), len(held) + len(fresh)))

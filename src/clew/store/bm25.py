@@ -8,7 +8,7 @@ segment until both are merged; nothing that is found or scored depends on them.
 
 from array import array
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from functools import cached_property
 from typing import Any
@@ -30,6 +30,9 @@ MIN_SEGMENTED = 20_000  # chunks; the index of fewer is one segment
 _MAX_ADDED_SHARE = 0.02  # of the large segment; a small one that is larger is merged into it
 _MAX_REMOVED_SHARE = 0.1  # removed chunks of the large segment; with more it is written again
 _MAX_KEPT_TERMS = 256  # whose postings are kept: a question looks for the same words many times
+_COMMON_SHARE = 0.1  # of all chunks; the scores of words that more contain are kept
+_MIN_COMMON = 4096  # chunks; below, adding up the postings is fast enough
+_MAX_COMMON_TERMS = 24  # whose scores are kept: 4 bytes for each chunk
 _PREFIXES = ("text_", "text_more_")  # of the arrays of the large and of the small segment
 
 
@@ -60,19 +63,43 @@ class Bm25Index:
     keys: Ints
     _norms: dict[tuple[float, float], Floats] = field(default_factory=dict, compare=False)
     _found: dict[str, FoundPostings] = field(default_factory=dict, compare=False)
+    _common: dict[tuple[str, float, float], Floats] = field(default_factory=dict, compare=False)
 
     def scores(self, query: Iterable[str], *, k1: float = 1.2, b: float = 0.75) -> Floats:
         """BM25 of every chunk for the query's words (Robertson's usual constants)."""
         total = np.zeros(len(self.keys), np.float32)
-        norm = self._length_norm(k1, b)
         for term, times in Counter(query).items():
             found = self._find_postings(term)
             having = sum(len(where) for where, _ in found)
-            weight = float(np.log1p((len(total) - having + 0.5) / (having + 0.5))) * times
-            for where, counts in found:
-                count = counts.astype(np.float32)
-                total[where] += weight * count * (k1 + 1) / (count + norm[where])
+            if times == 1 and having > max(_MIN_COMMON, _COMMON_SHARE * len(total)):
+                total += self._common_scores(term, k1, b)
+                continue
+            for where, added in self._weigh(found, times, k1, b):
+                total[where] += added
         return total
+
+    def _weigh(
+        self, found: FoundPostings, times: int, k1: float, b: float
+    ) -> Iterator[tuple[NDArray[np.int32], Floats]]:
+        """Positions of the chunks with a word, and what it adds to their scores."""
+        norm, count = self._length_norm(k1, b), len(self.keys)
+        having = sum(len(where) for where, _ in found)
+        weight = float(np.log1p((count - having + 0.5) / (having + 0.5))) * times
+        for where, counts in found:
+            often = counts.astype(np.float32)
+            yield where, weight * often * (k1 + 1) / (often + norm[where])
+
+    def _common_scores(self, term: str, k1: float, b: float) -> Floats:
+        """What a word that many chunks contain adds to all scores, kept for a while."""
+        key = term, k1, b
+        if key not in self._common:
+            if len(self._common) >= _MAX_COMMON_TERMS:
+                self._common.clear()
+            scores = np.zeros(len(self.keys), np.float32)
+            for where, added in self._weigh(self._find_postings(term), 1, k1, b):
+                scores[where] = added
+            self._common[key] = scores
+        return self._common[key]
 
     def chunks_with(self, term: str) -> NDArray[np.int32]:
         """Chunks that contain a word, ascending."""

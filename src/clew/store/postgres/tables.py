@@ -45,7 +45,7 @@ _QUERIES: dict[str, tuple[LiteralString, LiteralString, LiteralString, int]] = {
     ),
     "mentions": (
         "entity, chunk, times, about_code, class_code",
-        "mentions WHERE entity",
+        "mentions WHERE chunk",
         "entity, chunk",
         5,
     ),
@@ -57,7 +57,7 @@ _QUERIES: dict[str, tuple[LiteralString, LiteralString, LiteralString, int]] = {
     ),
     "supports": (
         "s.fact, s.chunk, s.start - c.start",
-        "sayings s JOIN chunks c ON c.key = s.chunk WHERE s.fact",
+        "sayings s JOIN chunks c ON c.key = s.chunk WHERE s.chunk",
         "s.fact, s.chunk",
         3,
     ),

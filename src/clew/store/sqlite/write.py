@@ -73,8 +73,8 @@ def merge_stored_entities(
     cursor = db.execute(_SELECT_MENTIONS + where + _GROUP_MENTIONS, given)
     for key, group in groupby(cursor, itemgetter(0)):
         found = list(group)
-        mentions = [one for row in found for one in [rows.row_to_mention(row[3:])] * row[2]]
-        yield key, merge_entity(found[0][1], mentions)
+        mentions = [rows.row_to_mention(row[3:]) for row in found]
+        yield key, merge_entity(found[0][1], mentions, [row[2] for row in found])
 
 
 def merge_stored_facts(

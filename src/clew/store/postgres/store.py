@@ -179,7 +179,7 @@ class PostgresStore:
         with suppress(FileNotFoundError):  # a newer one was written meanwhile
             self._generations.load(generation, seal)
         for kind in get_args(Kind) if embedder else ():
-            self.vectors(embedder, kind).matrix()
+            self.vectors(embedder, kind).save_index()
         return generation
 
     async def find_problems(self) -> list[str]:

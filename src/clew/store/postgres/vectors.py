@@ -5,6 +5,7 @@ A machine fetches the blocks that it lacks, and appends them to its own vector f
 """
 
 import json
+import shutil
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -14,9 +15,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from clew.store.checksums import checksum_bytes
+from clew.store.ivf_index import IvfIndex
 from clew.store.postgres.connections import Connection, Database
 from clew.store.postgres.files import SharedFiles
-from clew.store.vector_files import DamagedVectors, Shape, VectorFile
+from clew.store.sign_bits import SignBits
+from clew.store.vector_files import MIN_SIGNED_ROWS, DamagedVectors, Shape, VectorFile
 from clew.store.write_lock import WriterLock
 from clew.text.unicode import digest
 from clew.types import Kind
@@ -53,6 +56,17 @@ class SharedVectors:
     def matrix(self) -> NDArray[np.float32]:
         """All rows, memory-mapped."""
         return self._fetch().matrix()
+
+    def row_index(self) -> SignBits | IvfIndex:
+        """The index over all rows; what this machine's files lack is computed once."""
+        return self._fetch().row_index()
+
+    def save_index(self) -> None:
+        """Write this machine's index of many rows, so that questions need not make it."""
+        copy = self._fetch()
+        if copy.count_rows() >= MIN_SIGNED_ROWS:
+            with WriterLock(self._make_lock_file(), _FETCH_PATIENCE):
+                copy.save_index()
 
     def find_lost_rows(self, rows: NDArray[np.int64]) -> NDArray[np.int64]:
         """Those of the rows in use that hold no vector."""
@@ -106,7 +120,7 @@ class SharedVectors:
     def _extend_copy(self, first: int, hashes: list[str], vectors: NDArray[np.float32]) -> None:
         """Append a block to this machine's copy, unless other blocks come before it."""
         with self._lock, WriterLock(self._make_lock_file(), _FETCH_PATIENCE):
-            if len(self._copy.matrix()) == first:
+            if self._copy.count_rows() == first:
                 self._copy.append(hashes, vectors)
 
     def repair(self) -> bool:
@@ -125,8 +139,11 @@ class SharedVectors:
 
     def _drop_copy(self) -> None:
         with WriterLock(self._make_lock_file(), _FETCH_PATIENCE):
-            for path in (self._path, self._path.with_suffix(".hash.npy")):
-                path.unlink(missing_ok=True)
+            for path in self._path.parent.glob(f"{self.kind}.*"):
+                if path.is_dir():
+                    shutil.rmtree(path, ignore_errors=True)
+                elif path.suffix != ".lock":
+                    path.unlink(missing_ok=True)
             self._copy = VectorFile(self._path, self.shape_in_use)
 
     def _forget_all(self) -> None:
@@ -148,13 +165,13 @@ class SharedVectors:
                 return self._fetch(own)
         with self._lock:
             wanted = self._count_rows(db)
-            if len(self._copy.matrix()) > wanted and self._is_ahead(db):
+            if self._copy.count_rows() > wanted and self._is_ahead(db):
                 self._drop_copy()  # the database was restored to an earlier state
-            if len(self._copy.matrix()) >= wanted:
+            if self._copy.count_rows() >= wanted:
                 return self._copy
             # Another process of this machine may be fetching the same blocks.
             with WriterLock(self._make_lock_file(), _FETCH_PATIENCE):
-                held = len(self._copy.matrix())
+                held = self._copy.count_rows()
                 for first, file, checksum in self._list_blocks(db, held):
                     hashes, vectors = self._load_block(file, checksum)
                     self._copy.append(hashes[held - first :], vectors[held - first :])
@@ -170,7 +187,7 @@ class SharedVectors:
 
     def _is_ahead(self, db: Connection) -> bool:
         """Whether the copy has more rows than the database, also when that is asked last."""
-        return len(self._copy.matrix()) > self._count_rows(db)
+        return self._copy.count_rows() > self._count_rows(db)
 
     def _make_lock_file(self) -> Path:
         path = self._path.with_suffix(".lock")

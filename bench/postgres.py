@@ -15,7 +15,7 @@ import sys
 import tempfile
 from asyncio.subprocess import DEVNULL, PIPE, Process
 from collections.abc import AsyncIterator, Iterator, Sequence
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import asynccontextmanager, contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
 from time import perf_counter
@@ -133,12 +133,14 @@ class _Workers:
         if process.stdout is not None:
             await process.stdout.readline()
         await asyncio.sleep(rng.uniform(0.0, 1.0))
-        process.kill()
+        with suppress(ProcessLookupError):
+            process.kill()
         await process.wait()
 
     async def stop(self) -> None:
         for process in self.running:
-            process.kill()
+            with suppress(ProcessLookupError):  # it has ended by itself
+                process.kill()
             await process.wait()
 
 

@@ -173,7 +173,7 @@ async def _run_elsewhere(
     if on is None:
         yield
         return
-    from clew.cluster.runners import open_runner
+    from clew.cli.database import open_runner
 
     async with open_runner(base, on, budget) as runner:
         base.builder = replace(base.builder, runner=runner)

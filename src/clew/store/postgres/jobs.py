@@ -16,6 +16,7 @@ LEASE_SECONDS = 30.0  # a worker that is silent for so long has lost its jobs
 MAX_ATTEMPTS = 10  # a job that ended so many workers is not tried again
 _SILENT_RUN_SECONDS = 60.0  # jobs of a build that nobody waits for are left alone
 _READY, _TAKEN, _DONE, _FAILED = range(4)
+# Those that were lost least come first: a job that ends its workers must not hold up the others.
 _TAKE: LiteralString = """
 WITH next AS (
   SELECT j.id FROM jobs j JOIN runs r ON r.id = j.run
@@ -23,7 +24,7 @@ WITH next AS (
          OR j.state = 1 AND j.lease < clock_timestamp())
     AND j.attempts < %(most)s AND r.seen > clock_timestamp() - %(silent)s * interval '1 second'
     AND (r.budget IS NULL OR r.spent < r.budget)
-  ORDER BY j.id LIMIT %(many)s FOR UPDATE OF j SKIP LOCKED)
+  ORDER BY j.attempts, j.id LIMIT %(many)s FOR UPDATE OF j SKIP LOCKED)
 UPDATE jobs SET state = 1, attempts = attempts + 1, worker = %(worker)s,
   lease = clock_timestamp() + %(lease)s * interval '1 second'
 FROM next WHERE jobs.id = next.id

@@ -173,12 +173,15 @@ class Bm25Index:
 
 
 def index_to_arrays(index: Bm25Index) -> dict[str, NDArray[Any]]:
-    """The index as named arrays, to be saved in a generation's folder."""
-    return {
+    """The index as named arrays; of a segment with just the generation's chunks without keys."""
+    found = {
         f"{prefix}{part.name}": getattr(segment, part.name)
         for prefix, segment in zip(_PREFIXES, index.segments, strict=False)
         for part in fields(segment)
     }
+    if np.array_equal(index.segments[0].keys, index.keys):
+        del found[f"{_PREFIXES[0]}keys"]
+    return found
 
 
 def index_from_arrays(arrays: Mapping[str, NDArray[Any]]) -> Bm25Index | None:
@@ -187,7 +190,7 @@ def index_from_arrays(arrays: Mapping[str, NDArray[Any]]) -> Bm25Index | None:
     for prefix in _PREFIXES:
         if f"{prefix}terms" in arrays:
             parts = {part.name: arrays.get(f"{prefix}{part.name}") for part in fields(TextSegment)}
-            # The first layout had one segment, of all chunks.
+            # Without keys it is of all chunks.
             parts["keys"] = arrays["chunk_keys"] if parts["keys"] is None else parts["keys"]
             segments.append(TextSegment(**parts))  # type: ignore[arg-type]
     return Bm25Index(tuple(segments), arrays["chunk_keys"]) if segments else None

@@ -19,8 +19,8 @@ async def test_recall_is_measured_and_a_low_one_names_the_way_out(
     valley: KnowledgeBase, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(nearest, "MIN_INDEXED", 1)
-    monkeypatch.setattr(nearest, "_CANDIDATES", 0)
-    monkeypatch.setattr(nearest, "_CANDIDATES_PER_HIT", 0)
+    monkeypatch.setattr(nearest, "CANDIDATES", 0)
+    monkeypatch.setattr(nearest, "CANDIDATES_PER_HIT", 0)
     [chunk, *_] = await check_nearest(valley.settings)
     assert (chunk.name, chunk.state) == ("nearest chunk", "broken")
     assert "over 6" in chunk.message and "set `exact = true` under [index]" in chunk.message
@@ -33,8 +33,8 @@ async def test_an_index_that_proposes_all_has_full_recall(
     valley: KnowledgeBase, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(nearest, "MIN_INDEXED", 1)
-    monkeypatch.setattr(nearest, "_CANDIDATES", 1)
-    monkeypatch.setattr(nearest, "_CANDIDATES_PER_HIT", 0)
+    monkeypatch.setattr(nearest, "CANDIDATES", 1)
+    monkeypatch.setattr(nearest, "CANDIDATES_PER_HIT", 0)
     whole = SignBits.nearest_positions
     monkeypatch.setattr(
         SignBits,

@@ -77,7 +77,7 @@ def test_segments_score_and_find_like_one_index_and_merge_to_it(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(bm25, "MIN_SEGMENTED", 500)
-    monkeypatch.setattr(bm25, "_MIN_COMMON", 180)  # some words are common, some are not
+    monkeypatch.setattr(bm25, "MIN_COMMON", 180)  # some words are common, some are not
     texts = _make_texts(0, 2000)
     index = build_index(np.arange(2000), texts)
     large = index.segments[0]
@@ -123,8 +123,8 @@ def test_scores_of_common_words_are_those_of_their_postings(
     texts = {key: f"{text} every" for key, text in _make_texts(0, 300).items()}
     query = ["every", "w1", "w2", "every", "w3"]
     plain = [build_index(np.arange(300), texts).scores(words) for words in (query, query[:2])]
-    monkeypatch.setattr(bm25, "_MIN_COMMON", 10)
-    monkeypatch.setattr(bm25, "_MAX_COMMON_TERMS", 2)
+    monkeypatch.setattr(bm25, "MIN_COMMON", 10)
+    monkeypatch.setattr(bm25, "MAX_COMMON_TERMS", 2)
     index = build_index(np.arange(300), texts)
     for _ in range(2):
         for words, scores in zip((query, query[:2]), plain, strict=True):

@@ -16,8 +16,8 @@ from clew.store.sign_bits import make_sign_bits
 from clew.types import Kind
 
 MIN_INDEXED = 50_000  # elements; fewer are compared exactly, which takes a few milliseconds
-_CANDIDATES = 2000  # compared exactly whatever `k` is
-_CANDIDATES_PER_HIT = 60  # and for each element wanted; measured, see docs/scale.md
+CANDIDATES = 2000  # compared exactly whatever `k` is
+CANDIDATES_PER_HIT = 60  # and for each element wanted; measured, see docs/scale.md
 
 
 class RowIndex(Protocol):
@@ -67,7 +67,7 @@ class StoredIndexes(Mapping[Kind, RowIndex]):
 
 def count_candidates(k: int) -> int:
     """Number of candidates that are compared exactly to find the best `k`."""
-    return _CANDIDATES + _CANDIDATES_PER_HIT * k
+    return CANDIDATES + CANDIDATES_PER_HIT * k
 
 
 def is_indexed(elements: int, k: int) -> bool:

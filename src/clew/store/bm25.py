@@ -31,8 +31,8 @@ _MAX_ADDED_SHARE = 0.02  # of the large segment; a small one that is larger is m
 _MAX_REMOVED_SHARE = 0.1  # removed chunks of the large segment; with more it is written again
 _MAX_KEPT_TERMS = 256  # whose postings are kept: a question looks for the same words many times
 _COMMON_SHARE = 0.1  # of all chunks; the scores of words that more contain are kept
-_MIN_COMMON = 4096  # chunks; below, adding up the postings is fast enough
-_MAX_COMMON_TERMS = 24  # whose scores are kept: 4 bytes for each chunk
+MIN_COMMON = 4096  # chunks; below, adding up the postings is fast enough
+MAX_COMMON_TERMS = 24  # whose scores are kept: 4 bytes for each chunk
 _PREFIXES = ("text_", "text_more_")  # of the arrays of the large and of the small segment
 
 
@@ -71,7 +71,7 @@ class Bm25Index:
         for term, times in Counter(query).items():
             found = self._find_postings(term)
             having = sum(len(where) for where, _ in found)
-            if times == 1 and having > max(_MIN_COMMON, _COMMON_SHARE * len(total)):
+            if times == 1 and having > max(MIN_COMMON, _COMMON_SHARE * len(total)):
                 total += self._common_scores(term, k1, b)
                 continue
             for where, added in self._weigh(found, times, k1, b):
@@ -93,7 +93,7 @@ class Bm25Index:
         """What a word that many chunks contain adds to all scores, kept for a while."""
         key = term, k1, b
         if key not in self._common:
-            if len(self._common) >= _MAX_COMMON_TERMS:
+            if len(self._common) >= MAX_COMMON_TERMS:
                 self._common.clear()
             scores = np.zeros(len(self.keys), np.float32)
             for where, added in self._weigh(self._find_postings(term), 1, k1, b):
@@ -173,12 +173,15 @@ class Bm25Index:
 
 
 def index_to_arrays(index: Bm25Index) -> dict[str, NDArray[Any]]:
-    """The index as named arrays, to be saved in a generation's folder."""
-    return {
+    """The index as named arrays; of a segment with just the generation's chunks without keys."""
+    found = {
         f"{prefix}{part.name}": getattr(segment, part.name)
         for prefix, segment in zip(_PREFIXES, index.segments, strict=False)
         for part in fields(segment)
     }
+    if np.array_equal(index.segments[0].keys, index.keys):
+        del found[f"{_PREFIXES[0]}keys"]
+    return found
 
 
 def index_from_arrays(arrays: Mapping[str, NDArray[Any]]) -> Bm25Index | None:
@@ -187,7 +190,7 @@ def index_from_arrays(arrays: Mapping[str, NDArray[Any]]) -> Bm25Index | None:
     for prefix in _PREFIXES:
         if f"{prefix}terms" in arrays:
             parts = {part.name: arrays.get(f"{prefix}{part.name}") for part in fields(TextSegment)}
-            # The first layout had one segment, of all chunks.
+            # Without keys it is of all chunks.
             parts["keys"] = arrays["chunk_keys"] if parts["keys"] is None else parts["keys"]
             segments.append(TextSegment(**parts))  # type: ignore[arg-type]
     return Bm25Index(tuple(segments), arrays["chunk_keys"]) if segments else None

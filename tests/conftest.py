@@ -1,17 +1,22 @@
 """Fixtures shared by the rooms: a fake embedder and a small knowledge base."""
 
-from collections.abc import AsyncIterator, Iterable, Sequence
+from collections.abc import AsyncIterator, Iterable, Iterator, Sequence
+from itertools import count
 from pathlib import Path
 
 import pytest
 
 from clew.config import EmbedSettings, Settings
 from clew.engine import KnowledgeBase
+from clew.kb_address import DatabaseAddress, parse_location
 from clew.store.sqlite.store import SqliteStore
 from clew.testing.fakes import HashEmbed
+from clew.testing.postgres_server import start_server, why_not
 from clew.testing.word_reader import WordReader
 from clew.text.unicode import digest
 from clew.types import Document
+
+_SCHEMAS = count(1)
 
 
 def document(name: str, text: str, title: str = "") -> Document:
@@ -45,9 +50,9 @@ VALLEY: Sequence[Document] = (
 
 @pytest.fixture
 async def base(tmp_path: Path) -> AsyncIterator[KnowledgeBase]:
-    """An empty knowledge base with a fake embedder; steps that run alone find every vector."""
-    everything = EmbedSettings(kinds=("chunk", "entity", "fact"))
-    settings = Settings(kb=tmp_path / "kb", wait=0.2, embed=everything)
+    """An empty knowledge base with a fake embedder, which has all vectors at once for steps."""
+    embed = EmbedSettings(kinds=("chunk", "entity", "fact"))
+    settings = Settings(kb=tmp_path / "kb", wait=0.2, embed=embed)
     opened = KnowledgeBase(
         SqliteStore(settings.kb, create=True, durable=False), settings, HashEmbed()
     )
@@ -61,3 +66,26 @@ async def valley(base: KnowledgeBase) -> KnowledgeBase:
     """The same with six small documents."""
     await base.take(stream(VALLEY))
     return base
+
+
+@pytest.fixture(scope="session")
+def server() -> Iterator[str]:
+    """The address of a PostgreSQL server for this run; skips where none can be started."""
+    if reason := why_not():
+        pytest.skip(reason)
+    with start_server() as url:
+        yield url
+
+
+@pytest.fixture
+def address(server: str) -> DatabaseAddress:
+    """The address of a schema that does not exist yet."""
+    found = parse_location(f"{server}&schema=kb{next(_SCHEMAS)}")
+    assert isinstance(found, DatabaseAddress)
+    return found
+
+
+@pytest.fixture
+def shared(address: DatabaseAddress, tmp_path: Path) -> Settings:
+    """Settings of a knowledge base in that schema."""
+    return Settings(kb=address, cache=tmp_path / "cache", wait=0.2)

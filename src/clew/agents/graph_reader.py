@@ -18,8 +18,9 @@ from clew.agents.core.scratchpad import Notebook, RecordingRetriever
 from clew.agents.core.types import Answer, Mode
 from clew.agents.judge import judge_answer
 from clew.agents.planning.model_plan import plan_and_check
-from clew.agents.reading.answer import QuestionReader, RankedCandidate
+from clew.agents.reading.answer import QuestionReader, RankedCandidate, describe_best
 from clew.agents.reading.follow import Follower
+from clew.agents.reading.spans import same_answer
 from clew.agents.rule_planner import combine_notes, make_rule_plan
 from clew.agents.run_plan import PlanRunner, load_rank
 from clew.context import Context
@@ -94,15 +95,16 @@ class GraphReader:
         ranked = await reader.read(ctx, evidence.chunks)
         if not ranked:
             return await extract_answer(ctx, evidence, found)
-        return self._name_best(ctx, book, ranked[0])
+        return self._name_best(ctx, book, prefer_options(plan, ranked))
 
-    def _name_best(self, ctx: Context, book: Notebook, best: RankedCandidate) -> Answer:
+    def _name_best(self, ctx: Context, book: Notebook, ranked: list[RankedCandidate]) -> Answer:
         """Name the best candidate and quote the sentence of each reading that led to it."""
+        best = ranked[0]
         notes = best.notes(ctx.question)
         for note in notes:
             book.add(note)
         answer = quote_chain(ctx, book.evidence(), notes, best.candidate.text)
-        return replace(answer, support=best.probability)
+        return replace(answer, support=best.probability, signals=describe_best(ranked))
 
     async def _compute(
         self, ctx: Context, book: Notebook, retriever: RecordingRetriever, plan: Plan
@@ -140,6 +142,15 @@ def choose_better(planned: Answer, direct: Answer) -> Answer:
     if planned.verdict == "refused":
         return direct
     return direct if direct.confidence > planned.confidence else planned
+
+
+def prefer_options(plan: Plan, ranked: list[RankedCandidate]) -> list[RankedCandidate]:
+    """Put the candidates first that are among the things a question lets choose from."""
+    join = plan.join
+    chooses = join is not None and not join.yes_no and join.how not in ("same", "both")
+    options = join.options if join is not None and chooses else ()
+    among = [r for r in ranked if any(same_answer(r.candidate.text, o) for o in options)]
+    return [*among, *(one for one in ranked if one not in among)]
 
 
 def split_questions(question: str) -> list[str]:

@@ -32,7 +32,7 @@ async def judge_answer(ctx: Context, answer: Answer) -> Answer:
         return replace(answer, confidence=0.0)
     models = await load_models(ctx.key_values)
     kind = judged_kind(ctx, answer)
-    signals = await describe_answer(ctx, answer)
+    signals = {**answer.signals, **await describe_answer(ctx, answer)}
     return replace(answer, confidence=round(models[kind](signals), 4), signals=signals)
 
 

@@ -94,6 +94,10 @@ def _find_pair(
         joined = table.connectors.search(between)
         if joined and len(between.split()) <= _MAX_WORDS_BETWEEN:
             return (a, b), joined[0].lower()
+    # "A, B: which of the two is older?"
+    two = len(spans) == 2 and question[spans[0][1] : spans[1][0]].strip() == ","
+    if two and not polar and any(rule.words.search(question) for rule in table.operators):
+        return (spans[0], spans[1]), "or"
     if polar and len(spans) == 2 and any(words.search(question) for _, words in table.shared):
         return (spans[0], spans[1]), "and"
     raw = _RAW_PAIR.search(question)

@@ -5,12 +5,11 @@ along chains, and code compares where the table of operators says so. With a mod
 and the direct answer over all evidence are both formed; the better supported one wins.
 """
 
-import re
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from clew.agents.answering.extractive import extract_answer, quote_whole
 from clew.agents.answering.finish import conclude, run_with_fallback
+from clew.agents.answering.parts import join_parts, split_questions
 from clew.agents.answering.write import quote_chain, write_answer
 from clew.agents.core.messages import is_unknown
 from clew.agents.core.plan import Plan
@@ -24,15 +23,11 @@ from clew.agents.reading.spans import same_answer
 from clew.agents.rule_planner import combine_notes, make_rule_plan
 from clew.agents.run_plan import PlanRunner, load_rank
 from clew.context import Context
-from clew.retrieve.question import content_words, tidy_question
 from clew.retrieve.step import Step
 from clew.text.language import is_chinese
-from clew.text.options import match_option, split_options
+from clew.text.options import match_option
 
 _MAX_STEPS = 4  # questions of a model's plan
-_MAX_PARTS = 3  # questions in one that are answered
-_QUESTION_END = re.compile(r"(?<=[?？])\s+")
-_MIN_PART_WORDS = 2  # words of content that make a part a question of its own
 
 
 @dataclass(frozen=True)
@@ -67,13 +62,13 @@ class GraphReader:
             async with ctx.step("part", part) as step:
                 asked = step.ctx.with_question(part)
                 one = await self._answer_one(asked, own, replace(retriever, book=own), mode)
+                answers.append(await judge_answer(asked, one))
                 step.output = one.candidate or one.verdict
-            answers.append(one)
             for retrieval in own.retrievals:
                 book.add(retrieval)
             for note in own.notes:
                 book.add(note)
-        return join_parts(ctx, book, answers)
+        return join_parts(ctx.question, book.evidence(), answers)
 
     async def _answer_one(
         self, ctx: Context, book: Notebook, retriever: RecordingRetriever, mode: Mode
@@ -151,44 +146,3 @@ def prefer_options(plan: Plan, ranked: list[RankedCandidate]) -> list[RankedCand
     options = join.options if join is not None and chooses else ()
     among = [r for r in ranked if any(same_answer(r.candidate.text, o) for o in options)]
     return [*among, *(one for one in ranked if one not in among)]
-
-
-def split_questions(question: str) -> list[str]:
-    """Return the questions in a text without courtesy, if several stand for themselves."""
-    asked, options = split_options(question)
-    if options:
-        return [question]
-    asked = question = tidy_question(asked)
-    parts = [part.strip() for part in _QUESTION_END.split(asked) if part.strip()]
-    if len(parts) < 2 or not all(part.endswith(("?", "？")) for part in parts[:-1]):
-        return [question]
-    full = [part for part in parts if len(content_words(part)) >= _MIN_PART_WORDS]
-    return full[:_MAX_PARTS] if len(full) > 1 else [question]
-
-
-def _renumber(text: str, numbers: Mapping[int, int]) -> str:
-    """Give the citation marks of a text their numbers in the whole answer."""
-    return re.sub(r"\[(\d+)\]", lambda mark: f"[{numbers.get(int(mark[1]), mark[1])}]", text)
-
-
-def join_parts(ctx: Context, book: Notebook, answers: list[Answer]) -> Answer:
-    """Put the answers to several questions together, each under its question."""
-    citations = list(dict.fromkeys(c for answer in answers for c in answer.citations))
-    lines = []
-    for answer in answers:
-        numbers = {n: citations.index(c) + 1 for n, c in enumerate(answer.citations, start=1)}
-        lines.append(f"{answer.question}\n{_renumber(answer.answer, numbers)}")
-    answered = [answer for answer in answers if answer.verdict == "answered"]
-    first = (answered or answers)[0]
-    short = "; ".join(answer.candidate for answer in answered if answer.candidate)
-    missing = "; ".join(answer.missing for answer in answers if answer.missing)
-    return replace(
-        first,
-        question=ctx.question,
-        answer="\n\n".join(lines),
-        citations=tuple(citations),
-        evidence=book.evidence(),
-        candidate=short,
-        missing=missing,
-        support=min((answer.support for answer in answered), default=0.0),
-    )

@@ -10,7 +10,7 @@ from clew.agents.core.confidence import Signals, load_models
 from clew.agents.core.messages import YES_NO
 from clew.agents.core.types import Answer
 from clew.agents.reading.choose import measure_coverage, measure_names, squash
-from clew.agents.reading.spans import Reading, read_passages, same_answer
+from clew.agents.reading.spans import Reading, asked_words, read_passages, same_answer
 from clew.agents.rules.chinese import find_subject, plan_chinese
 from clew.agents.rules.question_analysis import find_subject_names
 from clew.agents.rules.table import table_for
@@ -97,8 +97,10 @@ def asks_openly(question: str) -> bool:
 
 
 def is_understood(question: str) -> bool:
-    """Whether a question has a word that asks or orders in a language that has a table."""
+    """Whether a question says something, and asks or orders in a language that has a table."""
     words = set(split_words(question))
+    if not is_chinese(question) and not asked_words(question):
+        return False
     if len(words) <= _FEW_WORDS or is_chinese(question):
         return True
     table = table_for(question)

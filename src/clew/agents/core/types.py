@@ -48,6 +48,8 @@ class Answer:
     """What the confidence was computed from."""
     prompts: tuple[ShownPrompt, ...] = ()
     """Every model call, if they were to be recorded."""
+    parts: tuple["Answer", ...] = ()
+    """The judged answers to the questions, where several were asked in one."""
 
 
 @dataclass(frozen=True)

@@ -201,12 +201,12 @@ def match_page(question: str, page: Passage | None) -> float:
     if page is None:
         return 0.0
     begin = page.text[:_PAGE_CHARS].removeprefix(page.title)
-    kind, person = table_for(question).find_answer_kind(question), _PERSON.search(begin) is not None
-    if kind in ("person", "place"):
-        return 1.0 if person == (kind == "person") else -1.0
-    if kind:
+    kind, stem = table_for(question).find_answer_kind(question), find_asked_stem(question)
+    if kind in ("date", "number"):
         return -1.0
-    stem = find_asked_stem(question)
+    person = _PERSON.search(begin) is not None
+    if kind == "person" or (kind == "place" and not stem):
+        return 1.0 if person == (kind == "person") else -1.0
     if not stem:
         return 0.0
     return 1.0 if any(word.startswith(stem) for word in asked_words(begin)) else -1.0

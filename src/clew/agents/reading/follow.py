@@ -90,9 +90,12 @@ class Follower:
             grown.sort(key=lambda chain: -chain.probability)
             open_chains = _drop_same(grown)[: self.beam]
             for chain in open_chains:
-                retrieval = await retriever(ctx, chain.question)
-                here = near[chain.question] = list(retrieval.evidence.chunks)
-                about = choose_near(chain.steps[-1].text, here)
+                bridge, here = chain.steps[-1].text, list(passages)
+                if not any(has_title(passage, bridge) for passage in here):
+                    retrieval = await retriever(ctx, chain.question)
+                    here = list(retrieval.evidence.chunks)
+                near[chain.question] = here
+                about = choose_near(bridge, here)
                 last = [*about, *(p for p in here if p not in about)][:_LAST]
                 found.append((chain, await read_passages(ctx, chain.question, last)))
         return found

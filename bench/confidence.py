@@ -138,6 +138,8 @@ def refit(given: argparse.Namespace) -> None:
     else:
         kind = "written" if given.what == "fit-written" else "answer"
         short = [row for row in rows if row["signals"] and row["short"]]
+        if not short:
+            raise SystemExit(f"{given.rows} has no short answer to fit the confidence to")
         models[kind] = fit_and_compare(short, models[kind], fit_answers, measure_answers)
     given.out.write_text(format_models(models) + "\n", encoding="utf-8")
 

@@ -37,7 +37,7 @@ _MAX_NAME_WORDS = 8  # words of an answer that is put in the place of a piece
 _MAX_PIECE_WORDS = 12
 _NEAR = 2  # passages in which a piece is read: those about its name, else those that mention it
 _MAX_NAMES = 2  # names of a question that are followed
-_LAST = 3  # passages in which what is left to ask is read
+_LAST = 2  # passages in which what is left to ask is read
 _MIN_PROBABILITY = 0.2  # of the answer to a piece, to be put in its place
 
 

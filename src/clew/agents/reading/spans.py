@@ -60,12 +60,6 @@ def answer_key(text: str) -> str:
     return " ".join(words) or name_key(text)
 
 
-def share_words(one: str, other: str) -> float:
-    """Return the overlap of two answers' words, 0 to 1."""
-    a, b = set(answer_key(one).split()), set(answer_key(other).split())
-    return len(a & b) / max(1, len(a | b))
-
-
 def same_answer(one: str, other: str) -> bool:
     """Whether two answers are forms of one: equal, or one is most of the other."""
     a, b = answer_key(one).split(), answer_key(other).split()

@@ -156,6 +156,8 @@ def explain_unmentioned(ctx: Context, answer: Answer) -> str:
 
 
 def explain_doubt(answer: Answer, threshold: float) -> str:
-    """Say how unsure an answer below the threshold is."""
+    """Say how unsure an answer below the threshold is, or that the question is not understood."""
+    if answer.signals.get("understood") == 0:
+        return "the question is not understood; it can be asked in English or Chinese"
     what = f"“{answer.candidate}”" if answer.candidate else "the nearest passage"
     return f"{what} has a confidence of {answer.confidence:.2f}, below {threshold:.2f}"

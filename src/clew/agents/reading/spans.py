@@ -5,6 +5,7 @@ import math
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 from clew.agents.citing.support import SupportSpan, make_citation
 from clew.context import Context
@@ -44,7 +45,7 @@ class Reading:
 
     def sentence(self) -> tuple[int, int]:
         """The span of the sentence around the answer, in the passage's text."""
-        spans = sentence_spans(self.passage.text)
+        spans = _find_sentences(self.passage.text)
         first = max((s for s, _ in spans if s <= self.start), default=0)
         last = min((e for _, e in spans if e >= self.end), default=len(self.passage.text))
         return first, last
@@ -52,6 +53,12 @@ class Reading:
     def cite(self) -> Citation:
         """Cite the sentence around the answer."""
         return make_citation(self.passage, SupportSpan(*self.sentence(), 1.0))
+
+
+@lru_cache(maxsize=128)
+def _find_sentences(text: str) -> list[tuple[int, int]]:
+    """Return the sentences of a passage, of which several readings may be cited."""
+    return list(sentence_spans(text))
 
 
 def answer_key(text: str) -> str:

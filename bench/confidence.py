@@ -38,6 +38,7 @@ from clew.retrieve.question import tidy_question
 
 Rows = Sequence[Mapping[str, Any]]
 RANK_RIDGE = 3.0  # pull towards the weights there are
+SUPPORTING = ("own", "direct", "lead", "entailed", "covered", "named", "cited", "understood")
 PASSAGES = 8  # that are read for a question
 
 
@@ -87,9 +88,19 @@ def measure_rank(rows: Rows, model: LogisticModel) -> str:
 
 
 def fit_answers(rows: Rows, prior: LogisticModel) -> LogisticModel:
-    """Fit the confidence of answers."""
-    signals, right = [row["signals"] for row in rows], [bool(row["right"]) for row in rows]
-    return fit_logistic(signals, right, prior)
+    """Fit the confidence of answers; what supports an answer may not lower it."""
+    right, left_out = [bool(row["right"]) for row in rows], set[str]()
+    while True:
+        signals = [
+            {name: value for name, value in row["signals"].items() if name not in left_out}
+            for row in rows
+        ]
+        kept = {name: w for name, w in prior.weights.items() if name not in left_out}
+        fitted = fit_logistic(signals, right, LogisticModel(kept, prior.bias))
+        lowering = {name for name in SUPPORTING if fitted.weights.get(name, 0.0) < 0}
+        if not lowering:
+            return fitted
+        left_out |= lowering
 
 
 def measure_answers(rows: Rows, model: LogisticModel) -> str:

@@ -15,17 +15,19 @@ from clew.agents.core.messages import is_unknown
 from clew.agents.core.plan import Plan
 from clew.agents.core.scratchpad import Notebook, RecordingRetriever
 from clew.agents.core.types import Answer, Mode
-from clew.agents.judge import judge_answer
+from clew.agents.judge import asks_openly, judge_answer
 from clew.agents.planning.model_plan import plan_and_check
 from clew.agents.reading.answer import QuestionReader, RankedCandidate, describe_best
 from clew.agents.reading.follow import Follower
 from clew.agents.reading.spans import same_answer
 from clew.agents.rule_planner import combine_notes, make_rule_plan
+from clew.agents.rules.operators import is_polar
 from clew.agents.run_plan import PlanRunner, load_rank
 from clew.context import Context
 from clew.retrieve.step import Step
 from clew.text.language import is_chinese
 from clew.text.options import match_option
+from clew.types import Evidence
 
 _MAX_STEPS = 4  # questions of a model's plan
 
@@ -40,10 +42,10 @@ class GraphReader:
     beam: int = 2
     rules: bool = True
     """Compare by the table of operators."""
-    plan: bool = True
+    plan: bool = False
     """With a model, let it plan; off: it reads once."""
     spans: bool = True
-    """With a model, take a sure span of the reader before asking it."""
+    """With a model, ask the reader as well; the better supported answer is given."""
 
     async def __call__(self, ctx: Context, retrieve: Step, mode: Mode, /) -> Answer:
         """Answer the question, or each of several questions in one."""
@@ -84,13 +86,19 @@ class GraphReader:
         evidence, found = retrieval.evidence, retrieval.found
         if (whole := quote_whole(ctx, evidence, found)) is not None:
             return whole
-        if is_chinese(ctx.question) or ctx.reader is None:
-            return await extract_answer(ctx, evidence, found)
-        reader = QuestionReader(retriever, await load_rank(ctx), Follower(self.hops, self.beam))
-        ranked = await reader.read(ctx, evidence.chunks)
+        ranked = await self._read_spans(ctx, retriever, evidence)
         if not ranked:
             return await extract_answer(ctx, evidence, found)
         return self._name_best(ctx, book, prefer_options(plan, ranked))
+
+    async def _read_spans(
+        self, ctx: Context, retriever: RecordingRetriever, evidence: Evidence
+    ) -> list[RankedCandidate]:
+        """Return the spans that may answer, best first; none in Chinese or without a reader."""
+        if is_chinese(ctx.question) or ctx.reader is None:
+            return []
+        reader = QuestionReader(retriever, await load_rank(ctx), Follower(self.hops, self.beam))
+        return await reader.read(ctx, evidence.chunks)
 
     def _name_best(self, ctx: Context, book: Notebook, ranked: list[RankedCandidate]) -> Answer:
         """Name the best candidate and quote the sentence of each reading that led to it."""
@@ -99,7 +107,8 @@ class GraphReader:
         for note in notes:
             book.add(note)
         answer = quote_chain(ctx, book.evidence(), notes, best.candidate.text)
-        return replace(answer, support=best.probability, signals=describe_best(ranked))
+        signals = describe_best(ranked)
+        return replace(answer, support=best.probability, signals=signals, kind="span")
 
     async def _compute(
         self, ctx: Context, book: Notebook, retriever: RecordingRetriever, plan: Plan
@@ -122,14 +131,29 @@ class GraphReader:
         if not plan.simple:
             notes = await PlanRunner(retriever, book, use_spans=self.spans)(ctx, plan)
             short = match_option(ctx.question, combine_notes(plan, notes))
-        await retriever(ctx, ctx.question)
+        retrieval = await retriever(ctx, ctx.question)
         if not short or is_unknown(short):
-            return await conclude(ctx, book, mode)
+            written = await conclude(ctx, book, mode)
+            if not self.spans or is_polar(ctx.question) or asks_openly(ctx.question):
+                return written
+            ranked = await self._read_spans(ctx, retriever, retrieval.evidence)
+            return await self._ask_reader(ctx, book, written, ranked)
         planned = await judge_answer(ctx, await conclude(ctx, book, mode, short))
         if plan.by == "rules":
             return planned
         direct = await write_answer(ctx, book.evidence(), mode, book.format_notes())
         return choose_better(planned, await judge_answer(ctx, direct))
+
+    async def _ask_reader(
+        self, ctx: Context, book: Notebook, written: Answer, ranked: list[RankedCandidate]
+    ) -> Answer:
+        """Take the reader's answer as a second opinion: it agrees, or the better supported wins."""
+        if not ranked or not written.candidate:
+            return written
+        if same_answer(ranked[0].candidate.text, written.candidate):
+            return replace(written, support=ranked[0].probability)
+        judged = await judge_answer(ctx, written)
+        return choose_better(judged, await judge_answer(ctx, self._name_best(ctx, book, ranked)))
 
 
 def choose_better(planned: Answer, direct: Answer) -> Answer:

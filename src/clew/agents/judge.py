@@ -39,7 +39,7 @@ async def judge_answer(ctx: Context, answer: Answer) -> Answer:
 def judged_kind(ctx: Context, answer: Answer) -> str:
     """Return which model of confidence judges an answer: written, a short answer, or quotes."""
     if answer.kind:
-        return answer.kind
+        return "answer" if answer.kind == "span" else answer.kind
     if ctx.chat("answer") is not None:
         return "written"
     return "answer" if answer.candidate else "quote"
@@ -62,7 +62,8 @@ async def describe_answer(ctx: Context, answer: Answer) -> Signals:
     }
     if not answer.candidate:
         return signals | {"own": -1.0}
-    readings = await read_passages(ctx, asked, passages[:_READ])
+    # The reader reads no Chinese.
+    readings = [] if is_chinese(asked) else await read_passages(ctx, asked, passages[:_READ])
     agreeing, rival = _compare_readings(answer.candidate, readings)
     own = max(answer.support, agreeing.probability if agreeing else 0.0)
     polar = answer.candidate.casefold() in YES_NO

@@ -17,6 +17,7 @@ import json
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from time import perf_counter, process_time
 from typing import Any
@@ -109,18 +110,21 @@ async def open_set(given: argparse.Namespace, name: str) -> KnowledgeBase:
 
 
 async def ask_all(
-    kb: KnowledgeBase, asked: list[Asked], recipe: str | None, at_once: int
+    kb: KnowledgeBase,
+    asked: list[Asked],
+    given: argparse.Namespace,
+    keep: Callable[[dict[str, Any]], None],
 ) -> list[dict[str, Any]]:
-    """Ask every question in open mode."""
-    slots = asyncio.Semaphore(at_once)
+    """Ask every question in open mode, and keep each answer at once."""
+    slots = asyncio.Semaphore(given.at_once)
 
     async def ask(one: Asked) -> dict[str, Any]:
         async with slots:
             began, used = perf_counter(), process_time()
-            answer = await kb.ask(one.text, recipe=recipe)
+            answer = await kb.ask(one.text, recipe=given.recipe)
         short = answer.candidate
         score = f1(short, one.golds) if one.golds else float(not short)
-        return {
+        row = {
             "id": one.id,
             "question": one.text,
             "golds": one.golds,
@@ -134,8 +138,17 @@ async def ask_all(
             "cpu ms": 1000 * (process_time() - used),
             "calls": answer.usage.calls,
         }
+        keep(row)
+        return row
 
     return list(await asyncio.gather(*map(ask, asked)))
+
+
+def append_row(file: Path | None, spec: str, wording: str, row: dict[str, Any]) -> None:
+    """Append an answer to the file of rows, if there is one."""
+    if file is not None:
+        with file.open("a", encoding="utf-8") as opened:
+            opened.write(json.dumps({"set": spec, "wording": wording, **row}) + "\n")
 
 
 def summarise(rows: list[dict[str, Any]], threshold: float) -> dict[str, float]:
@@ -179,13 +192,9 @@ async def measure_set(given: argparse.Namespace, spec: str) -> dict[str, dict[st
                 asked = await replace_names(kb, asked)
             if not asked:
                 continue
-            rows = await ask_all(kb, asked, given.recipe, given.at_once)
+            rows = await ask_all(kb, asked, given, partial(append_row, given.rows, spec, wording))
             figures[wording] = summarise(rows, given.threshold)
             print(f"{spec:24} {wording:8} {format_row(figures[wording])}", flush=True)
-            if given.rows:
-                with given.rows.open("a", encoding="utf-8") as file:
-                    for row in rows:
-                        file.write(json.dumps({"set": spec, "wording": wording, **row}) + "\n")
     finally:
         await kb.close()
     return figures

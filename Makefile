@@ -13,7 +13,7 @@ help: ## show this list
 $(STAMP): pyproject.toml
 	@test -d $(VENV) || $(PYTHON) -m venv $(VENV)
 	@$(BIN)/python -m pip install --quiet --upgrade pip
-	@$(BIN)/python -m pip install --quiet --editable '.[local,pdf,openai,tree,rdf,parquet,serve,mcp]' --group dev
+	@$(BIN)/python -m pip install --quiet --editable '.[local,pdf,openai,tree,rdf,parquet,serve,mcp,postgres]' --group dev
 	@touch $(STAMP)
 
 .PHONY: venv
@@ -33,6 +33,11 @@ lint: $(STAMP) ## ruff, mypy strict, import-linter, vulture (dead code)
 	@$(BIN)/mypy
 	@$(BIN)/lint-imports
 	@$(BIN)/vulture
+
+.PHONY: postgres
+postgres: ## install a PostgreSQL server, where the tests of one would be skipped (Debian, Ubuntu)
+	@ls /usr/lib/postgresql/*/bin/initdb >/dev/null 2>&1 || \
+	{ timeout 60 apt-get update -qq && DEBIAN_FRONTEND=noninteractive timeout 180 apt-get install -y -qq postgresql pgbouncer; }
 
 .PHONY: page
 page: ## build the page of `clew serve` (needs Node 20; users do not)

@@ -26,7 +26,7 @@ import numpy as np
 
 from bench.machine import print_result, read_jsonl, require_path
 from clew.agents.core.confidence import measure_calibration_error, risk_coverage
-from clew.agents.rules.question_analysis import find_name_spans
+from clew.agents.rules.question_analysis import find_question_name_spans
 from clew.config import load_settings
 from clew.engine import KnowledgeBase
 from clew.evaluate.datasets import load_dataset
@@ -93,7 +93,7 @@ async def replace_names(kb: KnowledgeBase, asked: list[Asked]) -> list[Asked]:
         view = (await kb.context(snapshot, "x")).view
     made = []
     for number, one in enumerate(asked):
-        text, spans = one.text, find_name_spans(view, one.text)
+        text, spans = one.text, find_question_name_spans(view, one.text)
         for at, (start, end) in reversed(list(enumerate(spans))):
             text = text[:start] + STRANGERS[(number + at) % len(STRANGERS)] + text[end:]
         if spans:

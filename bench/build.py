@@ -41,7 +41,8 @@ class RandomEmbed:
         return found / np.linalg.norm(found, axis=1, keepdims=True)
 
 
-async def _read_documents(path: Path, count: int) -> list[Document]:
+async def read_documents(path: Path, count: int) -> list[Document]:
+    """Read so many documents."""
     found = []
     async for item in read([path], row_names="id"):
         if isinstance(item, Document):
@@ -51,7 +52,8 @@ async def _read_documents(path: Path, count: int) -> list[Document]:
     return found
 
 
-async def _iter_documents(documents: Sequence[Document]) -> AsyncIterator[Document | Skipped]:
+async def iter_documents(documents: Sequence[Document]) -> AsyncIterator[Document | Skipped]:
+    """Yield documents as a reader would."""
     for document in documents:
         yield document
 
@@ -70,18 +72,18 @@ async def _measure_build(documents: list[Document], embed: Embedder) -> dict[str
             last = now
 
         cpu = process_time()
-        added = await base.take(_iter_documents(documents[:-UPDATE_SIZE]), progress=tell)
+        added = await base.take(iter_documents(documents[:-UPDATE_SIZE]), progress=tell)
         row = {"passages": len(documents), "seconds": round(perf_counter() - began, 2)}
         row["cpu"] = round(process_time() - cpu, 2)
         row |= {stage: round(seconds, 2) for stage, seconds in stages.items()}
         began = perf_counter()
-        await base.take(_iter_documents(documents[-UPDATE_SIZE:]))
+        await base.take(iter_documents(documents[-UPDATE_SIZE:]))
         row["add_10"] = round(perf_counter() - began, 3)
         began = perf_counter()
         await base.remove(list(documents[0].names))
         row["remove_1"] = round(perf_counter() - began, 3)
         began = perf_counter()
-        await base.take(_iter_documents(documents[1:]))
+        await base.take(iter_documents(documents[1:]))
         row["add_unchanged"] = round(perf_counter() - began, 3)
         row["mb"] = round((await base.store.counts()).bytes / 1e6, 1)
         row |= {"entities": added.counts.entities, "facts": added.counts.facts}
@@ -102,7 +104,7 @@ def main() -> None:
     embed = (
         create_embedder(settings.embed, settings.cache) if given.embed == "local" else RandomEmbed()
     )
-    documents = asyncio.run(_read_documents(given.data / "corpus.jsonl", max(sizes)))
+    documents = asyncio.run(read_documents(given.data / "corpus.jsonl", max(sizes)))
     rows = [asyncio.run(_measure_build(list(islice(documents, size)), embed)) for size in sizes]
     columns = list(rows[0])
     print("  ".join(f"{name:>10}" for name in columns))

@@ -24,7 +24,7 @@ from clew.engine import KnowledgeBase
 from clew.evaluate.datasets import Question, load_dataset
 from clew.graph.csr import Floats
 from clew.retrieve.path_scores import FEATURE_WEIGHTS, FEATURES
-from clew.retrieve.question import find_name_spans, parse_question
+from clew.retrieve.question import locate_names, parse_question
 from clew.text.unicode import hash64
 from clew.tune.examples import PathTrainingQuestion, collect_path_examples
 from clew.tune.fit import PathExample, fit_feature_weights
@@ -66,7 +66,7 @@ def _list_graphs(data: Path) -> list[GraphQuestions]:
 
 def _hide_word(question: Question) -> Question:
     """Replace one word of the question by one that nothing is known about."""
-    shape = parse_question(question.text, find_name_spans(question.text, question.entities))
+    shape = parse_question(question.text, locate_names(question.text, question.entities))
     if not shape.words:
         return question
     word = shape.words[hash64(question.text) % len(shape.words)]

@@ -37,7 +37,7 @@ from clew.retrieve.labels import embed_cached
 from clew.retrieve.linking.link_entities import LinkEntities
 from clew.retrieve.paths.beam import BeamPaths
 from clew.retrieve.paths.ranked import RankAnswers, RankedPaths, StructuralPaths
-from clew.retrieve.question import find_name_spans, parse_question
+from clew.retrieve.question import locate_names, parse_question
 from clew.retrieve.step import Step
 from clew.retrieve.subgraph.extract import (
     AdaptiveSubgraph,
@@ -157,7 +157,7 @@ class BenchKb:
 
 async def _warm_up(ctx: Context, question: Question) -> None:
     """Embed what the steps need, so that only the steps are timed."""
-    shape = parse_question(question.text, find_name_spans(question.text, question.entities))
+    shape = parse_question(question.text, locate_names(question.text, question.entities))
     await ctx.vectors([question.text])
     await embed_cached(ctx, [shape.rest or question.text, *shape.words])
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from clew.config import Settings
+from clew.config import EmbedSettings, Settings
 from clew.engine import KnowledgeBase
 from clew.store.sqlite.store import SqliteStore
 from clew.testing.fakes import HashEmbed
@@ -45,8 +45,9 @@ VALLEY: Sequence[Document] = (
 
 @pytest.fixture
 async def base(tmp_path: Path) -> AsyncIterator[KnowledgeBase]:
-    """An empty knowledge base with a fake embedder."""
-    settings = Settings(kb=tmp_path / "kb", wait=0.2)
+    """An empty knowledge base with a fake embedder; steps that run alone find every vector."""
+    everything = EmbedSettings(kinds=("chunk", "entity", "fact"))
+    settings = Settings(kb=tmp_path / "kb", wait=0.2, embed=everything)
     opened = KnowledgeBase(
         SqliteStore(settings.kb, create=True, durable=False), settings, HashEmbed()
     )

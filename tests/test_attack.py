@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 from bench.attack.campaign import Options, Progress, Trial, run_campaign
+from bench.attack.disk import attack_disk
 from bench.attack.files import attack_file
 from bench.attack.history import attack_history
 from bench.attack.input import attack_input
@@ -14,14 +15,17 @@ SHORT: dict[str, tuple[Trial, int]] = {
     "files": (attack_file, 8),
     "history": (attack_history, 3),
     "input": (attack_input, 5),
+    "kill": (attack_kill, 1),
     "model": (attack_model, 2),
+    "disk": (attack_disk, 1),
 }
 LONG: dict[str, tuple[Trial, int]] = {
     "files": (attack_file, 200),
     "history": (attack_history, 100),
     "input": (attack_input, 200),
-    "kill": (attack_kill, 60),
+    "kill": (attack_kill, 100),
     "model": (attack_model, 30),
+    "disk": (attack_disk, 15),
 }
 
 

@@ -50,6 +50,8 @@ def test_a_span_is_found_however_the_text_is_laid_out() -> None:
     assert covers("The harbour light has seven lam", ASKED.quote)
     assert not covers("The harbour light is old.", ASKED.quote)
     assert not covers("anything", "")
+    assert covers("| Item: lamps | Limit: 7 |", "| lamps | | 7 |")  # a row, however it is laid out
+    assert not covers("| Item: lamps | Limit: 9 |\n| Item: doors | Limit: 7 |", "| lamps | 7 |")
 
 
 @pytest.mark.parametrize(

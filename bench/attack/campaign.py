@@ -5,8 +5,10 @@ the trials done so far). Trial `n` of a seed is always the same; `--only N` repe
 """
 
 import argparse
+import atexit
 import json
 import random
+import shutil
 import signal
 import sys
 import tempfile
@@ -60,6 +62,7 @@ class Options:
     fresh: bool = False
     trial_seconds: int = 120
     state: Path | None = None
+    part: str = ""
 
 
 def parse_options(description: str, count: int, seconds: float = 600) -> Options:
@@ -70,8 +73,9 @@ def parse_options(description: str, count: int, seconds: float = 600) -> Options
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--only", type=int, help="repeat this trial alone, with its traceback")
     parser.add_argument("--fresh", action="store_true", help="forget the trials done so far")
+    parser.add_argument("--part", default="", help="one part of the campaign alone, by its name")
     given = parser.parse_args()
-    return Options(given.count, given.seconds, given.seed, given.only, given.fresh)
+    return Options(given.count, given.seconds, given.seed, given.only, given.fresh, part=given.part)
 
 
 def run_campaign(name: str, trial: Trial, options: Options) -> Progress:
@@ -79,7 +83,8 @@ def run_campaign(name: str, trial: Trial, options: Options) -> Progress:
     if options.only is not None:
         print(_attack(name, trial, options, options.only))
         return Progress()
-    path = options.state or _STATE_FOLDER / f"{name}-{options.seed}.json"
+    part = f"-{options.part}" if options.part else ""
+    path = options.state or _STATE_FOLDER / f"{name}{part}-{options.seed}.json"
     done = _load_progress(path, options.fresh)
     outcomes, began, saved = Counter(done.outcomes), monotonic(), monotonic()
     before = done.seconds
@@ -98,6 +103,7 @@ def run_campaign(name: str, trial: Trial, options: Options) -> Progress:
         "trials": done.next,
         "failures": len(done.failures),
         "outcomes": dict(outcomes.most_common()),
+        "part": options.part,
         "first_failures": done.failures[:_MAX_SHOWN],
     }
     print_result(f"attack-{name}", figures, {"seed": options.seed, "seconds": round(done.seconds)})
@@ -135,6 +141,13 @@ def time_limit(seconds: int) -> Iterator[None]:
     finally:
         signal.alarm(0)
         signal.signal(signal.SIGALRM, before)
+
+
+def make_kept_folder() -> Path:
+    """A folder that is kept for all trials, and removed when the campaign ends."""
+    folder = Path(tempfile.mkdtemp(prefix="clew-attack-", dir=RAM_DISK))
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    return folder
 
 
 def expect(holds: bool, promise: str) -> None:

@@ -8,15 +8,14 @@ right again after `verify --repair`.
 
 import random
 import shutil
-import tempfile
 from functools import cache
 from pathlib import Path
 from typing import Any
 
 from bench.attack.campaign import (
-    RAM_DISK,
     describe_error,
     expect,
+    make_kept_folder,
     parse_options,
     run_campaign,
 )
@@ -29,7 +28,7 @@ _SECTOR = 512
 @cache
 def make_template() -> tuple[Path, Path, list[Any]]:
     """A sound knowledge base, an older state of it, and what it finds."""
-    root = Path(tempfile.mkdtemp(prefix="clew-attack-", dir=RAM_DISK))
+    root = make_kept_folder()
     run(build_sample(root / "kb"))
     shutil.copytree(root / "kb", root / "old")
 

@@ -1,229 +1,38 @@
-"""Kills every writing command at a random moment, repeats it, and compares with an undisturbed run.
+"""Kills every writing command at one of its changes, and repeats it; the result must be the same.
 
-`python -m bench.attack.kill [--count N] [--seconds S] [--seed N]`; a trial takes one command, such
-as add, rm, import, tree, reembed, repair or restore. After a kill the knowledge base opens,
-verifies and answers; after the command is repeated, tables, rankings and trees equal those of a run
-that was not killed.
+`python -m bench.attack.kill [--count N] [--seconds S] [--seed N] [--part FAMILY]`. A trial takes a
+command of `bench/attack/families.py`, and kills it up to six times: at its n-th change of a file
+or statement of a transaction, or after a share of its time. After each kill the knowledge base
+verifies; after the command is repeated, tables, rankings and trees equal those of a run that was
+not killed, and no text was embedded twice but those in flight.
 """
 
-import json
 import os
 import random
 import shutil
 import signal
-import sqlite3
-import tempfile
 import time
-from collections.abc import Awaitable, Callable
-from contextlib import suppress
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
-from bench.attack.campaign import RAM_DISK, expect, parse_options, run_campaign
+from bench.attack.campaign import expect, make_kept_folder, parse_options, run_campaign
+from bench.attack.families import FAMILIES, IN_FLIGHT, Family, Work
 from bench.attack.sample import (
-    TREES,
     build_sample,
     describe_trees,
-    make_sample,
-    make_text,
     open_kb,
     rank_all,
     read_truth,
     run,
-    stream,
 )
-from clew.engine import KnowledgeBase
-from clew.errors import ClewError, StoreError
-from clew.llm.embed import EmbedRole, Vectors
-from clew.store.sqlite.restore import restore_database
-from clew.testing.fakes import HashEmbed
+from clew.errors import ClewError
+from clew.testing.kill_points import KillPoints
 
-Work = Callable[[Path], Awaitable[None]]
-_GRAPH = [
-    {"head": "Ilse Brandvik", "relation": "taught", "tail": "Oda Falk"},
-    {"head": "Oda Falk", "relation": "lives in", "tail": "Vessen"},
-    {"id": "Oda Falk", "name": "Oda Falk", "type": "person"},
-]
-
-
-@dataclass(frozen=True)
-class Family:
-    """A command: what it does, and the state it starts from."""
-
-    name: str
-    work: Work
-    prepare: Callable[[Path], None] = lambda folder: None
-    sound: bool = True
-    """Whether the knowledge base is sound before it, and so must be after a kill."""
-
-
-async def _with_kb(folder: Path, work: Callable[[KnowledgeBase], Awaitable[Any]]) -> None:
-    base = await open_kb(folder / "kb", CountingEmbed(folder / "embedded"))
-    try:
-        await work(base)
-    finally:
-        await base.close()
-
-
-class CountingEmbed(HashEmbed):
-    """Counts texts in a file, which outlives a kill."""
-
-    def __init__(self, file: Path) -> None:
-        super().__init__()
-        self._file = file
-
-    async def __call__(self, texts: list[str], /, *, role: EmbedRole = "passage") -> Vectors:
-        """Embed and count."""
-        found = await super().__call__(texts, role=role)
-        with self._file.open("a") as file:
-            file.write(f"{len(texts)}\n" if role == "passage" else "")
-        return found
-
-
-async def add(folder: Path) -> None:
-    """Add documents."""
-    more = [make_sample(number) for number in range(20, 30)]
-    await _with_kb(folder, lambda base: base.take(stream(more)))
-
-
-async def add_files(folder: Path) -> None:
-    """Add a folder with a file of rows."""
-    await _with_kb(folder, lambda base: base.add([folder / "docs"]))
-
-
-async def update(folder: Path) -> None:
-    """Add changed versions of documents."""
-    changed = [make_sample(number, version=1) for number in range(2, 8)]
-    await _with_kb(folder, lambda base: base.take(stream(changed)))
-
-
-async def remove(folder: Path) -> None:
-    """Remove documents; what is gone already is not asked for again."""
-
-    async def work(base: KnowledgeBase) -> None:
-        known = await base.store.sources()
-        names = [name for name in (f"note-{n}.txt" for n in range(1, 5)) if name in known]
-        if names:
-            await base.remove(names)
-        else:
-            await base.builder.update_trees()
-
-    await _with_kb(folder, work)
-
-
-async def import_graph(folder: Path) -> None:
-    """Import a graph file."""
-    await _with_kb(folder, lambda base: base.import_graph(folder / "graph.jsonl"))
-
-
-async def grow(folder: Path) -> None:
-    """Build the trees."""
-    await _with_kb(folder, lambda base: base.builder.make_tree_manager().build(TREES))
-
-
-async def reembed(folder: Path) -> None:
-    """Recompute vectors."""
-    await _with_kb(folder, lambda base: base.reembed())
-
-
-async def repair(folder: Path) -> None:
-    """Repair damaged files."""
-    await _with_kb(folder, lambda base: base.repair())
-
-
-async def join(folder: Path) -> None:
-    """Merge two names."""
-    with suppress(StoreError):  # they are merged already
-        await _with_kb(folder, lambda base: base.identity.merge("Hallowmere", "Pellworth"))
-
-
-async def split(folder: Path) -> None:
-    """Split two names that were merged."""
-    with suppress(StoreError):  # they are split already
-        await _with_kb(folder, lambda base: base.identity.split("Upper Sarn"))
-
-
-async def migrate(folder: Path) -> None:
-    """Open a knowledge base of version 0.1 and write to it."""
-    await _with_kb(folder, lambda base: base.take(stream([make_sample(40)])))
-
-
-async def restore(folder: Path) -> None:
-    """Restore a backup."""
-    restore_database(folder / "kb", folder / "backup", 5.0)
-    from clew.config import Settings
-    from clew.engine import open_store
-
-    settings = Settings(kb=folder / "kb", extractor="offline")
-    store = await open_store(settings, create=False, check=False)
-    base = KnowledgeBase(store, settings, CountingEmbed(folder / "embedded"))
-    await base.repair()
-    await base.close()
-
-
-def _make_files(folder: Path) -> None:
-    (folder / "docs").mkdir()
-    rows = [{"id": number, "text": make_text(number)} for number in range(50, 60)]
-    (folder / "docs/rows.jsonl").write_text("\n".join(map(json.dumps, rows)))
-    for number in range(60, 64):
-        (folder / f"docs/{number}.txt").write_text(make_text(number))
-
-
-def _make_graph(folder: Path) -> None:
-    (folder / "graph.jsonl").write_text("\n".join(map(json.dumps, _GRAPH)))
-
-
-def _damage_vectors(folder: Path) -> None:
-    for path in (folder / "kb").glob("vectors/*/chunk.npy"):
-        path.write_bytes(path.read_bytes()[:300])
-
-
-def _damage_arrays(folder: Path) -> None:
-    for path in (folder / "kb").glob("arrays/*/entity_keys.npy"):
-        path.unlink()
-    _damage_vectors(folder)
-
-
-def _make_backup(folder: Path) -> None:
-    source = sqlite3.connect(folder / "kb/kb.sqlite")
-    target = sqlite3.connect(folder / "backup")
-    source.backup(target)
-    source.close()
-    target.close()
-    run(remove(folder))
-
-
-def _make_old(folder: Path) -> None:
-    """The format of version 0.1: no checksums in tables, arrays and vectors."""
-    db = sqlite3.connect(folder / "kb/kb.sqlite")
-    for table in ("documents", "sources", "chunks", "entities", "facts", "memory"):
-        db.execute(f"ALTER TABLE {table} DROP COLUMN checksum")
-    db.execute("ALTER TABLE chunks DROP COLUMN extracted")
-    db.execute("DELETE FROM meta WHERE key = 'arrays'")
-    db.execute("PRAGMA user_version = 1")
-    db.commit()
-    db.close()
-    for path in (folder / "kb/arrays").glob("*/*"):
-        if path.suffix != ".npy":
-            path.unlink()
-
-
-FAMILIES = (
-    Family("add", add),
-    Family("add-files", add_files, _make_files),
-    Family("update", update),
-    Family("rm", remove),
-    Family("import", import_graph, _make_graph),
-    Family("tree", grow),
-    Family("reembed", reembed, _damage_vectors, sound=False),
-    Family("repair", repair, _damage_arrays, sound=False),
-    Family("join", join),
-    Family("split", split),
-    Family("migrate", migrate, _make_old),
-    Family("restore", restore, _make_backup, sound=False),
-)
+_SHARE_BY_TIME = 0.25  # of the kills: those within a statement or a write
+_MAX_KILLS = 6
+_POINTS_FILE = "points"  # beside the folder of a run
 
 
 @dataclass(frozen=True)
@@ -234,6 +43,8 @@ class Reference:
     before: Any
     after: Any
     seconds: float
+    points: int
+    """At how many of its changes it can be killed."""
     embedded: int
 
 
@@ -241,7 +52,7 @@ class Reference:
 def make_reference(number: int) -> Reference:
     """Prepare a family's starting state, run it once, and keep what comes of it."""
     family = FAMILIES[number]
-    root = Path(tempfile.mkdtemp(prefix="clew-attack-", dir=RAM_DISK))
+    root = make_kept_folder()
     (root / "start").mkdir()
     run(build_sample(root / "start/kb"))
     family.prepare(root / "start")
@@ -249,11 +60,11 @@ def make_reference(number: int) -> Reference:
     (root / "start/embedded").unlink(missing_ok=True)
     shutil.copytree(root / "start", root / "done")
     began = time.monotonic()
-    expect(_fork(family.work, root / "done", None) == 0, f"{family.name} fails undisturbed")
+    expect(_fork(family.work, root / "done") == 0, f"{family.name} fails undisturbed")
     seconds = time.monotonic() - began
-    return Reference(
-        root / "start", before, inspect_kb(root / "done"), seconds, _count(root / "done")
-    )
+    points = int((root / _POINTS_FILE).read_text())
+    after = inspect_kb(root / "done")
+    return Reference(root / "start", before, after, seconds, points, _count(root / "done"))
 
 
 def inspect_kb(folder: Path) -> Any:
@@ -275,17 +86,34 @@ def _count(folder: Path) -> int:
     return sum(map(int, file.read_text().split())) if file.exists() else 0
 
 
-def _fork(work: Work, folder: Path, delay: float | None) -> int:
-    """Run in a child process that is killed after `delay` seconds; return its status."""
+def verify_kb(folder: Path) -> list[str]:
+    """What verify says, but of descriptions that are embedded after the write."""
+
+    async def work() -> list[str]:
+        base = await open_kb(folder / "kb")
+        try:
+            found = await base.verify()
+        finally:
+            await base.close()
+        return [one for one in found if not one.endswith("have no vector yet")]
+
+    return run(work())
+
+
+def _fork(work: Work, folder: Path, *, delay: float = 0.0, kill_at: int = 0) -> int:
+    """Run in a child process, killed after `delay` seconds or at a point; return its status."""
     child = os.fork()
     if not child:
         code = 1
         try:
             signal.signal(signal.SIGALRM, signal.SIG_DFL)
-            if delay is not None:
-                signal.setitimer(signal.ITIMER_REAL, max(delay, 1e-4))
+            if delay:
+                signal.setitimer(signal.ITIMER_REAL, delay)
             os.chdir(folder)  # document names are relative
+            points = KillPoints(Path(), kill_at)
+            points.install()
             run(work(Path()))  # type: ignore[arg-type]
+            Path("..", _POINTS_FILE).write_text(str(points.count))
             code = 0
         except ClewError as error:
             os.write(2, f"{error}\n".encode())
@@ -294,20 +122,36 @@ def _fork(work: Work, folder: Path, delay: float | None) -> int:
     return os.waitpid(child, 0)[1]
 
 
-def attack_kill(rng: random.Random, folder: Path) -> str:
-    """One trial: kill, look, repeat, compare."""
-    number = rng.randrange(len(FAMILIES))
+def attack_kill(rng: random.Random, folder: Path, name: str = "") -> str:
+    """One trial: kill and look, a few times; then repeat and compare."""
+    names = [family.name for family in FAMILIES]
+    number = names.index(name) if name else rng.randrange(len(FAMILIES))
     family, reference = FAMILIES[number], make_reference(number)
     trial = Path(shutil.copytree(reference.folder, folder / "trial"))
     kills = 0
-    for _ in range(rng.choice((1, 1, 2, 3))):
-        status = _fork(family.work, trial, rng.random() * reference.seconds)
-        kills += os.WIFSIGNALED(status)
+    for _ in range(rng.randint(1, _MAX_KILLS)):
+        status = _kill(rng, family, reference, trial)
+        if not os.WIFSIGNALED(status):
+            expect(status == 0, f"{family.name}: refused after a kill")
+            break
+        kills += 1
         if family.sound:
-            seen = inspect_kb(trial)
-            expect(not seen[0][2], f"{family.name}: after a kill, verify: {seen[0][2]}")
-    expect(_fork(family.work, trial, None) == 0, f"{family.name}: cannot be repeated")
-    found, wanted = inspect_kb(trial), reference.after
+            problems = verify_kb(trial)
+            expect(not problems, f"{family.name}: after a kill, verify: {problems}")
+    expect(_fork(family.work, trial) == 0, f"{family.name}: cannot be repeated")
+    _compare(family, inspect_kb(trial), reference.after)
+    again = _count(trial) - reference.embedded
+    expect(again <= kills * IN_FLIGHT, f"{family.name}: {again} texts embedded twice")
+    return f"{family.name}: {kills} kills"
+
+
+def _kill(rng: random.Random, family: Family, reference: Reference, trial: Path) -> int:
+    if rng.random() < _SHARE_BY_TIME:
+        return _fork(family.work, trial, delay=max(rng.random() * reference.seconds, 1e-4))
+    return _fork(family.work, trial, kill_at=rng.randint(1, reference.points))
+
+
+def _compare(family: Family, found: Any, wanted: Any) -> None:
     for what, one, other in zip(
         ("rankings", "trees", "problems", "tables"),
         (*found[0], found[1]),
@@ -316,10 +160,8 @@ def attack_kill(rng: random.Random, folder: Path) -> str:
     ):
         differ = one != other and [a for a, b in zip(one, other, strict=False) if a != b][:1]
         expect(one == other, f"{family.name}: other {what} than undisturbed: {str(differ)[:300]}")
-    again = _count(trial) - reference.embedded
-    expect(again <= kills * 1024, f"{family.name}: {again} texts embedded twice")
-    return f"{family.name}: {'killed' if kills else 'ended first'}"
 
 
 if __name__ == "__main__":
-    run_campaign("kill", attack_kill, parse_options(str(__doc__), 12_000))
+    options = parse_options(str(__doc__), 5_000)
+    run_campaign("kill", partial(attack_kill, name=options.part), options)

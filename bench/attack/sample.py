@@ -49,7 +49,8 @@ _TRUTH_QUERIES = (
     "JOIN chunks c ON c.key = m.chunk",
     "SELECT f.id, c.id, s.text, s.relation, s.keywords, s.description, s.weight, s.start, s.end "
     "FROM sayings s JOIN facts f ON f.key = s.fact JOIN chunks c ON c.key = s.chunk",
-    "SELECT key, value FROM memory WHERE kind IN ('resolution', 'senses')",
+    "SELECT key, value FROM memory WHERE kind IN "
+    "('resolution', 'senses', 'summary', 'tuning', 'label', 'earlier-labels')",
 )
 
 
@@ -145,4 +146,4 @@ async def describe_trees(base: KnowledgeBase) -> list[Any]:
         members = sorted(names[keys[one]] for one in forest.members(at)[0])
         passages = sorted(ids[chunk_keys[one]] for one in forest.passages(at)[0])
         found.append((int(forest.tree[at]), int(forest.level[at]), members, passages))
-    return [sorted(found), sorted(states)]
+    return [sorted(found), sorted(states.items())]

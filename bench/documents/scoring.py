@@ -87,8 +87,16 @@ def space_words(text: str) -> str:
     return " ".join(["", *re.findall(r"[^\W_]+", marked), ""])
 
 
+def split_cells(span: str) -> list[str]:
+    """Return the cells of a span that is a row of a table, however readers lay it out; else []."""
+    return [cell for cell in span.split("|") if squeeze(cell)] if span.lstrip()[:1] == "|" else []
+
+
 def covers(text: str, span: str) -> bool:
-    """Tell whether the text has most of the span in one piece."""
+    """Tell whether the text has most of the span in one piece, or all cells of a row in a line."""
+    if cells := split_cells(span):
+        lines = map(squeeze, text.split("\n"))
+        return any(all(squeeze(cell) in line for cell in cells) for line in lines)
     whole, part = squeeze(text), squeeze(span)
     if not part:
         return False
@@ -115,7 +123,7 @@ def holds_span(question: DocumentQuestion, passage: Passage) -> bool:
 
 def is_read(question: DocumentQuestion, squeezed: str) -> bool:
     """Tell whether a gold span, or the gold row's values, are in the squeezed text of its file."""
-    spans = [question.cells] if question.cells else [(span,) for span in question.spans]
+    spans = [question.cells or split_cells(span) or [span] for span in question.spans]
     return any(all(squeeze(part) in squeezed for part in parts) for parts in spans)
 
 

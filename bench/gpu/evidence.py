@@ -1,6 +1,7 @@
 """Every recipe with what its layout shows and with passages alone, side by side.
 
     python -m bench.gpu.evidence --data DIR --kbs DIR --out DIR [--recipe R,R…] [--limit 100]
+        [--evidence all]
 
 Runs `clew compare SET --recipe R --evidence text,all --answers` for every data set and recipe, each
 in a process of its own with one core, over a copy of the knowledge base `KBS/SET`. The endpoint and
@@ -40,7 +41,7 @@ def run_one(given: argparse.Namespace, job: tuple[str, str], core: int) -> Path:
     kb = out / "kb"
     shutil.copytree(given.kbs / data, kb, dirs_exist_ok=True)
     command = [sys.executable, "-m", "clew", "compare", str(given.data / data), "--kb", str(kb)]
-    command += ["--recipe", recipe, "--evidence", "text,all", "--answers", "--metrics", METRICS]
+    command += ["--recipe", recipe, "--evidence", given.evidence, "--answers", "--metrics", METRICS]
     command += ["--limit", str(given.limit), "--at-once", str(_CONCURRENT_QUESTIONS)]
     command += ["--out", str(out)]
     # Numpy's threads of a dozen processes would fight for the cores.
@@ -76,6 +77,7 @@ def main() -> None:
     ask.add_argument("--kbs", type=Path, required=True)
     ask.add_argument("--out", type=Path, required=True)
     ask.add_argument("--recipe", default=RECIPES)
+    ask.add_argument("--evidence", default="text,all", help="`all`: for another layout of a recipe")
     ask.add_argument("--sets", default=",".join(SETS))
     ask.add_argument("--limit", type=int, default=100)
     ask.add_argument("--workers", type=int, default=max(1, (os.cpu_count() or 2) - 2))

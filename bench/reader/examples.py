@@ -3,6 +3,7 @@
 import gzip
 import json
 import random
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -12,6 +13,7 @@ from bench.reader.wording import vary_question
 from clew.reader.windows import Window, WindowMaker
 
 HELD_OUT_EVERY = 3  # every third article of SQuAD is kept for measuring
+_NAMES = re.compile(r"\s[\"'“‘`-]*[A-Z0-9]|_|\w\.\w")
 FIRST_TRAINING_QUESTION = 400  # of 2Wiki: those before it measure
 
 
@@ -58,6 +60,10 @@ class Mixture:
     """Windows without the answer per answered question."""
     human: int = 6
     """Repetitions of each human question."""
+    written: float = 1.0
+    """Share of the written questions about one passage that an epoch draws."""
+    two_hop: int = 3
+    """Repetitions of each written question over two passages."""
     wiki: float = 0.08
     """Largest share of 2Wiki questions."""
     vary: float = 0.35
@@ -160,10 +166,11 @@ def compose_epoch(pool: Pool, mixture: Mixture, rng: random.Random) -> list[Exam
     """Draw the examples of one epoch: alone, with others around, and with no answer."""
     out: list[Example] = []
     for example in pool.written:
-        out += _compose_single(example, pool, mixture, rng)
+        if rng.random() < mixture.written:
+            out += _compose_single(example, pool, mixture, rng)
     for example in pool.human * mixture.human:
         out += _compose_single(example, pool, mixture, rng)
-    for example in pool.two_hop:
+    for example in pool.two_hop * mixture.two_hop:
         out += _compose_chain(example, pool, mixture, rng)
     room = int(mixture.wiki * len(out) / max(1e-9, 1 - mixture.wiki))
     chosen: list[Example] = []
@@ -184,9 +191,11 @@ def _compose_single(
 ) -> list[Example]:
     others = _find_distractors(example, pool, rng)
     out = [example]
-    if others and rng.random() < mixture.together:
+    # "When was the film released?" can be asked of one page only.
+    named = example.kind == "human" or _NAMES.search(example.question) is not None
+    if others and named and rng.random() < mixture.together:
         out = [_surround(example, others[: rng.randint(1, 2)], rng)]
-    if example.answer is not None and others and rng.random() < mixture.negatives:
+    if example.answer is not None and others and named and rng.random() < mixture.negatives:
         count = rng.choice((1, 1, 2, 3))
         out.append(Example(example.question, tuple(others[:count]), None, "negative"))
     return out

@@ -3,15 +3,16 @@
     PYTHONPATH=src:DIR python3 -m bench.reader.generate --model DIR/hf \
         --passages DIR/reader/passages.jsonl.gz --out OUT --minutes 12
 
-Everything kept is written at once to OUT/written-000.jsonl and so on, so a run that is cut off
-leaves what it has made. The last third of the time goes to questions over two passages.
+Everything kept is written at once to OUT/part-0/written-000.jsonl and so on: a run that is cut off
+leaves what it has made. The last share of the time (`--two-hop`) goes to questions over two
+passages. Several processes (`--parts 3 --part 0` …) keep a large GPU busier than one.
 """
 
 import argparse
 import json
 import random
 import time
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -73,18 +74,33 @@ class Progress:
         print(json.dumps(line), flush=True)
 
 
-def order_passages(passages: list[Passage], rng: random.Random) -> list[Passage]:
+def order_passages(
+    passages: list[Passage], first: Collection[str], rng: random.Random
+) -> list[Passage]:
     """Random order with neighbours of similar length, so that a batch has little padding.
 
-    Similar passages come in the same chunk where possible: the later one is asked the questions
-    of the earlier.
+    Those whose id or source is in `first` come before the others.
     """
     shuffled = list(passages)
     rng.shuffle(shuffled)
+    shuffled.sort(key=lambda one: one.id not in first and one.source not in first)
     out: list[Passage] = []
     for at in range(0, len(shuffled), CHUNK):
         out += sorted(shuffled[at : at + CHUNK], key=lambda one: len(one.text))
     return out
+
+
+def own_part(
+    passages: list[Passage], pairs: list[dict[str, str]], given: argparse.Namespace
+) -> list[Passage]:
+    """The passages of this process: its share, and those its pairs need."""
+    needed = {pair["b"] for pair in pairs}
+    kept = [
+        one
+        for number, one in enumerate(passages)
+        if number % given.parts == given.part or one.id in needed
+    ]
+    return kept[: given.most]
 
 
 def singles(passages: list[Passage], kept: Kept, rng: random.Random) -> Iterator[Job]:
@@ -123,19 +139,24 @@ def main() -> None:
     ask.add_argument("--rows", type=int, default=640, help="30 MB of memory each at room 1024")
     ask.add_argument("--room", type=int, default=1000, help="tokens of text, request and reply")
     ask.add_argument("--most", type=int, default=10**9, help="passages at most")
+    ask.add_argument("--first", default="", help="sources to begin with, separated by commas")
+    ask.add_argument("--part", type=int, default=0, help="which of --parts processes this is")
+    ask.add_argument("--parts", type=int, default=1)
     ask.add_argument("--seed", type=int, default=0)
     ask.add_argument("--every", type=float, default=15.0, help="seconds between reports")
     ask.add_argument("--no-graphs", action="store_true")
     given = ask.parse_args()
-    rng = random.Random(given.seed)
+    rng = random.Random(given.seed * given.parts + given.part)
     passages = load_passages(given.passages)
-    pairs = [row for row in read_lines(given.passages) if "b" in row]
+    pairs = [row for row in read_lines(given.passages) if "b" in row][given.part :: given.parts]
     decoder, tokenizer = load_decoder(given.model, not given.no_graphs)
-    kept, output = Kept(), Output(given.out)
+    kept, output = Kept(), Output(given.out / f"part-{given.part}")
     runner = JobRunner(decoder, tokenizer, given.rows, given.room)
     progress = Progress(runner, kept, output, given.every)
     began = time.monotonic()
-    order = order_passages(list(passages.values()), rng)[: given.most]
+    # Questions over two passages are made of those of the second, so these are read first.
+    first = {*given.first.split(","), *(pair["b"] for pair in pairs)}
+    order = order_passages(own_part(list(passages.values()), pairs, given), first, rng)
     try:
         share = 1 - given.two_hop if pairs else 1.0
         end = began + 60 * given.minutes

@@ -62,7 +62,7 @@ def load_pool(given: argparse.Namespace) -> Pool:
 
 def compose_epochs(given: argparse.Namespace, pool: Pool, tokenizer: bytes) -> list[EncodedSet]:
     """Encode the epochs before the GPU is used: first clozes, then questions."""
-    mixture = Mixture(human=given.human, negatives=given.negatives)
+    mixture = Mixture(human=given.human, negatives=given.negatives, written=given.share)
     if given.no_together:
         mixture = replace(mixture, together=0.0)
     sets = []
@@ -233,6 +233,7 @@ def parse_arguments() -> argparse.Namespace:
     ask.add_argument("--drop", type=float, default=0.1)
     ask.add_argument("--seed", type=int, default=0)
     ask.add_argument("--human", type=int, default=6, help="repetitions of a human question")
+    ask.add_argument("--share", type=float, default=1.0, help="of written questions, per epoch")
     ask.add_argument("--negatives", type=float, default=0.4)
     ask.add_argument("--clozes", type=int, default=0, help="clozes to train on first")
     ask.add_argument("--most", type=int, default=10**9, help="written questions at most")

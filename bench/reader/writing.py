@@ -64,6 +64,8 @@ _NONE = re.compile(
     r"^\W*(none|no answer|not (stated|mentioned|given|specified|said)|n/?a|unknown)\b", re.I
 )
 _CONTENT = re.compile(r"\w{4,}")
+_ASKING = frozenset(("what", "whic", "when", "wher", "whos", "whom", "does"))
+_NAME = re.compile(r"\b(?:[A-Z][\w.-]+(?: [A-Z][\w.-]+)*|\d[\d.,]*\d|\d)\b")
 
 
 def begin_text(passage: Passage) -> str:
@@ -104,14 +106,35 @@ def ask_answer(question: str) -> Request:
     return Request(f"{task}{_REPLY}", 24, stop="\n")
 
 
-def ask_description(name: str, title: str) -> Request:
-    """The request for a phrase that points to a name through another one."""
+def ask_again(question: str) -> Request:
+    """The request for a third reading, in other words than the second."""
     task = (
-        f'What does the text above say about "{name}"? Write one short noun phrase that points to '
-        f'"{name}" without using that name and that names "{title}" instead, such as "the brother '
-        'of ..." or "the company that made ...". Only the phrase, it begins with "the".'
+        f"Find in the text above what answers this: {question}\nWrite only those words of the "
+        "text, nothing else; write none if there are no such words."
     )
-    return Request(f"{task}{_REPLY}the", 32)
+    return Request(f"{task}{_REPLY}", 24, stop="\n")
+
+
+def ask_about(name: str, title: str) -> Request:
+    """The request for questions whose answer is a name."""
+    task = (
+        f'Write three different questions about "{title}" whose answer is "{name}", going by what '
+        f'the text above says. Each of them names "{title}", and none names "{name}" or mentions '
+        "the text.\nFormat, three times:\nQ: question"
+    )
+    return Request(f"{task}{_REPLY}Q:", 110, 0.7)
+
+
+def ask_phrase(question: str) -> Request:
+    """The request for the noun phrase that stands for the answer of a question."""
+    task = (
+        "Turn a question into a noun phrase that stands for its answer, keeping its names.\n"
+        "Who built the Marrow Bridge? -> the person who built the Marrow Bridge\n"
+        "In which town did Ilse Brandvik grow up? -> the town where Ilse Brandvik grew up\n"
+        "What is the mother company of Vessen Rail? -> the mother company of Vessen Rail\n"
+        f"{question} ->"
+    )
+    return Request(f"{task}{_REPLY}the", 32, stop="\n")
 
 
 @dataclass
@@ -218,10 +241,17 @@ def write_about(passage: Passage, kept: Kept, rng: random.Random) -> Job:
             kept.counts[f"- {fault}"] += 1
             continue
         second = (yield ask_answer(question)).strip()
-        if is_refusal(second) or not confirms(answer, second):
+        if is_refusal(second):
             kept.counts["- second reading"] += 1
             continue
-        places = [find_span(passage.text, one, question) for one in (answer, second)]
+        readings = [answer, second]
+        if not confirms(answer, second):
+            third = (yield ask_again(question)).strip()
+            if is_refusal(third) or not agree(second, third):
+                kept.counts["- third reading"] += 1
+                continue
+            readings = [second]
+        places = [find_span(passage.text, one, question) for one in readings]
         spans = [one for one in places if one and one[1] - one[0] <= LONGEST]
         if not spans:
             kept.counts["- not in text"] += 1
@@ -232,6 +262,7 @@ def write_about(passage: Passage, kept: Kept, rng: random.Random) -> Job:
         kept.by_passage[passage.id].append((question, named, span))
         for other in passage.similar[:2]:
             kept.pending[other].append((question, named))
+        yield from _ask_swapped(question, named, passage, kept, rng)
     yield from _write_unanswered(passage, kept, rng)
     yield from _ask_pending(passage, kept, rng)
 
@@ -246,6 +277,25 @@ def _write_unanswered(passage: Passage, kept: Kept, rng: random.Random) -> Itera
             continue
         if is_refusal((yield ask_answer(question))):
             kept.add("unanswered", question, [passage.id], None)
+
+
+def _ask_swapped(
+    question: str, answer: str, passage: Passage, kept: Kept, rng: random.Random
+) -> Iterator[Any]:
+    """The question about another name or number of the text, kept if it then has no answer."""
+    names = [one for one in _NAME.findall(question)[0 if question[:1].islower() else 1 :]]
+    if not names or rng.random() > 0.5:
+        return
+    old = rng.choice(names)
+    same_kind = [one for one in _NAME.findall(passage.text) if one[0].isdigit() == old[0].isdigit()]
+    others = [one for one in same_kind if one not in question and one not in answer]
+    if not others:
+        return
+    swapped = question.replace(old, rng.choice(others), 1)
+    if is_refusal((yield ask_answer(swapped))):
+        kept.add("swapped", swapped, [passage.id], None)
+    else:
+        kept.counts["- swapped"] += 1
 
 
 def _ask_pending(passage: Passage, kept: Kept, rng: random.Random) -> Iterator[Any]:
@@ -266,24 +316,29 @@ def write_two_hop(
     """Questions of the second passage with its name replaced by what the first says of it."""
     yield begin_text(first)
     title = re.sub(r" \([^)]*\)$", "", first.title)
-    phrase = clean_phrase((yield ask_description(name, title)))
-    kept.counts["phrases"] += 1
-    if not phrase or not _points_away(phrase, name, title):
-        kept.counts["- phrase"] += 1
-        return
-    back = (yield ask_answer(f"Who or what is {phrase}?")).strip()
-    if not agree(back, name):
-        kept.counts["- phrase points elsewhere"] += 1
-        return
     pattern = re.compile(rf"(?:\bthe )?\b{re.escape(name)}\b", re.I)
     usable = [one for one in kept.by_passage[second.id] if pattern.search(one[0])]
-    for question, answer, span in rng.sample(usable, min(2, len(usable))):
-        asked = pattern.sub(phrase, question, count=1)
-        asked = asked[:1].upper() + asked[1:]
-        if pattern.search(asked) or answer.lower() in asked.lower():
-            kept.counts["- still named"] += 1
+    reply = yield ask_about(name, title)
+    for line in re.findall(r"Q\d*[:.)]\s*(.+)", f"Q:{reply}")[:3]:
+        kept.counts["questions for a name"] += 1
+        about = line.strip()
+        if not about.endswith("?") or fault_of(about, name, first):
+            kept.counts["- question for a name"] += 1
             continue
-        kept.add("two-hop", asked, [first.id, second.id], (1, *span))
+        if not confirms((yield ask_answer(about)).strip(), name):
+            kept.counts["- names another"] += 1
+            continue
+        phrase = clean_phrase((yield ask_phrase(about)))
+        if not phrase or not _stands_for(phrase, about, name):
+            kept.counts["- phrase"] += 1
+            continue
+        for question, answer, span in rng.sample(usable, min(2, len(usable))):
+            asked = pattern.sub(phrase, question, count=1)
+            asked = asked[:1].upper() + asked[1:]
+            if pattern.search(asked) or answer.lower() in asked.lower():
+                kept.counts["- still named"] += 1
+                continue
+            kept.add("two-hop", asked, [first.id, second.id], (1, *span))
 
 
 def clean_phrase(reply: str) -> str:
@@ -293,9 +348,10 @@ def clean_phrase(reply: str) -> str:
     return phrase if 3 <= len(phrase.split()) <= 18 else ""
 
 
-def _points_away(phrase: str, name: str, title: str) -> bool:
-    """Whether a phrase names the other page and no longer the one it stands for."""
+def _stands_for(phrase: str, question: str, name: str) -> bool:
+    """Whether a phrase keeps what its question says and does not give the name away."""
     words = {word.lower() for word in _CONTENT.findall(name)} or {name.lower()}
-    said = {word.lower() for word in _CONTENT.findall(phrase)}
-    wanted = {word.lower() for word in _CONTENT.findall(title)} - words
-    return not words & said and bool(wanted & said)
+    said = {word.lower()[:4] for word in _CONTENT.findall(phrase)}
+    wanted = {word.lower()[:4] for word in _CONTENT.findall(question)} - _ASKING
+    given_away = words & {word.lower() for word in _CONTENT.findall(phrase)}
+    return not given_away and len(wanted & said) >= 0.6 * len(wanted)

@@ -1,6 +1,6 @@
 // Writes the hash of the sources beside the built files; a test compares it with the sources.
 import { createHash } from "node:crypto";
-import { readdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
+import { copyFileSync, readdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 
 const files = (folder) =>
@@ -9,9 +9,11 @@ const files = (folder) =>
     return statSync(path).isDirectory() ? files(path) : [path];
   });
 const hash = createHash("sha256");
-const named = [...files("src"), ...files("public"), "index.html", "package.json", "package-lock.json", "vite.config.ts"];
+const named = [...files("src"), ...files("public"), "index.html", "package.json", "package-lock.json", "vite.config.ts", "vite.export.config.ts"];
 for (const path of named.map((one) => one.replaceAll("\\", "/")).sort()) {
   hash.update(path + "\0");
   hash.update(readFileSync(path, "utf8").replaceAll("\r\n", "\n"));
 }
 writeFileSync("../src/clew/serve/static/sources.sha256", hash.digest("hex") + "\n");
+// Reports have the colours of the page.
+copyFileSync("src/tokens.css", "../src/clew/evaluate/report/tokens.css");

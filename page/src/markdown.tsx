@@ -43,10 +43,13 @@ const cells = (line: string): string[] =>
     .split("|")
     .map((cell) => cell.trim());
 
+/** Joins the lines of a quotation, as of a PDF, but those of a list or a table in it. */
+const joinQuoted = (text: string): string => text.replace(/“[^”]*”/g, (quote) => quote.replace(/\s*\n(?!\s*(?:[-*+|]|\d{1,3}[.)]|\n))\s*/g, " "));
+
 /** Splits text into blocks: paragraphs, headings, lists, quotes, code and tables. */
 export function parseBlocks(text: string): Block[] {
   const blocks: Block[] = [];
-  const lines = text.replaceAll("\r\n", "\n").split("\n");
+  const lines = joinQuoted(text.replaceAll("\r\n", "\n")).split("\n");
   for (let at = 0; at < lines.length; at++) {
     const line = lines[at]!;
     if (!line.trim()) continue;

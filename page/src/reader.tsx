@@ -2,6 +2,7 @@
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import { at, download, get, type Citation } from "./api";
 import { t } from "./i18n";
+import { PdfPage } from "./pdf";
 import { current } from "./state";
 import { describe, Drawer, Problem, useLoad } from "./ui";
 
@@ -77,6 +78,30 @@ function Text({ reading, here, also }: { reading: Reading; here: Span; also: Spa
         </button>
       )}
     </div>
+  );
+}
+
+/** A PDF as its pages where the server has the file, else as the text that was read. */
+function Body(props: { reading: Reading; workspace: string; page: number; here: Span; also: Span[] }) {
+  const { reading, workspace, page, here, also } = props;
+  const [asText, setAsText] = useState(false);
+  const [undrawn, setUndrawn] = useState("");
+  if (page < 1 || reading.metadata.format !== "pdf" || undrawn === reading.id) return <Text reading={reading} here={here} also={also} />;
+  return (
+    <>
+      <div class="row">
+        {[false, true].map((text) => (
+          <button key={String(text)} class="quiet" aria-pressed={asText === text} onClick={() => setAsText(text)}>
+            {text ? t("Text") : t("Page")}
+          </button>
+        ))}
+      </div>
+      {asText ? (
+        <Text reading={reading} here={here} also={also} />
+      ) : (
+        <PdfPage workspace={workspace} id={reading.id} page={page} span={here} onMissing={() => setUndrawn(reading.id)} />
+      )}
+    </>
   );
 }
 
@@ -160,7 +185,11 @@ export function Reader(props: { place: Citation; all?: Citation[]; workspace?: s
           ))}
         </ul>
       )}
-      {ready ? <Text reading={ready} here={place} also={also} /> : !error && <div class="loading" role="status" aria-label={t("Loading")} />}
+      {ready ? (
+        <Body reading={ready} workspace={workspace} page={page} here={place} also={also} />
+      ) : (
+        !error && <div class="loading" role="status" aria-label={t("Loading")} />
+      )}
     </Drawer>
   );
 }

@@ -73,8 +73,12 @@ export function Drawer(props: { title: string; onClose: () => void; children: Co
   const dialog = useRef<HTMLDialogElement>(null);
   useEffect(() => {
     const element = dialog.current!;
+    const before = document.activeElement;
     if (!element.open) element.showModal();
-    return () => element.close();
+    return () => {
+      element.close();
+      if (before instanceof HTMLElement || before instanceof SVGElement) before.focus();
+    };
   }, []);
   const onClick = (event: MouseEvent) => event.target === dialog.current && props.onClose();
   return (
@@ -114,10 +118,11 @@ export function RecipeSelect(props: { value: string; onChange: (name: string) =>
   );
 }
 
+export const countCalls = (calls: number): string => (calls === 1 ? t("1 call") : t("{n} calls", { n: calls }));
 export const formatCost = (usage: Usage): string => {
   const tokens = usage.prompt_tokens + usage.completion_tokens;
   if (!usage.calls && !usage.cached_calls) return t("no model call");
-  const parts = [t("{n} calls", { n: usage.calls }), t("{n} tokens", { n: tokens.toLocaleString() })];
+  const parts = [countCalls(usage.calls), t("{n} tokens", { n: tokens.toLocaleString() })];
   if (usage.money) parts.push(`$${usage.money.toFixed(4)}`);
   return parts.join(" · ");
 };

@@ -3,14 +3,16 @@ import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { EventParser, type Answer } from "../src/api";
 import { applyEvent, type Turn } from "../src/ask-model";
+import { placePicture } from "../src/graph/geometry";
 import { Pace } from "../src/jobs";
 import { parseBlocks, renderInline } from "../src/markdown";
+import { describeMissing, findNodes } from "../src/names";
 import { cutPieces, pageOf } from "../src/reader";
 import { checkAnswer, dropRepeated, packAnswer, toMarkdown, unpackAnswer } from "../src/share";
 import { findThread } from "../src/thread";
 import { layOutTreemap } from "../src/treemap";
 import { markEvidence } from "../src/views/compare";
-import { parseQuestions } from "../src/views/evaluations";
+import { findFront, parseQuestions } from "../src/views/evaluations";
 import { nest } from "../src/views/reasoning";
 import { zh } from "../src/zh";
 
@@ -188,4 +190,43 @@ it("every text has a Chinese one, with the same values", () => {
   expect([...texts].filter((text) => !(text in zh))).toEqual([]);
   const values = (text: string) => [...text.matchAll(/\{\w+\}/g)].map((one) => one[0]).sort();
   expect(Object.entries(zh).filter(([en, cn]) => String(values(en)) !== String(values(cn)))).toEqual([]);
+});
+
+describe("quotations", () => {
+  it("joins their lines and keeps lists in them", () => {
+    expect(parseBlocks("“One\ntwo” [1]\nThree")).toEqual([
+      { kind: "text", text: "“One two” [1]" },
+      { kind: "text", text: "Three" },
+    ]);
+    expect(parseBlocks("“Steps:\n1. go\n2. stop”").map((one) => one.kind)).toEqual(["text", "list"]);
+  });
+});
+
+describe("drawings", () => {
+  it("keeps recipes that none is better and cheaper than", () => {
+    const points = [
+      { name: "slow", x: 9, y: 0.9 },
+      { name: "worse", x: 5, y: 0.4 },
+      { name: "fast", x: 1, y: 0.5 },
+    ];
+    expect(findFront(points).map((one) => one.name)).toEqual(["fast", "slow"]);
+  });
+  it("moves a picture so that it fits another camera", () => {
+    const at = (camera: { x: number; ratio: number }) => ({ x: 500 - (400 * camera.x) / camera.ratio, y: 300 });
+    const camera = (x: number, ratio: number) => ({ x, y: 0.5, ratio, angle: 0 });
+    const taken = camera(0.5, 1);
+    const moved = placePicture(taken, camera(0.6, 0.5), at as never);
+    expect(moved.scale).toBe(2);
+    expect(moved.x + moved.scale * at(taken).x).toBeCloseTo(at(camera(0.6, 0.5)).x);
+  });
+  it("finds exported nodes by any name and quotes what is missing for a shell", () => {
+    const nodes = [
+      { name: "Ilse Brandvik", aliases: ["I. Brandvik"], degree: 3 },
+      { name: "Zoë", aliases: [], degree: 9 },
+    ];
+    expect(findNodes(nodes, "zoe")).toEqual([1]);
+    expect(findNodes(nodes, "i. b")).toEqual([0]);
+    expect(describeMissing(2, 5, "it's")).toContain("'it'\\''s'");
+    expect(describeMissing(2, 2, "x")).toBe("nothing here is called that");
+  });
 });

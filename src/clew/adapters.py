@@ -6,7 +6,7 @@ import io
 import json
 import zipfile
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -90,6 +90,26 @@ class HopClassifier:
 
 
 @dataclass(frozen=True, eq=False)
+class SignalMix:
+    """How much each signal of the default recipe counts in one knowledge base."""
+
+    weights: Floats
+    """The walk's (below 0: as measured on the corpus), then meaning's, words', best sentence's."""
+
+    @property
+    def walk(self) -> float | None:
+        """The weight of the walk; None: as measured."""
+        walk = float(self.weights[0])
+        return walk if walk >= 0 else None
+
+    @property
+    def shares(self) -> tuple[float, float, float]:
+        """The shares of meaning, words and best sentence within plain relevance."""
+        meaning, words, best = (self.weights[1:] / self.weights[1:].sum()).tolist()
+        return meaning, words, best
+
+
+@dataclass(frozen=True, eq=False)
 class Tuning:
     """All adapters of one knowledge base and one embedder."""
 
@@ -98,6 +118,7 @@ class Tuning:
     helped_recipes: tuple[str, ...] = ()
     """The recipes that retrieve better with `queries`, as measured: no other uses it."""
     hops: HopClassifier | None = None
+    signals: SignalMix | None = None
 
 
 @dataclass(frozen=True)
@@ -117,6 +138,12 @@ class AdaptedEmbedder:
         """The length of every vector."""
         return self.embed.dim
 
+    def measure_known(self, text: str) -> float:
+        """Return how far the embedder knows the words of a text."""
+        measure = getattr(self.embed, "measure_known", None)
+        share: float = measure(text) if measure else 1.0
+        return share
+
     async def __call__(self, texts: Sequence[str], /, *, role: EmbedRole = "passage") -> Vectors:
         """Embed, and adapt queries."""
         vectors = await self.embed(texts, role=role)
@@ -127,6 +154,7 @@ _ARRAY_FIELDS = {
     "paths": (PathAdapter, ("question", "label", "weights")),
     "queries": (QueryAdapter, ("down", "up")),
     "hops": (HopClassifier, ("weights", "bias")),
+    "signals": (SignalMix, ("weights",)),
 }
 
 
@@ -138,7 +166,14 @@ def get_tuning(view: View) -> Tuning:
 
 def without_tuning(view: View) -> View:
     """Return the same generation without tuning and without anything derived from it."""
-    return View(view.arrays, view.matrices, view.generation)
+    return View(view.arrays, view.matrices, view.generation, indexes=view.indexes)
+
+
+def with_signals(view: View, signals: SignalMix) -> View:
+    """Return the same generation with these signals in its tuning, to try them."""
+    tried = View(view.arrays, view.matrices, view.generation)
+    tried.memo.update(view.memo | {_MEMO_KEY: replace(get_tuning(view), signals=signals)})
+    return tried
 
 
 async def attach_tuning(view: View, memory: KeyValueStore, embed: Embedder | None) -> None:

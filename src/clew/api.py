@@ -13,6 +13,7 @@ from clew.engine import KnowledgeBase
 from clew.errors import InputError
 from clew.ingest.build import AddResult
 from clew.ingest.readers.source import make_document
+from clew.kb_address import parse_location
 from clew.store.protocol import Counts
 from clew.types import Document
 
@@ -76,7 +77,7 @@ class Kb:
 
 def open(path: Path | str = "kb", *, settings: Settings | None = None) -> Kb:
     """Open or create a knowledge base; settings come from `clew.toml` and the environment."""
-    resolved = (settings or load_settings()).model_copy(update={"kb": Path(path)})
+    resolved = (settings or load_settings()).model_copy(update={"kb": parse_location(path)})
     return Kb(sync.wait(KnowledgeBase.open(resolved, create=True)))
 
 

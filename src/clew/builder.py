@@ -23,9 +23,17 @@ from clew.ingest.chunk import CHUNKERS, ByHeadings
 from clew.ingest.cost import CostEstimate, CostRates, DryRunChat, estimate_cost
 from clew.ingest.details import DetailEmbedder, mark_new
 from clew.ingest.document_names import read_for_store
-from clew.ingest.embedding import ProgressCallback, check_embedder, embed_texts, repair_vectors
+from clew.ingest.embedding import (
+    EMBEDDED_KINDS,
+    ProgressCallback,
+    check_embedder,
+    embed_texts,
+    load_deferred,
+    repair_vectors,
+)
 from clew.ingest.files import ReadItem
 from clew.ingest.readers.source import ReadBudget, Skipped, SourceFile
+from clew.ingest.remote import RemoteEmbedder, RemoteExtractor, TaskRunner
 from clew.ingest.schema_store import SchemaGrowthRun, SchemaStore
 from clew.llm.chat import Chat
 from clew.llm.embed import Embedder
@@ -39,7 +47,17 @@ from clew.recipes.chunking import (
     save_chunking,
 )
 from clew.store.merge import embedded_text
-from clew.store.protocol import PARTLY_EMBEDDED, Addition, Arrays, Change, Counts, Store, Tables
+from clew.store.protocol import (
+    DEFERRED,
+    MADE_LATER,
+    PARTLY_EMBEDDED,
+    Addition,
+    Arrays,
+    Change,
+    Counts,
+    Store,
+    Tables,
+)
 from clew.tree.manage import TreeManager
 from clew.types import LITERAL_TYPES, Chunking, Document, Kind, Usage
 from clew.version import pip_install_command
@@ -57,6 +75,8 @@ class Builder:
     settings: Settings
     embed: Embedder | None
     models: Models
+    runner: TaskRunner | None = None
+    """If given, documents are extracted from and embedded elsewhere."""
 
     async def add(
         self,
@@ -76,13 +96,20 @@ class Builder:
         await mark_new(self.store)
         growth = await self._start_schema_growth(extractor)
         extract = self._with_fallback(self.make_extractor(extractor, growth))
+        embed = self.embed
+        if self.runner is not None:
+            if growth is None and not callable(extractor):
+                name = self._extractor_name(extractor)
+                extract = RemoteExtractor(extract, name, self.runner, self.models.meter)
+            embed = RemoteEmbedder(embed, self.runner) if embed else None
         pipeline = IngestPipeline(
             self.store,
             _make_chunker(chosen.chunking),
             WithTableRows(extract),
-            self.embed,
+            embed,
             self._with_fallback(await self._make_retry_extractor(extractor)) if retry else None,
             progress,
+            await self._choose_kinds(),
         )
         before, began = self.models.meter.total, perf_counter()
         try:
@@ -116,6 +143,30 @@ class Builder:
             return
         if (await self.store.counts()).documents:
             await self.repair(progress)
+
+    async def _choose_kinds(self) -> list[Kind]:
+        """Return what is embedded of new documents: what the settings say, and what others have."""
+        deferred = [kind for kind in EMBEDDED_KINDS if kind not in self.settings.embed.kinds]
+        if (await self.store.counts()).documents:
+            held = await load_deferred(self.store)
+            for kind in held:
+                if kind not in deferred and self.embed is not None:
+                    await self.embed_deferred(kind)
+            deferred = [kind for kind in deferred if kind in held]
+        await self.store.set("manifest", {DEFERRED: " ".join(deferred)})
+        return [kind for kind in EMBEDDED_KINDS if kind not in deferred]
+
+    async def embed_deferred(self, kind: str, progress: ProgressCallback = ignore_progress) -> None:
+        """Make the vectors of a kind that was left for its first use, unless they are there."""
+        async with self.store.write_lock():
+            deferred = await load_deferred(self.store)
+            if kind in deferred:
+                await self.reembed(progress, only=[one for one in EMBEDDED_KINDS if one == kind])
+                # Last: a run that is killed before this finds its vectors and goes on.
+                left = " ".join(one for one in deferred if one != kind)
+                made = (await self.store.get("manifest", [MADE_LATER])).get(MADE_LATER, "")
+                done = {DEFERRED: left, MADE_LATER: f"{made} {kind}".strip()}
+                await self.store.set("manifest", done)
 
     async def embed_details(
         self,
@@ -264,6 +315,10 @@ class Builder:
         create = growth.make_extractor if growth else MODEL_EXTRACTORS[name]
         return self._apply_limits(create(self._extraction_chat()))
 
+    def make_task_extractor(self, name: str) -> DocumentExtractor:
+        """Return the extractor that a build elsewhere asks for by name."""
+        return self._with_fallback(self.make_extractor(name))
+
     def _with_fallback(self, extract: DocumentExtractor) -> DocumentExtractor:
         """Let rules extract what a model fails on, if the settings say so."""
         if self.settings.extract.fallback != "offline":
@@ -344,8 +399,8 @@ class Builder:
                 ],
             }
         repair_vectors(self.store, embed.name)
-        if only is not None:
-            texts = {kind: wanted for kind, wanted in texts.items() if kind in only}
+        deferred = await load_deferred(self.store)
+        texts = {k: v for k, v in texts.items() if (k in only if only else k not in deferred)}
         await embed_texts(self.store, embed, texts, progress)
         if only is None:
             await self.store.set("manifest", {PARTLY_EMBEDDED: ""})

@@ -8,7 +8,9 @@ from typing import Annotated, Any, Literal, get_args
 
 from pydantic import (
     AfterValidator,
+    AliasChoices,
     BaseModel,
+    BeforeValidator,
     ConfigDict,
     Field,
     PrivateAttr,
@@ -20,6 +22,7 @@ from pydantic import (
 from pydantic_core import PydanticCustomError
 
 from clew.errors import ConfigError, suggest
+from clew.kb_address import DatabaseAddress, KbLocation, parse_location
 from clew.types import Usage
 
 Role = Literal["extract", "plan", "answer", "judge"]
@@ -115,6 +118,8 @@ class EmbedSettings(_Section):
     concurrency: int = Field(default=8, gt=0)
     timeout: float = Field(default=60.0, gt=0)
     """Seconds for one call to the endpoint, from connecting to the last byte."""
+    kinds: tuple[Literal["chunk", "entity", "fact"], ...] = ("chunk", "fact")
+    """What is embedded when documents are added; the rest when a recipe first reads it."""
     import_limit: int = Field(default=100_000, ge=0)
     """Imported graphs up to this many elements are embedded by default."""
 
@@ -129,7 +134,7 @@ class RerankSettings(_Section):
     """A folder with a cross-encoder's ONNX weights and tokenizer.json."""
 
 
-class ReaderSettings(_Section):
+class SpanSettings(_Section):
     """The small reader that finds answers as spans of passages."""
 
     file: Path | None = None
@@ -183,6 +188,22 @@ class ExtractSettings(_Section):
     """Token limit of the answer for one chunk; complete items of a cut-off answer are kept."""
     fallback: Literal["none", "offline"] = "none"
     """What extracts from a chunk that the model failed on, until it is retried."""
+
+
+class IndexSettings(_Section):
+    """How vectors are compared."""
+
+    exact: bool = False
+    """Compare all vectors instead of the candidates of an index, also where there are many."""
+
+
+class StoreSettings(_Section):
+    """A knowledge base in a database: where its files are, and its workers."""
+
+    files: str = ""
+    """A folder that all machines see, or an address of fsspec; empty: in the database."""
+    lease: float = Field(default=30.0, gt=0)
+    """Seconds after which the jobs of a silent worker are given to another."""
 
 
 class TreeSettings(_Section):
@@ -239,7 +260,7 @@ class ServeSettings(_Section):
 class Settings(_Section):
     """All user settings; inner functions are passed only the values they need."""
 
-    kb: Path = Path("kb")
+    kb: Annotated[KbLocation, BeforeValidator(parse_location)] = Path("kb")
     recipe: str = "clew"
     extractor: str = "auto"
     schema_file: Path | None = None
@@ -247,13 +268,18 @@ class Settings(_Section):
         default=Path("~/.cache/clew"), validate_default=True
     )
     wait: float = Field(default=10.0, ge=0)
+    store: StoreSettings = StoreSettings()
     embed: EmbedSettings = EmbedSettings()
     rerank: RerankSettings = RerankSettings()
-    reader: ReaderSettings = ReaderSettings()
+    spans: SpanSettings = Field(
+        default=SpanSettings(), validation_alias=AliasChoices("spans", "reader")
+    )
+    """`reader` is its earlier name, too near to `read`."""
     read: ReadSettings = ReadSettings()
     answer: AnswerSettings = AnswerSettings()
     chunk: ChunkSettings = ChunkSettings()
     extract: ExtractSettings = ExtractSettings()
+    index: IndexSettings = IndexSettings()
     tree: TreeSettings = TreeSettings()
     models: ModelSettings = ModelSettings()
     serve: ServeSettings = ServeSettings()
@@ -267,6 +293,13 @@ class Settings(_Section):
         return self._file
 
     @property
+    def folder(self) -> Path:
+        """The knowledge base's folder; of one in a database that of this machine's copies."""
+        if isinstance(self.kb, DatabaseAddress):
+            return self.kb.work_folder(self.cache)
+        return self.kb
+
+    @property
     def own_recipe(self) -> bool:
         """Whether the user has set the recipe, so that no default is chosen."""
         return "recipe" in self.model_fields_set
@@ -277,12 +310,16 @@ TEMPLATE = """\
 # Environment variables win over this file: CLEW_KB, CLEW_RECIPE, CLEW_MODEL, CLEW_CACHE,
 # OPENAI_API_KEY, OPENAI_BASE_URL.
 
-# kb = "kb"                 # the folder of the knowledge base
+# kb = "kb"                 # the folder of the knowledge base, or postgresql://HOST/DATABASE
 # recipe = "clew"           # the method that answers; `clew recipes` lists them all
 # extractor = "auto"        # offline needs no model; auto uses a model if there is one
 # schema_file = "schema.toml"   # the types that `--extractor schema` starts from
 # cache = "~/.cache/clew"   # where weights prepared for this machine are kept
 # wait = 10.0               # seconds to wait for another writer
+
+[store]
+# files = ""                # of a database: a folder or s3://… for arrays and vectors
+# lease = 30.0              # seconds after which a silent worker's jobs go to another
 
 [models]
 # model = ""                # a chat model's name; empty: no model is used
@@ -305,6 +342,7 @@ TEMPLATE = """\
 # query_prefix = ""         # some models want "query: " and "passage: "
 # passage_prefix = ""
 # timeout = 60              # seconds for one call to the endpoint
+# kinds = ["chunk", "fact"] # what `clew add` embeds; entities when a recipe first reads them
 # import_limit = 100000     # imported graphs up to this many elements are embedded by default
 
 [rerank]
@@ -315,9 +353,8 @@ TEMPLATE = """\
 [answer]
 # confidence = 0.5          # in `--mode reject` answers below this are refused
 
-[reader]
+[spans]
 # file = "reader.onnx"      # weights of the span reader, if not those of the package
-
 
 [read]
 # seconds = 120             # processor time for one file, of formats with a parser
@@ -335,6 +372,9 @@ TEMPLATE = """\
 # rounds = 0                # further rounds per chunk, at most
 # max_tokens = 4096         # the longest answer for one chunk
 # fallback = "none"         # offline: rules extract what the model fails on, until `--retry`
+
+[index]
+# exact = false             # true: compare all vectors, also where an index would be faster
 
 [tree]
 # grow = "auto"             # keep an existing tree up to date; never: only `clew tree --grow`

@@ -12,11 +12,12 @@ from numpy.typing import NDArray
 
 from clew.config import Role
 from clew.errors import ConfigError
+from clew.index.nearest import select_best
 from clew.index.view import View
 from clew.layout import ASSUMED_WINDOW, PASSAGES, Layout, Modality
 from clew.llm.budget import BudgetedChat, UsageBudget
 from clew.llm.chat import Chat, Message, Reply, Request, TextCallback
-from clew.llm.embed import Embedder, check_same_dim
+from clew.llm.embed import Embedder, check_same_dim, measure_known
 from clew.llm.fit_prompt import WindowedChat
 from clew.llm.rerank import Reranker
 from clew.llm.wrappers import UsageMeter
@@ -162,6 +163,10 @@ class Context:
     """How the caller wants answers to be worded; it changes no rule about evidence."""
     _cosines_by_vector: dict[tuple[Kind, bytes], NDArray[np.float32]] = field(default_factory=dict)
 
+    def meaning(self, text: str = "") -> float:
+        """How far vectors tell what a text (or the question) means: 0 in an unknown script."""
+        return 0.0 if self.embed is None else measure_known(self.embed, text or self.question)
+
     def has(self, role: Role) -> bool:
         """Whether a model is configured for this role."""
         return self.models is not None and self.models.has(role)
@@ -256,6 +261,16 @@ class Context:
             cosines.flags.writeable = False
             self._cosines_by_vector[key] = cosines
         return self._cosines_by_vector[key]
+
+    def nearest(
+        self, kind: Kind, vector: NDArray[np.float32], k: int
+    ) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
+        """The `k` elements nearest to a vector, best first, and their cosines."""
+        known = self._cosines_by_vector.get((kind, vector.tobytes()))
+        if known is None or kind == "attribute":
+            return self.view.nearest(kind, vector, k)
+        at = select_best(known, self.view.codes("entity" if kind == "description" else kind), k)
+        return at, known[at]
 
 
 @dataclass

@@ -8,15 +8,25 @@ import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from time import perf_counter
 from typing import Literal
+
+import numpy as np
 
 from clew.config import ROLES, ModelSettings, Settings
 from clew.engine import KnowledgeBase
-from clew.errors import ClewError
+from clew.errors import ClewError, VectorsDeferred
+from clew.graph.csr import Floats
+from clew.index.nearest import is_indexed
+from clew.index.view import View
+from clew.ingest.embedding import load_view
 from clew.llm.embed_local import LocalEmbedder
 from clew.llm.factory import can_embed, create_embedder
 from clew.llm.http import HttpClient, auth_headers
 from clew.llm.roles import ResolvedModel, has_model, resolve_model
+from clew.store.ivf_index import MIN_IVF_ROWS, has_faiss
+from clew.stores.opening import is_knowledge_base
+from clew.types import Kind
 from clew.version import pip_install_command
 
 _EXTRAS = {
@@ -28,8 +38,16 @@ _EXTRAS = {
     "tree": ("graspologic_native",),
     "rdf": ("rdflib",),
     "parquet": ("pyarrow",),
+    "ann": ("faiss",),
+    "postgres": ("psycopg",),
+    "cluster": ("ray",),
     "train": ("torch", "transformers", "peft"),
 }
+_COMPARED_WITH: dict[Kind, Kind] = {"chunk": "entity", "fact": "entity", "entity": "chunk"}
+"""Kinds with many elements, each with the kind whose vectors serve as queries."""
+_QUERIES = 100
+_RECALL_AT = 10
+_MIN_RECALL = 0.95
 _TIMEOUT = 3.0  # seconds for an endpoint to list its models
 _MAX_LISTED_MODELS = 5
 
@@ -147,14 +165,76 @@ def _parse_model_names(raw: bytes) -> list[str]:
 
 
 async def _check_knowledge_base(settings: Settings) -> Check:
-    if not (settings.kb / "kb.sqlite").is_file():
-        return Check(
-            "knowledge base", "missing", f"none in {settings.kb}; create one with `clew add PATH…`"
-        )
     try:
+        if not is_knowledge_base(settings):
+            reason = f"none in {settings.kb}; create one with `clew add PATH…`"
+            return Check("knowledge base", "missing", reason)
         base = await KnowledgeBase.open(settings, embed=False)
         found = await base.status()
         await base.close()
     except ClewError as error:
         return Check("knowledge base", "broken", str(error))
     return Check("knowledge base", "ok", f"{found['documents']} documents in {settings.kb}")
+
+
+async def check_nearest(settings: Settings) -> list[Check]:
+    """Compare the nearest elements found by the index with those of an exact search."""
+    try:
+        base = await KnowledgeBase.open(settings, embed=False)
+    except ClewError as error:
+        return [Check("nearest", "broken", str(error))]
+    try:
+        embedder = (await base.store.get("manifest", ["embedder"])).get("embedder", "")
+        async with base.store.snapshot() as now:
+            view = await load_view(base.store, embedder, now, exact=settings.index.exact)
+            return [_check_kind(view, kind) for kind in _COMPARED_WITH]
+    except ClewError as error:
+        return [Check("nearest", "broken", str(error))]
+    finally:
+        await base.close()
+
+
+def _check_kind(view: View, kind: Kind) -> Check:
+    try:
+        return _compare_nearest(view, kind)
+    except VectorsDeferred as error:
+        return Check(f"nearest {kind}", "missing", str(error))
+
+
+def _compare_nearest(view: View, kind: Kind) -> Check:
+    """Measure recall and time; texts of another kind are the queries, as questions are."""
+    name, count = f"nearest {kind}", view.count(kind)
+    queries = _choose_queries(view, kind)
+    if not len(queries) or kind not in view.matrices:
+        return Check(name, "missing", "no vectors to compare")
+    if kind not in view.indexes or not is_indexed(count, _RECALL_AT):
+        return Check(name, "ok", f"exact: all {count:,} are compared")
+    exact = _find_all_nearest(View(view.arrays, view.matrices, view.generation), kind, queries)
+    near = _find_all_nearest(view, kind, queries)
+    recall = np.mean([len(a & b) / max(1, len(b)) for a, b in zip(near[0], exact[0], strict=True)])
+    times = near[1], exact[1]
+    message = f"recall@{_RECALL_AT} {recall:.3f} over {count:,}"
+    message += f", {times[0]:.1f} ms (exact {times[1]:.1f})"
+    if count >= MIN_IVF_ROWS and not has_faiss():
+        message += f"; `{pip_install_command('ann')}` makes it faster"
+    if recall >= _MIN_RECALL:
+        return Check(name, "ok", message)
+    return Check(name, "broken", f"{message}; set `exact = true` under [index] in clew.toml")
+
+
+def _find_all_nearest(view: View, kind: Kind, queries: Floats) -> tuple[list[set[int]], float]:
+    """Return the nearest elements of each query, and the mean time in milliseconds."""
+    view.nearest(kind, queries[0], _RECALL_AT)  # loads the index
+    began = perf_counter()
+    found = [set(view.nearest(kind, query, _RECALL_AT)[0].tolist()) for query in queries]
+    return found, 1000 * (perf_counter() - began) / len(queries)
+
+
+def _choose_queries(view: View, kind: Kind) -> Floats:
+    other = _COMPARED_WITH[kind]
+    rows = view.arrays.get(f"{other}_rows", np.zeros(0, np.int64))
+    known = np.flatnonzero(rows >= 0)
+    if not len(known) or not len(view.matrices.get(other, ())):
+        return np.zeros((0, 0), np.float32)
+    chosen = np.random.default_rng(0).choice(known, min(_QUERIES, len(known)), replace=False)
+    return view.vectors(other, np.sort(chosen))

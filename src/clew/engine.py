@@ -1,7 +1,7 @@
 """The knowledge base: open its folder, add documents, search, answer questions, maintain it."""
 
 import asyncio
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -27,15 +27,21 @@ from clew.builder import Builder, ignore_progress
 from clew.config import Role, Settings
 from clew.context import Context, PassageReader
 from clew.entities.editor import EntityEditor
-from clew.errors import ArraysMissing, ConfigError, EmbedderMismatch
+from clew.errors import ArraysMissing
 from clew.extract.model_extractors import DocumentExtractor
 from clew.index.derive import derive_arrays, derive_keeping_trees, has_current_layout
-from clew.index.view import StoredMatrices, View
+from clew.index.view import View
 from clew.ingest.build import AddResult
 from clew.ingest.cost import CostEstimate
 from clew.ingest.details import count_pending, find_embedded_details, mark_new
 from clew.ingest.document_names import read_for_store, resolve_document_names
-from clew.ingest.embedding import ProgressCallback, check_embedder
+from clew.ingest.embedding import (
+    ProgressCallback,
+    check_backup_embedder,
+    check_embedder,
+    embed_on_first_use,
+    load_view,
+)
 from clew.ingest.files import ReadItem
 from clew.ingest.graphs.import_graph import (
     GraphImport,
@@ -54,10 +60,10 @@ from clew.recipes.chunking import ChosenChunking, find_shared_chunking
 from clew.retrieve.pack import fetch_evidence
 from clew.show import NameDetails, find_details
 from clew.store.protocol import Arrays, Change, Counts, Snapshot, Store, make_removal
-from clew.store.sqlite.restore import read_backup_embedder, restore_database
-from clew.store.sqlite.store import SqliteStore
+from clew.store.sqlite.restore import read_backup_embedder
 from clew.store.vector_files import DamagedVectors
-from clew.types import Chunking, Found, Kind
+from clew.stores.opening import open_located_store, restore_backup
+from clew.types import Chunking, Found
 
 if TYPE_CHECKING:
     from clew.recipes.registry import RecipeSet, ResolvedRecipe
@@ -68,10 +74,10 @@ ANSWERING_ROLES: tuple[Role, ...] = ("plan", "answer")  # roles whose models may
 
 async def open_store(
     settings: Settings, *, create: bool, check: bool = True, restoring: bool = False
-) -> SqliteStore:
-    """Open the configured folder; rebuild its arrays if they are missing or outdated."""
-    store = SqliteStore(
-        settings.kb, create=create, patience=settings.wait, check=check, restoring=restoring
+) -> Store:
+    """Open the configured store; rebuild its arrays if they are missing or outdated."""
+    store = await asyncio.to_thread(
+        open_located_store, settings, create=create, check=check, restoring=restoring
     )
     held: Arrays = {}
     try:
@@ -110,6 +116,8 @@ class KnowledgeBase:
     settings: Settings
     embed: Embedder | None
     _view: View | None = None
+    progress: ProgressCallback = ignore_progress
+    """Told of vectors that a question is the first to need."""
 
     @cached_property
     def models(self) -> Models:
@@ -124,7 +132,7 @@ class KnowledgeBase:
     @cached_property
     def reader(self) -> PassageReader | None:
         """The span reader, if its weights and packages are here."""
-        return find_reader(self.settings.reader.file)
+        return find_reader(self.settings.spans.file)
 
     @cached_property
     def builder(self) -> Builder:
@@ -228,7 +236,7 @@ class KnowledgeBase:
         """Import a graph file; if `embed` is None, the limit in the settings decides."""
         importer = GraphImport(
             self.store,
-            self.settings.kb / "import",
+            self.settings.folder / "import",
             self.embed if embed is not False else None,
             None if embed else self.settings.embed.import_limit,
             strict,
@@ -237,12 +245,10 @@ class KnowledgeBase:
         await mark_new(self.store)
         done = await importer(Path(path), form)
         counts = done.counts
+        # Both also if nothing changed: an earlier import may have been stopped before this.
         if importer.embed is not None:
-            # Also if nothing changed: an earlier import may have been stopped before this.
             most = importer.max_embedded
             counts = await self.builder.embed_details(progress, limit=most) or counts
-        if done.unchanged:
-            return replace(done, counts=counts)
         return replace(done, counts=await self.builder.update_trees(progress) or counts)
 
     async def remove(self, names: Sequence[str]) -> Counts:
@@ -294,6 +300,7 @@ class KnowledgeBase:
 
     # -- asking
 
+    @embed_on_first_use
     async def search(
         self,
         question: str,
@@ -320,6 +327,7 @@ class KnowledgeBase:
         seconds = perf_counter() - started
         return Results(question, name, gathered, tuple(ctx.trace), seconds, ctx.meter.total)
 
+    @embed_on_first_use
     async def ask(
         self,
         question: str,
@@ -400,6 +408,7 @@ class KnowledgeBase:
             lambda emit: self.ask(question, manner=replace(manner, on_event=emit), **how)
         )
 
+    @embed_on_first_use
     async def relevance(self, question: str, *, recipe: str | None = None) -> Relevance:
         """How relevant the knowledge base is to a question, by the relevance gate of `recipe`."""
         from clew.recipes.registry import recipe_with_gate
@@ -420,10 +429,8 @@ class KnowledgeBase:
         view = self._view
         if view is None or view.generation != snapshot.generation:
             await check_embedder(self.store, self.embed)
-            matrices: Mapping[Kind, Any] = {}
-            if self.embed is not None:
-                matrices = StoredMatrices(self.store, self.embed.name, snapshot.arrays)
-            view = self._view = View(snapshot.arrays, matrices, snapshot.generation)
+            embedder, exact = (self.embed.name if self.embed else ""), self.settings.index.exact
+            view = self._view = await load_view(self.store, embedder, snapshot, exact=exact)
             await attach_tuning(view, self.store, self.embed)
         return view
 
@@ -434,7 +441,7 @@ class KnowledgeBase:
 
     async def verify(self) -> list[str]:
         """Check consistency; return one sentence per problem."""
-        found = await self._sqlite_store().find_problems()
+        found = await self.store.find_problems()
         if found:
             return found
         async with self.store.snapshot() as snapshot:
@@ -447,7 +454,7 @@ class KnowledgeBase:
 
     async def backup(self, file: Path) -> int:
         """Copy the database to a file; return its size."""
-        return await self._sqlite_store().backup(file)
+        return await self.store.backup(file)
 
     @classmethod
     async def restore(
@@ -456,23 +463,14 @@ class KnowledgeBase:
         """Replace the configured knowledge base by a backup; derive and embed what it lacks."""
         held = await asyncio.to_thread(read_backup_embedder, file)
         embed = find_embedder(settings, held)
-        if held and embed is not None and embed.name != held:
-            raise EmbedderMismatch(
-                f"{file} was embedded with {held!r}, but the settings select {embed.name!r}; "
-                "set [embed] as it was, then `clew reembed` can change it; nothing was restored"
-            )
-        await asyncio.to_thread(restore_database, settings.kb, file, settings.wait)
+        check_backup_embedder(file, held, embed)
+        await restore_backup(settings, file)
         base = await cls.open(settings, check=False)
         try:
             await base.repair(progress)
             return await base.store.counts()
         finally:
             await base.close()
-
-    def _sqlite_store(self) -> SqliteStore:
-        if not isinstance(self.store, SqliteStore):
-            raise ConfigError("verify and backup need a knowledge base in a folder")
-        return self.store
 
     async def close(self) -> None:
         """Close files and release locks."""
@@ -488,7 +486,7 @@ class KnowledgeBase:
         check: bool = True,
         restoring: bool = False,
     ) -> "KnowledgeBase":
-        """Open the configured folder with the configured embedder; checks as in `SqliteStore`."""
+        """Open the configured store with the configured embedder; checks as in `SqliteStore`."""
         store = await open_store(settings, create=create, check=check, restoring=restoring)
         if not embed:
             return cls(store, settings, None)

@@ -11,6 +11,7 @@ ClewError
 └── StoreError           the knowledge base cannot be read or written
     ├── VersionError     it was written by a newer Clew
     ├── EmbedderMismatch its vectors come from another embedder
+    ├── VectorsDeferred  a kind of vectors is made when it is first read
     ├── ArraysMissing    the derived arrays are missing
     │   └── DamagedArrays they are there, but not as they were written
     └── Locked           another process is writing to it
@@ -57,6 +58,17 @@ class VersionError(StoreError):
 
 class EmbedderMismatch(StoreError):  # noqa: N818  (reads as what happened)
     """The knowledge base holds vectors of another embedder."""
+
+
+class VectorsDeferred(StoreError):  # noqa: N818  (reads as what happened)
+    """The vectors of a kind are not made before something reads them."""
+
+    def __init__(self, kind: str) -> None:
+        super().__init__(
+            f"this needs the vectors of {kind} elements, which are made when they are first read; "
+            f"`clew reembed --kinds {kind}` makes them"
+        )
+        self.kind = kind
 
 
 class ArraysMissing(StoreError):  # noqa: N818  (reads as what happened)

@@ -4,6 +4,7 @@ A document name is visible if for each label name on it the reader holds one of 
 name without labels is visible to everybody. Labels are stored before their document, so that
 it is never visible without them, and they stay when it is removed. Until a document is written
 again with other labels, its earlier ones are needed too: the text may still be the earlier one.
+Every row has a copy beside it, written at once with it: a row that was lost hides everything.
 """
 
 import json
@@ -13,8 +14,9 @@ from collections import defaultdict
 from collections.abc import AsyncIterator, Collection, Iterable, Mapping, Sequence
 from typing import TypeVar
 
-from clew.errors import ConfigError
+from clew.errors import ConfigError, StoreError
 from clew.store.protocol import KeyValueStore
+from clew.text.unicode import digest
 from clew.types import Document
 
 T = TypeVar("T")
@@ -23,6 +25,11 @@ _EARLIER_KIND = "earlier-labels"  # by name: sets of labels that are needed as w
 REVISION_KEY = "labels"  # manifest key: changes whenever a label does
 _LABEL = re.compile(r"[a-z0-9][a-z0-9_.-]{0,63}=[\w.@:/+-]{1,64}", re.IGNORECASE)
 _BATCH = 64  # documents whose labels are stored in one write
+_COPY_MARK = "\x1f"  # begins the key of a copy; no document name has it
+_DAMAGED = (
+    "the labels of a document are damaged, so that it is unknown who may see it; `clew verify` "
+    "says where, `clew restore FILE` restores a backup"
+)
 
 
 def check_labels(labels: Iterable[str]) -> tuple[str, ...]:
@@ -42,9 +49,26 @@ def is_visible(labels: Collection[str], granted: Collection[str]) -> bool:
     return all(not some.isdisjoint(granted) for some in values.values())
 
 
+def _copy_key(key: str) -> str:
+    return _COPY_MARK + digest(key)
+
+
+async def _get_sound(store: KeyValueStore, kind: str, keys: Sequence[str]) -> dict[str, str]:
+    """Return stored values; raise if one differs from its copy, or is lost."""
+    held = await store.get(kind, [*keys, *map(_copy_key, keys)])
+    for key in keys:
+        if held.get(_copy_key(key), held.get(key)) != held.get(key):
+            raise StoreError(_DAMAGED)
+    return {key: held[key] for key in keys if key in held}
+
+
+async def _set_with_copies(store: KeyValueStore, kind: str, items: Mapping[str, str]) -> None:
+    await store.set(kind, {**items, **{_copy_key(key): text for key, text in items.items()}})
+
+
 async def read_labels(store: KeyValueStore, names: Sequence[str]) -> dict[str, tuple[str, ...]]:
     """Return the labels of those documents that have any, by name."""
-    stored = await store.get(LABELS_KIND, names)
+    stored = await _get_sound(store, LABELS_KIND, names)
     found = {name: tuple(json.loads(text)) for name, text in stored.items()}
     return {name: labels for name, labels in found.items() if labels}
 
@@ -67,19 +91,19 @@ async def find_hidden(
 async def _read_earlier(
     store: KeyValueStore, names: Sequence[str]
 ) -> dict[str, list[tuple[str, ...]]]:
-    stored = await store.get(_EARLIER_KIND, names)
+    stored = await _get_sound(store, _EARLIER_KIND, names)
     found = {name: [tuple(some) for some in json.loads(text)] for name, text in stored.items()}
     return {name: sets for name, sets in found.items() if sets}
 
 
 async def read_revision(store: KeyValueStore) -> str:
     """Return a value that changes whenever a label does."""
-    return (await store.get("manifest", [REVISION_KEY])).get(REVISION_KEY, "")
+    return (await _get_sound(store, "manifest", [REVISION_KEY])).get(REVISION_KEY, "")
 
 
 async def _renew_revision(store: KeyValueStore) -> None:
     # Not a counter: adding to a number may be put off while another process writes.
-    await store.set("manifest", {REVISION_KEY: secrets.token_hex(8)})
+    await _set_with_copies(store, "manifest", {REVISION_KEY: secrets.token_hex(8)})
 
 
 async def save_labels(store: KeyValueStore, labels: Mapping[str, Collection[str]]) -> None:
@@ -90,12 +114,12 @@ async def save_labels(store: KeyValueStore, labels: Mapping[str, Collection[str]
 
 async def _store_labels(store: KeyValueStore, labels: Mapping[str, Collection[str]]) -> None:
     checked = {name: json.dumps(check_labels(some)) for name, some in labels.items()}
-    stored = await store.get(LABELS_KIND, list(checked))
+    stored = await _get_sound(store, LABELS_KIND, list(checked))
     changed = {name: text for name, text in checked.items() if stored.get(name, "[]") != text}
     if changed:
         # Before as well: labels without a revision would count as no labels, should this be killed.
         await _renew_revision(store)
-        await store.set(LABELS_KIND, changed)
+        await _set_with_copies(store, LABELS_KIND, changed)
         await _renew_revision(store)
 
 
@@ -103,7 +127,7 @@ async def _settle(store: KeyValueStore, names: Sequence[str]) -> None:
     """Forget the earlier labels of documents."""
     earlier = await _read_earlier(store, names)
     if earlier:
-        await store.set(_EARLIER_KIND, dict.fromkeys(earlier, "[]"))
+        await _set_with_copies(store, _EARLIER_KIND, dict.fromkeys(earlier, "[]"))
         await _renew_revision(store)
 
 
@@ -149,5 +173,5 @@ class DocumentLabeller:
         self._changing.update(kept, earlier)
         if kept:
             texts = {name: json.dumps(sets) for name, sets in kept.items()}
-            await self._store.set(_EARLIER_KIND, texts)
+            await _set_with_copies(self._store, _EARLIER_KIND, texts)
         await _store_labels(self._store, dict.fromkeys(names, labels))

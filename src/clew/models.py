@@ -11,7 +11,7 @@ from clew.llm.budget import BudgetedChat, UsageBudget
 from clew.llm.chat import Chat
 from clew.llm.embed import Embedder
 from clew.llm.limits import ConcurrencyLimit
-from clew.llm.roles import RoleChats, has_model, resolve_model
+from clew.llm.roles import ChatGate, RoleChats, has_model, resolve_model
 from clew.llm.trained_model import TrainedConfig, read_trained_config
 from clew.llm.window import find_window
 from clew.llm.wrappers import UsageMeter
@@ -45,6 +45,8 @@ class Models:
     """The model of each role; if None, the settings decide at the first call."""
     limit: ConcurrencyLimit | None = None
     """A limit on calls at once that other knowledge bases share."""
+    gate: ChatGate | None = None
+    """Limits that other processes share."""
     budget: UsageBudget | None = None
     """What all calls together may use."""
     embedders: dict[Role, Embedder] = field(default_factory=dict)
@@ -135,6 +137,6 @@ class Models:
         """The chat model for this role; raises ConfigError if none is configured."""
         if self.chats is None:
             cache = ReplyCache(self.key_values)
-            self.chats = RoleChats(self.settings, cache, self.meter, self.limit)
+            self.chats = RoleChats(self.settings, cache, self.meter, self.limit, self.gate)
         chat = self.chats[role]
         return chat if self.budget is None else BudgetedChat(chat, self.budget, UsageMeter())

@@ -1,8 +1,12 @@
 """How Graph-R1 formats evidence: fused facts, facts grouped by page title, or passages."""
 
 from dataclasses import replace
+from typing import Any
+
+from agent_asking import asking
 
 from clew.agents.graph_r1 import GraphR1
+from clew.engine import KnowledgeBase
 from clew.types import Evidence, Passage, Statement
 
 FACTS = tuple(
@@ -48,3 +52,19 @@ def test_passages_are_shown_where_the_retriever_ranked_no_facts() -> None:
     assert "film of 1962" in GraphR1(show="passages").format_evidence(Evidence((PAGE,), (), FACTS))
     assert "died in Vessen" in GraphR1().format_evidence(Evidence((), (), around))
     assert "film of 1962" in GraphR1(show="pages").format_evidence(Evidence((PAGE,)))
+
+
+async def test_knowledge_that_the_model_invents_is_looked_up_instead(valley: KnowledgeBase) -> None:
+    heard: list[str] = []
+
+    def say(messages: list[dict[str, Any]]) -> str:
+        heard.append(messages[-1]["content"])
+        if "born in Hallowmere" not in heard[-1]:
+            invented = "<knowledge>She was born in Quarn.</knowledge><answer>Quarn</answer>"
+            return f"<think>Where Ilse Brandvik was born is missing.</think>{invented}"
+        return "<think>It is known.</think><answer>Hallowmere</answer>"
+
+    asked = "Where was Ilse Brandvik born?"
+    answer = await asking(valley)(say, asked, recipe="graph-r1+naive", mode="reject")
+    assert answer.candidate == "Hallowmere"
+    assert heard[1].startswith("<knowledge>") and "Hallowmere" in heard[1]

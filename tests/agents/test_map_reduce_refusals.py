@@ -1,4 +1,4 @@
-"""What a refusal of map-reduce names as missing: the model's text, or a default."""
+"""Map-reduce: what a refusal names as missing, the short answer, and what is cited."""
 
 import json
 from typing import Any
@@ -37,3 +37,19 @@ async def test_a_refusal_names_what_is_missing(
     answer = await asking(valley)(script, ASKED, recipe="msgraphrag-global", mode="reject")
     assert answer.verdict == "refused"
     assert answer.missing == expected
+
+
+async def test_an_answer_is_named_and_cites_the_page_that_says_it(valley: KnowledgeBase) -> None:
+    await valley.builder.make_tree_manager().build(["leiden"])
+    sentences = [{"text": str(POINT["text"]), "points": [1]}]
+    joined = {"enough": True, "sentences": sentences, "short": "Ilse Brandvik"}
+
+    def script(messages: list[dict[str, Any]]) -> str:
+        shown = messages[-1]["content"]
+        return json.dumps(joined if "[[points" in shown else {"points": [POINT]})
+
+    answer = await asking(valley)(script, ASKED, recipe="msgraphrag-global", mode="reject")
+    assert (answer.candidate, [cited.doc for cited in answer.citations]) == (
+        "Ilse Brandvik",
+        ["bridge"],
+    )

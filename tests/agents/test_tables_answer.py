@@ -148,3 +148,40 @@ def test_words_and_operators() -> None:
     assert [word.fold for word in words][-3:] == ["1200", "from", "2024-01-05"]
     assert list(load_operators().find("comparisons", words)) == [(2, 4, ">=")]
     assert parse_question("How many?", []) == []
+
+
+CITIES = (
+    "城市,省份,人口,设立日期\n"
+    "石桥,东省,949,1927-06-01\n"
+    "柳河,东省,1291,1949-04-27\n"
+    "青湾,西省,1237,1927-05-01\n"
+)
+
+
+@pytest.mark.parametrize(
+    ("question", "said"),
+    [
+        ("柳河的人口是多少？", "1291"),
+        ("人口最多的城市是哪个？", "柳河"),
+        ("东省有多少个城市？", "2"),
+        ("东省的总人口是多少？", "2240"),
+        ("人口超过1000的城市有哪些？", "柳河, 青湾"),
+        ("1930年之前设立的城市有哪些？", "石桥, 青湾"),
+        ("石桥属于哪个省份？", "东省"),
+    ],
+)
+async def test_chinese_questions_are_answered_from_rows(
+    base: KnowledgeBase, tmp_path: Path, question: str, said: str
+) -> None:
+    (tmp_path / "城市.csv").write_text(CITIES, encoding="utf-8")
+    await base.add([tmp_path / "城市.csv"])
+    answer = await base.ask(question)
+    assert answer.candidate == said and answer.computed and answer.citations
+
+
+async def test_a_chinese_question_with_other_words_is_not_computed(
+    base: KnowledgeBase, tmp_path: Path
+) -> None:
+    (tmp_path / "城市.csv").write_text(CITIES, encoding="utf-8")
+    await base.add([tmp_path / "城市.csv"])
+    assert not (await base.ask("柳河的天气是什么？")).computed

@@ -18,6 +18,7 @@ WORDS = {
     "keys": ["list"],
     "backup": ["copy"],
     "restore": ["copy"],
+    "copy": ["a", "b"],
     "import": ["graph.tsv"],
     "export": ["graph.tsv"],
     "search": ["q"],

@@ -159,6 +159,7 @@ SUB_QUESTIONS = {
     "designer of Marrow Bridge": "Ilse Brandvik",
     "birthplace of Ilse Brandvik": "Hallowmere",
     "Ilse Brandvik born": "Hallowmere",
+    "birthplace of Anton Reeve": "Vessen",
     "云溪大坝的设计者": "林清远",
     "林清远出生于": "云溪",
 }
@@ -188,7 +189,7 @@ def perfect(messages: Sequence[Mapping[str, str]]) -> str:
     known = find_known("\n".join(message["content"] for message in messages[-3:]))
     if name.startswith("judge"):
         return _judge(messages)
-    if name in PLANNING and known is not None:
+    if name in PLANNING and known is not None and (known.short or name != "logic"):
         return json.dumps(_plan(name, PLANS.get(known.question.id, [known.question.text])))
     parts = [answer for words, answer in SUB_QUESTIONS.items() if words in last]
     if name in READING and parts and (known is None or known.question.text not in last):
@@ -198,7 +199,14 @@ def perfect(messages: Sequence[Mapping[str, str]]) -> str:
     return _reply(name, known.says, known.short)
 
 
-PLANNING = ("decompose", "involved", "relations")
+PLANNING = ("decompose", "involved", "relations", "logic")
+LOGIC = {
+    PLANS["two hops"]: (("Marrow Bridge", "designer"), ("#1", "birthplace")),
+    ("Were Ilse Brandvik and Anton Reeve both born in Vessen?",): (
+        ("Ilse Brandvik", "birthplace"),
+        ("Anton Reeve", "birthplace"),
+    ),
+}
 CHAIN = (("Marrow Bridge", "designer", "Entity#1"), ("Entity#1", "birthplace", "Entity#2"))
 
 
@@ -207,6 +215,9 @@ def _plan(name: str, questions: Sequence[str]) -> dict[str, Any]:
         facts = CHAIN if questions == PLANS["two hops"] else ()
         keys = ("subject", "relation", "object")
         return {"facts": [dict(zip(keys, fact, strict=True)) for fact in facts]}
+    if name == "logic":
+        steps = LOGIC.get(tuple(questions), [("it", questions[-1])])
+        return {"steps": [{"op": "retrieve", "args": [*step]} for step in steps]}
     if name == "decompose":
         return {"questions": [*questions]}
     return {"parts": [{"question": question} for question in questions]}
@@ -232,8 +243,13 @@ def _reply(name: str, says: Sequence[str], short: str, *, enough: bool = True) -
         "react": {"thought": "", "action": "finish", "input": short},
         "next_thought": {"sentence": "", "answer": short},
         "reflect": {"action": "answer", "text": short},
+        "sufficient": {"sufficient": enough},
         "graph_r1": f"<think>known</think><answer>{short}</answer>",
     }
+    noted = {"text": " ".join(says), "score": 100, "reports": [1, 2, 3, 4, 5]}
+    replies["map_reports"] = {"points": [noted] if enough else []}
+    if name == "reduce_points":
+        sentences = [{"text": text, "points": [1]} for text in says]
     usual = {"enough": enough, "sentences": sentences, "short": short if enough else ""}
     reply = replies.get(name, usual)
     return reply if isinstance(reply, str) else json.dumps(reply, ensure_ascii=False)
@@ -256,7 +272,7 @@ def with_model(base: KnowledgeBase, model: Model) -> KnowledgeBase:
     pin_mode(chat.name, "json")
     settings = Settings(kb=base.settings.kb, models=ModelSettings(model="m"))
     other = KnowledgeBase(base.store, settings, base.embed)
-    other.reader = base.reader
+    other.reader, other.rerank = base.reader, base.rerank
     other.models = Models(settings.models, base.store, chats=dict.fromkeys(ROLES, chat))
     return other
 

@@ -235,6 +235,16 @@ async def test_with_few_questions_advice_goes_by_the_kind_of_corpus(valley: Know
     assert told.to_dict()["corpus"]["kind"] == LINKED_PAGES.name
 
 
+async def test_without_any_question_advice_goes_by_the_kind_of_corpus(base: KnowledgeBase) -> None:
+    with pytest.raises(ConfigError, match="no two facts share an entity"):
+        await advise(base, TrialSettings(), (), QueryCostLimit())
+    await base.take(stream([document("only", "nothing is named here.")]))
+    told = await advise(base, TrialSettings(), (), QueryCostLimit())
+    assert told.recipe == "clew" and told.questions == 0
+    assert "not measured here" in told.to_dict()["reason"]
+    assert "no question can be generated" in told.problems[0]
+
+
 async def test_the_kind_of_a_corpus_is_measured(base: KnowledgeBase, tmp_path: Path) -> None:
     assert await find_corpus_kind(base) == UNLINKED_PAGES
     graph = tmp_path / "graph.tsv"

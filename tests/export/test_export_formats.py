@@ -231,9 +231,9 @@ async def test_the_page_is_whole_safe_and_bounded(tmp_path: Path) -> None:
             await export(ExportGraph(now), tmp_path / "i.html", page=GraphPage(5, "nobody"))
     for name, size in (("g.html", 20), ("h.html", 2)):
         page = (tmp_path / name).read_text(encoding="utf-8")
-        assert '", characters "' in page and "@media (max-width" in page
+        assert ", characters " in page and "max-width:760px" in page
         assert page.count("<script") == page.count("</script>") == 2
-        assert not re.search(r"(src|href)\s*=", page)
+        assert not re.search(r"""<[^>]*\b(src|href)\s*=|url\(|@import""", page)
         packed = re.search(r'id="graph">(.*?)</script>', page, re.DOTALL)
         assert packed is not None
         shown = json.loads(packed[1])

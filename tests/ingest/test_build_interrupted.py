@@ -5,7 +5,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
@@ -27,9 +26,12 @@ from clew.engine import KnowledgeBase
 from clew.ingest import embedding
 from clew.store.sqlite.store import SqliteStore
 from clew.testing.fakes import HashEmbed
+from clew.testing.kill_points import KillPoints
 
 embedding.BLOCK = 8
 folder, docs, pause, limit = Path(sys.argv[1]), sys.argv[2], float(sys.argv[3]), int(sys.argv[4])
+points = KillPoints(folder, int(sys.argv[5]))
+points.install()
 # Whoever runs the tests in the background may have had Ctrl-C ignored.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 if limit:
@@ -45,7 +47,7 @@ class Slow(HashEmbed):
 async def main():
     base = KnowledgeBase(SqliteStore(folder, create=True), Settings(kb=folder), Slow())
     await base.add([docs])
-    print("done", flush=True)
+    print(points.count, flush=True)
 
 try:
     run(main, False)
@@ -54,10 +56,9 @@ except typer.Exit as leave:
 """
 
 
-@pytest.fixture
-def docs(tmp_path: Path) -> Path:
-    folder = tmp_path / "docs"
-    folder.mkdir()
+@pytest.fixture(scope="module")
+def docs(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("docs")
     for number in range(40):
         (folder / f"{number}.txt").write_text(
             f"Village {number} lies near Town {number % 7}. It was founded in {1500 + number}."
@@ -65,8 +66,11 @@ def docs(tmp_path: Path) -> Path:
     return folder
 
 
-def _child(kb: Path, docs: Path, pause: float, limit: int = 0) -> "subprocess.Popen[str]":
-    words = [sys.executable, "-c", CHILD, str(kb), str(docs), str(pause), str(limit)]
+def _child(
+    kb: Path, docs: Path, pause: float = 0.0, limit: int = 0, kill_at: int = 0
+) -> "subprocess.Popen[str]":
+    numbers = (pause, limit, kill_at)
+    words = [sys.executable, "-c", CHILD, str(kb), str(docs), *map(str, numbers)]
     return subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
 
 
@@ -89,22 +93,30 @@ def _documents(kb: Path) -> int:
     return asyncio.run(SqliteStore(kb).counts()).documents
 
 
-@pytest.mark.parametrize("after", [0.0, 0.1, 0.3, 0.6])
-def test_kill_at_any_time_then_the_same_command_again(
-    tmp_path: Path, docs: Path, after: float
+@pytest.fixture(scope="module")
+def undisturbed(
+    docs: Path, tmp_path_factory: pytest.TempPathFactory
+) -> tuple[dict[str, object], int, int]:
+    """What a build comes to, how much it embeds, and at how many points it can be killed."""
+    folder = tmp_path_factory.mktemp("undisturbed")
+    said, _ = _child(folder / "counted", docs).communicate(timeout=60)
+    return *_added(folder / "whole", docs), int(said.split()[-1])
+
+
+@pytest.mark.parametrize("share", [0.2, 0.5, 0.9, 1.0])
+def test_kill_at_any_change_then_the_same_command_again(
+    tmp_path: Path, docs: Path, undisturbed: tuple[dict[str, object], int, int], share: float
 ) -> None:
-    whole, everything = _added(tmp_path / "whole", docs)
+    whole, everything, points = undisturbed
+    assert points > 40
     kb = tmp_path / "kb"
-    child = _child(kb, docs, pause=0.05)
-    assert child.stdout is not None
-    assert child.stdout.readline() == "embedding\n"
-    time.sleep(after)
-    child.kill()
-    child.communicate()
+    child = _child(kb, docs, kill_at=max(1, int(points * share)))
+    child.communicate(timeout=60)
+    assert child.returncode == -signal.SIGKILL
     assert _documents(kb) in (0, 40)
     again, embedded = _added(kb, docs)
     assert again == whole
-    assert embedded < everything or after == 0.0
+    assert embedded < everything
 
 
 def test_ctrl_c_is_one_sentence_and_leaves_nothing_half_done(tmp_path: Path, docs: Path) -> None:

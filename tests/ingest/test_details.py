@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from clew.config import ModelSettings, Settings
+from clew.config import EmbedSettings, ModelSettings, Settings
 from clew.engine import KnowledgeBase
 from clew.errors import ModelError
 from clew.index.derive import derive_arrays
@@ -65,7 +65,9 @@ class TableExtractor:
 
 
 def make_kb(store: Store, folder: Path = Path("unused"), **more: Any) -> KnowledgeBase:
-    return KnowledgeBase(store, Settings(kb=folder, wait=0.2, **more), RecordingEmbed())
+    embed = EmbedSettings(kinds=("chunk", "entity", "fact"))
+    settings = Settings(kb=folder, wait=0.2, embed=embed, **more)
+    return KnowledgeBase(store, settings, RecordingEmbed())
 
 
 def text_of(name: str) -> Document:

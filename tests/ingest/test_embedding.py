@@ -15,6 +15,7 @@ from clew.ingest.chunk import CHUNKERS
 from clew.llm.embed import EmbedRole, Vectors
 from clew.store.sqlite.store import SqliteStore
 from clew.testing.fakes import HashEmbed
+from clew.text.unicode import digest
 from clew.types import Chunk, Document, Extraction, RawEntity, RawFact
 from conftest import document
 
@@ -187,3 +188,49 @@ async def test_answers_are_saved_before_the_slowest_call_ends(tmp_path: Path) ->
     assert count_saved() == 4
     await store.close()
     await reader.close()
+
+
+async def test_an_answer_that_waits_for_a_slower_call_outlives_a_kill(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(embedding, "WAIT_SECONDS", 0.01)
+    texts = [f"text {number}" for number in range(4)]
+    first, second = SqliteStore(tmp_path, create=True, durable=False), SqliteStore(tmp_path)
+
+    class FirstNeverAnswers(HashEmbed):
+        batch, concurrency = 1, 4
+        answered = 0
+
+        async def __call__(
+            self, texts: Sequence[str], /, *, role: EmbedRole = "passage"
+        ) -> Vectors:
+            if "text 0" in texts:
+                await asyncio.Event().wait()
+            found = await super().__call__(texts, role=role)
+            self.answered += 1
+            return found
+
+    def count_kept() -> int:
+        return len(second.vectors("hash (early)", "chunk").matrix())
+
+    running = asyncio.ensure_future(
+        embedding.embed_texts(first, FirstNeverAnswers(), {"entity": texts}, lambda *told: None)
+    )
+    while count_kept() < 3:  # noqa: ASYNC110  (without an end if they are not kept)
+        await asyncio.sleep(0.01)
+    running.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await running
+    assert len(second.vectors("hash", "entity").matrix()) == 0
+
+    class OneByOne(HashEmbed):
+        batch, concurrency = 1, 4
+
+    again = OneByOne()
+    await embedding.embed_texts(second, again, {"entity": texts}, lambda *told: None)
+    assert again.texts == 1
+    assert second.vectors("hash", "entity").find_rows(
+        [digest(text) for text in texts]
+    ).tolist() == [*range(4)]
+    await first.close()
+    await second.close()

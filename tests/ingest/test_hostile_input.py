@@ -7,7 +7,8 @@ import pytest
 
 from clew.engine import KnowledgeBase
 from clew.ingest.files import read
-from clew.ingest.readers.source import Skipped
+from clew.ingest.readers.source import ReadBudget, Skipped
+from clew.types import Document
 
 ROWS = [{"id": f"r{n}", "text": f"Text number {n} about Vessen."} for n in range(6)]
 
@@ -90,3 +91,16 @@ async def test_only_unreadable_files_and_a_model_make_an_empty_knowledge_base(
     added = await base.add([tmp_path / "a.pdf"], extractor="offline")
     assert len(added.skipped) == 1
     assert await base.identity.summarize_descriptions(ScriptedChat([])) == 0
+
+
+async def test_a_header_of_garbage_costs_little(tmp_path: Path) -> None:
+    head = f"Subject: Short\nContent-Type: multipart/mixed{'[' * 60_000}; boundary=x\n"
+    (tmp_path / "a.eml").write_text(f"{head}\nThe text of the message.\n")
+    [found] = [item async for item in read([tmp_path / "a.eml"], budget=ReadBudget(seconds=20))]
+    assert isinstance(found, Document) and found.title == "Short"
+
+
+async def test_a_table_that_has_no_body_breaks_no_reader(tmp_path: Path) -> None:
+    (tmp_path / "a.tex").write_text("Text.\n\\begin{tabular}{ll}\\end{tabular}\nMore.\n")
+    [found] = [item async for item in read([tmp_path / "a.tex"])]
+    assert isinstance(found, Document) and found.text.split() == ["Text.", "More."]

@@ -176,3 +176,10 @@ async def test_a_zip_bomb_is_refused_before_it_unpacks(tmp_path: Path) -> None:
 async def test_deep_nesting_costs_nothing(tmp_path: Path) -> None:
     depth = 50_000
     assert await text(tmp_path, "<w:sdt>" * depth + p("deep") + "</w:sdt>" * depth) == "deep"
+
+
+async def test_tables_in_tables_in_tables_cost_no_more_than_their_text(tmp_path: Path) -> None:
+    depth = 20_000
+    cells = "".join(f"<w:tbl><w:tr><w:tc>{p(f'cell {n}')}" for n in range(depth))
+    found = await text(tmp_path, cells + "</w:tc></w:tr></w:tbl>" * depth)
+    assert found.split() == " ".join(f"cell {n}" for n in range(depth)).split()

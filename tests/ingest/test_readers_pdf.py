@@ -8,8 +8,9 @@ from pathlib import Path
 import pytest
 
 from clew.ingest.chunk import ByTokens
-from clew.ingest.files import read
-from clew.ingest.readers.source import DEFAULT_BUDGET, ReadBudget, Skipped
+from clew.ingest.files import find_files, read, read_source_items
+from clew.ingest.readers.pages import SizedLine, find_large_lines
+from clew.ingest.readers.source import DEFAULT_BUDGET, ReadBudget, Skipped, SourceFile
 from clew.types import Document
 from clew.version import pip_install_command
 
@@ -141,8 +142,27 @@ async def test_page_and_time_budgets(tmp_path: Path) -> None:
     assert many == "unpacks to more than 0.009 MB"
 
 
-async def test_without_the_extra_it_says_what_to_install(
+def test_without_the_extra_it_says_what_to_install(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setitem(sys.modules, "pypdf", None)
-    assert pip_install_command("pdf") in await reason(tmp_path, pdf(["Text"]))
+    monkeypatch.setitem(sys.modules, "pypdf", None)  # of this process, so it must read itself
+    path = tmp_path / "a.pdf"
+    path.write_bytes(pdf(["Text"]))
+    (source,) = find_files([path])
+    assert isinstance(source, SourceFile)
+    skipped, *_ = read_source_items(source, DEFAULT_BUDGET)
+    assert isinstance(skipped, Skipped) and pip_install_command("pdf") in skipped.reason
+
+
+def test_lines_in_a_larger_font_are_headings() -> None:
+    body = [SizedLine(n // 10, 10.0, f"Line {n} of the text goes on as usual.") for n in range(60)]
+    large = [
+        SizedLine(0, 20.0, "Pumps"),
+        SizedLine(1, 14.0, "1.1 Valves"),
+        SizedLine(1, 14.0, "1 Introduction . . . . . . . 3"),
+        SizedLine(2, 14.0, "A sentence in large print ends here."),
+        *(SizedLine(page, 14.0, "Manual of pumps") for page in range(3)),
+    ]
+    assert find_large_lines([*body, *large]) == [(0, 1, "Pumps"), (1, 2, "1.1 Valves")]
+    assert find_large_lines([]) == []
+    assert find_large_lines([SizedLine(0, 10.0, "All alike")]) == []

@@ -32,6 +32,7 @@ ASKED = "Who designed Marrow Bridge over the Tarn?"
 WITHOUT_EMBEDDER = {"bm25", "keywords"}
 # What needs a graph; the others read passages, and do without one.
 PLAIN = {"clew", "clew-beam", "naive", "bm25", "keywords", "hybrid", "hybrid-rerank", "own-facts"}
+PLAIN |= {"small-to-big"}
 OTHER_SCRIPTS = (
     document("桥", "石桥位于青河之上。石桥由林晓设计。", "石桥"),
     document("林", "林晓是一位工程师。林晓出生于海安。", "林晓"),
@@ -89,7 +90,7 @@ def test_the_papers_are_all_here() -> None:
     named += (
         "proprag proprag-reread linearrag gfm-rag youtu-flat rograg-12k rograg-28k lightrag-30k "
     )
-    named += "pathrag-15 msgraphrag-local-12k clew-beam"
+    named += "pathrag-15 msgraphrag-local-12k clew-beam small-to-big"
     lego = {f"lego-{number}" for number in range(1, 16)}
     lego |= {f"lego-{n}-{by}" for n in (2, 6, 10, 12, 14) for by in ("cosine", "cross-encoder")}
     assert set(named.split()) | lego == set(RECIPES)

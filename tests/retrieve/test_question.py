@@ -2,14 +2,14 @@
 
 import pytest
 
-from clew.retrieve.question import find_name_spans, parse_question, strip_courtesy, wants_breadth
+from clew.retrieve.question import locate_names, parse_question, strip_courtesy, wants_breadth
 from clew.retrieve.relation_vectors import stem_share
 from clew.text.names import relation_to_words
 
 
 def test_names_are_taken_out_and_their_place_is_kept() -> None:
     question = "which films share actors with the film Grey Coast"
-    shape = parse_question(question, find_name_spans(question, ["Grey Coast"]))
+    shape = parse_question(question, locate_names(question, ["Grey Coast"]))
     assert shape.words == ("films", "actors", "film")
     assert shape.rest == "which films share actors with the film"
     assert (shape.name_position, shape.question_word_position, shape.has_shared_word) == (
@@ -43,7 +43,7 @@ def test_a_question_without_telling_words_keeps_what_it_has() -> None:
 
 def test_overlapping_names_stand_once() -> None:
     question = "did Ann Lee meet Ann Lee Moss"
-    assert find_name_spans(question, ["Ann Lee", "Ann Lee Moss", "Bob"]) == [(1, 3), (4, 7)]
+    assert locate_names(question, ["Ann Lee", "Ann Lee Moss", "Bob"]) == [(1, 3), (4, 7)]
 
 
 @pytest.mark.parametrize(

@@ -16,7 +16,7 @@ from clew.recipes.registry import RECIPES
 from clew.retrieve.linking.link_entities import LinkEntities
 from clew.retrieve.paths.beam import BeamPaths
 from clew.retrieve.paths.ranked import RankedPaths
-from clew.retrieve.question import find_name_spans, parse_question
+from clew.retrieve.question import locate_names, parse_question
 from clew.retrieve.relation_vectors import head_type, shorten_relation
 from clew.retrieve.subgraph.partition import PartitionSubgraph
 from clew.types import Found
@@ -103,14 +103,14 @@ def test_the_last_segment_names_a_relation(name: str, short: str, head: str) -> 
 def test_links_of_a_chain_bound_the_hops(
     question: str, chain: list[str], hops: tuple[int, int | None]
 ) -> None:
-    shape = parse_question(question, find_name_spans(question, ["X"]))
+    shape = parse_question(question, locate_names(question, ["X"]))
     said = [" ".join(shape.words[at] for at in link) for link in shape.chain]
     assert said == chain and shape.bound_hops() == hops
 
 
 def test_a_very_long_question_is_read_around_its_name() -> None:
     question = "gender " * 500 + "mother of X"
-    shape = parse_question(question, find_name_spans(question, ["X"]))
+    shape = parse_question(question, locate_names(question, ["X"]))
     assert len(shape.words) < 100 and shape.words[-1] == "mother"
 
 

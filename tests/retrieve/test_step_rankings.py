@@ -22,7 +22,7 @@ from clew.retrieve.path_scores import (
     compute_word_votes,
     predict_hops,
 )
-from clew.retrieve.question import find_name_spans, parse_question
+from clew.retrieve.question import locate_names, parse_question
 from clew.retrieve.relation_vectors import embed_step_ends
 from clew.retrieve.walk import Walk
 from clew.text.names import tokenize
@@ -92,7 +92,7 @@ async def test_a_path_in_the_questions_order_differs_from_the_reverse(
         ctx = await films.context(now, question)
         words = await load_relation_texts(ctx)
         wrote, genre = (2 * words.index(name) for name in ("written by", "has genre"))
-        shape = parse_question(question, find_name_spans(question, ["Mara Holt"]))
+        shape = parse_question(question, locate_names(question, ["Mara Holt"]))
         codes = np.array([[wrote + 1, genre], [genre + 1, wrote], [wrote + 1, -1], [genre, -1]])
         seen = await compute_path_features(ctx, build_traversal(ctx.view), shape, codes)
     columns = {name: seen[:, at].tolist() for at, name in enumerate(FEATURES)}
@@ -109,7 +109,7 @@ async def test_a_word_votes_for_its_relation_or_for_none(
     async with films.store.snapshot() as now:
         ctx = await films.context(now, question)
         labels = await load_relation_texts(ctx)
-        shape = parse_question(question, find_name_spans(question, ["Mara Holt"]))
+        shape = parse_question(question, locate_names(question, ["Mara Holt"]))
         assert shape.words == ("genre", "zebra")
         votes = await compute_word_votes(ctx, shape, np.arange(len(labels)))
     genre, zebra = votes
@@ -147,7 +147,7 @@ async def test_each_relation_in_the_question_is_a_hop_up_to_four(
     films = await take_films(base, tmp_path)
     async with films.store.snapshot() as now:
         ctx = await films.context(now, question)
-        shape = parse_question(question, find_name_spans(question, ["Mara Holt"]))
+        shape = parse_question(question, locate_names(question, ["Mara Holt"]))
         assert await predict_hops(ctx, build_traversal(ctx.view), shape) == hops
 
 

@@ -70,6 +70,13 @@ def read_everything(
     for name in PEOPLE:
         yield "show", get("/show", name=name)
     yield "tree", get("/tree", depth=4)
+    for label in ("", *TEAMS):
+        yield "overview", get("/overview", limit=500, label=label)
+    yield "overview", get("/overview", since=1)
+    yield "schema", get("/schema")
+    for one in documents:
+        yield "reading", get("/reading", name=one.names[0], facts=True)
+        yield "page", get(f"/documents/{one.id}/pages/1")
     for form in FORMATS:
         yield f"export {form}", get("/export", format=form)
     yield from _ask_everything(client, headers)

@@ -12,7 +12,7 @@ from typing import Any
 from fastapi.testclient import TestClient
 
 from clew import sync
-from clew.config import ServeSettings, Settings
+from clew.config import ModelSettings, ServeSettings, Settings
 from clew.labels import save_labels
 from clew.serve.app import create_app
 from clew.serve.core.folders import Folders
@@ -56,10 +56,15 @@ def fill(
     sync.wait(build())
 
 
-def make_server(root: Path, open_kb: OpenKb = open_hashed, **serve: Any) -> Server:
+def make_server(
+    root: Path,
+    open_kb: OpenKb = open_hashed,
+    models: ModelSettings = ModelSettings(),  # noqa: B008  (frozen)
+    **serve: Any,
+) -> Server:
     """A server over the workspaces under `root`."""
     options = {"queue": 1000, "requests_per_minute": 1e6, **serve}
-    settings = Settings(kb=root, wait=5, serve=ServeSettings(**options))
+    settings = Settings(kb=root, wait=5, models=models, serve=ServeSettings(**options))
     return Server(settings, Folders(root), open_kb, start_process=fork)
 
 

@@ -18,7 +18,7 @@ from clew.serve.core.folders import Folders
 from clew.serve.core.server import Server
 from clew.serve.run import check_bind
 
-PARAMETERS = {"key": "1", "document": "a" * 32, "job": "b" * 16, "name": "clew"}
+PARAMETERS = {"number": "1", "key": "1", "document": "a" * 32, "job": "b" * 16, "name": "clew"}
 BODIES: dict[str, Any] = {
     "/search": {"question": "Who?"},
     "/ask": {"question": "Who?"},

@@ -11,7 +11,8 @@ from fastapi.testclient import TestClient
 from serving import fill, make_key, make_server, running
 
 from clew import sync
-from clew.config import Settings
+from clew.config import ReadSettings, Settings
+from clew.serve.core.server import Server
 from clew.testing.hashed_kb import open_hashed
 from clew.types import Document
 from conftest import document, stream
@@ -53,6 +54,20 @@ def test_an_upload_is_built_found_read_and_removed(tmp_path: Path) -> None:
         assert client.delete(f"{at}/documents/{ferry['id']}").json()["removed"] == ["ferry.md"]
         assert client.get(f"{at}/documents/{ferry['id']}").status_code == 404
         assert client.post(f"{at}/search", json=body).json()["chunks"][0]["doc"] != "ferry.md"
+
+
+def test_the_limits_of_reading_hold_for_uploads(tmp_path: Path) -> None:
+    fill(tmp_path / "valley")
+    server = make_server(tmp_path)
+    limits = ReadSettings(file_bytes=1_000)
+    settings = server.settings.model_copy(update={"read": limits})
+    limited = Server(settings, server.folders, open_hashed, start_process=server.start_process)
+    with running(limited) as client:
+        at = "/workspaces/valley"
+        client.post(f"{at}/documents", params={"name": "long.md"}, content=LONG_TEXT)
+        job = client.post(f"{at}/builds", json={}).json()
+        result = wait_for(client, job["id"])["result"]
+        assert result["added"] == 0 and "larger" in result["skipped"][0]["reason"]
 
 
 def test_progress_is_streamed_and_resumes(tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 import json
 import shutil
+import sqlite3
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -17,7 +18,7 @@ from clew import sync
 from clew.cli.app import app
 from clew.config import Settings
 from clew.engine import KnowledgeBase
-from clew.errors import ConfigError
+from clew.errors import ConfigError, StoreError
 from clew.labels import (
     LABELS_KIND,
     DocumentLabeller,
@@ -30,6 +31,7 @@ from clew.labels import (
 )
 from clew.serve.core.label_views import Outdated, find_visible, make_view
 from clew.store.sqlite.store import SqliteStore
+from clew.testing.fakes import HashEmbed
 from clew.testing.hashed_kb import open_hashed
 from conftest import document, stream
 
@@ -256,3 +258,28 @@ async def test_labels_count_even_if_storing_them_was_killed(tmp_path: Path) -> N
     assert await read_revision(store)
     assert await find_hidden(store, ["secret"], []) == ["secret"]
     await store.close()
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        "DELETE FROM memory WHERE kind = 'label' AND key = 'plans'",
+        "UPDATE memory SET key = 'plan?' WHERE kind = 'label' AND key = 'plans'",
+        "UPDATE memory SET value = '[]', checksum = NULL WHERE kind = 'label' AND key = 'plans'",
+        "UPDATE memory SET kind = 'lavel' WHERE kind = 'label' AND key = 'plans'",
+        "DELETE FROM memory WHERE kind = 'manifest' AND key = 'labels'",
+    ],
+)
+async def test_a_label_that_was_lost_hides_rather_than_shows(tmp_path: Path, damage: str) -> None:
+    store = SqliteStore(tmp_path, create=True, durable=False)
+    base = KnowledgeBase(store, Settings(kb=tmp_path, extractor="offline"), HashEmbed())
+    await save_labels(store, {"plans": ["team=legal"]})
+    await base.take(stream([document("plans", "The secret plans of Vessen.")]))
+    assert (await find_visible(base, [])).hidden == ("plans",)
+    with sqlite3.connect(tmp_path / "kb.sqlite") as db:
+        assert db.execute(damage).rowcount == 1
+    db.close()
+    with pytest.raises(StoreError, match="unknown who may see it"):
+        await find_visible(base, [])
+    if "manifest" not in damage and "NULL" not in damage:  # of these, only the copy tells
+        assert await base.verify() != []

@@ -1,39 +1,16 @@
 """The page in a browser: ask, read a citation, upload and build, correct, compare, errors."""
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
 import pytest
-from serving import Listening, fill, make_key, make_server
+from browsing import QUESTION, browsing
+from serving import fill, make_key, make_server
 
 from clew.serve.core.server import Server
 
 pytestmark = pytest.mark.slow
-CHROMIUM = Path("/usr/bin/chromium")
 AXE = Path(__file__).parents[2] / "page" / "node_modules" / "axe-core" / "axe.min.js"
 VIEWS = ("ask", "documents", "graph", "compare", "tree", "schema", "settings")
-QUESTION = "Who designed the Marrow Bridge?"
-
-
-@contextmanager
-def browsing(server: Server, bypass_csp: bool = False) -> Iterator[tuple[Any, str, list[str]]]:
-    """A page of a browser, the server's address, and the errors on the console."""
-    sync_api = pytest.importorskip("playwright.sync_api")
-    if not CHROMIUM.exists():
-        pytest.skip("Chromium is not installed")
-    arguments = ["--no-sandbox", "--use-angle=swiftshader", "--enable-unsafe-swiftshader"]
-    with Listening(server) as url, sync_api.sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=str(CHROMIUM), args=arguments)
-        page = browser.new_page(viewport={"width": 1280, "height": 800}, bypass_csp=bypass_csp)
-        errors: list[str] = []
-        page.on("console", lambda said: errors.append(said.text) if said.type == "error" else None)
-        page.on("pageerror", lambda error: errors.append(str(error)))
-        try:
-            yield page, url, errors
-        finally:
-            browser.close()
 
 
 @pytest.fixture
@@ -108,7 +85,7 @@ def test_a_wrong_key_is_refused_and_the_right_one_opens(server: Server) -> None:
         page.get_by_label("Key").fill(token)
         page.get_by_role("button", name="Open").click()
         page.locator("textarea").wait_for()
-        assert not page.get_by_text("This key is not valid").is_visible()
+        assert page.locator(".side select").first.input_value() == "valley"
 
 
 def test_a_lost_connection_is_told(server: Server) -> None:
@@ -121,7 +98,7 @@ def test_a_lost_connection_is_told(server: Server) -> None:
         page.unroute("**/ask")
         page.get_by_role("button", name="Ask again").click()
         page.locator(".source").first.wait_for()
-        assert not page.get_by_text("The connection was lost").is_visible()
+        assert page.get_by_text("The connection was lost").count() == 0
 
 
 def test_every_view_is_accessible_and_fits_a_narrow_screen(server: Server) -> None:

@@ -10,7 +10,13 @@ from serving import fill, make_key, make_server, running
 from clew.serve.page_files import load_page_files
 
 PAGE = Path(__file__).parents[2] / "page"
-NAMED = ("index.html", "package.json", "package-lock.json", "vite.config.ts")
+NAMED = (
+    "index.html",
+    "package.json",
+    "package-lock.json",
+    "vite.config.ts",
+    "vite.export.config.ts",
+)
 FIRST_VIEW_BYTES = 180_000
 ALL_BYTES = 1_000_000
 
@@ -68,7 +74,7 @@ def test_the_page_needs_no_key_and_forbids_all_but_its_own_files(tmp_path: Path)
         assert client.get("/workspaces").status_code == 401
 
 
-@pytest.mark.filterwarnings("ignore:The `root_path` parameter")
+@pytest.mark.filterwarnings("error:The `root_path` parameter")
 def test_the_page_works_under_a_sub_path(tmp_path: Path) -> None:
     fill(tmp_path / "valley")
     with running(make_server(tmp_path, root_path="/clew")) as client:
@@ -78,6 +84,9 @@ def test_the_page_works_under_a_sub_path(tmp_path: Path) -> None:
         assert (to.status_code, to.headers["location"]) == (308, "/clew/")
         assert "page/index" in client.get("/clew/").text
         assert 'src="/' not in client.get("/clew/").text  # relative, whatever the prefix
+        for prefix in ("", "/clew"):
+            assert client.get(f"{prefix}/workspaces/valley").json()["documents"] > 0
+        assert client.get("/openapi.json").json()["servers"] == [{"url": "/clew"}]
 
 
 def ask(client: Any, path: str, **query: Any) -> Any:

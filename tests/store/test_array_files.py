@@ -162,3 +162,31 @@ def test_what_was_there_is_replaced(tmp_path: Path, durable: bool) -> None:
     assert len(arrays) == 1
     assert arrays["a"].tolist() == list(range(9))
     assert [path.name for path in tmp_path.iterdir()] == ["1"]
+
+
+def test_an_unchanged_array_shares_its_file_with_the_previous_generation(tmp_path: Path) -> None:
+    first = {"a": np.arange(500), "b": np.arange(6).reshape(2, 3), "c": np.zeros(3, np.int64)}
+    seal = save_arrays(tmp_path / "1", first)
+    held = MappedArrays(tmp_path / "1", seal)
+    turned = np.asfortranarray(first["b"])  # equal values in another order of bytes
+    second = {"a": held["a"], "b": turned, "c": np.zeros(3, np.int32), "d": np.arange(2)}
+    seal = save_arrays(tmp_path / "2", second, previous=held)
+    remove_old_generations(tmp_path, {2})
+    again = MappedArrays(tmp_path / "2", seal)
+    assert again.check_all() == []
+    for name, array in second.items():
+        np.testing.assert_array_equal(again[name], array)
+        assert again[name].dtype == array.dtype
+    third = {**second, "a": np.arange(500), "d": np.arange(3)}
+    save_arrays(tmp_path / "3", third, previous=again)
+    shared = {path.name for path in (tmp_path / "3").glob("*.npy") if path.stat().st_nlink == 2}
+    assert shared == {"a.npy", "b.npy", "c.npy"}
+
+
+def test_a_damaged_array_is_not_shared(tmp_path: Path) -> None:
+    seal = save_arrays(tmp_path / "1", {"a": np.arange(500)})
+    path = tmp_path / "1" / "a.npy"
+    path.write_bytes(path.read_bytes()[:-1] + b"\1")
+    held = MappedArrays(tmp_path / "1", seal)
+    seal = save_arrays(tmp_path / "2", {"a": np.arange(500)}, previous=held)
+    assert MappedArrays(tmp_path / "2", seal)["a"].tolist() == list(range(500))

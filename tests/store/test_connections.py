@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from clew.errors import Locked, StoreError
-from clew.store.sqlite.connections import ConnectionPool, translate_errors
+from clew.store.sqlite.connections import MAX_IDLE, ConnectionPool, translate_errors
 
 
 @pytest.fixture
@@ -31,6 +31,24 @@ def test_a_released_connection_is_reused(pool: ConnectionPool) -> None:
         assert again is first
         assert other is not first
     pool.close()
+
+
+def test_many_folders_share_a_few_idle_connections(tmp_path: Path) -> None:
+    pools = [ConnectionPool(tmp_path / f"{n}.sqlite", durable=False) for n in range(MAX_IDLE + 20)]
+    opened = []
+    for one in pools:
+        with one.connection() as db:
+            opened.append(db)
+    for number, db in enumerate(opened):
+        if number < 20:
+            with pytest.raises(sqlite3.ProgrammingError):
+                db.execute("SELECT 1")
+        else:
+            assert db.execute("SELECT 1").fetchone() == (1,)
+    with pools[0].connection() as again:  # opened anew
+        assert again.execute("SELECT 1").fetchone() == (1,)
+    for one in pools:
+        one.close()
 
 
 def test_an_open_transaction_is_rolled_back(pool: ConnectionPool) -> None:

@@ -11,6 +11,7 @@ from clew.config import Settings
 from clew.engine import KnowledgeBase, open_store
 from clew.errors import ClewError, DamagedArrays, StoreError, VersionError
 from clew.index.derive import derive_arrays
+from clew.ingest.graphs.import_graph import GraphImport
 from clew.llm.embed import EmbedRole, Vectors
 from clew.store.protocol import Change
 from clew.store.sqlite.store import SqliteStore
@@ -227,6 +228,19 @@ async def test_a_tree_says_whether_it_knows_of_the_last_change(valley: Knowledge
     assert await state() == "updated"
     await trees.build(["dual"])
     assert await state() == "fresh"
+
+
+async def test_an_import_killed_before_its_trees_is_completed_by_the_same_command(
+    valley: KnowledgeBase, tmp_path: Path
+) -> None:
+    await valley.builder.make_tree_manager().build(["dual"])
+    graph = tmp_path / "graph.jsonl"
+    graph.write_text('{"head": "Ilse Brandvik", "relation": "taught", "tail": "Oda Falk"}')
+    # All of an import but what follows its write.
+    await GraphImport(valley.store, tmp_path / "import", valley.embed)(graph, None)
+    assert (await valley.status())["trees"] == {"dual": "stale"}
+    assert (await valley.import_graph(graph)).unchanged
+    assert (await valley.status())["trees"] == {"dual": "updated"}
 
 
 async def test_a_backup_is_restored_over_another_state(valley: KnowledgeBase) -> None:

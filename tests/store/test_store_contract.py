@@ -6,13 +6,13 @@ from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
 
 from clew.index.derive import derive_arrays
 from clew.store.memory import MemoryStore
-from clew.store.protocol import Addition, Change, Store
+from clew.store.protocol import Change, Store
 from clew.store.sqlite.store import SqliteStore
-from clew.testing.contracts import StoreContract, make_addition, make_triple, read_content
+from clew.testing.contracts import StoreContract, read_content
+from store_changes import CHANGES, make_consistent
 
 
 class TestMemoryStore(StoreContract):
@@ -27,32 +27,6 @@ class TestSqliteStore(StoreContract):
         return SqliteStore(tmp_path / "kb", create=True)
 
 
-NAMES = st.sampled_from(["a", "b", "c", "d"])
-WORDS = st.sampled_from(["Marie", "marie", "Пётр", "北京", "Paris", "found", "İstanbul", "é", "é"])
-TEXTS = st.lists(WORDS, min_size=1, max_size=4).map(" ".join)
-
-
-@st.composite
-def additions(draw: st.DrawFn) -> Addition:
-    facts = [
-        make_triple(draw(WORDS), draw(st.sampled_from(["knows", "Knows", "likes"])), draw(WORDS))
-        for _ in range(draw(st.integers(0, 2)))
-    ]
-    text = draw(TEXTS)
-    # Facts are a function of the text, as with any deterministic extractor.
-    return make_addition(draw(NAMES), text, facts=facts if len(text) % 2 else ())
-
-
-CHANGES = st.lists(
-    st.builds(
-        Change,
-        add=st.lists(additions(), max_size=3),
-        remove=st.lists(NAMES, max_size=2, unique=True),
-    ),
-    max_size=5,
-)
-
-
 async def _replay(store: Store, changes: list[Change]) -> dict[str, object]:
     for change in changes:
         await store.write(change, derive_arrays)
@@ -64,7 +38,7 @@ async def _replay(store: Store, changes: list[Change]) -> dict[str, object]:
 )
 @given(CHANGES)
 def test_sqlite_agrees_with_the_reference(changes: list[Change]) -> None:
-    consistent = _consistent(changes)
+    consistent = make_consistent(changes)
 
     async def check() -> None:
         with tempfile.TemporaryDirectory() as folder:
@@ -74,16 +48,3 @@ def test_sqlite_agrees_with_the_reference(changes: list[Change]) -> None:
             await store.close()
 
     asyncio.run(check())
-
-
-def _consistent(changes: list[Change]) -> list[Change]:
-    """The same content always has the same extraction, whatever its name."""
-    first: dict[str, Addition] = {}
-    found = []
-    for change in changes:
-        added = []
-        for one in change.add:
-            known = first.setdefault(one.document.id, one)
-            added.append(Addition(one.document, known.chunks, known.extractions, known.stamp))
-        found.append(Change(add=added, remove=change.remove))
-    return found

@@ -30,7 +30,7 @@ def test_a_write_that_fails_midway_adds_nothing(
         sync(handle)
 
     with monkeypatch.context() as patched:
-        patched.setattr("clew.store.vector_files.os.fsync", failing)
+        patched.setattr("clew.store.append_files.os.fsync", failing)
         with pytest.raises(StoreError, match="stored vectors are unchanged"):
             VectorFile(path).append([TWO], np.full((1, 4), 2, np.float32))
     again = VectorFile(path)

@@ -1,7 +1,10 @@
 // The drawing of the graph: sigma on WebGL, regions of communities beneath, layout in a worker.
 import Graph from "graphology";
-import Sigma from "sigma";
+import { EdgeLineProgram, EdgeRectangleProgram, NodeCircleProgram, NodePointProgram } from "sigma/rendering";
 import { colourOf } from "./colours";
+import { firstPosition } from "./geometry";
+import type { Layout, Moved } from "./layout";
+import { SlidingSigma } from "./slide";
 import type { NodeDisplayData, PartialButFor } from "sigma/types";
 
 export interface OverviewNode {
@@ -21,6 +24,9 @@ export interface Overview {
   nodes: OverviewNode[];
   edges: [number, number, number][];
   communities: Community[];
+  /** Labels of documents, and when files were uploaded, in seconds. */
+  labels?: string[];
+  arrivals?: number[];
 }
 export type ColourBy = "type" | "community";
 interface Look {
@@ -29,29 +35,22 @@ interface Look {
   line: string;
   edge: string;
   paper: string;
+  stage: string;
   thread: string;
 }
 
 const readLook = (): Look => {
   const style = getComputedStyle(document.documentElement);
   const value = (name: string) => style.getPropertyValue(`--${name}`).trim();
-  return { ink: value("ink"), soft: value("soft"), line: value("line"), edge: value("edge"), paper: value("card"), thread: value("thread") };
+  return { ink: value("ink"), soft: value("soft"), line: value("line"), edge: value("edge"), paper: value("card"), stage: value("paper"), thread: value("thread") };
 };
-
-/** Places nodes of a community near each other before the layout starts. */
-export function firstPosition(number: number, community: number, groups: number): [number, number] {
-  const ring = community < 0 ? 0 : 60;
-  const angle = (2 * Math.PI * Math.max(0, community)) / Math.max(1, groups);
-  const spread = 2.4 * Math.sqrt(number + 1);
-  const turn = number * 2.399963; // the golden angle: even and the same every time
-  return [ring * Math.cos(angle) + spread * Math.cos(turn), ring * Math.sin(angle) + spread * Math.sin(turn)];
-}
 
 export class GraphCanvas {
   readonly graph = new Graph({ type: "undirected" });
-  private sigma: Sigma;
-  private worker: Worker;
+  private sigma: SlidingSigma;
   private job = 0;
+  private shrink = 1;
+  private many = false;
   private look = readLook();
   private colours: ColourBy = "community";
   private types: string[] = [];
@@ -66,8 +65,11 @@ export class GraphCanvas {
   onEdge: (fact: number) => void = () => {};
   onNothing: () => void = () => {};
 
-  constructor(container: HTMLElement) {
-    this.sigma = new Sigma(this.graph, container, {
+  constructor(
+    private container: HTMLElement,
+    private worker: Layout,
+  ) {
+    this.sigma = new SlidingSigma(this.graph, container, {
       allowInvalidContainer: true,
       enableEdgeEvents: true,
       hideEdgesOnMove: false,
@@ -78,6 +80,9 @@ export class GraphCanvas {
       labelRenderedSizeThreshold: 5,
       labelColor: { color: this.look.ink },
       zIndex: true,
+      // Large graphs are drawn with hairlines and points, which are fewer corners to compute.
+      edgeProgramClasses: { line: EdgeRectangleProgram, hair: EdgeLineProgram },
+      nodeProgramClasses: { circle: NodeCircleProgram, point: NodePointProgram },
       nodeReducer: (node, data) => this.reduceNode(node, data),
       edgeReducer: (edge, data) => this.reduceEdge(edge, data),
       defaultDrawNodeHover: (context, data, settings) => this.drawHover(context, data, settings.labelSize),
@@ -85,11 +90,12 @@ export class GraphCanvas {
     const layer = this.sigma.createCanvas("regions", { beforeLayer: "edges" });
     this.regions = layer.getContext("2d")!;
     this.sigma.on("afterRender", () => this.drawRegions(layer));
+    this.sigma.watch();
     this.sigma.on("clickNode", ({ node }) => this.onNode(Number(node)));
     this.sigma.on("clickEdge", ({ edge }) => this.onEdge(this.graph.getEdgeAttribute(edge, "fact")));
     this.sigma.on("clickStage", () => this.onNothing());
-    this.worker = new Worker(new URL("./layout.worker.ts", import.meta.url), { type: "module" });
-    this.worker.onmessage = (event: MessageEvent<{ job: number; xy: Float32Array }>) => this.move(event.data);
+    this.worker.onmessage = (event: MessageEvent<Moved>) => this.move(event.data);
+    this.sigma.background = this.look.stage;
   }
   close(): void {
     this.worker.terminate();
@@ -103,6 +109,10 @@ export class GraphCanvas {
     this.graph.clear();
     this.communities = found.communities;
     this.types = countTypes(found.nodes).map(([type]) => type);
+    this.shrink = Math.min(1, Math.sqrt(800 / Math.max(1, found.nodes.length)));
+    this.many = found.nodes.length + found.edges.length > 6000;
+    // Finding the edge under the pointer draws all edges twice; beyond this the lists beside have to do.
+    this.sigma.setSetting("enableEdgeEvents", !this.many);
     found.nodes.forEach((node, n) => {
       const [x, y] = firstPosition(n, node.community, found.communities.length);
       this.graph.addNode(node.key, { ...this.attributes(node), x, y });
@@ -130,7 +140,7 @@ export class GraphCanvas {
   }
   private attributes(node: OverviewNode): Record<string, unknown> {
     const { name, type, community, facts } = node;
-    const size = Math.min(18, 3 + 1.6 * Math.sqrt(facts)) * (this.scale() > 1.2 ? 1.4 : 1);
+    const size = Math.min(18, 3 + 1.6 * Math.sqrt(facts)) * (this.scale() > 1.2 ? 1.4 : 1) * Math.max(0.4, this.shrink);
     return { label: name, kind: type, community, size };
   }
   private layOut(rounds?: number): void {
@@ -148,9 +158,10 @@ export class GraphCanvas {
       place += 2;
     });
     const wanted = rounds ?? (names.length > 3000 ? 60 : names.length > 800 ? 160 : 320);
+    delete this.container.dataset.settled;
     this.worker.postMessage({ job: ++this.job, xy, edges, rounds: wanted }, [xy.buffer, edges.buffer]);
   }
-  private move({ job, xy }: { job: number; xy: Float32Array }): void {
+  private move({ job, xy, done }: Moved): void {
     if (job !== this.job) return;
     let n = 0;
     this.graph.updateEachNodeAttributes((_, at) => {
@@ -158,6 +169,12 @@ export class GraphCanvas {
       n++;
       return moved;
     }, { attributes: ["x", "y"] });
+    if (!done) return;
+    const chosen = this.selected;
+    this.sigma.once("afterRender", () => {
+      this.container.dataset.settled = "yes";
+      if (chosen && chosen === this.selected) void this.lookAt(Number(chosen)); // the layout has moved it
+    });
   }
 
   setColours(by: ColourBy): void {
@@ -170,6 +187,7 @@ export class GraphCanvas {
   }
   setTheme(): void {
     this.look = readLook();
+    this.sigma.background = this.look.stage;
     this.sigma.setSetting("labelColor", { color: this.look.ink });
     this.sigma.refresh();
   }
@@ -204,7 +222,7 @@ export class GraphCanvas {
 
   private reduceNode(node: string, data: Record<string, unknown>): Partial<NodeDisplayData> {
     const group = this.colours === "type" ? this.types.indexOf(String(data.kind)) : Number(data.community);
-    const shown: Partial<NodeDisplayData> = { ...data, color: colourOf(group) };
+    const shown: Partial<NodeDisplayData> = { ...data, color: colourOf(group), type: this.many ? "point" : "circle" };
     if (this.hiddenTypes.has(String(data.kind)) || Number(node) < this.oldest) return { ...shown, hidden: true };
     if (this.path.size) {
       if (this.path.has(node)) return { ...shown, color: this.look.thread, forceLabel: true, zIndex: 2 };
@@ -215,7 +233,7 @@ export class GraphCanvas {
     return this.selected ? { ...shown, forceLabel: this.near.size < 40, zIndex: 1 } : shown;
   }
   private reduceEdge(edge: string, data: Record<string, unknown>): Record<string, unknown> {
-    const quiet = { ...data, color: this.look.edge, size: 1 };
+    const quiet = { ...data, color: this.look.edge, size: this.scale() > 1.2 ? 1.8 : 1, type: this.many ? "hair" : "line" };
     if (this.path.size) return this.path.has(`edge ${edge}`) ? { ...data, color: this.look.thread, size: 4, zIndex: 2 } : quiet;
     if (!this.selected) return quiet;
     const own = this.graph.extremities(edge).includes(this.selected);
@@ -250,20 +268,20 @@ export class GraphCanvas {
     const context = this.regions;
     context.setTransform(ratio, 0, 0, ratio, 0, 0);
     context.clearRect(0, 0, width, height);
-    if (this.colours !== "community" || this.path.size || !this.communities.length) return;
+    if (this.colours !== "community" || this.path.size || this.selected || !this.communities.length) return;
     for (const [group, places] of this.placesByCommunity()) {
       if (places.length < 3) continue;
       const x = places.reduce((sum, at) => sum + at.x, 0) / places.length;
       const y = places.reduce((sum, at) => sum + at.y, 0) / places.length;
       const far = Math.sqrt(places.reduce((sum, at) => sum + (at.x - x) ** 2 + (at.y - y) ** 2, 0) / places.length);
       const colour = colourOf(group);
-      const shade = context.createRadialGradient(x, y, 0, x, y, far * 1.7);
-      shade.addColorStop(0, `${colour}38`);
-      shade.addColorStop(0.7, `${colour}1c`);
+      const shade = context.createRadialGradient(x, y, 0, x, y, far * 1.5);
+      shade.addColorStop(0, `${colour}30`);
+      shade.addColorStop(0.7, `${colour}18`);
       shade.addColorStop(1, `${colour}00`);
       context.fillStyle = shade;
       context.beginPath();
-      context.arc(x, y, far * 1.7, 0, 2 * Math.PI);
+      context.arc(x, y, far * 1.5, 0, 2 * Math.PI);
       context.fill();
     }
   }

@@ -44,6 +44,7 @@ export function Documents() {
     setLoaded(true);
   };
   useEffect(() => void load(), [workspace]);
+  const [retried, setRetried] = useState("");
   const waiting = rows.filter((row) => row.state === "uploaded").map((row) => row.name);
   const changed = async () => {
     await load();
@@ -57,13 +58,13 @@ export function Documents() {
         {status && <span class="soft small">{formatBytes(status.bytes)}</span>}
       </div>
       {mayWrite() && <DropZone onDone={() => void changed()} />}
-      {mayWrite() && loaded && <Build waiting={waiting} onDone={() => void changed()} />}
+      {mayWrite() && loaded && <Build waiting={waiting} retried={retried} onDone={() => (setRetried(""), void changed())} />}
       <Problem error={error} onRetry={() => void load()} />
       {loaded && !error && rows.length === 0 && <Empty title={t("No documents yet")} />}
       {rows.length > 0 && (
         <ul class="card list" aria-label={t("Documents")}>
           {rows.map((row) => (
-            <RowView key={row.name} row={row} onGone={() => void changed()} />
+            <RowView key={row.name} row={row} onGone={() => void changed()} onRetry={() => setRetried(row.name)} />
           ))}
         </ul>
       )}
@@ -77,7 +78,7 @@ export function Documents() {
   );
 }
 
-function RowView({ row, onGone }: { row: Row; onGone: () => void }) {
+function RowView({ row, onGone, onRetry }: { row: Row; onGone: () => void; onRetry: () => void }) {
   const { workspace } = useShared();
   const [sure, setSure] = useState(false);
   const [busy, setBusy] = useState(false);
@@ -112,6 +113,11 @@ function RowView({ row, onGone }: { row: Row; onGone: () => void }) {
       ))}
       {row.bytes !== undefined && <span class="small soft">{formatBytes(row.bytes)}</span>}
       {row.state !== "added" && <span class={`state ${row.state}`}>{t(row.state)}</span>}
+      {row.state === "failed" && mayWrite() && (
+        <button class="quiet" aria-label={t("Try again: {name}", { name: row.name })} onClick={onRetry}>
+          <Icon name="again" /> {t("Try again")}
+        </button>
+      )}
       {mayWrite() &&
         (sure ? (
           <span class="row">
@@ -196,7 +202,7 @@ function DropZone({ onDone }: { onDone: () => void }) {
 }
 
 /** From waiting uploads to a build: estimate, start, follow, cancel, report. */
-function Build({ waiting, onDone }: { waiting: string[]; onDone: () => void }) {
+function Build({ waiting, retried, onDone }: { waiting: string[]; retried: string; onDone: () => void }) {
   const { workspace, status } = useShared();
   const [id, setId] = useState<string | null>(null);
   const [job, progress] = useJob(workspace, id);
@@ -216,6 +222,9 @@ function Build({ waiting, onDone }: { waiting: string[]; onDone: () => void }) {
       else if (waiting.length) void begin({ dry_run: true });
     }, setError);
   }, [workspace, waiting.join("\n")]);
+  useEffect(() => {
+    if (retried) void begin({ retry: true, names: [retried] });
+  }, [retried]);
   useEffect(() => {
     if (job && hasEnded(job) && job.kind === "build") onDone();
   }, [job?.state]);

@@ -53,6 +53,7 @@ export function Evaluations({ canStart }: { canStart: boolean }) {
             {t("{n} questions", { n: (one.result as Report).questions })}
           </summary>
           <ReportTable report={one.result as Report} />
+          <Curve report={one.result as Report} />
         </details>
       ))}
     </section>
@@ -136,6 +137,63 @@ function ReportTable({ report }: { report: Report }) {
         </tbody>
       </table>
     </div>
+  );
+}
+
+export interface Point {
+  name: string;
+  x: number;
+  y: number;
+}
+/** Those points that no other one is both better and cheaper than, the cheapest first. */
+export function findFront(points: Point[]): Point[] {
+  const front: Point[] = [];
+  for (const one of [...points].sort((a, b) => a.x - b.x || b.y - a.y)) if (!front.length || one.y > front[front.length - 1]!.y) front.push(one);
+  return front;
+}
+const COSTS = ["seconds_per_query", "seconds"];
+
+/** The first measure of each recipe against its seconds a question, and the line of the best. */
+function Curve({ report }: { report: Report }) {
+  const cells = report.significance?.cells ?? {};
+  const metric = Object.keys(Object.values(cells)[0] ?? {})[0];
+  const points = Object.entries(report.recipes).flatMap(([name, values]): Point[] => {
+    const x = values[COSTS.find((cost) => typeof values[cost] === "number") ?? ""];
+    const y = metric === undefined ? undefined : cells[name]?.[metric]?.mean;
+    return typeof x === "number" && x > 0 && y !== undefined ? [{ name, x, y }] : [];
+  });
+  if (points.length < 2) return null;
+  const logs = points.map((one) => Math.log10(one.x));
+  const [least, most] = [Math.min(...logs), Math.max(...logs)];
+  const x = (one: Point) => 40 + (340 * (Math.log10(one.x) - least)) / (most - least || 1);
+  const y = (one: Point) => 170 - 150 * one.y;
+  const line = findFront(points).map((one) => `${x(one)},${y(one)}`).join(" ");
+  return (
+    <figure class="curve">
+      <figcaption class="small soft">{t("{metric} against seconds a question", { metric: metric! })}</figcaption>
+      <svg viewBox="0 0 520 195" role="img" aria-label={points.map((one) => `${one.name}: ${one.y.toFixed(3)}, ${one.x.toFixed(3)} s`).join("; ")}>
+        {[0, 0.5, 1].map((share) => (
+          <g key={share}>
+            <line class="grid" x1="40" x2="500" y1={170 - 150 * share} y2={170 - 150 * share} />
+            <text x="32" y={174 - 150 * share} text-anchor="end">
+              {share}
+            </text>
+          </g>
+        ))}
+        <polyline class="front" points={line} />
+        {points.map((one) => (
+          <g key={one.name}>
+            <circle cx={x(one)} cy={y(one)} r="5" />
+            <text class="name" x={x(one) + 9} y={y(one) - 5}>
+              {one.name}
+            </text>
+            <text x={x(one)} y="188" text-anchor="middle">
+              {one.x.toPrecision(2)} s
+            </text>
+          </g>
+        ))}
+      </svg>
+    </figure>
   );
 }
 

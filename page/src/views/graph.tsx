@@ -15,7 +15,12 @@ export function GraphView() {
   const { workspace, status, theme } = useShared();
   const { query } = useRoute();
   const [limit, setLimit] = useState(300);
-  const [found, error, reload] = useLoad(() => get<Overview>(at(workspace, "/overview", { limit })), [workspace, limit]);
+  const [label, setLabel] = useState("");
+  const [since, setSince] = useState(0);
+  const [found, error, reload] = useLoad(
+    () => get<Overview>(at(workspace, "/overview", { limit, label, ...(since ? { since } : {}) })),
+    [workspace, limit, label, since],
+  );
   const box = useRef<HTMLDivElement>(null);
   const canvas = useRef<GraphCanvas | null>(null);
   const [shown, setShown] = useState<Shown>(null);
@@ -24,7 +29,8 @@ export function GraphView() {
 
   useEffect(() => {
     try {
-      const made = new GraphCanvas(box.current!);
+      const worker = new Worker(new URL("../graph/layout.worker.ts", import.meta.url), { type: "module" });
+      const made = new GraphCanvas(box.current!, worker);
       canvas.current = made;
       made.onNode = (key) => void select(key);
       made.onEdge = (fact) => setShown({ kind: "fact", key: fact });
@@ -89,6 +95,7 @@ export function GraphView() {
               </option>
             ))}
           </select>
+          {found && <Documents found={found} label={label} since={since} onLabel={setLabel} onSince={setSince} />}
           <Zoom canvas={canvas} />
         </div>
         {found && <Filters found={found} canvas={canvas} />}
@@ -111,6 +118,46 @@ const toNode = (one: { key: number; name: string; type: string }, facts: number)
   facts,
   community: -1,
 });
+
+const DAY = 86_400;
+const PERIODS: [string, number][] = [
+  ["arrived today", DAY],
+  ["arrived this week", 7 * DAY],
+  ["arrived this month", 30 * DAY],
+  ["uploaded at any time", 1e11],
+];
+/** By label and by arrival of the documents that mention an entity; absent where there are none. */
+function Documents(props: { found: Overview; label: string; since: number; onLabel: (label: string) => void; onSince: (since: number) => void }) {
+  const { labels = [], arrivals = [] } = props.found;
+  const [period, setPeriod] = useState("");
+  const choose = (name: string) => {
+    setPeriod(name);
+    const length = PERIODS.find(([one]) => one === name)?.[1];
+    props.onSince(length ? Math.max(1, Math.floor(Date.now() / 1000 - length)) : 0);
+  };
+  return (
+    <>
+      {(labels.length > 0 || props.label) && (
+        <select aria-label={t("Label of the documents")} value={props.label} onChange={(e) => props.onLabel(e.currentTarget.value)}>
+          <option value="">{t("every label")}</option>
+          {labels.map((one) => (
+            <option key={one}>{one}</option>
+          ))}
+        </select>
+      )}
+      {arrivals.length > 0 && (
+        <select aria-label={t("Arrival of the documents")} value={period} onChange={(e) => choose(e.currentTarget.value)}>
+          <option value="">{t("whenever it arrived")}</option>
+          {PERIODS.map(([name]) => (
+            <option key={name} value={name}>
+              {t(name)}
+            </option>
+          ))}
+        </select>
+      )}
+    </>
+  );
+}
 
 function Zoom({ canvas }: { canvas: { current: GraphCanvas | null } }) {
   return (

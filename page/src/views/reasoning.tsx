@@ -1,6 +1,7 @@
 // The steps of an agent as a tree that grows while it works.
 import type { ShownStep } from "../ask-model";
 import { t } from "../i18n";
+import { countCalls } from "../ui";
 
 interface Branch {
   step: ShownStep;
@@ -47,7 +48,7 @@ function Line({ step }: { step: ShownStep }) {
             ? t("working …")
             : [
                 step.seconds !== undefined ? t("{n} s", { n: step.seconds.toFixed(2) }) : "",
-                calls ? t("{n} calls", { n: calls }) : "",
+                calls ? countCalls(calls) : "",
               ]
                 .filter(Boolean)
                 .join(" · ")}

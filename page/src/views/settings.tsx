@@ -3,6 +3,7 @@ import { useState } from "preact/hooks";
 import { at, get, type Recipe } from "../api";
 import { t } from "../i18n";
 import { isAdmin, useShared } from "../state";
+import { Budget, Keys } from "./keys";
 import { formatBytes, Icon, Problem, useLoad } from "../ui";
 
 interface Checks {
@@ -45,7 +46,9 @@ export function SettingsView() {
           </dl>
         </section>
       )}
+      <Budget />
       {isAdmin() && <Endpoint />}
+      {isAdmin() && <Keys />}
       <Recipes />
     </div>
   );

@@ -1,6 +1,6 @@
 // Tree: communities of the knowledge tree as a treemap and as an outline down to facts.
-import { useState } from "preact/hooks";
-import { at, ApiError, get, post, type Job } from "../api";
+import { useEffect, useState } from "preact/hooks";
+import { at, get, post, type Job } from "../api";
 import { colourOf } from "../graph/colours";
 import { t } from "../i18n";
 import { useJob } from "../jobs";
@@ -30,20 +30,24 @@ interface Outline {
   branches: Branch[];
 }
 
+const NOTHING = Promise.resolve(null);
+
 export function Tree() {
   const { workspace, status } = useShared();
   const trees = Object.keys(status?.trees ?? {});
   const [chosen, setChosen] = useState("");
   const [id, setId] = useState<string | null>(null);
   const [job, progress] = useJob(workspace, id);
-  const [outline, error, reload] = useLoad(
-    () => get<Outline>(at(workspace, "/tree", { tree: chosen, depth: 4, most: 40 })),
-    [workspace, chosen, status?.generation, job?.state],
+  const [outline, error, reload] = useLoad<Outline | null>(
+    () => (trees.length ? get<Outline>(at(workspace, "/tree", { tree: chosen, depth: 4, most: 40 })) : NOTHING),
+    [workspace, chosen, status?.generation, trees.join()],
   );
-  const missing = error instanceof ApiError && error.status === 404;
+  const missing = status !== null && trees.length === 0;
+  useEffect(() => {
+    if (job?.state === "done") void refreshStatus();
+  }, [job?.state]);
   const grow = async () => {
     setId((await post<Job>(at(workspace, "/trees"), { trees: ["dual"] })).id);
-    void refreshStatus();
   };
   const running = job && !["done", "failed", "cancelled"].includes(job.state);
   return (

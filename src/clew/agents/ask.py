@@ -99,7 +99,7 @@ async def answer_with(
             answer = make_refusal(ctx, Evidence(), unclear)
         else:
             answer = await agent(inner, retrieve, mode)
-            if not answer.parts:
+            if not answer.signals and not answer.parts:  # some agents judge what they read
                 answer = await judge_answer(inner, answer)
             if unclear := _explain_lone_pronoun(inner):
                 answer = replace(answer, confidence=0.0, note=_join(unclear, answer.note))

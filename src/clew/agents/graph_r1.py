@@ -9,6 +9,7 @@ from clew.agents.core.scratchpad import Notebook, RecordingRetriever
 from clew.agents.core.types import Answer, Mode
 from clew.agents.graph_r1_protocol import (
     STOP_SEQUENCES,
+    GraphR1Action,
     GraphR1Protocol,
     format_bullets,
     format_pages,
@@ -30,6 +31,7 @@ from clew.types import Evidence
 EvidenceForm = Literal["fused", "pages", "passages"]
 # Facts that no retriever ranked: those around its other hits, or alike in wording only.
 _UNRANKED = ("around", "sentence")
+_KNOWLEDGE = "<knowledge>"  # the knowledge base writes this, not the model
 _GAP_TOKENS = 16  # left of knowledge for which a long episode has no room
 
 
@@ -98,17 +100,20 @@ class GraphR1:
             Message(_to_message_role(role), text)
             for role, text in protocol.initial_messages(ctx.question)
         ]
+        shown = replace(self, show="passages") if ctx.modality == "text" else self
         asked = 0
         for _ in range(2 * self.turns + 2):
-            text = restore_closing_tag(await self._generate_step(ctx, messages))
+            step = await self._generate_step(ctx, messages)
+            text = restore_closing_tag(step if self.brief else step.partition(_KNOWLEDGE)[0])
             messages.append(Message("assistant", text))
             action = parse_action(text)
             if action.kind == "answer":
                 return action.text
-            if action.kind == "query" and asked < self.turns:
+            query = self._find_query(action)
+            if query and asked < self.turns:
                 asked += 1
-                retrieval = await retriever(self._search_context(ctx), action.text)
-                found = self.format_evidence(retrieval.evidence)
+                retrieval = await retriever(self._search_context(ctx), query)
+                found = shown.format_evidence(retrieval.evidence)
                 messages.append(Message("user", protocol.format_knowledge(found, asked)))
             elif asked >= self.turns:
                 return ""
@@ -116,6 +121,14 @@ class GraphR1:
                 asked += 1
                 messages.append(Message("user", protocol.format_reminder(asked)))
         return ""
+
+    def _find_query(self, action: GraphR1Action) -> str:
+        """Return what to look up; an untrained model that only thinks wants what it misses.
+
+        Such models go on with knowledge of their own invention, where they are not stopped.
+        """
+        thought = "" if self.brief or action.kind != "none" else action.think
+        return action.text if action.kind == "query" else thought
 
     async def _generate_step(self, ctx: Context, messages: list[Message]) -> str:
         # At first the last message holds the instructions: the trace shows the question.
@@ -125,7 +138,8 @@ class GraphR1:
             chat = step.ctx.chat("plan")
             assert chat is not None
             shown = await self._fit_messages(step.ctx, messages)
-            request = Request(shown, max_tokens=self.step, stop=STOP_SEQUENCES)
+            stop = STOP_SEQUENCES if self.brief else (*STOP_SEQUENCES, _KNOWLEDGE)
+            request = Request(shown, max_tokens=self.step, stop=stop)
             reply = await chat(request)
             step.output = " ".join(reply.text.split())[:200]
             return reply.text if "<" in reply.text else strip_thinking(reply.text)

@@ -13,10 +13,11 @@ from clew.agents.answering.parts import join_parts, split_questions
 from clew.agents.answering.write import quote_chain, write_answer
 from clew.agents.core.messages import is_unknown
 from clew.agents.core.plan import Plan
-from clew.agents.core.scratchpad import Notebook, RecordingRetriever
+from clew.agents.core.scratchpad import Notebook, RecordingRetriever, Retrieval
 from clew.agents.core.types import Answer, Mode
 from clew.agents.judge import asks_openly, judge_answer
 from clew.agents.planning.model_plan import plan_and_check
+from clew.agents.quote_units import is_technical, quote_units
 from clew.agents.reading.answer import QuestionReader, RankedCandidate, describe_best
 from clew.agents.reading.follow import Follower
 from clew.agents.reading.spans import same_answer
@@ -64,7 +65,7 @@ class GraphReader:
             async with ctx.step("part", part) as step:
                 asked = step.ctx.with_question(part)
                 one = await self._answer_one(asked, own, replace(retriever, book=own), mode)
-                answers.append(await judge_answer(asked, one))
+                answers.append(one if one.signals else await judge_answer(asked, one))
                 step.output = one.candidate or one.verdict
             for retrieval in own.retrievals:
                 book.add(retrieval)
@@ -83,9 +84,20 @@ class GraphReader:
         if not plan.simple and (computed := await self._compute(ctx, book, retriever, plan)):
             return computed
         retrieval = await retriever(ctx, ctx.question)
+        whole = quote_whole(ctx, retrieval.evidence, retrieval.found)
+        read = whole or await self._read(ctx, book, retriever, retrieval, plan)
+        return await quote_units(ctx, read, retrieval.found, keep=whole is not None)
+
+    async def _read(
+        self,
+        ctx: Context,
+        book: Notebook,
+        retriever: RecordingRetriever,
+        retrieval: Retrieval,
+        plan: Plan,
+    ) -> Answer:
+        """Name the best candidate that is read, or quote sentences."""
         evidence, found = retrieval.evidence, retrieval.found
-        if (whole := quote_whole(ctx, evidence, found)) is not None:
-            return whole
         ranked = await self._read_spans(ctx, retriever, evidence)
         if not ranked:
             return await extract_answer(ctx, evidence, found)
@@ -97,7 +109,9 @@ class GraphReader:
         """Return the spans that may answer, best first; none in Chinese or without a reader."""
         if is_chinese(ctx.question) or ctx.reader is None:
             return []
-        reader = QuestionReader(retriever, await load_rank(ctx), Follower(self.hops, self.beam))
+        technical = is_technical(ctx, evidence.chunks)
+        follow = None if technical else Follower(self.hops, self.beam)
+        reader = QuestionReader(retriever, await load_rank(ctx), follow)
         return await reader.read(ctx, evidence.chunks)
 
     def _name_best(self, ctx: Context, book: Notebook, ranked: list[RankedCandidate]) -> Answer:
@@ -107,8 +121,8 @@ class GraphReader:
         for note in notes:
             book.add(note)
         answer = quote_chain(ctx, book.evidence(), notes, best.candidate.text)
-        signals = describe_best(ranked)
-        return replace(answer, support=best.probability, signals=signals, kind="span")
+        hints = describe_best(ranked)
+        return replace(answer, support=best.probability, hints=hints, kind="span")
 
     async def _compute(
         self, ctx: Context, book: Notebook, retriever: RecordingRetriever, plan: Plan

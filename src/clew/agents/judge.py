@@ -32,14 +32,16 @@ async def judge_answer(ctx: Context, answer: Answer) -> Answer:
         return replace(answer, confidence=0.0)
     models = await load_models(ctx.key_values)
     kind = judged_kind(ctx, answer)
-    signals = {**answer.signals, **await describe_answer(ctx, answer)}
+    signals = {**answer.hints, **await describe_answer(ctx, answer)}
     return replace(answer, confidence=round(models[kind](signals), 4), signals=signals)
 
 
 def judged_kind(ctx: Context, answer: Answer) -> str:
     """Return which model of confidence judges an answer: written, a short answer, or quotes."""
-    if answer.kind:
-        return "answer" if answer.kind == "span" else answer.kind
+    if answer.kind == "path":
+        return "path"
+    if answer.kind == "span" and answer.candidate:
+        return "answer"
     if ctx.chat("answer") is not None:
         return "written"
     return "answer" if answer.candidate else "quote"
@@ -123,7 +125,8 @@ async def _nearest_cosine(ctx: Context) -> float:
     """Return the similarity of the nearest passage to the question."""
     if ctx.embed is None or not ctx.view.count("chunk"):
         return 0.0
-    return max(0.0, float(ctx.cosines("chunk", await ctx.vector()).max()))
+    _, cosines = ctx.nearest("chunk", await ctx.vector(), 1)
+    return float(cosines.max(initial=0))
 
 
 def _compare_readings(

@@ -9,6 +9,7 @@ from pydantic import BaseModel, Field
 from clew.agents.answering.extractive import QUOTED_NOTE, extract_answer
 from clew.agents.answering.finish import run_with_fallback
 from clew.agents.answering.write import make_answer, make_refusal, write_answer
+from clew.agents.citing.check import check_short_answer, cite_claims
 from clew.agents.citing.entailment import contains_names_and_numbers, has_same_polarity, parse_claim
 from clew.agents.citing.support import has_invented_name, measure_overlap
 from clew.agents.core.messages import UNSUPPORTED_MARK, explain_not_written, localise
@@ -62,6 +63,7 @@ class ReducedAnswer(BaseModel, title="Reduced"):
 
     enough: bool = True
     sentences: list[ReducedSentence] = Field(default_factory=list)
+    short: str = ""
     missing: str = ""
 
 
@@ -97,7 +99,7 @@ class MapReduce:
 
     async def _answer(self, ctx: Context, book: Notebook, retrieve: Step, mode: Mode) -> Answer:
         retrieval = await RecordingRetriever(retrieve, book, self.top_k)(ctx, ctx.question)
-        if not retrieval.evidence.communities:
+        if not retrieval.evidence.communities or ctx.modality == "text":
             return await self._answer_without_reports(ctx, retrieval, mode)
         if ctx.chat("answer") is None:
             return await self._quote_reports(ctx, retrieval.evidence, mode)
@@ -145,12 +147,13 @@ class MapReduce:
             return make_refusal(
                 ctx, evidence, reply.missing or "the reports do not contain the answer"
             )
-        sentences, citations = _cite_sentences(ctx, reply.sentences, points, mode)
+        sentences, citations = await _cite_sentences(ctx, evidence, reply.sentences, points, mode)
         if not sentences:
             missing = reply.missing or "no sentence of the answer is supported by the documents"
             return make_refusal(ctx, evidence, missing)
         note = "" if citations else "no sentence of this answer was found in the documents"
-        return make_answer(ctx, evidence, " ".join(sentences), citations, note=note)
+        short = check_short_answer(ctx, reply.short, sentences, evidence.chunks, mode)
+        return make_answer(ctx, evidence, " ".join(sentences), citations, short, note)
 
     # -- without
 
@@ -237,10 +240,17 @@ async def _ask_model(ctx: Context, prompt: Prompt[Out], **inputs: str) -> Out | 
         return None
 
 
-def _cite_sentences(
-    ctx: Context, sentences: Sequence[ReducedSentence], points: Sequence[ScoredPoint], mode: Mode
+async def _cite_sentences(
+    ctx: Context,
+    evidence: Evidence,
+    sentences: Sequence[ReducedSentence],
+    points: Sequence[ScoredPoint],
+    mode: Mode,
 ) -> tuple[list[str], list[Citation]]:
-    """Cite the supporting quotes of each sentence; mark or drop a sentence that has none."""
+    """Cite the passages that say a sentence, or else the reports' quotes that support it together.
+
+    A sentence without either is marked or dropped.
+    """
     lines: list[str] = []
     citations: list[Citation] = []
     for sentence in sentences:
@@ -248,9 +258,9 @@ def _cite_sentences(
         if not text:
             continue
         cited_points = [points[n - 1] for n in sentence.points if 0 < n <= len(points)]
-        found = _find_citations(
-            text, [report for point in cited_points for report in point.reports]
-        )
+        reports = [report for point in cited_points for report in point.reports]
+        # A summary need not say what one passage says.
+        found = await cite_claims(ctx, text, (), evidence.chunks) or _find_citations(text, reports)
         citations += [citation for citation in found if citation not in citations]
         marks = "".join(f"[{citations.index(citation) + 1}]" for citation in found)
         if marks:
@@ -283,6 +293,8 @@ def _select_covering(text: str, best_first: Sequence[Citation]) -> list[Citation
     rest = list(best_first)
     while rest and len(chosen) < _MAX_CITATIONS:
         new = [len(uncovered & _words(citation)) for citation in rest]
+        if chosen and not any(new):
+            break  # it would support nothing that the others do not
         best = rest.pop(max(range(len(rest)), key=lambda at: new[at]))  # the first of equals
         uncovered -= _words(best)
         chosen.append(best)

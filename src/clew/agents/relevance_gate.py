@@ -77,7 +77,8 @@ async def score_relevance(ctx: Context, evidence: Evidence) -> Relevance:
     shared = asked & set(split_words(text))
     meaning = 0.0
     if ctx.embed is not None and ctx.view.count("chunk"):
-        meaning = max(0.0, float(ctx.view.cosines("chunk", await ctx.vector()).max()))
+        _, cosines = ctx.nearest("chunk", await ctx.vector(), 1)
+        meaning = float(cosines.max(initial=0))
     known = 1 - len(unknown) / len(names) if names else meaning
     return Relevance(known, len(shared) / max(1, len(asked)), meaning, unknown)
 

@@ -30,7 +30,7 @@ from clew.agents.relevance_gate import (
     score_relevance,
 )
 from clew.agents.rule_planner import make_rule_plan
-from clew.agents.rules.question_analysis import find_name_spans
+from clew.agents.rules.question_analysis import find_question_name_spans
 from clew.agents.run_logic import LogicRunner
 from clew.context import Context
 from clew.llm.chat import Request
@@ -106,7 +106,7 @@ class Rograg:
     async def _is_small_talk(self, ctx: Context) -> bool:
         """Whether the message is small talk; one with a name and other content is not."""
         is_chat = is_small_talk(ctx.question)
-        if not is_chat and find_name_spans(ctx.view, ctx.question):
+        if not is_chat and find_question_name_spans(ctx.view, ctx.question):
             return False
         async with ctx.step("intent", ctx.question) as step:
             if not is_chat and ctx.chat("plan") is not None:

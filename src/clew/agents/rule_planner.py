@@ -5,7 +5,7 @@ from clew.agents.core.scratchpad import Note
 from clew.agents.planning.compare_answers import combine_answers
 from clew.agents.rules.chinese import plan_chinese
 from clew.agents.rules.operators import Comparison, find_comparison
-from clew.agents.rules.question_analysis import find_name_spans
+from clew.agents.rules.question_analysis import find_question_name_spans
 from clew.agents.rules.table import table_for
 from clew.context import Context
 from clew.text.language import is_chinese
@@ -19,7 +19,7 @@ async def make_rule_plan(ctx: Context) -> Plan:
         if is_chinese(asked):
             plan = plan_chinese(asked)
         else:
-            compared = find_comparison(asked, find_name_spans(ctx.view, asked))
+            compared = find_comparison(asked, find_question_name_spans(ctx.view, asked))
             if compared is not None and compared.how == "both" and ctx.has("answer"):
                 compared = None  # a model can be asked for yes or no, the reader only for a span
             plan = Plan((asked,)) if compared is None else plan_comparison(compared)

@@ -5,7 +5,8 @@ import json
 import shlex
 import sys
 import tempfile
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -32,6 +33,7 @@ from clew.ingest.document_names import find_missing_files, resolve_document_name
 from clew.ingest.fetch import fetch_sources, split_sources
 from clew.ingest.readers.source import SourceFile
 from clew.json_output import to_json_value
+from clew.kb_address import DatabaseAddress, KbLocation
 from clew.labels import check_labels, save_labels
 
 if TYPE_CHECKING:
@@ -66,12 +68,12 @@ def init(
     run(lambda: _init(CommandContext(Settings(), as_json), kb, force), debug)
 
 
-async def _init(ctx: CommandContext, kb: Path | None, force: bool) -> None:
+async def _init(ctx: CommandContext, kb: KbLocation | None, force: bool) -> None:
     file = _write_settings(kb, force)
     ctx.show({"file": file}, lambda: out.print("wrote clew.toml; next: `clew add PATH…`"))
 
 
-def _write_settings(kb: Path | None, force: bool) -> Path:
+def _write_settings(kb: KbLocation | None, force: bool) -> Path:
     path = Path("clew.toml")
     if path.exists() and not force:
         raise ConfigError("clew.toml already exists; `clew init --force` overwrites it")
@@ -87,12 +89,19 @@ def _write_settings(kb: Path | None, force: bool) -> Path:
     return path
 
 
-def _settings_template(kb: Path | None) -> str:
+def _settings_template(kb: KbLocation | None) -> str:
     """Return the commented settings file, with `kb` set if a folder is given."""
     if kb is None:
         return TEMPLATE
     # TOML accepts JSON strings, but not escaped surrogate pairs: so no ASCII escapes.
-    return TEMPLATE.replace('# kb = "kb"', f"kb = {json.dumps(str(kb), ensure_ascii=False)}", 1)
+    return TEMPLATE.replace(
+        '# kb = "kb"', f"kb = {json.dumps(_write_location(kb), ensure_ascii=False)}", 1
+    )
+
+
+def _write_location(kb: KbLocation) -> str:
+    """The location as it is read again; a database's without the default schema's name."""
+    return kb.full_url if isinstance(kb, DatabaseAddress) else str(kb)
 
 
 @command
@@ -125,6 +134,13 @@ async def add(
     allow_private: Annotated[
         bool, typer.Option("--allow-private", help="Fetch web addresses of a private network too.")
     ] = False,
+    on: Annotated[
+        str | None,
+        typer.Option(help="Who extracts and embeds: workers, auto (Ray), or ray://HOST:PORT."),
+    ] = None,
+    budget: Annotated[
+        float | None, typer.Option(min=0, help="With --on workers: money they may spend.")
+    ] = None,
 ) -> None:
     """Build a knowledge base from files and folders, or extend it; unchanged files cost nothing."""
     if not paths and not retry:
@@ -140,11 +156,28 @@ async def add(
         if dry_run:
             await _dry_run(ctx, [*files, *fetched], extractor, recipe, probe)
             return
-        async with ctx.open_kb(create=True) as base:
+        async with ctx.open_kb(create=True) as base, _run_elsewhere(base, on, budget):
             how = {"extractor": extractor, "recipe": recipe, "labels": check_labels(label or ())}
             added = await run_add(base, ctx, [*files, *fetched], retry=retry, **how)
     ctx.show(added, lambda: print_added(added))
     _fail_if_nothing_added(added)
+
+
+@asynccontextmanager
+async def _run_elsewhere(
+    base: "KnowledgeBase", on: str | None, budget: float | None
+) -> AsyncIterator[None]:
+    """Let workers or a Ray cluster do the work of an add."""
+    if budget is not None and on != "workers":
+        raise ConfigError("--budget limits what workers spend; use it with --on workers")
+    if on is None:
+        yield
+        return
+    from clew.cluster.runners import open_runner
+
+    async with open_runner(base, on, budget) as runner:
+        base.builder = replace(base.builder, runner=runner)
+        yield
 
 
 @command
@@ -214,9 +247,11 @@ async def _dry_run(
     recipe: str | None,
     probe: bool,
 ) -> None:
+    from clew.stores.opening import is_knowledge_base
+
     # For a knowledge base that does not exist yet, use an empty one in a temporary folder.
     with tempfile.TemporaryDirectory(prefix="clew-plan-") as folder:
-        exists = (ctx.settings.kb / "kb.sqlite").exists()
+        exists = is_knowledge_base(ctx.settings)
         target = ctx if exists else replace(ctx, settings=ctx.settings_at(Path(folder) / "kb"))
         async with target.open_kb(create=not exists) as base:
             plan = await base.plan(paths, extractor=extractor, recipe=recipe, probe=probe)
@@ -327,12 +362,18 @@ async def label_(
 @command
 async def reembed(
     ctx: CommandContext,
+    kinds: Annotated[
+        str, typer.Option("--kinds", help="Only what was left for its first use, such as entity.")
+    ] = "",
 ) -> None:
     """Recompute all vectors with the embedder in the settings."""
     async with ctx.open_kb(restoring=True) as base:
         with show_progress(ctx.json) as report:
-            embedder = await base.reembed(report)
-    ctx.show({"embedder": embedder}, lambda: out.print(f"recomputed all vectors with {embedder}"))
+            for kind in kinds.replace(",", " ").split():
+                await base.builder.embed_deferred(kind, report)
+            embedder = base.embed.name if kinds and base.embed else await base.reembed(report)
+    done = f"made the vectors of {kinds}" if kinds else "recomputed all vectors"
+    ctx.show({"embedder": embedder}, lambda: out.print(f"{done} with {embedder}", markup=False))
 
 
 @command

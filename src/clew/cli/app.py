@@ -29,6 +29,11 @@ COMMANDS_BY_MODULE = {
         "restore": "Replace the knowledge base by a backup; arrays and missing vectors are "
         "computed again.",
     },
+    "database": {
+        "copy": "Copy a knowledge base between folders and databases, with vectors and arrays.",
+        "worker": "Extract and embed for builds elsewhere (`clew add --on workers`), until "
+        "interrupted.",
+    },
     "watch": {
         "watch": "Add a folder, and whatever changes in it, until interrupted.",
     },

@@ -21,6 +21,7 @@ from rich.text import Text
 from clew import sync
 from clew.config import Settings, load_settings
 from clew.errors import ClewError, ConfigError, InputError, ModelError, StoreError
+from clew.kb_address import KbLocation, parse_location
 from clew.version import pip_install_command
 
 if TYPE_CHECKING:
@@ -30,7 +31,14 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 KbOption = Annotated[
-    Path | None, typer.Option("--kb", help="Folder of the knowledge base.", show_default="./kb")
+    Any,
+    typer.Option(
+        "--kb",
+        parser=parse_location,
+        metavar="PATH",
+        help="Folder of the knowledge base, or its postgresql:// address.",
+        show_default="./kb",
+    ),
 ]
 JsonOption = Annotated[
     bool, typer.Option("--json", help="Print one JSON document and nothing else.")
@@ -137,11 +145,15 @@ class CommandContext:
                     f"the knowledge base in {self.settings.kb} is empty; "
                     "add documents with `clew add PATH…`"
                 )
+            if not self.json:
+                base.progress = FirstUseReport()
             yield base
 
     async def check_paths(self, paths: Sequence[Path]) -> None:
         """Raise for invalid paths before a knowledge base is created for them."""
-        if not (self.settings.kb / "kb.sqlite").exists():
+        from clew.stores.opening import is_knowledge_base
+
+        if not is_knowledge_base(self.settings):
             from clew.ingest.files import find_files
 
             await asyncio.to_thread(find_files, paths)
@@ -153,8 +165,8 @@ class CommandContext:
 
         return add_own_recipes(self.settings.recipes, self.settings.file)
 
-    def settings_at(self, folder: Path) -> Settings:
-        """Return the settings with another knowledge base folder."""
+    def settings_at(self, folder: KbLocation) -> Settings:
+        """Return the settings with another knowledge base."""
         return self.settings.model_copy(update={"kb": folder})
 
     def show(self, value: Any, people: Callable[[], None]) -> None:
@@ -170,6 +182,21 @@ class CommandContext:
             people()
 
 
+class FirstUseReport:
+    """Says that a question has to wait for vectors which no other has needed before."""
+
+    def __init__(self) -> None:
+        self._share = -1
+
+    def __call__(self, stage: str, done: int, total: int) -> None:
+        """Print a line at first, and one for each further quarter."""
+        share = 4 * done // total if total else 0
+        if stage == "embed" and share > self._share:
+            self._share = share
+            text = "this recipe is the first to read the vectors of names; they are made once"
+            err.print(f"{text}: {done:,} of {total:,}" if total else text, style="dim")
+
+
 def warn_no_embedder() -> None:
     """Warn that there is no embedder, so no semantic search, and how to install one."""
     err.print(
@@ -181,7 +208,7 @@ def warn_no_embedder() -> None:
 
 
 def load_context(
-    kb: Path | None, as_json: bool = False, settings: Path | None = None
+    kb: KbLocation | None, as_json: bool = False, settings: Path | None = None
 ) -> CommandContext:
     """Load the settings and shared options; call it within `run`, as settings may be invalid."""
     found = load_settings(settings)

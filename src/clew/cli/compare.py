@@ -44,6 +44,7 @@ from clew.evaluate.tables import (
     tabulate_wins,
 )
 from clew.json_output import to_json_value
+from clew.kb_address import child_location
 from clew.layout import Modality
 from clew.recipes.registry import RecipeSet
 
@@ -216,7 +217,7 @@ def _place_of(ctx: CommandContext, dataset: Dataset, number: int) -> CommandCont
     """
     if number < 2 or dataset.corpus is None:
         return ctx
-    return replace(ctx, settings=ctx.settings_at(ctx.settings.kb / dataset.name))
+    return replace(ctx, settings=ctx.settings_at(child_location(ctx.settings.kb, dataset.name)))
 
 
 def _make_payload(done: MeasureResult, table: Comparison, costs: bool) -> dict[str, Any]:

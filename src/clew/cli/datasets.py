@@ -167,11 +167,13 @@ async def advise_(
 
 def _print_advice(advice: Advice) -> None:
     print_problems(advice.problems)
-    made = "generated from your documents" if advice.questions_generated else "from your dataset"
+    own = advice.questions and not advice.questions_generated
+    made = "from your dataset" if own else "generated from your documents"
     unread = f", {advice.unread} rows could not be read" if advice.unread else ""
     out.print(f"{advice.questions} questions {made}{unread}")
     out.print(f"{advice.kind.name}: {advice.kind.about}", markup=False)
-    out.print(format_table(*build_table(advice.comparison)))
+    if advice.comparison.reports:
+        out.print(format_table(*build_table(advice.comparison)))
     for name, why in advice.left_out.items():
         err.print(f"  {name} left out: {why}", style="yellow", markup=False)
     out.print(f"\n[bold]{escape(advice.recipe)}[/bold]: {escape(advice.reason)}")

@@ -29,7 +29,7 @@ from clew.cli.entities import print_merges
 from clew.cli.progress import show_progress
 from clew.cli.render import format_place
 from clew.config import Settings
-from clew.doctor import run_checks
+from clew.doctor import check_nearest, run_checks
 from clew.engine import KnowledgeBase
 from clew.show import NameDetails
 from clew.text.unicode import clean, digest
@@ -185,9 +185,14 @@ async def verify(
 @command
 async def doctor(
     ctx: CommandContext,
+    ann: Annotated[
+        bool, typer.Option(help="Measure the recall of approximate vector search, too.")
+    ] = False,
 ) -> None:
     """Check the installation: Python, extras, embedder, models, knowledge base."""
     checks = await run_checks(ctx.settings)
+    if ann:
+        checks += await check_nearest(ctx.settings)
 
     def people() -> None:
         for check in checks:

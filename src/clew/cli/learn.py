@@ -16,8 +16,10 @@ from clew.engine import KnowledgeBase
 from clew.errors import ConfigError
 from clew.evaluate.datasets import Question, load_dataset
 from clew.recipes.registry import resolve_recipe
+from clew.retrieve.blend import PLAIN_SIGNALS
 from clew.tune.encoder import EncoderTuningReport, forget_encoder, tune_encoder
 from clew.tune.run import RecipeTrial, TuningReport, retriever_name, tune
+from clew.tune.signals import SignalTrial
 
 _RunInputs = tuple[str, Path, Any, Any]
 """Model, output folder, tasks and training settings."""
@@ -289,8 +291,18 @@ def _print_tuned(learnt: TuningReport) -> None:
     for one in learnt.recipes:
         usage = "uses it" if one.used else "does not use it"
         out.print(f"  {one.recipe}: gold documents in the top 5: {_format_change(one)}; {usage}")
+    if (signals := learnt.signals) is not None:
+        out.print(_format_signals(signals))
     seconds = _format_seconds(learnt.seconds)
     out.print(f"[dim]measured on a held-out fifth; {seconds}; {learnt.bytes} bytes stored[/dim]")
+
+
+def _format_signals(one: SignalTrial) -> str:
+    walk = "as measured" if one.walk is None else f"{one.walk:.2f}"
+    shares = zip(PLAIN_SIGNALS, one.shares, strict=True)
+    weights = ", ".join([f"walk {walk}", *(f"{name} {share:.2f}" for name, share in shares)])
+    kept = "kept" if one.used else "not kept"
+    return f"signals of `clew`: {weights}; recall {one.before:.3f} → {one.after:.3f}, {kept}"
 
 
 def _print_encoder(learnt: EncoderTuningReport) -> None:

@@ -124,6 +124,8 @@ async def tree(
 async def _grow_tree(ctx: CommandContext, by: str | None, grow: bool, describe: bool) -> None:
     async with ctx.open_kb() as base:
         with show_progress(ctx.json) as report:
+            if base.embed is not None:
+                await base.builder.embed_deferred("entity", report)
             trees = base.builder.make_tree_manager(report)
             result = await trees.build([by or TREES[0]]) if grow else None
             if describe:

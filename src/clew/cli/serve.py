@@ -16,6 +16,7 @@ from clew.cli.inspect import load_documents
 from clew.config import Settings, load_settings
 from clew.engine import KnowledgeBase
 from clew.errors import ConfigError
+from clew.kb_address import DatabaseAddress
 from clew.serve.core.database import ServerDatabase
 from clew.serve.core.folders import DEFAULT_WORKSPACE, Folders
 from clew.serve.core.keys import EVERY_WORKSPACE, SCOPES, Key, KeyLimits, KeyStore, Scope
@@ -45,7 +46,11 @@ def register(app: typer.Typer) -> None:
 
 def find_folders(ctx: CommandContext, root: Path | None) -> Folders:
     """Return where the workspaces are: under a root, or one knowledge base."""
-    return Folders(ctx.settings.kb, single=True) if root is None else Folders(root)
+    if root is not None:
+        return Folders(root)
+    kb = ctx.settings.kb
+    database = kb if isinstance(kb, DatabaseAddress) else None
+    return Folders(ctx.settings.folder, single=True, database=database)
 
 
 @command

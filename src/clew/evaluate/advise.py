@@ -10,7 +10,7 @@ from clew.errors import ConfigError
 from clew.evaluate.compare import MIN_QUESTIONS, P_SIGNIFICANT, Cell, Comparison, compare
 from clew.evaluate.datasets import Question, parse_question
 from clew.evaluate.measure import default_metrics, sample_questions
-from clew.evaluate.question_generation import make_questions
+from clew.evaluate.question_generation import NoQuestionsError, make_questions
 from clew.evaluate.runner import RecipeRunner
 from clew.evaluate.summary import RecipeReport, describe_dropped_metrics
 from clew.ingest.embedding import ProgressCallback
@@ -139,11 +139,14 @@ async def advise(
 ) -> Advice:
     """Run the recipes on a sample of the questions, or on generated ones, and recommend one."""
     generated = not questions
-    if generated:
-        chat = kb.models.chat("plan") if kb.models.has("plan") else None
-        rows = (await make_questions(kb, trial.sample, seed=trial.seed, chat=chat)).rows
-        questions = [parse_question(row, number) for number, row in enumerate(rows, start=1)]
     kind = await find_corpus_kind(kb)
+    if generated:
+        try:
+            questions = await _generate(kb, trial)
+        except NoQuestionsError as nothing:
+            if not (await kb.store.counts()).documents:
+                raise
+            return _advise_by_kind(kind, str(nothing))
     sampled = sample_questions(questions, trial.sample, trial.seed)
     metrics = default_metrics(sampled, trial.answers)
     run = RecipeRunner(kb, metrics, trial.answers, progress=progress)
@@ -173,6 +176,19 @@ async def advise(
             reason += f"; {recipe} led on other corpora of this kind: {kind.name}"
     problems = tuple(describe_dropped_metrics(reports))
     return Advice(recipe, metric, reason, table, left_out, generated, len(sampled), kind, problems)
+
+
+async def _generate(kb: KnowledgeBase, trial: TrialSettings) -> list[Question]:
+    chat = kb.models.chat("plan") if kb.models.has("plan") else None
+    rows = (await make_questions(kb, trial.sample, seed=trial.seed, chat=chat)).rows
+    return [parse_question(row, number) for number, row in enumerate(rows, start=1)]
+
+
+def _advise_by_kind(kind: CorpusKind, problem: str) -> Advice:
+    """Recommend what led on other corpora of this kind: nothing could be asked of this one."""
+    reason = f"not measured here; it led on other corpora of this kind: {kind.name}"
+    nothing = Comparison((), (), {})
+    return Advice(kind.recipe, "", reason, nothing, {}, False, 0, kind, (problem,))
 
 
 def choose_recipe(

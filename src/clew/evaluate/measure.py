@@ -130,7 +130,7 @@ async def measure(
     metrics = select_metrics(questions, wanted)
     if wanted.grid.cases:
         _check_options(base, metrics, wanted)
-    folder = base.settings.kb / "runs" / dataset.name
+    folder = base.settings.folder / "runs" / dataset.name
     reports = []
     run = RecipeRunner(
         *(base, metrics, wanted.answers, "open", wanted.k, wanted.at_once, wanted.link),

@@ -46,6 +46,10 @@ WORDING_PROMPT = Prompt(
 )
 
 
+class NoQuestionsError(ConfigError):
+    """No question can be generated from the knowledge base."""
+
+
 @dataclass(frozen=True)
 class GeneratedQuestions:
     """Rows for `questions.jsonl`, and how many kept the template's wording."""
@@ -81,7 +85,7 @@ async def make_questions(
         }
         drafts = _interleave([generators[kind] for kind in kinds], count)
         if not drafts:
-            raise ConfigError(
+            raise NoQuestionsError(
                 "no two facts share an entity, so no question can be generated; "
                 "add more documents with `clew add`"
             )

@@ -1,4 +1,7 @@
-"""Export a self-contained HTML page that draws the graph."""
+"""Export a self-contained HTML page that draws the graph, with the parts of the server's page.
+
+`page/graph.js` and `page/graph.css` are built from `page/src/export.tsx` by `make page`.
+"""
 
 import asyncio
 import json
@@ -40,12 +43,20 @@ class GraphPage:
             if self.around
             else _select_hubs(view, self.top)
         )
-        shown = await _build_page_data(graph, chosen)
-        template = resources.files("clew.export").joinpath("page.html").read_text("utf-8")
+        shown = {"title": self.title, **await _build_page_data(graph, chosen)}
+        parts = resources.files("clew.export")
+        template = parts.joinpath("page.html").read_text("utf-8")
+        script = parts.joinpath("page/graph.js").read_text("utf-8")
+        style = parts.joinpath("page/graph.css").read_text("utf-8")
         # `<` is escaped in the JSON, so that no name can close the script element.
         packed = json.dumps(shown, ensure_ascii=False).replace("<", "\\u003c")
         packed = packed.replace("\u2028", "\\u2028").replace("\u2029", "\\u2029")
-        page = Template(template).substitute(title=escape(self.title), graph=packed)
+        page = Template(template).substitute(
+            title=escape(self.title),
+            graph=packed,
+            style=style,
+            script=script.replace("</script", "<\\/script"),
+        )
         await asyncio.to_thread(file.write_text, page, encoding="utf-8")
         return view.count("entity") - len(chosen)
 
@@ -107,6 +118,7 @@ async def _build_page_data(graph: ExportGraph, chosen: Sequence[int]) -> dict[st
                 "degree": int(degrees[at]),
                 "aliases": list(entity.aliases[:5]),
                 "attributes": dict(list(entity.attributes.items())[:12]),
+                "community": -1,
             }
         )
     positions = _select_facts(view, chosen, number_of)
@@ -114,16 +126,14 @@ async def _build_page_data(graph: ExportGraph, chosen: Sequence[int]) -> dict[st
     facts, edges = [], []
     for number, one in enumerate(exported):
         ends = [number_of[at] for at in one.positions if at in number_of]
-        facts.append(
-            {"text": one.fact.text, "nodes": sorted(set(ends)), "cited": _cite_sources(one)}
-        )
+        shown = {"text": one.fact.text, "relation": one.fact.relation}
+        facts.append({**shown, "nodes": sorted(set(ends)), "cited": _cite_sources(one)})
         edges += [[ends[0], other, number] for other in dict.fromkeys(ends[1:])]
-    relations = [one.fact.relation for one in exported]
     return {
         "nodes": nodes,
         "edges": edges[:_MAX_EDGES],
         "facts": facts,
-        "relations": relations,
+        "communities": [],
         "all": view.count("entity"),
     }
 

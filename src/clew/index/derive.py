@@ -7,7 +7,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from clew.graph.community_tree import carry_over_trees, has_whole_trees
-from clew.graph.csr import Csr, Floats, Ints, build_csr, expand_ranges, row_starts
+from clew.graph.csr import (
+    Csr,
+    Floats,
+    Ints,
+    build_csr,
+    expand_ranges,
+    find_positions,
+    row_starts,
+)
 from clew.graph.name_matching import build_token_index
 from clew.graph.page_owners import (
     EntityPassages,
@@ -20,12 +28,13 @@ from clew.graph.page_owners import (
 from clew.index.details import derive_details, sum_mention_codes, use_detailed_rows
 from clew.index.resolution import ResolvedTables, resolve
 from clew.store.bm25 import build_index, index_from_arrays, index_to_arrays
-from clew.store.protocol import HAS_DETAILS, SENSE_STRIDE, Arrays, DeriveArrays, Tables
+from clew.store.protocol import HAS_DETAILS, Arrays, DeriveArrays, Tables
 from clew.store.resolved_entities import LONG_DESCRIPTION
 from clew.text.names import FORM, TOKEN
 
 # Increase it whenever the arrays or their meaning change: older ones are then derived again.
 LAYOUT = 5
+_ODD = np.uint64(0x9E3779B97F4A7C15)  # spreads the bits of a code
 _MIN_OWNERSHIP = 0.3  # names owned less surely than this are not found by fuzzy matching
 
 
@@ -68,15 +77,19 @@ def derive_arrays(tables: Tables) -> dict[str, NDArray[Any]]:
         ("fact", len(facts), stated), ("chunk", len(chunks), stated_in), start.astype(np.float32)
     )
 
+    codes = tables.entities[:, 5].copy()  # of the entities' ids
+    fact_codes = _sum_codes(len(facts), fact, codes[member], role)
+    arrays |= {"entity_codes": codes, "fact_codes": fact_codes}
+    arrays["chunk_codes"] = _sum_codes(len(chunks), chunk, codes[entity], times)
+    arrays["chunk_codes"] ^= _sum_codes(len(chunks), stated_in, fact_codes[stated], start)
     arrays |= _derive_details(resolved)
     if tables.facts[:, 4].any():
         arrays["fact_rows"] = use_detailed_rows(arrays)
     arrays |= _index_names(tables, entities)
     arrays |= _index_owners(tables, arrays, EntityPassages(entity, chunk, about / np.float32(1000)))
-    old = index_from_arrays(tables.previous) if "text_terms" in tables.previous else None
-    old_keys = tables.previous["chunk_keys"] if old is not None else None
     arrays |= carry_over_trees(tables.previous, arrays)
-    return arrays | index_to_arrays(build_index(chunks, tables.texts, old, old_keys))
+    text = build_index(chunks, tables.texts, index_from_arrays(tables.previous))
+    return arrays | index_to_arrays(text)
 
 
 def _derive_details(resolved: ResolvedTables) -> dict[str, NDArray[Any]]:
@@ -115,18 +128,6 @@ def has_current_layout(arrays: Mapping[str, NDArray[Any]]) -> bool:
     return held is not None and int(held[0]) == LAYOUT
 
 
-def find_positions(keys: Ints, wanted: Ints) -> Ints:
-    """Index of each wanted key in the ascending keys; every key must be present."""
-    if not len(keys) or not len(wanted):
-        return np.zeros(len(wanted), np.int64)
-    if keys[-1] >= SENSE_STRIDE:  # sense keys are too sparse for a lookup table
-        return np.searchsorted(keys, wanted)
-    table = np.zeros(int(keys[-1]) + 1, np.int64)
-    table[keys] = np.arange(len(keys))
-    found: Ints = table[wanted]
-    return found
-
-
 def _build_incidence(
     left: tuple[str, int, Ints], right: tuple[str, int, Ints], weights: Floats
 ) -> dict[str, NDArray[Any]]:
@@ -135,6 +136,18 @@ def _build_incidence(
     out = build_csr(rows, sources, targets, weights)
     back = build_csr(columns, targets, sources, weights)
     return _csr_arrays(f"{source}_{target}", out) | _csr_arrays(f"{target}_{source}", back)
+
+
+def _sum_codes(count: int, where: Ints, codes: Ints, marks: Ints) -> Ints:
+    """Number each of `count` elements by its parts and their marks, in whichever order they come.
+
+    Equal scores are ordered by these numbers: keys depend on when an element was added.
+    """
+    mixed = (codes.astype(np.uint64) ^ marks.astype(np.uint64)) * _ODD
+    mixed ^= mixed >> np.uint64(29)
+    sums = np.zeros(count, np.uint64)
+    np.add.at(sums, where, mixed * _ODD)
+    return sums.view(np.int64)
 
 
 def _encode_labels(name: str, bearer: str, codes: Ints) -> dict[str, NDArray[Any]]:
@@ -155,7 +168,7 @@ def _index_names(tables: Tables, entities: Ints) -> dict[str, NDArray[Any]]:
     """
     own, forms = tables.entities, tables.forms[tables.forms[:, 3] != TOKEN]
     hashes = np.concatenate([own[:, 2], forms[:, 1]]).astype(np.uint64)
-    bearers = np.searchsorted(entities, np.concatenate([own[:, 0], forms[:, 0]]))
+    bearers = find_positions(entities, np.concatenate([own[:, 0], forms[:, 0]]))
     weights = np.concatenate([np.full(len(own), 2000), forms[:, 2]])
     kinds = np.concatenate([np.full(len(own), FORM), forms[:, 3]])
     # Own names first, then by weight; one combined sort key is faster than two.
@@ -177,7 +190,7 @@ def _index_owners(
     entities, same = arrays["entity_keys"], arrays["entity_same"].astype(np.int64)
     count = len(entities)
     tokens = tables.forms[tables.forms[:, 3] == TOKEN]
-    bearer = np.searchsorted(entities, tokens[:, 0])
+    bearer = find_positions(entities, tokens[:, 0])
     order = np.lexsort((tokens[:, 2], bearer))
     bearer, codes = bearer[order], tokens[order, 1]
     lengths = np.zeros(count, np.int64)

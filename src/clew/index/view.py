@@ -4,7 +4,7 @@ Elements are positions 0…n-1; `keys` maps a position to the store's key. Every
 memory-mapped and shared by all questions of a generation.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, get_args
@@ -12,11 +12,17 @@ from typing import Any, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from clew.errors import StoreError
+from clew.errors import StoreError, VectorsDeferred
 from clew.graph.csr import Csr, Floats, Ints, Mask
 from clew.graph.name_matching import NameTokenIndex, build_token_index
 from clew.graph.page_owners import name_rarities
 from clew.index.details import load_details
+from clew.index.nearest import (
+    RowIndex,
+    count_candidates,
+    is_indexed,
+    select_best,
+)
 from clew.store.bm25 import Bm25Index, build_index, index_from_arrays
 from clew.store.protocol import DETAIL_ROWS, Arrays, Store
 from clew.text.names import FORM, name_key
@@ -36,14 +42,19 @@ class StoredMatrices(Mapping[Kind, Floats]):
 
     _kinds: tuple[Kind, ...] = get_args(Kind)
 
-    def __init__(self, store: Store, embedder: str, arrays: Arrays) -> None:
+    def __init__(
+        self, store: Store, embedder: str, arrays: Arrays, deferred: Collection[str] = ()
+    ) -> None:
         self._store, self._embedder, self._arrays = store, embedder, arrays
+        self._deferred = deferred
         self._read: dict[Kind, Floats] = {}
 
     def __getitem__(self, kind: Kind) -> Floats:
         """Return the vectors of a kind; raise if a row that the arrays refer to is lost."""
         if kind not in self._kinds:
             raise KeyError(kind)
+        if kind in self._deferred and len(self._arrays.get(f"{kind}_keys", ())):
+            raise VectorsDeferred(kind)
         if kind not in self._read:
             table = self._store.vectors(self._embedder, kind)
             held = DETAIL_ROWS.get(kind, f"{kind}_rows")
@@ -81,10 +92,16 @@ class View:
     generation: int = 0
     memo: dict[str, Any] = field(default_factory=dict, compare=False)
     """Cache for what steps derive from this generation."""
+    indexes: Mapping[Kind, RowIndex] = field(default_factory=dict, compare=False)
+    """Indexes over the vectors of many elements; without one all are compared."""
 
     def keys(self, kind: Kind) -> Ints:
         """The store's key of each position."""
         return self.arrays.get(f"{kind}_keys", np.zeros(0, np.int64))
+
+    def codes(self, kind: Kind) -> Ints:
+        """A number of each element that depends on what it says: orders equals in every build."""
+        return self.arrays.get(f"{kind}_codes", self.keys(kind))
 
     def count(self, kind: Kind) -> int:
         """Number of elements of a kind."""
@@ -94,13 +111,56 @@ class View:
         """Cosine of every element (or those at `at`) with `vector`; -1 where there is no vector."""
         if kind == "description":
             return self._description_cosines(vector, at)
-        rows = self.arrays.get(f"{kind}_rows", np.zeros(0, np.int64))
+        rows = self._rows(kind)
         matrix = self.matrices.get(kind)
         if at is not None:
             rows = rows[at]
         if matrix is None or not len(matrix):
             return np.full(len(rows), -1, np.float32)
         return score_rows(matrix, rows, vector)
+
+    def nearest(self, kind: Kind, vector: Floats, k: int) -> tuple[Ints, Floats]:
+        """The `k` elements with the highest cosines, best first, and these; ties go by key.
+
+        Of many elements an index proposes candidates, so that one in a hundred may be missed.
+        Elements without a vector are left out. Attributes are numbered as in `attributes`.
+        """
+        keys = self._tie_keys(kind)
+        at = self._find_candidates(kind, vector, k)
+        scores = self.cosines(kind, vector, at)
+        best = select_best(scores, keys if at is None else keys[at], k)
+        return (best if at is None else at[best]), scores[best]
+
+    def _tie_keys(self, kind: Kind) -> Ints:
+        """The key by which elements with equal cosines are ordered."""
+        if kind == "attribute":
+            return self.codes("entity")[self.attributes[0]]
+        return self.codes("entity" if kind == "description" else kind)
+
+    def _find_candidates(self, kind: Kind, vector: Floats, k: int) -> Ints | None:
+        """Positions among which the nearest are, or None for all."""
+        if kind != "description":
+            return self._propose(kind, self._rows(kind), vector, k)
+        named, described = self._rows("entity"), self._description_rows
+        if described is None or not is_indexed(len(named), k):
+            return self._propose("entity", named, vector, k)
+        # Entities with a description are compared by it, the others by their names.
+        by_name = self._propose("entity", np.where(described < 0, named, -1), vector, k)
+        own = np.flatnonzero(described >= 0)
+        at = self._propose("description", described[own], vector, k)
+        return None if by_name is None else np.union1d(by_name, own if at is None else own[at])
+
+    def _propose(self, kind: Kind, rows: Ints, vector: Floats, k: int) -> Ints | None:
+        if not is_indexed(len(rows), k) or kind not in self.indexes:
+            return None
+        self.matrices.get(kind)  # vectors that are still to be made are asked for here
+        return self.indexes[kind].nearest_positions(vector, rows, count_candidates(k))
+
+    def _rows(self, kind: Kind) -> Ints:
+        """The vector row of each element, -1 for none."""
+        if kind == "attribute":
+            return self.attributes[1]
+        return self.arrays.get(f"{kind}_rows", np.zeros(0, np.int64))
 
     def _description_cosines(self, vector: Floats, at: NDArray[np.integer] | None) -> Floats:
         """Cosine of every entity's name and description; of its name if it has no description."""
@@ -195,9 +255,7 @@ class View:
     @cached_property
     def bm25(self) -> Bm25Index:
         """The BM25 index."""
-        if "text_terms" not in self.arrays:
-            return build_index(np.zeros(0, np.int64), {})
-        return index_from_arrays(self.arrays)
+        return index_from_arrays(self.arrays) or build_index(np.zeros(0, np.int64), {})
 
     def find_by_own_name(self, names: Sequence[str]) -> list[NDArray[np.int32]]:
         """For each name the entities whose own name has the same loose key."""

@@ -6,8 +6,7 @@ content, so a killed run that is restarted repeats nothing; the write is one tra
 
 import asyncio
 from collections import Counter
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractAsyncContextManager, nullcontext
+from collections.abc import AsyncIterator, Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import NamedTuple
@@ -17,13 +16,19 @@ from clew.extract.model_extractors import DocumentExtractor
 from clew.index.derive import derive_arrays
 from clew.ingest.chunk import STRUCTURE_VERSION, follows_structure
 from clew.ingest.document_names import GRAPHS_KIND, LOCATIONS_KIND, possible_files
-from clew.ingest.embedding import EmbeddingQueue, ProgressCallback, check_embedder
+from clew.ingest.embedding import (
+    EMBEDDED_KINDS,
+    EmbeddingQueue,
+    ProgressCallback,
+    check_embedder,
+)
 from clew.ingest.files import ReadItem
 from clew.ingest.readers.source import FileEnd, Skipped
 from clew.ingest.readers.tables import TABLE_KEY
 from clew.llm.embed import Embedder
 from clew.store.protocol import (
     Addition,
+    BackgroundWriter,
     Change,
     Counts,
     DocumentSource,
@@ -31,10 +36,8 @@ from clew.store.protocol import (
     Store,
     make_removal,
 )
-from clew.store.sqlite.store import SqliteStore
-from clew.store.sqlite.writer_process import WriterProcess, open_writer_process
 from clew.text.unicode import digest
-from clew.types import Chunk, Document, Extraction, Usage
+from clew.types import Chunk, Document, Extraction, Kind, Usage
 
 _INCOMPLETE_MARK = "!"  # suffix of the stamp of a document with failed chunks …
 _BY_RULES_MARK = "!+"  # … and of one whose failed chunks were extracted in another way
@@ -83,6 +86,8 @@ class IngestPipeline:
     retry_extract: DocumentExtractor | None = None
     """If given, extracts again from chunks whose extraction failed."""
     progress: ProgressCallback = field(default=lambda stage, done, total: None, repr=False)
+    kinds: Collection[Kind] = EMBEDDED_KINDS
+    """What is embedded."""
 
     async def add(self, found: AsyncIterator[ReadItem]) -> AddResult:
         """Add new and changed documents; unchanged ones cost nothing."""
@@ -146,10 +151,7 @@ class IngestPipeline:
     async def _write(self, documents: Sequence[Document]) -> "_Tally":
         """Extract, embed and write; return how much was extracted from."""
         store = self.store
-        opened: AbstractAsyncContextManager[WriterProcess | None] = nullcontext()
-        if isinstance(store, SqliteStore):
-            opened = open_writer_process(store, derive_arrays, len(documents))
-        async with opened as writer:
+        async with store.background_writer(derive_arrays, len(documents)) as writer:
             additions, done = await self._extract_and_embed(documents, writer)
             self.progress("write", 0, 1)
             written = writer is not None and await writer.write()
@@ -161,7 +163,7 @@ class IngestPipeline:
         return done
 
     async def _extract_and_embed(
-        self, documents: Sequence[Document], writer: WriterProcess | None = None
+        self, documents: Sequence[Document], writer: BackgroundWriter | None = None
     ) -> tuple[list[Addition], "_Tally"]:
         """Extract, and embed finished documents while others are still being extracted.
 
@@ -184,7 +186,7 @@ class IngestPipeline:
         if self.embed is None:
             await self.extract_documents(documents, on_addition)
             return kept, done
-        queue = EmbeddingQueue(self.store, self.embed, self.progress)
+        queue = EmbeddingQueue(self.store, self.embed, self.progress, self.kinds)
         if writer is not None:
             queue.on_last_block = writer.begin_write
         try:

@@ -1,25 +1,36 @@
 """Embeds the texts of additions in the background while more are extracted."""
 
 import asyncio
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Coroutine, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import wraps
+from pathlib import Path
 from time import perf_counter
-from typing import NamedTuple, get_args
+from typing import Any, Concatenate, NamedTuple, ParamSpec, TypeVar, get_args
 
 import numpy as np
 
-from clew.errors import EmbedderMismatch
+from clew.errors import EmbedderMismatch, StoreError, VectorsDeferred
+from clew.index.nearest import StoredIndexes
+from clew.index.view import StoredMatrices, View
 from clew.llm.embed import Embedder, Vectors, check_same_dim
 from clew.store.merge import embedded_text
-from clew.store.protocol import Addition, Store
+from clew.store.protocol import DEFERRED, Addition, Snapshot, Store
+from clew.store.vector_files import DamagedVectors
 from clew.text.unicode import digest
 from clew.types import LITERAL_TYPES, Kind
 
 _QUICK_SECONDS = 0.5  # an embedder that takes less for a block counts as quick
 _VECTOR_KINDS: tuple[Kind, ...] = get_args(Kind)
+EMBEDDED_KINDS: tuple[Kind, ...] = ("chunk", "entity", "fact")
+"""What the texts of an addition are embedded as."""
 BLOCK = 1024  # texts embedded between two appends to the vector files
+WAIT_SECONDS = 1.0  # that an answer waits for a slower call before it is kept aside
 
 ProgressCallback = Callable[[str, int, int], None]
+P = ParamSpec("P")
+T = TypeVar("T")
+Method = Callable[Concatenate[Any, P], Coroutine[Any, Any, T]]
 
 
 class _PendingText(NamedTuple):
@@ -41,6 +52,8 @@ class EmbeddingQueue:
     store: Store
     embed: Embedder
     progress: ProgressCallback
+    kinds: Collection[Kind] = EMBEDDED_KINDS
+    """Which of the texts of an addition are embedded."""
     on_last_block: Callable[[], None] = lambda: None
     """Called when the last block starts, if the embedder is quick."""
     _pending: list[_PendingText] = field(default_factory=list)
@@ -55,7 +68,8 @@ class EmbeddingQueue:
     def enqueue_addition(self, addition: Addition) -> None:
         """Enqueue the texts of an addition."""
         for kind, texts in texts_to_embed(addition).items():
-            self.enqueue_texts(kind, texts)
+            if kind in self.kinds:
+                self.enqueue_texts(kind, texts)
 
     def enqueue_texts(self, kind: Kind, texts: Sequence[str]) -> None:
         """Enqueue texts, skipping those already enqueued; full blocks go to the embedder."""
@@ -115,13 +129,16 @@ class EmbeddingQueue:
     async def _embed_calls(self, calls: list[list[_PendingText]]) -> None:
         """Embed in concurrent calls; what is answered is kept, even if another call failed.
 
-        An answer is saved once all calls before it are answered, not only with the slowest.
+        An answer is saved once all calls before it are answered, and kept aside until then.
         """
         tasks = [asyncio.ensure_future(self._embed_once(call)) for call in calls]
-        at = 0
+        at, aside = 0, set[int]()
         try:
             while at < len(tasks):
-                await asyncio.wait([tasks[at]])
+                await asyncio.wait([tasks[at]], timeout=WAIT_SECONDS)
+                if not tasks[at].done():
+                    await self._keep_aside(calls, tasks, aside)
+                    continue
                 end = at
                 while end < len(tasks) and tasks[end].done():
                     end += 1
@@ -135,8 +152,25 @@ class EmbeddingQueue:
             if isinstance(result, BaseException):
                 raise result
 
+    async def _keep_aside(
+        self,
+        calls: list[list[_PendingText]],
+        tasks: Sequence[asyncio.Future[Vectors]],
+        aside: set[int],
+    ) -> None:
+        """Keep the answers that wait for a slower call where a kill does not cost them."""
+        early = _EarlyVectors(self.store, self.embed.name)
+        for at, task in enumerate(tasks):
+            if at not in aside and task.done() and not task.cancelled() and not task.exception():
+                aside.add(at)
+                keys = [item.key for item in calls[at]]
+                await asyncio.to_thread(early.save, keys, task.result())
+
     async def _embed_once(self, call: Sequence[_PendingText]) -> Vectors:
         """Embed each different text once: a row's passage and its fact have the same."""
+        early = _EarlyVectors(self.store, self.embed.name).find([item.key for item in call])
+        if early is not None:
+            return early
         position = {text: at for at, text in enumerate(dict.fromkeys(item.text for item in call))}
         vectors = await self.embed(list(position))
         return vectors[[position[item.text] for item in call]]
@@ -178,6 +212,39 @@ class EmbeddingQueue:
             indices = [index for index, item in enumerate(block) if item.kind == kind]
             table = self.store.vectors(self.embed.name, kind)
             table.append([block[index].key for index in indices], vectors[indices])
+
+
+@dataclass(frozen=True)
+class _EarlyVectors:
+    """Answers kept aside until those of earlier calls are there, by content hash.
+
+    Rows of a vector file come in the order of the texts, and a kill must not cost what was answered
+    before its turn. All kinds share one file: a text has the same vector in each.
+    """
+
+    store: Store
+    embedder: str
+
+    @property
+    def _name(self) -> str:
+        return f"{self.embedder} (early)"
+
+    def save(self, keys: Sequence[str], vectors: Vectors) -> None:
+        """Keep vectors, durably."""
+        self.store.vectors(self._name, "chunk").append(keys, vectors)
+
+    def find(self, keys: Sequence[str]) -> Vectors | None:
+        """Return the vectors of these texts, if all were kept."""
+        table = self.store.vectors(self._name, "chunk")
+        try:
+            rows = table.find_rows(keys)
+            if not len(rows) or rows.min() < 0:
+                return None
+            found: Vectors = np.asarray(table.matrix())[rows]
+        except DamagedVectors:
+            table.repair()  # they are computed again
+            return None
+        return found
 
 
 def texts_to_embed(addition: Addition) -> dict[Kind, list[str]]:
@@ -237,3 +304,47 @@ async def check_embedder(store: Store, embed: Embedder | None, *, claim: bool = 
             f"this knowledge base was embedded with {stored!r}, but the settings select "
             f"{embed.name!r}; restore [embed], or run `clew reembed`"
         )
+
+
+def check_backup_embedder(file: Path, held: str, embed: Embedder | None) -> None:
+    """Raise if a backup has vectors of another embedder than the settings select."""
+    if held and embed is not None and embed.name != held:
+        raise EmbedderMismatch(
+            f"{file} was embedded with {held!r}, but the settings select {embed.name!r}; "
+            "set [embed] as it was, then `clew reembed` can change it; nothing was restored"
+        )
+
+
+async def load_deferred(store: Store) -> list[str]:
+    """Return the kinds whose vectors are made when they are first read."""
+    return (await store.get("manifest", [DEFERRED])).get(DEFERRED, "").split()
+
+
+async def load_view(store: Store, embedder: str, now: Snapshot, *, exact: bool = False) -> View:
+    """View of a generation with the vectors of an embedder, if there is one.
+
+    With `exact` the nearest elements are found without an index.
+    """
+    if not embedder:
+        return View(now.arrays, {}, now.generation)
+    matrices = StoredMatrices(store, embedder, now.arrays, await load_deferred(store))
+    indexes = {} if exact else StoredIndexes(store, embedder)
+    return View(now.arrays, matrices, now.generation, indexes=indexes)
+
+
+def embed_on_first_use(run: Method[P, T]) -> Method[P, T]:
+    """Make the vectors that a method of a knowledge base turns out to read, and run it again."""
+
+    @wraps(run)
+    async def run_with_vectors(base: Any, /, *given: P.args, **named: P.kwargs) -> T:
+        for _ in EMBEDDED_KINDS:
+            try:
+                return await run(base, *given, **named)
+            except VectorsDeferred as missing:
+                try:
+                    await base.builder.embed_deferred(missing.kind, base.progress)
+                except StoreError as error:  # a folder that cannot be written, or a busy one
+                    raise type(error)(f"{missing}: {error}") from error
+        return await run(base, *given, **named)
+
+    return run_with_vectors

@@ -17,6 +17,8 @@ from itertools import groupby
 from pathlib import Path
 
 from clew.errors import InputError
+from clew.ingest.parse_process import MAX_WAIT_FACTOR, parse_file
+from clew.ingest.parse_process import ReadItem as ReadItem
 from clew.ingest.readers.databases import read_parquet, read_sqlite, read_xlsx
 from clew.ingest.readers.docx import read_docx
 from clew.ingest.readers.epub import read_epub
@@ -93,12 +95,10 @@ _UNPACKED_FORMATS = ROW_FORMATS - {".mbox"} | {".docx", ".pptx", ".epub"}
 PARSED_FORMATS = frozenset(
     ".html .htm .xhtml .pdf .docx .pptx .epub .ipynb .eml .mbox .tex .ltx .rst .man".split()
 )
-"""Formats whose parser a hostile file can slow down: read one at a time, with a timeout."""
-ReadItem = Document | Skipped | FileEnd
+"""Formats whose parser a hostile file can slow down: read one at a time, in another process."""
 _BATCH = 256  # items per call to the reading thread …
 _BATCH_CHARACTERS = 4_000_000  # … or as many as reach this many characters
 _POLL_SECONDS = 0.25
-_MAX_WAIT_FACTOR = 20  # a parser that waits (for a disk) may take this many times its budget
 
 
 def find_files(
@@ -216,11 +216,11 @@ async def read_files(
     found: Iterable[SourceFile | Skipped], budget: ReadBudget = DEFAULT_BUDGET
 ) -> AsyncGenerator[ReadItem]:
     """Read the files found; a `FileEnd` follows each file of rows that was read to its end."""
-    for parsed, group in groupby(found, _needs_timeout):
+    for parsed, group in groupby(found, _needs_parser):
         if parsed:
             for source in group:
                 assert isinstance(source, SourceFile)
-                for item in await _read_with_timeout(source, budget):
+                for item in await _parse(source, budget):
                     yield item
         else:
             items = _read_sources(list(group), budget)
@@ -229,13 +229,11 @@ async def read_files(
                     yield item
 
 
-def _needs_timeout(item: SourceFile | Skipped) -> bool:
-    return isinstance(item, SourceFile) and needs_parser(item.path)
-
-
-def needs_parser(path: Path) -> bool:
-    """Whether a file's format has a parser that a hostile file can slow down."""
-    suffix = content_suffix(path)
+def _needs_parser(item: SourceFile | Skipped) -> bool:
+    """Whether it is a file with a parser that a hostile file can slow down."""
+    if isinstance(item, Skipped):
+        return False
+    suffix = content_suffix(item.path)
     return suffix in PARSED_FORMATS or _MANUAL_SUFFIX.fullmatch(suffix) is not None
 
 
@@ -293,11 +291,26 @@ def _next_batch(items: Iterator[ReadItem]) -> list[ReadItem]:
     return batch
 
 
-async def _read_with_timeout(source: SourceFile, budget: ReadBudget) -> list[ReadItem]:
-    """Parse in a thread that is abandoned at the timeout: Python cannot stop a thread.
+async def _parse(source: SourceFile, budget: ReadBudget) -> list[ReadItem]:
+    """Parse in a process that can be ended; a reader that was registered, in a thread.
 
-    Only its processor time counts, so that a busy machine skips no file.
+    Only processor time counts, so that a busy machine skips no file.
     """
+    reader = READERS.get(content_suffix(source.path), read_manpage)
+    is_own = reader.__module__.startswith("clew.ingest.readers.")
+    found = (
+        await parse_file(source, budget, __name__, read_source_items.__name__) if is_own else None
+    )
+    return await _read_with_timeout(source, budget) if found is None else found
+
+
+def read_source_items(source: SourceFile, budget: ReadBudget) -> list[ReadItem]:
+    """Read one file whole, in this thread."""
+    return list(_read_sources([source], budget))
+
+
+async def _read_with_timeout(source: SourceFile, budget: ReadBudget) -> list[ReadItem]:
+    """Parse in a thread that is abandoned at the timeout: Python cannot stop a thread."""
     done: Future[list[ReadItem]] = Future()
     done.set_running_or_notify_cancel()  # from here on only the thread sets its result
 
@@ -307,7 +320,7 @@ async def _read_with_timeout(source: SourceFile, budget: ReadBudget) -> list[Rea
         if hasattr(time, "pthread_getcpuclockid"):
             clocks.append(time.pthread_getcpuclockid(threading.get_ident()))
         try:
-            done.set_result(list(_read_sources([source], budget)))
+            done.set_result(read_source_items(source, budget))
         except BaseException as error:  # noqa: BLE001  (thread boundary: raised where it is awaited)
             done.set_exception(error)
 
@@ -320,7 +333,7 @@ async def _read_with_timeout(source: SourceFile, budget: ReadBudget) -> list[Rea
             return result.result()
         waited = time.monotonic() - began
         used = _read_clock(clocks[0], waited) if clocks else waited
-        if used > budget.seconds or waited > budget.seconds * _MAX_WAIT_FACTOR:
+        if used > budget.seconds or waited > budget.seconds * MAX_WAIT_FACTOR:
             result.cancel()
             return [Skipped(source.name, f"takes longer than {budget.seconds:g} s to read")]
 

@@ -10,6 +10,9 @@ from clew.errors import EmbedderMismatch
 
 EmbedRole = Literal["passage", "query"]
 Vectors = NDArray[np.float32]
+# Shares of a text's letters in known words: an English vocabulary knows all of English, nine tenths
+# of German and French, and little but names in scripts that it was not made for.
+_NOTHING_KNOWN, _ENOUGH_KNOWN = 0.3, 0.7
 
 
 class Embedder(Protocol):
@@ -25,6 +28,13 @@ class Embedder(Protocol):
 
     async def __call__(self, texts: Sequence[str], /, *, role: EmbedRole = "passage") -> Vectors:
         """Embed a batch of any size; no text gives a `(0, dim)` array."""
+
+
+def measure_known(embed: Embedder, text: str) -> float:
+    """Return how far an embedder knows the words of a text, 0 to 1; 1 if it cannot tell."""
+    measure = getattr(embed, "measure_known", None)
+    share: float = 1.0 if measure is None else measure(text)
+    return min(1.0, max(0.0, (share - _NOTHING_KNOWN) / (_ENOUGH_KNOWN - _NOTHING_KNOWN)))
 
 
 def check_same_dim(name: str, held: int, given: int) -> None:

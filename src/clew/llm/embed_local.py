@@ -2,6 +2,8 @@
 
 import asyncio
 import os
+import re
+from collections import Counter
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
@@ -27,6 +29,7 @@ TEXTS_PER_THREAD = 32
 MAX_TOKEN_CHARS = 100
 """Characters; a longer word is a single unknown token, so cutting here loses nothing."""
 DEFAULT_MAX_TOKENS = 256
+_HAN = re.compile("[\u3400-\u9fff\uf900-\ufaff]")  # a character is a word or most of one
 
 
 @dataclass(frozen=True)
@@ -72,6 +75,13 @@ class LocalEmbedder:
         """One line about the model in use, and why it is not quantised if so."""
         note = f" ({self.weights.note})" if self.weights.note else ""
         return f"{self.name}, {self.dim} dimensions, weights from {self.weights.source}{note}"
+
+    def measure_known(self, text: str) -> float:
+        """Return the share of a text's letters that its vocabulary knows as more than letters.
+
+        A word that falls into single letters, or into unknown tokens, has no meaning to the model.
+        """
+        return self._encoder.get().measure_known(text)
 
     async def __call__(self, texts: Sequence[str], /, *, role: EmbedRole = "passage") -> Vectors:
         """Embed in threads, so that the event loop stays free; `role` makes no difference."""
@@ -119,6 +129,7 @@ class _OnnxEncoder:
     max_chars: int
     dim: int
     pool: ThreadPoolExecutor
+    unknown: str = "[UNK]"
 
     @classmethod
     def load(cls, weights: EmbedderWeights, max_tokens: int, workers: int) -> "_OnnxEncoder":
@@ -154,6 +165,21 @@ class _OnnxEncoder:
         rows = np.empty((len(tokens), self.dim), np.float32)
         rows[order] = list(self.pool.map(self._run, (tokens[at] for at in order)))
         return rows
+
+    def measure_known(self, text: str) -> float:
+        """Return the share of the letters in known tokens, of more than one letter but in Han."""
+        encoding = self.tokenizer.encode(_replace_surrogates(text[: self.max_chars]))
+        pieces = Counter(encoding.word_ids)
+        known = total = 0
+        for token, word, (start, end) in zip(
+            encoding.tokens, encoding.word_ids, encoding.offsets, strict=True
+        ):
+            letters = sum(map(str.isalpha, text[start:end]))
+            total += letters
+            alone = letters > 1 or pieces[word] == 1 or _HAN.match(text, start)
+            if token != self.unknown and alone:
+                known += letters
+        return known / total if total else 1.0
 
     def _run(self, ids: list[int]) -> NDArray[np.float32]:
         tokens = np.array([ids], np.int64)

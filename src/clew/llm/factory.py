@@ -31,7 +31,7 @@ def find_embedder(settings: Settings, held: str) -> Embedder | None:
     """The configured embedder, tuned if the vectors held are; None if none is available."""
     if not can_embed(settings.embed):
         return None
-    chosen = use_tuned_encoder(settings.embed, settings.kb, held)
+    chosen = use_tuned_encoder(settings.embed, settings.folder, held)
     return create_embedder(chosen, settings.cache)
 
 

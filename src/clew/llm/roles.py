@@ -1,6 +1,6 @@
 """Chat models by role (extract, plan, answer, judge), assembled from the settings."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -102,8 +102,15 @@ def create_client(spec: ResolvedModel, settings: ModelSettings) -> Chat:
             return TransformersChat(spec.model)
 
 
+ChatGate = Callable[[Chat, str], Chat]
+"""Wraps the client of a model by limits that several processes share."""
+
+
 def create_limited_client(
-    spec: ResolvedModel, settings: ModelSettings, shared: ConcurrencyLimit | None = None
+    spec: ResolvedModel,
+    settings: ModelSettings,
+    shared: ConcurrencyLimit | None = None,
+    gate: ChatGate | None = None,
 ) -> Chat:
     """Create the client with its limits; a call waiting for a retry holds no concurrency slot.
 
@@ -119,7 +126,9 @@ def create_limited_client(
     if shared is not None:
         chat = ConcurrencyLimitedChat(chat, shared)
     requests, tokens = settings.requests_per_minute, settings.tokens_per_minute
-    if requests or tokens:
+    if gate is not None:
+        chat = gate(chat, spec.model)
+    elif requests or tokens:
         chat = RateLimitedChat(
             chat,
             RateLimiter(requests) if requests else None,
@@ -141,6 +150,8 @@ class RoleChats:
     meter: UsageMeter = field(default_factory=UsageMeter)
     limit: ConcurrencyLimit | None = None
     """A limit on calls at once that others share."""
+    gate: ChatGate | None = None
+    """If given, limits that other processes share take the place of the limits on rates."""
     _by_endpoint: dict[tuple[str, ...], Chat] = field(default_factory=dict, init=False, repr=False)
     _chats: dict[Role, Chat] = field(default_factory=dict, init=False, repr=False)
 
@@ -155,7 +166,8 @@ class RoleChats:
         key = (at.model, at.base_url, at.api_key, at.client, str(sorted(at.extra.items())))
         chat = self._by_endpoint.get(key)
         if chat is None:
-            chat = self._wrap(create_limited_client(at, self.settings, self.limit), at.model)
+            client = create_limited_client(at, self.settings, self.limit, self.gate)
+            chat = self._wrap(client, at.model)
             # Threads may create it concurrently: all use the first one stored.
             chat = self._by_endpoint.setdefault(key, chat)
         if at.shape_by == "auto":

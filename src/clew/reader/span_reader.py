@@ -60,7 +60,7 @@ class SpanReader:
         if not path.is_file():
             raise ConfigError(
                 f"The reader's weights {path} are missing: reinstall clew, or set `file` under "
-                "[reader]."
+                "[spans]."
             )
         session = open_session(path)
         return cls(

@@ -1,4 +1,4 @@
-"""The default recipe `clew`, and when another one takes its place."""
+"""The default recipe `clew`, those of its kind, and when another one takes its place."""
 
 import numpy as np
 
@@ -6,8 +6,11 @@ from clew.index.view import View
 from clew.ingest.document_names import GRAPHS_KIND
 from clew.retrieve.blend import Blended
 from clew.retrieve.linking.link_names import LinkNames
+from clew.retrieve.lookup import Lexical
+from clew.retrieve.rank import fuse_chunks
+from clew.retrieve.sections import BestSentence, RankSections, WholeSections
 from clew.retrieve.spread import Spread
-from clew.retrieve.step import Chain
+from clew.retrieve.step import Chain, Fork
 from clew.retrieve.tidy import TidyQuestion
 from clew.retrieve.walk import Walk
 from clew.store.protocol import Store
@@ -24,6 +27,17 @@ CLEW_BEAM = Chain(
     (TidyQuestion(Chain("", (LinkNames(), Blended(Walk(missing=0.5, beam=0.1)), Spread()))),),
     about="as `clew`, and a beam of hypotheses: paths of passages, each scored as a whole; for "
     "questions of three and four hops",
+    source="measured here (docs/decisions/0016-retrieval-that-holds.md)",
+)
+SMALL_TO_BIG = Chain(
+    "small-to-big",
+    (
+        Fork((BestSentence(top_k=100), Lexical(top_k=100, content_only=True)), join=fuse_chunks),
+        RankSections(section=0.2, page=0.1),
+        WholeSections(first=5, around=1),
+    ),
+    about="passages by their best sentence and by words, ranked with what their section and page "
+    "say, and given with the passages before and after",
     source="measured here (docs/decisions/0016-retrieval-that-holds.md)",
 )
 GRAPH_RECIPE = "lego-12"

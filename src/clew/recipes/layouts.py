@@ -67,18 +67,22 @@ LAYOUT_SOURCES: dict[Layout, str] = {
     LINKED: f"{_OURS}facts linked to what the question names, then passages",
     PATHS: f"{_OURS}the paths and facts nearest to the question, then passages",
     RANKED_PATHS: f"{_OURS}paths as the method ranks them, the nearest facts, then passages",
-    LIGHTRAG_30K: "LightRAG authors' code: 6,000 tokens of entities, 8,000 of relations, 30,000 in "
-    "all",
-    ROGRAG_28K: "ROGRAG figure 1 (d): 8k of nodes, 8k of edges, 12k of chunks",
+    LIGHTRAG_30K: "LightRAG authors' code: 6,000 tokens of entities, 8,000 of relations, 20 "
+    "chunks, 30,000 in all; for a sub-question ours",
+    ROGRAG_28K: "ROGRAG figure 1 (d): 8k of nodes, 8k of edges, 12k of chunks; at most 20 and for "
+    "a sub-question ours",
     ROGRAG_12K: "ROGRAG Table 5, before 28k; 4k of each kind are LightRAG's, the paper names none",
     PATHRAG_15: "PathRAG §3.3: 15 paths, the most reliable last; passages and budgets are ours",
-    GRAPH_R1: "Graph-R1 §4.2: the five fused facts with their scores, nothing else",
-    GRAPH_R1_RELEASED: "Graph-R1 authors' code: ten facts",
-    GRAG_M: "LEGO-GraphRAG B.10: the report of the subgraph's community, then the paths",
+    GRAPH_R1: "Graph-R1 §4.2: the five fused facts with their scores, nothing else; tokens ours",
+    GRAPH_R1_RELEASED: "Graph-R1 authors' code: ten facts; tokens ours",
+    GRAG_M: "LEGO-GraphRAG B.10: the report of the subgraph's community, then the paths; tokens "
+    "ours",
     YOUTU: "Youtu-GraphRAG §A.3: triples, paths, communities, attributes, chunks; budgets ours",
     MSGRAPHRAG_LOCAL: "MS GraphRAG: reports, entities, relations, text; budgets are ours",
-    MSGRAPHRAG_12K: "MS GraphRAG authors' code: 12,000 tokens; 15% reports, 35% graph, 50% text",
-    TREE: "RAPTOR §3: 2,000 tokens of summaries and leaves; E²GraphRAG likewise",
+    MSGRAPHRAG_12K: "MS GraphRAG authors' code: 12,000 tokens; 15% reports, 35% graph, 50% text; "
+    "other numbers ours",
+    TREE: "RAPTOR §3 and E²GraphRAG: summaries and leaves; 2,000 tokens are found, how many of "
+    "them are shown is ours",
     PROPOSITIONS: "PropRAG: five passages; the paths before them and the budgets are ours",
     LINEARRAG: "LinearRAG authors' code: five passages; the budget is ours",
     GFM_RAG: "GFM-RAG authors' code: five passages; the entities and budgets are ours",

@@ -46,7 +46,7 @@ _NOTES = (
         (f"{step}.scorer", "ours; `lego-N-cosine` and `lego-N-cross-encoder` are the report's EEMs")
         for step in ("Prune", "RankedPaths", "RankAnswers")
     ),
-    ("RankedPaths.rounds", "B.9: M-LLMs leaves the number of rounds open; 1 is a single choice"),
+    ("RankedPaths.rounds", "ours: B.9 leaves the rounds of M-LLMs open; 1 is a single choice"),
     ("RankedPaths.supplement", "none in Table 1; `fill` is EEMs-S"),
     ("RankedPaths.rerank", "not in Table 1; EEMs-R"),
     ("BeamPaths.prefilter", "none in Table 1; 32 with EEMs-PF is ours"),

@@ -10,7 +10,7 @@ from clew.agents.rograg import Rograg
 from clew.errors import ConfigError, suggest
 from clew.llm.trained_model import NO_KB_RECIPE, TrainedConfig
 from clew.recipes.agents import AGENTS, AgentRecipe
-from clew.recipes.default import CLEW, CLEW_BEAM
+from clew.recipes.default import CLEW, CLEW_BEAM, SMALL_TO_BIG
 from clew.recipes.describe import (
     NO_NEEDS,
     OPTIONAL_MODEL,
@@ -46,6 +46,7 @@ RECIPES: dict[str, Chain] = {
         KEYWORDS,
         HYBRID,
         RERANKED,
+        SMALL_TO_BIG,
         *DUAL_LEVEL_RECIPES,
         *HIPPORAG_RECIPES,
         *GRAPH_R1_RECIPES,

@@ -40,6 +40,7 @@ from clew.retrieve.paths.propositions import PropositionPaths
 from clew.retrieve.paths.ranked import RankAnswers, RankedPaths, StructuralPaths
 from clew.retrieve.ppr import Ppr, Specific, WeighEntities
 from clew.retrieve.rank import Keep, Reranked, fuse_chunks, in_turns, reciprocal_facts
+from clew.retrieve.sections import BestSentence, RankSections, WholeSections
 from clew.retrieve.spread import Spread
 from clew.retrieve.step import Chain, Fork
 from clew.retrieve.subgraph.extract import (
@@ -62,6 +63,8 @@ _STEP_CLASSES: tuple[type, ...] = (
     *(TidyQuestion, Keywords, ExpandKeywords, QuestionEntities, LinkNames, LinkEntities),
     # look up
     *(Dense, Lexical, NearEntities, NearAttributes, SameName, NearFacts, SameWords),
+    # sections and pages
+    *(BestSentence, RankSections, WholeSections),
     # expand and walk
     *(
         FactsOf,

@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from clew.adapters import get_tuning
 from clew.context import Context, TraceStep
 from clew.graph.csr import Floats
 from clew.index.view import View
@@ -28,33 +29,43 @@ _MAX_PAGES = 3  # a name that more passages are about leads to none of them in p
 # (docs/decisions/0016-retrieval-that-holds.md).
 _NO_TRUST_SHARE, _FULL_TRUST_SHARE = 0.005, 0.04
 _LEAST_WALK = 0.1  # a walk that would count less changes nothing, and takes most of the time
-_DENSE, _LEXICAL, _SENTENCE = 0.5, 0.25, 0.25  # weights within plain relevance
-_LEADERS, _LEAD = 100, 0.2  # the best chunks of a signal, and what a lead over them counts
+_CHAIN_TRUST = 0.5  # from which chains of names are worth following: manuals stay below 0.3
+PLAIN_SIGNALS = ("meaning", "words", "best sentence")
+PLAIN_SHARES = (0.4, 0.3, 0.3)  # of each within plain relevance; `python -m bench.signal_weights`
+_LEADERS, _LEAD = 100, 0.1  # the best chunks of a signal, and what a lead over them counts
 
 
 @dataclass(frozen=True, slots=True)
 class SignalWeights:
-    """How much the walk and plain relevance count, and the two values this follows from."""
+    """How much the walk and plain relevance count, and what this follows from."""
 
     walk: float
     corpus: float
     """How far the names in this corpus lead to passages about them, 0 to 1."""
     names: float
     """How specific the most specific name of the question is, 0 to 1."""
+    shares: tuple[float, float, float] = PLAIN_SHARES
+    """Of meaning, words and best sentence within plain relevance; together 1."""
+    tuned: bool = False
+    """Whether `clew tune` chose the weights."""
 
     @property
     def plain(self) -> float:
         """The weight of plain relevance."""
         return 1 - self.walk
 
+    def leave_to_words(self, known: float) -> "SignalWeights":
+        """Give words the share of what vectors cannot tell; `known`: how far they know the text."""
+        meaning, words, best = self.shares
+        unknown = (1 - known) * (meaning + best)
+        return replace(self, shares=(known * meaning, words + unknown, known * best))
+
     def describe(self) -> str:
         """Describe the weights in one line, for the trace."""
-        shares = zip(
-            ("meaning", "words", "best sentence"), (_DENSE, _LEXICAL, _SENTENCE), strict=True
-        )
-        plain = ", ".join(f"{name} {self.plain * share:.2f}" for name, share in shares)
+        named = zip(PLAIN_SIGNALS, self.shares, strict=True)
+        plain = ", ".join(f"{name} {self.plain * share:.2f}" for name, share in named)
         reason = f"corpus {self.corpus:.2f}, names {self.names:.2f}"
-        return f"walk {self.walk:.2f}, {plain} ({reason})"
+        return f"walk {self.walk:.2f}, {plain} ({reason}{', tuned' if self.tuned else ''})"
 
 
 def weigh_signals(view: View, entities: tuple[Hit, ...]) -> SignalWeights:
@@ -63,7 +74,13 @@ def weigh_signals(view: View, entities: tuple[Hit, ...]) -> SignalWeights:
     names = measure_specificity(view, entities)
     # Where most names lead on, so do those in passages: a question need not name anything.
     walk = corpus * (corpus + (1 - corpus) * names)
-    return SignalWeights(walk if walk >= _LEAST_WALK else 0.0, corpus, names)
+    mix = get_tuning(view).signals
+    if mix is not None and mix.walk is not None:
+        walk = mix.walk
+    walk = walk if walk >= _LEAST_WALK else 0.0
+    if mix is None:
+        return SignalWeights(walk, corpus, names)
+    return SignalWeights(walk, corpus, names, mix.shares, tuned=True)
 
 
 def measure_corpus_trust(view: View) -> float:
@@ -73,6 +90,11 @@ def measure_corpus_trust(view: View) -> float:
     share: float = view.memo[_MEMO_KEY]
     trust = (share - _NO_TRUST_SHARE) / (_FULL_TRUST_SHARE - _NO_TRUST_SHARE)
     return min(1.0, max(0.0, trust))
+
+
+def names_lead_on(view: View) -> bool:
+    """Whether names lead to passages about them as often as in an encyclopedia, or nearly."""
+    return measure_corpus_trust(view) >= _CHAIN_TRUST
 
 
 def _share_of_mentions_with_page(view: View) -> float:
@@ -122,16 +144,18 @@ class Blended:
         view = ctx.view
         if not view.count("chunk"):
             return replace(found, chunks=())
-        weights = weigh_signals(view, found.entities)
+        weights = weigh_signals(view, found.entities).leave_to_words(ctx.meaning())
         ctx.trace.append(TraceStep("signals", "", weights.describe(), 0.0))
         walked = await self.inner(ctx, found) if weights.walk > 0 else found
         if weights.plain <= 0 or (weights.walk > 0 and not walked.chunks):
             return walked
-        plain, fact_fit = await self._score_plainly(ctx, found)
+        scores = await score_plainly(ctx, found, self.rest)
+        plain = scores.mix(_leave_to_words(weights.shares, ctx.meaning()))
         keys = view.keys("chunk")
         if weights.walk <= 0:
-            facts = top_hits(fact_fit, view.keys("fact"), self.facts, "sentence")
-            chunks = top_hits(drop_copies(view, plain), keys, self.top_k, "relevance")
+            facts = top_hits(scores.fact_fit, view.keys("fact"), self.facts, "sentence")
+            kept = drop_copies(view, plain) if ctx.meaning() >= 1 else plain
+            chunks = top_hits(kept, keys, self.top_k, "relevance")
             return replace(found, chunks=chunks, facts=facts, paths=())
         # A chunk that the step left out scores no more than its last one.
         total = np.full(len(plain), min(hit.score for hit in walked.chunks), np.float32)
@@ -141,24 +165,49 @@ class Blended:
         chunks = top_hits(drop_copies(view, mixed), keys, self.top_k, by)
         return replace(walked, chunks=chunks)
 
-    async def _score_plainly(self, ctx: Context, found: Found) -> tuple[Floats, Floats]:
-        """Score every chunk by meaning, words and best sentence; also return each fact's fit."""
-        question, rest = await ctx.vectors([ctx.question, found.specific or ctx.question])
-        target = (1 - self.rest) * question + self.rest * rest
-        fit, sentence = await score_sentences(ctx, target)
-        plain = (
-            _DENSE * _scale(ctx.cosines("chunk", question))
-            + _LEXICAL * _scale(ctx.view.bm25.scores(content_words(ctx.question)))
-            + _SENTENCE * _scale(sentence)
-        )
-        return plain.astype(np.float32), fit
+
+@dataclass(frozen=True, slots=True)
+class PlainScores:
+    """Every chunk by meaning, words and best sentence, and each fact's fit."""
+
+    meaning: Floats
+    words: Floats
+    sentence: Floats
+    fact_fit: Floats
+
+    def mix(self, shares: tuple[float, float, float], lead: float = _LEAD) -> Floats:
+        """Return the weighted sum of the three, each scaled; `lead` is what a lead counts."""
+        signals = (self.meaning, self.words, self.sentence)
+        scaled = [share * _scale(one, lead) for share, one in zip(shares, signals, strict=True)]
+        mixed: Floats = np.sum(scaled, axis=0).astype(np.float32)
+        return mixed
 
 
-def _scale(values: Floats) -> Floats:
+async def score_plainly(ctx: Context, found: Found, rest: float = 0.7) -> PlainScores:
+    """Score every chunk by each of the signals that need no name.
+
+    `rest` weighs the question without common names against the whole, in how a sentence fits.
+    """
+    question, specific = await ctx.vectors([ctx.question, found.specific or ctx.question])
+    fit, sentence = await score_sentences(ctx, (1 - rest) * question + rest * specific)
+    words = ctx.view.bm25.scores(content_words(ctx.question))
+    return PlainScores(ctx.cosines("chunk", question), words, sentence, fit)
+
+
+def _leave_to_words(shares: tuple[float, float, float], known: float) -> tuple[float, float, float]:
+    """What vectors cannot tell, because they know only part of the script, words must."""
+    meaning, words, sentence = shares
+    lost = (1 - known) * (meaning + sentence)
+    return known * meaning, words + lost, known * sentence
+
+
+def _scale(values: Floats, lead: float) -> Floats:
     """Scale to 0 … 1, and add by how many standard deviations a value leads the best ones."""
     low, high = float(values.min()), float(values.max())
+    if high - low <= _TINY:  # one passage, or copies of one
+        return np.full_like(values, 1.0 if high > 0 else 0.0)
     count = min(_LEADERS, len(values))
     best = np.partition(values, len(values) - count)[len(values) - count :]
-    lead = (values - best.mean()) / max(_TINY, float(best.std()))
-    scaled: Floats = (values - low) / max(_TINY, high - low) + _LEAD * lead
+    ahead = (values - best.mean()) / max(_TINY, float(best.std()))
+    scaled: Floats = (values - low) / (high - low) + lead * ahead
     return scaled

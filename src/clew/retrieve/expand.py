@@ -36,7 +36,7 @@ class FactsOf:
             scores = (endpoint_degrees(view, owned) + _fact_weights(view)[owned] / 1000).astype(
                 np.float32
             )
-        top = top_positions(scores, view.keys("fact")[owned], self.top_k)
+        top = top_positions(scores, view.codes("fact")[owned], self.top_k)
         facts = tuple(Hit(int(owned[at]), float(scores[at]), self.order) for at in top)
         return replace(found, facts=facts)
 
@@ -49,10 +49,11 @@ class MembersOf:
 
     async def __call__(self, ctx: Context, found: Found, /) -> Found:
         """Set `entities`, best first."""
-        members = ctx.view.links("fact_entity")
+        members, codes = ctx.view.links("fact_entity"), ctx.view.codes("entity")
         score: dict[int, float] = {}
         for hit in found.facts:
-            for entity in members.row(hit.at).tolist():
+            # In an order of their own: positions depend on when an entity was added.
+            for entity in sorted(members.row(hit.at).tolist(), key=lambda at: int(codes[at])):
                 score.setdefault(entity, hit.score)
         entities = tuple(Hit(at, value, "member") for at, value in score.items())
         return replace(found, entities=entities[: self.top_k])
@@ -81,7 +82,7 @@ class ChunksOf:
             summed = np.bincount(which, np.concatenate([vote for _, vote in votes]), len(chunks))
             # Small enough to break ties only.
             scores = (summed + near * 1e-4).astype(np.float32)
-        top = top_positions(scores, view.keys("chunk")[chunks], self.top_k)
+        top = top_positions(scores, view.codes("chunk")[chunks], self.top_k)
         by = f"said of {', '.join(self.of)}"
         hits = tuple(Hit(int(chunks[at]), float(scores[at]), by) for at in top)
         return replace(found, chunks=hits)

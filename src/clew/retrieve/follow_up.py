@@ -7,10 +7,14 @@ season for Peter Bonetti's team" goes on, from the passage about him, to passage
 and "goal" and "season", though no sentence connects them.
 """
 
+from collections.abc import Sequence
+from dataclasses import dataclass
+
 import numpy as np
 
 from clew.context import Context
 from clew.graph.csr import Floats, Ints
+from clew.retrieve.labels import name_vectors
 from clew.retrieve.mentions import Mentions, WalkHop, find_mentions
 from clew.retrieve.pack import fetch_entities
 from clew.retrieve.question import content_words
@@ -31,35 +35,69 @@ def score_words(ctx: Context) -> WordScores:
     return {word: ctx.view.bm25.scores([word]) for word in content_words(ctx.question)}
 
 
+@dataclass(frozen=True, slots=True)
+class NamePassages:
+    """A name's words, the passages that contain them all, and how near these are to the name."""
+
+    words: tuple[str, ...]
+    at: Ints
+    near: Floats
+
+
+FollowedNames = dict[int, NamePassages]
+"""By entity: each name of a question is looked up once, though several rounds follow it."""
+
+
 async def ask_for_missing(
-    ctx: Context, total: Floats, fact_fit: Floats, chunk_fit: Floats, known: Ints, words: WordScores
+    ctx: Context,
+    total: Floats,
+    fits: tuple[Floats, Floats],
+    known: Ints,
+    words: WordScores,
+    followed: FollowedNames,
 ) -> WalkHop:
     """Follow the names that the best chunks by `total` mention, except those in `known`.
 
-    `words` are the question's words with their scores, from `score_words`.
+    `fits` are those of facts and of chunks; `words` are the question's words with their scores,
+    from `score_words`; `followed` takes in what is looked up.
     """
-    view = ctx.view
-    rows = top_positions(total, view.keys("chunk"), _PASSAGES)
-    names, weight = _choose_names(find_mentions(view, rows, known), fact_fit, total[rows])
-    entities = await fetch_entities(ctx, names.entity.tolist())
+    fact_fit, chunk_fit = fits
+    rows = top_positions(total, ctx.view.keys("chunk"), _PASSAGES)
+    names, weight = _choose_names(find_mentions(ctx.view, rows, known), fact_fit, total[rows])
+    await _look_up(ctx, names.entity.tolist(), followed)
     scale = max(_TINY, float(sum(words.values(), np.zeros(1, np.float32)).max()))
     score, via = np.zeros(len(total), np.float32), np.full(len(total), -1)
     for number, entity in enumerate(names.entity.tolist()):
-        name = content_words(entities[entity].name) if entity in entities else []
-        with_name = view.bm25.chunks_with_all(name)
-        rarity = name_rarity(len(with_name), len(total))
+        name = followed[entity]
+        rarity = name_rarity(len(name.at), len(total))
         origin = int(rows[names.row[number]])
-        at = with_name[with_name != origin]
+        others = name.at != origin
+        at, near = name.at[others], name.near[others]
         if not leads_on(len(at), len(total)):
             continue
         # What the passage that led here says already is no longer asked.
-        missing = [word for word in words if words[word][origin] == 0 and word not in name]
+        missing = [word for word in words if words[word][origin] == 0 and word not in name.words]
         said = sum((words[word][at] for word in missing), np.zeros(len(at), np.float32)) / scale
-        near = view.cosines("chunk", view.vectors("entity", np.array([entity]))[0], at)
         value = weight[number] * rarity * (said + chunk_fit[at] + _NEAR * near)
         better = value > score[at]
         score[at[better]], via[at[better]] = value[better], number
     return WalkHop(score, via, names.entity, names.fact, rows[names.row])
+
+
+async def _look_up(ctx: Context, names: Sequence[int], followed: FollowedNames) -> None:
+    """Find the passages with each name that was not followed before."""
+    view, count = ctx.view, ctx.view.count("chunk")
+    new = [entity for entity in names if entity not in followed]
+    entities = await fetch_entities(ctx, new)
+    vectors = await name_vectors(ctx, {at: one.name for at, one in entities.items()})
+    for entity in new:
+        words = content_words(entities[entity].name) if entity in entities else []
+        at = view.bm25.chunks_with_all(words)
+        near = np.zeros(len(at), np.float32)
+        # A name that stands almost everywhere leads nowhere, with or without where it came from.
+        if leads_on(len(at), count) or leads_on(len(at) - 1, count):
+            near = view.cosines("chunk", vectors[entity], at)
+        followed[entity] = NamePassages(tuple(words), at, near)
 
 
 def leads_on(passages: int, of: int) -> bool:

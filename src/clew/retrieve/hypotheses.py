@@ -16,6 +16,7 @@ import numpy as np
 from clew.context import Context
 from clew.graph.csr import Floats, Ints, Mask
 from clew.retrieve.follow_up import WordScores, leads_on, name_rarity
+from clew.retrieve.labels import name_vectors
 from clew.retrieve.mentions import find_mentions
 from clew.retrieve.pack import fetch_entities
 from clew.retrieve.question import content_words
@@ -149,6 +150,7 @@ class HypothesisSearch:
         _, first = np.unique(mentions.entity[order], return_index=True)
         chosen = order[np.sort(first)[:_NAMES]]
         names = await fetch_entities(self.ctx, mentions.entity[chosen].tolist())
+        vectors = await name_vectors(self.ctx, {at: one.name for at, one in names.items()})
         found = []
         for place in chosen.tolist():
             entity = int(mentions.entity[place])
@@ -156,8 +158,8 @@ class HypothesisSearch:
             owners = view.links("owners").row(entity).astype(np.int64)
             targets = np.union1d(view.bm25.chunks_with_all(words), owners)
             targets = targets[targets != at]
-            if leads_on(len(targets), len(self.total)):
-                near = view.cosines("chunk", view.vectors("entity", np.array([entity]))[0], targets)
+            if leads_on(len(targets), len(self.total)) and entity in vectors:
+                near = view.cosines("chunk", vectors[entity], targets)
                 likely = float(np.exp(_SHARPNESS * (fit[place] - fit.max())))
                 weight = likely * name_rarity(len(targets), len(self.total))
                 found.append(_Link(weight, frozenset(words), targets, near))

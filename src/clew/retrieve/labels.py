@@ -1,11 +1,12 @@
 """Names of relations and types (arrays hold only their numbers), and cached text vectors."""
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Literal
 
 import numpy as np
 
 from clew.context import Context
+from clew.errors import VectorsDeferred
 from clew.graph.csr import Floats
 from clew.index.view import View
 from clew.text.names import relation_to_words
@@ -79,6 +80,17 @@ async def embed_cached(ctx: Context, texts: Sequence[str]) -> Floats:
     if not texts:
         return np.zeros((0, 1), np.float32)
     return np.array([cache[text] for text in texts], np.float32)
+
+
+async def name_vectors(ctx: Context, names: Mapping[int, str]) -> dict[int, Floats]:
+    """Return the vectors of some entities' names; made here if those of all are not made yet."""
+    at = np.array(list(names), np.int64)
+    try:
+        found = ctx.view.vectors("entity", at)
+    except VectorsDeferred:
+        found = await embed_cached(ctx, list(names.values()))
+        found[ctx.view.arrays["entity_literal"][at]] = 0  # numbers and dates have none
+    return dict(zip(names, found, strict=True))
 
 
 def mean_direction(vectors: Floats) -> Floats:

@@ -8,7 +8,6 @@ import numpy as np
 from clew.context import Context
 from clew.errors import ConfigError
 from clew.graph.csr import Ints
-from clew.index.view import score_rows
 from clew.retrieve.facts import score_facts
 from clew.retrieve.labels import relation_names
 from clew.retrieve.question import QUESTION_WORDS
@@ -28,9 +27,8 @@ class Dense:
 
     async def __call__(self, ctx: Context, found: Found, /) -> Found:
         """Set `chunks`, best first; those without a vector are left out."""
-        scores = ctx.cosines("chunk", await ctx.vector())
-        chosen = top_hits(scores, ctx.view.keys("chunk"), self.top_k, "dense")
-        return replace(found, chunks=tuple(hit for hit in chosen if hit.score > -1))
+        near = zip(*ctx.nearest("chunk", await ctx.vector(), self.top_k), strict=True)
+        return replace(found, chunks=tuple(Hit(int(at), float(s), "dense") for at, s in near))
 
 
 @dataclass(frozen=True)
@@ -49,7 +47,7 @@ class Lexical:
         if self.content_only:
             words = [word for word in words if word not in QUESTION_WORDS] or words
         scores = ctx.view.bm25.scores(words, k1=self.k1, b=self.b)
-        ranked = top_hits(scores, ctx.view.keys("chunk"), self.top_k, "bm25")
+        ranked = top_hits(scores, ctx.view.codes("chunk"), self.top_k, "bm25")
         return replace(found, chunks=tuple(hit for hit in ranked if hit.score > 0))
 
 
@@ -77,7 +75,8 @@ class NearEntities:
         for text in texts:
             for at, score in await self._nearest_entities(ctx, text):
                 best[at] = max(score, best.get(at, -1.0))
-        ranked = sorted(best.items(), key=lambda item: (-item[1], item[0]))
+        codes = ctx.view.codes("entity")
+        ranked = sorted(best.items(), key=lambda item: (-item[1], int(codes[item[0]])))
         chosen = tuple(Hit(at, score, "entity") for at, score in ranked if score >= self.least)
         return replace(found, entities=chosen)
 
@@ -91,9 +90,8 @@ class NearEntities:
             if len(matches):
                 passage_counts = view.links("entity_chunk").degrees_of(matches)
                 return [(int(matches[int(passage_counts.argmax())]), 1.0)]
-        scores = ctx.cosines("description", await ctx.vector(text))
-        near = top_hits(scores, view.keys("entity"), self.top_k, "")
-        return [(hit.at, hit.score) for hit in near]
+        near, scores = ctx.nearest("description", await ctx.vector(text), self.top_k)
+        return list(zip(near.tolist(), scores.tolist(), strict=True))
 
 
 @dataclass(frozen=True)
@@ -108,7 +106,8 @@ class SameName:
         passage_counts = ctx.view.links("entity_chunk").degrees()
         matches = map(ctx.view.find_by_name_or_alias, query_texts(ctx, found, self.of))
         positions = {int(at) for entities in matches for at in entities}
-        ranked = sorted(positions, key=lambda at: (-int(passage_counts[at]), at))
+        codes = ctx.view.codes("entity")
+        ranked = sorted(positions, key=lambda at: (-int(passage_counts[at]), int(codes[at])))
         return replace(found, entities=tuple(Hit(at, 1.0, "same name") for at in ranked))
 
 
@@ -130,15 +129,13 @@ class NearAttributes:
         if not len(rows) or matrix is None or not len(matrix):
             return replace(found, entities=())
         vector = await ctx.vector(", ".join(query_texts(ctx, found, self.of)))
-        scores = score_rows(matrix, rows, vector)
         facts = await score_facts(ctx, vector)
         least = top_hits(facts, ctx.view.keys("fact"), self.top_k, "")[self.top_k - 1 :]
-        near = top_hits(scores, ctx.view.keys("entity")[entities], self.top_k, "attribute")
+        near, scores = ctx.nearest("attribute", vector, self.top_k)
         best: dict[int, Hit] = {}
-        for hit in near:
-            if not least or hit.score >= least[0].score:
-                at = int(entities[hit.at])
-                best.setdefault(at, replace(hit, at=at))
+        for at, score in zip(entities[near].tolist(), scores.tolist(), strict=True):
+            if not least or score >= least[0].score:
+                best.setdefault(at, Hit(at, score, "attribute"))
         return replace(found, entities=tuple(best.values()))
 
 
@@ -158,7 +155,7 @@ class NearFacts:
         require_elements(ctx, "fact")
         text = ", ".join(query_texts(ctx, found, self.of))
         scores = await score_facts(ctx, await ctx.vector(text), self.subject)
-        ranked = top_hits(scores, ctx.view.keys("fact"), self.top_k, "fact")
+        ranked = top_hits(scores, ctx.view.codes("fact"), self.top_k, "fact")
         return replace(found, facts=tuple(hit for hit in ranked if hit.score >= self.least))
 
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from clew.context import Context
-from clew.graph.csr import Floats, Ints, Mask
+from clew.graph.csr import Floats, Ints, Mask, isin_sorted
 from clew.index.view import View
 from clew.retrieve.question import span_key
 from clew.text.name_spans import find_capitalised_runs
@@ -98,6 +98,9 @@ async def find_names_without_fact(
     """
     view = ctx.view
     unread = _passages_without_sentences(view, rows)
+    if not len(unread):
+        none = np.zeros(0, np.int64)
+        return Mentions(none, none, none)
     names = await _names_in_chunks(ctx, rows[unread])
     at = np.repeat(unread, [len(found) for found in names])
     entity = np.concatenate([*names, np.zeros(0, np.int64)]).astype(np.int64)
@@ -111,12 +114,15 @@ def _is_own_name(view: View, rows: Ints, found: Mentions) -> Mask:
     links, count = view.links("chunk_entity"), view.count("entity")
     at, edge = links.edges_of(rows)
     own = view.arrays["chunk_entity_about"][edge] >= OWN_NAME_CLAIM
-    return np.isin(found.row * count + found.entity, at[own] * count + links.columns[edge[own]])
+    names = np.sort(at[own] * count + links.columns[edge[own]])
+    return isin_sorted(found.row * count + found.entity, names)
 
 
 def _is_followable(view: View, entity: Ints, known: Ints) -> Mask:
-    """Mark entities that are no literals and are not among the question's own."""
-    return ~view.arrays["entity_literal"][entity] & ~np.isin(view.first_namesake[entity], known)
+    """Mark entities that are no literals and are not among the question's own, ascending."""
+    own = isin_sorted(view.first_namesake[entity], known)
+    followable: Mask = ~view.arrays["entity_literal"][entity] & ~own
+    return followable
 
 
 def _passages_without_sentences(view: View, rows: Ints) -> Ints:

@@ -9,6 +9,7 @@ import numpy as np
 from clew.context import Context
 from clew.graph.community_tree import TREES, format_marks
 from clew.graph.csr import Csr
+from clew.index.view import View
 from clew.llm.openai_api import estimate_tokens
 from clew.retrieve.graph_cache import get_forest, load_summaries, summary_source
 from clew.retrieve.rank import hit_positions
@@ -48,11 +49,14 @@ async def fetch_evidence(ctx: Context, found: Found, *, full: bool = False) -> E
     """
     on_paths = [at for path in found.paths for at in path.entities]
     facts_on_paths = [at for path in found.paths for at in path.facts]
-    chunk_at = await ctx.snapshot.chunks(_element_keys(ctx, "chunk", _positions(found.chunks)))
     fact_at = await fetch_facts(ctx, [*_positions(found.facts), *facts_on_paths])
     entity_at = await fetch_entities(ctx, [*_positions(found.entities), *on_paths])
+    wanted = _positions(found.facts) + (facts_on_paths if full else [])
+    first = _first_chunks(ctx.view, [at for at in dict.fromkeys(wanted) if at in fact_at])
+    shown = [*_positions(found.chunks), *(at for at in first.values() if at >= 0)]
+    chunk_at = await ctx.snapshot.chunks(_element_keys(ctx, "chunk", shown))
     names = await _document_names(ctx, chunk_at)
-    stated = await _fetch_statements(ctx, found, fact_at, full)
+    stated = await _fetch_statements(ctx, first, fact_at, chunk_at, names)
     return Evidence(
         chunks=_build_passages(ctx, found.chunks, chunk_at, names),
         entities=await _build_entities(ctx, found.entities, entity_at, full),
@@ -142,24 +146,29 @@ def _heaviest(links: Csr, row: int, most: int) -> list[int]:
     return [int(at) for at in links.columns[begin:end][order]]
 
 
+def _first_chunks(view: View, facts: Sequence[int]) -> dict[int, int]:
+    """Return the first chunk that states each fact; -1 for those of an imported graph."""
+    links = view.links("fact_chunk")
+    rows = {at: links.row(at) for at in facts}
+    return {at: int(row[0]) if len(row) else -1 for at, row in rows.items()}
+
+
 async def _fetch_statements(
-    ctx: Context, found: Found, fact_at: Mapping[int, Fact], full: bool
+    ctx: Context,
+    first: Mapping[int, int],
+    fact_at: Mapping[int, Fact],
+    chunk_at: Mapping[int, Chunk],
+    names: Mapping[str, str],
 ) -> dict[int, Statement]:
-    """Fetch where each fact is stated; with `full`, also each fact on a path."""
-    on_paths = [at for path in found.paths for at in path.facts] if full else []
-    wanted = [at for at in dict.fromkeys([*_positions(found.facts), *on_paths]) if at in fact_at]
+    """Fetch where each fact is stated; `first` has the chunk of each."""
     keys, members = ctx.view.keys("fact"), ctx.view.links("fact_entity")
-    supports = await ctx.snapshot.supports("fact", _element_keys(ctx, "fact", wanted))
-    entity_at = await fetch_entities(ctx, [int(m) for at in wanted for m in members.row(at)])
-    chunk_links = ctx.view.links("fact_chunk")
-    # A fact of an imported graph is stated in no document.
-    first = {at: int(row[0]) for at in wanted if len(row := chunk_links.row(at))}
-    chunk_at = await ctx.snapshot.chunks(_element_keys(ctx, "chunk", list(first.values())))
-    names = await _document_names(ctx, chunk_at)
+    chunk_keys = ctx.view.keys("chunk")
+    supports = await ctx.snapshot.supports("fact", _element_keys(ctx, "fact", list(first)))
+    entity_at = await fetch_entities(ctx, [int(m) for at in first for m in members.row(at)])
     stated = {}
-    for at in wanted:
+    for at, stating in first.items():
         places = supports.get(int(keys[at]), ())
-        chunk = chunk_at.get(int(ctx.view.keys("chunk")[first[at]])) if at in first else None
+        chunk = chunk_at.get(int(chunk_keys[stating])) if stating >= 0 else None
         nowhere = places[0] if places else Support("", 0, 0)
         place = next((p for p in places if chunk and p.chunk == chunk.id), nowhere)
         participants = [entity_at[int(m)] for m in members.row(at)]

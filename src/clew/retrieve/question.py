@@ -1,5 +1,6 @@
 """Parses a question: its content words, the position of its name, and the kind of answer."""
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
@@ -90,6 +91,11 @@ _ANSWER_KIND_SIGNS_ZH: tuple[tuple[str, AnswerKind], ...] = (
         ("哪一年", "time"),
     ),
     *(("哪里", "place"), ("何处", "place"), ("在哪", "place")),
+)
+# What holds a Chinese question together: without spaces it would make words with its neighbours.
+_ASKING_ZH = re.compile(
+    "请问|应该|应当|可以|能够|需要|最多|最少|至少|多少个?|几个|多长|多久|多大|什么样的?|什么时候|什么|怎么样?|怎样|如何|"
+    "为什么|为何|哪几个|哪一个|哪个|哪些|哪里|哪儿|哪种|谁的?|是不是|是否|还是|有没有|表示|代表|意思|吗|呢|的(?=[？?]|$)"
 )
 _WHICH_WORDS = frozenset(("what", "which"))
 _MAX_WORDS = 48  # content words that are read, those nearest to the name
@@ -214,7 +220,8 @@ def _of_before(keys: Sequence[str], at: int) -> int:
 
 def content_words(text: str) -> list[str]:
     """Return the different words of a text that say what it is about."""
-    return list(dict.fromkeys(word for word in split_words(text) if word not in QUESTION_WORDS))
+    words = split_words(_ASKING_ZH.sub(" ", text))
+    return list(dict.fromkeys(word for word in words if word not in QUESTION_WORDS))
 
 
 def tidy_question(question: str) -> str:
@@ -304,7 +311,7 @@ def wants_breadth(question: str) -> bool:
     return parts > 1 or (parts == 1 and any(key in ("main", "major", "key", "all") for key in keys))
 
 
-def find_name_spans(question: str, names: Sequence[str]) -> list[tuple[int, int]]:
+def locate_names(question: str, names: Sequence[str]) -> list[tuple[int, int]]:
     """Return the token spans (first, last) of names in a question; absent names are left out."""
     t = tokenize(question)
     found: list[tuple[int, int]] = []

@@ -50,9 +50,13 @@ def fuse_rankings(rankings: Sequence[Sequence[Hit]], constant: int = 60) -> tupl
     """Reciprocal rank fusion; an element absent from a ranking gets nothing from it."""
     score: dict[int, float] = defaultdict(float)
     for ranking in rankings:
-        for rank, hit in enumerate(ranking, start=1):
+        rank, last = 1, None
+        for place, hit in enumerate(ranking, start=1):
+            # Equals share a rank, or the order in which they were added would count.
+            rank = rank if hit.score == last else place
+            last = hit.score
             score[hit.at] += 1 / (constant + rank)
-    # Ties go to the earlier ranking's order: positions depend on when a document was added.
+    # Ties go to the earlier ranking's order.
     order = sorted(score, key=lambda at: -score[at])
     return tuple(Hit(at, score[at], "fused") for at in order)
 

@@ -1,8 +1,9 @@
 """Spreads a ranking: near copies count once, and no page takes all the first places.
 
 A question that wants breadth ("describe", "what are the main …") is given passages that differ
-from each other; other questions keep their order, except that a further passage of a page, or a
-copy, must be better by a margin.
+from each other, and after the first five those that say the best sentences that none before says;
+other questions keep their order, except that a further passage of a page, or a copy, must be better
+by a margin.
 """
 
 from collections.abc import Sequence
@@ -11,27 +12,33 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from clew.context import Context, TraceStep
-from clew.graph.csr import Floats
+from clew.graph.csr import Floats, Mask
 from clew.index.view import View
 from clew.retrieve.labels import has_vectors
 from clew.retrieve.question import wants_breadth
 from clew.retrieve.rank import hit_positions, top_positions
+from clew.retrieve.sections import fetch_places
 from clew.types import Found, Hit
 
 _COPY = 0.985  # passages with at least this cosine say the same
 _LOOKED_AT, _CROWD = 30, 15  # of so many first passages, copies of one that crowd others out
 _MAX_CROWDS = 5  # of one ranking that are thinned out
+_SENTENCES = 20  # best fitting sentences that an account should say
 
 
 @dataclass(frozen=True)
 class Spread:
     """Reorders the first `top_k` chunks so that pages and contents differ."""
 
-    page: float = 0.8
+    page: float = 0.9
     """Factor for each passage of the same page that is ranked before."""
     broad_page: float = 0.7
     novelty: float = 0.3
     """What similarity to passages ranked before costs, where breadth is wanted."""
+    coverage: float = 0.7
+    """What saying sentences counts that no passage before says, where breadth is wanted."""
+    head: int = 5
+    """Places that go by fit alone before coverage counts."""
     top_k: int = 30
 
     async def __call__(self, ctx: Context, found: Found, /) -> Found:
@@ -40,32 +47,66 @@ class Spread:
         if len(first) < 2:
             return found
         broad = wants_breadth(ctx.question)
-        pages = await _fetch_pages(ctx, first)
-        vectors = ctx.view.vectors("chunk", hit_positions(first)) if ctx.view.matrices else None
-        order = self._choose_order(first, pages, _similarities(vectors, len(first)), broad)
+        places = await fetch_places(ctx, hit_positions(first).tolist())
+        pages = [place.document for place in places]
+        # In a script that the embedder does not know all passages look like copies.
+        known = bool(ctx.view.matrices) and ctx.meaning() >= 1
+        vectors = ctx.view.vectors("chunk", hit_positions(first)) if known else None
+        similar = _similarities(vectors, len(first))
+        said = await _compare_sentences(ctx, first) if broad else None
+        order = self._choose_order(first, pages, similar, said)
         ctx.trace.append(TraceStep("spread", "", f"breadth {'wanted' if broad else 'not'}", 0.0))
         return replace(found, chunks=(*(first[at] for at in order), *rest))
 
     def _choose_order(
-        self, hits: Sequence[Hit], pages: Sequence[str], similar: Floats, broad: bool
+        self, hits: Sequence[Hit], pages: Sequence[str], similar: Floats, said: Floats | None
     ) -> list[int]:
-        """Take the best of what is left, again and again; copies come last."""
+        """Take the best of what is left, again and again; copies come last.
+
+        `said` is how far each hit says each sentence, where breadth is wanted.
+        """
         score = np.array([hit.score for hit in hits], np.float32)
         score = (score - score.min()) / max(1e-9, float(score.max() - score.min()))
         factor, penalty = np.ones_like(score), np.zeros_like(score)
         left = np.ones(len(hits), np.bool_)
         order: list[int] = []
         same = np.array(pages)
-        for _ in hits:
-            at = int(np.argmax(np.where(left, factor * score - penalty, -np.inf)))
+        for place in range(len(hits)):
+            value = factor * score
+            if said is not None and place >= self.head:
+                value = (1 - self.coverage) * value + self.coverage * _new_share(said, order, left)
+            at = int(np.argmax(np.where(left, value - penalty, -np.inf)))
             order.append(at)
             left[at] = False
-            factor[same == same[at]] *= self.broad_page if broad else self.page
+            factor[same == same[at]] *= self.page if said is None else self.broad_page
             penalty[similar[at] >= _COPY] = 2.0
-            if broad:
+            if said is not None:
                 near = self.novelty * np.maximum(similar[at], 0)
                 penalty = np.maximum(penalty, near)
         return order
+
+
+async def _compare_sentences(ctx: Context, hits: Sequence[Hit]) -> Floats:
+    """Return chunks × the best fitting sentences of all of them: how far each chunk says each."""
+    view, links = ctx.view, ctx.view.links("chunk_fact")
+    which, edge = links.edges_of(hit_positions(hits))
+    facts = links.columns[edge].astype(np.int64)
+    if not len(facts) or not has_vectors(view, "fact"):
+        return np.zeros((len(hits), 0), np.float32)
+    fit = ctx.cosines("fact", await ctx.vector(), facts)
+    best = top_positions(fit, view.keys("fact")[facts], _SENTENCES)
+    vectors = view.vectors("fact", facts)
+    said = np.zeros((len(hits), len(best)), np.float32)
+    np.maximum.at(said, which, vectors @ vectors[best].T)
+    return said
+
+
+def _new_share(said: Floats, chosen: Sequence[int], left: Mask) -> Floats:
+    """Return what each hit says that the chosen ones do not; 1 for the most among those left."""
+    covered = said[list(chosen)].max(axis=0, initial=0)
+    gain = np.maximum(said - covered, 0).sum(axis=1)
+    shares: Floats = gain / max(1e-9, float(gain[left].max(initial=0)))
+    return shares
 
 
 def drop_copies(view: View, scores: Floats) -> Floats:
@@ -90,14 +131,3 @@ def _similarities(vectors: Floats | None, count: int) -> Floats:
         return np.zeros((count, count), np.float32)
     found: Floats = vectors @ vectors.T
     return found
-
-
-async def _fetch_pages(ctx: Context, hits: Sequence[Hit]) -> list[str]:
-    """Return the document of each hit; cached, since questions ask for the same passages."""
-    memo: dict[int, str] = ctx.view.memo.setdefault("documents of chunks", {})
-    missing = [hit.at for hit in hits if hit.at not in memo]
-    if missing:
-        keys = ctx.view.keys("chunk")
-        fetched = await ctx.snapshot.chunks([int(keys[at]) for at in missing])
-        memo.update({at: fetched[int(keys[at])].document for at in missing})
-    return [memo[hit.at] for hit in hits]

@@ -16,7 +16,7 @@ from clew.context import Context
 from clew.graph.csr import Floats, Ints
 from clew.index.view import View
 from clew.retrieve.facts import score_sentences
-from clew.retrieve.follow_up import ask_for_missing, score_words
+from clew.retrieve.follow_up import FollowedNames, WordScores, ask_for_missing, score_words
 from clew.retrieve.hypotheses import HypothesisSearch
 from clew.retrieve.mentions import (
     Mentions,
@@ -25,7 +25,6 @@ from clew.retrieve.mentions import (
     find_mentions_of_subjects,
     find_names_without_fact,
 )
-from clew.retrieve.question import content_words
 from clew.retrieve.rank import hit_positions, top_hits, top_positions
 from clew.types import Found, Hit, Path
 
@@ -44,6 +43,8 @@ class _QuestionScores:
     fact_fit: Floats
     chunk_fit: Floats
     relevance: Floats
+    words: WordScores
+    """BM25 of every chunk, by word of the question."""
 
 
 @dataclass(frozen=True)
@@ -121,10 +122,10 @@ class Walk:
         total, jumps = reached + relevance, []
         best = np.zeros_like(reached)
         rounds = self.rounds if self.missing > 0 else 0
-        words = score_words(ctx) if rounds or self.beam > 0 else {}
-        fits = scores.fact_fit, scores.chunk_fit
+        fits, words = (scores.fact_fit, scores.chunk_fit), scores.words
+        followed: FollowedNames = {}
         for _ in range(rounds):
-            again = await ask_for_missing(ctx, total, *fits, known, words)
+            again = await ask_for_missing(ctx, total, fits, known, words, followed)
             jumps.append(replace(again, weight=self.missing * again.weight))
             best = np.maximum(best, jumps[-1].weight)
             total = np.maximum(reached, best) + self.added * best + relevance
@@ -140,7 +141,8 @@ class Walk:
         # A weighted sum of cosines is the cosine with the weighted sum: one pass over memory.
         target = (1 - self.rest) * question + self.rest * rest
         fit, chunk_fit = await score_sentences(ctx, target)
-        return _QuestionScores(question, fit, chunk_fit, score_hybrid(ctx, question))
+        words = score_words(ctx)
+        return _QuestionScores(question, fit, chunk_fit, score_hybrid(ctx, question, words), words)
 
     def _initial_weights(
         self, view: View, about: tuple[Hit, ...], named: list[int], scores: _QuestionScores
@@ -272,10 +274,10 @@ class Walk:
         return first + mention, chunks.columns[where].astype(np.int64), value
 
 
-def score_hybrid(ctx: Context, question: Floats) -> Floats:
+def score_hybrid(ctx: Context, question: Floats, words: WordScores) -> Floats:
     """Mean of dense and lexical relevance of every chunk, scaled so that the best scores 1."""
     dense = ctx.cosines("chunk", question)
-    lexical = ctx.view.bm25.scores(content_words(ctx.question))
+    lexical = sum(words.values(), np.zeros(len(dense), np.float32))
     dense = (dense - dense.min()) / max(_TINY, float(dense.max() - dense.min()))
     mixed = dense / 2 + lexical / max(_TINY, float(lexical.max())) / 2
     fused: Floats = (mixed / max(_TINY, float(mixed.max()))).astype(np.float32)

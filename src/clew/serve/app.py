@@ -19,10 +19,12 @@ from clew.serve.routes import (
     documents,
     graph,
     jobs,
+    keys,
     ollama,
     openai,
     operations,
     overview,
+    pages,
     questions,
 )
 from clew.version import __version__
@@ -39,8 +41,10 @@ _PROBLEMS: dict[int | str, dict[str, Any]] = {
 }
 _ROUTERS = (
     operations.router,
+    keys.router,
     questions.router,
     documents.router,
+    pages.router,
     jobs.router,
     graph.router,
     overview.router,
@@ -69,7 +73,6 @@ def create_app(server: Server) -> FastAPI:
         title="Clew",
         version=__version__,
         description=_ABOUT,
-        root_path=server.settings.serve.root_path,
         lifespan=lifespan,
         docs_url=None,  # its page loads scripts from elsewhere
         redoc_url=None,

@@ -69,7 +69,9 @@ class PageFiles:
         self._app, self._root_path = app, root_path
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer for the page, or pass the request on."""
+        """Answer for the page, or pass the request on with the prefix of a reverse proxy."""
+        if self._root_path and scope["type"] == "http":
+            scope["root_path"] = self._root_path
         reply = self._answer(scope) if scope["type"] == "http" else None
         await (reply or self._app)(scope, receive, send)
 

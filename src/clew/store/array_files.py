@@ -35,6 +35,7 @@ class MappedArrays(Mapping[str, Array]):
 
     def __init__(self, folder: Path, seal: str = "") -> None:
         """`seal` is what `save_arrays` returned; without one (version 0.1) nothing is checked."""
+        self.folder = folder
         self._sums = _load_sums(folder, seal)
         names = self._sums or sorted(path.stem for path in folder.glob("*.npy"))
         if not names:
@@ -61,6 +62,18 @@ class MappedArrays(Mapping[str, Array]):
             except (ValueError, TypeError, EOFError, SyntaxError, TokenError) as error:
                 raise DamagedArrays(_DAMAGED.format(f"{name}.npy", error)) from error
         return self._read[name]
+
+    def find_equal(self, name: str, array: Array) -> tuple[int, int] | None:
+        """Size and checksum of the file that already holds this array; None without one."""
+        if name not in self._sums:
+            return None
+        held = self[name]
+        same = held is array or (
+            (held.dtype, held.shape, held.flags.f_contiguous)
+            == (array.dtype, array.shape, array.flags.f_contiguous)
+            and bool(np.array_equal(held, array))
+        )
+        return self._sums[name] if same else None
 
     def check_all(self) -> list[str]:
         """Check every file whole; return one sentence per damaged one."""
@@ -140,22 +153,46 @@ def _make_seal(raw: bytes) -> str:
     return hashlib.blake2b(raw, digest_size=16).hexdigest()
 
 
-def save_arrays(folder: Path, arrays: Arrays, *, durable: bool = True) -> str:
-    """Write all arrays to a temporary folder, then rename it to `folder`; return their seal."""
+def save_arrays(
+    folder: Path, arrays: Arrays, *, durable: bool = True, previous: Arrays | None = None
+) -> str:
+    """Write all arrays to a temporary folder, then rename it to `folder`; return their seal.
+
+    An array that is as in the `previous` generation shares its file.
+    """
     temporary = folder.with_name(folder.name + ".new")
     shutil.rmtree(temporary, ignore_errors=True)
     temporary.mkdir(parents=True)
-    for name, array in arrays.items():
-        np.save(temporary / f"{name}.npy", array, allow_pickle=False)
-    raw = json.dumps({name: _measure(temporary / f"{name}.npy") for name in sorted(arrays)})
+    written, sums = [temporary / SUMS_FILE, temporary], {}
+    for name in sorted(arrays):
+        path = temporary / f"{name}.npy"
+        held = _link_equal(path, arrays[name], previous)
+        if held is None:
+            np.save(path, arrays[name], allow_pickle=False)
+            written.append(path)
+        sums[name] = held or _measure(path)
+    raw = json.dumps(sums)
     (temporary / SUMS_FILE).write_text(raw)
     if durable:
         # Synced in parallel after all are written: the disk then needs few commits, not forty.
         with ThreadPoolExecutor(8) as pool:
-            list(pool.map(sync_to_disk, (*temporary.iterdir(), temporary)))
+            list(pool.map(sync_to_disk, written))
     shutil.rmtree(folder, ignore_errors=True)
     temporary.rename(folder)
     return _make_seal(raw.encode())
+
+
+def _link_equal(path: Path, array: Array, previous: Arrays | None) -> tuple[int, int] | None:
+    """Link the file of an unchanged array; return its size and checksum, None if there is none."""
+    if not isinstance(previous, MappedArrays):
+        return None
+    try:
+        held = previous.find_equal(path.stem, array)
+        if held is not None:
+            path.hardlink_to(previous.folder / path.name)
+    except (OSError, DamagedArrays):
+        return None  # removed meanwhile, damaged, or a file system without links: it is written
+    return held
 
 
 def _measure(path: Path) -> tuple[int, int]:

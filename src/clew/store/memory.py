@@ -4,9 +4,11 @@ from collections import defaultdict
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 
 import numpy as np
 
+from clew.errors import StoreError
 from clew.store.merge import (
     EXACT_ID_PREFIX,
     FactMention,
@@ -23,9 +25,11 @@ from clew.store.merge import (
 from clew.store.protocol import (
     DETAIL_PREFIX,
     HAS_DETAILS,
+    LATE_KINDS,
     Addition,
     Array,
     Arrays,
+    BackgroundWriter,
     Change,
     Counts,
     DeriveArrays,
@@ -198,6 +202,29 @@ class MemoryStore:
         """The vectors of one embedder for one kind of element."""
         return self._vectors.setdefault((embedder, kind), MemoryVectors())
 
+    @asynccontextmanager
+    async def background_writer(
+        self, derive: DeriveArrays, documents: int
+    ) -> AsyncIterator[BackgroundWriter | None]:
+        """There is none."""
+        del derive, documents
+        yield None
+
+    async def follow(self) -> None:
+        """Do nothing: every write is made here."""
+
+    async def find_problems(self) -> list[str]:
+        """Find nothing: all is rebuilt at every write."""
+        return []
+
+    async def load_sound_arrays(self) -> Arrays:
+        """The newest arrays, which cannot be damaged."""
+        return self._newest.arrays
+
+    async def backup(self, file: Path) -> int:
+        """Refuse: there is no database."""
+        raise StoreError(f"a knowledge base in memory cannot be copied to {file}; use a folder")
+
     async def close(self) -> None:
         """Do nothing: no resources are held."""
 
@@ -287,6 +314,8 @@ class MemoryStore:
 
     def _build_tables(self, now: MemorySnapshot, decisions: Array, pins: Array) -> Tables:
         embedder = self._key_values.get(("manifest", "embedder"), "")
+        late = (self._key_values.get(("manifest", key), "") for key in LATE_KINDS)
+        compared = embedder and "entity" not in " ".join(late).split()
         return Tables(
             chunks=_to_sorted_array(
                 [(k, self._find_vector_row("chunk", c)) for k, c in now.chunk_by_key.items()], 2
@@ -325,7 +354,7 @@ class MemoryStore:
             ),
             merge_decisions=decisions,
             sense_pins=pins,
-            entity_vectors=self.vectors(embedder, "entity").matrix() if embedder else None,
+            entity_vectors=self.vectors(embedder, "entity").matrix() if compared else None,
             texts={key: embedded_text(chunk) for key, chunk in sorted(now.chunk_by_key.items())},
         )
 

@@ -7,6 +7,7 @@ removing documents in any order gives the same result as a fresh build.
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
+from itertools import repeat
 from types import MappingProxyType
 from typing import NamedTuple
 
@@ -224,23 +225,24 @@ def _combine_entries(entries: Sequence[RawEntity]) -> Mention:
     )
 
 
-def merge_entity(key: str, mentions: Sequence[Mention]) -> Entity:
-    """Merge all mentions of one entity."""
+def merge_entity(key: str, mentions: Sequence[Mention], times: Sequence[int] = ()) -> Entity:
+    """Merge all mentions of one entity; each counts as often as `times` says, or once."""
+    support = sum(times) if times else len(mentions)
     if len(mentions) == 1:  # fast path for the most common case
         only = mentions[0]
         aliases = tuple(sorted({*only.aliases} - {only.surface, ""}))
         attributes = dict(sorted(only.attributes.items()))
-        return Entity(key, only.surface, only.type, only.description, aliases, attributes, 1)
-    names = rank_by_frequency(m.surface for m in mentions)
+        return Entity(key, only.surface, only.type, only.description, aliases, attributes, support)
+    names = rank_by_frequency((m.surface for m in mentions), times)
     others = {*names[1:], *(alias for m in mentions for alias in m.aliases)} - {names[0], ""}
     return Entity(
         id=key,
         name=names[0],
-        type=first_or_empty(rank_by_frequency(m.type for m in mentions)),
-        description="\n".join(rank_by_frequency(m.description for m in mentions)),
+        type=first_or_empty(rank_by_frequency((m.type for m in mentions), times)),
+        description="\n".join(rank_by_frequency((m.description for m in mentions), times)),
         aliases=tuple(sorted(others)),
-        attributes=merge_attributes(m.attributes for m in mentions),
-        support=len(mentions),
+        attributes=merge_attributes((m.attributes for m in mentions), times),
+        support=support,
     )
 
 
@@ -267,22 +269,33 @@ def _sum_weights(weights: Iterable[float]) -> float:
     return round(max(-_MAX_WEIGHT, min(sum(weights), _MAX_WEIGHT)), 9)
 
 
-def rank_by_frequency(texts: Iterable[str]) -> list[str]:
+def rank_by_frequency(texts: Iterable[str], times: Sequence[int] = ()) -> list[str]:
     """Distinct non-empty texts, the most frequent first, then in code-point order."""
-    present = [text for text in texts if text]
-    if len(present) < 2 or len(set(present)) == 1:
-        return present[:1]
-    counts = Counter(present)
+    if times:
+        counts: Counter[str] = Counter()
+        for text, number in zip(texts, times, strict=True):
+            counts[text] += number
+        del counts[""]
+    else:
+        present = [text for text in texts if text]
+        if len(present) < 2 or len(set(present)) == 1:
+            return present[:1]
+        counts = Counter(present)
     return sorted(counts, key=lambda text: (-counts[text], text))
 
 
-def merge_attributes(many: Iterable[Mapping[str, str]]) -> dict[str, str]:
+def merge_attributes(
+    many: Iterable[Mapping[str, str]], times: Sequence[int] = ()
+) -> dict[str, str]:
     """The most frequent value of each attribute."""
-    values: dict[str, list[str]] = defaultdict(list)
-    for attributes in many:
+    values: dict[str, dict[str, int]] = defaultdict(dict)
+    for attributes, number in zip(many, times or repeat(1), strict=False):
         for name, value in attributes.items():
-            values[name].append(value)
-    return {name: first_or_empty(rank_by_frequency(values[name])) for name in sorted(values)}
+            values[name][value] = values[name].get(value, 0) + number
+    return {
+        name: first_or_empty(rank_by_frequency(values[name], [*values[name].values()]))
+        for name in sorted(values)
+    }
 
 
 def first_or_empty(texts: Sequence[str]) -> str:

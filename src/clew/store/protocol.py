@@ -1,8 +1,9 @@
 """The Store protocol and its data types; `clew.testing.contracts.StoreContract` tests it."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import AbstractAsyncContextManager
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager, AbstractContextManager
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Any, Protocol
 
 import numpy as np
@@ -25,6 +26,12 @@ HAS_DETAILS = 1 << 32
 STATED_WEIGHT = 1000  # weight of a name form that was stated as an alias, not derived
 PARTLY_EMBEDDED = "partly_embedded"
 """Manifest key: kinds of which an import deliberately left elements without a vector."""
+DEFERRED = "deferred"
+"""Manifest key: kinds whose vectors are made when a recipe first reads them."""
+MADE_LATER = "made_later"
+"""Manifest key: those of them that have been made since. They decide nothing about which names are
+the same, so that a question of one recipe does not change what others find."""
+LATE_KINDS = (DEFERRED, MADE_LATER)
 _BULK_REMOVAL_MIN = 100  # removals of more documents use the bulk path
 
 
@@ -151,6 +158,9 @@ class VectorTable(Protocol):
     def matrix(self) -> NDArray[np.float32]:
         """All rows."""
 
+    def iterate(self) -> Iterator[tuple[list[str], NDArray[np.float32]]]:
+        """All rows in order, as blocks of hashes and vectors."""
+
     def find_lost_rows(self, rows: NDArray[np.int64]) -> NDArray[np.int64]:
         """Those of the rows in use (negative ones are not) that hold no vector."""
 
@@ -204,6 +214,78 @@ class KeyValueStore(Protocol):
         """Add to a stored number atomically; may be deferred like a reply."""
 
 
+class BackgroundWriter(Protocol):
+    """Prepares additions while more are extracted, and writes all of them in one go."""
+
+    def send(self, addition: Addition) -> None:
+        """Send an addition; they are written in this order."""
+
+    def begin_write(self) -> None:
+        """Start writing what needs no vectors."""
+
+    async def write(self) -> bool:
+        """Write everything; return False if it failed and the caller has to write."""
+
+
+class TableRows(Protocol):
+    """All rows of all tables as one moment has them, with columns as `COPIED_COLUMNS` names."""
+
+    @property
+    def generation(self) -> int:
+        """The newest generation."""
+
+    @property
+    def arrays(self) -> Arrays:
+        """The arrays of that generation."""
+
+    @property
+    def last_keys(self) -> Mapping[str, int]:
+        """The last key given, by table: keys are never given twice."""
+
+    def rows(self, table: str) -> Iterator[tuple[Any, ...]]:
+        """The rows of a table, in the order of their keys."""
+
+
+COPIED_COLUMNS: dict[str, tuple[str, ...]] = {
+    "documents": ("key", "id", "title", "text", "metadata", "pages", "stamp", "checksum"),
+    "sources": ("name", "document", "checksum"),
+    "chunks": (
+        *("key", "id", "document", "start", "end", "text", "heading", "page", "row", "failed"),
+        *("checksum", "extracted"),
+    ),
+    "entities": (
+        *("key", "id", "name", "name_hash", "type", "description", "aliases", "attributes"),
+        *("support", "row", "checksum"),
+    ),
+    "forms": ("entity", "hash", "weight", "part"),
+    "facts": (
+        *("key", "id", "text", "relation", "keywords", "description", "weight", "support"),
+        *("row", "checksum"),
+    ),
+    "participants": ("fact", "ordinal", "entity", "role"),
+    "mentions": (
+        *("entity", "chunk", "surface", "type", "description", "spans", "times", "about"),
+        *("aliases", "attributes"),
+    ),
+    "sayings": (
+        *("fact", "chunk", "text", "relation", "keywords", "description", "weight", "start"),
+        "end",
+    ),
+    "memory": ("kind", "key", "value", "checksum"),
+}
+"""The tables of every store that can be copied to another one."""
+
+
+class CopiedStore(Protocol):
+    """A store whose tables can be read and replaced as a whole."""
+
+    def read_rows(self) -> AbstractContextManager[TableRows]:
+        """Open all rows for reading, unchanged until closed."""
+
+    def replace_rows(self, found: TableRows) -> None:
+        """Replace all tables and arrays by these, in one transaction."""
+
+
 class Store(KeyValueStore, Protocol):
     """The tables of a knowledge base and its derived arrays."""
 
@@ -228,8 +310,25 @@ class Store(KeyValueStore, Protocol):
     async def write(self, change: Change, derive: DeriveArrays) -> Counts:
         """Apply a change, derive the arrays, and publish both atomically."""
 
+    def background_writer(
+        self, derive: DeriveArrays, documents: int
+    ) -> AbstractAsyncContextManager[BackgroundWriter | None]:
+        """Open a writer for so many documents, with the lock held; None if none is worthwhile."""
+
     def vectors(self, embedder: str, kind: Kind) -> VectorTable:
         """The vectors of one embedder for one kind of element."""
+
+    async def follow(self) -> None:
+        """Stay up to date in the background, for a reader that stays open."""
+
+    async def find_problems(self) -> list[str]:
+        """Check consistency; return one sentence per problem."""
+
+    async def load_sound_arrays(self) -> Arrays:
+        """Those arrays of a damaged generation that are as they were written."""
+
+    async def backup(self, file: Path) -> int:
+        """Copy the tables to a file while others read and write; return its size."""
 
     async def close(self) -> None:
         """Close files and release locks."""

@@ -3,36 +3,47 @@
 `NAME.npy` holds the vectors, `NAME.hash.npy` the 16-byte content hash and the checksum of each row.
 A row is valid only if both headers include it: the vectors are written and synced first, the hashes
 last, so a crash can leave an unused tail but never a row without its vector. A hash of zeros marks
-a row whose vector was lost to damage.
+a row whose vector was lost to damage. `NAME.signs.npy`
+and `NAME.ivf`, of many vectors, are indexes over them.
 """
 
-import os
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from io import BytesIO
 from pathlib import Path
 from threading import RLock
-from tokenize import TokenError
-from typing import NamedTuple
+from typing import Literal
 
 import numpy as np
 from numpy.lib import format as npy
 from numpy.typing import NDArray
 
 from clew.errors import StoreError
+from clew.store.append_files import (
+    HEADER_BYTES,
+    READ_ERRORS,
+    UNREAD,
+    FileVersion,
+    append_rows,
+    read_header,
+    read_version,
+)
 from clew.store.checksums import checksum_vectors
+from clew.store.ivf_index import MIN_IVF_ROWS, IvfFile, IvfIndex
+from clew.store.row_lookup import RowLookup, parse_hashes
+from clew.store.sign_bits import SignBits, SignFile
 from clew.text.unicode import hash64
 
 Records = NDArray[np.void]
 Shape = tuple[int, int]
-_HEADER_BYTES = 128  # bytes; fixed, so that the number of rows can be rewritten in place
+MIN_SIGNED_ROWS = 1 << 15  # fewer vectors are all compared, so their sign bits are not stored
 _HASH_DTYPE = np.dtype("V16")
 _RECORD_DTYPE = np.dtype([("hash", _HASH_DTYPE), ("sum", np.uint64)])
 _RECORD_BYTES = np.dtype("V24")  # how a record is declared in the file
 _NO_RECORDS: Records = np.zeros(0, _RECORD_DTYPE)
-_UNUSED = bytes(16)
+_ITERATED_ROWS = 8192  # per block of all rows
+_MAX_READ_BYTES = 1 << 18
 MAX_CHECKED_BYTES = 1 << 26  # more vectors than this are checked by `clew verify`, not when used
-_READ_ERRORS = (ValueError, EOFError, SyntaxError, TokenError)  # raised by numpy for invalid files
 
 
 class DamagedVectors(StoreError):  # noqa: N818  (reads as what happened)
@@ -63,6 +74,10 @@ class MemoryVectors:
         """All rows."""
         return np.stack(self._vectors) if self._vectors else np.zeros((0, 0), np.float32)
 
+    def iterate(self) -> Iterator[tuple[list[str], NDArray[np.float32]]]:
+        """All rows in order."""
+        yield list(self._row), self.matrix()
+
     def find_lost_rows(self, rows: NDArray[np.int64]) -> NDArray[np.int64]:
         """Those of the rows in use that hold no vector."""
         return rows[rows >= len(self._vectors)]
@@ -72,16 +87,6 @@ class MemoryVectors:
         return False
 
 
-class _FileVersion(NamedTuple):
-    """Inode and header of a file; equal versions mean that nothing was appended."""
-
-    file: int
-    header: bytes
-
-
-_UNREAD = _FileVersion(-1, b"")  # unlike that of any file, also of one that is missing
-
-
 class VectorFile:
     """Vectors in append-only files; a row, once given, belongs to its text for ever."""
 
@@ -89,67 +94,103 @@ class VectorFile:
         """`shape_in_use` tells how many rows the tables refer to, should the files be lost."""
         self._path = path
         self._hash_path = path.with_suffix(".hash.npy")
+        self._sign_file = SignFile(path.with_suffix(".signs.npy"))
+        self._ivf_file = IvfFile(path.with_suffix(".ivf"))
         self._shape_in_use = shape_in_use
         self._lock = RLock()  # several threads may append concurrently
-        self._version = _FileVersion(0, b"")
-        self._row: dict[bytes, int] = {}
+        self._version = FileVersion(0, b"")
+        self._lookup: RowLookup | None = None  # made when a hash is first looked for
         self._records = _NO_RECORDS
         self._checked = 0  # rows whose checksums were found right
 
     def find_rows(self, hashes: Sequence[str]) -> NDArray[np.int64]:
         """Row of each hash; -1 if absent."""
-        known = self._load_row_numbers()
-        return np.array([known.get(bytes.fromhex(key), -1) for key in hashes], np.int64)
+        with self._lock:
+            return self._load_lookup().find(parse_hashes(hashes))
 
     def append(self, hashes: Sequence[str], vectors: NDArray[np.float32]) -> None:
         """Append new vectors durably; known hashes are skipped."""
         with self._lock:
-            known = self._load_row_numbers()
-            fresh = {bytes.fromhex(h): i for i, h in enumerate(hashes)}
-            fresh = {key: i for key, i in fresh.items() if key not in known}
+            lookup = self._load_lookup()
+            known = lookup.find(parse_hashes(hashes)).tolist()
+            fresh = {h: i for i, (h, row) in enumerate(zip(hashes, known, strict=True)) if row < 0}
             if not fresh:
                 return
             block = np.ascontiguousarray(vectors[list(fresh.values())], np.float32)
+            added = parse_hashes(list(fresh))
             at = len(self._records)
             if at:
                 _check_width(self._path.name, self._map_rows(at).shape[1], block.shape[1])
             with _translate_errors(self._path):
                 self._path.parent.mkdir(parents=True, exist_ok=True)
                 self._add_checksums()
-                _append_rows(self._path, block, at)
-                records = _make_records(
-                    self._path, np.frombuffer(b"".join(fresh), _HASH_DTYPE), block
-                )
-                _append_rows(self._hash_path, records, at)
-                self._version = _read_version(self._hash_path)
-            known.update((key, at + i) for i, key in enumerate(fresh))
+                append_rows(self._path, block, at)
+                records = _make_records(self._path, added.view(_HASH_DTYPE).reshape(-1), block)
+                append_rows(self._hash_path, records, at)
+                self._version = read_version(self._hash_path)
+            self._lookup = lookup if lookup.extend(added) else None
             self._records = np.concatenate([self._records, records])
 
     def matrix(self) -> NDArray[np.float32]:
         """All rows, memory-mapped; those read for the first time are checked, if not too many."""
         with self._lock:
-            self._load_row_numbers()
+            self._load_records()
             mapped = self._map_rows(len(self._records))
             if mapped[self._checked :].nbytes <= MAX_CHECKED_BYTES:
                 self._check_content(mapped)
             return mapped
 
+    def count_rows(self) -> int:
+        """Number of rows."""
+        with self._lock:
+            self._load_records()
+            return len(self._records)
+
+    def row_index(self) -> SignBits | IvfIndex:
+        """The index over all rows; what its files lack is computed once."""
+        with self._lock:
+            mapped = self.matrix()
+            lists = self._ivf_file.load(mapped) if len(mapped) >= MIN_IVF_ROWS else None
+            return lists or self._sign_file.load(mapped)
+
+    def save_index(self) -> None:
+        """Write the index of rows that are not in it yet, so that readers need not make it."""
+        with self._lock, _translate_errors(self._path):
+            mapped = self.matrix()
+            self._sign_file.extend(mapped)
+            if len(mapped) >= MIN_IVF_ROWS:
+                self._ivf_file.update(mapped)
+
+    def has_right_signs(self) -> bool:
+        """Whether the file of sign bits, if there is one, is that of the vectors."""
+        with self._lock:
+            return self._sign_file.is_right(self.matrix())
+
+    def iterate(self) -> Iterator[tuple[list[str], NDArray[np.float32]]]:
+        """All rows in order, as blocks of hashes and vectors; the hash of a lost one is zeros."""
+        matrix = self.matrix()
+        for at in range(0, len(matrix), _ITERATED_ROWS):
+            hashes = np.ascontiguousarray(self._records["hash"][at : at + _ITERATED_ROWS])
+            raw = hashes.tobytes().hex()
+            listed = [raw[i : i + 32] for i in range(0, len(raw), 32)]
+            yield listed, matrix[at : at + _ITERATED_ROWS]
+
     def count_checked_rows(self) -> int:
         """Number of rows, after checking all of both files."""
         with self._lock:
-            self._version, self._checked = _UNREAD, 0
-            self._load_row_numbers()
+            self._version, self._checked = UNREAD, 0
+            self._load_records()
             self._check_content(self._map_rows(len(self._records)))
             return len(self._records)
 
     def find_lost_rows(self, rows: NDArray[np.int64]) -> NDArray[np.int64]:
         """Those of the rows in use that hold no vector: beyond the end, or lost to damage."""
         with self._lock:
-            self._load_row_numbers()
+            self._load_records()
             rows = rows[rows >= 0]
             if len(self._records) == 0 or int(rows.max(initial=-1)) >= len(self._records):
                 return rows[rows >= len(self._records)]
-            return rows[_is_unused(self._records)[rows]] if _UNUSED in self._row else rows[:0]
+            return rows[_is_unused(self._records[rows])]
 
     def repair(self) -> bool:
         """Drop damaged vectors, to be computed again; return whether there were any.
@@ -164,6 +205,8 @@ class VectorFile:
                 with _translate_errors(self._path):
                     self._replace_files()
                 return True
+            if not self.has_right_signs():
+                self._sign_file.remove()
         return False
 
     def _replace_files(self) -> None:
@@ -173,31 +216,39 @@ class VectorFile:
             beside = path.with_name(f"{path.name}.new")
             beside.unlink(missing_ok=True)
             if len(rows):
-                _append_rows(beside, rows, 0)
+                append_rows(beside, rows, 0)
                 beside.replace(path)
             else:
                 path.unlink(missing_ok=True)
-        self._version = _UNREAD
+        self._sign_file.remove()
+        self._ivf_file.remove()
+        self._version = UNREAD
 
-    def _load_row_numbers(self) -> dict[bytes, int]:
-        """Row numbers by hash, read again if another process has appended."""
-        with self._lock:
-            version = _read_version(self._hash_path)
-            if version != self._version:
-                rows = _count_admitted_rows(self._hash_path, version.header)
-                self._records = _load_records(self._hash_path)[:rows] if rows else _NO_RECORDS
-                raw = np.ascontiguousarray(self._records["hash"]).tobytes()
-                self._row = {raw[16 * i : 16 * i + 16]: i for i in range(rows)}
-                self._checked = self._checked if version.file == self._version.file else 0
-                self._version = version
-            return self._row
+    def _load_lookup(self) -> RowLookup:
+        """Row numbers by hash."""
+        self._load_records()
+        if self._lookup is None:
+            self._lookup = RowLookup(_to_words(self._records))
+        return self._lookup
+
+    def _load_records(self) -> None:
+        """Read the hashes, again if another process has appended."""
+        version = read_version(self._hash_path)
+        if version != self._version:
+            rows = _count_admitted_rows(self._hash_path, version.header)
+            self._records = _load_records(self._hash_path)[:rows] if rows else _NO_RECORDS
+            self._lookup = None
+            self._checked = self._checked if version.file == self._version.file else 0
+            self._version = version
 
     def _map_rows(self, rows: int) -> NDArray[np.float32]:
         if rows == 0:
             return np.zeros((0, 0), np.float32)
         try:
-            mapped: NDArray[np.float32] = np.load(self._path, mmap_mode="r", allow_pickle=False)
-        except (*_READ_ERRORS, FileNotFoundError) as error:
+            # A mapped file keeps a handle open; a small one is read.
+            how: Literal["r"] | None = "r" if self._path.stat().st_size > _MAX_READ_BYTES else None
+            mapped: NDArray[np.float32] = np.load(self._path, mmap_mode=how, allow_pickle=False)
+        except (*READ_ERRORS, FileNotFoundError) as error:
             raise _damage_error(self._path, error) from error
         if mapped.dtype != np.float32 or mapped.ndim != 2 or not mapped.flags.c_contiguous:
             raise _damage_error(self._path, "its header is not that of vectors")
@@ -222,7 +273,7 @@ class VectorFile:
         )
         beside = self._hash_path.with_name(f"{self._hash_path.name}.new")
         beside.unlink(missing_ok=True)
-        _append_rows(beside, self._records, 0)
+        append_rows(beside, self._records, 0)
         beside.replace(self._hash_path)
 
 
@@ -230,7 +281,7 @@ def _load_records(path: Path) -> Records:
     """The rows of a hash file; those of version 0.1 have no checksum, which is 0."""
     try:
         held = np.load(path, allow_pickle=False)
-    except _READ_ERRORS as error:
+    except READ_ERRORS as error:
         raise _damage_error(path, error) from error
     if held.ndim == 1 and held.dtype == _RECORD_BYTES:
         records: Records = np.frombuffer(held.tobytes(), _RECORD_DTYPE)
@@ -302,12 +353,12 @@ def _read_vectors(path: Path) -> NDArray[np.float32]:
         file = BytesIO(raw)
         npy.read_magic(file)
         shape, fortran, dtype = npy.read_array_header_1_0(file)
-    except (*_READ_ERRORS, FileNotFoundError):
+    except (*READ_ERRORS, FileNotFoundError):
         return nothing
     if len(shape) != 2 or fortran or dtype != np.float32 or not shape[1]:
         return nothing
-    rows = min(shape[0], (len(raw) - _HEADER_BYTES) // (4 * shape[1]))
-    return np.frombuffer(raw, np.float32, max(rows, 0) * shape[1], _HEADER_BYTES).reshape(
+    rows = min(shape[0], (len(raw) - HEADER_BYTES) // (4 * shape[1]))
+    return np.frombuffer(raw, np.float32, max(rows, 0) * shape[1], HEADER_BYTES).reshape(
         -1, shape[1]
     )
 
@@ -335,54 +386,14 @@ def _translate_errors(path: Path) -> Iterator[None]:
         ) from error
 
 
-def _read_version(path: Path) -> _FileVersion:
-    """The version of a file; its header is empty if the file is missing or empty."""
-    try:
-        with path.open("rb") as file:
-            return _FileVersion(os.fstat(file.fileno()).st_ino, file.read(_HEADER_BYTES))
-    except FileNotFoundError:
-        return _FileVersion(0, b"")
-
-
 def _count_admitted_rows(path: Path, header: bytes) -> int:
     if not header:
         return 0
-    file = BytesIO(header)
     try:
-        npy.read_magic(file)
-        return int(npy.read_array_header_1_0(file)[0][0])
-    except (*_READ_ERRORS, IndexError) as error:
+        return int(read_header(header)[0][0])
+    except (*READ_ERRORS, IndexError) as error:
         raise _damage_error(path, error) from error
 
 
 def _has_checksums(header: bytes) -> bool:
-    file = BytesIO(header)
-    npy.read_magic(file)
-    return bool(npy.read_array_header_1_0(file)[2] == _RECORD_BYTES)
-
-
-def _append_rows(path: Path, block: NDArray[np.generic], at: int) -> None:
-    """Write `block` from row `at` on; the header that includes it is written last."""
-    exists = bool(_read_version(path).header)
-    with path.open("r+b" if exists else "w+b") as file:
-        if not exists:
-            file.write(_make_header(block, 0))
-        file.seek(_HEADER_BYTES + at * block[:1].nbytes)
-        file.write(block.tobytes())
-        file.flush()
-        os.fsync(file.fileno())
-        file.seek(0)
-        file.write(_make_header(block, at + len(block)))
-        file.flush()
-        os.fsync(file.fileno())
-
-
-def _make_header(block: NDArray[np.generic], rows: int) -> bytes:
-    """A version 1.0 `.npy` header padded to a fixed length."""
-    descr = npy.dtype_to_descr(_RECORD_BYTES if block.dtype == _RECORD_DTYPE else block.dtype)
-    fields = {"descr": descr, "fortran_order": False, "shape": (rows, *block.shape[1:])}
-    body = repr(fields).encode("latin1")
-    magic = npy.magic(1, 0)
-    space = _HEADER_BYTES - len(magic) - 2
-    body = body.ljust(space - 1) + b"\n"
-    return magic + len(body).to_bytes(2, "little") + body
+    return bool(read_header(header)[1] == _RECORD_BYTES)

@@ -16,6 +16,7 @@ import importlib
 import json
 import ssl
 import sys
+import time
 from binascii import b2a_base64
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -52,6 +53,8 @@ class StubStats:
     in_flight: int = 0
     most_in_flight: int = 0
     connections: int = 0
+    paced: list[float] = field(default_factory=list)
+    """When (by `time.time`) the events of the latest paced stream were sent."""
     bodies: list[dict[str, Any]] = field(default_factory=list)
     headers: list[dict[str, str]] = field(default_factory=list)
 
@@ -62,6 +65,8 @@ class StubEndpoint:
 
     reply: ReplyFunction | None = None
     latency: float = 0.0
+    pace: float = 0.0
+    """Seconds between two events of a stream; without it they are sent at once."""
     faults: Sequence[Fault | None] | Callable[[int], Fault | None] = ()
     """The fault of the n-th chat call; None answers it."""
     refuse: Mapping[str, int] = field(default_factory=dict)
@@ -264,7 +269,20 @@ class _Connection(asyncio.Protocol):
         chunks = [
             f"{len(part):x}\r\n".encode() + part + b"\r\n" for part in to_events(whole, wants)
         ]
+        if self.stub.pace:
+            self.task = asyncio.get_running_loop().create_task(self.send_slowly(chunks))
+            return None
         return self.send(response_head(200, None) + b"".join(chunks) + b"0\r\n\r\n")
+
+    async def send_slowly(self, chunks: Sequence[bytes]) -> None:
+        """Send the events of a stream one after the other."""
+        self.stub.stats.paced = []
+        self.send(response_head(200, None))
+        for chunk in chunks:
+            self.stub.stats.paced.append(time.time())
+            self.send(chunk)
+            await asyncio.sleep(self.stub.pace)
+        self.send(b"0\r\n\r\n")
 
     def apply_fault(self, body: Mapping[str, Any], fault: Fault) -> bool:
         """Apply a fault; return whether the call is answered normally."""
@@ -288,7 +306,7 @@ class _Connection(asyncio.Protocol):
 
 
 def _counters(stats: StubStats) -> dict[str, int]:
-    names = [name for name in StubStats.__slots__ if name not in ("bodies", "headers")]
+    names = [name for name in StubStats.__slots__ if name not in ("bodies", "headers", "paced")]
     return {name: getattr(stats, name) for name in names}
 
 

@@ -6,7 +6,7 @@ header, a step with the steps before and after, code with the sentence that anno
 
 import re
 from bisect import bisect_right
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from clew.text.code_outline import is_code
 from clew.text.sentences import sentence_spans
@@ -64,6 +64,8 @@ class Unit:
     start: int
     end: int
     lead: Span | None = None
+    section: tuple[str, ...] = ()
+    """The headings in the text under which it stands, the outermost first."""
 
     def quote(self, text: str) -> str:
         """Return the quoted text; an ellipsis stands for what is left out after the lead."""
@@ -165,3 +167,86 @@ def _steps_unit(text: str, blocks: list[Block], around: list[Block], most: int) 
 
 def _is_step(block: Block) -> bool:
     return block.kind == "item" and any(map(str.isalnum, block.title))
+
+
+# -- all units of a text
+
+
+def find_units(text: str, most: int = MAX_UNIT_CHARS) -> list[Unit]:
+    """Return what can be quoted of a text, in order: all of it but headings, in fitting pieces."""
+    blocks = [b for b in find_blocks(text) if b.depth == 0]
+    levels = {heading.start: heading.level for heading in find_headings(text)}
+    found: list[Unit] = []
+    path: list[tuple[int, str]] = []
+    at = 0
+    while at < len(blocks):
+        first = blocks[at]
+        # A row of a table that was begun stands with its header.
+        goes_on = first.kind == "row" and at > 0 and blocks[at - 1].kind in ("row", "header")
+        after = at + 1 if goes_on else _run_end(text, blocks, at, most)
+        if first.kind == "heading":
+            level = levels.get(first.start, 1)
+            path = [*((one, title) for one, title in path if one < level), (level, first.title)]
+        elif blocks[after - 1].end - first.start <= most and not goes_on:
+            section = tuple(title for _, title in path)
+            found.append(Unit(first.start, blocks[after - 1].end, None, section))
+        else:
+            after = at + 1
+            section = tuple(title for _, title in path)
+            found += [replace(u, section=section) for u in _split_block(text, blocks, at, most)]
+        at = after
+    return found
+
+
+def _run_end(text: str, blocks: list[Block], at: int, most: int) -> int:
+    """Return the block after those that belong together with one: a list, a table, an example."""
+    first, after = blocks[at], at + 1
+    if first.kind == "paragraph":
+        if not text[: first.end].endswith(_ANNOUNCES) or after == len(blocks):
+            return after
+        if blocks[after].kind in ("paragraph", "heading"):
+            return after
+        joined = _run_end(text, blocks, after, most)
+        return joined if blocks[joined - 1].end - first.start <= most else after
+    kinds = ("header", "row") if first.kind in ("header", "row") else (first.kind,)
+    if first.kind not in ("item", "header", "row"):
+        return after
+    while after < len(blocks) and blocks[after].kind in kinds and blocks[after].kind != "header":
+        after += 1
+    return after if blocks[after - 1].end - first.start <= most else at + 1
+
+
+def _split_block(text: str, blocks: list[Block], at: int, most: int) -> list[Unit]:
+    """Return the units of one block that is too long to be quoted whole, or of a long table."""
+    block = blocks[at]
+    if block.kind in ("row", "header"):
+        return [_row_unit(text, blocks, block, block.start, block.end, most)]
+    if block.kind == "code":
+        return [Unit(start, end) for start, end in _pack_lines(text, block, most)]
+    lead = None
+    if block.kind == "definition" and block.title:
+        line = text.find("\n", block.start, block.end)
+        lead = (block.start, min(line, block.start + _MAX_LEAD_CHARS)) if line > 0 else None
+    units = []
+    spans = [
+        (a + block.start, b + block.start) for a, b in sentence_spans(text[block.start : block.end])
+    ]
+    for number, (start, end) in enumerate(spans):
+        for a, b in spans[max(0, number - 1) : number + 2]:
+            if max(end, b) - min(start, a) <= most:
+                start, end = min(start, a), max(end, b)
+        apart = lead if lead is not None and lead[1] < start else None
+        units.append(Unit(start, end, apart))
+    return units
+
+
+def _pack_lines(text: str, block: Block, most: int) -> list[Span]:
+    """Return the lines of a block in pieces of at most about `most` characters."""
+    pieces: list[Span] = []
+    start = at = block.start
+    for line in text[block.start : block.end].splitlines(keepends=True):
+        if at > start and at + len(line) - start > most:
+            pieces.append((start, at))
+            start = at
+        at += len(line)
+    return [*pieces, (start, block.end)] if start < block.end else pieces

@@ -23,7 +23,6 @@ from clew.llm.factory import TUNED_ENCODER, create_embedder
 from clew.recipes.registry import get_recipe
 from clew.retrieve.labels import load_relation_texts
 from clew.retrieve.path_scores import FEATURE_WEIGHTS
-from clew.retrieve.rank import top_positions
 from clew.store.merge import embedded_text
 from clew.store.protocol import Snapshot
 from clew.tune.examples import PathTrainingQuestion, collect_path_examples, filter_with_gold
@@ -81,7 +80,7 @@ async def tune_encoder(
         ctx = await kb.context(snapshot, "tune")
         examples = await _collect_questions(kb, ctx, base, questions, progress)
         collected_at = perf_counter()
-        folder = kb.settings.kb / f"{TUNED_ENCODER}.new" / TUNED_ENCODER
+        folder = kb.settings.folder / f"{TUNED_ENCODER}.new" / TUNED_ENCODER
         tuned = await _train_encoder(
             base, kb.settings.cache, folder, examples.training_examples(), learn, progress
         )
@@ -111,7 +110,7 @@ async def tune_encoder(
 
 async def forget_encoder(kb: KnowledgeBase, progress: ProgressCallback) -> bool:
     """Switch back to the configured embedder, where a tuned encoder is in use."""
-    mine = kb.settings.kb / TUNED_ENCODER
+    mine = kb.settings.folder / TUNED_ENCODER
     if not mine.is_dir():
         return False
     if kb.embed is not None and kb.embed.name.startswith(f"{TUNED_ENCODER}-"):
@@ -139,7 +138,7 @@ async def make_contrastive_passages(
     for question in questions:
         gold = np.unique(np.concatenate([documents[d] for d in question.gold if d in documents]))
         asked = await ctx.vector(question.text)
-        near = top_positions(ctx.view.cosines("chunk", asked), keys, _MAX_NEGATIVES + len(gold))
+        near, _ = ctx.nearest("chunk", asked, _MAX_NEGATIVES + len(gold))
         wrong = near[~np.isin(near, gold)][:_MAX_NEGATIVES]
         wanted = keys[np.append(gold, wrong).astype(np.int64)].tolist()
         fetched = await now.chunks(wanted)
@@ -158,7 +157,7 @@ async def _adopt_encoder(
     progress: ProgressCallback,
 ) -> tuple[bool, RecipeTrial | None]:
     """Switch to the new encoder, and back again if the configured recipe finds less with it."""
-    old, mine, aside = kb.embed, kb.settings.kb / TUNED_ENCODER, folder.parent / "before"
+    old, mine, aside = kb.embed, kb.settings.folder / TUNED_ENCODER, folder.parent / "before"
     name = retriever_name(kb, kb.settings.recipe)
     before = await examples.measure_recall(kb, name)
     _swap_folder(folder, mine, aside)

@@ -18,8 +18,7 @@ from clew.retrieve.paths.relation_paths import (
     prepare_search,
     search_relation_paths,
 )
-from clew.retrieve.question import find_name_spans, parse_question
-from clew.retrieve.rank import top_positions
+from clew.retrieve.question import locate_names, parse_question
 from clew.tune.fit import PassageExample, PathExample
 from clew.types import Found
 
@@ -49,7 +48,7 @@ async def collect_path_examples(
     """Yield one for each question; None where its entities or answers are unknown."""
     for at in range(0, len(questions), _BATCH_SIZE):
         block = questions[at : at + _BATCH_SIZE]
-        shapes = [parse_question(q.text, find_name_spans(q.text, q.entities)) for q in block]
+        shapes = [parse_question(q.text, locate_names(q.text, q.entities)) for q in block]
         texts = [shape.rest for shape in shapes if shape.rest]
         await embed_cached(ctx, [*texts, *(word for shape in shapes for word in shape.words)])
         for question in block:
@@ -111,9 +110,7 @@ async def collect_passage_examples(
     found = []
     for question, asked in zip(questions, vectors, strict=True):
         gold = np.unique(np.concatenate([documents[d] for d in question.gold if d in documents]))
-        near = top_positions(
-            ctx.view.cosines("chunk", asked), ctx.view.keys("chunk"), _NEAREST_PASSAGES
-        )
+        near, _ = ctx.nearest("chunk", asked, _NEAREST_PASSAGES)
         chunks = np.concatenate([gold, near[~isin_sorted(near, gold)]]).astype(np.int64)
         right = np.arange(len(chunks)) < len(gold)
         found.append(PassageExample(asked, ctx.view.vectors("chunk", chunks), right))

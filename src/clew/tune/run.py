@@ -10,6 +10,7 @@ from clew.adapters import (
     AdaptedEmbedder,
     PathAdapter,
     QueryAdapter,
+    SignalMix,
     Tuning,
     save_tuning,
     step_slots,
@@ -21,6 +22,7 @@ from clew.errors import ConfigError
 from clew.evaluate.datasets import Question
 from clew.graph.csr import Doubles, Floats, Ints
 from clew.llm.embed import Embedder
+from clew.recipes.default import CLEW
 from clew.recipes.registry import get_recipe, resolve_recipe
 from clew.retrieve.path_scores import FEATURE_WEIGHTS
 from clew.retrieve.relation_vectors import embed_relations
@@ -39,6 +41,7 @@ from clew.tune.fit import (
     fit_path_adapter,
     fit_query_adapter,
 )
+from clew.tune.signals import SignalTrial, fit_signals
 from clew.types import Found
 
 RECALL_AT = 5  # passages among which gold documents are counted
@@ -83,6 +86,8 @@ class TuningReport:
     """Share of held-out questions whose number of hops is predicted right."""
     recipes: tuple[RecipeTrial, ...]
     """Trials of the query adapter with each recipe; those it helps use it."""
+    signals: SignalTrial | None
+    """Weights of walk, meaning, words and best sentence; None without gold documents."""
     seconds: dict[str, float]
     bytes: int
 
@@ -118,8 +123,10 @@ async def tune(
         labels = (await embed_relations(ctx, np.arange(_relation_count(ctx)))).whole
         tuning, result = _fit_paths(examples.paths, labels)
         queries, trials, recalls = await _fit_queries(ctx, examples, chains)
+        signals, signal_trial = await _fit_signals(ctx, examples)
     if helped := tuple(one.recipe for one in trials if one.used):
         tuning = replace(tuning, queries=queries, helped_recipes=helped)
+    tuning = replace(tuning, signals=signals)
     done = perf_counter()
     size = await save_tuning(kb.store, kb.embed.name, tuning)
     kb.forget_view()
@@ -128,6 +135,7 @@ async def tune(
         *(len(questions), len(examples.paths), len(examples.passages)),
         *(result.before, result.after, *recalls, result.hops_before, result.hops),
         recipes=trials,
+        signals=signal_trial,
         seconds={"examples": round(collected - started, 2), "learning": round(done - collected, 2)},
         bytes=size,
     )
@@ -312,6 +320,14 @@ async def _fit_queries(
     trials = tuple([await try_recipe(ctx, one, asked, trial, found.documents) for one in chains])
     queries, _ = fit_query_adapter(examples, QueryFitOptions())
     return queries, trials, (before, after)
+
+
+async def _fit_signals(
+    ctx: Context, found: _TuningExamples
+) -> tuple[SignalMix | None, SignalTrial | None]:
+    if len(found.questions) < _MIN_EXAMPLES:
+        return None, None
+    return await fit_signals(ctx, CLEW, found.questions, found.documents)
 
 
 def _gold_share(one: PassageExample, asked: Floats) -> float:

@@ -71,7 +71,7 @@ async def extract_answer(ctx: Context, evidence: Evidence, found: Found) -> Answ
         citations = (read.citation, *others)[:_MAX_QUOTES]
     if not citations:
         return replace(make_refusal(ctx, evidence, "no relevant passage was found"), note=note)
-    text, candidate = _format_quotes(citations), read.answer if read else ""
+    text, candidate = format_quotes(citations), read.answer if read else ""
     if candidate:
         text = f"{CANDIDATE_LABEL} {candidate} [1]\n{text}"
     answer = make_answer(ctx, evidence, text, citations, candidate, note)
@@ -87,7 +87,7 @@ def quote_whole(ctx: Context, evidence: Evidence, found: Found) -> Answer | None
     wanted = find_wanted_block(ctx.question) == "definition" or not found.rest
     if len(names) == 1 and (wanted or is_open_request(found.rest)):
         if is_open_request(found.rest) and (said := _quote_summary(names[0], evidence.chunks)):
-            return make_answer(ctx, evidence, _format_quotes(said), said, note=note)
+            return make_answer(ctx, evidence, format_quotes(said), said, note=note)
     return None
 
 
@@ -114,7 +114,8 @@ def _overlaps(one: Citation, other: Citation) -> bool:
     return one.chunk == other.chunk and one.start < other.end and other.start < one.end
 
 
-def _format_quotes(citations: Sequence[Citation]) -> str:
+def format_quotes(citations: Sequence[Citation]) -> str:
+    """Format quotes, a line each, with their numbers."""
     return "\n".join(f"“{c.quote}” [{n}]" for n, c in enumerate(citations, start=1))
 
 

@@ -63,7 +63,7 @@ async def check_sentences(
     previous = ""
     for several, sources in written:
         for text in _split_sentences(several):
-            found = await _cite_claims(ctx, text, sources, passages)
+            found = await cite_claims(ctx, text, sources, passages)
             found = _filter_by_pronoun_subject(text, previous, found, passages)
             citations += [c for c in dict.fromkeys(found) if c not in citations]
             marks = "".join(f"[{citations.index(c) + 1}]" for c in found)
@@ -121,7 +121,7 @@ def check_short_answer(
     return bare if all(contains_answer(option, kept) for option in options) else ""
 
 
-async def _cite_claims(
+async def cite_claims(
     ctx: Context, text: str, sources: Sequence[int], passages: Sequence[Passage]
 ) -> list[Citation]:
     """Cite everything that a sentence claims, or nothing."""

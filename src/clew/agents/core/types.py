@@ -44,6 +44,8 @@ class Answer:
     """Whether it names the ends of paths in a graph, or is a span that the reader read."""
     computed: bool = False
     """Whether code compared values that were read, so that no passage need state the answer."""
+    hints: Mapping[str, float] = field(default_factory=dict)
+    """What the agent knows that speaks for or against its answer; part of the signals."""
     signals: Mapping[str, float] = field(default_factory=dict)
     """What the confidence was computed from."""
     prompts: tuple[ShownPrompt, ...] = ()

@@ -19,7 +19,7 @@ from clew.agents.reading.spans import (
     read_passages,
     same_answer,
 )
-from clew.agents.rules.question_analysis import find_name_spans
+from clew.agents.rules.question_analysis import find_question_name_spans
 from clew.agents.rules.table import table_for
 from clew.context import Context
 from clew.retrieve.question import QUESTION_WORDS
@@ -128,7 +128,7 @@ def narrow_to_name(ctx: Context, reading: Reading) -> Reading | None:
         return None
     if any(char.isdigit() for char in reading.text) and is_date(reading.text):
         return reading
-    spans = find_name_spans(ctx.view, reading.text)
+    spans = find_question_name_spans(ctx.view, reading.text)
     start, end = max(spans, key=lambda span: span[1] - span[0], default=(0, 0))
     words, all_words = len(reading.text[start:end].split()), len(reading.text.split())
     if 2 * words < all_words or not 0 < words <= _MAX_NAME_WORDS:
@@ -160,7 +160,7 @@ def find_pieces(ctx: Context, question: str) -> list[Piece]:
     Where a clause about the name begins before it ("the city where N was born"), the piece goes on
     to the clause's end behind the name.
     """
-    spans = find_name_spans(ctx.view, question)[:_MAX_NAMES]
+    spans = find_question_name_spans(ctx.view, question)[:_MAX_NAMES]
     found: list[list[Piece]] = []
     for start, end in spans:
         name = question[start:end]

@@ -25,7 +25,7 @@ _APPOSITION = re.compile(
 )
 
 
-def find_name_spans(view: View, question: str) -> Spans:
+def find_question_name_spans(view: View, question: str) -> Spans:
     """Return the character spans of names: known entities, and capitalised runs.
 
     Where a known name is only part of a capitalised run ("Charles" of "Charles Patin"), the
@@ -35,11 +35,11 @@ def find_name_spans(view: View, question: str) -> Spans:
     if question not in cache:
         if len(cache) >= _MAX_CACHED_QUESTIONS:
             cache.clear()
-        cache[question] = _find_name_spans(view, question)
+        cache[question] = _search_name_spans(view, question)
     return cache[question]
 
 
-def _find_name_spans(view: View, question: str) -> Spans:
+def _search_name_spans(view: View, question: str) -> Spans:
     t = tokenize(question)
     known = [(link.first, link.last) for link in link_names(view, question, t)]
     runs = []
@@ -76,7 +76,7 @@ def _is_sentence_capital(question: str, t: Tokens, run: tuple[int, int], starts:
 
 def find_names(view: View, question: str) -> list[str]:
     """Return the names in a question, as it writes them."""
-    return [question[start:end] for start, end in find_name_spans(view, question)]
+    return [question[start:end] for start, end in find_question_name_spans(view, question)]
 
 
 def _drop_appositions(question: str, spans: Spans) -> Spans:
@@ -89,7 +89,7 @@ def _drop_appositions(question: str, spans: Spans) -> Spans:
 
 def find_subject_names(view: View, question: str) -> list[str]:
     """Return the names that a question is about, as it writes them."""
-    spans = _drop_appositions(question, find_name_spans(view, question))
+    spans = _drop_appositions(question, find_question_name_spans(view, question))
     return [question[start:end] for start, end in spans]
 
 

@@ -7,6 +7,7 @@ table in advance: columns are found by their names, filters by the values in the
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+from clew.agents.tables.chinese import asks_in_chinese, write_in_english
 from clew.agents.tables.conditions import (
     add_comparisons,
     add_numbers,
@@ -26,13 +27,15 @@ _PLAIN_BEST = {"most": "max", "fewest": "min", "last": "max", "first": "min"}
 
 def may_ask_tables(question: str) -> bool:
     """Whether a question begins like one that rows could answer; others need not load tables."""
+    if asks_in_chinese(question):
+        return True
     asks = next(load_operators().find("asks", split_question(question)), None)
     return asks is not None and asks[0] <= _MAX_BEFORE_ASK
 
 
 def parse_question(question: str, tables: Sequence[Table]) -> list[Query]:
     """Return the readings of a question over the tables that can answer it, the best first."""
-    words = split_question(question)
+    words = split_question(write_in_english(question, tables))
     named = {table.name: table.words for table in tables}
     found = []
     for table in tables:

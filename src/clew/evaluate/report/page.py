@@ -38,11 +38,13 @@ def render_page(
     comparison: Comparison, title: str, about: Sequence[str] = (), questions_shown: int = 150
 ) -> str:
     """Render the page; of many questions it shows those on which the recipes differ most."""
-    page = (files("clew.evaluate.report") / "page.html").read_text(encoding="utf-8")
+    folder = files("clew.evaluate.report")
+    page = (folder / "page.html").read_text(encoding="utf-8")
     colours = {report.recipe: series_colour(at) for at, report in enumerate(comparison.reports)}
     facts = json.dumps(_build_page_data(comparison, colours, questions_shown), ensure_ascii=False)
     parts = {
         "TITLE": escape(title),
+        "TOKENS": (folder / "tokens.css").read_text(encoding="utf-8"),  # the page's colours
         "ABOUT": "".join(f'<p class="soft">{escape(line)}</p>' for line in about),
         "TABLE": _render_table(comparison, colours),
         "LEGEND": escape(format_legend(comparison)),

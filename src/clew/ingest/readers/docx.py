@@ -21,6 +21,8 @@ _HEADING_NAME = re.compile(r"heading ([1-9])", re.IGNORECASE)
 _TITLE_LEVEL = 0
 # Compatibility copies of adjacent content, and text deleted by tracked changes.
 _DROPPED_TAGS = frozenset({"Fallback", "del", "moveFrom"})
+_TABLE_TAGS = frozenset({"tbl", "tr", "tc"})
+_MAX_DEPTH = 12  # of tables in tables: deeper ones are read as text of the cell they are in
 _RUN_CHARACTERS = {"tab": "\t", "br": "\n", "cr": "\n", "noBreakHyphen": "\u2011"}
 
 
@@ -121,6 +123,7 @@ class BodyHandler:
         self._tables: list[list[list[str]]] = []
         self._rows: list[list[str]] = []
         self._cells: list[list[str]] = []
+        self._depth = 0
 
     def start(self, tag: str, attributes: dict[str, str]) -> None:
         """Open a paragraph, a table, or an element inside them."""
@@ -134,10 +137,8 @@ class BodyHandler:
             self._runs += 1
         elif tag == "t":
             self._in_text = True
-        elif tag == "tbl":
-            self._tables.append([])
-        elif tag in {"tr", "tc"}:
-            {"tr": self._rows, "tc": self._cells}[tag].append([])
+        elif tag in _TABLE_TAGS:
+            self._open_table_part(tag)
         elif self._paragraphs:
             self._apply_property(self._paragraphs[-1], tag, attributes)
 
@@ -151,11 +152,27 @@ class BodyHandler:
             self._runs -= 1
         elif tag == "p":
             self._close_paragraph(self._paragraphs.pop())
+        elif tag in _TABLE_TAGS:
+            self._close_table_part(tag)
+
+    def _open_table_part(self, tag: str) -> None:
+        self._depth += tag == "tbl"
+        if self._depth > _MAX_DEPTH:
+            return
+        if tag == "tbl":
+            self._tables.append([])
+        else:
+            {"tr": self._rows, "tc": self._cells}[tag].append([])
+
+    def _close_table_part(self, tag: str) -> None:
+        if self._depth > _MAX_DEPTH:
+            self._depth -= tag == "tbl"
         elif tag == "tc":
             self._rows[-1].append(" ".join(self._cells.pop()))
         elif tag == "tr":
             self._tables[-1].append(self._rows.pop())
-        elif tag == "tbl":
+        else:
+            self._depth -= 1
             rows = self._tables.pop()
             inner = [", ".join(row) for row in rows] if self._cells else write_table(rows)
             self._append_block("\n".join(inner))

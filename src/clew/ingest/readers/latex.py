@@ -336,7 +336,7 @@ class LatexPage:
 
     def _table(self, body: str) -> None:
         body = _COMMENT.sub("", body)
-        while body[:1] in "{[":
+        while body.startswith(("{", "[")):
             closing = _braced(body, 0)[1] if body[0] == "{" else body.find("]") + 1
             if closing <= 0:
                 break

@@ -2,9 +2,10 @@
 
 import re
 from collections.abc import Iterator
-from email import message_from_bytes, policy
+from email import message_from_bytes
 from email.errors import MessageError
 from email.message import EmailMessage
+from email.policy import EmailPolicy
 from typing import Any
 
 from clew.errors import InputError
@@ -17,8 +18,21 @@ _SHOWN_HEADERS = ("From", "To", "Cc", "Date", "Subject")
 _MESSAGE_START = re.compile(rb"^From [^\n]*\d[^\n]*\n(?=[A-Za-z][A-Za-z0-9-]*:)", re.MULTILINE)
 _REPLY_MARK = re.compile(r"^(?:(?:re|fwd?|aw|wg|sv|rv|tr)\s*:\s*)+", re.IGNORECASE)
 _MAX_PARTS = 200
+_MAX_HEADER = 4_000  # characters: longer ones take the package `email` minutes
 # What the package `email` raises for malformed messages, besides its own errors.
 _PARSE_ERRORS = (MessageError, LookupError, ValueError, AttributeError, TypeError, RecursionError)
+
+
+class _ShortHeaderPolicy(EmailPolicy):
+    """The package's usual policy, which cuts long headers."""
+
+    def header_source_parse(self, sourcelines: list[str]) -> tuple[str, str]:
+        """Return name and value of a header."""
+        name, value = super().header_source_parse(sourcelines)
+        return name, value[:_MAX_HEADER]
+
+
+_SHORT_HEADERS = _ShortHeaderPolicy()
 
 
 def read_eml(source: SourceFile, budget: ReadBudget) -> Iterator[Document | Skipped]:
@@ -42,7 +56,7 @@ def read_mbox(source: SourceFile, budget: ReadBudget) -> Iterator[Document | Ski
 
 def _read_message(raw: bytes, name: str) -> Document:
     try:
-        message = message_from_bytes(raw, policy=policy.default)
+        message = message_from_bytes(raw, policy=_SHORT_HEADERS)
         assert isinstance(message, EmailMessage)
         headers = {key: _header(message, key) for key in _SHOWN_HEADERS}
         body = _body_text(message)

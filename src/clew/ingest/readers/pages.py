@@ -1,8 +1,12 @@
-"""Joins the pages of a paged text: running headers, footers and tables of contents are left out."""
+"""Joins the pages of a paged text: running headers, footers and tables of contents are left out.
+
+Lines in a larger font than most of the text are its headings, where nothing else names them.
+"""
 
 import re
 from collections import Counter
 from collections.abc import Sequence
+from typing import NamedTuple
 
 _EDGE_LINES = 3  # lines at the top and at the bottom of a page that may be repeated
 _LEAST_REPEATS = 3
@@ -17,6 +21,46 @@ _LEAST_CONTENTS_LINES = 3
 _LISTING_SHARE = 0.7  # of a page's lines: such a page is an index or a table of contents
 _LEAST_LISTING_LINES = 10
 _SENTENCE_ENDS = (".", "!", "?", ":", ";", "。", "！", "？", "”", '"', ")")
+
+Bookmark = tuple[int, int, str]  # page from 0, level from 1, title
+_LARGER = 1.15  # times the size of most of the text
+_MAX_HEADING_CHARS = 120
+_MAX_HEADING_SHARE = 0.15  # of the lines: where more are large, the font says nothing
+_MAX_LEVELS = 3
+
+
+class SizedLine(NamedTuple):
+    """A line of a page (from 0) and the size of its font."""
+
+    page: int
+    size: float
+    text: str
+
+
+def find_large_lines(lines: Sequence[SizedLine]) -> list[Bookmark]:
+    """Return the lines in a larger font than most text, as bookmarks; the largest come first."""
+    characters: Counter[float] = Counter()
+    for line in lines:
+        characters[line.size] += len(line.text)
+    if not characters:
+        return []
+    body = characters.most_common(1)[0][0]
+    large = [
+        line
+        for line in lines
+        if line.size >= _LARGER * body
+        and len(line.text) <= _MAX_HEADING_CHARS
+        and sum(map(str.isalpha, line.text)) >= 3
+        and not line.text.endswith((".", ",", ";"))
+        and not _LEADER.fullmatch(line.text)
+    ]
+    repeated = Counter(line.text for line in large)
+    large = [line for line in large if repeated[line.text] <= 2]  # others are running headers
+    if len(large) > _MAX_HEADING_SHARE * len(lines):
+        return []
+    sizes = sorted({line.size for line in large}, reverse=True)
+    level = {size: min(at + 1, _MAX_LEVELS) for at, size in enumerate(sizes)}
+    return [(line.page, level[line.size], line.text) for line in large]
 
 
 def strip_running_lines(pages: Sequence[str]) -> list[str]:

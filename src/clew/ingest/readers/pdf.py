@@ -17,7 +17,14 @@ from functools import cache
 from typing import Any
 
 from clew.errors import InputError
-from clew.ingest.readers.pages import is_listing, join_pages, strip_running_lines
+from clew.ingest.readers.pages import (
+    Bookmark,
+    SizedLine,
+    find_large_lines,
+    is_listing,
+    join_pages,
+    strip_running_lines,
+)
 from clew.ingest.readers.pdf_words import Vocabulary, count_bad_words, join_hyphenated
 from clew.ingest.readers.source import ReadBudget, Skipped, SourceFile, format_megabytes, read_bytes
 from clew.text.places import PAGE_BREAK
@@ -84,9 +91,6 @@ def read_pdf(source: SourceFile, budget: ReadBudget) -> Iterator[Document | Skip
     yield _assemble_document(source, _tidy(pages, bookmarks), title, author)
 
 
-Bookmark = tuple[int, int, str]  # page from 0, level from 1, title
-
-
 class _Meter:
     """Counts processor time and characters against the budget."""
 
@@ -150,20 +154,39 @@ def _read_by_pdfium(
     try:
         if len(document) != count:
             return None
-        texts = []
+        texts: list[str] = []
+        lines: list[SizedLine] = []
         for number in range(count):
             page = document[number]
-            text = clean(page.get_textpage().get_text_range()).strip()
+            layer = page.get_textpage()
+            raw_text = layer.get_text_range()
+            lines += _measure_lines(layer, raw_text, number)
+            text = clean(raw_text).strip()
             text = _SOFT_HYPHEN_END.sub("", text)
             if not text and budget.ocr != "never":
                 text = clean(_read_scan(page, budget.ocr, budget.seconds)).strip()
             texts.append(text)
             meter.add(text, number == count - 1)
-        return texts, list(_read_bookmarks(document))
+        return texts, list(_read_bookmarks(document)) or find_large_lines(lines)
     except pdfium.PdfiumError:
         return None
     finally:
         document.close()
+
+
+def _measure_lines(layer: Any, text: str, page: int) -> Iterator[SizedLine]:
+    """Yield the lines of a page with the font size that each begins with."""
+    if len(text) != layer.count_chars():
+        return  # characters were added or left out: positions would be wrong
+    from pypdfium2.raw import FPDFText_GetFontSize
+
+    at = 0
+    for line in text.split("\n"):
+        if line.strip():
+            indent = len(line) - len(line.lstrip())
+            size = float(FPDFText_GetFontSize(layer.raw, at + indent))
+            yield SizedLine(page, round(size, 1), clean(line).strip())
+        at += len(line) + 1
 
 
 @cache

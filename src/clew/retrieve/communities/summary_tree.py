@@ -36,9 +36,8 @@ class Collapsed:
         summaries = [
             Hit(int(nodes[h.at]), h.score, "summary") for h in top_hits(near, nodes, self.top_k, "")
         ]
-        chunks = top_hits(
-            ctx.view.cosines("chunk", question), ctx.view.keys("chunk"), self.top_k, "passage"
-        )
+        nearest = zip(*ctx.nearest("chunk", question, self.top_k), strict=True)
+        chunks = tuple(Hit(int(at), float(score), "passage") for at, score in nearest)
         kept = await self._select_within_budget(ctx, summaries, chunks)
         return replace(
             found, communities=kept, chunks=await self._add_quoted_chunks(ctx, kept, chunks)

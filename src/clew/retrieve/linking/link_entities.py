@@ -15,7 +15,7 @@ from clew.errors import InputError
 from clew.graph.name_matching import NgramIndex, build_ngram_index
 from clew.retrieve.labels import has_vectors
 from clew.retrieve.lookup import require_elements
-from clew.retrieve.question import QUESTION_WORDS, find_name_spans, remove_names
+from clew.retrieve.question import QUESTION_WORDS, locate_names, remove_names
 from clew.retrieve.rank import top_positions
 from clew.retrieve.relation_vectors import load_short_texts
 from clew.text.names import Tokens, name_key, tokenize
@@ -84,7 +84,7 @@ class LinkEntities:
         """Link the names the caller gave, wherever they stand in the question."""
         named = []
         for name in ctx.given_entities:
-            first, last = (find_name_spans(ctx.question, [name]) or [(0, 0)])[0]
+            first, last = (locate_names(ctx.question, [name]) or [(0, 0)])[0]
             [matches] = ctx.view.find_by_own_name([name])
             matched = await _match_spelling(ctx, name, matches.tolist())
             if matched is None:
@@ -320,12 +320,11 @@ async def match_fuzzily(ctx: Context, text: str, likeness: float, cosine: float)
             return FuzzyMatch(tuple(top), "spelt like", near[0][1] * len(text.split()))
     if ctx.embed is None or not has_vectors(ctx.view, "entity"):
         return FuzzyMatch()
-    scores = ctx.view.cosines("entity", await ctx.vector(text))
-    top_one = int(top_positions(scores, ctx.view.keys("entity"), 1)[0])
-    if scores[top_one] < cosine:
+    nearest, scores = ctx.nearest("entity", await ctx.vector(text), 1)
+    if not len(nearest) or scores[0] < cosine:
         return FuzzyMatch()
-    sure = float(scores[top_one])
-    return FuzzyMatch(((top_one, sure),), "means", sure * 0.5 * len(text.split()))
+    sure = float(scores[0])
+    return FuzzyMatch(((int(nearest[0]), sure),), "means", sure * 0.5 * len(text.split()))
 
 
 async def _get_ngram_index(ctx: Context) -> NgramIndex | None:

@@ -35,7 +35,9 @@ class FlowPaths:
             return replace(found, paths=())
         routes = find_short_paths(neighbour_graph(view), seeds, self.hops)
         reliable = compute_flows(routes, self.decay, self.threshold)
-        order = np.lexsort((*routes.nodes.T[::-1], -reliable))[: self.top_k]
+        # Rounded: the flows of equal paths are summed in an order of their own.
+        codes = np.append(view.codes("entity"), -1)[routes.nodes]
+        order = np.lexsort((*codes.T[::-1], -reliable.round(9)))[: self.top_k]
         kept = [
             await self._build_path(ctx, float(reliable[at]), routes.nodes[at])
             for at in order
@@ -50,7 +52,8 @@ class FlowPaths:
         for one, other in zip(nodes, nodes[1:], strict=False):
             joining = facts_between(ctx.view, one, other).astype(np.int64)
             near = await score_facts(ctx, await ctx.vector(), at=joining)
-            facts.append(int(joining[top_positions(near, joining, 1)[0]]))
+            ties = ctx.view.codes("fact")[joining]
+            facts.append(int(joining[top_positions(near, ties, 1)[0]]))
         return Path(nodes, tuple(facts), score, "flow")
 
 
@@ -72,8 +75,15 @@ class DepthFirst:
         fit = await score_facts(ctx, await ctx.vector())
         search = _DepthFirstSearch(ctx.view, fit, self.depth, self.width)
         paths = [path for hit in found.entities[: self.seeds] for path in search.paths_from(hit.at)]
-        paths.sort(key=lambda path: (-path.score, path.entities, path.facts))
+        ties = {path: path_codes(ctx.view, path) for path in paths}
+        paths.sort(key=lambda path: (-round(path.score, 6), ties[path]))
         return replace(found, paths=tuple(paths[: self.top_k]))
+
+
+def path_codes(view: View, path: Path) -> tuple[int, ...]:
+    """Return numbers of a path's elements by which equals are ordered alike in every build."""
+    entities, facts = view.codes("entity"), view.codes("fact")
+    return (*entities[list(path.entities)].tolist(), *facts[list(path.facts)].tolist())
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,7 +115,8 @@ class _DepthFirstSearch:
         own_facts = self.view.links("entity_fact").row(entities[-1]).astype(np.int64)
         members = self.view.links("fact_entity")
         steps: list[tuple[int, int]] = []
-        for at in top_positions(self.fit[own_facts], own_facts, width + len(facts)).tolist():
+        ties = self.view.codes("fact")[own_facts]
+        for at in top_positions(self.fit[own_facts], ties, width + len(facts)).tolist():
             fact = int(own_facts[at])
             unvisited = [m for m in members.row(fact).tolist() if m not in entities]
             if fact not in facts and unvisited:
@@ -115,7 +126,8 @@ class _DepthFirstSearch:
     def _preference_key(self, entity: int) -> tuple[bool, bool, int, int]:
         """Sort key: literals last, then entities with one fact, then the most frequent."""
         degree = int(self.view.links("entity_fact").degrees_of(np.array([entity]))[0])
-        return bool(self.view.arrays["entity_literal"][entity]), degree < 2, degree, entity
+        code = int(self.view.codes("entity")[entity])
+        return bool(self.view.arrays["entity_literal"][entity]), degree < 2, degree, code
 
 
 @dataclass(frozen=True)

@@ -19,7 +19,7 @@ from clew.graph.traverse import (
 from clew.retrieve.expand import subgraph_facts
 from clew.retrieve.graph_cache import build_traversal
 from clew.retrieve.labels import load_relation_texts
-from clew.retrieve.question import QuestionShape, find_name_spans, parse_question
+from clew.retrieve.question import QuestionShape, locate_names, parse_question
 from clew.retrieve.rank import top_positions
 from clew.retrieve.text_scores import PathScorer, PathScorerName, create_scorer
 from clew.types import Found, Path
@@ -88,7 +88,7 @@ def prepare_search(
 ) -> PathSearchContext:
     """Prepare the search for paths from the linked entities within the subgraph found."""
     traversal = build_traversal(ctx.view, subgraph_facts(found))
-    shape = parse_question(ctx.question, find_name_spans(ctx.question, found.names))
+    shape = parse_question(ctx.question, locate_names(ctx.question, found.names))
     starts = np.array(sorted({hit.at for hit in found.entities}), np.int64)
     return PathSearchContext(traversal, shape, create_scorer(ctx, traversal, shape, scorer), starts)
 

@@ -23,8 +23,7 @@ from clew.retrieve.graph_cache import (
 )
 from clew.retrieve.labels import has_vectors
 from clew.retrieve.path_scores import predict_hops
-from clew.retrieve.question import find_name_spans, parse_question
-from clew.retrieve.rank import top_positions
+from clew.retrieve.question import locate_names, parse_question
 from clew.text.unicode import hash64
 from clew.types import Found, Hit
 
@@ -154,7 +153,7 @@ class AdaptiveSubgraph:
         """Return the share of mass to keep, from 0.5 to 0.75 unless `target` is set."""
         if self.target is not None:
             return self.target
-        shape = parse_question(ctx.question, find_name_spans(ctx.question, found.names))
+        shape = parse_question(ctx.question, locate_names(ctx.question, found.names))
         hops = await predict_hops(ctx, build_traversal(ctx.view), shape)
         share = _DEFAULT_SHARE + {1: -0.05, 2: 0.03}.get(hops, 0.08)
         share += {"usual": 0.0, "critical": 0.06, "light": -0.05}[self.stakes]
@@ -194,16 +193,11 @@ class IndexSubgraph:
         vector = await ctx.vector()
         links = view.links("entity_fact")
         if has_vectors(view, "fact"):
-            scores = view.cosines("fact", vector)
-            facts = top_positions(scores, view.keys("fact"), self.top_k)
+            facts, _ = ctx.nearest("fact", vector, self.top_k)
             members = view.links("fact_entity")
             near = sorted_unique(members.columns[members.edges_of(facts)[1]])
         elif has_vectors(view, "entity"):
-            scores = view.cosines("entity", vector)
-            near, facts = (
-                top_positions(scores, view.keys("entity"), self.top_k),
-                np.zeros(0, np.int64),
-            )
+            near, facts = ctx.nearest("entity", vector, self.top_k)[0], np.zeros(0, np.int64)
         else:
             return found
         near = np.unique(np.append(near, [hit.at for hit in found.entities])).astype(np.int64)

@@ -11,7 +11,7 @@ from clew.retrieve.graph_cache import build_traversal
 from clew.retrieve.labels import embed_cached, has_vectors, load_relation_texts
 from clew.retrieve.model_choice import ChoiceKind, ScoringModel, choose_items
 from clew.retrieve.pack import fetch_entities, fetch_facts
-from clew.retrieve.question import find_name_spans, parse_question
+from clew.retrieve.question import locate_names, parse_question
 from clew.retrieve.rank import hit_positions, top_positions
 from clew.retrieve.subgraph.extract import SubgraphEntities, induced_facts
 from clew.retrieve.text_scores import PathScorerName, create_scorer
@@ -83,7 +83,7 @@ class Prune:
             return entities, await self._score_by_question(ctx, "entity", entities)
         groups = sorted_unique(self._group_facts(ctx, facts))
         ways = build_traversal(ctx.view)
-        shape = parse_question(ctx.question, find_name_spans(ctx.question, found.names))
+        shape = parse_question(ctx.question, locate_names(ctx.question, found.names))
         named = groups < ways.relation_count
         fit = np.zeros(len(groups), np.float32)
         if named.any():

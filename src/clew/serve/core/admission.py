@@ -27,7 +27,10 @@ _UPLOAD_ENDING = "/documents"
 _STREAM_TYPES = ("text/event-stream", "application/x-ndjson")
 _MAY_STREAM = ("/events", "/ask", "/chat/completions", "/api/chat", "/mcp")
 # Routes that change nothing, so that they may be cancelled half-way.
-_ONLY_READ = ("/search", "/ask", "/chat/completions", "/api/chat", "/embeddings")
+_ONLY_READ = (
+    *("/search", "/ask", "/chat/completions", "/api/chat", "/embeddings"),
+    *("/export", "/overview", "/schema", "/reading", "/paths", "/tree", "/show"),
+)
 _CLIENT_GONE = 499
 _UNSAFE = frozenset({"POST", "PUT", "PATCH", "DELETE"})
 _SECURITY_HEADERS = {
@@ -109,6 +112,8 @@ class Admission:
         )
         try:
             if visit.path.endswith(_ONLY_READ):
+                if visit.method == "GET":
+                    body.expect_none()
                 await self._run_until_gone(visit, scope, body)
             else:
                 await self._app(scope, body.receive, visit.send)
@@ -213,6 +218,10 @@ class _LimitedBody:
     _received: int = 0
     _deadline: float | None = None
     _done: asyncio.Event = field(default_factory=asyncio.Event)
+
+    def expect_none(self) -> None:
+        """Know that no route reads a body, so that a disconnection is noticed at once."""
+        self._done.set()
 
     async def wait_for_disconnection(self) -> None:
         """Return once the body has arrived and the caller is gone."""

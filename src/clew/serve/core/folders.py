@@ -5,6 +5,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from clew.errors import ClewError
+from clew.kb_address import DatabaseAddress, KbLocation
+from clew.stores.opening import is_folder_of_one
 
 DEFAULT_WORKSPACE = "default"
 _NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,62}")
@@ -22,6 +24,8 @@ class Folders:
     root: Path
     single: bool = False
     """The root is itself the knowledge base, served as the workspace `default`."""
+    database: DatabaseAddress | None = None
+    """If given, that knowledge base is the workspace; the root holds the server's own files."""
 
     @property
     def state(self) -> Path:
@@ -38,9 +42,13 @@ class Folders:
             return self.root
         return self.root / name
 
+    def location(self, name: str) -> KbLocation:
+        """Where the knowledge base of a workspace is."""
+        return self.workspace(name) if self.database is None else self.database
+
     def exists(self, name: str) -> bool:
         """Whether a workspace of this name exists."""
-        return (self.workspace(name) / "kb.sqlite").exists()
+        return self.database is not None or is_folder_of_one(self.workspace(name))
 
     def names(self) -> list[str]:
         """The workspaces, sorted."""

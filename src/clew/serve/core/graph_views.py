@@ -13,12 +13,12 @@ import numpy as np
 
 from clew.context import Context
 from clew.engine import KnowledgeBase
+from clew.errors import VectorsDeferred
 from clew.graph.csr import Ints
 from clew.graph.paths import EntityPathTable, shortest_paths
 from clew.index.view import View
 from clew.json_output import to_json_value
 from clew.retrieve.graph_cache import build_traversal
-from clew.retrieve.rank import top_positions
 from clew.serve.core.problems import not_found
 from clew.show import describe_entity
 from clew.types import Entity, Kind
@@ -140,10 +140,12 @@ class GraphReader:
     async def _find_near(self, query: str, most: int) -> list[int]:
         if self.ctx.embed is None or not self.view.count("entity"):
             return []
-        cosines = self.view.cosines("entity", await self.ctx.vector(query))
-        positions = np.arange(len(cosines))
-        found: list[int] = positions[top_positions(cosines, positions, most)].tolist()
-        return [at for at in found if cosines[at] > 0]
+        try:
+            found, cosines = self.ctx.nearest("entity", await self.ctx.vector(query), most)
+        except VectorsDeferred:  # typing a name must not start minutes of work: names are compared
+            return []
+        near: list[int] = found[cosines > 0].tolist()
+        return near
 
     async def _show_entities(self, positions: Sequence[int]) -> list[dict[str, Any]]:
         keys = [int(self.view.keys("entity")[at]) for at in positions]

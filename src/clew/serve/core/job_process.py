@@ -14,8 +14,8 @@ from clew import sync
 from clew.config import Settings
 from clew.engine import KnowledgeBase
 from clew.errors import ClewError, Locked
-from clew.ingest.files import ReadItem, needs_parser, read_files
-from clew.ingest.readers.source import Skipped, SourceFile
+from clew.ingest.files import ReadItem, read_files
+from clew.ingest.readers.source import ReadBudget, Skipped, SourceFile
 from clew.json_output import to_json_value
 from clew.labels import DocumentLabeller
 from clew.llm.budget import UNLIMITED, UsageBudget
@@ -23,7 +23,6 @@ from clew.serve.core.database import ServerDatabase
 from clew.serve.core.folders import Folders
 from clew.serve.core.jobs import Job, JobLedger
 from clew.serve.core.keys import KeyStore
-from clew.serve.core.parse_process import ParseProcess
 from clew.serve.core.uploads import Upload, UploadStore
 from clew.serve.core.workspaces import OpenKb
 from clew.types import Document
@@ -60,27 +59,16 @@ class JobRun:
     async def read_uploads(
         self, some: list[Upload], labeller: DocumentLabeller | None = None
     ) -> AsyncIterator[ReadItem]:
-        """Read uploaded files; parsers run in a child process."""
-        parser = ParseProcess()
-        try:
-            for upload in some:
-                documents = self._read(upload, parser)
-                if labeller is not None:
-                    documents = labeller.attach(documents, upload.labels)
-                async for item in documents:
-                    self._note_outcome(upload, item)
-                    yield item
-        finally:
-            parser.close()
-
-    async def _read(self, upload: Upload, parser: ParseProcess) -> AsyncIterator[ReadItem]:
-        path = self.uploads.path(self.job.workspace, upload.name, upload.hash)
-        source = SourceFile(path, upload.name)
-        if needs_parser(path):
-            for parsed in await asyncio.to_thread(parser.parse, source):
-                yield parsed
-        else:
-            async for item in read_files([source]):
+        """Read uploaded files within the limits of [read]; parsers run in a child process."""
+        budget = ReadBudget(**self.base.settings.read.model_dump())
+        for upload in some:
+            path = self.uploads.path(self.job.workspace, upload.name, upload.hash)
+            source = SourceFile(path, upload.name)
+            documents: AsyncIterator[ReadItem] = read_files([source], budget)
+            if labeller is not None:
+                documents = labeller.attach(documents, upload.labels)
+            async for item in documents:
+                self._note_outcome(upload, item)
                 yield item
 
     def _note_outcome(self, upload: Upload, item: ReadItem) -> None:
@@ -157,7 +145,9 @@ async def _measure(run: JobRun) -> "MeasureResult":
 
 
 async def build_trees(run: JobRun) -> Any:
-    """Build community trees."""
+    """Build community trees, from the vectors of names as well."""
+    if run.base.embed is not None:
+        await run.base.builder.embed_deferred("entity", run.progress)
     manager = run.base.builder.make_tree_manager(run.progress)
     write = bool(run.job.request.get("write"))
     report = await manager.build(run.job.request["trees"], write=write)
@@ -226,8 +216,8 @@ async def _work(
     uploads: UploadStore,
     ledger: JobLedger,
 ) -> Any:
-    folder = folders.workspace(job.workspace)
-    base = await open_kb(settings.model_copy(update={"kb": folder}), False)
+    location = folders.location(job.workspace)
+    base = await open_kb(settings.model_copy(update={"kb": location}), False)
     limits = KeyStore(ledger.database).remaining_today(job.owner)
     if limits != UNLIMITED:
         base.models.budget = UsageBudget(limits)

@@ -15,9 +15,10 @@ from pathlib import Path
 from clew.engine import KnowledgeBase
 from clew.errors import ClewError
 from clew.index.derive import derive_arrays
+from clew.kb_address import KbLocation
 from clew.labels import REVISION_KEY, find_hidden, read_revision
 from clew.llm.embed import Embedder
-from clew.store.protocol import PARTLY_EMBEDDED, Change, DocumentSource
+from clew.store.protocol import LATE_KINDS, PARTLY_EMBEDDED, Change, DocumentSource
 from clew.store.resolved_entities import RESOLUTION_KIND, SENSES_KIND
 from clew.store.sqlite.keyvalue import select_values
 from clew.store.sqlite.store import SELECT_GENERATION, SELECT_SOURCES, SqliteStore
@@ -26,7 +27,7 @@ from clew.text.unicode import digest
 from clew.tree.manage import TreeManager
 
 _KEPT_KINDS = (RESOLUTION_KIND, SENSES_KIND)
-_KEPT_MANIFEST = ("embedder", "dim", PARTLY_EMBEDDED)
+_KEPT_MANIFEST = ("embedder", "dim", PARTLY_EMBEDDED, *LATE_KINDS)
 _PATIENCE = 600.0  # seconds to wait for another process that makes the same copy
 _COPY_VERSION = "2"
 
@@ -86,7 +87,7 @@ async def make_view(base: KnowledgeBase, visible: VisibleDocuments, parent: Path
     return folder
 
 
-def remove_old_views(parent: Path, keep: int, used: Collection[Path]) -> None:
+def remove_old_views(parent: Path, keep: int, used: Collection[KbLocation]) -> None:
     """Remove all but the newest copies; one that is in use stays."""
     found = [path for path in parent.iterdir() if path.is_dir() and path.suffix != ".new"]
     found.sort(key=lambda path: path.stat().st_mtime, reverse=True)
@@ -104,7 +105,7 @@ async def _fill(base: KnowledgeBase, visible: VisibleDocuments, folder: Path) ->
     ):
         raise Outdated
     await asyncio.to_thread(_forget_texts, folder / "kb.sqlite")
-    await asyncio.to_thread(_link_vectors, base.settings.kb, folder)
+    await asyncio.to_thread(_link_vectors, base.settings.folder, folder)
     store = SqliteStore(folder, patience=_PATIENCE, durable=False)
     try:
         await _remove_hidden(store, visible.hidden)

@@ -27,9 +27,12 @@ from clew.serve.core.workspaces import OpenKb, WorkspacePool, open_knowledge_bas
 
 if TYPE_CHECKING:
     from clew.recipes.registry import RecipeSet
+    from clew.serve.core.limited_process import LimitedProcess
 
 _DAY = 86_400
 _LOOK_SECONDS = 0.3
+_DRAW_SECONDS = 20.0  # of processor time for one page, at most
+_IDLE_SECONDS = 60.0  # after which the process that draws pages ends
 _log = logging.getLogger(__name__)
 
 
@@ -53,6 +56,7 @@ class Server:
         self.records = Records(self.database, self.metrics)
         self.pool = WorkspacePool(self.settings, self.folders, self.open_kb)
         self.engine = EngineThread()
+        self.drawing = asyncio.Lock()  # one page at a time, so that none waits in a thread
         self.uploads = UploadStore(self.database, self.folders.state / "uploads")
         self.ledger = JobLedger(self.database, self.folders.state / "jobs")
         self.runner = JobRunner(self.ledger, self.settings.serve.jobs, self._start_job)
@@ -63,6 +67,13 @@ class Server:
         from clew.recipes.configure import add_own_recipes
 
         return add_own_recipes(self.settings.recipes, self.settings.file)
+
+    @cached_property
+    def drawer(self) -> "LimitedProcess":
+        """The child process that draws pages of uploaded files; started when it is used."""
+        from clew.serve.core.limited_process import LimitedProcess
+
+        return LimitedProcess(min(_DRAW_SECONDS, self.settings.read.seconds))
 
     def start(self) -> None:
         """Start the engine's thread; the thread of this call is that of the event loop."""
@@ -75,6 +86,8 @@ class Server:
         """Close what is open."""
         self.ready = False
         await asyncio.to_thread(self.runner.stop)
+        if "drawer" in self.__dict__:
+            await asyncio.to_thread(self.drawer.close)
         await self.engine.run(self.pool.close())
         self.engine.stop()
         await asyncio.to_thread(self.records.flush, at_end=True)
@@ -87,6 +100,8 @@ class Server:
                 try:
                     await asyncio.to_thread(self.records.flush)
                     await asyncio.to_thread(self.runner.tick)
+                    if "drawer" in self.__dict__:
+                        await asyncio.to_thread(self.drawer.close_idle, _IDLE_SECONDS)
                 except (sqlite3.Error, OSError) as error:  # such as a full disk: try again
                     _log.warning("cannot look after jobs and the audit log: %s", error)
                 await asyncio.sleep(_LOOK_SECONDS)

@@ -156,6 +156,15 @@ class UploadStore:
                 rows = [(workspace, upload.name, document) for document in documents]
                 db.executemany("INSERT INTO originals VALUES (?,?,?)", rows)
 
+    def retry(self, workspace: str, names: Collection[str]) -> None:
+        """Let files that failed wait for a build again."""
+        for name in names:
+            self.database.change(
+                "UPDATE uploads SET state = 'uploaded', reason = '' "
+                "WHERE workspace = ? AND name = ? AND state = 'failed'",
+                *(workspace, name),
+            )
+
     def gave(self, workspace: str, upload: Upload, document: str) -> bool:
         """Whether a document was read from this upload: another may have taken its name since."""
         row = self.database.row(

@@ -15,6 +15,7 @@ from pathlib import Path
 
 from clew.config import Settings
 from clew.engine import KnowledgeBase
+from clew.kb_address import KbLocation
 from clew.labels import read_revision
 from clew.llm.limits import ConcurrencyLimit
 from clew.serve.core.folders import Folders
@@ -53,8 +54,8 @@ class WorkspacePool:
         self.folders = folders
         self._settings = settings
         self._open_kb = open_kb
-        self._open: OrderedDict[Path, _OpenBase] = OrderedDict()
-        self._opening: dict[Path, asyncio.Lock] = {}
+        self._open: OrderedDict[KbLocation, _OpenBase] = OrderedDict()
+        self._opening: dict[KbLocation, asyncio.Lock] = {}
         self._limit = ConcurrencyLimit(settings.serve.model_calls)
 
     @property
@@ -67,7 +68,7 @@ class WorkspacePool:
         self, name: str, labels: frozenset[str] | None = None
     ) -> AsyncIterator[KnowledgeBase]:
         """Open a workspace, restricted to what a reader with these labels may see."""
-        async with self._use_folder(self.folders.workspace(name)) as whole:
+        async with self._use_location(self.folders.location(name)) as whole:
             if labels is None:
                 yield whole.base
                 return
@@ -78,8 +79,9 @@ class WorkspacePool:
                 return
             if view not in self._open:
                 most = self._settings.serve.label_views
-                await asyncio.to_thread(remove_old_views, parent, most, {view, *self._open})
-            async with self._use_folder(view) as restricted:
+                used: set[KbLocation] = {view, *self._open}
+                await asyncio.to_thread(remove_old_views, parent, most, used)
+            async with self._use_location(view) as restricted:
                 yield restricted.base
 
     async def create(self, name: str) -> bool:
@@ -89,7 +91,7 @@ class WorkspacePool:
             return False
         temporary = self.folders.state / "new" / secrets.token_hex(8)
         try:
-            base = await self._open_folder(temporary, create=True)
+            base = await self._open_location(temporary, create=True)
             await base.close()
             await asyncio.to_thread(temporary.rename, folder)
         except OSError as error:
@@ -133,12 +135,12 @@ class WorkspacePool:
         return found
 
     @asynccontextmanager
-    async def _use_folder(self, folder: Path) -> AsyncIterator[_OpenBase]:
+    async def _use_location(self, folder: KbLocation) -> AsyncIterator[_OpenBase]:
         async with self._opening.setdefault(folder, asyncio.Lock()):
             held = self._open.get(folder)
             if held is None:
                 await self._make_room()
-                held = _OpenBase(await self._open_folder(folder))
+                held = _OpenBase(await self._open_location(folder))
                 self._open[folder] = held
             held.users += 1
         self._open.move_to_end(folder)
@@ -147,10 +149,11 @@ class WorkspacePool:
         finally:
             held.users -= 1
 
-    async def _open_folder(self, folder: Path, *, create: bool = False) -> KnowledgeBase:
+    async def _open_location(self, folder: KbLocation, *, create: bool = False) -> KnowledgeBase:
         settings = self._settings.model_copy(update={"kb": folder})
         base = await self._open_kb(settings, create)
         base.models.limit = self._limit
+        await base.store.follow()
         return base
 
     async def _make_room(self) -> None:

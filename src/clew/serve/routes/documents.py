@@ -70,7 +70,7 @@ async def list_documents(
     for upload in _own_uploads(access):
         if upload.state != "added" and upload.name > after:
             found[upload.name] = {"id": upload.hash, **upload.to_json()}
-    labels = await _labels_of(access, list(found))
+    labels = await labels_of(access, list(found))
     rows = [{**found[name], "labels": labels.get(name, [])} for name in sorted(found)]
     more = len(rows) > limit
     return JSONResponse(
@@ -86,8 +86,8 @@ async def show_document(access: Reader, document: str) -> Response:
         if not states:
             raise not_found()
         return JSONResponse({"id": document, "uploads": states})
-    found = await _find_document(access, document)
-    labels = await _labels_of(access, found.names)
+    found = await find_document(access, document)
+    labels = await labels_of(access, found.names)
     return JSONResponse(
         {
             "id": found.id,
@@ -104,7 +104,7 @@ async def show_document(access: Reader, document: str) -> Response:
 @router.get("/{document}/text", summary="The text as it was read; citations point into it")
 async def document_text(access: Reader, document: str) -> Response:
     """Return the parsed text."""
-    return PlainTextResponse((await _find_document(access, document)).text)
+    return PlainTextResponse((await find_document(access, document)).text)
 
 
 @router.get("/{document}/original", summary="The file as it was uploaded")
@@ -117,7 +117,7 @@ async def document_original(access: Reader, document: str) -> Response:
     if _UPLOAD_ID.fullmatch(document):
         found = _own_uploads_of(access, document)
     else:
-        found = await _find_originals(access, await _find_document(access, document))
+        found = await find_originals(access, await find_document(access, document))
     if not found:
         raise not_found("there is no original of this document")
     path = access.server.uploads.path(access.workspace, found[0].name, found[0].hash)
@@ -134,7 +134,7 @@ async def set_labels(access: Admin, document: str, body: LabelsRequest) -> Respo
     """Set the labels of every name of a document."""
     access.require_all_labels()
     labels = check_labels(body.labels)
-    names = (await _find_document(access, document)).names
+    names = (await find_document(access, document)).names
 
     async def work(base: KnowledgeBase) -> None:
         await save_labels(base.store, dict.fromkeys(names, labels))
@@ -152,7 +152,7 @@ async def delete_document(access: Writer, document: str) -> Response:
         if not names:
             raise not_found()
     else:
-        names = (await _find_document(access, document)).names
+        names = (await find_document(access, document)).names
 
         async def work(base: KnowledgeBase) -> None:
             await base.remove(names)
@@ -164,7 +164,7 @@ async def delete_document(access: Writer, document: str) -> Response:
     return JSONResponse({"removed": list(names)})
 
 
-async def _find_document(access: Access, document: str) -> Document:
+async def find_document(access: Access, document: str) -> Document:
     """Return a document as this key may see it: with the names it may see."""
     if not _DOCUMENT_ID.fullmatch(document):
         raise not_found()
@@ -179,18 +179,19 @@ async def _find_document(access: Access, document: str) -> Document:
     return found
 
 
-async def _find_originals(access: Access, document: Document) -> list[Upload]:
+async def find_originals(access: Access, document: Document) -> list[Upload]:
     """Return the uploads that a document was built from, less those with a hidden document."""
     files = dict.fromkeys(name.partition("#")[0] for name in document.names)
-    seen = set(await access.run(_list_names))
-    every = await access.run_on_all(_list_names)
+    seen = set(await access.run(list_names))
+    every = await access.run_on_all(list_names)
     hidden = {name.partition("#")[0] for name in every if name not in seen}
     uploads = access.server.uploads
     found = [uploads.find(access.workspace, file) for file in files if file not in hidden]
     return [u for u in found if u and uploads.gave(access.workspace, u, document.id)]
 
 
-async def _list_names(base: KnowledgeBase) -> list[str]:
+async def list_names(base: KnowledgeBase) -> list[str]:
+    """Return the names of all documents."""
     return list(await base.store.sources())
 
 
@@ -198,14 +199,16 @@ async def _remove_empty_files(access: Access, names: Iterable[str]) -> None:
     """Remove the uploaded files of removed rows of which no row is left."""
     files = {file for file, mark, _ in (name.partition("#") for name in names) if mark}
     if files:
-        files -= {name.partition("#")[0] for name in await access.run_on_all(_list_names)}
+        files -= {name.partition("#")[0] for name in await access.run_on_all(list_names)}
     for file in files:
         found = access.server.uploads.find(access.workspace, file)
         if found is not None and found.state == "added":
             await asyncio.to_thread(access.server.uploads.remove, access.workspace, file)
 
 
-async def _labels_of(access: Access, names: Any) -> dict[str, list[str]]:
+async def labels_of(access: Access, names: Any) -> dict[str, list[str]]:
+    """Return the labels of documents, by name; those without any are left out."""
+
     async def work(base: KnowledgeBase) -> dict[str, tuple[str, ...]]:
         return await read_labels(base.store, list(names))
 
@@ -217,9 +220,9 @@ async def _check_relabelling(access: Access, file: str, labels: tuple[str, ...])
     """Refuse to change the labels of documents that exist without the scope for it."""
     if not labels or access.key.allows(access.workspace, "admin"):
         return  # without labels documents keep theirs
-    every = await access.run_on_all(_list_names)
+    every = await access.run_on_all(list_names)
     names = [name for name in every if name.partition("#")[0] == file]
-    held = await _labels_of(access, names)
+    held = await labels_of(access, names)
     if any(set(held.get(name, ())) != set(labels) for name in names):
         raise Problem(403, "this document has other labels; changing them needs the admin scope")
 

@@ -1,6 +1,7 @@
 """The graph: entities, neighbours, facts, paths, trees, corrections, export."""
 
 import asyncio
+import shutil
 import tempfile
 from collections.abc import Awaitable, Callable
 from pathlib import Path
@@ -9,7 +10,7 @@ from typing import Annotated, Any, Literal
 from fastapi import APIRouter, Query
 from fastapi.responses import FileResponse, JSONResponse, Response
 from pydantic import Field
-from starlette.background import BackgroundTask
+from starlette.types import Receive, Scope, Send
 
 from clew.engine import KnowledgeBase
 from clew.errors import ConfigError, StoreError
@@ -144,29 +145,30 @@ async def show_tree(
 async def export_graph(
     access: Reader, form: Annotated[ExportFormat, Query(alias="format")] = "jsonl"
 ) -> Response:
-    """Return the graph as this key may see it."""
-    folder = await asyncio.to_thread(tempfile.mkdtemp, prefix="clew-export-")
-    file = Path(folder) / f"graph.{form}"
-
-    def remove() -> None:
-        file.unlink(missing_ok=True)
-        Path(folder).rmdir()
+    """Return the graph as this key may see it; the work ends when the caller goes."""
+    folder = Path(await asyncio.to_thread(tempfile.mkdtemp, prefix="clew-export-"))
+    file = folder / f"graph.{form}"
 
     async def work(base: KnowledgeBase) -> None:
-        async with base.store.snapshot() as now:
-            await export(ExportGraph(now, await load_communities(now, base.store)), file, form)
+        try:
+            async with base.store.snapshot() as now:
+                await export(ExportGraph(now, await load_communities(now, base.store)), file, form)
+        except BaseException:  # also where it is cancelled, which this loop alone knows in time
+            shutil.rmtree(folder, ignore_errors=True)
+            raise
 
-    try:
-        await access.run(work)
-    except BaseException:
-        remove()
-        raise
-    return FileResponse(
-        file,
-        media_type="application/octet-stream",
-        filename=file.name,
-        background=BackgroundTask(remove),
-    )
+    await access.run(work)
+    return _TemporaryFile(file, media_type="application/octet-stream", filename=file.name)
+
+
+class _TemporaryFile(FileResponse):
+    """A file that is removed with its folder once it is sent, or cannot be."""
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        try:
+            await super().__call__(scope, receive, send)
+        finally:
+            shutil.rmtree(Path(self.path).parent, ignore_errors=True)
 
 
 @router.post("/entities/merge", summary="Merge two names into one entity")

@@ -30,7 +30,9 @@ class BuildRequest(StrictBody):
         default=None, max_length=10_000, description="Uploads to add; all that wait by default."
     )
     extractor: Literal["auto", "offline", "triples", "schema", "nary"] | None = None
-    retry: bool = Field(default=False, description="Extract again from chunks that failed.")
+    retry: bool = Field(
+        default=False, description="Also files that could not be read and chunks that failed."
+    )
     dry_run: bool = Field(default=False, description="Only estimate calls, tokens and money.")
 
 
@@ -133,15 +135,22 @@ async def cancel_job(access: Writer, job: str) -> dict[str, Any]:
 async def start_build(access: Access, request: dict[str, Any]) -> Job:
     """Queue a build; a key with labels builds only what it has uploaded."""
     names = request.get("names")
-    waiting = access.server.uploads.list(access.workspace, "uploaded")
-    mine = {u.name for u in waiting if access.may_know(u.owner)}
+    every = [u for u in access.server.uploads.list(access.workspace) if access.may_know(u.owner)]
+    mine = {u.name for u in every if u.state == "uploaded"}
+    failed = {u.name for u in every if u.state == "failed" and (names is None or u.name in names)}
+    if request.get("retry"):
+        mine |= failed
     if names is not None and (unknown := [name for name in names if name not in mine]):
         raise Problem(404, f"no upload {unknown[0]!r} waits to be built")
     if not mine and not request.get("retry"):
         raise Problem(409, "no upload waits to be built; send one to /documents")
     if names is None and not access.key.sees_all:
         request = {**request, "names": sorted(mine)}
-    return await _add(access, "plan" if request.get("dry_run") else "build", request)
+    if request.get("dry_run"):
+        return await _add(access, "plan", request)
+    if request.get("retry"):
+        await asyncio.to_thread(access.server.uploads.retry, access.workspace, failed)
+    return await _add(access, "build", request)
 
 
 def show_job(access: Access, job: Job) -> dict[str, Any]:

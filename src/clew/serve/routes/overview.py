@@ -1,6 +1,6 @@
 """What a page needs in one request: a large part of the graph, the schema, a document to read."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Annotated, Any
 
 import numpy as np
@@ -15,8 +15,9 @@ from clew.graph.csr import Ints
 from clew.index.view import View
 from clew.ingest.schema_store import SchemaStore
 from clew.json_output import to_json_value
-from clew.serve.core.access import Admin, Reader
+from clew.serve.core.access import Access, Admin, Reader
 from clew.serve.core.problems import not_found
+from clew.serve.routes.documents import labels_of, list_names
 from clew.store.protocol import Snapshot
 from clew.tree.outline import COMMUNITY, OutlineOptions, read_outline
 from clew.types import Document, Kind
@@ -26,25 +27,46 @@ _MAX_MEMBERS = 12  # members of a fact that are linked with each other
 _MAX_EDGES = 60_000
 _MAX_FACTS = 200  # facts of a document that are listed
 _MAX_GROUPS = 200  # communities that are named
+_MAX_ARRIVALS = 1000
 
 
 @router.get("/overview", summary="The entities with most facts, their links and communities")
 async def show_overview(
     access: Reader,
     limit: Annotated[int, Query(ge=1, le=20_000)] = 1000,
+    label: Annotated[str, Query(max_length=200, description="Such as team=legal.")] = "",
+    since: Annotated[float, Query(ge=0, le=1e12, description="Uploaded after, in seconds.")] = 0,
 ) -> Response:
-    """Return entities and, as pairs of their numbers with a fact's key, the links among them."""
+    """Return entities and, as pairs of their numbers with a fact's key, the links among them.
+
+    With `label` or `since`: those that such documents mention. `labels` and `arrivals` are of all
+    documents that this key may see; a file that was added on the command line has no arrival.
+    """
+    names = await access.run(list_names)
+    labels = await labels_of(access, names)
+    arrivals = _find_arrivals(access, names)
+    wanted = {
+        name
+        for name in names
+        if (not label or label in labels.get(name, ()))
+        and (not since or arrivals.get(name, 0.0) >= since)
+    }
 
     async def work(base: KnowledgeBase) -> dict[str, Any]:
         async with base.store.snapshot() as now:
             view = View(now.arrays, {})
-            chosen = np.argsort(-view.links("entity_fact").degrees(), kind="stable")[:limit]
-            groups, names = await _read_groups(base, now, len(view.keys("entity")))
+            order = np.argsort(-view.links("entity_fact").degrees(), kind="stable")
+            if label or since:
+                order = order[(await _find_mentioned(base, now, view, wanted))[order]]
+            chosen = order[:limit]
+            groups, communities = await _read_groups(base, now, len(view.keys("entity")))
             return {
-                "all": view.count("entity"),
+                "all": len(order),
+                "labels": sorted({one for some in labels.values() for one in some}),
+                "arrivals": sorted(set(arrivals.values()))[-_MAX_ARRIVALS:],
                 "nodes": await _show_nodes(now, view, chosen, groups),
                 "edges": _find_edges(view, chosen),
-                "communities": names,
+                "communities": communities,
             }
 
     return JSONResponse(await access.run(work))
@@ -106,6 +128,28 @@ async def show_checks(access: Admin) -> Response:
     settings = access.server.settings
     asked = {"recipe": settings.recipe, "extractor": settings.extractor}
     return JSONResponse({**asked, "checks": await access.run(work)})
+
+
+def _find_arrivals(access: Access, names: Sequence[str]) -> dict[str, float]:
+    """Return when documents were uploaded, by name; those of the command line are left out."""
+    uploads = access.server.uploads.list(access.workspace, "added")
+    times = {one.name: one.created for one in uploads}
+    return {n: times[file] for n in names if (file := n.partition("#")[0]) in times}
+
+
+async def _find_mentioned(
+    base: KnowledgeBase, now: Snapshot, view: View, names: Collection[str]
+) -> NDArray[np.bool_]:
+    """Return for each entity whether one of these documents mentions it."""
+    documents = {s.document for name, s in (await base.store.sources()).items() if name in names}
+    keys = view.keys("chunk").tolist()
+    chunks = await now.chunks(keys)
+    inside = np.asarray([chunks[key].document in documents for key in keys], dtype=bool)
+    mentions = view.links("chunk_entity")
+    found = np.zeros(view.count("entity"), dtype=bool)
+    for at in np.flatnonzero(inside).tolist():
+        found[mentions.row(at)] = True
+    return found
 
 
 async def _read_groups(

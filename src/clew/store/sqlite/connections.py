@@ -4,8 +4,10 @@ import os
 import sqlite3
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
+from threading import Lock
+from weakref import ref
 
 from clew.errors import Locked, StoreError
 from clew.store.checksums import checksum_cells
@@ -15,6 +17,7 @@ from clew.text.entity_types import classify_type
 BUSY_TIMEOUT = 30.0  # seconds to wait for another process's transaction
 _POLL_INTERVAL = 0.02
 _PARENT_CONNECTIONS: list[sqlite3.Connection] = []  # kept open, after a fork
+MAX_IDLE = 64  # connections of all folders together
 DAMAGED_ROW = (
     "a row of kb.sqlite is damaged; `clew verify` says where, `clew restore FILE` restores a backup"
 )
@@ -47,20 +50,30 @@ class ConnectionPool:
             _PARENT_CONNECTIONS.extend(self._idle)
             self._idle, self._process = [], os.getpid()
         try:
-            return self._idle.pop()  # not checked first: another thread may take the last one
+            db = self._idle.pop()  # not checked first: another thread may take the last one
         except IndexError:
             return self._connect()
+        _RELEASED.remove(self)
+        return db
 
     def release(self, db: sqlite3.Connection) -> None:
         """Return a connection to the pool, rolling back an open transaction."""
         if db.in_transaction:
             db.rollback()
         self._idle.append(db)
+        if (crowded := _RELEASED.add(self)) is not None:
+            crowded.close_oldest()
+
+    def close_oldest(self) -> None:
+        """Close the connection that has been idle longest."""
+        with suppress(IndexError):  # another thread took it meanwhile
+            self._idle.pop(0).close()
 
     def close(self) -> None:
         """Close the idle connections."""
         while self._idle:
             self._idle.pop().close()
+            _RELEASED.remove(self)
 
     def _connect(self) -> sqlite3.Connection:
         # Readers need to write too, to the index of the log, unless the file cannot change.
@@ -106,6 +119,28 @@ def _enable_wal(db: sqlite3.Connection) -> None:
             if "locked" not in str(error) or time.monotonic() >= deadline:
                 raise
         time.sleep(_POLL_INTERVAL)
+
+
+class _ReleaseOrder:
+    """Pools in the order in which their connections became idle: many folders, few handles."""
+
+    def __init__(self) -> None:
+        self._pools: list[ref[ConnectionPool]] = []
+        self._guard = Lock()
+
+    def add(self, pool: ConnectionPool) -> ConnectionPool | None:
+        """Note an idle connection; beyond the limit, return the pool of the oldest."""
+        with self._guard:
+            self._pools.append(ref(pool))
+            return self._pools.pop(0)() if len(self._pools) > MAX_IDLE else None
+
+    def remove(self, pool: ConnectionPool) -> None:
+        """Forget an idle connection, which is used or closed."""
+        with self._guard, suppress(ValueError):
+            self._pools.remove(ref(pool))
+
+
+_RELEASED = _ReleaseOrder()
 
 
 @contextmanager

@@ -1,12 +1,15 @@
-"""Restore a backup: the database is replaced in one transaction, all else is derived again."""
+"""Restore a backup, or the rows of another store: all rows are replaced in one transaction."""
 
 import shutil
 import sqlite3
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from clew.errors import StoreError
+from clew.store.protocol import COPIED_COLUMNS, Arrays, TableRows
 from clew.store.sqlite.connections import (
     ConnectionPool,
     is_disk_failure,
@@ -19,6 +22,7 @@ from clew.store.sqlite.verify_rows import find_row_problems
 from clew.store.write_lock import WriterLock
 
 _COPY = "restore.sqlite"
+_LAST_KEYS = "SELECT name, seq FROM sqlite_sequence"
 _NO_FILE = "{}: no such file; name one that `clew backup` wrote"
 _NO_BACKUP = "{} is not a backup of a knowledge base; name another file"
 SELECT_UNFINISHED = "SELECT value FROM meta WHERE key = 'restoring'"
@@ -118,3 +122,40 @@ def _open_target(folder: Path) -> Iterator[sqlite3.Connection]:
         yield db
     finally:
         db.close()
+
+
+@dataclass(frozen=True)
+class SqliteRows:
+    """All rows, as an open transaction sees them."""
+
+    db: sqlite3.Connection
+    generation: int
+    arrays: Arrays
+
+    @property
+    def last_keys(self) -> dict[str, int]:
+        """The last key given, by table."""
+        return {str(name): int(last) for name, last in self.db.execute(_LAST_KEYS)}
+
+    def rows(self, table: str) -> Iterator[tuple[Any, ...]]:
+        """The rows of a table."""
+        columns = ", ".join(f'"{name}"' for name in COPIED_COLUMNS[table])
+        yield from self.db.execute(
+            f"SELECT {columns} FROM {table} ORDER BY 1, 2"  # noqa: S608  (our own names)
+        )
+
+
+def replace_all_rows(db: sqlite3.Connection, found: TableRows) -> None:
+    """Replace all rows within the caller's transaction."""
+    for table, names in COPIED_COLUMNS.items():
+        columns = ", ".join(f'"{name}"' for name in names)
+        marks = ",".join("?" * len(names))
+        db.execute(f"DELETE FROM {table}")  # noqa: S608
+        db.executemany(
+            f"INSERT INTO {table}({columns}) VALUES ({marks})",  # noqa: S608
+            found.rows(table),
+        )
+    for table, last in found.last_keys.items():
+        db.execute("DELETE FROM sqlite_sequence WHERE name = ?", (table,))
+        if last:
+            db.execute("INSERT INTO sqlite_sequence VALUES (?, ?)", (table, last))

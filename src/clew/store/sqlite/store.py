@@ -3,8 +3,8 @@
 import asyncio
 import os
 import sqlite3
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
-from contextlib import asynccontextmanager, closing, nullcontext, suppress
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
+from contextlib import asynccontextmanager, closing, contextmanager, nullcontext, suppress
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -22,14 +22,17 @@ from clew.store.array_files import (
 )
 from clew.store.protocol import (
     DETAIL_PREFIX,
+    LATE_KINDS,
     Array,
     Arrays,
+    BackgroundWriter,
     Change,
     Counts,
     DeriveArrays,
     DocumentSource,
     Failure,
     Snapshot,
+    TableRows,
 )
 from clew.store.resolved_entities import ResolvedSnapshot
 from clew.store.sqlite.bulk import BulkWriter, ChunkTexts, attach_scratch
@@ -40,15 +43,20 @@ from clew.store.sqlite.connections import (
     translate_errors,
 )
 from clew.store.sqlite.insert import PreparedAdditions
-from clew.store.sqlite.keyvalue import SqliteKeyValueStore, store_values
+from clew.store.sqlite.keyvalue import SqliteKeyValueStore, select_values, store_values
 from clew.store.sqlite.migrations import migrate, read_version
 from clew.store.sqlite.read import SqliteSnapshot
-from clew.store.sqlite.restore import MARK_FINISHED, SELECT_UNFINISHED
+from clew.store.sqlite.restore import (
+    MARK_FINISHED,
+    SELECT_UNFINISHED,
+    SqliteRows,
+    replace_all_rows,
+)
 from clew.store.sqlite.tables import columns_to_keep, read_decisions, read_tables
 from clew.store.sqlite.verify import find_array_problems
 from clew.store.sqlite.verify_rows import find_row_problems
 from clew.store.sqlite.write import SqliteWriter
-from clew.store.vector_files import DamagedVectors, VectorFile
+from clew.store.vector_files import MIN_SIGNED_ROWS, DamagedVectors, VectorFile
 from clew.store.write_lock import TaskLock, WriterLock
 from clew.text.unicode import digest
 from clew.types import Kind
@@ -85,6 +93,7 @@ _UNFINISHED = (
     "the restore of {} was not finished; run `clew restore FILE` again, or `clew verify --repair`; "
     "with another embedder `clew reembed`"
 )
+DATABASE_FILE = "kb.sqlite"
 _COMMITTED_FILE = "committed"  # in the arrays' folder: their generation was committed
 
 
@@ -109,7 +118,7 @@ class SqliteStore:
         self.folder = folder
         self._durable = durable
         self._patience = patience
-        path = folder / "kb.sqlite"
+        path = folder / DATABASE_FILE
         if not path.exists() and not create:
             raise StoreError(
                 f"no knowledge base in {folder}; `clew add PATH --kb {folder}` creates one"
@@ -225,6 +234,16 @@ class SqliteStore:
         with self._task_lock.hold():
             return self._write_generation(change, derive, (prepared, wait))
 
+    @asynccontextmanager
+    async def background_writer(
+        self, derive: DeriveArrays, documents: int
+    ) -> AsyncIterator[BackgroundWriter | None]:
+        """A child process that writes while this one waits for models."""
+        from clew.store.sqlite.writer_process import open_writer_process
+
+        async with open_writer_process(self, derive, documents) as writer:
+            yield writer
+
     def lock_fds(self) -> tuple[int, ...]:
         """File descriptors a child must inherit to hold the write lock until it ends."""
         return self._lock.files() if self._lock else ()
@@ -243,6 +262,9 @@ class SqliteStore:
             width = _read_value(db, _SELECT_DIMENSION)
         return int(rows) if rows.isdigit() else 0, int(width) if width.isdigit() else 0
 
+    async def follow(self) -> None:
+        """Do nothing: a new generation is read where it was written."""
+
     async def find_problems(self) -> list[str]:
         """Check consistency; return one sentence per problem."""
         return await asyncio.to_thread(self._find_problems)
@@ -259,6 +281,8 @@ class SqliteStore:
                 try:
                     self.vectors(embedder, kind).count_checked_rows()
                     tables[kind] = self.vectors(embedder, kind)
+                    if not tables[kind].has_right_signs():
+                        found.append(f"the sign bits of the {kind} vectors are damaged")
                 except DamagedVectors as error:
                     found.append(str(error))
             generation = _read_generation(db)
@@ -284,6 +308,22 @@ class SqliteStore:
     async def backup(self, file: Path) -> int:
         """Copy the database while others read and write; return the copy's size."""
         return await asyncio.to_thread(self._copy_database, file)
+
+    @contextmanager
+    def read_rows(self) -> Iterator[SqliteRows]:
+        """Open all rows for reading, unchanged until closed."""
+        with self._pool.connection() as db:
+            db.execute("BEGIN")
+            yield SqliteRows(db, *self._load_newest(db))
+
+    def replace_rows(self, found: TableRows) -> None:
+        """Replace all tables and arrays by these, in one transaction; the lock must be held."""
+        with self._pool.connection() as db, transaction(db):
+            replace_all_rows(db, found)
+            generation = max(found.generation, _read_generation(db) + 1)
+            folder = self.folder / "arrays" / str(generation)
+            seal = save_arrays(folder, found.arrays, durable=self._durable) if found.arrays else ""
+            db.execute(_PUBLISH, (generation, seal))
 
     async def close(self) -> None:
         """Close files and release locks."""
@@ -314,6 +354,7 @@ class SqliteStore:
         """Write the next generation; return the number of the previous one."""
         before = _read_generation(db)
         previous: Arrays = {} if change.rebuild else self._load_newest(db)[1]
+        held = previous
         if change.embedder or (change.rebuild and not _read_value(db, _SELECT_EMBEDDER)):
             db.execute(MARK_FINISHED)  # all vector rows, if any, are looked up again
         if change.embedder:
@@ -338,21 +379,32 @@ class SqliteStore:
         # columns are read again.
         columns = {} if change.embedder or is_bulk else previous
         decided, pinned = read_decisions(db)
+        late = select_values(db, "manifest", LATE_KINDS).values()
+        compared = embedder and "entity" not in " ".join(late).split()
         tables = replace(
             read_tables(db, columns, changed),
             merge_decisions=decided,
             sense_pins=pinned,
             texts=texts,
             previous=previous,
-            entity_vectors=self.vectors(embedder, "entity").matrix() if embedder else None,
+            entity_vectors=self.vectors(embedder, "entity").matrix() if compared else None,
         )
+        self._index_vectors(embedder)
         seal = save_arrays(
             self.folder / "arrays" / str(before + 1),
             {**derive(tables), **columns_to_keep(tables)},
             durable=self._durable,
+            previous=held,
         )
         db.execute(_PUBLISH, (before + 1, seal))
         return before
+
+    def _index_vectors(self, embedder: str) -> None:
+        """Write the index of many vectors; of few, all are compared."""
+        for kind in get_args(Kind) if embedder else ():
+            table = self.vectors(embedder, kind)
+            if table.count_rows() >= MIN_SIGNED_ROWS:
+                table.save_index()
 
     def _copy_database(self, file: Path) -> int:
         if file.exists():

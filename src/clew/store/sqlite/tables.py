@@ -3,7 +3,7 @@
 import json
 import sqlite3
 from collections import defaultdict
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from itertools import chain
 from typing import Any
@@ -74,26 +74,28 @@ _QUERIES = {
     "mentions": _Query(
         "entity, chunk, times, CAST(round(about * 1000) AS INTEGER), class_of(type)",
         "mentions",
-        "entity",
+        "chunk",  # not by entity: a frequent name would have all its mentions read again
         5,
     ),
     "participants": _Query(f"p.fact, p.entity, {_ROLE_CODE_SQL}", "participants p", "p.fact", 3),
     "supports": _Query(
         "s.fact, s.chunk, s.start - c.start",
         "sayings s JOIN chunks c ON c.key = s.chunk",
-        "s.fact",
+        "s.chunk",
         3,
     ),
     "forms": _Query("entity, hash, weight, part", "forms", "entity", 4),
 }
+_KEY_COLUMNS = {"mentions": 1, "supports": 1}
+"""The column of the key by which a table is read again, where it is not the first."""
 _TOUCHED_BY = {
     "chunks": "chunks",
     "entities": "entities",
-    "mentions": "entities",
+    "mentions": "chunks",
     "forms": "entities",
     "facts": "facts",
     "participants": "facts",
-    "supports": "facts",
+    "supports": "chunks",
 }
 
 
@@ -101,14 +103,28 @@ def read_tables(
     db: sqlite3.Connection, previous: Arrays, touched: Mapping[str, Collection[int]]
 ) -> Tables:
     """Update the touched rows of the previous columns; read all if there are none."""
+
+    def read(name: str, keys: Collection[int] | None) -> Array:
+        query = _QUERIES[name]
+        return query.read_all(db) if keys is None else query.read_some(db, keys)
+
+    return update_tables(previous, touched, read)
+
+
+def update_tables(
+    previous: Arrays,
+    touched: Mapping[str, Collection[int]],
+    read: Callable[[str, Collection[int] | None], Array],
+) -> Tables:
+    """The same for any database: `read` reads a table's columns, of some keys or of all."""
     found: dict[str, Any] = {}
-    for name, query in _QUERIES.items():
+    for name, by in _TOUCHED_BY.items():
         held = previous.get(COLUMN_PREFIX + name)
         if held is None:
-            found[name] = _sort_by_key(query.read_all(db))
+            found[name] = _sort_by_key(read(name, None))
         else:
-            keys = touched[_TOUCHED_BY[name]]
-            found[name] = _replace_rows(held, keys, _sort_by_key(query.read_some(db, keys)))
+            keys, column = touched[by], held[:, _KEY_COLUMNS.get(name, 0)]
+            found[name] = _replace_rows(held, _is_in(column, keys), _sort_by_key(read(name, keys)))
     return Tables(**found)
 
 
@@ -117,9 +133,11 @@ def _sort_by_key(table: Array) -> Array:
     return table[np.argsort(table[:, 0], kind="stable")]
 
 
-def _replace_rows(held: Array, keys: Collection[int], fresh: Array) -> Array:
-    """Replace the rows of `keys` by `fresh`; all are sorted by key."""
-    kept = np.flatnonzero(~_is_in(held[:, 0], keys))
+def _replace_rows(held: Array, dropped: NDArray[np.bool_], fresh: Array) -> Array:
+    """Replace the dropped rows by `fresh`; all are sorted by their first column."""
+    if not len(fresh) and not dropped.any():
+        return held
+    kept = np.flatnonzero(~dropped)
     at = np.searchsorted(held[kept, 0], fresh[:, 0], "right")
     # Reorders row numbers first, so that the wide rows are copied only once.
     order = np.insert(kept, at, np.arange(len(held), len(held) + len(fresh)))

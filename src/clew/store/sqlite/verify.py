@@ -5,7 +5,14 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from clew.store.protocol import DETAIL_ROWS, PARTLY_EMBEDDED, SENSE_STRIDE, Array, Arrays
+from clew.store.protocol import (
+    DEFERRED,
+    DETAIL_ROWS,
+    PARTLY_EMBEDDED,
+    SENSE_STRIDE,
+    Array,
+    Arrays,
+)
 from clew.store.sqlite.tables import columns_to_keep, read_tables
 from clew.store.sqlite.write import iterate_content_hashes
 from clew.store.vector_files import VectorFile
@@ -22,16 +29,21 @@ def find_array_problems(
     db: sqlite3.Connection, arrays: Arrays, vectors: Mapping[Kind, VectorFile]
 ) -> list[str]:
     """Return one sentence per problem; `vectors` are the readable vector files."""
-    partly = db.execute(
-        "SELECT value FROM memory WHERE kind = 'manifest' AND key = ?", (PARTLY_EMBEDDED,)
-    ).fetchone()
+    left_out = {
+        kind
+        for (value,) in db.execute(
+            "SELECT value FROM memory WHERE kind = 'manifest' AND key IN (?, ?)",
+            (PARTLY_EMBEDDED, DEFERRED),
+        )
+        for kind in value.split()
+    }
     found = []
     for kind, statement in _KEY_QUERIES.items():
-        found += _find_key_problems(kind, [row[0] for row in db.execute(statement)], arrays)
+        found += find_key_problems(kind, [row[0] for row in db.execute(statement)], arrays)
         if kind in vectors:
             found += _find_wrong_vectors(db, kind, vectors[kind])
-            if kind not in (partly[0].split() if partly else ()):
-                found += _find_missing_vectors(kind, arrays)
+            if kind not in left_out:
+                found += find_missing_vectors(kind, arrays)
     if not found:
         found += _find_stale_columns(db, arrays)
     for kind, name in (("community", "community_rows"), *DETAIL_ROWS.items()):
@@ -49,7 +61,8 @@ def _table_keys(kind: Kind, held: Array, arrays: Arrays) -> list[int]:
     return sorted({int(key) % SENSE_STRIDE for key in (*held.tolist(), *merged.tolist())})
 
 
-def _find_key_problems(kind: Kind, keys: list[int], arrays: Arrays) -> list[str]:
+def find_key_problems(kind: Kind, keys: list[int], arrays: Arrays) -> list[str]:
+    """Compare the keys of the arrays with those of the tables."""
     held: Array | None = arrays.get(f"{kind}_keys")
     if held is None:
         return [f"the {kind} arrays are missing"] if keys else []
@@ -68,7 +81,8 @@ def _find_wrong_vectors(db: sqlite3.Connection, kind: Kind, table: VectorFile) -
     return found + ([f"{wrong - missing} {kind} vectors are of other texts"] * (wrong > missing))
 
 
-def _find_missing_vectors(kind: Kind, arrays: Arrays) -> list[str]:
+def find_missing_vectors(kind: Kind, arrays: Arrays) -> list[str]:
+    """Count elements that should have a vector and have none."""
     rows: Array | None = arrays.get(f"{kind}_rows")
     if rows is None:
         return []
@@ -85,9 +99,10 @@ def _find_stale_columns(db: sqlite3.Connection, arrays: Arrays) -> list[str]:
     return [
         f"the column {name} differs from the tables"
         for name, column in fresh.items()
-        if name in arrays and not np.array_equal(_sort_rows(arrays[name]), _sort_rows(column))
+        if name in arrays and not np.array_equal(sort_rows(arrays[name]), sort_rows(column))
     ]
 
 
-def _sort_rows(column: Array) -> Array:
+def sort_rows(column: Array) -> Array:
+    """The rows in an order that depends on their cells alone."""
     return column[np.lexsort(column.T[::-1])] if len(column) else column

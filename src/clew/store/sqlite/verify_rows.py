@@ -70,6 +70,11 @@ _VIOLATION_QUERIES = {
     "stored values with a wrong checksum": (
         "SELECT count(*) FROM memory WHERE checksum != checksum(kind, key, value)"
     ),
+    "labels that were lost": (  # of which only the copy is left
+        "SELECT coalesce(sum(max(copies - held, 0)), 0) FROM (SELECT sum(key GLOB char(31) || '*') "
+        "AS copies, sum(key NOT GLOB char(31) || '*') AS held FROM memory "
+        "WHERE kind IN ('label', 'earlier-labels') GROUP BY kind)"
+    ),
     "tables whose next key is used already": (
         "SELECT count(*) FROM sqlite_sequence s WHERE seq < CASE name "
         "WHEN 'documents' THEN (SELECT max(key) FROM documents) "

@@ -23,18 +23,19 @@ from clew.store.sqlite.insert import (
     prepare_extraction,
 )
 from clew.text.unicode import digest
-from clew.types import Entity, Extraction, Fact, Kind
+from clew.types import Chunk, Entity, Extraction, Fact, Kind
 
 _VECTOR_ROW_QUERIES: dict[Kind, tuple[str, str]] = {
     "chunk": (
-        "SELECT c.key, c.row, d.title, c.text FROM chunks c JOIN documents d ON d.key = c.document",
+        "SELECT c.key, c.row, c.text, d.title, c.heading FROM chunks c "
+        "JOIN documents d ON d.key = c.document",
         "UPDATE chunks SET row = ? WHERE key = ?",
     ),
     "entity": (
-        "SELECT key, row, '', name FROM entities",
+        "SELECT key, row, name FROM entities",
         "UPDATE entities SET row = ? WHERE key = ?",
     ),
-    "fact": ("SELECT key, row, '', text FROM facts", "UPDATE facts SET row = ? WHERE key = ?"),
+    "fact": ("SELECT key, row, text FROM facts", "UPDATE facts SET row = ? WHERE key = ?"),
 }
 _SELECT_MENTIONED = "SELECT entity FROM mentions WHERE chunk IN (SELECT value FROM json_each(?))"
 _SELECT_STATED = "SELECT fact FROM sayings WHERE chunk IN (SELECT value FROM json_each(?))"
@@ -57,8 +58,10 @@ _DELETE_STATEMENTS = {
 
 def iterate_content_hashes(db: sqlite3.Connection, kind: Kind) -> Iterator[tuple[int, int, str]]:
     """Yield key, vector row and the hash of the embedded text of every element of a kind."""
-    for key, row, title, text in db.execute(_VECTOR_ROW_QUERIES[kind][0]):
-        yield key, row, digest(f"{title}\n{text}" if title else text)
+    for key, row, text, *place in db.execute(_VECTOR_ROW_QUERIES[kind][0]):
+        # A chunk is embedded with its title and its headings.
+        whole = embedded_text(Chunk("", "", 0, 0, text, *place)) if place else text
+        yield key, row, digest(whole)
 
 
 def merge_stored_entities(
@@ -70,8 +73,8 @@ def merge_stored_entities(
     cursor = db.execute(_SELECT_MENTIONS + where + _GROUP_MENTIONS, given)
     for key, group in groupby(cursor, itemgetter(0)):
         found = list(group)
-        mentions = [one for row in found for one in [rows.row_to_mention(row[3:])] * row[2]]
-        yield key, merge_entity(found[0][1], mentions)
+        mentions = [rows.row_to_mention(row[3:]) for row in found]
+        yield key, merge_entity(found[0][1], mentions, [row[2] for row in found])
 
 
 def merge_stored_facts(

@@ -1,0 +1,283 @@
+"""A knowledge base in PostgreSQL: build time against a folder's, workers, and killed workers.
+
+`python -m bench.postgres build --data FILE [--sizes 1000,5000]` builds both with cheap vectors.
+`python -m bench.postgres workers [--workers 1,4] [--documents 200] [--latency 0.2]` builds with a
+model that takes that long. `python -m bench.postgres kills [--kills 50]` kills a worker again and
+again during a build, and compares what was built and paid for. A server is started for it, or
+`--server URL` names one.
+"""
+
+import argparse
+import asyncio
+import random
+import signal
+import sys
+import tempfile
+from asyncio.subprocess import DEVNULL, PIPE, Process
+from collections.abc import AsyncIterator, Iterator, Sequence
+from contextlib import asynccontextmanager, contextmanager
+from dataclasses import replace
+from pathlib import Path
+from time import perf_counter
+from typing import Any
+from uuid import uuid4
+
+from bench.build import RandomEmbed, iter_documents, read_documents
+from bench.machine import print_result, require_path
+from clew.cluster.queue import open_queue_runner
+from clew.config import EmbedSettings, ModelSettings, Settings, StoreSettings
+from clew.engine import KnowledgeBase
+from clew.kb_address import DatabaseAddress, parse_location
+from clew.store.protocol import COPIED_COLUMNS, CopiedStore
+from clew.stores.opening import open_located_store
+from clew.testing.postgres_server import start_server, why_not
+from clew.testing.stub_endpoint import StubEndpoint
+from clew.text.unicode import digest
+from clew.types import Document
+
+_LEASE = 3.0  # seconds; short, as killed workers are waited for
+
+
+@contextmanager
+def _server(given: str | None) -> Iterator[str]:
+    if given:
+        yield given
+    elif reason := why_not():
+        raise SystemExit(f"{reason}; name a server with --server")
+    else:
+        with start_server(durable=True) as url:
+            yield url
+
+
+def _new_address(server: str) -> DatabaseAddress:
+    mark = "&" if "?" in server else "?"
+    found = parse_location(f"{server}{mark}schema=bench_{uuid4().hex[:12]}")
+    if not isinstance(found, DatabaseAddress):
+        raise SystemExit(f"{server} is not the address of a database")
+    return found
+
+
+# -- build
+
+
+async def _time_build(settings: Settings, documents: list[Document]) -> dict[str, float]:
+    base = KnowledgeBase(open_located_store(settings, create=True), settings, RandomEmbed())
+    began = perf_counter()
+    await base.take(iter_documents(documents[:-10]))
+    built = perf_counter() - began
+    began = perf_counter()
+    await base.take(iter_documents(documents[-10:]))
+    added = perf_counter() - began
+    question = documents[0].text[:80]
+    await base.search(question, recipe="hybrid")
+    began = perf_counter()
+    for _ in range(20):
+        await base.search(question, recipe="hybrid")
+    searched = (perf_counter() - began) / 20
+    await base.close()
+    return {
+        "build_s": round(built, 2),
+        "add_10_s": round(added, 3),
+        "search_ms": round(searched * 1000, 2),
+    }
+
+
+async def _bench_build(server: str, data: Path, sizes: Sequence[int]) -> list[dict[str, Any]]:
+    found = []
+    for size in sizes:
+        documents = await read_documents(data, size)
+        with tempfile.TemporaryDirectory() as folder:
+            cache = Path(folder) / "cache"
+            places = {"folder": Path(folder) / "kb", "postgres": _new_address(server)}
+            row: dict[str, Any] = {"passages": len(documents)}
+            for name, kb in places.items():
+                row[name] = await _time_build(Settings(kb=kb, cache=cache), documents)
+            row["ratio"] = round(row["postgres"]["build_s"] / row["folder"]["build_s"], 2)
+        found.append(row)
+        print(row, file=sys.stderr)
+    return found
+
+
+# -- workers
+
+
+def _make_documents(count: int) -> list[Document]:
+    texts = (
+        f"Town Number{n} lies on the river Sarn. Anton Reeve{n % 7} founded it in {1200 + n}."
+        for n in range(count)
+    )
+    return [Document(digest(text), text, "", (f"page {n}",)) for n, text in enumerate(texts)]
+
+
+class _Workers:
+    """Worker processes."""
+
+    def __init__(self, folder: Path, address: DatabaseAddress, at_once: int) -> None:
+        self._folder = folder
+        self._arguments = ("worker", "--kb", address.full_url, "--at-once", str(at_once))
+        self.running: list[Process] = []
+
+    async def start(self) -> None:
+        self.running.append(
+            await asyncio.create_subprocess_exec(
+                *(sys.executable, "-m", "clew", *self._arguments),
+                cwd=self._folder,
+                stdout=PIPE,
+                stderr=DEVNULL,
+            )
+        )
+
+    async def kill_one(self, rng: random.Random) -> None:
+        """Kill one that has begun to work, at any moment of it."""
+        process = self.running.pop(0)
+        if process.stdout is not None:
+            await process.stdout.readline()
+        await asyncio.sleep(rng.uniform(0.0, 1.0))
+        process.kill()
+        await process.wait()
+
+    async def stop(self) -> None:
+        for process in self.running:
+            process.kill()
+            await process.wait()
+
+
+@asynccontextmanager
+async def _stage(server: str, latency: float, at_once: int) -> AsyncIterator[Any]:
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        async with StubEndpoint(latency=latency) as stub:
+            address = _new_address(server)
+            settings = Settings(
+                kb=address,
+                cache=folder / "cache",
+                store=StoreSettings(lease=_LEASE),
+                models=ModelSettings(
+                    model="stub", base_url=stub.base_url, concurrency=64, adapt=False
+                ),
+                embed=EmbedSettings(model="stub-embed", base_url=stub.base_url),
+            )
+            (folder / "clew.toml").write_text(
+                f'cache = "{folder / "cache"}"\n[store]\nlease = {_LEASE}\n[models]\n'
+                f'model = "stub"\nbase_url = "{stub.base_url}"\nconcurrency = 64\nadapt = false\n'
+                f'[embed]\nmodel = "stub-embed"\nbase_url = "{stub.base_url}"\n'
+            )
+            base = await KnowledgeBase.open(settings, create=True)
+            workers = _Workers(folder, address, at_once)
+            try:
+                yield base, workers, stub
+            finally:
+                await workers.stop()
+                await base.close()
+
+
+async def _build(base: KnowledgeBase, documents: Sequence[Document]) -> None:
+    async with open_queue_runner(base) as runner:
+        base.builder = replace(base.builder, runner=runner)
+        await base.take(iter_documents(documents))
+
+
+async def _wait_for_workers(base: KnowledgeBase, count: int) -> None:
+    async with open_queue_runner(base) as runner:
+        for _ in range(600):
+            if await asyncio.to_thread(runner.queue.count_workers) >= count:
+                return
+            await asyncio.sleep(0.1)
+    raise SystemExit("the workers did not start")
+
+
+async def _bench_workers(
+    server: str, counts: Sequence[int], documents: int, latency: float, at_once: int
+) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = []
+    for count in counts:
+        async with _stage(server, latency, at_once) as (base, workers, stub):
+            for _ in range(count):
+                await workers.start()
+            await _wait_for_workers(base, count)
+            began = perf_counter()
+            await _build(base, _make_documents(documents))
+            seconds = perf_counter() - began
+            row = {"workers": count, "seconds": round(seconds, 2), "calls": stub.stats.chat_calls}
+            row["speedup"] = round(found[0]["seconds"] / seconds, 2) if found else 1.0
+        found.append(row)
+        print(row, file=sys.stderr)
+    return found
+
+
+# -- kills
+
+
+def _dump(store: CopiedStore) -> dict[str, Any]:
+    with store.read_rows() as found:
+        tables = {name: list(found.rows(name)) for name in COPIED_COLUMNS if name != "memory"}
+        return tables | {name: found.arrays[name].tolist() for name in found.arrays}
+
+
+async def _bench_kills(server: str, kills: int, documents: int, latency: float) -> dict[str, Any]:
+    rng = random.Random(7)
+    many = _make_documents(documents)
+    at_once, done = 4, 0
+    async with _stage(server, latency, at_once) as (base, workers, stub):
+        for _ in range(2):
+            await workers.start()
+        await _wait_for_workers(base, 2)
+        began = perf_counter()
+        building = asyncio.create_task(_build(base, many))
+        while done < kills and not building.done():
+            await workers.kill_one(rng)
+            await workers.start()
+            done += 1
+        await building
+        seconds, paid = perf_counter() - began, stub.stats.chat_calls
+        built = _dump(base.store)
+        with tempfile.TemporaryDirectory() as folder:
+            alone = await KnowledgeBase.open(
+                base.settings.model_copy(update={"kb": Path(folder) / "kb"}), create=True
+            )
+            await alone.take(iter_documents(many))
+            equal = _dump(alone.store) == built
+            await alone.close()
+    return {
+        "kills": done,
+        "documents": documents,
+        "seconds": round(seconds, 1),
+        "calls_paid": paid,
+        "calls_repeated": paid - documents,
+        "in_flight_at_most": done * at_once,
+        "equal_to_one_machine": equal,
+    }
+
+
+def main() -> None:
+    """Run one part and print its figures."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("part", choices=("build", "workers", "kills"))
+    parser.add_argument("--server", help="address of a PostgreSQL database")
+    parser.add_argument("--data", type=Path, default=Path("corpus.jsonl"))
+    parser.add_argument("--sizes", default="1000,5000")
+    parser.add_argument("--workers", default="1,4")
+    parser.add_argument("--documents", type=int, default=200)
+    parser.add_argument("--latency", type=float, default=0.2)
+    parser.add_argument("--at-once", type=int, default=4)
+    parser.add_argument("--kills", type=int, default=50)
+    given = parser.parse_args()
+    # So that the server is stopped, too.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
+    with _server(given.server) as server:
+        if given.part == "build":
+            data = require_path(given.data, "--data")
+            sizes = [int(size) for size in given.sizes.split(",")]
+            figures: Any = asyncio.run(_bench_build(server, data, sizes))
+        elif given.part == "workers":
+            counts = [int(count) for count in given.workers.split(",")]
+            how = (given.documents, given.latency, given.at_once)
+            figures = asyncio.run(_bench_workers(server, counts, *how))
+        else:
+            how_many = (given.kills, given.documents, given.latency)
+            figures = asyncio.run(_bench_kills(server, *how_many))
+    print_result(f"postgres {given.part}", {given.part: figures}, {"documents": given.documents})
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,193 @@
+"""Build, search, change and recall as a knowledge base grows, over a synthetic world.
+
+`python -m bench.scale --passages N [--kb DIR] [--build-only] [--recipe R,R…] [--seconds S]`. The
+folder is built in steps and can be continued by running the command again: `--seconds` ends a run
+early. Texts are embedded by a fixed random vector per word, which costs next to nothing, so that
+what is measured is the rest. Times are of the processor unless they say "wall"; on a shared machine
+set OPENBLAS_NUM_THREADS=1, or waiting threads are counted, too.
+"""
+
+import argparse
+import asyncio
+import resource
+import shutil
+from collections.abc import AsyncIterator, Sequence
+from functools import cache
+from pathlib import Path
+from time import perf_counter, process_time
+from typing import Any
+
+import numpy as np
+
+from bench.machine import percentiles_ms, print_result
+from bench.scale_corpus import WorldQuestion, make_passages, make_world_questions, passage_name
+from clew.config import IndexSettings, Settings
+from clew.engine import KnowledgeBase, open_store
+from clew.llm.embed import EmbedRole, Vectors
+from clew.text.unicode import hash64, split_words
+from clew.types import Document
+
+STEP = 10_000  # passages added by one write
+DIMENSIONS = 384
+QUESTIONS = 60
+RECIPES = ("naive", "bm25", "clew", "hipporag2", "lightrag")
+CACHE = Path.home() / ".cache/clew/bench"
+
+
+class WordVectors:
+    """Embeds a text as the sum of one random vector per word."""
+
+    name = "word-vectors"
+    dim = DIMENSIONS
+
+    async def __call__(self, texts: Sequence[str], /, *, role: EmbedRole = "passage") -> Vectors:
+        """Return unit vectors."""
+        if role == "query":
+            return np.stack([_query_vector(text) for text in texts])
+        return np.stack([_text_vector(text) for text in texts])
+
+
+def _text_vector(text: str) -> Any:
+    found = sum((_word_vector(word) for word in split_words(text)), np.zeros(DIMENSIONS))
+    return (found / max(float(np.linalg.norm(found)), 1e-9)).astype(np.float32)
+
+
+_query_vector = cache(_text_vector)  # a question is asked several times
+
+
+@cache
+def _word_vector(word: str) -> Any:
+    return np.random.default_rng(hash64(word)).standard_normal(DIMENSIONS).astype(np.float32)
+
+
+async def _stream(documents: Sequence[Document]) -> AsyncIterator[Document]:
+    for document in documents:
+        yield document
+
+
+async def open_base(folder: Path, *, exact: bool = False) -> KnowledgeBase:
+    """Open the folder with the word vectors."""
+    settings = Settings(kb=folder, extractor="offline", index=IndexSettings(exact=exact))
+    return KnowledgeBase(await open_store(settings, create=True), settings, WordVectors())
+
+
+def _processor_seconds() -> float:
+    """Processor time of this process and of children that have ended."""
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return process_time() + used.ru_utime + used.ru_stime
+
+
+async def build(folder: Path, passages: int, seconds: float) -> bool:
+    """Add passages until there are enough; False if the time was up before."""
+    began = perf_counter()
+    base = await open_base(folder)
+    have = (await base.store.counts()).documents
+    while have < passages:
+        if perf_counter() - began > seconds:
+            return False
+        used, count = _processor_seconds(), min(STEP, passages - have)
+        await base.take(_stream(list(make_passages(count, have))))
+        have += count
+        milliseconds = 1000 * (_processor_seconds() - used) / count
+        peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e6
+        print(f"{have:,} passages: {milliseconds:.1f} ms each, peak {peak:.2f} GB", flush=True)
+    await base.close()
+    return True
+
+
+async def measure_first_search(folder: Path) -> dict[str, float]:
+    """Wall time to open the folder and to search once, in a process that knows the words."""
+    await WordVectors()(["In which town was born?"])
+    began = perf_counter()
+    base = await open_base(folder)
+    opened = perf_counter()
+    await base.search("In which town was Ada Lindberg born?", recipe="naive")
+    found = {"open ms (wall)": opened - began, "first search ms (wall)": perf_counter() - opened}
+    await base.close()
+    return {name: round(1000 * value, 1) for name, value in found.items()}
+
+
+async def measure_search(
+    base: KnowledgeBase, recipe: str, questions: Sequence[WorldQuestion]
+) -> tuple[dict[str, Any], list[list[str]]]:
+    """Time per question without embedding, and the share of gold passages among the best ten."""
+    for question in questions:
+        await base.search(question.text, recipe=recipe)
+    times, recalls, ranked = [], [], []
+    for question in questions:
+        began = process_time()
+        results = await base.search(question.text, recipe=recipe)
+        times.append(process_time() - began)
+        docs = [chunk.doc for chunk in results.evidence.chunks]
+        recalls.append(np.mean([name in docs for name in question.gold]))
+        ranked.append(docs)
+    return percentiles_ms(times) | {"@10": round(float(np.mean(recalls)), 3)}, ranked
+
+
+def _compare(found: Sequence[Sequence[str]], exact: Sequence[Sequence[str]]) -> float:
+    """Share of the exact results that were found, too."""
+    shares = [len({*a} & {*b}) / max(1, len(b)) for a, b in zip(found, exact, strict=True)]
+    return round(float(np.mean(shares)), 3)
+
+
+async def measure_changes(folder: Path, passages: int) -> dict[str, Any]:
+    """Add ten passages and remove one, each as one write to a copy of the folder."""
+    copy = folder.with_name(folder.name + ".copy")
+    shutil.rmtree(copy, ignore_errors=True)
+    shutil.copytree(folder, copy)
+    base = await open_base(copy)
+    found: dict[str, Any] = {}
+    for what in ("add ten", "add ten again", "remove one"):
+        wall, used = perf_counter(), _processor_seconds()
+        if what == "remove one":
+            await base.remove([passage_name(passages // 2)])
+        else:
+            first = passages + 10 * (what == "add ten again")
+            await base.take(_stream(list(make_passages(10, first))))
+        found[f"{what} s"] = round(_processor_seconds() - used, 2)
+        found[f"{what} s (wall)"] = round(perf_counter() - wall, 2)
+    await base.close()
+    shutil.rmtree(copy)
+    return found
+
+
+async def measure(folder: Path, passages: int, recipes: Sequence[str], *, change: bool) -> None:
+    """Print everything about a folder that is built."""
+    figures: dict[str, Any] = {"open": await measure_first_search(folder)}
+    questions = list(make_world_questions(QUESTIONS, passages))
+    bases = [await open_base(folder), await open_base(folder, exact=True)]
+    for recipe in recipes:
+        near, near_ranked = await measure_search(bases[0], recipe, questions)
+        exact, exact_ranked = await measure_search(bases[1], recipe, questions)
+        near["of exact"] = _compare(near_ranked, exact_ranked)
+        figures[recipe] = near | {f"exact {name}": value for name, value in exact.items()}
+        print(recipe, figures[recipe], flush=True)
+    if change:
+        figures["changes"] = await measure_changes(folder, passages)
+    counts = await bases[0].store.counts()
+    print_result(
+        "scale", figures, {"passages": passages, "facts": counts.facts, "MB": counts.bytes / 1e6}
+    )
+
+
+def main() -> None:
+    """Run the command."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--passages", type=int, default=10_000)
+    parser.add_argument("--kb", type=Path)
+    parser.add_argument("--recipe", default=",".join(RECIPES))
+    parser.add_argument("--seconds", type=float, default=1e9)
+    parser.add_argument("--build-only", action="store_true")
+    parser.add_argument("--no-changes", action="store_true")
+    given = parser.parse_args()
+    folder = given.kb or CACHE / f"world-{given.passages}"
+    built = asyncio.run(build(folder, given.passages, given.seconds))
+    if not built:
+        print("not finished: run the same command again")
+    elif not given.build_only:
+        recipes = given.recipe.split(",")
+        asyncio.run(measure(folder, given.passages, recipes, change=not given.no_changes))
+
+
+if __name__ == "__main__":
+    main()

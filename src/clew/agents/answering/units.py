@@ -1,0 +1,180 @@
+"""Quote units of documents that are more than prose: the definition, row, steps or paragraph.
+
+In manuals, standards and tables the sentence that repeats the question's words announces what
+answers it. Each passage is cut into units (`clew.text.places`); a unit counts for the words of the
+question that it and its headings have, for how near its sentences are to the question, and for
+what the span reader reads in it.
+"""
+
+import math
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from clew.agents.citing.support import SupportSpan, make_citation
+from clew.agents.reading.spans import asked_words, read_passages
+from clew.agents.rules.table import table_for
+from clew.context import Context
+from clew.index.view import View
+from clew.text.language import is_chinese
+from clew.text.places import Unit, find_units
+from clew.text.unicode import split_words
+from clew.types import Citation, Found, Passage
+
+Place = tuple[int, int, float]
+"""A span of a passage and a value."""
+_STEM = 5  # letters that forms of a word share
+_READINGS = 3  # spans that are read in a passage
+_MAX_PASSAGES = 6  # that are cut into units
+_WORDS, _HEADINGS, _MEANING, _READ, _RANK = 1.0, 0.4, 0.8, 0.5, 0.3  # weights of what counts
+_ASKED_KIND = 0.15  # for a number where one is asked for
+_ALIKE = 0.9  # share of words from which two units say the same
+_MAX_LOGIT = 6.0  # of the span reader
+
+
+@dataclass(frozen=True, slots=True)
+class ScoredUnit:
+    """A unit of a passage and how well it fits the question."""
+
+    passage: Passage
+    unit: Unit
+    score: float
+
+    @property
+    def text(self) -> str:
+        """The text of the unit, with its lead."""
+        return self.unit.quote(self.passage.text)
+
+    def overlaps(self, other: "ScoredUnit") -> bool:
+        """Whether two units have text in common."""
+        same = self.passage.id == other.passage.id
+        return same and self.unit.start < other.unit.end and other.unit.start < self.unit.end
+
+    def cite(self) -> Citation:
+        """Cite the unit, from its lead if that stands just before it."""
+        lead = self.unit.lead
+        start = self.unit.start if lead is None else min(lead[0], self.unit.start)
+        return make_citation(self.passage, SupportSpan(start, self.unit.end, 1.0))
+
+
+@dataclass(frozen=True, slots=True)
+class QuestionSigns:
+    """What a unit is compared with: the question's words, its meaning, and what is read for it."""
+
+    words: Mapping[str, float]
+    """The beginnings of its words, each with its share."""
+    number: bool = False
+    """Whether a number or a date is asked for."""
+    near: Mapping[str, Sequence[Place]] = field(default_factory=dict)
+    """By passage, its sentences with their cosine."""
+    read: Mapping[str, Sequence[Place]] = field(default_factory=dict)
+    """By passage, the spans that the reader reads, with their score."""
+    meaning: float = 1.0
+    """How far the embedder knows the question's script, 0 to 1."""
+
+    def score(self, passage: Passage, unit: Unit) -> float:
+        """Return how well a unit fits, without the rank of its passage."""
+        text = unit.quote(passage.text)
+        said = stem_words(text)
+        about = stem_words(" ".join((passage.title, passage.heading, *unit.section))) - said
+        score = _WORDS * self._share(said) + _HEADINGS * self._share(about)
+        score += _MEANING * self.meaning * _best(self.near.get(passage.id, ()), unit, 0.0)
+        score += _READ * _squash(_best(self.read.get(passage.id, ()), unit, -_MAX_LOGIT))
+        return score + (_ASKED_KIND if self.number and any(map(str.isdigit, text)) else 0.0)
+
+    def _share(self, said: frozenset[str]) -> float:
+        return sum(weight for word, weight in self.words.items() if word in said)
+
+
+def rank_units(signs: QuestionSigns, passages: Sequence[Passage]) -> list[ScoredUnit]:
+    """Return the units of the best passages, those that fit the question best first."""
+    found = [
+        ScoredUnit(passage, unit, signs.score(passage, unit) + _RANK / (1 + rank))
+        for rank, passage in enumerate(passages[:_MAX_PASSAGES])
+        for unit in find_units(passage.text)
+    ]
+    return sorted(found, key=lambda one: -one.score)
+
+
+def choose_units(ranked: Iterable[ScoredUnit], most: int) -> list[ScoredUnit]:
+    """Return the best units that have no text in common and do not say the same."""
+    chosen: list[ScoredUnit] = []
+    for one in ranked:
+        if len(chosen) == most:
+            break
+        if not any(one.overlaps(other) or _say_same(one, other) for other in chosen):
+            chosen.append(one)
+    return chosen
+
+
+def _say_same(one: ScoredUnit, other: ScoredUnit) -> bool:
+    a, b = stem_words(one.text), stem_words(other.text)
+    return len(a & b) >= _ALIKE * max(1, min(len(a), len(b)))
+
+
+def stem_words(text: str) -> frozenset[str]:
+    """Return the beginnings of a text's words."""
+    return frozenset(word[:_STEM] for word in split_words(text))
+
+
+def weigh_words(view: View, question: str) -> dict[str, float]:
+    """Return the beginnings of the question's words with their rarity; sums to 1."""
+    words = asked_words(question) or split_words(question)
+    count = max(1, view.count("chunk"))
+    weights: dict[str, float] = {}
+    for word in words:
+        rarity = math.log(1 + count / (1 + len(view.bm25.chunks_with(word))))
+        weights[word[:_STEM]] = max(rarity, weights.get(word[:_STEM], 0.0))
+    total = sum(weights.values()) or 1.0
+    return {word: weight / total for word, weight in weights.items()}
+
+
+def _best(places: Iterable[tuple[int, int, float]], unit: Unit, default: float) -> float:
+    """Return the highest value of a place within a unit."""
+    inside = [value for start, end, value in places if unit.start <= start and end <= unit.end]
+    return max(inside, default=default)
+
+
+def _squash(score: float) -> float:
+    return max(-_MAX_LOGIT, min(_MAX_LOGIT, score)) / _MAX_LOGIT
+
+
+async def gather_signs(ctx: Context, found: Found, passages: Sequence[Passage]) -> QuestionSigns:
+    """Collect what the units of the best passages are compared with."""
+    some = passages[:_MAX_PASSAGES]
+    read: dict[str, list[Place]] = defaultdict(list)
+    readable = () if is_chinese(ctx.question) else some  # the reader knows no Chinese
+    for one in await read_passages(ctx, ctx.question, readable, most=_READINGS * len(some)):
+        read[one.passage.id].append((one.start, one.end, one.score))
+    kind = table_for(ctx.question).find_answer_kind(ctx.question)
+    return QuestionSigns(
+        words=weigh_words(ctx.view, ctx.question),
+        number=kind in ("number", "date"),
+        near=await _find_cosines(ctx, found, {p.id: p.start for p in some}),
+        read=read,
+        meaning=ctx.meaning(),
+    )
+
+
+async def _find_cosines(
+    ctx: Context, found: Found, starts: Mapping[str, int]
+) -> dict[str, list[Place]]:
+    """Return where each fact of a passage stands, and its cosine with the question."""
+    near: dict[str, list[Place]] = defaultdict(list)
+    if ctx.embed is None:
+        return near
+    links, keys = ctx.view.links("chunk_fact"), ctx.view.keys("fact")
+    facts = sorted({int(f) for hit in found.chunks[:_MAX_PASSAGES] for f in links.row(hit.at)})
+    if not facts:
+        return near
+    at = np.array(facts, np.int64)
+    cosines = ctx.view.cosines("fact", await ctx.vector(), at)
+    supports = await ctx.snapshot.supports("fact", keys[at].tolist())
+    for key, cosine in zip(keys[at].tolist(), cosines.tolist(), strict=True):
+        for place in supports.get(key, ()):
+            if place.chunk in starts:
+                begin = starts[place.chunk]
+                near[place.chunk].append((place.start - begin, place.end - begin, cosine))
+    return near

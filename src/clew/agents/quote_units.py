@@ -1,0 +1,110 @@
+"""Answer from documents that are more than prose: units are quoted, and a name only if it is sure.
+
+A span that is read in a manual or a table is often a word of the sentence that announces the
+answer. It is named as the answer where its confidence is high; else the units that fit the question
+best are quoted, and nothing is named.
+"""
+
+import re
+from collections.abc import Sequence
+from dataclasses import replace
+
+from clew.agents.answering.extractive import QUOTED_NOTE, format_quotes
+from clew.agents.answering.quote_block import find_wanted_block
+from clew.agents.answering.units import ScoredUnit, choose_units, gather_signs, rank_units
+from clew.agents.core.messages import CANDIDATE_LABEL, explain_not_written
+from clew.agents.core.types import Answer
+from clew.agents.judge import judge_answer
+from clew.agents.rules.table import table_for
+from clew.context import Context
+from clew.retrieve.blend import names_lead_on
+from clew.text.places import quotable_unit
+from clew.text.structure import find_blocks, has_structure
+from clew.types import Citation, Found, Passage
+
+_QUOTES = 3
+_PARTS = ("code", "item", "definition", "row", "header")  # kinds of blocks
+_LOOKED_AT = 5  # passages of which most must have a structure
+_NAMED = 0.5  # confidence from which an answer is named
+_QUESTION_WORD = re.compile(r"\b(?:who|whom|whose|when|where|which|what|how|why)\b", re.IGNORECASE)
+# What is asked for is one thing that has a name or a value, not how, why or what it means.
+_ONE_THING = re.compile(
+    r"(?:who|whom|whose|when|where|which|how (?:many|much|long|large|big|old|far|often))\b"
+    r"|what (?:is|are|was|were) the\b(?!.*\b(?:difference|purpose|for)\b)"
+    r"|what (?!is\b|are\b|was\b|were\b|do\b|does\b|did\b|if\b|can\b|happens?\b|should\b)\w+",
+    re.IGNORECASE,
+)
+
+
+def is_technical(ctx: Context, passages: Sequence[Passage]) -> bool:
+    """Whether most passages are sections of long documents, or have lists, tables or code.
+
+    Not where names lead on from page to page, as in an encyclopedia.
+    """
+    some = passages[:_LOOKED_AT]
+    structured = sum(bool(passage.heading) or has_parts(passage.text) for passage in some)
+    return 2 * structured > len(some) and not names_lead_on(ctx.view)
+
+
+def has_parts(text: str) -> bool:
+    """Whether a text has more than headings and sentences."""
+    return has_structure(text) and any(b.kind in _PARTS for b in find_blocks(text))
+
+
+async def quote_units(ctx: Context, answer: Answer, found: Found, *, keep: bool = False) -> Answer:
+    """Return the answer with units as its quotes, judged; without its name if that is not sure.
+
+    With `keep` its own quotes come first as they are.
+    """
+    passages = answer.evidence.chunks
+    if answer.verdict == "refused" or not is_technical(ctx, passages):
+        return answer
+    judged = await judge_answer(ctx, answer)
+    named = judged.confidence >= _NAMED and asks_one_thing(ctx.question)
+    short = judged.candidate if named else ""
+    ranked = rank_units(await gather_signs(ctx, found, passages), passages)
+    kept = _widen_citations(answer, passages) if short else answer.citations if keep else ()
+    chosen = _fill_up(kept, choose_units(ranked, 2 * _QUOTES))
+    if not chosen:
+        return judged
+    text = format_quotes(chosen)
+    if short:
+        text = f"{CANDIDATE_LABEL} {short}\n{text}"
+    note = answer.note if short else explain_not_written(ctx, QUOTED_NOTE)
+    done = replace(judged, answer=text, citations=tuple(chosen), candidate=short, note=note)
+    return done if short else await judge_answer(ctx, done)
+
+
+def asks_one_thing(question: str) -> bool:
+    """Whether one name or value can answer a question."""
+    if find_wanted_block(question):
+        return False
+    first = _QUESTION_WORD.search(question)
+    if first is None:
+        return bool(table_for(question).find_answer_kind(question))
+    return _ONE_THING.match(question, first.start()) is not None
+
+
+def _widen_citations(answer: Answer, passages: Sequence[Passage]) -> list[Citation]:
+    """Return the citations of an answer, each as wide as the unit around it."""
+    homes = {passage.id: passage for passage in passages}
+    found = []
+    for cited in answer.citations:
+        home = homes.get(cited.chunk)
+        if home is not None:
+            unit = quotable_unit(home.text, cited.start - home.start, cited.end - home.start)
+            cited = ScoredUnit(home, unit, 0.0).cite()
+        found.append(cited)
+    return list(dict.fromkeys(found))[:_QUOTES]
+
+
+def _fill_up(kept: Sequence[Citation], units: Sequence[ScoredUnit]) -> list[Citation]:
+    """Return the citations, and further units until there are enough."""
+    found = list(kept)
+    for one in (unit.cite() for unit in units):
+        if len(found) >= _QUOTES:
+            break
+        apart = (c.chunk != one.chunk or c.end <= one.start or one.end <= c.start for c in found)
+        if all(apart):
+            found.append(one)
+    return found

@@ -1,0 +1,170 @@
+"""Do the tasks of a build in this process: extract from a document, embed texts.
+
+Model calls of all workers share slots, rates and the budget of the build (`SharedLimitChat`).
+"""
+
+import asyncio
+import json
+from collections import Counter
+from contextvars import ContextVar
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from clew.builder import Builder
+from clew.config import ModelSettings, Price
+from clew.engine import KnowledgeBase
+from clew.errors import ConfigError
+from clew.extract.model_extractors import DocumentExtractor
+from clew.ingest.remote import decode_document, encode_extractions, encode_vectors
+from clew.llm.budget import BudgetExceeded
+from clew.llm.chat import Chat, Reply, Request, TextCallback
+from clew.llm.limits import DEFAULT_REPLY_TOKENS
+from clew.llm.openai_api import estimate_prompt_tokens
+from clew.types import Chunk, Usage
+
+if TYPE_CHECKING:
+    from clew.store.postgres.jobs import JobQueue
+
+_SLOT_WAIT = 0.05  # seconds between two attempts to take a slot
+
+
+@dataclass(eq=False)
+class TaskScope:
+    """The build that a task belongs to, and what its model calls have used."""
+
+    run: str = ""
+    usage: Usage = Usage()
+
+
+# Per task: model calls of tasks that run at once are counted apart.
+SCOPE: ContextVar[TaskScope] = ContextVar("clew_task_scope")
+
+
+@dataclass(eq=False)
+class TaskHandler:
+    """Runs tasks with the models and the embedder of a knowledge base."""
+
+    base: KnowledgeBase
+    _extractors: dict[str, DocumentExtractor] = field(default_factory=dict)
+
+    async def __call__(self, kind: str, payload: bytes, run: str = "") -> bytes:
+        """Run one task; ConfigError if this process has other settings than the build."""
+        scope = TaskScope(run)
+        token = SCOPE.set(scope)
+        try:
+            return await (self._embed if kind == "embed" else self._extract)(payload, scope)
+        finally:
+            SCOPE.reset(token)
+
+    async def _extract(self, payload: bytes, scope: TaskScope) -> bytes:
+        task = json.loads(payload)
+        extract = self._find_extractor(task["extractor"])
+        if repr(extract) != task["shown"]:
+            raise ConfigError(
+                f"the build extracts by {task['shown']}, this worker by {extract!r}; give it the "
+                "same [models] and [extract] in clew.toml"
+            )
+        chunks = [Chunk(**chunk) for chunk in task["chunks"]]
+        dropped: Counter[str] = Counter(getattr(extract, "dropped", None) or {})
+        found = await extract(decode_document(task["document"]), chunks)
+        now: Counter[str] = Counter(getattr(extract, "dropped", None) or {})
+        return encode_extractions(found, now - dropped, scope.usage)
+
+    def _find_extractor(self, name: str) -> DocumentExtractor:
+        if name not in self._extractors:
+            builder: Builder = self.base.builder
+            self._extractors[name] = builder.make_task_extractor(name)
+        return self._extractors[name]
+
+    async def _embed(self, payload: bytes, scope: TaskScope) -> bytes:
+        del scope  # embedding is not metered
+        task = json.loads(payload)
+        embed = self.base.embed
+        if embed is None or embed.name != task["embedder"]:
+            held = embed.name if embed else "none"
+            raise ConfigError(
+                f"the build embeds with {task['embedder']!r}, this worker with {held!r}; give it "
+                "the same [embed] in clew.toml"
+            )
+        return encode_vectors(await embed(task["texts"]))
+
+
+@dataclass(frozen=True, eq=False)
+class MeteringChat:
+    """Counts the usage of each call for the task that made it."""
+
+    inner: Chat
+    model: str
+    settings: ModelSettings
+
+    @property
+    def name(self) -> str:
+        return self.inner.name
+
+    async def __call__(self, request: Request, /, on_text: TextCallback | None = None) -> Reply:
+        """Send the request."""
+        reply = await self.inner(request, on_text)
+        count_usage(reply, self.settings.prices.get(self.model, Price()))
+        return reply
+
+
+def count_usage(reply: Reply, price: Price) -> float:
+    """Count a reply for the current task; return what it cost."""
+    money = price.cost(reply.usage)
+    if scope := SCOPE.get(None):
+        used = reply.usage
+        scope.usage += Usage(used.calls, used.prompt_tokens, used.completion_tokens, 0, money)
+    return money
+
+
+@dataclass(frozen=True, eq=False)
+class SharedLimitChat:
+    """Takes a slot and a share of the rate of its model, which all workers have in common."""
+
+    inner: Chat
+    model: str
+    queue: "JobQueue"
+    settings: ModelSettings
+
+    @property
+    def name(self) -> str:
+        return self.inner.name
+
+    async def __call__(self, request: Request, /, on_text: TextCallback | None = None) -> Reply:
+        """Wait for a slot, send the request, and count what it cost."""
+        scope = SCOPE.get(None) or TaskScope()
+        await self._wait_for_rate(request)
+        slot = await self._wait_for_slot(scope.run)
+        money = 0.0
+        try:
+            reply = await self.inner(request, on_text)
+            money = count_usage(reply, self.settings.prices.get(self.model, Price()))
+            return reply
+        finally:
+            await asyncio.shield(asyncio.to_thread(self.queue.free_slot, slot, scope.run, money))
+
+    async def _wait_for_slot(self, run: str) -> int:
+        most, seconds = self.settings.concurrency, self.settings.timeout + 1
+        while True:
+            slot = await asyncio.to_thread(self.queue.take_slot, self.name, run, most, seconds)
+            if slot is not None:
+                return slot
+            if await asyncio.to_thread(self.queue.is_out_of_money, run):
+                raise BudgetExceeded("the budget of this build is spent")
+            await asyncio.sleep(_SLOT_WAIT)
+
+    async def _wait_for_rate(self, request: Request) -> None:
+        tokens = estimate_prompt_tokens(request.messages) + (
+            request.max_tokens or DEFAULT_REPLY_TOKENS
+        )
+        rates = {
+            "requests": (self.settings.requests_per_minute, 1.0),
+            "tokens": (self.settings.tokens_per_minute, float(tokens)),
+        }
+        waits = [
+            await asyncio.to_thread(self.queue.reserve, self.name, what, amount * 60 / per_minute)
+            for what, (per_minute, amount) in rates.items()
+            if per_minute
+        ]
+        if waits and max(waits) > 0:
+            await asyncio.sleep(max(waits))

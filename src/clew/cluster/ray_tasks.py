@@ -1,0 +1,199 @@
+"""A build on a Ray cluster: actors that read, extract and embed; Ray places and replaces them.
+
+Tasks go to actors, which keep models and weights loaded. An actor that dies with its node is
+started again elsewhere, and its task is tried again: what it had paid for is in its reply cache
+only if that is shared (a knowledge base in PostgreSQL), so prefer one for builds with a model.
+"""
+
+import asyncio
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from functools import partial
+from time import monotonic
+from typing import Any
+
+import ray
+
+from clew.cluster.handle import MeteringChat, TaskHandler
+from clew.cluster.shards import (
+    Floats,
+    ScoredKeys,
+    Shard,
+    ShardedSearch,
+    WordStatistics,
+    split_into_shards,
+)
+from clew.config import Settings
+from clew.engine import KnowledgeBase
+from clew.errors import ConfigError, ModelError
+from clew.ingest.remote import TaskKind
+from clew.kb_address import DatabaseAddress
+from clew.llm.factory import find_embedder
+from clew.store.memory import MemoryStore
+from clew.store.protocol import Store
+from clew.stores.opening import open_located_store
+
+_TRIES = 5  # of one task, on actors that die
+_TASKS_PER_ACTOR = 16
+_AVOIDED_SECONDS = 30.0  # for which a lost actor is given no task, if there are others
+
+
+class TaskActor:
+    """Does tasks in a process of the cluster."""
+
+    def __init__(self, settings: Settings, held: str) -> None:
+        self._settings = settings
+        self._held = held
+        self._handler: TaskHandler | None = None
+
+    async def run(self, kind: str, payload: bytes) -> tuple[bytes, str]:
+        """Run one task; return its result and the node it ran on."""
+        if self._handler is None:
+            self._handler = TaskHandler(self._open())
+        result = await self._handler(kind, payload)
+        return result, ray.get_runtime_context().get_node_id()
+
+    def _open(self) -> KnowledgeBase:
+        """A knowledge base to work for: replies are shared where all nodes reach its store."""
+        shared = isinstance(self._settings.kb, DatabaseAddress)
+        store: Store = open_located_store(self._settings) if shared else MemoryStore()
+        base = KnowledgeBase(store, self._settings, find_embedder(self._settings, self._held))
+        base.models.gate = partial(MeteringChat, settings=self._settings.models)
+        return base
+
+
+@dataclass(eq=False)
+class RayRunner:
+    """Gives the tasks of a build to actors, the least busy first."""
+
+    actors: list[Any]
+    nodes: dict[str, int] = field(default_factory=dict)
+    """How many tasks ran on each node."""
+    _busy: list[int] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        """All actors are idle at first."""
+        self._busy = [0] * len(self.actors)
+        self._lost_at = [-_AVOIDED_SECONDS] * len(self.actors)
+        self._slots = asyncio.Semaphore(_TASKS_PER_ACTOR * len(self.actors))
+
+    async def run(self, kind: TaskKind, payload: bytes) -> bytes:
+        """Run one task on an actor; on another one if that dies."""
+        async with self._slots:
+            for attempt in range(_TRIES):
+                at = self._choose_actor()
+                self._busy[at] += 1
+                try:
+                    result, node = await self.actors[at].run.remote(kind, payload)
+                except ray.exceptions.RayTaskError as error:
+                    raise _to_own_error(error) from error
+                except ray.exceptions.RayError as error:
+                    self._lost_at[at] = monotonic()
+                    if attempt + 1 == _TRIES:
+                        raise ModelError(f"the cluster lost a task {_TRIES} times") from error
+                    await asyncio.sleep(0.5 * 2**attempt)
+                else:
+                    self.nodes[node] = self.nodes.get(node, 0) + 1
+                    return bytes(result)
+                finally:
+                    self._busy[at] -= 1
+        raise ModelError("the cluster lost a task")
+
+    def _choose_actor(self) -> int:
+        """The least busy actor; one that was just lost may have no node to start again on."""
+        now = monotonic()
+        return min(
+            range(len(self.actors)),
+            key=lambda at: (now - self._lost_at[at] < _AVOIDED_SECONDS, self._busy[at]),
+        )
+
+
+def _to_own_error(error: Any) -> Exception:
+    """The error that was raised on the cluster, if it is ours."""
+    cause = error.cause
+    kinds = (ConfigError, ModelError)
+    for kind in kinds:
+        if isinstance(cause, kind):
+            return kind(str(cause).splitlines()[-1])
+    return ModelError(f"a task failed on the cluster: {str(cause).strip().splitlines()[-1]}")
+
+
+@asynccontextmanager
+async def open_ray_runner(
+    base: KnowledgeBase, address: str | None = None, actors: int | None = None
+) -> AsyncIterator[RayRunner]:
+    """Start actors on a cluster; without an address on that of this machine, started if needed."""
+    started = not ray.is_initialized()
+    if started:
+        await asyncio.to_thread(
+            ray.init, address=address, log_to_driver=False, include_dashboard=False
+        )
+    try:
+        held = base.embed.name if base.embed else ""
+        many = actors or max(1, int(ray.cluster_resources().get("CPU", 1)))
+        gpus = ray.cluster_resources().get("GPU", 0) / many
+        made = ray.remote(TaskActor).options(
+            num_cpus=1,
+            num_gpus=gpus,
+            max_restarts=-1,
+            max_concurrency=_TASKS_PER_ACTOR,
+            scheduling_strategy="SPREAD",
+        )
+        runner = RayRunner([made.remote(base.settings, held) for _ in range(many)])
+        yield runner
+        for actor in runner.actors:
+            ray.kill(actor)
+    finally:
+        if started:
+            await asyncio.to_thread(ray.shutdown)
+
+
+class ShardActor:
+    """A shard in a process of the cluster."""
+
+    def __init__(self, shard: Shard) -> None:
+        self._shard = shard
+
+    def nearest(self, vector: Floats) -> ScoredKeys:
+        """The passages whose vectors are nearest."""
+        return self._shard.nearest(vector)
+
+    def count_words(self, words: Sequence[str]) -> WordStatistics:
+        """The shard's part of the statistics."""
+        return self._shard.count_words(words)
+
+    def match_words(self, words: Mapping[str, int], known: WordStatistics) -> ScoredKeys:
+        """The passages that match words best."""
+        return self._shard.match_words(words, known)
+
+
+@dataclass(frozen=True)
+class RayShard:
+    """A shard that an actor holds; a lost actor is started again by Ray, with the same shard."""
+
+    actor: Any
+
+    async def nearest(self, vector: Floats) -> ScoredKeys:
+        """The passages whose vectors are nearest."""
+        found: ScoredKeys = await self.actor.nearest.remote(vector)
+        return found
+
+    async def count_words(self, words: Sequence[str]) -> WordStatistics:
+        """The shard's part of the statistics."""
+        found: WordStatistics = await self.actor.count_words.remote(list(words))
+        return found
+
+    async def match_words(self, words: Mapping[str, int], known: WordStatistics) -> ScoredKeys:
+        """The passages that match words best."""
+        found: ScoredKeys = await self.actor.match_words.remote(dict(words), known)
+        return found
+
+
+async def open_ray_shards(base: KnowledgeBase, count: int) -> ShardedSearch:
+    """Split the newest generation into shards that actors of a running cluster hold."""
+    generation, shards = await split_into_shards(base, count)
+    made = ray.remote(ShardActor).options(
+        num_cpus=0, max_restarts=-1, max_task_retries=3, scheduling_strategy="SPREAD"
+    )
+    return ShardedSearch(base, [RayShard(made.remote(one)) for one in shards], generation)

@@ -1,0 +1,131 @@
+"""Index of very many vectors by faiss (extra `ann`): inverted lists of RaBitQ codes.
+
+A vector is in the list of its nearest centre, as a code of one bit per dimension; a query looks
+into the nearest lists only. The index lies in `NAME.ivf` and is memory-mapped. It may have fewer
+rows than its matrix: the sign bits of the other rows are compared.
+"""
+
+import importlib
+import importlib.util
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from clew.store.sign_bits import SignBits, make_sign_bits
+
+Ints = NDArray[np.int64]
+Floats = NDArray[np.float32]
+MIN_IVF_ROWS = 2_000_000  # of fewer, sign bits find more of the nearest in little more time
+_MAX_NEW_SHARE = 0.2  # rows that the index lacks, as a share of its own; with more it is made again
+_SAMPLES_PER_CENTRE = 64  # vectors from which the centres are computed
+_ROUNDS = 8  # of k-means
+_BLOCK_ROWS = 1 << 16  # vectors added at a time
+_LISTS_READ = 128
+_QUERY_BITS = 8  # bits per dimension of the query
+
+
+def has_faiss() -> bool:
+    """Whether the extra `ann` is installed."""
+    return importlib.util.find_spec("faiss") is not None
+
+
+def _load_faiss() -> Any:
+    return importlib.import_module("faiss")
+
+
+class IvfIndex:
+    """Finds candidates in the inverted lists, and among newer rows by sign bits."""
+
+    def __init__(self, index: Any, newer: SignBits) -> None:
+        self._index, self._newer = index, newer
+        self._inverse: tuple[Ints, Ints, Ints] | None = None
+
+    def __len__(self) -> int:
+        """Number of rows."""
+        return int(self._index.ntotal) + len(self._newer)
+
+    def nearest_positions(self, vector: Floats, rows: Ints, most: int) -> Ints:
+        """About `most` positions in `rows` (-1 for none) whose vectors are likely the nearest."""
+        faiss = _load_faiss()
+        how = faiss.IVFRaBitQSearchParameters()
+        how.nprobe, how.qb = _LISTS_READ, _QUERY_BITS
+        asked = np.ascontiguousarray(vector[None, :], np.float32)
+        near = self._index.search(asked, most, params=how)[1][0]
+        found = self._find_positions(rows, near[near >= 0])
+        held = int(self._index.ntotal)
+        newer = np.flatnonzero(rows >= held)
+        if len(newer):
+            newer = newer[self._newer.nearest_positions(vector, rows[newer] - held, most)]
+        return np.union1d(found, newer)
+
+    def _find_positions(self, rows: Ints, near: Ints) -> Ints:
+        """Positions that point to these rows; none for rows of removed elements."""
+        if self._inverse is None or self._inverse[0] is not rows:
+            order = np.argsort(rows, kind="stable")
+            self._inverse = rows, order, rows[order]
+        _, order, ordered = self._inverse
+        first, last = np.searchsorted(ordered, near), np.searchsorted(ordered, near, "right")
+        parts = [order[a:b] for a, b in zip(first.tolist(), last.tolist(), strict=True) if b > a]
+        return np.concatenate([np.zeros(0, np.int64), *parts])
+
+
+class IvfFile:
+    """The inverted lists of one vector file."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._loaded: IvfIndex | None = None
+
+    def load(self, vectors: NDArray[np.floating]) -> IvfIndex | None:
+        """The index with all vectors; None if there is none, or the extra is missing."""
+        if self._loaded is None or len(self._loaded) != len(vectors):
+            index = self._read(vectors)
+            if index is None:
+                return None
+            self._loaded = IvfIndex(index, make_sign_bits(vectors[int(index.ntotal) :]))
+        return self._loaded
+
+    def update(self, vectors: NDArray[np.floating]) -> None:
+        """Make the index again if it lacks many of the vectors."""
+        held = self._read(vectors)
+        rows = 0 if held is None else int(held.ntotal)
+        if not has_faiss() or len(vectors) <= rows * (1 + _MAX_NEW_SHARE):
+            return
+        beside = self._path.with_name(f"{self._path.name}.new")
+        _write_index(vectors, beside)
+        beside.replace(self._path)
+        self._loaded = None
+
+    def remove(self) -> None:
+        """Remove the file; the index can be made again."""
+        self._path.unlink(missing_ok=True)
+        self._loaded = None
+
+    def _read(self, vectors: NDArray[np.floating]) -> Any:
+        """The faiss index; None if it is missing or not of such vectors."""
+        if not has_faiss() or not self._path.exists():
+            return None
+        faiss = _load_faiss()
+        try:
+            index = faiss.read_index(str(self._path), faiss.IO_FLAG_MMAP | faiss.IO_FLAG_READ_ONLY)
+        except RuntimeError:  # damaged, or of another version of faiss
+            return None
+        return index if index.d == vectors.shape[1] and index.ntotal <= len(vectors) else None
+
+
+def _write_index(vectors: NDArray[np.floating], path: Path) -> None:
+    """Compute the centres from a sample, add all vectors block by block, and write the file."""
+    faiss = _load_faiss()
+    rows, width = vectors.shape
+    centres = max(1, int(np.sqrt(rows)))
+    # An HNSW quantiser and inner products find far fewer of the nearest: see docs/scale.md.
+    quantiser = faiss.IndexFlatL2(width)  # must live as long as the index
+    index = faiss.IndexIVFRaBitQ(quantiser, width, centres, faiss.METRIC_L2)
+    index.cp.niter, index.cp.max_points_per_centroid = _ROUNDS, _SAMPLES_PER_CENTRE
+    chosen = np.random.default_rng(0).choice(rows, min(rows, _SAMPLES_PER_CENTRE * centres), False)
+    index.train(np.asarray(vectors[np.sort(chosen)], np.float32))
+    for begin in range(0, rows, _BLOCK_ROWS):
+        index.add(np.ascontiguousarray(vectors[begin : begin + _BLOCK_ROWS], np.float32))
+    faiss.write_index(index, str(path))

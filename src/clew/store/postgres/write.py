@@ -1,0 +1,298 @@
+"""Apply a change in one transaction: remove, add, merge touched elements, set vector rows."""
+
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import chain, groupby, islice
+from operator import itemgetter
+from typing import LiteralString
+
+from clew.store.merge import entity_form_rows, merge_entity, merge_fact
+from clew.store.postgres.connections import Connection
+from clew.store.postgres.insert import (
+    ENTITY_COLUMNS,
+    FACT_COLUMNS,
+    FORM_COLUMNS,
+    MENTION_COLUMNS,
+    PARTICIPANT_COLUMNS,
+    SAYING_COLUMNS,
+    FindVectorRows,
+    entity_rows,
+    fact_rows,
+    find_documents,
+    insert_chunks,
+    insert_documents,
+    insert_new_entities,
+    make_mention_row,
+    merge_new_facts,
+)
+from clew.store.postgres.tables import copy_in, searchable_text
+from clew.store.protocol import Addition, Change, resolve_duplicate_names
+from clew.store.sqlite import rows
+from clew.store.sqlite.insert import PreparedExtraction, prepare_extraction
+from clew.store.sqlite.write import TouchedElements
+from clew.text.unicode import digest
+from clew.types import Entity, Fact, Kind
+
+_ADDITIONS_PER_BATCH = 2000  # of a stream, which need not fit into memory
+_MERGE_BLOCK = 20_000  # elements merged per block
+_CONTENT: dict[Kind, LiteralString] = {
+    "chunk": "SELECT c.key, c.vector_row, d.title, c.heading, c.text FROM chunks c "
+    "JOIN documents d ON d.key = c.document ORDER BY c.key",
+    "entity": "SELECT key, vector_row, '', '', name FROM entities ORDER BY key",
+    "fact": "SELECT key, vector_row, '', '', text FROM facts ORDER BY key",
+}
+_SET_ROWS: dict[Kind, LiteralString] = {
+    "chunk": "UPDATE chunks SET vector_row = new.row",
+    "entity": "UPDATE entities SET vector_row = new.row",
+    "fact": "UPDATE facts SET vector_row = new.row",
+}
+_MENTIONS: LiteralString = (
+    "SELECT m.entity, e.id, count(*), m.surface, m.type, m.description, max(m.about), "
+    "m.aliases, m.attributes FROM mentions m JOIN entities e ON e.key = m.entity "
+    "WHERE m.entity = ANY(%s::bigint[]) GROUP BY m.entity, e.id, m.surface, m.type, m.description, "
+    "m.aliases, m.attributes ORDER BY m.entity"
+)
+_STATEMENTS: LiteralString = (
+    "SELECT s.fact, f.id, f.text, s.text, s.relation, s.keywords, s.description, s.weight "
+    "FROM sayings s JOIN facts f ON f.key = s.fact WHERE s.fact = ANY(%s::bigint[]) "
+    "ORDER BY s.fact, s.chunk"
+)
+
+
+def iterate_content_hashes(db: Connection, kind: Kind) -> Iterator[tuple[int, int, str]]:
+    """Yield key, vector row and the hash of the embedded text of every element of a kind."""
+    for key, row, *parts in db.execute(_CONTENT[kind]):
+        yield key, row, digest(searchable_text(*parts))
+
+
+def merge_stored_entities(db: Connection, keys: Collection[int]) -> Iterator[tuple[int, Entity]]:
+    """Merge these entities from all their mentions; those without any are left out."""
+    # Equal mentions are grouped and counted: a hub has a million of them.
+    for key, group in groupby(db.execute(_MENTIONS, (sorted(keys),)), itemgetter(0)):
+        found = list(group)
+        mentions = [one for row in found for one in [rows.row_to_mention(row[3:])] * row[2]]
+        yield key, merge_entity(found[0][1], mentions)
+
+
+def merge_stored_facts(db: Connection, keys: Collection[int]) -> Iterator[tuple[int, Fact]]:
+    """The same for facts."""
+    for key, group in groupby(db.execute(_STATEMENTS, (sorted(keys),)), itemgetter(0)):
+        found = list(group)
+        mentions = [rows.row_to_fact_mention((row[3] or row[2], *row[4:])) for row in found]
+        yield key, merge_fact(found[0][1], (), mentions)
+
+
+@dataclass(frozen=True)
+class PostgresWriter:
+    """Applies changes to an open transaction; `vector_rows` finds rows by content hash."""
+
+    db: Connection
+    vector_rows: FindVectorRows
+
+    def apply(self, change: Change) -> TouchedElements:
+        """Remove, add and merge; return what was touched."""
+        touched = TouchedElements()
+        self._remove_documents(replace(change, add=()), touched)
+        for batch in chain([change.add], _batch(change.bulk or ())):
+            added = resolve_duplicate_names(batch)
+            self._remove_documents(Change(add=added), touched)
+            self._insert_additions(added, touched)
+        for block in _split(touched.entities - touched.complete_entities):
+            self._merge_entities(block)
+        for block in _split(touched.facts - touched.complete_facts):
+            self._merge_facts(block)
+        if change.embedder:
+            self._refresh_vector_rows()
+        return touched
+
+    def _refresh_vector_rows(self) -> None:
+        """Look up every element's vector row again."""
+        for kind, statement in _SET_ROWS.items():
+            found = list(iterate_content_hashes(self.db, kind))
+            at = self.vector_rows(kind, [key for _, _, key in found]).tolist()
+            self.db.execute(
+                f"{statement} FROM unnest(%s::bigint[], %s::bigint[]) AS new(key, row) "
+                f"WHERE {_TABLES[kind]}.key = new.key",
+                ([key for key, _, _ in found], at),
+            )
+
+    # -- removing
+
+    def _remove_documents(self, change: Change, touched: TouchedElements) -> None:
+        """Remove names, then documents without a name, and chunks with an outdated stamp."""
+        candidates = self._select_keys(
+            "DELETE FROM sources WHERE name = ANY(%s::text[]) RETURNING document", change.remove
+        )
+        candidates += self._take_over_names(change.add)
+        orphans = self._select_keys(
+            "SELECT key FROM documents WHERE key = ANY(%s::bigint[]) "
+            "AND NOT EXISTS (SELECT FROM sources WHERE document = documents.key)",
+            candidates,
+        )
+        stored = find_documents(self.db, change.add) if change.add else {}
+        outdated = [
+            stored[a.document.id][0]
+            for a in change.add
+            if a.document.id in stored and stored[a.document.id][1] != a.stamp
+        ]
+        self._drop_chunks([*orphans, *outdated], touched)
+        self._delete("DELETE FROM documents WHERE key = ANY(%s::bigint[])", orphans)
+
+    def _take_over_names(self, additions: Sequence[Addition]) -> list[int]:
+        """Remove names that move to an added document; return the documents that lose them."""
+        new_owner = {name: a.document.id for a in additions for name in a.document.names}
+        if not new_owner:
+            return []
+        held = self.db.execute(
+            "SELECT s.name, d.id, d.key FROM sources s JOIN documents d ON d.key = s.document "
+            "WHERE s.name = ANY(%s::text[])",
+            (list(new_owner),),
+        )
+        moved = [(name, key) for name, document, key in held if new_owner[name] != document]
+        self.db.execute(
+            "DELETE FROM sources WHERE name = ANY(%s::text[])", ([name for name, _ in moved],)
+        )
+        return [key for _, key in moved]
+
+    def _drop_chunks(self, documents: list[int], touched: TouchedElements) -> None:
+        """Delete chunks with their mentions, and record what must be merged again."""
+        chunks = self._select_keys(
+            "DELETE FROM chunks WHERE document = ANY(%s::bigint[]) RETURNING key", documents
+        )
+        touched.removed_chunks += chunks
+        added = set(touched.chunks) & set(chunks)
+        if added:  # of an earlier batch of the same change
+            touched.chunks = [key for key in touched.chunks if key not in added]
+        touched.entities.update(
+            self._select_keys(
+                "DELETE FROM mentions WHERE chunk = ANY(%s::bigint[]) RETURNING entity", chunks
+            )
+        )
+        gone = self._select_keys(
+            "DELETE FROM sayings WHERE chunk = ANY(%s::bigint[]) RETURNING fact", chunks
+        )
+        touched.facts.update(gone)
+        touched.complete_entities -= touched.entities if chunks else set()
+        touched.complete_facts -= set(gone)
+
+    def _select_keys(
+        self, statement: LiteralString, values: Sequence[str] | Sequence[int]
+    ) -> list[int]:
+        if not values:
+            return []
+        return [int(row[0]) for row in self.db.execute(statement, (list(values),))]
+
+    def _delete(self, statement: LiteralString, keys: Iterable[int]) -> None:
+        if listed := sorted(keys):
+            self.db.execute(statement, (listed,))
+
+    # -- adding
+
+    def _insert_additions(self, additions: Sequence[Addition], touched: TouchedElements) -> None:
+        if not additions:
+            return
+        fresh, chunks = insert_documents(self.db, additions)
+        added = [key for key, *_ in chunks]
+        prepared = [prepare_extraction(e) for a in fresh for e in a.extractions]
+        entities, new = insert_new_entities(self.db, [one.mentions for one in prepared])
+        facts, stated = merge_new_facts(self.db, [one.fact_mentions for one in prepared])
+        self._insert_mentions(prepared, entities, added)
+        self._insert_fact_mentions(prepared, facts, {fact.id for fact in stated}, entities, added)
+        insert_chunks(self.db, self.vector_rows, chunks, prepared)
+        rows_of_entities = entity_rows(entities, new, self.vector_rows)
+        copy_in(self.db, "entities", ENTITY_COLUMNS, rows_of_entities)
+        copy_in(self.db, "facts", FACT_COLUMNS, fact_rows(facts, stated, self.vector_rows))
+        touched.chunks += added
+        touched.entities.update(entities.values())
+        touched.facts.update(facts.values())
+        # Those that an earlier batch of a stream had made new are mentioned again.
+        touched.complete_entities -= set(entities.values())
+        touched.complete_facts -= set(facts.values())
+        touched.complete_entities |= {entities[one.id] for one in new}
+        touched.complete_facts |= {facts[one.id] for one in stated}
+
+    def _insert_mentions(
+        self, prepared: Sequence[PreparedExtraction], keys: Mapping[str, int], chunks: Sequence[int]
+    ) -> None:
+        # Rows are sorted by their keys, so that index pages are written sequentially.
+        made = sorted(
+            (keys[key], chunk, cells)
+            for chunk, one in zip(chunks, prepared, strict=True)
+            for key, cells in zip(one.mentions, one.mention_cells, strict=True)
+        )
+        copy_in(self.db, "mentions", MENTION_COLUMNS, [make_mention_row(*one) for one in made])
+
+    def _insert_fact_mentions(
+        self,
+        prepared: Sequence[PreparedExtraction],
+        keys: Mapping[str, int],
+        new: Collection[str],
+        entities: Mapping[str, int],
+        chunks: Sequence[int],
+    ) -> None:
+        """Insert statements, and the participants of new facts: an id determines them."""
+        members = {
+            key: participants
+            for one in prepared
+            for key, (participants, _) in one.fact_mentions.items()
+            if key in new
+        }
+        copy_in(
+            self.db,
+            "participants",
+            PARTICIPANT_COLUMNS,
+            sorted(
+                (keys[key], ordinal, entities[member.entity], member.role)
+                for key, participants in members.items()
+                for ordinal, member in enumerate(participants)
+            ),
+        )
+        copy_in(
+            self.db,
+            "sayings",
+            SAYING_COLUMNS,
+            sorted(
+                (keys[key], chunk, *cells)
+                for chunk, one in zip(chunks, prepared, strict=True)
+                for key, cells in zip(one.fact_mentions, one.fact_mention_cells, strict=True)
+            ),
+        )
+
+    # -- merging
+
+    def _merge_entities(self, touched: set[int]) -> None:
+        """Merge these entities again from all their mentions; delete those without any."""
+        merged = dict(merge_stored_entities(self.db, touched))
+        self._delete("DELETE FROM forms WHERE entity = ANY(%s::bigint[])", touched)
+        self._delete("DELETE FROM entities WHERE key = ANY(%s::bigint[])", touched)
+        keys = {entity.id: key for key, entity in merged.items()}
+        made = entity_rows(keys, list(merged.values()), self.vector_rows)
+        copy_in(self.db, "entities", ENTITY_COLUMNS, made)
+        forms = ((key, *form) for key, e in merged.items() for form in entity_form_rows(e))
+        copy_in(self.db, "forms", FORM_COLUMNS, forms)
+
+    def _merge_facts(self, touched: set[int]) -> None:
+        """The same for facts."""
+        merged = dict(merge_stored_facts(self.db, touched))
+        gone = touched - merged.keys()
+        self._delete("DELETE FROM participants WHERE fact = ANY(%s::bigint[])", gone)
+        self._delete("DELETE FROM facts WHERE key = ANY(%s::bigint[])", touched)
+        keys = {fact.id: key for key, fact in merged.items()}
+        made = fact_rows(keys, list(merged.values()), self.vector_rows)
+        copy_in(self.db, "facts", FACT_COLUMNS, made)
+
+
+_TABLES: dict[Kind, LiteralString] = {"chunk": "chunks", "entity": "entities", "fact": "facts"}
+
+
+def _batch(additions: Iterable[Addition]) -> Iterator[list[Addition]]:
+    stream = iter(additions)
+    while batch := list(islice(stream, _ADDITIONS_PER_BATCH)):
+        yield batch
+
+
+def _split(keys: set[int]) -> Iterator[set[int]]:
+    """Blocks of bounded size, in order."""
+    listed = sorted(keys)
+    for at in range(0, len(listed), _MERGE_BLOCK):
+        yield set(listed[at : at + _MERGE_BLOCK])

@@ -1,0 +1,65 @@
+"""Row numbers by 16-byte content hash, in sorted arrays: 20 bytes per row."""
+
+from collections.abc import Iterable, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+Ints = NDArray[np.int64]
+Words = NDArray[np.uint64]
+_MIN_RECENT = 1 << 16  # rows added since the last sort, at least; then an eighth of all
+
+
+def parse_hashes(hashes: Sequence[str]) -> Words:
+    """Hexadecimal hashes of 16 bytes as two words each."""
+    return np.frombuffer(bytes.fromhex("".join(hashes)), np.uint64).reshape(-1, 2)
+
+
+class RowLookup:
+    """Finds the row of a hash by binary search; rows added since the last sort are in a dict."""
+
+    def __init__(self, hashes: Words) -> None:
+        """`hashes` has the two words of each row."""
+        order = np.argsort(hashes[:, 0], kind="stable")
+        self._order = order.astype(np.int32 if len(order) < 1 << 31 else np.int64)
+        self._first, self._second = hashes[order, 0], hashes[order, 1]
+        self._recent: dict[tuple[int, int], int] = {}
+
+    def __len__(self) -> int:
+        """Number of rows."""
+        return len(self._first) + len(self._recent)
+
+    def find(self, wanted: Words) -> Ints:
+        """Row of each hash; -1 if absent."""
+        found = self._search(wanted)
+        if self._recent:
+            for at in np.flatnonzero(found < 0).tolist():
+                found[at] = self._recent.get(_to_pair(wanted[at]), -1)
+        return found
+
+    def extend(self, hashes: Words) -> bool:
+        """Add further rows; False if they are too many, so that a new lookup is needed."""
+        if len(self._recent) + len(hashes) > max(_MIN_RECENT, len(self) // 8):
+            return False
+        first = len(self)
+        self._recent.update((_to_pair(pair), first + i) for i, pair in enumerate(hashes))
+        return True
+
+    def _search(self, wanted: Words) -> Ints:
+        found = np.full(len(wanted), -1, np.int64)
+        at = np.searchsorted(self._first, wanted[:, 0])
+        pending = np.arange(len(wanted))
+        while len(pending):
+            pending = pending[at[pending] < len(self._first)]
+            pending = pending[self._first[at[pending]] == wanted[pending, 0]]
+            hit = self._second[at[pending]] == wanted[pending, 1]
+            found[pending[hit]] = self._order[at[pending[hit]]]
+            # Others share the first word only: the next row may be the one.
+            pending = pending[~hit]
+            at[pending] += 1
+        return found
+
+
+def _to_pair(words: Iterable[np.uint64]) -> tuple[int, int]:
+    first, second = words
+    return int(first), int(second)

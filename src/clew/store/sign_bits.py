@@ -1,0 +1,156 @@
+"""Sign bits of vectors: 1 bit per dimension, compared by Hamming distance.
+
+The angle between two vectors grows with the number of dimensions whose signs differ, so the vectors
+with few differing bits are the ones worth comparing exactly. The bits of a vector file are stored
+in `NAME.signs.npy`, in blocks of `BLOCK_ROWS` rows that are never changed once written; rows after
+the last whole block are computed when they are first used.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from clew.store.append_files import READ_ERRORS, append_rows
+
+Words = NDArray[np.uint64]
+Floats = NDArray[np.float32]
+Matrix = NDArray[np.floating]
+Distances = NDArray[np.uint16]
+BLOCK_ROWS = 1 << 14  # small enough that a block's bits stay in the processor's cache
+_BLOCKS_PER_WRITE = 16  # each write waits for the disk
+_WORD_BITS = 64
+
+
+@dataclass(frozen=True, slots=True)
+class SignBits:
+    """The sign bits of all rows of a matrix, word by word within each block."""
+
+    blocks: Words
+    """Blocks × words × `BLOCK_ROWS`: the rows of whole blocks, usually memory-mapped."""
+    tail: Words
+    """Words × rows: the rows that follow."""
+
+    def __len__(self) -> int:
+        """Number of rows."""
+        return len(self.blocks) * BLOCK_ROWS + int(self.tail.shape[1])
+
+    def distances(self, vector: Floats) -> Distances:
+        """Number of dimensions in which each row has another sign than `vector`."""
+        asked = pack_signs(vector[None, :])
+        found = np.empty(len(self), np.uint16)
+        begin = 0
+        for block in self._iterate_blocks():
+            end = begin + block.shape[1]
+            bits = np.bitwise_count(block ^ asked)
+            bits.sum(axis=0, dtype=np.uint16, out=found[begin:end])
+            begin = end
+        return found
+
+    def nearest_positions(
+        self, vector: Floats, rows: NDArray[np.int64], most: int
+    ) -> NDArray[np.int64]:
+        """Positions in `rows` of those with the fewest differing bits: `most`, and their ties.
+
+        Rows that nobody points to are not looked at; positions without a row are left out.
+        """
+        distances, no_row = self.distances(vector), np.uint16(len(vector) + 1)
+        if len(rows) != len(distances) or not _is_identity(rows):
+            has_row = rows >= 0
+            distances = np.where(has_row, distances[np.where(has_row, rows, 0)], no_row)
+        counts = np.cumsum(np.bincount(distances, minlength=int(no_row) + 1)[:-1])
+        limit = min(int(np.searchsorted(counts, most)), len(counts) - 1)
+        return np.flatnonzero(distances <= limit)
+
+    def _iterate_blocks(self) -> Iterator[Words]:
+        yield from self.blocks
+        for begin in range(0, self.tail.shape[1], BLOCK_ROWS):
+            yield self.tail[:, begin : begin + BLOCK_ROWS]
+
+
+def _is_identity(rows: NDArray[np.int64]) -> bool:
+    """Whether row numbers count up from 0, tested on a few before all are compared."""
+    probe = np.arange(0, len(rows), max(1, len(rows) // 16))
+    return bool(np.array_equal(rows[probe], probe)) and bool(
+        np.array_equal(rows, np.arange(len(rows)))
+    )
+
+
+def pack_signs(vectors: Matrix) -> Words:
+    """Sign bits of vectors (positive or not), as words × rows."""
+    bits = np.packbits(vectors > 0, axis=1)
+    width = -(-vectors.shape[1] // _WORD_BITS) * (_WORD_BITS // 8)
+    padded = np.zeros((len(bits), width), np.uint8)
+    padded[:, : bits.shape[1]] = bits
+    return np.ascontiguousarray(padded.view(np.uint64).T)
+
+
+def make_sign_bits(vectors: Matrix, blocks: Words | None = None) -> SignBits:
+    """Sign bits of a matrix whose first rows may be known already, in whole `blocks`."""
+    if blocks is None:
+        blocks = np.zeros((0, *_block_shape(vectors)), np.uint64)
+    blocks = blocks[: len(vectors) // BLOCK_ROWS]
+    rest = range(len(blocks) * BLOCK_ROWS, len(vectors), BLOCK_ROWS)
+    parts = [pack_signs(vectors[begin : begin + BLOCK_ROWS]) for begin in rest]
+    tail = np.concatenate(parts, axis=1) if parts else np.zeros((blocks.shape[1], 0), np.uint64)
+    return SignBits(blocks, tail)
+
+
+class SignFile:
+    """The sign bits of one vector file: whole blocks on disk, the rest in memory."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._loaded: SignBits | None = None
+
+    def load(self, vectors: Matrix) -> SignBits:
+        """Sign bits of all vectors; those that are not in the file are computed once."""
+        if self._loaded is None or len(self._loaded) != len(vectors):
+            self._loaded = make_sign_bits(vectors, self._map_blocks(vectors))
+        return self._loaded
+
+    def extend(self, vectors: Matrix) -> None:
+        """Append the whole blocks that the file lacks."""
+        held = self._map_blocks(vectors)
+        if held is None:
+            self.remove()
+        first, last = 0 if held is None else len(held), len(vectors) // BLOCK_ROWS
+        for begin in range(first, last, _BLOCKS_PER_WRITE):
+            blocks = range(begin, min(last, begin + _BLOCKS_PER_WRITE))
+            packed = [pack_signs(_rows_of(vectors, block)) for block in blocks]
+            append_rows(self._path, np.stack(packed), begin)
+        self._loaded = None if last > first else self._loaded
+
+    def is_right(self, vectors: Matrix) -> bool:
+        """Whether the file, if there is one, holds the sign bits of these vectors."""
+        held = self._map_blocks(vectors)
+        if held is None:
+            return not self._path.exists()
+        return len(held) <= len(vectors) // BLOCK_ROWS and all(
+            np.array_equal(block, pack_signs(_rows_of(vectors, at)))
+            for at, block in enumerate(held)
+        )
+
+    def remove(self) -> None:
+        """Remove the file; the sign bits can be computed again."""
+        self._path.unlink(missing_ok=True)
+        self._loaded = None
+
+    def _map_blocks(self, vectors: Matrix) -> Words | None:
+        """The blocks of the file; None if it is missing or not of such vectors."""
+        try:
+            blocks: Words = np.load(self._path, mmap_mode="r", allow_pickle=False)
+        except (FileNotFoundError, *READ_ERRORS):
+            return None
+        fits = blocks.dtype == np.uint64 and blocks.shape[1:] == _block_shape(vectors)
+        return blocks if fits else None
+
+
+def _block_shape(vectors: Matrix) -> tuple[int, int]:
+    return -(-vectors.shape[1] // _WORD_BITS), BLOCK_ROWS
+
+
+def _rows_of(vectors: Matrix, block: int) -> Matrix:
+    return vectors[block * BLOCK_ROWS : (block + 1) * BLOCK_ROWS]

@@ -1,0 +1,119 @@
+"""Without a model, units of manuals are quoted: a definition with its term, a row, steps."""
+
+from pathlib import Path
+
+import pytest
+
+from clew.agents.answering.units import QuestionSigns, choose_units, rank_units
+from clew.agents.quote_units import asks_one_thing
+from clew.config import Settings
+from clew.engine import KnowledgeBase
+from clew.testing.hashed_kb import open_hashed
+from clew.text.places import find_units
+from clew.types import Passage
+
+MANUAL = """# Server settings
+
+## Memory
+
+pool_size (integer)
+:   Sets the size of the shared pool of the server. It is read at start. The default is 128MB.
+
+lock_wait (integer)
+:   Sets how long the server waits for a lock. The default is one second.
+
+## Limits
+
+| Item | Limit |
+|------|-------|
+| name length | 63 bytes |
+| columns | 1600 |
+
+## Upgrading
+
+To upgrade the server:
+
+1. Stop it.
+2. Copy the data folder.
+3. Start the new one.
+
+Run the check afterwards:
+
+```
+check --all
+```
+"""
+FILLER = "\n\n".join(f"## Note {n}\n\n{'Nothing of note is said here. ' * 40}" for n in range(4))
+
+
+@pytest.fixture
+async def kb(tmp_path: Path) -> KnowledgeBase:
+    (tmp_path / "manual.md").write_text(f"{MANUAL}\n{FILLER}", encoding="utf-8")
+    base = await open_hashed(Settings(kb=tmp_path / "kb"), True)
+    await base.add([tmp_path / "manual.md"])
+    return base
+
+
+@pytest.mark.parametrize(
+    ("question", "quoted"),
+    [
+        ("How large is the pool_size of the server by default?", "pool_size (integer)\n:   Sets"),
+        ("What is the limit of the name length?", "| Item | Limit |\n|------|-------|"),
+        ("How do I upgrade the server?", "1. Stop it.\n2. Copy the data folder.\n3. Start"),
+        ("What do I run to check afterwards?", "Run the check afterwards:\n\n```\ncheck --all"),
+    ],
+)
+async def test_what_answers_is_quoted_as_a_unit(
+    kb: KnowledgeBase, question: str, quoted: str
+) -> None:
+    answer = await kb.ask(question)
+    assert any(quoted in citation.quote for citation in answer.citations), answer.answer
+    text = (await kb.search(question)).evidence.chunks
+    assert text and answer.verdict == "answered"
+    for citation in answer.citations:  # each is a span of the document, word for word
+        assert citation.quote in f"{MANUAL}\n{FILLER}"
+    await kb.close()
+
+
+def test_units_are_whole_and_in_order() -> None:
+    found = [unit.quote(MANUAL) for unit in find_units(MANUAL)]
+    assert found[0].startswith("pool_size") and found[0].endswith("128MB.")
+    assert any(text.startswith("To upgrade") and text.endswith("new one.") for text in found)
+    assert not any(text.startswith("#") for text in found)
+    assert {unit.section for unit in find_units(MANUAL)} >= {("Server settings", "Limits")}
+
+
+def test_long_blocks_are_cut_with_their_term_and_header() -> None:
+    rows = "\n".join(f"| name {n} | {n} |" for n in range(60))
+    term = "wide (text)\n:   " + " ".join(f"Sentence number {n} is here." for n in range(60))
+    units = find_units(f"| Item | Limit |\n|---|---|\n{rows}\n\n{term}\n")
+    last_row = next(u for u in units if u.lead and "name 59" in _quote(u, rows, term))
+    assert _quote(last_row, rows, term).startswith("| Item | Limit | …")
+    assert any("wide (text) …" in _quote(u, rows, term) for u in units)
+
+
+def _quote(unit: object, rows: str, term: str) -> str:
+    return unit.quote(f"| Item | Limit |\n|---|---|\n{rows}\n\n{term}\n")  # type: ignore[attr-defined]
+
+
+def test_units_that_say_the_same_are_quoted_once() -> None:
+    text = "The pool is large by default."
+    passages = [Passage(f"p{n}", f"{n}.md", "", 1.0, text, 0, len(text)) for n in range(2)]
+    ranked = rank_units(QuestionSigns({"pool": 1.0}), passages)
+    assert len(ranked) == 2 and len(choose_units(ranked, 3)) == 1
+
+
+@pytest.mark.parametrize(
+    ("question", "one"),
+    [
+        ("How many connections are allowed?", True),
+        ("Which option stashes local changes?", True),
+        ("What port does it use?", True),
+        ("What is upsc for?", False),
+        ("What happens when the disk is full?", False),
+        ("How do I get back to the original state?", False),
+        ("What is the difference between merge and rebase?", False),
+    ],
+)
+def test_only_one_thing_is_named(question: str, one: bool) -> None:
+    assert asks_one_thing(question) is one

@@ -1,0 +1,136 @@
+"""A build on Ray equals one on one machine; a node may be lost meanwhile."""
+
+import asyncio
+from collections.abc import AsyncIterator, Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from clew.config import EmbedSettings, ModelSettings, Settings
+from clew.engine import KnowledgeBase
+from clew.errors import ConfigError
+from clew.store.protocol import COPIED_COLUMNS, CopiedStore
+from clew.testing.stub_endpoint import StubEndpoint
+from conftest import document, stream
+
+pytest.importorskip("ray", reason="ray is not installed")
+
+import ray
+
+from clew.cluster.ray_tasks import open_ray_runner, open_ray_shards
+from clew.cluster.shards import SHARDED_RECIPES
+
+pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore")]
+
+DOCUMENTS = [
+    document(f"page {n}", f"Town Number{n} lies on the Sarn. Anton Reeve{n % 7} founded it.")
+    for n in range(24)
+]
+
+
+@pytest.fixture(scope="module")
+def cluster() -> Iterator[Any]:
+    """Two nodes on this machine."""
+    from ray.cluster_utils import Cluster
+
+    made = Cluster(initialize_head=True, head_node_args={"num_cpus": 1})
+    second = made.add_node(num_cpus=1)
+    made.wait_for_nodes()
+    ray.init(address=made.address, log_to_driver=False)
+    yield made, second
+    ray.shutdown()
+    made.shutdown()
+
+
+@pytest.fixture
+async def stub() -> AsyncIterator[StubEndpoint]:
+    async with StubEndpoint(latency=0.05) as opened:
+        yield opened
+
+
+def _settings(folder: Path, stub: StubEndpoint) -> Settings:
+    return Settings(
+        kb=folder,
+        models=ModelSettings(model="stub", base_url=stub.base_url),
+        embed=EmbedSettings(model="stub-embed", base_url=stub.base_url, batch=16),
+    )
+
+
+def _tables(store: CopiedStore) -> dict[str, Any]:
+    with store.read_rows() as found:
+        tables = {name: list(found.rows(name)) for name in COPIED_COLUMNS if name != "memory"}
+        return tables | {name: found.arrays[name].tolist() for name in found.arrays}
+
+
+async def _build_alone(settings: Settings) -> dict[str, Any]:
+    base = await KnowledgeBase.open(settings, create=True)
+    await base.take(stream(DOCUMENTS))
+    found = _tables(base.store)
+    await base.close()
+    return found
+
+
+async def test_a_build_on_two_nodes_equals_one_on_one_machine(
+    cluster: Any, stub: StubEndpoint, tmp_path: Path
+) -> None:
+    alone = await _build_alone(_settings(tmp_path / "alone", stub))
+    base = await KnowledgeBase.open(_settings(tmp_path / "kb", stub), create=True)
+    async with open_ray_runner(base) as runner:
+        base.builder = replace(base.builder, runner=runner)
+        added = await base.take(stream(DOCUMENTS))
+    assert _tables(base.store) == alone
+    assert len(runner.nodes) == 2
+    assert added.usage.calls == len(DOCUMENTS)
+    await base.close()
+
+
+async def test_other_settings_on_the_cluster_are_named(
+    cluster: Any, stub: StubEndpoint, tmp_path: Path
+) -> None:
+    base = await KnowledgeBase.open(_settings(tmp_path / "kb", stub), create=True)
+    async with open_ray_runner(base, actors=1) as runner:
+        with pytest.raises(ConfigError, match="same \\[embed\\]"):
+            await runner.run("embed", b'{"embedder": "another", "texts": ["x"]}')
+    await base.close()
+
+
+async def test_shards_on_the_cluster_rank_as_one_machine(
+    cluster: Any, stub: StubEndpoint, tmp_path: Path
+) -> None:
+    base = await KnowledgeBase.open(_settings(tmp_path / "kb", stub), create=True)
+    await base.take(stream(DOCUMENTS))
+    sharded = await open_ray_shards(base, 2)
+    for recipe in SHARDED_RECIPES:
+        whole = await base.search("Which town lies on the Sarn?", recipe=recipe)
+        parts = await sharded.search("Which town lies on the Sarn?", recipe=recipe)
+        assert [one.id for one in parts.evidence.chunks] == [
+            one.id for one in whole.evidence.chunks
+        ]
+    await base.close()
+
+
+async def _wait_for_call(stub: StubEndpoint) -> None:
+    calls = stub.stats.chat_calls
+    for _ in range(600):
+        if stub.stats.chat_calls > calls:
+            return
+        await asyncio.sleep(0.05)
+
+
+async def test_a_node_lost_in_the_middle_loses_nothing(
+    cluster: Any, stub: StubEndpoint, tmp_path: Path
+) -> None:
+    made, second = cluster
+    alone = await _build_alone(_settings(tmp_path / "alone", stub))
+    stub.latency = 0.5
+    base = await KnowledgeBase.open(_settings(tmp_path / "kb", stub), create=True)
+    async with open_ray_runner(base) as runner:
+        base.builder = replace(base.builder, runner=runner)
+        building = asyncio.create_task(base.take(stream(DOCUMENTS)))
+        await _wait_for_call(stub)
+        await asyncio.to_thread(made.remove_node, second, False)
+        assert (await building).added == len(DOCUMENTS)
+    assert _tables(base.store) == alone
+    await base.close()

@@ -1,0 +1,51 @@
+"""`clew doctor --ann`: what it says of few vectors, of a good index and of a bad one."""
+
+import pytest
+
+from clew.config import IndexSettings
+from clew.doctor import check_nearest
+from clew.engine import KnowledgeBase
+from clew.index import nearest
+from clew.store.sign_bits import SignBits
+
+
+async def test_few_vectors_are_compared_exactly(valley: KnowledgeBase) -> None:
+    told = {check.name: check for check in await check_nearest(valley.settings)}
+    assert told["nearest chunk"].message == "exact: all 6 are compared"
+    assert {check.state for check in told.values()} == {"ok"}
+
+
+async def test_recall_is_measured_and_a_low_one_names_the_way_out(
+    valley: KnowledgeBase, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(nearest, "MIN_INDEXED", 1)
+    monkeypatch.setattr(nearest, "_CANDIDATES", 0)
+    monkeypatch.setattr(nearest, "_CANDIDATES_PER_HIT", 0)
+    [chunk, *_] = await check_nearest(valley.settings)
+    assert (chunk.name, chunk.state) == ("nearest chunk", "broken")
+    assert "over 6" in chunk.message and "set `exact = true` under [index]" in chunk.message
+    exact = valley.settings.model_copy(update={"index": IndexSettings(exact=True)})
+    [chunk, *_] = await check_nearest(exact)
+    assert chunk.message == "exact: all 6 are compared"
+
+
+async def test_an_index_that_proposes_all_has_full_recall(
+    valley: KnowledgeBase, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(nearest, "MIN_INDEXED", 1)
+    monkeypatch.setattr(nearest, "_CANDIDATES", 1)
+    monkeypatch.setattr(nearest, "_CANDIDATES_PER_HIT", 0)
+    whole = SignBits.nearest_positions
+    monkeypatch.setattr(
+        SignBits,
+        "nearest_positions",
+        lambda self, vector, rows, most: whole(self, vector, rows, 99),
+    )
+    [chunk, *_] = await check_nearest(valley.settings)
+    assert (chunk.state, chunk.message[:22]) == ("ok", "recall@10 1.000 over 6")
+
+
+async def test_without_a_knowledge_base_it_says_so(valley: KnowledgeBase) -> None:
+    absent = valley.settings.model_copy(update={"kb": valley.settings.kb / "absent"})
+    [check] = await check_nearest(absent)
+    assert check.state == "broken" and "no knowledge base" in check.message

@@ -1,0 +1,112 @@
+"""Vectors that the default recipe does not read are made when a recipe first reads them."""
+
+from pathlib import Path
+
+import pytest
+
+from clew.config import EmbedSettings, Settings
+from clew.engine import KnowledgeBase
+from clew.errors import StoreError, VectorsDeferred
+from clew.ingest.embedding import load_deferred
+from clew.testing.fakes import HashEmbed
+from clew.types import Kind
+
+NOTES = {
+    "bridge.md": "# Marrow Bridge\n\nThe Marrow Bridge was designed by Ilse Brandvik in 1905.\n",
+    "designer.md": "# Ilse Brandvik\n\nIlse Brandvik was born in Oslo and studied in Bergen.\n",
+}
+QUESTION = "Who designed the Marrow Bridge?"
+
+
+async def open_kb(folder: Path, *kinds: str) -> KnowledgeBase:
+    chosen = {"kinds": kinds} if kinds else {}
+    settings = Settings(kb=folder / "kb", embed=EmbedSettings(**chosen))
+    kb = await KnowledgeBase.open(settings, create=True, embed=False)
+    return KnowledgeBase(kb.store, settings, HashEmbed())
+
+
+async def add_notes(kb: KnowledgeBase, folder: Path, *names: str) -> None:
+    for name in names:
+        (folder / name).write_text(NOTES[name], encoding="utf-8")
+    await kb.add([folder / name for name in names])
+
+
+def count_vectors(kb: KnowledgeBase, kind: Kind) -> int:
+    assert kb.embed is not None
+    return len(kb.store.vectors(kb.embed.name, kind).matrix())
+
+
+async def test_add_embeds_what_the_default_recipe_reads(tmp_path: Path) -> None:
+    kb = await open_kb(tmp_path)
+    await add_notes(kb, tmp_path, *NOTES)
+    await kb.ask(QUESTION)
+    assert count_vectors(kb, "chunk") == 2 and count_vectors(kb, "fact") > 0
+    assert count_vectors(kb, "entity") == 0
+    assert await load_deferred(kb.store) == ["entity"]
+    assert await kb.verify() == []
+    await kb.close()
+
+
+async def test_first_recipe_that_reads_names_makes_their_vectors(tmp_path: Path) -> None:
+    kb = await open_kb(tmp_path)
+    await add_notes(kb, tmp_path, "bridge.md")
+    told: list[tuple[str, int, int]] = []
+    kb.progress = lambda *args: told.append(args)
+    found = await kb.search(QUESTION, recipe="hipporag2")
+    made = count_vectors(kb, "entity")
+    assert found.evidence.chunks and made > 0 and told
+    assert await load_deferred(kb.store) == [] and await kb.verify() == []
+    await add_notes(kb, tmp_path, "designer.md")  # and from now on with every document
+    assert count_vectors(kb, "entity") > made
+    assert await kb.verify() == []
+    await kb.close()
+
+
+async def test_kinds_in_the_settings_are_embedded_at_once_also_of_earlier_documents(
+    tmp_path: Path,
+) -> None:
+    kb = await open_kb(tmp_path)
+    await add_notes(kb, tmp_path, "bridge.md")
+    await kb.close()
+    kb = await open_kb(tmp_path, "chunk", "entity", "fact")
+    await add_notes(kb, tmp_path, "designer.md")
+    names = await kb.store.counts()
+    assert await load_deferred(kb.store) == [] and count_vectors(kb, "entity") >= 4
+    assert names.documents == 2 and await kb.verify() == []
+    await kb.close()
+
+
+async def test_reading_deferred_vectors_directly_says_what_makes_them(tmp_path: Path) -> None:
+    kb = await open_kb(tmp_path)
+    await add_notes(kb, tmp_path, "bridge.md")
+    async with kb.store.snapshot() as snapshot:
+        ctx = await kb.context(snapshot, QUESTION)
+        with pytest.raises(VectorsDeferred, match="clew reembed --kinds entity"):
+            ctx.view.cosines("entity", await ctx.vector())
+    await kb.close()
+
+
+async def test_passages_below_headings_keep_their_vectors(tmp_path: Path) -> None:
+    parts = [f"## Part {n}\n\n{'The pump of this part is old. ' * 60}" for n in range(5)]
+    (tmp_path / "manual.md").write_text("# Manual\n\n" + "\n\n".join(parts), encoding="utf-8")
+    kb = await open_kb(tmp_path)
+    await kb.add([tmp_path / "manual.md"])
+    before = await kb.search("old pump", recipe="naive")
+    await kb.reembed()
+    after = await kb.search("old pump", recipe="naive")
+    assert await kb.verify() == []
+    assert [c.id for c in after.evidence.chunks] == [c.id for c in before.evidence.chunks]
+    await kb.close()
+
+
+async def test_a_folder_that_cannot_be_written_says_what_is_missing(tmp_path: Path) -> None:
+    kb = await open_kb(tmp_path)
+    await add_notes(kb, tmp_path, "bridge.md")
+    await kb.close()
+    (tmp_path / "kb" / "writer.lock").unlink()
+    (tmp_path / "kb" / "writer.lock").mkdir()  # cannot be opened as a file, by nobody
+    kb = await open_kb(tmp_path)
+    assert (await kb.search(QUESTION)).evidence.chunks  # the default recipe needs none
+    with pytest.raises(StoreError, match="first read.*reembed --kinds entity"):
+        await kb.search(QUESTION, recipe="hipporag2")
+    await kb.close()

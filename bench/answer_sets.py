@@ -1,10 +1,14 @@
 """Answers on every set side by side, as asked and reworded: F1, precision in `reject`, calibration.
 
 `python -m bench.answer_sets --data DIR --kbs DIR [--sets hotpotqa100,2wiki:0:150] [--recipe clew]
-[--wordings plain,lower,polite,hand]`. A set may name a range of its questions. Wordings are general
-transformations, or `hand`: the questions of `bench/rewordings.jsonl`, put in other words for the
-same ids. Reported are F1 and SubEM of the named answer in open mode, precision and coverage at the
-threshold, the expected calibration error, and the milliseconds of a question.
+[--wordings plain,lower,polite,hand,stranger]`. A set may name a range of its questions. Wordings
+are general transformations; `hand`: the questions of `bench/rewordings.jsonl`, put in other words
+for the same ids; or `stranger`: the names replaced by invented ones, so that no answer exists.
+
+Reported are F1 and SubEM of the named answer in open mode, precision and coverage at the threshold,
+the expected calibration error, and the milliseconds of a question: by the clock, and of the
+processor where one is asked at a time. By default the questions whose misses were read while the
+agents were built are reported apart from the rest, which nobody looked at.
 """
 
 import argparse
@@ -13,14 +17,16 @@ import json
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
-from time import perf_counter
+from time import perf_counter, process_time
 from typing import Any
 
 import numpy as np
 
 from bench.machine import print_result, read_jsonl, require_path
 from clew.agents.core.confidence import measure_calibration_error, risk_coverage
+from clew.agents.rules.question_analysis import find_question_name_spans
 from clew.config import load_settings
 from clew.engine import KnowledgeBase
 from clew.evaluate.datasets import load_dataset
@@ -28,10 +34,20 @@ from clew.evaluate.measure import build_if_empty
 from clew.evaluate.metrics.answers import f1, sub_exact_match
 
 REWORDINGS = Path(__file__).with_name("rewordings.jsonl")
+LOOKED_AT = "hotpotqa100:0:40,musique100:0:40,2wiki:0:50"
+UNSEEN = "hotpotqa100:40:100,musique100:40:100,2wiki:50:150"
 RIGHT = 0.5  # F1 from which an answer counts as right
 SHARES = (0.1, 0.25, 0.5, 0.75, 1.0)
+STRANGERS = (
+    "Gundula Pfefferkorn",
+    "Orrin Vask",
+    "Thessaly Quade",
+    "Milo Brandtner",
+    "Ysolde Krain",
+)
 WORDINGS: dict[str, Callable[[str], str]] = {
     "plain": lambda text: text,
+    "stranger": lambda text: text,
     "lower": str.lower,
     "no mark": lambda text: text.rstrip("?. "),
     "polite": lambda text: f"Could you please tell me: {text}",
@@ -71,19 +87,44 @@ def read_questions(folder: Path, first: int, last: int | None, wording: str) -> 
     return found
 
 
+async def replace_names(kb: KnowledgeBase, asked: list[Asked]) -> list[Asked]:
+    """Return the questions that name something, asked about names that nobody has."""
+    async with kb.store.snapshot() as snapshot:
+        view = (await kb.context(snapshot, "x")).view
+    made = []
+    for number, one in enumerate(asked):
+        text, spans = one.text, find_question_name_spans(view, one.text)
+        for at, (start, end) in reversed(list(enumerate(spans))):
+            text = text[:start] + STRANGERS[(number + at) % len(STRANGERS)] + text[end:]
+        if spans:
+            made.append(Asked(f"{one.id}-stranger", text, ()))
+    return made
+
+
+async def open_set(given: argparse.Namespace, name: str) -> KnowledgeBase:
+    """Open the knowledge base of a set, built if it is empty."""
+    settings = load_settings().model_copy(update={"kb": given.kbs / name})
+    kb = await KnowledgeBase.open(settings, create=True)
+    await build_if_empty(kb, load_dataset(given.data / name), None)
+    return kb
+
+
 async def ask_all(
-    kb: KnowledgeBase, asked: list[Asked], recipe: str | None, at_once: int
+    kb: KnowledgeBase,
+    asked: list[Asked],
+    given: argparse.Namespace,
+    keep: Callable[[dict[str, Any]], None],
 ) -> list[dict[str, Any]]:
-    """Ask every question in open mode."""
-    slots = asyncio.Semaphore(at_once)
+    """Ask every question in open mode, and keep each answer at once."""
+    slots = asyncio.Semaphore(given.at_once)
 
     async def ask(one: Asked) -> dict[str, Any]:
         async with slots:
-            began = perf_counter()
-            answer = await kb.ask(one.text, recipe=recipe)
+            began, used = perf_counter(), process_time()
+            answer = await kb.ask(one.text, recipe=given.recipe)
         short = answer.candidate
         score = f1(short, one.golds) if one.golds else float(not short)
-        return {
+        row = {
             "id": one.id,
             "question": one.text,
             "golds": one.golds,
@@ -94,10 +135,20 @@ async def ask_all(
             "confidence": answer.confidence,
             "signals": dict(answer.signals),
             "ms": 1000 * (perf_counter() - began),
+            "cpu ms": 1000 * (process_time() - used),
             "calls": answer.usage.calls,
         }
+        keep(row)
+        return row
 
     return list(await asyncio.gather(*map(ask, asked)))
+
+
+def append_row(file: Path | None, spec: str, wording: str, row: dict[str, Any]) -> None:
+    """Append an answer to the file of rows, if there is one."""
+    if file is not None:
+        with file.open("a", encoding="utf-8") as opened:
+            opened.write(json.dumps({"set": spec, "wording": wording, **row}) + "\n")
 
 
 def summarise(rows: list[dict[str, Any]], threshold: float) -> dict[str, float]:
@@ -113,14 +164,14 @@ def summarise(rows: list[dict[str, Any]], threshold: float) -> dict[str, float]:
         for row in rows
     ]
     figures = {
-        "f1": 100 * float(np.mean([row["f1"] for row in answerable])),
-        "subem": 100 * float(np.mean([row["subem"] for row in answerable])),
+        "f1": 100 * float(np.mean([row["f1"] for row in answerable])) if answerable else 0.0,
+        "subem": 100 * float(np.mean([row["subem"] for row in answerable])) if answerable else 0.0,
         "precision": float(np.mean(kept)) if kept else 0.0,
         "coverage": len(kept) / max(1, len(rows)),
         "ece": measure_calibration_error(confidences, right),
         "overall": 100 * float(np.mean(overall)),
         "ms": float(np.median([row["ms"] for row in rows])),
-        "ms p95": float(np.quantile([row["ms"] for row in rows], 0.95)),
+        "cpu ms": float(np.median([row["cpu ms"] for row in rows])),
         "n": len(rows),
     }
     curve = risk_coverage(confidences, right, SHARES)
@@ -132,23 +183,18 @@ async def measure_set(given: argparse.Namespace, spec: str) -> dict[str, dict[st
     """Measure one set in all wordings."""
     name, *bounds = spec.split(":")
     first, last = (int(bounds[0]), int(bounds[1])) if bounds else (0, None)
-    folder = given.data / name
-    settings = load_settings().model_copy(update={"kb": given.kbs / name})
-    kb = await KnowledgeBase.open(settings, create=True)
+    kb = await open_set(given, name)
     figures = {}
     try:
-        await build_if_empty(kb, load_dataset(folder), None)
         for wording in given.wordings.split(","):
-            asked = read_questions(folder, first, last, wording)
+            asked = read_questions(given.data / name, first, last, wording)
+            if wording == "stranger":
+                asked = await replace_names(kb, asked)
             if not asked:
                 continue
-            rows = await ask_all(kb, asked, given.recipe, given.at_once)
+            rows = await ask_all(kb, asked, given, partial(append_row, given.rows, spec, wording))
             figures[wording] = summarise(rows, given.threshold)
             print(f"{spec:24} {wording:8} {format_row(figures[wording])}", flush=True)
-            if given.rows:
-                with given.rows.open("a", encoding="utf-8") as file:
-                    for row in rows:
-                        file.write(json.dumps({"set": spec, "wording": wording, **row}) + "\n")
     finally:
         await kb.close()
     return figures
@@ -159,7 +205,8 @@ def format_row(figures: dict[str, float]) -> str:
     return (
         f"n {figures['n']:4.0f}  F1 {figures['f1']:5.1f}  SubEM {figures['subem']:5.1f}  "
         f"reject {figures['precision']:.2f} at {figures['coverage']:.2f}  ECE {figures['ece']:.3f} "
-        f"overall {figures['overall']:5.1f}  {figures['ms']:4.0f} / {figures['ms p95']:4.0f} ms"
+        f"overall {figures['overall']:5.1f}  {figures['ms']:4.0f} ms, "
+        f"processor {figures['cpu ms']:4.0f}"
     )
 
 
@@ -168,7 +215,7 @@ async def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--data", type=Path, required=True)
     parser.add_argument("--kbs", type=Path, required=True)
-    parser.add_argument("--sets", default="hotpotqa100,musique100,2wiki:0:150")
+    parser.add_argument("--sets", default=f"{UNSEEN},{LOOKED_AT}")
     parser.add_argument("--recipe", default=None)
     parser.add_argument("--wordings", default="plain", help=f"{', '.join(WORDINGS)}, hand")
     parser.add_argument("--threshold", type=float, default=0.5)

@@ -1,27 +1,27 @@
 """Fits the confidence that ships, and reports how well it is calibrated.
 
-`python -m bench.confidence fit --data DIR --kbs DIR --sets 2wiki:150:400,squad2:0:900 --out FILE`
-asks training questions: first every candidate is labelled right or wrong and the ranking fitted,
-then the answers themselves. Questions about invented names are added: they have no answer.
-`python -m bench.confidence report --rows FILE` prints risk-coverage and the expected calibration
-error by set, from the rows of `bench.answer_sets --rows FILE`; `fit-written` fits the confidence of
-answers that a model wrote to such rows.
+`python -m bench.confidence candidates --data DIR --kbs DIR --sets 2wiki:150:400 --rows FILE` reads
+training questions and appends every candidate, right or wrong; `fit-rank --rows FILE` fits the
+weights that rank candidates. `bench.answer_sets --rows FILE` then answers training questions, also
+in other wordings and with invented names; `fit-answers` fits the confidence of short answers to
+those rows, and `fit-written` that of answers a model wrote. All write to `--out`, and print how
+well weights fitted on the other sets do on each set. `report` prints risk and coverage by set.
 """
 
 import argparse
 import asyncio
 import json
-import random
 from collections import defaultdict
-from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from bench.answer_sets import RIGHT, SHARES, WORDINGS, Asked, read_questions
-from bench.machine import require_path
-from clew.agents.core import confidence
+import numpy as np
+
+from bench.answer_sets import RIGHT, SHARES, Asked, open_set, read_questions
+from bench.machine import read_jsonl, require_path
 from clew.agents.core.confidence import (
+    DEFAULT_THRESHOLD,
     LogisticModel,
     fit_logistic,
     format_models,
@@ -31,166 +31,134 @@ from clew.agents.core.confidence import (
 )
 from clew.agents.core.scratchpad import Notebook, RecordingRetriever
 from clew.agents.reading.answer import QuestionReader
-from clew.agents.rules.question_analysis import find_question_name_spans
-from clew.config import Settings
-from clew.context import PassageReader
 from clew.engine import KnowledgeBase
-from clew.evaluate.datasets import load_dataset
-from clew.evaluate.measure import build_if_empty
 from clew.evaluate.metrics.answers import f1
-from clew.reader.span_reader import ReadSpan
 from clew.recipes.registry import resolve_recipe
 from clew.retrieve.question import tidy_question
 
-STRANGERS = (
-    "Gundula Pfefferkorn",
-    "Orrin Vask",
-    "Thessaly Quade",
-    "Milo Brandtner",
-    "Ysolde Krain",
-)
-STRANGER_SHARE = 0.12  # of the questions are asked again about somebody invented
-REWORDED_SHARE = 0.3  # of the questions are put in another wording
+Rows = Sequence[Mapping[str, Any]]
+RANK_RIDGE = 3.0  # pull towards the weights there are
+SUPPORTING = ("own", "direct", "lead", "entailed", "covered", "named", "cited", "understood")
+PASSAGES = 8  # that are read for a question
 
 
-@dataclass
-class RememberingReader:
-    """Reads every question in every passage once, since both passes read the same."""
-
-    inner: PassageReader
-    known: dict[Any, list[ReadSpan]] = field(default_factory=dict)
-
-    def read(self, question: str, passages: Sequence[str], **how: Any) -> list[ReadSpan]:
-        """Read each passage alone."""
-        titles = how.pop("titles", None) or [""] * len(passages)
-        found = []
-        for number, (text, title) in enumerate(zip(passages, titles, strict=True)):
-            key = question, title, text
-            if key not in self.known:
-                self.known[key] = self.inner.read(question, [text], titles=[title], most=3)
-            found += [replace(span, passage=number) for span in self.known[key]]
-        return sorted(found, key=lambda span: -span.score)[: how.get("most", 5)]
-
-    def read_together(self, question: str, passages: Sequence[str], **how: Any) -> list[ReadSpan]:
-        """Read the passages in one window."""
-        key = question, *passages
-        if key not in self.known:
-            self.known[key] = self.inner.read_together(question, passages, **how)
-        return self.known[key]
-
-
-def sample_questions(folder: Path, first: int, last: int, most: int) -> list[Asked]:
-    """Draw training questions of a set, some of them in another wording."""
-    rng = random.Random(1)
-    asked = read_questions(folder, first, last, "plain")
-    asked = rng.sample(asked, min(most, len(asked)))
-    ways = [way for way in WORDINGS if way not in ("plain", "swap")]
-    return [
-        replace(one, text=WORDINGS[rng.choice(ways)](one.text))
-        if rng.random() < REWORDED_SHARE
-        else one
-        for one in asked
-    ]
-
-
-async def add_strangers(kb: KnowledgeBase, asked: Sequence[Asked]) -> list[Asked]:
-    """Ask some questions again about names that nobody has."""
-    rng = random.Random(2)
-    async with kb.store.snapshot() as snapshot:
-        view = (await kb.context(snapshot, "x")).view
-    made = []
-    for one in asked:
-        spans = find_question_name_spans(view, one.text)
-        if spans and rng.random() < STRANGER_SHARE:
-            text = one.text
-            for start, end in reversed(spans):
-                text = text[:start] + rng.choice(STRANGERS) + text[end:]
-            made.append(Asked(f"{one.id}-stranger", text, ()))
-    return [*asked, *made]
-
-
-async def label_candidates(
-    kb: KnowledgeBase, asked: Sequence[Asked], rank: LogisticModel
-) -> list[tuple[dict[str, float], bool]]:
-    """Return what speaks for every candidate, and whether it is right."""
-    rows = []
+async def label_candidates(kb: KnowledgeBase, one: Asked, rank: LogisticModel) -> list[Any]:
+    """Return every candidate's F1 and what speaks for it."""
     retrieve = resolve_recipe("clew", kb.recipes).retrieve
-    for one in asked:
-        async with kb.store.snapshot() as snapshot:
-            text = tidy_question(one.text)
-            ctx = await kb.context(snapshot, text, retrieve.name)
-            reader = QuestionReader(RecordingRetriever(retrieve, Notebook(), 8), rank)
-            for ranked in await reader(ctx, text):
-                right = bool(one.golds) and f1(ranked.candidate.text, one.golds) >= RIGHT
-                rows.append((ranked.signals, right))
-    return rows
+    async with kb.store.snapshot() as snapshot:
+        text = tidy_question(one.text)
+        ctx = await kb.context(snapshot, text, retrieve.name)
+        reader = QuestionReader(RecordingRetriever(retrieve, Notebook(), PASSAGES), rank)
+        found = await reader(ctx, text)
+    return [[f1(c.candidate.text, one.golds) if one.golds else 0.0, c.signals] for c in found]
 
 
-async def fit(given: argparse.Namespace) -> None:
-    """Fit the ranking, then the answers, and write both."""
-    models = dict(load_shipped_models())
-    candidates, judged = list[Any](), defaultdict[str, list[Any]](list)
-    opened = []
+async def collect_candidates(given: argparse.Namespace) -> None:
+    """Append the candidates of training questions to a file, a line for each question."""
+    rank = load_shipped_models()["rank"]
     for spec in given.sets.split(","):
         name, first, last = spec.split(":")
-        kb = await KnowledgeBase.open(Settings(kb=given.kbs / name), create=True)
-        await build_if_empty(kb, load_dataset(given.data / name), None)
-        assert kb.reader is not None
-        kb.reader = RememberingReader(kb.reader)
-        asked = sample_questions(given.data / name, int(first), int(last), given.most)
-        asked = await add_strangers(kb, asked)
-        opened.append((spec, kb, asked))
-        if not given.keep_rank:
-            candidates += await label_candidates(kb, asked, models["rank"])
-        print(f"{spec}: {len(asked)} questions, {len(candidates)} candidates so far", flush=True)
-    if candidates:
-        rows, right = [row for row, _ in candidates], [right for _, right in candidates]
-        models["rank"] = fit_logistic(rows, right, models["rank"], 3.0)
-    install(models)
-    for spec, kb, asked in opened:
-        for one in asked:
-            answer = await kb.ask(one.text)
-            right = bool(one.golds) and f1(answer.candidate, one.golds) >= RIGHT
-            kind = "answer" if answer.candidate else "quote"
-            judged[kind].append((dict(answer.signals), right, answer.confidence))
-        await kb.close()
-        print(f"{spec}: answered", flush=True)
-    models["answer"] = fit_answers(judged["answer"], models["answer"])
-    given.out.write_text(format_models(models) + "\n", encoding="utf-8")
-    print(format_models({name: models[name] for name in ("rank", "answer")}))
+        kb = await open_set(given, name)
+        try:
+            with given.rows.open("a", encoding="utf-8") as file:
+                for wording in given.wordings.split(","):
+                    folder = given.data / name
+                    for one in read_questions(folder, int(first), int(last), wording):
+                        found = await label_candidates(kb, one, rank)
+                        row = {"set": spec, "wording": wording, "id": one.id, "candidates": found}
+                        file.write(json.dumps(row) + "\n")
+        finally:
+            await kb.close()
+        print(f"{spec}: read", flush=True)
 
 
-def fit_answers(rows: Sequence[Any], prior: LogisticModel) -> LogisticModel:
-    """Fit the confidence of short answers, and print how it does on held-out halves."""
-    signals, right = [row[0] for row in rows], [row[1] for row in rows]
-    half = list(range(0, len(rows), 2))
-    rest = list(range(1, len(rows), 2))
-    model = fit_logistic([signals[i] for i in half], [right[i] for i in half], prior)
-    held = [model(signals[i]) for i in rest]
-    error = measure_calibration_error(held, [right[i] for i in rest])
-    print(f"{len(rows)} answers, {sum(right)} right; held-out calibration error {error:.3f}")
-    return fit_logistic(signals, right, prior)
+def fit_rank(rows: Rows, prior: LogisticModel) -> LogisticModel:
+    """Fit the weights that rank candidates."""
+    labelled = [(signals, score >= RIGHT) for row in rows for score, signals in row["candidates"]]
+    signals, right = [one for one, _ in labelled], [right for _, right in labelled]
+    return fit_logistic(signals, right, prior, RANK_RIDGE)
 
 
-def fit_written(given: argparse.Namespace) -> None:
-    """Fit the confidence of answers that a model wrote, from rows of `bench.answer_sets`."""
+def measure_rank(rows: Rows, model: LogisticModel) -> str:
+    """Say what F1 the candidates have that a model puts first, and how good the best are."""
+    asked = [row["candidates"] for row in rows if row["candidates"]]
+    first = [max(some, key=lambda one: model(one[1]))[0] for some in asked]
+    best = [max(score for score, _ in some) for some in asked]
+    return f"F1 {100 * float(np.mean(first)):5.1f} of {100 * float(np.mean(best)):5.1f}"
+
+
+def fit_answers(rows: Rows, prior: LogisticModel) -> LogisticModel:
+    """Fit the confidence of answers; what supports an answer may not lower it."""
+    right, left_out = [bool(row["right"]) for row in rows], set[str]()
+    while True:
+        signals = [
+            {name: value for name, value in row["signals"].items() if name not in left_out}
+            for row in rows
+        ]
+        kept = {name: w for name, w in prior.weights.items() if name not in left_out}
+        fitted = fit_logistic(signals, right, LogisticModel(kept, prior.bias))
+        lowering = {name for name in SUPPORTING if fitted.weights.get(name, 0.0) < 0}
+        if not lowering:
+            return fitted
+        left_out |= lowering
+
+
+def measure_answers(rows: Rows, model: LogisticModel) -> str:
+    """Say how well calibrated a model is on some answers, and what it lets through."""
+    values, right = [model(row["signals"]) for row in rows], [bool(row["right"]) for row in rows]
+    kept = [one for one, value in zip(right, values, strict=True) if value >= DEFAULT_THRESHOLD]
+    precision = float(np.mean(kept)) if kept else 0.0
+    return (
+        f"ECE {measure_calibration_error(values, right):.3f}, "
+        f"precision {precision:.2f} at {len(kept) / len(rows):.2f}"
+    )
+
+
+def group_by_set(rows: Rows) -> dict[str, list[Mapping[str, Any]]]:
+    """Return the rows of each data set, whatever part of it they are from."""
+    grouped = defaultdict(list)
+    for row in rows:
+        grouped[row["set"].split(":")[0]].append(row)
+    return grouped
+
+
+def fit_and_compare(
+    rows: Rows,
+    prior: LogisticModel,
+    fit: Callable[[Rows, LogisticModel], LogisticModel],
+    measure: Callable[[Rows, LogisticModel], str],
+) -> LogisticModel:
+    """Fit on all rows; print how the old weights, all rows and the other sets' rows do by set."""
+    fitted = fit(rows, prior)
+    for name, some in group_by_set(rows).items():
+        rest = [row for row in rows if row not in some]
+        print(
+            f"{name} ({len(some)}): before {measure(some, prior)}; fitted {measure(some, fitted)}"
+        )
+        if rest:
+            print(f"  fitted on the other sets {measure(some, fit(rest, prior))}")
+    return fitted
+
+
+def refit(given: argparse.Namespace) -> None:
+    """Fit the model of what is asked for, and write it with the others."""
     models = dict(load_shipped_models())
-    rows = [json.loads(line) for line in given.rows.read_text(encoding="utf-8").splitlines()]
-    rows = [(row["signals"], row["right"], row["confidence"]) for row in rows if row["signals"]]
-    models["written"] = fit_answers(rows, models["written"])
+    rows = read_jsonl(given.rows)
+    if given.what == "fit-rank":
+        models["rank"] = fit_and_compare(rows, models["rank"], fit_rank, measure_rank)
+    else:
+        kind = "written" if given.what == "fit-written" else "answer"
+        short = [row for row in rows if row["signals"] and row["short"]]
+        if not short:
+            raise SystemExit(f"{given.rows} has no short answer to fit the confidence to")
+        models[kind] = fit_and_compare(short, models[kind], fit_answers, measure_answers)
     given.out.write_text(format_models(models) + "\n", encoding="utf-8")
-
-
-def install(models: dict[str, LogisticModel]) -> None:
-    """Use these models for the questions that follow."""
-    confidence.load_shipped_models = lambda: models
 
 
 def report(given: argparse.Namespace) -> None:
     """Print a table of precision at growing coverage, and the calibration error, by set."""
     rows = defaultdict(list)
-    for line in given.rows.read_text(encoding="utf-8").splitlines():
-        row = json.loads(line)
+    for row in read_jsonl(given.rows):
         rows[f"{row['set']}, {row['wording']}"].append(row)
     heads = " | ".join(f"best {share:.0%}" for share in SHARES)
     print(f"| set | n | ECE | {heads} |")
@@ -203,23 +171,23 @@ def report(given: argparse.Namespace) -> None:
 
 
 def main() -> None:
-    """Parse the arguments and fit or report."""
+    """Parse the arguments and collect, fit or report."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("what", choices=("fit", "fit-written", "report"))
+    commands = ("candidates", "fit-rank", "fit-answers", "fit-written", "report")
+    parser.add_argument("what", choices=commands)
     parser.add_argument("--data", type=Path)
     parser.add_argument("--kbs", type=Path)
-    parser.add_argument("--sets", default="2wiki:150:400,squad2:0:3000")
-    parser.add_argument("--most", type=int, default=250, help="questions of each set")
-    parser.add_argument("--keep-rank", action="store_true", help="fit the answers only")
+    parser.add_argument("--sets", default="2wiki:150:400,squad2:208:632")
+    parser.add_argument("--wordings", default="plain")
     parser.add_argument("--out", type=Path)
-    parser.add_argument("--rows", type=Path)
+    parser.add_argument("--rows", type=Path, required=True)
     given = parser.parse_args()
-    if given.what != "fit":
-        require_path(given.rows, "--rows")
-        (report if given.what == "report" else fit_written)(given)
-    else:
+    if given.what == "candidates":
         require_path(given.data, "--data")
-        asyncio.run(fit(given))
+        asyncio.run(collect_candidates(given))
+        return
+    require_path(given.rows, "--rows")
+    (report if given.what == "report" else refit)(given)
 
 
 if __name__ == "__main__":

@@ -115,7 +115,7 @@ async def test_a_question_waits_for_the_answer_it_needs(valley: KnowledgeBase) -
     steps = ["Who is the designer of Marrow Bridge?", "Where was #1 born?"]
     plan = {"decompose": {"questions": steps}}
     script = AgentScript({"read": reads, "answer": CONCLUDED, "conclude": CONCLUDED, **plan})
-    answer = await asking(valley)(script, ASKED, recipe="steps+clew")
+    answer = await asking(valley)(script, ASKED, recipe="steps-plan+clew")
     asked = [step.input for step in find_steps(answer.trace, "sub-question")]
     assert asked == ["Who is the designer of Marrow Bridge?", "Where was Ilse Brandvik born?"]
     assert answer.candidate == "Hallowmere"

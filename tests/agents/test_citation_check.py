@@ -13,10 +13,12 @@ from clew.agents.answering import read as reading
 from clew.agents.answering import write as written
 from clew.agents.citing import check as checking
 from clew.agents.citing.support import contains_same_names
+from clew.agents.core.confidence import save_models
 from clew.agents.planning import model_plan as planning
 from clew.engine import KnowledgeBase
 from clew.llm.prompt import Prompt
 from clew.testing.fakes import AgentScript
+from clew.testing.word_reader import CONFIDENCE
 from clew.types import Passage
 from conftest import document, stream
 
@@ -69,6 +71,7 @@ async def test_a_chinese_question_is_planned_read_and_cited(base: KnowledgeBase)
         document("other", "佩尔镇是一个集镇。", "佩尔镇"),
     ]
     await base.take(stream(pages))
+    await save_models(base.store, CONFIDENCE)
 
     def reads(message: str) -> dict[str, Any]:
         asked = message.rsplit("问题：", 1)[-1]

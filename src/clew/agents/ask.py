@@ -9,6 +9,7 @@ from collections.abc import AsyncGenerator, Callable, Coroutine, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, get_args
 
+from clew.agents.answering.parts import join_parts
 from clew.agents.answering.write import make_refusal
 from clew.agents.baselines import ClosedBook
 from clew.agents.conversation import ConversationTurn, condense_question
@@ -98,7 +99,7 @@ async def answer_with(
             answer = make_refusal(ctx, Evidence(), unclear)
         else:
             answer = await agent(inner, retrieve, mode)
-            if not answer.signals:  # some agents judge what they read
+            if not answer.signals and not answer.parts:  # some agents judge what they read
                 answer = await judge_answer(inner, answer)
             if unclear := _explain_lone_pronoun(inner):
                 answer = replace(answer, confidence=0.0, note=_join(unclear, answer.note))
@@ -173,6 +174,12 @@ def _explain_lone_pronoun(ctx: Context) -> str:
 
 def _refuse_if_unsure(ctx: Context, answer: Answer, threshold: float) -> Answer:
     """Turn an answer whose confidence is below the threshold into a refusal that says why."""
+    if answer.parts:
+        parts = [
+            _refuse_if_unsure(ctx.with_question(part.question), part, threshold)
+            for part in answer.parts
+        ]
+        return replace(join_parts(ctx.question, answer.evidence, parts), note=answer.note)
     unknown = explain_unmentioned(ctx, answer)
     if answer.verdict == "refused":
         # What the documents do not mention at all explains more than that nothing was found.

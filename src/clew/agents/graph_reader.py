@@ -5,34 +5,32 @@ along chains, and code compares where the table of operators says so. With a mod
 and the direct answer over all evidence are both formed; the better supported one wins.
 """
 
-import re
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from clew.agents.answering.extractive import extract_answer, quote_whole
 from clew.agents.answering.finish import conclude, run_with_fallback
+from clew.agents.answering.parts import join_parts, split_questions
 from clew.agents.answering.write import quote_chain, write_answer
 from clew.agents.core.messages import is_unknown
 from clew.agents.core.plan import Plan
 from clew.agents.core.scratchpad import Notebook, RecordingRetriever, Retrieval
 from clew.agents.core.types import Answer, Mode
-from clew.agents.judge import judge_answer
+from clew.agents.judge import asks_openly, judge_answer
 from clew.agents.planning.model_plan import plan_and_check
 from clew.agents.quote_units import is_technical, quote_units
-from clew.agents.reading.answer import QuestionReader, RankedCandidate
+from clew.agents.reading.answer import QuestionReader, RankedCandidate, describe_best
 from clew.agents.reading.follow import Follower
+from clew.agents.reading.spans import same_answer
 from clew.agents.rule_planner import combine_notes, make_rule_plan
+from clew.agents.rules.operators import is_polar
 from clew.agents.run_plan import PlanRunner, load_rank
 from clew.context import Context
-from clew.retrieve.question import content_words, tidy_question
 from clew.retrieve.step import Step
 from clew.text.language import is_chinese
-from clew.text.options import match_option, split_options
+from clew.text.options import match_option
+from clew.types import Evidence
 
 _MAX_STEPS = 4  # questions of a model's plan
-_MAX_PARTS = 3  # questions in one that are answered
-_QUESTION_END = re.compile(r"(?<=[?？])\s+")
-_MIN_PART_WORDS = 2  # words of content that make a part a question of its own
 
 
 @dataclass(frozen=True)
@@ -45,10 +43,10 @@ class GraphReader:
     beam: int = 2
     rules: bool = True
     """Compare by the table of operators."""
-    plan: bool = True
+    plan: bool = False
     """With a model, let it plan; off: it reads once."""
     spans: bool = True
-    """With a model, take a sure span of the reader before asking it."""
+    """With a model, ask the reader as well; the better supported answer is given."""
 
     async def __call__(self, ctx: Context, retrieve: Step, mode: Mode, /) -> Answer:
         """Answer the question, or each of several questions in one."""
@@ -67,13 +65,13 @@ class GraphReader:
             async with ctx.step("part", part) as step:
                 asked = step.ctx.with_question(part)
                 one = await self._answer_one(asked, own, replace(retriever, book=own), mode)
+                answers.append(one if one.signals else await judge_answer(asked, one))
                 step.output = one.candidate or one.verdict
-            answers.append(one)
             for retrieval in own.retrievals:
                 book.add(retrieval)
             for note in own.notes:
                 book.add(note)
-        return join_parts(ctx, book, answers)
+        return join_parts(ctx.question, book.evidence(), answers)
 
     async def _answer_one(
         self, ctx: Context, book: Notebook, retriever: RecordingRetriever, mode: Mode
@@ -87,31 +85,44 @@ class GraphReader:
             return computed
         retrieval = await retriever(ctx, ctx.question)
         whole = quote_whole(ctx, retrieval.evidence, retrieval.found)
-        read = whole or await self._read(ctx, book, retriever, retrieval)
+        read = whole or await self._read(ctx, book, retriever, retrieval, plan)
         return await quote_units(ctx, read, retrieval.found, keep=whole is not None)
 
     async def _read(
-        self, ctx: Context, book: Notebook, retriever: RecordingRetriever, retrieval: Retrieval
+        self,
+        ctx: Context,
+        book: Notebook,
+        retriever: RecordingRetriever,
+        retrieval: Retrieval,
+        plan: Plan,
     ) -> Answer:
         """Name the best candidate that is read, or quote sentences."""
         evidence, found = retrieval.evidence, retrieval.found
-        if is_chinese(ctx.question) or ctx.reader is None:
+        ranked = await self._read_spans(ctx, retriever, evidence)
+        if not ranked:
             return await extract_answer(ctx, evidence, found)
+        return self._name_best(ctx, book, prefer_options(plan, ranked))
+
+    async def _read_spans(
+        self, ctx: Context, retriever: RecordingRetriever, evidence: Evidence
+    ) -> list[RankedCandidate]:
+        """Return the spans that may answer, best first; none in Chinese or without a reader."""
+        if is_chinese(ctx.question) or ctx.reader is None:
+            return []
         technical = is_technical(ctx, evidence.chunks)
         follow = None if technical else Follower(self.hops, self.beam)
         reader = QuestionReader(retriever, await load_rank(ctx), follow)
-        ranked = await reader.read(ctx, evidence.chunks)
-        if not ranked:
-            return await extract_answer(ctx, evidence, found)
-        return self._name_best(ctx, book, ranked[0])
+        return await reader.read(ctx, evidence.chunks)
 
-    def _name_best(self, ctx: Context, book: Notebook, best: RankedCandidate) -> Answer:
+    def _name_best(self, ctx: Context, book: Notebook, ranked: list[RankedCandidate]) -> Answer:
         """Name the best candidate and quote the sentence of each reading that led to it."""
+        best = ranked[0]
         notes = best.notes(ctx.question)
         for note in notes:
             book.add(note)
         answer = quote_chain(ctx, book.evidence(), notes, best.candidate.text)
-        return replace(answer, support=best.probability)
+        hints = describe_best(ranked)
+        return replace(answer, support=best.probability, hints=hints, kind="span")
 
     async def _compute(
         self, ctx: Context, book: Notebook, retriever: RecordingRetriever, plan: Plan
@@ -134,14 +145,29 @@ class GraphReader:
         if not plan.simple:
             notes = await PlanRunner(retriever, book, use_spans=self.spans)(ctx, plan)
             short = match_option(ctx.question, combine_notes(plan, notes))
-        await retriever(ctx, ctx.question)
+        retrieval = await retriever(ctx, ctx.question)
         if not short or is_unknown(short):
-            return await conclude(ctx, book, mode)
+            written = await conclude(ctx, book, mode)
+            if not self.spans or is_polar(ctx.question) or asks_openly(ctx.question):
+                return written
+            ranked = await self._read_spans(ctx, retriever, retrieval.evidence)
+            return await self._ask_reader(ctx, book, written, ranked)
         planned = await judge_answer(ctx, await conclude(ctx, book, mode, short))
         if plan.by == "rules":
             return planned
         direct = await write_answer(ctx, book.evidence(), mode, book.format_notes())
         return choose_better(planned, await judge_answer(ctx, direct))
+
+    async def _ask_reader(
+        self, ctx: Context, book: Notebook, written: Answer, ranked: list[RankedCandidate]
+    ) -> Answer:
+        """Take the reader's answer as a second opinion: it agrees, or the better supported wins."""
+        if not ranked or not written.candidate:
+            return written
+        if same_answer(ranked[0].candidate.text, written.candidate):
+            return replace(written, support=ranked[0].probability)
+        judged = await judge_answer(ctx, written)
+        return choose_better(judged, await judge_answer(ctx, self._name_best(ctx, book, ranked)))
 
 
 def choose_better(planned: Answer, direct: Answer) -> Answer:
@@ -151,43 +177,10 @@ def choose_better(planned: Answer, direct: Answer) -> Answer:
     return direct if direct.confidence > planned.confidence else planned
 
 
-def split_questions(question: str) -> list[str]:
-    """Return the questions in a text without courtesy, if several stand for themselves."""
-    asked, options = split_options(question)
-    if options:
-        return [question]
-    asked = question = tidy_question(asked)
-    parts = [part.strip() for part in _QUESTION_END.split(asked) if part.strip()]
-    if len(parts) < 2 or not all(part.endswith(("?", "？")) for part in parts[:-1]):
-        return [question]
-    full = [part for part in parts if len(content_words(part)) >= _MIN_PART_WORDS]
-    return full[:_MAX_PARTS] if len(full) > 1 else [question]
-
-
-def _renumber(text: str, numbers: Mapping[int, int]) -> str:
-    """Give the citation marks of a text their numbers in the whole answer."""
-    return re.sub(r"\[(\d+)\]", lambda mark: f"[{numbers.get(int(mark[1]), mark[1])}]", text)
-
-
-def join_parts(ctx: Context, book: Notebook, answers: list[Answer]) -> Answer:
-    """Put the answers to several questions together, each under its question."""
-    citations = list(dict.fromkeys(c for answer in answers for c in answer.citations))
-    lines = []
-    for answer in answers:
-        numbers = {n: citations.index(c) + 1 for n, c in enumerate(answer.citations, start=1)}
-        lines.append(f"{answer.question}\n{_renumber(answer.answer, numbers)}")
-    answered = [answer for answer in answers if answer.verdict == "answered"]
-    first = (answered or answers)[0]
-    short = "; ".join(answer.candidate for answer in answered if answer.candidate)
-    missing = "; ".join(answer.missing for answer in answers if answer.missing)
-    return replace(
-        first,
-        question=ctx.question,
-        answer="\n\n".join(lines),
-        citations=tuple(citations),
-        evidence=book.evidence(),
-        candidate=short,
-        missing=missing,
-        support=min((answer.support for answer in answered), default=0.0),
-        signals={},  # the whole is judged again
-    )
+def prefer_options(plan: Plan, ranked: list[RankedCandidate]) -> list[RankedCandidate]:
+    """Put the candidates first that are among the things a question lets choose from."""
+    join = plan.join
+    chooses = join is not None and not join.yes_no and join.how not in ("same", "both")
+    options = join.options if join is not None and chooses else ()
+    among = [r for r in ranked if any(same_answer(r.candidate.text, o) for o in options)]
+    return [*among, *(one for one in ranked if one not in among)]

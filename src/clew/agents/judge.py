@@ -10,7 +10,7 @@ from clew.agents.core.confidence import Signals, load_models
 from clew.agents.core.messages import YES_NO
 from clew.agents.core.types import Answer
 from clew.agents.reading.choose import measure_coverage, measure_names, squash
-from clew.agents.reading.spans import Reading, read_passages, same_answer
+from clew.agents.reading.spans import Reading, asked_words, read_passages, same_answer
 from clew.agents.rules.chinese import find_subject, plan_chinese
 from clew.agents.rules.question_analysis import find_subject_names
 from clew.agents.rules.table import table_for
@@ -32,14 +32,16 @@ async def judge_answer(ctx: Context, answer: Answer) -> Answer:
         return replace(answer, confidence=0.0)
     models = await load_models(ctx.key_values)
     kind = judged_kind(ctx, answer)
-    signals = await describe_answer(ctx, answer)
+    signals = {**answer.hints, **await describe_answer(ctx, answer)}
     return replace(answer, confidence=round(models[kind](signals), 4), signals=signals)
 
 
 def judged_kind(ctx: Context, answer: Answer) -> str:
     """Return which model of confidence judges an answer: written, a short answer, or quotes."""
-    if answer.kind:
-        return answer.kind
+    if answer.kind == "path":
+        return "path"
+    if answer.kind == "span" and answer.candidate:
+        return "answer"
     if ctx.chat("answer") is not None:
         return "written"
     return "answer" if answer.candidate else "quote"
@@ -62,7 +64,8 @@ async def describe_answer(ctx: Context, answer: Answer) -> Signals:
     }
     if not answer.candidate:
         return signals | {"own": -1.0}
-    readings = await read_passages(ctx, asked, passages[:_READ])
+    # The reader reads no Chinese.
+    readings = [] if is_chinese(asked) else await read_passages(ctx, asked, passages[:_READ])
     agreeing, rival = _compare_readings(answer.candidate, readings)
     own = max(answer.support, agreeing.probability if agreeing else 0.0)
     polar = answer.candidate.casefold() in YES_NO
@@ -97,8 +100,10 @@ def asks_openly(question: str) -> bool:
 
 
 def is_understood(question: str) -> bool:
-    """Whether a question has a word that asks or orders in a language that has a table."""
+    """Whether a question says something, and asks or orders in a language that has a table."""
     words = set(split_words(question))
+    if not is_chinese(question) and not asked_words(question):
+        return False
     if len(words) <= _FEW_WORDS or is_chinese(question):
         return True
     table = table_for(question)
@@ -155,6 +160,8 @@ def explain_unmentioned(ctx: Context, answer: Answer) -> str:
 
 
 def explain_doubt(answer: Answer, threshold: float) -> str:
-    """Say how unsure an answer below the threshold is."""
+    """Say how unsure an answer below the threshold is, or that the question is not understood."""
+    if answer.signals.get("understood") == 0:
+        return "the question is not understood; it can be asked in English or Chinese"
     what = f"“{answer.candidate}”" if answer.candidate else "the nearest passage"
     return f"{what} has a confidence of {answer.confidence:.2f}, below {threshold:.2f}"

@@ -60,14 +60,15 @@ _AGENT_RECIPES = (
     AgentRecipe(
         "steps",
         GraphReader(),
-        "names lead to passages, a reader reads spans along them, code compares; a model plans",
+        "names lead to passages, a reader reads spans along them, code compares; a model writes",
         "measured here, see docs/agents.md",
     ),
-    _steps("model", GraphReader(rules=False), "the model plans also what the table could compare"),
-    _steps("rules", GraphReader(plan=False), "the table compares, and the model reads once"),
+    _steps("plan", GraphReader(plan=True), "the model plans what the table does not compare"),
+    _steps("model", GraphReader(rules=False, plan=True), "the model plans everything"),
+    _steps("rules", GraphReader(spans=False), "the table compares, and the model reads once"),
     _steps(
         "alone",
-        GraphReader(rules=False, plan=False, spans=False),
+        GraphReader(rules=False, spans=False),
         "the model reads once; nothing is planned, compared or read as a span",
     ),
     AgentRecipe(

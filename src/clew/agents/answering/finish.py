@@ -19,16 +19,14 @@ from clew.agents.citing.support import contains_answer
 from clew.agents.core.messages import YES_NO, is_unknown, localise
 from clew.agents.core.scratchpad import Note, Notebook
 from clew.agents.core.types import Answer, Mode
+from clew.agents.rules.table import table_for
 from clew.context import Context
 from clew.errors import AuthError, ModelError
 from clew.llm.budget import BudgetExceeded
 from clew.text.options import spell_out_choice
 from clew.types import Passage
 
-_ASKS_DATE = re.compile(
-    r"^when\b|\bwhat (?:year|date)\b|\bwhich year\b|\bdate of\b|何时|哪一?年", re.I
-)
-_ASKS_NUMBER = re.compile(r"^how (?:many|much|old|long|tall|far)\b|多少|几[个岁年]", re.I)
+_NUMBER = re.compile(r"^how (?:many|much|old|long|tall|far)\b|多少|几[个岁年]", re.I)
 _ASKS_PERSON = re.compile(r"^who(?:se|m)?\b|谁", re.I)
 _NUMBER = re.compile(
     r"\d|[零一二三四五六七八九十百千万亿]|\b(?:zero|one|two|three|four|five|six|seven|eight|nine|ten|"
@@ -198,9 +196,7 @@ def mark_incomplete(answer: Answer, ended: str) -> Answer:
 
 def fits_answer_type(question: str, short: str) -> bool:
     """Whether a date or number is given where one is asked for, and no number for a person."""
-    asked = question.strip()
-    if _ASKS_DATE.search(asked) or _ASKS_NUMBER.search(asked):
+    kind = table_for(question).find_answer_kind(question)
+    if kind in ("date", "number"):
         return _NUMBER.search(short) is not None
-    if _ASKS_PERSON.search(asked):
-        return not short[:1].isdigit()
-    return True
+    return kind != "person" or not short[:1].isdigit()

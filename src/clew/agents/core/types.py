@@ -40,14 +40,18 @@ class Answer:
     """How likely the answer is right, 0 to 1, by one model for all recipes; 0 for a refusal."""
     support: float = 0.0
     """The agent's own probability of its answer, where it reads spans; part of the confidence."""
-    kind: Literal["", "path"] = ""
-    """Whether it names the ends of paths in a graph, which no sentence need state."""
+    kind: Literal["", "path", "span"] = ""
+    """Whether it names the ends of paths in a graph, or is a span that the reader read."""
     computed: bool = False
     """Whether code compared values that were read, so that no passage need state the answer."""
+    hints: Mapping[str, float] = field(default_factory=dict)
+    """What the agent knows that speaks for or against its answer; part of the signals."""
     signals: Mapping[str, float] = field(default_factory=dict)
     """What the confidence was computed from."""
     prompts: tuple[ShownPrompt, ...] = ()
     """Every model call, if they were to be recorded."""
+    parts: tuple["Answer", ...] = ()
+    """The judged answers to the questions, where several were asked in one."""
 
 
 @dataclass(frozen=True)

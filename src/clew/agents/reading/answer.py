@@ -1,20 +1,24 @@
 """Answer one question by reading: passages alone, together, along chains; one model ranks."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain
 
 from clew.agents.core.confidence import LogisticModel, load_models
 from clew.agents.core.scratchpad import Note, RecordingRetriever
 from clew.agents.reading.choose import Candidate, describe_candidate, gather_candidates
 from clew.agents.reading.follow import Chain, Follower
-from clew.agents.reading.spans import Reading, read_passages, read_together
+from clew.agents.reading.spans import Reading, answer_key, read_passages, read_together, same_answer
 from clew.agents.rules.question_analysis import find_subject_names
 from clew.agents.rules.table import table_for
 from clew.context import Context
+from clew.text.names import strip_disambiguation
 from clew.types import Passage
 
 _TOGETHER = 3  # passages that are read in one window
 _MAX_CANDIDATES = 12  # that are ranked
+# What speaks for a candidate that the confidence of the answer goes by as well.
+_KEPT_SIGNALS = ("together", "chain", "fits", "said", "noun", "bridge", "repeats")
 _SURE = 0.95  # probability of a direct reading beyond which no chain is followed
 _SURE_COVERAGE = 0.75  # share of the question that it must cover for that
 
@@ -64,31 +68,56 @@ class QuestionReader:
         direct = await read_passages(ctx, ctx.question, passages)
         together: list[Reading] = []
         chains: list[tuple[Chain, list[Reading]]] = []
-        ranked = rank_candidates(self.rank, ctx.question, names, gather_candidates(direct, [], []))
+        pages = find_pages(passages)
+        found = gather_candidates(direct, [], [])
+        ranked = rank_candidates(self.rank, ctx.question, names, found, pages)
         if not _is_settled(ranked):
             together = await read_together(ctx, ctx.question, passages[:_TOGETHER])
             if self.follow is not None:
                 asking = ctx.with_question(written_out)
                 chains = await self.follow(asking, self.retriever, passages)
-            for chain, _ in chains[:1]:
-                pages = {r.passage.id: r.passage for r in chain.steps}
-                rest = [p for _, readings in chains[:1] for p in (r.passage for r in readings)]
-                joined = list({**pages, **{p.id: p for p in rest}}.values())[:_TOGETHER]
+            for steps, readings in chains[:1]:
+                along = [r.passage for r in (*steps.steps, *readings)]
+                joined = list({p.id: p for p in along}.values())[:_TOGETHER]
                 together += await read_together(ctx, ctx.question, joined)
         candidates = gather_candidates(direct, together, chains)
-        return rank_candidates(self.rank, ctx.question, names, candidates)
+        retrieved = (r.evidence.chunks for r in self.retriever.book.retrievals)
+        pages = find_pages([*passages, *chain.from_iterable(retrieved)])
+        return rank_candidates(self.rank, ctx.question, names, candidates, pages)
+
+
+def find_pages(passages: Sequence[Passage]) -> dict[str, Passage]:
+    """Return the passage that begins each page, by its title's key."""
+    found: dict[str, Passage] = {}
+    for passage in passages:
+        if passage.start == 0:
+            found.setdefault(answer_key(strip_disambiguation(passage.title)), passage)
+    return found
 
 
 def rank_candidates(
-    rank: LogisticModel, question: str, names: Sequence[str], candidates: Sequence[Candidate]
+    rank: LogisticModel,
+    question: str,
+    names: Sequence[str],
+    candidates: Sequence[Candidate],
+    pages: Mapping[str, Passage],
 ) -> list[RankedCandidate]:
     """Rank the most likely candidates by the model, best first."""
     some = sorted(candidates, key=_best_score, reverse=True)[:_MAX_CANDIDATES]
     ranked = []
     for one in some:
-        signals = describe_candidate(one, some, question, names)
+        signals = describe_candidate(one, some, question, names, pages)
         ranked.append(RankedCandidate(one, signals, rank(signals)))
     return sorted(ranked, key=lambda one: -one.probability)
+
+
+def describe_best(ranked: Sequence[RankedCandidate]) -> dict[str, float]:
+    """Return what speaks for the best candidate, and its lead over the next different answer."""
+    best = ranked[0]
+    rivals = (o for o in ranked if not same_answer(o.candidate.text, best.candidate.text))
+    rival = next((one.probability for one in rivals), 0.0)
+    kept = {name: best.signals[name] for name in _KEPT_SIGNALS}
+    return kept | {"lead": best.probability - rival}
 
 
 async def rank_readings(ctx: Context, passages: Sequence[Passage]) -> list[RankedCandidate]:
@@ -96,7 +125,8 @@ async def rank_readings(ctx: Context, passages: Sequence[Passage]) -> list[Ranke
     rank = (await load_models(ctx.key_values))["rank"]
     direct = await read_passages(ctx, ctx.question, passages)
     names = find_subject_names(ctx.view, ctx.question)
-    return rank_candidates(rank, ctx.question, names, gather_candidates(direct, [], []))
+    found = gather_candidates(direct, [], [])
+    return rank_candidates(rank, ctx.question, names, found, find_pages(passages))
 
 
 def _best_score(candidate: Candidate) -> float:

@@ -1,7 +1,7 @@
 """Choose among the answers that were read: alone, together and along chains."""
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from clew.agents.citing.support import mentions_name
@@ -13,7 +13,13 @@ from clew.types import Citation, Passage
 
 _MAX_SCORE = 12.0  # logits beyond this say nothing more
 _STEM = 5  # letters that forms of a word share
-_ASKED_NOUN = re.compile(r"\b(?:what|which)\s+(\w+)", re.IGNORECASE)
+_ASKED_NOUN = re.compile(
+    r"\b(?:[Ww]hat|[Ww]hich)\s+(?:is\s+the\s+(?:name|kind|type|title)\s+of\s+(?:the|an?)\s+|"
+    r"(?:kind|type|sort)\s+of\s+)?(?:[A-Z]\w+\s+)?(?P<noun>[a-z]\w+)"
+)
+_LONG_WORDS = 10  # words of an answer that is as long as they get
+_PAGE_CHARS = 300  # characters of a page that say what it is about
+_PERSON = re.compile(r"\b(?:born|he|she|his|her)\b", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,27 +115,50 @@ def squash(score: float) -> float:
 
 
 def describe_candidate(
-    candidate: Candidate, others: Sequence[Candidate], question: str, names: Sequence[str]
+    candidate: Candidate,
+    others: Sequence[Candidate],
+    question: str,
+    names: Sequence[str],
+    pages: Mapping[str, Passage],
 ) -> dict[str, float]:
-    """Return what speaks for a candidate, as numbers between -1 and 1."""
+    """Return what speaks for a candidate, as numbers between -1 and 1.
+
+    `pages` are those that were retrieved, by their titles' keys.
+    """
     readings = candidate.readings
     passages = [reading.passage for reading in readings]
     quotes = " ".join(citation.quote for citation in candidate.citations())
     titles = " ".join(passage.title for passage in passages)
     alike = [o for o in others if o is not candidate and same_answer(o.text, candidate.text)]
     support = candidate.passages.union(*(o.passages for o in alike))
+    scores = _squash_scores(candidate)
+    best = {name: max(_squash_scores(other)[name] for other in others) for name in scores}
+    ends = f"{readings[-1].cite().quote} {readings[-1].passage.title}"
+    return {
+        **scores,
+        **{f"{name} behind": scores[name] - best[name] for name in scores},
+        "hops": len(candidate.chain.steps) / 2 if candidate.chain else 0.0,
+        "steps": candidate.chain.probability if candidate.chain else 0.0,
+        "ways": sum(score > 0 for score in scores.values()) / len(scores),
+        "length": min(1.0, len(candidate.text.split()) / _LONG_WORDS),
+        "covered": measure_coverage(question, f"{quotes} {titles}"),
+        "covered last": measure_coverage(question, ends),
+        "named": measure_names(names, passages),
+        "support": min(1.0, max(0, len(support) - 1) / 3),
+        "fits": fits_kind(question, candidate.text),
+        "said": match_page(question, pages.get(answer_key(candidate.text))),
+        "bridge": _measure_bridge(candidate, others),
+        "noun": _match_noun(question, candidate.text, quotes),
+        "repeats": float(answer_key(candidate.text) in answer_key(question)),
+    }
+
+
+def _squash_scores(candidate: Candidate) -> dict[str, float]:
+    """Return the scores of a candidate's readings by their way, -1 where there is none."""
     return {
         "direct": squash(candidate.direct.score) if candidate.direct else -1.0,
         "together": squash(candidate.together.score) if candidate.together else -1.0,
         "chain": squash(candidate.chain_score),
-        "hops": float(candidate.chain is not None),
-        "covered": measure_coverage(question, f"{quotes} {titles}"),
-        "named": measure_names(names, passages),
-        "support": min(1.0, max(0, len(support) - 1) / 3),
-        "fits": fits_kind(question, candidate.text),
-        "bridge": _measure_bridge(candidate, others),
-        "noun": _match_noun(question, candidate.text, quotes),
-        "repeats": float(answer_key(candidate.text) in answer_key(question)),
     }
 
 
@@ -149,13 +178,38 @@ def _measure_bridge(candidate: Candidate, others: Sequence[Candidate]) -> float:
 
 def _match_noun(question: str, text: str, quotes: str) -> float:
     """Return 1 if an answer has the noun asked for ("which county"), 0.5 if its quote has."""
-    found = _ASKED_NOUN.search(question)
-    if found is None or not (noun := asked_words(found[1])):
+    stem = find_asked_stem(question)
+    if not stem:
         return 0.0
-    stem = noun[0][:_STEM]
     if any(word.startswith(stem) for word in asked_words(text)):
         return 1.0
     return 0.5 if any(word.startswith(stem) for word in asked_words(quotes)) else 0.0
+
+
+def find_asked_stem(question: str) -> str:
+    """Return the stem of the noun asked for: "which county", "what is the name of the airport"."""
+    found = _ASKED_NOUN.search(question)
+    noun = asked_words(found["noun"]) if found else []
+    return noun[0][:_STEM] if noun else ""
+
+
+def match_page(question: str, page: Passage | None) -> float:
+    """Return whether an answer's own page says it is what is asked for: 1, -1 if not, 0 unknown.
+
+    A page about a person says "born", "he" or "she"; a page about a county says "county" at once.
+    """
+    if page is None:
+        return 0.0
+    begin = page.text[:_PAGE_CHARS].removeprefix(page.title)
+    kind, stem = table_for(question).find_answer_kind(question), find_asked_stem(question)
+    if kind in ("date", "number"):
+        return -1.0
+    person = _PERSON.search(begin) is not None
+    if kind == "person" or (kind == "place" and not stem):
+        return 1.0 if person == (kind == "person") else -1.0
+    if not stem:
+        return 0.0
+    return 1.0 if any(word.startswith(stem) for word in asked_words(begin)) else -1.0
 
 
 def measure_coverage(question: str, text: str) -> float:

@@ -7,7 +7,8 @@ something ("director of film N"), and that answer then stands in the question in
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import zip_longest
 
 from clew.agents.citing.support import has_title, mentions_name
 from clew.agents.core.scratchpad import RecordingRetriever
@@ -22,16 +23,21 @@ from clew.agents.rules.question_analysis import find_question_name_spans
 from clew.agents.rules.table import table_for
 from clew.context import Context
 from clew.retrieve.question import QUESTION_WORDS
+from clew.text.dates import is_date
 from clew.types import Passage
 
+_PREPOSITIONS = frozenset("of to from in by for with at on".split())
 _WORD = re.compile(r"[\w’'.-]*\w")
 _BREAK = re.compile(r"[,;:?!]")
+_RELATIVE = re.compile(r"\b(?:where|that|which|who|whom|whose|when)\b", re.IGNORECASE)
 _MAX_PIECES = 3  # pieces on each side of a name
+_MAX_CLAUSE_WORDS = 4  # words behind a name that end a clause about it
 _MAX_ASKED = 6  # pieces of a question that are asked
+_MAX_NAME_WORDS = 8  # words of an answer that is put in the place of a piece
 _MAX_PIECE_WORDS = 12
 _NEAR = 2  # passages in which a piece is read: those about its name, else those that mention it
 _MAX_NAMES = 2  # names of a question that are followed
-_LAST = 3  # passages in which what is left to ask is read
+_LAST = 2  # passages in which what is left to ask is read
 _MIN_PROBABILITY = 0.2  # of the answer to a piece, to be put in its place
 
 
@@ -84,9 +90,12 @@ class Follower:
             grown.sort(key=lambda chain: -chain.probability)
             open_chains = _drop_same(grown)[: self.beam]
             for chain in open_chains:
-                retrieval = await retriever(ctx, chain.question)
-                here = near[chain.question] = list(retrieval.evidence.chunks)
-                about = choose_near(chain.steps[-1].text, here)
+                bridge, here = chain.steps[-1].text, list(passages)
+                if not any(has_title(passage, bridge) for passage in here):
+                    retrieval = await retriever(ctx, chain.question)
+                    here = list(retrieval.evidence.chunks)
+                near[chain.question] = here
+                about = choose_near(bridge, here)
                 last = [*about, *(p for p in here if p not in about)][:_LAST]
                 found.append((chain, await read_passages(ctx, chain.question, last)))
         return found
@@ -105,11 +114,27 @@ async def extend(ctx: Context, chain: Chain, passages: Sequence[Passage]) -> lis
     for piece in find_pieces(ctx, chain.question)[:_MAX_ASKED]:
         near = choose_near(piece.name, passages)
         asked = ask_piece(chain.question, piece)
-        for reading in (await read_passages(ctx, asked, near, most=2))[:2]:
-            if reading.probability >= _MIN_PROBABILITY and _leads_on(chain, piece, reading):
-                filled = put_in_place(chain.question, piece, reading.text)
-                found.append(Chain(filled, (*chain.steps, reading)))
+        for reading in await read_passages(ctx, asked, near, most=2):
+            named = narrow_to_name(ctx, reading)
+            if named is not None and _leads_on(chain, piece, named):
+                filled = put_in_place(chain.question, piece, named.text)
+                found.append(Chain(filled, (*chain.steps, named)))
     return found
+
+
+def narrow_to_name(ctx: Context, reading: Reading) -> Reading | None:
+    """Return a likely reading as the one name it consists of, "poet N" as N; else None."""
+    if reading.probability < _MIN_PROBABILITY:
+        return None
+    if any(char.isdigit() for char in reading.text) and is_date(reading.text):
+        return reading
+    spans = find_question_name_spans(ctx.view, reading.text)
+    start, end = max(spans, key=lambda span: span[1] - span[0], default=(0, 0))
+    words, all_words = len(reading.text[start:end].split()), len(reading.text.split())
+    if 2 * words < all_words or not 0 < words <= _MAX_NAME_WORDS:
+        return None
+    first = reading.start + start
+    return replace(reading, text=reading.text[start:end], start=first, end=first + end - start)
 
 
 def choose_near(name: str, passages: Sequence[Passage]) -> list[Passage]:
@@ -130,17 +155,49 @@ def put_in_place(question: str, piece: Piece, answer: str) -> str:
 
 
 def find_pieces(ctx: Context, question: str) -> list[Piece]:
-    """Return the pieces around each name that add at least one word of content to it."""
+    """Return the pieces around each name that add at least one word of content to it.
+
+    Where a clause about the name begins before it ("the city where N was born"), the piece goes on
+    to the clause's end behind the name.
+    """
     spans = find_question_name_spans(ctx.view, question)[:_MAX_NAMES]
-    found: list[Piece] = []
+    found: list[list[Piece]] = []
     for start, end in spans:
         name = question[start:end]
         others = [span for span in spans if span != (start, end)]
-        lefts = _find_starts(question, start, others)
-        rights = _find_ends(question, end, others)
-        found += [Piece(left, end, name) for left in lefts]
-        found += [Piece(start, right, name) for right in rights]
-    return found
+        ends = _find_clause_ends(question, end, others)
+        pieces = []
+        for left in _find_starts(question, start, others):
+            clause = ends and _opens_clause(question[left:start])
+            pieces += [Piece(left, right, name) for right in (ends if clause else [end])]
+        found.append(pieces)
+        found.append([Piece(start, right, name) for right in _find_ends(question, end, others)])
+    return [one for row in zip_longest(*found) for one in row if one is not None]
+
+
+def _opens_clause(before: str) -> bool:
+    """Whether a name is the subject of a clause: "city where N", "the company N" (is part of)."""
+    words = before.split()
+    noun = bool(words) and _is_content(words[-1]) and not words[-1].endswith("ed")
+    return noun or _RELATIVE.search(before) is not None
+
+
+def _find_clause_ends(question: str, end: int, others: Sequence[tuple[int, int]]) -> list[int]:
+    """Return where a clause about a name may end: at a mark, or behind its first word of content.
+
+    A preposition that nothing follows belongs to it: "is part of", "belongs to".
+    """
+    stop = _BREAK.search(question, end)
+    limit = min([stop.start() if stop else len(question), *(a for a, _ in others if a > end)])
+    words = list(_WORD.finditer(question, end, limit))
+    found = [words[-1].end()] if 0 < len(words) <= _MAX_CLAUSE_WORDS else []
+    first = next((at for at, word in enumerate(words) if _is_content(word[0])), _MAX_CLAUSE_WORDS)
+    if first < _MAX_CLAUSE_WORDS:
+        after = words[first + 1 : first + 3]
+        stranded = after and after[0][0].lower() in _PREPOSITIONS
+        whole = stranded and (len(after) == 1 or _is_content(after[1][0]))
+        found.append(after[0].end() if whole else words[first].end())
+    return list(dict.fromkeys(found))
 
 
 def _find_starts(question: str, start: int, others: Sequence[tuple[int, int]]) -> list[int]:

@@ -5,6 +5,7 @@ import math
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 from clew.agents.citing.support import SupportSpan, make_citation
 from clew.context import Context
@@ -44,7 +45,7 @@ class Reading:
 
     def sentence(self) -> tuple[int, int]:
         """The span of the sentence around the answer, in the passage's text."""
-        spans = sentence_spans(self.passage.text)
+        spans = _find_sentences(self.passage.text)
         first = max((s for s, _ in spans if s <= self.start), default=0)
         last = min((e for _, e in spans if e >= self.end), default=len(self.passage.text))
         return first, last
@@ -54,16 +55,16 @@ class Reading:
         return make_citation(self.passage, SupportSpan(*self.sentence(), 1.0))
 
 
+@lru_cache(maxsize=128)
+def _find_sentences(text: str) -> list[tuple[int, int]]:
+    """Return the sentences of a passage, of which several readings may be cited."""
+    return list(sentence_spans(text))
+
+
 def answer_key(text: str) -> str:
     """Return what equal answers share: their words without case, marks and articles."""
     words = [word for word in split_words(text) if word not in _ARTICLES]
     return " ".join(words) or name_key(text)
-
-
-def share_words(one: str, other: str) -> float:
-    """Return the overlap of two answers' words, 0 to 1."""
-    a, b = set(answer_key(one).split()), set(answer_key(other).split())
-    return len(a & b) / max(1, len(a | b))
 
 
 def same_answer(one: str, other: str) -> bool:

@@ -71,7 +71,8 @@ def _confirm(question: str, names: Spans) -> Comparison | None:
         return None
     (start, end), table = names[0], table_for(question)
     name = question[start:end].strip()
-    rest = table.auxiliaries.sub(" ", f"{question[:start]} {question[end:]}")
+    rest = table.fillers.sub(" ", f"{question[:start]} {question[end:]}")
+    rest = table.auxiliaries.sub(" ", rest)
     said = " ".join(re.findall(r"[\w'’-]+", rest))
     asked = tuple(one.replace("{x}", name) for one in _rule_of(table, "both").ask)
     return Comparison("both", (name,), (asked,), rest=said)
@@ -94,6 +95,10 @@ def _find_pair(
         joined = table.connectors.search(between)
         if joined and len(between.split()) <= _MAX_WORDS_BETWEEN:
             return (a, b), joined[0].lower()
+    # "A, B: which of the two is older?"
+    two = len(spans) == 2 and question[spans[0][1] : spans[1][0]].strip() == ","
+    if two and not polar and any(rule.words.search(question) for rule in table.operators):
+        return (spans[0], spans[1]), "or"
     if polar and len(spans) == 2 and any(words.search(question) for _, words in table.shared):
         return (spans[0], spans[1]), "and"
     raw = _RAW_PAIR.search(question)
@@ -121,7 +126,7 @@ def _find_rule(rest: str, table: RuleTable, *, polar: bool, either: bool) -> Ope
 
 def _strip_operator(rest: str, rule: OperatorRule, table: RuleTable) -> str:
     """Return the words beside the names that say something of them."""
-    plain = rule.words.sub(" ", rest)
+    plain = rule.words.sub(" ", table.fillers.sub(" ", rest))
     plain = table.connectors.sub(" ", table.question_words.sub(" ", plain))
     return " ".join(word for word in re.findall(r"[\w'’-]+", plain))
 

@@ -38,6 +38,8 @@ class RuleTable:
     blocks: tuple[tuple[str, re.Pattern[str]], ...]
     """Each kind of block that is quoted whole (steps, list, definition), with its openings."""
     question_words: re.Pattern[str]
+    fillers: re.Pattern[str]
+    """Words of "is it true that", which only ask whether the rest is so."""
     roles: re.Pattern[str]
     composed: Mapping[str, str]
     """Relations that stand for two steps."""
@@ -95,6 +97,7 @@ def _build_table(raw: Mapping[str, Any], *, spaced: bool) -> RuleTable:
         asks=named("asks"),
         blocks=named("blocks"),
         question_words=words(raw["question_words"]),
+        fillers=words(raw.get("fillers", ())),
         roles=words([form for role in raw["roles"] for form in (role, f"{role}s")]),
         composed=raw.get("composed", {}),
         yes=raw["yes"],

@@ -1,0 +1,69 @@
+"""Several questions in one: split them, and put their answers together, each under its question."""
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+from clew.agents.core.types import Answer
+from clew.agents.rules.table import table_for
+from clew.retrieve.question import content_words, tidy_question
+from clew.text.options import split_options
+from clew.types import Evidence
+
+_MAX_PARTS = 3  # questions in one that are answered
+_QUESTION_END = re.compile(r"(?<=[?？])\s+")
+_AND = re.compile(r",?\s+and\s+", re.IGNORECASE)
+_MIN_PART_WORDS = 2  # words of content that make a part a question of its own
+
+
+def split_questions(question: str) -> list[str]:
+    """Return the questions in a text without courtesy, if several stand for themselves."""
+    asked, options = split_options(question)
+    if options:
+        return [question]
+    question = tidy_question(asked)
+    parts = [part.strip() for part in _QUESTION_END.split(question) if part.strip()]
+    if len(parts) == 1:
+        parts = _split_at_and(question)
+    if len(parts) < 2 or not all(part.endswith(("?", "？")) for part in parts[:-1]):
+        return [question]
+    if len(parts := list(dict.fromkeys(parts))) == 1:
+        return parts
+    full = [part for part in parts if len(content_words(part)) >= _MIN_PART_WORDS]
+    return full[:_MAX_PARTS] if len(full) > 1 else [question]
+
+
+def _split_at_and(asked: str) -> list[str]:
+    """Split "Who built N, and when was M born?" where the second half asks for itself."""
+    table = table_for(asked)
+    for match in _AND.finditer(asked):
+        word = table.question_words.match(asked, match.end())
+        if word and table.auxiliaries.match(asked[word.end() :].lstrip()):
+            return [f"{asked[: match.start()]}?", asked[match.end() :]]
+    return [asked]
+
+
+def _renumber(text: str, numbers: Mapping[int, int]) -> str:
+    """Give the citation marks of a text their numbers in the whole answer."""
+    return re.sub(r"\[(\d+)\]", lambda mark: f"[{numbers.get(int(mark[1]), mark[1])}]", text)
+
+
+def join_parts(question: str, evidence: Evidence, parts: Sequence[Answer]) -> Answer:
+    """Put the judged answers to several questions together; as sure as the least sure of them."""
+    citations = list(dict.fromkeys(c for part in parts for c in part.citations))
+    lines = []
+    for part in parts:
+        numbers = {n: citations.index(c) + 1 for n, c in enumerate(part.citations, start=1)}
+        lines.append(f"{part.question}\n{_renumber(part.answer, numbers)}")
+    answered = [part for part in parts if part.verdict == "answered"]
+    return replace(
+        (answered or parts)[0],
+        question=question,
+        answer="\n\n".join(lines),
+        citations=tuple(citations),
+        evidence=evidence,
+        candidate="; ".join(part.candidate for part in answered if part.candidate),
+        missing="; ".join(part.missing for part in parts if part.missing),
+        confidence=min((part.confidence for part in answered), default=0.0),
+        parts=tuple(parts),
+    )

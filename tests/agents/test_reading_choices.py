@@ -1,0 +1,61 @@
+"""What a question asks for, and whether a page says that an answer is it."""
+
+import pytest
+
+from clew.agents.answering.parts import split_questions
+from clew.agents.reading.choose import find_asked_stem, match_page
+from clew.types import Passage
+
+COUNTY = "Marl County is a county in the north. It has 30,000 inhabitants."
+PERSON = "Ana Roth (born 1931) is a composer. Her songs are sung in Orm."
+FILM = "Ash is a 1961 film. It was shot near Orm."
+
+
+def page(text: str) -> Passage:
+    return Passage("c", "doc", "", 1.0, text, 0, len(text))
+
+
+@pytest.mark.parametrize(
+    ("question", "stem"),
+    [
+        ("In which county does Orm lie?", "count"),
+        ("What is the name of the airport in Orm?", "airpo"),
+        ("What kind of bridge crosses the Tarn?", "bridg"),
+        ("Orm lies in what Norwegian county?", "count"),
+        ("Where does Orm lie?", ""),
+    ],
+)
+def test_the_noun_that_is_asked_for(question: str, stem: str) -> None:
+    assert find_asked_stem(question) == stem
+
+
+@pytest.mark.parametrize(
+    ("question", "text", "said"),
+    [
+        ("Who directed the film that was shot near Orm?", FILM, -1),
+        ("By whom was it directed?", PERSON, 1),
+        ("Where was the composer born?", PERSON, -1),
+        ("When was it shot?", FILM, -1),
+        ("In what county does Orm lie?", COUNTY, 1),
+        ("In what county does Orm lie?", FILM, -1),
+        ("How is Orm called?", FILM, 0),
+    ],
+)
+def test_a_page_says_whether_its_subject_is_what_is_asked_for(
+    question: str, text: str, said: float
+) -> None:
+    assert match_page(question, page(text)) == said
+    assert match_page(question, None) == 0
+
+
+@pytest.mark.parametrize(
+    ("text", "parts"),
+    [
+        ("Who built Ash Hall and when was Ana Roth born?", 2),
+        ("Who built Ash Hall? When was Ana Roth born?", 2),
+        ("Who is the mother of Ana Roth and when did she die?", 1),
+        ("Where do the Tarn and the Orm meet?", 1),
+    ],
+)
+def test_halves_that_ask_for_themselves_are_questions(text: str, parts: int) -> None:
+    assert len(split_questions(text)) == parts

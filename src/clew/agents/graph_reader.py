@@ -26,10 +26,11 @@ from clew.agents.rules.operators import is_polar
 from clew.agents.run_plan import PlanRunner, load_rank
 from clew.context import Context
 from clew.retrieve.step import Step
-from clew.text.language import is_chinese
+from clew.text.language import is_unspaced
 from clew.text.options import match_option
 from clew.types import Evidence
 
+_KNOWN = 0.5  # of the words of a question; the reader knows those that the embedder knows
 _MAX_STEPS = 4  # questions of a model's plan
 
 
@@ -106,8 +107,9 @@ class GraphReader:
     async def _read_spans(
         self, ctx: Context, retriever: RecordingRetriever, evidence: Evidence
     ) -> list[RankedCandidate]:
-        """Return the spans that may answer, best first; none in Chinese or without a reader."""
-        if is_chinese(ctx.question) or ctx.reader is None:
+        """Return the spans that may answer, best first; none in a script the reader cannot read."""
+        known = ctx.meaning() >= _KNOWN and not is_unspaced(ctx.question)
+        if ctx.reader is None or not known:
             return []
         technical = is_technical(ctx, evidence.chunks)
         follow = None if technical else Follower(self.hops, self.beam)

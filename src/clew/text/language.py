@@ -30,3 +30,8 @@ def prompt_language(text: str) -> str:
 def is_chinese(question: str) -> bool:
     """Whether a question is in Chinese; Japanese and Korean share its characters."""
     return bool(_HAN_CHAR.search(question)) and not _KANA_OR_HANGUL.search(question)
+
+
+def is_unspaced(question: str) -> bool:
+    """Whether a question has words that no spaces part: Chinese or Japanese."""
+    return bool(_UNSPACED_RUN.search(question))

@@ -47,6 +47,8 @@ class GraphReader:
     plan: bool = False
     """With a model, let it plan; off: it reads once."""
     spans: bool = True
+    """With a model, take a sure span of the reader for a value before asking it."""
+    second: bool = False
     """With a model, ask the reader as well; the better supported answer is given."""
 
     async def __call__(self, ctx: Context, retrieve: Step, mode: Mode, /) -> Answer:
@@ -150,7 +152,7 @@ class GraphReader:
         retrieval = await retriever(ctx, ctx.question)
         if not short or is_unknown(short):
             written = await conclude(ctx, book, mode)
-            if not self.spans or is_polar(ctx.question) or asks_openly(ctx.question):
+            if not self.second or is_polar(ctx.question) or asks_openly(ctx.question):
                 return written
             ranked = await self._read_spans(ctx, retriever, retrieval.evidence)
             return await self._ask_reader(ctx, book, written, ranked)

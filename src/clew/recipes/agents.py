@@ -65,7 +65,7 @@ _AGENT_RECIPES = (
     ),
     _steps("plan", GraphReader(plan=True), "the model plans what the table does not compare"),
     _steps("model", GraphReader(rules=False, plan=True), "the model plans everything"),
-    _steps("rules", GraphReader(spans=False), "the table compares, and the model reads once"),
+    _steps("second", GraphReader(second=True), "the reader gives a second opinion on the model's"),
     _steps(
         "alone",
         GraphReader(rules=False, spans=False),

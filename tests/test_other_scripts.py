@@ -54,6 +54,7 @@ async def build(tmp_path: Path, language: str) -> KnowledgeBase:
     (tmp_path / "bridge.md").write_text(PAGES[language], encoding="utf-8")
     (tmp_path / "market.md").write_text(OTHER[language], encoding="utf-8")
     base = await open_hashed(Settings(kb=tmp_path / "kb"), True)
+    base.reader = None  # it is not asked in a script that the encoder does not know
     await base.add([tmp_path / "bridge.md", tmp_path / "market.md"])
     return base
 

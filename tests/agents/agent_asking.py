@@ -5,7 +5,7 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 
 from clew.agents.core.types import Answer
-from clew.config import ROLES, ModelSettings, Settings
+from clew.config import ROLES, AnswerSettings, ModelSettings, Settings
 from clew.engine import KnowledgeBase
 from clew.llm.chat import Request
 from clew.llm.structured import pin_mode
@@ -32,6 +32,7 @@ def asking(valley: KnowledgeBase) -> Ask:
             kb=valley.settings.kb,
             models=ModelSettings(model="m", window=how.pop("window", None)),
             recipes=how.pop("recipes", {}),
+            answer=AnswerSettings(confidence=0.2),  # fitted to a real encoder, not to a fake
         )
         base = KnowledgeBase(valley.store, settings, valley.embed)
         base.reader = valley.reader

@@ -48,7 +48,7 @@ class GraphReader:
     """With a model, let it plan; off: it reads once."""
     spans: bool = True
     """With a model, take a sure span of the reader for a value before asking it."""
-    second: bool = False
+    second: bool = True
     """With a model, ask the reader as well; the better supported answer is given."""
 
     async def __call__(self, ctx: Context, retrieve: Step, mode: Mode, /) -> Answer:

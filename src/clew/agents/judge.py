@@ -17,7 +17,7 @@ from clew.agents.rules.table import table_for
 from clew.context import Context
 from clew.retrieve.question import NAME_BREAKS, OPENING_WORDS, tidy_question
 from clew.text.language import is_chinese
-from clew.text.options import split_options
+from clew.text.options import spell_out_choice, split_options
 from clew.text.unicode import split_words
 from clew.types import Passage
 
@@ -66,11 +66,15 @@ async def describe_answer(ctx: Context, answer: Answer) -> Signals:
         return signals | {"own": -1.0}
     # The reader reads no Chinese.
     readings = [] if is_chinese(asked) else await read_passages(ctx, asked, passages[:_READ])
-    agreeing, rival = _compare_readings(answer.candidate, readings)
+    # Letters are judged by the options that they stand for.
+    chosen = spell_out_choice(ctx.question, answer.candidate) or [answer.candidate]
+    agreeing, rival = _compare_readings(chosen, readings)
     own = max(answer.support, agreeing.probability if agreeing else 0.0)
     polar = answer.candidate.casefold() in YES_NO
     # No sentence says "no": what code concludes from cited values follows from them.
-    entailed = (answer.computed and polar) or _is_supported(answer.candidate, answer, cited)
+    entailed = (answer.computed and polar) or all(
+        _is_supported(one, answer, cited) for one in chosen
+    )
     return signals | {
         "own": squash(_logit(own)),
         "direct": squash(agreeing.score) if agreeing else -1.0,
@@ -130,11 +134,12 @@ async def _nearest_cosine(ctx: Context) -> float:
 
 
 def _compare_readings(
-    candidate: str, readings: Sequence[Reading]
+    chosen: Sequence[str], readings: Sequence[Reading]
 ) -> tuple[Reading | None, Reading | None]:
-    """Return the best reading that agrees with an answer, and the best that does not."""
-    agreeing = next((one for one in readings if same_answer(one.text, candidate)), None)
-    rival = next((one for one in readings if not same_answer(one.text, candidate)), None)
+    """Return the best reading that agrees with one of the answers, and the best that does not."""
+    agrees = [any(same_answer(one.text, answer) for answer in chosen) for one in readings]
+    agreeing = next((one for one, same in zip(readings, agrees, strict=True) if same), None)
+    rival = next((one for one, same in zip(readings, agrees, strict=True) if not same), None)
     return agreeing, rival
 
 

@@ -65,10 +65,10 @@ _AGENT_RECIPES = (
     ),
     _steps("plan", GraphReader(plan=True), "the model plans what the table does not compare"),
     _steps("model", GraphReader(rules=False, plan=True), "the model plans everything"),
-    _steps("second", GraphReader(second=True), "the reader gives a second opinion on the model's"),
+    _steps("once", GraphReader(second=False), "the reader gives no second opinion on the model's"),
     _steps(
         "alone",
-        GraphReader(rules=False, spans=False),
+        GraphReader(rules=False, spans=False, second=False),
         "the model reads once; nothing is planned, compared or read as a span",
     ),
     AgentRecipe(

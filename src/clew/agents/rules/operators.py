@@ -96,10 +96,13 @@ def _find_pair(
         if joined and len(between.split()) <= _MAX_WORDS_BETWEEN:
             return (a, b), joined[0].lower()
     # "A, B: which of the two is older?"
+    compares = any(rule.words.search(question) for rule in table.operators)
     two = len(spans) == 2 and question[spans[0][1] : spans[1][0]].strip() == ","
-    if two and not polar and any(rule.words.search(question) for rule in table.operators):
+    if two and not polar and compares:
         return (spans[0], spans[1]), "or"
-    if polar and len(spans) == 2 and any(words.search(question) for _, words in table.shared):
+    # "Is A's home the same as B's?", but not "Was A born in B?"
+    shares = compares and any(words.search(question) for _, words in table.shared)
+    if polar and len(spans) == 2 and shares:
         return (spans[0], spans[1]), "and"
     raw = _RAW_PAIR.search(question)
     if raw is None:

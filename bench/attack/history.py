@@ -290,12 +290,15 @@ def _find_fake_embedder(*_: object, **__: object) -> HashEmbed:
 
 def attack_history(rng: random.Random, folder: Path) -> str:
     """One trial."""
+    real = vars(engine)["find_embedder"]
     vars(engine)["find_embedder"] = _find_fake_embedder  # of the command line
     with chdir(folder):
         try:
             return run(_run_history(rng, folder))
         except StoreError as error:
             raise AssertionError(f"a step was refused: {error}") from error
+        finally:
+            vars(engine)["find_embedder"] = real
 
 
 if __name__ == "__main__":

@@ -28,6 +28,8 @@ from clew.cluster.queue import Worker, open_queue_runner
 from clew.store.postgres.jobs import JobQueue
 from clew.store.postgres.store import PostgresStore
 
+pytestmark = pytest.mark.slow  # processes that wait for each other: not beside the whole suite
+
 DOCUMENTS = [
     document(
         f"page {number}",

@@ -32,7 +32,8 @@ def asking(valley: KnowledgeBase) -> Ask:
             kb=valley.settings.kb,
             models=ModelSettings(model="m", window=how.pop("window", None)),
             recipes=how.pop("recipes", {}),
-            answer=AnswerSettings(confidence=0.2),  # fitted to a real encoder, not to a fake
+            # The shipped threshold goes with a real encoder and reader, not with fakes.
+            answer=AnswerSettings(confidence=how.pop("confidence", 0.2)),
         )
         base = KnowledgeBase(valley.store, settings, valley.embed)
         base.reader = valley.reader

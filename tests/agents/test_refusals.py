@@ -58,7 +58,7 @@ async def test_a_stranger_is_refused_whatever_the_model_says(ask: Ask, recipe: s
         }
     )
     asked = "Where was Gundula Pfefferkorn born?"
-    answer = await ask(told, asked, recipe=recipe, mode="reject")
+    answer = await ask(told, asked, recipe=recipe, mode="reject", confidence=0.5)
     assert answer.verdict == "refused"
     assert "Gundula Pfefferkorn" in answer.missing
 

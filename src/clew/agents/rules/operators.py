@@ -100,9 +100,10 @@ def _find_pair(
     two = len(spans) == 2 and question[spans[0][1] : spans[1][0]].strip() == ","
     if two and not polar and compares:
         return (spans[0], spans[1]), "or"
-    # "Is A's home the same as B's?", but not "Was A born in B?"
-    shares = compares and any(words.search(question) for _, words in table.shared)
-    if polar and len(spans) == 2 and shares:
+    # "Is A's home the same as B's?" and "Is A in the land that B is in?", not "Was A born in B?"
+    shares = any(words.search(question) for _, words in table.shared)
+    subjects = compares or (len(spans) == 2 and table.auxiliaries.search(question, spans[1][1]))
+    if polar and len(spans) == 2 and shares and subjects:
         return (spans[0], spans[1]), "and"
     raw = _RAW_PAIR.search(question)
     if raw is None:

@@ -104,7 +104,7 @@ def train_teacher(
         weight_decay=0.0,
         fused=device == "cuda",
     )
-    total, seen, steps = sum(len(one.ids) for one in lessons), 0, 0
+    total, seen, steps, skipped = sum(len(one.ids) for one in lessons), 0, 0, 0
     began, loss_sum = time.perf_counter(), 0.0
     model.train()
     for chosen, ids, mask, starts, _ in iterate(lessons, given.tokens, random.Random(0), device):
@@ -121,16 +121,19 @@ def train_teacher(
         )
         optimizer.zero_grad(set_to_none=True)
         loss.backward()
-        torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
-        optimizer.step()
+        norm = torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
         seen, steps = seen + int(mask.sum()), steps + 1
+        if not torch.isfinite(norm):  # a fused kernel overflowed; the weights must not see it
+            skipped += 1
+            continue
+        optimizer.step()
         loss_sum += float(loss.detach())
         if steps % 25 == 0:
             seconds = time.perf_counter() - began
             line = {"step": steps, "loss": round(loss_sum / 25, 3), "seconds": round(seconds)}
             print(json.dumps({**line, "tokens_per_s": round(seen / seconds)}), flush=True)
             loss_sum = 0.0
-    return {"steps": steps, "tokens": seen, "of": total}
+    return {"steps": steps, "skipped": skipped, "tokens": seen, "of": total}
 
 
 def label(

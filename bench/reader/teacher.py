@@ -60,7 +60,11 @@ class Teacher(nn.Module):
         """Logits of shape (rows, tokens, 2)."""
         x = nn.functional.embedding(ids, self._weight("embed_tokens.weight"))
         turn = self._rotation(ids.shape[1], ids.device)
-        seen = mask[:, None, None]
+        # Added to the scores: with a mask of booleans the fused kernel's gradients overflow.
+        seen = torch.zeros(mask.shape, dtype=x.dtype, device=x.device)
+        seen = seen.masked_fill(~mask, float("-inf"))[:, None, None]
+        if torch.is_autocast_enabled(x.device.type):
+            seen = seen.to(torch.get_autocast_dtype(x.device.type))
         for number in range(self.layers):
             x = self._forward_layer(x, f"layers.{number}", turn, seen)
         x = rms_norm(x.float(), (self.size,), self._weight("norm.weight"), self.eps)
@@ -84,7 +88,8 @@ class Teacher(nn.Module):
             .transpose(1, 2)
             for part in _PARTS
         )
-        q, k = _rotate(q, turn).to(v.dtype), _rotate(k, turn).to(v.dtype)
+        kind = seen.dtype
+        q, k, v = _rotate(q, turn).to(kind), _rotate(k, turn).to(kind), v.to(kind)
         repeat = self.heads // self.groups
         k, v = k.repeat_interleave(repeat, 1), v.repeat_interleave(repeat, 1)
         mixed = scaled_dot_product_attention(q, k, v, attn_mask=seen)

@@ -71,6 +71,30 @@ def test_every_kind_is_shown_numbered_under_its_heading() -> None:
     assert "Passages:\n[5] Marrow Bridge: It was designed by Ilse Brandvik." in text
 
 
+def test_what_a_line_says_it_says_once() -> None:
+    told = replace(
+        fact("Ilse", "born in", "Hallowmere"),
+        keywords=("Hallowmere", "youth"),
+        description="Ilse was born in Hallowmere",
+    )
+    same = replace(told, keywords=("born", "Ilse"), description="Ilse born in Hallowmere.")
+    evidence = Evidence(
+        entities=(
+            NamedEntity("e1", "Tarn", "river", 1.0, "", description="Tarn river"),
+            NamedEntity("e2", "Ossel", "river", 1.0, "", description="the river Ossel, 90 km long"),
+        ),
+        facts=(told, same),
+        paths=(Route(("Ilse", "Hallowmere"), ("x",), 1.0, "", (same,)),),
+    )
+    page = build_page(evidence, ALL_KINDS)
+    assert page.lines == (
+        "Ossel (river): the river Ossel, 90 km long",
+        "Ilse | born in | Hallowmere [youth]: Ilse was born in Hallowmere",
+        "Ilse | born in | Hallowmere",
+        "Ilse → [born in] → Hallowmere",
+    )
+
+
 def test_passages_alone_have_no_headings() -> None:
     assert str(build_page(EVIDENCE, PASSAGES)) == (
         "[1] Marrow Bridge: It was designed by Ilse Brandvik."

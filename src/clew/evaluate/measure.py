@@ -34,10 +34,13 @@ from clew.llm.openai_api import estimate_tokens
 from clew.llm.roles import with_named_model
 from clew.llm.trained_model import resolve_model_folder
 from clew.recipes.chunking import describe_other_chunking, find_shared_chunking, load_chunking
+from clew.recipes.describe import required_trees
+from clew.recipes.registry import resolve_recipe
 from clew.types import Chunking, Document, Usage
 
 _MAX_REASONS = 20
 _RECALL_DEPTHS = (2, 5, 10, 20)
+_TREES_KEY = "trees"
 _CHECKED_DOCUMENTS = 100  # of the corpus: enough to see whether the knowledge base is of it
 
 
@@ -59,6 +62,8 @@ class MeasureOptions:
     """Recall after each of an agent's first retrievals, up to this many."""
     pairwise: str = ""
     """The row whose answers the others are judged against, two by two."""
+    grow: bool = False
+    """Grow the trees that the recipes read and the knowledge base lacks."""
 
 
 @dataclass(frozen=True)
@@ -129,6 +134,7 @@ async def measure(
     presets = _find_presets(base, wanted.grid)
     doubts = await check_corpus(base, dataset)
     build = await build_if_empty(base, dataset, extractor, progress, presets)
+    build |= await load_tree_costs(base, wanted, progress)
     questions = select_questions(dataset.questions, wanted)
     metrics = select_metrics(questions, wanted)
     if wanted.grid.cases:
@@ -356,6 +362,39 @@ async def _read_first_documents(corpus: Path) -> list[Document]:
             if len(first) == _CHECKED_DOCUMENTS:
                 break
     return first
+
+
+async def load_tree_costs(
+    base: KnowledgeBase, wanted: MeasureOptions, progress: ProgressCallback
+) -> dict[str, Any]:
+    """Grow the trees that are wanted and missing; return what each cost that was grown so."""
+    known = (await base.store.get("evaluate", [_TREES_KEY])).get(_TREES_KEY)
+    costs: dict[str, Any] = json.loads(known) if known else {}
+    manager = base.builder.make_tree_manager(progress)
+    there = await manager.tree_names()
+    for tree in _list_trees(base, wanted.grid) if wanted.grow else ():
+        if tree in there:
+            continue
+        before, started = base.models.meter.total, perf_counter()
+        if base.embed is not None:
+            await base.builder.embed_deferred("entity", progress)
+        await manager.build([tree], write=base.models.has("extract"))
+        spent = base.models.meter.total - before
+        costs[tree] = {
+            "build_seconds": round(perf_counter() - started, 3),
+            "build_calls": spent.calls + spent.cached_calls,
+            "build_tokens": spent.all_tokens,
+            "money": round(spent.money, 6),
+        }
+        await base.store.set("evaluate", {_TREES_KEY: json.dumps(costs)})
+    return {_TREES_KEY: costs} if costs else {}
+
+
+def _list_trees(base: KnowledgeBase, grid: Grid) -> list[str]:
+    """List the trees that the recipes of a grid read."""
+    with register_variants(grid.variants):
+        chains = [resolve_recipe(case.recipe, base.recipes).retrieve for case in grid.cases]
+    return list(dict.fromkeys(tree for chain in chains for tree in required_trees(chain)))
 
 
 def compute_build_costs(seconds: float, spent: Usage, corpus: Path) -> dict[str, Any]:

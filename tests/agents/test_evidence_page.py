@@ -187,6 +187,17 @@ def test_a_section_may_leave_out_what_the_passages_shown_say() -> None:
     )
 
 
+@pytest.mark.parametrize(("least", "shown"), [(0, [3]), (1, [3]), (2, [0, 3]), (9, [0, 1, 2, 3])])
+def test_a_few_facts_are_shown_even_if_the_passages_say_them(least: int, shown: list[int]) -> None:
+    facts = [fact("Ilse", "knew", f"Friend {n}", f"She knew Friend {n}.") for n in range(4)]
+    facts[3] = replace(facts[3], chunk="elsewhere")
+    said = replace(passage("She knew Friend 0. She knew Friend 1."), id=facts[0].chunk)
+    section = Section("facts", fresh=True, least=least)
+    found = Evidence(chunks=(said,), facts=tuple(facts))
+    page = build_page(found, Layout((section, Section("passages"))))
+    assert page.lines[:-1] == tuple(f"Ilse | knew | Friend {n}" for n in shown)
+
+
 def test_facts_of_one_passage_may_stand_on_one_line() -> None:
     def sentence(text: str, start: int, chunk: str) -> Statement:
         place = {"chunk": chunk, "start": start, "end": start + len(text), "title": "Ilse"}

@@ -214,6 +214,7 @@ def _format_section(section: Section) -> str:
         "with scores" if section.scores else "",
         _ORDERS[section.order],
         "not what the passages say" if section.fresh else "",
+        f"but {section.least} of it" if section.fresh and section.least else "",
         "by passage" if section.grouped else "",
         "also bare names" if section.bare else "",
     ]

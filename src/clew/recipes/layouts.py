@@ -5,16 +5,21 @@ those only what has to do with the question, then five passages. Where a paper n
 own, a row of its own has them. Where a paper shows its graph alone, passages follow it here.
 """
 
+from dataclasses import replace
+
 from clew.layout import Layout, Section
 
 _PASSAGES = Section("passages", most=5)
 _FEW_ENTITIES = Section("entities", 300, most=5)
 _LINKED_FACTS = Section("facts", 1000, most=20, order="linked")
+# What no passage on the page says; but for a few facts, so that the graph is always shown.
+_FRESH_FACTS = Section("facts", 600, most=10, order="linked", fresh=True, least=3)
 _NEAREST_FACTS = Section("facts", 600, most=10, order="question")
 
 LINKED = Layout((_FEW_ENTITIES, _LINKED_FACTS, _PASSAGES))
+FRESH = Layout((_FEW_ENTITIES, _FRESH_FACTS, _PASSAGES))
 PATHS = Layout((Section("paths", 500, most=15, order="question"), _NEAREST_FACTS, _PASSAGES))
-RANKED_PATHS = Layout((Section("paths", 500, most=32), _NEAREST_FACTS, _PASSAGES))
+RANKED_PATHS = Layout((Section("paths", 500, most=32), replace(_FRESH_FACTS, least=0), _PASSAGES))
 GRAG_M = Layout((Section("communities", 600), *RANKED_PATHS.sections))
 LIGHTRAG_30K = Layout(
     (Section("entities", 6000), Section("facts", 8000), Section("passages", most=20)),
@@ -66,7 +71,9 @@ _OURS = "ours, measured (docs/evidence.md): "
 LAYOUT_SOURCES: dict[Layout, str] = {
     LINKED: f"{_OURS}facts linked to what the question names, then passages",
     PATHS: f"{_OURS}the paths and facts nearest to the question, then passages",
-    RANKED_PATHS: f"{_OURS}paths as the method ranks them, the nearest facts, then passages",
+    FRESH: f"{_OURS}facts linked to what the question names that no passage says, then passages",
+    RANKED_PATHS: f"{_OURS}paths as the method ranks them, linked facts that no passage says, then "
+    "passages",
     LIGHTRAG_30K: "LightRAG authors' code: 6,000 tokens of entities, 8,000 of relations, 20 "
     "chunks, 30,000 in all; for a sub-question ours",
     ROGRAG_28K: "ROGRAG figure 1 (d): 8k of nodes, 8k of edges, 12k of chunks; at most 20 and for "

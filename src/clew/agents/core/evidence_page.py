@@ -147,7 +147,7 @@ def _build_page(evidence: Evidence, layout: Layout, said: frozenset[str]) -> Evi
         found = _format_items(evidence, section)
         new = _drop_repeated(found, on_paths)
         if section.fresh:
-            new = [one for one in new if not (one.sources and {p.id for p in one.sources} <= said)]
+            new = _keep_fresh(new, said, section.least)
         repeated += len(found) - len(new)
         offered = new if section.kind == "passages" else new[: section.most]
         if section.grouped:
@@ -162,6 +162,16 @@ def _build_page(evidence: Evidence, layout: Layout, said: frozenset[str]) -> Evi
         if section.kind == "paths":
             on_paths = {fact for item in chosen for fact in item.facts}
     return EvidencePage(tuple(items), tuple(left_out), shortened, repeated)
+
+
+def _keep_fresh(
+    found: Sequence[EvidenceLine], said: frozenset[str], least: int
+) -> list[EvidenceLine]:
+    """Keep what the passages `said` do not state, and the best of the rest where that is little."""
+    stated = [bool(one.sources) and {p.id for p in one.sources} <= said for one in found]
+    spare = max(0, least - stated.count(False))
+    kept = set([at for at, repeats in enumerate(stated) if repeats][:spare])
+    return [one for at, one in enumerate(found) if not stated[at] or at in kept]
 
 
 def _drop_repeated(found: Sequence[EvidenceLine], on_paths: set[str]) -> list[EvidenceLine]:

@@ -39,8 +39,9 @@ ROGRAG_12K = Layout(
 PATHRAG_15 = Layout(
     (Section("paths", 2000, most=15, best_last=True), _PASSAGES), total=4800, part=2400
 )
-GRAPH_R1 = Layout((Section("facts", most=5, scores=True),), total=1600)
-GRAPH_R1_RELEASED = Layout((Section("facts", most=10, scores=True),), total=2400)
+# The agent's loop shows facts alone, as in the paper; an answer that is written anew reads both.
+GRAPH_R1 = Layout((Section("facts", 1000, most=5, scores=True), _PASSAGES))
+GRAPH_R1_RELEASED = Layout((Section("facts", 1600, most=10, scores=True), _PASSAGES))
 YOUTU = Layout(
     (
         _LINKED_FACTS,
@@ -80,8 +81,9 @@ LAYOUT_SOURCES: dict[Layout, str] = {
     "a sub-question ours",
     ROGRAG_12K: "ROGRAG Table 5, before 28k; 4k of each kind are LightRAG's, the paper names none",
     PATHRAG_15: "PathRAG §3.3: 15 paths, the most reliable last; passages and budgets are ours",
-    GRAPH_R1: "Graph-R1 §4.2: the five fused facts with their scores, nothing else; tokens ours",
-    GRAPH_R1_RELEASED: "Graph-R1 authors' code: ten facts; tokens ours",
+    GRAPH_R1: "Graph-R1 §4.2: the five fused facts with their scores; tokens ours, and passages "
+    "where an answer is written anew after the loop",
+    GRAPH_R1_RELEASED: "Graph-R1 authors' code: ten facts; tokens and passages ours",
     GRAG_M: "LEGO-GraphRAG B.10: the report of the subgraph's community, then the paths; tokens "
     "ours",
     YOUTU: "Youtu-GraphRAG §A.3: triples, paths, communities, attributes, chunks; budgets ours",

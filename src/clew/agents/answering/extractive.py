@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from clew.agents.answering.quote_block import find_wanted_block, quote_block
+from clew.agents.answering.units import stem_words, weigh_words
 from clew.agents.answering.write import make_answer, make_refusal
 from clew.agents.citing.support import SupportSpan, make_citation
 from clew.agents.core.messages import CANDIDATE_LABEL, explain_not_written
@@ -25,12 +26,14 @@ from clew.context import Context
 from clew.retrieve.rank import ANSWER_MARK
 from clew.text.language import is_chinese
 from clew.text.sentences import sentence_spans
+from clew.text.unicode import UNSPACED_CHAR
 from clew.types import Citation, Evidence, Found, Passage, Path, Support
 
 QUOTED_NOTE = "this is quoted evidence, not a composed answer"
 _MAX_PASSAGES = 5
 _MAX_QUOTES = 3
 _MIN_SENTENCE_CHARS = 25  # characters; shorter sentences are headings and stubs
+_KNOWN_SCRIPT = 0.5  # share of the question's letters in words that the embedder knows
 _UNKNOWN_COSINE = 0.25  # of a sentence that has no vector
 _PATH_BONUS = 0.15  # added to the cosine of a fact on a retrieved path
 _PATH_NOTE = "these are the ends of the best paths in the graph"
@@ -96,7 +99,8 @@ async def _read_candidate(ctx: Context, evidence: Evidence) -> tuple[Note | None
     if is_chinese(ctx.question):
         place = find_chinese_answer(ctx.question, evidence.chunks)
         return (note_span(ctx.question, *place), 1.0) if place else (None, 0.0)
-    ranked = await rank_readings(ctx, evidence.chunks)
+    known = ctx.embed is None or ctx.meaning() >= _KNOWN_SCRIPT  # the reader knows as much
+    ranked = await rank_readings(ctx, evidence.chunks) if known else ()
     if not ranked:
         return None, 0.0
     return ranked[0].notes(ctx.question)[-1], ranked[0].probability
@@ -136,8 +140,11 @@ async def _score_facts(ctx: Context, found: Found) -> list[_ScoredFact]:
     if not pairs:
         return []
     positions = np.array([fact for fact, _ in pairs])
-    if ctx.embed is None:
-        cosines = np.full(len(pairs), _UNKNOWN_COSINE, np.float32)
+    if ctx.meaning() < _KNOWN_SCRIPT:
+        cosines = await _measure_words(ctx, positions)
+        if (cosines > 0).any():  # a sentence without any of the words says nothing here
+            pairs = [pair for pair, share in zip(pairs, cosines, strict=True) if share > 0]
+            cosines = cosines[cosines > 0]
     else:
         cosines = view.cosines("fact", await _query_vector(ctx, found), positions)
         cosines[cosines == -1] = _UNKNOWN_COSINE  # facts of a graph need not be embedded
@@ -152,12 +159,27 @@ async def _score_facts(ctx: Context, found: Found) -> list[_ScoredFact]:
     ]
 
 
+async def _measure_words(ctx: Context, facts: NDArray[np.int64]) -> NDArray[np.float32]:
+    """Return the share of the question's words in each fact, where vectors say nothing."""
+    keys, words = ctx.view.keys("fact")[facts].tolist(), weigh_words(ctx.view, ctx.question)
+    stored = await ctx.snapshot.facts(keys)
+    said = (stem_words(stored[key].text) for key in keys)
+    return np.array(
+        [sum(weight for word, weight in words.items() if word in own) for own in said], np.float32
+    )
+
+
 async def _drop_short_facts(ctx: Context, pairs: list[tuple[int, int]]) -> list[tuple[int, int]]:
     """Drop headings and stubs, unless there is nothing else to quote."""
     keys = ctx.view.keys("fact")
     facts = await ctx.snapshot.facts([int(keys[fact]) for fact, _ in pairs])
-    full = [p for p in pairs if len(facts[int(keys[p[0]])].text) >= _MIN_SENTENCE_CHARS]
+    full = [p for p in pairs if _measure_length(facts[int(keys[p[0]])].text) >= _MIN_SENTENCE_CHARS]
     return full or pairs
+
+
+def _measure_length(text: str) -> int:
+    """Return the length of a text in letters; a character that is a word counts as three."""
+    return len(text) + 2 * len(UNSPACED_CHAR.findall(text))
 
 
 async def _query_vector(ctx: Context, found: Found) -> NDArray[np.float32]:

@@ -8,6 +8,7 @@ from typing import Any
 from clew.agents.answering.extractive import QUOTED_NOTE, extract_answer
 from clew.agents.answering.read import make_note
 from clew.agents.answering.write import (
+    NO_REPLY,
     compose_answer,
     format_refusal,
     make_refusal,
@@ -16,7 +17,7 @@ from clew.agents.answering.write import (
 )
 from clew.agents.citing.entailment import Quote, is_entailed, swaps_names
 from clew.agents.citing.support import contains_answer
-from clew.agents.core.messages import YES_NO, is_unknown, localise
+from clew.agents.core.messages import YES_NO, all_translations, is_unknown, localise
 from clew.agents.core.scratchpad import Note, Notebook
 from clew.agents.core.types import Answer, Mode
 from clew.agents.rules.table import table_for
@@ -96,7 +97,11 @@ async def conclude(ctx: Context, book: Notebook, mode: Mode, short: str = "") ->
         return make_refusal(ctx, evidence, f"no passage answers: {book.notes[0].question}")
     if ctx.chat("answer") is None:
         return await extract_answer(ctx, evidence, book.first_hits())
-    return await write_answer(ctx, evidence, mode, book.format_notes())
+    written = await write_answer(ctx, evidence, mode, book.format_notes())
+    if mode == "reject" or written.missing not in all_translations(NO_REPLY):
+        return written
+    quoted = await extract_answer(ctx, evidence, book.first_hits())
+    return replace(quoted, note=f"{NO_REPLY}: {QUOTED_NOTE}")
 
 
 def _has_citation(notes: Sequence[Note]) -> bool:

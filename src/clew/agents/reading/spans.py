@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import pairwise
 
 from clew.agents.citing.support import SupportSpan, make_citation
 from clew.context import Context
@@ -21,6 +22,7 @@ _ARTICLES = frozenset(("a", "an", "the"))
 _FUNCTION_WORDS = (QUESTION_WORDS | OPENING_WORDS - NAME_BREAKS) - frozenset(
     "born die died name named last first".split()
 )
+_BLOCK_END = re.compile(r"\n[ \t]*\n")
 _TRIMMED = " \t\n,;:.!?\"'“”‘’()[]"
 _MAX_SPAN_CHARS = 160  # characters; what is longer is a quote, no short answer
 _SPANS_PER_PASSAGE = 3
@@ -122,11 +124,23 @@ def _to_readings(question: str, found: Iterable[ReadSpan], passage: Passage) -> 
     """Return the spans that are short enough for an answer, without marks at their ends."""
     readings = []
     for span in found:
-        start, end = trim_span(passage.text, span.start, span.end)
+        start, end = trim_span(passage.text, *_keep_one_block(passage.text, span.start, span.end))
         if 0 < end - start <= _MAX_SPAN_CHARS:
             text = passage.text[start:end]
             readings.append(Reading(question, text, passage, start, end, span.score))
     return readings
+
+
+def _keep_one_block(text: str, start: int, end: int) -> tuple[int, int]:
+    """Return the part of a span within one block: an answer does not begin in a heading above."""
+    breaks = [start, *(start + found.end() for found in _BLOCK_END.finditer(text[start:end])), end]
+    parts = list(pairwise(breaks))
+    below = [part for part in parts if not _is_in_heading(text, part[0])] or parts
+    return max(below, key=lambda part: (len(text[slice(*part)].strip()), part[0]))
+
+
+def _is_in_heading(text: str, at: int) -> bool:
+    return text[text.rfind("\n", 0, at) + 1 :].startswith("#")
 
 
 def trim_span(text: str, start: int, end: int) -> tuple[int, int]:

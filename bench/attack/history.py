@@ -2,10 +2,10 @@
 
 `python -m bench.attack.history [--count N] [--seconds S] [--seed N]`. A history adds, changes,
 renames and removes documents and rows, cuts their file, imports and removes a graph, re-embeds,
-repairs, grows trees, decides on names and withdraws decisions, and searches in between, from one or two
-handles of the folder or by the command line. In the end the tables equal those of a fresh build with the same
-decisions, and so do the rankings of the recipes, up to the order of equal scores. A tree equals one
-built now, or says that it is not fresh.
+repairs, grows trees, decides on names and withdraws decisions, and searches in between, from one
+or two handles of the folder or by the command line. In the end the tables equal those of a fresh
+build with the same decisions, and so do the rankings of the recipes, up to the order of equal
+scores. A tree equals one built now, or says that it is not fresh.
 """
 
 import asyncio

@@ -1,7 +1,7 @@
 """The knowledge base: open its folder, add documents, search, answer questions, maintain it."""
 
 import asyncio
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -118,6 +118,8 @@ class KnowledgeBase:
     _view: View | None = None
     progress: ProgressCallback = ignore_progress
     """Told of vectors that a question is the first to need."""
+    spread: Callable[[View, Snapshot], Awaitable[View]] | None = None
+    """Spreads each generation over shards, if it is served from several."""
 
     @cached_property
     def models(self) -> Models:
@@ -430,8 +432,11 @@ class KnowledgeBase:
         if view is None or view.generation != snapshot.generation:
             await check_embedder(self.store, self.embed)
             embedder, exact = (self.embed.name if self.embed else ""), self.settings.index.exact
-            view = self._view = await load_view(self.store, embedder, snapshot, exact=exact)
+            view = await load_view(self.store, embedder, snapshot, exact=exact)
+            if self.spread is not None:
+                view = await self.spread(view, snapshot)
             await attach_tuning(view, self.store, self.embed)
+            self._view = view
         return view
 
     async def count_pending(self) -> int:

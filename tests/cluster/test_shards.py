@@ -5,12 +5,13 @@ from collections.abc import AsyncIterator, Sequence
 import numpy as np
 import pytest
 
-from clew.cluster.sharded_view import LocalShards, ShardedGraph, SpreadLocally
+from clew.cluster.sharded_graph import ShardedGraph
+from clew.cluster.sharded_view import LocalShards, SpreadLocally
 from clew.cluster.shards import Shard, ShardNames
 from clew.cluster.walk import WALK_ERROR
 from clew.engine import KnowledgeBase
 from clew.graph.csr import build_csr
-from clew.graph.pagerank import pagerank
+from clew.graph.pagerank import pagerank, prepare_graph
 from clew.graph.transition import build_transition_graph
 from clew.types import Evidence
 from conftest import document, stream
@@ -103,6 +104,22 @@ def test_rounds_end_within_the_stated_error(count: int) -> None:
     scores[found.nodes] = found.scores
     assert np.abs(scores - exact).sum() <= WALK_ERROR
     assert graph.rounds < 60
+
+
+@pytest.mark.parametrize("budget", [3_000, 12_000])
+def test_a_budget_of_edges_gives_what_it_gives_on_one_machine(budget: int) -> None:
+    rng = np.random.default_rng(8)
+    one, other = rng.integers(0, 2_000, (2, 9_000))
+    links = build_csr(2_000, np.concatenate([one, other]), np.concatenate([other, one]))
+    seeds = dict.fromkeys(rng.integers(0, 2_000, 40).tolist(), 1.0)
+    alone = prepare_graph(links).rank(seeds, 2_000, damping=0.6, budget=budget)
+    owner = rng.integers(0, 3, 2_000).astype(np.int16)
+    graph = ShardedGraph("g", links, owner, LocalShards([_empty_shard() for _ in range(3)]))
+    graph.send()
+    found = graph.rank(seeds, 2_000, damping=0.6, budget=budget)
+    assert found.nodes[:100].tolist() == alone.nodes[:100].tolist()
+    assert found.scores[:100] == pytest.approx(alone.scores[:100], rel=1e-9)
+    assert found.bound == pytest.approx(alone.bound)
 
 
 def test_a_shard_that_was_started_again_is_sent_its_graph() -> None:

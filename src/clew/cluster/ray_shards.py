@@ -8,7 +8,8 @@ from typing import Any
 import ray
 
 from clew.cluster.ray_tasks import connect
-from clew.cluster.sharded_view import Question, spread_view
+from clew.cluster.sharded_graph import Question
+from clew.cluster.sharded_view import spread_view
 from clew.cluster.shards import Shard, cut_shard, find_owners
 from clew.config import Settings
 from clew.engine import KnowledgeBase

@@ -8,55 +8,21 @@ are mapped by the front as always.
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from itertools import count
-from typing import Any, Literal, Protocol
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from clew.cluster.sharded_graph import Question, ShardedGraph, Shards
 from clew.cluster.shards import Owners, Shard, ShardNames, cut_shard, find_owners
-from clew.cluster.walk import (
-    WALK_ERROR,
-    Mass,
-    PushedMass,
-    WalkRows,
-    exchange,
-    split_graph,
-)
-from clew.errors import StoreError
 from clew.graph.csr import Csr, Floats, Ints
-from clew.graph.pagerank import (
-    EDGE_BUDGET,
-    PageRankResult,
-    RankedGraph,
-    ScoreEstimate,
-    Seeds,
-    normalize_seeds,
-    take_top_k,
-)
+from clew.graph.pagerank import RankedGraph
 from clew.index.nearest import select_best
 from clew.index.view import NameRows, View
 from clew.store.bm25 import Bm25Index, FoundPostings
 from clew.store.protocol import Snapshot
 from clew.text.unicode import hash64
 from clew.types import Kind
-
-Question = Literal[
-    "cosines", "nearest", "take_vectors", "postings", "find_names", "add_graph", "push", "end_walk"
-]
-"""What shards are asked: the methods of `Shard`."""
-_MAX_TRIES = 4  # of a walk whose shards are lost
-_walk_numbers = count(1)
-
-
-class Shards(Protocol):
-    """All shards of a generation, wherever they are."""
-
-    def __len__(self) -> int:
-        """How many there are."""
-
-    def ask(self, what: Question, given: Sequence[tuple[Any, ...] | None]) -> list[Any]:
-        """Ask each shard, with arguments of its own; those without any are not asked."""
 
 
 @dataclass(frozen=True)
@@ -183,76 +149,6 @@ class ShardedView(View):
             made.send()
             self.memo[name] = made
         found: ShardedGraph = self.memo[name]
-        return found
-
-
-class ShardedGraph:
-    """A graph whose rows are on shards, ranked in rounds until the stated error."""
-
-    def __init__(self, name: str, links: Csr, owner: NDArray[np.int16], shards: Shards) -> None:
-        self._name, self._owner, self._shards = name, owner, shards
-        self._rows: list[WalkRows] = split_graph(links, owner, len(shards))
-        self._nodes = [np.flatnonzero(owner == number) for number in range(len(shards))]
-        self._edges = len(links.columns)
-        self.rounds = 0
-        """Of the last walk."""
-
-    def __len__(self) -> int:
-        """Return the number of nodes."""
-        return len(self._owner)
-
-    def send(self) -> None:
-        """Give every shard its rows."""
-        self._shards.ask("add_graph", [(self._name, rows) for rows in self._rows])
-
-    def rank(
-        self, seeds: Seeds, k: int, *, damping: float, budget: int | None = EDGE_BUDGET
-    ) -> PageRankResult:
-        """Return the `k` nodes of highest score; all scores together are within `WALK_ERROR`."""
-        del budget  # of edges, for a graph on one machine
-        nodes, masses = normalize_seeds(len(self), seeds)
-        for _ in range(_MAX_TRIES):
-            found = self._walk(nodes, masses, k, damping)
-            if found is not None:
-                return found
-            self.send()  # a shard was started again, and has forgotten the walk
-        raise StoreError("the shards were lost again and again while they were asked; try again")
-
-    def _walk(
-        self, nodes: Ints, masses: NDArray[np.float64], k: int, damping: float
-    ) -> PageRankResult | None:
-        number = next(_walk_numbers)
-        incoming = self._to_shards(nodes, masses)
-        least = WALK_ERROR / (4 * max(1, self._edges))
-        ended, rest, self.rounds = 0.0, 1.0, 0
-        while damping * rest > WALK_ERROR:
-            # The first round of a walk has its number negated.
-            told = number if self.rounds else -number
-            asked = [(self._name, told, damping, one, least) for one in incoming]
-            pushed: list[PushedMass] = self._shards.ask("push", asked)
-            if any(one is None for one in pushed):
-                return None
-            incoming = exchange(pushed)
-            ended += sum(one.ended for one in pushed)
-            rest = sum(one.left for one in pushed) + sum(float(m.sum()) for _, m in incoming)
-            self.rounds += 1
-        parts = self._shards.ask("end_walk", [(number, one, k) for one in incoming])
-        if any(part is None for part in parts):
-            return None
-        remaining = 1 - ended - damping * sum(part[2] for part in parts)
-        scale = (1 - damping) / remaining
-        reached = [own[part[0]] for own, part in zip(self._nodes, parts, strict=True)]
-        scores = np.concatenate([part[1] for part in parts]) * scale
-        bounds = np.full(len(scores), WALK_ERROR)
-        estimate = ScoreEstimate(np.concatenate(reached), scores, bounds, WALK_ERROR)
-        return take_top_k(estimate, k, len(self))
-
-    def _to_shards(self, nodes: Ints, masses: NDArray[np.float64]) -> list[Mass]:
-        owner = self._owner[nodes]
-        found = []
-        for number, own in enumerate(self._nodes):
-            mine = owner == number
-            found.append((np.searchsorted(own, nodes[mine]), masses[mine]))
         return found
 
 

@@ -13,9 +13,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from clew.cluster.walk import PushedMass, ShardWalk, WalkRows
+from clew.cluster.walk import ShardWalk, WalkRows, WalkStep
 from clew.errors import VectorsDeferred
-from clew.graph.csr import Doubles, Floats, Ints, expand_ranges
+from clew.graph.csr import Floats, Ints, expand_ranges
 from clew.index.nearest import count_candidates, is_indexed, select_best
 from clew.index.view import View
 from clew.store.bm25 import Postings, TextSegment
@@ -131,28 +131,23 @@ class Shard:
         """Keep this shard's rows of a graph."""
         self._graphs[name] = rows
 
-    def push(
-        self, name: str, walk: int, damping: float, incoming: tuple[Ints, Doubles], least: float
-    ) -> PushedMass | None:
-        """Take in mass and push it on, for one round; None if the walk or graph is unknown.
-
-        Numbers of new walks are negative, so that a shard that was started again is noticed.
-        """
+    def begin_walk(self, name: str, walk: int) -> bool:
+        """Begin a walk; False if the graph is unknown, as this shard was started again."""
         if name not in self._graphs:
-            return None
-        if walk < 0:
-            while len(self._walks) >= _MAX_WALKS:
-                del self._walks[next(iter(self._walks))]
-            self._walks[-walk] = ShardWalk(self._graphs[name])
-        held = self._walks.get(abs(walk))
-        return None if held is None else held.push(damping, incoming, least)
+            return False
+        while len(self._walks) >= _MAX_WALKS:
+            del self._walks[next(iter(self._walks))]
+        self._walks[walk] = ShardWalk(self._graphs[name])
+        return True
 
-    def end_walk(
-        self, walk: int, incoming: tuple[Ints, Doubles], k: int
-    ) -> tuple[Ints, Doubles, float] | None:
-        """The `k` places with most mass and that mass, and what waits where no edge leaves."""
-        held = self._walks.pop(walk, None)
-        return None if held is None else held.end(incoming, k)
+    def walk_on(self, walk: int, what: WalkStep, given: tuple[Any, ...]) -> Any:
+        """Do a step of a walk; None if it is unknown."""
+        held = self._walks.get(walk)
+        return None if held is None else getattr(held, what)(*given)
+
+    def end_walk(self, walk: int) -> None:
+        """Forget a walk."""
+        self._walks.pop(walk, None)
 
 
 def _read_postings(part: TextSegment, term: int) -> WordPostings:

@@ -1,12 +1,13 @@
 """PageRank over shards: each pushes the mass at its own nodes, and what leaves it is exchanged.
 
 In a round every shard takes in what others sent, pushes the mass at its nodes along their edges,
-and returns what is for nodes elsewhere, added up. Rounds end when so little mass is on its way
-that no score can change by more than the stated error.
+and returns what is for nodes elsewhere, added up. The rounds are those of one machine
+(`graph.pagerank_push`): large residuals first, until so many edges were used; or, over a graph that
+is small enough, until all scores together are within the stated error.
 """
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,6 +17,8 @@ from clew.graph.csr import Csr, Doubles, Floats, Ints, expand_ranges
 WALK_ERROR = 1e-6
 """By which the scores of a walk over shards may differ from the exact ones, all together."""
 _DENSE_SHARE = 8  # with more edges than an eighth of the nodes, sums are made for all nodes
+WalkStep = Literal["push", "list_pushed", "push_again", "find_peak", "sum_waiting", "find_best"]
+"""What a shard is told during a walk: the methods of `ShardWalk`."""
 Mass = tuple[Ints, Doubles]
 """Places within a shard, and the mass for each."""
 NO_MASS: Mass = (np.zeros(0, np.int64), np.zeros(0))
@@ -43,6 +46,8 @@ class PushedMass(NamedTuple):
     """Mass that waits at nodes of this shard."""
     ended: float
     """Mass that reached nodes that no edge leaves, and begins again at the seeds."""
+    edges: int
+    """Edges along which it was pushed."""
 
 
 def split_graph(links: Csr, owner: NDArray[np.int16], count: int) -> list[WalkRows]:
@@ -70,13 +75,52 @@ class ShardWalk:
         self._rows = rows
         self._passed = np.zeros(rows.sizes[rows.number])
         self._waiting = np.zeros_like(self._passed)
-        self._degrees = np.maximum(np.diff(rows.starts), 1)
+        self._degrees = np.diff(rows.starts)
+        self._chosen = np.zeros(0, np.int64)
+        self._before = self._passed, self._waiting
 
     def push(self, damping: float, incoming: Mass, least: float) -> PushedMass:
         """Push the mass of all nodes that have more than `least` per edge."""
         self._take_in(incoming)
-        rows = self._rows
-        chosen = np.flatnonzero(self._waiting > least * self._degrees)
+        self._before = self._passed.copy(), self._waiting.copy()
+        self._chosen = np.flatnonzero(self._waiting > least * np.maximum(self._degrees, 1))
+        return self._push_chosen(damping)
+
+    def list_pushed(self) -> tuple[Doubles, Ints]:
+        """Of each node that was pushed last, the mass per edge and its edges."""
+        edges = self._degrees[self._chosen]
+        return self._before[1][self._chosen] / np.maximum(edges, 1), edges
+
+    def push_again(self, damping: float, least: float) -> PushedMass:
+        """Undo the last push, and push only nodes with at least so much mass per edge."""
+        density, _ = self.list_pushed()
+        self._passed, self._waiting = self._before[0].copy(), self._before[1].copy()
+        self._chosen = self._chosen[density >= least]
+        return self._push_chosen(damping)
+
+    def find_peak(self, incoming: Mass) -> float:
+        """Take in mass; return the most that waits per edge."""
+        self._take_in(incoming)
+        return float((self._waiting / np.maximum(self._degrees, 1)).max(initial=0.0))
+
+    def sum_waiting(self, incoming: Mass) -> tuple[float, float]:
+        """Take in mass; return what waits where edges leave, and where none does."""
+        self._take_in(incoming)
+        ends = self._rows.strengths <= 0
+        return float(self._waiting[~ends].sum()), float(self._waiting[ends].sum())
+
+    def find_best(self, scale: float, spread: float, k: int) -> tuple[Ints, Doubles]:
+        """The `k` places of highest score; mass that still waits is spread by strength."""
+        scores = scale * (self._passed + self._waiting) + spread * self._rows.strengths
+        places = np.arange(len(scores))
+        if k < len(scores):
+            # Equal ones are all returned: which of them count is decided over all shards.
+            places = np.flatnonzero(scores >= np.partition(scores, -k)[-k])
+        places = places[scores[places] > 0]
+        return places, scores[places]
+
+    def _push_chosen(self, damping: float) -> PushedMass:
+        rows, chosen = self._rows, self._chosen
         mass = damping * self._waiting[chosen]
         self._passed[chosen] += self._waiting[chosen]
         self._waiting[chosen] = 0
@@ -88,20 +132,7 @@ class ShardWalk:
         moved = per_weight[which] * rows.weights[edge]
         sent = self._send(rows.owners[edge], rows.places[edge], moved)
         self._take_in(sent.pop(rows.number, NO_MASS))
-        return PushedMass(sent, float(self._waiting.sum()), ended)
-
-    def end(self, incoming: Mass, k: int) -> tuple[Ints, Doubles, float]:
-        """The `k` places with most mass and that mass, and what waits where no edge leaves."""
-        self._take_in(incoming)
-        settled = self._passed + self._waiting
-        stuck = float(self._waiting[self._rows.strengths <= 0].sum())
-        if k < len(settled):
-            # Equal ones are all returned: which of them count is decided over all shards.
-            places = np.flatnonzero(settled >= np.partition(settled, -k)[-k])
-        else:
-            places = np.arange(len(settled))
-        places = places[settled[places] > 0]
-        return places, settled[places], stuck
+        return PushedMass(sent, float(self._waiting.sum()), ended, len(edge))
 
     def _take_in(self, incoming: Mass) -> None:
         places, masses = incoming

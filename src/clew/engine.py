@@ -34,7 +34,7 @@ from clew.index.view import View
 from clew.ingest.build import AddResult
 from clew.ingest.cost import CostEstimate
 from clew.ingest.details import count_pending, find_embedded_details, mark_new
-from clew.ingest.document_names import read_for_store, resolve_document_names
+from clew.ingest.document_names import resolve_document_names
 from clew.ingest.embedding import (
     ProgressCallback,
     check_backup_embedder,
@@ -49,7 +49,7 @@ from clew.ingest.graphs.import_graph import (
     combine_results,
     find_imported_graphs,
 )
-from clew.ingest.readers.source import ReadBudget, SourceFile
+from clew.ingest.readers.source import SourceFile
 from clew.labels import DocumentLabeller, check_labels
 from clew.llm.embed import Embedder
 from clew.llm.factory import create_reranker, find_embedder
@@ -177,8 +177,7 @@ class KnowledgeBase:
         paths = [path for path in paths if path not in graphs]
         if results and not paths:
             return combine_results(results)
-        budget = ReadBudget(**self.settings.read.model_dump())
-        files = read_for_store(self.store, paths, budget=budget) if paths or not retry else None
+        files = self.builder.read(paths) if paths or not retry else None
         documents = files or self.builder.iter_failed_documents()
         labeller = DocumentLabeller(self.store)
         labelled = labeller.attach(documents, check_labels(labels))

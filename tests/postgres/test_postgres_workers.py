@@ -100,6 +100,35 @@ async def test_workers_build_what_one_machine_builds(shared: Settings, tmp_path:
         await base.close()
 
 
+async def test_files_are_parsed_by_workers(shared: Settings, tmp_path: Path) -> None:
+    pages = tmp_path / "pages"
+    pages.mkdir()
+    for number in range(6):
+        text = f"<h1>Number{number}</h1><p>Town Number{number} lies on the river Sarn.</p>"
+        (pages / f"page{number}.html").write_text(text)
+    (pages / "broken.pdf").write_bytes(b"%PDF-1.4 nonsense")
+    (pages / "plain.txt").write_text("Sarn is a river.")
+    async with StubEndpoint() as stub:
+        settings = _with_models(shared, stub, concurrency=3, adapt=False)
+        alone = await KnowledgeBase.open(
+            settings.model_copy(update={"kb": tmp_path / "alone"}), create=True
+        )
+        here = await alone.add([pages])
+        base = await KnowledgeBase.open(settings, create=True)
+        async with _work(settings, 2) as workers, open_queue_runner(base) as runner:
+            kinds: list[str] = []
+            for worker in workers:
+                worker.on_done = lambda job: kinds.append(job.kind)
+            base.builder = replace(base.builder, runner=runner)
+            there = await base.add([pages])
+        assert kinds.count("read") == 7
+        assert there.skipped == here.skipped
+        assert there.added == here.added == 7
+        assert _tables(base.store) == _tables(alone.store)
+        await alone.close()
+        await base.close()
+
+
 async def test_a_limit_is_shared_by_all_workers(shared: Settings) -> None:
     async with StubEndpoint(latency=0.02) as stub, StubEndpoint() as embedder:
         settings = _with_models(shared, stub, concurrency=2, adapt=False)

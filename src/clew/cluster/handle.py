@@ -1,4 +1,4 @@
-"""Do the tasks of a build in this process: extract from a document, embed texts.
+"""Do the tasks of a build in this process: read a file, extract from a document, embed texts.
 
 Model calls of all workers share slots, rates and the budget of the build (`SharedLimitChat`).
 """
@@ -16,7 +16,7 @@ from clew.config import ModelSettings, Price
 from clew.engine import KnowledgeBase
 from clew.errors import ConfigError, StoreError
 from clew.extract.model_extractors import DocumentExtractor
-from clew.ingest.remote import decode_document, encode_extractions, encode_vectors
+from clew.ingest.remote import decode_document, do_read_task, encode_extractions, encode_vectors
 from clew.llm.budget import BudgetExceeded
 from clew.llm.chat import Chat, Reply, Request, TextCallback
 from clew.llm.limits import DEFAULT_REPLY_TOKENS
@@ -54,6 +54,8 @@ class TaskHandler:
         scope = TaskScope(run)
         token = SCOPE.set(scope)
         try:
+            if kind == "read":
+                return await do_read_task(payload)
             return await (self._embed if kind == "embed" else self._extract)(payload, scope)
         finally:
             SCOPE.reset(token)

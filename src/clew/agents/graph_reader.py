@@ -48,8 +48,12 @@ class GraphReader:
     """With a model, let it plan; off: it reads once."""
     spans: bool = True
     """With a model, take a sure span of the reader for a value before asking it."""
+    sure: float = 0.8
+    """Probability from which a span is sure."""
     second: bool = True
     """With a model, ask the reader as well; the better supported answer is given."""
+    noted: bool = False
+    """With a model, show it the steps that the reader took before its answer."""
 
     async def __call__(self, ctx: Context, retrieve: Step, mode: Mode, /) -> Answer:
         """Answer the question, or each of several questions in one."""
@@ -147,26 +151,43 @@ class GraphReader:
             plan = await plan_and_check(ctx, most=_MAX_STEPS)
         short = ""
         if not plan.simple:
-            notes = await PlanRunner(retriever, book, use_spans=self.spans)(ctx, plan)
+            runner = PlanRunner(retriever, book, use_spans=self.spans, sure=self.sure)
+            notes = await runner(ctx, plan)
             short = match_option(ctx.question, combine_notes(plan, notes))
         retrieval = await retriever(ctx, ctx.question)
         if not short or is_unknown(short):
-            written = await conclude(ctx, book, mode)
-            if not self.second or is_polar(ctx.question) or asks_openly(ctx.question):
-                return written
-            ranked = await self._read_spans(ctx, retriever, retrieval.evidence)
-            return await self._ask_reader(ctx, book, written, ranked)
+            return await self._write_and_read(ctx, book, retriever, mode, retrieval.evidence)
         planned = await judge_answer(ctx, await conclude(ctx, book, mode, short))
         if plan.by == "rules":
             return planned
         direct = await write_answer(ctx, book.evidence(), mode, book.format_notes())
         return choose_better(planned, await judge_answer(ctx, direct))
 
+    async def _write_and_read(
+        self,
+        ctx: Context,
+        book: Notebook,
+        retriever: RecordingRetriever,
+        mode: Mode,
+        evidence: Evidence,
+    ) -> Answer:
+        """Let the model write and the reader read; what the reader went through may be shown."""
+        reads = self.second and not is_polar(ctx.question) and not asks_openly(ctx.question)
+        ranked: list[RankedCandidate] = []
+        if reads and self.noted:
+            ranked = await self._read_spans(ctx, retriever, evidence)
+            for note in ranked[0].notes(ctx.question)[:-1] if ranked else ():
+                book.add(note)
+        written = await conclude(ctx, book, mode)
+        if reads and not self.noted:
+            ranked = await self._read_spans(ctx, retriever, evidence)
+        return await self._ask_reader(ctx, book, written, ranked)
+
     async def _ask_reader(
         self, ctx: Context, book: Notebook, written: Answer, ranked: list[RankedCandidate]
     ) -> Answer:
         """Take the reader's answer as a second opinion: it agrees, or the better supported wins."""
-        if not ranked or not written.candidate:
+        if not ranked or not (written.candidate or written.verdict == "refused"):
             return written
         if same_answer(ranked[0].candidate.text, written.candidate):
             return replace(written, support=ranked[0].probability)

@@ -31,7 +31,6 @@ from clew.text.options import split_options
 from clew.types import Passage
 
 _RAW_TOKENS = 400  # of an unrefined page that a note carries
-_SURE_SPAN = 0.8  # probability from which a span needs no model
 _MIN_SPAN = 0.05  # probability below which a span is no answer
 
 
@@ -48,6 +47,8 @@ class PlanRunner:
     """Off: placeholders are removed, not filled, and no question waits (ablation without QG)."""
     use_spans: bool = False
     """Take a sure span of the reader before asking the model."""
+    sure: float = 0.8
+    """Probability from which a span is sure."""
     retrievers: tuple[RecordingRetriever, ...] = ()
     """One for each question of the plan, where they differ."""
     context: Literal["quote", "refined", "raw"] = "quote"
@@ -108,7 +109,7 @@ class PlanRunner:
         note = Note(question)
         if self.use_spans:
             note = await self._read_spans(ctx, question, retrieval)
-        if not note.has_answer or note.probability < _SURE_SPAN:
+        if not note.has_answer or note.probability < self.sure:
             near_first = not page.has_graph  # facts are short: all of them fit
             refine = self.context == "refined"
             read = await read_answer(

@@ -181,6 +181,8 @@ class GraphReader:
         written = await conclude(ctx, book, mode)
         if reads and not self.noted:
             ranked = await self._read_spans(ctx, retriever, evidence)
+        if written.verdict == "refused" and mode == "reject":
+            return written  # the model found too little: that counts
         return await self._ask_reader(ctx, book, written, ranked)
 
     async def _ask_reader(

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from clew.agents.answering.extractive import extract_answer, quote_whole
 from clew.agents.answering.finish import conclude, run_with_fallback
 from clew.agents.answering.parts import join_parts, split_questions
-from clew.agents.answering.write import quote_chain, write_answer
+from clew.agents.answering.write import make_refusal, quote_chain, write_answer
 from clew.agents.core.messages import is_unknown
 from clew.agents.core.plan import Plan
 from clew.agents.core.scratchpad import Notebook, RecordingRetriever, Retrieval
@@ -19,6 +19,7 @@ from clew.agents.judge import asks_openly, judge_answer
 from clew.agents.planning.model_plan import plan_and_check
 from clew.agents.quote_units import is_technical, quote_units
 from clew.agents.reading.answer import QuestionReader, RankedCandidate, describe_best
+from clew.agents.reading.confirm import confirm
 from clew.agents.reading.follow import Follower
 from clew.agents.reading.spans import same_answer
 from clew.agents.rule_planner import combine_notes, make_rule_plan
@@ -26,7 +27,7 @@ from clew.agents.rules.operators import is_polar
 from clew.agents.run_plan import PlanRunner, load_rank
 from clew.context import Context
 from clew.retrieve.step import Step
-from clew.text.language import is_unspaced
+from clew.text.language import is_chinese, is_unspaced
 from clew.text.options import match_option
 from clew.types import Evidence
 
@@ -91,9 +92,25 @@ class GraphReader:
         if not plan.simple and (computed := await self._compute(ctx, book, retriever, plan)):
             return computed
         retrieval = await retriever(ctx, ctx.question)
+        if is_polar(ctx.question) and not is_chinese(ctx.question):
+            return await self._confirm(ctx, book, retrieval, mode)
         whole = quote_whole(ctx, retrieval.evidence, retrieval.found)
         read = whole or await self._read(ctx, book, retriever, retrieval, plan)
         return await quote_units(ctx, read, retrieval.found, keep=whole is not None)
+
+    async def _confirm(
+        self, ctx: Context, book: Notebook, retrieval: Retrieval, mode: Mode
+    ) -> Answer:
+        """Answer yes or no with the sentence that says so; quote what is near where none does."""
+        evidence = retrieval.evidence
+        said = await confirm(ctx, evidence.chunks)
+        if said is None and mode == "reject":
+            return make_refusal(ctx, evidence, "no passage says whether this is so")
+        if said is None:
+            return await extract_answer(ctx, evidence, retrieval.found)
+        book.add(said)
+        answer = quote_chain(ctx, book.evidence(), [said], said.answer)
+        return replace(answer, support=said.probability, computed=True)
 
     async def _read(
         self,

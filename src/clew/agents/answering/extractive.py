@@ -18,7 +18,9 @@ from clew.agents.core.messages import CANDIDATE_LABEL, explain_not_written
 from clew.agents.core.scratchpad import Note
 from clew.agents.core.types import Answer
 from clew.agents.reading.answer import rank_readings
+from clew.agents.reading.confirm import confirm
 from clew.agents.rules.chinese import find_chinese_answer
+from clew.agents.rules.operators import is_polar
 from clew.agents.rules.question_analysis import find_subject_names
 from clew.agents.rules.sections_about import find_sections
 from clew.context import Context
@@ -96,6 +98,9 @@ async def _read_candidate(ctx: Context, evidence: Evidence) -> tuple[Note | None
     if is_chinese(ctx.question):
         place = find_chinese_answer(ctx.question, evidence.chunks)
         return (note_span(ctx.question, *place), 1.0) if place else (None, 0.0)
+    if is_polar(ctx.question):
+        said = await confirm(ctx, evidence.chunks)
+        return said, said.probability if said else 0.0
     ranked = await rank_readings(ctx, evidence.chunks)
     if not ranked:
         return None, 0.0

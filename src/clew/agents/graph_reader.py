@@ -11,6 +11,7 @@ from clew.agents.answering.extractive import extract_answer, quote_whole
 from clew.agents.answering.finish import conclude, run_with_fallback
 from clew.agents.answering.parts import join_parts, split_questions
 from clew.agents.answering.write import make_refusal, quote_chain, write_answer
+from clew.agents.conversation import ConversationTurn, resolve_pronouns
 from clew.agents.core.messages import is_unknown
 from clew.agents.core.plan import Plan
 from clew.agents.core.scratchpad import Notebook, RecordingRetriever, Retrieval
@@ -21,17 +22,16 @@ from clew.agents.quote_units import is_technical, quote_units
 from clew.agents.reading.answer import QuestionReader, RankedCandidate, describe_best
 from clew.agents.reading.confirm import confirm
 from clew.agents.reading.follow import Follower
-from clew.agents.reading.spans import same_answer
+from clew.agents.reading.spans import can_read, same_answer
 from clew.agents.rule_planner import combine_notes, make_rule_plan
 from clew.agents.rules.operators import is_polar
 from clew.agents.run_plan import PlanRunner, load_rank
 from clew.context import Context
 from clew.retrieve.step import Step
-from clew.text.language import is_chinese, is_unspaced
+from clew.text.language import is_chinese
 from clew.text.options import match_option
 from clew.types import Evidence
 
-_KNOWN = 0.5  # of the words of a question; the reader knows those that the embedder knows
 _MAX_STEPS = 4  # questions of a model's plan
 
 
@@ -67,14 +67,15 @@ class GraphReader:
         if len(parts) == 1:
             plain = replace(ctx, question=parts[0])
             return await self._answer_one(plain, book, retriever, mode)
-        answers = []
+        answers, turns = list[Answer](), list[ConversationTurn]()
         for part in parts:
             own = Notebook()
             async with ctx.step("part", part) as step:
-                asked = step.ctx.with_question(part)
+                asked = step.ctx.with_question(resolve_pronouns(ctx.view, part, turns))
                 one = await self._answer_one(asked, own, replace(retriever, book=own), mode)
                 answers.append(one if one.signals else await judge_answer(asked, one))
                 step.output = one.candidate or one.verdict
+            turns.append(ConversationTurn(asked.question, one.candidate or one.answer))
             for retrieval in own.retrievals:
                 book.add(retrieval)
             for note in own.notes:
@@ -130,9 +131,8 @@ class GraphReader:
     async def _read_spans(
         self, ctx: Context, retriever: RecordingRetriever, evidence: Evidence
     ) -> list[RankedCandidate]:
-        """Return the spans that may answer, best first; none in a script the reader cannot read."""
-        known = ctx.meaning() >= _KNOWN and not is_unspaced(ctx.question)
-        if ctx.reader is None or not known:
+        """Return the spans that may answer, best first; none where the reader cannot read it."""
+        if not can_read(ctx, ctx.question):
             return []
         technical = is_technical(ctx, evidence.chunks)
         follow = None if technical else Follower(self.hops, self.beam)

@@ -18,6 +18,7 @@ from clew.agents.core.messages import CANDIDATE_LABEL, explain_not_written
 from clew.agents.core.scratchpad import Note
 from clew.agents.core.types import Answer
 from clew.agents.reading.answer import rank_readings
+from clew.agents.reading.choose import measure_coverage
 from clew.agents.reading.confirm import confirm
 from clew.agents.rules.chinese import find_chinese_answer
 from clew.agents.rules.operators import is_polar
@@ -25,7 +26,7 @@ from clew.agents.rules.question_analysis import find_subject_names
 from clew.agents.rules.sections_about import find_sections
 from clew.context import Context
 from clew.retrieve.rank import ANSWER_MARK
-from clew.text.language import is_chinese
+from clew.text.language import is_chinese, is_unspaced
 from clew.text.sentences import sentence_spans
 from clew.types import Citation, Evidence, Found, Passage, Path, Support
 
@@ -33,8 +34,10 @@ QUOTED_NOTE = "this is quoted evidence, not a composed answer"
 _MAX_PASSAGES = 5
 _MAX_QUOTES = 3
 _MIN_SENTENCE_CHARS = 25  # characters; shorter sentences are headings and stubs
+_MIN_UNSPACED_CHARS = 10  # the same where a character is a word
 _UNKNOWN_COSINE = 0.25  # of a sentence that has no vector
 _PATH_BONUS = 0.15  # added to the cosine of a fact on a retrieved path
+_WORDS_BONUS = 0.3  # added for a sentence with every word of the question
 _PATH_NOTE = "these are the ends of the best paths in the graph"
 # Share of the best score, as of the entities at the end of the same relation path.
 _MIN_RELATIVE_SCORE = 0.5
@@ -137,7 +140,7 @@ async def _score_facts(ctx: Context, found: Found) -> list[_ScoredFact]:
     pairs = [
         (int(fact), hit.at) for hit in found.chunks[:_MAX_PASSAGES] for fact in links.row(hit.at)
     ]
-    pairs = await _drop_short_facts(ctx, pairs)
+    pairs, texts = await _drop_short_facts(ctx, pairs)
     if not pairs:
         return []
     positions = np.array([fact for fact, _ in pairs])
@@ -151,18 +154,24 @@ async def _score_facts(ctx: Context, found: Found) -> list[_ScoredFact]:
         _ScoredFact(
             fact,
             chunk,
-            float(cosine) + (_PATH_BONUS if fact in walked else 0.0),
+            float(cosine)
+            + (_PATH_BONUS if fact in walked else 0.0)
+            + _WORDS_BONUS * measure_coverage(ctx.question, text),
         )
-        for (fact, chunk), cosine in zip(pairs, cosines, strict=True)
+        for (fact, chunk), cosine, text in zip(pairs, cosines, texts, strict=True)
     ]
 
 
-async def _drop_short_facts(ctx: Context, pairs: list[tuple[int, int]]) -> list[tuple[int, int]]:
-    """Drop headings and stubs, unless there is nothing else to quote."""
+async def _drop_short_facts(
+    ctx: Context, pairs: list[tuple[int, int]]
+) -> tuple[list[tuple[int, int]], list[str]]:
+    """Drop headings and stubs, unless there is nothing else to quote; return the texts as well."""
     keys = ctx.view.keys("fact")
     facts = await ctx.snapshot.facts([int(keys[fact]) for fact, _ in pairs])
-    full = [p for p in pairs if len(facts[int(keys[p[0]])].text) >= _MIN_SENTENCE_CHARS]
-    return full or pairs
+    texts = {pair: facts[int(keys[pair[0]])].text for pair in pairs}
+    least = _MIN_UNSPACED_CHARS if is_unspaced(ctx.question) else _MIN_SENTENCE_CHARS
+    full = [pair for pair in pairs if len(texts[pair]) >= least] or pairs
+    return full, [texts[pair] for pair in full]
 
 
 async def _query_vector(ctx: Context, found: Found) -> NDArray[np.float32]:

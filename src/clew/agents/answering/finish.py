@@ -26,8 +26,6 @@ from clew.llm.budget import BudgetExceeded
 from clew.text.options import spell_out_choice
 from clew.types import Passage
 
-_NUMBER = re.compile(r"^how (?:many|much|old|long|tall|far)\b|多少|几[个岁年]", re.I)
-_ASKS_PERSON = re.compile(r"^who(?:se|m)?\b|谁", re.I)
 _NUMBER = re.compile(
     r"\d|[零一二三四五六七八九十百千万亿]|\b(?:zero|one|two|three|four|five|six|seven|eight|nine|ten|"
     r"eleven|twelve|twenty|thirty|forty|fifty|hundred|thousand|million|none|once|twice)\b",

@@ -175,19 +175,8 @@ class _OnnxEncoder:
         return rows
 
     def measure_known(self, text: str) -> float:
-        """Return the share of the letters in known tokens, of more than one letter but in Han."""
-        encoding = self.tokenizer.encode(_replace_surrogates(text[: self.max_chars]))
-        pieces = Counter(encoding.word_ids)
-        known = total = 0
-        for token, word, (start, end) in zip(
-            encoding.tokens, encoding.word_ids, encoding.offsets, strict=True
-        ):
-            letters = sum(map(str.isalpha, text[start:end]))
-            total += letters
-            alone = letters > 1 or pieces[word] == 1 or _HAN.match(text, start)
-            if token != self.unknown and alone:
-                known += letters
-        return known / total if total else 1.0
+        """Return the share of the letters in known tokens."""
+        return measure_known_letters(self.tokenizer, text[: self.max_chars], self.unknown)
 
     def _run(self, ids: list[int]) -> NDArray[np.float32]:
         tokens = np.array([ids], np.int64)
@@ -203,6 +192,22 @@ class _OnnxEncoder:
             answer = answer[0]
         length = np.linalg.norm(answer)
         return (answer / length if length > 0 else answer).astype(np.float32, copy=False)
+
+
+def measure_known_letters(tokenizer: "Tokenizer", text: str, unknown: str = "[UNK]") -> float:
+    """Return the share of the letters in known tokens, of more than one letter but in Han."""
+    encoding = tokenizer.encode(_replace_surrogates(text))
+    pieces = Counter(encoding.word_ids)
+    known = total = 0
+    for token, word, (start, end) in zip(
+        encoding.tokens, encoding.word_ids, encoding.offsets, strict=True
+    ):
+        letters = sum(map(str.isalpha, text[start:end]))
+        total += letters
+        alone = letters > 1 or pieces[word] == 1 or _HAN.match(text, start)
+        if token != unknown and alone:
+            known += letters
+    return known / total if total else 1.0
 
 
 def open_session(model: Path) -> Any:

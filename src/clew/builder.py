@@ -58,6 +58,7 @@ from clew.store.protocol import (
     Store,
     Tables,
 )
+from clew.store.resolved_entities import load_all_names
 from clew.tree.manage import TreeManager
 from clew.types import LITERAL_TYPES, Chunking, Document, Kind, Usage
 from clew.version import pip_install_command
@@ -395,9 +396,10 @@ class Builder:
                 "chunk": [
                     embedded_text(c) for c in (await now.chunks(_all_keys(view, "chunk"))).values()
                 ],
+                # Merged names too: a split makes entities of them again.
                 "entity": [
                     embedded_text(e)
-                    for e in (await now.entities(_all_keys(view, "entity"))).values()
+                    for e in await load_all_names(now)
                     if e.type not in LITERAL_TYPES
                 ],
                 "fact": [

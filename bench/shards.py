@@ -30,6 +30,7 @@ _DIM = 384
 _ALPHA, _ERROR = 0.15, 1e-5  # of the push: restart, and residual per edge at which it stops
 _HUBS = 200  # replicated nodes
 _SHARDS = (1, 2, 4, 8, 16, 32, 64)
+_REPEATS = 3  # of each question; the fastest counts
 _RECIPES = ("naive", "bm25", "hybrid", "hipporag2", "clew")
 
 
@@ -64,13 +65,16 @@ def _read_questions(file: Path, most: int) -> list[str]:
 async def _ask(
     base: KnowledgeBase, recipe: str, questions: Sequence[str], clock: Callable[[], float]
 ) -> tuple[list[list[str]], float]:
-    """The best ten of each question, and the median of the seconds that it took."""
+    """The best ten of each question, and the median of the seconds that one took at least."""
     await base.search(questions[0], recipe=recipe)  # what is made once per generation
     found, seconds = [], []
     for question in questions:
-        began = clock()
-        results = await base.search(question, recipe=recipe)
-        seconds.append(clock() - began)
+        times = []
+        for _ in range(_REPEATS):
+            began = clock()
+            results = await base.search(question, recipe=recipe)
+            times.append(clock() - began)
+        seconds.append(min(times))  # what is left is what other programs did meanwhile
         found.append([chunk.id for chunk in results.evidence.chunks[:10]])
     return found, float(np.median(seconds))
 

@@ -53,6 +53,7 @@ async def tables(base: KnowledgeBase, tmp_path: Path) -> KnowledgeBase:
         ("Which towns have a name starting with Pell?", "Pellworth"),
         ("Which town was founded in 1849?", "Hallowmere"),
         ("Which river has the code T2?", "Oss"),
+        ("Which town was founded first?", "Vessen"),
     ],
 )
 async def test_rows_answer(tables: KnowledgeBase, question: str, said: str) -> None:

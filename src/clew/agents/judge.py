@@ -66,7 +66,9 @@ async def describe_answer(ctx: Context, answer: Answer) -> Signals:
     }
     if not answer.candidate:
         return signals | {"own": -1.0}
-    readings = await read_passages(ctx, asked, passages[:_READ])
+    # What code computed from values stands in no passage as such.
+    seen = () if answer.computed else passages[:_READ]
+    readings = await read_passages(ctx, asked, seen)
     # Letters are judged by the options that they stand for.
     chosen = spell_out_choice(ctx.question, answer.candidate) or [answer.candidate]
     agreeing, rival = _compare_readings(chosen, readings)

@@ -29,6 +29,9 @@ TEXTS_PER_THREAD = 32
 MAX_TOKEN_CHARS = 100
 """Characters; a longer word is a single unknown token, so cutting here loses nothing."""
 DEFAULT_MAX_TOKENS = 256
+# The fused kernel runs on one element at a time; the addition and the normalisation apart do not,
+# and take 30 % less time for the whole model.
+_SLOW_FUSIONS = ["SkipLayerNormFusion"]
 _HAN = re.compile("[\u3400-\u9fff\uf900-\ufaff]")  # a character is a word or most of one
 
 
@@ -211,7 +214,12 @@ def open_session(model: Path) -> Any:
     options.enable_mem_pattern = False  # each length is a new pattern, cached and never reused
     options.log_severity_level = 3
     try:
-        return ort.InferenceSession(str(model), options, providers=["CPUExecutionProvider"])
+        return ort.InferenceSession(
+            str(model),
+            options,
+            providers=["CPUExecutionProvider"],
+            disabled_optimizers=_SLOW_FUSIONS,
+        )
     except _load_error_types(ort) as error:
         raise ModelError(
             f"The model {model} cannot be loaded ({str(error).splitlines()[0]}): "

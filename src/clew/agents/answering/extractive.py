@@ -7,11 +7,13 @@ and steps or a list are quoted whole.
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from itertools import compress
 
 import numpy as np
 from numpy.typing import NDArray
 
 from clew.agents.answering.quote_block import find_wanted_block, quote_block
+from clew.agents.answering.units import stem_words, weigh_words
 from clew.agents.answering.write import make_answer, make_refusal
 from clew.agents.citing.support import SupportSpan, make_citation
 from clew.agents.core.messages import CANDIDATE_LABEL, explain_not_written
@@ -26,15 +28,16 @@ from clew.agents.rules.question_analysis import find_subject_names
 from clew.agents.rules.sections_about import find_sections
 from clew.context import Context
 from clew.retrieve.rank import ANSWER_MARK
-from clew.text.language import is_chinese, is_unspaced
+from clew.text.language import is_chinese
 from clew.text.sentences import sentence_spans
+from clew.text.unicode import UNSPACED_CHAR
 from clew.types import Citation, Evidence, Found, Passage, Path, Support
 
 QUOTED_NOTE = "this is quoted evidence, not a composed answer"
 _MAX_PASSAGES = 5
 _MAX_QUOTES = 3
 _MIN_SENTENCE_CHARS = 25  # characters; shorter sentences are headings and stubs
-_MIN_UNSPACED_CHARS = 10  # the same where a character is a word
+_KNOWN_SCRIPT = 0.5  # share of the question's letters in words that the embedder knows
 _UNKNOWN_COSINE = 0.25  # of a sentence that has no vector
 _PATH_BONUS = 0.15  # added to the cosine of a fact on a retrieved path
 _WORDS_BONUS = 0.3  # added for a sentence with every word of the question
@@ -144,8 +147,11 @@ async def _score_facts(ctx: Context, found: Found) -> list[_ScoredFact]:
     if not pairs:
         return []
     positions = np.array([fact for fact, _ in pairs])
-    if ctx.embed is None:
-        cosines = np.full(len(pairs), _UNKNOWN_COSINE, np.float32)
+    if ctx.meaning() < _KNOWN_SCRIPT:
+        cosines = _measure_words(ctx, texts)
+        if (said := cosines > 0).any():  # a sentence without any of the words says nothing here
+            pairs, texts = list(compress(pairs, said)), list(compress(texts, said))
+            cosines = cosines[said]
     else:
         cosines = view.cosines("fact", await _query_vector(ctx, found), positions)
         cosines[cosines == -1] = _UNKNOWN_COSINE  # facts of a graph need not be embedded
@@ -162,6 +168,15 @@ async def _score_facts(ctx: Context, found: Found) -> list[_ScoredFact]:
     ]
 
 
+def _measure_words(ctx: Context, texts: Sequence[str]) -> NDArray[np.float32]:
+    """Return the share of the question's words in each text, where vectors say nothing."""
+    words = weigh_words(ctx.view, ctx.question)
+    said = map(stem_words, texts)
+    return np.array(
+        [sum(weight for word, weight in words.items() if word in own) for own in said], np.float32
+    )
+
+
 async def _drop_short_facts(
     ctx: Context, pairs: list[tuple[int, int]]
 ) -> tuple[list[tuple[int, int]], list[str]]:
@@ -169,9 +184,13 @@ async def _drop_short_facts(
     keys = ctx.view.keys("fact")
     facts = await ctx.snapshot.facts([int(keys[fact]) for fact, _ in pairs])
     texts = {pair: facts[int(keys[pair[0]])].text for pair in pairs}
-    least = _MIN_UNSPACED_CHARS if is_unspaced(ctx.question) else _MIN_SENTENCE_CHARS
-    full = [pair for pair in pairs if len(texts[pair]) >= least] or pairs
+    full = [pair for pair in pairs if _measure_length(texts[pair]) >= _MIN_SENTENCE_CHARS] or pairs
     return full, [texts[pair] for pair in full]
+
+
+def _measure_length(text: str) -> int:
+    """Return the length of a text in letters; a character that is a word counts as three."""
+    return len(text) + 2 * len(UNSPACED_CHAR.findall(text))
 
 
 async def _query_vector(ctx: Context, found: Found) -> NDArray[np.float32]:

@@ -137,14 +137,20 @@ def _to_readings(question: str, found: Iterable[ReadSpan], passage: Passage) -> 
 def keep_in_sentence(text: str, start: int, end: int) -> tuple[int, int]:
     """Return the longest part of a span that does not run from a heading or a line into the next.
 
-    Lines that only wrap a sentence are no such boundary.
+    Lines that only wrap a sentence are no such boundary; a heading is taken only alone.
     """
     if "\n" not in text[start:end]:
         return start, end
     parts = [
         (max(s, start), min(e, end)) for s, e in _find_sentences(text) if s < end and start < e
     ]
-    return max(parts, key=lambda part: part[1] - part[0], default=(start, end))
+    below = [part for part in parts if not _is_in_heading(text, part[0])] or parts
+    longest = max(below, key=lambda part: (len(text[slice(*part)].strip()), part[0]), default=None)
+    return longest or (start, end)
+
+
+def _is_in_heading(text: str, at: int) -> bool:
+    return text[text.rfind("\n", 0, at) + 1 :].startswith("#")
 
 
 def trim_span(text: str, start: int, end: int) -> tuple[int, int]:

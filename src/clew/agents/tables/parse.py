@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from clew.agents.tables.chinese import asks_in_chinese, write_in_english
 from clew.agents.tables.conditions import (
     add_comparisons,
+    add_months,
     add_numbers,
     add_parts_of_values,
     add_text_filters,
@@ -60,6 +61,7 @@ def _read(words: list[Word], table: Table, foreign: frozenset[str]) -> Query | N
     add_text_filters(reading, texts)
     add_values(reading)
     add_parts_of_values(reading)
+    add_months(reading)
     add_numbers(reading)
     head = _find_head(reading, ask)
     if not _account_for_rest(reading, head, ask[2]):

@@ -16,7 +16,7 @@ from clew.agents.core.messages import is_unknown
 from clew.agents.core.plan import Plan
 from clew.agents.core.scratchpad import Notebook, RecordingRetriever, Retrieval
 from clew.agents.core.types import Answer, Mode
-from clew.agents.judge import asks_openly, judge_answer
+from clew.agents.judge import judge_answer
 from clew.agents.planning.model_plan import plan_and_check
 from clew.agents.quote_units import is_technical, quote_units
 from clew.agents.reading.answer import QuestionReader, RankedCandidate, describe_best
@@ -168,7 +168,7 @@ class GraphReader:
             short = match_option(ctx.question, combine_notes(plan, notes))
         retrieval = await retriever(ctx, ctx.question)
         if not short or is_unknown(short):
-            return await self._write_and_read(ctx, book, retriever, mode, retrieval.evidence)
+            return await self._write_and_read(ctx, book, retriever, mode, retrieval)
         composed = await conclude(ctx, book, mode, short)
         planned = await judge_answer(ctx, replace(composed, computed=plan.join is not None))
         if plan.by == "rules":
@@ -182,11 +182,13 @@ class GraphReader:
         book: Notebook,
         retriever: RecordingRetriever,
         mode: Mode,
-        evidence: Evidence,
+        retrieval: Retrieval,
     ) -> Answer:
-        """Let the model write, and the reader read where a name, date or number is asked for."""
-        written = await conclude(ctx, book, mode)
-        if not self.second or is_polar(ctx.question) or asks_openly(ctx.question):
+        """Let the model write, and the reader read where a short answer is asked for."""
+        written, evidence = await conclude(ctx, book, mode), retrieval.evidence
+        if not self.second or is_polar(ctx.question):
+            return written
+        if quote_whole(ctx, evidence, retrieval.found) is not None:
             return written
         if written.verdict == "refused" and mode == "reject":
             return written  # the model found too little: that counts

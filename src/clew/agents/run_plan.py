@@ -34,7 +34,7 @@ from clew.text.sentences import sentence_spans
 from clew.types import Passage
 
 _RAW_TOKENS = 400  # of an unrefined page that a note carries
-_SURE_SPAN = 0.3  # probability from which a span needs no model; from 0.8 it was no better
+_SURE_SPAN = 0.8  # probability from which a span needs no model
 _MIN_SPAN = 0.05  # probability below which a span is no answer
 
 

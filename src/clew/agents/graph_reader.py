@@ -51,6 +51,8 @@ class GraphReader:
     """With a model, take a sure span of the reader for a value before asking it."""
     second: bool = True
     """With a model, ask the reader as well; the better supported answer is given."""
+    choose: bool = True
+    """Off: the model's answer is given, judged by what the reader says, to fit its confidence."""
 
     async def __call__(self, ctx: Context, retrieve: Step, mode: Mode, /) -> Answer:
         """Answer the question, or each of several questions in one."""
@@ -205,7 +207,7 @@ class GraphReader:
         agrees = same_answer(read.candidate, written.candidate)
         hints = {"agreed" if agrees else "against": read.confidence}
         judged = await judge_answer(ctx, replace(written, hints=hints))
-        return judged if agrees else choose_better(judged, read)
+        return judged if agrees or not self.choose else choose_better(judged, read)
 
 
 def choose_better(planned: Answer, direct: Answer) -> Answer:

@@ -67,6 +67,9 @@ _AGENT_RECIPES = (
     _steps("model", GraphReader(rules=False, plan=True), "the model plans everything"),
     _steps("once", GraphReader(second=False), "the reader gives no second opinion on the model's"),
     _steps(
+        "judged", GraphReader(choose=False), "the model's answer, whatever the reader says of it"
+    ),
+    _steps(
         "alone",
         GraphReader(rules=False, spans=False, second=False),
         "the model reads once; nothing is planned, compared or read as a span",

@@ -70,7 +70,10 @@ class SignalWeights:
         named = zip(PLAIN_SIGNALS, self.shares, strict=True)
         plain = ", ".join(f"{name} {self.plain * share:.2f}" for name, share in named)
         reason = f"corpus {self.corpus:.2f}, names {self.names:.2f}"
-        return f"walk {self.walk:.2f}, {plain} ({reason}{', tuned' if self.tuned else ''})"
+        # The walk begins at names and where relevance is highest, and adds a share of relevance.
+        start = " from the most relevant passages" if self.walk > 0 and self.names <= 0 else ""
+        tuned = ", tuned" if self.tuned else ""
+        return f"walk {self.walk:.2f}{start}, {plain} ({reason}{tuned})"
 
 
 def weigh_signals(view: View, entities: tuple[Hit, ...]) -> SignalWeights:

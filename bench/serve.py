@@ -1,12 +1,11 @@
 """The server under load: what HTTP adds, searches a second, /health, streams, memory, start.
 
 `python -m bench.serve [--data DIR] [--kb DIR] [--workers N] [--clients N] [--seconds S]
-[--requests N] [--only start,load,streams,soak]`. `soak` sends so many searches and watches the
-memory. The
-server runs in processes of its own on a free port, over a copy of the knowledge base, or one built
-from the data set's corpus. The clients share the machine with it, so figures are lower than with
-clients elsewhere; `cpu_ms` is the server's processor time per search, which other programs do not
-change.
+[--requests N] [--over S] [--only start,load,streams,soak]`. `soak` sends so many searches, with
+`--over` evenly over so many seconds, and watches the memory. The server runs in processes of its
+own on a free port, over a copy of the knowledge base, or one built from the data set's corpus. The
+clients share the machine with it, so figures are lower than with clients elsewhere; `cpu_ms` is
+the server's processor time per search, which other programs do not change.
 """
 
 import argparse
@@ -257,10 +256,12 @@ async def measure_soak(args: argparse.Namespace, kb: Path, questions: list[str])
     with serving(kb, args.workers) as (pid, port, _):
         turn, statuses, memory = cycle(questions), Counter[int](), []
         began = perf_counter()
+        pace = args.over / args.requests
 
         async def search(count: int) -> None:
             connection = Connection(port)
             for _ in range(count):
+                await asyncio.sleep(began + statuses.total() * pace - perf_counter())
                 body = {"question": next(turn), "recipe": "bm25", "k": 10}
                 status, _, _ = await connection.call("POST", "/workspaces/default/search", body)
                 statuses[status] += 1
@@ -314,6 +315,7 @@ def main() -> None:
     parser.add_argument("--clients", type=int, default=50)
     parser.add_argument("--seconds", type=float, default=15)
     parser.add_argument("--requests", type=int, default=10_000, help="of the soak")
+    parser.add_argument("--over", type=float, default=0.0, help="seconds of the soak at least")
     parser.add_argument("--only", default=",".join(PARTS))
     args = parser.parse_args()
     require_path(args.data, "--data")

@@ -56,9 +56,12 @@ export function applyEvent(turn: Turn, event: ServerEvent): Turn {
   const data = JSON.parse(event.data);
   switch (event.name) {
     case "step-started":
-      return { ...turn, steps: [...turn.steps, { ...data, open: true }] };
+      return { ...turn, steps: insertStep(turn.steps, { ...data, open: true }) };
     case "step": {
-      const place = turn.steps.findIndex((one) => one.open && one.step === data.step && one.depth === data.depth);
+      // Sub-questions are read at the same time, so steps of one name are told apart by their input.
+      const same = (one: ShownStep) => one.open && one.step === data.step && one.depth === data.depth;
+      const exact = turn.steps.findIndex((one) => same(one) && one.input === data.input);
+      const place = exact < 0 ? turn.steps.findIndex(same) : exact;
       const steps = [...turn.steps];
       if (place < 0) steps.push({ ...data, open: false });
       else steps[place] = { ...steps[place]!, ...data, open: false };
@@ -73,6 +76,15 @@ export function applyEvent(turn: Turn, event: ServerEvent): Turn {
     default:
       return turn;
   }
+}
+/** Puts a step under the open one with the same question, else at the end. */
+function insertStep(steps: ShownStep[], step: ShownStep): ShownStep[] {
+  const above = (one: ShownStep) => one.open && one.depth === step.depth - 1 && one.input === step.input;
+  const parent = steps.findIndex(above);
+  if (parent < 0) return [...steps, step];
+  let end = parent + 1;
+  while (end < steps.length && steps[end]!.depth >= step.depth) end++;
+  return [...steps.slice(0, end), step, ...steps.slice(end)];
 }
 const close = (step: ShownStep): ShownStep => ({ ...step, open: false });
 

@@ -29,6 +29,7 @@ function Page({ graph }: { graph: Exported }) {
   const canvas = useRef<GraphCanvas | null>(null);
   const [chosen, setChosen] = useState(-1);
   const [hidden, setHidden] = useState(new Set<string>());
+  const [broken, setBroken] = useState("");
   const types = useMemo(() => countTypes(nodes.map(toOverview)), [graph]);
   const choose = (n: number) => {
     setChosen(n);
@@ -36,7 +37,15 @@ function Page({ graph }: { graph: Exported }) {
     if (n >= 0) void canvas.current?.lookAt(n);
   };
   useEffect(() => {
-    const made = new GraphCanvas(box.current!, new LocalLayout());
+    let made: GraphCanvas;
+    try {
+      made = new GraphCanvas(box.current!, new LocalLayout());
+    } catch (problem) {
+      const why = problem instanceof Error ? problem.message : String(problem);
+      setBroken(why === "WebGL" ? "This browser has no WebGL, so nothing is drawn; the lists hold the same." : why);
+      const named = nodes.findIndex((one) => one.name === decodeURIComponent(location.hash.slice(1)));
+      return setChosen(named);
+    }
     canvas.current = made;
     made.onNode = choose;
     made.onNothing = () => choose(-1);
@@ -73,6 +82,11 @@ function Page({ graph }: { graph: Exported }) {
         </div>
       </div>
       <section class="inspect" aria-label="Details" tabIndex={0}>
+        {broken && (
+          <p class="problem" role="alert">
+            {broken}
+          </p>
+        )}
         {chosen < 0 ? <Most graph={graph} onChoose={choose} /> : <Detail graph={graph} n={chosen} onChoose={choose} />}
       </section>
     </main>

@@ -13,6 +13,7 @@ export interface Reading {
   text: string;
   page_starts: number[];
   metadata: Record<string, unknown>;
+  original: boolean;
   facts: { key: number; text: string; relation: string; start: number; end: number }[];
 }
 export interface Span {
@@ -86,7 +87,7 @@ function Body(props: { reading: Reading; workspace: string; page: number; here: 
   const { reading, workspace, page, here, also } = props;
   const [asText, setAsText] = useState(false);
   const [undrawn, setUndrawn] = useState("");
-  if (page < 1 || reading.metadata.format !== "pdf" || undrawn === reading.id) return <Text reading={reading} here={here} also={also} />;
+  if (page < 1 || reading.metadata.format !== "pdf" || !reading.original || undrawn === reading.id) return <Text reading={reading} here={here} also={also} />;
   return (
     <>
       <div class="row">
@@ -161,7 +162,7 @@ export function Reader(props: { place: Citation; all?: Citation[]; workspace?: s
         <button class="quiet" aria-pressed={facts} onClick={() => setFacts(!facts)}>
           {t("Facts from this document")}
         </button>
-        {ready && (
+        {ready?.original && (
           <button class="quiet" onClick={() => void save(ready, workspace, (e) => setProblem(describe(e)))}>
             {t("Original file")}
           </button>
@@ -194,6 +195,7 @@ export function Reader(props: { place: Citation; all?: Citation[]; workspace?: s
   );
 }
 
-export function OpenDocument({ name, onClose }: { name: string; onClose: () => void }) {
-  return <Reader place={{ doc: name, chunk: "", start: 0, end: 0, quote: "" }} onClose={onClose} />;
+export function OpenDocument({ name, start = 0, end = 0, onClose }: { name: string; start?: number; end?: number; onClose: () => void }) {
+  const place = useMemo(() => ({ doc: name, chunk: "", start, end: Math.max(start, end), quote: "" }), [name, start, end]);
+  return <Reader place={place} onClose={onClose} />;
 }

@@ -80,6 +80,8 @@ export function applyLook(): void {
 export async function enter(key: string, keep: boolean): Promise<void> {
   setToken(key);
   try {
+    // Asked first, as a refusal would stand in the browser's console as an error.
+    if (!key && (await get<{ needs_key: boolean }>("ready")).needs_key) return change({ access: "locked", problem: "" });
     const found = (await get<{ workspaces: Workspace[] }>("workspaces")).workspaces;
     const recipes = (await get<{ recipes: Recipe[] }>("recipes")).recipes;
     remember("key", keep ? key : "");

@@ -99,6 +99,18 @@ describe("events", () => {
     expect(send(now, "answer", answer).state).toBe("done");
     expect(send(now, "error", { status: 500, detail: "no" }).problem).toBe("no");
   });
+  it("tell sub-questions that are read at once apart", () => {
+    const send = (one: Turn, name: string, data: unknown) => applyEvent(one, { name, id: "", data: JSON.stringify(data) });
+    let now = turn;
+    for (const input of ["one?", "two?"]) now = send(now, "step-started", { step: "sub-question", input, depth: 0 });
+    for (const input of ["one?", "two?"]) now = send(now, "step-started", { step: "retrieve", input, depth: 1 });
+    now = send(now, "step", { step: "sub-question", input: "two?", output: "2", depth: 0 });
+    now = send(now, "step", { step: "sub-question", input: "one?", output: "1", depth: 0 });
+    expect(nest(now.steps).map(({ step, below }) => [step.input, step.output, below.map((one) => one.step.input)])).toEqual([
+      ["one?", "1", ["one?"]],
+      ["two?", "2", ["two?"]],
+    ]);
+  });
   it("nest by depth", () => {
     const steps = [0, 1, 1, 0].map((depth) => ({ step: "s", depth, open: false }));
     expect(nest(steps).map((one) => one.below.length)).toEqual([2, 0]);

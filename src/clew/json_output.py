@@ -55,8 +55,9 @@ def event_json(event: Event) -> tuple[str, dict[str, Any]]:
         case StepStarted():
             return "step-started", to_json_value(event)
         case StepEnded(step=step, depth=depth):
-            shown = {"step": step.step, "output": step.output, "seconds": round(step.seconds, 6)}
-            return "step", {**shown, "usage": to_json_value(step.usage), "depth": depth}
+            shown = {"step": step.step, "input": step.input, "output": step.output}
+            spent = {"seconds": round(step.seconds, 6), "usage": to_json_value(step.usage)}
+            return "step", {**shown, **spent, "depth": depth}
         case AnswerDelta(text=text):
             return "token", {"text": text}
 

@@ -93,6 +93,7 @@ async def describe_entity(now: Snapshot, view: View, at: int) -> dict[str, Any]:
             "text": facts[fact_key].text,
             "relation": facts[fact_key].relation,
             "doc": names[chunk_of_fact.document][0] if chunk_of_fact else "",
+            "title": chunk_of_fact.title if chunk_of_fact else "",
             "chunk": support.chunk,
             "start": support.start,
             "end": support.end,

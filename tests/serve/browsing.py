@@ -38,13 +38,14 @@ def browsing(server: Server, bypass_csp: bool = False) -> Iterator[tuple[Any, st
 
 
 @contextmanager
-def opened_browser() -> Iterator[Any]:
-    """Debian's Chromium, or a skipped test."""
+def opened_browser(*more: str) -> Iterator[Any]:
+    """Debian's Chromium, with these options more, or a skipped test."""
     sync_api = pytest.importorskip("playwright.sync_api")
     if not CHROMIUM.exists():
         pytest.skip("Chromium is not installed")
     with sync_api.sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=str(CHROMIUM), args=ARGUMENTS)
+        options = [*ARGUMENTS, *more]
+        browser = playwright.chromium.launch(executable_path=str(CHROMIUM), args=options)
         try:
             yield browser
         finally:

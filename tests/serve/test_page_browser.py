@@ -77,8 +77,10 @@ def test_recipes_are_compared(server: Server) -> None:
 
 def test_a_wrong_key_is_refused_and_the_right_one_opens(server: Server) -> None:
     token = make_key(server, {"valley": "read"})["Authorization"].removeprefix("Bearer ")
-    with browsing(server) as (page, url, _):
+    with browsing(server) as (page, url, errors):
         page.goto(url)
+        page.get_by_label("Key").wait_for()
+        assert errors == []  # nothing is refused before a key was given
         page.get_by_label("Key").fill("clew_wrong")
         page.get_by_role("button", name="Open").click()
         page.get_by_text("This key is not valid").wait_for()

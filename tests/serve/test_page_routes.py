@@ -5,6 +5,7 @@ import socket
 import struct
 import tempfile
 import threading
+import time
 import zlib
 from pathlib import Path
 from typing import Any
@@ -18,6 +19,7 @@ from clew.export.formats import FORMATS
 from clew.export.graph import ExportGraph
 from clew.ingest.readers.pdf_image import find_words
 from clew.serve.core.keys import KeyLimits
+from conftest import VALLEY, document
 
 AT = "/workspaces/valley"
 LINES = ("The Saltgate Bridge was designed by Otto Reeve.", "He was born in Mar-", "low in 1840.")
@@ -148,9 +150,26 @@ def test_the_overview_is_filtered_by_label_and_arrival(tmp_path: Path) -> None:
         assert 0 < legal["all"] < every["all"]
         names = {node["name"] for node in legal["nodes"]}
         assert names < {node["name"] for node in every["nodes"]}
-        assert client.get(f"{AT}/overview", params={"since": 1}).json()["nodes"] == []
         hidden = client.get(f"{AT}/overview", params={"label": "team=legal"}, headers=reader).json()
         assert hidden["labels"] == [] and hidden["nodes"] == []
+
+
+def test_arrivals_are_known_whichever_way_a_document_came(tmp_path: Path) -> None:
+    fill(tmp_path / "valley")
+    time.sleep(0.01)
+    between = time.time()
+    late = [document("ferry", "The Otter Ferry was built by Nils Hage.", "Otter Ferry")]
+    fill(tmp_path / "valley", [*VALLEY, *late])  # the others are unchanged
+    with running(make_server(tmp_path)) as client:
+        add_file(client, "mill.md", b"The Saltgate Mill was built by Otto Reeve.")
+        rows = {one["name"]: one for one in client.get(f"{AT}/documents").json()["documents"]}
+        assert rows["bridge"]["arrived"] < between < rows["ferry"]["arrived"]
+        assert rows["ferry"]["arrived"] < rows["mill.md"]["arrived"]
+        assert rows["ferry"]["title"] == "Otter Ferry"
+        found = client.get(f"{AT}/overview", params={"since": between}).json()
+        names = {node["name"] for node in found["nodes"]}
+        assert {"Nils Hage", "Otto Reeve"} < names and "Ilse Brandvik" not in names
+        assert len(found["arrivals"]) > 2
 
 
 def test_keys_are_listed_made_and_revoked_by_an_admin(tmp_path: Path) -> None:

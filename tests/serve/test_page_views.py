@@ -258,3 +258,26 @@ def test_an_exported_graph_is_drawn_by_the_same_parts(server: Server, tmp_path: 
         page.locator(".inspect h1", has_text="Marrow Bridge").wait_for()
         assert page.locator(".inspect .facts li").count() > 0
         assert [one for one in asked if not one.startswith(("file:", "data:"))] == []
+
+
+def test_an_exported_graph_without_webgl_says_so_and_lists(server: Server, tmp_path: Path) -> None:
+    headers = make_key(server, {"*": "admin"}, None)
+    with running(server, headers) as client:
+        page_text = client.get("/workspaces/valley/export", params={"format": "html"}).text
+    (tmp_path / "graph.html").write_text(page_text, encoding="utf-8")
+    with opened_browser("--disable-gpu", "--disable-3d-apis") as browser:
+        page = browser.new_page()
+        page.goto((tmp_path / "graph.html").as_uri())
+        page.get_by_text("This browser has no WebGL").wait_for()
+        page.locator(".inspect .facts button", has_text="Ilse Brandvik").first.click()
+        page.locator(".inspect h1", has_text="Ilse Brandvik").wait_for()
+
+
+def test_a_link_of_a_chat_answer_opens_its_words(server: Server) -> None:
+    with browsing(server) as (page, url, errors):
+        asked = {"model": "valley/clew", "messages": [{"role": "user", "content": QUESTION}]}
+        reply = page.request.post(f"{url}/v1/chat/completions", data=asked).json()
+        cited = reply["choices"][0]["message"]["annotations"][0]["url_citation"]
+        page.goto(cited["url"])
+        assert page.locator("mark.here").first.inner_text() == cited["quote"]
+        assert errors == []

@@ -40,7 +40,7 @@ def test_the_official_client_lists_asks_streams_and_embeds(client: openai.OpenAI
     [cited, *_] = choice.message.annotations or []
     place = cited.url_citation
     assert (choice.message.content or "")[place.start_index : place.end_index] == "[1]"
-    assert place.title == "ilse" and "#char=" in place.url
+    assert place.title == "Ilse Brandvik" and "/#/documents?ws=valley&name=ilse" in place.url
     stream = client.chat.completions.create(
         model="clew",
         messages=[{"role": "user", "content": QUESTION}],

@@ -39,6 +39,11 @@ interface Look {
   thread: string;
 }
 
+/** The whole graph, with room at the right for the names of the outermost. */
+const WHOLE = { x: 0.53, y: 0.5, ratio: 1.14 };
+const LONG = 32; // letters of a name that are drawn
+const FRAMED = 60; // neighbours that are brought into view with their entity
+
 const readLook = (): Look => {
   const style = getComputedStyle(document.documentElement);
   const value = (name: string) => style.getPropertyValue(`--${name}`).trim();
@@ -69,6 +74,7 @@ export class GraphCanvas {
     private container: HTMLElement,
     private worker: Layout,
   ) {
+    if (!canDraw()) throw new Error("WebGL");
     this.sigma = new SlidingSigma(this.graph, container, {
       allowInvalidContainer: true,
       enableEdgeEvents: true,
@@ -85,6 +91,7 @@ export class GraphCanvas {
       nodeProgramClasses: { circle: NodeCircleProgram, point: NodePointProgram },
       nodeReducer: (node, data) => this.reduceNode(node, data),
       edgeReducer: (edge, data) => this.reduceEdge(edge, data),
+      defaultDrawNodeLabel: (context, data, settings) => this.drawLabel(context, data, settings.labelSize),
       defaultDrawNodeHover: (context, data, settings) => this.drawHover(context, data, settings.labelSize),
     });
     const layer = this.sigma.createCanvas("regions", { beforeLayer: "edges" });
@@ -119,7 +126,7 @@ export class GraphCanvas {
     });
     for (const [one, other, fact] of found.edges)
       this.graph.mergeEdge(found.nodes[one]!.key, found.nodes[other]!.key, { fact });
-    this.sigma.getCamera().setState({ x: 0.5, y: 0.5, ratio: 1.08, angle: 0 });
+    this.sigma.getCamera().setState({ ...WHOLE, angle: 0 });
     this.layOut();
   }
   /** Adds nodes around one that is shown; those that are shown already stay. */
@@ -140,7 +147,8 @@ export class GraphCanvas {
   }
   private attributes(node: OverviewNode): Record<string, unknown> {
     const { name, type, community, facts } = node;
-    const size = Math.min(18, 3 + 1.6 * Math.sqrt(facts)) * (this.scale() > 1.2 ? 1.4 : 1) * Math.max(0.4, this.shrink);
+    const room = Math.min(1, Math.max(0.5, this.container.clientWidth / 700));
+    const size = Math.min(18, 3 + 1.6 * Math.sqrt(facts)) * (this.scale() > 1.2 ? 1.4 : 1) * room * Math.max(0.4, this.shrink);
     return { label: name, kind: type, community, size };
   }
   private layOut(rounds?: number): void {
@@ -173,7 +181,7 @@ export class GraphCanvas {
     const chosen = this.selected;
     this.sigma.once("afterRender", () => {
       this.container.dataset.settled = "yes";
-      if (chosen && chosen === this.selected) void this.lookAt(Number(chosen)); // the layout has moved it
+      if (chosen && chosen === this.selected) void this.lookAt(Number(chosen), true); // the layout has moved it
     });
   }
 
@@ -206,18 +214,26 @@ export class GraphCanvas {
     }
     this.sigma.refresh();
   }
-  async lookAt(key: number): Promise<void> {
+  /** Moves to a node, near enough for it and its neighbours; `framed` moves away for them, too. */
+  async lookAt(key: number, framed = false): Promise<void> {
     const data = this.sigma.getNodeDisplayData(String(key));
     if (!data) return;
+    let far = 0.25;
+    if (this.near.size <= FRAMED)
+      for (const one of this.near) {
+        const other = this.sigma.getNodeDisplayData(one);
+        if (other) far = Math.max(far, Math.abs(other.x - data.x), Math.abs(other.y - data.y));
+      }
     const camera = this.sigma.getCamera();
-    await camera.animate({ x: data.x, y: data.y, ratio: Math.min(camera.ratio, 0.6) }, { duration: 350 });
+    const wanted = Math.min(WHOLE.ratio, 2.3 * far);
+    await camera.animate({ x: data.x, y: data.y, ratio: framed ? wanted : Math.min(camera.ratio, wanted) }, { duration: 350 });
   }
   zoom(by: number): void {
     const camera = this.sigma.getCamera();
     void camera.animate({ ratio: camera.ratio * by }, { duration: 200 });
   }
   fit(): void {
-    void this.sigma.getCamera().animate({ x: 0.5, y: 0.5, ratio: 1.08 }, { duration: 250 });
+    void this.sigma.getCamera().animate(WHOLE, { duration: 250 });
   }
 
   private reduceNode(node: string, data: Record<string, unknown>): Partial<NodeDisplayData> {
@@ -238,6 +254,21 @@ export class GraphCanvas {
     if (!this.selected) return quiet;
     const own = this.graph.extremities(edge).includes(this.selected);
     return own ? { ...data, color: this.look.thread, size: 1.8, zIndex: 1 } : { ...quiet, hidden: this.graph.order > 300 };
+  }
+  /** Writes a name right of its node, or left of it where it would not fit. */
+  private drawLabel(context: CanvasRenderingContext2D, data: PartialButFor<NodeDisplayData, "x" | "y" | "size" | "label" | "color">, size: number): void {
+    const label = data.label ?? "";
+    const shown = label.length > LONG ? `${label.slice(0, LONG - 1)}…` : label;
+    context.font = `${size}px system-ui, sans-serif`;
+    const width = context.measureText(shown).width;
+    const right = data.x + data.size + 3;
+    const x = right + width > this.sigma.getDimensions().width ? data.x - data.size - 3 - width : right;
+    context.lineWidth = 3;
+    context.lineJoin = "round";
+    context.strokeStyle = this.look.stage;
+    context.strokeText(shown, x, data.y + size / 3);
+    context.fillStyle = this.look.ink;
+    context.fillText(shown, x, data.y + size / 3);
   }
   private drawHover(context: CanvasRenderingContext2D, data: PartialButFor<NodeDisplayData, "x" | "y" | "size" | "label" | "color">, size: number): void {
     context.font = `600 ${size}px system-ui, sans-serif`;
@@ -298,6 +329,11 @@ export class GraphCanvas {
     });
     return groups;
   }
+}
+
+function canDraw(): boolean {
+  const canvas = document.createElement("canvas");
+  return Boolean(canvas.getContext("webgl2") ?? canvas.getContext("webgl"));
 }
 
 /** Types by how many of the nodes have them. */

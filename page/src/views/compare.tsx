@@ -135,7 +135,7 @@ function ColumnView({ column, marks, onRead }: { column: Column; marks: Map<stri
             {[...marks].map(([doc, mark]) => (
               <li key={doc} class={mark === "only" ? "only" : "shared"}>
                 <button class="plain" onClick={() => open(doc)}>
-                  {doc}
+                  {answer.chunks.find((one) => one.doc === doc)?.title || doc}
                 </button>{" "}
                 {mark === "only" && <span class="tag">{t("only here")}</span>}
               </li>

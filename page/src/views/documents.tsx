@@ -10,6 +10,8 @@ import { describe, Empty, formatBytes, formatCost, Icon, Problem } from "../ui";
 interface Row {
   id: string;
   name: string;
+  title?: string;
+  arrived?: number | null;
   state: string;
   reason?: string;
   bytes?: number;
@@ -73,7 +75,7 @@ export function Documents() {
           {t("Show more")}
         </button>
       )}
-      {name && <OpenDocument name={name} onClose={() => go("documents")} />}
+      {name && <OpenDocument name={name} start={Number(query.get("start"))} end={Number(query.get("end"))} onClose={() => go("documents")} />}
     </div>
   );
 }
@@ -98,7 +100,10 @@ function RowView({ row, onGone, onRetry }: { row: Row; onGone: () => void; onRet
     <li>
       <span class="name">
         {row.state === "added" ? (
-          <a href={`#/documents?name=${encodeURIComponent(row.name)}`}>{row.name}</a>
+          <>
+            <a href={`#/documents?name=${encodeURIComponent(row.name)}`}>{row.title || row.name}</a>
+            {row.title && row.title !== row.name && <span class="small soft path"> {row.name}</span>}
+          </>
         ) : (
           <>
             {row.name}

@@ -102,7 +102,7 @@ export function GraphView() {
       </div>
       <section class="inspect" aria-label={t("Details")} tabIndex={0}>
         <Problem error={error} onRetry={reload} />
-        {broken && <p class="problem">{t("This browser cannot draw with WebGL: {why}", { why: broken })}</p>}
+        {broken && <p class="problem">{broken === "WebGL" ? t("This browser has no WebGL, so nothing is drawn; the lists hold the same.") : broken}</p>}
         <PathForm onPath={showPath} onFact={(key) => setShown({ kind: "fact", key })} />
         <Inspect shown={shown} found={found} onSelect={(key) => void select(key)} onExpand={(entity) => void expand(entity)} onFact={(key) => setShown({ kind: "fact", key })} onRead={setReading} onChanged={() => (clear(), reload())} />
       </section>
@@ -124,7 +124,6 @@ const PERIODS: [string, number][] = [
   ["arrived today", DAY],
   ["arrived this week", 7 * DAY],
   ["arrived this month", 30 * DAY],
-  ["uploaded at any time", 1e11],
 ];
 /** By label and by arrival of the documents that mention an entity; absent where there are none. */
 function Documents(props: { found: Overview; label: string; since: number; onLabel: (label: string) => void; onSince: (since: number) => void }) {

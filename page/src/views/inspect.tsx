@@ -14,7 +14,7 @@ export interface Neighbour extends Entity {
 interface Detail extends Entity {
   attributes: Record<string, string>;
   support: number;
-  facts: { text: string; relation: string; doc: string; chunk: string; start: number; end: number }[];
+  facts: { text: string; relation: string; doc: string; title: string; chunk: string; start: number; end: number }[];
 }
 interface FactDetail {
   key: number;
@@ -22,7 +22,7 @@ interface FactDetail {
   relation: string;
   description: string;
   entities: Entity[];
-  evidence: Citation[];
+  evidence: (Citation & { title: string })[];
 }
 interface Props {
   shown: Shown;
@@ -118,7 +118,7 @@ function EntityDetail({ id, onExpand, onSelect, onFact, onRead, onCorrected }: P
               </span>
               {fact.doc && (
                 <button class="plain small soft" onClick={() => onRead({ ...fact, quote: fact.text })}>
-                  {fact.doc}
+                  {fact.title || fact.doc}
                 </button>
               )}
             </li>
@@ -168,7 +168,7 @@ function FactView({ id, onSelect, onRead }: Props & { id: number }) {
               <button class="plain" onClick={() => onRead(one)}>
                 “{one.quote}”
               </button>
-              <span class="small soft">{one.doc}</span>
+              <span class="small soft">{one.title || one.doc}</span>
             </li>
           ))}
         </ul>

@@ -109,18 +109,18 @@ function Treemap({ branches }: { branches: Branch[] }) {
     <svg class="treemap card" viewBox={`0 0 ${WIDTH} ${HEIGHT}`} role="img" aria-label={t("Communities by size; the outline below holds the same.")}>
       {boxes.map((box, n) => {
         const branch = branches[n]!;
-        const room = Math.floor(box.width / 8.2) - 1;
+        const room = Math.floor((box.width - 18) / 8.6);
         return (
-          <g key={branch.id} onClick={() => show(branch)}>
-            <rect x={box.x} y={box.y} width={box.width} height={box.height} rx={8} fill={colourOf(n)} />
-            {room > 5 && box.height > 24 && (
-              <text x={box.x + 10} y={box.y + 22}>
+          <svg key={branch.id} x={box.x} y={box.y} width={box.width} height={box.height} onClick={() => show(branch)}>
+            <rect width={box.width} height={box.height} rx={8} fill={colourOf(n)} />
+            {room > 3 && box.height > 24 && (
+              <text x={10} y={22}>
                 {branch.name.length > room ? `${branch.name.slice(0, room - 1)}…` : branch.name}
               </text>
             )}
             <Inner branch={branch} box={box} />
             <title>{`${branch.name} (${branch.size})`}</title>
-          </g>
+          </svg>
         );
       })}
     </svg>
@@ -138,16 +138,16 @@ function Inner({ branch, box }: { branch: Branch; box: Box }) {
         .sort((a, b) => b.size - a.size)
         .map((part, n) => {
           const { x, y, width, height } = inner[n]!;
-          const room = Math.floor(width / 6.6) - 1;
+          const room = Math.floor((width - 16) / 6.9);
           return (
-            <g key={n} transform={`translate(${box.x + 8 + x} ${box.y + 34 + y})`}>
+            <svg key={n} x={8 + x} y={34 + y} width={width} height={height}>
               <rect class="inner" x={2} y={2} width={Math.max(0, width - 4)} height={Math.max(0, height - 4)} rx={5} />
-              {room > 4 && height > 22 && (
+              {room > 3 && height > 22 && (
                 <text class="inner-text" x={9} y={18}>
                   {part.name.length > room ? `${part.name.slice(0, room - 1)}…` : part.name}
                 </text>
               )}
-            </g>
+            </svg>
           );
         })}
     </>

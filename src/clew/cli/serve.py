@@ -20,6 +20,7 @@ from clew.kb_address import DatabaseAddress
 from clew.serve.core.database import ServerDatabase
 from clew.serve.core.folders import DEFAULT_WORKSPACE, Folders
 from clew.serve.core.keys import EVERY_WORKSPACE, SCOPES, Key, KeyLimits, KeyStore, Scope
+from clew.serve.core.workspaces import OpenKb, open_knowledge_base
 from clew.version import pip_install_command
 
 RootOption = Annotated[
@@ -60,6 +61,10 @@ async def serve_(
     host: Annotated[str | None, typer.Option(help="Address to listen on.")] = None,
     port: Annotated[int | None, typer.Option(min=0, max=65535, help="Port to listen on.")] = None,
     workers: Annotated[int | None, typer.Option(min=1, help="Number of processes.")] = None,
+    shards: Annotated[
+        int | None, typer.Option(min=1, help="Search by so many shards, on Ray.")
+    ] = None,
+    on: Annotated[str, typer.Option(help="Where shards are: auto, or ray://HOST:PORT.")] = "auto",
     demo: Annotated[
         bool, typer.Option("--demo", help="Serve the bundled corpus from a temporary folder.")
     ] = False,
@@ -68,6 +73,7 @@ async def serve_(
     _require_extra("serve", "fastapi", "uvicorn")
     from clew.serve.run import ServeOptions, serve
 
+    open_kb = open_knowledge_base if shards is None else _open_spread(shards, on)
     given = {"host": host, "port": port, "workers": workers}
     changed = {name: value for name, value in given.items() if value is not None}
 
@@ -77,7 +83,7 @@ async def serve_(
 
     async with _open_demo(ctx) if demo else _open_folders(ctx, root) as folders:
         await serve(
-            ServeOptions(apply(ctx.settings), folders),
+            ServeOptions(apply(ctx.settings), folders, open_kb),
             lambda url: err.print(f"serving {', '.join(folders.names())} at {url}", markup=False),
             lambda: apply(load_settings()),
         )
@@ -101,6 +107,16 @@ async def mcp_(
         await create_mcp(server, local=True, allow_add=add).run_stdio_async()
     finally:
         await server.stop()
+
+
+def _open_spread(count: int, on: str) -> OpenKb:
+    """Open knowledge bases whose vectors, words and walks are on shards of a cluster."""
+    if on != "auto" and not on.startswith("ray://"):
+        raise ConfigError(f"--on {on!r} is unknown; use auto or ray://HOST:PORT")
+    _require_extra("cluster", "ray")
+    from clew.cluster.ray_shards import OpenSpread
+
+    return OpenSpread(count, None if on == "auto" else on)
 
 
 def _require_extra(extra: str, *modules: str) -> None:

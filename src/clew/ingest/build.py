@@ -14,6 +14,7 @@ from typing import NamedTuple
 from clew.errors import ClewError
 from clew.extract.model_extractors import DocumentExtractor
 from clew.index.derive import derive_arrays
+from clew.ingest.arrivals import record_arrivals
 from clew.ingest.chunk import STRUCTURE_VERSION, follows_structure
 from clew.ingest.document_names import GRAPHS_KIND, LOCATIONS_KIND, possible_files
 from clew.ingest.embedding import (
@@ -151,6 +152,7 @@ class IngestPipeline:
     async def _write(self, documents: Sequence[Document]) -> "_Tally":
         """Extract, embed and write; return how much was extracted from."""
         store = self.store
+        await record_arrivals(store, [name for one in documents for name in one.names])
         async with store.background_writer(derive_arrays, len(documents)) as writer:
             additions, done = await self._extract_and_embed(documents, writer)
             self.progress("write", 0, 1)

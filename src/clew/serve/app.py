@@ -3,9 +3,9 @@
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from functools import partial
 from importlib import import_module
 from importlib.util import find_spec
-from typing import Any
 
 from fastapi import FastAPI
 from starlette.routing import Route
@@ -14,6 +14,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from clew.serve.core.admission import Admission
 from clew.serve.core.problems import install_handlers
 from clew.serve.core.server import Server
+from clew.serve.openapi import describe_api
 from clew.serve.page_files import PageFiles
 from clew.serve.routes import (
     documents,
@@ -34,11 +35,6 @@ Agentic GraphRAG: search, answers with citations, and the graph behind them.
 
 Send the key as `Authorization: Bearer KEY`. A workspace that does not exist and one that the key
 may not use are both 404. Errors are `application/problem+json`, under `/v1` in OpenAI's shape."""
-_PROBLEMS: dict[int | str, dict[str, Any]] = {
-    401: {"description": "No valid key."},
-    404: {"description": "It does not exist, or this key may not see it."},
-    429: {"description": "Too many requests; Retry-After says when to try again."},
-}
 _ROUTERS = (
     operations.router,
     keys.router,
@@ -79,9 +75,11 @@ def create_app(server: Server) -> FastAPI:
     )
     app.state.server = server
     for router in _ROUTERS:
-        app.include_router(router, responses=_PROBLEMS)
+        app.include_router(router)
     if server.settings.serve.mcp and find_spec("mcp") is not None:
         app.router.routes.append(Route("/mcp", endpoint=agents))
+    # As FastAPI's manual does it: there is no other way in.
+    app.openapi = partial(describe_api, app)  # type: ignore[method-assign]
     install_handlers(app)
     app.add_middleware(Admission, server=server)
     app.add_middleware(PageFiles, root_path=server.settings.serve.root_path)

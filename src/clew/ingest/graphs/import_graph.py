@@ -14,6 +14,7 @@ from time import perf_counter
 
 from clew.errors import InputError
 from clew.index.derive import derive_arrays
+from clew.ingest.arrivals import record_arrivals
 from clew.ingest.build import AddResult
 from clew.ingest.document_names import GRAPHS_KIND, document_parts
 from clew.ingest.embedding import ProgressCallback, check_embedder, embed_texts
@@ -108,6 +109,7 @@ class GraphImport:
         embedded, left = await self._embed_texts(lambda: passages(stage))
         clock.lap("embed")
         self.progress("write", 0, 1)
+        await record_arrivals(self.store, [name])
         counts = await self.store.write(Change(remove=parts, bulk=passages(stage)), derive_arrays)
         self.progress("write", 1, 1)
         clock.lap("write")

@@ -6,6 +6,7 @@ from collections.abc import AsyncGenerator, Iterator, Sequence
 from contextlib import aclosing, contextmanager
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
+from urllib.parse import urlencode
 
 from clew.agents.ask import AskOptions
 from clew.agents.conversation import ConversationTurn
@@ -20,7 +21,7 @@ from clew.serve.core.folders import DEFAULT_WORKSPACE, UnknownWorkspace
 from clew.serve.core.keys import Key
 from clew.serve.core.problems import Problem
 from clew.serve.core.server import Server
-from clew.types import Citation, Usage
+from clew.types import Citation, Document, Usage
 
 if TYPE_CHECKING:
     from clew.recipes.registry import RecipeSet  # imports every method: the start shall not wait
@@ -265,38 +266,50 @@ async def complete_reply(model: ChatModel, asked: ChatQuestion, limits: ReplyLim
 
 async def _finish(access: Access, answer: Answer, limits: ReplyLimits) -> ChatReply:
     text, reason = limits.cut(answer.answer)
-    ids = await _find_documents(access, answer.citations)
-    return ChatReply(text, reason, _annotate(access, text, answer.citations, ids), answer.usage)
+    documents = await find_cited(access, answer.citations)
+    annotations = _annotate(access.workspace, text, answer.citations, documents)
+    return ChatReply(text, reason, annotations, answer.usage)
 
 
-async def _find_documents(access: Access, citations: Sequence[Citation]) -> dict[str, str]:
+async def find_cited(access: Access, citations: Sequence[Citation]) -> dict[str, Document]:
+    """Return the documents that are cited, by the name that the citations have."""
     if not citations:
         return {}
 
-    async def work(base: KnowledgeBase) -> dict[str, str]:
+    async def work(base: KnowledgeBase) -> dict[str, Document]:
         sources = await base.store.sources()
-        return {c.doc: sources[c.doc].document for c in citations if c.doc in sources}
+        ids = {c.doc: sources[c.doc].document for c in citations if c.doc in sources}
+        async with base.store.snapshot() as now:
+            found = await now.documents(sorted(set(ids.values())))
+        return {name: found[one] for name, one in ids.items() if one in found}
 
     return await access.run(work)
 
 
 def _annotate(
-    access: Access, text: str, citations: Sequence[Citation], ids: dict[str, str]
+    workspace: str, text: str, citations: Sequence[Citation], documents: dict[str, Document]
 ) -> list[dict[str, Any]]:
-    """Return one annotation for each mark: where it stands, and the span that it cites."""
-    prefix = f"{access.server.settings.serve.root_path}/workspaces/{access.workspace}/documents"
+    """Return one annotation for each mark: where it stands, and the span that it cites.
+
+    The URL is a place on the server's page, without the server's address.
+    """
     found = []
     for mark in _MARK.finditer(text):
         number = int(mark[1])
         if not 1 <= number <= len(citations):
             continue
         cited = citations[number - 1]
-        place = {
+        document = documents.get(cited.doc)
+        place = {"ws": workspace, "name": cited.doc, "start": cited.start, "end": cited.end}
+        shown = {
             "start_index": mark.start(),
             "end_index": mark.end(),
-            "title": cited.doc,
-            "url": f"{prefix}/{ids.get(cited.doc, '')}/text#char={cited.start},{cited.end}",
+            "title": (document.title if document else "") or cited.doc,
+            "url": f"#/documents?{urlencode(place)}",
             "quote": cited.quote,
+            "document": document.id if document else "",
+            "start": cited.start,
+            "end": cited.end,
         }
-        found.append({"type": "url_citation", "url_citation": place})
+        found.append({"type": "url_citation", "url_citation": shown})
     return found

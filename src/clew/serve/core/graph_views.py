@@ -87,6 +87,7 @@ class GraphReader:
             evidence.append(
                 {
                     "doc": documents[chunk.document][0],
+                    "title": chunk.title,
                     "document": chunk.document,
                     "chunk": chunk.id,
                     "start": support.start,

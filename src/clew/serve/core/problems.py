@@ -24,11 +24,17 @@ from clew.serve.core.folders import UnknownWorkspace
 _INVALID = 422
 _FULL_DISK = {errno.ENOSPC, errno.EDQUOT}
 _FULL_DISK_WORDS = ("no space left", "disk is full", "quota exceeded")
-_OPENAI_TYPES = {
-    401: "authentication_error",
-    403: "permission_error",
-    404: "not_found_error",
-    429: "rate_limit_error",
+# Type and code of an error, as OpenAI's clients know them.
+_OPENAI_ERRORS = {
+    401: ("authentication_error", "invalid_api_key"),
+    403: ("permission_error", None),
+    404: ("not_found_error", "model_not_found"),
+    429: ("rate_limit_error", "rate_limit_exceeded"),
+}
+# Starlette answers these with the name of the status alone.
+_ROUTE_SENTENCES = {
+    404: "there is no such route; /openapi.json lists them",
+    405: "this route does not take this method; the Allow header says which it takes",
 }
 
 # The first that fits; the last column is Retry-After.
@@ -67,10 +73,9 @@ class ProblemReply:
     def to_json(self, path: str) -> dict[str, Any]:
         """Return the body in the shape that callers of this path expect."""
         if path.startswith("/v1/"):
-            kind = _OPENAI_TYPES.get(
-                self.status, "server_error" if self.status >= 500 else "invalid_request_error"
-            )
-            error = {"message": self.detail, "type": kind, "param": None, "code": None}
+            other = "server_error" if self.status >= 500 else "invalid_request_error"
+            kind, code = _OPENAI_ERRORS.get(self.status, (other, None))
+            error = {"message": self.detail, "type": kind, "param": None, "code": code}
             return {"error": error}
         if path.startswith("/api/"):
             return {"error": self.detail}
@@ -89,7 +94,10 @@ def describe_error(error: Exception) -> ProblemReply:
     """Return the status and the sentence for an error."""
     match error:
         case HTTPException():
-            return ProblemReply(error.status_code, str(error.detail), dict(error.headers or {}))
+            detail = str(error.detail)
+            if detail == HTTPStatus(error.status_code).phrase:
+                detail = _ROUTE_SENTENCES.get(error.status_code, detail)
+            return ProblemReply(error.status_code, detail, dict(error.headers or {}))
         case RequestValidationError():
             return ProblemReply(_INVALID, _describe_validation(error), {})
         case UnknownWorkspace():

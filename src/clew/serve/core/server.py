@@ -121,9 +121,14 @@ class Server:
                 raise Problem(401, "this key is not valid; it may be revoked or expired")
             self.records.note_use(key)
             return key
-        if self.keys.any_made() or not is_loopback(self.settings.serve.host):
+        if self.needs_key:
             raise Problem(401, "a key is needed; send `Authorization: Bearer KEY`")
         return LOCAL_KEY
+
+    @property
+    def needs_key(self) -> bool:
+        """Whether a request without a key is refused."""
+        return self.keys.any_made() or not is_loopback(self.settings.serve.host)
 
     # -- money and calls of a key
 

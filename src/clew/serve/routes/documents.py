@@ -2,7 +2,7 @@
 
 import asyncio
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Query, Request
@@ -10,6 +10,7 @@ from fastapi.responses import FileResponse, JSONResponse, PlainTextResponse, Res
 from pydantic import Field
 
 from clew.engine import KnowledgeBase
+from clew.ingest.arrivals import read_arrivals
 from clew.labels import check_labels, is_visible, read_labels, save_labels
 from clew.serve.core.access import Access, Admin, Reader, Writer
 from clew.serve.core.bodies import StrictBody
@@ -64,14 +65,25 @@ async def list_documents(
     async def work(base: KnowledgeBase) -> list[dict[str, Any]]:
         sources = await base.store.sources()
         names = sorted(name for name in sources if name > after)[: limit + 1]
-        return [{"id": sources[name].document, "name": name, "state": "added"} for name in names]
+        async with base.store.snapshot() as now:
+            known = await now.documents(sorted({sources[name].document for name in names}))
+        titles = {one: document.title for one, document in known.items()}
+        return [
+            {"id": one, "name": name, "title": titles.get(one, ""), "state": "added"}
+            for name in names
+            if (one := sources[name].document)
+        ]
 
     found = {one["name"]: one for one in await access.run(work)}
     for upload in _own_uploads(access):
         if upload.state != "added" and upload.name > after:
             found[upload.name] = {"id": upload.hash, **upload.to_json()}
     labels = await labels_of(access, list(found))
-    rows = [{**found[name], "labels": labels.get(name, [])} for name in sorted(found)]
+    arrivals = await find_arrivals(access, list(found))
+    rows = [
+        {**found[name], "labels": labels.get(name, []), "arrived": arrivals.get(name)}
+        for name in sorted(found)
+    ]
     more = len(rows) > limit
     return JSONResponse(
         {"documents": rows[:limit], "next": rows[limit - 1]["name"] if more else None}
@@ -214,6 +226,18 @@ async def labels_of(access: Access, names: Any) -> dict[str, list[str]]:
 
     found = await access.run_on_all(work)
     return {name: list(labels) for name, labels in found.items()}
+
+
+async def find_arrivals(access: Access, names: Sequence[str]) -> dict[str, float]:
+    """Return when documents arrived, by name; an upload's counts where the build noted none."""
+    uploads = {one.name: one.created for one in access.server.uploads.list(access.workspace)}
+    files = {name: name.partition("#")[0] for name in names}
+    times = {name: uploads[file] for name, file in files.items() if file in uploads}
+
+    async def work(base: KnowledgeBase) -> dict[str, float]:
+        return await read_arrivals(base.store, names)
+
+    return {**times, **await access.run_on_all(work)}
 
 
 async def _check_relabelling(access: Access, file: str, labels: tuple[str, ...]) -> None:

@@ -111,13 +111,13 @@ async def chat(request: Request, body: ChatRequest) -> Response:
     asked = read_messages([(message.role, message.text()) for message in body.messages])
     if body.stream:
         chosen.access.server.remaining_budget(chosen.access.key)
-        return stream_events(_stream_chat(chosen, asked, body))
+        return stream_events(_stream_chat(chosen, asked, body, _address(request)))
     reply = await complete_reply(chosen, asked, body.limits())
     message = {
         "role": "assistant",
         "content": reply.text,
         "refusal": None,
-        "annotations": reply.annotations,
+        "annotations": _add_address(reply.annotations, _address(request)),
     }
     choice = {
         "index": 0,
@@ -156,7 +156,7 @@ async def embeddings(request: Request, body: EmbeddingRequest) -> Response:
 
 
 async def _stream_chat(
-    chosen: ChatModel, asked: ChatQuestion, body: ChatRequest
+    chosen: ChatModel, asked: ChatQuestion, body: ChatRequest, address: str
 ) -> AsyncIterator[ServerEvent]:
     made = _envelope(chosen, "chat.completion.chunk")
 
@@ -175,13 +175,30 @@ async def _stream_chat(
                 usage = item.usage
                 for start in range(0, len(item.text), _PIECE):
                     yield chunk({"content": item.text[start : start + _PIECE]})
-                yield chunk({"annotations": item.annotations}, item.finish_reason)
+                cited = _add_address(item.annotations, address)
+                yield chunk({"annotations": cited}, item.finish_reason)
     except Exception as error:  # noqa: BLE001  (the status is sent: the error becomes an event)
         yield ServerEvent(describe_error(error).to_json("/v1/"))
         return
     if body.stream_options and body.stream_options.include_usage:
         yield ServerEvent({**made, "choices": [], "usage": _show_usage(usage)})
     yield ServerEvent("[DONE]")
+
+
+def _address(request: Request) -> str:
+    """Return the address under which the caller reached this server; a proxy says if by TLS."""
+    here = request.base_url
+    if request.headers.get("x-forwarded-proto") == "https":
+        here = here.replace(scheme="https")
+    return str(here)
+
+
+def _add_address(annotations: list[dict[str, Any]], address: str) -> list[dict[str, Any]]:
+    places = [one["url_citation"] for one in annotations]
+    return [
+        {"type": "url_citation", "url_citation": {**place, "url": address + place["url"]}}
+        for place in places
+    ]
 
 
 def _envelope(chosen: ChatModel, kind: str) -> dict[str, Any]:

@@ -21,10 +21,12 @@ async def health() -> dict[str, str]:
 
 @router.get("/ready", summary="Whether requests are accepted; needs no key")
 async def ready(request: Request) -> Response:
-    """Answer 503 while the server starts or stops."""
-    if not server_of(request).ready:
+    """Answer 503 while the server starts or stops, else also whether requests need a key."""
+    server = server_of(request)
+    if not server.ready:
         raise Problem(503, "the server is starting or stopping", retry_after=1)
-    return JSONResponse({"status": "ready", "version": __version__})
+    state = {"status": "ready", "version": __version__, "needs_key": server.needs_key}
+    return JSONResponse(state)
 
 
 @router.get("/metrics", summary="Figures in Prometheus' text format")

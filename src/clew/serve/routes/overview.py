@@ -15,9 +15,14 @@ from clew.graph.csr import Ints
 from clew.index.view import View
 from clew.ingest.schema_store import SchemaStore
 from clew.json_output import to_json_value
-from clew.serve.core.access import Access, Admin, Reader
+from clew.serve.core.access import Admin, Reader
 from clew.serve.core.problems import not_found
-from clew.serve.routes.documents import labels_of, list_names
+from clew.serve.routes.documents import (
+    find_arrivals,
+    find_originals,
+    labels_of,
+    list_names,
+)
 from clew.store.protocol import Snapshot
 from clew.tree.outline import COMMUNITY, OutlineOptions, read_outline
 from clew.types import Document, Kind
@@ -35,16 +40,16 @@ async def show_overview(
     access: Reader,
     limit: Annotated[int, Query(ge=1, le=20_000)] = 1000,
     label: Annotated[str, Query(max_length=200, description="Such as team=legal.")] = "",
-    since: Annotated[float, Query(ge=0, le=1e12, description="Uploaded after, in seconds.")] = 0,
+    since: Annotated[float, Query(ge=0, le=1e12, description="Arrived after, in seconds.")] = 0,
 ) -> Response:
     """Return entities and, as pairs of their numbers with a fact's key, the links among them.
 
     With `label` or `since`: those that such documents mention. `labels` and `arrivals` are of all
-    documents that this key may see; a file that was added on the command line has no arrival.
+    documents that this key may see; those of an older version of Clew may have no arrival.
     """
     names = await access.run(list_names)
     labels = await labels_of(access, names)
-    arrivals = _find_arrivals(access, names)
+    arrivals = await find_arrivals(access, names)
     wanted = {
         name
         for name in names
@@ -97,7 +102,7 @@ async def show_reading(
 ) -> Response:
     """Return a document by one of its names; spans of citations point into its text."""
 
-    async def work(base: KnowledgeBase) -> dict[str, Any]:
+    async def work(base: KnowledgeBase) -> tuple[Document, Sequence[dict[str, Any]]]:
         source = (await base.store.sources()).get(name)
         async with base.store.snapshot() as now:
             found = (await now.documents([source.document])) if source else {}
@@ -105,17 +110,21 @@ async def show_reading(
                 raise not_found()
             document = found[source.document]
             listed = await _list_facts(now, View(now.arrays, {}), document) if facts else []
-        return {
+        return document, listed
+
+    document, listed = await access.run(work)
+    return JSONResponse(
+        {
             "id": document.id,
             "names": list(document.names),
             "title": document.title,
             "text": document.text,
             "page_starts": list(document.page_starts),
             "metadata": dict(document.metadata),
+            "original": bool(await find_originals(access, document)),
             "facts": listed,
         }
-
-    return JSONResponse(await access.run(work))
+    )
 
 
 @router.get("/checks", summary="What `clew doctor` finds: extras, embedder, model endpoints")
@@ -128,13 +137,6 @@ async def show_checks(access: Admin) -> Response:
     settings = access.server.settings
     asked = {"recipe": settings.recipe, "extractor": settings.extractor}
     return JSONResponse({**asked, "checks": await access.run(work)})
-
-
-def _find_arrivals(access: Access, names: Sequence[str]) -> dict[str, float]:
-    """Return when documents were uploaded, by name; those of the command line are left out."""
-    uploads = access.server.uploads.list(access.workspace, "added")
-    times = {one.name: one.created for one in uploads}
-    return {n: times[file] for n in names if (file := n.partition("#")[0]) in times}
 
 
 async def _find_mentioned(

@@ -119,7 +119,7 @@ class SummarySource:
             near = self.forest.centre[below[self._largest_first(below)]].tolist()
         else:
             members = self.forest.entities.row(community)
-            weights = self.forest.entities.row_weights(community)
+            weights = self.forest.entities.row_weights(community).round(_COSINE_DIGITS)
             order = _order_down(weights, self.view.codes("entity")[members])
             near = members[order[:MAX_KEYWORDS]].tolist()
         centre = int(self.forest.centre[community])
@@ -230,7 +230,8 @@ def select_facts(view: View, forest: CommunityForest, most: int) -> Csr:
     """Return community → at most `most` weighted facts; parents take turns among children."""
     links = view.links("entity_fact")
     community = forest.entities.row_numbers()
-    entity, fit = forest.entities.columns.astype(np.int64), forest.entities.weights
+    entity = forest.entities.columns.astype(np.int64)
+    fit = forest.entities.weights.round(_COSINE_DIGITS)
     which, edge = links.edges_of(entity)
     fact = links.columns[edge].astype(np.int64)
     owner, fact, weight = _weigh_facts(view, community[which], fact, (entity[which], fit[which]))

@@ -2,8 +2,9 @@
 
 `python -m bench.answer_sets --data DIR --kbs DIR [--sets hotpotqa100,2wiki:0:150] [--recipe clew]
 [--wordings plain,lower,polite,hand,stranger]`. A set may name a range of its questions. Wordings
-are general transformations; `hand`: the questions of `bench/rewordings.jsonl`, put in other words
-for the same ids; or `stranger`: the names replaced by invented ones, so that no answer exists.
+are general transformations; `hand` and `fresh`: the questions of `bench/rewordings.jsonl`, put in
+other words for the same ids (`fresh`: those that nothing was built with); or `stranger`: the names
+replaced by invented ones, so that no answer exists.
 
 Reported are F1 and SubEM of the named answer in open mode, precision and coverage at the threshold,
 the expected calibration error, and the milliseconds of a question: by the clock, and of the
@@ -75,13 +76,16 @@ def read_questions(folder: Path, first: int, last: int | None, wording: str) -> 
     """Read the questions of a set in one wording."""
     rows = read_jsonl(folder / "questions.jsonl")[first:last]
     by_hand = {
-        row["id"]: row["question"] for row in read_jsonl(REWORDINGS) if row["set"] == folder.name
+        row["id"]: row["question"]
+        for row in read_jsonl(REWORDINGS)
+        if row["set"] == folder.name and row.get("part", "hand") == wording
     }
     found = []
     for row in rows:
         golds = row.get("answers") or [row.get("answer", ""), *row.get("aliases", ())]
         golds = tuple(golds) if row.get("answerable", True) else ()
-        text = by_hand.get(row["id"]) if wording == "hand" else WORDINGS[wording](row["question"])
+        known = wording in WORDINGS
+        text = WORDINGS[wording](row["question"]) if known else by_hand.get(row["id"])
         if text and (wording != "swap" or text != row["question"]):
             found.append(Asked(str(row["id"]), text, golds))
     return found
@@ -217,7 +221,7 @@ async def main() -> None:
     parser.add_argument("--kbs", type=Path, required=True)
     parser.add_argument("--sets", default=f"{UNSEEN},{LOOKED_AT}")
     parser.add_argument("--recipe", default=None)
-    parser.add_argument("--wordings", default="plain", help=f"{', '.join(WORDINGS)}, hand")
+    parser.add_argument("--wordings", default="plain", help=f"{', '.join(WORDINGS)}, hand, fresh")
     parser.add_argument("--threshold", type=float, default=0.5)
     parser.add_argument("--at-once", type=int, default=1, help="questions asked at once")
     parser.add_argument("--rows", type=Path, help="append every answer to this file")

@@ -1,28 +1,36 @@
-"""Shards: measured latency of scattered search, and a simulation of walks over many shards.
+"""Shards: measured search over a knowledge base, and a simulation of walks over many shards.
 
-`python -m bench.shards [--passages 50000] [--facts 1e9]`. It measures what one shard costs on this
-machine (vectors, words, merging), counts the rounds and messages of a PageRank by push over a
-power-law graph that is split by hash, with hubs replicated or not, and computes from both what
-many facts on many machines would take. Assumptions are printed with the result.
+`python -m bench.shards --kb FOLDER --questions FILE [--shards 1,2,4] [--on local|ray]`
+asks the same questions of the whole and of shards, and prints median latency, the overlap of the
+best ten and rounds of PageRank. From these and from walks over a power-law graph that is split by
+hash, with hubs replicated or not, it computes what many facts on many machines would take; what is
+assumed is printed with the result.
 """
 
 import argparse
 import asyncio
+import json
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
-from time import perf_counter
+from pathlib import Path
+from time import perf_counter, process_time
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from bench.machine import print_result
-from clew.cluster.shards import LocalShard, ScoredKeys, Shard, WordStatistics, make_shard
+from bench.machine import print_result, require_path
+from clew.cluster.sharded_graph import ShardedGraph
+from clew.cluster.sharded_view import SpreadLocally
+from clew.config import Settings
+from clew.engine import KnowledgeBase
 
 Ints = NDArray[np.int64]
 _DIM = 384
 _ALPHA, _ERROR = 0.15, 1e-5  # of the push: restart, and residual per edge at which it stops
 _HUBS = 200  # replicated nodes
 _SHARDS = (1, 2, 4, 8, 16, 32, 64)
+_RECIPES = ("naive", "bm25", "hybrid", "hipporag2", "clew")
 
 
 @dataclass(frozen=True)
@@ -35,7 +43,6 @@ class Assumptions:
     message_bytes: int = 16
     chunk_per_fact: float = 0.33
     entity_per_fact: float = 0.4
-    words_per_chunk: int = 60
     bytes_per_fact: int = 700
     """Row, statement and participants in the tables, with their indexes."""
     machine_gib: int = 256
@@ -47,44 +54,74 @@ class Assumptions:
 # -- measured
 
 
-async def _time_search(shards: list[Shard], vector: Any, words: dict[str, int]) -> float:
-    clients = [LocalShard(shard) for shard in shards]
-    times = []
-    for _ in range(30):
-        began = perf_counter()
-        await asyncio.gather(*(one.nearest(vector) for one in clients))
-        parts = await asyncio.gather(*(one.count_words(list(words)) for one in clients))
-        known: WordStatistics = sum(parts[1:], start=parts[0])
-        found: list[ScoredKeys] = await asyncio.gather(
-            *(one.match_words(words, known) for one in clients)
-        )
-        np.argsort(np.concatenate([one.scores for one in found]))
-        times.append(perf_counter() - began)
-    return float(np.median(times))
+def _read_questions(file: Path, most: int) -> list[str]:
+    """The field `question` of a JSON list or of JSON lines."""
+    text = file.read_text(encoding="utf-8")
+    rows = json.loads(text) if text.lstrip().startswith("[") else map(json.loads, text.splitlines())
+    return [str(row["question"]) for row in rows][:most]
 
 
-def _make_shards(passages: int, count: int, rng: np.random.Generator) -> list[Shard]:
-    common = rng.zipf(1.3, (passages, 60)) % 50_000
-    vectors = rng.standard_normal((passages, _DIM), np.float32)
-    owner = rng.integers(0, count, passages)
-    made = []
-    for shard in range(count):
-        own = np.flatnonzero(owner == shard)
-        texts = (" ".join(map("w{}".format, row)) for row in common[own].tolist())
-        made.append(make_shard(own, own, vectors[own], texts))
-    return made
+async def _ask(
+    base: KnowledgeBase, recipe: str, questions: Sequence[str]
+) -> tuple[list[list[str]], float]:
+    """The best ten of each question, and the median of the seconds of processor time it took."""
+    await base.search(questions[0], recipe=recipe)  # what is made once per generation
+    found, seconds = [], []
+    for question in questions:
+        began = process_time()
+        results = await base.search(question, recipe=recipe)
+        seconds.append(process_time() - began)
+        found.append([chunk.id for chunk in results.evidence.chunks[:10]])
+    return found, float(np.median(seconds))
 
 
-def _measure(passages: int) -> list[dict[str, Any]]:
-    found = []
-    vector = np.ones(_DIM, np.float32)
-    words = dict.fromkeys(("w3", "w17", "w120", "w4000", "w9"), 1)
-    for count in (1, 2, 4):
-        shards = _make_shards(passages, count, np.random.default_rng(1))
-        seconds = asyncio.run(_time_search(shards, vector, words))
-        found.append({"shards": count, "median_ms": round(seconds * 1000, 2)})
-    for row in found:
-        row["against_one"] = round(row["median_ms"] / found[0]["median_ms"], 2)
+def _use_shards(base: KnowledgeBase, count: int, on: str) -> None:
+    if on == "local":
+        base.spread = SpreadLocally(count)
+    else:
+        from clew.cluster.ray_shards import spread_over_ray
+        from clew.cluster.ray_tasks import connect
+
+        connect(None)
+        spread_over_ray(base, count)
+    base.forget_view()
+
+
+async def _count_rounds(base: KnowledgeBase) -> int:
+    async with base.store.snapshot() as now:
+        memo = (await base.context(now, "")).view.memo
+    return max((one.rounds for one in memo.values() if isinstance(one, ShardedGraph)), default=0)
+
+
+async def _measure(
+    kb: Path, questions: Sequence[str], counts: Sequence[int], on: str
+) -> list[dict[str, Any]]:
+    base = await KnowledgeBase.open(Settings(kb=kb))
+    whole = {recipe: await _ask(base, recipe, questions) for recipe in _RECIPES}
+    found: list[dict[str, Any]] = []
+    first: dict[str, float] = {}
+    for count in counts:
+        _use_shards(base, count, on)
+        for recipe in _RECIPES:
+            tops, median = await _ask(base, recipe, questions)
+            same = [
+                len(set(one) & set(two)) / max(1, len(two))
+                for one, two in zip(tops, whole[recipe][0], strict=True)
+            ]
+            first.setdefault(recipe, median)
+            row = {
+                "recipe": recipe,
+                "shards": count,
+                "median_ms": round(median * 1000, 2),
+                "whole_ms": round(whole[recipe][1] * 1000, 2),
+                "against_one": round(median / first[recipe], 2),
+                "overlap_10": round(float(np.mean(same)), 4),
+                "identical_10": sum(map(list.__eq__, tops, whole[recipe][0])) / len(tops),
+                "rounds": await _count_rounds(base) if recipe == "hipporag2" else 0,
+            }
+            print("measured", row)
+            found.append(row)
+    await base.close()
     return found
 
 
@@ -141,24 +178,36 @@ def _simulate(rng: np.random.Generator) -> list[dict[str, Any]]:
     return found
 
 
+def _time_vectors(rows: int) -> float:
+    """Milliseconds to compare a vector with so many, exactly, on this machine."""
+    rng = np.random.default_rng(1)
+    matrix, vector = rng.standard_normal((rows, _DIM), np.float32), np.ones(_DIM, np.float32)
+    times = []
+    for _ in range(20):
+        began = perf_counter()
+        matrix @ vector
+        times.append(perf_counter() - began)
+    return float(np.median(times)) * 1000
+
+
 def _plan(
-    facts: float, measured: list[dict[str, Any]], walks: list[dict[str, Any]], passages: int
+    facts: float, per_vector_ms: float, rounds: int, walks: list[dict[str, Any]]
 ) -> list[dict[str, Any]]:
     """What so many facts need: machines, memory, latency and money, by number of shards."""
     given = Assumptions()
     vectors = facts * (1 + given.chunk_per_fact + given.entity_per_fact)
     memory = vectors * _DIM / 8 + facts * 60  # sign bits of every vector, and the graph's columns
     disk = vectors * _DIM * 4 + facts * given.bytes_per_fact
-    one_ms = measured[0]["median_ms"] / passages  # exact, per passage, on one machine
     found = []
     for walk in walks:
         shards = walk["shards"]
         per_shard = facts * given.chunk_per_fact / shards
         # Sign bits are compared at a thirty-second of the bytes of exact vectors.
-        search = one_ms * per_shard / 32 / (given.machine_cores / 2) + 2 * given.call_overhead_ms
+        search = per_vector_ms * per_shard / 32 / (given.machine_cores / 2)
         messages = min(walk["messages"], walk["messages_hubs_replicated"])
         sent = messages * given.message_bytes * 8 / given.gigabit / 1e6
-        walking = walk["rounds"] * (given.round_trip_ms if shards > 1 else 0.0) + sent
+        # Rounds go through the front: two trips each.
+        trips = 2 * max(rounds, walk["rounds"]) if shards > 1 else 0
         fits = memory / shards < given.machine_gib * (1 << 30) * 0.7
         money = shards * given.machine_per_month + disk / (1 << 40) * given.storage_per_tib_month
         found.append(
@@ -166,8 +215,8 @@ def _plan(
                 "shards": shards,
                 "gib_per_machine": round(memory / shards / (1 << 30)),
                 "fits": fits,
-                "search_ms": round(search, 1),
-                "walk_network_ms": round(walking, 1),
+                "search_ms": round(search + 2 * given.call_overhead_ms, 1),
+                "walk_network_ms": round(trips * given.round_trip_ms + sent, 1),
                 "per_month": round(money),
             }
         )
@@ -177,21 +226,31 @@ def _plan(
 def main() -> None:
     """Measure, simulate and print."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--passages", type=int, default=50_000)
+    parser.add_argument("--kb", type=Path)
+    parser.add_argument("--questions", type=Path)
+    parser.add_argument("--most", type=int, default=30)
+    parser.add_argument("--shards", default="1,2,4")
+    parser.add_argument("--on", choices=("local", "ray"), default="local")
     parser.add_argument("--facts", type=float, default=1e9)
     given = parser.parse_args()
-    measured = _measure(given.passages)
+    measured: list[dict[str, Any]] = []
+    if given.kb is not None:
+        questions = _read_questions(require_path(given.questions, "--questions"), given.most)
+        counts = [int(count) for count in given.shards.split(",")]
+        measured = asyncio.run(_measure(given.kb, questions, counts, given.on))
     walks = _simulate(np.random.default_rng(2))
-    figures = {
+    rounds = max((row["rounds"] for row in measured), default=20)
+    per_vector_ms = _time_vectors(50_000) / 50_000
+    figures: dict[str, Any] = {
         "measured": measured,
         "walks": walks,
-        "plan": _plan(given.facts, measured, walks, given.passages),
+        "plan": _plan(given.facts, per_vector_ms, rounds, walks),
         "assumptions": asdict(Assumptions()),
     }
-    for name in ("measured", "walks", "plan"):
+    for name in ("walks", "plan"):
         for row in figures[name]:
             print(name, row)
-    print_result("shards", figures, {"passages": given.passages, "facts": given.facts})
+    print_result("shards", figures, {"on": given.on, "facts": given.facts})
 
 
 if __name__ == "__main__":

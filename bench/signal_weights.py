@@ -72,7 +72,7 @@ async def measure(one: Recorded, names: dict[str, str], mix: Mix) -> list[float]
     *shares, lead = mix
     meaning, words, sentence = shares
     ctx = one.ctx
-    scores = drop_copies(ctx.view, one.scores.mix((meaning, words, sentence), lead))
+    scores = drop_copies(ctx, one.scores.mix((meaning, words, sentence), lead))
     hits = top_hits(scores, ctx.view.keys("chunk"), 100, "relevance")
     ranked = (await Spread()(ctx, Found(chunks=hits))).chunks
     places = await fetch_places(ctx, [hit.at for hit in ranked])

@@ -60,6 +60,21 @@ async def build(tmp_path: Path, language: str) -> KnowledgeBase:
     return base
 
 
+def blinded(base: KnowledgeBase) -> KnowledgeBase:
+    """Return the knowledge base with an embedder that knows Latin letters only."""
+    assert base.embed is not None
+
+    class LatinOnly:
+        """Knows Latin letters only."""
+
+        name, dim, __call__ = base.embed.name, base.embed.dim, base.embed.__call__
+
+        def measure_known(self, text: str) -> float:
+            return sum(char.isascii() for char in text) / len(text)
+
+    return KnowledgeBase(base.store, base.settings, LatinOnly())
+
+
 @pytest.mark.parametrize(("language", "question", "said"), ASKED)
 async def test_a_question_is_answered_by_a_quote_of_its_sentence(
     tmp_path: Path, language: str, question: str, said: str
@@ -87,20 +102,26 @@ async def test_names_of_the_language_are_entities(tmp_path: Path, language: str,
 
 async def test_an_embedder_that_knows_nothing_of_a_script_does_not_rank_it(tmp_path: Path) -> None:
     base = await build(tmp_path, "ru")
-    assert base.embed is not None
-
-    class LatinOnly:
-        """Knows Latin letters only."""
-
-        name, dim, __call__ = base.embed.name, base.embed.dim, base.embed.__call__
-
-        def measure_known(self, text: str) -> float:
-            return sum(char.isascii() for char in text) / len(text)
-
-    blind = KnowledgeBase(base.store, base.settings, LatinOnly())
-    assert measure_known(LatinOnly(), "Кто построил мост?") == 0
-    assert measure_known(LatinOnly(), "Who built the bridge?") == 1
+    blind = blinded(base)
+    assert blind.embed is not None
+    assert measure_known(blind.embed, "Кто построил мост?") == 0
+    assert measure_known(blind.embed, "Who built the bridge?") == 1
     words = await blind.search("Кто построил мост Северный?", recipe="bm25", k=2)
     mixed = await blind.search("Кто построил мост Северный?", k=2)
     assert mixed.evidence.chunks[0].id == words.evidence.chunks[0].id
+    await base.close()
+
+
+async def test_short_sentences_are_quoted_beside_longer_ones_of_other_languages(
+    tmp_path: Path,
+) -> None:
+    pump = "# 水泵手册\n\n最大流量是每分钟48升。李明负责维护工作。\n"
+    (tmp_path / "pump.md").write_text(pump, encoding="utf-8")
+    base = await build(tmp_path, "ru")
+    await base.add([tmp_path / "pump.md"])
+    blind = blinded(base)
+    for question, said in (("最大流量是多少？", "48升"), ("谁负责维护工作？", "李明")):
+        answer = await blind.ask(question)
+        assert [Path(cited.doc).name for cited in answer.citations] == ["pump.md"]
+        assert said in answer.citations[0].quote
     await base.close()

@@ -75,6 +75,8 @@ _ATTACKED = tuple(one for one in FAMILIES if one.name not in ("migrate",))
 @cache
 def build_shim() -> Path | None:
     """Compile the library that makes writes fail; None without a compiler."""
+    if "LD_PRELOAD" in os.environ:  # it is in this process already
+        return Path(os.environ["LD_PRELOAD"])
     compiler = shutil.which("cc") or shutil.which("gcc")
     if compiler is None or sys.platform != "linux":
         return None

@@ -20,9 +20,12 @@ from bench.attack.sample import (
     run,
     stream,
 )
+from clew.agents.core.confidence import save_models
+from clew.agents.relevance_gate import save_threshold
 from clew.config import Settings
 from clew.engine import KnowledgeBase, open_store
 from clew.errors import StoreError
+from clew.evaluate.calibrate import MIN_QUESTIONS, refit_confidence
 from clew.evaluate.datasets import Question
 from clew.labels import DocumentLabeller
 from clew.llm.embed import EmbedRole, Vectors
@@ -33,6 +36,7 @@ from clew.tune.run import tune
 Work = Callable[[Path], Awaitable[None]]
 _BATCH = 4
 IN_FLIGHT = 4 * _BATCH  # texts: two calls that are awaited, and two whose answers are being saved
+_GOLDS = ("Hallowmere", "no such town")
 _GRAPH = [
     {"head": "Ilse Brandvik", "relation": "taught", "tail": "Oda Falk"},
     {"head": "Oda Falk", "relation": "lives in", "tail": "Vessen"},
@@ -192,6 +196,21 @@ async def tune_queries(folder: Path) -> None:
     await _with_kb(folder, lambda base: tune(base, questions, lambda *told: None, ["naive"]))
 
 
+async def calibrate(folder: Path) -> None:
+    """Fit the confidence of answers to questions, and set the threshold of the gate."""
+    questions = [
+        Question(str(n), QUESTIONS[n % len(QUESTIONS)] + f" {n}", answers=(_GOLDS[n % 2],))
+        for n in range(MIN_QUESTIONS)
+    ]
+
+    async def work(base: KnowledgeBase) -> None:
+        fit = await refit_confidence(base, questions, "bm25", lambda *told: None)
+        await save_models(base.store, fit.models)
+        await save_threshold(base.store, (await base.relevance(QUESTIONS[0])).score)
+
+    await _with_kb(folder, work)
+
+
 async def back_up(folder: Path) -> None:
     """Copy the database to a file that is not there yet, and add documents."""
     if not (folder / "copy").exists():
@@ -273,5 +292,6 @@ FAMILIES = (
     Family("describe", describe, _make_people),
     Family("label", label),
     Family("tune", tune_queries),
+    Family("calibrate", calibrate),
     Family("backup", back_up),
 )

@@ -2,10 +2,10 @@
 
 `python -m bench.attack.history [--count N] [--seconds S] [--seed N]`. A history adds, changes,
 renames and removes documents and rows, cuts their file, imports and removes a graph, re-embeds,
-repairs, grows trees, decides on names and withdraws decisions, from one or two handles of the
-folder or by the command line. In the end the tables equal those of a fresh build with the same
-decisions, and so do the rankings of the recipes, up to the order of equal scores. A tree equals one
-built now, or says that it is not fresh.
+repairs, grows trees, decides on names and withdraws decisions, and searches in between, from one
+or two handles of the folder or by the command line. In the end the tables equal those of a fresh
+build with the same decisions, and so do the rankings of the recipes, up to the order of equal
+scores. A tree equals one built now, or says that it is not fresh.
 """
 
 import asyncio
@@ -187,6 +187,12 @@ async def decide(world: World) -> None:
         return  # a name is not there (any more), or it is decided already
 
 
+async def ask(world: World) -> None:
+    """Search by one recipe: vectors that were left for their first use are made here."""
+    if world.texts or world.rows:
+        await world.base().search(QUESTIONS[0], recipe=world.rng.choice(EXACT))
+
+
 async def use_command_line(world: World) -> None:
     """Add or remove a document by the command line."""
     number = world.rng.randrange(_DOCUMENTS)
@@ -215,7 +221,7 @@ STEPS: tuple[Callable[[World], Awaitable[None]], ...] = (
     *(change_rows,) * 3,
     *(remove_text,) * 2,
     *(rename_text, cut_rows, remove_rows, toggle_graph, reembed, repair, grow, open_again),
-    *(decide, decide, use_command_line),
+    *(decide, decide, ask, use_command_line),
 )
 
 

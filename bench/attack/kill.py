@@ -1,7 +1,7 @@
 """Kills every writing command at one of its changes, and repeats it; the result must be the same.
 
 `python -m bench.attack.kill [--count N] [--seconds S] [--seed N] [--part FAMILY]`. A trial takes a
-command of `bench/attack/families.py`, and kills it up to six times: at its n-th change of a file
+command of `bench/attack/families.py`, and kills it up to twelve times: at its n-th change of a file
 or statement of a transaction, or after a share of its time. After each kill the knowledge base
 verifies; after the command is repeated, tables, rankings and trees equal those of a run that was
 not killed, and no text was embedded twice but those in flight.
@@ -31,7 +31,7 @@ from clew.errors import ClewError
 from clew.testing.kill_points import KillPoints
 
 _SHARE_BY_TIME = 0.25  # of the kills: those within a statement or a write
-_MAX_KILLS = 6
+_MAX_KILLS = 12
 _POINTS_FILE = "points"  # beside the folder of a run
 
 

@@ -50,7 +50,8 @@ _TRUTH_QUERIES = (
     "SELECT f.id, c.id, s.text, s.relation, s.keywords, s.description, s.weight, s.start, s.end "
     "FROM sayings s JOIN facts f ON f.key = s.fact JOIN chunks c ON c.key = s.chunk",
     "SELECT key, value FROM memory WHERE kind IN "
-    "('resolution', 'senses', 'summary', 'tuning', 'label', 'earlier-labels')",
+    "('resolution', 'senses', 'summary', 'tuning', 'label', 'earlier-labels', "
+    "'calibration')",
 )
 
 
@@ -91,7 +92,10 @@ async def stream(documents: Sequence[Document]) -> AsyncIterator[Document]:
 async def open_kb(folder: Path, embed: HashEmbed | None = None) -> KnowledgeBase:
     """Open or create a knowledge base with a fake embedder."""
     settings = Settings(kb=folder, wait=5.0, extractor="offline")
-    return KnowledgeBase(await open_store(settings, create=True), settings, embed or HashEmbed())
+    store = await open_store(settings, create=True)
+    base = KnowledgeBase(store, settings, embed or HashEmbed())
+    vars(base)["reader"] = None  # a search needs none, and opening it takes most of a trial's time
+    return base
 
 
 async def build_sample(folder: Path, documents: int = 12) -> None:

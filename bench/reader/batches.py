@@ -29,9 +29,14 @@ class EncodedSet:
     lengths: NDArray[np.int32]
     starts: NDArray[np.int32]
     ends: NDArray[np.int32]
+    soft: NDArray[np.float16] | None = None
+    """A teacher's probability of a start and of an end, for every token."""
 
     def __len__(self) -> int:
         return len(self.lengths)
+
+
+COLUMNS = ("ids", "types", "allowed", "lengths", "starts", "ends")
 
 
 def pack_windows(windows: Sequence[Encoded]) -> EncodedSet:
@@ -59,7 +64,7 @@ def encode_all(
         with get_context("fork").Pool(workers, _prepare_worker, (tokenizer, limit)) as pool:
             made = pool.map(_encode_part, parts, chunksize=1)
     columns: list[NDArray[Any]] = [
-        np.concatenate([getattr(part, name) for part in made]) for name in EncodedSet.__slots__
+        np.concatenate([getattr(part, name) for part in made]) for name in COLUMNS
     ]
     return EncodedSet(*columns)
 
@@ -95,7 +100,10 @@ def cut_batches(
 def batch_tensors(
     data: EncodedSet, chosen: NDArray[np.int64], offsets: NDArray[np.int64], device: str
 ) -> tuple[Any, ...]:
-    """Ids, types, mask, allowed, starts and ends of the chosen windows, padded."""
+    """Ids, types, mask, allowed, starts, ends and a teacher's view of the chosen windows, padded.
+
+    Without a teacher's view the label has all of the probability.
+    """
     lengths = data.lengths[chosen]
     width = -(-int(lengths.max()) // 8) * 8
     at = np.arange(width)[None]
@@ -104,14 +112,14 @@ def batch_tensors(
     ids = np.where(mask, data.ids[cells], 0).astype(np.int64)
     types = np.where(mask, data.types[cells], 0).astype(np.int64)
     allowed = mask & data.allowed[cells]
-    columns = (
-        ids,
-        types,
-        mask,
-        allowed,
-        data.starts[chosen].astype(np.int64),
-        data.ends[chosen].astype(np.int64),
-    )
+    starts, ends = data.starts[chosen].astype(np.int64), data.ends[chosen].astype(np.int64)
+    soft = np.zeros((*mask.shape, 2), np.float32)
+    if data.soft is not None:
+        soft = np.where(mask[..., None], data.soft[cells].astype(np.float32), 0)
+    rows, unseen = np.arange(len(chosen)), soft.sum((1, 2)) < 0.5
+    soft[rows[unseen], starts[unseen], 0] = 1
+    soft[rows[unseen], ends[unseen], 1] = 1
+    columns = (ids, types, mask, allowed, starts, ends, soft)
     return tuple(torch.from_numpy(one).to(device, non_blocking=True) for one in columns)
 
 

@@ -250,16 +250,22 @@ def _surround(example: Example, others: Sequence[Passage], rng: random.Random) -
 
 def encode_example(maker: WindowMaker, example: Example, limit: int = 512) -> list[Encoded]:
     """Windows of the example; empty where the answer was cut off."""
+    return [labelled for _, labelled in label_windows(maker, example, limit)]
+
+
+def label_windows(
+    maker: WindowMaker, example: Example, limit: int = 512
+) -> list[tuple[Window, Encoded]]:
+    """Windows of the example with their labels; empty where the answer was cut off."""
     texts = [one.text for one in example.passages]
     titles = [one.title for one in example.passages]
     if len(texts) == 1:
         windows = maker.separate(example.question, texts, titles)
     else:
         windows = [maker.together(example.question, texts, titles, limit)]
-    found = [_label_window(window, example.answer) for window in windows]
-    if example.answer is not None and len(found) > 1:  # a window without the answer says so
-        return found if any(one.start for one in found) else []
-    if example.answer is not None and not found[0].start:
+    found = [(window, _label_window(window, example.answer)) for window in windows]
+    # A window without the answer says so, but one of them must have it.
+    if example.answer is not None and not any(one.start for _, one in found):
         return []
     return found
 

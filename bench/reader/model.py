@@ -9,11 +9,11 @@ import torch
 from numpy.typing import NDArray
 from torch import nn
 from torch.nn.functional import (
-    cross_entropy,
     dropout,
     embedding,
     gelu,
     layer_norm,
+    nll_loss,
     scaled_dot_product_attention,
 )
 
@@ -101,12 +101,16 @@ class ReaderModel(nn.Module):
         return self._norm(x + inner, f"{name}.mlp_output_norm_layernorm")
 
 
-def span_loss(logits: Any, allowed: Any, starts: Any, ends: Any, weights: Any) -> Any:
-    """Cross-entropy of start and end among the allowed tokens; token 0 is "no answer"."""
-    scores = logits.masked_fill(~allowed[..., None], NO_SPAN)
-    each = cross_entropy(scores[..., 0], starts, reduction="none")
-    each = each + cross_entropy(scores[..., 1], ends, reduction="none")
-    return (each * weights).sum() / (2 * weights.sum())
+def span_loss(logits: Any, allowed: Any, starts: Any, ends: Any, soft: Any, trust: float) -> Any:
+    """Cross-entropy of start and end among the allowed tokens; token 0 is "no answer".
+
+    `trust` is the share of the target that comes from a teacher's probabilities, the rest from
+    the label.
+    """
+    scores = logits.masked_fill(~allowed[..., None], NO_SPAN).log_softmax(1)
+    told = -(soft * scores).sum((1, 2)).mean() / 2
+    own = nll_loss(scores[..., 0], starts) + nll_loss(scores[..., 1], ends)
+    return trust * told + (1 - trust) * own / 2
 
 
 def load_weights(path: Path) -> tuple[dict[str, NDArray[Any]], bytes]:

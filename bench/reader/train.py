@@ -18,10 +18,11 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
 from tokenizers import Tokenizer
 
-from bench.reader.batches import EncodedSet, encode_all, iterate_batches
+from bench.reader.batches import COLUMNS, EncodedSet, encode_all, iterate_batches
 from bench.reader.cloze import write_clozes
 from bench.reader.examples import (
     Example,
@@ -86,6 +87,16 @@ def compose_epochs(given: argparse.Namespace, pool: Pool, tokenizer: bytes) -> l
     return sets
 
 
+def load_labelled(given: argparse.Namespace) -> list[EncodedSet]:
+    """The windows that a teacher labelled (`bench.reader.teach`), once per epoch."""
+    sets = []
+    for path in given.soft:
+        with np.load(path) as held:
+            columns = {name: held[name] for name in (*COLUMNS, "soft")}
+        sets.append(EncodedSet(**columns))
+    return sets * given.epochs
+
+
 class Average:
     """A moving average of the weights, which generalises better than the last ones."""
 
@@ -132,7 +143,7 @@ def train(
     loss_sum = torch.zeros((), device=device)
     model.train()
     for number, data in enumerate(sets):
-        for ids, types, mask, allowed, starts, ends in iterate_batches(
+        for ids, types, mask, allowed, starts, ends, soft in iterate_batches(
             data, given.tokens, rng, device
         ):
             spent = (time.perf_counter() - began) / (60 * given.minutes)
@@ -142,8 +153,7 @@ def train(
                 group["lr"] = learning_rate(max(seen / total, spent), given.lr)
             with torch.autocast(device, dtype=torch.bfloat16, enabled=device == "cuda"):
                 logits = model(ids, types, mask)
-            weights = torch.ones(len(ids), device=device)
-            loss = span_loss(logits, allowed, starts, ends, weights)
+            loss = span_loss(logits, allowed, starts, ends, soft, given.trust)
             optimizer.zero_grad(set_to_none=True)
             loss.backward()
             torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
@@ -183,7 +193,7 @@ def main() -> None:
     given = parse_arguments()
     torch.manual_seed(given.seed)
     weights, tokenizer = load_weights(given.start or given.dir / "minilm.npz")
-    sets = compose_epochs(given, load_pool(given), tokenizer)
+    sets = load_labelled(given) or compose_epochs(given, load_pool(given), tokenizer)
     device = "cuda" if torch.cuda.is_available() else "cpu"
     model: Any = ReaderModel(weights, given.drop).to(device)
     average, facts = train(model, sets, given, device)
@@ -217,32 +227,39 @@ def copy_results(given: argparse.Namespace) -> None:
         (out / f"{given.name}.npz.part-{number}").write_bytes(data[at : at + PART_BYTES])
 
 
-def parse_arguments() -> argparse.Namespace:
-    """Options of the command."""
-    ask = argparse.ArgumentParser()
+def add_data_options(ask: argparse.ArgumentParser) -> None:
+    """Options of what is trained on, which the large reader has too."""
     ask.add_argument("--dir", type=Path, required=True)
     ask.add_argument("--out", type=Path, required=True)
     ask.add_argument("--written", type=Path, nargs="*", default=[])
     ask.add_argument("--start", type=Path, help="weights to start from, if not the encoder's")
-    ask.add_argument("--name", default="reader")
-    ask.add_argument("--minutes", type=float, default=4.0, help="of training")
-    ask.add_argument("--epochs", type=int, default=4)
-    ask.add_argument("--tokens", type=int, default=16_384, help="cells of a batch")
     ask.add_argument("--window", type=int, default=384)
-    ask.add_argument("--lr", type=float, default=1.5e-4)
-    ask.add_argument("--drop", type=float, default=0.1)
     ask.add_argument("--seed", type=int, default=0)
     ask.add_argument("--human", type=int, default=6, help="repetitions of a human question")
     ask.add_argument("--share", type=float, default=1.0, help="of written questions, per epoch")
     ask.add_argument("--negatives", type=float, default=0.4)
-    ask.add_argument("--clozes", type=int, default=0, help="clozes to train on first")
     ask.add_argument("--most", type=int, default=10**9, help="written questions at most")
     ask.add_argument("--most-evaluated", type=int, default=10**9)
-    ask.add_argument("--no-together", action="store_true", help="no windows of several passages")
     ask.add_argument("--no-two-hop", action="store_true")
     ask.add_argument("--no-wiki", action="store_true")
-    ask.add_argument("--keep", action="store_true", help="copy nothing to $OUT")
     ask.add_argument("--workers", type=int, default=16)
+
+
+def parse_arguments() -> argparse.Namespace:
+    """Options of the command."""
+    ask = argparse.ArgumentParser()
+    add_data_options(ask)
+    ask.add_argument("--soft", type=Path, nargs="*", default=[], help="windows a teacher labelled")
+    ask.add_argument("--trust", type=float, default=0.75, help="share of a teacher's view")
+    ask.add_argument("--name", default="reader")
+    ask.add_argument("--minutes", type=float, default=4.0, help="of training")
+    ask.add_argument("--epochs", type=int, default=4)
+    ask.add_argument("--tokens", type=int, default=16_384, help="cells of a batch")
+    ask.add_argument("--lr", type=float, default=1.5e-4)
+    ask.add_argument("--drop", type=float, default=0.1)
+    ask.add_argument("--clozes", type=int, default=0, help="clozes to train on first")
+    ask.add_argument("--no-together", action="store_true", help="no windows of several passages")
+    ask.add_argument("--keep", action="store_true", help="copy nothing to $OUT")
     ask.add_argument("--every", type=int, default=200, help="steps between reports")
     return ask.parse_args()
 

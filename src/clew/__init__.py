@@ -10,6 +10,7 @@
 parts load when they are first used.
 """
 
+import os
 from typing import TYPE_CHECKING
 
 from clew.errors import ClewError
@@ -18,6 +19,10 @@ from clew.version import __version__
 if TYPE_CHECKING:
     from clew.api import Kb, open
     from clew.client import RemoteKb, connect
+
+# NumPy's threads sleep when they have nothing to do. By default they spin, which takes a second
+# core for all of a question, though each product of matrix and vector lasts a few milliseconds.
+os.environ.setdefault("OPENBLAS_THREAD_TIMEOUT", "4")  # noqa: TID251  (set, not read)
 
 __all__ = ["ClewError", "Kb", "RemoteKb", "__version__", "connect", "open"]
 

@@ -33,7 +33,7 @@ from clew.ingest.embedding import (
 )
 from clew.ingest.files import ReadItem
 from clew.ingest.readers.source import ReadBudget, Skipped, SourceFile
-from clew.ingest.remote import RemoteEmbedder, RemoteExtractor, TaskRunner
+from clew.ingest.remote import RemoteEmbedder, RemoteExtractor, RemoteParser, TaskRunner
 from clew.ingest.schema_store import SchemaGrowthRun, SchemaStore
 from clew.llm.chat import Chat
 from clew.llm.embed import Embedder
@@ -58,6 +58,7 @@ from clew.store.protocol import (
     Store,
     Tables,
 )
+from clew.store.resolved_entities import load_all_names
 from clew.tree.manage import TreeManager
 from clew.types import LITERAL_TYPES, Chunking, Document, Kind, Usage
 from clew.version import pip_install_command
@@ -77,6 +78,12 @@ class Builder:
     models: Models
     runner: TaskRunner | None = None
     """If given, documents are extracted from and embedded elsewhere."""
+
+    def read(self, paths: Sequence[Path | str | SourceFile]) -> AsyncIterator[ReadItem]:
+        """Read files under their stored names; a runner parses them where it does its tasks."""
+        budget = ReadBudget(**self.settings.read.model_dump())
+        elsewhere = RemoteParser(self.runner) if self.runner else None
+        return read_for_store(self.store, paths, budget=budget, elsewhere=elsewhere)
 
     async def add(
         self,
@@ -389,9 +396,10 @@ class Builder:
                 "chunk": [
                     embedded_text(c) for c in (await now.chunks(_all_keys(view, "chunk"))).values()
                 ],
+                # Merged names too: a split makes entities of them again.
                 "entity": [
                     embedded_text(e)
-                    for e in (await now.entities(_all_keys(view, "entity"))).values()
+                    for e in await load_all_names(now)
                     if e.type not in LITERAL_TYPES
                 ],
                 "fact": [

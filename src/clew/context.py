@@ -101,6 +101,10 @@ class PromptRecorder:
 class PassageReader(Protocol):
     """Finds answers as spans of passages, each with a score against no answer."""
 
+    def reads(self, question: str) -> bool:
+        """Whether it knows the script and the words of a question."""
+        ...
+
     def read(
         self,
         question: str,

@@ -1,7 +1,7 @@
 """The knowledge base: open its folder, add documents, search, answer questions, maintain it."""
 
 import asyncio
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -34,7 +34,7 @@ from clew.index.view import View
 from clew.ingest.build import AddResult
 from clew.ingest.cost import CostEstimate
 from clew.ingest.details import count_pending, find_embedded_details, mark_new
-from clew.ingest.document_names import read_for_store, resolve_document_names
+from clew.ingest.document_names import resolve_document_names
 from clew.ingest.embedding import (
     ProgressCallback,
     check_backup_embedder,
@@ -49,7 +49,7 @@ from clew.ingest.graphs.import_graph import (
     combine_results,
     find_imported_graphs,
 )
-from clew.ingest.readers.source import ReadBudget, SourceFile
+from clew.ingest.readers.source import SourceFile
 from clew.labels import DocumentLabeller, check_labels
 from clew.llm.embed import Embedder
 from clew.llm.factory import create_reranker, find_embedder
@@ -118,6 +118,8 @@ class KnowledgeBase:
     _view: View | None = None
     progress: ProgressCallback = ignore_progress
     """Told of vectors that a question is the first to need."""
+    spread: Callable[[View, Snapshot], Awaitable[View]] | None = None
+    """Spreads each generation over shards, if it is served from several."""
 
     @cached_property
     def models(self) -> Models:
@@ -175,8 +177,7 @@ class KnowledgeBase:
         paths = [path for path in paths if path not in graphs]
         if results and not paths:
             return combine_results(results)
-        budget = ReadBudget(**self.settings.read.model_dump())
-        files = read_for_store(self.store, paths, budget=budget) if paths or not retry else None
+        files = self.builder.read(paths) if paths or not retry else None
         documents = files or self.builder.iter_failed_documents()
         labeller = DocumentLabeller(self.store)
         labelled = labeller.attach(documents, check_labels(labels))
@@ -430,8 +431,11 @@ class KnowledgeBase:
         if view is None or view.generation != snapshot.generation:
             await check_embedder(self.store, self.embed)
             embedder, exact = (self.embed.name if self.embed else ""), self.settings.index.exact
-            view = self._view = await load_view(self.store, embedder, snapshot, exact=exact)
+            view = await load_view(self.store, embedder, snapshot, exact=exact)
+            if self.spread is not None:
+                view = await self.spread(view, snapshot)
             await attach_tuning(view, self.store, self.embed)
+            self._view = view
         return view
 
     async def count_pending(self) -> int:

@@ -35,6 +35,8 @@ class Section:
     """How facts and paths are ordered."""
     fresh: bool = False
     """Leave out what a passage on the page says already."""
+    least: int = 0
+    """How many items are shown with `fresh` all the same, if there are that many."""
     grouped: bool = False
     """Write the chosen facts of one passage as one line, in the order of its text."""
     bare: bool = False

@@ -71,6 +71,30 @@ def test_every_kind_is_shown_numbered_under_its_heading() -> None:
     assert "Passages:\n[5] Marrow Bridge: It was designed by Ilse Brandvik." in text
 
 
+def test_what_a_line_says_it_says_once() -> None:
+    told = replace(
+        fact("Ilse", "born in", "Hallowmere"),
+        keywords=("Hallowmere", "youth"),
+        description="Ilse was born in Hallowmere",
+    )
+    same = replace(told, keywords=("born", "Ilse"), description="Ilse born in Hallowmere.")
+    evidence = Evidence(
+        entities=(
+            NamedEntity("e1", "Tarn", "river", 1.0, "", description="Tarn river"),
+            NamedEntity("e2", "Ossel", "river", 1.0, "", description="the river Ossel, 90 km long"),
+        ),
+        facts=(told, same),
+        paths=(Route(("Ilse", "Hallowmere"), ("x",), 1.0, "", (same,)),),
+    )
+    page = build_page(evidence, ALL_KINDS)
+    assert page.lines == (
+        "Ossel (river): the river Ossel, 90 km long",
+        "Ilse | born in | Hallowmere [youth]: Ilse was born in Hallowmere",
+        "Ilse | born in | Hallowmere",
+        "Ilse → [born in] → Hallowmere",
+    )
+
+
 def test_passages_alone_have_no_headings() -> None:
     assert str(build_page(EVIDENCE, PASSAGES)) == (
         "[1] Marrow Bridge: It was designed by Ilse Brandvik."
@@ -161,6 +185,17 @@ def test_a_section_may_leave_out_what_the_passages_shown_say() -> None:
         "Ilse | born in | Hallowmere",
         "It was designed by Ilse.",
     )
+
+
+@pytest.mark.parametrize(("least", "shown"), [(0, [3]), (1, [3]), (2, [0, 3]), (9, [0, 1, 2, 3])])
+def test_a_few_facts_are_shown_even_if_the_passages_say_them(least: int, shown: list[int]) -> None:
+    facts = [fact("Ilse", "knew", f"Friend {n}", f"She knew Friend {n}.") for n in range(4)]
+    facts[3] = replace(facts[3], chunk="elsewhere")
+    said = replace(passage("She knew Friend 0. She knew Friend 1."), id=facts[0].chunk)
+    section = Section("facts", fresh=True, least=least)
+    found = Evidence(chunks=(said,), facts=tuple(facts))
+    page = build_page(found, Layout((section, Section("passages"))))
+    assert page.lines[:-1] == tuple(f"Ilse | knew | Friend {n}" for n in shown)
 
 
 def test_facts_of_one_passage_may_stand_on_one_line() -> None:

@@ -67,6 +67,33 @@ async def test_a_final_answer_that_is_said_is_cited(ask: Ask, agent: str) -> Non
     assert "died in Vessen in 1921" in answer.citations[0].quote
 
 
+@pytest.mark.parametrize("agent", AGENTS)
+async def test_a_final_sentence_is_put_into_few_words_where_a_model_can(
+    ask: Ask, agent: str
+) -> None:
+    final = "As far as can be told from all of this the town in question is Hallowmere"
+    born = "Where was Ilse Brandvik born?"
+    told = AgentScript({**finishing(final, born), "answer": CONCLUDED, "conclude": CONCLUDED})
+    answer = await ask(told, born, recipe=f"{agent}+clew")
+    assert answer.candidate == "Hallowmere" and answer.citations
+    alone = await ask(AgentScript(finishing(final, born)), born, recipe=f"{agent}+clew")
+    assert alone.candidate == final  # what it said is an answer, in open mode
+
+
+@pytest.mark.parametrize(
+    ("final", "short"),
+    [
+        ("No, she was born in Hallowmere, and he was born in Vessen.", "No"),
+        ("Yes. Both are towns.", "Yes"),
+        ("No Country for Old Men", "No Country for Old Men"),
+    ],
+)
+async def test_yes_and_no_are_told_from_what_follows(ask: Ask, final: str, short: str) -> None:
+    asked = "Were Ilse Brandvik and Anton Reeve both born in Vessen?"
+    answer = await ask(AgentScript(finishing(final, asked)), asked, recipe="graph-r1+clew")
+    assert answer.candidate == short
+
+
 async def test_where_the_title_says_who_the_sentence_that_fits_is_cited(
     valley: KnowledgeBase,
 ) -> None:

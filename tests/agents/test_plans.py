@@ -5,16 +5,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from clew.agents.core.plan import (
-    Join,
     fill_placeholders,
     find_placeholders,
     has_placeholders,
     strip_placeholders,
     validate_questions,
 )
-from clew.agents.planning.compare_answers import combine_answers
 from clew.agents.rules.chinese import plan_chinese
-from clew.agents.rules.operators import Comparison, find_comparison
+from clew.agents.rules.operators import Comparison, find_comparison, settle_event
 
 
 def compared(question: str, *names: str) -> Comparison | None:
@@ -48,6 +46,8 @@ def compared(question: str, *names: str) -> Comparison | None:
         ("Do Ash and Elm lie in one country?", "same", "What is the country"),
         ("Is Ash in the country that Elm is in?", "same", "What is the country"),
         ("Who lived longer, Ash or Elm?", "longer life", "When was Ash born?"),
+        ("Which is older, Ash or Elm?", "earlier", "When did Ash begin?"),
+        ("Which company is older, Ash or Elm?", "earlier", "When did Ash begin?"),
     ],
 )
 def test_comparisons(question: str, how: str, first: str) -> None:
@@ -66,17 +66,32 @@ def test_something_of_the_options_is_compared() -> None:
     )
 
 
-def test_what_one_thing_is_said_to_be_is_confirmed() -> None:
-    found = compared("Is Ash a river in Norway?", "Ash")
-    assert found is not None
-    assert (found.how, found.options, found.questions) == ("both", ("Ash",), (("What is Ash?",),))
-    assert combine_answers(Join("both", ((1,),), ("Ash",), found.rest), {1: "a river in Norway"})
-
-
 def test_whether_one_is_older_is_answered_by_yes_or_no() -> None:
     found = compared("Is Ash older than Elm?", "Ash", "Elm")
     assert found is not None
     assert (found.how, found.yes_no) == ("earlier", True)
+
+
+@pytest.mark.parametrize("order", ["before", "after"])
+def test_an_order_of_two_is_answered_by_yes_or_no(order: str) -> None:
+    found = compared(f"Was Ash built {order} Elm?", "Ash", "Elm")
+    assert found is not None
+    assert (found.yes_no, found.questions[1]) == (True, ("When was Elm built?",))
+
+
+@pytest.mark.parametrize(
+    ("said", "asked"),
+    [
+        ("It was opened on 4 May 1887.", "When was Elm opened?"),
+        ("Elm (1849 – 1921) was an engineer.", "When was Elm born?"),
+        ("The band Elm was formed in 1990.", "When was Elm formed?"),
+        ("It employed 400 people in 1880.", "When did Elm begin?"),
+        ("It was founded by a duke.", "When did Elm begin?"),
+    ],
+)
+def test_how_a_thing_began_is_asked_as_its_pages_say_it(said: str, asked: str) -> None:
+    assert settle_event("When did Elm begin?", [said]) == asked
+    assert settle_event("Who built Elm?", [said]) == "Who built Elm?"
 
 
 @pytest.mark.parametrize("question", ["Who founded Ash?", "Why is the sky blue?", "Ash", "", "?"])

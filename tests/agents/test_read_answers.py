@@ -9,6 +9,7 @@ from clew.agents.conversation import ConversationTurn, needs_history
 from clew.agents.core.confidence import save_models
 from clew.agents.core.types import Answer
 from clew.engine import KnowledgeBase
+from clew.reader.span_reader import ReadSpan
 from clew.testing.word_reader import CONFIDENCE
 from conftest import document, stream
 
@@ -223,3 +224,22 @@ async def test_of_one_thing_its_own_sentences_are_told(shelf: KnowledgeBase, ord
     assert answer.candidate == ""
     refused = await asked(shelf, order.format("Nils Vang"))
     assert refused.verdict == "refused"
+
+
+async def test_an_answer_does_not_begin_in_the_heading_above_it(base: KnowledgeBase) -> None:
+    class HeadingReader:
+        """Reads a heading with the words below it, as one span."""
+
+        def read(self, question: str, texts: Any, **_: Any) -> list[ReadSpan]:
+            at = [(n, text.find("Keeper")) for n, text in enumerate(texts)]
+            return [
+                ReadSpan(n, s, s + len("Keeper\n\nLiv Strand"), "", 6.0) for n, s in at if s >= 0
+            ]
+
+        read_together = read
+
+    text = "# Tern light\n\n## Keeper\n\nLiv Strand\n\nThe lamp burns oil."
+    await base.take(stream([document("light.md", text, "Tern light")]))
+    base.reader = HeadingReader()
+    answer = await base.ask("Who is the keeper of the Tern light?", recipe="clew")
+    assert answer.candidate == "Liv Strand"

@@ -271,6 +271,31 @@ async def test_rograg_rows_change_the_answer(
     assert answer.candidate == town
 
 
+@pytest.mark.parametrize(
+    ("switch", "message", "mode"),
+    [
+        ("intent", "lovely weather we are having, right?", "open"),
+        ("gate", "Who won the Kentucky Derby ridden by Calvin Borel?", "reject"),
+    ],
+)
+async def test_rograg_asks_first_whether_it_should_answer(
+    ask: Ask, switch: str, message: str, mode: str
+) -> None:
+    answers = {}
+    for on in (True, False):
+        told = planning(
+            intent={"intent": "chat", "topic": "weather"},
+            logic={"steps": []},
+            answer=written("Vessen"),
+        )
+        table = {"row": {"base": "rograg-argument+clew", "agent": {switch: on}}}
+        answers[on] = await ask(told, message, recipe="row", mode=mode, recipes=table)
+        assert ("answer" in told.prompts) is not on
+    assert answers[True].verdict == "refused"
+    # A stranger's name is refused later as well, after paid calls.
+    assert (answers[False].verdict == "refused") is (switch == "gate")
+
+
 async def test_the_context_length_changes_what_is_shown(base: KnowledgeBase) -> None:
     pages = [
         document(
@@ -314,6 +339,38 @@ async def test_graph_r1_is_shown_scored_facts_and_nothing_else(ask: Ask) -> None
     assert all(line.startswith("- ") and line.endswith(")") and "(score " in line for line in lines)
     assert answer.candidate == "Ilse Brandvik"
     assert [citation.doc for citation in answer.citations] == ["bridge"]
+
+
+@pytest.mark.parametrize(
+    ("settings", "queries", "shown"),
+    [
+        ({"show": "passages"}, 1, lambda known: "(score " in known),
+        ({"top_k": 1}, 1, lambda known: known.count("- ") > 1),
+        ({"turns": 1}, 2, lambda known: True),
+    ],
+)
+async def test_graph_r1_settings_change_the_answer(
+    ask: Ask, settings: dict[str, Any], queries: int, shown: Callable[[str], bool]
+) -> None:
+    """What a query is answered with, how much of it, and how often it may ask."""
+
+    def thinking() -> Callable[[str], str]:
+        heard: list[str] = []
+
+        def think(message: str) -> str:
+            heard.extend([message] if message.startswith("<knowledge>") else [])
+            if len(heard) < queries:
+                return f"<think>{len(heard)}</think><query>Who designed Marrow Bridge?</query>"
+            return f"<answer>{'Hallowmere' if shown(heard[0]) else 'Vessen'}</answer>"
+
+        return think
+
+    towns = []
+    for changed in ({}, settings):
+        told = AgentScript({"graph_r1": thinking(), "answer": written("Vessen")})
+        table = {"row": {"base": "graph-r1", "agent": {"name": "graph-r1", **changed}}}
+        towns.append((await ask(told, ODD, recipe="row", recipes=table, k=None)).candidate)
+    assert towns == ["Hallowmere", "Vessen"]
 
 
 @pytest.mark.parametrize(("agent", "thought"), [("react", "first idea"), ("ircot", "First idea.")])

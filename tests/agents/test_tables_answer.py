@@ -52,6 +52,9 @@ async def tables(base: KnowledgeBase, tmp_path: Path) -> KnowledgeBase:
         ("How many different regions are there?", "2"),
         ("Which towns have a name starting with Pell?", "Pellworth"),
         ("Which town was founded in 1849?", "Hallowmere"),
+        ("Which town was founded in March 1849?", "Hallowmere"),
+        ("How many towns were founded in January?", "1"),
+        ("How many towns were founded in July 1931?", "1"),
         ("Which river has the code T2?", "Oss"),
     ],
 )

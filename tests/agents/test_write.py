@@ -178,3 +178,14 @@ async def test_two_passages_bear_what_the_model_laid_to_one(valley: KnowledgeBas
     answer = await answered(valley, written([], (sentence, [order.index("bridge") + 1])), "reject")
     assert answer.verdict == "answered"
     assert {cited.doc for cited in answer.citations} == {"bridge", "ilse"}
+
+
+async def test_a_model_that_says_nothing_leaves_the_quotes(valley: KnowledgeBase) -> None:
+    ask = asking(valley)
+    answer = await ask(lambda _: "", "Who designed the Marrow Bridge?", recipe="clew", mode="open")
+    assert answer.verdict == "answered" and answer.note.startswith("the model gave no usable")
+    assert any("Ilse Brandvik" in cited.quote for cited in answer.citations)
+    refused = await ask(
+        lambda _: "", "Who designed the Marrow Bridge?", recipe="clew", mode="reject"
+    )
+    assert refused.verdict == "refused"

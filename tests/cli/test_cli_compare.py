@@ -83,6 +83,18 @@ async def test_several_data_sets_and_their_means(house: Path) -> None:
     assert "mean of the data sets" in said
 
 
+async def test_trees_are_grown_for_the_recipes_that_read_them(house: Path) -> None:
+    words = ("compare", "north", "--answers", "--recipe", "raptor,naive", "--metrics", "f1")
+    found = await run(house, *words, "--grow", "--costs")
+    assert set(found["build"]["trees"]) == {"raptor"}
+    assert found["costs"]["raptor"]["build_seconds"] > found["build"]["build_seconds"]
+    assert found["costs"]["naive"]["build_seconds"] == 0
+    again = await run(house, *words, "--grow", "--costs")
+    assert again["build"]["trees"] == found["build"]["trees"]  # grown once
+    kept = ("eval", "south", "--recipe", "msgraphrag-local", "--kb", "other", "--grow")
+    assert (await run(house, *kept))["recipes"]["msgraphrag-local"]["failed"] == 0
+
+
 async def test_models_evidence_and_modes_are_rows(house: Path) -> None:
     words = ("compare", "north", "--recipe", "naive", "--answers", "--metrics", "f1")
     axes = ("--model", "one,two", "--evidence", "text,all", "--mode", "open,reject")

@@ -19,11 +19,12 @@ pytest.importorskip("ray", reason="ray is not installed")
 
 import ray
 
-from clew.cluster.ray_tasks import open_ray_runner, open_ray_shards
-from clew.cluster.shards import SHARDED_RECIPES
+from clew.cluster.ray_shards import spread_over_ray
+from clew.cluster.ray_tasks import open_ray_runner
 
 pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore")]
 
+RECIPES = ("naive", "bm25", "hybrid", "hipporag2", "clew")
 DOCUMENTS = [
     document(f"page {n}", f"Town Number{n} lies on the Sarn. Anton Reeve{n % 7} founded it.")
     for n in range(24)
@@ -101,14 +102,47 @@ async def test_shards_on_the_cluster_rank_as_one_machine(
 ) -> None:
     base = await KnowledgeBase.open(_settings(tmp_path / "kb", stub), create=True)
     await base.take(stream(DOCUMENTS))
-    sharded = await open_ray_shards(base, 2)
-    for recipe in SHARDED_RECIPES:
-        whole = await base.search("Which town lies on the Sarn?", recipe=recipe)
-        parts = await sharded.search("Which town lies on the Sarn?", recipe=recipe)
-        assert [one.id for one in parts.evidence.chunks] == [
-            one.id for one in whole.evidence.chunks
-        ]
+    whole = [await _find_ids(base, recipe) for recipe in RECIPES]
+    spread = spread_over_ray(base, 2)
+    base.forget_view()
+    assert [await _find_ids(base, recipe) for recipe in RECIPES] == whole
+    assert len(spread.nodes) == 2
+    await base.take(stream([document("page 99", "Town Number99 lies on the Sarn.")]))
+    assert len(await _find_ids(base, "hybrid")) == 10
     await base.close()
+
+
+async def _find_ids(base: KnowledgeBase, recipe: str) -> list[str]:
+    found = await base.search("Which town lies on the Sarn?", recipe=recipe)
+    return sorted(chunk.id for chunk in found.evidence.chunks)
+
+
+async def test_a_node_lost_with_its_shards_loses_no_question(
+    cluster: Any, stub: StubEndpoint, tmp_path: Path
+) -> None:
+    made, _ = cluster
+    third = made.add_node(num_cpus=1)
+    made.wait_for_nodes()
+    base = await KnowledgeBase.open(_settings(tmp_path / "kb", stub), create=True)
+    await base.take(stream(DOCUMENTS))
+    whole = await _find_ids(base, "hipporag2")
+    spread = spread_over_ray(base, 3)
+    base.forget_view()
+    assert await _find_ids(base, "hipporag2") == whole
+    assert len(spread.nodes) == 3
+    asking = asyncio.create_task(_ask_often(base))
+    await asyncio.sleep(0.1)
+    await asyncio.to_thread(made.remove_node, third, False)
+    assert all(found == whole for found in await asking)
+    await base.close()
+
+
+async def _ask_often(base: KnowledgeBase) -> list[list[str]]:
+    found = []
+    for _ in range(20):
+        found.append(await _find_ids(base, "hipporag2"))
+        await asyncio.sleep(0.02)
+    return found
 
 
 async def _wait_for_call(stub: StubEndpoint) -> None:

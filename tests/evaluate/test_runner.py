@@ -16,7 +16,13 @@ from clew.evaluate.datasets import Question, load_dataset
 from clew.evaluate.external_runs import read_external_reports
 from clew.evaluate.grid import Grid, GridAxes, build_grid
 from clew.evaluate.judges import Judge
-from clew.evaluate.measure import MeasureOptions, default_metrics, measure, select_questions
+from clew.evaluate.measure import (
+    MeasureOptions,
+    MeasureResult,
+    default_metrics,
+    measure,
+    select_questions,
+)
 from clew.evaluate.record import Record, read_run_log
 from clew.evaluate.report.text import build_table, format_legend, to_csv
 from clew.evaluate.runner import RecipeRunner, rank_answers
@@ -215,6 +221,34 @@ async def test_the_whole_story_builds_and_reuses(base: KnowledgeBase, tmp_path: 
     shallow = MeasureOptions(build_grid(["bm25"]), ["recall@5"], k=2)
     with pytest.raises(ConfigError, match="recall@5 needs 5 passages, but -k is 2"):
         await measure(base, load_dataset(folder), shallow)
+
+
+async def test_questions_are_not_measured_on_the_documents_of_another_set(
+    base: KnowledgeBase, tmp_path: Path
+) -> None:
+    sets: dict[str, tuple[list[dict[str, Any]], dict[str, Any]]] = {
+        "rivers": ([{"id": 1, "title": "Tarn", "text": "The Tarn is a river."}], {"gold": [1]}),
+        "poets": ([{"id": 1, "title": "Reeve", "text": "Reeve was a poet."}], {"gold": [1]}),
+        "towns": ([{"id": "t", "title": "Vessen", "text": "A town."}], {"gold": ["t"]}),
+        "longer": ([{"id": 1, "text": "The Tarn is a river."}], {"gold": [1]}),
+    }
+    for name, (rows, gold) in sets.items():
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "corpus.jsonl").write_text("\n".join(map(json.dumps, rows)))
+        question = {"question": f"What of {name}?", **gold}
+        (tmp_path / name / "questions.jsonl").write_text(json.dumps(question))
+
+    async def run(name: str) -> MeasureResult:
+        wanted = MeasureOptions(build_grid(["bm25"]))
+        return await measure(base, load_dataset(tmp_path / name), wanted)
+
+    assert (await run("rivers")).problems == ()
+    assert (await run("rivers")).problems == ()
+    with pytest.raises(ConfigError, match=r"poets.*others under the same ids, such as '1'.*--kb"):
+        await run("poets")
+    assert "under its id: gold documents are not found" in (await run("towns")).problems[0]
+    # The same text, but titles were not given: these are its documents.
+    assert (await run("longer")).problems == ()
 
 
 async def test_a_metric_by_a_judge_that_is_not_there_is_refused_before_the_run(

@@ -65,6 +65,17 @@ async def test_a_document_as_word_writes_it(tmp_path: Path) -> None:
     )
 
 
+async def test_steps_of_a_numbered_style_are_numbered(tmp_path: Path) -> None:
+    styles = (
+        f'<w:styles {W}><w:style w:styleId="Lnum"><w:name w:val="List Number"/></w:style>'
+        '<w:style w:styleId="My"><w:name w:val="My"/><w:basedOn w:val="Lnum"/></w:style></w:styles>'
+    )
+    step = '<w:pStyle w:val="{}"/>'.format
+    body = p("Stop.", step("Lnum")) + p("Start.", step("My")) + p("Text.") + p("Go.", step("My"))
+    found = await text(tmp_path, body, styles=styles)
+    assert found == "1. Stop.\n\n2. Start.\n\nText.\n\n1. Go."
+
+
 async def test_styles_with_translated_ids_are_headings(tmp_path: Path) -> None:
     styles = (
         f'<w:styles {W}><w:style w:styleId="berschrift2"><w:name w:val="heading 2"/></w:style>'

@@ -289,3 +289,47 @@ async def test_what_is_repeated_without_end_is_read_in_time(
     items = [item async for item in read([tmp_path / f"bomb{suffix}"], budget=budget)]
     assert len(items) == 1
     assert not (isinstance(items[0], Skipped) and "takes longer" in items[0].reason)
+
+
+@pytest.mark.parametrize(
+    ("text", "marked"),
+    [
+        (
+            "Mill\n====\n\nGrinding\n--------\n\nThe stone turns.",
+            "# Mill\n\n\n## Grinding\n\n\nThe stone turns.",
+        ),
+        (
+            "Lease\n\nArticle 1: Rent\n\nIt is due.\n\nArticle 2: Notice\n\nThree months.\n\n"
+            "Article 3: Keys\n\nTwo.",
+            "Lease\n\n## Article 1: Rent\n\nIt is due.\n\n## Article 2: Notice\n\nThree months.\n\n"
+            "## Article 3: Keys\n\nTwo.",
+        ),
+        (
+            "RULES\n\nMOORING\n\nAt the quay.\nBy night.\n\nFISHING\n\nWith nets.",
+            "# RULES\n\n## MOORING\n\nAt the quay.\nBy night.\n\n## FISHING\n\nWith nets.",
+        ),
+        ("A STOP\n\nB STOP\n\nC STOP\n\nD STOP", "A STOP\n\nB STOP\n\nC STOP\n\nD STOP"),
+    ],
+)
+async def test_headings_of_plain_text(tmp_path: Path, text: str, marked: str) -> None:
+    assert await read_text(tmp_path / "a.txt", text) == marked
+
+
+async def test_footers_and_contents_of_two_pages(tmp_path: Path) -> None:
+    contents = "\n".join(f"{n}. Part {n} ......... {n}" for n in range(1, 5))
+    text = await read_text(
+        tmp_path / "a.txt",
+        f"{contents}\n\nOne.\n\nOkonkwo  [Page 1]\n\fTwo.\n\nOkonkwo  [Page 2]\n",
+    )
+    assert text.split() == ["One.", "Two."]
+
+
+async def test_tables_of_directives(tmp_path: Path) -> None:
+    text = await read_text(
+        tmp_path / "a.rst",
+        ".. list-table:: Regions\n   :header-rows: 1\n\n   * - Region\n     - Host\n   * - north\n"
+        '     - n.example\n\n.. csv-table:: Sizes\n   :header: "Name", "Size"\n\n   "a, b", 4\n',
+    )
+    assert text == (
+        "Regions\n\n| Region: north | Host: n.example |\n\nSizes\n\n| Name: a, b | Size: 4 |"
+    )

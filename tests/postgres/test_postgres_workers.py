@@ -25,7 +25,6 @@ from conftest import document, stream
 pytest.importorskip("psycopg", reason="psycopg is not installed")
 
 from clew.cluster.queue import Worker, open_queue_runner
-from clew.store.postgres.jobs import JobQueue
 from clew.store.postgres.store import PostgresStore
 
 pytestmark = pytest.mark.slow  # processes that wait for each other: not beside the whole suite
@@ -101,6 +100,35 @@ async def test_workers_build_what_one_machine_builds(shared: Settings, tmp_path:
         await base.close()
 
 
+async def test_files_are_parsed_by_workers(shared: Settings, tmp_path: Path) -> None:
+    pages = tmp_path / "pages"
+    pages.mkdir()
+    for number in range(6):
+        text = f"<h1>Number{number}</h1><p>Town Number{number} lies on the river Sarn.</p>"
+        (pages / f"page{number}.html").write_text(text)
+    (pages / "broken.pdf").write_bytes(b"%PDF-1.4 nonsense")
+    (pages / "plain.txt").write_text("Sarn is a river.")
+    async with StubEndpoint() as stub:
+        settings = _with_models(shared, stub, concurrency=3, adapt=False)
+        alone = await KnowledgeBase.open(
+            settings.model_copy(update={"kb": tmp_path / "alone"}), create=True
+        )
+        here = await alone.add([pages])
+        base = await KnowledgeBase.open(settings, create=True)
+        async with _work(settings, 2) as workers, open_queue_runner(base) as runner:
+            kinds: list[str] = []
+            for worker in workers:
+                worker.on_done = lambda job: kinds.append(job.kind)
+            base.builder = replace(base.builder, runner=runner)
+            there = await base.add([pages])
+        assert kinds.count("read") == 7
+        assert there.skipped == here.skipped
+        assert there.added == here.added == 7
+        assert _tables(base.store) == _tables(alone.store)
+        await alone.close()
+        await base.close()
+
+
 async def test_a_limit_is_shared_by_all_workers(shared: Settings) -> None:
     async with StubEndpoint(latency=0.02) as stub, StubEndpoint() as embedder:
         settings = _with_models(shared, stub, concurrency=2, adapt=False)
@@ -142,49 +170,6 @@ async def test_a_worker_with_other_settings_says_so(shared: Settings) -> None:
             assert (await building).added == len(DOCUMENTS)
         await stranger.close()
         await base.close()
-
-
-def test_a_job_whose_worker_is_silent_goes_to_another(
-    address: DatabaseAddress, tmp_path: Path
-) -> None:
-    store = PostgresStore(address, tmp_path / "cache", create=True)
-    silent, other = JobQueue(store.database, lease=0.0), JobQueue(store.database)
-    run = silent.begin_run()
-    [job] = silent.enqueue(run, [("embed", b"payload")])
-    assert [one.id for one in silent.take(5)] == [job]
-    [again] = other.take(5)
-    assert (again.id, again.attempts, again.payload) == (job, 2, b"payload")
-    assert not silent.finish(job, b"too late")
-    assert silent.heartbeat([job]) == set()
-    assert other.finish(job, b"in time")
-    assert [(one.id, one.result) for one in other.collect(run)] == [(job, b"in time")]
-    assert other.collect(run) == []
-    store.database.close()
-
-
-def test_slots_of_a_silent_worker_are_free_again(address: DatabaseAddress, tmp_path: Path) -> None:
-    store = PostgresStore(address, tmp_path / "cache", create=True)
-    one, other = JobQueue(store.database), JobQueue(store.database)
-    run = one.begin_run()
-    one.heartbeat([])
-    slot = one.take_slot("model", run, 1, 60)
-    assert slot is not None
-    assert other.take_slot("model", run, 1, 60) is None
-    assert other.take_slot("another", run, 1, 60) is not None
-    one.leave()
-    assert other.take_slot("model", run, 1, 60) is not None
-    store.database.close()
-
-
-def test_a_job_that_ends_every_worker_is_given_up(address: DatabaseAddress, tmp_path: Path) -> None:
-    store = PostgresStore(address, tmp_path / "cache", create=True)
-    queue = JobQueue(store.database, lease=0.0, most_attempts=3)
-    run = queue.begin_run()
-    queue.enqueue(run, [("embed", b"")])
-    assert [len(queue.take(1)) for _ in range(4)] == [1, 1, 1, 0]
-    [ended] = queue.collect(run)
-    assert ended.error == "its workers were lost 3 times"
-    store.database.close()
 
 
 def test_an_extraction_comes_back_as_it_was_sent() -> None:

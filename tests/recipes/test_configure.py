@@ -14,6 +14,7 @@ from clew.errors import ClewError, ConfigError
 from clew.layout import Section
 from clew.recipes.agents import AGENTS
 from clew.recipes.configure import add_own_recipes
+from clew.recipes.describe import AGENT_NOTES
 from clew.recipes.parameters import read_fields, write_fields
 from clew.recipes.registry import RECIPES, RecipeSet, resolve_recipe, tabulate_recipe
 from clew.recipes.steps import STEPS
@@ -50,7 +51,10 @@ def test_an_agent_written_as_toml_is_the_same_agent_with_its_retriever(name: str
     built_in = resolve_recipe(name)
     assert own.agent == built_in.agent and own.chunk == built_in.chunk
     assert own.retrieve.steps == built_in.retrieve.steps
-    assert own.retrieve.notes == built_in.retrieve.notes
+    # The agent's chunk size is the copy's own.
+    assert set(own.retrieve.notes) - set(built_in.retrieve.notes) <= {
+        ("chunk", AGENT_NOTES["GraphSearch.chunk"])
+    }
 
 
 def test_an_own_recipe_is_written_without_need_of_itself() -> None:
@@ -132,6 +136,30 @@ def test_a_base_is_changed_in_single_parameters_only() -> None:
     assert second.chunk == RECIPES["lightrag"].chunk
     assert dict(second.notes)["NearEntities.top_k"] == "clew.toml"
     assert dict(second.notes)["Budget.facts"].startswith("LightRAG")
+
+
+def test_the_source_of_a_chunk_size_is_that_of_the_size() -> None:
+    own = read(
+        """
+        [recipes.small]
+        base = "lightrag"
+        chunk = { size = 300, overlap = 20 }
+        [recipes.same]
+        base = "lightrag"
+        [recipes.searched]
+        base = "lightrag"
+        agent = { name = "graphsearch" }
+        """
+    )
+    noted = {
+        name: dict(own.retrievers[name].notes)["chunk"]
+        for name in own.retrievers
+        if name in ("small", "same", "searched", "lightrag")
+    }
+    assert noted["small"] == "clew.toml"
+    assert noted["same"] == noted["lightrag"]
+    assert noted["searched"] == AGENT_NOTES["GraphSearch.chunk"]
+    assert own.retrievers["searched"].chunk == AGENTS["graphsearch"].chunk
 
 
 def test_what_the_model_reads_is_replaced_or_changed_in_part() -> None:

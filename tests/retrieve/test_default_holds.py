@@ -4,8 +4,10 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 
+from clew.adapters import SignalMix, Tuning, save_tuning
 from clew.agents.core.types import Results
 from clew.engine import KnowledgeBase
 from clew.llm.embed import EmbedRole, Vectors
@@ -193,6 +195,30 @@ async def test_what_vectors_cannot_tell_is_left_to_words(base: KnowledgeBase) ->
     results = await ask(replace(base, embed=_Unknowing()), "What did the repairs cost?")
     assert signals(results).startswith("walk 0.00, meaning 0.00, words 1.00, best sentence 0.00")
     assert docs(results)[0] == "kiosk"
+
+
+class _Alike(_Unknowing):
+    """Gives every text the same vector."""
+
+    name = "alike"
+
+    async def __call__(self, texts: Sequence[str], /, *, role: EmbedRole = "passage") -> Vectors:
+        return np.full((len(texts), self.dim), self.dim**-0.5, np.float32)
+
+
+@pytest.mark.parametrize("walk", [0.0, 0.5])
+async def test_passages_in_an_unknown_script_are_no_copies(
+    base: KnowledgeBase, walk: float
+) -> None:
+    alike = replace(base, embed=_Alike())
+    noise = [document(f"noise{n}", f"Boat {n} lies in the harbour.") for n in range(40)]
+    told = [document(f"told{n}", f"Osmere has lamps, {word}.") for n, word in enumerate(PLACES[:2])]
+    await alike.take(stream([*noise, *told]))
+    mix = SignalMix(np.array([walk, 0.4, 0.3, 0.3], np.float32))
+    await save_tuning(alike.store, _Alike.name, Tuning(signals=mix))
+    results = await ask(alike, "Which lamps has Osmere?", 2)
+    assert f"walk {walk:.2f}" in signals(results) and "tuned" in signals(results)
+    assert sorted(docs(results)) == ["told0", "told1"]
 
 
 class _Counting(HashEmbed):

@@ -10,7 +10,8 @@ from dataclasses import dataclass, replace
 from clew.agents.answering.extractive import extract_answer, quote_whole
 from clew.agents.answering.finish import conclude, run_with_fallback
 from clew.agents.answering.parts import join_parts, split_questions
-from clew.agents.answering.write import quote_chain, write_answer
+from clew.agents.answering.write import make_refusal, quote_chain, write_answer
+from clew.agents.conversation import ConversationTurn, resolve_pronouns
 from clew.agents.core.messages import is_unknown
 from clew.agents.core.plan import Plan
 from clew.agents.core.scratchpad import Notebook, RecordingRetriever, Retrieval
@@ -19,18 +20,18 @@ from clew.agents.judge import asks_openly, judge_answer
 from clew.agents.planning.model_plan import plan_and_check
 from clew.agents.quote_units import is_technical, quote_units
 from clew.agents.reading.answer import QuestionReader, RankedCandidate, describe_best
+from clew.agents.reading.confirm import confirm
 from clew.agents.reading.follow import Follower
-from clew.agents.reading.spans import same_answer
+from clew.agents.reading.spans import can_read, same_answer
 from clew.agents.rule_planner import combine_notes, make_rule_plan
 from clew.agents.rules.operators import is_polar
 from clew.agents.run_plan import PlanRunner, load_rank
 from clew.context import Context
 from clew.retrieve.step import Step
-from clew.text.language import is_unspaced
+from clew.text.language import is_chinese
 from clew.text.options import match_option
 from clew.types import Evidence
 
-_KNOWN = 0.5  # of the words of a question; the reader knows those that the embedder knows
 _MAX_STEPS = 4  # questions of a model's plan
 
 
@@ -48,8 +49,12 @@ class GraphReader:
     """With a model, let it plan; off: it reads once."""
     spans: bool = True
     """With a model, take a sure span of the reader for a value before asking it."""
+    sure: float = 0.8
+    """Probability from which a span is sure."""
     second: bool = True
     """With a model, ask the reader as well; the better supported answer is given."""
+    noted: bool = False
+    """With a model, show it the steps that the reader took before its answer."""
 
     async def __call__(self, ctx: Context, retrieve: Step, mode: Mode, /) -> Answer:
         """Answer the question, or each of several questions in one."""
@@ -62,14 +67,15 @@ class GraphReader:
         if len(parts) == 1:
             plain = replace(ctx, question=parts[0])
             return await self._answer_one(plain, book, retriever, mode)
-        answers = []
+        answers, turns = list[Answer](), list[ConversationTurn]()
         for part in parts:
             own = Notebook()
             async with ctx.step("part", part) as step:
-                asked = step.ctx.with_question(part)
+                asked = step.ctx.with_question(resolve_pronouns(ctx.view, part, turns))
                 one = await self._answer_one(asked, own, replace(retriever, book=own), mode)
                 answers.append(one if one.signals else await judge_answer(asked, one))
                 step.output = one.candidate or one.verdict
+            turns.append(ConversationTurn(asked.question, one.candidate or one.answer))
             for retrieval in own.retrievals:
                 book.add(retrieval)
             for note in own.notes:
@@ -87,9 +93,25 @@ class GraphReader:
         if not plan.simple and (computed := await self._compute(ctx, book, retriever, plan)):
             return computed
         retrieval = await retriever(ctx, ctx.question)
+        if is_polar(ctx.question) and not is_chinese(ctx.question):
+            return await self._confirm(ctx, book, retrieval, mode)
         whole = quote_whole(ctx, retrieval.evidence, retrieval.found)
         read = whole or await self._read(ctx, book, retriever, retrieval, plan)
         return await quote_units(ctx, read, retrieval.found, keep=whole is not None)
+
+    async def _confirm(
+        self, ctx: Context, book: Notebook, retrieval: Retrieval, mode: Mode
+    ) -> Answer:
+        """Answer yes or no with the sentence that says so; quote what is near where none does."""
+        evidence = retrieval.evidence
+        said = await confirm(ctx, evidence.chunks)
+        if said is None and mode == "reject":
+            return make_refusal(ctx, evidence, "no passage says whether this is so")
+        if said is None:
+            return await extract_answer(ctx, evidence, retrieval.found)
+        book.add(said)
+        answer = quote_chain(ctx, book.evidence(), [said], said.answer)
+        return replace(answer, support=said.probability, computed=True)
 
     async def _read(
         self,
@@ -109,9 +131,8 @@ class GraphReader:
     async def _read_spans(
         self, ctx: Context, retriever: RecordingRetriever, evidence: Evidence
     ) -> list[RankedCandidate]:
-        """Return the spans that may answer, best first; none in a script the reader cannot read."""
-        known = ctx.meaning() >= _KNOWN and not is_unspaced(ctx.question)
-        if ctx.reader is None or not known:
+        """Return the spans that may answer, best first; none where the reader cannot read it."""
+        if not can_read(ctx, ctx.question):
             return []
         technical = is_technical(ctx, evidence.chunks)
         follow = None if technical else Follower(self.hops, self.beam)
@@ -147,26 +168,45 @@ class GraphReader:
             plan = await plan_and_check(ctx, most=_MAX_STEPS)
         short = ""
         if not plan.simple:
-            notes = await PlanRunner(retriever, book, use_spans=self.spans)(ctx, plan)
+            runner = PlanRunner(retriever, book, use_spans=self.spans, sure=self.sure)
+            notes = await runner(ctx, plan)
             short = match_option(ctx.question, combine_notes(plan, notes))
         retrieval = await retriever(ctx, ctx.question)
         if not short or is_unknown(short):
-            written = await conclude(ctx, book, mode)
-            if not self.second or is_polar(ctx.question) or asks_openly(ctx.question):
-                return written
-            ranked = await self._read_spans(ctx, retriever, retrieval.evidence)
-            return await self._ask_reader(ctx, book, written, ranked)
+            return await self._write_and_read(ctx, book, retriever, mode, retrieval.evidence)
         planned = await judge_answer(ctx, await conclude(ctx, book, mode, short))
         if plan.by == "rules":
             return planned
         direct = await write_answer(ctx, book.evidence(), mode, book.format_notes())
         return choose_better(planned, await judge_answer(ctx, direct))
 
+    async def _write_and_read(
+        self,
+        ctx: Context,
+        book: Notebook,
+        retriever: RecordingRetriever,
+        mode: Mode,
+        evidence: Evidence,
+    ) -> Answer:
+        """Let the model write and the reader read; what the reader went through may be shown."""
+        reads = self.second and not is_polar(ctx.question) and not asks_openly(ctx.question)
+        ranked: list[RankedCandidate] = []
+        if reads and self.noted:
+            ranked = await self._read_spans(ctx, retriever, evidence)
+            for note in ranked[0].notes(ctx.question)[:-1] if ranked else ():
+                book.add(note)
+        written = await conclude(ctx, book, mode)
+        if reads and not self.noted:
+            ranked = await self._read_spans(ctx, retriever, evidence)
+        if written.verdict == "refused" and mode == "reject":
+            return written  # the model found too little: that counts
+        return await self._ask_reader(ctx, book, written, ranked)
+
     async def _ask_reader(
         self, ctx: Context, book: Notebook, written: Answer, ranked: list[RankedCandidate]
     ) -> Answer:
         """Take the reader's answer as a second opinion: it agrees, or the better supported wins."""
-        if not ranked or not written.candidate:
+        if not ranked or not (written.candidate or written.verdict == "refused"):
             return written
         if same_answer(ranked[0].candidate.text, written.candidate):
             return replace(written, support=ranked[0].probability)

@@ -1,6 +1,7 @@
 """Judge an answer: collect what speaks for it, and turn that into one confidence."""
 
 import math
+import re
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -23,6 +24,7 @@ from clew.types import Passage
 
 _READ = 5  # passages in which the question is read again
 _MIN_PROBABILITY = 1e-4
+_YEAR = re.compile(r"(?<![\w-])\d{4}(?![\w-])")
 _FEW_WORDS = 2  # a question of so few words is a name
 
 
@@ -64,8 +66,7 @@ async def describe_answer(ctx: Context, answer: Answer) -> Signals:
     }
     if not answer.candidate:
         return signals | {"own": -1.0}
-    # The reader reads no Chinese.
-    readings = [] if is_chinese(asked) else await read_passages(ctx, asked, passages[:_READ])
+    readings = await read_passages(ctx, asked, passages[:_READ])
     # Letters are judged by the options that they stand for.
     chosen = spell_out_choice(ctx.question, answer.candidate) or [answer.candidate]
     agreeing, rival = _compare_readings(chosen, readings)
@@ -87,12 +88,14 @@ async def describe_answer(ctx: Context, answer: Answer) -> Signals:
 
 
 def find_asked_names(ctx: Context, question: str) -> list[str]:
-    """Return the names that a question is about; in Chinese its subject, or what it compares."""
+    """Return the names and years that a question is about; in Chinese its subject or its pair."""
+    years = _YEAR.findall(question)
     if not is_chinese(question):
-        return find_subject_names(ctx.view, question)
+        names = find_subject_names(ctx.view, question)
+        return names + [year for year in years if not any(year in name for name in names)]
     join = plan_chinese(question).join
-    names = join.options if join else (find_subject(question),)
-    return [name.strip("《》“”「」『』") for name in names if name]
+    subjects = join.options if join else (find_subject(question),)
+    return [name.strip("《》“”「」『』") for name in subjects if name]
 
 
 def asks_openly(question: str) -> bool:

@@ -7,6 +7,7 @@ from typing import Literal
 
 from clew.agents.answering.extractive import note_span
 from clew.agents.answering.read import READ_REPLY_TOKENS, read_answer
+from clew.agents.citing.support import has_title, mentions_name
 from clew.agents.core.confidence import LogisticModel, load_models
 from clew.agents.core.evidence_page import show_evidence
 from clew.agents.core.plan import (
@@ -21,6 +22,7 @@ from clew.agents.core.types import run_concurrently
 from clew.agents.reading.answer import QuestionReader, RankedCandidate
 from clew.agents.reading.follow import Follower
 from clew.agents.rules.chinese import find_chinese_answer
+from clew.agents.rules.operators import settle_event
 from clew.agents.rules.question_analysis import find_names
 from clew.context import Context
 from clew.layout import Layout
@@ -28,10 +30,10 @@ from clew.llm.fit_prompt import shorten_text
 from clew.text.language import is_chinese
 from clew.text.names import name_key, strip_disambiguation
 from clew.text.options import split_options
+from clew.text.sentences import sentence_spans
 from clew.types import Passage
 
 _RAW_TOKENS = 400  # of an unrefined page that a note carries
-_SURE_SPAN = 0.8  # probability from which a span needs no model
 _MIN_SPAN = 0.05  # probability below which a span is no answer
 
 
@@ -48,6 +50,8 @@ class PlanRunner:
     """Off: placeholders are removed, not filled, and no question waits (ablation without QG)."""
     use_spans: bool = False
     """Take a sure span of the reader before asking the model."""
+    sure: float = 0.8
+    """Probability from which a span is sure."""
     retrievers: tuple[RecordingRetriever, ...] = ()
     """One for each question of the plan, where they differ."""
     context: Literal["quote", "refined", "raw"] = "quote"
@@ -97,6 +101,7 @@ class PlanRunner:
     async def look_up(self, ctx: Context, question: str) -> Note:
         """Retrieve for one question and read its answer."""
         retrieval = await self.retriever(ctx, question)
+        question = settle_event(question, _find_sentences_about(ctx, question, retrieval))
         if ctx.chat("answer") is None:
             note = await self._read_spans(ctx, question, retrieval)
             name = _find_full_name(note, retrieval.evidence.chunks)
@@ -108,7 +113,7 @@ class PlanRunner:
         note = Note(question)
         if self.use_spans:
             note = await self._read_spans(ctx, question, retrieval)
-        if not note.has_answer or note.probability < _SURE_SPAN:
+        if not note.has_answer or note.probability < self.sure:
             near_first = not page.has_graph  # facts are short: all of them fit
             refine = self.context == "refined"
             read = await read_answer(
@@ -133,7 +138,28 @@ class PlanRunner:
             return note_span(question, *place) if place else Note(question)
         reader = QuestionReader(self.retriever, await load_rank(ctx), Follower(hops=1, beam=1))
         ranked = await reader.read(ctx.with_question(question), passages)
-        return _note_best(question, ranked)
+        return _note_best(question, [one for one in ranked if _is_grounded(ctx, one)])
+
+
+def _find_sentences_about(ctx: Context, question: str, retrieval: Retrieval) -> list[str]:
+    """Return the sentences of pages about a question's names, then those that mention one."""
+    names, passages = find_names(ctx.view, question), retrieval.evidence.chunks
+    own = [p for p in passages if any(has_title(p, name) for name in names)]
+    return [
+        p.text[start:end]
+        for p in (*own, *(p for p in passages if p not in own))
+        for start, end in sentence_spans(p.text)
+        if p in own or any(mentions_name(name, p.text[start:end]) for name in names)
+    ]
+
+
+def _is_grounded(ctx: Context, ranked: RankedCandidate) -> bool:
+    """Whether an answer was followed to, or read in a passage that mentions what is asked about."""
+    last = ranked.candidate.readings[-1]
+    names = find_names(ctx.view, last.question)
+    text = f"{last.passage.title} {last.passage.text}"
+    followed = ranked.candidate.chain is not None
+    return followed or not names or any(mentions_name(name, text) for name in names)
 
 
 async def load_rank(ctx: Context) -> LogisticModel:

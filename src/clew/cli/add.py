@@ -159,7 +159,8 @@ async def add(
         async with ctx.open_kb(create=True) as base, _run_elsewhere(base, on, budget):
             how = {"extractor": extractor, "recipe": recipe, "labels": check_labels(label or ())}
             added = await run_add(base, ctx, [*files, *fetched], retry=retry, **how)
-    ctx.show(added, lambda: print_added(added))
+    by_rules = ctx.settings.extract.fallback == "offline"
+    ctx.show(added, lambda: print_added(added, by_rules=by_rules))
     _fail_if_nothing_added(added)
 
 
@@ -282,8 +283,8 @@ def _format_removed(rows: int) -> str:
     return f", {rows} removed" if rows else ""
 
 
-def print_added(added: AddResult) -> None:
-    """Print what an addition has done."""
+def print_added(added: AddResult, *, by_rules: bool = False) -> None:
+    """Print what an addition has done; `by_rules` says that rules extract where a model fails."""
     counts = added.counts
     out.print(
         f"{added.added} added, {added.updated} updated, {added.unchanged} unchanged, "
@@ -306,10 +307,11 @@ def print_added(added: AddResult) -> None:
     out.print(f"knowledge base: {describe_counts(counts)}")
     if 2 * added.failed > added.chunks:
         out.print(
-            f"the model failed on {added.failed} of {count_of(added.chunks, 'chunk')}, which have "
-            "no graph: `clew status` says why. If the model is slow, raise timeout or lower "
-            "max_tokens in clew.toml; then `clew add --retry`. `clew add --retry --fallback` "
-            "extracts by rules what fails again",
+            f"the model failed on {added.failed} of {count_of(added.chunks, 'chunk')}"
+            + (", which were extracted by rules" if by_rules else ", which have no graph")
+            + ": `clew status` says why. If the model is slow, raise timeout or lower max_tokens "
+            "in clew.toml; then `clew add --retry`"
+            + ("" if by_rules else "; with --fallback it extracts by rules what fails again"),
             style="red",
         )
     elif counts.failed:

@@ -14,6 +14,7 @@ from clew.cli.evaluate import (
     AnswersOption,
     ConcurrencyOption,
     FreshOption,
+    GrowOption,
     LimitOption,
     LinkOption,
     MetricsOption,
@@ -54,6 +55,38 @@ DatasetsArgument = Annotated[
     typer.Argument(help="Folders with questions.jsonl (and corpus.jsonl), or files of questions."),
 ]
 
+ModesOption = Annotated[str, typer.Option(help="open, reject, or both: open,reject.")]
+ModelsOption = Annotated[
+    str, typer.Option(help="Models that plan and answer, separated by commas.")
+]
+EvidenceOption = Annotated[
+    str, typer.Option(help="What the model is shown: text, graph, all, or several of them.")
+]
+DepthsOption = Annotated[
+    str, typer.Option("-k", help="Passages per question, one or several; 0: automatic.")
+]
+StepsOption = Annotated[
+    int, typer.Option(min=0, max=_MAX_STEPS, help="Recall after each of an agent's N retrievals.")
+]
+CostsOption = Annotated[
+    bool, typer.Option("--costs", help="A table of what building and answering cost.")
+]
+PairwiseOption = Annotated[
+    str, typer.Option(help="Judge answers against this row's, or against `gold`, in both orders.")
+]
+GridOption = Annotated[
+    Path | None, typer.Option(help="A TOML or YAML file of recipes and parameters to vary.")
+]
+AgainstOption = Annotated[
+    str, typer.Option(help="Baseline recipe for significance; default: the best.")
+]
+RecordsOption = Annotated[
+    list[Path] | None, typer.Option(help="Recorded runs to include; without --recipe only these.")
+]
+OutOption = Annotated[
+    Path | None, typer.Option("--out", help="A folder for JSON, CSV, Markdown and HTML.")
+]
+
 
 def register(app: typer.Typer) -> None:
     """Register this module's commands."""
@@ -71,43 +104,21 @@ async def compare_(
     seed: SeedOption = 0,
     openie: OpenieOption = None,
     answers: AnswersOption = False,
-    mode: Annotated[str, typer.Option(help="open, reject, or both: open,reject.")] = "open",
-    model: Annotated[
-        str, typer.Option(help="Models that plan and answer, separated by commas.")
-    ] = "",
-    evidence: Annotated[
-        str, typer.Option(help="What the model is shown: text, graph, all, or several of them.")
-    ] = "all",
-    k: Annotated[
-        str, typer.Option("-k", help="Passages per question, one or several; 0: automatic.")
-    ] = "0",
+    mode: ModesOption = "open",
+    model: ModelsOption = "",
+    evidence: EvidenceOption = "all",
+    k: DepthsOption = "0",
     at_once: ConcurrencyOption = 0,
     link: LinkOption = False,
     fresh: FreshOption = False,
-    steps: Annotated[
-        int,
-        typer.Option(min=0, max=_MAX_STEPS, help="Recall after each of an agent's N retrievals."),
-    ] = 0,
-    costs: Annotated[
-        bool, typer.Option("--costs", help="A table of what building and answering cost.")
-    ] = False,
-    pairwise: Annotated[
-        str,
-        typer.Option(help="Judge answers against this row's, or against `gold`, in both orders."),
-    ] = "",
-    grid: Annotated[
-        Path | None, typer.Option(help="A TOML or YAML file of recipes and parameters to vary.")
-    ] = None,
-    against: Annotated[
-        str, typer.Option(help="Baseline recipe for significance; default: the best.")
-    ] = "",
-    records: Annotated[
-        list[Path] | None,
-        typer.Option(help="Recorded runs to include; without --recipe only these."),
-    ] = None,
-    into: Annotated[
-        Path | None, typer.Option("--out", help="A folder for JSON, CSV, Markdown and HTML.")
-    ] = None,
+    steps: StepsOption = 0,
+    costs: CostsOption = False,
+    grow: GrowOption = False,
+    pairwise: PairwiseOption = "",
+    grid: GridOption = None,
+    against: AgainstOption = "",
+    records: RecordsOption = None,
+    into: OutOption = None,
 ) -> None:
     """Compare recipes on the same questions, with confidence intervals and significance."""
     axes = GridAxes(
@@ -123,6 +134,7 @@ async def compare_(
     wanted = MeasureOptions(
         *(given.make_grid(ctx.recipes), parse_metrics(metrics), limit, sample, seed, given.answers),
         *(axes.depths[0] if len(axes.depths) == 1 else 0, at_once, link, fresh, steps, pairwise),
+        grow,
     )
     await _compare_datasets(ctx, given, wanted)
 
@@ -257,6 +269,7 @@ def _repeat_command(given: _CompareArgs, wanted: MeasureOptions, into: Path) -> 
     words += [f"--evidence {','.join(axes.evidence)}"] if list(axes.evidence) != ["all"] else []
     words += [f"--steps {wanted.steps}"] if wanted.steps else []
     words += ["--costs"] if given.costs else []
+    words += ["--grow"] if wanted.grow else []
     words += [f"--pairwise '{wanted.pairwise}'"] if wanted.pairwise else []
     words += [f"-k {','.join(map(str, axes.depths))}"] if any(axes.depths) else []
     words += [f"--against {given.against}"] if given.against else []

@@ -39,6 +39,9 @@ ConcurrencyOption = Annotated[
 LinkOption = Annotated[
     bool, typer.Option("--link", help="Link entities from the question; ignore given ones.")
 ]
+GrowOption = Annotated[
+    bool, typer.Option("--grow", help="Grow the trees that the recipes read and that are missing.")
+]
 FreshOption = Annotated[bool, typer.Option("--fresh", help="Start over; do not resume.")]
 
 
@@ -63,11 +66,13 @@ async def evaluate(
     at_once: ConcurrencyOption = 0,
     link: LinkOption = False,
     fresh: FreshOption = False,
+    grow: GrowOption = False,
 ) -> None:
     """Evaluate recipes on a dataset folder; builds the knowledge base if it does not exist."""
     grid = build_grid(split_names(recipe), GridAxes([mode]), answers=answers, recipes=ctx.recipes)
     wanted = MeasureOptions(
-        grid, parse_metrics(metrics), limit, sample, seed, answers, k, at_once, link, fresh
+        *(grid, parse_metrics(metrics), limit, sample, seed, answers, k, at_once, link, fresh),
+        grow=grow,
     )
     done = await run_measure(ctx, load_dataset(folder), wanted, openie)
     payload = done.to_dict()

@@ -8,7 +8,7 @@ from rich.table import Table
 
 from clew.cli.common import CommandContext, command, out
 from clew.errors import ConfigError
-from clew.recipes.describe import describe_recipe_needs
+from clew.recipes.describe import describe_recipe_needs, find_chunk_source
 from clew.recipes.registry import (
     BUILT_IN_NAMES,
     STARTERS,
@@ -98,8 +98,7 @@ def _print_recipe(name: str, rows: list[dict[str, str]], known: RecipeSet) -> No
     resolved = resolve_recipe(name, known)
     if resolved.chunk:
         out.print(f"  chunks: {resolved.chunk} (`clew add PATH… --recipe {name}`)", markup=False)
-        source = dict(resolved.retrieve.notes).get("chunk")
-        if source and resolved.chunk == resolved.retrieve.chunk:
+        if source := find_chunk_source(resolved.retrieve, resolved.chunk, resolved.agent):
             out.print(f"    source: {source}", markup=False)
     out.print()
     _print_table(("step", "parameter", "value", "source"), rows)

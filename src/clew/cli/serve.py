@@ -20,6 +20,7 @@ from clew.kb_address import DatabaseAddress
 from clew.serve.core.database import ServerDatabase
 from clew.serve.core.folders import DEFAULT_WORKSPACE, Folders
 from clew.serve.core.keys import EVERY_WORKSPACE, SCOPES, Key, KeyLimits, KeyStore, Scope
+from clew.serve.core.workspaces import OpenKb, open_knowledge_base
 from clew.version import pip_install_command
 
 RootOption = Annotated[
@@ -64,14 +65,20 @@ async def serve_(
     host: HostOption = None,
     port: PortOption = None,
     workers: Annotated[int | None, typer.Option(min=1, help="Number of processes.")] = None,
+    shards: Annotated[
+        int | None, typer.Option(min=1, help="Search by so many shards, on Ray.")
+    ] = None,
+    on: Annotated[str, typer.Option(help="Where shards are: auto, or ray://HOST:PORT.")] = "auto",
     demo: Annotated[
         bool, typer.Option("--demo", help="Serve the bundled corpus from a temporary folder.")
     ] = False,
 ) -> None:
     """Serve knowledge bases over HTTP: a page, a REST API, and one that OpenAI's clients speak."""
     _require_extra("serve", "fastapi", "uvicorn")
+    open_kb = open_knowledge_base if shards is None else _open_spread(shards, on)
+    given = {"host": host, "port": port, "workers": workers}
     async with _open_demo(ctx) if demo else _open_folders(ctx, root) as folders:
-        await _serve_http(ctx, folders, {"host": host, "port": port, "workers": workers})
+        await _serve_http(ctx, folders, given, open_kb)
 
 
 @command
@@ -91,7 +98,8 @@ async def mcp_(
     if http:
         async with _open_folders(ctx, root) as folders:
             agents_only = {"rest": False, "mcp": True, "mcp_add": add}
-            await _serve_http(ctx, folders, {"host": host, "port": port, **agents_only}, "/mcp")
+            given = {"host": host, "port": port, **agents_only}
+            await _serve_http(ctx, folders, given, path="/mcp")
         return
     from clew.serve.core.server import Server
     from clew.serve.mcp_server import create_mcp
@@ -105,7 +113,11 @@ async def mcp_(
 
 
 async def _serve_http(
-    ctx: CommandContext, folders: Folders, given: Mapping[str, Any], path: str = ""
+    ctx: CommandContext,
+    folders: Folders,
+    given: Mapping[str, Any],
+    open_kb: OpenKb = open_knowledge_base,
+    path: str = "",
 ) -> None:
     """Serve until a signal says stop; what is given goes before the settings."""
     from clew.serve.run import ServeOptions, serve
@@ -119,8 +131,18 @@ async def _serve_http(
     def announce(url: str) -> None:
         err.print(f"serving {', '.join(folders.names())} at {url}{path}", markup=False)
 
-    options = ServeOptions(apply(ctx.settings), folders)
+    options = ServeOptions(apply(ctx.settings), folders, open_kb)
     await serve(options, announce, lambda: apply(load_settings()))
+
+
+def _open_spread(count: int, on: str) -> OpenKb:
+    """Open knowledge bases whose vectors, words and walks are on shards of a cluster."""
+    if on != "auto" and not on.startswith("ray://"):
+        raise ConfigError(f"--on {on!r} is unknown; use auto or ray://HOST:PORT")
+    _require_extra("cluster", "ray")
+    from clew.cluster.ray_shards import OpenSpread
+
+    return OpenSpread(count, None if on == "auto" else on)
 
 
 def _require_extra(extra: str, *modules: str) -> None:

@@ -1,10 +1,11 @@
-"""Do the tasks of a build in this process: extract from a document, embed texts.
+"""Do the tasks of a build in this process: read a file, extract from a document, embed texts.
 
 Model calls of all workers share slots, rates and the budget of the build (`SharedLimitChat`).
 """
 
 import asyncio
 import json
+import secrets
 from collections import Counter
 from contextvars import ContextVar
 from dataclasses import dataclass, field
@@ -13,9 +14,9 @@ from typing import TYPE_CHECKING
 from clew.builder import Builder
 from clew.config import ModelSettings, Price
 from clew.engine import KnowledgeBase
-from clew.errors import ConfigError
+from clew.errors import ConfigError, StoreError
 from clew.extract.model_extractors import DocumentExtractor
-from clew.ingest.remote import decode_document, encode_extractions, encode_vectors
+from clew.ingest.remote import decode_document, do_read_task, encode_extractions, encode_vectors
 from clew.llm.budget import BudgetExceeded
 from clew.llm.chat import Chat, Reply, Request, TextCallback
 from clew.llm.limits import DEFAULT_REPLY_TOKENS
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
     from clew.store.postgres.jobs import JobQueue
 
 _SLOT_WAIT = 0.05  # seconds between two attempts to take a slot
+_SLOT_BITS = 62  # of the number of a slot, chosen here: it can be freed whatever was answered
 
 
 @dataclass(eq=False)
@@ -52,6 +54,8 @@ class TaskHandler:
         scope = TaskScope(run)
         token = SCOPE.set(scope)
         try:
+            if kind == "read":
+                return await do_read_task(payload)
             return await (self._embed if kind == "embed" else self._extract)(payload, scope)
         finally:
             SCOPE.reset(token)
@@ -117,13 +121,46 @@ def count_usage(reply: Reply, price: Price) -> float:
     return money
 
 
+@dataclass(eq=False)
+class ModelSlots:
+    """Takes and frees slots for calls, of which all workers together have so many per model."""
+
+    queue: "JobQueue"
+    owed: dict[int, tuple[str, float]] = field(default_factory=dict)
+    """Slots that are still to be freed, as the connection was lost: their build and money."""
+
+    async def take(self, slot: int, model: str, run: str, most: int, seconds: float) -> bool:
+        """Take a slot if one is free; a cancelled call leaves nothing that runs on."""
+        given = (slot, model, run, most, seconds)
+        taking = asyncio.create_task(asyncio.to_thread(self.queue.take_slot, *given))
+        try:
+            return await asyncio.shield(taking)
+        except asyncio.CancelledError:
+            # Else the thread could take it after it was freed, and nobody would free it.
+            await asyncio.wait([taking])
+            raise
+
+    async def free(self, slot: int, run: str, money: float) -> None:
+        """Give a slot back, and count what the call cost; later if the connection is lost."""
+        try:
+            await asyncio.to_thread(self.queue.free_slot, slot, run, money)
+        except StoreError:
+            self.owed[slot] = (run, money)
+
+    async def settle(self) -> None:
+        """Free the slots that could not be freed before."""
+        for slot, (run, money) in list(self.owed.items()):
+            await asyncio.to_thread(self.queue.free_slot, slot, run, money)
+            del self.owed[slot]
+
+
 @dataclass(frozen=True, eq=False)
 class SharedLimitChat:
     """Takes a slot and a share of the rate of its model, which all workers have in common."""
 
     inner: Chat
     model: str
-    queue: "JobQueue"
+    slots: ModelSlots
     settings: ModelSettings
 
     @property
@@ -134,22 +171,19 @@ class SharedLimitChat:
         """Wait for a slot, send the request, and count what it cost."""
         scope = SCOPE.get(None) or TaskScope()
         await self._wait_for_rate(request)
-        slot = await self._wait_for_slot(scope.run)
-        money = 0.0
+        slot, money = secrets.randbits(_SLOT_BITS), 0.0
         try:
+            await self._wait_for_slot(slot, scope.run)
             reply = await self.inner(request, on_text)
             money = count_usage(reply, self.settings.prices.get(self.model, Price()))
             return reply
         finally:
-            await asyncio.shield(asyncio.to_thread(self.queue.free_slot, slot, scope.run, money))
+            await asyncio.shield(self.slots.free(slot, scope.run, money))
 
-    async def _wait_for_slot(self, run: str) -> int:
+    async def _wait_for_slot(self, slot: int, run: str) -> None:
         most, seconds = self.settings.concurrency, self.settings.timeout + 1
-        while True:
-            slot = await asyncio.to_thread(self.queue.take_slot, self.name, run, most, seconds)
-            if slot is not None:
-                return slot
-            if await asyncio.to_thread(self.queue.is_out_of_money, run):
+        while not await self.slots.take(slot, self.name, run, most, seconds):
+            if await asyncio.to_thread(self.slots.queue.is_out_of_money, run):
                 raise BudgetExceeded("the budget of this build is spent")
             await asyncio.sleep(_SLOT_WAIT)
 
@@ -161,8 +195,9 @@ class SharedLimitChat:
             "requests": (self.settings.requests_per_minute, 1.0),
             "tokens": (self.settings.tokens_per_minute, float(tokens)),
         }
+        reserve = self.slots.queue.reserve
         waits = [
-            await asyncio.to_thread(self.queue.reserve, self.name, what, amount * 60 / per_minute)
+            await asyncio.to_thread(reserve, self.name, what, amount * 60 / per_minute)
             for what, (per_minute, amount) in rates.items()
             if per_minute
         ]

@@ -12,7 +12,7 @@ from threading import Event, Thread
 import psycopg
 from psycopg import sql
 
-from clew.cluster.handle import SharedLimitChat, TaskHandler
+from clew.cluster.handle import ModelSlots, SharedLimitChat, TaskHandler
 from clew.engine import KnowledgeBase
 from clew.errors import AuthError, ClewError, ConfigError, ModelError, StoreError
 from clew.ingest.remote import TaskKind
@@ -21,6 +21,7 @@ from clew.store.postgres.jobs import Job, JobQueue
 from clew.store.postgres.store import PostgresStore
 
 _POLL_SECONDS = 0.5  # without a notification
+_EARLY_SECONDS = 0.02  # while a result is there of which nobody knows yet
 _RETRY_SECONDS = 2.0
 _LAST_HEARTBEATS = 3  # per lease
 
@@ -70,7 +71,7 @@ class QueueRunner:
     listener: JobListener
     _waiting: dict[int, Future[bytes]] = field(default_factory=dict)
     _new: list[tuple[TaskKind, bytes, Future[bytes]]] = field(default_factory=list)
-    _sending: bool = False
+    _sending: Task[None] | None = None
     failure: ClewError | None = None
 
     async def run(self, kind: TaskKind, payload: bytes) -> bytes:
@@ -79,41 +80,50 @@ class QueueRunner:
             raise self.failure
         result: Future[bytes] = asyncio.get_running_loop().create_future()
         self._new.append((kind, payload, result))
-        if not self._sending:
-            self._sending = True
-            try:
-                while self._new:  # what others add meanwhile goes with the next transaction
-                    await self._send()
-            finally:
-                self._sending = False
+        if self._sending is None or self._sending.done():
+            # A task of its own: if this caller is cancelled, the jobs of others are sent all
+            # the same.
+            self._sending = asyncio.create_task(self._send())
         return await result
 
     async def _send(self) -> None:
-        sent, self._new = self._new, []
-        tasks = [(kind, payload) for kind, payload, _ in sent]
-        try:
-            ids = await asyncio.to_thread(self.queue.enqueue, self.run_name, tasks)
-        except BaseException as error:
-            for _, _, result in sent:
-                _resolve(result, b"", error if isinstance(error, ClewError) else None)
-            raise
-        for at, (_, _, result) in zip(ids, sent, strict=True):
-            self._waiting[at] = result
+        while self._new:  # what others add meanwhile goes with the next transaction
+            sent, self._new = self._new, []
+            tasks = [(kind, payload) for kind, payload, _ in sent]
+            try:
+                ids = await asyncio.to_thread(self.queue.enqueue, self.run_name, tasks)
+            except ClewError as error:
+                for _, _, result in sent:
+                    _resolve(result, b"", error)
+            else:
+                for at, (_, _, result) in zip(ids, sent, strict=True):
+                    self._waiting[at] = result
 
     async def collect(self) -> None:
-        """Hand out results until cancelled; a lost connection is tried again."""
+        """Hand out results until cancelled; a lost connection is tried again.
+
+        A worker may be done with a job before `_send` knows its number: such a result stays in
+        the queue until somebody waits for it.
+        """
+        used: list[int] = []
         while True:
             try:
-                ended = await asyncio.to_thread(self.queue.collect, self.run_name)
+                ended = await asyncio.to_thread(self.queue.collect, self.run_name, used)
             except StoreError:
                 await asyncio.sleep(_RETRY_SECONDS)
                 continue
+            used = [job.id for job in ended if job.id in self._waiting]
             for job in ended:
                 error = ModelError(job.error) if job.error else None
                 _resolve(self._waiting.pop(job.id, None), job.result, error)
-            if not ended:
+            if not used:
                 await self._check_budget()
-                await self.listener.wait()
+                await self.listener.wait(_EARLY_SECONDS if ended else _POLL_SECONDS)
+
+    async def stop(self) -> None:
+        """Wait for what is being sent: it must not be in the queue after the build has left it."""
+        if self._sending is not None:
+            await asyncio.wait([self._sending])
 
     async def _check_budget(self) -> None:
         """Fail all waiting tasks once the money is spent: no worker will take them."""
@@ -160,6 +170,7 @@ async def open_queue_runner(
         collecting.cancel()
         with suppress(asyncio.CancelledError):
             await collecting
+        await runner.stop()
         await listener.close()
         await asyncio.to_thread(queue.end_run, run)
 
@@ -170,6 +181,7 @@ class Worker:
 
     base: KnowledgeBase
     queue: JobQueue
+    slots: ModelSlots
     at_once: int
     on_done: Callable[[Job], None] = lambda job: None
     done: int = 0
@@ -181,8 +193,9 @@ class Worker:
     def of(cls, base: KnowledgeBase, at_once: int | None = None) -> "Worker":
         """A worker with the settings of a knowledge base."""
         queue = _open_queue(base)
-        base.models.gate = partial(SharedLimitChat, queue=queue, settings=base.settings.models)
-        return cls(base, queue, at_once or base.settings.models.concurrency)
+        slots = ModelSlots(queue)
+        base.models.gate = partial(SharedLimitChat, slots=slots, settings=base.settings.models)
+        return cls(base, queue, slots, at_once or base.settings.models.concurrency)
 
     async def work(self, *, until_idle: bool = False) -> int:
         """Take and do jobs until cancelled, or until there are none; return how many were done."""
@@ -259,6 +272,7 @@ class Worker:
                 for at in set(held) - kept:
                     if (task := self._held.get(at)) is not None:
                         task.cancel()
+                await self.slots.settle()
             await asyncio.sleep(self.queue.lease / _LAST_HEARTBEATS)
 
     async def _give_back(self) -> None:

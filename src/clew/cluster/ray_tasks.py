@@ -6,7 +6,8 @@ only if that is shared (a knowledge base in PostgreSQL), so prefer one for build
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Mapping, Sequence
+import logging
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from functools import partial
@@ -16,14 +17,6 @@ from typing import Any
 import ray
 
 from clew.cluster.handle import MeteringChat, TaskHandler
-from clew.cluster.shards import (
-    Floats,
-    ScoredKeys,
-    Shard,
-    ShardedSearch,
-    WordStatistics,
-    split_into_shards,
-)
 from clew.config import Settings
 from clew.engine import KnowledgeBase
 from clew.errors import ConfigError, ModelError
@@ -119,16 +112,22 @@ def _to_own_error(error: Any) -> Exception:
     return ModelError(f"a task failed on the cluster: {str(cause).strip().splitlines()[-1]}")
 
 
+def connect(address: str | None) -> bool:
+    """Connect this process to a cluster, or to that of this machine; False if it already is."""
+    if ray.is_initialized():
+        return False
+    ray.init(
+        address=address, log_to_driver=False, include_dashboard=False, logging_level=logging.ERROR
+    )
+    return True
+
+
 @asynccontextmanager
 async def open_ray_runner(
     base: KnowledgeBase, address: str | None = None, actors: int | None = None
 ) -> AsyncIterator[RayRunner]:
     """Start actors on a cluster; without an address on that of this machine, started if needed."""
-    started = not ray.is_initialized()
-    if started:
-        await asyncio.to_thread(
-            ray.init, address=address, log_to_driver=False, include_dashboard=False
-        )
+    started = await asyncio.to_thread(connect, address)
     try:
         held = base.embed.name if base.embed else ""
         many = actors or max(1, int(ray.cluster_resources().get("CPU", 1)))
@@ -147,53 +146,3 @@ async def open_ray_runner(
     finally:
         if started:
             await asyncio.to_thread(ray.shutdown)
-
-
-class ShardActor:
-    """A shard in a process of the cluster."""
-
-    def __init__(self, shard: Shard) -> None:
-        self._shard = shard
-
-    def nearest(self, vector: Floats) -> ScoredKeys:
-        """The passages whose vectors are nearest."""
-        return self._shard.nearest(vector)
-
-    def count_words(self, words: Sequence[str]) -> WordStatistics:
-        """The shard's part of the statistics."""
-        return self._shard.count_words(words)
-
-    def match_words(self, words: Mapping[str, int], known: WordStatistics) -> ScoredKeys:
-        """The passages that match words best."""
-        return self._shard.match_words(words, known)
-
-
-@dataclass(frozen=True)
-class RayShard:
-    """A shard that an actor holds; a lost actor is started again by Ray, with the same shard."""
-
-    actor: Any
-
-    async def nearest(self, vector: Floats) -> ScoredKeys:
-        """The passages whose vectors are nearest."""
-        found: ScoredKeys = await self.actor.nearest.remote(vector)
-        return found
-
-    async def count_words(self, words: Sequence[str]) -> WordStatistics:
-        """The shard's part of the statistics."""
-        found: WordStatistics = await self.actor.count_words.remote(list(words))
-        return found
-
-    async def match_words(self, words: Mapping[str, int], known: WordStatistics) -> ScoredKeys:
-        """The passages that match words best."""
-        found: ScoredKeys = await self.actor.match_words.remote(dict(words), known)
-        return found
-
-
-async def open_ray_shards(base: KnowledgeBase, count: int) -> ShardedSearch:
-    """Split the newest generation into shards that actors of a running cluster hold."""
-    generation, shards = await split_into_shards(base, count)
-    made = ray.remote(ShardActor).options(
-        num_cpus=0, max_restarts=-1, max_task_retries=3, scheduling_strategy="SPREAD"
-    )
-    return ShardedSearch(base, [RayShard(made.remote(one)) for one in shards], generation)

@@ -22,6 +22,7 @@ from clew.evaluate.summary import (
 )
 from clew.ingest.embedding import ProgressCallback
 from clew.recipes.agents import AGENTS
+from clew.recipes.describe import required_trees
 from clew.recipes.registry import RECIPES, resolve_recipe
 
 GOLD = "gold"
@@ -109,22 +110,46 @@ def build_costs(
 ) -> dict[str, dict[str, float]]:
     """Return per recipe what its knowledge cost to build and a question to answer.
 
-    All recipes of a knowledge base share its graph; one that reads no graph has no build cost.
+    All recipes of a knowledge base share its graph; one that reads no graph has no build cost, and
+    one that reads communities has that of its tree as well.
     """
     found = {}
     for report in reports:
-        graph = _reads_graph(str(report.about.get("recipe") or report.recipe))
+        recipe = str(report.about.get("recipe") or report.recipe)
+        own = _add_trees(build, recipe) if _reads_graph(recipe) else {}
         costs = report.costs()
         found[report.recipe] = {
-            **{name: float(build.get(name, 0)) if graph else 0.0 for name in BUILD_COLUMNS},
+            **{name: float(own.get(name, 0)) for name in BUILD_COLUMNS},
             **{name: float(costs[name]) for name in (*QUERY_COLUMNS, *TIMED_FIELDS)},
         }
     return found
 
 
-def _reads_graph(recipe: str) -> bool:
+def _add_trees(build: Mapping[str, Any], recipe: str) -> Mapping[str, Any]:
+    """Return the cost of a graph with that of the trees that a recipe reads."""
+    needed = required_trees(resolve_recipe(recipe).retrieve) if _is_built_in(recipe) else ()
+    trees = [build["trees"][name] for name in needed if name in build.get("trees", {})]
+    if not trees:
+        return build
+    sums = {
+        name: float(build.get(name, 0)) + sum(tree[name] for tree in trees)
+        for name in ("build_seconds", "build_calls", "build_tokens", "money")
+    }
+    size = float(build.get("corpus_tokens", 0)) or float("inf")
+    rates = {
+        "seconds_per_1k_tokens": round(1000 * sums["build_seconds"] / size, 6),
+        "money_per_1m_tokens": round(1_000_000 * sums["money"] / size, 6),
+    }
+    return {**build, **sums, **rates}
+
+
+def _is_built_in(recipe: str) -> bool:
     name = recipe.partition("+")[2] or recipe
-    if name not in RECIPES and name not in AGENTS:
+    return name in RECIPES or name in AGENTS
+
+
+def _reads_graph(recipe: str) -> bool:
+    if not _is_built_in(recipe):
         return True
     resolved = resolve_recipe(recipe)
     closed = isinstance(resolved.agent, ClosedBook)

@@ -7,14 +7,21 @@ A node's score is the share of time spent there. See docs/pagerank.md for the bo
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Protocol
 
 import numpy as np
 
 from clew.errors import InputError
-from clew.graph.csr import Doubles, Ints
+from clew.graph.csr import Csr, Doubles, Ints
 from clew.graph.pagerank_exact import solve_pagerank
-from clew.graph.pagerank_push import MIN_MASS, NodeSlots, PushState, forward_push
-from clew.graph.transition import TransitionGraph
+from clew.graph.pagerank_push import (
+    MIN_MASS,
+    NodeSlots,
+    PushState,
+    allocate_slots,
+    forward_push,
+)
+from clew.graph.transition import TransitionGraph, build_transition_graph
 
 Seeds = Mapping[int, float] | tuple[Ints, Doubles]
 """Restart distribution: node to weight, or distinct nodes and their weights."""
@@ -59,7 +66,7 @@ def pagerank(
     _check_parameters(damping, tolerance)
     starting = np.zeros((len(batch), len(graph)))
     for row, seeds in zip(starting, batch, strict=True):
-        nodes, masses = _normalize_seeds(graph, seeds)
+        nodes, masses = normalize_seeds(len(graph), seeds)
         row[nodes] = masses
     if not starting.size:
         return starting
@@ -88,7 +95,7 @@ def approximate_pagerank(
 ) -> PageRankResult:
     """Return the `k` nodes of highest score, approximated by pushing along ~`budget` edges."""
     _check_parameters(damping, 1.0)
-    nodes, masses = _normalize_seeds(graph, seeds)
+    nodes, masses = normalize_seeds(len(graph), seeds)
     if 4 * len(graph.links.columns) <= budget:
         return _solve_exactly(graph, seeds, k, damping)
     with slots.lock:
@@ -99,7 +106,47 @@ def approximate_pagerank(
                 graph, slots, state, estimate, k, (masses, damping, budget // 4)
             )
         estimate = _add_top_nodes(graph, slots, state, estimate)
-    return _take_top_k(estimate, k, state.count)
+    return take_top_k(estimate, k, state.count)
+
+
+class RankedGraph(Protocol):
+    """A graph whose nodes can be ranked, wherever it is."""
+
+    def __len__(self) -> int:
+        """Return the number of nodes."""
+
+    def rank(
+        self, seeds: Seeds, k: int, *, damping: float, budget: int | None = EDGE_BUDGET
+    ) -> PageRankResult:
+        """Return the `k` nodes of highest score."""
+
+
+@dataclass(frozen=True, slots=True)
+class LocalGraph:
+    """A graph in this process, with the slots that one question at a time uses."""
+
+    transitions: TransitionGraph
+    slots: NodeSlots
+
+    def __len__(self) -> int:
+        """Return the number of nodes."""
+        return len(self.transitions)
+
+    def rank(
+        self, seeds: Seeds, k: int, *, damping: float, budget: int | None = EDGE_BUDGET
+    ) -> PageRankResult:
+        """Return the `k` nodes of highest score, by ~`budget` edges; exact ones without it."""
+        if budget is None:
+            return _solve_exactly(self.transitions, seeds, k, damping)
+        return approximate_pagerank(
+            self.transitions, self.slots, seeds, k, damping=damping, budget=budget
+        )
+
+
+def prepare_graph(links: Csr) -> LocalGraph:
+    """Prepare an undirected graph for many rankings."""
+    transitions = build_transition_graph(links)
+    return LocalGraph(transitions, allocate_slots(len(transitions)))
 
 
 # -- estimates
@@ -204,10 +251,11 @@ def _solve_exactly(graph: TransitionGraph, seeds: Seeds, k: int, damping: float)
     scores = pagerank(graph, [seeds], damping=damping, tolerance=tolerance, threads=1)[0]
     nodes = np.flatnonzero(scores > 0)
     exact = ScoreEstimate(nodes, scores[nodes], np.full(len(nodes), tolerance), tolerance)
-    return _take_top_k(exact, k, len(graph))
+    return take_top_k(exact, k, len(graph))
 
 
-def _take_top_k(estimate: ScoreEstimate, k: int, touched: int) -> PageRankResult:
+def take_top_k(estimate: ScoreEstimate, k: int, touched: int) -> PageRankResult:
+    """The `k` nodes of highest score, best first; equal ones by number."""
     scores = estimate.scores
     keep = np.flatnonzero(scores > 0)
     if len(keep) > k:
@@ -231,8 +279,8 @@ def _check_parameters(damping: float, tolerance: float) -> None:
         raise InputError(f"tolerance is {tolerance}; it must be above 0, such as 1e-9")
 
 
-def _normalize_seeds(graph: TransitionGraph, seeds: Seeds) -> tuple[Ints, Doubles]:
-    """Return seeds as ascending nodes and masses that sum to 1."""
+def normalize_seeds(count: int, seeds: Seeds) -> tuple[Ints, Doubles]:
+    """Return seeds as ascending nodes of `count` and masses that sum to 1."""
     if isinstance(seeds, tuple):
         nodes, masses = seeds
     else:
@@ -240,10 +288,8 @@ def _normalize_seeds(graph: TransitionGraph, seeds: Seeds) -> tuple[Ints, Double
         masses = np.fromiter(seeds.values(), np.float64, len(seeds))
     order = np.argsort(nodes)
     nodes, masses = nodes[order], masses[order]
-    if not len(nodes) or nodes[0] < 0 or nodes[-1] >= len(graph):
-        raise InputError(
-            f"seeds must be nodes from 0 to {len(graph) - 1}; got {nodes[:5].tolist()}"
-        )
+    if not len(nodes) or nodes[0] < 0 or nodes[-1] >= count:
+        raise InputError(f"seeds must be nodes from 0 to {count - 1}; got {nodes[:5].tolist()}")
     if not (np.all(masses >= 0) and np.isfinite(masses.sum()) and masses.sum() > 0):
         raise InputError("seed weights must be finite numbers of 0 or more, and one above 0")
     return nodes[masses > 0], masses[masses > 0] / masses.sum()

@@ -32,11 +32,14 @@ def find_short_paths(
     *,
     busy: int = MAX_DEGREE,
     most: int = MAX_PATHS_PER_LENGTH,
+    codes: Ints | None = None,
 ) -> SeedPathTable:
     """Find simple paths of at most `hops` edges (3 at most) from each seed to each later one.
 
-    `links` hold every edge once at each of its ends.
+    `links` hold every edge once at each of its ends. Of more paths than are kept, `codes` of the
+    nodes choose: by position, the choice would follow the order in which nodes were added.
     """
+    codes = np.arange(len(links)) if codes is None else codes
     at, edge = links.edges_of(seeds)
     near = links.columns[edge].astype(np.int64)
     rows = [_find_one_hop(seeds, at, near)]
@@ -45,9 +48,9 @@ def find_short_paths(
     order = np.lexsort((at, near))
     at, near = at[order], near[order]
     if hops > 1:
-        rows.append(_find_two_hop(links, at, near, most))
+        rows.append(_find_two_hop(links, at, near, most, codes))
     if hops > 2:
-        rows.append(_find_three_hop(links, at, near, most))
+        rows.append(_find_three_hop(links, at, near, most, codes))
     return _build_path_table(seeds, rows)
 
 
@@ -76,16 +79,16 @@ def _find_one_hop(seeds: Ints, seed: Ints, neighbour: Ints) -> Ints:
     return np.stack([seed[keep], position[keep]], 1)
 
 
-def _find_two_hop(links: Csr, seed: Ints, near: Ints, most: int) -> Ints:
+def _find_two_hop(links: Csr, seed: Ints, near: Ints, most: int, codes: Ints) -> Ints:
     """Find pairs of seeds that share a neighbour."""
     one, other = expand_ranges(np.arange(len(near)) + 1, np.searchsorted(near, near, "right"))
     one = np.asarray(one)
-    keep = np.argsort(links.degrees_of(near[one]), kind="stable")[:most]
+    keep = np.lexsort((codes[near[one]], links.degrees_of(near[one])))[:most]
     one, other = one[keep], other[keep]
     return np.stack([seed[one], seed[other], near[one]], 1)
 
 
-def _find_three_hop(links: Csr, seed: Ints, near: Ints, most: int) -> Ints:
+def _find_three_hop(links: Csr, seed: Ints, near: Ints, most: int, codes: Ints) -> Ints:
     """Find pairs of seeds whose neighbours are adjacent."""
     middles = sorted_unique(near)
     inside = np.zeros(len(links), np.bool_)
@@ -96,7 +99,7 @@ def _find_three_hop(links: Csr, seed: Ints, near: Ints, most: int) -> Ints:
     source, target = middles[which[among]], target[among]
     # Low degrees first: a node adjacent to everything carries no information.
     busy = links.degrees_of(source) * links.degrees_of(target)
-    order = np.argsort(busy, kind="stable")[: 2 * most]
+    order = np.lexsort((codes[target], codes[source], busy))[: 2 * most]
     source, target = source[order], target[order]
     pair, one = expand_ranges(np.searchsorted(near, source), np.searchsorted(near, source, "right"))
     goal = target[pair]

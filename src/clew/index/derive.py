@@ -33,8 +33,7 @@ from clew.store.resolved_entities import LONG_DESCRIPTION
 from clew.text.names import FORM, TOKEN
 
 # Increase it whenever the arrays or their meaning change: older ones are then derived again.
-LAYOUT = 5
-_ODD = np.uint64(0x9E3779B97F4A7C15)  # spreads the bits of a code
+LAYOUT = 6
 _MIN_OWNERSHIP = 0.3  # names owned less surely than this are not found by fuzzy matching
 
 
@@ -77,11 +76,10 @@ def derive_arrays(tables: Tables) -> dict[str, NDArray[Any]]:
         ("fact", len(facts), stated), ("chunk", len(chunks), stated_in), start.astype(np.float32)
     )
 
-    codes = tables.entities[:, 5].copy()  # of the entities' ids
-    fact_codes = _sum_codes(len(facts), fact, codes[member], role)
-    arrays |= {"entity_codes": codes, "fact_codes": fact_codes}
-    arrays["chunk_codes"] = _sum_codes(len(chunks), chunk, codes[entity], times)
-    arrays["chunk_codes"] ^= _sum_codes(len(chunks), stated_in, fact_codes[stated], start)
+    # Equal scores are ordered by these: keys depend on when an element was added.
+    arrays["entity_codes"] = tables.entities[:, 5].copy()
+    arrays["fact_codes"] = tables.facts[:, 5].copy()
+    arrays["chunk_codes"] = tables.chunks[:, 2].copy()
     arrays |= _derive_details(resolved)
     if tables.facts[:, 4].any():
         arrays["fact_rows"] = use_detailed_rows(arrays)
@@ -136,18 +134,6 @@ def _build_incidence(
     out = build_csr(rows, sources, targets, weights)
     back = build_csr(columns, targets, sources, weights)
     return _csr_arrays(f"{source}_{target}", out) | _csr_arrays(f"{target}_{source}", back)
-
-
-def _sum_codes(count: int, where: Ints, codes: Ints, marks: Ints) -> Ints:
-    """Number each of `count` elements by its parts and their marks, in whichever order they come.
-
-    Equal scores are ordered by these numbers: keys depend on when an element was added.
-    """
-    mixed = (codes.astype(np.uint64) ^ marks.astype(np.uint64)) * _ODD
-    mixed ^= mixed >> np.uint64(29)
-    sums = np.zeros(count, np.uint64)
-    np.add.at(sums, where, mixed * _ODD)
-    return sums.view(np.int64)
 
 
 def _encode_labels(name: str, bearer: str, codes: Ints) -> dict[str, NDArray[Any]]:

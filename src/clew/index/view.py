@@ -4,7 +4,7 @@ Elements are positions 0…n-1; `keys` maps a position to the store's key. Every
 memory-mapped and shared by all questions of a generation.
 """
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, get_args
@@ -16,6 +16,7 @@ from clew.errors import StoreError, VectorsDeferred
 from clew.graph.csr import Csr, Floats, Ints, Mask
 from clew.graph.name_matching import NameTokenIndex, build_token_index
 from clew.graph.page_owners import name_rarities
+from clew.graph.pagerank import RankedGraph, prepare_graph
 from clew.index.details import load_details
 from clew.index.nearest import (
     RowIndex,
@@ -29,6 +30,8 @@ from clew.text.names import FORM, name_key
 from clew.text.unicode import hash64
 from clew.types import Kind
 
+NameRows = tuple[NDArray[np.int32], Floats, NDArray[np.integer]]
+"""Entities with a name, their weights, and what kind of name it is."""
 _FULL_SCAN_SHARE = 0.25  # share of all vectors from which a full scan is faster
 # Incidences in CSR form, in both directions where retrieval needs both.
 _INCIDENCES = (
@@ -221,6 +224,13 @@ class View:
     def _load_csr(self, name: str) -> Csr:
         return Csr(*(self.arrays[f"{name}_{part}"] for part in ("starts", "columns", "weights")))
 
+    def ranked_graph(self, name: str, build: Callable[[], Csr]) -> RankedGraph:
+        """A graph for PageRank, made once per generation by `build`."""
+        if name not in self.memo:
+            self.memo[name] = prepare_graph(build())
+        found: RankedGraph = self.memo[name]
+        return found
+
     @property
     def relations(self) -> NDArray[np.int32]:
         """The relation of each fact as a small integer, -1 for none."""
@@ -276,17 +286,23 @@ class View:
         self, hashes: NDArray[np.uint64], *, forms: bool = True
     ) -> list[tuple[NDArray[np.int32], Floats, Mask]]:
         """For each hashed key its entities, their weights, and whether only a part matches."""
-        known: NDArray[np.uint64] = self.arrays.get("name_hashes", np.zeros(0, np.uint64))
-        if not len(known):
-            none = np.zeros(0, np.int32), np.zeros(0, np.float32), np.zeros(0, np.bool_)
-            return [none for _ in hashes]
-        owners, weights = self.arrays["name_entities"], self.arrays["name_weights"]
-        kinds = self.arrays["name_kinds"]
-        first = np.searchsorted(known, hashes, "left")
-        last = np.searchsorted(known, hashes, "right")
         found = []
-        for a, b in zip(first.tolist(), last.tolist(), strict=True):
+        for owners, weights, kinds in self.look_up_names(hashes):
             # Own names come first.
-            keep = slice(a, b if forms else a + int(np.count_nonzero(weights[a:b] > 1)))
+            keep = slice(None) if forms else slice(int(np.count_nonzero(weights > 1)))
             found.append((owners[keep], np.minimum(weights[keep], 1), kinds[keep] != FORM))
         return found
+
+    def look_up_names(self, hashes: NDArray[np.uint64]) -> list[NameRows]:
+        """For each hashed key its entities, their weights and kinds of name, own names first."""
+        known: NDArray[np.uint64] = self.arrays.get("name_hashes", np.zeros(0, np.uint64))
+        if not len(known):
+            none = np.zeros(0, np.int32), np.zeros(0, np.float32), np.zeros(0, np.int8)
+            return [none for _ in hashes]
+        columns = [self.arrays[f"name_{part}"] for part in ("entities", "weights", "kinds")]
+        first = np.searchsorted(known, hashes, "left")
+        last = np.searchsorted(known, hashes, "right")
+        return [
+            (columns[0][a:b], columns[1][a:b], columns[2][a:b])
+            for a, b in zip(first.tolist(), last.tolist(), strict=True)
+        ]

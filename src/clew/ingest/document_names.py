@@ -12,7 +12,13 @@ from dataclasses import replace
 from pathlib import Path
 
 from clew.errors import StoreError
-from clew.ingest.files import ReadItem, document_name, find_files, read_files
+from clew.ingest.files import (
+    ParseElsewhere,
+    ReadItem,
+    document_name,
+    find_files,
+    read_files,
+)
 from clew.ingest.readers.source import DEFAULT_BUDGET, ReadBudget, Skipped, SourceFile
 from clew.store.protocol import Store
 from clew.text.unicode import digest
@@ -38,6 +44,7 @@ async def read_for_store(
     *,
     keep: bool = True,
     budget: ReadBudget = DEFAULT_BUDGET,
+    elsewhere: ParseElsewhere | None = None,
 ) -> AsyncIterator[ReadItem]:
     """Read files and folders under their stored names; `keep` stores new locations.
 
@@ -60,7 +67,7 @@ async def read_for_store(
         first = {location: name for name, location in reversed(current.items())}
         await _save_changes(store, _NAMES_KIND, first, names)
         await _save_changes(store, LOCATIONS_KIND, current, stored)
-    async with aclosing(read_files([*found, *named], budget)) as items:
+    async with aclosing(read_files([*found, *named], budget, elsewhere)) as items:
         async for item in items:
             yield item
 

@@ -10,11 +10,13 @@ import stat
 import threading
 import time
 import unicodedata
+from collections import deque
 from collections.abc import AsyncGenerator, AsyncIterator, Iterable, Iterator, Sequence
 from concurrent.futures import Future
 from contextlib import aclosing
 from itertools import groupby
 from pathlib import Path
+from typing import Protocol
 
 from clew.errors import InputError
 from clew.ingest.parse_process import MAX_WAIT_FACTOR, parse_file
@@ -96,6 +98,19 @@ PARSED_FORMATS = frozenset(
     ".html .htm .xhtml .pdf .docx .pptx .epub .ipynb .eml .mbox .tex .ltx .rst .man".split()
 )
 """Formats whose parser a hostile file can slow down: read one at a time, in another process."""
+
+
+class ParseElsewhere(Protocol):
+    """Parses files in other processes, on this machine or on others."""
+
+    @property
+    def at_once(self) -> int:
+        """How many files are worth sending at once."""
+
+    async def __call__(self, source: SourceFile, budget: ReadBudget) -> list[ReadItem]:
+        """Parse one file."""
+
+
 _BATCH = 256  # items per call to the reading thread …
 _BATCH_CHARACTERS = 4_000_000  # … or as many as reach this many characters
 _POLL_SECONDS = 0.25
@@ -213,20 +228,45 @@ async def read(
 
 
 async def read_files(
-    found: Iterable[SourceFile | Skipped], budget: ReadBudget = DEFAULT_BUDGET
+    found: Iterable[SourceFile | Skipped],
+    budget: ReadBudget = DEFAULT_BUDGET,
+    elsewhere: ParseElsewhere | None = None,
 ) -> AsyncGenerator[ReadItem]:
-    """Read the files found; a `FileEnd` follows each file of rows that was read to its end."""
+    """Read the files found; a `FileEnd` follows each file of rows that was read to its end.
+
+    Files with a parser are parsed `elsewhere`, several at once, where that is possible.
+    """
     for parsed, group in groupby(found, _needs_parser):
         if parsed:
-            for source in group:
-                assert isinstance(source, SourceFile)
-                for item in await _parse(source, budget):
+            async with aclosing(_parse_all(group, budget, elsewhere)) as parsed_items:
+                async for item in parsed_items:
                     yield item
         else:
             items = _read_sources(list(group), budget)
             while batch := await asyncio.to_thread(_next_batch, items):
                 for item in batch:
                     yield item
+
+
+async def _parse_all(
+    sources: Iterable[SourceFile | Skipped], budget: ReadBudget, elsewhere: ParseElsewhere | None
+) -> AsyncGenerator[ReadItem]:
+    """Parse files in order; elsewhere, the next ones are under way while one is waited for."""
+    ahead = elsewhere.at_once if elsewhere else 1
+    waiting: deque[asyncio.Task[list[ReadItem]]] = deque()
+    try:
+        for source in sources:
+            assert isinstance(source, SourceFile)
+            waiting.append(asyncio.create_task(_parse(source, budget, elsewhere)))
+            if len(waiting) >= ahead:
+                for item in await waiting.popleft():
+                    yield item
+        while waiting:
+            for item in await waiting.popleft():
+                yield item
+    finally:
+        for task in waiting:
+            task.cancel()
 
 
 def _needs_parser(item: SourceFile | Skipped) -> bool:
@@ -291,13 +331,17 @@ def _next_batch(items: Iterator[ReadItem]) -> list[ReadItem]:
     return batch
 
 
-async def _parse(source: SourceFile, budget: ReadBudget) -> list[ReadItem]:
+async def _parse(
+    source: SourceFile, budget: ReadBudget, elsewhere: ParseElsewhere | None = None
+) -> list[ReadItem]:
     """Parse in a process that can be ended; a reader that was registered, in a thread.
 
     Only processor time counts, so that a busy machine skips no file.
     """
     reader = READERS.get(content_suffix(source.path), read_manpage)
     is_own = reader.__module__.startswith("clew.ingest.readers.")
+    if is_own and elsewhere is not None:
+        return await elsewhere(source, budget)
     found = (
         await parse_file(source, budget, __name__, read_source_items.__name__) if is_own else None
     )
@@ -307,6 +351,11 @@ async def _parse(source: SourceFile, budget: ReadBudget) -> list[ReadItem]:
 def read_source_items(source: SourceFile, budget: ReadBudget) -> list[ReadItem]:
     """Read one file whole, in this thread."""
     return list(_read_sources([source], budget))
+
+
+async def parse_here(source: SourceFile, budget: ReadBudget) -> list[ReadItem]:
+    """Parse one file in a process of this machine."""
+    return await _parse(source, budget)
 
 
 async def _read_with_timeout(source: SourceFile, budget: ReadBudget) -> list[ReadItem]:

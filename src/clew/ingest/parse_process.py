@@ -56,7 +56,7 @@ async def parse_file(
         reply = await done
         if reply is not None:
             _IDLE.put(child)
-            return _decode_items(json.loads(reply))
+            return decode_items(json.loads(reply))
         status = child.end()
         if finished and status == 0:
             continue  # it had just ended for want of work
@@ -163,7 +163,8 @@ def _encode_request(source: SourceFile, budget: ReadBudget) -> bytes:
     return _frame([where, source.name, source.row_names, asdict(budget)])
 
 
-def _encode_items(items: Sequence[ReadItem]) -> list[Any]:
+def encode_items(items: Sequence[ReadItem]) -> list[Any]:
+    """What was read as plain lists."""
     return [
         ["document", d.id, d.text, d.title, d.names, dict(d.metadata), d.page_starts]
         if isinstance(d := item, Document)
@@ -172,7 +173,8 @@ def _encode_items(items: Sequence[ReadItem]) -> list[Any]:
     ]
 
 
-def _decode_items(raw: list[Any]) -> list[ReadItem]:
+def decode_items(raw: list[Any]) -> list[ReadItem]:
+    """What was read from its lists."""
     items: list[ReadItem] = []
     for kind, *cells in raw:
         if kind == "document":
@@ -208,7 +210,7 @@ def main(module: str, function: str) -> None:
             shown = " ".join(f"{type(error).__name__} {error}".split())[:_MAX_SHOWN]
             items = [Skipped(name, f"{_BROKEN} ({shown})")]
         _limit_seconds(0.0)
-        replies.write(_frame(_encode_items(items)))
+        replies.write(_frame(encode_items(items)))
         replies.flush()
 
 

@@ -1,27 +1,34 @@
-"""Extraction and embedding elsewhere: what is sent, what comes back, and who asks for it.
+"""Reading, extraction and embedding elsewhere: what is sent, what comes back, and who asks for it.
 
 Payloads are JSON, which any version of Python reads and nothing can hide in. A build that lets
 others work gives the same rows as one that does not: what comes back is used in the same order.
 """
 
+import asyncio
 import json
+import tempfile
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
+from pathlib import Path
 from typing import Any, Literal, Protocol
 
 import numpy as np
 
 from clew.errors import ModelError
 from clew.extract.model_extractors import DocumentExtractor
+from clew.ingest.files import ReadItem, parse_here
+from clew.ingest.parse_process import decode_items, encode_items
+from clew.ingest.readers.source import ReadBudget, SourceFile
 from clew.llm.embed import Embedder, EmbedRole, Vectors
 from clew.llm.wrappers import UsageMeter
 from clew.types import Chunk, Document, Extraction, RawEntity, RawFact, Usage
 
-TaskKind = Literal["extract", "embed"]
+TaskKind = Literal["read", "extract", "embed"]
 _HEAD_BYTES = 64  # before the vectors of a reply
 REMOTE_BATCH = 64  # texts of one task, for embedders without a batch of their own
-_REMOTE_CALLS = 16  # tasks at once that embed
+_REMOTE_CALLS = 16  # tasks at once that read or embed
+_MAX_SENT_BYTES = 64_000_000  # of a file; a larger one is parsed where it is
 
 
 class TaskRunner(Protocol):
@@ -29,6 +36,25 @@ class TaskRunner(Protocol):
 
     async def run(self, kind: TaskKind, payload: bytes) -> bytes:
         """Run one task; raise ModelError if it failed for good."""
+
+
+@dataclass(frozen=True, eq=False)
+class RemoteParser:
+    """Parses files elsewhere; their bytes are sent, as others may not see this machine's disks."""
+
+    runner: TaskRunner
+    at_once: int = _REMOTE_CALLS
+
+    async def __call__(self, source: SourceFile, budget: ReadBudget) -> list[ReadItem]:
+        """Parse one file."""
+        try:
+            if source.path.stat().st_size > min(_MAX_SENT_BYTES, budget.file_bytes):
+                return await parse_here(source, budget)
+            raw = await asyncio.to_thread(source.path.read_bytes)
+        except OSError:
+            return await parse_here(source, budget)  # which says why it cannot be read
+        payload = encode_read_task(source, budget, raw)
+        return decode_items(json.loads(await self.runner.run("read", payload)))
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -97,6 +123,24 @@ class RemoteEmbedder:
 
 
 # -- payloads
+
+
+def encode_read_task(source: SourceFile, budget: ReadBudget, raw: bytes) -> bytes:
+    """A task: what the file is called and its limits in one line, then its bytes."""
+    about = [source.path.name, source.name, source.row_names, asdict(budget)]
+    return json.dumps(about).encode() + b"\n" + raw
+
+
+async def do_read_task(payload: bytes) -> bytes:
+    """Parse the file of a task; return what was read."""
+    head, _, raw = payload.partition(b"\n")
+    file_name, name, row_names, limits = json.loads(head)
+    with tempfile.TemporaryDirectory(prefix="clew-read-") as folder:
+        # Its name tells the format; of a path nothing else is used.
+        path = Path(folder) / f"file{''.join(Path(file_name).suffixes[-2:])}"
+        await asyncio.to_thread(path.write_bytes, raw)
+        items = await parse_here(SourceFile(path, name, row_names), ReadBudget(**limits))
+    return json.dumps(encode_items(items)).encode()
 
 
 def encode_extract_task(

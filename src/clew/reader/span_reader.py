@@ -14,12 +14,15 @@ from clew.errors import ConfigError, ModelError
 from clew.llm.embed_local import count_cores, open_session
 from clew.llm.embed_weights import missing_packages
 from clew.reader.windows import MAX_POSITIONS, Window, WindowMaker
+from clew.text.language import is_unspaced
 from clew.version import pip_install_command
 
 READER_FILE = Path(__file__).with_name("reader.onnx")
 TOKENIZER_KEY = "tokenizer"
 """The model's metadata entry that holds its tokenizer, so that the two cannot be mixed up."""
 MAX_ANSWER_TOKENS = 40
+_KNOWN = 0.5  # share of a question's letters in words or parts of words that it knows
+_MAX_JUDGED_CHARS = 400
 _BEST_ENDS = 24  # starts and ends of a window that are combined
 
 Floats = NDArray[np.float32]
@@ -68,6 +71,14 @@ class SpanReader:
             session,
             ThreadPoolExecutor(workers or count_cores(), thread_name_prefix="clew-read"),
         )
+
+    def reads(self, question: str) -> bool:
+        """Whether it knows the question's script and words: they are parted by spaces, and known.
+
+        In a script of which it knows single letters alone it would name spans at random.
+        """
+        cut = question[:_MAX_JUDGED_CHARS]
+        return not is_unspaced(cut) and self.windows.measure_known(cut) >= _KNOWN
 
     def read(
         self,

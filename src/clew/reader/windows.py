@@ -4,6 +4,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from clew.llm.embed_local import measure_known_letters
+
 if TYPE_CHECKING:
     from tokenizers import Encoding, Tokenizer
 
@@ -57,9 +59,14 @@ class WindowMaker:
         self._encode: Callable[[list[str]], list[Encoding]] = lambda texts: tokenizer.encode_batch(
             texts, add_special_tokens=False
         )
+        self._tokenizer = tokenizer
         self._cls = _require_id(tokenizer, "[CLS]")
         self._sep = _require_id(tokenizer, "[SEP]")
         self._colon = _require_id(tokenizer, ":")
+
+    def measure_known(self, text: str) -> float:
+        """Return the share of a text's letters that the tokenizer knows as more than letters."""
+        return measure_known_letters(self._tokenizer, text)
 
     def separate(
         self, question: str, passages: Sequence[str], titles: Sequence[str] | None = None

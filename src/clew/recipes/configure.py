@@ -6,7 +6,7 @@ has, and `set` changes single parameters. Every error is one sentence that begin
 
 import re
 from collections import ChainMap
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import MISSING, dataclass, field, fields, replace
 from typing import Any
 
@@ -14,7 +14,7 @@ from clew.errors import ConfigError, suggest
 from clew.layout import MIN_TOKENS, Layout
 from clew.llm.trained_model import NO_KB_RECIPE
 from clew.recipes.agents import AGENTS, AgentRecipe
-from clew.recipes.describe import CONFIGURED
+from clew.recipes.describe import CONFIGURED, find_chunk_source
 from clew.recipes.parameters import check_keys, read_fields, read_value, vary_parameter
 from clew.recipes.registry import BUILT_IN, RECIPES, RecipeSet, ResolvedRecipe, resolve_recipe
 from clew.recipes.steps import type_hints
@@ -73,8 +73,8 @@ class _Builder:
                 raise ConfigError(f"{key}: needs `steps`, or a `base` to start from")
             base = agent  # with the agent's own retriever
         preset = self.recipes.agents[agent.agent_name].chunk if agent else None
-        if base is not None and preset is not None:
-            base = replace(base, chunk=preset)
+        if base is not None and agent is not None and preset is not None:
+            base = replace(base, agent=agent.agent, chunk=preset)
         chain = _read_chain(name, table, key, base)
         found = agent or base
         pair: Any = (found.agent if found and found.agent_name else None, chain)
@@ -155,6 +155,9 @@ def _read_chain(
     if base is not None:
         values = {one: getattr(base.retrieve, one) for one in _CHAIN_KEYS} | values
         values["chunk"] = base.chunk
+        values["notes"] = _note_chunk(
+            base.retrieve.notes, find_chunk_source(base.retrieve, base.chunk, base.agent)
+        )
     if own_steps:  # the sources of the base's numbers are not those of these
         values |= {"source": CONFIGURED, "notes": ()}
     for one in _CHAIN_KEYS:
@@ -202,7 +205,15 @@ def _apply_changes(pair: Any, table: Mapping[str, Any], key: str) -> Any:
     return pair
 
 
+def _note_chunk(notes: Sequence[tuple[str, str]], source: str) -> tuple[tuple[str, str], ...]:
+    """Return the notes with this source of the chunk size, or with none."""
+    others = {place: note for place, note in notes if place != "chunk"}
+    return tuple((others | ({"chunk": source} if source else {})).items())
+
+
 def _note_changes(chain: Chain, table: Mapping[str, Any]) -> Chain:
     """Mark changed parameters as the user's, whatever source the base names for them."""
     changed = dict.fromkeys((place for place, _ in _iter_changes(table)), CONFIGURED)
+    if "chunk" in table and "chunk" not in table.get("notes", {}):
+        changed["chunk"] = CONFIGURED
     return replace(chain, notes=tuple({**dict(chain.notes), **changed}.items()))

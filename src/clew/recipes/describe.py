@@ -8,6 +8,7 @@ from clew.layout import PASSAGES, EvidenceOrder, Layout, Section
 from clew.recipes.layouts import LAYOUT_SOURCES
 from clew.retrieve.pack import NO_LIMIT
 from clew.retrieve.step import Chain, Fork, Step
+from clew.types import Chunking
 
 CONFIGURED = "clew.toml"
 """Source of recipes and parameters that the user has written."""
@@ -80,6 +81,7 @@ AGENT_NOTES = {
     "GraphSearch.sub_queries": "ours: as many as the paper's examples have (figure 9)",
     "GraphSearch.expansions": "ours: the paper sets no bound",
     "GraphSearch.max_reflections": "ours: the paper sets no bound",
+    "GraphSearch.chunk": "GraphSearch paper, implementation details: 400 tokens",
     "GraphSearch.calls": "ours: bounds the cost of a question",
     "GraphSearch.rules": "ours: rules plan where a question's pattern is known",
     "Youtu.top_k": "Youtu-GraphRAG Table 1: top-20 (Table 2: top-10)",
@@ -118,6 +120,13 @@ def required_trees(step: Step) -> tuple[str, ...]:
                     trees[str(value)] = None
                 pending.append(value)
     return tuple(trees)
+
+
+def find_chunk_source(chain: Chain, chunk: Chunking | None, agent: object) -> str:
+    """Return where a recipe's chunk size comes from: its retriever, or else its agent."""
+    if chunk == chain.chunk:
+        return dict(chain.notes).get("chunk", "")
+    return AGENT_NOTES.get(f"{type(agent).__name__}.chunk", "")
 
 
 def tabulate_steps(recipe: Chain) -> list[dict[str, str]]:
@@ -205,6 +214,7 @@ def _format_section(section: Section) -> str:
         "with scores" if section.scores else "",
         _ORDERS[section.order],
         "not what the passages say" if section.fresh else "",
+        f"but {section.least} of it" if section.fresh and section.least else "",
         "by passage" if section.grouped else "",
         "also bare names" if section.bare else "",
     ]

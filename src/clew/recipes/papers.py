@@ -110,7 +110,7 @@ def build_lightrag(mode: LightragMode, name: str) -> Chain:
         "mix": "`lightrag`, and passages by embedding similarity",
     }
     source = "LightRAG (Guo et al. 2024)"
-    how = (_LIGHTRAG_NOTES, layouts.LINKED, _LIGHTRAG_CHUNKS)
+    how = (_LIGHTRAG_NOTES, layouts.FRESH, _LIGHTRAG_CHUNKS)
     return Chain(name, steps, about[mode], source, *how)
 
 
@@ -147,7 +147,7 @@ def build_rograg(name: str, *, exact: bool = False, expand: bool = False) -> Cha
     more = "names and more keywords" if expand else "names"
     about = f"{more} → entities, topics → relations, matched {matched}"
     source = "ROGRAG (Wang et al. 2025) §3.2"
-    return Chain(name, steps, about, source, _ROGRAG_NOTES, layouts.LINKED, _ROGRAG_CHUNKS)
+    return Chain(name, steps, about, source, _ROGRAG_NOTES, layouts.FRESH, _ROGRAG_CHUNKS)
 
 
 PATHRAG = Chain(

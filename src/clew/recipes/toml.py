@@ -8,6 +8,7 @@ from enum import Enum
 from typing import Any, Literal, get_args, get_origin
 
 from clew.recipes.agents import AGENTS, AgentRecipe
+from clew.recipes.describe import find_chunk_source
 from clew.recipes.parameters import write_fields, write_value
 from clew.recipes.registry import BUILT_IN, RecipeSet, resolve_recipe
 from clew.recipes.steps import (
@@ -54,7 +55,8 @@ def write_recipe(name: str, recipes: RecipeSet = BUILT_IN) -> dict[str, Any]:
         table |= {key: getattr(source, key) for key in ("about", "source") if name == source.name}
         table["agent"] = {"name": _built_in_agent(source)} | write_fields(resolved.agent)
     table["chunk"] = write_value(hints["chunk"], resolved.chunk)
-    table["notes"] = dict(chain.notes)
+    notes = dict(chain.notes) | {"chunk": find_chunk_source(chain, resolved.chunk, resolved.agent)}
+    table["notes"] = {place: note for place, note in notes.items() if note}
     return {key: value for key, value in table.items() if value not in (None, "", {})}
 
 

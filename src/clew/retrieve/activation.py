@@ -6,14 +6,12 @@ fixed weights instead of trained ones; `SumEntities` is its ranking of documents
 """
 
 from dataclasses import dataclass, replace
+from functools import partial
 
 import numpy as np
 
 from clew.context import Context
 from clew.graph.csr import Csr, Doubles, Floats, Ints, build_csr
-from clew.graph.pagerank import approximate_pagerank
-from clew.graph.pagerank_push import NodeSlots, allocate_slots
-from clew.graph.transition import TransitionGraph, build_transition_graph
 from clew.index.view import View
 from clew.retrieve.facts import score_facts
 from clew.retrieve.lookup import require_elements
@@ -103,25 +101,20 @@ class SemanticBridge:
             np.concatenate([nodes, np.arange(len(dense)) + count]),
             np.concatenate([scores, resets]),
         )
-        transitions, slots = _mention_graph(view)
-        ranked = approximate_pagerank(transitions, slots, seeds, _MAX_NODES, damping=self.damping)
-        found = np.zeros(len(transitions), np.float32)
+        graph = view.ranked_graph("mention graph", partial(_mention_graph, view))
+        ranked = graph.rank(seeds, _MAX_NODES, damping=self.damping)
+        found = np.zeros(len(graph), np.float32)
         found[ranked.nodes] = ranked.scores
         return found[count:]
 
 
-def _mention_graph(view: View) -> tuple[TransitionGraph, NodeSlots]:
-    """Return entities and the passages that name them, weighted by how often; built once."""
-    if "mention graph" not in view.memo:
-        links, count = view.links("entity_chunk"), view.count("entity")
-        entity, chunk = links.row_numbers(), links.columns.astype(np.int64) + count
-        weights = np.concatenate([links.weights, links.weights]).astype(np.float32)
-        source, target = np.concatenate([entity, chunk]), np.concatenate([chunk, entity])
-        graph = build_csr(count + view.count("chunk"), source, target, weights)
-        transitions = build_transition_graph(graph)
-        view.memo["mention graph"] = transitions, allocate_slots(len(transitions))
-    made: tuple[TransitionGraph, NodeSlots] = view.memo["mention graph"]
-    return made
+def _mention_graph(view: View) -> Csr:
+    """Return entities and the passages that name them, weighted by how often."""
+    links, count = view.links("entity_chunk"), view.count("entity")
+    entity, chunk = links.row_numbers(), links.columns.astype(np.int64) + count
+    weights = np.concatenate([links.weights, links.weights]).astype(np.float32)
+    source, target = np.concatenate([entity, chunk]), np.concatenate([chunk, entity])
+    return build_csr(count + view.count("chunk"), source, target, weights)
 
 
 @dataclass(frozen=True)

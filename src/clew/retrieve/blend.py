@@ -150,19 +150,18 @@ class Blended:
         if weights.plain <= 0 or (weights.walk > 0 and not walked.chunks):
             return walked
         scores = await score_plainly(ctx, found, self.rest)
-        plain = scores.mix(_leave_to_words(weights.shares, ctx.meaning()))
+        plain = scores.mix(weights.shares)
         keys = view.keys("chunk")
         if weights.walk <= 0:
             facts = top_hits(scores.fact_fit, view.keys("fact"), self.facts, "sentence")
-            kept = drop_copies(view, plain) if ctx.meaning() >= 1 else plain
-            chunks = top_hits(kept, keys, self.top_k, "relevance")
+            chunks = top_hits(drop_copies(ctx, plain), keys, self.top_k, "relevance")
             return replace(found, chunks=chunks, facts=facts, paths=())
         # A chunk that the step left out scores no more than its last one.
         total = np.full(len(plain), min(hit.score for hit in walked.chunks), np.float32)
         total[hit_positions(walked.chunks)] = [hit.score for hit in walked.chunks]
         mixed = (weights.walk * total + weights.plain * plain).astype(np.float32)
         by = walked.chunks[0].by
-        chunks = top_hits(drop_copies(view, mixed), keys, self.top_k, by)
+        chunks = top_hits(drop_copies(ctx, mixed), keys, self.top_k, by)
         return replace(walked, chunks=chunks)
 
 
@@ -192,13 +191,6 @@ async def score_plainly(ctx: Context, found: Found, rest: float = 0.7) -> PlainS
     fit, sentence = await score_sentences(ctx, (1 - rest) * question + rest * specific)
     words = ctx.view.bm25.scores(content_words(ctx.question))
     return PlainScores(ctx.cosines("chunk", question), words, sentence, fit)
-
-
-def _leave_to_words(shares: tuple[float, float, float], known: float) -> tuple[float, float, float]:
-    """What vectors cannot tell, because they know only part of the script, words must."""
-    meaning, words, sentence = shares
-    lost = (1 - known) * (meaning + sentence)
-    return known * meaning, words + lost, known * sentence
 
 
 def _scale(values: Floats, lead: float) -> Floats:

@@ -56,15 +56,11 @@ async def fetch_evidence(ctx: Context, found: Found, *, full: bool = False) -> E
     shown = [*_positions(found.chunks), *(at for at in first.values() if at >= 0)]
     chunk_at = await ctx.snapshot.chunks(_element_keys(ctx, "chunk", shown))
     names = await _document_names(ctx, chunk_at)
-    stated = await _fetch_statements(ctx, first, fact_at, chunk_at, names)
+    stated = await _fetch_statements(ctx, first, fact_at, chunk_at, names, found.facts)
     return Evidence(
         chunks=_build_passages(ctx, found.chunks, chunk_at, names),
         entities=await _build_entities(ctx, found.entities, entity_at, full),
-        facts=tuple(
-            replace(stated[hit.at], score=hit.score, by=hit.by)
-            for hit in found.facts
-            if hit.at in stated
-        ),
+        facts=tuple(stated[hit.at] for hit in found.facts if hit.at in stated),
         paths=_build_routes(found, entity_at, fact_at, stated if full else {}),
         communities=await fetch_reports(ctx, found.communities),
     )
@@ -159,24 +155,28 @@ async def _fetch_statements(
     fact_at: Mapping[int, Fact],
     chunk_at: Mapping[int, Chunk],
     names: Mapping[str, str],
+    hits: Sequence[Hit],
 ) -> dict[int, Statement]:
-    """Fetch where each fact is stated; `first` has the chunk of each."""
+    """Fetch where each fact is stated; `first` has the chunk of each, `hits` the scores."""
     keys, members = ctx.view.keys("fact"), ctx.view.links("fact_entity")
     chunk_keys = ctx.view.keys("chunk")
     supports = await ctx.snapshot.supports("fact", _element_keys(ctx, "fact", list(first)))
-    entity_at = await fetch_entities(ctx, [int(m) for at in first for m in members.row(at)])
-    stated = {}
+    entity_at = await fetch_entities(ctx, [m for at in first for m in members.row(at).tolist()])
+    stated, unscored = {}, Hit(-1, 0.0, "")
+    hit_at = {hit.at: hit for hit in reversed(hits)}
     for at, stating in first.items():
         places = supports.get(int(keys[at]), ())
         chunk = chunk_at.get(int(chunk_keys[stating])) if stating >= 0 else None
         nowhere = places[0] if places else Support("", 0, 0)
         place = next((p for p in places if chunk and p.chunk == chunk.id), nowhere)
-        participants = [entity_at[int(m)] for m in members.row(at)]
-        stated[at] = _build_statement(fact_at[at], participants, chunk, place, names)
+        participants = [entity_at[m] for m in members.row(at).tolist()]
+        hit = hit_at.get(at, unscored)
+        stated[at] = _build_statement(hit, fact_at[at], participants, chunk, place, names)
     return stated
 
 
 def _build_statement(
+    hit: Hit,
     fact: Fact,
     participants: Sequence[Entity],
     chunk: Chunk | None,
@@ -186,11 +186,12 @@ def _build_statement(
     order = {p.entity: _ROLE_ORDER.get(p.role, 1) for p in reversed(fact.participants)}
     named = sorted(participants, key=lambda entity: order.get(entity.id, 1))
     return Statement(
-        *(fact.id, fact.text, fact.relation, tuple(entity.name for entity in named), 0.0),
+        *(fact.id, fact.text, fact.relation, tuple(entity.name for entity in named), hit.score),
         doc=names.get(chunk.document, "") if chunk else "",
         chunk=place.chunk,
         start=place.start,
         end=place.end,
+        by=hit.by,
         title=chunk.title if chunk else "",
         quote=_quote_at(chunk, place),
         keywords=fact.keywords,

@@ -2,6 +2,7 @@
 
 from collections import defaultdict
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Literal
 
 import numpy as np
@@ -9,9 +10,6 @@ import numpy as np
 from clew.context import Context
 from clew.graph.csr import Csr, Doubles, Floats, Ints, build_csr
 from clew.graph.entity_graph import find_synonym_edges
-from clew.graph.pagerank import approximate_pagerank
-from clew.graph.pagerank_push import NodeSlots, allocate_slots
-from clew.graph.transition import TransitionGraph, build_transition_graph
 from clew.index.view import View
 from clew.retrieve.graph_cache import neighbour_graph
 from clew.retrieve.rank import top_hits
@@ -103,11 +101,10 @@ class Ppr:
         return weight
 
     def _run_pagerank(self, view: View, seeds: tuple[Ints, Doubles]) -> tuple[Floats, Floats]:
-        transitions, buffers = self._transition_graph(view)
-        nearest_nodes = approximate_pagerank(
-            transitions, buffers, seeds, _MAX_NODES, damping=self.damping
-        )
-        scores = np.zeros(len(transitions), np.float32)
+        build = partial(_build_graph, view, self.over == "passages", self.synonym)
+        graph = view.ranked_graph(f"ppr {self.over} {self.synonym}", build)
+        nearest_nodes = graph.rank(seeds, _MAX_NODES, damping=self.damping)
+        scores = np.zeros(len(graph), np.float32)
         scores[nearest_nodes.nodes] = nearest_nodes.scores
         count = view.count("entity")
         if self.over == "passages":
@@ -117,17 +114,6 @@ class Ppr:
         weighted = scores[links.columns] * links.weights
         summed = np.bincount(owner, weighted, minlength=len(links)).astype(np.float32)
         return scores, summed
-
-    def _transition_graph(self, view: View) -> tuple[TransitionGraph, NodeSlots]:
-        """Return the graph as a transition matrix, built once per generation."""
-        key = f"ppr {self.over} {self.synonym}"
-        if key not in view.memo:
-            transitions = build_transition_graph(
-                _build_graph(view, self.over == "passages", self.synonym)
-            )
-            view.memo[key] = transitions, allocate_slots(len(transitions))
-        made: tuple[TransitionGraph, NodeSlots] = view.memo[key]
-        return made
 
 
 def _build_graph(view: View, passages: bool, least_cosine: float) -> Csr:

@@ -38,7 +38,8 @@ def _threshold(scores: Floats, k: int) -> np.float32:
 
 def top_hits(scores: Floats, keys: Ints, k: int, by: str) -> tuple[Hit, ...]:
     """Return the `k` highest scores as hits, best first."""
-    return tuple(Hit(int(at), float(scores[at]), by) for at in top_positions(scores, keys, k))
+    at = top_positions(scores, keys, k)
+    return tuple(Hit(*one, by) for one in zip(at.tolist(), scores[at].tolist(), strict=True))
 
 
 def hit_positions(hits: Sequence[Hit]) -> Ints:

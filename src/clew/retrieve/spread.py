@@ -13,7 +13,6 @@ import numpy as np
 
 from clew.context import Context, TraceStep
 from clew.graph.csr import Floats, Mask
-from clew.index.view import View
 from clew.retrieve.labels import has_vectors
 from clew.retrieve.question import wants_breadth
 from clew.retrieve.rank import hit_positions, top_positions
@@ -49,8 +48,7 @@ class Spread:
         broad = wants_breadth(ctx.question)
         places = await fetch_places(ctx, hit_positions(first).tolist())
         pages = [place.document for place in places]
-        # In a script that the embedder does not know all passages look like copies.
-        known = bool(ctx.view.matrices) and ctx.meaning() >= 1
+        known = _can_compare(ctx)
         vectors = ctx.view.vectors("chunk", hit_positions(first)) if known else None
         similar = _similarities(vectors, len(first))
         said = await _compare_sentences(ctx, first) if broad else None
@@ -67,19 +65,19 @@ class Spread:
         """
         score = np.array([hit.score for hit in hits], np.float32)
         score = (score - score.min()) / max(1e-9, float(score.max() - score.min()))
-        factor, penalty = np.ones_like(score), np.zeros_like(score)
-        left = np.ones(len(hits), np.bool_)
+        penalty, left = np.zeros_like(score), np.ones(len(hits), np.bool_)
+        _, page = np.unique(pages, return_inverse=True)
+        same_page, copies = page[:, None] == page, similar >= _COPY
         order: list[int] = []
-        same = np.array(pages)
         for place in range(len(hits)):
-            value = factor * score
+            value = score
             if said is not None and place >= self.head:
-                value = (1 - self.coverage) * value + self.coverage * _new_share(said, order, left)
-            at = int(np.argmax(np.where(left, value - penalty, -np.inf)))
+                value = (1 - self.coverage) * score + self.coverage * _new_share(said, order, left)
+            at = int(np.where(left, value - penalty, -np.inf).argmax())
             order.append(at)
             left[at] = False
-            factor[same == same[at]] *= self.page if said is None else self.broad_page
-            penalty[similar[at] >= _COPY] = 2.0
+            score[same_page[at]] *= self.page if said is None else self.broad_page
+            penalty[copies[at]] = 2.0
             if said is not None:
                 near = self.novelty * np.maximum(similar[at], 0)
                 penalty = np.maximum(penalty, near)
@@ -109,12 +107,14 @@ def _new_share(said: Floats, chosen: Sequence[int], left: Mask) -> Floats:
     return shares
 
 
-def drop_copies(view: View, scores: Floats) -> Floats:
+def drop_copies(ctx: Context, scores: Floats) -> Floats:
     """Where copies of one passage take most of the first places, put all but the best last."""
-    if not has_vectors(view, "chunk"):
+    if not _can_compare(ctx):
         return scores
+    view, last = ctx.view, scores.min() - 1
     for _ in range(_MAX_CROWDS):
         first = top_positions(scores, view.keys("chunk"), _LOOKED_AT)
+        first = first[scores[first] > last]  # those put last are no crowd any more
         vectors = view.vectors("chunk", first)
         alike = vectors @ vectors.T >= _COPY
         copied = int(np.argmax(alike.sum(axis=1)))
@@ -122,8 +122,13 @@ def drop_copies(view: View, scores: Floats) -> Floats:
             break
         copies = view.cosines("chunk", vectors[copied]) >= _COPY
         copies[first[alike[copied]][0]] = False
-        scores = np.where(copies, scores.min() - 1, scores).astype(np.float32)
+        scores = np.where(copies, last, scores).astype(np.float32)
     return scores
+
+
+def _can_compare(ctx: Context) -> bool:
+    """Whether vectors tell copies: in a script that the embedder does not know all look alike."""
+    return has_vectors(ctx.view, "chunk") and ctx.meaning() >= 1
 
 
 def _similarities(vectors: Floats | None, count: int) -> Floats:

@@ -8,7 +8,7 @@ segment until both are merged; nothing that is found or scored depends on them.
 
 from array import array
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from functools import cached_property
 from typing import Any
@@ -68,7 +68,9 @@ class Bm25Index:
     def scores(self, query: Iterable[str], *, k1: float = 1.2, b: float = 0.75) -> Floats:
         """BM25 of every chunk for the query's words (Robertson's usual constants)."""
         total = np.zeros(len(self.keys), np.float32)
-        for term, times in Counter(query).items():
+        wanted = Counter(query)
+        self._keep_postings(wanted)
+        for term, times in wanted.items():
             found = self._find_postings(term)
             having = sum(len(where) for where, _ in found)
             if times == 1 and having > max(MIN_COMMON, _COMMON_SHARE * len(total)):
@@ -122,13 +124,23 @@ class Bm25Index:
 
     def _find_postings(self, term: str) -> FoundPostings:
         """Positions and counts of the chunks that contain a word, by segment; kept for a while."""
-        if term not in self._found:
-            if len(self._found) >= _MAX_KEPT_TERMS:
-                self._found.clear()
-            self._found[term] = self._look_up(term)
+        self._keep_postings([term])
         return self._found[term]
 
-    def _look_up(self, term: str) -> FoundPostings:
+    def _keep_postings(self, terms: Collection[str]) -> None:
+        """Look up those of the words that are not kept, all at once."""
+        missing = [term for term in terms if term not in self._found]
+        if len(self._found) + len(missing) > _MAX_KEPT_TERMS:
+            self._found.clear()
+            missing = list(terms)
+        if missing:
+            self._found.update(zip(missing, self.look_up(missing), strict=True))
+
+    def look_up(self, terms: Sequence[str]) -> list[FoundPostings]:
+        """Positions and counts of the chunks that contain each word, by segment."""
+        return [self._look_up_one(term) for term in terms]
+
+    def _look_up_one(self, term: str) -> FoundPostings:
         key, found = np.uint64(hash64(term)), []
         for segment, place in zip(self.segments, self.places, strict=True):
             part = segment.find_postings(key)

@@ -13,6 +13,7 @@ from clew.store.merge import (
     EXACT_ID_PREFIX,
     FactMention,
     Mention,
+    content_code,
     embedded_text,
     entity_form_rows,
     group_fact_mentions,
@@ -318,12 +319,16 @@ class MemoryStore:
         compared = embedder and "entity" not in " ".join(late).split()
         return Tables(
             chunks=_to_sorted_array(
-                [(k, self._find_vector_row("chunk", c)) for k, c in now.chunk_by_key.items()], 2
+                [
+                    (key, self._find_vector_row("chunk", chunk), content_code(chunk.id))
+                    for key, chunk in now.chunk_by_key.items()
+                ],
+                3,
             ),
             entities=_to_sorted_array(
                 [self._entity_cells(k, e) for k, e in now.entity_by_key.items()], 8
             ),
-            facts=_to_sorted_array([self._fact_cells(k, f) for k, f in now.fact_by_key.items()], 5),
+            facts=_to_sorted_array([self._fact_cells(k, f) for k, f in now.fact_by_key.items()], 6),
             mentions=_to_sorted_array(
                 [
                     (key, chunk, len(m.spans), round(m.about * 1000), classify_type(m.type))
@@ -371,6 +376,7 @@ class MemoryStore:
             *(key, self._find_vector_row("fact", fact), label_code(fact.relation)),
             round(max(-_MAX_INT64, min(fact.weight * 1000, _MAX_INT64))),
             len(fact.description) + bool(fact.keywords) * HAS_DETAILS,
+            content_code(fact.id),
         )
 
     def _find_vector_row(self, kind: Kind, element: Chunk | Entity | Fact) -> int:

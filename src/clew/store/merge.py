@@ -7,6 +7,7 @@ removing documents in any order gives the same result as a fresh build.
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
+from hashlib import md5
 from itertools import repeat
 from types import MappingProxyType
 from typing import NamedTuple
@@ -95,6 +96,12 @@ def label_code(label: str) -> int:
 def id_code(name: str) -> int:
     """Hash of an id, without normalisation."""
     return to_signed(hash64(name))
+
+
+def content_code(name: str) -> int:
+    """Number of an id that any database computes alike: the first half of its MD5."""
+    found = md5(name.encode("utf-8", "surrogatepass"), usedforsecurity=False)
+    return int.from_bytes(found.digest()[:8], "big", signed=True)
 
 
 def entity_form_rows(entity: Entity) -> list[tuple[int, int, int]]:

@@ -97,10 +97,11 @@ class Tables:
     In the store's tables an entity is a name; entity resolution merges and splits names.
     """
 
-    chunks: Array  # key, vector row
+    chunks: Array  # key, vector row, code of the id
     entities: Array  # key, vector row, name hash, 1 for values, codes of type and id, description
     # length, and 1 for a node of an imported graph: such nodes are never merged
-    facts: Array  # key, vector row, relation code or 0, weight (thousandths), description length
+    facts: Array  # key, vector row, relation code or 0, weight (thousandths), description length,
+    # code of the id
     # Description lengths hold HAS_DETAILS, too, if there are attributes or keywords.
     mentions: Array  # entity key, chunk key, spans, about (in thousandths), class of the type
     participants: Array  # fact key, entity key, role code (0 subject, 1 member, 2 head, 3 tail)

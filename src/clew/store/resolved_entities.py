@@ -91,6 +91,15 @@ class RawSnapshot(Snapshot, Protocol):
         """Participants of facts: entity key and role, in order."""
 
 
+async def load_all_names(snapshot: Snapshot) -> list[Entity]:
+    """All names as stored in the tables, those that are merged into others too."""
+    none = np.zeros(0, np.int64)
+    merged = snapshot.arrays.get("merged", np.zeros((0, 2), np.int64))[:, 0]
+    keys = np.concatenate([snapshot.arrays.get("entity_keys", none), merged])
+    raw = snapshot.raw if isinstance(snapshot, ResolvedSnapshot) else snapshot
+    return list((await raw.entities(np.unique(keys % SENSE_STRIDE).tolist())).values())
+
+
 @dataclass(frozen=True)
 class ResolvedSnapshot:
     """A snapshot with resolved entities; everything else comes from the raw snapshot."""

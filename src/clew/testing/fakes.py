@@ -1,6 +1,7 @@
 """Deterministic fakes: an embedder that hashes words, and scripted chat models."""
 
 import json
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
@@ -104,21 +105,26 @@ def _to_reply(request: Request, text: str) -> Reply:
     )
 
 
+_INPUT = re.compile(r"\$\w+")
+
+
 @cache
-def _first_lines() -> dict[str, str]:
-    """Map the first line of each prompt file to the prompt's name."""
-    names = {}
+def _first_lines() -> list[tuple[re.Pattern[str], str]]:
+    """Return patterns of the first line of each prompt file, its inputs open, with its name."""
+    names = []
     for file in (files("clew") / "prompts").iterdir():
         if file.name.endswith(".md"):
             first = file.read_text(encoding="utf-8").strip().splitlines()[0]
-            names[first] = file.name.split(".")[0]
+            pattern = ".*".join(map(re.escape, _INPUT.split(first)))
+            names.append((re.compile(pattern), file.name.split(".")[0]))
     return names
 
 
 def prompt_name(messages: Messages) -> str:
     """Return the name of the prompt these messages were made from; empty if unknown."""
     first = str(messages[0].get("content") or "") if messages else ""
-    return _first_lines().get(first.strip().splitlines()[0] if first.strip() else "", "")
+    line = first.strip().splitlines()[0] if first.strip() else ""
+    return next((name for pattern, name in _first_lines() if pattern.fullmatch(line)), "")
 
 
 @dataclass

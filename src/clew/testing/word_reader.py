@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 from clew.agents.core.confidence import LogisticModel
 from clew.reader.span_reader import ReadSpan
+from clew.text.language import is_unspaced
 from clew.text.sentences import sentence_spans
 from clew.text.unicode import split_words
 
@@ -67,6 +68,10 @@ CONFIDENCE = {
 @dataclass(frozen=True)
 class WordReader:
     """Reads by words alone."""
+
+    def reads(self, question: str) -> bool:
+        """Whether spaces part the words."""
+        return not is_unspaced(question)
 
     def read(
         self,

@@ -7,32 +7,40 @@ and steps or a list are quoted whole.
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from itertools import compress
 
 import numpy as np
 from numpy.typing import NDArray
 
 from clew.agents.answering.quote_block import find_wanted_block, quote_block
+from clew.agents.answering.units import stem_words, weigh_words
 from clew.agents.answering.write import make_answer, make_refusal
 from clew.agents.citing.support import SupportSpan, make_citation
 from clew.agents.core.messages import CANDIDATE_LABEL, explain_not_written
 from clew.agents.core.scratchpad import Note
 from clew.agents.core.types import Answer
 from clew.agents.reading.answer import rank_readings
+from clew.agents.reading.choose import measure_coverage
+from clew.agents.reading.confirm import confirm
 from clew.agents.rules.chinese import find_chinese_answer
+from clew.agents.rules.operators import is_polar
 from clew.agents.rules.question_analysis import find_subject_names
 from clew.agents.rules.sections_about import find_sections
 from clew.context import Context
 from clew.retrieve.rank import ANSWER_MARK
 from clew.text.language import is_chinese
 from clew.text.sentences import sentence_spans
+from clew.text.unicode import UNSPACED_CHAR
 from clew.types import Citation, Evidence, Found, Passage, Path, Support
 
 QUOTED_NOTE = "this is quoted evidence, not a composed answer"
 _MAX_PASSAGES = 5
 _MAX_QUOTES = 3
 _MIN_SENTENCE_CHARS = 25  # characters; shorter sentences are headings and stubs
+_KNOWN_SCRIPT = 0.5  # share of the question's letters in words that the embedder knows
 _UNKNOWN_COSINE = 0.25  # of a sentence that has no vector
 _PATH_BONUS = 0.15  # added to the cosine of a fact on a retrieved path
+_WORDS_BONUS = 0.3  # added for a sentence with every word of the question
 _PATH_NOTE = "these are the ends of the best paths in the graph"
 # Share of the best score, as of the entities at the end of the same relation path.
 _MIN_RELATIVE_SCORE = 0.5
@@ -96,6 +104,9 @@ async def _read_candidate(ctx: Context, evidence: Evidence) -> tuple[Note | None
     if is_chinese(ctx.question):
         place = find_chinese_answer(ctx.question, evidence.chunks)
         return (note_span(ctx.question, *place), 1.0) if place else (None, 0.0)
+    if is_polar(ctx.question):
+        said = await confirm(ctx, evidence.chunks)
+        return said, said.probability if said else 0.0
     ranked = await rank_readings(ctx, evidence.chunks)
     if not ranked:
         return None, 0.0
@@ -132,12 +143,15 @@ async def _score_facts(ctx: Context, found: Found) -> list[_ScoredFact]:
     pairs = [
         (int(fact), hit.at) for hit in found.chunks[:_MAX_PASSAGES] for fact in links.row(hit.at)
     ]
-    pairs = await _drop_short_facts(ctx, pairs)
+    pairs, texts = await _drop_short_facts(ctx, pairs)
     if not pairs:
         return []
     positions = np.array([fact for fact, _ in pairs])
-    if ctx.embed is None:
-        cosines = np.full(len(pairs), _UNKNOWN_COSINE, np.float32)
+    if ctx.meaning() < _KNOWN_SCRIPT:
+        cosines = _measure_words(ctx, texts)
+        if (said := cosines > 0).any():  # a sentence without any of the words says nothing here
+            pairs, texts = list(compress(pairs, said)), list(compress(texts, said))
+            cosines = cosines[said]
     else:
         cosines = view.cosines("fact", await _query_vector(ctx, found), positions)
         cosines[cosines == -1] = _UNKNOWN_COSINE  # facts of a graph need not be embedded
@@ -146,18 +160,37 @@ async def _score_facts(ctx: Context, found: Found) -> list[_ScoredFact]:
         _ScoredFact(
             fact,
             chunk,
-            float(cosine) + (_PATH_BONUS if fact in walked else 0.0),
+            float(cosine)
+            + (_PATH_BONUS if fact in walked else 0.0)
+            + _WORDS_BONUS * measure_coverage(ctx.question, text),
         )
-        for (fact, chunk), cosine in zip(pairs, cosines, strict=True)
+        for (fact, chunk), cosine, text in zip(pairs, cosines, texts, strict=True)
     ]
 
 
-async def _drop_short_facts(ctx: Context, pairs: list[tuple[int, int]]) -> list[tuple[int, int]]:
-    """Drop headings and stubs, unless there is nothing else to quote."""
+def _measure_words(ctx: Context, texts: Sequence[str]) -> NDArray[np.float32]:
+    """Return the share of the question's words in each text, where vectors say nothing."""
+    words = weigh_words(ctx.view, ctx.question)
+    said = map(stem_words, texts)
+    return np.array(
+        [sum(weight for word, weight in words.items() if word in own) for own in said], np.float32
+    )
+
+
+async def _drop_short_facts(
+    ctx: Context, pairs: list[tuple[int, int]]
+) -> tuple[list[tuple[int, int]], list[str]]:
+    """Drop headings and stubs, unless there is nothing else to quote; return the texts as well."""
     keys = ctx.view.keys("fact")
     facts = await ctx.snapshot.facts([int(keys[fact]) for fact, _ in pairs])
-    full = [p for p in pairs if len(facts[int(keys[p[0]])].text) >= _MIN_SENTENCE_CHARS]
-    return full or pairs
+    texts = {pair: facts[int(keys[pair[0]])].text for pair in pairs}
+    full = [pair for pair in pairs if _measure_length(texts[pair]) >= _MIN_SENTENCE_CHARS] or pairs
+    return full, [texts[pair] for pair in full]
+
+
+def _measure_length(text: str) -> int:
+    """Return the length of a text in letters; a character that is a word counts as three."""
+    return len(text) + 2 * len(UNSPACED_CHAR.findall(text))
 
 
 async def _query_vector(ctx: Context, found: Found) -> NDArray[np.float32]:

@@ -8,6 +8,7 @@ from typing import Any
 from clew.agents.answering.extractive import QUOTED_NOTE, extract_answer
 from clew.agents.answering.read import make_note
 from clew.agents.answering.write import (
+    NO_REPLY,
     compose_answer,
     format_refusal,
     make_refusal,
@@ -16,18 +17,19 @@ from clew.agents.answering.write import (
 )
 from clew.agents.citing.entailment import Quote, is_entailed, swaps_names
 from clew.agents.citing.support import contains_answer
-from clew.agents.core.messages import YES_NO, is_unknown, localise
+from clew.agents.core.messages import YES_NO, all_translations, is_unknown, localise
 from clew.agents.core.scratchpad import Note, Notebook
 from clew.agents.core.types import Answer, Mode
 from clew.agents.rules.table import table_for
 from clew.context import Context
 from clew.errors import AuthError, ModelError
 from clew.llm.budget import BudgetExceeded
-from clew.text.options import spell_out_choice
+from clew.text.options import spell_out_choice, split_options
+from clew.text.unicode import split_words
 from clew.types import Passage
 
-_NUMBER = re.compile(r"^how (?:many|much|old|long|tall|far)\b|多少|几[个岁年]", re.I)
-_ASKS_PERSON = re.compile(r"^who(?:se|m)?\b|谁", re.I)
+_MAX_SHORT_WORDS = 8  # a longer final answer is a sentence: untrained models write them
+_BEGINS_WITH_YES_NO = re.compile(r"(yes|no|是|否)的?\s*[,.;:，。；：]", re.I)
 _NUMBER = re.compile(
     r"\d|[零一二三四五六七八九十百千万亿]|\b(?:zero|one|two|three|four|five|six|seven|eight|nine|ten|"
     r"eleven|twelve|twenty|thirty|forty|fifty|hundred|thousand|million|none|once|twice)\b",
@@ -95,7 +97,11 @@ async def conclude(ctx: Context, book: Notebook, mode: Mode, short: str = "") ->
         return make_refusal(ctx, evidence, f"no passage answers: {book.notes[0].question}")
     if ctx.chat("answer") is None:
         return await extract_answer(ctx, evidence, book.first_hits())
-    return await write_answer(ctx, evidence, mode, book.format_notes())
+    written = await write_answer(ctx, evidence, mode, book.format_notes())
+    if mode == "reject" or written.missing not in all_translations(NO_REPLY):
+        return written
+    quoted = await extract_answer(ctx, evidence, book.first_hits())
+    return replace(quoted, note=f"{NO_REPLY}: {QUOTED_NOTE}")
 
 
 def _has_citation(notes: Sequence[Note]) -> bool:
@@ -105,37 +111,58 @@ def _has_citation(notes: Sequence[Note]) -> bool:
 async def conclude_with_citation(
     ctx: Context, book: Notebook, final: str, mode: Mode, stated: Sequence[Passage] = ()
 ) -> Answer:
-    """Cite the agent's own final answer; write a new answer where no passage supports it.
+    """Cite the agent's final answer; write a new one where it is long or no passage supports it.
 
     `stated` are the spans of the facts that the agent read; they are searched first.
     """
-    short = final.strip().rstrip(".。")
+    short = _shorten(ctx.question, final.strip().rstrip(".。"))
     if not short or is_unknown(short):
         return await conclude(ctx, book, mode)
-    evidence = book.evidence()
-    claims = spell_out_choice(ctx.question, short) or [short]
-    fits = mode == "open" or all(fits_answer_type(ctx.question, claim) for claim in claims)
-    if fits and short.casefold() not in YES_NO:
-        passages = (*stated, *evidence.chunks)
-        notes = [
-            _find_own_note(one, book.notes) or _find_supporting_note(ctx.question, one, passages)
-            for one in claims
-        ]
-        if all(notes):
-            found = list(filter(None, notes))
-            whole = {short, *claims}  # answers to the question itself, as a letter or in words
-            earlier = [
-                note
-                for note in book.notes
-                if note not in found and (note.question != ctx.question or note.answer not in whole)
-            ]
-            return compose_answer(ctx, evidence, [*earlier, *found], short)
-    answer = await conclude(ctx, book, mode)
+    written = None
+    if len(split_words(short)) > _MAX_SHORT_WORDS:
+        written = await conclude(ctx, book, mode)
+        if written.verdict == "answered" and written.candidate:
+            return written
+    if cited := _cite_final_answer(ctx, book, short, mode, stated):
+        return cited
+    answer = written or await conclude(ctx, book, mode)
     if mode == "reject":
         return answer
     if answer.verdict == "refused":  # in open mode what the agent answered is an answer
-        return compose_answer(ctx, evidence, book.notes, short)
+        return compose_answer(ctx, book.evidence(), book.notes, short)
     return replace(answer, candidate=short)
+
+
+def _cite_final_answer(
+    ctx: Context, book: Notebook, short: str, mode: Mode, stated: Sequence[Passage]
+) -> Answer | None:
+    """Return the answer with the passages that support it; None where one is missing."""
+    evidence = book.evidence()
+    claims = spell_out_choice(ctx.question, short) or [short]
+    fits = mode == "open" or all(fits_answer_type(ctx.question, claim) for claim in claims)
+    if not fits or short.casefold() in YES_NO:
+        return None
+    passages = (*stated, *evidence.chunks)
+    notes = [
+        _find_own_note(one, book.notes) or _find_supporting_note(ctx.question, one, passages)
+        for one in claims
+    ]
+    if not all(notes):
+        return None
+    found = list(filter(None, notes))
+    whole = {short, *claims}  # answers to the question itself, as a letter or in words
+    earlier = [
+        note
+        for note in book.notes
+        if note not in found and (note.question != ctx.question or note.answer not in whole)
+    ]
+    return compose_answer(ctx, evidence, [*earlier, *found], short)
+
+
+def _shorten(question: str, final: str) -> str:
+    """Return the yes or no that a sentence begins with, else the text; an option stays whole."""
+    begins = None if split_options(question)[1] else _BEGINS_WITH_YES_NO.match(final)
+    return begins[1] if begins else final
 
 
 def _find_own_note(short: str, notes: Sequence[Note]) -> Note | None:

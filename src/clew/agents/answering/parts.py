@@ -14,6 +14,7 @@ _MAX_PARTS = 3  # questions in one that are answered
 _QUESTION_END = re.compile(r"(?<=[?？])\s+")
 _AND = re.compile(r",?\s+and\s+", re.IGNORECASE)
 _MIN_PART_WORDS = 2  # words of content that make a part a question of its own
+_PRONOUN = re.compile(r"\b(?:he|she|it|they|his|her|its|their|him|them)\b", re.IGNORECASE)
 
 
 def split_questions(question: str) -> list[str]:
@@ -29,7 +30,9 @@ def split_questions(question: str) -> list[str]:
         return [question]
     if len(parts := list(dict.fromkeys(parts))) == 1:
         return parts
-    full = [part for part in parts if len(content_words(part)) >= _MIN_PART_WORDS]
+    full = [parts[0]] if len(content_words(parts[0])) >= _MIN_PART_WORDS else []
+    # "… and where was she born?" asks about what the part before asks about, or answers.
+    full += [p for p in parts[1:] if len(content_words(p)) >= _MIN_PART_WORDS or _PRONOUN.search(p)]
     return full[:_MAX_PARTS] if len(full) > 1 else [question]
 
 

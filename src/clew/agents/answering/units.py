@@ -18,7 +18,6 @@ from clew.agents.reading.spans import asked_words, read_passages
 from clew.agents.rules.table import table_for
 from clew.context import Context
 from clew.index.view import View
-from clew.text.language import is_chinese
 from clew.text.places import Unit, find_units
 from clew.text.unicode import split_words
 from clew.types import Citation, Found, Passage
@@ -145,8 +144,7 @@ async def gather_signs(ctx: Context, found: Found, passages: Sequence[Passage]) 
     """Collect what the units of the best passages are compared with."""
     some = passages[:_MAX_PASSAGES]
     read: dict[str, list[Place]] = defaultdict(list)
-    readable = () if is_chinese(ctx.question) else some  # the reader knows no Chinese
-    for one in await read_passages(ctx, ctx.question, readable, most=_READINGS * len(some)):
+    for one in await read_passages(ctx, ctx.question, some, most=_READINGS * len(some)):
         read[one.passage.id].append((one.start, one.end, one.score))
     kind = table_for(ctx.question).find_answer_kind(ctx.question)
     return QuestionSigns(

@@ -86,6 +86,10 @@ STYLE = PromptTemplate("style", frozenset({"style"}))
 """Added to the instructions where the caller asks for a style."""
 
 
+NO_REPLY = "the model gave no usable answer"
+"""What is missing where a model writes nothing that can be read."""
+
+
 async def write_answer(ctx: Context, evidence: Evidence, mode: Mode, notes: str = "") -> Answer:
     """Ask the model, then keep the sentences that the passages support."""
     notes = _cut_notes(ctx, notes, await ctx.window("answer"))
@@ -99,7 +103,7 @@ async def write_answer(ctx: Context, evidence: Evidence, mode: Mode, notes: str 
         )
     if reply is None:
         # An unparsable reply keeps the evidence.
-        return make_refusal(ctx, evidence, "the model gave no usable answer")
+        return make_refusal(ctx, evidence, NO_REPLY)
     if mode == "reject" and not reply.enough:
         return make_refusal(
             ctx, evidence, reply.missing or "the passages do not contain the answer"

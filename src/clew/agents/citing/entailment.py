@@ -73,8 +73,8 @@ _COMPARISON_WORDS = frozenset(
 # Groups of synonyms, by their stems.
 _SYNONYM_STEMS = (
     "born birth nativ",
-    "died death kille dead",
-    "marri husba wife wives spous widow conso",
+    "died die dies dying death kille dead",
+    "marri marry husba wife wives spous widow conso",
     "fathe mothe son sons daugh child paren offsp",
     "found estab creat opene start form",
     "relea publi issue premi",
@@ -85,7 +85,7 @@ _SYNONYM_STEMS = (
     "locat lies situa based",
     "count natio citiz",
 )
-_SYNONYM_OF_STEM = {stem: group.split()[0] for group in _SYNONYM_STEMS for stem in group.split()}
+SYNONYM_OF_STEM = {stem: group.split()[0] for group in _SYNONYM_STEMS for stem in group.split()}
 # "(June 8, 1806 – October 8, 1878)" implies birth and death, "is a 1961 film" a release.
 _LIFE_DATES = re.compile(r"\([^()]*\d{3,4}[^()]*\)")
 _RELEASE_YEAR = re.compile(r"\b(?:is|was)\s+an?\s+\d{4}\b")
@@ -134,7 +134,7 @@ def parse_claim(sentence: str) -> Claim:
     # "Salt was released first" names nothing to compare it with.
     several = any(b - a > 1 for a, b in zip(named, named[1:], strict=False))
     compares = several and bool({*split_words(sentence)} & _COMPARISON_WORDS)
-    return Claim(frozenset(names), numbers, frozenset(map(_to_stem, rest)), compares)
+    return Claim(frozenset(names), numbers, frozenset(map(to_stem, rest)), compares)
 
 
 def is_entailed(sentence: str, quotes: Sequence[Quote]) -> bool:
@@ -166,7 +166,7 @@ def _split_sentences(quote: Quote) -> list[Quote]:
 
 def _stems_of_text(text: str) -> set[str]:
     """Return the stems of a text, and those that its dates imply."""
-    stems = {_to_stem(word) for word in name_key(text).split()}
+    stems = {to_stem(word) for word in name_key(text).split()}
     stems |= {"born", "died"} if _LIFE_DATES.search(text) else set()
     return stems | ({"relea"} if _RELEASE_YEAR.search(text) else set())
 
@@ -271,9 +271,10 @@ def _is_same_name(name: str, key: str) -> bool:
     return name == key or (most > _STEM_LETTERS and name[: most - 1] == key[: most - 1])
 
 
-def _to_stem(word: str) -> str:
+def to_stem(word: str) -> str:
+    """Return the letters that forms of a word share, the same for synonyms."""
     stem = word[:_STEM_LETTERS]
-    return _SYNONYM_OF_STEM.get(stem, stem)
+    return SYNONYM_OF_STEM.get(stem, stem)
 
 
 # -- negation

@@ -4,6 +4,7 @@ A layout decides which kinds are shown, in which order and within which token bu
 one line, so that no document can imitate another line or a heading.
 """
 
+import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -31,6 +32,7 @@ _SHORT_ITEM_TOKENS = 60  # to which any of them may be cut
 _MIN_TOKENS = 24  # a section with less room is not worth showing
 _MAX_PARTICIPANTS = 6
 _ARROW = " → "
+_WORD = re.compile(r"\w+")
 
 
 @dataclass(frozen=True)
@@ -145,7 +147,7 @@ def _build_page(evidence: Evidence, layout: Layout, said: frozenset[str]) -> Evi
         found = _format_items(evidence, section)
         new = _drop_repeated(found, on_paths)
         if section.fresh:
-            new = [one for one in new if not (one.sources and {p.id for p in one.sources} <= said)]
+            new = _keep_fresh(new, said, section.least)
         repeated += len(found) - len(new)
         offered = new if section.kind == "passages" else new[: section.most]
         if section.grouped:
@@ -160,6 +162,16 @@ def _build_page(evidence: Evidence, layout: Layout, said: frozenset[str]) -> Evi
         if section.kind == "paths":
             on_paths = {fact for item in chosen for fact in item.facts}
     return EvidencePage(tuple(items), tuple(left_out), shortened, repeated)
+
+
+def _keep_fresh(
+    found: Sequence[EvidenceLine], said: frozenset[str], least: int
+) -> list[EvidenceLine]:
+    """Keep what the passages `said` do not state, and the best of the rest where that is little."""
+    stated = [bool(one.sources) and {p.id for p in one.sources} <= said for one in found]
+    spare = max(0, least - stated.count(False))
+    kept = set([at for at, repeats in enumerate(stated) if repeats][:spare])
+    return [one for at, one in enumerate(found) if not stated[at] or at in kept]
 
 
 def _drop_repeated(found: Sequence[EvidenceLine], on_paths: set[str]) -> list[EvidenceLine]:
@@ -272,7 +284,14 @@ def _join_lines(group: Sequence[EvidenceLine]) -> EvidenceLine:
 
 def _tells_something(item: object) -> bool:
     """Whether an item is more than a name: long lists of names distract small models."""
-    return not isinstance(item, NamedEntity) or bool(item.description or item.attributes)
+    if not isinstance(item, NamedEntity):
+        return True
+    return bool(item.attributes) or _adds_words(item.description, f"{item.name} {item.type}")
+
+
+def _adds_words(text: str, said: str) -> bool:
+    """Whether a text has a word that is not said already; models often repeat a name or triple."""
+    return not set(_WORD.findall(text.casefold())) <= set(_WORD.findall(said.casefold()))
 
 
 def _facts_of(item: object) -> tuple[str, ...]:
@@ -290,7 +309,8 @@ def format_entity(entity: NamedEntity) -> str:
     """Format an entity with its type, description and attributes."""
     kind = f" ({entity.type})" if entity.type else ""
     attributes = "; ".join(f"{name}: {value}" for name, value in entity.attributes)
-    more = "; ".join(filter(None, (entity.description, attributes)))
+    told = _adds_words(entity.description, f"{entity.name}{kind}")
+    more = "; ".join(filter(None, (entity.description if told else "", attributes)))
     return f"{entity.name}{kind}: {more}" if more else f"{entity.name}{kind}"
 
 
@@ -304,8 +324,9 @@ def format_fact(fact: Statement) -> str:
             text = f"{fact.title}: {text}"
         unnamed = [name for name in fact.entities if name not in text][:_MAX_PARTICIPANTS]
         text += f" (with {', '.join(unnamed)})" if unnamed else ""
-    keywords = f" [{', '.join(fact.keywords)}]" if fact.keywords else ""
-    told = fact.description and fact.description not in text
+    new = [keyword for keyword in fact.keywords if _adds_words(keyword, text)]
+    keywords = f" [{', '.join(new)}]" if new else ""
+    told = _adds_words(fact.description, text)
     return f"{text}{keywords}: {fact.description}" if told else f"{text}{keywords}"
 
 
@@ -324,7 +345,8 @@ def _format_hop(step: Statement | None, fact: str, backwards: bool) -> str:
     if step is None or not step.relation:
         return f"[{fact}]"
     relation = f"inverse of {step.relation}" if backwards else step.relation
-    return f"[{relation}: {step.description}]" if step.description else f"[{relation}]"
+    told = _adds_words(step.description, " ".join((step.relation, *step.entities)))
+    return f"[{relation}: {step.description}]" if told else f"[{relation}]"
 
 
 def format_report(report: Report) -> str:

@@ -81,11 +81,16 @@ def asked_words(text: str) -> list[str]:
     return [word for word in split_words(text) if word not in _FUNCTION_WORDS and len(word) > 1]
 
 
+def can_read(ctx: Context, question: str) -> bool:
+    """Whether there is a reader that knows the script of a question."""
+    return ctx.reader is not None and ctx.reader.reads(question)
+
+
 async def read_passages(
     ctx: Context, question: str, passages: Sequence[Passage], most: int = 8
 ) -> list[Reading]:
     """Read each passage alone, and each once; the best spans over all of them, best first."""
-    if ctx.reader is None or not passages:
+    if ctx.reader is None or not passages or not can_read(ctx, question):
         return []
     known = ctx.spans_read
     new = [p for p in passages if (question, p.id) not in known]
@@ -109,7 +114,7 @@ async def read_together(
     ctx: Context, question: str, passages: Sequence[Passage], most: int = 3
 ) -> list[Reading]:
     """Read passages in one window, for facts that meet in two of them."""
-    if ctx.reader is None or not passages:
+    if ctx.reader is None or not passages or not can_read(ctx, question):
         return []
     texts, titles = [p.text for p in passages], [p.title for p in passages]
     found = await asyncio.to_thread(
@@ -122,11 +127,30 @@ def _to_readings(question: str, found: Iterable[ReadSpan], passage: Passage) -> 
     """Return the spans that are short enough for an answer, without marks at their ends."""
     readings = []
     for span in found:
-        start, end = trim_span(passage.text, span.start, span.end)
+        start, end = trim_span(passage.text, *keep_in_sentence(passage.text, span.start, span.end))
         if 0 < end - start <= _MAX_SPAN_CHARS:
             text = passage.text[start:end]
             readings.append(Reading(question, text, passage, start, end, span.score))
     return readings
+
+
+def keep_in_sentence(text: str, start: int, end: int) -> tuple[int, int]:
+    """Return the longest part of a span that does not run from a heading or a line into the next.
+
+    Lines that only wrap a sentence are no such boundary; a heading is taken only alone.
+    """
+    if "\n" not in text[start:end]:
+        return start, end
+    parts = [
+        (max(s, start), min(e, end)) for s, e in _find_sentences(text) if s < end and start < e
+    ]
+    below = [part for part in parts if not _is_in_heading(text, part[0])] or parts
+    longest = max(below, key=lambda part: (len(text[slice(*part)].strip()), part[0]), default=None)
+    return longest or (start, end)
+
+
+def _is_in_heading(text: str, at: int) -> bool:
+    return text[text.rfind("\n", 0, at) + 1 :].startswith("#")
 
 
 def trim_span(text: str, start: int, end: int) -> tuple[int, int]:

@@ -16,6 +16,9 @@ from clew.text.unicode import split_words
 Spans = Sequence[tuple[int, int]]
 _MAX_WORDS_BETWEEN = 5  # words between the two things, connector included
 _MAX_OPERATOR_CHARS = 600  # characters; a longer question is no comparison of two things
+_YEAR = re.compile(r"\b\d{3,4}\b")
+_LIFE = re.compile(r"\([^()]*\d{3,4}\s*[–-][^()]*\d{3,4}[^()]*\)")  # "(1849 – 1921)"
+_VERB_ENDS = ("ed", "built", "written", "begun")
 _RAW_PAIR = re.compile(r"[,:]\s*(?P<a>[^,:?]+?)\s+or\s+(?P<b>[^,:?]+?)\s*\?*$", re.IGNORECASE)
 
 
@@ -40,7 +43,7 @@ def find_comparison(question: str, names: Spans) -> Comparison | None:
     polar = is_polar(question)
     pair = _find_pair(question, names, table, polar=polar)
     if pair is None:
-        return _confirm(question, names) if polar else None
+        return None
     (a, b), connector = pair
     options = (question[slice(*a)].strip(), question[slice(*b)].strip())
     rest = f"{question[: a[0]]} {question[a[1] : b[0]]} {question[b[1] :]}"
@@ -65,17 +68,15 @@ def is_polar(question: str) -> bool:
     return table_for(question).auxiliaries.match(question.lstrip()) is not None
 
 
-def _confirm(question: str, names: Spans) -> Comparison | None:
-    """Ask what one thing is, where a question of yes or no names only one."""
-    if len(names) != 1:
-        return None
-    (start, end), table = names[0], table_for(question)
-    name = question[start:end].strip()
-    rest = table.fillers.sub(" ", f"{question[:start]} {question[end:]}")
-    rest = table.auxiliaries.sub(" ", rest)
-    said = " ".join(re.findall(r"[\w'’-]+", rest))
-    asked = tuple(one.replace("{x}", name) for one in _rule_of(table, "both").ask)
-    return Comparison("both", (name,), (asked,), rest=said)
+def strip_auxiliary(question: str) -> str:
+    """Return what a question of yes or no claims: without "is it true that", "did" or "isn't"."""
+    table = table_for(question)
+    plain = question.strip()
+    if opening := table.auxiliaries.match(plain):
+        plain = plain[opening.end() :].lstrip()
+    if filler := table.fillers.match(plain):
+        plain = plain[filler.end() :].lstrip()
+    return plain
 
 
 def _rule_of(table: RuleTable, how: str) -> OperatorRule:
@@ -92,7 +93,7 @@ def _find_pair(
     spans = sorted(names)
     for a, b in reversed(list(zip(spans, spans[1:], strict=False))):
         between = question[a[1] : b[0]]
-        joined = table.connectors.search(between)
+        joined = table.connectors.search(between) or (polar and _find_order(between, table))
         if joined and len(between.split()) <= _MAX_WORDS_BETWEEN:
             return (a, b), joined[0].lower()
     # "A, B: which of the two is older?"
@@ -109,6 +110,37 @@ def _find_pair(
     if raw is None:
         return None
     return (raw.span("a"), raw.span("b")), "or"
+
+
+def _find_order(between: str, table: RuleTable) -> re.Match[str] | None:
+    """Return the word that puts two things in an order: "Was A born before B?"."""
+    ordering = [rule for rule in table.operators if rule.how in ("earlier", "later")]
+    found = (rule.words.search(between) for rule in ordering)
+    return next((match for match in found if match), None)
+
+
+def settle_event(question: str, texts: Sequence[str]) -> str:
+    """Ask when a thing began by the word that texts about it use, if the question leaves it open.
+
+    "When did the N begin?" becomes "When was the N opened?" where a sentence says so with a year.
+    """
+    table = table_for(question)
+    pattern = re.escape(table.event_questions.get("any", "")).replace(r"\{x\}", "(?P<x>.+)")
+    asked = re.fullmatch(pattern, question) if pattern else None
+    if asked is None:
+        return question
+    for text in texts:
+        if not _YEAR.search(text):
+            continue
+        for event, words in table.events:
+            said = [word.lower() for word in words.findall(text)]
+            lived = event == "born" and _LIFE.search(text)
+            if event == "dead" or not (said or lived):
+                continue
+            verb = next((word for word in said if word.endswith(_VERB_ENDS)), "")
+            form = table.event_questions["other" if verb else event]
+            return form.replace("{x}", asked["x"]).replace("{verb}", verb)
+    return question
 
 
 def _find_rule(rest: str, table: RuleTable, *, polar: bool, either: bool) -> OperatorRule | None:
@@ -158,6 +190,10 @@ def _fill_templates(rule: OperatorRule, rest: str, said: str, table: RuleTable) 
 
 def _event_question(rest: str, said: str, table: RuleTable) -> str:
     event = next((name for name, words in table.events if words.search(rest)), "other")
+    if table.ages.search(rest) and event in ("other", "released", "published", "founded", "built"):
+        # "Which film has the older director" and "who is older" are about births.
+        persons = table.roles.search(rest) or table.persons.search(rest)
+        event = "born" if persons else "any"
     verbs = [word for word in split_words(said) if word.endswith("ed")]
     question = table.event_questions[event]
     return question.replace("{verb}", verbs[-1] if verbs else "").replace(" ?", "?")

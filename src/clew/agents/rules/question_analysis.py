@@ -47,6 +47,8 @@ def _search_name_spans(view: View, question: str) -> Spans:
     for first, last in find_capitalised_runs(question, t, starts):
         while first < last and first in starts and t.keys[first] in OPENING_WORDS:
             first += 1
+        if _is_role_of(question, t, first, last):
+            first += 2  # "the CEO of N" names N
         if (
             first < last
             and not _is_sentence_capital(question, t, (first, last), starts)
@@ -72,6 +74,14 @@ def _is_sentence_capital(question: str, t: Tokens, run: tuple[int, int], starts:
         return False
     before, after = question[: t.starts[first]][-1:], question[t.ends[first] :][:2]
     return before not in _OPENING_QUOTES and after not in _POSSESSIVE_SUFFIXES
+
+
+def _is_role_of(question: str, t: Tokens, first: int, last: int) -> bool:
+    """Whether a run begins with an abbreviation of something that the rest has: "CEO of N"."""
+    if last - first <= 2 or t.keys[first + 1] != "of":
+        return False
+    word = question[t.starts[first] : t.ends[first]]
+    return len(word) > 1 and word.isupper()
 
 
 def find_names(view: View, question: str) -> list[str]:

@@ -31,6 +31,10 @@ class RuleTable:
     events: tuple[tuple[str, re.Pattern[str]], ...]
     """Each event that has a date, with its words."""
     event_questions: Mapping[str, str]
+    ages: re.Pattern[str]
+    """Words that compare how old two things are."""
+    persons: re.Pattern[str]
+    """Words for persons."""
     sizes: tuple[tuple[str, re.Pattern[str]], ...]
     shared: tuple[tuple[str, re.Pattern[str]], ...]
     asks: tuple[tuple[str, re.Pattern[str]], ...]
@@ -40,6 +44,8 @@ class RuleTable:
     question_words: re.Pattern[str]
     fillers: re.Pattern[str]
     """Words of "is it true that", which only ask whether the rest is so."""
+    unique: re.Pattern[str]
+    """Relations of which a thing has one value."""
     roles: re.Pattern[str]
     composed: Mapping[str, str]
     """Relations that stand for two steps."""
@@ -92,12 +98,15 @@ def _build_table(raw: Mapping[str, Any], *, spaced: bool) -> RuleTable:
         auxiliaries=words(raw["auxiliaries"]),
         events=named("events"),
         event_questions=raw.get("event_questions", {}),
+        ages=words(raw.get("ages", ())),
+        persons=words(raw.get("persons", ())),
         sizes=named("sizes"),
         shared=named("shared"),
         asks=named("asks"),
         blocks=named("blocks"),
         question_words=words(raw["question_words"]),
         fillers=words(raw.get("fillers", ())),
+        unique=words(raw.get("unique", ())),
         roles=words([form for role in raw["roles"] for form in (role, f"{role}s")]),
         composed=raw.get("composed", {}),
         yes=raw["yes"],

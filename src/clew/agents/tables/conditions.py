@@ -12,6 +12,7 @@ from clew.agents.tables.reading import (
     nearest_of,
 )
 from clew.agents.tables.words import Operators, Word, is_same_word
+from clew.text.dates import MONTHS
 
 _MAX_VALUE_WORDS = 10
 _CODE_LENGTH = 3  # values so short are compared with their case: "IN" is no preposition
@@ -191,6 +192,26 @@ def add_numbers(reading: Reading) -> None:
         reading.filters.append(Filter(column, how, word.fold))
         reading.values.append((at, at + 1, column))
         reading.take(at, at + 1, "value")
+        reading.score += _VALUE_WEIGHT
+
+
+def add_months(reading: Reading) -> None:
+    """Filter by a month, with or without its year: "in February 2024"."""
+    for at, word in enumerate(reading.words):
+        if not reading.is_free(at, at + 1) or word.fold not in MONTHS or word.text.islower():
+            continue
+        dates = [one for one in reading.columns if reading.table.columns[one[2]].type == "date"]
+        mention = next(iter(dates), None) or _only_date(reading)
+        if mention is None:
+            continue
+        if mention in dates:
+            consume(reading, mention)
+        year = reading.words[at + 1].fold if at + 1 < len(reading.words) else ""
+        end = at + 2 if _is_year(year) and reading.is_free(at + 1, at + 2) else at + 1
+        value = f"{year if end > at + 1 else ''}-{MONTHS[word.fold]:02}-"
+        reading.filters.append(Filter(mention[2], "month", value))
+        reading.values.append((at, end, mention[2]))
+        reading.take(at, end, "value")
         reading.score += _VALUE_WEIGHT
 
 

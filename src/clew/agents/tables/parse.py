@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from clew.agents.tables.chinese import asks_in_chinese, write_in_english
 from clew.agents.tables.conditions import (
     add_comparisons,
+    add_months,
     add_numbers,
     add_parts_of_values,
     add_text_filters,
@@ -60,6 +61,7 @@ def _read(words: list[Word], table: Table, foreign: frozenset[str]) -> Query | N
     add_text_filters(reading, texts)
     add_values(reading)
     add_parts_of_values(reading)
+    add_months(reading)
     add_numbers(reading)
     head = _find_head(reading, ask)
     if not _account_for_rest(reading, head, ask[2]):
@@ -257,14 +259,17 @@ def _make_aggregate(query: Query, asked: list[str], rest: list[str]) -> Query | 
     """A sum, mean or extreme: of a column, of the rows, or of the groups of rows."""
     columns = query.table.columns
     measured = "date" if query.best in ("last", "first") else "number"
+    dated = query.best in ("last", "first")
     fitting = [name for name in [*rest, *asked] if columns[name].type == measured]
+    if dated and not fitting:  # a year may stand in a column of numbers
+        fitting = [name for name in rest if columns[name].type == "number"]
     targets = [name for name in [*asked, *rest] if name not in fitting[:1]]
     measure = next(iter(fitting), "")
     query = replace(query, best=_PLAIN_BEST.get(query.best, query.best), measure=measure)
     if not query.best:
         return replace(query, wants="aggregate") if measure else None
     if not measure:
-        return _make_largest_group(query, asked, rest)
+        return None if dated else _make_largest_group(query, asked, rest)
     if query.aggregate and targets:
         return replace(query, wants="group", group=targets[0])
     return _make_best(query, asked, targets)

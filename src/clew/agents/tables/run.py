@@ -3,6 +3,7 @@
 from collections import defaultdict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from datetime import date
 from statistics import fmean, median
 from typing import Any
 
@@ -74,6 +75,11 @@ def _make_test(column: Column, one: Filter) -> Callable[[int], bool]:
         return lambda row: column.cells[row] is not None
     if one.how == "year":
         return lambda row: str(column.cells[row])[:4] == one.value
+    if one.how == "month":
+        return lambda row: (
+            (own := column.numbers[row]) is not None
+            and one.value in date.fromordinal(int(own)).isoformat()
+        )
     if column.type == "text" or one.how not in _COMPARE:
         matches, folded = _MATCH[one.how], fold_text(one.value)
         return lambda row: (cell := column.folded[row]) is not None and matches(cell, folded)

@@ -8,7 +8,7 @@ there.
 import json
 import sqlite3
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import closing
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, replace
 from itertools import groupby, islice
 from operator import itemgetter
@@ -122,31 +122,46 @@ class GraphStage:
         self, nodes: Sequence[NodeRow], links: Sequence[LinkRow], progress: StageProgress
     ) -> None:
         """Commit rows together with the read position."""
-        self._db.execute("BEGIN IMMEDIATE")
-        self._db.executemany("INSERT INTO nodes VALUES (?,?,?,?)", nodes)
-        self._db.executemany("INSERT INTO links VALUES (?,?,?,?,?,?,?,?)", links)
-        self._save_progress(progress)
-        self._db.execute("COMMIT")
+        with self._transaction():
+            self._db.executemany("INSERT INTO nodes VALUES (?,?,?,?)", nodes)
+            self._db.executemany("INSERT INTO links VALUES (?,?,?,?,?,?,?,?)", links)
+            self._save_progress(progress)
 
     def assign_names(self, progress: StageProgress, label: Callable[[str], str]) -> StageProgress:
         """After reading, give every node one unique name; `label` names IRIs without a name."""
-        self._db.execute("BEGIN IMMEDIATE")
-        self._db.execute(_CHOOSE_NAMES)
-        for block in _batches(self._stream(_UNNAMED_IRIS)):
-            self._db.executemany(
-                "INSERT OR IGNORE INTO names VALUES (?,?)", [(key, label(key)) for (key,) in block]
-            )
-        shared = 0
-        for name, group in groupby(self._db.execute(_SHARED_NAMES).fetchall(), itemgetter(0)):
-            shared += 1
-            keys = [key for _, key in group]
-            self._db.executemany(
-                "UPDATE names SET name = ? WHERE id = ?", _disambiguate_names(name, keys, label)
-            )
-        final = replace(progress, done=True, shared_names=shared)
-        self._save_progress(final)
-        self._db.execute("COMMIT")
+        with self._transaction():
+            self._db.execute(_CHOOSE_NAMES)
+            for block in _batches(self._stream(_UNNAMED_IRIS)):
+                self._db.executemany(
+                    "INSERT OR IGNORE INTO names VALUES (?,?)",
+                    [(key, label(key)) for (key,) in block],
+                )
+            shared = 0
+            for name, group in groupby(self._db.execute(_SHARED_NAMES).fetchall(), itemgetter(0)):
+                shared += 1
+                keys = [key for _, key in group]
+                self._db.executemany(
+                    "UPDATE names SET name = ? WHERE id = ?", _disambiguate_names(name, keys, label)
+                )
+            final = replace(progress, done=True, shared_names=shared)
+            self._save_progress(final)
         return final
+
+    @contextmanager
+    def _transaction(self) -> Iterator[None]:
+        """Commit what the block writes; refuse in one sentence if the disk does not take it."""
+        try:
+            self._db.execute("BEGIN IMMEDIATE")
+            yield
+            self._db.execute("COMMIT")
+        except sqlite3.DatabaseError as error:
+            raise StoreError(
+                f"cannot write to {self._path.parent} ({error}); nothing was changed; "
+                "is the disk full?"
+            ) from error
+        finally:
+            if self._db.in_transaction:
+                self._db.rollback()
 
     def _save_progress(self, progress: StageProgress) -> None:
         state = {name: getattr(progress, name) for name in StageProgress.__slots__}
@@ -165,8 +180,11 @@ class GraphStage:
     def _stream(self, statement: str) -> Iterator[tuple[Any, ...]]:
         # A separate connection: several readers may stream concurrently.
         with closing(sqlite3.connect(self._path, check_same_thread=False)) as db:
-            db.execute("PRAGMA cache_size = -65536")
-            yield from db.execute(statement)
+            try:
+                db.execute("PRAGMA cache_size = -65536")
+                yield from db.execute(statement)
+            except sqlite3.DatabaseError as error:
+                raise StoreError(f"cannot read {self._path} ({error}); try again") from error
 
     def close(self) -> None:
         """Close the file; it stays for the next run."""

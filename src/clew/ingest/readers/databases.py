@@ -55,7 +55,7 @@ def read_sqlite(source: SourceFile, budget: ReadBudget) -> Iterator[Document | S
             for (name,) in tables:
                 table = TableSource(source, name if len(tables) > 1 else "")
                 yield from read_rows(table, _select_rows(database, name))
-    except sqlite3.Error as error:
+    except (sqlite3.Error, UnicodeDecodeError) as error:  # also of a column's name, or a message
         raise InputError(f"is not a readable SQLite file ({error})") from error
 
 
@@ -79,7 +79,8 @@ def read_parquet(source: SourceFile, budget: ReadBudget) -> Iterator[Document | 
     try:
         with ParquetFile(source.path) as file:
             yield from read_rows(TableSource(source), _iter_parquet(file))
-    except (ArrowException, OSError) as error:
+    # Values that Python does not hold: text that is not UTF-8, dates before the year 1.
+    except (ArrowException, OSError, ValueError, OverflowError) as error:
         raise InputError(
             f"is not a readable Parquet file ({str(error).splitlines()[0]})"
         ) from error

@@ -18,6 +18,7 @@ _STYLES = "word/styles.xml"
 _NOTES = ("word/footnotes.xml", "word/endnotes.xml")
 _PROPERTIES = "docProps/core.xml"
 _HEADING_NAME = re.compile(r"heading ([1-9])", re.IGNORECASE)
+_LIST_NAME = re.compile(r"list (?P<kind>bullet|number)(?: [1-9])?", re.IGNORECASE)
 _TITLE_LEVEL = 0
 # Compatibility copies of adjacent content, and text deleted by tracked changes.
 _DROPPED_TAGS = frozenset({"Fallback", "del", "moveFrom"})
@@ -32,7 +33,7 @@ def read_docx(source: SourceFile, budget: ReadBudget) -> Iterator[Document | Ski
         styles, properties = StyleHandler(), PropertiesHandler()
         if _STYLES in archive.names:
             archive.parse(_STYLES, styles)
-        body = BodyHandler(styles.levels)
+        body = BodyHandler(styles)
         archive.parse(_BODY, body)
         _parse_notes(archive, body)
         if not body.title and _PROPERTIES in archive.names:
@@ -51,10 +52,12 @@ def _parse_notes(archive: Archive, body: "BodyHandler") -> None:
 
 
 class StyleHandler:
-    """Finds the heading level of each style id: ids are localised, style names are not."""
+    """Finds which style ids are headings and lists: ids are localised, style names are not."""
 
     def __init__(self) -> None:
         self.levels: dict[str, int] = {}
+        self.lists: dict[str, str] = {}
+        """Of the styles of lists, `bullet` or `number`."""
         self._style = ""
 
     def start(self, tag: str, attributes: dict[str, str]) -> None:
@@ -66,8 +69,12 @@ class StyleHandler:
             found = _HEADING_NAME.fullmatch(name)
             if found or name.casefold() == "title":
                 self.levels[self._style] = int(found[1]) if found else _TITLE_LEVEL
+            if listed := _LIST_NAME.fullmatch(name):
+                self.lists[self._style] = listed["kind"].casefold()
         elif tag == "basedOn" and get_attribute(attributes) in self.levels:
             self.levels.setdefault(self._style, self.levels[get_attribute(attributes)])
+        elif tag == "basedOn" and get_attribute(attributes) in self.lists:
+            self.lists.setdefault(self._style, self.lists[get_attribute(attributes)])
 
     def end(self, tag: str) -> None:
         """Do nothing: styles are described by attributes."""
@@ -101,7 +108,7 @@ class PropertiesHandler:
 class _Paragraph:
     pieces: list[str] = field(default_factory=list)
     level: int | None = None
-    is_list_item: bool = False
+    list_kind: str = ""
 
     def text(self) -> str:
         return "".join(self.pieces).strip()
@@ -110,11 +117,12 @@ class _Paragraph:
 class BodyHandler:
     """Converts the body to blocks of text, in document order."""
 
-    def __init__(self, levels: dict[str, int]) -> None:
+    def __init__(self, styles: StyleHandler) -> None:
         self.blocks: list[str] = []
         self.title = ""
         self._title_level: int | None = None
-        self._levels = levels
+        self._styles = styles
+        self._steps = 0  # numbered paragraphs in a row
         self._dropped = 0
         self._runs = 0
         self._in_text = False
@@ -184,12 +192,14 @@ class BodyHandler:
 
     def _apply_property(self, paragraph: _Paragraph, tag: str, attributes: dict[str, str]) -> None:
         if tag == "pStyle":
-            paragraph.level = self._levels.get(get_attribute(attributes))
+            style = get_attribute(attributes)
+            paragraph.level = self._styles.levels.get(style)
+            paragraph.list_kind = paragraph.list_kind or self._styles.lists.get(style, "")
         elif tag == "outlineLvl" and paragraph.level is None:
             level = get_attribute(attributes)
             paragraph.level = int(level) + 1 if level in set("012345678") else None
         elif tag == "numPr":
-            paragraph.is_list_item = True
+            paragraph.list_kind = paragraph.list_kind or "bullet"
         elif self._runs and tag in _RUN_CHARACTERS:  # outside a run, `tab` is a tab stop
             paragraph.pieces.append(_RUN_CHARACTERS[tag])
 
@@ -198,8 +208,10 @@ class BodyHandler:
         if not text:
             return
         level = paragraph.level
+        self._steps = self._steps + 1 if paragraph.list_kind == "number" else 0
         if level is None:
-            self._append_block(f"- {text}" if paragraph.is_list_item else text)
+            marker = {"": "", "bullet": "- ", "number": f"{self._steps}. "}[paragraph.list_kind]
+            self._append_block(f"{marker}{text}")
             return
         if not self.title or (level == _TITLE_LEVEL and self._title_level != _TITLE_LEVEL):
             self.title, self._title_level = text, level

@@ -20,7 +20,10 @@ _REPLY_MARK = re.compile(r"^(?:(?:re|fwd?|aw|wg|sv|rv|tr)\s*:\s*)+", re.IGNORECA
 _MAX_PARTS = 200
 _MAX_HEADER = 4_000  # characters: longer ones take the package `email` minutes
 # What the package `email` raises for malformed messages, besides its own errors.
-_PARSE_ERRORS = (MessageError, LookupError, ValueError, AttributeError, TypeError, RecursionError)
+_PARSE_ERRORS = (
+    *(MessageError, LookupError, ValueError, AttributeError, TypeError, RecursionError),
+    OverflowError,  # a date with a number of many digits
+)
 
 
 class _ShortHeaderPolicy(EmailPolicy):

@@ -71,7 +71,8 @@ def strip_running_lines(pages: Sequence[str]) -> list[str]:
     for lines in split:
         tops.update({_key(line) for line in _edge(lines)})
         ends.update({_key(line) for line in _edge(lines[::-1])})
-    least = max(_LEAST_REPEATS, len([page for page in pages if page.strip()]) * _LEAST_SHARE / 2)
+    full = sum(bool(page.strip()) for page in pages)
+    least = max(min(_LEAST_REPEATS, full), full * _LEAST_SHARE / 2)
     found = []
     for lines in split:
         kept = _drop_edge(lines, tops, least)

@@ -1,4 +1,4 @@
-"""Reads plain text; numbered and capital headings of manuals and standards become headings.
+"""Reads plain text; numbered, underlined and capital lines of manuals and contracts are headings.
 
 A text without pages and headings stays as it is. Of a paged one (RFCs, printed manuals) the running
 headers, footers and the table of contents are left out.
@@ -19,6 +19,11 @@ _NUMBERED = re.compile(
     r"(?:(?P<number>\d{1,2}(?:\.\d{1,3}){0,5})\.?|(?P<letter>[A-Z](?:\.\d{1,3}){1,4})\.?|"
     r"(?P<appendix>Appendix [A-Z])[.:]?)[ \t]+(?P<title>\S.{0,90})"
 )
+# "Article 3: Liability", "§ 4 Kündigung": a word or mark that is counted.
+_COUNTED = re.compile(
+    r"(?P<word>§+|[^\W\d_]{3,12}) ?(?P<number>\d{1,3})(?:[.:]| ?[—–-])?(?: +(?P<title>\S.{0,90}))?"
+)
+_UNDERLINE = re.compile(r"([=\-~*^#])\1{2,}[ \t]*")
 _CAPITALS = re.compile(r"[^\W\d_a-z][^\na-z]{2,60}")
 _LEAST_HEADINGS = 3
 _INDENTED_SHARE = (
@@ -42,20 +47,24 @@ def read_plain_text(source: SourceFile, budget: ReadBudget) -> Iterator[Document
 def tidy_pages(text: str) -> str:
     """Join the pages of a text with form feeds; others are returned as they are."""
     pages = text.split("\f")
-    if len(pages) < _LEAST_HEADINGS:
-        return text
+    if len(pages) < 2:
+        return drop_contents(text)
     joined, _ = join_pages(strip_running_lines(pages), "")
     return re.sub(r"\n{4,}", "\n\n\n", drop_contents(joined)).strip("\n") or text
 
 
 def mark_headings(text: str) -> str:
-    """Mark numbered headings in order, and lines in capitals above indented text, with `#`."""
+    """Mark headings with `#`: underlined ones, numbered ones in order, or lines in capitals."""
     lines = text.split("\n")
-    numbered = _numbered_headings(lines)
-    capitals = _capital_headings(lines) if not numbered else {}
-    levels = numbered or capitals
-    if len(levels) < _LEAST_HEADINGS:
-        return text
+    underlined = _underlined_headings(lines)
+    if len(underlined) >= 2:
+        lines = ["" if at - 1 in underlined else line for at, line in enumerate(lines)]
+        return _mark_lines(lines, underlined)
+    levels = _numbered_headings(lines) or _counted_headings(lines) or _capital_headings(lines)
+    return _mark_lines(lines, levels) if len(levels) >= _LEAST_HEADINGS else text
+
+
+def _mark_lines(lines: list[str], levels: dict[int, int]) -> str:
     return "\n".join(
         f"{'#' * levels[at]} {' '.join(line.split())}" if at in levels else line
         for at, line in enumerate(lines)
@@ -65,6 +74,34 @@ def mark_headings(text: str) -> str:
 def _stands_alone(lines: list[str], at: int) -> bool:
     before = at == 0 or not lines[at - 1].strip()
     return before and (at + 1 >= len(lines) or not lines[at + 1].strip())
+
+
+def _underlined_headings(lines: list[str]) -> dict[int, int]:
+    """Return the level of each short line with a line of marks below; a new mark goes deeper."""
+    marks: list[str] = []
+    found: dict[int, int] = {}
+    for at, (line, below) in enumerate(pairwise(lines)):
+        under = _UNDERLINE.fullmatch(below) if below[:1] in "=-~*^#" else None
+        blank = at == 0 or not lines[at - 1].strip()
+        if under is None or not blank or not line[:1].strip() or len(line) > 100:
+            continue
+        if len(below.rstrip()) >= len(line.rstrip()) / 2 and not _UNDERLINE.fullmatch(line):
+            marks += [] if under[1] in marks else [under[1]]
+            found[at] = min(marks.index(under[1]) + 1, 6)
+    return found
+
+
+def _counted_headings(lines: list[str]) -> dict[int, int]:
+    """Return the lines of a counted word, such as "Article 3: Liability", if the counts go on."""
+    found: dict[str, list[int]] = {}
+    for at, line in enumerate(lines):
+        match = _COUNTED.fullmatch(line.rstrip()) if _stands_alone(lines, at) else None
+        if match is None or (match["title"] or "").endswith(_PROSE_END):
+            continue
+        held = found.setdefault(match["word"].casefold(), [])
+        if int(match["number"]) == len(held) + 1:
+            held.append(at)
+    return {at: 2 for at in max(found.values(), key=len, default=[])}
 
 
 def _numbered_headings(lines: list[str]) -> dict[int, int]:
@@ -102,11 +139,18 @@ def _follows(last: tuple[int, ...], number: tuple[int, ...]) -> bool:
 
 
 def _capital_headings(lines: list[str]) -> dict[int, int]:
-    """Return the lines in capitals at the margin, where nearly all other lines are indented."""
+    """Return the lines in capitals at the margin that stand alone, or above indented text."""
     full = [line for line in lines if line.strip()]
     indented = sum(line[0] in " \t" for line in full)
     if not full or indented < _INDENTED_SHARE * len(full):
-        return {}
+        alone = [
+            at
+            for at, line in enumerate(lines)
+            if _CAPITALS.fullmatch(line.rstrip()) and _stands_alone(lines, at)
+        ]
+        # Where every other line is in capitals, they are no headings.
+        opening = next(at for at, line in enumerate(lines) if line.strip()) if full else 0
+        return {at: 1 + (at != opening) for at in alone if 3 * len(alone) <= 2 * len(full)}
     return {
         at: 2
         for at, line in enumerate(lines)

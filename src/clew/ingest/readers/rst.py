@@ -1,5 +1,6 @@
 """Reads reStructuredText: sections, definition and option lists, literal blocks, directives."""
 
+import csv
 import re
 from collections.abc import Iterator
 from typing import Any
@@ -166,12 +167,17 @@ class _Page:
         if found is None or _TARGET.match(line):
             return  # a comment or a target
         name, argument = found[1].split(":")[-1], found[2] or ""
-        while body and (not body[0].strip() or _FIELD.fullmatch(body[0])):
+        headers = []
+        while body and (not body[0].strip() or (option := _FIELD.fullmatch(body[0]))):
+            if body[0].strip() and option and option[1] == "header":
+                headers.append(option[2] or "")
             body = body[1:]
         if name in _CODE_DIRECTIVES:
             self.writer.code("\n".join(body))
         elif name in _DROPPED_DIRECTIVES:
             return
+        elif name in _TABLE_DIRECTIVES and body:
+            self._write_rows(argument, _TABLE_DIRECTIVES[name]([*headers, *body]))
         elif argument and body and name not in {"note", "warning", "tip", "admonition"}:
             self._definition(argument, body, depth, 0)
         else:
@@ -185,9 +191,14 @@ class _Page:
             after += 1
         block = lines[at:after]
         rows = _grid_rows(block) if _GRID.fullmatch(block[0]) else _simple_rows(block)
-        self._begun = True
-        self.writer.rows(write_table([[self._inline(cell) for cell in row] for row in rows]))
+        self._write_rows("", rows)
         return after
+
+    def _write_rows(self, title: str, rows: list[list[str]]) -> None:
+        self._begun = True
+        if title:
+            self.writer.paragraph(self._inline(title))
+        self.writer.rows(write_table([[self._inline(cell) for cell in row] for row in rows]))
 
     def _inline(self, text: str) -> str:
         for found in _LITERAL.finditer(text):
@@ -254,3 +265,26 @@ def _grid_rows(block: list[str]) -> list[list[str]]:
             rows[-1] = [f"{a} {b}".strip() for a, b in zip(rows[-1], cells, strict=True)]
         fresh = False
     return rows
+
+
+def _listed_rows(body: list[str]) -> list[list[str]]:
+    """Return the rows of a table that is written as a list of lists."""
+    rows: list[list[str]] = []
+    for line in body:
+        text = line.strip()
+        if line.startswith("* -"):
+            rows.append([line[3:].strip()])
+        elif rows and text.startswith("- "):
+            rows[-1].append(text[2:].strip())
+        elif rows and text == "-":
+            rows[-1].append("")
+        elif rows and text:
+            rows[-1][-1] = f"{rows[-1][-1]} {text}".strip()
+    return rows
+
+
+def _csv_rows(body: list[str]) -> list[list[str]]:
+    return [row for row in csv.reader(body, skipinitialspace=True) if row]
+
+
+_TABLE_DIRECTIVES = {"list-table": _listed_rows, "csv-table": _csv_rows}

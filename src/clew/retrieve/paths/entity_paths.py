@@ -33,10 +33,11 @@ class FlowPaths:
         seeds = hit_positions(found.entities)
         if len(seeds) < 2:
             return replace(found, paths=())
-        routes = find_short_paths(neighbour_graph(view), seeds, self.hops)
+        ties = view.codes("entity")
+        routes = find_short_paths(neighbour_graph(view), seeds, self.hops, codes=ties)
         reliable = compute_flows(routes, self.decay, self.threshold)
         # Rounded: the flows of equal paths are summed in an order of their own.
-        codes = np.append(view.codes("entity"), -1)[routes.nodes]
+        codes = np.append(ties, -1)[routes.nodes]
         order = np.lexsort((*codes.T[::-1], -reliable.round(9)))[: self.top_k]
         kept = [
             await self._build_path(ctx, float(reliable[at]), routes.nodes[at])

@@ -4,16 +4,15 @@ Each step sets `found.facts` to the facts of the subgraph; later steps use only 
 """
 
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Literal
 
 import numpy as np
 
 from clew.context import Context
 from clew.graph.csr import Csr, Doubles, Floats, Ints, Mask, sorted_unique
-from clew.graph.pagerank import approximate_pagerank, pagerank
-from clew.graph.pagerank_push import NodeSlots, allocate_slots
+from clew.graph.pagerank import RankedGraph
 from clew.graph.steiner import prize_collecting_tree
-from clew.graph.transition import TransitionGraph, build_transition_graph
 from clew.graph.traverse import expand_entities
 from clew.index.view import View
 from clew.retrieve.facts import score_facts
@@ -61,24 +60,16 @@ class PprSubgraph:
 
     def nearest_entities(self, view: View, found: Found) -> SubgraphEntities:
         """Return the entities, nearest first."""
-        transitions, buffers = get_transition_graph(view)
-        return self.rank_nodes(transitions, buffers, seed_weights(found))
+        graph = view.ranked_graph("lego ground", partial(neighbour_graph, view))
+        return self.rank_nodes(graph, seed_weights(found))
 
-    def rank_nodes(
-        self, transitions: TransitionGraph, buffers: NodeSlots, seeds: dict[int, float]
-    ) -> SubgraphEntities:
+    def rank_nodes(self, graph: RankedGraph, seeds: dict[int, float]) -> SubgraphEntities:
         """Return the nodes of any graph by PageRank from the seeds, nearest first."""
         if not seeds or self.max_ent < 1:
             return SubgraphEntities(np.zeros(0, np.int64), np.zeros(0))
-        if not self.exact:
-            pushed = approximate_pagerank(
-                transitions, buffers, seeds, self.max_ent, damping=self.damping, budget=self.budget
-            )
-            return SubgraphEntities(pushed.nodes, pushed.scores)
-        scores = pagerank(transitions, [seeds], damping=self.damping)[0]
-        order = np.lexsort((np.arange(len(scores)), -scores))[: self.max_ent]
-        order = order[scores[order] > 0]
-        return SubgraphEntities(order, scores[order])
+        budget = None if self.exact else self.budget
+        ranked = graph.rank(seeds, self.max_ent, damping=self.damping, budget=budget)
+        return SubgraphEntities(ranked.nodes, ranked.scores)
 
 
 @dataclass(frozen=True)
@@ -242,15 +233,6 @@ class PrizedTree:
 def seed_weights(found: Found) -> dict[int, float]:
     """Return the linked entities as reset weights."""
     return {hit.at: hit.score for hit in found.entities if hit.score > 0}
-
-
-def get_transition_graph(view: View) -> tuple[TransitionGraph, NodeSlots]:
-    """Return the entity graph as a transition matrix, built once per generation."""
-    if "lego ground" not in view.memo:
-        transitions = build_transition_graph(neighbour_graph(view))
-        view.memo["lego ground"] = transitions, allocate_slots(len(transitions))
-    graph: tuple[TransitionGraph, NodeSlots] = view.memo["lego ground"]
-    return graph
 
 
 def induced_facts(view: View, near: SubgraphEntities, by: str) -> tuple[Hit, ...]:

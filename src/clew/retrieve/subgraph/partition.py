@@ -7,8 +7,7 @@ import numpy as np
 from clew.context import Context
 from clew.graph.community_tree import CommunityForest
 from clew.graph.csr import Ints, build_csr, isin_sorted
-from clew.graph.pagerank_push import NodeSlots, allocate_slots
-from clew.graph.transition import TransitionGraph, build_transition_graph
+from clew.graph.pagerank import LocalGraph, prepare_graph
 from clew.index.view import View
 from clew.retrieve.graph_cache import get_entity_communities, neighbour_graph, require_tree
 from clew.retrieve.subgraph.extract import (
@@ -27,8 +26,7 @@ class _PartGraph:
     """The edges among some entities: node `i` is entity `entities[i]`."""
 
     entities: Ints
-    transitions: TransitionGraph
-    slots: NodeSlots
+    graph: LocalGraph
 
 
 @dataclass(frozen=True)
@@ -52,7 +50,7 @@ class PartitionSubgraph:
         part = _get_part_graph(ctx.view, forest, self.tree, tuple(sorted(chosen)), sorted(seeds))
         nodes = np.searchsorted(part.entities, np.array(list(seeds), np.int64)).tolist()
         inside = dict(zip(nodes, seeds.values(), strict=True))
-        near = self.within.rank_nodes(part.transitions, part.slots, inside)
+        near = self.within.rank_nodes(part.graph, inside)
         cut = SubgraphEntities(part.entities[near.entities], near.scores)
         return replace(found, facts=induced_facts(ctx.view, cut, "partition"))
 
@@ -86,4 +84,4 @@ def _build_part_graph(view: View, entities: Ints) -> _PartGraph:
     inside = isin_sorted(column, entities)
     row, edge, column = row[inside], edge[inside], np.searchsorted(entities, column[inside])
     part = build_csr(len(entities), row, column, links.weights[edge])
-    return _PartGraph(entities, build_transition_graph(part), allocate_slots(len(entities)))
+    return _PartGraph(entities, prepare_graph(part))

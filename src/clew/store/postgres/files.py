@@ -6,6 +6,7 @@ fsspec knows (`s3://bucket/prefix`). A file, once written, never changes.
 
 import os
 import shutil
+import sys
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -207,7 +208,8 @@ class RemoteFiles:
 
     def load(self, name: str) -> bytes:
         """Read one file."""
-        return bytes(self._system.cat_file(f"{self._root}/{name}"))
+        with _translate_errors(self._address, self._shown, "read"):
+            return bytes(self._system.cat_file(f"{self._root}/{name}"))
 
     def save_folder(self, name: str, folder: Path) -> None:
         """Write all files of a folder, several at once."""
@@ -222,27 +224,29 @@ class RemoteFiles:
 
     def load_folder(self, name: str, folder: Path) -> None:
         """Read all files of a folder, several at once."""
-        self._system.invalidate_cache()
-        found = self._system.find(f"{self._root}/{name}")
-        if not found:
-            raise FileNotFoundError(name)
-        with ThreadPoolExecutor(_PARALLEL) as pool:
-            list(
-                pool.map(
-                    lambda path: (folder / path.rpartition("/")[2]).write_bytes(
-                        self._system.cat_file(path)
-                    ),
-                    found,
+        with _translate_errors(self._address, self._shown, "read"):
+            self._system.invalidate_cache()
+            found = self._system.find(f"{self._root}/{name}")
+            if not found:
+                raise FileNotFoundError(name)
+            with ThreadPoolExecutor(_PARALLEL) as pool:
+                list(
+                    pool.map(
+                        lambda path: (folder / path.rpartition("/")[2]).write_bytes(
+                            self._system.cat_file(path)
+                        ),
+                        found,
+                    )
                 )
-            )
 
     def list_folder(self, name: str) -> list[str]:
         """Names within a folder."""
-        self._system.invalidate_cache()
-        path = f"{self._root}/{name}"
-        if not self._system.exists(path):
-            return []
-        listed = self._system.ls(path, detail=False)
+        with _translate_errors(self._address, self._shown, "read"):
+            self._system.invalidate_cache()
+            path = f"{self._root}/{name}"
+            if not self._system.exists(path):
+                return []
+            listed = self._system.ls(path, detail=False)
         return sorted(str(one).rstrip("/").rpartition("/")[2] for one in listed)
 
     def remove(self, name: str) -> None:
@@ -254,12 +258,32 @@ class RemoteFiles:
                 self._system.rm(path, recursive=True)
 
 
+# Errors that are no OSError, by the module of the library that raises them.
+_LIBRARY_ERRORS = {
+    "botocore.exceptions": "BotoCoreError",
+    "aiohttp": "ClientError",
+    "gcsfs.retry": "HttpError",
+    "azure.core.exceptions": "AzureError",
+}
+
+
 @contextmanager
-def _translate_errors(address: DatabaseAddress, where: str) -> Iterator[None]:
+def _translate_errors(address: DatabaseAddress, where: str, what: str = "write") -> Iterator[None]:
+    """Translate errors of the place to StoreError; that a file is not there is left as it is."""
+    kinds = [
+        getattr(sys.modules[module], name)
+        for module, name in _LIBRARY_ERRORS.items()
+        if module in sys.modules
+    ]
     try:
         yield
-    except OSError as error:
+    except FileNotFoundError:
+        if what == "read":
+            raise
+        raise StoreError(f"cannot write files of {address}: {where} is not there") from None
+    except (OSError, *kinds) as error:
+        why = getattr(error, "strerror", None) or str(error)
+        unchanged = "nothing was changed" if what == "write" else "try again when it is back"
         raise StoreError(
-            f"cannot write files of {address} to {where}: {error.strerror or error}; nothing was "
-            "changed"
+            f"cannot {what} files of {address} at {where}: {why}; {unchanged}"
         ) from error

@@ -36,8 +36,9 @@ _GIVE_UP: LiteralString = (
 )
 # One slot of a model: if fewer than `most` are taken, and the run has money left.
 _TAKE_SLOT: LiteralString = """
-INSERT INTO slots(model, run, worker, until)
-SELECT %(model)s, %(run)s, %(worker)s, clock_timestamp() + %(seconds)s * interval '1 second'
+INSERT INTO slots(id, model, run, worker, until) OVERRIDING SYSTEM VALUE
+SELECT %(slot)s, %(model)s, %(run)s, %(worker)s,
+  clock_timestamp() + %(seconds)s * interval '1 second'
 WHERE (SELECT count(*) FROM slots WHERE model = %(model)s) < %(most)s
   AND NOT EXISTS (SELECT FROM runs WHERE id = %(run)s AND spent >= budget)
 RETURNING id
@@ -100,8 +101,8 @@ class JobQueue:
     def end_run(self, run: str) -> None:
         """End a build with all its jobs."""
         with self.database.transaction() as db:
-            db.execute("DELETE FROM jobs WHERE run = %s", (run,))
             db.execute("DELETE FROM runs WHERE id = %s", (run,))
+            db.execute("DELETE FROM jobs WHERE run = %s", (run,))
 
     def enqueue(self, run: str, tasks: Sequence[tuple[str, bytes]]) -> list[int]:
         """Add jobs and announce them; return their ids."""
@@ -114,13 +115,18 @@ class JobQueue:
             self._notify(db)
         return sorted(int(row[0]) for row in rows)
 
-    def collect(self, run: str) -> list[FinishedJob]:
-        """Take the jobs that ended out of the queue, and show that this build still waits."""
+    def collect(self, run: str, used: Sequence[int] = ()) -> list[FinishedJob]:
+        """The jobs that ended; those whose results were used are removed, and only those.
+
+        A result whose reading is interrupted is still there. It shows that this build waits, too.
+        """
         with self.database.transaction() as db:
+            # The row of the run first, as in `end_run`: one may overlap with the other.
             db.execute("UPDATE runs SET seen = clock_timestamp() WHERE id = %s", (run,))
+            db.execute("DELETE FROM jobs WHERE id = ANY(%s::bigint[])", (list(used),))
             db.execute(_GIVE_UP, (run, self.most_attempts))
             found = db.execute(
-                "DELETE FROM jobs WHERE run = %s AND state >= 2 RETURNING id, result, error", (run,)
+                "SELECT id, result, error FROM jobs WHERE run = %s AND state >= 2", (run,)
             ).fetchall()
         return [FinishedJob(int(at), bytes(result or b""), error) for at, result, error in found]
 
@@ -219,15 +225,15 @@ class JobQueue:
 
     # -- limits that all workers share
 
-    def take_slot(self, model: str, run: str, most: int, seconds: float) -> int | None:
-        """Take one of the slots for calls to a model, for so long at most; None if none is free."""
+    def take_slot(self, slot: int, model: str, run: str, most: int, seconds: float) -> bool:
+        """Take a slot for a call to a model, for so long at most; False if none is free."""
         with self.database.transaction() as db:
             # One after another: two workers must not take the last slot together.
             db.execute("SELECT pg_advisory_xact_lock(%s)", (self.database.lock_key ^ 2,))
             db.execute(_DROP_SLOTS, (self.worker, self.lease))
-            values = {"model": model, "run": run, "most": most, "seconds": seconds}
+            values = {"slot": slot, "model": model, "run": run, "most": most, "seconds": seconds}
             row = db.execute(_TAKE_SLOT, {**values, "worker": self.worker}).fetchone()
-        return int(row[0]) if row else None
+        return row is not None
 
     def free_slot(self, slot: int, run: str, money: float) -> None:
         """Give a slot back, and count what the call cost."""

@@ -2,7 +2,7 @@
 
 import asyncio
 import shutil
-from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager, contextmanager, suppress
 from dataclasses import replace
 from functools import partial
@@ -31,7 +31,7 @@ from clew.store.postgres.read import PostgresSnapshot
 from clew.store.postgres.tables import ChunkTexts, read_decisions, read_tables
 from clew.store.postgres.vectors import SharedVectors
 from clew.store.postgres.verify import find_problems
-from clew.store.postgres.write import PostgresWriter
+from clew.store.postgres.write import UNPREPARED, PostgresWriter, Preparation, open_writer_process
 from clew.store.protocol import (
     DETAIL_PREFIX,
     Array,
@@ -46,6 +46,7 @@ from clew.store.protocol import (
     TableRows,
 )
 from clew.store.resolved_entities import ResolvedSnapshot
+from clew.store.sqlite.insert import PreparedAdditions
 from clew.store.sqlite.tables import columns_to_keep
 from clew.store.vector_files import DamagedVectors
 from clew.store.write_lock import TaskLock
@@ -95,6 +96,7 @@ class PostgresStore:
             raise
         self.folder = folder
         _forget_other(folder, identity)
+        self.files_at = files
         self._files = open_files(files, self.database)
         self._generations = Generations(self._files, self.folder / "arrays")
         self._key_values = PostgresKeyValueStore(self.database)
@@ -260,9 +262,15 @@ class PostgresStore:
     async def background_writer(
         self, derive: DeriveArrays, documents: int
     ) -> AsyncIterator[BackgroundWriter | None]:
-        """There is none: the database does its part in a process of its own."""
-        del derive, documents
-        yield None
+        """A child process that writes while this one waits for models."""
+        async with open_writer_process(self, derive, documents) as writer:
+            yield writer
+
+    def write_prepared(
+        self, prepared: PreparedAdditions, derive: DeriveArrays, wait: Callable[[], None]
+    ) -> None:
+        """Write prepared additions in a process whose parent holds the lock."""
+        self._write_generation(Change(add=prepared.additions), derive, (prepared, wait))
 
     async def write(self, change: Change, derive: DeriveArrays) -> Counts:
         """Apply a change, derive the arrays, and publish both atomically."""
@@ -294,16 +302,20 @@ class PostgresStore:
             width = read_value(db, _DIMENSION)
         return int(rows) if rows.isdigit() else 0, int(width) if width.isdigit() else 0
 
-    def _write_generation(self, change: Change, derive: DeriveArrays) -> None:
+    def _write_generation(
+        self, change: Change, derive: DeriveArrays, prepared: Preparation = UNPREPARED
+    ) -> None:
         with self.database.transaction() as db:
             # Two writers can never write the same generation, even if one has lost its lock.
             db.execute("SELECT 1 FROM meta WHERE key = 'generation' FOR UPDATE")
-            before = self._apply(db, change, derive)
+            before = self._apply(db, change, derive, prepared)
         # The write is committed: failing to remove old arrays must not undo it.
         with suppress(StoreError):
             self._generations.remove_before(before)
 
-    def _apply(self, db: Connection, change: Change, derive: DeriveArrays) -> int:
+    def _apply(
+        self, db: Connection, change: Change, derive: DeriveArrays, prepared: Preparation
+    ) -> int:
         """Write the next generation; return the number of the previous one."""
         before, seal = read_generation(db)
         previous = {} if change.rebuild else self._load_previous(before, seal)
@@ -313,8 +325,9 @@ class PostgresStore:
             previous = {k: previous[k] for k in previous if not k.startswith(dropped)}
             store_values(db, {"manifest": {"embedder": change.embedder}})
         store_values(db, change.values)
+        find_rows = partial(self._find_vector_rows, db)
+        touched = PostgresWriter(db, find_rows, *prepared).apply(change)
         embedder = read_value(db, _EMBEDDER)
-        touched = PostgresWriter(db, partial(self._find_vector_rows, embedder)).apply(change)
         changed = {
             "chunks": {*touched.chunks, *touched.removed_chunks},
             "entities": touched.entities,
@@ -353,7 +366,8 @@ class PostgresStore:
         except (FileNotFoundError, DamagedArrays):
             return {}
 
-    def _find_vector_rows(self, embedder: str, kind: Kind, hashes: Sequence[str]) -> Array:
+    def _find_vector_rows(self, db: Connection, kind: Kind, hashes: Sequence[str]) -> Array:
+        embedder = read_value(db, _EMBEDDER)
         if not embedder or not hashes:
             return np.full(len(hashes), -1)
         return self.vectors(embedder, kind).find_rows(hashes)

@@ -26,9 +26,10 @@ _TRAILER_BYTES = 2
 _ROLE_CODES: LiteralString = (
     "CASE p.role WHEN 'subject' THEN 0 WHEN 'head' THEN 2 WHEN 'tail' THEN 3 ELSE 1 END::bigint"
 )
+_CONTENT_CODE: LiteralString = "('x' || left(md5(id), 16))::bit(64)::bigint"
 # By table: columns, the source with its condition, and the order; every column is a bigint.
 _QUERIES: dict[str, tuple[LiteralString, LiteralString, LiteralString, int]] = {
-    "chunks": ("key, vector_row", "chunks WHERE key", "key", 2),
+    "chunks": (f"key, vector_row, {_CONTENT_CODE}", "chunks WHERE key", "key", 3),
     "entities": (
         "key, vector_row, name_hash, literal, type_code, id_code, length(description)::bigint + "
         f"CASE attributes WHEN '' THEN 0 ELSE {HAS_DETAILS} END::bigint, exact",
@@ -38,10 +39,10 @@ _QUERIES: dict[str, tuple[LiteralString, LiteralString, LiteralString, int]] = {
     ),
     "facts": (
         "key, vector_row, relation_code, weight_code, length(description)::bigint + "
-        f"CASE keywords WHEN '' THEN 0 ELSE {HAS_DETAILS} END::bigint",
+        f"CASE keywords WHEN '' THEN 0 ELSE {HAS_DETAILS} END::bigint, {_CONTENT_CODE}",
         "facts WHERE key",
         "key",
-        5,
+        6,
     ),
     "mentions": (
         "entity, chunk, times, about_code, class_code",

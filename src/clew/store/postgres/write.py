@@ -1,11 +1,23 @@
 """Apply a change in one transaction: remove, add, merge touched elements, set vector rows."""
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+import sys
+from collections.abc import (
+    AsyncIterator,
+    Callable,
+    Collection,
+    Iterable,
+    Iterator,
+    Mapping,
+    Sequence,
+)
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from itertools import chain, groupby, islice
 from operator import itemgetter
-from typing import LiteralString
+from pathlib import Path
+from typing import TYPE_CHECKING, LiteralString
 
+from clew.kb_address import DatabaseAddress
 from clew.store.merge import entity_form_rows, merge_entity, merge_fact
 from clew.store.postgres.connections import Connection
 from clew.store.postgres.insert import (
@@ -26,13 +38,25 @@ from clew.store.postgres.insert import (
     merge_new_facts,
 )
 from clew.store.postgres.tables import copy_in, searchable_text
-from clew.store.protocol import Addition, Change, resolve_duplicate_names
+from clew.store.protocol import Addition, Change, DeriveArrays, resolve_duplicate_names
 from clew.store.sqlite import rows
 from clew.store.sqlite.insert import PreparedExtraction, prepare_extraction
 from clew.store.sqlite.write import TouchedElements
+from clew.store.sqlite.writer_process import (
+    WriterProcess,
+    read_messages,
+    receive_additions,
+    run_writer,
+)
 from clew.text.unicode import digest
-from clew.types import Entity, Fact, Kind
+from clew.types import Entity, Extraction, Fact, Kind
 
+if TYPE_CHECKING:
+    from clew.store.postgres.store import PostgresStore
+
+Preparation = tuple[Callable[[Extraction], PreparedExtraction], Callable[[], None]]
+"""How extractions are prepared, and what waits for their vectors."""
+UNPREPARED: Preparation = (prepare_extraction, lambda: None)
 _ADDITIONS_PER_BATCH = 2000  # of a stream, which need not fit into memory
 _MERGE_BLOCK = 20_000  # elements merged per block
 _CONTENT: dict[Kind, LiteralString] = {
@@ -88,6 +112,9 @@ class PostgresWriter:
 
     db: Connection
     vector_rows: FindVectorRows
+    prepare: Callable[[Extraction], PreparedExtraction] = prepare_extraction
+    wait: Callable[[], None] = lambda: None
+    """Called before vectors are first looked for: they may still be in the making."""
 
     def apply(self, change: Change) -> TouchedElements:
         """Remove, add and merge; return what was touched."""
@@ -193,11 +220,12 @@ class PostgresWriter:
             return
         fresh, chunks = insert_documents(self.db, additions)
         added = [key for key, *_ in chunks]
-        prepared = [prepare_extraction(e) for a in fresh for e in a.extractions]
+        prepared = [self.prepare(e) for a in fresh for e in a.extractions]
         entities, new = insert_new_entities(self.db, [one.mentions for one in prepared])
         facts, stated = merge_new_facts(self.db, [one.fact_mentions for one in prepared])
         self._insert_mentions(prepared, entities, added)
         self._insert_fact_mentions(prepared, facts, {fact.id for fact in stated}, entities, added)
+        self.wait()
         insert_chunks(self.db, self.vector_rows, chunks, prepared)
         rows_of_entities = entity_rows(entities, new, self.vector_rows)
         copy_in(self.db, "entities", ENTITY_COLUMNS, rows_of_entities)
@@ -296,3 +324,35 @@ def _split(keys: set[int]) -> Iterator[set[int]]:
     listed = sorted(keys)
     for at in range(0, len(listed), _MERGE_BLOCK):
         yield set(listed[at : at + _MERGE_BLOCK])
+
+
+# -- the writer process
+
+
+@asynccontextmanager
+async def open_writer_process(
+    store: "PostgresStore", derive: DeriveArrays, documents: int
+) -> AsyncIterator[WriterProcess | None]:
+    """Start a writer process for a locked schema; None if not worthwhile or not possible.
+
+    As that of a folder: rows that need no vectors are copied into the tables while the last texts
+    are embedded. The parent holds the writer's lock; if either process is killed, the child's
+    connection ends and its transaction is undone. The address goes by the child's input, as
+    everybody on the machine can read the arguments of a process.
+    """
+    given = (derive.__module__, derive.__name__)
+    async with run_writer(__name__, given, documents) as writer:
+        if writer is not None:
+            where = (store.address.url, store.address.schema, str(store.folder), store.files_at)
+            writer.send_message("open", where)
+        yield writer
+
+
+def main(module: str, name: str) -> None:
+    """Run until the input ends, at the latest when the parent exits."""
+    from clew.store.postgres.store import PostgresStore
+
+    stream = read_messages(sys.stdin.buffer)
+    _, (url, schema, folder, files) = next(stream)
+    store = PostgresStore(DatabaseAddress(url, schema), Path(folder), files=files)
+    receive_additions(stream, store, module, name)

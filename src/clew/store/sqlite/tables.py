@@ -56,7 +56,7 @@ _ROLE_CODE_SQL = (
     "CASE p.role WHEN 'subject' THEN 0 WHEN 'head' THEN 2 WHEN 'tail' THEN 3 ELSE 1 END"
 )
 _QUERIES = {
-    "chunks": _Query("key, row", "chunks", "key", 2),
+    "chunks": _Query("key, row, content_code(id)", "chunks", "key", 3),
     "entities": _Query(
         "key, row, name_hash, type IN ('date', 'number'), label_code(type), id_code(id), "
         f"length(description) + (attributes != '') * {HAS_DETAILS}, id GLOB '=*'",
@@ -66,10 +66,10 @@ _QUERIES = {
     ),
     "facts": _Query(
         "key, row, label_code(relation), CAST(round(weight * 1000) AS INTEGER), "
-        f"length(description) + (keywords != '') * {HAS_DETAILS}",
+        f"length(description) + (keywords != '') * {HAS_DETAILS}, content_code(id)",
         "facts",
         "key",
-        5,
+        6,
     ),
     "mentions": _Query(
         "entity, chunk, times, CAST(round(about * 1000) AS INTEGER), class_of(type)",

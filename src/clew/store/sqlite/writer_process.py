@@ -16,11 +16,11 @@ import os
 import signal
 import sys
 from asyncio.subprocess import DEVNULL, PIPE, Process
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, Protocol
 
 from clew.store.protocol import Addition, DeriveArrays
 from clew.store.sqlite.insert import PreparedAdditions
@@ -30,8 +30,8 @@ from clew.types import Chunk, Document, Extraction, RawEntity, RawFact
 MIN_DOCUMENTS = 256  # documents from which on starting a second interpreter pays off
 _ADDITIONS_PER_MESSAGE = 32
 _CHILD_CODE = (
-    "import json,sys;sys.path[:]=json.loads(sys.argv[1]);"
-    "from clew.store.sqlite import writer_process;writer_process.main(*sys.argv[2:])"
+    "import importlib,json,sys;sys.path[:]=json.loads(sys.argv[1]);"
+    "importlib.import_module(sys.argv[2]).main(*sys.argv[3:])"
 )
 
 
@@ -50,25 +50,26 @@ class WriterProcess:
         """Send an addition; they are written in this order."""
         self._pending.append(encode_addition(addition))
         if len(self._pending) >= _ADDITIONS_PER_MESSAGE:
-            self._send_message("add", self._pending)
+            self.send_message("add", self._pending)
             self._pending = []
 
     def begin_write(self) -> None:
         """Start writing rows that need no vectors, with the database locked for others."""
         if not self._writing:
-            self._send_message("add", self._pending)
-            self._send_message("begin", None)
+            self.send_message("add", self._pending)
+            self.send_message("begin", None)
             self._writing = True
 
     async def write(self) -> bool:
         """Write everything; return False if it failed and the caller has to write."""
         self.begin_write()
-        self._send_message("write", None)
+        self.send_message("write", None)
         if self._usable and self.process.stdout is not None:
             self.done = await self.process.stdout.readline() == b"written\n"
         return self.done
 
-    def _send_message(self, command: str, payload: Any) -> None:
+    def send_message(self, command: str, payload: Any) -> None:
+        """Send a command; one that cannot be sent makes the writer unusable."""
         pipe = self.process.stdin
         if not self._usable or pipe is None or pipe.is_closing():
             self._usable = False
@@ -86,11 +87,18 @@ async def open_writer_process(
     store: SqliteStore, derive: DeriveArrays, documents: int
 ) -> AsyncIterator[WriterProcess | None]:
     """Start a writer process for a locked store; None if not worthwhile or not possible."""
-    process = (
-        await _start_process(store, derive)
-        if documents >= MIN_DOCUMENTS and count_cores() > 1
-        else None
-    )
+    given = (str(store.folder.absolute()), derive.__module__, derive.__name__)
+    async with run_writer(__name__, given, documents, store.lock_fds()) as writer:
+        yield writer
+
+
+@asynccontextmanager
+async def run_writer(
+    module: str, given: Sequence[str], documents: int, fds: tuple[int, ...] = ()
+) -> AsyncIterator[WriterProcess | None]:
+    """Run `main` of a module as a writer process; None if not worthwhile or not possible."""
+    worthwhile = documents >= MIN_DOCUMENTS and count_cores() > 1
+    process = await _start_process(module, given, fds) if worthwhile else None
     if process is None:
         yield None
         return
@@ -101,14 +109,13 @@ async def open_writer_process(
         await _stop_process(process, writer.done)
 
 
-async def _start_process(store: SqliteStore, derive: DeriveArrays) -> Process | None:
+async def _start_process(module: str, given: Sequence[str], fds: tuple[int, ...]) -> Process | None:
     if not sys.executable:
         return None
-    arguments = (str(store.folder.absolute()), derive.__module__, derive.__name__)
-    command = (sys.executable, "-c", _CHILD_CODE, json.dumps(sys.path), *arguments)
+    command = (sys.executable, "-c", _CHILD_CODE, json.dumps(sys.path), module, *given)
     try:
         return await asyncio.create_subprocess_exec(
-            *command, stdin=PIPE, stdout=PIPE, stderr=DEVNULL, pass_fds=store.lock_fds()
+            *command, stdin=PIPE, stdout=PIPE, stderr=DEVNULL, pass_fds=fds
         )
     except (OSError, ValueError):
         return None
@@ -174,11 +181,26 @@ def decode_addition(raw: tuple[Any, ...]) -> Addition:
 
 def main(folder: str, module: str, name: str) -> None:
     """Run until the input ends, at the latest when the parent exits."""
+    receive_additions(read_messages(sys.stdin.buffer), SqliteStore(Path(folder)), module, name)
+
+
+class PreparedStore(Protocol):
+    """A store that writes prepared additions in a process whose parent holds the lock."""
+
+    def write_prepared(
+        self, prepared: PreparedAdditions, derive: DeriveArrays, wait: Callable[[], None], /
+    ) -> object:
+        """Write; `wait` waits for vectors."""
+
+
+def receive_additions(
+    stream: Iterator[tuple[str, Any]], store: PreparedStore, module: str, name: str
+) -> None:
+    """Prepare additions as they arrive, and write them when the parent says so."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent handles Ctrl-C and stops this process
     gc.disable()  # there are no reference cycles, and everything lives until the end
-    prepared, store = PreparedAdditions(), SqliteStore(Path(folder))
+    prepared = PreparedAdditions()
     derive = getattr(importlib.import_module(module), name)
-    stream = read_messages(sys.stdin.buffer)
     for command, payload in stream:
         if command == "add":
             for raw in payload:

@@ -1,0 +1,235 @@
+"""Answer a question of yes or no: a sentence says what it claims, denies it, or neither.
+
+Yes: one sentence about the subject has every name, number and word of the claim. No: such a
+sentence negates it, or says another value where there can only be one ("founded in 1828", not
+1900). What the passages do not decide stays open: their silence denies nothing.
+"""
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+
+from clew.agents.citing.entailment import SYNONYM_OF_STEM, is_negated
+from clew.agents.citing.support import SupportSpan, has_title, make_citation, mentions_name
+from clew.agents.core.scratchpad import Note
+from clew.agents.reading.spans import Reading, asked_words, read_passages, same_answer
+from clew.agents.rules.operators import strip_auxiliary
+from clew.agents.rules.question_analysis import find_question_name_spans
+from clew.agents.rules.table import RuleTable, table_for
+from clew.context import Context
+from clew.text.names import name_key, strip_disambiguation
+from clew.text.sentences import sentence_spans
+from clew.text.unicode import split_words
+from clew.types import Citation, Passage
+
+_SAID = 0.8  # how sure a sentence with every word of the claim makes a yes, or a no
+_READ = 0.5  # least probability of another value that is read
+_NUMBER = re.compile(r"\d+(?:[.,]\d+)*")
+_COUNTED = frozenset("two three four five six seven eight nine ten eleven twelve".split())
+_QUANTIFIED = re.compile(r"\b(every|each|only|all|always)\s+(\w+)", re.IGNORECASE)
+_CLAUSE = re.compile(
+    r"[,;:()]|\b(?:but|when|if|unless|although|though|because|while|whereas|who|which|that|where|"
+    r"until|and)\b",
+    re.IGNORECASE,
+)
+_PRONOUN = re.compile(r"\b(?:he|she|it|they)\b", re.IGNORECASE)
+_BY = re.compile(r"\bby\s+(?:\w+\s+){0,3}$", re.IGNORECASE)
+_MIN_STEM = 3  # letters that are left when an ending is cut
+_ENDINGS = ("ing", "ers", "er", "ors", "or", "ied", "ies", "ed", "es", "s", "e", "y")
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """What a question of yes or no claims: of whom, with which words, and what stands last."""
+
+    text: str
+    names: tuple[str, ...]
+    words: frozenset[str]
+    """Stems of its words beside the names."""
+    numbers: frozenset[str]
+    focus: str
+    """What stands last: the name, number or word that is asked about."""
+    negated: bool
+
+    @property
+    def subject(self) -> str:
+        """The name it begins with."""
+        return self.names[0] if self.names else ""
+
+    @property
+    def agents(self) -> list[str]:
+        """The names whose pages may say it: the subject, and by whom something was done."""
+        done_by = [
+            n for n in self.names[1:] if re.search(rf"\bby\s+(?:the\s+)?{re.escape(n)}", self.text)
+        ]
+        return [self.subject, *done_by]
+
+    @property
+    def is_valued(self) -> bool:
+        """Whether a name or a number is asked about."""
+        return self.focus in self.names[1:] or self.focus in self.numbers
+
+
+def parse_claim(ctx: Context, question: str) -> Claim | None:
+    """Return what a question claims, or None if it says nothing of anything."""
+    text = strip_auxiliary(question).rstrip("?？ ")
+    names = [question[a:b] for a, b in find_question_name_spans(ctx.view, question)]
+    known = {word for name in names for word in split_words(name)}
+    numbers = frozenset(number for number in find_numbers(text) if number not in known)
+    said = (word for word in asked_words(_light(text)) if not is_negated(word))
+    plain = [word for word in said if word not in known and word not in numbers]
+    if not plain and not numbers and len(names) < 2:
+        return None
+    last = max((*names, *numbers, *plain), key=lambda one: text.lower().rfind(one.lower()))
+    words = frozenset(map(cut_ending, plain))
+    return Claim(text, tuple(names), words, numbers, last, is_negated(text))
+
+
+def find_numbers(text: str) -> set[str]:
+    """Return the numbers of a text, in digits or as a word."""
+    return {*_NUMBER.findall(text), *(_COUNTED & set(split_words(text)))}
+
+
+def _light(text: str) -> str:
+    """Leave out "made" of "made of stone", which says nothing that "of stone" does not."""
+    return re.sub(r"\b(?:made|built)\s+(?=of\b|from\b)", "", text, flags=re.IGNORECASE)
+
+
+def cut_ending(word: str) -> str:
+    """Return what the forms of a word share: "owned" and "owns"."""
+    if group := SYNONYM_OF_STEM.get(word[:5]):
+        return group
+    for ending in _ENDINGS:
+        stem = word.removesuffix(ending)
+        if stem != word and len(stem) >= _MIN_STEM and not (ending == "s" and len(word) <= 4):
+            return stem[:6]
+    return word[:6]
+
+
+async def confirm(ctx: Context, passages: Sequence[Passage]) -> Note | None:
+    """Note yes or no for the question, and the sentence that says so; None if no sentence does."""
+    claim = parse_claim(ctx, ctx.question)
+    if claim is None:
+        return None
+    for passage, start, end in _sentences(passages):
+        said = _says(claim, passage, passage.text[start:end])
+        if said is not None:
+            cited = make_citation(passage, SupportSpan(start, end, 1.0))
+            return _note(ctx, yes=said, cited=cited, probability=_SAID)
+    return await _read_other_value(ctx, claim, passages)
+
+
+def _note(ctx: Context, *, yes: bool, cited: Citation, probability: float) -> Note:
+    table = table_for(ctx.question)
+    short = table.yes if yes else table.no
+    return Note(ctx.question, short, cited.quote, cited, probability=probability)
+
+
+def _sentences(passages: Sequence[Passage]) -> Iterable[tuple[Passage, int, int]]:
+    return ((p, start, end) for p in passages for start, end in sentence_spans(p.text))
+
+
+def _says(claim: Claim, passage: Passage, sentence: str) -> bool | None:
+    """Whether a sentence says or denies a claim; None if it does neither."""
+    if not _has_words(claim, sentence) or not _is_about(claim, passage, sentence):
+        return None
+    if not claim.numbers <= find_numbers(sentence):
+        return None
+    if any(not _repeats(sentence, *found) for found in _QUANTIFIED.findall(claim.text)):
+        return None
+    denied = _is_denied(claim, sentence)
+    return None if denied is None else denied == claim.negated
+
+
+def _repeats(sentence: str, quantifier: str, word: str) -> bool:
+    """Whether "every year" stands in a sentence as it is, not as "every two years"."""
+    return re.search(rf"\b{quantifier}\s+{re.escape(word)}\b", sentence, re.IGNORECASE) is not None
+
+
+def _has_words(claim: Claim, sentence: str) -> bool:
+    return claim.words <= {cut_ending(word) for word in split_words(sentence)}
+
+
+def _is_about(claim: Claim, passage: Passage, sentence: str) -> bool:
+    """Whether a sentence has the claim's names, the subject as its own.
+
+    "Born in B, he taught A" is no sentence about A, unless A's page has it; "designed by A" is.
+    """
+    others = [name for name in claim.names[1:] if not _mentions(name, passage, sentence)]
+    if others:
+        return False
+    if not claim.subject or any(_titles(passage, name) for name in claim.agents):
+        return True
+    at = name_key(sentence).find(name_key(claim.subject))
+    if at < 0:
+        return False
+    place = sentence.lower().find(claim.subject.lower())
+    if place >= 0 and _BY.search(sentence[:place]):
+        return True
+    focus = name_key(sentence).find(name_key(claim.focus))
+    return (focus < 0 or at <= focus) and not _PRONOUN.search(sentence[: max(place, 0)])
+
+
+def _mentions(name: str, passage: Passage, sentence: str) -> bool:
+    return mentions_name(name, sentence) or _titles(passage, name)
+
+
+def _titles(passage: Passage, name: str) -> bool:
+    """Whether a page's title is a name, or begins with it: "Vantage" for "Vantage Optics"."""
+    title = name_key(strip_disambiguation(passage.title)).split()
+    given = name_key(name).split()
+    return has_title(passage, name) or (bool(given) and title[: len(given)] == given)
+
+
+def _is_denied(claim: Claim, sentence: str) -> bool | None:
+    """Whether the clause with what is asked about is negated; None where that is not clear.
+
+    "Settings, but no firmware" denies the firmware alone; "not A and B" may deny both.
+    """
+    clauses = _CLAUSE.split(sentence)
+    focus = cut_ending(split_words(claim.focus)[-1])
+    own = [c for c in clauses if focus in map(cut_ending, split_words(c))]
+    if not own:
+        return is_negated(sentence)
+    negated = [is_negated(clause) for clause in own]
+    if not any(negated) and is_negated(sentence.split(own[0])[0]):
+        joined = re.search(r"\band\b[^,;]*$", sentence.split(own[0])[0], re.IGNORECASE)
+        return None if joined else False
+    return all(negated) if all(negated) == any(negated) else None
+
+
+async def _read_other_value(ctx: Context, claim: Claim, passages: Sequence[Passage]) -> Note | None:
+    """Return no where a thing that has one value of a kind has another than the one asked about."""
+    table = table_for(ctx.question)
+    if not claim.is_valued or not table.unique.search(claim.text):
+        return None
+    asked = ask_for_value(ctx.question, claim, table)
+    for reading in await read_passages(ctx, asked, passages, most=3):
+        if reading.probability < _READ or not _is_other_value(claim, reading):
+            continue
+        start, end = reading.sentence()
+        sentence = reading.passage.text[start:end]
+        rest = replace(claim, names=tuple(n for n in claim.names if n != claim.focus))
+        if _has_words(rest, sentence) and _is_about(rest, reading.passage, sentence):
+            cited = reading.cite()
+            return _note(ctx, yes=claim.negated, cited=cited, probability=reading.probability)
+    return None
+
+
+def ask_for_value(question: str, claim: Claim, table: RuleTable) -> str:
+    """Ask for the value that a question of yes or no proposes."""
+    kind = "When" if claim.focus in claim.numbers else "Where"
+    auxiliary = table.auxiliaries.search(question)
+    before = claim.text[: claim.text.lower().rfind(claim.focus.lower())].rstrip()
+    before = re.sub(r"\s+(?:in|at|on|by|of|to|from)$", "", before)
+    return f"{kind} {auxiliary[0].lower() if auxiliary else 'was'} {before}?"
+
+
+def _is_other_value(claim: Claim, reading: Reading) -> bool:
+    """Whether a reading is of the kind of the value asked about, and not that one."""
+    text, digits = reading.text, any(char.isdigit() for char in reading.text)
+    if claim.focus in claim.numbers:
+        return digits and claim.focus not in find_numbers(text)
+    named = text[:1].isupper() and not digits
+    sentence = reading.cite().quote
+    return named and not same_answer(text, claim.focus) and not mentions_name(claim.focus, sentence)

@@ -1,0 +1,148 @@
+"""Shards that actors of a Ray cluster hold, each cut from the store where the actor runs."""
+
+import asyncio
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import ray
+
+from clew.cluster.ray_tasks import connect
+from clew.cluster.sharded_graph import Question
+from clew.cluster.sharded_view import spread_view
+from clew.cluster.shards import Shard, cut_shard, find_owners
+from clew.config import Settings
+from clew.engine import KnowledgeBase
+from clew.errors import StoreError
+from clew.index.view import View
+from clew.ingest.embedding import load_view
+from clew.store.protocol import Snapshot
+from clew.stores.opening import open_located_store
+from clew.types import Kind
+
+_RETRIES = 5  # of a question to an actor that is lost; Ray starts it again, elsewhere if need be
+
+
+class ShardActor:
+    """A shard in a process of the cluster; started again, it cuts the same one."""
+
+    def __init__(
+        self, settings: Settings, embedder: str, generation: int, count: int, number: int
+    ) -> None:
+        self._given = (settings, embedder, generation, count, number)
+        self._shard: Shard | None = None
+
+    async def kinds(self) -> list[Kind]:
+        """The kinds whose vectors it holds."""
+        return list((await self._open()).vectors)
+
+    async def node(self) -> str:
+        """The node that it runs on."""
+        return str(ray.get_runtime_context().get_node_id())
+
+    async def ask(self, what: Question, given: tuple[Any, ...]) -> Any:
+        """Answer with a method of the shard."""
+        return getattr(await self._open(), what)(*given)
+
+    async def _open(self) -> Shard:
+        if self._shard is None:
+            settings, embedder, generation, count, number = self._given
+            store = await asyncio.to_thread(open_located_store, settings)
+            try:
+                async with store.snapshot() as now:
+                    if now.generation != generation:
+                        raise StoreError(f"generation {generation} is no longer the newest")
+                    view = await load_view(store, embedder, now)
+                    # Computed here, as nothing but the store is sure to outlive a lost node.
+                    self._shard = cut_shard(view, await find_owners(view, now, count), number)
+            finally:
+                await store.close()
+        return self._shard
+
+
+@dataclass(frozen=True)
+class RayShards:
+    """Shards that actors hold."""
+
+    actors: Sequence[Any]
+    on_lost: Callable[[], None]
+
+    def __len__(self) -> int:
+        """How many there are."""
+        return len(self.actors)
+
+    def ask(self, what: Question, given: Sequence[tuple[Any, ...] | None]) -> list[Any]:
+        """Ask all shards at once."""
+        asked = [
+            actor.ask.remote(what, one)
+            for actor, one in zip(self.actors, given, strict=True)
+            if one is not None
+        ]
+        answers = iter(self.get(asked))
+        return [None if one is None else next(answers) for one in given]
+
+    def get(self, asked: list[Any]) -> list[Any]:
+        """Wait for answers; shards that cannot be had again are made anew for the next question."""
+        try:
+            found: list[Any] = ray.get(asked)
+        except ray.exceptions.RayError as error:
+            self.on_lost()
+            why = str(getattr(error, "cause", error)).strip().splitlines()[-1]
+            raise StoreError(f"a shard was lost ({why}); ask again") from error
+        return found
+
+
+@dataclass(eq=False)
+class SpreadOverRay:
+    """Spreads every generation over actors; those of an older one end with its last question."""
+
+    settings: Settings
+    count: int
+    embedder: str = ""
+    on_lost: Callable[[], None] = lambda: None
+    nodes: dict[str, int] = field(default_factory=dict)
+    """How many shards of the newest generation each node has."""
+
+    async def __call__(self, view: View, now: Snapshot) -> View:
+        """Start the actors of one generation."""
+        owners = await find_owners(view, now, self.count)
+        made = ray.remote(ShardActor).options(
+            num_cpus=0,
+            max_restarts=-1,
+            max_task_retries=_RETRIES,
+            scheduling_strategy="SPREAD",
+        )
+        given = (self.settings, self.embedder, view.generation, self.count)
+        shards = RayShards(
+            [made.remote(*given, number) for number in range(self.count)], self.on_lost
+        )
+        kinds, *_ = await asyncio.to_thread(
+            shards.get, [one.kinds.remote() for one in shards.actors]
+        )
+        where = await asyncio.to_thread(shards.get, [one.node.remote() for one in shards.actors])
+        self.nodes = {node: where.count(node) for node in where}
+        return spread_view(view, shards, owners, kinds)
+
+
+@dataclass(frozen=True)
+class OpenSpread:
+    """Opens knowledge bases that are spread over a cluster; sent to child processes."""
+
+    count: int
+    address: str | None = None
+    """Of a cluster; without one it is that of this machine, started if needed."""
+
+    async def __call__(self, settings: Settings, create: bool) -> KnowledgeBase:
+        """Open a knowledge base; its shards are made for the first question."""
+        base = await KnowledgeBase.open(settings, create=create)
+        await asyncio.to_thread(connect, self.address)
+        spread_over_ray(base, self.count)
+        return base
+
+
+def spread_over_ray(base: KnowledgeBase, count: int) -> SpreadOverRay:
+    """Let a knowledge base answer from shards on the running cluster."""
+    embedder = base.embed.name if base.embed else ""
+    made = SpreadOverRay(base.settings, count, embedder, base.forget_view)
+    base.spread = made
+    return made

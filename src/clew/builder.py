@@ -206,6 +206,11 @@ class Builder:
             return None
         return await self.store.counts()
 
+    async def follow_decisions(self) -> Counts | None:
+        """After names were merged or split: embed merged descriptions, and update the trees."""
+        embedded = await self.embed_details()
+        return await self.update_trees() or embedded
+
     async def _choose_chunking(self, wanted: ChosenChunking | None) -> tuple[ChosenChunking, str]:
         """Return how to split, and a note if earlier documents were split otherwise.
 

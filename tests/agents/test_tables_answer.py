@@ -58,6 +58,7 @@ async def tables(base: KnowledgeBase, tmp_path: Path) -> KnowledgeBase:
         ("Which river has the code T2?", "Oss"),
         ("Which river does the code T2 stand for?", "Oss"),
         ("Which towns are located in Inland?", "Vessen, Old Sand"),
+        ("Which town was founded first?", "Vessen"),
     ],
 )
 async def test_rows_answer(tables: KnowledgeBase, question: str, said: str) -> None:

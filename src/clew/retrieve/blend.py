@@ -70,7 +70,10 @@ class SignalWeights:
         named = zip(PLAIN_SIGNALS, self.shares, strict=True)
         plain = ", ".join(f"{name} {self.plain * share:.2f}" for name, share in named)
         reason = f"corpus {self.corpus:.2f}, names {self.names:.2f}"
-        return f"walk {self.walk:.2f}, {plain} ({reason}{', tuned' if self.tuned else ''})"
+        # The walk begins at names and where relevance is highest, and adds a share of relevance.
+        start = " from the most relevant passages" if self.walk > 0 and self.names <= 0 else ""
+        tuned = ", tuned" if self.tuned else ""
+        return f"walk {self.walk:.2f}{start}, {plain} ({reason}{tuned})"
 
 
 def weigh_signals(view: View, entities: tuple[Hit, ...]) -> SignalWeights:
@@ -156,17 +159,17 @@ class Blended:
             return walked
         scores = await score_plainly(ctx, found, self.rest)
         plain = scores.mix(weights.shares)
-        keys = view.keys("chunk")
+        ties = view.codes("chunk")
         if weights.walk <= 0:
-            facts = top_hits(scores.fact_fit, view.keys("fact"), self.facts, "sentence")
-            chunks = top_hits(drop_copies(ctx, plain), keys, self.top_k, "relevance")
+            facts = top_hits(scores.fact_fit, view.codes("fact"), self.facts, "sentence")
+            chunks = top_hits(drop_copies(ctx, plain), ties, self.top_k, "relevance")
             return replace(found, chunks=chunks, facts=facts, paths=())
         # A chunk that the step left out scores no more than its last one.
         total = np.full(len(plain), min(hit.score for hit in walked.chunks), np.float32)
         total[hit_positions(walked.chunks)] = [hit.score for hit in walked.chunks]
         mixed = (weights.walk * total + weights.plain * plain).astype(np.float32)
         by = walked.chunks[0].by
-        chunks = top_hits(drop_copies(ctx, mixed), keys, self.top_k, by)
+        chunks = top_hits(drop_copies(ctx, mixed), ties, self.top_k, by)
         return replace(walked, chunks=chunks)
 
 

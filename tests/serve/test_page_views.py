@@ -71,7 +71,7 @@ def test_a_citation_opens_the_drawn_page(server: Server) -> None:
     again = make_server(server.folders.root)
     with browsing(again) as (page, url, errors):
         page.goto(url)
-        page.fill("textarea", "Who designed the Saltgate Bridge?")
+        page.fill("textarea", "Which bridge did Otto Reeve design?")
         page.keyboard.press("Enter")
         page.locator(".source", has_text="Otto Reeve").first.click()
         page.locator(".sheet .marked").first.wait_for()

@@ -45,7 +45,7 @@ from clew.store.sqlite.connections import (
 from clew.store.sqlite.insert import PreparedAdditions
 from clew.store.sqlite.keyvalue import SqliteKeyValueStore, select_values, store_values
 from clew.store.sqlite.migrations import migrate, read_version
-from clew.store.sqlite.read import SqliteSnapshot
+from clew.store.sqlite.read import open_snapshot
 from clew.store.sqlite.restore import (
     MARK_FINISHED,
     SELECT_UNFINISHED,
@@ -169,7 +169,7 @@ class SqliteStore:
             with translate_errors(self.folder):
                 db.execute("BEGIN")
                 generation, arrays = self._load_newest(db)
-            yield ResolvedSnapshot(SqliteSnapshot(db, generation, arrays, self.folder))
+            yield ResolvedSnapshot(open_snapshot(db, generation, arrays, self.folder))
         finally:
             self._pool.release(db)
 
@@ -297,7 +297,11 @@ class SqliteStore:
                 pass  # reported below, if there is anything to derive
             except DamagedArrays as error:
                 return [*found, str(error), *find_row_problems(db)]
-            return found + find_row_problems(db) + find_array_problems(db, arrays, tables)
+            found += find_row_problems(db)
+            try:
+                return found + find_array_problems(db, arrays, tables)
+            except StoreError as error:  # a row that cannot be compared with anything
+                return [*found, str(error)]
 
     async def load_sound_arrays(self) -> Arrays:
         """Those arrays of a damaged generation that are as they were written."""

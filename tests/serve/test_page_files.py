@@ -149,3 +149,11 @@ def test_only_an_admin_sees_the_checks(tmp_path: Path) -> None:
         assert client.get("/workspaces/valley/checks", headers=reader).status_code == 403
         found = client.get("/workspaces/valley/checks", headers=admin).json()
         assert "python" in {one["name"] for one in found["checks"]}
+
+
+def test_the_page_is_sent_under_the_names_of_the_server_alone(tmp_path: Path) -> None:
+    fill(tmp_path / "valley")
+    with running(make_server(tmp_path)) as client:
+        assert client.get("/").status_code == 200
+        refused = client.get("/", headers={"Host": "evil.example"})
+        assert refused.status_code == 421 and "host name" in refused.json()["detail"]

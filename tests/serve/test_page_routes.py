@@ -268,3 +268,10 @@ def test_a_picture_is_a_png(tmp_path: Path) -> None:
     lines = zlib.decompress(png[41 : 41 + size])
     assert png[:8] == b"\x89PNG\r\n\x1a\n" and len(lines) == 1600 * (1 + 3 * 1200)
     assert 0 < lines.count(0) < len(lines) // 10  # black letters on white
+
+
+def test_an_entity_is_found_by_a_part_of_its_name(tmp_path: Path) -> None:
+    fill(tmp_path / "valley")
+    with running(make_server(tmp_path)) as client:
+        found = client.get(f"{AT}/entities", params={"query": "brandv"}).json()["entities"]
+        assert [one["name"] for one in found][0] == "Ilse Brandvik"

@@ -71,7 +71,7 @@ def test_a_citation_opens_the_drawn_page(server: Server) -> None:
     again = make_server(server.folders.root)
     with browsing(again) as (page, url, errors):
         page.goto(url)
-        page.fill("textarea", "Who designed the Saltgate Bridge?")
+        page.fill("textarea", "Which bridge did Otto Reeve design?")
         page.keyboard.press("Enter")
         page.locator(".source", has_text="Otto Reeve").first.click()
         page.locator(".sheet .marked").first.wait_for()
@@ -120,7 +120,7 @@ def test_a_merge_is_split_again(server: Server) -> None:
         page.get_by_label("Another name of the same").fill("Ilse Brandvik")
         page.get_by_role("button", name="Merge").click()
         page.get_by_text("are one entity now.").wait_for()
-        open_entity(page, url, "Brandvik")
+        page.goto(f"{url}/#/graph?name=Brandvik")  # either name may be the entity's now
         page.get_by_text("Correct the names").click()
         page.get_by_role("button", name=re.compile("Split off")).first.click()
         page.get_by_text("was split off from").wait_for()
@@ -158,7 +158,7 @@ def test_everything_by_keyboard(server: Server) -> None:
         page.locator("mark.here").first.wait_for()
         page.keyboard.press("Escape")
         page.locator("dialog").wait_for(state="detached")
-        assert "cite" in page.evaluate("document.activeElement.className")
+        page.wait_for_function("document.activeElement.classList.contains('cite')")
         for number, name in enumerate(("Ask", "Documents", "Graph", "Compare", "Tree"), start=1):
             page.keyboard.press(f"Alt+{number}")
             page.locator("main h1", has_text=name).wait_for(state="attached")

@@ -84,7 +84,7 @@ def create_app(server: Server) -> FastAPI:
     app.openapi = partial(describe_api, app)  # type: ignore[method-assign]
     install_handlers(app)
     app.add_middleware(Admission, server=server)
-    app.add_middleware(PageFiles, root_path=settings.root_path, with_page=settings.rest)
+    app.add_middleware(PageFiles, settings=settings)
     return app
 
 

@@ -15,6 +15,10 @@ from starlette.datastructures import Headers
 from starlette.responses import RedirectResponse, Response
 from starlette.types import ASGIApp, Receive, Scope, Send
 
+from clew.config import ServeSettings
+from clew.serve.core.admission import check_host, known_hosts
+from clew.serve.core.problems import Problem, describe_error
+
 _FOLDER = "/page/"
 _INDEX = "index.html"
 _TYPES = {".js": "text/javascript", ".css": "text/css", ".svg": "image/svg+xml"}
@@ -65,14 +69,20 @@ def _read(name: str, content: bytes) -> PageFile:
 class PageFiles:
     """Sends the page's files; every other request goes on to the app."""
 
-    def __init__(self, app: ASGIApp, root_path: str = "", with_page: bool = True) -> None:
-        self._app, self._root_path, self._with_page = app, root_path, with_page
+    def __init__(self, app: ASGIApp, settings: ServeSettings) -> None:
+        self._app, self._root_path, self._with_page = app, settings.root_path, settings.rest
+        self._hosts = known_hosts(settings)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer for the page, or pass the request on with the prefix of a reverse proxy."""
         if self._root_path and scope["type"] == "http":
             scope["root_path"] = self._root_path
         reply = self._answer(scope) if scope["type"] == "http" else None
+        if reply is not None:
+            try:
+                check_host(Headers(scope=scope), self._hosts)
+            except Problem as problem:
+                reply = describe_error(problem).to_response("/")
         await (reply or self._app)(scope, receive, send)
 
     def _answer(self, scope: Scope) -> Response | None:

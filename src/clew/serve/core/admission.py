@@ -51,6 +51,17 @@ def known_hosts(settings: ServeSettings) -> set[str]:
     return {*_LOOPBACK, settings.host, *settings.hosts}
 
 
+def check_host(headers: Headers, hosts: set[str]) -> None:
+    """Refuse unknown names: a page could make a browser call this server by its own name."""
+    sent = headers.getlist("host")
+    address = _split(f"//{sent[0]}") if len(sent) == 1 else None
+    if address is None or address.netloc != sent[0] or "@" in sent[0]:
+        raise Problem(421, "the Host header is missing, repeated or not a host name")
+    host = address.hostname or ""
+    if not hosts & {host, f"[{host}]", EVERY_HOST}:
+        raise Problem(421, "unknown host name; add it to hosts under [serve] in clew.toml")
+
+
 @dataclass
 class RateLimiter:
     """A token bucket for each key."""
@@ -143,7 +154,7 @@ class Admission:
             raise Problem(431, "the headers are too large")
         if path in _OPEN_PATHS:
             return
-        self._check_host(headers)
+        check_host(headers, self._hosts)
         self._check_origin(headers)
         if scope["method"] == "OPTIONS":
             return
@@ -156,16 +167,6 @@ class Admission:
             raise Problem(400, "Content-Length is not a number")
         if int(length) > self._limit_for(path, scope["method"]):
             raise Problem(413, "the body is too large")
-
-    def _check_host(self, headers: Headers) -> None:
-        """Refuse unknown names: a page could make a browser call this server by its own name."""
-        sent = headers.getlist("host")
-        address = _split(f"//{sent[0]}") if len(sent) == 1 else None
-        if address is None or address.netloc != sent[0] or "@" in sent[0]:
-            raise Problem(421, "the Host header is missing, repeated or not a host name")
-        host = address.hostname or ""
-        if not self._hosts & {host, f"[{host}]", EVERY_HOST}:
-            raise Problem(421, "unknown host name; add it to hosts under [serve] in clew.toml")
 
     def _check_origin(self, headers: Headers) -> None:
         origin = headers.get("origin")

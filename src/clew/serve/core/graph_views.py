@@ -24,6 +24,7 @@ from clew.show import describe_entity
 from clew.types import Entity, Kind
 
 _MAX_FACTS = 200  # facts of an entity that are looked at for its neighbours
+_MAX_SCANNED = 20_000  # names that are looked through for a part
 _MAX_PATHS = 10
 
 
@@ -46,7 +47,8 @@ class GraphReader:
             return await self._show_entities(order[offset : offset + limit].tolist())
         exact: list[int] = self.view.find_by_name_or_alias(query).tolist()
         near = await self._find_near(query, offset + limit)
-        found = list(dict.fromkeys([*exact, *near]))
+        holding = await self._find_holding(query)
+        found = list(dict.fromkeys([*exact, *holding, *near]))
         return await self._show_entities(found[offset : offset + limit])
 
     async def show_entity(self, key: int) -> dict[str, Any]:
@@ -137,6 +139,16 @@ class GraphReader:
         if at >= len(keys) or int(keys[at]) != key:
             raise not_found()
         return at
+
+    async def _find_holding(self, query: str) -> list[int]:
+        """Return the entities whose name holds the query, of those that are mentioned most."""
+        degrees = self.view.links("entity_chunk").degrees()
+        order = np.argsort(-degrees, kind="stable")[:_MAX_SCANNED]
+        keys = self.view.keys("entity")[order].tolist()
+        known = await self.ctx.snapshot.entities(keys)
+        wanted = query.strip().casefold()
+        pairs = zip(order.tolist(), keys, strict=True)
+        return [at for at, key in pairs if wanted and wanted in known[key].name.casefold()]
 
     async def _find_near(self, query: str, most: int) -> list[int]:
         if self.ctx.embed is None or not self.view.count("entity"):

@@ -171,3 +171,20 @@ async def test_vectors_of_few_dimensions_are_compared(tmp_path: Path) -> None:
     assert await _names(base) == {"Ilse Brandvik", "Oda Falk"}
     assert await base.verify() == []
     await base.close()
+
+
+async def test_a_name_that_is_split_off_has_a_vector(base: KnowledgeBase) -> None:
+    await _add_texts(base, a="The Fox=cunning", b="Fox=red", c="Hen=brown")
+    await base.search("fox", recipe="lightrag")  # names are embedded at their first use
+    assert await base.verify() == []
+    await base.identity.split("Fox")
+    assert await base.verify() == []
+
+
+async def test_trees_follow_decisions_on_names(base: KnowledgeBase) -> None:
+    await _add_texts(base, a="Fox=red\nHen=brown", b="Owl=grey\nHen=quick", c="Cat=black\nOwl=old")
+    await base.builder.make_tree_manager().build(["dual", "raptor"])
+    await base.identity.merge("Fox", "Cat")
+    assert "stale" not in (await base.status())["trees"].values()
+    await base.identity.split("Fox")
+    assert "stale" not in (await base.status())["trees"].values()

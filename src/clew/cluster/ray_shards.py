@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import ray
+from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
 from clew.cluster.ray_tasks import connect
 from clew.cluster.sharded_graph import Question
@@ -20,7 +21,8 @@ from clew.store.protocol import Snapshot
 from clew.stores.opening import open_located_store
 from clew.types import Kind
 
-_RETRIES = 5  # of a question to an actor that is lost; Ray starts it again, elsewhere if need be
+_PLACEMENTS = 4  # attempts to have each shard on the node that it is meant for
+_PATIENCE = 60.0  # seconds until an actor that is lost has been started again, elsewhere if need be
 
 
 class ShardActor:
@@ -84,7 +86,7 @@ class RayShards:
     def get(self, asked: list[Any]) -> list[Any]:
         """Wait for answers; shards that cannot be had again are made anew for the next question."""
         try:
-            found: list[Any] = ray.get(asked)
+            found: list[Any] = ray.get(asked, timeout=_PATIENCE)
         except ray.exceptions.RayError as error:
             self.on_lost()
             why = str(getattr(error, "cause", error)).strip().splitlines()[-1]
@@ -106,22 +108,42 @@ class SpreadOverRay:
     async def __call__(self, view: View, now: Snapshot) -> View:
         """Start the actors of one generation."""
         owners = await find_owners(view, now, self.count)
-        made = ray.remote(ShardActor).options(
+        given = (self.settings, self.embedder, view.generation, self.count)
+        actors, where = await asyncio.to_thread(_start_actors, given, self.count)
+        self.nodes = {node: where.count(node) for node in where}
+        shards = RayShards(actors, self.on_lost)
+        kinds, *_ = await asyncio.to_thread(shards.get, [one.kinds.remote() for one in actors])
+        return spread_view(view, shards, owners, kinds)
+
+
+def _start_actors(given: tuple[Any, ...], count: int) -> tuple[list[Any], list[str]]:
+    """Start an actor for each shard, on one node after another; return where each is, too."""
+    nodes = sorted(node["NodeID"] for node in ray.nodes() if node["Alive"])
+    wanted = [nodes[number % len(nodes)] for number in range(count)]
+    actors: list[Any] = [None] * count
+    where = [""] * count
+    for _ in range(_PLACEMENTS):
+        # Ray takes the wish for a node lightly, as it may be lost later: asked for again.
+        astray = [number for number in range(count) if where[number] != wanted[number]]
+        for number in astray:
+            actors[number] = _start_actor((*given, number), wanted[number])
+        found = ray.get([actors[number].node.remote() for number in astray], timeout=_PATIENCE)
+        for number, node in zip(astray, found, strict=True):
+            where[number] = node
+    return actors, where
+
+
+def _start_actor(given: tuple[Any, ...], node: str) -> Any:
+    return (
+        ray.remote(ShardActor)
+        .options(
             num_cpus=0,
             max_restarts=-1,
-            max_task_retries=_RETRIES,
-            scheduling_strategy="SPREAD",
+            max_task_retries=-1,
+            scheduling_strategy=NodeAffinitySchedulingStrategy(node, soft=True),
         )
-        given = (self.settings, self.embedder, view.generation, self.count)
-        shards = RayShards(
-            [made.remote(*given, number) for number in range(self.count)], self.on_lost
-        )
-        kinds, *_ = await asyncio.to_thread(
-            shards.get, [one.kinds.remote() for one in shards.actors]
-        )
-        where = await asyncio.to_thread(shards.get, [one.node.remote() for one in shards.actors])
-        self.nodes = {node: where.count(node) for node in where}
-        return spread_view(view, shards, owners, kinds)
+        .remote(*given)
+    )
 
 
 @dataclass(frozen=True)

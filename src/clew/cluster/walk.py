@@ -76,6 +76,7 @@ class ShardWalk:
         self._passed = np.zeros(rows.sizes[rows.number])
         self._waiting = np.zeros_like(self._passed)
         self._degrees = np.diff(rows.starts)
+        self._per_edge = np.maximum(self._degrees, 1)
         self._chosen = np.zeros(0, np.int64)
         self._before = self._passed, self._waiting
 
@@ -83,7 +84,7 @@ class ShardWalk:
         """Push the mass of all nodes that have more than `least` per edge."""
         self._take_in(incoming)
         self._before = self._passed.copy(), self._waiting.copy()
-        self._chosen = np.flatnonzero(self._waiting > least * np.maximum(self._degrees, 1))
+        self._chosen = np.flatnonzero(self._waiting > least * self._per_edge)
         return self._push_chosen(damping)
 
     def list_pushed(self) -> tuple[Doubles, Ints]:
@@ -101,7 +102,7 @@ class ShardWalk:
     def find_peak(self, incoming: Mass) -> float:
         """Take in mass; return the most that waits per edge."""
         self._take_in(incoming)
-        return float((self._waiting / np.maximum(self._degrees, 1)).max(initial=0.0))
+        return float((self._waiting / self._per_edge).max(initial=0.0))
 
     def sum_waiting(self, incoming: Mass) -> tuple[float, float]:
         """Take in mass; return what waits where edges leave, and where none does."""

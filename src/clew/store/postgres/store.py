@@ -7,7 +7,7 @@ from contextlib import asynccontextmanager, contextmanager, suppress
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import LiteralString, get_args
+from typing import Any, LiteralString, get_args
 
 import numpy as np
 
@@ -25,9 +25,8 @@ from clew.store.postgres.copying import PostgresRows, back_up_as_folder, replace
 from clew.store.postgres.files import open_files
 from clew.store.postgres.follow import GenerationFollower
 from clew.store.postgres.generations import Generations
-from clew.store.postgres.keyvalue import PostgresKeyValueStore, store_values
+from clew.store.postgres.keyvalue import PostgresKeyValueStore, select_values, store_values
 from clew.store.postgres.migrations import migrate
-from clew.store.postgres.read import PostgresSnapshot
 from clew.store.postgres.tables import ChunkTexts, read_decisions, read_tables
 from clew.store.postgres.vectors import SharedVectors
 from clew.store.postgres.verify import find_problems
@@ -47,6 +46,7 @@ from clew.store.protocol import (
 )
 from clew.store.resolved_entities import ResolvedSnapshot
 from clew.store.sqlite.insert import PreparedAdditions
+from clew.store.sqlite.read import SqlDialect, TableSnapshot
 from clew.store.sqlite.tables import columns_to_keep
 from clew.store.vector_files import DamagedVectors
 from clew.store.write_lock import TaskLock
@@ -59,6 +59,7 @@ _COUNTS: LiteralString = (
     "(SELECT coalesce(sum(pg_total_relation_size(oid)), 0)::bigint FROM pg_class "
     "WHERE relkind = 'r' AND relnamespace = (SELECT oid FROM pg_namespace WHERE nspname = %s))"
 )
+_DIALECT = SqlDialect("= ANY(%s::bigint[])", "= ANY(%s::text[])", "stop", "")
 _EMBEDDER: LiteralString = "SELECT value FROM memory WHERE kind = 'manifest' AND key = 'embedder'"
 _DIMENSION: LiteralString = "SELECT value FROM memory WHERE kind = 'manifest' AND key = 'dim'"
 _ROWS_IN_USE: dict[str, LiteralString] = {
@@ -115,9 +116,23 @@ class PostgresStore:
         try:
             with translate_errors(self.address):
                 db, generation, arrays = await asyncio.to_thread(self._load_newest, db)
-            yield ResolvedSnapshot(PostgresSnapshot(db, generation, arrays, self.address))
+            yield ResolvedSnapshot(self._open_snapshot(db, generation, arrays))
         finally:
             self.database.release(db)
+
+    def _open_snapshot(self, db: Connection, generation: int, arrays: Arrays) -> TableSnapshot:
+        """The snapshot of an open transaction; it reads in threads."""
+
+        async def select(statement: str, keys: Sequence[str | int]) -> list[tuple[Any, ...]]:
+            written = _DIALECT.write(statement).encode()
+            with translate_errors(self.address):
+                return await asyncio.to_thread(lambda: db.execute(written, (keys,)).fetchall())
+
+        async def get(kind: str, keys: Sequence[str]) -> dict[str, str]:
+            with translate_errors(self.address):
+                return await asyncio.to_thread(select_values, db, kind, keys)
+
+        return TableSnapshot(generation, arrays, select, get)
 
     def _load_newest(self, db: Connection) -> tuple[Connection, int, Arrays]:
         """The generation visible to a transaction, and its arrays; begin again if it is gone."""

@@ -1,11 +1,17 @@
-"""Snapshot of one generation: an open read transaction and the generation's arrays."""
+"""Snapshot of one generation: reads rows by key, within an open transaction, and has the arrays.
+
+The same for a folder and for a database: statements are written once, and `SqlDialect` says what
+the two write differently.
+"""
 
 import json
 import sqlite3
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
+from string import Template
 from typing import TypeVar
 
 from clew.errors import StoreError
@@ -20,23 +26,71 @@ from clew.store.sqlite.tables import COLUMN_PREFIX
 from clew.types import Chunk, Document, Entity, Fact, Kind, Participant, Support
 
 _Found = TypeVar("_Found")
+Keys = Sequence[str] | Sequence[int]
+SelectRows = Callable[[str, Sequence[str | int]], Awaitable[list[rows.Row]]]
+"""Selects rows by a statement with one list of keys, integers or texts."""
+GetValues = Callable[[str, Sequence[str]], Awaitable[dict[str, str]]]
 
 
 @dataclass(frozen=True)
-class SqliteSnapshot:
+class SqlDialect:
+    """What a statement of `TableSnapshot` means by its marks."""
+
+    keys: str
+    """That a column is one of the integers given."""
+    ids: str
+    """That a column is one of the texts given."""
+    end: str
+    """The column with the end of a span."""
+    scan: str
+    """That no index is used: it may be what is damaged."""
+
+    def write(self, statement: str) -> str:
+        """The statement without marks."""
+        return _write(self, statement)
+
+
+@cache
+def _write(dialect: SqlDialect, statement: str) -> str:
+    marks = {"keys": dialect.keys, "ids": dialect.ids, "end": dialect.end, "scan": dialect.scan}
+    return Template(statement).substitute(marks)
+
+
+_IN = "IN (SELECT value FROM json_each(?))"
+_SQLITE = SqlDialect(_IN, _IN, "end", "NOT INDEXED")
+
+
+def open_snapshot(
+    db: sqlite3.Connection, generation: int, arrays: Arrays, folder: Path
+) -> "TableSnapshot":
+    """The snapshot of an open transaction on the database of a folder."""
+
+    async def select(statement: str, keys: Sequence[str | int]) -> list[rows.Row]:
+        with translate_errors(folder):
+            return db.execute(_SQLITE.write(statement), (json.dumps(list(keys)),)).fetchall()
+
+    async def get(kind: str, keys: Sequence[str]) -> dict[str, str]:
+        with translate_errors(folder):
+            return select_values(db, kind, keys)
+
+    return TableSnapshot(generation, arrays, select, get)
+
+
+@dataclass(frozen=True)
+class TableSnapshot:
     """Reads by key; the open transaction keeps the generation unchanged."""
 
-    db: sqlite3.Connection
     generation: int
     arrays: Arrays
-    folder: Path
+    select: SelectRows
+    get_values: GetValues
 
     async def documents(self, ids: Sequence[str]) -> dict[str, Document]:
         """Documents by content id."""
         names = await self.names(ids)
-        found = self._select_checked(
+        found = await self._select_checked(
             "SELECT checksum, id, title, text, metadata, pages, stamp FROM documents "
-            "WHERE id IN (SELECT value FROM json_each(?))",
+            "WHERE id $ids ORDER BY key",
             ids,
         )
         return {row[0]: rows.row_to_document(row[:5], names.get(row[0], ())) for row in found}
@@ -44,30 +98,27 @@ class SqliteSnapshot:
     async def names(self, ids: Sequence[str]) -> dict[str, tuple[str, ...]]:
         """The names of documents, without their text."""
         names: dict[str, list[str]] = defaultdict(list)
-        for name, _, key in self._select_checked(
+        for name, _, key in await self._select_checked(
             "SELECT s.checksum, s.name, s.document, d.id FROM documents d "
             "LEFT JOIN sources s ON d.key = s.document "
-            "WHERE d.id IN (SELECT value FROM json_each(?)) ORDER BY s.name",
+            "WHERE d.id $ids ORDER BY s.name",
             ids,
             beside=1,
         ):
             if name is None:
                 raise StoreError(DAMAGED_ROW)  # every document has a name
             names[key].append(name)
-        if (missing := [key for key in ids if key not in names]) and self._select(
-            # By a scan: the index may be what is damaged.
-            "SELECT 1 FROM documents NOT INDEXED WHERE id IN (SELECT value FROM json_each(?))",
-            missing,
-        ):
+        missing = [key for key in ids if key not in names]
+        if await self._select("SELECT 1 FROM documents $scan WHERE id $ids", missing):
             raise StoreError(DAMAGED_ROW)
         return {key: tuple(many) for key, many in names.items()}
 
     async def chunks(self, keys: Sequence[int]) -> dict[int, Chunk]:
         """Chunks by key."""
-        found = self._select_checked(
-            "SELECT c.checksum, c.id, d.id, c.start, c.end, c.text, d.title, c.heading, c.page, "
+        found = await self._select_checked(
+            "SELECT c.checksum, c.id, d.id, c.start, c.$end, c.text, d.title, c.heading, c.page, "
             "c.failed, c.key FROM chunks c JOIN documents d ON d.key = c.document "
-            "WHERE c.key IN (SELECT value FROM json_each(?))",
+            "WHERE c.key $keys ORDER BY c.key",
             keys,
             beside=1,
         )
@@ -76,9 +127,9 @@ class SqliteSnapshot:
 
     async def entities(self, keys: Sequence[int]) -> dict[int, Entity]:
         """Entities by key."""
-        found = self._select_checked(
+        found = await self._select_checked(
             "SELECT checksum, id, name, name_hash, type, description, aliases, attributes, support,"
-            " key FROM entities WHERE key IN (SELECT value FROM json_each(?))",
+            " key FROM entities WHERE key $keys ORDER BY key",
             keys,
             beside=1,
         )
@@ -88,15 +139,15 @@ class SqliteSnapshot:
     async def facts(self, keys: Sequence[int]) -> dict[int, Fact]:
         """Facts by key."""
         members: dict[int, list[Participant]] = defaultdict(list)
-        for key, entity, role in self._select(
+        for key, entity, role in await self._select(
             "SELECT p.fact, e.id, p.role FROM participants p JOIN entities e ON e.key = p.entity "
-            "WHERE p.fact IN (SELECT value FROM json_each(?)) ORDER BY p.fact, p.ordinal",
+            "WHERE p.fact $keys ORDER BY p.fact, p.ordinal",
             keys,
         ):
             members[key].append(Participant(entity, role))
-        found = self._select_checked(
+        found = await self._select_checked(
             "SELECT checksum, id, text, relation, keywords, description, weight, support, key "
-            "FROM facts WHERE key IN (SELECT value FROM json_each(?))",
+            "FROM facts WHERE key $keys ORDER BY key",
             keys,
             beside=1,
         )
@@ -108,9 +159,8 @@ class SqliteSnapshot:
     async def members(self, keys: Sequence[int]) -> dict[int, list[tuple[int, str]]]:
         """Participants of facts: entity key and role, in order."""
         found: dict[int, list[tuple[int, str]]] = defaultdict(list)
-        for key, entity, role in self._select(
-            "SELECT fact, entity, role FROM participants "
-            "WHERE fact IN (SELECT value FROM json_each(?)) ORDER BY fact, ordinal",
+        for key, entity, role in await self._select(
+            "SELECT fact, entity, role FROM participants WHERE fact $keys ORDER BY fact, ordinal",
             keys,
         ):
             found[key].append((entity, role))
@@ -118,16 +168,15 @@ class SqliteSnapshot:
 
     async def get(self, kind: str, keys: Sequence[str]) -> dict[str, str]:
         """Return the stored values of these keys."""
-        with translate_errors(self.folder):
-            return select_values(self.db, kind, keys)
+        return await self.get_values(kind, keys)
 
     async def mentions(self, keys: Sequence[int]) -> dict[int, list[ChunkMention]]:
         """Mentions of each name, with their chunks."""
         found: dict[int, list[ChunkMention]] = defaultdict(list)
-        for name, key, chunk, spans, *row in self._select(
+        for name, key, chunk, spans, *row in await self._select(
             "SELECT m.entity, c.key, c.id, m.spans, m.surface, m.type, m.description, m.about, "
             "m.aliases, m.attributes FROM mentions m JOIN chunks c ON c.key = m.chunk "
-            "WHERE m.entity IN (SELECT value FROM json_each(?)) ORDER BY m.entity, m.chunk",
+            "WHERE m.entity $keys ORDER BY m.entity, m.chunk",
             keys,
         ):
             mention = rows.row_to_mention(tuple(row))._replace(spans=rows.unpack_spans(spans))
@@ -138,18 +187,18 @@ class SqliteSnapshot:
         """Spans of each entity or fact; a mention without a span covers its chunk."""
         found: dict[int, list[Support]] = defaultdict(list)
         if kind == "fact":
-            cursor = self._select(
-                "SELECT s.fact, c.id, s.start, s.end FROM sayings s JOIN chunks c "
-                "ON c.key = s.chunk WHERE s.fact IN (SELECT value FROM json_each(?)) "
+            cursor = await self._select(
+                "SELECT s.fact, c.id, s.start, s.$end FROM sayings s JOIN chunks c "
+                "ON c.key = s.chunk WHERE s.fact $keys "
                 "ORDER BY s.fact, s.chunk",
                 keys,
             )
             for key, *stated in cursor:
                 found[key].append(Support(*stated))
             return dict(found)
-        cursor = self._select(
-            "SELECT m.entity, c.id, c.start, c.end, m.spans FROM mentions m JOIN chunks c "
-            "ON c.key = m.chunk WHERE m.entity IN (SELECT value FROM json_each(?)) "
+        cursor = await self._select(
+            "SELECT m.entity, c.id, c.start, c.$end, m.spans FROM mentions m JOIN chunks c "
+            "ON c.key = m.chunk WHERE m.entity $keys "
             "ORDER BY m.entity, m.chunk",
             keys,
         )
@@ -168,18 +217,15 @@ class SqliteSnapshot:
                 raise StoreError(DAMAGED_ROW)
         return found
 
-    def _select(self, statement: str, keys: Sequence[str] | Sequence[int]) -> list[rows.Row]:
-        # NumPy integers cannot be encoded as JSON.
+    async def _select(self, statement: str, keys: Keys) -> list[rows.Row]:
+        # NumPy integers can be sent to neither.
         listed = [key if isinstance(key, str) else int(key) for key in keys]
-        with translate_errors(self.folder):
-            return self.db.execute(statement, (json.dumps(listed),)).fetchall()
+        return await self.select(statement, listed) if listed else []
 
-    def _select_checked(
-        self, statement: str, keys: Sequence[str] | Sequence[int], beside: int = 0
-    ) -> list[rows.Row]:
+    async def _select_checked(self, statement: str, keys: Keys, beside: int = 0) -> list[rows.Row]:
         """Select rows that begin with their checksum; the last `beside` cells are not in it."""
         found = []
-        for checksum, *cells in self._select(statement, keys):
+        for checksum, *cells in await self._select(statement, keys):
             if checksum not in (None, checksum_cells(*cells[: len(cells) - beside])):
                 raise StoreError(DAMAGED_ROW)
             found.append(tuple(cells))

@@ -45,7 +45,7 @@ from clew.store.sqlite.connections import (
 from clew.store.sqlite.insert import PreparedAdditions
 from clew.store.sqlite.keyvalue import SqliteKeyValueStore, select_values, store_values
 from clew.store.sqlite.migrations import migrate, read_version
-from clew.store.sqlite.read import SqliteSnapshot
+from clew.store.sqlite.read import open_snapshot
 from clew.store.sqlite.restore import (
     MARK_FINISHED,
     SELECT_UNFINISHED,
@@ -169,7 +169,7 @@ class SqliteStore:
             with translate_errors(self.folder):
                 db.execute("BEGIN")
                 generation, arrays = self._load_newest(db)
-            yield ResolvedSnapshot(SqliteSnapshot(db, generation, arrays, self.folder))
+            yield ResolvedSnapshot(open_snapshot(db, generation, arrays, self.folder))
         finally:
             self._pool.release(db)
 

@@ -7,8 +7,9 @@ from pathlib import Path
 import pytest
 
 from clew.config import Settings
-from clew.engine import KnowledgeBase
+from clew.engine import KnowledgeBase, open_store
 from clew.errors import StoreError
+from clew.ingest.embedding import load_deferred
 from clew.llm.chat import Request
 from clew.store.resolved_entities import LONG_DESCRIPTION
 from clew.store.sqlite.store import SqliteStore
@@ -173,12 +174,15 @@ async def test_vectors_of_few_dimensions_are_compared(tmp_path: Path) -> None:
     await base.close()
 
 
-async def test_a_name_that_is_split_off_has_a_vector(base: KnowledgeBase) -> None:
-    await _add_texts(base, a="The Fox=cunning", b="Fox=red", c="Hen=brown")
-    await base.search("fox", recipe="lightrag")  # names are embedded at their first use
-    assert await base.verify() == []
-    await base.identity.split("Fox")
-    assert await base.verify() == []
+async def test_a_name_that_is_split_off_has_a_vector(tmp_path: Path) -> None:
+    settings = Settings(kb=tmp_path / "kb")
+    kb = KnowledgeBase(await open_store(settings, create=True), settings, HashEmbed())
+    await _add_texts(kb, a="The Fox=cunning", b="Fox=red", c="Hen=brown")
+    assert "entity" in await load_deferred(kb.store)
+    await kb.builder.embed_deferred("entity")
+    await kb.identity.split("Fox")
+    assert await kb.verify() == []
+    await kb.close()
 
 
 async def test_trees_follow_decisions_on_names(base: KnowledgeBase) -> None:

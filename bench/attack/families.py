@@ -53,6 +53,8 @@ class Family:
     prepare: Callable[[Path], None] = lambda folder: None
     sound: bool = True
     """Whether the knowledge base is sound before it, and so must be after a kill."""
+    stores_vectors: bool = True
+    """False: it embeds questions and names of relations to read, as a search does."""
 
 
 async def _with_kb(folder: Path, work: Callable[[KnowledgeBase], Awaitable[Any]]) -> None:
@@ -291,7 +293,7 @@ FAMILIES = (
     Family("undo", undo),
     Family("describe", describe, _make_people),
     Family("label", label),
-    Family("tune", tune_queries),
+    Family("tune", tune_queries, stores_vectors=False),
     Family("calibrate", calibrate),
     Family("backup", back_up),
 )

@@ -28,8 +28,7 @@ from bench.attack.seeds import (
 from clew.errors import InputError
 from clew.ingest.files import READERS
 from clew.ingest.graphs.formats import FORMATS, detect_format
-from clew.ingest.graphs.import_graph import stage_rows
-from clew.ingest.graphs.rows import StartPosition, UnreadableRow
+from clew.ingest.graphs.rows import StartPosition, UnreadableRow, stage_rows
 from clew.ingest.graphs.staging import GraphStage
 from clew.ingest.readers.source import ReadBudget, Skipped, SourceFile
 from clew.types import Document

@@ -7,8 +7,9 @@ from pathlib import Path
 import pytest
 
 from clew.config import Settings
-from clew.engine import KnowledgeBase
+from clew.engine import KnowledgeBase, open_store
 from clew.errors import StoreError
+from clew.ingest.embedding import load_deferred
 from clew.llm.chat import Request
 from clew.store.resolved_entities import LONG_DESCRIPTION
 from clew.store.sqlite.store import SqliteStore
@@ -171,3 +172,23 @@ async def test_vectors_of_few_dimensions_are_compared(tmp_path: Path) -> None:
     assert await _names(base) == {"Ilse Brandvik", "Oda Falk"}
     assert await base.verify() == []
     await base.close()
+
+
+async def test_a_name_that_is_split_off_has_a_vector(tmp_path: Path) -> None:
+    settings = Settings(kb=tmp_path / "kb")
+    kb = KnowledgeBase(await open_store(settings, create=True), settings, HashEmbed())
+    await _add_texts(kb, a="The Fox=cunning", b="Fox=red", c="Hen=brown")
+    assert "entity" in await load_deferred(kb.store)
+    await kb.builder.embed_deferred("entity")
+    await kb.identity.split("Fox")
+    assert await kb.verify() == []
+    await kb.close()
+
+
+async def test_trees_follow_decisions_on_names(base: KnowledgeBase) -> None:
+    await _add_texts(base, a="Fox=red\nHen=brown", b="Owl=grey\nHen=quick", c="Cat=black\nOwl=old")
+    await base.builder.make_tree_manager().build(["dual", "raptor"])
+    await base.identity.merge("Fox", "Cat")
+    assert "stale" not in (await base.status())["trees"].values()
+    await base.identity.split("Fox")
+    assert "stale" not in (await base.status())["trees"].values()

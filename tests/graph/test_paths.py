@@ -84,3 +84,12 @@ def test_pairs_do_not_share_their_flow() -> None:
     both = SeedPathTable(np.concatenate([one.nodes, other.nodes]), np.array([0, 1]))
     assert compute_flows(both, 0.8, 0.3) == pytest.approx([0.9, 0.9])
     assert len(compute_flows(paths(), 0.8, 0.3)) == 0
+
+
+@pytest.mark.parametrize(("codes", "kept"), [((0, 1, 2, 3), 1), ((0, 2, 1, 3), 2)])
+def test_of_more_paths_than_are_kept_the_codes_of_the_nodes_choose(
+    codes: tuple[int, ...], kept: int
+) -> None:
+    square = undirected(4, (0, 1), (1, 3), (0, 2), (2, 3))
+    found = find_short_paths(square, np.array([0, 3]), 2, most=1, codes=np.array(codes))
+    assert listed(found) == {(0, kept, 3)}

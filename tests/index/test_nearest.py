@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from clew.index.nearest import MIN_INDEXED
 from clew.index.view import View
 from clew.store import vector_files
-from clew.store.ivf_index import IvfIndex
+from clew.store.ivf_index import IvfFile, IvfIndex
 from clew.store.protocol import DETAIL_PREFIX
 from clew.store.row_lookup import RowLookup
 from clew.store.sign_bits import BLOCK_ROWS, SignBits, make_sign_bits
@@ -130,15 +130,32 @@ def test_damaged_sign_bits_are_found_and_made_again(tmp_path: Path) -> None:
     table = VectorFile(tmp_path / "chunk.npy")
     _append(table, vectors, 0)
     table.save_index()
-    assert table.has_right_signs()
+    assert table.has_right_indexes()
     written = path.read_bytes()
     for damaged in (_flip(written, -9), written[:4000], b"garbage"):
         path.write_bytes(damaged)
         again = VectorFile(tmp_path / "chunk.npy")
-        assert not again.has_right_signs()
+        assert not again.has_right_indexes()
         assert again.repair() is False  # no vector was lost
         again.save_index()
         assert path.read_bytes() == written
+
+
+def test_a_damaged_index_of_lists_is_found_and_removed(tmp_path: Path) -> None:
+    table = VectorFile(tmp_path / "chunk.npy")
+    _append(table, _make_vectors(20, 7), 0)
+    path = tmp_path / "chunk.ivf"
+    made = tmp_path / "made"
+    made.write_bytes(bytes(range(256)) * 40)  # in the place of lists that the library writes
+    IvfFile(path).publish(made)
+    written = path.read_bytes()
+    assert table.has_right_indexes()
+    for damaged in (_flip(written, 5000), written[:-1], b""):
+        path.write_bytes(damaged)
+        assert not table.has_right_indexes()
+    table.repair()
+    assert table.has_right_indexes()
+    assert sorted(one.name for one in tmp_path.iterdir() if "ivf" in one.name) == []
 
 
 def test_rows_are_found_by_hashes_that_share_their_first_half() -> None:

@@ -1,13 +1,15 @@
 """One bad row costs that row; a file that is cut removes nothing."""
 
 import json
+import sqlite3
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 
 from clew.engine import KnowledgeBase
 from clew.ingest.files import read
-from clew.ingest.readers.source import ReadBudget, Skipped
+from clew.ingest.readers.source import FileEnd, ReadBudget, Skipped
 from clew.types import Document
 
 ROWS = [{"id": f"r{n}", "text": f"Text number {n} about Vessen."} for n in range(6)]
@@ -104,3 +106,32 @@ async def test_a_table_that_has_no_body_breaks_no_reader(tmp_path: Path) -> None
     (tmp_path / "a.tex").write_text("Text.\n\\begin{tabular}{ll}\\end{tabular}\nMore.\n")
     [found] = [item async for item in read([tmp_path / "a.tex"])]
     assert isinstance(found, Document) and found.text.split() == ["Text.", "More."]
+
+
+async def test_a_mail_with_a_date_of_many_digits_is_skipped(tmp_path: Path) -> None:
+    date = f"Mon, 1 Jan {'9' * 30} 10:00:00 +{'9' * 30}"
+    (tmp_path / "a.eml").write_text(f"Subject: One\nDate: {date}\n\nIt spans the Tarn.\n")
+    [found] = [item async for item in read([tmp_path / "a.eml"]) if not isinstance(item, FileEnd)]
+    assert isinstance(found, Document | Skipped)
+
+
+async def test_a_table_whose_column_is_not_utf8_is_skipped(tmp_path: Path) -> None:
+    file = tmp_path / "t.sqlite"
+    with closing(sqlite3.connect(file)) as db:
+        db.execute("CREATE TABLE notes (remark TEXT)")
+        db.execute("INSERT INTO notes VALUES ('It spans the Tarn.')")
+        db.commit()
+    file.write_bytes(file.read_bytes().replace(b"remark", b"rem\xff\xferk"))
+    found = [item async for item in read([file]) if not isinstance(item, FileEnd)]
+    assert [type(item) for item in found] == [Skipped]
+    assert "is not a readable SQLite file" in str(found[0])
+
+
+async def test_a_parquet_file_with_text_that_is_not_utf8_is_skipped(tmp_path: Path) -> None:
+    arrow = pytest.importorskip("pyarrow")
+    parquet = pytest.importorskip("pyarrow.parquet")
+    raw = arrow.array([b"It spans \xff\xfe the Tarn."], arrow.binary())
+    table = arrow.table({"text": arrow.StringArray.from_buffers(1, *raw.buffers()[1:])})
+    parquet.write_table(table, tmp_path / "t.parquet")
+    found = [item async for item in read([tmp_path / "t.parquet"]) if isinstance(item, Skipped)]
+    assert "is not a readable Parquet file" in str(found[0])

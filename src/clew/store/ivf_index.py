@@ -1,18 +1,22 @@
 """Index of very many vectors by faiss (extra `ann`): inverted lists of RaBitQ codes.
 
 A vector is in the list of its nearest centre, as a code of one bit per dimension; a query looks
-into the nearest lists only. The index lies in `NAME.ivf` and is memory-mapped. It may have fewer
-rows than its matrix: the sign bits of the other rows are compared.
+into the nearest lists only. The index lies in `NAME.ivf` and is memory-mapped; `NAME.ivf.sum` holds
+its size and checksum. It may have fewer rows than its matrix: the sign bits of the others are
+compared.
 """
 
 import importlib
 import importlib.util
+import os
+from mmap import ACCESS_READ, mmap
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from clew.store.checksums import checksum_bytes
 from clew.store.sign_bits import SignBits, make_sign_bits
 
 Ints = NDArray[np.int64]
@@ -95,17 +99,40 @@ class IvfFile:
             return
         beside = self._path.with_name(f"{self._path.name}.new")
         _write_index(vectors, beside)
-        beside.replace(self._path)
+        self.publish(beside)
+
+    def publish(self, made: Path) -> None:
+        """Put a finished file in place; after a kill in between the old one is not used."""
+        sums = self._sum_path.with_name(f"{self._sum_path.name}.new")
+        sums.write_text(_describe_content(made), encoding="ascii")
+        sums.replace(self._sum_path)
+        made.replace(self._path)
         self._loaded = None
+
+    def is_right(self) -> bool:
+        """Whether the file, if there is one, is as it was written."""
+        if not self._path.exists():
+            return True
+        held = self._sum_path.read_bytes() if self._sum_path.exists() else b""
+        return held == _describe_content(self._path).encode("ascii")
 
     def remove(self) -> None:
         """Remove the file; the index can be made again."""
         self._path.unlink(missing_ok=True)
+        self._sum_path.unlink(missing_ok=True)
         self._loaded = None
+
+    @property
+    def _sum_path(self) -> Path:
+        return self._path.with_name(f"{self._path.name}.sum")
+
+    def _has_right_size(self) -> bool:
+        held = self._sum_path.read_bytes().split() if self._sum_path.exists() else []
+        return held[:1] == [str(self._path.stat().st_size).encode("ascii")]
 
     def _read(self, vectors: NDArray[np.floating]) -> Any:
         """The faiss index; None if it is missing or not of such vectors."""
-        if not has_faiss() or not self._path.exists():
+        if not has_faiss() or not self._path.exists() or not self._has_right_size():
             return None
         faiss = _load_faiss()
         try:
@@ -113,6 +140,16 @@ class IvfFile:
         except RuntimeError:  # damaged, or of another version of faiss
             return None
         return index if index.d == vectors.shape[1] and index.ntotal <= len(vectors) else None
+
+
+def _describe_content(path: Path) -> str:
+    """Size and checksum of a file, which is not read into memory."""
+    with path.open("rb") as file:
+        size = os.fstat(file.fileno()).st_size
+        if not size:
+            return "0 0"
+        with mmap(file.fileno(), 0, access=ACCESS_READ) as raw:
+            return f"{size} {checksum_bytes(raw)}"
 
 
 def _write_index(vectors: NDArray[np.floating], path: Path) -> None:

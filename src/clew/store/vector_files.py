@@ -161,10 +161,10 @@ class VectorFile:
             if len(mapped) >= MIN_IVF_ROWS:
                 self._ivf_file.update(mapped)
 
-    def has_right_signs(self) -> bool:
-        """Whether the file of sign bits, if there is one, is that of the vectors."""
+    def has_right_indexes(self) -> bool:
+        """Whether the indexes, if there are any, are those of the vectors."""
         with self._lock:
-            return self._sign_file.is_right(self.matrix())
+            return self._sign_file.is_right(self.matrix()) and self._ivf_file.is_right()
 
     def iterate(self) -> Iterator[tuple[list[str], NDArray[np.float32]]]:
         """All rows in order, as blocks of hashes and vectors; the hash of a lost one is zeros."""
@@ -205,8 +205,9 @@ class VectorFile:
                 with _translate_errors(self._path):
                     self._replace_files()
                 return True
-            if not self.has_right_signs():
+            if not self.has_right_indexes():
                 self._sign_file.remove()
+                self._ivf_file.remove()
         return False
 
     def _replace_files(self) -> None:

@@ -4,6 +4,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from clew.graph.community_tree import FIRST_CHUNK_TREE, CommunityForest
 from clew.graph.csr import Csr, Floats, Ints, build_csr
@@ -126,7 +127,7 @@ class SummarySource:
         found = dict.fromkeys([centre, *near] if centre >= 0 else near)
         return list(found)[:MAX_KEYWORDS]
 
-    def _largest_first(self, communities: Ints) -> Ints:
+    def _largest_first(self, communities: NDArray[np.integer]) -> Ints:
         """Return the order of communities by size; equals by the content of their members."""
         codes = [self._code_of(at) for at in communities.tolist()]
         return _order_down(self.sizes[communities], np.array(codes, np.int64))

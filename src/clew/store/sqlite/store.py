@@ -281,8 +281,8 @@ class SqliteStore:
                 try:
                     self.vectors(embedder, kind).count_checked_rows()
                     tables[kind] = self.vectors(embedder, kind)
-                    if not tables[kind].has_right_signs():
-                        found.append(f"the sign bits of the {kind} vectors are damaged")
+                    if not tables[kind].has_right_indexes():
+                        found.append(f"the index of the {kind} vectors is damaged")
                 except DamagedVectors as error:
                     found.append(str(error))
             generation = _read_generation(db)

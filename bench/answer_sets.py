@@ -30,8 +30,8 @@ from clew.agents.core.confidence import measure_calibration_error, risk_coverage
 from clew.agents.rules.question_analysis import find_question_name_spans
 from clew.config import load_settings
 from clew.engine import KnowledgeBase
+from clew.evaluate.build import build_if_empty
 from clew.evaluate.datasets import load_dataset
-from clew.evaluate.measure import build_if_empty
 from clew.evaluate.metrics.answers import f1, sub_exact_match
 
 REWORDINGS = Path(__file__).with_name("rewordings.jsonl")

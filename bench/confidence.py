@@ -4,8 +4,9 @@
 training questions and appends every candidate, right or wrong; `fit-rank --rows FILE` fits the
 weights that rank candidates. `bench.answer_sets --rows FILE` then answers training questions, also
 in other wordings and with invented names; `fit-answers` fits the confidence of short answers to
-those rows, and `fit-written` that of answers a model wrote. All write to `--out`, and print how
-well weights fitted on the other sets do on each set. `report` prints risk and coverage by set.
+those rows, and `fit-written` that of answers a model wrote (rows of `--recipe steps-judged`, so
+that no answer is left out). All write to `--out`, and print how well weights fitted on the other
+sets do on each set. `report` prints risk and coverage by set.
 """
 
 import argparse
@@ -38,6 +39,9 @@ from clew.retrieve.question import tidy_question
 
 Rows = Sequence[Mapping[str, Any]]
 RANK_RIDGE = 3.0  # pull towards the weights there are
+WRITTEN_RIDGE = 2.0
+# What a written answer is judged by; the rest said nothing more on the training questions.
+WRITTEN_SIGNALS = ("against", "agreed", "cited", "computed", "direct", "named")
 SUPPORTING = ("own", "direct", "lead", "entailed", "covered", "named", "cited", "understood")
 PASSAGES = 8  # that are read for a question
 
@@ -103,6 +107,14 @@ def fit_answers(rows: Rows, prior: LogisticModel) -> LogisticModel:
         left_out |= lowering
 
 
+def fit_written(rows: Rows, prior: LogisticModel) -> LogisticModel:
+    """Fit the confidence of answers that a model wrote."""
+    signals = [{name: row["signals"].get(name, 0.0) for name in WRITTEN_SIGNALS} for row in rows]
+    start = {name: prior.weights.get(name, 0.0) for name in WRITTEN_SIGNALS}
+    right = [bool(row["right"]) for row in rows]
+    return fit_logistic(signals, right, LogisticModel(start, prior.bias), WRITTEN_RIDGE)
+
+
 def measure_answers(rows: Rows, model: LogisticModel) -> str:
     """Say how well calibrated a model is on some answers, and what it lets through."""
     values, right = [model(row["signals"]) for row in rows], [bool(row["right"]) for row in rows]
@@ -148,10 +160,11 @@ def refit(given: argparse.Namespace) -> None:
         models["rank"] = fit_and_compare(rows, models["rank"], fit_rank, measure_rank)
     else:
         kind = "written" if given.what == "fit-written" else "answer"
+        fit = fit_written if kind == "written" else fit_answers
         short = [row for row in rows if row["signals"] and row["short"]]
         if not short:
             raise SystemExit(f"{given.rows} has no short answer to fit the confidence to")
-        models[kind] = fit_and_compare(short, models[kind], fit_answers, measure_answers)
+        models[kind] = fit_and_compare(short, models[kind], fit, measure_answers)
     given.out.write_text(format_models(models) + "\n", encoding="utf-8")
 
 

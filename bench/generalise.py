@@ -28,8 +28,8 @@ from bench.machine import print_result, read_jsonl, require_path
 from clew.config import Settings
 from clew.engine import KnowledgeBase
 from clew.errors import ClewError
+from clew.evaluate.build import build_if_empty
 from clew.evaluate.datasets import load_dataset, parse_question
-from clew.evaluate.measure import build_if_empty
 from clew.evaluate.metrics.registry import recall
 from clew.evaluate.runner import rank_answers
 from clew.llm.embed import Embedder, EmbedRole, Vectors

@@ -53,6 +53,16 @@ def test_the_file_sets_them(tmp_path: Path) -> None:
     assert "[extract]" in TEMPLATE
 
 
+@pytest.mark.parametrize(
+    ("name", "instead"), [("propositions", "propositions-offline"), ("nary", "offline")]
+)
+def test_without_a_model_the_extractor_by_rules_is_named(
+    base: KnowledgeBase, name: str, instead: str
+) -> None:
+    with pytest.raises(ConfigError, match=f"CLEW_MODEL.*--extractor {instead}` needs none"):
+        base.builder.make_extractor(name)
+
+
 @pytest.mark.parametrize("name", ["triples", "nary", "propositions", "schema"])
 async def test_they_reach_the_extractor(tmp_path: Path, name: str) -> None:
     base = base_at(tmp_path, "http://127.0.0.1:9/v1", ExtractSettings(rounds=3, max_tokens=777))

@@ -206,6 +206,11 @@ class Builder:
             return None
         return await self.store.counts()
 
+    async def follow_decisions(self) -> Counts | None:
+        """After names were merged or split: embed merged descriptions, and update the trees."""
+        embedded = await self.embed_details()
+        return await self.update_trees() or embedded
+
     async def _choose_chunking(self, wanted: ChosenChunking | None) -> tuple[ChosenChunking, str]:
         """Return how to split, and a note if earlier documents were split otherwise.
 
@@ -319,6 +324,12 @@ class Builder:
         name = self._extractor_name(wanted)
         if name in OFFLINE_EXTRACTORS:
             return OFFLINE_EXTRACTORS[name](Offline(spacy=find_installed_model()))
+        if not self.models.can_extract:
+            by_rules = f"{name}-offline" if f"{name}-offline" in OFFLINE_EXTRACTORS else "offline"
+            raise ConfigError(
+                "no model is set for 'extract': set CLEW_MODEL, or model under [models] in "
+                f"clew.toml; `--extractor {by_rules}` needs none"
+            )
         create = growth.make_extractor if growth else MODEL_EXTRACTORS[name]
         return self._apply_limits(create(self._extraction_chat()))
 

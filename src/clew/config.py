@@ -247,6 +247,8 @@ class ServeSettings(_Section):
     """Model calls at once, over all workspaces of one process."""
     jobs: int = Field(default=1, ge=1)
     """Builds and evaluations that run at once."""
+    rest: bool = True
+    """Serve the REST API, the chat APIs and the page; without them only agents are served."""
     mcp: bool = True
     """Serve the Model Context Protocol at `/mcp`, if the extra `mcp` is installed."""
     mcp_add: bool = False
@@ -398,6 +400,7 @@ TEMPLATE = """\
 # requests_per_minute = 6000.0  # of a key without a limit of its own
 # model_calls = 16          # model calls at once over all workspaces of a process
 # jobs = 1                  # builds and evaluations at once
+# rest = true               # false: only /mcp, /health and /ready
 # mcp = true                # serve the Model Context Protocol at /mcp
 # mcp_add = false           # let agents add documents
 # shutdown_seconds = 20.0   # for running requests when the server is stopped

@@ -144,7 +144,7 @@ class KnowledgeBase:
     @cached_property
     def identity(self) -> EntityEditor:
         """Merges and splits entities."""
-        return EntityEditor(self.store, self.builder.embed_details)
+        return EntityEditor(self.store, self.builder.follow_decisions)
 
     @cached_property
     def recipes(self) -> "RecipeSet":

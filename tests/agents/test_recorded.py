@@ -19,8 +19,6 @@ from conftest import document, stream
 
 HERE = Path(__file__).parent / "recorded"
 ROWS = load_rows(HERE / "replies.jsonl") if (HERE / "replies.jsonl").exists() else []
-# Recorded before their prompts changed: until they are recorded again, most calls find no reply.
-STALE = ("graph-r1+clew", "graphsearch+clew", "ircot+clew", "steps+clew", "youtu+clew")
 RECIPES = sorted({row["recipe"] for row in ROWS})
 
 
@@ -40,8 +38,6 @@ async def base(tmp_path: Path) -> Any:
 @pytest.mark.skipif(not ROWS, reason="no recordings here")
 @pytest.mark.parametrize("recipe", RECIPES)
 async def test_real_replies_lead_to_answers_or_refusals(base: KnowledgeBase, recipe: str) -> None:
-    if recipe in STALE:
-        pytest.skip("recorded before its prompts changed; run `python -m bench.agents_record`")
     texts = {str(row["id"]): row["text"] for row in load_rows(HERE / "corpus.jsonl")}
     asked = missed = right = 0
     questions = load_rows(HERE / "questions.jsonl")

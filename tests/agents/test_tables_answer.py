@@ -56,6 +56,9 @@ async def tables(base: KnowledgeBase, tmp_path: Path) -> KnowledgeBase:
         ("How many towns were founded in January?", "1"),
         ("How many towns were founded in July 1931?", "1"),
         ("Which river has the code T2?", "Oss"),
+        ("Which river does the code T2 stand for?", "Oss"),
+        ("Which towns are located in Inland?", "Vessen, Old Sand"),
+        ("Which town was founded first?", "Vessen"),
     ],
 )
 async def test_rows_answer(tables: KnowledgeBase, question: str, said: str) -> None:
@@ -74,6 +77,7 @@ async def test_rows_answer(tables: KnowledgeBase, question: str, said: str) -> N
         "Who founded Hallowmere?",
         "What is the capital of Inland?",
         "How many soldiers were in Vessen?",
+        "How many people live in Inland houses?",
         "Which town did the poet of Vessen like?",
         "Tell me about Vessen",
     ],

@@ -17,11 +17,13 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from clew.config import EmbedSettings
 from clew.errors import ConfigError, ModelError
 from clew.llm import embed_weights as weights
 from clew.llm.embed import Embedder
 from clew.llm.embed_local import TEXTS_PER_THREAD, LocalEmbedder
 from clew.llm.embed_weights import hash_file
+from clew.llm.factory import create_embedder
 
 WORDS = "zero one two three four five six seven".split()
 MILLION = 1_000_000
@@ -187,6 +189,17 @@ async def test_order_is_kept_over_many_turns(toy: Path, tmp_path: Path) -> None:
     for at in range(8):
         np.testing.assert_allclose(rows[at::8], np.tile(rows[at], (len(rows[at::8]), 1)), atol=1e-6)
     assert len(np.unique(rows[:8].round(4), axis=0)) == 8
+
+
+async def test_prefixes_of_questions_and_passages(toy: Path, tmp_path: Path) -> None:
+    plain = LocalEmbedder(tmp_path / "c", folder=toy, precision="fp32")
+    settings = EmbedSettings(folder=toy, query_prefix=f"{WORDS[0]} ", passage_prefix=f"{WORDS[1]} ")
+    embed = create_embedder(settings, tmp_path / "c")
+    asked = await embed([WORDS[2]], role="query")
+    stored = await embed([WORDS[2]])
+    expected = await plain([f"{WORDS[0]} {WORDS[2]}", f"{WORDS[1]} {WORDS[2]}"])
+    np.testing.assert_allclose(np.concatenate([asked, stored]), expected, atol=0.02)
+    assert embed.name != create_embedder(EmbedSettings(folder=toy), tmp_path / "c").name
 
 
 async def test_the_event_loop_stays_free(small: LocalEmbedder) -> None:

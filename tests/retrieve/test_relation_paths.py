@@ -53,6 +53,8 @@ async def family(base: KnowledgeBase, tmp_path: Path) -> KnowledgeBase:
         ("could you please tell me the gender of alda stein's spouse, thanks", "male"),
         ("who is Alda Stein's spouse's spouse?", "Alda Stein"),
         ("what is Signal's versions's versions?", "Signal"),
+        ("who is the daughter of Dora Kamm?", "Bela Stein"),
+        ("what is the profession of Dora Kamm's child?", "painter"),
     ],
 )
 @pytest.mark.parametrize("recipe", ["lego-12", "lego-14"])
@@ -60,6 +62,11 @@ async def test_chains_are_followed_in_the_order_they_are_said(
     family: KnowledgeBase, recipe: str, question: str, answer: str
 ) -> None:
     assert (await best(family, question, recipe))[0] == answer
+
+
+async def test_a_chain_of_five_links_is_followed_to_its_end(family: KnowledgeBase) -> None:
+    question = "Alda Stein's spouse's spouse's mother's mother's profession"
+    assert (await best(family, question, "lego-12"))[0] == "lawyer"
 
 
 async def test_a_way_back_by_the_same_relation_leads_to_others(

@@ -31,6 +31,7 @@ def browsing(server: Server, bypass_csp: bool = False) -> Iterator[tuple[Any, st
             permissions=["clipboard-read", "clipboard-write"],
         )
         page = context.new_page()
+        page.set_default_timeout(90_000)  # a busy machine is slow, and that is no fault
         errors: list[str] = []
         page.on("console", lambda said: errors.append(said.text) if said.type == "error" else None)
         page.on("pageerror", lambda error: errors.append(str(error)))

@@ -1,7 +1,9 @@
 """The Model Context Protocol, called with its official client, in both eras."""
 
+import asyncio
 import json
 import sys
+from asyncio.subprocess import PIPE
 from pathlib import Path
 from typing import Any
 
@@ -50,10 +52,12 @@ async def test_the_tools_answer(tmp_path: Path, era: str) -> None:
         wrong = await client.call_tool("neighbours", {"name": "Nobody"})
         assert wrong.is_error and "no entity is named" in wrong.content[0].text
         uri = f"clew://valley/documents/{document}"
+        assert found["chunks"][0]["uri"].startswith("clew://valley/documents/")
         whole = (await client.read_resource(uri)).contents[0].text
         cited = answer["citations"][0]
         place = f"{uri}/{cited['start']}/{cited['end']}"
         assert (await client.read_resource(place)).contents[0].text == cited["quote"] != whole
+        assert cited["uri"] == place and 0 < answer["confidence"] < 1
         for unknown in (f"{uri[:-1]}x", f"{uri}/5/99999999", uri.replace("valley", "nowhere")):
             with pytest.raises(MCPError) as raised:
                 await client.read_resource(unknown)
@@ -105,6 +109,42 @@ async def test_over_http_every_call_has_the_rights_of_its_key(tmp_path: Path, er
                 assert reply.status_code == status, (host, origin, reply.text)
             evil = {**reader, "Host": "evil.example"}
             assert (await http.post(f"{url}/mcp", json={}, headers=evil)).status_code == 421
+
+
+async def test_an_agent_is_told_which_workspaces_there_are(tmp_path: Path) -> None:
+    for name in ("valley", "hill"):
+        fill(tmp_path / name)
+    server = make_server(tmp_path)
+    server.start()
+    async with Client(create_mcp(server, local=True)) as client:
+        asked = await client.call_tool("search", {"question": QUESTION})
+        assert asked.is_error and "one of hill, valley" in asked.content[0].text
+    await server.stop()
+
+
+async def test_a_server_for_agents_alone(tmp_path: Path) -> None:
+    fill(tmp_path / "valley")
+    with Listening(make_server(tmp_path, rest=False)) as url:
+        async with Client(f"{url}/mcp") as client:
+            found = await client.call_tool("show", {"name": "Ilse Brandvik"})
+            assert content(found)["entities"][0]["name"] == "Ilse Brandvik"
+        async with httpx2.AsyncClient() as http:
+            assert (await http.get(f"{url}/health")).status_code == 200
+            for path in ("/", "/workspaces", "/openapi.json", "/v1/models", "/workspaces/valley"):
+                assert (await http.get(url + path)).status_code == 404, path
+
+
+async def test_the_command_speaks_over_http(tmp_path: Path) -> None:
+    fill(tmp_path / "kb")
+    command = [sys.executable, "-m", "clew", "mcp", "--http", "--port", "0", "--kb", "kb"]
+    process = await asyncio.create_subprocess_exec(*command, cwd=tmp_path, stderr=PIPE)
+    assert process.stderr is not None
+    said = (await process.stderr.readline()).decode()
+    async with Client(said.split()[-1]) as client:
+        tools = {tool.name for tool in (await client.list_tools()).tools}
+    process.terminate()
+    await process.wait()
+    assert said.startswith("serving default at http://127.0.0.1:") and "search" in tools
 
 
 async def test_the_command_speaks_over_stdio(tmp_path: Path) -> None:

@@ -271,6 +271,7 @@ def test_an_exported_graph_without_webgl_says_so_and_lists(server: Server, tmp_p
         page.get_by_text("This browser has no WebGL").wait_for()
         page.locator(".inspect .facts button", has_text="Ilse Brandvik").first.click()
         page.locator(".inspect h1", has_text="Ilse Brandvik").wait_for()
+        assert page.locator(".inspect .facts li").count() > 0
 
 
 def test_a_link_of_a_chat_answer_opens_its_words(server: Server) -> None:

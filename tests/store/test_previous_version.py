@@ -1,4 +1,4 @@
-"""A knowledge base written by version 0.1.0 opens, answers and extends without a rebuild.
+"""A knowledge base written by version 0.1.0 opens, answers and extends; only arrays are derived.
 
 `fixtures/kb-0.1.tar.gz` holds the knowledge base, its corpus and the script that built it with the
 code of that version: twelve documents, one more added and removed, a tree, two merged names and a
@@ -25,7 +25,7 @@ from clew.testing.fakes import HashEmbed, ScriptedChat
 from clew.types import Evidence
 
 FIXTURE = Path(__file__).parent / "fixtures" / "kb-0.1.tar.gz"
-GENERATION = 5  # of the stored knowledge base
+GENERATION = 6  # 5 were stored; the arrays of that layout are derived again when it is opened
 QUESTIONS = (
     "Where was the designer of the Marrow Bridge born?",
     "Who taught Ilse Brandvik at the Polytechnic of Vessen?",
@@ -69,7 +69,7 @@ async def fresh(previous: KnowledgeBase) -> AsyncIterator[KnowledgeBase]:
     await kb.close()
 
 
-async def test_it_opens_without_a_rebuild_and_has_no_problems(previous: KnowledgeBase) -> None:
+async def test_it_opens_and_has_no_problems(previous: KnowledgeBase) -> None:
     status = await previous.status()
     assert (status["generation"], status["documents"]) == (GENERATION, 12)
     assert status["communities"] == 2
@@ -99,17 +99,13 @@ async def test_searches_and_answers_equal_a_fresh_build(
     assert (await previous.ask(QUESTIONS[0])).candidate == "Hallowmere"
 
 
-ADDED = {"chunk_codes", "entity_codes", "fact_codes"}
-"""Arrays that this version derives and the previous one did not."""
-
-
 async def test_its_arrays_equal_derived_ones(previous: KnowledgeBase) -> None:
     async with previous.store.snapshot() as now:
         stored = {name: np.array(array) for name, array in now.arrays.items()}
     await previous.store.write(Change(rebuild=True), derive_keeping_trees(stored))
     async with previous.store.snapshot() as now:
         assert now.generation == GENERATION + 1
-        assert now.arrays.keys() - stored.keys() == ADDED  # not there: keys order equals then
+        assert now.arrays.keys() == stored.keys()
         for name, array in stored.items():
             np.testing.assert_array_equal(array, now.arrays[name], err_msg=name)
 

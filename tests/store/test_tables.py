@@ -6,7 +6,7 @@ from clew.store.protocol import Tables
 
 
 def test_merge_decisions_and_pins_are_empty_by_default() -> None:
-    widths = {"chunks": 3, "entities": 8, "facts": 6, "mentions": 5, "participants": 3}
+    widths = {"chunks": 4, "entities": 8, "facts": 6, "mentions": 5, "participants": 3}
     widths |= {"supports": 3, "forms": 4}
     given = {name: np.zeros((0, width), np.int64) for name, width in widths.items()}
     tables = Tables(**given)

@@ -16,7 +16,7 @@ from clew.agents.core.messages import is_unknown
 from clew.agents.core.plan import Plan
 from clew.agents.core.scratchpad import Notebook, RecordingRetriever, Retrieval
 from clew.agents.core.types import Answer, Mode
-from clew.agents.judge import asks_openly, judge_answer
+from clew.agents.judge import judge_answer
 from clew.agents.planning.model_plan import plan_and_check
 from clew.agents.quote_units import is_technical, quote_units
 from clew.agents.reading.answer import QuestionReader, RankedCandidate, describe_best
@@ -49,12 +49,10 @@ class GraphReader:
     """With a model, let it plan; off: it reads once."""
     spans: bool = True
     """With a model, take a sure span of the reader for a value before asking it."""
-    sure: float = 0.8
-    """Probability from which a span is sure."""
     second: bool = True
     """With a model, ask the reader as well; the better supported answer is given."""
-    noted: bool = False
-    """With a model, show it the steps that the reader took before its answer."""
+    choose: bool = True
+    """Off: the model's answer is given, judged by what the reader says, to fit its confidence."""
 
     async def __call__(self, ctx: Context, retrieve: Step, mode: Mode, /) -> Answer:
         """Answer the question, or each of several questions in one."""
@@ -168,13 +166,13 @@ class GraphReader:
             plan = await plan_and_check(ctx, most=_MAX_STEPS)
         short = ""
         if not plan.simple:
-            runner = PlanRunner(retriever, book, use_spans=self.spans, sure=self.sure)
-            notes = await runner(ctx, plan)
+            notes = await PlanRunner(retriever, book, use_spans=self.spans)(ctx, plan)
             short = match_option(ctx.question, combine_notes(plan, notes))
         retrieval = await retriever(ctx, ctx.question)
         if not short or is_unknown(short):
-            return await self._write_and_read(ctx, book, retriever, mode, retrieval.evidence)
-        planned = await judge_answer(ctx, await conclude(ctx, book, mode, short))
+            return await self._write_and_read(ctx, book, retriever, mode, retrieval)
+        composed = await conclude(ctx, book, mode, short)
+        planned = await judge_answer(ctx, replace(composed, computed=plan.join is not None))
         if plan.by == "rules":
             return planned
         direct = await write_answer(ctx, book.evidence(), mode, book.format_notes())
@@ -186,20 +184,17 @@ class GraphReader:
         book: Notebook,
         retriever: RecordingRetriever,
         mode: Mode,
-        evidence: Evidence,
+        retrieval: Retrieval,
     ) -> Answer:
-        """Let the model write and the reader read; what the reader went through may be shown."""
-        reads = self.second and not is_polar(ctx.question) and not asks_openly(ctx.question)
-        ranked: list[RankedCandidate] = []
-        if reads and self.noted:
-            ranked = await self._read_spans(ctx, retriever, evidence)
-            for note in ranked[0].notes(ctx.question)[:-1] if ranked else ():
-                book.add(note)
-        written = await conclude(ctx, book, mode)
-        if reads and not self.noted:
-            ranked = await self._read_spans(ctx, retriever, evidence)
+        """Let the model write, and the reader read where a short answer is asked for."""
+        written, evidence = await conclude(ctx, book, mode), retrieval.evidence
+        if not self.second or is_polar(ctx.question):
+            return written
+        if quote_whole(ctx, evidence, retrieval.found) is not None:
+            return written
         if written.verdict == "refused" and mode == "reject":
             return written  # the model found too little: that counts
+        ranked = await self._read_spans(ctx, retriever, evidence)
         return await self._ask_reader(ctx, book, written, ranked)
 
     async def _ask_reader(
@@ -208,10 +203,11 @@ class GraphReader:
         """Take the reader's answer as a second opinion: it agrees, or the better supported wins."""
         if not ranked or not (written.candidate or written.verdict == "refused"):
             return written
-        if same_answer(ranked[0].candidate.text, written.candidate):
-            return replace(written, support=ranked[0].probability)
-        judged = await judge_answer(ctx, written)
-        return choose_better(judged, await judge_answer(ctx, self._name_best(ctx, book, ranked)))
+        read = await judge_answer(ctx, self._name_best(ctx, book, ranked))
+        agrees = same_answer(read.candidate, written.candidate)
+        hints = {"agreed" if agrees else "against": read.confidence}
+        judged = await judge_answer(ctx, replace(written, hints=hints))
+        return judged if agrees or not self.choose else choose_better(judged, read)
 
 
 def choose_better(planned: Answer, direct: Answer) -> Answer:

@@ -66,19 +66,21 @@ async def describe_answer(ctx: Context, answer: Answer) -> Signals:
     }
     if not answer.candidate:
         return signals | {"own": -1.0}
-    readings = await read_passages(ctx, asked, passages[:_READ])
+    # What code computed from values stands in no passage as such.
+    seen = () if answer.computed else passages[:_READ]
+    readings = await read_passages(ctx, asked, seen)
     # Letters are judged by the options that they stand for.
     chosen = spell_out_choice(ctx.question, answer.candidate) or [answer.candidate]
     agreeing, rival = _compare_readings(chosen, readings)
     own = max(answer.support, agreeing.probability if agreeing else 0.0)
     polar = answer.candidate.casefold() in YES_NO
-    # No sentence says "no": what code concludes from cited values follows from them.
+    # No span says "no": what code concludes from cited values follows from them.
     entailed = (answer.computed and polar) or all(
         _is_supported(one, answer, cited) for one in chosen
     )
     return signals | {
         "own": squash(_logit(own)),
-        "direct": squash(agreeing.score) if agreeing else -1.0,
+        "direct": squash(agreeing.score) if agreeing else 0.0 if polar else -1.0,
         "rival": squash(rival.score) if rival else -1.0,
         "entailed": float(entailed),
         "computed": float(answer.computed),

@@ -34,6 +34,7 @@ from clew.text.sentences import sentence_spans
 from clew.types import Passage
 
 _RAW_TOKENS = 400  # of an unrefined page that a note carries
+_SURE_SPAN = 0.8  # probability from which a span needs no model
 _MIN_SPAN = 0.05  # probability below which a span is no answer
 
 
@@ -50,8 +51,6 @@ class PlanRunner:
     """Off: placeholders are removed, not filled, and no question waits (ablation without QG)."""
     use_spans: bool = False
     """Take a sure span of the reader before asking the model."""
-    sure: float = 0.8
-    """Probability from which a span is sure."""
     retrievers: tuple[RecordingRetriever, ...] = ()
     """One for each question of the plan, where they differ."""
     context: Literal["quote", "refined", "raw"] = "quote"
@@ -113,7 +112,7 @@ class PlanRunner:
         note = Note(question)
         if self.use_spans:
             note = await self._read_spans(ctx, question, retrieval)
-        if not note.has_answer or note.probability < self.sure:
+        if not note.has_answer or note.probability < _SURE_SPAN:
             near_first = not page.has_graph  # facts are short: all of them fit
             refine = self.context == "refined"
             read = await read_answer(
@@ -136,7 +135,8 @@ class PlanRunner:
         if is_chinese(question):
             place = find_chinese_answer(question, passages)
             return note_span(question, *place) if place else Note(question)
-        reader = QuestionReader(self.retriever, await load_rank(ctx), Follower(hops=1, beam=1))
+        follow = Follower(hops=1, beam=1)
+        reader = QuestionReader(self.retriever, await load_rank(ctx), follow, named_only=True)
         ranked = await reader.read(ctx.with_question(question), passages)
         return _note_best(question, [one for one in ranked if _is_grounded(ctx, one)])
 

@@ -88,9 +88,9 @@ COMMANDS_BY_MODULE = {
         "advise": "Try recipes on your own documents and recommend one for your budget.",
     },
     "serve": {
-        "serve": "Serve knowledge bases over HTTP: a REST API, and one that OpenAI's clients "
-        "speak.",
-        "mcp": "Serve tools for agents by the Model Context Protocol, over stdio.",
+        "serve": "Serve knowledge bases over HTTP: a page, a REST API, and one that OpenAI's "
+        "clients speak.",
+        "mcp": "Serve tools for agents by the Model Context Protocol, over stdio or HTTP.",
         "keys": "Make, list, rotate and revoke keys.",
     },
     "learn": {

@@ -1,13 +1,13 @@
-"""The commands serve and keys."""
+"""The commands serve, mcp and keys."""
 
 import re
 import tempfile
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -54,12 +54,16 @@ def find_folders(ctx: CommandContext, root: Path | None) -> Folders:
     return Folders(ctx.settings.folder, single=True, database=database)
 
 
+HostOption = Annotated[str | None, typer.Option(help="Address to listen on.")]
+PortOption = Annotated[int | None, typer.Option(min=0, max=65535, help="Port to listen on.")]
+
+
 @command
 async def serve_(
     ctx: CommandContext,
     root: RootOption = None,
-    host: Annotated[str | None, typer.Option(help="Address to listen on.")] = None,
-    port: Annotated[int | None, typer.Option(min=0, max=65535, help="Port to listen on.")] = None,
+    host: HostOption = None,
+    port: PortOption = None,
     workers: Annotated[int | None, typer.Option(min=1, help="Number of processes.")] = None,
     shards: Annotated[
         int | None, typer.Option(min=1, help="Search by so many shards, on Ray.")
@@ -69,24 +73,12 @@ async def serve_(
         bool, typer.Option("--demo", help="Serve the bundled corpus from a temporary folder.")
     ] = False,
 ) -> None:
-    """Serve knowledge bases over HTTP: a REST API, and one that OpenAI's clients speak."""
+    """Serve knowledge bases over HTTP: a page, a REST API, and one that OpenAI's clients speak."""
     _require_extra("serve", "fastapi", "uvicorn")
-    from clew.serve.run import ServeOptions, serve
-
     open_kb = open_knowledge_base if shards is None else _open_spread(shards, on)
     given = {"host": host, "port": port, "workers": workers}
-    changed = {name: value for name, value in given.items() if value is not None}
-
-    def apply(settings: Settings) -> Settings:
-        section = settings.serve.model_copy(update=changed)
-        return settings.model_copy(update={"serve": section, "kb": ctx.settings.kb})
-
     async with _open_demo(ctx) if demo else _open_folders(ctx, root) as folders:
-        await serve(
-            ServeOptions(apply(ctx.settings), folders, open_kb),
-            lambda url: err.print(f"serving {', '.join(folders.names())} at {url}", markup=False),
-            lambda: apply(load_settings()),
-        )
+        await _serve_http(ctx, folders, given, open_kb)
 
 
 @command
@@ -94,10 +86,21 @@ async def mcp_(
     ctx: CommandContext,
     root: RootOption = None,
     add: Annotated[bool, typer.Option("--add", help="Let agents add documents.")] = False,
+    http: Annotated[
+        bool, typer.Option("--http", help="Streamable HTTP at /mcp instead of stdio.")
+    ] = False,
+    host: HostOption = None,
+    port: PortOption = None,
 ) -> None:
-    """Serve tools for agents by the Model Context Protocol, over stdio."""
+    """Serve tools for agents by the Model Context Protocol, over stdio or HTTP."""
     _require_extra("mcp", "mcp")
-    _require_extra("serve", "fastapi")
+    _require_extra("serve", "fastapi", "uvicorn")
+    if http:
+        async with _open_folders(ctx, root) as folders:
+            agents_only = {"rest": False, "mcp": True, "mcp_add": add}
+            given = {"host": host, "port": port, **agents_only}
+            await _serve_http(ctx, folders, given, path="/mcp")
+        return
     from clew.serve.core.server import Server
     from clew.serve.mcp_server import create_mcp
 
@@ -107,6 +110,29 @@ async def mcp_(
         await create_mcp(server, local=True, allow_add=add).run_stdio_async()
     finally:
         await server.stop()
+
+
+async def _serve_http(
+    ctx: CommandContext,
+    folders: Folders,
+    given: Mapping[str, Any],
+    open_kb: OpenKb = open_knowledge_base,
+    path: str = "",
+) -> None:
+    """Serve until a signal says stop; what is given goes before the settings."""
+    from clew.serve.run import ServeOptions, serve
+
+    changed = {name: value for name, value in given.items() if value is not None}
+
+    def apply(settings: Settings) -> Settings:
+        section = settings.serve.model_copy(update=changed)
+        return settings.model_copy(update={"serve": section, "kb": ctx.settings.kb})
+
+    def announce(url: str) -> None:
+        err.print(f"serving {', '.join(folders.names())} at {url}{path}", markup=False)
+
+    options = ServeOptions(apply(ctx.settings), folders, open_kb)
+    await serve(options, announce, lambda: apply(load_settings()))
 
 
 def _open_spread(count: int, on: str) -> OpenKb:

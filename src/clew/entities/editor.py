@@ -50,8 +50,8 @@ class EntityExplanation:
     namesakes: tuple[str, ...]
 
 
-async def _embed_nothing() -> None:
-    """Leave entities with the vectors of their names."""
+async def _follow_nothing() -> None:
+    """Leave entities with the vectors of their names, and trees as they are."""
 
 
 @dataclass(frozen=True)
@@ -59,8 +59,8 @@ class EntityEditor:
     """Explains, splits and merges the entities of one knowledge base."""
 
     store: Store
-    embed_details: Callable[[], Awaitable[Counts | None]] = _embed_nothing
-    """Embeds the merged descriptions after a change."""
+    follow: Callable[[], Awaitable[Counts | None]] = _follow_nothing
+    """After a change: embeds merged descriptions and updates the trees."""
 
     async def explain(self, name: str) -> list[EntityExplanation]:
         """Return the entities with a name, exact spellings first, and how each was resolved."""
@@ -83,13 +83,15 @@ class EntityEditor:
         if documents:
             return await self._split_by_document(found[0], documents)
         merged = next((entity for entity in found if len(entity.names) > 1), found[0])
+        if len(merged.names) == 1:
+            await self.follow()  # a split that was stopped before this
         return await self._apply_decisions(_decide_split(merged, other))
 
     async def merge(self, one: str, other: str) -> Counts:
         """Merge two names into one entity, whatever rules and vectors say."""
         first, second = (await self.explain(one))[0], (await self.explain(other))[0]
         if first.key == second.key:
-            await self.embed_details()  # of a merge that was stopped before this
+            await self.follow()  # a merge that was stopped before this
             raise StoreError(
                 f"{one!r} and {other!r} are already one entity; `clew show {one!r} --why` explains"
             )
@@ -102,6 +104,7 @@ class EntityEditor:
         ids = _find_name_id(one, first), _find_name_id(other, second)
         pair = MergeDecision(*ids, same=True, by="user").key
         if (await self.store.get(RESOLUTION_KIND, [pair])).get(pair, _WITHDRAWN) == _WITHDRAWN:
+            await self.follow()  # a withdrawal that was stopped before this
             raise StoreError(f"nobody has merged or split {one!r} and {other!r}; nothing to undo")
         return await self._derive(RESOLUTION_KIND, {pair: _WITHDRAWN})
 
@@ -138,7 +141,7 @@ class EntityEditor:
     async def _derive(self, kind: str, decided: dict[str, str]) -> Counts:
         """Store decisions and derive the arrays from them, in one write."""
         counts = await self.store.write(Change(values={kind: decided}), derive_arrays)
-        return await self.embed_details() or counts
+        return await self.follow() or counts
 
 
 def _find_name_id(typed: str, entity: EntityExplanation) -> str:

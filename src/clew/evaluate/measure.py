@@ -1,19 +1,17 @@
 """Measure recipes on a data set: build the knowledge base, run them, collect the reports."""
 
-import json
 import random
 from collections import Counter
-from collections.abc import Mapping, Sequence
-from contextlib import aclosing
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
-from time import perf_counter
 from typing import Any
 
 from clew.builder import ignore_progress
 from clew.config import RoleSettings
 from clew.engine import ANSWERING_ROLES, KnowledgeBase
-from clew.errors import ConfigError, InputError
+from clew.errors import ConfigError
+from clew.evaluate.build import build_if_empty, check_corpus, load_tree_costs
 from clew.evaluate.datasets import Dataset, Question
 from clew.evaluate.external_runs import read_external_reports
 from clew.evaluate.grid import Grid, register_variants
@@ -29,19 +27,13 @@ from clew.evaluate.summary import RecipeReport, describe_dropped_metrics, descri
 from clew.evaluate.tables import WinRates, judge_pairs
 from clew.extract.openie import Recorded
 from clew.ingest.embedding import ProgressCallback
-from clew.ingest.files import find_files, read, read_files
-from clew.llm.openai_api import estimate_tokens
 from clew.llm.roles import with_named_model
 from clew.llm.trained_model import resolve_model_folder
-from clew.recipes.chunking import describe_other_chunking, find_shared_chunking, load_chunking
-from clew.recipes.describe import required_trees
-from clew.recipes.registry import resolve_recipe
-from clew.types import Chunking, Document, Usage
+from clew.recipes.chunking import describe_other_chunking, load_chunking
+from clew.types import Chunking
 
 _MAX_REASONS = 20
 _RECALL_DEPTHS = (2, 5, 10, 20)
-_TREES_KEY = "trees"
-_CHECKED_DOCUMENTS = 100  # of the corpus: enough to see whether the knowledge base is of it
 
 
 @dataclass(frozen=True)
@@ -134,7 +126,7 @@ async def measure(
     presets = _find_presets(base, wanted.grid)
     doubts = await check_corpus(base, dataset)
     build = await build_if_empty(base, dataset, extractor, progress, presets)
-    build |= await load_tree_costs(base, wanted, progress)
+    build |= await load_tree_costs(base, wanted.grid, progress, grow=wanted.grow)
     questions = select_questions(dataset.questions, wanted)
     metrics = select_metrics(questions, wanted)
     if wanted.grid.cases:
@@ -292,126 +284,6 @@ def default_metrics(questions: Sequence[Question], answers: bool, k: int = 0) ->
         names += ["reversion"] if any(q.originals for q in questions) else []
         names += ["refusal", *REFUSAL_METRICS] if any(not q.answerable for q in questions) else []
     return names
-
-
-async def build_if_empty(
-    base: KnowledgeBase,
-    dataset: Dataset,
-    extractor: Recorded | None,
-    progress: ProgressCallback = ignore_progress,
-    presets: Mapping[str, Chunking | None] | None = None,
-) -> dict[str, Any]:
-    """Build from the corpus if the knowledge base is empty; return its size and build cost.
-
-    It is split as all recipes want it (`presets`), unless the user has set it, or they disagree.
-    """
-    counts = await base.store.counts()
-    if counts.documents or counts.facts:
-        stored = (await base.store.get("evaluate", ["build"])).get("build")
-        return {"reused": True, **asdict(counts), **(json.loads(stored) if stored else {})}
-    if dataset.corpus is None:
-        raise ConfigError(
-            f"{dataset.name} has no corpus.jsonl; name an existing knowledge base with --kb"
-        )
-    before, started = base.models.meter.total, perf_counter()
-    own = base.settings.chunk.model_fields_set
-    chunk = None if own else find_shared_chunking(presets or {})
-    rows = read([dataset.corpus], row_names="id")
-    added = await base.take(rows, extractor, progress=progress, chunk=chunk)
-    if not added.counts.documents:
-        why = f": {added.skipped[0].reason}" if added.skipped else ""
-        raise InputError(f"{dataset.corpus} holds no document that can be read{why}; restore it")
-    seconds = perf_counter() - started
-    spent = base.models.meter.total - before
-    costs = compute_build_costs(seconds, spent, dataset.corpus)
-    await base.store.set("evaluate", {"build": json.dumps(costs)})
-    return {"reused": False, "seconds": round(seconds, 3), **asdict(added.counts), **costs}
-
-
-async def check_corpus(base: KnowledgeBase, dataset: Dataset) -> list[str]:
-    """Return a doubt if the knowledge base holds no document of the corpus.
-
-    Raise where ids of the corpus are names of other documents: gold would count for those.
-    """
-    counts = await base.store.counts()
-    if dataset.corpus is None or not counts.documents:
-        return []
-    first = await _read_first_documents(dataset.corpus)
-    async with base.store.snapshot() as snapshot:
-        if not first or await snapshot.names([one.id for one in first]):
-            return []
-        sources = await base.store.sources()
-        shared = {name: one for one in first for name in one.names if name in sources}
-        held = await snapshot.documents([sources[name].document for name in shared])
-    if any(one.text in held[sources[name].document].text for name, one in shared.items()):
-        return []
-    lacking = f"the knowledge base holds no document of {dataset.corpus}"
-    if shared:
-        raise ConfigError(
-            f"{lacking}, but others under the same ids, such as {next(iter(shared))!r}; "
-            "give another folder with --kb"
-        )
-    return [f"{lacking} under its id: gold documents are not found"]
-
-
-async def _read_first_documents(corpus: Path) -> list[Document]:
-    first: list[Document] = []
-    async with aclosing(read_files(find_files([corpus], "id"))) as rows:
-        async for row in rows:
-            first += [row] if isinstance(row, Document) else []
-            if len(first) == _CHECKED_DOCUMENTS:
-                break
-    return first
-
-
-async def load_tree_costs(
-    base: KnowledgeBase, wanted: MeasureOptions, progress: ProgressCallback
-) -> dict[str, Any]:
-    """Grow the trees that are wanted and missing; return what each cost that was grown so."""
-    known = (await base.store.get("evaluate", [_TREES_KEY])).get(_TREES_KEY)
-    costs: dict[str, Any] = json.loads(known) if known else {}
-    manager = base.builder.make_tree_manager(progress)
-    there = await manager.tree_names()
-    for tree in _list_trees(base, wanted.grid) if wanted.grow else ():
-        if tree in there:
-            continue
-        before, started = base.models.meter.total, perf_counter()
-        if base.embed is not None:
-            await base.builder.embed_deferred("entity", progress)
-        await manager.build([tree], write=base.models.has("extract"))
-        spent = base.models.meter.total - before
-        costs[tree] = {
-            "build_seconds": round(perf_counter() - started, 3),
-            "build_calls": spent.calls + spent.cached_calls,
-            "build_tokens": spent.all_tokens,
-            "money": round(spent.money, 6),
-        }
-        await base.store.set("evaluate", {_TREES_KEY: json.dumps(costs)})
-    return {_TREES_KEY: costs} if costs else {}
-
-
-def _list_trees(base: KnowledgeBase, grid: Grid) -> list[str]:
-    """List the trees that the recipes of a grid read."""
-    with register_variants(grid.variants):
-        chains = [resolve_recipe(case.recipe, base.recipes).retrieve for case in grid.cases]
-    return list(dict.fromkeys(tree for chain in chains for tree in required_trees(chain)))
-
-
-def compute_build_costs(seconds: float, spent: Usage, corpus: Path) -> dict[str, Any]:
-    """Compute time per 1,000 and money per 1,000,000 tokens built (Graph-R1, Table 3)."""
-    try:
-        size = estimate_tokens(corpus.read_text(encoding="utf-8", errors="replace"))
-    except OSError as error:  # removed while the knowledge base was built
-        raise InputError(f"{corpus} cannot be read ({error.strerror}); restore it") from error
-    return {
-        "build_seconds": round(seconds, 3),
-        "corpus_tokens": size,
-        "seconds_per_1k_tokens": round(1000 * seconds / size, 6),
-        "build_calls": spent.calls + spent.cached_calls,
-        "build_tokens": spent.all_tokens,
-        "money": round(spent.money, 6),
-        "money_per_1m_tokens": round(1_000_000 * spent.money / size, 6),
-    }
 
 
 def _format_build_cost(build: dict[str, Any]) -> str:

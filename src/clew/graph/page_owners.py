@@ -104,9 +104,12 @@ class EntityTokens:
 
 
 def find_entity_passages(
-    count: int, named: NameTable, owned: EntityPassages, spelt: EntityTokens
+    count: int, named: NameTable, owned: EntityPassages, spelt: EntityTokens, codes: Ints
 ) -> Csr:
-    """Return for each of `count` entities the passages about it, weighted by certainty."""
+    """Return for each of `count` entities the passages about it, weighted by certainty.
+
+    Of more than are kept, equals are chosen by the `codes` of their chunks.
+    """
     passages_of = build_csr(count, owned.entities, owned.chunks, owned.about)
     own = named.weights > 1
     form = ~own & (named.kinds == FORM)
@@ -122,7 +125,7 @@ def find_entity_passages(
         unmatched = _find_unmatched(count, found)
         guessed = _match_hashes(named, asking & unmatched[named.entities], answering, passages_of)
         found = _concatenate(found, _drop_ambiguous(count, guessed))
-    return _keep_surest(count, found)
+    return _keep_surest(count, found, codes)
 
 
 def _match_hashes(
@@ -195,14 +198,14 @@ def _drop_ambiguous(count: int, found: EntityPassages) -> EntityPassages:
     return EntityPassages(found.entities[keep], found.chunks[keep], found.about[keep])
 
 
-def _keep_surest(count: int, found: EntityPassages) -> Csr:
+def _keep_surest(count: int, found: EntityPassages, codes: Ints) -> Csr:
     """Keep each pair once with its best weight, and the best `MAX_PASSAGES` per entity."""
     order = np.lexsort((-found.about, found.chunks, found.entities))
     entities, chunks, about = found.entities[order], found.chunks[order], found.about[order]
     is_first = np.ones(len(order), np.bool_)
     is_first[1:] = (np.diff(entities) != 0) | (np.diff(chunks) != 0)
     entities, chunks, about = entities[is_first], chunks[is_first], about[is_first]
-    order = np.lexsort((chunks, -about, entities))
+    order = np.lexsort((codes[chunks], -about, entities))
     entities, chunks, about = entities[order], chunks[order], about[order]
     begin = np.searchsorted(entities, entities, "left")
     keep = np.arange(len(entities)) - begin < MAX_PASSAGES

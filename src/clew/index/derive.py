@@ -34,6 +34,7 @@ from clew.text.names import FORM, TOKEN
 
 # Increase it whenever the arrays or their meaning change: older ones are then derived again.
 LAYOUT = 6
+_CODE_BITS, _MAX_START = 43, (1 << 20) - 1  # of a passage's number: its hash, and its place
 _MIN_OWNERSHIP = 0.3  # names owned less surely than this are not found by fuzzy matching
 
 
@@ -79,7 +80,7 @@ def derive_arrays(tables: Tables) -> dict[str, NDArray[Any]]:
     # Equal scores are ordered by these: keys depend on when an element was added.
     arrays["entity_codes"] = tables.entities[:, 5].copy()
     arrays["fact_codes"] = tables.facts[:, 5].copy()
-    arrays["chunk_codes"] = tables.chunks[:, 2].copy()
+    arrays["chunk_codes"] = _order_passages(*tables.chunks[:, 2:].T)
     arrays |= _derive_details(resolved)
     if tables.facts[:, 4].any():
         arrays["fact_rows"] = use_detailed_rows(arrays)
@@ -134,6 +135,11 @@ def _build_incidence(
     out = build_csr(rows, sources, targets, weights)
     back = build_csr(columns, targets, sources, weights)
     return _csr_arrays(f"{source}_{target}", out) | _csr_arrays(f"{target}_{source}", back)
+
+
+def _order_passages(codes: Ints, starts: Ints) -> Ints:
+    """Number passages so that of equals the one nearer to its document's beginning is first."""
+    return (np.clip(starts, 0, _MAX_START) << _CODE_BITS) | (codes & ((1 << _CODE_BITS) - 1))
 
 
 def _encode_labels(name: str, bearer: str, codes: Ints) -> dict[str, NDArray[Any]]:
@@ -192,13 +198,14 @@ def _index_owners(
     starts = row_starts(bearer, count)
     # One entity represents all that have the same name.
     known = np.unique(same[owned.entities[owned.about >= _MIN_OWNERSHIP]])
+    known = known[np.argsort(arrays["entity_codes"][known])]  # equally similar ones go by these
     name, slots = expand_ranges(starts[known], starts[known + 1])
     words = build_token_index(len(known), name, codes[slots])
     position_of = np.full(count, -1, np.int64)
     position_of[known] = np.arange(len(known))
     spelt = EntityTokens(starts, codes, words, known, position_of[same])
     named = NameTable(*(arrays[f"name_{part}"] for part in NameTable.__slots__))
-    owners = find_entity_passages(count, named, owned, spelt)
+    owners = find_entity_passages(count, named, owned, spelt, arrays["chunk_codes"])
     return {
         **{f"owners_{part}": getattr(owners, part) for part in owners.__slots__},
         "word_codes": words.codes,

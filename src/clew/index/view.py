@@ -30,6 +30,7 @@ from clew.text.names import FORM, name_key
 from clew.text.unicode import hash64
 from clew.types import Kind
 
+_COSINE_DIGITS = 5
 NameRows = tuple[NDArray[np.int32], Floats, NDArray[np.integer]]
 """Entities with a name, their weights, and what kind of name it is."""
 _FULL_SCAN_SHARE = 0.25  # share of all vectors from which a full scan is faster
@@ -82,7 +83,8 @@ def score_rows(matrix: Floats, rows: Ints, vector: Floats) -> Floats:
     full_scan = len(rows) > _FULL_SCAN_SHARE * len(matrix)
     scores = (matrix @ vector)[rows] if full_scan else matrix[np.maximum(rows, 0)] @ vector
     scores[rows < 0] = -1
-    found: Floats = scores
+    # The last digits depend on where a row lies: equal texts would not be equal.
+    found: Floats = np.round(scores, _COSINE_DIGITS)
     return found
 
 

@@ -1,5 +1,6 @@
 """The embedder protocol."""
 
+import hashlib
 from collections.abc import Sequence
 from typing import Literal, Protocol
 
@@ -28,6 +29,11 @@ class Embedder(Protocol):
 
     async def __call__(self, texts: Sequence[str], /, *, role: EmbedRole = "passage") -> Vectors:
         """Embed a batch of any size; no text gives a `(0, dim)` array."""
+
+
+def hash_prefix(prefix: str) -> str:
+    """Return what a prefix of passages adds to an embedder's name: it changes the vectors."""
+    return f"+{hashlib.sha256(prefix.encode()).hexdigest()[:8]}" if prefix else ""
 
 
 def measure_known(embed: Embedder, text: str) -> float:

@@ -2,7 +2,6 @@
 
 import asyncio
 import base64
-import hashlib
 from asyncio import AbstractEventLoop, Semaphore
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -15,7 +14,7 @@ from numpy.typing import NDArray
 from clew.config import OPENAI_URL
 from clew.errors import ConfigError, ModelError, ParseError
 from clew.llm.chat import EndpointError
-from clew.llm.embed import EmbedRole, Vectors
+from clew.llm.embed import EmbedRole, Vectors, hash_prefix
 from clew.llm.limits import RetryPolicy, call_with_retries
 from clew.llm.openai_api import JsonEndpoint, parse_json
 
@@ -54,9 +53,7 @@ class EndpointEmbedder:
     @property
     def name(self) -> str:
         """The model, and a hash of the passage prefix, since that changes the vectors."""
-        if not self.passage_prefix:
-            return self.model
-        return f"{self.model}+{hashlib.sha256(self.passage_prefix.encode()).hexdigest()[:8]}"
+        return f"{self.model}{hash_prefix(self.passage_prefix)}"
 
     @property
     def dim(self) -> int:

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from clew.errors import ConfigError, ModelError
-from clew.llm.embed import EmbedRole, Vectors
+from clew.llm.embed import EmbedRole, Vectors, hash_prefix
 from clew.llm.embed_weights import HUB_URL, EmbedderWeights, Precision, prepare_weights
 from clew.version import pip_install_command
 
@@ -46,6 +46,9 @@ class LocalEmbedder:
     workers: int = 0
     """Number of threads; 0 uses every core available to this process."""
     hub: str = HUB_URL
+    passage_prefix: str = ""
+    query_prefix: str = ""
+    """What some models want before a text: `query: ` and `passage: ` for the E5 family."""
     _weights: "_Lazy[EmbedderWeights]" = field(init=False, repr=False, compare=False)
     _encoder: "_Lazy[_OnnxEncoder]" = field(init=False, repr=False, compare=False)
 
@@ -60,9 +63,9 @@ class LocalEmbedder:
 
     @property
     def name(self) -> str:
-        """The weights' name, and the token limit if it is not the default."""
+        """The weights' name, the token limit if it is not the default, and a prefix's hash."""
         cut = "" if self.max_tokens == DEFAULT_MAX_TOKENS else f"/{self.max_tokens}"
-        return f"{self.weights.name}{cut}"
+        return f"{self.weights.name}{cut}{hash_prefix(self.passage_prefix)}"
 
     @property
     def dim(self) -> int:
@@ -87,10 +90,12 @@ class LocalEmbedder:
         return self._encoder.get().measure_known(text)
 
     async def __call__(self, texts: Sequence[str], /, *, role: EmbedRole = "passage") -> Vectors:
-        """Embed in threads, so that the event loop stays free; `role` makes no difference."""
+        """Embed in threads, so that the event loop stays free; `role` chooses the prefix."""
         if not texts:
             return np.zeros((0, await asyncio.to_thread(lambda: self.dim)), np.float32)
         step = TEXTS_PER_THREAD * (self.workers or count_cores())
+        prefix = self.query_prefix if role == "query" else self.passage_prefix
+        texts = [prefix + text for text in texts] if prefix else texts
         parts = [list(texts[at : at + step]) for at in range(0, len(texts), step)]
         # One thread switch per part: on a busy machine a switch costs as much as a short text.
         return np.concatenate([await asyncio.to_thread(self._embed, part) for part in parts])

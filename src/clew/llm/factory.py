@@ -40,7 +40,12 @@ def create_embedder(settings: EmbedSettings, cache: Path) -> Embedder:
     if settings.model == "local":
         from clew.llm.embed_local import LocalEmbedder
 
-        return LocalEmbedder(cache=cache, folder=settings.folder)
+        return LocalEmbedder(
+            cache=cache,
+            folder=settings.folder,
+            passage_prefix=settings.passage_prefix,
+            query_prefix=settings.query_prefix,
+        )
     from clew.llm.embed_endpoint import EndpointEmbedder
 
     return EndpointEmbedder(

@@ -66,8 +66,9 @@ _AGENT_RECIPES = (
     _steps("plan", GraphReader(plan=True), "the model plans what the table does not compare"),
     _steps("model", GraphReader(rules=False, plan=True), "the model plans everything"),
     _steps("once", GraphReader(second=False), "the reader gives no second opinion on the model's"),
-    _steps("spans", GraphReader(sure=0.3), "likely spans are taken for values, not only sure ones"),
-    _steps("noted", GraphReader(sure=0.3, noted=True), "the model is shown the reader's steps"),
+    _steps(
+        "judged", GraphReader(choose=False), "the model's answer, whatever the reader says of it"
+    ),
     _steps(
         "alone",
         GraphReader(rules=False, spans=False, second=False),

@@ -49,12 +49,12 @@ class SemanticBridge:
         dense = ctx.cosines("chunk", vector)
         active = {hit.at: (hit.score, 1) for hit in found.entities if hit.score > 0}
         if not active:
-            return replace(found, chunks=top_hits(dense, view.keys("chunk"), self.top_k, "dense"))
+            return replace(found, chunks=top_hits(dense, view.codes("chunk"), self.top_k, "dense"))
         near = np.asarray(await score_facts(ctx, vector, self.subject), np.float64)
         active = self._activate(view, near, active)
         scores = self._rank(view, dense, active)
         entities = sorted(active, key=lambda at: (-active[at][0], at))
-        chunks = top_hits(scores, view.keys("chunk"), self.top_k, "activated")
+        chunks = top_hits(scores, view.codes("chunk"), self.top_k, "activated")
         return replace(
             found,
             chunks=tuple(hit for hit in chunks if hit.score > 0),
@@ -154,7 +154,7 @@ class MessagePassing:
             scores = start + self.share * arrived / max(float(arrived.max()), _TINY)
         scores[np.asarray(view.arrays["entity_literal"], bool)] = 0
         ranked = top_hits(
-            scores.astype(np.float32), view.keys("entity"), self.top_k, "message passing"
+            scores.astype(np.float32), view.codes("entity"), self.top_k, "message passing"
         )
         return replace(found, entities=tuple(hit for hit in ranked if hit.score > 0))
 
@@ -195,4 +195,4 @@ class SumEntities:
         summed = np.bincount(links.columns[edge], weights, minlength=len(dense))
         # Small enough to break ties only.
         scores = (summed + dense * 1e-4).astype(np.float32)
-        return replace(found, chunks=top_hits(scores, view.keys("chunk"), self.top_k, "entities"))
+        return replace(found, chunks=top_hits(scores, view.codes("chunk"), self.top_k, "entities"))

@@ -5,6 +5,7 @@ other pages never name (news, reports, threads), or the question names only what
 everywhere, the ranking is left to meaning, words and the best sentence of each passage.
 """
 
+import re
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -19,6 +20,7 @@ from clew.retrieve.question import content_words
 from clew.retrieve.rank import hit_positions, top_hits
 from clew.retrieve.spread import drop_copies
 from clew.retrieve.step import Step
+from clew.text.unicode import split_words
 from clew.types import Found, Hit
 
 _TINY = 1e-9
@@ -32,6 +34,9 @@ _LEAST_WALK = 0.1  # a walk that would count less changes nothing, and takes mos
 _CHAIN_TRUST = 0.5  # from which chains of names are worth following: manuals stay below 0.3
 PLAIN_SIGNALS = ("meaning", "words", "best sentence")
 PLAIN_SHARES = (0.4, 0.3, 0.3)  # of each within plain relevance; `python -m bench.signal_weights`
+# Written like a code: in capitals, with a digit, an underscore, or a capital inside.
+_CODE_WORD = re.compile(r"\b(?:[A-Z]{2,}|(?=\w*[\d_])\w+|[a-z]+[A-Z]\w*)\b")
+_FEW_PASSAGES, _FEW_SHARE = 3, 0.005  # passages with a code that is rare, or their share of all
 _LEADERS, _LEAD = 100, 0.1  # the best chunks of a signal, and what a lead over them counts
 
 
@@ -65,7 +70,10 @@ class SignalWeights:
         named = zip(PLAIN_SIGNALS, self.shares, strict=True)
         plain = ", ".join(f"{name} {self.plain * share:.2f}" for name, share in named)
         reason = f"corpus {self.corpus:.2f}, names {self.names:.2f}"
-        return f"walk {self.walk:.2f}, {plain} ({reason}{', tuned' if self.tuned else ''})"
+        # The walk begins at names and where relevance is highest, and adds a share of relevance.
+        start = " from the most relevant passages" if self.walk > 0 and self.names <= 0 else ""
+        tuned = ", tuned" if self.tuned else ""
+        return f"walk {self.walk:.2f}{start}, {plain} ({reason}{tuned})"
 
 
 def weigh_signals(view: View, entities: tuple[Hit, ...]) -> SignalWeights:
@@ -151,17 +159,17 @@ class Blended:
             return walked
         scores = await score_plainly(ctx, found, self.rest)
         plain = scores.mix(weights.shares)
-        keys = view.keys("chunk")
+        ties = view.codes("chunk")
         if weights.walk <= 0:
-            facts = top_hits(scores.fact_fit, view.keys("fact"), self.facts, "sentence")
-            chunks = top_hits(drop_copies(ctx, plain), keys, self.top_k, "relevance")
+            facts = top_hits(scores.fact_fit, view.codes("fact"), self.facts, "sentence")
+            chunks = top_hits(drop_copies(ctx, plain), ties, self.top_k, "relevance")
             return replace(found, chunks=chunks, facts=facts, paths=())
         # A chunk that the step left out scores no more than its last one.
         total = np.full(len(plain), min(hit.score for hit in walked.chunks), np.float32)
         total[hit_positions(walked.chunks)] = [hit.score for hit in walked.chunks]
         mixed = (weights.walk * total + weights.plain * plain).astype(np.float32)
         by = walked.chunks[0].by
-        chunks = top_hits(drop_copies(ctx, mixed), keys, self.top_k, by)
+        chunks = top_hits(drop_copies(ctx, mixed), ties, self.top_k, by)
         return replace(walked, chunks=chunks)
 
 
@@ -189,8 +197,22 @@ async def score_plainly(ctx: Context, found: Found, rest: float = 0.7) -> PlainS
     """
     question, specific = await ctx.vectors([ctx.question, found.specific or ctx.question])
     fit, sentence = await score_sentences(ctx, (1 - rest) * question + rest * specific)
-    words = ctx.view.bm25.scores(content_words(ctx.question))
+    words = ctx.view.bm25.scores(repeat_rare_codes(ctx.view, ctx.question))
     return PlainScores(ctx.cosines("chunk", question), words, sentence, fit)
+
+
+def repeat_rare_codes(view: View, question: str) -> list[str]:
+    """Return the words of a question that say something, codes that few passages have twice.
+
+    In manuals and tables "KM" or "copy2" says more than the rest; names of an encyclopedia lead on.
+    """
+    words = content_words(question)
+    if names_lead_on(view):
+        return words
+    few = max(_FEW_PASSAGES, _FEW_SHARE * view.count("chunk"))
+    codes = {word for found in _CODE_WORD.findall(question) for word in split_words(found)}
+    rare = [word for word in words if word in codes and len(view.bm25.chunks_with(word)) <= few]
+    return [*words, *rare]
 
 
 def _scale(values: Floats, lead: float) -> Floats:

@@ -14,6 +14,7 @@ import numpy as np
 
 from clew.context import Context
 from clew.graph.csr import Floats, Ints
+from clew.index.view import View
 from clew.retrieve.labels import name_vectors
 from clew.retrieve.mentions import Mentions, WalkHop, find_mentions
 from clew.retrieve.pack import fetch_entities
@@ -62,8 +63,9 @@ async def ask_for_missing(
     from `score_words`; `followed` takes in what is looked up.
     """
     fact_fit, chunk_fit = fits
-    rows = top_positions(total, ctx.view.keys("chunk"), _PASSAGES)
-    names, weight = _choose_names(find_mentions(ctx.view, rows, known), fact_fit, total[rows])
+    rows = top_positions(total, ctx.view.codes("chunk"), _PASSAGES)
+    mentions = find_mentions(ctx.view, rows, known)
+    names, weight = _choose_names(ctx.view, mentions, fact_fit, total[rows])
     await _look_up(ctx, names.entity.tolist(), followed)
     scale = max(_TINY, float(sum(words.values(), np.zeros(1, np.float32)).max()))
     score, via = np.zeros(len(total), np.float32), np.full(len(total), -1)
@@ -111,14 +113,15 @@ def name_rarity(passages: int, of: int) -> float:
 
 
 def _choose_names(
-    mentions: Mentions, fact_fit: Floats, passage_weight: Floats
+    view: View, mentions: Mentions, fact_fit: Floats, passage_weight: Floats
 ) -> tuple[Mentions, Floats]:
     """Return the likeliest mentions, one of each entity, with their weights, at most 1."""
     fit = fact_fit[mentions.fact]
     best = np.full(len(passage_weight), -np.inf, np.float32)
     np.maximum.at(best, mentions.row, fit)
     weight = passage_weight[mentions.row] * np.exp(_SHARPNESS * (fit - best[mentions.row]))
-    order = np.lexsort((mentions.entity, -weight))
+    entities, facts = view.codes("entity")[mentions.entity], view.codes("fact")[mentions.fact]
+    order = np.lexsort((facts, mentions.row, entities, -weight))
     _, first = np.unique(mentions.entity[order], return_index=True)
     chosen = order[np.sort(first)[:_NAMES]]
     names = Mentions(mentions.row[chosen], mentions.entity[chosen], mentions.fact[chosen])

@@ -82,7 +82,7 @@ class HypothesisSearch:
         return scores
 
     def _first_passages(self) -> Sequence[int]:
-        first: list[int] = top_positions(self.total, self.ctx.view.keys("chunk"), _STARTS).tolist()
+        first: list[int] = top_positions(self.total, self.ctx.view.codes("chunk"), _STARTS).tolist()
         return first
 
     def _start(self, at: int) -> _Hypothesis:

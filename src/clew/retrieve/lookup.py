@@ -130,7 +130,7 @@ class NearAttributes:
             return replace(found, entities=())
         vector = await ctx.vector(", ".join(query_texts(ctx, found, self.of)))
         facts = await score_facts(ctx, vector)
-        least = top_hits(facts, ctx.view.keys("fact"), self.top_k, "")[self.top_k - 1 :]
+        least = top_hits(facts, ctx.view.codes("fact"), self.top_k, "")[self.top_k - 1 :]
         near, scores = ctx.nearest("attribute", vector, self.top_k)
         best: dict[int, Hit] = {}
         for at, score in zip(entities[near].tolist(), scores.tolist(), strict=True):
@@ -179,7 +179,7 @@ class SameWords:
         fits[ctx.view.find_by_keyword(topics)] = True
         chosen: Ints = np.flatnonzero(fits)
         scores = await score_facts(ctx, await ctx.vector(), at=chosen)
-        ranked = top_hits(scores, ctx.view.keys("fact")[chosen], self.top_k, "same relation")
+        ranked = top_hits(scores, ctx.view.codes("fact")[chosen], self.top_k, "same relation")
         return replace(found, facts=tuple(replace(h, at=int(chosen[h.at])) for h in ranked))
 
 

@@ -24,6 +24,7 @@ from clew.retrieve.relation_vectors import (
     embed_relations,
     embed_step_ends,
     load_short_texts,
+    name_converse_ends,
 )
 from clew.retrieve.word_votes import WordVotes, compute_votes, compute_word_votes, embed_labels
 
@@ -186,6 +187,7 @@ async def compute_path_features(
     named = await embed_labels(ctx, labels)
     steps = np.unique(codes[codes >= 0])
     ends = dict(zip(steps.tolist(), await embed_step_ends(ctx, ways, steps.tolist()), strict=True))
+    ends = await name_converse_ends(ctx, shape.words, ends)
     votes = await compute_votes(ctx, shape, named, ends)
     at = np.where(
         codes >= 0, named.row[np.searchsorted(labels, np.maximum(codes, 0) >> 1) % len(labels)], -1

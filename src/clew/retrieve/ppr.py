@@ -78,7 +78,7 @@ class Ppr:
         dense = ctx.cosines("chunk", await ctx.vector())
         entities = {hit.at: hit.score for hit in found.entities if hit.score > 0}
         if not entities:
-            return replace(found, chunks=top_hits(dense, view.keys("chunk"), self.top_k, "dense"))
+            return replace(found, chunks=top_hits(dense, view.codes("chunk"), self.top_k, "dense"))
         nodes = np.fromiter(entities.keys(), np.int64, len(entities))
         masses = np.fromiter(entities.values(), np.float64, len(entities))
         if self.over == "passages":
@@ -87,8 +87,8 @@ class Ppr:
             nodes = np.concatenate([nodes, nonzero + view.count("entity")])
             masses = np.concatenate([masses, resets[nonzero]])
         scores = self._run_pagerank(view, (nodes, masses))
-        near = top_hits(scores[0], view.keys("entity"), len(entities) + 20, "ppr")
-        chunks = top_hits(scores[1], view.keys("chunk"), self.top_k, "ppr")
+        near = top_hits(scores[0], view.codes("entity"), len(entities) + 20, "ppr")
+        chunks = top_hits(scores[1], view.codes("chunk"), self.top_k, "ppr")
         return replace(
             found,
             chunks=tuple(hit for hit in chunks if hit.score > 0),

@@ -21,6 +21,29 @@ _MIN_STEM_SHARE = 0.5
 _SEGMENT_BREAKS = re.compile(r"__+|[./:]")
 
 
+# Nouns for the two ends of one relation: who asks for X's children may be told by "parents".
+_CONVERSES = tuple(
+    (frozenset(one.split()), frozenset(other.split()))
+    for one, other in (
+        (
+            "child children son sons daughter daughters kid kids offspring",
+            "parent parents father mother",
+        ),
+        ("grandchild grandchildren grandson granddaughter", "grandparents grandfather grandmother"),
+        ("nephew nephews niece nieces", "uncle aunt"),
+        ("descendant descendants", "ancestor ancestors"),
+        ("successor successors", "predecessor predecessors"),
+        ("student students pupil pupils", "teacher teachers tutor mentor advisor adviser"),
+        ("employee employees staff", "employer employers"),
+        ("subsidiary subsidiaries", "parent owner"),
+        ("owner owners", "owns possessions"),
+        ("resident residents inhabitant inhabitants", "residence"),
+        ("citizen citizens", "citizenship nationality"),
+        ("alumnus alumni graduate graduates", "education university college school"),
+        ("author authors writer", "works books writings"),
+        ("cause causes", "effect effects consequence consequences"),
+    )
+)
 # A bare word is ambiguous to an encoder; asked for, it is a property of something.
 _FRAME = "what is the {}?"
 
@@ -146,6 +169,35 @@ async def _embed_step_end(ctx: Context, ways: FactGraph, code: int) -> EndVector
         weight = (count / count.sum()).astype(np.float32)
         kind = mean_direction(meaning.whole * weight[:, None])
     return EndVectors(kind, await _embed_names(ctx, sample, len(kind)), classed or bool(named))
+
+
+def find_converse(words: Sequence[str], label: str) -> str:
+    """Return the word that names the other end of a relation than its label does, or ""."""
+    said = set(label.split())
+    for pair in _CONVERSES:
+        for asked, held in (pair, pair[::-1]):
+            if held & said and (spoken := asked.intersection(words)):
+                return next(word for word in words if word in spoken)
+    return ""
+
+
+async def name_converse_ends(
+    ctx: Context, words: Sequence[str], ends: dict[int, EndVectors]
+) -> dict[int, EndVectors]:
+    """Give the ends that words of the question name by a label's converse the word's vector.
+
+    The tail of "parents" is a parent, its head a child; of "parent of" it is the other way round.
+    A word that some label says itself means that relation.
+    """
+    texts, found = await load_short_texts(ctx), dict(ends)
+    said = {word for code in ends for word in texts[code >> 1].split()}
+    words = [word for word in words if word not in said]
+    for code, end in ends.items():
+        label = texts[code >> 1]
+        if code % 2 != label.endswith(" of") and (word := find_converse(words, label)):
+            [kind] = await embed_cached(ctx, [word])
+            found[code] = EndVectors(kind, end.names, from_relations=True)
+    return found
 
 
 def _sample_ends(ctx: Context, ways: FactGraph, code: int) -> Ints:

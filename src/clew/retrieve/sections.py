@@ -68,8 +68,8 @@ class BestSentence:
         fit, chunk_fit = await score_sentences(ctx, await ctx.vector())
         return replace(
             found,
-            chunks=top_hits(chunk_fit, view.keys("chunk"), self.top_k, "best sentence"),
-            facts=top_hits(fit, view.keys("fact"), self.facts, "sentence"),
+            chunks=top_hits(chunk_fit, view.codes("chunk"), self.top_k, "best sentence"),
+            facts=top_hits(fit, view.codes("fact"), self.facts, "sentence"),
         )
 
 

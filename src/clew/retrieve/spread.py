@@ -92,7 +92,7 @@ async def _compare_sentences(ctx: Context, hits: Sequence[Hit]) -> Floats:
     if not len(facts) or not has_vectors(view, "fact"):
         return np.zeros((len(hits), 0), np.float32)
     fit = ctx.cosines("fact", await ctx.vector(), facts)
-    best = top_positions(fit, view.keys("fact")[facts], _SENTENCES)
+    best = top_positions(fit, view.codes("fact")[facts], _SENTENCES)
     vectors = view.vectors("fact", facts)
     said = np.zeros((len(hits), len(best)), np.float32)
     np.maximum.at(said, which, vectors @ vectors[best].T)
@@ -113,7 +113,7 @@ def drop_copies(ctx: Context, scores: Floats) -> Floats:
         return scores
     view, last = ctx.view, scores.min() - 1
     for _ in range(_MAX_CROWDS):
-        first = top_positions(scores, view.keys("chunk"), _LOOKED_AT)
+        first = top_positions(scores, view.codes("chunk"), _LOOKED_AT)
         first = first[scores[first] > last]  # those put last are no crowd any more
         vectors = view.vectors("chunk", first)
         alike = vectors @ vectors.T >= _COPY

@@ -104,14 +104,14 @@ class Walk:
         reached = np.maximum.reduce([start, *(hop.weight for hop in walk_hops)])
         relevance = self.fused * scores.relevance + self.relevance * scores.chunk_fit
         total, jumps = await self._find_missing(ctx, reached, relevance, known, scores)
-        chunks = top_hits(total, view.keys("chunk"), self.top_k, "walk")
+        chunks = top_hits(total, view.codes("chunk"), self.top_k, "walk")
         shown = [hit.at for hit in chunks[: self.paths]]
         trails = [walk_hops, *([jump] for jump in jumps)]
         paths = [path for trail in trails for path in trace_paths(view, trail, shown)]
         return replace(
             found,
             chunks=chunks,
-            facts=top_hits(scores.fact_fit, view.keys("fact"), self.facts, "sentence"),
+            facts=top_hits(scores.fact_fit, view.codes("fact"), self.facts, "sentence"),
             paths=tuple(sorted(dict.fromkeys(paths), key=lambda path: -path.score)),
         )
 
@@ -163,7 +163,7 @@ class Walk:
         for entity in named:
             back += np.sqrt(view.rarity[entity]) * self._passages_mentioning(view, entity, scores)
         start = np.maximum(start, self.back * np.minimum(back, 2))
-        top = top_positions(scores.relevance, view.keys("chunk"), self.seeds)
+        top = top_positions(scores.relevance, view.codes("chunk"), self.seeds)
         start[top] = np.maximum(start[top], self.seed * scores.relevance[top])
         return start
 
@@ -174,7 +174,7 @@ class Walk:
         stating = facts.row(entity)[facts.row_weights(entity) > 0]
         if len(stating) > _MAX_SENTENCES:
             stating = stating[
-                top_positions(scores.fact_fit[stating], stating.astype(np.int64), _MAX_SENTENCES)
+                top_positions(scores.fact_fit[stating], view.codes("fact")[stating], _MAX_SENTENCES)
             ]
         if len(stating):
             at, edge = view.links("fact_chunk").edges_of(stating.astype(np.int64))

@@ -52,6 +52,7 @@ _ROUTERS = (
 def create_app(server: Server) -> FastAPI:
     """Return the ASGI application of one server process."""
     agents = AgentsApi(server)
+    settings = server.settings.serve
 
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
@@ -72,17 +73,18 @@ def create_app(server: Server) -> FastAPI:
         lifespan=lifespan,
         docs_url=None,  # its page loads scripts from elsewhere
         redoc_url=None,
+        openapi_url="/openapi.json" if settings.rest else None,
     )
     app.state.server = server
-    for router in _ROUTERS:
+    for router in (operations.probes, *(_ROUTERS if settings.rest else ())):
         app.include_router(router)
-    if server.settings.serve.mcp and find_spec("mcp") is not None:
+    if settings.mcp and find_spec("mcp") is not None:
         app.router.routes.append(Route("/mcp", endpoint=agents))
     # As FastAPI's manual does it: there is no other way in.
     app.openapi = partial(describe_api, app)  # type: ignore[method-assign]
     install_handlers(app)
     app.add_middleware(Admission, server=server)
-    app.add_middleware(PageFiles, root_path=server.settings.serve.root_path)
+    app.add_middleware(PageFiles, root_path=settings.root_path, with_page=settings.rest)
     return app
 
 

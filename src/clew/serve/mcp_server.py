@@ -26,7 +26,9 @@ from clew.llm.budget import UsageLimits
 from clew.serve.core.access import Access, authorise
 from clew.serve.core.admission import EVERY_HOST, known_hosts
 from clew.serve.core.chat import (
+    find_named,
     find_workspace,
+    list_workspaces,
     make_options,
     search_within_budget,
     stream_answer_items,
@@ -50,6 +52,7 @@ Name = Annotated[str, Field(min_length=1, max_length=1000)]
 Question = Annotated[str, Field(min_length=1, max_length=20_000)]
 Amount = Annotated[int, Field(ge=1, le=100)]
 _MAX_TEXT = 5_000_000
+_ANSWERED = ("answer", "candidate", "verdict", "confidence", "missing", "note")
 
 
 class McpTools:
@@ -69,7 +72,8 @@ class McpTools:
         """Find passages, facts, paths and entities for a question; calls no model."""
         access = self._access(ctx, workspace)
         with _tool_errors():
-            return search_json(await search_within_budget(access, question, recipe or None, k))
+            found = search_json(await search_within_budget(access, question, recipe or None, k))
+            return {**found, "chunks": await _add_uris(access, found["chunks"])}
 
     async def ask(
         self,
@@ -89,8 +93,8 @@ class McpTools:
                 async for item in items:
                     if isinstance(item, Answer):
                         found = answer_json(item)
-                        wanted = ("answer", "candidate", "verdict", "missing", "citations", "note")
-                        return {name: found[name] for name in wanted}
+                        cited = await _add_uris(access, found["citations"])
+                        return {**{name: found[name] for name in _ANSWERED}, "citations": cited}
                     if isinstance(item, StepStarted) and item.depth == 0:
                         steps += 1
                         await ctx.report_progress(steps, None, item.step.partition("(")[0])
@@ -176,6 +180,8 @@ class McpTools:
         key = self._key_of(ctx)
         with _tool_errors():
             named = workspace or find_workspace(self._server, key)
+            if not named and (known := list_workspaces(self._server, key)):
+                raise Problem(400, f"name a workspace, one of {', '.join(known)}")
             return authorise(self._server, key, named, scope)
 
     async def _run(
@@ -210,6 +216,18 @@ def create_mcp(server: Server, *, local: bool = False, allow_add: bool = False) 
     made.resource(document, mime_type="text/plain")(tools.read_document)
     made.resource(f"{document}/{{start}}/{{end}}", mime_type="text/plain")(tools.read_citation)
     return made
+
+
+async def _add_uris(access: Access, places: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Add to each place in a document the address of the resource that holds its words."""
+    known = await find_named(access, [one["doc"] for one in places])
+    prefix = f"clew://{access.workspace}/documents"
+    return [
+        {**one, "uri": f"{prefix}/{known[one['doc']].id}/{one['start']}/{one['end']}"}
+        if one["doc"] in known
+        else one
+        for one in places
+    ]
 
 
 def create_mcp_app(made: MCPServer[Any], settings: ServeSettings) -> Starlette:

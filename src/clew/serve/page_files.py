@@ -65,8 +65,8 @@ def _read(name: str, content: bytes) -> PageFile:
 class PageFiles:
     """Sends the page's files; every other request goes on to the app."""
 
-    def __init__(self, app: ASGIApp, root_path: str = "") -> None:
-        self._app, self._root_path = app, root_path
+    def __init__(self, app: ASGIApp, root_path: str = "", with_page: bool = True) -> None:
+        self._app, self._root_path, self._with_page = app, root_path, with_page
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer for the page, or pass the request on with the prefix of a reverse proxy."""
@@ -77,7 +77,7 @@ class PageFiles:
 
     def _answer(self, scope: Scope) -> Response | None:
         path = str(scope["path"])
-        if scope["method"] not in _METHODS:
+        if scope["method"] not in _METHODS or not self._with_page:
             return None
         if self._root_path and path == self._root_path:  # relative addresses need the slash
             return RedirectResponse(f"{self._root_path}/", 308)

@@ -320,10 +320,10 @@ class MemoryStore:
         return Tables(
             chunks=_to_sorted_array(
                 [
-                    (key, self._find_vector_row("chunk", chunk), content_code(chunk.id))
-                    for key, chunk in now.chunk_by_key.items()
+                    (key, self._find_vector_row("chunk", c), content_code(c.id), c.start)
+                    for key, c in now.chunk_by_key.items()
                 ],
-                3,
+                4,
             ),
             entities=_to_sorted_array(
                 [self._entity_cells(k, e) for k, e in now.entity_by_key.items()], 8

@@ -97,7 +97,7 @@ class Tables:
     In the store's tables an entity is a name; entity resolution merges and splits names.
     """
 
-    chunks: Array  # key, vector row, code of the id
+    chunks: Array  # key, vector row, code of the id, start within the document
     entities: Array  # key, vector row, name hash, 1 for values, codes of type and id, description
     # length, and 1 for a node of an imported graph: such nodes are never merged
     facts: Array  # key, vector row, relation code or 0, weight (thousandths), description length,

@@ -22,6 +22,7 @@ _MAX_QUOTES = 5  # sentences of a quoted summary
 _MIN_FACT_CHARS = 25  # characters; shorter facts are likely headings
 _MAX_PASSAGE_CHARS = 1200  # characters of one passage in the prompt
 _NAME_KEYWORDS = 3  # keywords that form the name of a quoted summary
+_COSINE_DIGITS = 5  # beyond them, the last bits depend on where a vector lies
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,22 +107,37 @@ class SummarySource:
         if "tree_spoken" not in self.view.memo:
             self.view.memo["tree_spoken"] = select_facts(self.view, self.forest, MAX_LINES)
         selected: Csr = self.view.memo["tree_spoken"]
-        order = np.argsort(-selected.row_weights(community), kind="stable")
-        found: list[int] = selected.row(community)[order].tolist()
+        facts = selected.row(community)
+        order = _order_down(selected.row_weights(community), self.view.codes("fact")[facts])
+        found: list[int] = facts[order].tolist()
         return found
 
     def keyword_positions(self, community: int) -> list[int]:
         """Return the centre, then the strongest members or the centres of the children."""
         below = self.forest.below.row(community)
         if len(below):
-            largest = np.argsort(-self.sizes[below], kind="stable")
-            near = self.forest.centre[below[largest]].tolist()
+            near = self.forest.centre[below[self._largest_first(below)]].tolist()
         else:
-            order = np.argsort(-self.forest.entities.row_weights(community), kind="stable")
-            near = self.forest.entities.row(community)[order[:MAX_KEYWORDS]].tolist()
+            members = self.forest.entities.row(community)
+            weights = self.forest.entities.row_weights(community).round(_COSINE_DIGITS)
+            order = _order_down(weights, self.view.codes("entity")[members])
+            near = members[order[:MAX_KEYWORDS]].tolist()
         centre = int(self.forest.centre[community])
         found = dict.fromkeys([centre, *near] if centre >= 0 else near)
         return list(found)[:MAX_KEYWORDS]
+
+    def _largest_first(self, communities: Ints) -> Ints:
+        """Return the order of communities by size; equals by the content of their members."""
+        codes = [self._code_of(at) for at in communities.tolist()]
+        return _order_down(self.sizes[communities], np.array(codes, np.int64))
+
+    def _code_of(self, community: int) -> int:
+        """A number that depends on the members alone."""
+        if self.forest.tree[community] >= FIRST_CHUNK_TREE:
+            codes = self.view.codes("chunk")[self.forest.passages(community)[0]]
+        else:
+            codes = self.view.codes("entity")[self.forest.members(community)[0]]
+        return int(np.bitwise_xor.reduce(codes, initial=0))
 
     @property
     def sizes(self) -> Ints:
@@ -153,8 +169,8 @@ class SummarySource:
         if not self._has_vectors("chunk"):
             return members
         vectors = self.view.vectors("chunk", members)
-        near = vectors @ vectors.mean(axis=0)
-        found: Ints = members[np.argsort(-near, kind="stable")]
+        near = (vectors @ vectors.mean(axis=0)).round(_COSINE_DIGITS)
+        found: Ints = members[_order_down(near, self.view.codes("chunk")[members])]
         return found
 
     def _has_vectors(self, kind: Kind) -> bool:
@@ -170,7 +186,8 @@ class SummarySource:
             pick = int(begins.argmin())
             if self._has_vectors("fact") and self._has_vectors("chunk"):
                 mean = self.view.vectors("chunk", members).mean(axis=0)
-                pick = int((self.view.vectors("fact", facts) @ mean).argmax())
+                near = (self.view.vectors("fact", facts) @ mean).round(_COSINE_DIGITS)
+                pick = int(_order_down(near, self.view.codes("fact")[facts])[0])
             begin = int(begins[pick])
         start, end = _find_sentence(chunk.text, begin)
         place = ChunkSpan(key, chunk.start + start, chunk.start + end)
@@ -182,7 +199,7 @@ class SummarySource:
         self, community: int, summaries: Mapping[int, CommunitySummary]
     ) -> SummaryMaterial:
         below = self.forest.below.row(community)
-        below = below[np.argsort(-self.sizes[below], kind="stable")]
+        below = below[self._largest_first(below)]
         parts = [summaries[at] for at in below.tolist() if at in summaries]
         keywords = dict.fromkeys(part.keywords[0] for part in parts if part.keywords)
         lines = tuple(
@@ -191,6 +208,11 @@ class SummarySource:
             if part.points
         )
         return SummaryMaterial(tuple(keywords)[:MAX_KEYWORDS], lines)
+
+
+def _order_down(values: Floats | Ints, codes: Ints) -> Ints:
+    """Return the order of falling values; equals by their codes, which every build has."""
+    return np.lexsort((codes, -values))
 
 
 def _distinct_keys(keys: Ints, many: Iterable[list[int]]) -> list[int]:
@@ -208,12 +230,14 @@ def select_facts(view: View, forest: CommunityForest, most: int) -> Csr:
     """Return community → at most `most` weighted facts; parents take turns among children."""
     links = view.links("entity_fact")
     community = forest.entities.row_numbers()
-    entity, fit = forest.entities.columns.astype(np.int64), forest.entities.weights
+    entity = forest.entities.columns.astype(np.int64)
+    fit = forest.entities.weights.round(_COSINE_DIGITS)
     which, edge = links.edges_of(entity)
     fact = links.columns[edge].astype(np.int64)
     owner, fact, weight = _weigh_facts(view, community[which], fact, (entity[which], fit[which]))
-    found = _keep_best(len(forest), owner, fact, weight, most)
-    return _add_upper_levels(forest, found, most)
+    codes = view.codes("fact")
+    found = _keep_best(len(forest), owner, fact, weight, most, codes)
+    return _add_upper_levels(forest, found, most, codes)
 
 
 def _weigh_facts(
@@ -223,7 +247,7 @@ def _weigh_facts(
     node, score = member
     width = max(view.count("fact"), 1)
     key = community * width + fact
-    order = np.lexsort((node, -score, key))
+    order = np.lexsort((view.codes("entity")[node], -score, key))
     keys, first, linked = np.unique(key[order], return_index=True, return_counts=True)
     community, fact, best = keys // width, keys % width, order[first]
     top = np.full(int(community.max(initial=0)) + 1, 1e-9, np.float32)
@@ -231,13 +255,15 @@ def _weigh_facts(
     weight = score[best] / top[community] + _SHARED_FACT_BONUS * np.minimum(linked - 1, 2)
     # Facts of one member by weight: the first counts fully, each further one less.
     rank = _rank_within_groups(
-        community * np.int64(len(node) and int(node.max()) + 1) + node[best], -weight
+        community * np.int64(len(node) and int(node.max()) + 1) + node[best],
+        -weight,
+        view.codes("fact")[fact],
     )
     return community, fact, (weight - _REPEAT_PENALTY * rank).astype(np.float32)
 
 
-def _rank_within_groups(group: Ints, cost: Floats) -> Ints:
-    order = np.lexsort((np.arange(len(group)), cost, group))
+def _rank_within_groups(group: Ints, cost: Floats, codes: Ints) -> Ints:
+    order = np.lexsort((codes, cost, group))
     sorted_group = group[order]
     begin = np.flatnonzero(np.diff(sorted_group, prepend=sorted_group[:1] - 1))
     place = np.arange(len(group)) - np.repeat(begin, np.diff(np.append(begin, len(group))))
@@ -246,12 +272,12 @@ def _rank_within_groups(group: Ints, cost: Floats) -> Ints:
     return found
 
 
-def _keep_best(rows: int, row: Ints, column: Ints, weight: Floats, most: int) -> Csr:
-    keep = _rank_within_groups(row, -weight) < most
+def _keep_best(rows: int, row: Ints, column: Ints, weight: Floats, most: int, codes: Ints) -> Csr:
+    keep = _rank_within_groups(row, -weight, codes[column]) < most
     return build_csr(rows, row[keep], column[keep], weight[keep])
 
 
-def _add_upper_levels(forest: CommunityForest, found: Csr, most: int) -> Csr:
+def _add_upper_levels(forest: CommunityForest, found: Csr, most: int, codes: Ints) -> Csr:
     """Add facts of upper levels: every child's first before any second, large children first."""
     sizes = forest.sizes()
     row = found.row_numbers()
@@ -259,19 +285,20 @@ def _add_upper_levels(forest: CommunityForest, found: Csr, most: int) -> Csr:
     for level in range(int(forest.level.max(initial=0)), 0, -1):
         lower = forest.level[row] == level
         up = forest.parent[row[lower]]
-        rank = _rank_within_groups(row[lower], -weight[lower]).astype(np.float32)
+        ties = codes[column[lower]]
+        rank = _rank_within_groups(row[lower], -weight[lower], ties).astype(np.float32)
         share = sizes[row[lower]] / np.maximum(sizes[up], 1)
         added = _keep_best(
-            len(forest), up, column[lower], (share - rank).astype(np.float32), 2 * most
+            len(forest), up, column[lower], (share - rank).astype(np.float32), 2 * most, codes
         )
-        added = _drop_duplicates(added, most)
+        added = _drop_duplicates(added, most, codes)
         row = np.concatenate([row, added.row_numbers()])
         column = np.concatenate([column, added.columns.astype(np.int64)])
         weight = np.concatenate([weight, added.weights])
     return build_csr(len(forest), row, column, weight)
 
 
-def _drop_duplicates(links: Csr, most: int) -> Csr:
+def _drop_duplicates(links: Csr, most: int, codes: Ints) -> Csr:
     """Keep a fact of several children once, with its highest weight."""
     row = links.row_numbers()
     order = np.lexsort((-links.weights, links.columns, row))
@@ -280,5 +307,6 @@ def _drop_duplicates(links: Csr, most: int) -> Csr:
     new[1:] = (pair[:, 1:] != pair[:, :-1]).any(axis=0)
     kept = order[new]
     return _keep_best(
-        len(links), row[kept], links.columns[kept].astype(np.int64), links.weights[kept], most
+        *(len(links), row[kept], links.columns[kept].astype(np.int64)),
+        *(links.weights[kept], most, codes),
     )

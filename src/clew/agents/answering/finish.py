@@ -121,7 +121,8 @@ async def conclude_with_citation(
     written = None
     if len(split_words(short)) > _MAX_SHORT_WORDS:
         written = await conclude(ctx, book, mode)
-        if written.verdict == "answered" and written.candidate:
+        quoted = written.note.startswith(NO_REPLY)
+        if written.verdict == "answered" and written.candidate and not quoted:
             return written
     if cited := _cite_final_answer(ctx, book, short, mode, stated):
         return cited

@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
 
+from clew.agents.citing.support import mentions_name
 from clew.agents.core.confidence import LogisticModel, load_models
 from clew.agents.core.scratchpad import Note, RecordingRetriever
 from clew.agents.reading.choose import Candidate, describe_candidate, gather_candidates
@@ -15,6 +16,7 @@ from clew.context import Context
 from clew.text.names import strip_disambiguation
 from clew.types import Passage
 
+_FIRST = 5  # passages that are read before it is seen whether one of them says it all
 _TOGETHER = 3  # passages that are read in one window
 _MAX_CANDIDATES = 12  # that are ranked
 # What speaks for a candidate that the confidence of the answer goes by as well.
@@ -49,6 +51,8 @@ class QuestionReader:
     retriever: RecordingRetriever
     rank: LogisticModel
     follow: Follower | None = Follower()
+    named_only: bool = False
+    """Read at once only what mentions a name of the question; the rest is reached by following."""
 
     async def __call__(self, ctx: Context, question: str) -> list[RankedCandidate]:
         """Return the candidates, best first."""
@@ -65,13 +69,15 @@ class QuestionReader:
         """Read the context's question in passages and along the chains they begin."""
         names = find_subject_names(ctx.view, ctx.question)
         written_out = table_for(ctx.question).write_out(ctx.question)
-        direct = await read_passages(ctx, ctx.question, passages)
+        near = choose_mentioning(names, passages) if self.named_only else passages
+        direct = await read_passages(ctx, ctx.question, near[:_FIRST])
         together: list[Reading] = []
         chains: list[tuple[Chain, list[Reading]]] = []
         pages = find_pages(passages)
         found = gather_candidates(direct, [], [])
         ranked = rank_candidates(self.rank, ctx.question, names, found, pages)
         if not _is_settled(ranked):
+            direct = await read_passages(ctx, ctx.question, near)
             together = await read_together(ctx, ctx.question, passages[:_TOGETHER])
             if self.follow is not None:
                 asking = ctx.with_question(written_out)
@@ -84,6 +90,13 @@ class QuestionReader:
         retrieved = (r.evidence.chunks for r in self.retriever.book.retrievals)
         pages = find_pages([*passages, *chain.from_iterable(retrieved)])
         return rank_candidates(self.rank, ctx.question, names, candidates, pages)
+
+
+def choose_mentioning(names: Sequence[str], passages: Sequence[Passage]) -> list[Passage]:
+    """Return the passages that mention one of the names; all of them where none does."""
+    texts = ((passage, f"{passage.title} {passage.text}") for passage in passages)
+    found = [p for p, text in texts if any(mentions_name(name, text) for name in names)]
+    return found or list(passages)
 
 
 def find_pages(passages: Sequence[Passage]) -> dict[str, Passage]:

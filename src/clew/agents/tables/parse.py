@@ -57,6 +57,7 @@ def _read(words: list[Word], table: Table, foreign: frozenset[str]) -> Query | N
     comparisons, texts = reading.find("comparisons"), reading.find("texts")
     aggregates, best = reading.find("aggregates"), reading.find("superlatives")
     distinct, negations = reading.find("distinct"), reading.find("negations")
+    reading.find("placements")  # they are accounted for
     add_comparisons(reading, comparisons)
     add_text_filters(reading, texts)
     add_values(reading)

@@ -86,7 +86,7 @@ class TopDown:
         np.maximum.at(community_score, place, leaf_scores[which[owner]])
         near = await score_facts(ctx, await ctx.vector(), at=facts)
         score = near + np.float32(self.belonging) * community_score
-        top = top_positions(score, facts, self.facts)
+        top = top_positions(score, ctx.view.codes("fact")[facts], self.facts)
         return tuple(Hit(int(facts[at]), float(score[at]), "community") for at in top)
 
 
@@ -166,7 +166,7 @@ class CitedChunks:
             where += np.searchsorted(chunks, places).tolist()
             own = np.unique(np.array(where, np.int64))
             near = ctx.view.cosines("chunk", question, own)
-            for pick in top_positions(near, own, self.of_each).tolist():
+            for pick in top_positions(near, ctx.view.codes("chunk")[own], self.of_each).tolist():
                 chunk = int(own[pick])
                 score[chunk] = max(score.get(chunk, -9.0), float(near[pick]))
         ranked = sorted(score, key=lambda at: (-score[at], at))[: self.top_k]

@@ -172,5 +172,5 @@ async def _rank_by_occurrence(
         mentioned += np.isin(chunks, rows)
     near = ctx.view.cosines("chunk", await ctx.vector(), chunks)
     scores = (mentioned + near / 10).astype(np.float32)
-    ranked = top_hits(scores, ctx.view.keys("chunk")[chunks], len(chunks), "both named")
+    ranked = top_hits(scores, ctx.view.codes("chunk")[chunks], len(chunks), "both named")
     return tuple(replace(hit, at=int(chunks[hit.at])) for hit in ranked)

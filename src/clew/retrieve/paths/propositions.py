@@ -69,7 +69,7 @@ class PropositionPaths:
         _, edge = links.edges_of(chunks)
         facts = sorted_unique(links.columns[edge]) if len(edge) else hit_positions(found.facts)
         near = await score_facts(ctx, vector, self.subject, facts)
-        best = top_positions(near, view.keys("fact")[facts], _MAX_CANDIDATES)
+        best = top_positions(near, view.codes("fact")[facts], _MAX_CANDIDATES)
         chosen, near = facts[best], near[best]
         members = view.links("fact_entity")
         of, edge = members.edges_of(chosen)

@@ -27,6 +27,7 @@ from clew.retrieve.text_scores import PathScorerName
 from clew.types import Found, Hit, Path
 
 Supplement = Literal["fill", "none"]
+_LONGEST_CHAIN = 6  # links of a possessive chain that are followed
 
 
 @dataclass(frozen=True)
@@ -79,6 +80,7 @@ def _fact_scores(wanted: Ints, facts: Ints, scores: Doubles) -> Doubles:
 class RankedPaths:
     """Enumerates every relation path up to `max_hop` steps, then keeps the best fitting.
 
+    A possessive chain with more links ("X's a's b's c's d") is followed to its end.
     `scorer` says how: ours, or LEGO-GraphRAG's (`cosine`, `cross-encoder`, `llm-embeddings`). With
     `by="llm"` a model chooses among the best relation paths, `rounds` times over (M-LLMs).
     `supplement="fill"` fills the remaining places by the scorer's ranking (EEMs-S); `rerank` puts
@@ -96,7 +98,9 @@ class RankedPaths:
     async def __call__(self, ctx: Context, found: Found, /) -> Found:
         """Set `paths`, best first; never empty where there is a path."""
         search = prepare_search(ctx, found, self.scorer)
-        all_trails = await search_relation_paths(search, self.max_hop, KeepAllPaths(search.scorer))
+        linked, _ = search.shape.bound_hops()
+        hops = max(self.max_hop, min(linked, _LONGEST_CHAIN))
+        all_trails = await search_relation_paths(search, hops, KeepAllPaths(search.scorer))
         if self.by == "llm":
             all_trails = await self._choose_by_model(ctx, search, all_trails)
         return replace(

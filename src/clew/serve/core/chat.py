@@ -130,9 +130,14 @@ def _may_use(server: Server, key: Key, workspace: str) -> bool:
         return False
 
 
+def list_workspaces(server: Server, key: Key) -> list[str]:
+    """Return the workspaces that a key may read."""
+    return [name for name in server.folders.names() if key.allows(name, "read")]
+
+
 def find_workspace(server: Server, key: Key) -> str:
-    """Return the workspace meant when none is named: the default, or the only one."""
-    mine = [name for name in server.folders.names() if key.allows(name, "read")]
+    """Return the workspace meant when none is named: the default, or the only one; else nothing."""
+    mine = list_workspaces(server, key)
     return mine[0] if len(mine) == 1 else DEFAULT_WORKSPACE * (DEFAULT_WORKSPACE in mine)
 
 
@@ -266,19 +271,19 @@ async def complete_reply(model: ChatModel, asked: ChatQuestion, limits: ReplyLim
 
 async def _finish(access: Access, answer: Answer, limits: ReplyLimits) -> ChatReply:
     text, reason = limits.cut(answer.answer)
-    documents = await find_cited(access, answer.citations)
+    documents = await find_named(access, [one.doc for one in answer.citations])
     annotations = _annotate(access.workspace, text, answer.citations, documents)
     return ChatReply(text, reason, annotations, answer.usage)
 
 
-async def find_cited(access: Access, citations: Sequence[Citation]) -> dict[str, Document]:
-    """Return the documents that are cited, by the name that the citations have."""
-    if not citations:
+async def find_named(access: Access, names: Sequence[str]) -> dict[str, Document]:
+    """Return the documents of these names, as far as this key may see them."""
+    if not names:
         return {}
 
     async def work(base: KnowledgeBase) -> dict[str, Document]:
         sources = await base.store.sources()
-        ids = {c.doc: sources[c.doc].document for c in citations if c.doc in sources}
+        ids = {name: sources[name].document for name in names if name in sources}
         async with base.store.snapshot() as now:
             found = await now.documents(sorted(set(ids.values())))
         return {name: found[one] for name, one in ids.items() if one in found}

@@ -10,16 +10,17 @@ from clew.serve.core.keys import EVERY_WORKSPACE
 from clew.serve.core.problems import Problem, not_found
 from clew.version import __version__
 
+probes = APIRouter(tags=["operations"])
 router = APIRouter(tags=["operations"])
 
 
-@router.get("/health", summary="Whether the process answers; needs no key")
+@probes.get("/health", summary="Whether the process answers; needs no key")
 async def health() -> dict[str, str]:
     """Answer at once."""
     return {"status": "ok"}
 
 
-@router.get("/ready", summary="Whether requests are accepted; needs no key")
+@probes.get("/ready", summary="Whether requests are accepted; needs no key")
 async def ready(request: Request) -> Response:
     """Answer 503 while the server starts or stops, else also whether requests need a key."""
     server = server_of(request)

@@ -29,7 +29,7 @@ _ROLE_CODES: LiteralString = (
 _CONTENT_CODE: LiteralString = "('x' || left(md5(id), 16))::bit(64)::bigint"
 # By table: columns, the source with its condition, and the order; every column is a bigint.
 _QUERIES: dict[str, tuple[LiteralString, LiteralString, LiteralString, int]] = {
-    "chunks": (f"key, vector_row, {_CONTENT_CODE}", "chunks WHERE key", "key", 3),
+    "chunks": (f"key, vector_row, {_CONTENT_CODE}, start", "chunks WHERE key", "key", 4),
     "entities": (
         "key, vector_row, name_hash, literal, type_code, id_code, length(description)::bigint + "
         f"CASE attributes WHEN '' THEN 0 ELSE {HAS_DETAILS} END::bigint, exact",

@@ -297,7 +297,11 @@ class SqliteStore:
                 pass  # reported below, if there is anything to derive
             except DamagedArrays as error:
                 return [*found, str(error), *find_row_problems(db)]
-            return found + find_row_problems(db) + find_array_problems(db, arrays, tables)
+            found += find_row_problems(db)
+            try:
+                return found + find_array_problems(db, arrays, tables)
+            except StoreError as error:  # a row that cannot be compared with anything
+                return [*found, str(error)]
 
     async def load_sound_arrays(self) -> Arrays:
         """Those arrays of a damaged generation that are as they were written."""

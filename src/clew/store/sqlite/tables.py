@@ -56,7 +56,7 @@ _ROLE_CODE_SQL = (
     "CASE p.role WHEN 'subject' THEN 0 WHEN 'head' THEN 2 WHEN 'tail' THEN 3 ELSE 1 END"
 )
 _QUERIES = {
-    "chunks": _Query("key, row, content_code(id)", "chunks", "key", 3),
+    "chunks": _Query("key, row, content_code(id), start", "chunks", "key", 4),
     "entities": _Query(
         "key, row, name_hash, type IN ('date', 'number'), label_code(type), id_code(id), "
         f"length(description) + (attributes != '') * {HAS_DETAILS}, id GLOB '=*'",

@@ -7,9 +7,11 @@ from dataclasses import dataclass, field, replace
 from itertools import groupby
 from operator import itemgetter
 
+from clew.errors import StoreError
 from clew.store.merge import embedded_text, entity_form_rows, merge_entity, merge_fact
 from clew.store.protocol import Addition, Change, resolve_duplicate_names
 from clew.store.sqlite import rows
+from clew.store.sqlite.connections import DAMAGED_ROW
 from clew.store.sqlite.insert import (
     FindVectorRows,
     PreparedExtraction,
@@ -60,6 +62,8 @@ def iterate_content_hashes(db: sqlite3.Connection, kind: Kind) -> Iterator[tuple
     """Yield key, vector row and the hash of the embedded text of every element of a kind."""
     for key, row, text, *place in db.execute(_VECTOR_ROW_QUERIES[kind][0]):
         # A chunk is embedded with its title and its headings.
+        if not all(isinstance(cell, str) for cell in (text, *place)) or not isinstance(row, int):
+            raise StoreError(DAMAGED_ROW)
         whole = embedded_text(Chunk("", "", 0, 0, text, *place)) if place else text
         yield key, row, digest(whole)
 

@@ -2,13 +2,16 @@
 
 `python -m bench.postgres build --data FILE [--sizes 1000,5000]` builds both with cheap vectors.
 `python -m bench.postgres workers [--workers 1,4] [--documents 200] [--latency 0.2]` builds with a
-model that takes that long. `python -m bench.postgres kills [--kills 50]` kills a worker again and
-again during a build, and compares what was built and paid for. A server is started for it, or
+model that takes that long. `python -m bench.postgres kills [--kills 50] [--log FILE]` kills a
+worker again and again during a build, and compares what was built and paid for; with a log it goes
+on with the campaign that the log holds. A server is started for it, or
 `--server URL` names one.
 """
 
 import argparse
 import asyncio
+import json
+import multiprocessing
 import random
 import signal
 import sys
@@ -17,14 +20,15 @@ from asyncio.subprocess import DEVNULL, PIPE, Process
 from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager, suppress
 from dataclasses import replace
+from multiprocessing.synchronize import Event
 from pathlib import Path
-from time import perf_counter
+from time import perf_counter, sleep
 from typing import Any
 from uuid import uuid4
 
 from bench.build import RandomEmbed, iter_documents, read_documents
 from bench.machine import print_result, require_path
-from clew.cluster.queue import open_queue_runner
+from clew.cluster.queue import Worker, open_queue_runner
 from clew.config import EmbedSettings, ModelSettings, Settings, StoreSettings
 from clew.engine import KnowledgeBase
 from clew.kb_address import DatabaseAddress, parse_location
@@ -127,16 +131,6 @@ class _Workers:
             )
         )
 
-    async def kill_one(self, rng: random.Random) -> None:
-        """Kill one that has begun to work, at any moment of it."""
-        process = self.running.pop(0)
-        if process.stdout is not None:
-            await process.stdout.readline()
-        await asyncio.sleep(rng.uniform(0.0, 1.0))
-        with suppress(ProcessLookupError):
-            process.kill()
-        await process.wait()
-
     async def stop(self) -> None:
         for process in self.running:
             with suppress(ProcessLookupError):  # it has ended by itself
@@ -216,21 +210,74 @@ def _dump(store: CopiedStore) -> dict[str, Any]:
         return tables | {name: found.arrays[name].tolist() for name in found.arrays}
 
 
-async def _bench_kills(server: str, kills: int, documents: int, latency: float) -> dict[str, Any]:
-    rng = random.Random(7)
-    many = _make_documents(documents)
-    at_once, done = 4, 0
-    async with _stage(server, latency, at_once) as (base, workers, stub):
+def _run_worker(settings: Settings, at_once: int, begun: Event) -> None:
+    """What `clew worker` does, in a process that has imported everything already."""
+
+    async def work() -> None:
+        base = await KnowledgeBase.open(settings)
+        begun.set()
+        await Worker.of(base, at_once).work()
+
+    asyncio.run(work())
+
+
+class _Victims:
+    """Worker processes that are forked from one with everything imported, to be killed."""
+
+    def __init__(self, settings: Settings, at_once: int) -> None:
+        self._context = multiprocessing.get_context("forkserver")
+        self._context.set_forkserver_preload(["clew.cluster.queue", "clew.llm.openai_chat"])
+        self._given = (settings, at_once)
+        self._running: list[tuple[Any, Event]] = []
+
+    def start(self) -> None:
+        begun = self._context.Event()
+        process = self._context.Process(target=_run_worker, args=(*self._given, begun), daemon=True)
+        process.start()
+        self._running.append((process, begun))
+
+    def kill_one(self, rng: random.Random) -> None:
+        """Kill one that has begun to work, at any moment of it."""
+        process, begun = self._running.pop(0)
+        begun.wait(60)
+        sleep(rng.uniform(0.0, 0.5))
+        process.kill()
+        process.join()
+
+    def stop(self) -> None:
+        for process, _ in self._running:
+            process.kill()
+            process.join()
+
+
+async def _kill_during_build(
+    base: KnowledgeBase, many: Sequence[Document], kills: int, rng: random.Random, at_once: int
+) -> int:
+    victims = _Victims(base.settings, at_once)
+    done = 0
+    try:
         for _ in range(2):
-            await workers.start()
-        await _wait_for_workers(base, 2)
-        began = perf_counter()
+            victims.start()
         building = asyncio.create_task(_build(base, many))
         while done < kills and not building.done():
-            await workers.kill_one(rng)
-            await workers.start()
+            await asyncio.to_thread(victims.kill_one, rng)
+            victims.start()
             done += 1
         await building
+    finally:
+        victims.stop()
+    return done
+
+
+async def _run_slice(
+    server: str, kills: int, documents: int, latency: float, seed: int
+) -> dict[str, Any]:
+    """One slice of a campaign: a build, during which workers are killed."""
+    rng = random.Random(seed)
+    many, at_once = _make_documents(documents), 4
+    async with _stage(server, latency, at_once) as (base, _, stub):
+        began = perf_counter()
+        done = await _kill_during_build(base, many, kills, rng, at_once)
         seconds, paid = perf_counter() - began, stub.stats.chat_calls
         built = _dump(base.store)
         with tempfile.TemporaryDirectory() as folder:
@@ -251,6 +298,25 @@ async def _bench_kills(server: str, kills: int, documents: int, latency: float) 
     }
 
 
+def _bench_kills(
+    server: str, kills: int, documents: int, latency: float, log: Path | None
+) -> dict[str, Any]:
+    """A slice, and the sum with those before it, which are in the log."""
+    rows: list[dict[str, Any]] = []
+    if log is not None and log.exists():
+        rows = [json.loads(line) for line in log.read_text().splitlines()]
+    rows.append(asyncio.run(_run_slice(server, kills, documents, latency, 7 + len(rows))))
+    if log is not None:
+        with log.open("a") as file:
+            file.write(json.dumps(rows[-1]) + "\n")
+    total = {name: sum(one[name] for one in rows) for name in rows[-1]}
+    equal = all(one["equal_to_one_machine"] for one in rows)
+    return {
+        "slice": rows[-1],
+        "campaign": {**total, "slices": len(rows), "equal_to_one_machine": equal},
+    }
+
+
 def main() -> None:
     """Run one part and print its figures."""
     parser = argparse.ArgumentParser(description=__doc__)
@@ -263,6 +329,7 @@ def main() -> None:
     parser.add_argument("--latency", type=float, default=0.2)
     parser.add_argument("--at-once", type=int, default=4)
     parser.add_argument("--kills", type=int, default=50)
+    parser.add_argument("--log", type=Path, help="of a campaign of kills, to go on with it")
     given = parser.parse_args()
     # So that the server is stopped, too.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
@@ -276,8 +343,8 @@ def main() -> None:
             how = (given.documents, given.latency, given.at_once)
             figures = asyncio.run(_bench_workers(server, counts, *how))
         else:
-            how_many = (given.kills, given.documents, given.latency)
-            figures = asyncio.run(_bench_kills(server, *how_many))
+            how_many = (given.kills, given.documents, given.latency, given.log)
+            figures = _bench_kills(server, *how_many)
     print_result(f"postgres {given.part}", {given.part: figures}, {"documents": given.documents})
 
 

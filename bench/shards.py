@@ -98,17 +98,17 @@ async def _count_rounds(base: KnowledgeBase) -> int:
 
 
 async def _measure(
-    kb: Path, questions: Sequence[str], counts: Sequence[int], on: str
+    kb: Path, questions: Sequence[str], recipes: Sequence[str], counts: Sequence[int], on: str
 ) -> list[dict[str, Any]]:
     base = await KnowledgeBase.open(Settings(kb=kb))
     # Within this process its own work counts, whatever else the machine does.
     clock = process_time if on == "local" else perf_counter
-    whole = {recipe: await _ask(base, recipe, questions, clock) for recipe in _RECIPES}
+    whole = {recipe: await _ask(base, recipe, questions, clock) for recipe in recipes}
     found: list[dict[str, Any]] = []
     first: dict[str, float] = {}
     for count in counts:
         _use_shards(base, count, on)
-        for recipe in _RECIPES:
+        for recipe in recipes:
             tops, median = await _ask(base, recipe, questions, clock)
             same = [
                 len(set(one) & set(two)) / max(1, len(two))
@@ -234,6 +234,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--kb", type=Path)
     parser.add_argument("--questions", type=Path)
+    parser.add_argument("--recipes", default=",".join(_RECIPES))
     parser.add_argument("--most", type=int, default=30)
     parser.add_argument("--shards", default="1,2,4")
     parser.add_argument("--on", choices=("local", "ray"), default="local")
@@ -243,7 +244,8 @@ def main() -> None:
     if given.kb is not None:
         questions = _read_questions(require_path(given.questions, "--questions"), given.most)
         counts = [int(count) for count in given.shards.split(",")]
-        measured = asyncio.run(_measure(given.kb, questions, counts, given.on))
+        recipes = given.recipes.split(",")
+        measured = asyncio.run(_measure(given.kb, questions, recipes, counts, given.on))
     walks = _simulate(np.random.default_rng(2))
     rounds = max((row["rounds"] for row in measured), default=20)
     per_vector_ms = _time_vectors(50_000) / 50_000

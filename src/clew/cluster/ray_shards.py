@@ -22,7 +22,9 @@ from clew.stores.opening import open_located_store
 from clew.types import Kind
 
 _PLACEMENTS = 4  # attempts to have each shard on the node that it is meant for
-_PATIENCE = 60.0  # seconds until an actor that is lost has been started again, elsewhere if need be
+_PATIENCE = (
+    180.0  # seconds until an actor that is lost has been started again, elsewhere if need be
+)
 
 
 class ShardActor:
@@ -86,12 +88,20 @@ class RayShards:
     def get(self, asked: list[Any]) -> list[Any]:
         """Wait for answers; shards that cannot be had again are made anew for the next question."""
         try:
-            found: list[Any] = ray.get(asked, timeout=_PATIENCE)
-        except ray.exceptions.RayError as error:
+            return _wait_for(asked)
+        except StoreError:
             self.on_lost()
-            why = str(getattr(error, "cause", error)).strip().splitlines()[-1]
-            raise StoreError(f"a shard was lost ({why}); ask again") from error
-        return found
+            raise
+
+
+def _wait_for(asked: list[Any]) -> list[Any]:
+    """Wait for the answers of actors; StoreError if one is lost for good."""
+    try:
+        found: list[Any] = ray.get(asked, timeout=_PATIENCE)
+    except ray.exceptions.RayError as error:
+        why = str(getattr(error, "cause", error)).strip().splitlines()[-1]
+        raise StoreError(f"a shard was lost ({why}); ask again") from error
+    return found
 
 
 @dataclass(eq=False)
@@ -127,7 +137,7 @@ def _start_actors(given: tuple[Any, ...], count: int) -> tuple[list[Any], list[s
         astray = [number for number in range(count) if where[number] != wanted[number]]
         for number in astray:
             actors[number] = _start_actor((*given, number), wanted[number])
-        found = ray.get([actors[number].node.remote() for number in astray], timeout=_PATIENCE)
+        found = _wait_for([actors[number].node.remote() for number in astray])
         for number, node in zip(astray, found, strict=True):
             where[number] = node
     return actors, where

@@ -4,9 +4,9 @@
 training questions and appends every candidate, right or wrong; `fit-rank --rows FILE` fits the
 weights that rank candidates. `bench.answer_sets --rows FILE` then answers training questions, also
 in other wordings and with invented names; `fit-answers` fits the confidence of short answers to
-those rows, and `fit-written` that of answers a model wrote (rows of `--recipe steps-judged`, so
-that no answer is left out). All write to `--out`, and print how well weights fitted on the other
-sets do on each set. `report` prints risk and coverage by set.
+those rows, and `fit-written` that of written answers on which the reader was asked (rows of
+`--recipe steps-judged`, so that none is left out). All write to `--out`, and print how well weights
+fitted on the other sets do on each set. `report` prints risk and coverage by set.
 """
 
 import argparse
@@ -159,8 +159,8 @@ def refit(given: argparse.Namespace) -> None:
     if given.what == "fit-rank":
         models["rank"] = fit_and_compare(rows, models["rank"], fit_rank, measure_rank)
     else:
-        kind = "written" if given.what == "fit-written" else "answer"
-        fit = fit_written if kind == "written" else fit_answers
+        kind = "seconded" if given.what == "fit-written" else "answer"
+        fit = fit_written if kind == "seconded" else fit_answers
         short = [row for row in rows if row["signals"] and row["short"]]
         if not short:
             raise SystemExit(f"{given.rows} has no short answer to fit the confidence to")

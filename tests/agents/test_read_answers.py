@@ -230,6 +230,9 @@ async def test_an_answer_does_not_begin_in_the_heading_above_it(base: KnowledgeB
     class HeadingReader:
         """Reads a heading with the words below it, as one span."""
 
+        def reads(self, question: str) -> bool:
+            return True
+
         def read(self, question: str, texts: Any, **_: Any) -> list[ReadSpan]:
             at = [(n, text.find("Keeper")) for n, text in enumerate(texts)]
             return [

@@ -39,13 +39,17 @@ async def judge_answer(ctx: Context, answer: Answer) -> Answer:
 
 
 def judged_kind(ctx: Context, answer: Answer) -> str:
-    """Return which model of confidence judges an answer: written, a short answer, or quotes."""
+    """Return which model of confidence judges an answer: written, a short answer, or quotes.
+
+    A written one is seconded where the reader was asked as well, or code computed it from values.
+    """
     if answer.kind == "path":
         return "path"
     if answer.kind == "span" and answer.candidate:
         return "answer"
     if ctx.chat("answer") is not None:
-        return "written"
+        seconded = answer.computed or not answer.hints.keys().isdisjoint(("agreed", "against"))
+        return "seconded" if seconded else "written"
     return "answer" if answer.candidate else "quote"
 
 

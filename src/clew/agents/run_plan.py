@@ -24,6 +24,7 @@ from clew.agents.reading.follow import Follower
 from clew.agents.rules.chinese import find_chinese_answer
 from clew.agents.rules.operators import settle_event
 from clew.agents.rules.question_analysis import find_names
+from clew.agents.rules.table import table_for
 from clew.context import Context
 from clew.layout import Layout
 from clew.llm.fit_prompt import shorten_text
@@ -135,10 +136,14 @@ class PlanRunner:
         if is_chinese(question):
             place = find_chinese_answer(question, passages)
             return note_span(question, *place) if place else Note(question)
+        # The page about "the director of N" need not mention N; that about N does.
+        of_itself = table_for(question).roles.search(question) is None
         follow = Follower(hops=1, beam=1)
-        reader = QuestionReader(self.retriever, await load_rank(ctx), follow, named_only=True)
+        reader = QuestionReader(self.retriever, await load_rank(ctx), follow, of_itself)
         ranked = await reader.read(ctx.with_question(question), passages)
-        return _note_best(question, [one for one in ranked if _is_grounded(ctx, one)])
+        if of_itself:
+            ranked = [one for one in ranked if _is_grounded(ctx, one)]
+        return _note_best(question, ranked)
 
 
 def _find_sentences_about(ctx: Context, question: str, retrieval: Retrieval) -> list[str]:

@@ -194,7 +194,9 @@ def _event_question(rest: str, said: str, table: RuleTable) -> str:
         # "Which film has the older director" and "who is older" are about births.
         persons = table.roles.search(rest) or table.persons.search(rest)
         event = "born" if persons else "any"
-    verbs = [word for word in split_words(said) if word.endswith("ed")]
+    verbs = [word for word in split_words(said) if word.endswith(_VERB_ENDS)]
+    if verbs and event not in ("born", "dead", "any"):
+        event = "other"  # asked by the question's own word
     question = table.event_questions[event]
     return question.replace("{verb}", verbs[-1] if verbs else "").replace(" ?", "?")
 

@@ -68,6 +68,12 @@ class CountingEmbedder:
         """The wrapped embedder's dimensions."""
         return self.embed.dim
 
+    def measure_known(self, text: str) -> float:
+        """How far the wrapped embedder knows the words of a text; 1 if it cannot tell."""
+        measure = getattr(self.embed, "measure_known", None)
+        share: float = measure(text) if measure else 1.0
+        return share
+
     async def __call__(self, texts: Sequence[str], /, *, role: EmbedRole = "passage") -> Vectors:
         """Embed what is new."""
         began = process_time()

@@ -1,13 +1,17 @@
 """Japanese, Russian and Arabic from the file to the citation: reading, names, question, quote."""
 
+from collections.abc import Sequence
 from pathlib import Path
 
+import numpy as np
 import pytest
+from numpy.typing import NDArray
 
-from clew.config import Settings
+from clew.config import EmbedSettings, Settings
 from clew.engine import KnowledgeBase
 from clew.llm.embed import measure_known
 from clew.testing.hashed_kb import open_hashed
+from clew.testing.stub_endpoint import StubEndpoint
 
 PAGES = {
     "ru": """# Мост через реку Лена
@@ -125,3 +129,38 @@ async def test_short_sentences_are_quoted_beside_longer_ones_of_other_languages(
         assert [Path(cited.doc).name for cited in answer.citations] == ["pump.md"]
         assert said in answer.citations[0].quote
     await base.close()
+
+
+CONCEPTS = (
+    ("мост", "橋", "جسر", "bridge"),
+    ("инженер", "技師", "المهندس", "engineer"),
+    ("рынк", "市場", "السوق", "market"),
+    ("рыбу", "魚", "السمك", "fish"),
+)
+
+
+def embed_concepts(texts: Sequence[str]) -> NDArray[np.float32]:
+    """A multilingual embedder of four concepts."""
+    found = [[float(any(w in text.lower() for w in words)) for words in CONCEPTS] for text in texts]
+    return np.array([[*vector, 0.1] for vector in found], np.float32)
+
+
+@pytest.mark.parametrize("language", ["ru", "ja", "ar"])
+async def test_a_multilingual_embedder_finds_what_another_language_asks(
+    tmp_path: Path, language: str
+) -> None:
+    for name, page in (("bridge", PAGES[language]), ("market", OTHER[language])):
+        (tmp_path / f"{name}.md").write_text(page, encoding="utf-8")
+    async with StubEndpoint(embed=embed_concepts, dim=5) as stub:
+        settings = Settings(
+            kb=tmp_path / "kb", embed=EmbedSettings(model="multi", base_url=stub.base_url)
+        )
+        base = await KnowledgeBase.open(settings, create=True)
+        await base.add([tmp_path / "bridge.md", tmp_path / "market.md"])
+        for question, page in (
+            ("Which engineer designed the bridge?", "bridge.md"),
+            ("Is there fish on the market?", "market.md"),
+        ):
+            found = await base.search(question, k=1)
+            assert found.evidence.chunks[0].doc.endswith(page)
+        await base.close()

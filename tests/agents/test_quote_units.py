@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from clew.agents.answering.units import QuestionSigns, choose_units, rank_units
-from clew.agents.quote_units import asks_one_thing
+from clew.agents.quote_units import asks_one_thing, has_parts
 from clew.config import Settings
 from clew.engine import KnowledgeBase
 from clew.testing.hashed_kb import open_hashed
@@ -117,3 +117,8 @@ def test_units_that_say_the_same_are_quoted_once() -> None:
 )
 def test_only_one_thing_is_named(question: str, one: bool) -> None:
     assert asks_one_thing(question) is one
+
+
+def test_rows_of_tables_are_quoted_like_other_parts() -> None:
+    assert has_parts("name: Hallowmere; region: Grey Coast; people: 1200.")
+    assert not has_parts("Note: the bridge was built in 1871. It is long; it is old.")

@@ -308,6 +308,10 @@ async def test_what_is_repeated_without_end_is_read_in_time(
             "RULES\n\nMOORING\n\nAt the quay.\nBy night.\n\nFISHING\n\nWith nets.",
             "# RULES\n\n## MOORING\n\nAt the quay.\nBy night.\n\n## FISHING\n\nWith nets.",
         ),
+        (
+            "Phrase    Seed\n==============\na    1\n\nPhrase    Seed\n==============\nb    2",
+            "Phrase    Seed\n==============\na    1\n\nPhrase    Seed\n==============\nb    2",
+        ),
         ("A STOP\n\nB STOP\n\nC STOP\n\nD STOP", "A STOP\n\nB STOP\n\nC STOP\n\nD STOP"),
     ],
 )

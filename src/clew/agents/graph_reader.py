@@ -5,6 +5,7 @@ along chains, and code compares where the table of operators says so. With a mod
 and the direct answer over all evidence are both formed; the better supported one wins.
 """
 
+import re
 from dataclasses import dataclass, replace
 
 from clew.agents.answering.extractive import extract_answer, quote_whole
@@ -33,6 +34,8 @@ from clew.text.options import match_option
 from clew.types import Evidence
 
 _MAX_STEPS = 4  # questions of a model's plan
+_MIN_CONFIDENCE = 0.5  # as in reject mode: of what is read where the model finds too little
+_LIST_BREAK = re.compile(r"\s*[,;、，；]\s*|\s+and\s+|和")
 
 
 @dataclass(frozen=True)
@@ -204,7 +207,10 @@ class GraphReader:
         if not ranked or not (written.candidate or written.verdict == "refused"):
             return written
         read = await judge_answer(ctx, self._name_best(ctx, book, ranked))
-        agrees = same_answer(read.candidate, written.candidate)
+        if written.verdict == "refused" and read.confidence < _MIN_CONFIDENCE:
+            return written
+        parts = (written.candidate, *_LIST_BREAK.split(written.candidate))
+        agrees = any(same_answer(read.candidate, part) for part in parts)
         hints = {"agreed" if agrees else "against": read.confidence}
         judged = await judge_answer(ctx, replace(written, hints=hints))
         return judged if agrees or not self.choose else choose_better(judged, read)

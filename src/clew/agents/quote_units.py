@@ -24,6 +24,8 @@ from clew.types import Citation, Found, Passage
 
 _QUOTES = 3
 _PARTS = ("code", "item", "definition", "row", "header")  # kinds of blocks
+# A row as it is read from a table: each value has the name of its column.
+_ROW = re.compile(r"[^\n:;]{1,60}: [^\n;]*(?:; [^\n:;]{1,60}: [^\n;]*)+\.")
 _LOOKED_AT = 5  # passages of which most must have a structure
 _NAMED = 0.5  # confidence from which an answer is named
 _QUESTION_WORD = re.compile(r"\b(?:who|whom|whose|when|where|which|what|how|why)\b", re.IGNORECASE)
@@ -47,7 +49,9 @@ def is_technical(ctx: Context, passages: Sequence[Passage]) -> bool:
 
 
 def has_parts(text: str) -> bool:
-    """Whether a text has more than headings and sentences."""
+    """Whether a text has more than headings and sentences, or is the row of a table."""
+    if _ROW.fullmatch(text.strip()):
+        return True
     return has_structure(text) and any(b.kind in _PARTS for b in find_blocks(text))
 
 

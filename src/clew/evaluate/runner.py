@@ -9,6 +9,7 @@ from pathlib import Path
 from time import perf_counter
 from typing import Any
 
+from clew.agents.answering.write import NO_REPLY, format_refusal
 from clew.agents.ask import AskOptions
 from clew.agents.core.types import Answer, Mode, Results
 from clew.builder import ignore_progress
@@ -205,6 +206,7 @@ class _QuestionRunner:
                 question, _describe_error(error), perf_counter() - started
             )
         seconds = perf_counter() - started
+        result = _without_quotes(result)
         outcome = _to_output(result, question, self.run.answers)
         scored = await self.scorer.score(question, outcome)
         return Record(
@@ -279,6 +281,14 @@ async def _run_concurrently(
     finally:
         for task in running:
             task.cancel()
+
+
+def _without_quotes(result: Answer | Results) -> Answer | Results:
+    """Return a refusal for what code quoted because the model gave no usable answer."""
+    if not isinstance(result, Answer) or not result.note.startswith(NO_REPLY):
+        return result
+    refusal = format_refusal(result.question, NO_REPLY)
+    return replace(result, answer=refusal, candidate="", citations=(), verdict="refused")
 
 
 def _to_output(result: Answer | Results, question: Question, answered: bool) -> RecipeOutput:

@@ -56,11 +56,11 @@ def tidy_pages(text: str) -> str:
 def mark_headings(text: str) -> str:
     """Mark headings with `#`: underlined ones, numbered ones in order, or lines in capitals."""
     lines = text.split("\n")
-    underlined = _underlined_headings(lines)
-    if len(underlined) >= 2:
+    underlined, numbered = _underlined_headings(lines), _numbered_headings(lines)
+    if len(underlined) >= max(2, len(numbered)):
         lines = ["" if at - 1 in underlined else line for at, line in enumerate(lines)]
         return _mark_lines(lines, underlined)
-    levels = _numbered_headings(lines) or _counted_headings(lines) or _capital_headings(lines)
+    levels = numbered or _counted_headings(lines) or _capital_headings(lines)
     return _mark_lines(lines, levels) if len(levels) >= _LEAST_HEADINGS else text
 
 
@@ -84,6 +84,8 @@ def _underlined_headings(lines: list[str]) -> dict[int, int]:
         under = _UNDERLINE.fullmatch(below) if below[:1] in "=-~*^#" else None
         blank = at == 0 or not lines[at - 1].strip()
         if under is None or not blank or not line[:1].strip() or len(line) > 100:
+            continue
+        if "  " in line.strip():  # the columns of a table
             continue
         if len(below.rstrip()) >= len(line.rstrip()) / 2 and not _UNDERLINE.fullmatch(line):
             marks += [] if under[1] in marks else [under[1]]

@@ -158,7 +158,7 @@ def test_everything_by_keyboard(server: Server) -> None:
         page.locator("mark.here").first.wait_for()
         page.keyboard.press("Escape")
         page.locator("dialog").wait_for(state="detached")
-        page.wait_for_function("document.activeElement.classList.contains('cite')")
+        page.locator("button.cite:focus").wait_for()
         for number, name in enumerate(("Ask", "Documents", "Graph", "Compare", "Tree"), start=1):
             page.keyboard.press(f"Alt+{number}")
             page.locator("main h1", has_text=name).wait_for(state="attached")

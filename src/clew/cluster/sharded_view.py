@@ -18,7 +18,7 @@ from clew.cluster.shards import Owners, Shard, ShardNames, cut_shard, find_owner
 from clew.graph.csr import Csr, Floats, Ints
 from clew.graph.pagerank import RankedGraph
 from clew.index.nearest import select_best
-from clew.index.view import NameRows, View
+from clew.index.view import NameRows, View, round_cosines
 from clew.store.bm25 import Bm25Index, FoundPostings
 from clew.store.protocol import Snapshot
 from clew.text.unicode import hash64
@@ -89,7 +89,7 @@ class ShardedView(View):
             return super().cosines(kind, vector, at)
         if at is not None:
             # Few elements: their vectors come here, which costs less than comparing all there.
-            found = self.vectors(kind, at.astype(np.int64)) @ vector
+            found = round_cosines(self.vectors(kind, at.astype(np.int64)) @ vector)
             found[self.arrays[f"{kind}_rows"][at] < 0] = -1
             return found
         scores = np.full(self.count(kind), -1, np.float32)

@@ -17,7 +17,7 @@ from clew.cluster.walk import ShardWalk, WalkRows, WalkStep
 from clew.errors import VectorsDeferred
 from clew.graph.csr import Floats, Ints, expand_ranges
 from clew.index.nearest import count_candidates, is_indexed, select_best
-from clew.index.view import View
+from clew.index.view import View, round_cosines
 from clew.store.bm25 import Postings, TextSegment
 from clew.store.protocol import Snapshot
 from clew.store.sign_bits import SignBits, make_sign_bits
@@ -88,8 +88,7 @@ class Shard:
 
     def cosines(self, kind: Kind, vector: Floats) -> Floats:
         """Cosine of every vector."""
-        found: Floats = self.vectors[kind].vectors @ vector
-        return found
+        return round_cosines(self.vectors[kind].vectors @ vector)
 
     def nearest(self, kind: Kind, vector: Floats, k: int) -> tuple[Ints, Floats]:
         """Positions and cosines of the `k` nearest; of many, an index proposes candidates."""
@@ -100,6 +99,7 @@ class Shard:
                 self._indexes[kind] = make_sign_bits(held.vectors)
             at = self._indexes[kind].nearest_positions(vector, at, count_candidates(k))
         scores = held.vectors[at] @ vector if len(at) < len(held.codes) else held.vectors @ vector
+        scores = round_cosines(scores)
         best = select_best(scores, held.codes[at], k)
         return held.positions[at[best]], scores[best]
 

@@ -83,7 +83,11 @@ def score_rows(matrix: Floats, rows: Ints, vector: Floats) -> Floats:
     full_scan = len(rows) > _FULL_SCAN_SHARE * len(matrix)
     scores = (matrix @ vector)[rows] if full_scan else matrix[np.maximum(rows, 0)] @ vector
     scores[rows < 0] = -1
-    # The last digits depend on where a row lies: equal texts would not be equal.
+    return round_cosines(scores)
+
+
+def round_cosines(scores: Floats) -> Floats:
+    """Drop the last digits: they depend on where a row lies, and equal texts have to be equal."""
     found: Floats = np.round(scores, _COSINE_DIGITS)
     return found
 

@@ -34,6 +34,7 @@ from clew.text.options import match_option
 from clew.types import Evidence
 
 _MAX_STEPS = 4  # questions of a model's plan
+_MIN_OPINION = 0.2  # a reader less sure than this says nothing about a written answer
 _MIN_CONFIDENCE = 0.5  # as in reject mode: of what is read where the model finds too little
 _LIST_BREAK = re.compile(r"\s*[,;、，；]\s*|\s+and\s+|和")
 
@@ -211,7 +212,9 @@ class GraphReader:
             return written
         parts = (written.candidate, *_LIST_BREAK.split(written.candidate))
         agrees = any(same_answer(read.candidate, part) for part in parts)
-        hints = {"agreed" if agrees else "against": read.confidence}
+        hints = {}
+        if read.confidence >= _MIN_OPINION:
+            hints = {"agreed" if agrees else "against": read.confidence}
         judged = await judge_answer(ctx, replace(written, hints=hints))
         return judged if agrees or not self.choose else choose_better(judged, read)
 

@@ -35,6 +35,7 @@ from clew.types import Evidence
 
 _MAX_STEPS = 4  # questions of a model's plan
 _MIN_OPINION = 0.2  # a reader less sure than this says nothing about a written answer
+_MIN_LEAD = 0.1  # by which a reader must be surer than a model to overrule it
 _MIN_CONFIDENCE = 0.5  # as in reject mode: of what is read where the model finds too little
 _LIST_BREAK = re.compile(r"\s*[,;、，；]\s*|\s+and\s+|和")
 
@@ -216,7 +217,14 @@ class GraphReader:
         if read.confidence >= _MIN_OPINION:
             hints = {"agreed" if agrees else "against": read.confidence}
         judged = await judge_answer(ctx, replace(written, hints=hints))
-        return judged if agrees or not self.choose else choose_better(judged, read)
+        if agrees or not self.choose:
+            return judged
+        if judged.verdict != "refused" and read.confidence <= judged.confidence + _MIN_LEAD:
+            return judged
+        said = f"wrote “{written.candidate}”" if written.candidate else "found no answer"
+        return replace(
+            read, note=f"the model {said}; what is read in the passages has more support"
+        )
 
 
 def choose_better(planned: Answer, direct: Answer) -> Answer:

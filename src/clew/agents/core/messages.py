@@ -90,8 +90,8 @@ def explain_no_model(ctx: Context) -> str:
 
 
 def explain_not_written(ctx: Context, instead: str) -> str:
-    """Say that no model wrote this answer, and what it is instead."""
-    return f"{explain_no_model(ctx)}: {instead}"
+    """Say what an answer is that no model wrote, and why where none could."""
+    return instead if ctx.has("answer") else f"{explain_no_model(ctx)}: {instead}"
 
 
 def all_translations(english: str) -> list[str]:

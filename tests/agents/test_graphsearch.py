@@ -223,7 +223,7 @@ async def test_what_cannot_be_read_stays_within_the_plan_of_calls(
 ) -> None:
     how = {"recipe": "graphsearch-released+clew", "mode": mode, "pinned": False}
     answer = await ask(lambda _: said, ODD, **how)
-    assert answer.usage.calls <= GraphSearch().calls == 25
+    assert answer.usage.calls <= GraphSearch().calls
     assert answer.verdict == "refused" or answer.citations
 
 
@@ -240,12 +240,55 @@ async def test_the_limit_leaves_the_best_so_far_and_a_call_for_the_answer(ask: A
             "questions": [f"What else, number {next(new)}?", f"And what of {next(new)}?"]
         },
     )
-    answer = await ask(told, ODD, recipe="graphsearch+clew")
+    answer = await ask(told, ODD, recipe="small", recipes=limited("graphsearch+clew", 25))
     assert answer.usage.calls <= 25
     assert told.prompts[-1].startswith("conclude")
     assert not answer.complete
     assert "the budget of 23 calls is spent" in answer.note
     assert answer.candidate == "Hallowmere"
+
+
+def limited(base: str, calls: int) -> dict[str, Any]:
+    """The table of a recipe with fewer calls."""
+    return {"small": {"base": base, "agent": {"calls": calls}}}
+
+
+def wide(**more: Any) -> AgentScript:
+    """A model that asks four sub-queries of each channel, and whose draft needs an expansion."""
+    verdicts = iter(["REJECT"])
+    return script(
+        decompose={"questions": [f"Which bridge has number {n}?" for n in range(4)]},
+        relations={
+            "facts": [
+                {"subject": f"Bridge {n}", "relation": "designer", "object": f"Entity#{n}"}
+                for n in range(1, 5)
+            ]
+        },
+        verify=lambda _: {"verdict": next(verdicts, "ACCEPT"), "missing": "the town"},
+        **more,
+    )
+
+
+WIDE = "Which bridge has a designer who was born in the town of number 3?"
+FULL = "graphsearch-qd-cr-qg-ld-ev-qe+lightrag"
+
+
+async def test_four_sub_queries_a_channel_leave_calls_for_the_expansion(ask: Ask) -> None:
+    answer = await ask(wide(), WIDE, recipe=FULL)
+    assert answer.complete and not named(answer.trace, "drop")
+    read = [step.input for step in named(answer.trace, "read")]
+    assert len(read) >= 9 and "Where was Ilse Brandvik born, exactly?" in read
+
+
+async def test_sub_queries_are_dropped_by_name_before_the_expansion_is(ask: Ask) -> None:
+    told = wide()
+    answer = await ask(told, WIDE, recipe="small", recipes=limited(FULL, 20))
+    assert answer.usage.calls <= 20 and told.prompts[-1].startswith("conclude")
+    dropped = "; ".join(str(step.input) for step in named(answer.trace, "drop")).split("; ")
+    assert dropped[0] and all(question in answer.note for question in dropped)
+    assert "Where was Ilse Brandvik born, exactly?" in [
+        step.input for step in named(answer.trace, "read")
+    ]
 
 
 def test_facts_become_questions_for_their_unknowns() -> None:

@@ -4,6 +4,7 @@ import pytest
 
 from clew.agents.answering.parts import split_questions
 from clew.agents.reading.choose import find_asked_stem, match_page
+from clew.engine import KnowledgeBase
 from clew.types import Passage
 
 COUNTY = "Marl County is a county in the north. It has 30,000 inhabitants."
@@ -55,7 +56,17 @@ def test_a_page_says_whether_its_subject_is_what_is_asked_for(
         ("Who built Ash Hall? When was Ana Roth born?", 2),
         ("Who is the mother of Ana Roth and when did she die?", 2),
         ("Where do the Tarn and the Orm meet?", 1),
+        ("Which town was Ana Roth born in? A) Orm B) Ash Hall", 1),
     ],
 )
 def test_halves_that_ask_for_themselves_are_questions(text: str, parts: int) -> None:
     assert len(split_questions(text)) == parts
+
+
+@pytest.mark.parametrize("options", ["\nA) Vessen\nB) Hallowmere", " A) Vessen B) Hallowmere"])
+async def test_options_are_no_part_of_what_is_read_for(valley: KnowledgeBase, options: str) -> None:
+    asked = "Which town was Ilse Brandvik born in?"
+    plain = await valley.ask(asked)
+    chosen = await valley.ask(asked + options)
+    assert chosen.candidate == plain.candidate == "Hallowmere"
+    assert not chosen.parts

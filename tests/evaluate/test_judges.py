@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -19,9 +20,12 @@ from clew.evaluate.judges import (
     JudgeError,
 )
 from clew.evaluate.question_generation import WORDING_PROMPT
+from clew.evaluate.record import Record
 from clew.evaluate.rubrics import A_SCORE, G_E, PAIRWISE
 from clew.evaluate.runner import RecipeRunner
 from clew.evaluate.scoring import RecipeOutput, Scorer
+from clew.evaluate.summary import RecipeReport
+from clew.evaluate.tables import judge_pairs
 from clew.llm.cache import DictCache
 from clew.llm.chat import Request
 from clew.llm.structured import pin_mode
@@ -42,6 +46,22 @@ def score_by_criterion(marks: Mapping[str, int]) -> ScriptedChat:
         return json.dumps({"score": marks[asked]})
 
     return ScriptedChat(reply)
+
+
+async def test_no_answer_is_lost_without_asking_the_judge() -> None:
+    chat = ScriptedChat(lambda _: json.dumps(dict.fromkeys(PAIRWISE, 1)))
+    questions = [replace(ASKED, id=str(n)) for n in range(4)]
+    records = [
+        Record("naive", "0", error="the endpoint is down"),
+        Record("naive", "1", answer="I cannot say.", verdict="refused"),
+        Record("naive", "2", answer=""),
+        Record("naive", "3", answer="Ilse", verdict="answered"),
+    ]
+    report = RecipeReport("naive", tuple(records), questions)
+    rates = await judge_pairs([report], "gold", Judge(chat), lambda *_: None)
+    # The judge prefers what stands first, so that the one answer it reads gets one half.
+    assert rates.rates["naive"] == dict.fromkeys(PAIRWISE, 0.125)
+    assert rates.n["naive"] == 4 and len(chat.requests) == 2
 
 
 async def test_marks_are_means_on_the_papers_scales() -> None:

@@ -182,6 +182,25 @@ def test_what_the_model_reads_is_replaced_or_changed_in_part() -> None:
     assert {row["source"] for row in shown} == {"clew.toml", ""}
 
 
+def test_only_what_is_set_has_the_users_file_as_its_source() -> None:
+    own = read(
+        """
+        [recipes.mine]
+        agent = { name = "graphsearch-released", expansions = 1 }
+        steps = [
+          "LinkEntities",
+          { step = "EgoSubgraph", hops = 2 },
+          { step = "Fork", join = "fuse_chunks", branches = [{ step = "Dense", top_k = 7 }] },
+        ]
+        """
+    )
+    rows = tabulate_recipe("mine", own)
+    users = {f"{r['step']}.{r['parameter']}" for r in rows if r["source"] == "clew.toml"}
+    assert users == {"GraphSearch.expansions", "EgoSubgraph.hops", "Fork.join", "Dense.top_k"}
+    released = {r["parameter"]: r["source"] for r in rows if r["step"] == "GraphSearch"}
+    assert released["expand_on"] == "as built in"
+
+
 def test_an_agent_keeps_what_is_not_given() -> None:
     own = read(
         """

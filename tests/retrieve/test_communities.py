@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from clew.config import ROLES, ModelSettings, Settings
+from clew.context import Context
 from clew.engine import KnowledgeBase
 from clew.errors import ConfigError
 from clew.llm.chat import Request
@@ -14,14 +15,15 @@ from clew.models import Models
 from clew.recipes.describe import required_trees
 from clew.recipes.papers import TREE_RECIPES
 from clew.recipes.registry import RECIPES
-from clew.retrieve.communities.steps import BottomUp, IfGrown, Reports, TopDown
+from clew.retrieve.communities.steps import BottomUp, IfGrown, Reports, ReportsOf, TopDown
 from clew.retrieve.communities.summary_tree import EntityPairs
 from clew.retrieve.expand import ChunksOf
 from clew.retrieve.linking.link_names import LinkNames
 from clew.retrieve.lookup import Dense
+from clew.retrieve.rank import ANSWER_MARK
 from clew.retrieve.step import Chain
 from clew.testing.fakes import ScriptedChat
-from clew.types import Evidence
+from clew.types import Evidence, Found, Hit, Path
 from conftest import VALLEY, document, stream
 
 ASKED = "Who designed Marrow Bridge?"
@@ -82,6 +84,30 @@ async def test_reports_cite_the_documents_word_for_word(wooded: KnowledgeBase) -
             assert report.name
             for one in report.citations:
                 assert texts[one.doc][one.start : one.end] == one.quote
+
+
+async def test_the_start_of_a_path_has_a_report_though_it_is_an_answer(
+    wooded: KnowledgeBase,
+) -> None:
+    async def circle(ctx: Context, found: Found) -> Found:
+        """A path that comes back to where it starts: its entity is marked as an answer."""
+        (at,) = (hit.at for hit in found.entities[:1])
+        return Found(entities=(Hit(at, 1.0, ANSWER_MARK),), paths=(Path((at,), ()),))
+
+    got = await found(wooded, LinkNames(), circle, ReportsOf())
+    assert got.communities and got.communities[0].tree == "leiden"
+
+
+async def test_the_trace_says_why_there_is_no_report(wooded: KnowledgeBase) -> None:
+    RECIPES["under test"] = Chain("under test", (ReportsOf(),))
+    RECIPES["no tree"] = Chain("no tree", (ReportsOf(tree="louvain"),))
+    try:
+        none = await wooded.search(ASKED, recipe="under test")
+        bare = await wooded.search(ASKED, recipe="no tree")
+    finally:
+        del RECIPES["under test"], RECIPES["no tree"]
+    assert ("no report", "no entity found") in {(s.step, s.output) for s in none.trace}
+    assert any(s.step == "no tree" and "louvain" in str(s.output) for s in bare.trace)
 
 
 async def test_a_recipe_without_its_tree_says_which_to_grow(valley: KnowledgeBase) -> None:

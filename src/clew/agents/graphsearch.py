@@ -29,7 +29,7 @@ from clew.agents.planning.model_plan import (
 )
 from clew.agents.rule_planner import make_rule_plan
 from clew.agents.run_plan import PlanRunner
-from clew.context import Context
+from clew.context import Context, TraceStep
 from clew.layout import FACTS, PASSAGES, Layout, Section
 from clew.llm.budget import BudgetExceeded
 from clew.llm.chat import Request
@@ -39,6 +39,7 @@ from clew.retrieve.step import Step
 Channel = Literal["semantic", "relational"]
 BOTH_CHANNELS: tuple[Channel, ...] = ("semantic", "relational")
 _RESERVED_CALLS = 2  # calls reserved for the answer, which may need a retry
+_LOOK_UP_CALLS = 3  # of one sub-query: the retriever's keywords, the reading, a second look
 _SOURCES: dict[Channel, Layout] = {"semantic": PASSAGES, "relational": FACTS}
 _FACTS_SECTION = Section("facts", 600, most=20)
 _BACKGROUND = Layout((_FACTS_SECTION, Section("passages", most=5)))
@@ -70,8 +71,9 @@ class GraphSearch:
     expansions: int = 2
     max_reflections: int = 2
     expand_on: Verdict = Verdict.REJECT
-    calls: int = 25
-    """Model calls for one question, including the retriever's and retries."""
+    calls: int = 60
+    """Model calls for one question, including the retriever's and retries: enough for four
+    sub-queries of each channel and both expansions. The channels leave one expansion its calls."""
     rules: bool = True
     """Plan by rules where a question pattern matches, and let code combine the answers."""
 
@@ -104,7 +106,21 @@ class GraphSearch:
                     await self._reflect(search, book, retriever, short)
         except BudgetExceeded as ended:
             return mark_incomplete(await conclude(ctx, book, mode, short), str(ended))
-        return await conclude(ctx, book, mode, short)
+        answer = await conclude(ctx, book, mode, short)
+        if not book.dropped:
+            return answer
+        return mark_incomplete(answer, f"no calls were left for {'; '.join(book.dropped)}")
+
+    def _limit_channels(self, ctx: Context) -> Context:
+        """Leave calls for what follows the channels: draft, check, an expansion, both again."""
+        after = 0
+        if self.draft:
+            after = 1 + self.verify
+            if self.verify and self.expand:
+                after += 1 + self.expansions * _LOOK_UP_CALLS + after
+        room = max(0, self.calls - _RESERVED_CALLS)
+        budget = ctx.budget.with_call_limit(room - min(after, room // 2))
+        return replace(ctx, budget=budget)
 
     async def _run_channels(
         self, ctx: Context, book: Notebook, retriever: RecordingRetriever, background: Retrieval
@@ -112,14 +128,18 @@ class GraphSearch:
         """Run background and channels concurrently; return their combined answer, if any."""
         planned = self.rules or ctx.chat("plan") is None
         rules = await make_rule_plan(ctx) if planned else Plan((ctx.question,))
+        limited = self._limit_channels(ctx)
         _, *notes = await run_concurrently(
             [
-                self._refine_background(ctx, book, background),
-                *(self._run_channel(ctx, book, retriever, name, rules) for name in self.channels),
+                self._refine_background(limited, book, background),
+                *(
+                    self._run_channel(limited, book, retriever, name, rules)
+                    for name in self.channels
+                ),
             ]
         )
-        if rules.simple:
-            return ""  # the model planned: every module has its say
+        if rules.simple or book.dropped:
+            return ""  # the model planned, or not all was asked: every module has its say
         answer = _combine_channels(rules, notes) or _find_agreement(rules, notes)
         book.combined_answer = book.draft = answer
         return answer
@@ -137,6 +157,7 @@ class GraphSearch:
             if plan.simple and ctx.chat("plan") is not None:
                 decompose = plan_with_model if channel == "semantic" else plan_as_triples
                 plan = await decompose(step.ctx, self.sub_queries)
+            dropped: list[str] = []
             show = _SOURCES[channel].select(ctx.modality)
             runner = PlanRunner(
                 replace(retriever, kinds=show.kinds),
@@ -145,9 +166,14 @@ class GraphSearch:
                 channel,
                 ground=self.ground,
                 context="refined" if self.refine else "raw",
+                dropped=dropped,
             )
             notes = await runner(step.ctx, plan)
             step.output = "; ".join(note.answer or "unknown" for _, note in sorted(notes.items()))
+            if dropped:
+                reason = "no calls are left"
+                step.ctx.trace.append(TraceStep("drop", "; ".join(dropped), reason, 0.0))
+            book.dropped += dropped
             return notes
 
     async def _refine_background(

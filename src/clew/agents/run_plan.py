@@ -27,6 +27,7 @@ from clew.agents.rules.question_analysis import find_names
 from clew.agents.rules.table import table_for
 from clew.context import Context
 from clew.layout import Layout
+from clew.llm.budget import BudgetExceeded
 from clew.llm.fit_prompt import shorten_text
 from clew.text.language import is_chinese
 from clew.text.names import name_key, strip_disambiguation
@@ -56,6 +57,8 @@ class PlanRunner:
     """One for each question of the plan, where they differ."""
     context: Literal["quote", "refined", "raw"] = "quote"
     """What a note carries: the supporting sentence, the lines kept, or the page as it is."""
+    dropped: list[str] | None = None
+    """Collects the questions that the budget left no calls for; None: its end ends the plan."""
 
     async def __call__(self, ctx: Context, plan: Plan, /) -> dict[int, Note]:
         """Return the note of each question, by its number from 1."""
@@ -73,6 +76,10 @@ class PlanRunner:
                 own = self.retrievers[number - 1] if self.retrievers else self.retriever
                 runner = replace(self, retriever=own, retrievers=())
                 notes[number] = await runner._answer_question(ctx, question, answers, fallback)
+            except BudgetExceeded:
+                if self.dropped is None:
+                    raise
+                self.dropped.append(question)
             finally:
                 done[number].set()
 

@@ -74,6 +74,9 @@ async def judge_pairs(
         pairs = _pair_answers(report, by_name.get(baseline))
         verdicts: list[dict[str, float]] = []
         for done, (question, one, other) in enumerate(pairs, start=1):
+            if not one or not other:  # nothing to judge: no answer loses against one
+                verdicts.append(dict.fromkeys(PAIRWISE, (1 + bool(one) - bool(other)) / 2))
+                continue
             try:
                 verdicts.append(await judge.compare(question, one, other))
             except JudgeError:
@@ -101,8 +104,9 @@ def _pair_answers(
 
 
 def _said(record: Record) -> str:
-    """Return what a recipe answered, without our marks; nothing for a refusal."""
-    return "" if record.verdict == "refused" else strip_marks(record.answer)
+    """Return what a recipe answered, without our marks; nothing for a refusal or a failure."""
+    silent = record.verdict == "refused" or record.error
+    return "" if silent else strip_marks(record.answer).strip()
 
 
 def build_costs(

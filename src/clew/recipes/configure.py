@@ -6,7 +6,7 @@ has, and `set` changes single parameters. Every error is one sentence that begin
 
 import re
 from collections import ChainMap
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import MISSING, dataclass, field, fields, replace
 from typing import Any
 
@@ -79,7 +79,7 @@ class _Builder:
         found = agent or base
         pair: Any = (found.agent if found and found.agent_name else None, chain)
         pair = _apply_changes(pair, table, key)
-        self.chains[name] = _note_changes(pair[1], table)
+        self.chains[name] = _note_changes(pair[1], table, pair[0])
         if pair[0] is not None:
             about, source = self.chains[name].about, self.chains[name].source
             self.agents[name] = AgentRecipe(name, pair[0], about, source, (name,))
@@ -211,9 +211,24 @@ def _note_chunk(notes: Sequence[tuple[str, str]], source: str) -> tuple[tuple[st
     return tuple((others | ({"chunk": source} if source else {})).items())
 
 
-def _note_changes(chain: Chain, table: Mapping[str, Any]) -> Chain:
+def _iter_given(steps: Any) -> Iterator[str]:
+    """Return the parameters that a list of steps sets, also those of steps within steps."""
+    for item in steps if isinstance(steps, list | tuple) else [steps]:
+        if isinstance(item, Mapping):
+            for name, value in item.items():
+                if name != "step" and "step" in item:
+                    yield f"{item['step']}.{name}"
+                yield from _iter_given(value)
+
+
+def _note_changes(chain: Chain, table: Mapping[str, Any], agent: object) -> Chain:
     """Mark changed parameters as the user's, whatever source the base names for them."""
     changed = dict.fromkeys((place for place, _ in _iter_changes(table)), CONFIGURED)
+    if "source" not in table:  # a source that is given is that of all values
+        given = [*_iter_given(table.get("steps", ()))]
+        if isinstance(table.get("agent"), Mapping):
+            given += [f"{type(agent).__name__}.{name}" for name in table["agent"] if name != "name"]
+        changed |= {place: CONFIGURED for place in given if place not in table.get("notes", {})}
     if "chunk" in table and "chunk" not in table.get("notes", {}):
         changed["chunk"] = CONFIGURED
     return replace(chain, notes=tuple({**dict(chain.notes), **changed}.items()))

@@ -1,6 +1,6 @@
 """Recipes as tables: step, parameter, value, source; and what they require."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import fields, is_dataclass
 from enum import Enum
 
@@ -12,6 +12,8 @@ from clew.types import Chunking
 
 CONFIGURED = "clew.toml"
 """Source of recipes and parameters that the user has written."""
+BUILT_IN_VALUE = "as built in"
+"""Source of a parameter that a recipe of the user's leaves as it is."""
 OURS = "ours"
 """Source of a number that neither a paper nor its code gives."""
 # Sources of parameters that papers leave open; a recipe's own note takes precedence.
@@ -98,6 +100,7 @@ AGENT_NOTES = {
     "GraphR1.room": "ours: of the 4,096 tokens of an episode",
 }
 NO_NEEDS = "nothing"
+NO_NOTES: Mapping[str, str] = {}
 OPTIONAL_MODEL = "a model, if any"
 # Steps that ask a model if there is one.
 _MODEL_STEPS = {"ExpandKeywords", "Keywords", "QuestionEntities", "Recognise"}
@@ -149,7 +152,7 @@ def _find_source(source: str, step: str, name: str, value: str) -> str:
     What a method does is its paper's; a number is the paper's only if a note says so.
     """
     if source == CONFIGURED:
-        return source
+        return DEFAULT_NOTES.get(f"{step}.{name}", BUILT_IN_VALUE)
     own = OURS if _is_number(value) and not source.startswith("measured here") else source
     return DEFAULT_NOTES.get(f"{step}.{name}", own)
 
@@ -175,14 +178,20 @@ def describe_recipe_needs(recipe: Chain) -> str:
     return "; ".join(needs)
 
 
-def tabulate_agent(agent: object, source: str) -> list[dict[str, str]]:
-    """Return one row per parameter of an agent; one that differs from its default is `source`'s."""
+def tabulate_agent(
+    agent: object, source: str, notes: Mapping[str, str] = NO_NOTES
+) -> list[dict[str, str]]:
+    """Return one row per parameter of an agent.
+
+    One that has no note and differs from its default is `source`'s.
+    """
     rows = []
     for field in fields(agent) if is_dataclass(agent) else ():
         name, value = type(agent).__name__, getattr(agent, field.name)
         shown = _format_value(value)
         usual = OURS if _is_number(shown) else source
         note = source if value != field.default else AGENT_NOTES.get(f"{name}.{field.name}", usual)
+        note = notes.get(f"{name}.{field.name}", note)
         rows.append({"step": name, "parameter": field.name, "value": shown, "source": note})
     return rows
 

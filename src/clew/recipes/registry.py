@@ -12,6 +12,7 @@ from clew.llm.trained_model import NO_KB_RECIPE, TrainedConfig
 from clew.recipes.agents import AGENTS, AgentRecipe
 from clew.recipes.default import CLEW, CLEW_BEAM, SMALL_TO_BIG
 from clew.recipes.describe import (
+    BUILT_IN_VALUE,
     NO_NEEDS,
     OPTIONAL_MODEL,
     describe_recipe_needs,
@@ -183,5 +184,10 @@ def tabulate_recipe(name: str, recipes: RecipeSet = BUILT_IN) -> list[dict[str, 
     """Return a recipe's parameters as table rows: the agent's, if any, then the retriever's."""
     resolved = resolve_recipe(name, recipes)
     recipe = recipes.agents.get(name.partition("+")[0])
-    rows = tabulate_agent(resolved.agent, recipe.source) if recipe is not None else []
+    rows = []
+    if recipe is not None and recipe.name in AGENTS:
+        rows = tabulate_agent(resolved.agent, recipe.source)
+    elif recipe is not None:  # the user's: its chain notes what is set
+        notes = dict(recipes.retrievers[recipe.name].notes)
+        rows = tabulate_agent(resolved.agent, BUILT_IN_VALUE, notes)
     return [*rows, *tabulate_steps(resolved.retrieve), *tabulate_layout(resolved.retrieve.layout)]

@@ -93,6 +93,7 @@ _ANSWER_KIND_SIGNS_ZH: tuple[tuple[str, AnswerKind], ...] = (
     *(("哪里", "place"), ("何处", "place"), ("在哪", "place")),
 )
 # What holds a Chinese question together: without spaces it would make words with its neighbours.
+_OPENING_MARKS = re.compile(r"(?<!\S)(?:[\"'“‘„«‹「『《〈(（\[¿¡]+\s*)+\Z")
 _ASKING_ZH = re.compile(
     "请问|应该|应当|可以|能够|需要|最多|最少|至少|多少个?|几个|多长|多久|多大|什么样的?|什么时候|什么|怎么样?|怎样|如何|"
     "为什么|为何|哪几个|哪一个|哪个|哪些|哪里|哪儿|哪种|谁的?|是不是|是否|还是|有没有|表示|代表|意思|吗|呢|的(?=[？?]|$)"
@@ -238,9 +239,14 @@ def strip_courtesy(question: str) -> str:
     t = tokenize(question)
     courtesy = find_courtesy(question, t)
     kept = [at for at in range(len(t)) if at not in courtesy]
-    # What follows a word (spaces, marks) goes with it.
-    ends = [*t.starts[1:], len(question)]
-    return "".join(question[t.starts[at] : ends[at]] for at in kept).strip() or question
+    # What follows a word (spaces, marks) goes with it, but for a mark that opens what follows.
+    opened = (
+        _OPENING_MARKS.search(question, before, start)
+        for before, start in zip([0, *t.ends], t.starts, strict=False)
+    )
+    starts = [o.start() if o else start for o, start in zip(opened, t.starts, strict=True)]
+    ends = [*starts[1:], len(question)]
+    return "".join(question[starts[at] : ends[at]] for at in kept).strip() or question
 
 
 def find_courtesy(question: str, t: Tokens) -> set[int]:

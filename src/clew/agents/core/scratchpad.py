@@ -77,6 +77,8 @@ class Notebook:
     """What a verifier said of the drafts."""
     thoughts: list[str] = field(default_factory=list)
     """What the agent thought at each step of its reasoning."""
+    dropped: list[str] = field(default_factory=list)
+    """Sub-questions that the budget left no calls for."""
     results: dict[int, str] = field(default_factory=dict)
     """What each operator of a logic plan returned, by its number."""
     combined_answer: str = ""

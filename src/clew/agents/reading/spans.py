@@ -12,6 +12,7 @@ from clew.context import Context
 from clew.reader.span_reader import ReadSpan
 from clew.retrieve.question import NAME_BREAKS, OPENING_WORDS, QUESTION_WORDS
 from clew.text.names import name_key
+from clew.text.options import split_options
 from clew.text.sentences import sentence_spans
 from clew.text.unicode import split_words
 from clew.types import Citation, Passage
@@ -90,6 +91,7 @@ async def read_passages(
     ctx: Context, question: str, passages: Sequence[Passage], most: int = 8
 ) -> list[Reading]:
     """Read each passage alone, and each once; the best spans over all of them, best first."""
+    question, _ = split_options(question)  # options are no part of what is read for
     if ctx.reader is None or not passages or not can_read(ctx, question):
         return []
     known = ctx.spans_read
@@ -114,6 +116,7 @@ async def read_together(
     ctx: Context, question: str, passages: Sequence[Passage], most: int = 3
 ) -> list[Reading]:
     """Read passages in one window, for facts that meet in two of them."""
+    question, _ = split_options(question)  # options are no part of what is read for
     if ctx.reader is None or not passages or not can_read(ctx, question):
         return []
     texts, titles = [p.text for p in passages], [p.title for p in passages]

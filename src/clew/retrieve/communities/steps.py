@@ -250,13 +250,19 @@ class ReportsOf:
     reports: int = 1
 
     async def __call__(self, ctx: Context, found: Found, /) -> Found:
-        """Set `communities`; none where no tree was built: paths stand without reports."""
+        """Set `communities`; the trace says why there are none: paths stand without reports."""
         if self.tree not in get_forest(ctx).tree_names():
+            ctx.trace.append(TraceStep(NO_TREE, self.tree, str(missing_tree_error(self.tree)), 0.0))
             return found
         community_of = get_entity_communities(ctx, self.tree)
-        starts = [hit.at for hit in found.entities if hit.by != ANSWER_MARK]
-        counts = Counter(int(community_of[at]) for at in starts if community_of[at] >= 0)
+        # A path may come back to where it starts, which then is an answer as well.
+        starts = {hit.at for hit in found.entities if hit.by != ANSWER_MARK}
+        starts |= {path.entities[0] for path in found.paths if path.entities}
+        counts = Counter(int(community_of[at]) for at in sorted(starts) if community_of[at] >= 0)
         ranked = sorted(counts, key=lambda at: (-counts[at], at))[: self.reports]
+        if not ranked:
+            reason = "the question's entities are in no community" if starts else "no entity found"
+            ctx.trace.append(TraceStep("no report", self.tree, reason, 0.0))
         return replace(
             found, communities=tuple(Hit(at, float(counts[at]), "report") for at in ranked)
         )

@@ -1,0 +1,57 @@
+"""What was lost and cannot be derived is told; only a choice of the user makes it the truth."""
+
+import asyncio
+import json
+import shutil
+from collections.abc import AsyncIterator
+from functools import partial
+from pathlib import Path
+
+import pytest
+from in_process import clew
+
+from clew.testing.stub_endpoint import StubEndpoint
+
+
+@pytest.fixture
+async def here(tmp_path: Path) -> AsyncIterator[Path]:
+    """A folder with a knowledge base of one document."""
+    async with StubEndpoint() as stub:
+        (tmp_path / "clew.toml").write_text(
+            f'extractor = "offline"\n[embed]\nmodel = "one"\nbase_url = "{stub.base_url}"\n'
+        )
+        await add(tmp_path, "x.md", "# X\n\nIlse Brandvik lives in Vessen with Oda Falk.")
+        yield tmp_path
+
+
+async def call(here: Path, *words: str, code: int = 0) -> str:
+    return await asyncio.to_thread(partial(clew, *words, cwd=here, code=code))
+
+
+async def add(here: Path, name: str, text: str) -> None:
+    (here / name).write_text(text, encoding="utf-8")
+    await call(here, "add", name)
+
+
+def list_arrays(here: Path) -> list[str]:
+    return sorted(str(path) for path in (here / "kb" / "arrays").rglob("*"))
+
+
+@pytest.mark.parametrize("trees", [False, True])
+async def test_verify_keeps_the_evidence_of_lost_writes(here: Path, trees: bool) -> None:
+    if trees:
+        await call(here, "tree", "--grow", "--by", "dual")
+    shutil.copy(here / "kb" / "kb.sqlite", here / "old")
+    await add(here, "y.md", "# Y\n\nOda Falk lives in Hallowmere.")
+    await add(here, "z.md", "# Z\n\nRune Falk lives in Oster.")
+    for log in (here / "kb").glob("kb.sqlite-*"):
+        log.unlink()
+    shutil.copy(here / "old", here / "kb" / "kb.sqlite")
+    before = list_arrays(here)
+    await call(here, "verify", code=1)
+    assert "was written" in await call(here, "search", "Falk", code=1)
+    assert list_arrays(here) == before
+    told = json.loads(await call(here, "verify", "--repair", "--json"))
+    assert told["ok"]
+    assert "was written" in told["accepted"][0]
+    assert "OK" in await call(here, "verify")

@@ -310,7 +310,8 @@ class KnowledgeBase:
             found = await chain(ctx, Found())
             gathered = await fetch_evidence(ctx, replace(found, chunks=found.chunks[:k]))
         seconds = perf_counter() - started
-        return Results(question, name, gathered, tuple(ctx.trace), seconds, ctx.meter.total)
+        note, used = find_missing_trees(ctx.trace), ctx.meter.total
+        return Results(question, name, gathered, tuple(ctx.trace), seconds, used, note)
 
     @embed_on_first_use
     async def ask(

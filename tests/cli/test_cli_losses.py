@@ -55,3 +55,16 @@ async def test_verify_keeps_the_evidence_of_lost_writes(here: Path, trees: bool)
     assert told["ok"]
     assert "was written" in told["accepted"][0]
     assert "OK" in await call(here, "verify")
+
+
+@pytest.mark.parametrize("name", ["tree_level", "tree_entities_columns"])
+async def test_a_recipe_says_that_its_tree_was_damaged(here: Path, name: str) -> None:
+    await call(here, "tree", "--grow", "--by", "dual")
+    question = ("search", "Where does Oda Falk live?", "--recipe", "youtu")
+    assert json.loads(await call(here, *question, "--json"))["note"] == ""
+    path = max((here / "kb" / "arrays").glob(f"*/{name}.npy"), key=lambda p: int(p.parent.name))
+    path.write_bytes(path.read_bytes() + bytes(64))
+    assert "clew tree --grow" in json.loads(await call(here, *question, "--json"))["note"]
+    assert "no communities were searched" in await call(here, *question)
+    await call(here, "verify", "--repair")
+    assert "no communities" not in await call(here, *question)

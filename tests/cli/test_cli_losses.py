@@ -3,7 +3,9 @@
 import asyncio
 import json
 import shutil
+import sqlite3
 from collections.abc import AsyncIterator
+from contextlib import closing
 from functools import partial
 from pathlib import Path
 
@@ -68,3 +70,17 @@ async def test_a_recipe_says_that_its_tree_was_damaged(here: Path, name: str) ->
     assert "no communities were searched" in await call(here, *question)
     await call(here, "verify", "--repair")
     assert "no communities" not in await call(here, *question)
+
+
+@pytest.mark.parametrize("kind", ["resolution", "label", "community", "manifest", "arrival"])
+async def test_lost_values_are_told_by_kind(here: Path, kind: str) -> None:
+    await call(here, "label", "x.md", "--label", "team=legal")
+    await call(here, "tree", "--grow")
+    await call(here, "join", "Ilse Brandvik", "Oda Falk")
+    assert "OK" in await call(here, "verify")
+    with closing(sqlite3.connect(here / "kb" / "kb.sqlite")) as db, db:
+        assert db.execute("DELETE FROM memory WHERE kind = ?", (kind,)).rowcount
+    await call(here, "verify", code=1)
+    told = json.loads(await call(here, "verify", "--repair", "--json"))
+    assert f"kind {kind!r}" in told["accepted"][0]
+    assert "OK" in await call(here, "verify")

@@ -167,6 +167,7 @@ async def verify(
         if repair:
             with show_progress(ctx.json) as report:
                 await base.repair(report)
+            await base.store.accept_losses()
         problems = await base.verify()
 
     def people() -> None:

@@ -231,6 +231,9 @@ class PostgresStore:
         """Find nothing: the server keeps its own log of writes."""
         return []
 
+    async def accept_losses(self) -> None:
+        """Do nothing: nothing is counted as lost."""
+
     async def load_sound_arrays(self) -> Arrays:
         """Those arrays of a damaged generation that are as they were written."""
 

@@ -43,7 +43,13 @@ from clew.store.sqlite.connections import (
     translate_errors,
 )
 from clew.store.sqlite.insert import PreparedAdditions
-from clew.store.sqlite.keyvalue import SqliteKeyValueStore, select_values, store_values
+from clew.store.sqlite.keyvalue import (
+    SqliteKeyValueStore,
+    count_all_values,
+    find_lost_values,
+    select_values,
+    store_values,
+)
 from clew.store.sqlite.migrations import migrate, read_version
 from clew.store.sqlite.read import open_snapshot
 from clew.store.sqlite.restore import (
@@ -297,7 +303,13 @@ class SqliteStore:
             return self._find_losses(db)
 
     def _find_losses(self, db: sqlite3.Connection) -> list[str]:
-        return find_lost_writes(self.folder, partial(_read_generation, db))
+        lost = find_lost_writes(self.folder, partial(_read_generation, db))
+        return lost + find_lost_values(db)
+
+    async def accept_losses(self) -> None:
+        """Take the stored values there are now as whole."""
+        with self._pool.connection() as db, transaction(db):
+            count_all_values(db)
 
     async def load_sound_arrays(self) -> Arrays:
         """Those arrays of a damaged generation that are as they were written."""

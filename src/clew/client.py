@@ -76,7 +76,8 @@ class RemoteKb:
         """Retrieve evidence for a question; needs no model."""
         found = self._json("POST", "/search", {"question": question, "recipe": recipe, "k": k})
         shared = question, found["recipe"], from_json(Evidence, found)
-        return Results(*shared, (), found["seconds"], from_json(Usage, found["usage"]))
+        used = from_json(Usage, found["usage"])
+        return Results(*shared, (), found["seconds"], used, found.get("note", ""))
 
     def ask(
         self,

@@ -27,13 +27,12 @@ from clew.builder import Builder, ignore_progress
 from clew.config import Role, Settings
 from clew.context import Context, PassageReader
 from clew.entities.editor import EntityEditor
-from clew.errors import ArraysMissing
 from clew.extract.model_extractors import DocumentExtractor
-from clew.index.derive import derive_arrays, derive_keeping_trees, has_current_layout
+from clew.index.derive import derive_arrays
 from clew.index.view import View
 from clew.ingest.build import AddResult
 from clew.ingest.cost import CostEstimate
-from clew.ingest.details import count_pending, find_embedded_details, mark_new
+from clew.ingest.details import count_pending, derive_stale_arrays, mark_new
 from clew.ingest.document_names import resolve_document_names
 from clew.ingest.embedding import (
     ProgressCallback,
@@ -59,9 +58,8 @@ from clew.reader.span_reader import find_reader
 from clew.recipes.chunking import ChosenChunking, find_shared_chunking
 from clew.retrieve.pack import fetch_evidence
 from clew.show import NameDetails, find_details
-from clew.store.protocol import Arrays, Change, Counts, Snapshot, Store, make_removal
+from clew.store.protocol import Counts, Snapshot, Store, make_removal
 from clew.store.sqlite.restore import read_backup_embedder
-from clew.store.vector_files import DamagedVectors
 from clew.stores.opening import open_located_store, restore_backup
 from clew.types import Chunking, Found
 
@@ -79,22 +77,8 @@ async def open_store(
     store = await asyncio.to_thread(
         open_located_store, settings, create=create, check=check, restoring=restoring
     )
-    held: Arrays = {}
-    try:
-        async with store.snapshot() as now:
-            held = now.arrays
-            stale = now.generation > 0 and not has_current_layout(held)
-    except ArraysMissing:
-        stale, held = True, await store.load_sound_arrays()
-    if stale:
-        # Written by another version of Clew, or lost: the tables suffice to rebuild them.
-        try:
-            await store.write(Change(rebuild=True), derive_keeping_trees(held))
-            await find_embedded_details(store)
-        except DamagedVectors:
-            if has_current_layout(held):
-                raise
-            # The arrays stay missing, which a reader is told; `clew verify --repair` mends both.
+    if check or not await store.find_losses():  # the arrays of what was lost are the evidence
+        await derive_stale_arrays(store, required=check)
     return store
 
 
@@ -326,7 +310,8 @@ class KnowledgeBase:
             found = await chain(ctx, Found())
             gathered = await fetch_evidence(ctx, replace(found, chunks=found.chunks[:k]))
         seconds = perf_counter() - started
-        return Results(question, name, gathered, tuple(ctx.trace), seconds, ctx.meter.total)
+        note, used = find_missing_trees(ctx.trace), ctx.meter.total
+        return Results(question, name, gathered, tuple(ctx.trace), seconds, used, note)
 
     @embed_on_first_use
     async def ask(

@@ -28,7 +28,7 @@ def to_json_value(value: Any) -> Any:
 
 def search_json(found: Results) -> dict[str, Any]:
     """Return the output of `clew search --json`."""
-    return {**_common_fields(found), **to_json_value(found.evidence)}
+    return {**_common_fields(found), "note": found.note, **to_json_value(found.evidence)}
 
 
 def answer_json(answer: Answer) -> dict[str, Any]:

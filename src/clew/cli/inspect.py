@@ -163,12 +163,16 @@ async def verify(
 ) -> None:
     """Check the integrity of the knowledge base: database, arrays, vectors, spans."""
     async with ctx.open_kb(embed=repair, check=False) as base:
+        lost = await base.store.find_losses() if repair else []
         if repair:
             with show_progress(ctx.json) as report:
                 await base.repair(report)
+            await base.store.accept_losses()
         problems = await base.verify()
 
     def people() -> None:
+        for loss in lost:
+            out.print(f"  accepted: {loss}", style="yellow", markup=False)
         for problem in problems:
             out.print(f"  {problem}", style="red", markup=False)
         out.print(
@@ -177,7 +181,7 @@ async def verify(
             else "OK"
         )
 
-    ctx.show({"ok": not problems, "problems": problems}, people)
+    ctx.show({"ok": not problems, "problems": problems, "accepted": lost}, people)
     if problems:
         raise typer.Exit(1)
 

@@ -133,6 +133,8 @@ def print_results(found: Results, trace: bool) -> None:
         out.print(f"   {escape(_flatten(report.summary, _SHOWN_TEXT))}")
     if not found.evidence.chunks:
         out.print("nothing found")
+    if found.note:
+        out.print(escape(found.note), style="yellow")
     out.print(f"[dim]{found.recipe}, {found.seconds * 1000:.0f} ms[/dim]")
     if trace:
         print_trace(found.trace)

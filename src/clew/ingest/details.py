@@ -10,8 +10,9 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from clew.errors import ArraysMissing, Locked, StoreError
 from clew.graph.csr import Ints, Mask
-from clew.index.derive import derive_arrays, derive_keeping_trees
+from clew.index.derive import derive_arrays, derive_keeping_trees, has_current_layout
 from clew.index.details import (
     NO_VECTOR,
     PAIRS,
@@ -33,6 +34,7 @@ from clew.store.protocol import (
     Store,
     Tables,
 )
+from clew.store.vector_files import DamagedVectors
 from clew.text.unicode import digest
 from clew.types import LITERAL_TYPES, Entity, Fact, Kind
 
@@ -238,3 +240,33 @@ def _publish(found: dict[str, DetailTable]) -> DeriveArrays:
         return arrays
 
     return publish
+
+
+async def derive_stale_arrays(store: Store, *, required: bool = True) -> None:
+    """Derive the arrays again if they are lost, damaged or of another version of Clew.
+
+    Where nothing can be written, raise what is wrong with them if they are `required`.
+    """
+    held: Arrays = {}
+    damage: ArraysMissing | None = None
+    try:
+        async with store.snapshot() as now:
+            held = now.arrays
+            if not now.generation or has_current_layout(held):
+                return
+    except ArraysMissing as error:
+        damage, held = error, await store.load_sound_arrays()
+    try:
+        await store.write(Change(rebuild=True), derive_keeping_trees(held))
+        await find_embedded_details(store)
+    except DamagedVectors:
+        if has_current_layout(held):
+            raise
+        # The arrays stay missing, which a reader is told; `clew verify --repair` mends both.
+    except Locked:
+        raise
+    except StoreError as error:
+        if required and damage is not None:
+            raise type(damage)(f"{damage}, which failed here: {error}") from error
+        if required:
+            raise

@@ -218,6 +218,13 @@ class MemoryStore:
         """Find nothing: all is rebuilt at every write."""
         return []
 
+    async def find_losses(self) -> list[str]:
+        """Find nothing: what is in memory is not lost in part."""
+        return []
+
+    async def accept_losses(self) -> None:
+        """Do nothing: nothing is lost."""
+
     async def load_sound_arrays(self) -> Arrays:
         """The newest arrays, which cannot be damaged."""
         return self._newest.arrays

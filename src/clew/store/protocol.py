@@ -325,6 +325,12 @@ class Store(KeyValueStore, Protocol):
     async def find_problems(self) -> list[str]:
         """Check consistency; return one sentence per problem."""
 
+    async def find_losses(self) -> list[str]:
+        """What was lost and cannot be derived; one sentence each."""
+
+    async def accept_losses(self) -> None:
+        """Take the stored values there are now as whole."""
+
     async def load_sound_arrays(self) -> Arrays:
         """Those arrays of a damaged generation that are as they were written."""
 

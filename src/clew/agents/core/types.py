@@ -64,6 +64,8 @@ class Results:
     trace: tuple[TraceStep, ...]
     seconds: float
     usage: Usage = Usage()
+    note: str = ""
+    """What the recipe went without: a tree that is not there."""
 
 
 T = TypeVar("T")

@@ -182,10 +182,14 @@ class IfGrown:
     async def __call__(self, ctx: Context, found: Found, /) -> Found:
         """Run the search, or return an empty result: other branches go on without it."""
         if self.route.tree not in get_forest(ctx).tree_names():
-            message = str(missing_tree_error(self.route.tree))
-            ctx.trace.append(TraceStep(NO_TREE, self.route.tree, message, 0.0))
+            _note_missing(ctx, self.route.tree)
             return Found()
         return await self.route(ctx, found)
+
+
+def _note_missing(ctx: Context, tree: str) -> None:
+    """Say in the trace, and so in the result's note, that a tree was not searched."""
+    ctx.trace.append(TraceStep(NO_TREE, tree, str(missing_tree_error(tree)), 0.0))
 
 
 @dataclass(frozen=True)
@@ -252,7 +256,7 @@ class ReportsOf:
     async def __call__(self, ctx: Context, found: Found, /) -> Found:
         """Set `communities`; the trace says why there are none: paths stand without reports."""
         if self.tree not in get_forest(ctx).tree_names():
-            ctx.trace.append(TraceStep(NO_TREE, self.tree, str(missing_tree_error(self.tree)), 0.0))
+            _note_missing(ctx, self.tree)
             return found
         community_of = get_entity_communities(ctx, self.tree)
         # A path may come back to where it starts, which then is an answer as well.

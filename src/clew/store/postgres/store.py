@@ -227,6 +227,13 @@ class PostgresStore:
             arrays = self._generations.save(generation, found.arrays) if found.arrays else ""
             self._publish(db, generation, arrays)
 
+    async def find_losses(self) -> list[str]:
+        """Find nothing: the server keeps its own log of writes."""
+        return []
+
+    async def accept_losses(self) -> None:
+        """Do nothing: nothing is counted as lost."""
+
     async def load_sound_arrays(self) -> Arrays:
         """Those arrays of a damaged generation that are as they were written."""
 

@@ -6,8 +6,8 @@ pending values are written with the next write, or on close.
 
 import json
 import sqlite3
-from collections.abc import Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from threading import Lock
 
 from clew.errors import Locked, StoreError
@@ -34,6 +34,70 @@ _UPSERT_SUM = (
 )
 
 
+# Kinds whose rows are counted and summed (in `meta`, in the transaction that writes them), so that
+# a lost row is noticed, and what a loss means.
+COUNTED_KINDS = {
+    "resolution": "decisions on names",
+    "senses": "decisions on senses of names",
+    "label": "labels of documents",
+    "earlier-labels": "earlier labels of documents",
+    "community": "summaries of communities, which a tree built again quotes or asks for",
+    "manifest": "settings and costs",
+    "arrival": "times of arrival of documents",
+    "place": "locations of documents",
+    "placed": "names of documents by location",
+}
+_SUM_OF_KEYS = (
+    "SELECT count(*), coalesce(sum(checksum(kind, key, value)), 0) FROM memory WHERE kind = ?1 "
+    "AND key IN (SELECT value FROM json_each(?2))"
+)
+_SUM_OF_ALL = (
+    "SELECT count(*), coalesce(sum(checksum(kind, key, value)), 0) FROM memory WHERE kind = ?"
+)
+_SELECT_SUM = "SELECT value FROM meta WHERE key = 'rows of ' || ?"
+_STORE_SUM = "INSERT OR REPLACE INTO meta VALUES ('rows of ' || ?, ?)"
+
+
+@contextmanager
+def keep_sums(db: sqlite3.Connection, keys: Mapping[str, Collection[str]]) -> Iterator[None]:
+    """Update the counts and sums of the kinds whose keys are written in this block."""
+    kept = {kind: json.dumps(list(keys[kind])) for kind in keys if kind in COUNTED_KINDS}
+    before = {at: db.execute(_SUM_OF_KEYS, (at, kept[at])).fetchone() for at in kept}
+    yield
+    for kind, written in kept.items():
+        held = db.execute(_SELECT_SUM, (kind,)).fetchone()
+        if held is None:  # written by an earlier version
+            total = db.execute(_SUM_OF_ALL, (kind,)).fetchone()
+        else:
+            after = db.execute(_SUM_OF_KEYS, (kind, written)).fetchone()
+            parts = zip(json.loads(held[0]), before[kind], after, strict=True)
+            total = [whole - old + new for whole, old, new in parts]
+        db.execute(_STORE_SUM, (kind, json.dumps(list(total))))
+
+
+def count_all_values(db: sqlite3.Connection) -> None:
+    """Take the rows there are now as whole."""
+    for kind in COUNTED_KINDS:
+        total = db.execute(_SUM_OF_ALL, (kind,)).fetchone()
+        db.execute(_STORE_SUM, (kind, json.dumps(list(total))))
+
+
+def find_lost_values(db: sqlite3.Connection) -> list[str]:
+    """One sentence per kind whose rows are not those that were written."""
+    found = []
+    for kind, meaning in COUNTED_KINDS.items():
+        held = db.execute(_SELECT_SUM, (kind,)).fetchone()
+        count, total = db.execute(_SUM_OF_ALL, (kind,)).fetchone()
+        if held is not None and json.loads(held[0]) != [count, total]:
+            written = json.loads(held[0])[0]
+            found.append(
+                f"{written} stored values of kind {kind!r} were written and {count} are there, or "
+                f"others than were written ({meaning}); `clew restore FILE` restores a backup, "
+                "`clew verify --repair` accepts the loss"
+            )
+    return found
+
+
 def select_values(db: sqlite3.Connection, kind: str, keys: Sequence[str]) -> dict[str, str]:
     """The stored values of these keys; raise if one is not as it was written."""
     found = {}
@@ -50,8 +114,9 @@ def select_values(db: sqlite3.Connection, kind: str, keys: Sequence[str]) -> dic
 
 def store_values(db: sqlite3.Connection, values: Mapping[str, Mapping[str, str]]) -> None:
     """Store values by kind and key within the caller's transaction."""
-    for kind, items in values.items():
-        db.executemany(_UPSERT_TEXT, [(kind, key, value) for key, value in items.items()])
+    with keep_sums(db, values):
+        for kind, items in values.items():
+            db.executemany(_UPSERT_TEXT, [(kind, key, value) for key, value in items.items()])
 
 
 class SqliteKeyValueStore:
@@ -116,7 +181,15 @@ class SqliteKeyValueStore:
         try:
             if not self._pool.writable:
                 raise Locked("the knowledge base cannot be written to; copy it to where it can")
-            with self._pool.connection() as db, busy_timeout(db, seconds), transaction(db):
+            keys: dict[str, set[str]] = {}
+            for kind, key in (*pending, *texts, *taken, *sums):
+                keys.setdefault(kind, set()).add(key)
+            with (
+                self._pool.connection() as db,
+                busy_timeout(db, seconds),
+                transaction(db),
+                keep_sums(db, keys),
+            ):
                 db.executemany(
                     _UPSERT_TEXT, [(*at, value) for at, value in {**pending, **texts}.items()]
                 )

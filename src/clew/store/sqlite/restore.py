@@ -16,7 +16,7 @@ from clew.store.sqlite.connections import (
     transaction,
     translate_errors,
 )
-from clew.store.sqlite.keyvalue import select_values
+from clew.store.sqlite.keyvalue import count_all_values, select_values
 from clew.store.sqlite.migrations import migrate, read_version
 from clew.store.sqlite.verify_rows import find_row_problems
 from clew.store.write_lock import WriterLock
@@ -155,6 +155,7 @@ def replace_all_rows(db: sqlite3.Connection, found: TableRows) -> None:
             f"INSERT INTO {table}({columns}) VALUES ({marks})",  # noqa: S608
             found.rows(table),
         )
+    count_all_values(db)
     for table, last in found.last_keys.items():
         db.execute("DELETE FROM sqlite_sequence WHERE name = ?", (table,))
         if last:

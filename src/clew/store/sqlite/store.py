@@ -43,7 +43,13 @@ from clew.store.sqlite.connections import (
     translate_errors,
 )
 from clew.store.sqlite.insert import PreparedAdditions
-from clew.store.sqlite.keyvalue import SqliteKeyValueStore, select_values, store_values
+from clew.store.sqlite.keyvalue import (
+    SqliteKeyValueStore,
+    count_all_values,
+    find_lost_values,
+    select_values,
+    store_values,
+)
 from clew.store.sqlite.migrations import migrate, read_version
 from clew.store.sqlite.read import open_snapshot
 from clew.store.sqlite.restore import (
@@ -53,7 +59,7 @@ from clew.store.sqlite.restore import (
     replace_all_rows,
 )
 from clew.store.sqlite.tables import columns_to_keep, read_decisions, read_tables
-from clew.store.sqlite.verify import find_array_problems
+from clew.store.sqlite.verify import COMMITTED_FILE, find_array_problems, find_lost_writes
 from clew.store.sqlite.verify_rows import find_row_problems
 from clew.store.sqlite.write import SqliteWriter
 from clew.store.vector_files import MIN_SIGNED_ROWS, DamagedVectors, VectorFile
@@ -85,16 +91,11 @@ _EMPTIED = (
     "kb.sqlite in {} is new or empty, but arrays of an earlier knowledge base lie beside it; "
     "`clew restore FILE` restores a backup, or remove the folder to start anew"
 )
-_LOST_WRITES = (
-    "kb.sqlite in {} holds generation {}, but generation {} was written (was kb.sqlite-wal "
-    "removed?); `clew restore FILE` restores a backup, `clew verify --repair` accepts the loss"
-)
 _UNFINISHED = (
     "the restore of {} was not finished; run `clew restore FILE` again, or `clew verify --repair`; "
     "with another embedder `clew reembed`"
 )
 DATABASE_FILE = "kb.sqlite"
-_COMMITTED_FILE = "committed"  # in the arrays' folder: their generation was committed
 
 
 class SqliteStore:
@@ -136,8 +137,8 @@ class SqliteStore:
             if self._is_emptied(db):
                 raise StoreError(_EMPTIED.format(folder))
             migrate(db, str(folder), writable=self._pool.writable)
-            if check and (lost := self._find_lost_writes(db)):
-                raise StoreError(lost)
+            if check and (lost := find_lost_writes(self.folder, partial(_read_generation, db))):
+                raise StoreError(lost[0])
             if check and not restoring and _read_value(db, SELECT_UNFINISHED):
                 raise StoreError(_UNFINISHED.format(folder))
 
@@ -149,13 +150,6 @@ class SqliteStore:
         found = any(path for pattern in derived for path in self.folder.glob(pattern))
         # Read again: another process may just have created both.
         return found and not read_version(db)
-
-    def _find_lost_writes(self, db: sqlite3.Connection) -> str:
-        """A sentence if a later generation was committed than the database holds, else ""."""
-        found = self.folder.glob(f"arrays/*/{_COMMITTED_FILE}")
-        newest = max((int(f.parent.name) for f in found if f.parent.name.isdigit()), default=0)
-        held = _read_generation(db) if newest else 0
-        return _LOST_WRITES.format(self.folder, held, newest) if newest > held else ""
 
     # -- reading
 
@@ -273,7 +267,7 @@ class SqliteStore:
         tables: dict[Kind, VectorFile] = {}
         with self._pool.connection() as db:
             db.execute("BEGIN")
-            found = list(filter(None, [self._find_lost_writes(db)]))
+            found = self._find_losses(db)
             if _read_value(db, SELECT_UNFINISHED):
                 found.append(_UNFINISHED.format(self.folder))
             embedder = _read_value(db, _SELECT_EMBEDDER)
@@ -302,6 +296,20 @@ class SqliteStore:
                 return found + find_array_problems(db, arrays, tables)
             except StoreError as error:  # a row that cannot be compared with anything
                 return [*found, str(error)]
+
+    async def find_losses(self) -> list[str]:
+        """What was lost and cannot be derived; one sentence each."""
+        with self._pool.connection() as db:
+            return self._find_losses(db)
+
+    def _find_losses(self, db: sqlite3.Connection) -> list[str]:
+        lost = find_lost_writes(self.folder, partial(_read_generation, db))
+        return lost + find_lost_values(db)
+
+    async def accept_losses(self) -> None:
+        """Take the stored values there are now as whole."""
+        with self._pool.connection() as db, transaction(db):
+            count_all_values(db)
 
     async def load_sound_arrays(self) -> Arrays:
         """Those arrays of a damaged generation that are as they were written."""
@@ -347,7 +355,7 @@ class SqliteStore:
             before = self._apply(db, change, derive, options)
         # The write is committed: failing to remove old arrays must not undo it.
         with suppress(OSError):
-            (self.folder / "arrays" / str(before + 1) / _COMMITTED_FILE).touch()
+            (self.folder / "arrays" / str(before + 1) / COMMITTED_FILE).touch()
         remove_old_generations(self.folder / "arrays", {before, before + 1})
         with self._pool.connection() as db:
             return self._read_counts(db)

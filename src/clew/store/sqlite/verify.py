@@ -1,7 +1,8 @@
 """Consistency checks of what is derived: arrays and vectors against the tables."""
 
 import sqlite3
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from pathlib import Path
 
 import numpy as np
 
@@ -23,6 +24,19 @@ _KEY_QUERIES: dict[Kind, str] = {
     "entity": "SELECT key FROM entities ORDER BY key",
     "fact": "SELECT key FROM facts ORDER BY key",
 }
+COMMITTED_FILE = "committed"  # in the arrays' folder: their generation was committed
+_LOST_WRITES = (
+    "kb.sqlite in {} holds generation {}, but generation {} was written (was kb.sqlite-wal "
+    "removed?); `clew restore FILE` restores a backup, `clew verify --repair` accepts the loss"
+)
+
+
+def find_lost_writes(folder: Path, read_generation: Callable[[], int]) -> list[str]:
+    """One sentence if a later generation was committed than the database holds, else none."""
+    found = folder.glob(f"arrays/*/{COMMITTED_FILE}")
+    newest = max((int(f.parent.name) for f in found if f.parent.name.isdigit()), default=0)
+    held = read_generation() if newest else 0
+    return [_LOST_WRITES.format(folder, held, newest)] if newest > held else []
 
 
 def find_array_problems(

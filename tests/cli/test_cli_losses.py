@@ -1,0 +1,86 @@
+"""What was lost and cannot be derived is told; only a choice of the user makes it the truth."""
+
+import asyncio
+import json
+import shutil
+import sqlite3
+from collections.abc import AsyncIterator
+from contextlib import closing
+from functools import partial
+from pathlib import Path
+
+import pytest
+from in_process import clew
+
+from clew.testing.stub_endpoint import StubEndpoint
+
+
+@pytest.fixture
+async def here(tmp_path: Path) -> AsyncIterator[Path]:
+    """A folder with a knowledge base of one document."""
+    async with StubEndpoint() as stub:
+        (tmp_path / "clew.toml").write_text(
+            f'extractor = "offline"\n[embed]\nmodel = "one"\nbase_url = "{stub.base_url}"\n'
+        )
+        await add(tmp_path, "x.md", "# X\n\nIlse Brandvik lives in Vessen with Oda Falk.")
+        yield tmp_path
+
+
+async def call(here: Path, *words: str, code: int = 0) -> str:
+    return await asyncio.to_thread(partial(clew, *words, cwd=here, code=code))
+
+
+async def add(here: Path, name: str, text: str) -> None:
+    (here / name).write_text(text, encoding="utf-8")
+    await call(here, "add", name)
+
+
+def list_arrays(here: Path) -> list[str]:
+    return sorted(str(path) for path in (here / "kb" / "arrays").rglob("*"))
+
+
+@pytest.mark.parametrize("trees", [False, True])
+async def test_verify_keeps_the_evidence_of_lost_writes(here: Path, trees: bool) -> None:
+    if trees:
+        await call(here, "tree", "--grow", "--by", "dual")
+    shutil.copy(here / "kb" / "kb.sqlite", here / "old")
+    await add(here, "y.md", "# Y\n\nOda Falk lives in Hallowmere.")
+    await add(here, "z.md", "# Z\n\nRune Falk lives in Oster.")
+    for log in (here / "kb").glob("kb.sqlite-*"):
+        log.unlink()
+    shutil.copy(here / "old", here / "kb" / "kb.sqlite")
+    before = list_arrays(here)
+    await call(here, "verify", code=1)
+    assert "was written" in await call(here, "search", "Falk", code=1)
+    assert list_arrays(here) == before
+    told = json.loads(await call(here, "verify", "--repair", "--json"))
+    assert told["ok"]
+    assert "was written" in told["accepted"][0]
+    assert "OK" in await call(here, "verify")
+
+
+@pytest.mark.parametrize("name", ["tree_level", "tree_entities_columns"])
+async def test_a_recipe_says_that_its_tree_was_damaged(here: Path, name: str) -> None:
+    await call(here, "tree", "--grow", "--by", "dual")
+    question = ("search", "Where does Oda Falk live?", "--recipe", "youtu")
+    assert json.loads(await call(here, *question, "--json"))["note"] == ""
+    path = max((here / "kb" / "arrays").glob(f"*/{name}.npy"), key=lambda p: int(p.parent.name))
+    path.write_bytes(path.read_bytes() + bytes(64))
+    assert "clew tree --grow" in json.loads(await call(here, *question, "--json"))["note"]
+    assert "no communities were searched" in await call(here, *question)
+    await call(here, "verify", "--repair")
+    assert "no communities" not in await call(here, *question)
+
+
+@pytest.mark.parametrize("kind", ["resolution", "label", "community", "manifest", "arrival"])
+async def test_lost_values_are_told_by_kind(here: Path, kind: str) -> None:
+    await call(here, "label", "x.md", "--label", "team=legal")
+    await call(here, "tree", "--grow")
+    await call(here, "join", "Ilse Brandvik", "Oda Falk")
+    assert "OK" in await call(here, "verify")
+    with closing(sqlite3.connect(here / "kb" / "kb.sqlite")) as db, db:
+        assert db.execute("DELETE FROM memory WHERE kind = ?", (kind,)).rowcount
+    await call(here, "verify", code=1)
+    told = json.loads(await call(here, "verify", "--repair", "--json"))
+    assert f"kind {kind!r}" in told["accepted"][0]
+    assert "OK" in await call(here, "verify")

@@ -1,10 +1,13 @@
 """Hidden documents that are written or removed while a reader without their labels reads."""
 
+import shutil
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
 
 import pytest
+from fastapi.testclient import TestClient
+from httpx import Response
 from serving import fill, make_key, make_server, running
 
 from clew.config import Settings
@@ -82,3 +85,46 @@ def test_a_document_labelled_while_it_is_searched_is_not_shown(
         assert stores[0].countdown <= 0
         assert "montsalvat" not in reply.text.lower()
         assert "poet" in {chunk["doc"] for chunk in reply.json()["chunks"]}
+
+
+def search_valley(client: TestClient, key: dict[str, str]) -> Response:
+    """Search with the words of the poet's document."""
+    body = {"question": "Who was Anton Reeve?", "recipe": "bm25", "k": 20}
+    return client.post(f"{AT}/search", json=body, headers=key)
+
+
+def test_a_copy_that_is_removed_while_it_is_read_is_made_again(tmp_path: Path) -> None:
+    fill(tmp_path / "valley", labels={"town": ["team=legal"]})
+    opened: list[Path] = []
+
+    async def open_removed(settings: Settings, create: bool) -> KnowledgeBase:
+        if isinstance(settings.kb, Path) and settings.kb != tmp_path / "valley":
+            opened.append(settings.kb)
+            if len(opened) == 1:  # as another worker does that keeps newer copies only
+                shutil.rmtree(settings.kb)
+        return await open_hashed(settings, create)
+
+    server = make_server(tmp_path, open_removed)
+    reader = make_key(server, {"valley": "read"}, [])
+    with running(server) as client:
+        assert search_valley(client, reader).status_code == 200
+        assert len(opened) == 2
+        shutil.rmtree(opened[1])  # in use: its files are open
+        reply = search_valley(client, reader)
+        assert reply.status_code == 200
+        assert "poet" in {chunk["doc"] for chunk in reply.json()["chunks"]}
+
+
+def test_a_failure_is_logged_with_its_traceback(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    fill(tmp_path / "valley")
+
+    async def fail(settings: Settings, create: bool) -> KnowledgeBase:
+        raise PermissionError("a file that may not be read")
+
+    server = make_server(tmp_path, fail)
+    reader = make_key(server, {"valley": "read"})
+    with running(server) as client:
+        assert search_valley(client, reader).status_code == 500
+    assert "Traceback" in caplog.text and "a file that may not be read" in caplog.text

@@ -90,10 +90,17 @@ async def make_view(base: KnowledgeBase, visible: VisibleDocuments, parent: Path
 def remove_old_views(parent: Path, keep: int, used: Collection[KbLocation]) -> None:
     """Remove all but the newest copies; one that is in use stays."""
     found = [path for path in parent.iterdir() if path.is_dir() and path.suffix != ".new"]
-    found.sort(key=lambda path: path.stat().st_mtime, reverse=True)
+    found.sort(key=_time_made, reverse=True)
     for path in found[keep:]:
         if path not in used:
             shutil.rmtree(path, ignore_errors=True)
+
+
+def _time_made(path: Path) -> float:
+    try:
+        return path.stat().st_mtime
+    except FileNotFoundError:  # another process has just removed it
+        return 0.0
 
 
 async def _fill(base: KnowledgeBase, visible: VisibleDocuments, folder: Path) -> None:

@@ -7,6 +7,7 @@ import asyncio
 import errno
 import secrets
 import shutil
+import sqlite3
 from collections import OrderedDict
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
@@ -15,6 +16,7 @@ from functools import partial
 
 from clew.config import Settings
 from clew.engine import KnowledgeBase
+from clew.errors import ClewError
 from clew.kb_address import KbLocation
 from clew.labels import read_revision
 from clew.llm.limits import ConcurrencyLimit
@@ -27,6 +29,7 @@ from clew.serve.core.label_views import (
     remove_old_views,
 )
 from clew.serve.core.problems import Problem
+from clew.store.sqlite.store import DATABASE_FILE
 
 OpenKb = Callable[[Settings, bool], Awaitable[KnowledgeBase]]
 """Opens the knowledge base of the settings; the flag allows to create it."""
@@ -126,8 +129,14 @@ class WorkspacePool:
                 most = self._settings.serve.label_views
                 used: set[KbLocation] = {view, *self._open}
                 await asyncio.to_thread(remove_old_views, parent, most, used)
-            async with self._use_location(view) as restricted:
-                yield WatchedBase(restricted.base)
+            try:
+                async with self._use_location(view) as restricted:
+                    yield WatchedBase(restricted.base)
+            except (ClewError, OSError, sqlite3.Error) as error:
+                if (view / DATABASE_FILE).exists():
+                    raise
+                self._forget(view)  # removed while it was opened or read: another is made
+                raise Outdated from error
 
     async def create(self, name: str) -> bool:
         """Make an empty workspace, whole or not at all; return False if there is one."""
@@ -181,6 +190,13 @@ class WorkspacePool:
             yield held
         finally:
             held.users -= 1
+            if not held.users and self._open.get(folder) is not held:  # forgotten meanwhile
+                await held.base.close()
+
+    def _forget(self, folder: KbLocation) -> None:
+        """Open this folder anew next time; whoever still uses it closes it."""
+        self._open.pop(folder, None)
+        self._opening.pop(folder, None)
 
     async def _open_location(self, folder: KbLocation, *, create: bool = False) -> KnowledgeBase:
         settings = self._settings.model_copy(update={"kb": folder})

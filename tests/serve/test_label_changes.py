@@ -10,9 +10,11 @@ from fastapi.testclient import TestClient
 from httpx import Response
 from serving import fill, make_key, make_server, running
 
+from clew import sync
 from clew.config import Settings
 from clew.engine import KnowledgeBase
 from clew.labels import save_labels
+from clew.serve.core.label_views import Outdated, find_visible, make_view
 from clew.store.protocol import Snapshot
 from clew.store.sqlite.store import SqliteStore
 from clew.testing.fakes import HashEmbed
@@ -128,3 +130,24 @@ def test_a_failure_is_logged_with_its_traceback(
     with running(server) as client:
         assert search_valley(client, reader).status_code == 500
     assert "Traceback" in caplog.text and "a file that may not be read" in caplog.text
+
+
+def test_no_unfinished_copy_is_left(tmp_path: Path) -> None:
+    fill(tmp_path / "valley", labels={"town": ["team=legal"]})
+    views = tmp_path / ".server" / "views" / "valley"
+    killed = views / "7-made.new"
+    killed.mkdir(parents=True)
+    (killed / "kb.sqlite").write_text("Hallowmere")
+
+    async def change_and_copy() -> None:
+        base = await open_hashed(Settings(kb=tmp_path / "valley"), False)
+        found = await find_visible(base, [])
+        await base.remove(["moss"])
+        with pytest.raises(Outdated):
+            await make_view(base, found, views)
+        await base.close()
+
+    with running(make_server(tmp_path)):
+        assert list(views.glob("*.new")) == []
+        sync.wait(change_and_copy())
+        assert list(views.glob("*.new")) == []

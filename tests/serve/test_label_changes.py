@@ -19,7 +19,7 @@ from clew.store.protocol import Snapshot
 from clew.store.sqlite.store import SqliteStore
 from clew.testing.fakes import HashEmbed
 from clew.testing.hashed_kb import open_hashed
-from conftest import document, stream
+from conftest import VALLEY, document, stream
 
 SECRET = document("secret", "Marta Quill owns what Anton Reeve wrote in Montsalvat.", "")
 AT = "/workspaces/valley"
@@ -151,3 +151,25 @@ def test_no_unfinished_copy_is_left(tmp_path: Path) -> None:
         assert list(views.glob("*.new")) == []
         sync.wait(change_and_copy())
         assert list(views.glob("*.new")) == []
+
+
+def test_nothing_keeps_the_text_of_a_deleted_document(tmp_path: Path) -> None:
+    labels = {"secret": ["team=legal"], "town": ["team=sales"]}
+    fill(tmp_path / "valley", [*VALLEY, SECRET], labels)
+    server = make_server(tmp_path)
+    admin = make_key(server, {"valley": "admin"})
+    reader = make_key(server, {"valley": "read"}, ["team=legal"])
+
+    def find_copies() -> list[Path]:
+        files = (path for path in tmp_path.rglob("kb.sqlite*") if path.is_file())
+        return [path for path in files if SECRET.text.encode() in path.read_bytes()]
+
+    with running(server) as client:
+        assert "Montsalvat" in search_valley(client, reader).text
+        assert len(find_copies()) >= 2
+        listed = client.get(f"{AT}/documents", headers=admin).json()["documents"]
+        secret = next(one["id"] for one in listed if one["name"] == "secret")
+        assert client.delete(f"{AT}/documents/{secret}", headers=admin).status_code == 200
+        assert find_copies() == []
+        reply = search_valley(client, reader)
+        assert reply.status_code == 200 and "Montsalvat" not in reply.text

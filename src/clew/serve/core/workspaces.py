@@ -13,6 +13,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from functools import partial
+from pathlib import Path
 
 from clew.config import Settings
 from clew.engine import KnowledgeBase
@@ -26,6 +27,7 @@ from clew.serve.core.label_views import (
     VisibleDocuments,
     find_visible,
     make_view,
+    remove_earlier_views,
     remove_old_views,
 )
 from clew.serve.core.problems import Problem
@@ -129,6 +131,7 @@ class WorkspacePool:
                 most = self._settings.serve.label_views
                 used: set[KbLocation] = {view, *self._open}
                 await asyncio.to_thread(remove_old_views, parent, most, used)
+                await self._close_removed()
             try:
                 async with self._use_location(view) as restricted:
                     yield WatchedBase(restricted.base)
@@ -157,6 +160,27 @@ class WorkspacePool:
         finally:
             await asyncio.to_thread(shutil.rmtree, temporary, ignore_errors=True)
         return True
+
+    async def remove_earlier_copies(self, name: str) -> None:
+        """Remove the copies of earlier states of a workspace at once, as after a removal."""
+        parent = self.folders.state / "views" / name
+        async with self._use_location(self.folders.location(name)) as whole:
+            async with whole.base.store.snapshot() as now:
+                generation = now.generation
+            await remove_earlier_views(parent, generation)
+        await self._close_removed()
+
+    async def _close_removed(self) -> None:
+        """Close copies that are gone, so that their files are too; one in use is closed after."""
+        views = self.folders.state / "views"
+        for folder in list(self._open):
+            if isinstance(folder, Path) and folder.is_relative_to(views):
+                if await asyncio.to_thread((folder / DATABASE_FILE).exists):
+                    continue
+                held = self._open.get(folder)
+                self._forget(folder)
+                if held is not None and not held.users:
+                    await held.base.close()
 
     async def close(self) -> None:
         """Close everything."""

@@ -9,9 +9,12 @@ from fastapi import Depends, Path, Request
 
 from clew.engine import KnowledgeBase
 from clew.serve.core.keys import Key, Scope
+from clew.serve.core.label_views import Outdated
 from clew.serve.core.problems import Problem, not_found
 from clew.serve.core.server import Server
+from clew.serve.core.workspaces import WatchedBase
 
+_ATTEMPTS = 8  # to read while documents or labels change
 T = TypeVar("T")
 WorkspaceName = Annotated[
     str, Path(description="The name of a workspace.", examples=["default"], max_length=63)
@@ -42,8 +45,14 @@ class Access:
         """Run work on the engine's loop with the knowledge base as this key may see it."""
 
         async def job() -> T:
-            async with self.server.pool.use(self.workspace, self.key.labels) as base:
-                return await work(base)
+            pool, labels = self.server.pool, self.key.labels
+            for attempt in range(_ATTEMPTS):
+                try:
+                    async with pool.use(self.workspace, labels, apart=attempt > 0) as base:
+                        return await work(base)
+                except Outdated:
+                    continue
+            raise _changing()
 
         return await self.server.engine.run(job())
 
@@ -59,12 +68,21 @@ class Access:
         """Iterate on the engine's loop over what work yields."""
 
         async def items() -> AsyncGenerator[T]:
-            async with (
-                self.server.pool.use(self.workspace, self.key.labels) as base,
-                aclosing(work(base)) as found,
-            ):
-                async for item in found:
-                    yield item
+            pool, labels, begun = self.server.pool, self.key.labels, False
+            for attempt in range(_ATTEMPTS):
+                try:
+                    async with (
+                        pool.watch(self.workspace, labels, apart=attempt > 0) as seen,
+                        aclosing(_confirm_each(seen, work(seen.base))) as found,
+                    ):
+                        async for item in found:
+                            begun = True
+                            yield item
+                    return
+                except Outdated:
+                    if begun:  # what was sent cannot be taken back
+                        break
+            raise _changing()
 
         return self.server.engine.iterate(items())
 
@@ -72,6 +90,22 @@ class Access:
         """Refuse a key that does not see every document: the operation concerns them all."""
         if not self.key.sees_all:
             raise Problem(403, "this needs a key that sees every document, whatever its labels")
+
+
+async def _confirm_each(seen: WatchedBase, items: AsyncGenerator[T]) -> AsyncGenerator[T]:
+    """Yield each item only after it is sure that nothing hidden was read for it."""
+    async with aclosing(items):
+        try:
+            async for item in items:
+                await seen.confirm()
+                yield item
+        except Exception:  # its message may quote what was read
+            await seen.confirm()
+            raise
+
+
+def _changing() -> Problem:
+    return Problem(429, "documents or labels change too fast; try again", retry_after=1)
 
 
 def authorise(server: Server, key: Key, workspace: str, scope: Scope) -> Access:

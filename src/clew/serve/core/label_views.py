@@ -13,7 +13,7 @@ from dataclasses import astuple, dataclass
 from pathlib import Path
 
 from clew.engine import KnowledgeBase
-from clew.errors import ClewError
+from clew.errors import ClewError, Locked
 from clew.index.derive import derive_arrays
 from clew.kb_address import KbLocation
 from clew.labels import REVISION_KEY, find_hidden, read_revision
@@ -30,6 +30,8 @@ _KEPT_KINDS = (RESOLUTION_KIND, SENSES_KIND)
 _KEPT_MANIFEST = ("embedder", "dim", PARTLY_EMBEDDED, *LATE_KINDS)
 _PATIENCE = 600.0  # seconds to wait for another process that makes the same copy
 _COPY_VERSION = "2"
+_LOCK_FILE = "views.lock"
+_UNFINISHED = ".new"  # ends the name of a copy that is being made and still holds everything
 
 
 class Outdated(ClewError):  # noqa: N818  (reads as what happened)
@@ -49,7 +51,8 @@ class VisibleDocuments:
     @property
     def id(self) -> str:
         """Names the copy: the same hidden names of the same generation share one."""
-        return digest(_COPY_VERSION, str(self.generation), self.content, *self.hidden)[:24]
+        found = digest(_COPY_VERSION, str(self.generation), self.content, *self.hidden)[:24]
+        return f"{self.generation}-{found}"
 
 
 async def find_visible(base: KnowledgeBase, granted: Collection[str]) -> VisibleDocuments:
@@ -77,23 +80,65 @@ async def make_view(base: KnowledgeBase, visible: VisibleDocuments, parent: Path
     if (folder / "kb.sqlite").exists():
         return folder
     await asyncio.to_thread(parent.mkdir, parents=True, exist_ok=True)
-    async with WriterLock(parent / "views.lock", _PATIENCE):
+    async with WriterLock(parent / _LOCK_FILE, _PATIENCE):
         if not (folder / "kb.sqlite").exists():
-            temporary = parent / f"{visible.id}.new"
-            await asyncio.to_thread(shutil.rmtree, temporary, ignore_errors=True)
+            temporary = parent / f"{visible.id}{_UNFINISHED}"
+            await asyncio.to_thread(_remove_unfinished, parent)
             await asyncio.to_thread(temporary.mkdir, parents=True)
-            await _fill(base, visible, temporary)
-            await asyncio.to_thread(temporary.rename, folder)
+            try:
+                await _fill(base, visible, temporary)
+                await asyncio.to_thread(temporary.rename, folder)
+            finally:  # not in a thread: a cancelled request would not wait for it
+                shutil.rmtree(temporary, ignore_errors=True)
     return folder
+
+
+def remove_abandoned(views: Path) -> None:
+    """Remove unfinished copies of all workspaces, unless another process is making one."""
+    for parent in views.glob("*/"):
+        try:
+            with WriterLock(parent / _LOCK_FILE, 0):
+                _remove_unfinished(parent)
+        except Locked:
+            continue
+
+
+async def remove_earlier_views(parent: Path, generation: int) -> None:
+    """Remove all copies of earlier generations, also one that is being made or in use."""
+    if not await asyncio.to_thread(parent.exists):
+        return
+    async with WriterLock(parent / _LOCK_FILE, _PATIENCE):
+        await asyncio.to_thread(_remove_earlier, parent, generation)
+
+
+def _remove_earlier(parent: Path, generation: int) -> None:
+    _remove_unfinished(parent)
+    for path in parent.glob("*/"):
+        made = path.name.partition("-")[0]
+        if not made.isdecimal() or int(made) < generation:
+            shutil.rmtree(path, ignore_errors=True)
+
+
+def _remove_unfinished(parent: Path) -> None:
+    """Remove what is left of copies whose making failed; the lock must be held."""
+    for path in parent.glob(f"*{_UNFINISHED}"):
+        shutil.rmtree(path, ignore_errors=True)
 
 
 def remove_old_views(parent: Path, keep: int, used: Collection[KbLocation]) -> None:
     """Remove all but the newest copies; one that is in use stays."""
-    found = [path for path in parent.iterdir() if path.is_dir() and path.suffix != ".new"]
-    found.sort(key=lambda path: path.stat().st_mtime, reverse=True)
+    found = [path for path in parent.iterdir() if path.is_dir() and path.suffix != _UNFINISHED]
+    found.sort(key=_time_made, reverse=True)
     for path in found[keep:]:
         if path not in used:
             shutil.rmtree(path, ignore_errors=True)
+
+
+def _time_made(path: Path) -> float:
+    try:
+        return path.stat().st_mtime
+    except FileNotFoundError:  # another process has just removed it
+        return 0.0
 
 
 async def _fill(base: KnowledgeBase, visible: VisibleDocuments, folder: Path) -> None:

@@ -1,6 +1,7 @@
 """Errors as answers: problem+json (RFC 9457), or OpenAI's shape under `/v1`."""
 
 import errno
+import logging
 import sqlite3
 from dataclasses import dataclass, replace
 from http import HTTPStatus
@@ -21,6 +22,7 @@ from clew.errors import (
 from clew.llm.budget import BudgetExceeded
 from clew.serve.core.folders import UnknownWorkspace
 
+_log = logging.getLogger(__name__)
 _INVALID = 422
 _FULL_DISK = {errno.ENOSPC, errno.EDQUOT}
 _FULL_DISK_WORDS = ("no space left", "disk is full", "quota exceeded")
@@ -91,7 +93,14 @@ class ProblemReply:
 
 
 def describe_error(error: Exception) -> ProblemReply:
-    """Return the status and the sentence for an error."""
+    """Return the status and the sentence for an error; a failure of the server is logged."""
+    reply = _describe(error)
+    if reply.status >= HTTPStatus.INTERNAL_SERVER_ERROR:
+        _log.error("answered %d (%s)", reply.status, reply.detail, exc_info=error)
+    return reply
+
+
+def _describe(error: Exception) -> ProblemReply:
     match error:
         case HTTPException():
             detail = str(error.detail)
@@ -101,7 +110,7 @@ def describe_error(error: Exception) -> ProblemReply:
         case RequestValidationError():
             return ProblemReply(_INVALID, _describe_validation(error), {})
         case UnknownWorkspace():
-            return describe_error(not_found())
+            return _describe(not_found())
     if _is_full_disk(error):
         return ProblemReply(507, "the disk is full; nothing was written", {})
     if isinstance(error, sqlite3.OperationalError) and "locked" in str(error):
@@ -118,9 +127,14 @@ def install_handlers(app: FastAPI) -> None:
     async def answer(request: Request, error: Exception) -> JSONResponse:
         return describe_error(error).to_response(route_path(request.scope))
 
+    async def answer_unexpected(request: Request, error: Exception) -> JSONResponse:
+        # Not logged here: it is raised again, and whoever runs the app logs it.
+        return _describe(error).to_response(route_path(request.scope))
+
     own = (HTTPException, RequestValidationError, ClewError)
-    for kind in (*own, OSError, sqlite3.OperationalError, Exception):
+    for kind in (*own, OSError, sqlite3.OperationalError):
         app.add_exception_handler(kind, answer)
+    app.add_exception_handler(Exception, answer_unexpected)
 
 
 def route_path(scope: Any) -> str:

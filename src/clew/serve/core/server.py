@@ -19,6 +19,7 @@ from clew.serve.core.engine_thread import EngineThread
 from clew.serve.core.folders import Folders
 from clew.serve.core.jobs import JobLedger, JobRunner, StartProcess, spawn
 from clew.serve.core.keys import LOCAL_KEY, Key, KeyStore
+from clew.serve.core.label_views import remove_abandoned
 from clew.serve.core.metrics import Metrics, Tracer
 from clew.serve.core.problems import Problem
 from clew.serve.core.records import Records
@@ -79,6 +80,7 @@ class Server:
         """Start the engine's thread; the thread of this call is that of the event loop."""
         self.engine.start()
         self.records.forget_old()
+        remove_abandoned(self.folders.state / "views")
         self.database.wait_briefly()
         self.ready = True
 

@@ -7,14 +7,17 @@ import asyncio
 import errno
 import secrets
 import shutil
+import sqlite3
 from collections import OrderedDict
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 
 from clew.config import Settings
 from clew.engine import KnowledgeBase
+from clew.errors import ClewError
 from clew.kb_address import KbLocation
 from clew.labels import read_revision
 from clew.llm.limits import ConcurrencyLimit
@@ -24,11 +27,12 @@ from clew.serve.core.label_views import (
     VisibleDocuments,
     find_visible,
     make_view,
+    remove_earlier_views,
     remove_old_views,
 )
 from clew.serve.core.problems import Problem
+from clew.store.sqlite.store import DATABASE_FILE
 
-_VIEW_ATTEMPTS = 5
 OpenKb = Callable[[Settings, bool], Awaitable[KnowledgeBase]]
 """Opens the knowledge base of the settings; the flag allows to create it."""
 
@@ -43,6 +47,31 @@ class _OpenBase:
     base: KnowledgeBase
     users: int = 0
     visible: dict[frozenset[str], VisibleDocuments] = field(default_factory=dict)
+
+
+@dataclass
+class WatchedBase:
+    """A knowledge base as a reader may see it, and whether that still held while it was read.
+
+    A copy never changes. The whole base does: a document that is hidden from the reader may be
+    written after it was found that there is none.
+    """
+
+    base: KnowledgeBase
+    _visible: VisibleDocuments | None = None
+    _look: Callable[[], Awaitable[VisibleDocuments]] | None = None
+
+    async def confirm(self) -> None:
+        """Raise `Outdated` if a generation since the start may have held a hidden document."""
+        if self._visible is None or self._look is None:
+            return
+        now = await self._look()
+        # Of several new generations, one that is gone already may have held one. Labels are
+        # stored before their documents: without a revision there has never been any.
+        skipped = now.generation not in (self._visible.generation, self._visible.generation + 1)
+        if now.hidden or (now.revision and skipped):
+            raise Outdated
+        self._visible = now
 
 
 class WorkspacePool:
@@ -65,24 +94,52 @@ class WorkspacePool:
 
     @asynccontextmanager
     async def use(
-        self, name: str, labels: frozenset[str] | None = None
+        self, name: str, labels: frozenset[str] | None = None, *, apart: bool = False
     ) -> AsyncIterator[KnowledgeBase]:
-        """Open a workspace, restricted to what a reader with these labels may see."""
+        """Open a workspace, restricted to what a reader with these labels may see.
+
+        Raises `Outdated` at the end if what was read may have been hidden: read it again.
+        """
+        async with self.watch(name, labels, apart=apart) as seen:
+            try:
+                yield seen.base
+            except Exception:  # its message may quote what was read
+                await seen.confirm()
+                raise
+            await seen.confirm()
+
+    @asynccontextmanager
+    async def watch(
+        self, name: str, labels: frozenset[str] | None = None, *, apart: bool = False
+    ) -> AsyncIterator[WatchedBase]:
+        """The same for a reader who sends parts, and confirms each before it is sent.
+
+        With `apart`, a copy is read also where nothing is hidden, if anything was ever labelled.
+        """
         async with self._use_location(self.folders.location(name)) as whole:
             if labels is None:
-                yield whole.base
+                yield WatchedBase(whole.base)
+                return
+            visible = await self._find_visible(whole, labels)
+            if not visible.hidden and not (apart and visible.revision):
+                look = partial(self._find_visible, whole, labels)
+                yield WatchedBase(whole.base, visible, look)
                 return
             parent = self.folders.state / "views" / name
-            view = await self._find_view(whole, labels, parent)
-            if view is None:
-                yield whole.base
-                return
+            view = await make_view(whole.base, visible, parent)
             if view not in self._open:
                 most = self._settings.serve.label_views
                 used: set[KbLocation] = {view, *self._open}
                 await asyncio.to_thread(remove_old_views, parent, most, used)
-            async with self._use_location(view) as restricted:
-                yield restricted.base
+                await self._close_removed()
+            try:
+                async with self._use_location(view) as restricted:
+                    yield WatchedBase(restricted.base)
+            except (ClewError, OSError, sqlite3.Error) as error:
+                if (view / DATABASE_FILE).exists():
+                    raise
+                self._forget(view)  # removed while it was opened or read: another is made
+                raise Outdated from error
 
     async def create(self, name: str) -> bool:
         """Make an empty workspace, whole or not at all; return False if there is one."""
@@ -104,25 +161,32 @@ class WorkspacePool:
             await asyncio.to_thread(shutil.rmtree, temporary, ignore_errors=True)
         return True
 
+    async def remove_earlier_copies(self, name: str) -> None:
+        """Remove the copies of earlier states of a workspace at once, as after a removal."""
+        parent = self.folders.state / "views" / name
+        async with self._use_location(self.folders.location(name)) as whole:
+            async with whole.base.store.snapshot() as now:
+                generation = now.generation
+            await remove_earlier_views(parent, generation)
+        await self._close_removed()
+
+    async def _close_removed(self) -> None:
+        """Close copies that are gone, so that their files are too; one in use is closed after."""
+        views = self.folders.state / "views"
+        for folder in list(self._open):
+            if isinstance(folder, Path) and folder.is_relative_to(views):
+                if await asyncio.to_thread((folder / DATABASE_FILE).exists):
+                    continue
+                held = self._open.get(folder)
+                self._forget(folder)
+                if held is not None and not held.users:
+                    await held.base.close()
+
     async def close(self) -> None:
         """Close everything."""
         for one in self._open.values():
             await one.base.close()
         self._open.clear()
-
-    async def _find_view(
-        self, whole: _OpenBase, labels: frozenset[str], parent: Path
-    ) -> Path | None:
-        """Return the folder of the copy without what is hidden; None if nothing is."""
-        for _ in range(_VIEW_ATTEMPTS):
-            visible = await self._find_visible(whole, labels)
-            if not visible.hidden:
-                return None
-            try:
-                return await make_view(whole.base, visible, parent)
-            except Outdated:
-                continue
-        raise Problem(429, "documents or labels change too fast; try again", retry_after=1)
 
     async def _find_visible(self, whole: _OpenBase, labels: frozenset[str]) -> VisibleDocuments:
         """Return what is visible; computed again when a document or a label has changed."""
@@ -130,6 +194,8 @@ class WorkspacePool:
         if known is not None and await _is_current(whole.base, known):
             return known
         found = await find_visible(whole.base, labels)
+        if not await _is_current(whole.base, found):  # its parts may be of different moments
+            raise Outdated
         whole.visible = {k: v for k, v in whole.visible.items() if v.generation == found.generation}
         whole.visible[labels] = found
         return found
@@ -148,6 +214,13 @@ class WorkspacePool:
             yield held
         finally:
             held.users -= 1
+            if not held.users and self._open.get(folder) is not held:  # forgotten meanwhile
+                await held.base.close()
+
+    def _forget(self, folder: KbLocation) -> None:
+        """Open this folder anew next time; whoever still uses it closes it."""
+        self._open.pop(folder, None)
+        self._opening.pop(folder, None)
 
     async def _open_location(self, folder: KbLocation, *, create: bool = False) -> KnowledgeBase:
         settings = self._settings.model_copy(update={"kb": folder})

@@ -170,6 +170,8 @@ async def delete_document(access: Writer, document: str) -> Response:
             await base.remove(names)
 
         await access.run_on_all(work)
+        pool = access.server.pool
+        await access.server.engine.run(pool.remove_earlier_copies(access.workspace))
     for name in names:
         await asyncio.to_thread(uploads.remove, access.workspace, name)
     await _remove_empty_files(access, names)

@@ -16,6 +16,7 @@ from clew.text.entity_types import classify_type
 
 BUSY_TIMEOUT = 30.0  # seconds to wait for another process's transaction
 _POLL_INTERVAL = 0.02
+_EMPTY_LOG_SECONDS = 1.0  # to wait for readers
 _PARENT_CONNECTIONS: list[sqlite3.Connection] = []  # kept open, after a fork
 MAX_IDLE = 64  # connections of all folders together
 DAMAGED_ROW = (
@@ -96,6 +97,7 @@ class ConnectionPool:
             _enable_wal(db)
         db.execute(f"PRAGMA synchronous = {'FULL' if self._durable else 'OFF'}")
         db.execute("PRAGMA temp_store = MEMORY")
+        db.execute("PRAGMA secure_delete = ON")  # what is removed is overwritten, on any system
         db.create_function("label_code", 1, label_code, deterministic=True)
         db.create_function("id_code", 1, id_code, deterministic=True)
         db.create_function("content_code", 1, content_code, deterministic=True)
@@ -164,6 +166,15 @@ def busy_timeout(db: sqlite3.Connection, seconds: float) -> Iterator[None]:
         yield
     finally:
         db.execute(f"PRAGMA busy_timeout = {round(BUSY_TIMEOUT * 1000)}")
+
+
+def empty_log(db: sqlite3.Connection) -> None:
+    """Move the log into the database and cut it to nothing, so that no removed text stays in it.
+
+    If somebody reads for longer than a moment, it is left to a later write.
+    """
+    with busy_timeout(db, _EMPTY_LOG_SECONDS):
+        db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
 
 
 def is_disk_failure(error: sqlite3.Error) -> bool:

@@ -39,6 +39,7 @@ from clew.store.sqlite.bulk import BulkWriter, ChunkTexts, attach_scratch
 from clew.store.sqlite.connections import (
     DAMAGED_ROW,
     ConnectionPool,
+    empty_log,
     transaction,
     translate_errors,
 )
@@ -358,6 +359,9 @@ class SqliteStore:
             (self.folder / "arrays" / str(before + 1) / COMMITTED_FILE).touch()
         remove_old_generations(self.folder / "arrays", {before, before + 1})
         with self._pool.connection() as db:
+            if change.remove:
+                with suppress(sqlite3.OperationalError):  # the removal is committed all the same
+                    empty_log(db)
             return self._read_counts(db)
 
     def _apply(

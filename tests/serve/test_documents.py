@@ -98,6 +98,10 @@ def test_a_second_build_at_once_is_refused(tmp_path: Path) -> None:
         second = client.post(f"{at}/builds", json={})
         assert (first.status_code, second.status_code) == (202, 409)
         assert second.headers["content-type"] == "application/problem+json"
+        late = {"name": "late.md", "build": True}
+        assert client.post(f"{at}/documents", params=late, content=b"Late.").status_code == 409
+        names = [one["name"] for one in client.get(f"{at}/documents").json()["documents"]]
+        assert "late.md" not in names and len(list(tmp_path.rglob("uploads/valley/*"))) == 1
         wait_for(client, first.json()["id"])
 
 

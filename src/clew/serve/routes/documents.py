@@ -78,7 +78,12 @@ async def list_documents(
     labels = await labels_of(access, list(found))
     arrivals = await find_arrivals(access, list(found))
     rows = [
-        {**found[name], "labels": labels.get(name, []), "arrived": arrivals.get(name)}
+        {
+            **found[name],
+            # An upload that waits may have its own; without any a document keeps what it has.
+            "labels": found[name].get("labels") or labels.get(name, []),
+            "arrived": arrivals.get(name),
+        }
         for name in sorted(found)
     ]
     more = len(rows) > limit

@@ -116,8 +116,13 @@ def test_a_build_whose_process_is_killed_goes_on(tmp_path: Path) -> None:
             time.sleep(0.02)
         for process in server.runner.processes():
             process.kill()
+        again: dict[str, Any] = {"attempts": 1}
+        while again["attempts"] < 2:
+            again = client.get(f"{at}/jobs/{job}").json()
+            assert again["state"] not in ("queued", "running") or again["finished"] is None
         done = wait_for(client, job)
         assert (done["state"], done["attempts"]) == ("done", 2)
+        assert done["finished"] > done["started"]
 
 
 def test_a_build_goes_on_after_the_server_was_stopped(tmp_path: Path) -> None:

@@ -160,10 +160,11 @@ class JobLedger:
 
     def finish(self, job: str, state: str, result: Any = None, error: str = "") -> None:
         """Note the end of a job, or that it is to be run again (`queued`)."""
+        ended = time.time() if state in END_STATES else None
         self.database.change(
             "UPDATE jobs SET state = ?, result = ?, error = ?, finished = ? "
             "WHERE id = ? AND state = 'running'",
-            *(state, json.dumps(result), error, time.time(), job),
+            *(state, json.dumps(result), error, ended, job),
         )
         self.add_event(job, "state", {"state": state, "error": error})
 

@@ -207,6 +207,37 @@ async def test_workspaces_share_one_limit_and_ask_for_the_window(tmp_path: Path)
         await pool.close()
 
 
+async def test_cached_replies_of_hidden_documents_do_not_show(tmp_path: Path) -> None:
+    await asyncio.to_thread(fill, tmp_path / "valley")
+    secret = b"Zebulon Quartzman met Alice Winters in Vladivostok."
+    async with StubEndpoint() as stub:
+        server = make_server(tmp_path, models=ModelSettings(model="stub", base_url=stub.base_url))
+        admin, other = (make_key(server, {"*": "admin"}, labels) for labels in (None, []))
+
+        def build(key: dict[str, str], *, dry_run: bool = False) -> dict[str, Any]:
+            at = "/workspaces/valley"
+            name = {"name": "guess.txt", **({"label": "a=b"} if key is admin else {})}
+            client.post(f"{at}/documents", params=name, content=secret, headers=key)
+            body = {"dry_run": dry_run}
+            job = f"{at}/jobs/{client.post(f'{at}/builds', json=body, headers=key).json()['id']}"
+            wait_until(lambda: client.get(job, headers=key).json()["state"] == "done")
+            result: dict[str, Any] = client.get(job, headers=key).json()["result"]
+            return result
+
+        def check() -> None:
+            build(admin)
+            assert build(admin, dry_run=True)["unchanged"] == 1
+            guessed = build(other, dry_run=True)
+            assert (guessed["calls"], guessed["cached_calls"]) == (1, 0)
+            usage = build(other)["usage"]
+            assert (usage["calls"], usage["cached_calls"]) == (1, 0)
+            spent = client.get("/keys/own", headers=other).json()["spent"]
+            assert spent["calls"] == 1
+
+        with running(server) as client:
+            await asyncio.to_thread(check)
+
+
 def test_a_system_message_changes_the_wording_and_no_rule(tmp_path: Path) -> None:
     fill(tmp_path / "valley")
     chat = ScriptedChat(lambda _: '{"enough": false, "sentences": [], "missing": "all of it"}')

@@ -17,7 +17,6 @@ from clew.config import Settings
 from clew.engine import KnowledgeBase
 from clew.kb_address import KbLocation
 from clew.labels import read_revision
-from clew.llm.limits import ConcurrencyLimit
 from clew.serve.core.folders import Folders
 from clew.serve.core.label_views import (
     Outdated,
@@ -27,6 +26,7 @@ from clew.serve.core.label_views import (
     remove_old_views,
 )
 from clew.serve.core.problems import Problem
+from clew.serve.core.shared_limit import share_model_calls
 
 _VIEW_ATTEMPTS = 5
 OpenKb = Callable[[Settings, bool], Awaitable[KnowledgeBase]]
@@ -56,7 +56,7 @@ class WorkspacePool:
         self._open_kb = open_kb
         self._open: OrderedDict[KbLocation, _OpenBase] = OrderedDict()
         self._opening: dict[KbLocation, asyncio.Lock] = {}
-        self._limit = ConcurrencyLimit(settings.serve.model_calls)
+        self._limit = share_model_calls(folders, settings.serve.model_calls)
 
     @property
     def open_count(self) -> int:

@@ -39,7 +39,7 @@ from clew.llm.chat import Chat
 from clew.llm.embed import Embedder
 from clew.llm.limits import FailFastChat
 from clew.llm.wrappers import ResampledChat
-from clew.models import Models, ReplyCache
+from clew.models import Models
 from clew.recipes.chunking import (
     ChosenChunking,
     describe_mixture,
@@ -243,7 +243,7 @@ class Builder:
         name = self._extractor_name(extractor)
         dry_run, price = None, Price()
         if name in MODEL_EXTRACTORS:
-            dry_run = DryRunChat(self.models.chat("extract"), ReplyCache(self.store))
+            dry_run = DryRunChat(self.models.chat("extract"), self.models.reply_cache)
             price = self.models.price("extract")
             chosen = self._apply_limits(MODEL_EXTRACTORS[name](dry_run))
         else:

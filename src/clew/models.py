@@ -24,14 +24,18 @@ class ReplyCache:
     """Cache of model replies in a knowledge base's key-value store."""
 
     key_values: KeyValueStore
+    space: str = ""
+    """Replies of another space are not found."""
 
     async def get(self, keys: Sequence[str], /) -> Mapping[str, str]:
         """Return the cached replies among these keys."""
-        return await self.key_values.get("reply", keys)
+        found = await self.key_values.get("reply", [self.space + key for key in keys])
+        return {key.removeprefix(self.space): text for key, text in found.items()}
 
     async def set(self, items: Mapping[str, str], /) -> None:
         """Store replies durably."""
-        await self.key_values.set("reply", items)
+        stored = {self.space + key: text for key, text in items.items()}
+        await self.key_values.set("reply", stored)
 
 
 @dataclass
@@ -49,6 +53,8 @@ class Models:
     """Limits that other processes share."""
     budget: UsageBudget | None = None
     """What all calls together may use."""
+    reply_space: str = ""
+    """Where replies are cached; whoever may not know what others asked has a space apart."""
     embedders: dict[Role, Embedder] = field(default_factory=dict)
     """The models as embedders (LLMs-E); created from the settings at the first use."""
     _recorded: Usage = Usage()
@@ -85,6 +91,11 @@ class Models:
         except BaseException:
             self._recorded -= used
             raise
+
+    @property
+    def reply_cache(self) -> ReplyCache:
+        """The cache of replies that these models use."""
+        return ReplyCache(self.key_values, self.reply_space)
 
     def has(self, role: Role) -> bool:
         """Whether a model is configured for this role."""
@@ -136,7 +147,7 @@ class Models:
     def chat(self, role: Role) -> Chat:
         """The chat model for this role; raises ConfigError if none is configured."""
         if self.chats is None:
-            cache = ReplyCache(self.key_values)
+            cache = self.reply_cache
             self.chats = RoleChats(self.settings, cache, self.meter, self.limit, self.gate)
         chat = self.chats[role]
         return chat if self.budget is None else BudgetedChat(chat, self.budget, UsageMeter())

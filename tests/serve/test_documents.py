@@ -98,6 +98,10 @@ def test_a_second_build_at_once_is_refused(tmp_path: Path) -> None:
         second = client.post(f"{at}/builds", json={})
         assert (first.status_code, second.status_code) == (202, 409)
         assert second.headers["content-type"] == "application/problem+json"
+        late = {"name": "late.md", "build": True}
+        assert client.post(f"{at}/documents", params=late, content=b"Late.").status_code == 409
+        names = [one["name"] for one in client.get(f"{at}/documents").json()["documents"]]
+        assert "late.md" not in names and len(list(tmp_path.rglob("uploads/valley/*"))) == 1
         wait_for(client, first.json()["id"])
 
 
@@ -112,8 +116,13 @@ def test_a_build_whose_process_is_killed_goes_on(tmp_path: Path) -> None:
             time.sleep(0.02)
         for process in server.runner.processes():
             process.kill()
+        again: dict[str, Any] = {"attempts": 1}
+        while again["attempts"] < 2:
+            again = client.get(f"{at}/jobs/{job}").json()
+            assert again["state"] not in ("queued", "running") or again["finished"] is None
         done = wait_for(client, job)
         assert (done["state"], done["attempts"]) == ("done", 2)
+        assert done["finished"] > done["started"]
 
 
 def test_a_build_goes_on_after_the_server_was_stopped(tmp_path: Path) -> None:

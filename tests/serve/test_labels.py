@@ -130,6 +130,9 @@ def test_a_key_with_labels_uploads_into_its_own_folder(tmp_path: Path) -> None:
         assert client.post(at, params=wrong, content=b"x", headers=key).status_code == 403
         right = {"name": "x.txt", "label": "team=sales"}
         assert client.post(at, params=right, content=b"x", headers=key).status_code == 201
+        rows = client.get(at, headers=key).json()["documents"]
+        waiting = {one["name"].partition("/")[2]: one["labels"] for one in rows if "sha256" in one}
+        assert waiting == {"poet": [], "x.txt": ["team=sales"]}
         refused = client.post(
             "/workspaces/valley/entities/merge", json={"one": "a", "other": "b"}, headers=key
         )

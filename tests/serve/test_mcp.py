@@ -14,7 +14,10 @@ from mcp.client.streamable_http import streamable_http_client
 from mcp_types import INVALID_PARAMS
 from serving import Listening, fill, make_key, make_server
 
+from clew.config import ModelSettings
+from clew.serve.core.keys import KeyLimits
 from clew.serve.mcp_server import create_mcp
+from clew.testing.stub_endpoint import StubEndpoint
 
 ERAS = ("legacy", "2026-07-28")
 QUESTION = "Where was Ilse Brandvik born?"
@@ -69,6 +72,7 @@ async def test_adding_is_offered_only_if_allowed(tmp_path: Path) -> None:
     fill(tmp_path / "valley")
     server = make_server(tmp_path)
     server.start()
+    looking = asyncio.ensure_future(server.look_after())
     async with Client(create_mcp(server, local=True, allow_add=True)) as client:
         note = {"name": "note", "text": "The Otter Ferry sank in 1901."}
         assert content(await client.call_tool("add", note)) == {
@@ -76,8 +80,31 @@ async def test_adding_is_offered_only_if_allowed(tmp_path: Path) -> None:
             "updated": 0,
             "unchanged": 0,
         }
+        assert content(await client.call_tool("add", note))["unchanged"] == 1
         assert (await client.call_tool("add", {**note, "name": "../x"})).is_error
+        broken = await client.call_tool("add", {**note, "name": "note.pdf"})
+        assert broken.is_error and "PDF" in broken.content[0].text
+    looking.cancel()
     await server.stop()
+
+
+async def test_what_an_agent_adds_is_charged_to_its_key(tmp_path: Path) -> None:
+    fill(tmp_path / "valley")
+    async with StubEndpoint() as stub:
+        models = ModelSettings(model="stub", base_url=stub.base_url, tries=1)
+        server = make_server(tmp_path, models=models, mcp=True, mcp_add=True)
+        writer = make_key(server, {"valley": "write"}, limits=KeyLimits(calls_per_day=1))
+        with Listening(server) as url:
+            async with httpx2.AsyncClient(headers=writer, timeout=60) as http:
+                transport = streamable_http_client(f"{url}/mcp", http_client=http)
+                async with Client(transport) as client:
+                    note = {"name": "note", "text": "The Otter Ferry sank in 1901."}
+                    await client.call_tool("add", note)
+                    refused = await client.call_tool("add", {**note, "name": "second"})
+                    assert "used up" in refused.content[0].text
+                own = (await http.get(f"{url}/keys/own")).json()
+        assert own["spent"]["calls"] == 1 == stub.stats.chat_calls
+        assert [one.name for one in server.uploads.list("valley")] == ["note"]
 
 
 @pytest.mark.parametrize("era", ERAS)

@@ -205,6 +205,26 @@ def test_keys_are_listed_made_and_revoked_by_an_admin(tmp_path: Path) -> None:
         assert unknown.status_code == 400
 
 
+def test_a_new_key_sees_no_labelled_document_unless_that_is_asked_for(tmp_path: Path) -> None:
+    fill(tmp_path / "valley")
+    server = make_server(tmp_path)
+    root = make_key(server, {"*": "admin"})
+    reader: dict[str, Any] = {"name": "x", "grants": {"valley": "read"}}
+    admin: dict[str, Any] = {"name": "x", "grants": {"valley": "admin"}}
+    with running(server, root) as client:
+        for body, seen in (
+            (reader, []),
+            ({**reader, "labels": None}, []),
+            ({**reader, "all_labels": True}, None),
+            (admin, None),
+            ({**admin, "labels": ["team=x"]}, ["team=x"]),
+            ({"name": "x", "grants": {"valley": "read", "*": "admin"}}, []),
+        ):
+            assert client.post("/keys", json=body).json()["labels"] == seen, body
+        both = client.post("/keys", json={**reader, "labels": ["a=b"], "all_labels": True})
+        assert both.status_code == 400
+
+
 def test_a_key_is_told_its_own_limits(tmp_path: Path) -> None:
     fill(tmp_path / "valley")
     server = make_server(tmp_path)

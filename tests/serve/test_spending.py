@@ -207,6 +207,67 @@ async def test_workspaces_share_one_limit_and_ask_for_the_window(tmp_path: Path)
         await pool.close()
 
 
+@pytest.mark.slow
+async def test_builds_and_questions_of_all_processes_share_one_limit(tmp_path: Path) -> None:
+    for name in ("one", "two"):
+        await asyncio.to_thread(fill, tmp_path / name)
+    async with StubEndpoint(latency=0.02) as stub:
+        models = ModelSettings(model="stub", base_url=stub.base_url)
+        server = make_server(tmp_path, models=models, model_calls=2, jobs=2)
+        other = WorkspacePool(server.settings, server.folders, open_hashed)  # of another worker
+
+        def build_both() -> None:
+            with running(server) as client:
+                jobs = []
+                for name in ("one", "two"):
+                    for number in range(6):
+                        text = f"Person {number} lives in Town {number}.".encode()
+                        at = f"/workspaces/{name}"
+                        client.post(f"{at}/documents?name={number}.txt", content=text)
+                    made = client.post(f"{at}/builds", json={}).json()
+                    jobs.append(f"{at}/jobs/{made['id']}")
+                wait_until(lambda: all(client.get(j).json()["state"] == "done" for j in jobs))
+
+        async with other.use("one") as base:
+            chat = base.models.chat("answer")
+            asked = [chat(Request(seed=seed)) for seed in range(20)]
+            await asyncio.gather(asyncio.to_thread(build_both), *asked)
+        await other.close()
+        assert stub.stats.chat_calls == 32 and stub.stats.most_in_flight == 2
+
+
+@pytest.mark.slow
+async def test_cached_replies_of_hidden_documents_do_not_show(tmp_path: Path) -> None:
+    await asyncio.to_thread(fill, tmp_path / "valley")
+    secret = b"Zebulon Quartzman met Alice Winters in Vladivostok."
+    async with StubEndpoint() as stub:
+        server = make_server(tmp_path, models=ModelSettings(model="stub", base_url=stub.base_url))
+        admin, other = (make_key(server, {"*": "admin"}, labels) for labels in (None, []))
+
+        def build(key: dict[str, str], *, dry_run: bool = False) -> dict[str, Any]:
+            at = "/workspaces/valley"
+            name = {"name": "guess.txt", **({"label": "a=b"} if key is admin else {})}
+            client.post(f"{at}/documents", params=name, content=secret, headers=key)
+            body = {"dry_run": dry_run}
+            job = f"{at}/jobs/{client.post(f'{at}/builds', json=body, headers=key).json()['id']}"
+            wait_until(lambda: client.get(job, headers=key).json()["state"] == "done")
+            result: dict[str, Any] = client.get(job, headers=key).json()["result"]
+            return result
+
+        def check() -> None:
+            build(admin)
+            assert build(admin, dry_run=True)["unchanged"] == 1
+            guessed = build(other, dry_run=True)
+            assert (guessed["calls"], guessed["cached_calls"]) == (1, 0)
+            usage = build(other)["usage"]
+            assert (usage["calls"], usage["cached_calls"]) == (1, 0)
+            spent = client.get("/keys/own", headers=other).json()["spent"]
+            assert spent["calls"] == 1
+
+        with running(server) as client:
+            await asyncio.to_thread(check)
+
+
 def test_a_system_message_changes_the_wording_and_no_rule(tmp_path: Path) -> None:
     fill(tmp_path / "valley")
     chat = ScriptedChat(lambda _: '{"enough": false, "sentences": [], "missing": "all of it"}')

@@ -152,13 +152,14 @@ function NewKey({ first, onMade }: { first: boolean; onMade: (token: string) => 
   const [where, setWhere] = useState(first ? "*" : workspace);
   const [scope, setScope] = useState(first ? "admin" : "read");
   const [labels, setLabels] = useState("");
+  const [all, setAll] = useState(false);
   const [days, setDays] = useState("");
   const [error, setError] = useState<unknown>(null);
   const form = useRef<HTMLDetailsElement>(null);
   const submit = async (event: Event) => {
     event.preventDefault();
     const held = labels.split(/[\s,]+/).filter(Boolean);
-    const body = { name, grants: { [where]: scope }, labels: held.length ? held : null, days: days ? Number(days) : null };
+    const body = { name, grants: { [where]: scope }, labels: all ? [] : held, all_labels: all, days: days ? Number(days) : null };
     try {
       onMade((await post<{ token: string }>("keys", body)).token);
       setName("");
@@ -193,8 +194,12 @@ function NewKey({ first, onMade }: { first: boolean; onMade: (token: string) => 
           </select>
         </div>
         <label>
-          {t("Labels of documents it may see; empty for all")}
-          <input value={labels} placeholder="team=legal" onInput={(e) => setLabels(e.currentTarget.value)} />
+          {t("Labels of documents it may see; empty for none")}
+          <input value={labels} placeholder="team=legal" disabled={all} onInput={(e) => setLabels(e.currentTarget.value)} />
+        </label>
+        <label class="check">
+          <input type="checkbox" checked={all} onChange={(e) => setAll(e.currentTarget.checked)} />
+          {t("It sees every document, whatever its labels")}
         </label>
         <label>
           {t("Days until it expires; empty for never")}

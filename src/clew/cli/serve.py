@@ -1,5 +1,6 @@
 """The commands serve, mcp and keys."""
 
+import asyncio
 import re
 import tempfile
 import time
@@ -106,9 +107,11 @@ async def mcp_(
 
     server = Server(ctx.settings, find_folders(ctx, root))
     server.start()
+    looking = asyncio.ensure_future(server.look_after())  # what agents add is built by jobs
     try:
         await create_mcp(server, local=True, allow_add=add).run_stdio_async()
     finally:
+        looking.cancel()
         await server.stop()
 
 

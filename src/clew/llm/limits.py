@@ -8,10 +8,10 @@ import random
 import time
 from asyncio import AbstractEventLoop, Future, Semaphore
 from collections.abc import Awaitable, Callable
-from contextlib import suppress
+from contextlib import AbstractAsyncContextManager, suppress
 from dataclasses import dataclass, field
 from threading import Lock
-from typing import Protocol, TypeVar
+from typing import Any, Protocol, TypeVar
 from weakref import WeakKeyDictionary
 
 from clew.errors import AuthError, ConfigError
@@ -60,8 +60,8 @@ class ConcurrencyLimit:
         default_factory=WeakKeyDictionary, init=False, repr=False
     )
 
-    def slots(self) -> Semaphore:
-        """The slots of the running event loop."""
+    def slots(self) -> AbstractAsyncContextManager[Any]:
+        """The slots of the running event loop: entering waits for one."""
         loop = asyncio.get_running_loop()
         semaphore = self._semaphores.get(loop)
         if semaphore is None:

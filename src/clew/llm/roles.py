@@ -117,14 +117,14 @@ def create_limited_client(
     `shared` is a limit that the models of several knowledge bases have in common.
     """
     chat: Chat = TimeoutChat(create_client(spec, settings), settings.timeout)
+    if shared is not None:  # innermost: a call that waits for its own turn takes no other's slot
+        chat = ConcurrencyLimitedChat(chat, shared)
     if spec.client in ("llama", "transformers"):  # these run one call at a time
         chat = ConcurrencyLimitedChat(chat, 1)
     elif settings.adapt:
         chat = AdaptiveChat(chat, settings.concurrency)
     else:
         chat = ConcurrencyLimitedChat(chat, settings.concurrency)
-    if shared is not None:
-        chat = ConcurrencyLimitedChat(chat, shared)
     requests, tokens = settings.requests_per_minute, settings.tokens_per_minute
     if gate is not None:
         chat = gate(chat, spec.model)

@@ -4,7 +4,8 @@ Every call has the rights of its key, and each is a call of its own: there is no
 another caller could take over. Adding documents is off unless the server was started with it.
 """
 
-from collections.abc import Awaitable, Callable, Iterator
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import aclosing, contextmanager
 from http import HTTPStatus
 from typing import Annotated, Any, Literal, TypeVar
@@ -20,7 +21,6 @@ from clew.config import ServeSettings
 from clew.context import StepStarted
 from clew.engine import KnowledgeBase
 from clew.errors import ClewError
-from clew.ingest.readers.source import make_document
 from clew.json_output import answer_json, search_json, to_json_value
 from clew.llm.budget import UsageLimits
 from clew.serve.core.access import Access, authorise
@@ -38,6 +38,7 @@ from clew.serve.core.keys import LOCAL_KEY, Key
 from clew.serve.core.problems import Problem, describe_error
 from clew.serve.core.server import Server
 from clew.serve.core.uploads import check_name
+from clew.serve.routes.documents import upload_and_build
 from clew.version import __version__
 
 T = TypeVar("T")
@@ -52,6 +53,7 @@ Name = Annotated[str, Field(min_length=1, max_length=1000)]
 Question = Annotated[str, Field(min_length=1, max_length=20_000)]
 Amount = Annotated[int, Field(ge=1, le=100)]
 _MAX_TEXT = 5_000_000
+_POLL_SECONDS = 0.1
 _ANSWERED = ("answer", "candidate", "verdict", "confidence", "missing", "note")
 
 
@@ -141,16 +143,25 @@ class McpTools:
     ) -> dict[str, Any]:
         """Add a text to the knowledge base; one of the same name is replaced."""
         access = self._access(ctx, workspace, "write")
+        server = self._server
 
-        async def work(base: KnowledgeBase) -> dict[str, Any]:
-            async def documents() -> Any:
-                yield make_document(text, "", check_name(name, access.key), {})
-
-            added = await base.take(documents())
-            return {"added": added.added, "updated": added.updated, "unchanged": added.unchanged}
+        async def body() -> AsyncIterator[bytes]:
+            yield text.encode()
 
         with _tool_errors():
-            return await access.run_on_all(work)
+            # A build like any other: within the key's budget, charged, in a process of its own.
+            stored, job = await upload_and_build(access, check_name(name, access.key), body())
+            while not server.ledger.has_ended(job.id):
+                if not server.ready:
+                    raise Problem(503, "the server stops; the text is added when it runs again")
+                await asyncio.sleep(_POLL_SECONDS)
+            job = server.ledger.get(job.id)
+            if job.state != "done":
+                raise Problem(409, job.error or f"the build was {job.state}")
+            after = server.uploads.find(access.workspace, stored.name)
+            if after is not None and after.state == "failed":
+                raise Problem(400, after.reason)
+            return {kind: job.result[kind] for kind in ("added", "updated", "unchanged")}
 
     async def read_document(self, ctx: Context, workspace: str, document: str) -> str:
         """The text of a document, as citations point into it."""

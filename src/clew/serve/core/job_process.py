@@ -23,6 +23,7 @@ from clew.serve.core.database import ServerDatabase
 from clew.serve.core.folders import Folders
 from clew.serve.core.jobs import Job, JobLedger
 from clew.serve.core.keys import KeyStore
+from clew.serve.core.shared_limit import share_model_calls
 from clew.serve.core.uploads import Upload, UploadStore
 from clew.serve.core.workspaces import OpenKb
 from clew.types import Document
@@ -218,11 +219,16 @@ async def _work(
 ) -> Any:
     location = folders.location(job.workspace)
     base = await open_kb(settings.model_copy(update={"kb": location}), False)
-    limits = KeyStore(ledger.database).remaining_today(job.owner)
+    base.models.limit = share_model_calls(folders, settings.serve.model_calls)
+    keys = KeyStore(ledger.database)
+    if not keys.get(job.owner).sees_all:
+        # A reply that comes from the cache would say that a hidden document has the same words.
+        base.models.reply_space = f"{job.owner} "
+    limits = keys.remaining_today(job.owner)
     if limits != UNLIMITED:
         base.models.budget = UsageBudget(limits)
     try:
         return await WORK[job.kind](JobRun(job, ledger, uploads, base))
     finally:
-        KeyStore(ledger.database).spend(job.owner, base.models.meter.total)
+        keys.spend(job.owner, base.models.meter.total)
         await base.close()

@@ -72,9 +72,7 @@ class JobLedger:
 
     def add(self, workspace: str, kind: JobKind, owner: str, request: dict[str, Any]) -> Job:
         """Queue a job; a second build of a workspace is refused."""
-        waiting = self.database.row("SELECT count(*) AS n FROM jobs WHERE state = 'queued'")
-        if waiting is not None and waiting["n"] >= _MAX_QUEUED:
-            raise Problem(429, "too many jobs are waiting; try again later", retry_after=30)
+        self._check_queue()
         job = secrets.token_hex(8)
         try:
             self.database.change(
@@ -83,11 +81,21 @@ class JobLedger:
                 *(job, workspace, kind, owner, json.dumps(request), time.time()),
             )
         except sqlite3.IntegrityError as error:
-            raise Problem(
-                409, "a build of this workspace is already queued or running", retry_after=10
-            ) from error
+            raise _building() from error
         self.add_event(job, "state", {"state": "queued"})
         return self.get(job)
+
+    def check_may_build(self, workspace: str) -> None:
+        """Raise what `add` would raise for a build now."""
+        self._check_queue()
+        query = "SELECT 1 FROM jobs WHERE workspace = ? AND kind = 'build' AND state IN "
+        if self.database.row(query + "('queued', 'running')", workspace) is not None:
+            raise _building()
+
+    def _check_queue(self) -> None:
+        waiting = self.database.row("SELECT count(*) AS n FROM jobs WHERE state = 'queued'")
+        if waiting is not None and waiting["n"] >= _MAX_QUEUED:
+            raise Problem(429, "too many jobs are waiting; try again later", retry_after=30)
 
     def get(self, job: str) -> Job:
         """Return a job that exists."""
@@ -152,10 +160,11 @@ class JobLedger:
 
     def finish(self, job: str, state: str, result: Any = None, error: str = "") -> None:
         """Note the end of a job, or that it is to be run again (`queued`)."""
+        ended = time.time() if state in END_STATES else None
         self.database.change(
             "UPDATE jobs SET state = ?, result = ?, error = ?, finished = ? "
             "WHERE id = ? AND state = 'running'",
-            *(state, json.dumps(result), error, time.time(), job),
+            *(state, json.dumps(result), error, ended, job),
         )
         self.add_event(job, "state", {"state": state, "error": error})
 
@@ -264,6 +273,10 @@ def spawn(target: Callable[..., None], *arguments: Any) -> BaseProcess:
     process = multiprocessing.get_context("spawn").Process(target=target, args=arguments)
     process.start()
     return process
+
+
+def _building() -> Problem:
+    return Problem(409, "a build of this workspace is already queued or running", retry_after=10)
 
 
 def _read_job(row: sqlite3.Row) -> Job:

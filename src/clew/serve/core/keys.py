@@ -11,7 +11,7 @@ from typing import Any, Literal, get_args
 
 from clew.errors import ConfigError
 from clew.labels import check_labels
-from clew.llm.budget import UNLIMITED, UsageLimits
+from clew.llm.budget import UsageLimits
 from clew.serve.core.database import ServerDatabase
 from clew.types import Usage
 
@@ -174,10 +174,15 @@ class KeyStore:
 
     def remaining_today(self, key: str) -> UsageLimits:
         """Return what a key, also one that was revoked, may still use today."""
+        return self.get(key).limits.remaining(*self.spent_today(key))
+
+    def get(self, key: str) -> Key:
+        """Return the key of an id, also one that was revoked; without one it is the local caller's.
+
+        Keys are never deleted, so only that caller has none.
+        """
         row = self.database.row("SELECT * FROM keys WHERE id = ?", key)
-        if row is None:  # the local caller
-            return UNLIMITED
-        return _read_key(row).limits.remaining(*self.spent_today(key))
+        return LOCAL_KEY if row is None else _read_key(row)
 
     def spent_today(self, key: str) -> tuple[int, float]:
         """Return the calls and the money that a key has used today."""

@@ -121,7 +121,7 @@ class UploadStore:
         found = self.find(workspace, name)
         assert found is not None
         if before is not None:
-            self._remove_unused(workspace, before)
+            self.discard_unused(workspace, before.name, before.hash)
         return found
 
     def find(self, workspace: str, name: str) -> Upload | None:
@@ -181,16 +181,16 @@ class UploadStore:
         with self.database.transaction() as db:
             db.execute(_FORGET_DOCUMENTS, (workspace, name))
             db.execute("DELETE FROM uploads WHERE workspace = ? AND name = ?", (workspace, name))
-        self._remove_unused(workspace, found)
+        self.discard_unused(workspace, name, found.hash)
         return True
 
-    def _remove_unused(self, workspace: str, upload: Upload) -> None:
-        """Remove the content that an upload had, unless one still has it."""
-        path = self.path(workspace, upload.name, upload.hash)
+    def discard_unused(self, workspace: str, name: str, hashed: str) -> None:
+        """Remove the content that an upload of this name has or had, unless one still has it."""
+        path = self.path(workspace, name, hashed)
         others = self.database.rows(
-            "SELECT name FROM uploads WHERE workspace = ? AND hash = ?", workspace, upload.hash
+            "SELECT name FROM uploads WHERE workspace = ? AND hash = ?", workspace, hashed
         )
-        if all(self.path(workspace, other["name"], upload.hash) != path for other in others):
+        if all(self.path(workspace, other["name"], hashed) != path for other in others):
             path.unlink(missing_ok=True)
 
 

@@ -20,7 +20,6 @@ from clew.engine import KnowledgeBase
 from clew.errors import ClewError
 from clew.kb_address import KbLocation
 from clew.labels import read_revision
-from clew.llm.limits import ConcurrencyLimit
 from clew.serve.core.folders import Folders
 from clew.serve.core.label_views import (
     Outdated,
@@ -31,6 +30,7 @@ from clew.serve.core.label_views import (
     remove_old_views,
 )
 from clew.serve.core.problems import Problem
+from clew.serve.core.shared_limit import share_model_calls
 from clew.store.sqlite.store import DATABASE_FILE
 
 OpenKb = Callable[[Settings, bool], Awaitable[KnowledgeBase]]
@@ -85,7 +85,7 @@ class WorkspacePool:
         self._open_kb = open_kb
         self._open: OrderedDict[KbLocation, _OpenBase] = OrderedDict()
         self._opening: dict[KbLocation, asyncio.Lock] = {}
-        self._limit = ConcurrencyLimit(settings.serve.model_calls)
+        self._limit = share_model_calls(folders, settings.serve.model_calls)
 
     @property
     def open_count(self) -> int:

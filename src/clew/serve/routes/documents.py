@@ -2,7 +2,7 @@
 
 import asyncio
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import AsyncIterator, Iterable, Sequence
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Query, Request
@@ -14,9 +14,10 @@ from clew.ingest.arrivals import read_arrivals
 from clew.labels import check_labels, is_visible, read_labels, save_labels
 from clew.serve.core.access import Access, Admin, Reader, Writer
 from clew.serve.core.bodies import StrictBody
+from clew.serve.core.jobs import Job
 from clew.serve.core.problems import Problem, not_found
 from clew.serve.core.uploads import Upload, check_name
-from clew.serve.routes.jobs import start_build
+from clew.serve.routes.jobs import check_may_build, start_build
 from clew.types import Document
 
 router = APIRouter(prefix="/workspaces/{workspace}/documents", tags=["documents"])
@@ -43,15 +44,11 @@ async def upload_document(
     labels = _allowed_labels(access, label or [])
     document = check_name(name, access.key)
     await _check_relabelling(access, document, labels)
-    uploads = access.server.uploads
-    content = await uploads.receive(access.workspace, document, request.stream())
-    stored = await asyncio.to_thread(
-        uploads.record, access.workspace, document, content, labels, access.key.id
-    )
-    shown = stored.to_json()
-    if build:
-        shown["job"] = (await start_build(access, {"names": [document]})).to_json()
-    return JSONResponse(shown, 201)
+    if not build:
+        stored = await _store_upload(access, document, request.stream(), labels)
+        return JSONResponse(stored.to_json(), 201)
+    stored, job = await upload_and_build(access, document, request.stream(), labels)
+    return JSONResponse({**stored.to_json(), "job": job.to_json()}, 201)
 
 
 @router.get("", summary="Documents and files that wait to be built")
@@ -81,7 +78,12 @@ async def list_documents(
     labels = await labels_of(access, list(found))
     arrivals = await find_arrivals(access, list(found))
     rows = [
-        {**found[name], "labels": labels.get(name, []), "arrived": arrivals.get(name)}
+        {
+            **found[name],
+            # An upload that waits may have its own; without any a document keeps what it has.
+            "labels": found[name].get("labels") or labels.get(name, []),
+            "arrived": arrivals.get(name),
+        }
         for name in sorted(found)
     ]
     more = len(rows) > limit
@@ -218,6 +220,36 @@ async def _remove_empty_files(access: Access, names: Iterable[str]) -> None:
         found = access.server.uploads.find(access.workspace, file)
         if found is not None and found.state == "added":
             await asyncio.to_thread(access.server.uploads.remove, access.workspace, file)
+
+
+async def upload_and_build(
+    access: Access, document: str, body: AsyncIterator[bytes], labels: tuple[str, ...] = ()
+) -> tuple[Upload, Job]:
+    """Store a file and queue its build; nothing is kept of a file that may not be built now."""
+    check_may_build(access)
+    stored = await _store_upload(access, document, body, labels, to_build=True)
+    return stored, await start_build(access, {"names": [document]})
+
+
+async def _store_upload(
+    access: Access,
+    document: str,
+    body: AsyncIterator[bytes],
+    labels: tuple[str, ...],
+    *,
+    to_build: bool = False,
+) -> Upload:
+    uploads, workspace = access.server.uploads, access.workspace
+    content = await uploads.receive(workspace, document, body)
+    if to_build:
+        try:
+            check_may_build(access)  # a build may have started while the file was on its way
+        except Problem:
+            await asyncio.to_thread(uploads.discard_unused, workspace, document, content[0])
+            raise
+    return await asyncio.to_thread(
+        uploads.record, workspace, document, content, labels, access.key.id
+    )
 
 
 async def labels_of(access: Access, names: Any) -> dict[str, list[str]]:

@@ -153,6 +153,12 @@ async def start_build(access: Access, request: dict[str, Any]) -> Job:
     return await _add(access, "build", request)
 
 
+def check_may_build(access: Access) -> None:
+    """Raise what a build would be refused with now, before anything is written for it."""
+    access.server.remaining_budget(access.key)
+    access.server.ledger.check_may_build(access.workspace)
+
+
 def show_job(access: Access, job: Job) -> dict[str, Any]:
     """Return a job; totals of all documents are only for keys that see them all."""
     shown = job.to_json()

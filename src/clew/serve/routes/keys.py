@@ -26,7 +26,12 @@ class KeyRequest(StrictBody):
         min_length=1, max_length=100, examples=[{"default": "read"}], description="* is all."
     )
     labels: list[str] | None = Field(
-        default=None, max_length=100, description="Labels it may see; null sees every document."
+        default=None,
+        max_length=100,
+        description="Labels it may see; without any it sees no labelled document.",
+    )
+    all_labels: bool = Field(
+        default=False, description="It sees every document, as admins do that have no labels."
     )
     days: float | None = Field(default=None, gt=0, le=_MAX_DAYS, description="Until it expires.")
     requests_per_minute: float | None = Field(default=None, gt=0, le=1e9)
@@ -70,7 +75,7 @@ async def create_key(request: Request, body: KeyRequest) -> Response:
         server.keys.create,
         body.name,
         body.grants,
-        labels=None if body.labels is None else frozenset(body.labels),
+        labels=_choose_labels(body),
         expires=_earlier(holder.expires, body.days),
         limits=KeyLimits(body.requests_per_minute, body.calls_per_day, body.money_per_day),
     )
@@ -103,6 +108,16 @@ def _administrator(request: Request) -> Key:
 def _rules_over(holder: Key, other: Key) -> bool:
     """Whether a key is admin wherever another has any right."""
     return all(holder.allows(name, "admin") for name in other.grants)
+
+
+def _choose_labels(body: KeyRequest) -> frozenset[str] | None:
+    """Return the labels that a key may see; all of them only if that is asked for, or an admin."""
+    if body.labels:
+        if body.all_labels:
+            raise Problem(400, "give either labels or all_labels, not both")
+        return frozenset(body.labels)
+    is_admin = set(body.grants.values()) == {"admin"}
+    return None if body.all_labels or is_admin else frozenset()
 
 
 def _earlier(expires: float | None, days: float | None) -> float | None:

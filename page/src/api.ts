@@ -13,6 +13,7 @@ export interface Citation {
   start: number;
   end: number;
   quote: string;
+  page?: number | null;
 }
 export interface Passage {
   id: string;

@@ -1,6 +1,6 @@
 // The conversation: questions, their events as they arrive, and answers. Kept while views change.
-import { useEffect, useState } from "preact/hooks";
 import { ApiError, at, stream, type Answer, type ServerEvent, type Step } from "./api";
+import { Source, useSource } from "./source";
 import { current } from "./state";
 
 export interface ShownStep extends Step {
@@ -20,35 +20,22 @@ export interface Turn {
   started: number;
 }
 
-let turns: Turn[] = [];
+const turns = new Source<Turn[]>([]);
 let nextId = 1;
-const listeners = new Set<() => void>();
 const running = new Map<number, AbortController>();
 
-export function useTurns(): Turn[] {
-  const [, redraw] = useState(0);
-  useEffect(() => {
-    const tell = () => redraw((n) => n + 1);
-    listeners.add(tell);
-    return () => void listeners.delete(tell);
-  }, []);
-  return turns;
-}
-const tell = (): void => listeners.forEach((one) => one());
+export const useTurns = (): Turn[] => useSource(turns);
 function update(id: number, edit: (turn: Turn) => Turn): void {
-  turns = turns.map((turn) => (turn.id === id ? edit(turn) : turn));
-  tell();
+  turns.value = turns.value.map((turn) => (turn.id === id ? edit(turn) : turn));
 }
 export function clearTurns(): void {
   running.forEach((one) => one.abort());
-  turns = [];
-  tell();
+  turns.value = [];
 }
 export function showShared(answer: Answer, workspace: string): void {
   const { question, recipe } = answer;
   const shown = { question, recipe, workspace, answer, text: answer.answer, mode: "open" as const };
-  turns = [{ id: nextId++, steps: [], state: "shared", problem: "", started: 0, ...shown }];
-  tell();
+  turns.value = [{ id: nextId++, steps: [], state: "shared", problem: "", started: 0, ...shown }];
 }
 
 /** Applies one event of the stream to a turn. */
@@ -92,15 +79,15 @@ const close = (step: ShownStep): ShownStep => ({ ...step, open: false });
 export async function ask(question: string, recipe: string, mode: Turn["mode"], replaces?: number): Promise<void> {
   const id = nextId++;
   const { workspace } = current();
-  const before = replaces === undefined ? turns : turns.slice(0, turns.findIndex((one) => one.id === replaces));
+  const known = turns.value;
+  const before = replaces === undefined ? known : known.slice(0, known.findIndex((one) => one.id === replaces));
   const history = before
     .filter((one) => one.answer && one.workspace === workspace)
     .slice(-10)
     .map((one) => ({ question: one.question, answer: one.answer!.answer.replace(/\[\d+\]/g, "") }));
   const blank = { steps: [], text: "", answer: null, state: "running" as const, problem: "" };
   const turn: Turn = { id, workspace, question, recipe, mode, started: performance.now(), ...blank };
-  turns = replaces === undefined ? [...turns, turn] : turns.map((one) => (one.id === replaces ? turn : one));
-  tell();
+  turns.value = replaces === undefined ? [...known, turn] : known.map((one) => (one.id === replaces ? turn : one));
   const control = new AbortController();
   running.set(id, control);
   const body = { question, recipe: recipe || null, mode, history, stream: true };

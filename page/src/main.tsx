@@ -1,6 +1,7 @@
 // The shell: key, workspace, navigation, theme, language, keyboard; views load when they are used.
 import { render, type ComponentType } from "preact";
 import { useEffect, useRef, useState } from "preact/hooks";
+import { ApiError, get } from "./api";
 import { loadLanguage, t } from "./i18n";
 import {
   applyLook,
@@ -18,7 +19,7 @@ import {
   type Theme,
 } from "./state";
 import "./style.css";
-import { Icon } from "./ui";
+import { Icon, Problem } from "./ui";
 import { Ask } from "./views/ask";
 
 const VIEWS: Record<string, () => Promise<ComponentType>> = {
@@ -50,11 +51,18 @@ function Logo() {
 
 function Lazy({ name }: { name: string }) {
   const [View, setView] = useState<ComponentType | null>(null);
+  const [problem, setProblem] = useState<unknown>(null);
   useEffect(() => {
     let wanted = true;
-    void VIEWS[name]!().then((found) => wanted && setView(() => found));
+    VIEWS[name]!().then(
+      (found) => wanted && setView(() => found),
+      () => wanted && setProblem(new ApiError(0, "")),
+    );
     return () => void (wanted = false);
   }, [name]);
+  // Browsers keep that a module failed, so only a fresh page is sure to load it once the server answers.
+  const retry = () => void get("ready").then(() => location.reload(), setProblem);
+  if (problem) return <Problem error={problem} onRetry={retry} />;
   return View ? <View /> : <div class="loading" role="status" aria-label={t("Loading")} />;
 }
 

@@ -1,5 +1,6 @@
 // An answer as Markdown with footnotes, and as a link that holds the answer itself.
 import type { Answer, Citation } from "./api";
+import { t } from "./i18n";
 
 /** The answer with footnotes that name document and characters. */
 export function toMarkdown(answer: Answer): string {
@@ -8,6 +9,9 @@ export function toMarkdown(answer: Answer): string {
   return [`**${answer.question}**`, "", text, "", ...notes].join("\n").trimEnd() + "\n";
 }
 export const formatPlace = (one: Citation): string => `${one.doc}, ${one.start}–${one.end}`;
+/** The document and, where it has pages, the page of the quote itself. */
+export const formatSource = (one: Citation): string =>
+  one.page ? `${one.doc} · ${t("Page {n}", { n: one.page })}` : one.doc;
 
 const toText = (bytes: Uint8Array): string =>
   btoa(Array.from(bytes, (byte) => String.fromCharCode(byte)).join(""))

@@ -1,6 +1,7 @@
 // What the whole page shares: the key, the workspace, theme, language and the route in the hash.
-import { useEffect, useState } from "preact/hooks";
+import { useLayoutEffect, useState } from "preact/hooks";
 import { ApiError, at, get, setToken, type Recipe, type Status } from "./api";
+import { Source, useSource } from "./source";
 
 export interface Workspace {
   name: string;
@@ -36,7 +37,7 @@ export const remember = (name: string, value: string): void => {
   }
 };
 
-let shared: Shared = {
+const shared = new Source<Shared>({
   access: "starting",
   problem: "",
   workspaces: [],
@@ -46,22 +47,12 @@ let shared: Shared = {
   theme: (read("theme") || "auto") as Theme,
   language: (read("language") || ((globalThis.navigator?.language ?? "").startsWith("zh") ? "zh" : "en")) as Language,
   toast: "",
-};
-const listeners = new Set<() => void>();
-export const current = (): Shared => shared;
+});
+export const current = (): Shared => shared.value;
 export function change(some: Partial<Shared>): void {
-  shared = { ...shared, ...some };
-  listeners.forEach((tell) => tell());
+  shared.value = { ...shared.value, ...some };
 }
-export function useShared(): Shared {
-  const [, redraw] = useState(0);
-  useEffect(() => {
-    const tell = () => redraw((n) => n + 1);
-    listeners.add(tell);
-    return () => void listeners.delete(tell);
-  }, []);
-  return shared;
-}
+export const useShared = (): Shared => useSource(shared);
 
 let toastTimer = 0;
 export function toast(text: string): void {
@@ -72,12 +63,19 @@ export function toast(text: string): void {
 
 export function applyLook(): void {
   const root = document.documentElement;
-  root.dataset.theme = shared.theme;
-  root.lang = shared.language === "zh" ? "zh-Hans" : "en";
+  root.dataset.theme = current().theme;
+  root.lang = current().language === "zh" ? "zh-Hans" : "en";
 }
 
+/** The workspace of the link, else the one used last, else the first. */
+function pickWorkspace(found: Workspace[]): string {
+  const wanted = readRoute().query.get("ws") || read("workspace");
+  return found.find((one) => one.name === wanted)?.name ?? found[0]?.name ?? "";
+}
 /** Asks for the workspaces; a refusal shows the form for the key. */
 export async function enter(key: string, keep: boolean): Promise<void> {
+  // A browser does not send other letters in a header, which would look like a server that is gone.
+  if (!/^[\x21-\x7e]*$/.test(key)) return change({ access: "locked", problem: "wrong-key" });
   setToken(key);
   try {
     // Asked first, as a refusal would stand in the browser's console as an error.
@@ -86,9 +84,7 @@ export async function enter(key: string, keep: boolean): Promise<void> {
     const recipes = (await get<{ recipes: Recipe[] }>("recipes")).recipes;
     remember("key", keep ? key : "");
     if (key) sessionStorage.setItem("clew.key", key);
-    const wanted = readRoute().query.get("ws") || read("workspace");
-    const workspace = found.find((one) => one.name === wanted)?.name ?? found[0]?.name ?? "";
-    change({ access: "open", problem: "", workspaces: found, recipes, workspace });
+    change({ access: "open", problem: "", workspaces: found, recipes, workspace: pickWorkspace(found) });
     await refreshStatus();
   } catch (error) {
     if (!(error instanceof ApiError)) throw error;
@@ -104,11 +100,11 @@ export function leave(): void {
   change({ access: "locked", problem: "", status: null, workspaces: [] });
 }
 export async function refreshStatus(): Promise<void> {
-  const { workspace } = shared;
+  const { workspace } = current();
   if (!workspace) return;
   try {
     const status = await get<Status>(at(workspace));
-    if (workspace === shared.workspace) change({ status });
+    if (workspace === current().workspace) change({ status });
   } catch (error) {
     if (!(error instanceof ApiError)) throw error;
     toast(error.message);
@@ -119,10 +115,11 @@ export function chooseWorkspace(name: string): void {
   change({ workspace: name, status: null });
   void refreshStatus();
 }
+const findScope = (): Workspace["scope"] | undefined =>
+  current().workspaces.find((one) => one.name === current().workspace)?.scope;
 export const mayWrite = (): boolean =>
-  ["write", "admin"].includes(shared.workspaces.find((one) => one.name === shared.workspace)?.scope ?? "");
-export const isAdmin = (): boolean =>
-  shared.workspaces.find((one) => one.name === shared.workspace)?.scope === "admin";
+  ["write", "admin"].includes(findScope() ?? "");
+export const isAdmin = (): boolean => findScope() === "admin";
 
 export interface Place {
   view: string;
@@ -144,7 +141,7 @@ export const go = (view: string, query: Record<string, string> = {}): void => {
 };
 export function useRoute(): Place {
   const [place, setPlace] = useState(readRoute());
-  useEffect(() => {
+  useLayoutEffect(() => {
     const tell = () => setPlace(readRoute());
     addEventListener("hashchange", tell);
     return () => removeEventListener("hashchange", tell);

@@ -128,6 +128,21 @@ export const formatCost = (usage: Usage): string => {
 };
 export const formatBytes = (bytes: number): string =>
   bytes < 1e3 ? `${bytes} B` : bytes < 1e6 ? `${(bytes / 1e3).toFixed(0)} kB` : `${(bytes / 1e6).toFixed(1)} MB`;
+/** What is known of an entity besides its facts, such as a date or a number. */
+export function Attributes({ of }: { of: Record<string, string> | undefined }) {
+  const known = Object.entries(of ?? {});
+  if (!known.length) return null;
+  return (
+    <dl class="attributes">
+      {known.map(([name, value]) => (
+        <div key={name}>
+          <dt>{name}</dt>
+          <dd>{value}</dd>
+        </div>
+      ))}
+    </dl>
+  );
+}
 export function Empty({ title, children }: { title: string; children?: ComponentChildren }) {
   return (
     <div class="empty">

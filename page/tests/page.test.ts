@@ -8,9 +8,12 @@ import { Pace } from "../src/jobs";
 import { parseBlocks, renderInline } from "../src/markdown";
 import { describeMissing, findNodes } from "../src/names";
 import { cutPieces, pageOf } from "../src/reader";
-import { checkAnswer, dropRepeated, packAnswer, toMarkdown, unpackAnswer } from "../src/share";
+import { checkAnswer, dropRepeated, formatSource, packAnswer, toMarkdown, unpackAnswer } from "../src/share";
+import { Source } from "../src/source";
+import { current, enter } from "../src/state";
 import { findThread } from "../src/thread";
 import { layOutTreemap } from "../src/treemap";
+import { Attributes } from "../src/ui";
 import { markEvidence } from "../src/views/compare";
 import { findFront, parseQuestions } from "../src/views/evaluations";
 import { nest } from "../src/views/reasoning";
@@ -133,6 +136,29 @@ describe("the thread", () => {
   });
 });
 
+describe("what parts of the page share", () => {
+  it("tells of a change that came before the subscription", () => {
+    const source = new Source("starting");
+    const told: string[] = [];
+    source.value = "locked";
+    const leave = source.watch("starting", () => told.push(source.value));
+    source.value = "open";
+    leave();
+    source.value = "gone";
+    expect(told).toEqual(["locked", "open"]);
+  });
+  it("takes a key of letters that no header can hold for a wrong one", async () => {
+    for (const key of ["ключ", "clew_钥匙", "clew a"]) {
+      await enter(key, false);
+      expect([current().access, current().problem]).toEqual(["locked", "wrong-key"]);
+    }
+  });
+  it("shows attributes only where there are some", () => {
+    expect(Attributes({ of: {} })).toBeNull();
+    expect(JSON.stringify(Attributes({ of: { population: "4321" } }))).toContain("4321");
+  });
+});
+
 describe("sharing", () => {
   it("survives the way through a link", async () => {
     const found = await unpackAnswer(await packAnswer(answer));
@@ -147,6 +173,10 @@ describe("sharing", () => {
   it("writes footnotes", () => {
     expect(toMarkdown(answer)).toContain("born in Hallowmere. [^2]");
     expect(toMarkdown(answer)).toContain("[^2]: ilse.md, 5–50: “She was born in Hallowmere.”");
+  });
+  it("names the page of the quote", () => {
+    expect(formatSource({ ...answer.citations[0]!, page: 3 })).toBe("bridge.md · Page 3");
+    expect(formatSource({ ...answer.citations[0]!, page: null })).toBe("bridge.md");
   });
   it("does not say the short answer twice", () => {
     expect(dropRepeated("Best candidate: X\nmore", "X")).toBe("more");

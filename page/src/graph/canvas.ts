@@ -100,6 +100,7 @@ export class GraphCanvas {
     this.sigma.watch();
     this.sigma.on("clickNode", ({ node }) => this.onNode(Number(node)));
     this.sigma.on("clickEdge", ({ edge }) => this.onEdge(this.graph.getEdgeAttribute(edge, "fact")));
+    this.sigma.on("enterNode", () => this.showHovers(true));
     this.sigma.on("clickStage", () => this.onNothing());
     this.worker.onmessage = (event: MessageEvent<Moved>) => this.move(event.data);
     this.sigma.background = this.look.stage;
@@ -203,7 +204,12 @@ export class GraphCanvas {
     this.selected = key === null ? "" : String(key);
     const known = this.selected && this.graph.hasNode(this.selected);
     this.near = new Set(known ? this.graph.neighbors(this.selected) : []);
+    this.showHovers(key !== null);
     this.sigma.refresh();
+  }
+  /** Chromium may go on showing a layer that was cleared and not drawn on since, so it is hidden. */
+  private showHovers(shown: boolean): void {
+    this.sigma.getCanvases().hovers!.style.visibility = shown ? "" : "hidden";
   }
   /** Lights the nodes and edges of a path; an empty list ends it. */
   lightPath(keys: number[]): void {

@@ -5,7 +5,7 @@ import { ask, clearTurns, showShared, stop, useTurns, type Turn } from "../ask-m
 import { t } from "../i18n";
 import { Markdown } from "../markdown";
 import { Reader } from "../reader";
-import { dropRepeated, packAnswer, toMarkdown, unpackAnswer } from "../share";
+import { dropRepeated, formatSource, packAnswer, toMarkdown, unpackAnswer } from "../share";
 import { current, toast, useRoute, useShared } from "../state";
 import { findThread } from "../thread";
 import { formatCost, Icon, RecipeSelect, useLoad } from "../ui";
@@ -23,7 +23,7 @@ export function Ask() {
   const turns = useTurns();
   const { rest, query } = useRoute();
   const [opened, setOpened] = useState<Opened | null>(null);
-  const end = useRef<HTMLDivElement>(null);
+  const list = useRef<HTMLDivElement>(null);
   useEffect(() => {
     const packed = rest;
     if (packed)
@@ -36,16 +36,14 @@ export function Ask() {
   useEffect(() => {
     if (asked && !turns.some((turn) => turn.question === asked)) void ask(asked, query.get("recipe") ?? "", "open");
   }, [asked]);
-  useEffect(() => {
-    if (turns.length > 1) end.current?.scrollIntoView({ block: "end", behavior: "smooth" });
-  }, [turns.length]);
+  useFollowing(list, turns);
   return (
     <>
       <h1 class="hidden">{t("Ask")}</h1>
       {turns.length === 0 ? (
         <Welcome />
       ) : (
-        <div class="turns">
+        <div class="turns" ref={list}>
           <div class="row spread">
             <span />
             <button class="quiet" onClick={() => (clearTurns(), (location.hash = "#/ask"))}>
@@ -55,13 +53,29 @@ export function Ask() {
           {turns.map((turn) => (
             <TurnView key={turn.id} turn={turn} onOpen={setOpened} />
           ))}
-          <div ref={end} />
         </div>
       )}
       <Composer first={turns.length === 0} />
       {opened && <Reader {...opened} onClose={() => setOpened(null)} />}
     </>
   );
+}
+
+/** Brings a follow-up to the top as it grows, until the reader scrolls. */
+function useFollowing(list: { current: HTMLElement | null }, turns: Turn[]): void {
+  const following = useRef(false);
+  useEffect(() => {
+    const leave = (event: Event) => {
+      if (!(event instanceof KeyboardEvent) || /^(Page|Home|End|Arrow)/.test(event.key)) following.current = false;
+    };
+    const events = ["wheel", "touchmove", "pointerdown", "keydown"];
+    events.forEach((name) => addEventListener(name, leave, { passive: true }));
+    return () => events.forEach((name) => removeEventListener(name, leave));
+  }, []);
+  useEffect(() => void (following.current = turns.length > 1), [turns.length]);
+  useEffect(() => {
+    if (following.current) list.current?.lastElementChild?.scrollIntoView({ block: "start", behavior: "smooth" });
+  }, [turns]);
 }
 
 function Welcome() {
@@ -303,7 +317,7 @@ function Sources({ turn, open }: { turn: Turn; open: (place: Citation) => void }
   const { citations, chunks } = turn.answer!;
   const cited = new Set(citations.map((one) => one.doc));
   const others = [...new Map(chunks.filter((one) => !cited.has(one.doc)).map((one) => [one.doc, one])).values()];
-  const titles = new Map(chunks.map((one) => [one.doc, one]));
+  const titles = new Map(chunks.map((one) => [one.doc, one.title]));
   return (
     <>
       {citations.length > 0 && (
@@ -312,12 +326,9 @@ function Sources({ turn, open }: { turn: Turn; open: (place: Citation) => void }
             <button key={n} class="source" onClick={() => open(one)}>
               <span class="number">{n + 1}</span>
               <span class="source-text">
-                <b>{titles.get(one.doc)?.title || one.doc}</b>
+                <b>{titles.get(one.doc) || one.doc}</b>
                 <span class="quote">“{one.quote}”</span>
-                <span class="small soft">
-                  {one.doc}
-                  {titles.get(one.doc)?.page ? ` · ${t("Page {n}", { n: titles.get(one.doc)!.page! })}` : ""}
-                </span>
+                <span class="small soft">{formatSource(one)}</span>
               </span>
             </button>
           ))}

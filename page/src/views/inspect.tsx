@@ -5,7 +5,7 @@ import type { Overview } from "../graph/canvas";
 import { colourOf } from "../graph/colours";
 import { t } from "../i18n";
 import { mayWrite, refreshStatus, toast, useShared } from "../state";
-import { describe, Icon, Problem, useLoad } from "../ui";
+import { Attributes, describe, Icon, Problem, useLoad } from "../ui";
 
 export type Shown = { kind: "entity" | "fact"; key: number } | null;
 export interface Neighbour extends Entity {
@@ -100,6 +100,7 @@ function EntityDetail({ id, onExpand, onSelect, onFact, onRead, onCorrected }: P
           {[entity.type, t("{n} passages", { n: entity.support }), ...entity.aliases].filter(Boolean).join(" · ")}
         </p>
         {entity.description && <p>{entity.description}</p>}
+        <Attributes of={entity.attributes} />
       </div>
       <div class="row">
         <button class="quiet" onClick={() => onExpand({ ...entity, key: id })}>

@@ -1,12 +1,12 @@
 // Tree: communities of the knowledge tree as a treemap and as an outline down to facts.
-import { useEffect, useState } from "preact/hooks";
+import { useEffect, useRef, useState } from "preact/hooks";
 import { at, get, post, type Job } from "../api";
 import { colourOf } from "../graph/colours";
 import { t } from "../i18n";
 import { useJob } from "../jobs";
 import { linkTo, mayWrite, refreshStatus, toast, useShared } from "../state";
 import { layOutTreemap, type Box } from "../treemap";
-import { describe, Empty, Problem, useLoad } from "../ui";
+import { Attributes, describe, Empty, Problem, useLoad } from "../ui";
 
 interface Keyword {
   name: string;
@@ -96,17 +96,25 @@ export function Tree() {
 }
 const alertProblem = (error: unknown): void => toast(describe(error));
 
-const WIDTH = 1000;
+const WIDEST = 1000; // from there on the drawing is enlarged
 const HEIGHT = 420;
 function Treemap({ branches }: { branches: Branch[] }) {
-  const boxes = layOutTreemap(branches.map((one) => one.size), WIDTH, HEIGHT);
+  const drawing = useRef<SVGSVGElement>(null);
+  const [width, setWidth] = useState(WIDEST);
+  useEffect(() => {
+    const measure = () => setWidth(Math.min(WIDEST, Math.max(200, Math.round(drawing.current!.clientWidth))));
+    const observer = new ResizeObserver(measure);
+    observer.observe(drawing.current!);
+    return () => observer.disconnect();
+  }, []);
+  const boxes = layOutTreemap(branches.map((one) => one.size), width, HEIGHT);
   const show = (branch: Branch) => {
     const element = document.getElementById(`branch-${branch.id}`);
     if (element instanceof HTMLDetailsElement) element.open = true;
     element?.scrollIntoView({ block: "center", behavior: "smooth" });
   };
   return (
-    <svg class="treemap card" viewBox={`0 0 ${WIDTH} ${HEIGHT}`} role="img" aria-label={t("Communities by size; the outline below holds the same.")}>
+    <svg ref={drawing} class="treemap card" viewBox={`0 0 ${width} ${HEIGHT}`} role="img" aria-label={t("Communities by size; the outline below holds the same.")}>
       {boxes.map((box, n) => {
         const branch = branches[n]!;
         const room = Math.floor((box.width - 18) / 8.6);
@@ -169,6 +177,7 @@ function Branches({ branches, top = false }: { branches: Branch[]; top?: boolean
                 {one.keywords.map((word) => (
                   <li key={word.name}>
                     <a href={linkTo("graph", { name: word.name })}>{word.name}</a> <span class="small soft">{word.type}</span>
+                    <Attributes of={word.attributes} />
                     {word.facts.map((fact, f) => (
                       <p key={f} class="small">
                         {fact}

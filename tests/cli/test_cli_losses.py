@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import resource
 import shutil
 import sqlite3
 from collections.abc import AsyncIterator
@@ -84,3 +85,18 @@ async def test_lost_values_are_told_by_kind(here: Path, kind: str) -> None:
     told = json.loads(await call(here, "verify", "--repair", "--json"))
     assert f"kind {kind!r}" in told["accepted"][0]
     assert "OK" in await call(here, "verify")
+
+
+async def test_a_full_disk_can_be_read(here: Path) -> None:
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (0, hard))
+    try:
+        found = await call(here, "search", "Where does Oda Falk live?", "--json")
+        held = await call(here, "status", "--json")
+        told = await call(here, "verify", "--json")
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+    assert json.loads(found)["chunks"]
+    assert json.loads(held)["documents"] == 1
+    assert json.loads(told)["ok"]
+    await add(here, "y.md", "# Y\n\nOda Falk lives in Hallowmere.")

@@ -77,6 +77,17 @@ class ConnectionPool:
             _RELEASED.remove(self)
 
     def _connect(self) -> sqlite3.Connection:
+        try:
+            return self._open()
+        except sqlite3.OperationalError as error:
+            # On a full disk the index of the log cannot be made: read as in a read-only folder.
+            empty = not self._path.exists() or not self._path.stat().st_size
+            if not self.writable or empty or not _is_unwritable(error) or _has_log(self._path):
+                raise
+            self.writable = False
+            return self._open()
+
+    def _open(self) -> sqlite3.Connection:
         # Readers need to write too, to the index of the log, unless the file cannot change.
         where = (
             str(self._path) if self.writable else f"{self._path.absolute().as_uri()}?immutable=1"
@@ -94,7 +105,12 @@ class ConnectionPool:
             uri=not self.writable,
         )
         if self.writable:
-            _enable_wal(db)
+            try:
+                _enable_wal(db)
+                _read_once(db)
+            except sqlite3.OperationalError:
+                db.close()
+                raise
         db.execute(f"PRAGMA synchronous = {'FULL' if self._durable else 'OFF'}")
         db.execute("PRAGMA temp_store = MEMORY")
         db.execute("PRAGMA secure_delete = ON")  # what is removed is overwritten, on any system
@@ -104,6 +120,15 @@ class ConnectionPool:
         db.create_function("class_of", 1, classify_type, deterministic=True)
         db.create_function("checksum", -1, checksum_cells, deterministic=True)
         return db
+
+
+def _read_once(db: sqlite3.Connection) -> None:
+    """Read once: the index of the log is made by the first read."""
+    db.execute("PRAGMA schema_version").fetchone()
+
+
+def _is_unwritable(error: sqlite3.Error) -> bool:
+    return is_disk_failure(error) or "unable to open" in str(error)
 
 
 def _has_log(path: Path) -> bool:
@@ -192,7 +217,7 @@ def translate_errors(folder: Path) -> Iterator[None]:
             raise Locked(
                 f"another process has kept {folder} locked for too long; try again later"
             ) from error
-        if is_disk_failure(error):
+        if is_disk_failure(error) or "readonly database" in str(error):
             reason = f"cannot write to {folder} ({error}); nothing was changed; is the disk full?"
         elif "not a database" in str(error) or "malformed" in str(error):
             reason = f"{folder / 'kb.sqlite'} is not a knowledge base, or is damaged ({error})"

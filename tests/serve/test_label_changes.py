@@ -15,6 +15,7 @@ from clew.config import Settings
 from clew.engine import KnowledgeBase
 from clew.labels import save_labels
 from clew.serve.core.label_views import Outdated, find_visible, make_view
+from clew.serve.core.workspaces import OpenKb
 from clew.store.protocol import Snapshot
 from clew.store.sqlite.store import SqliteStore
 from clew.testing.fakes import HashEmbed
@@ -57,21 +58,26 @@ class RacingStore(SqliteStore):
             yield now
 
 
+def make_racing(folder: Path) -> tuple[OpenKb, list[RacingStore]]:
+    """What opens the folder with a racing store, and the stores that it opened."""
+    stores: list[RacingStore] = []
+
+    async def open_racing(settings: Settings, create: bool) -> KnowledgeBase:
+        if settings.kb != folder:
+            return await open_hashed(settings, create)
+        stores.append(RacingStore(folder, durable=False))
+        return KnowledgeBase(stores[-1], settings, HashEmbed())
+
+    return open_racing, stores
+
+
 @pytest.mark.parametrize("write", [add_secret, add_and_remove_secret])
 @pytest.mark.parametrize("moment", [1, 2, 3])
 def test_a_document_labelled_while_it_is_searched_is_not_shown(
     tmp_path: Path, moment: int, write: Callable[[Path], Awaitable[None]]
 ) -> None:
     fill(tmp_path / "valley")
-    stores: list[RacingStore] = []
-
-    async def open_racing(settings: Settings, create: bool) -> KnowledgeBase:
-        if settings.kb != tmp_path / "valley":
-            return await open_hashed(settings, create)
-        store = RacingStore(tmp_path / "valley", durable=False)
-        stores.append(store)
-        return KnowledgeBase(store, settings, HashEmbed())
-
+    open_racing, stores = make_racing(tmp_path / "valley")
     server = make_server(tmp_path, open_racing)
     reader = make_key(server, {"valley": "read"}, [])
     body = {
@@ -87,6 +93,22 @@ def test_a_document_labelled_while_it_is_searched_is_not_shown(
         assert stores[0].countdown <= 0
         assert "montsalvat" not in reply.text.lower()
         assert "poet" in {chunk["doc"] for chunk in reply.json()["chunks"]}
+
+
+@pytest.mark.parametrize("moment", [2, 4])
+def test_a_document_labelled_during_a_stream_is_not_shown(tmp_path: Path, moment: int) -> None:
+    fill(tmp_path / "valley")
+    open_racing, stores = make_racing(tmp_path / "valley")
+    server = make_server(tmp_path, open_racing)
+    reader = make_key(server, {"valley": "read"}, [])
+    body = {"question": "Where did Marta Quill and Anton Reeve write?", "stream": True}
+    with running(server) as client:
+        client.post(f"{AT}/ask", json=body, headers=reader)
+        stores[0].countdown = moment
+        reply = client.post(f"{AT}/ask", json=body, headers=reader)
+    assert stores[0].countdown <= 0
+    assert "montsalvat" not in reply.text.lower()
+    assert "event: answer" in reply.text or '"status":429' in reply.text
 
 
 def search_valley(client: TestClient, key: dict[str, str]) -> Response:

@@ -103,7 +103,7 @@ def undisturbed(
     return *_added(folder / "whole", docs), int(said.split()[-1])
 
 
-@pytest.mark.parametrize("share", [0.2, 0.5, 0.9, 1.0])
+@pytest.mark.parametrize("share", [0.3, 0.5, 0.9, 1.0])  # before 0.3 the first calls are in flight
 def test_kill_at_any_change_then_the_same_command_again(
     tmp_path: Path, docs: Path, undisturbed: tuple[dict[str, object], int, int], share: float
 ) -> None:

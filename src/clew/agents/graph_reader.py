@@ -30,7 +30,7 @@ from clew.agents.run_plan import PlanRunner, load_rank
 from clew.context import Context
 from clew.retrieve.step import Step
 from clew.text.language import is_chinese
-from clew.text.options import match_option
+from clew.text.options import match_option, spell_out_choice, split_options
 from clew.types import Evidence
 
 _MAX_STEPS = 4  # questions of a model's plan
@@ -211,13 +211,14 @@ class GraphReader:
         read = await judge_answer(ctx, self._name_best(ctx, book, ranked))
         if written.verdict == "refused" and read.confidence < _MIN_CONFIDENCE:
             return written
-        parts = (written.candidate, *_LIST_BREAK.split(written.candidate))
+        chosen = spell_out_choice(ctx.question, written.candidate) or []
+        parts = (written.candidate, *_LIST_BREAK.split(written.candidate), *chosen)
         agrees = any(same_answer(read.candidate, part) for part in parts)
         hints = {}
         if read.confidence >= _MIN_OPINION:
             hints = {"agreed" if agrees else "against": read.confidence}
         judged = await judge_answer(ctx, replace(written, hints=hints))
-        if agrees or not self.choose:
+        if agrees or not self.choose or split_options(ctx.question)[1]:
             return judged
         if judged.verdict != "refused" and read.confidence <= judged.confidence + _MIN_LEAD:
             return judged

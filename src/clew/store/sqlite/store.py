@@ -440,9 +440,8 @@ class SqliteStore:
             return file.stat().st_size
 
     def _find_vector_rows(self, embedder: str, kind: Kind, hashes: Sequence[str]) -> Array:
-        if not embedder:
-            return np.full(len(hashes), -1)
-        return self.vectors(embedder, kind).find_rows(hashes)
+        held = self.vectors(embedder, kind) if embedder else None
+        return np.full(len(hashes), -1) if held is None else held.find_rows(hashes)
 
     def _load_newest(self, db: sqlite3.Connection) -> tuple[int, Arrays]:
         """The generation visible to this transaction, and its arrays."""
@@ -468,8 +467,7 @@ class SqliteStore:
         )
 
     def _map_arrays(self, db: sqlite3.Connection, generation: int) -> MappedArrays:
-        folder = self.folder / "arrays" / str(generation)
-        return MappedArrays(folder, _read_value(db, _SELECT_SEAL))
+        return MappedArrays(self.folder / "arrays" / str(generation), _read_value(db, _SELECT_SEAL))
 
     def _read_counts(self, db: sqlite3.Connection) -> Counts:
         generation, arrays = self._load_newest(db)

@@ -56,10 +56,7 @@ class ReaderModel(nn.Module):
         x = x + embedding(types, w[_key("embeddings.token_type_embeddings.weight")])
         x = self._norm(x, "layers.-1.embeddings_norm_layernorm")
         x = dropout(x, self.drop, self.training)
-        bias = torch.zeros(mask.shape, dtype=x.dtype, device=x.device)
-        bias = bias.masked_fill(~mask, float("-inf"))[:, None, None]
-        if torch.is_autocast_enabled(x.device.type):
-            bias = bias.to(torch.get_autocast_dtype(x.device.type))
+        bias = attention_bias(mask, x)
         for number in range(self.layers):
             x = self._forward_layer(x, f"layers.{number}", bias)
         x = dropout(x, self.drop, self.training)
@@ -101,13 +98,30 @@ class ReaderModel(nn.Module):
         return self._norm(x + inner, f"{name}.mlp_output_norm_layernorm")
 
 
+def attention_bias(mask: Any, x: Any) -> Any:
+    """What is added to the scores of attention to `x`: nothing, or minus infinity for padding.
+
+    With a mask of booleans instead, gradients of the fused kernel overflow.
+    """
+    bias = torch.zeros(mask.shape, dtype=x.dtype, device=x.device)
+    bias = bias.masked_fill(~mask, float("-inf"))[:, None, None]
+    if torch.is_autocast_enabled(x.device.type):
+        bias = bias.to(torch.get_autocast_dtype(x.device.type))
+    return bias
+
+
+def span_logits(logits: Any, allowed: Any) -> Any:
+    """Logits with those of tokens that no answer may start or end at ruled out."""
+    return logits.masked_fill(~allowed[..., None], NO_SPAN)
+
+
 def span_loss(logits: Any, allowed: Any, starts: Any, ends: Any, soft: Any, trust: float) -> Any:
     """Cross-entropy of start and end among the allowed tokens; token 0 is "no answer".
 
     `trust` is the share of the target that comes from a teacher's probabilities, the rest from
     the label.
     """
-    scores = logits.masked_fill(~allowed[..., None], NO_SPAN).log_softmax(1)
+    scores = span_logits(logits, allowed).log_softmax(1)
     told = -(soft * scores).sum((1, 2)).mean() / 2
     own = nll_loss(scores[..., 0], starts) + nll_loss(scores[..., 1], ends)
     return trust * told + (1 - trust) * own / 2

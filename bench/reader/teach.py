@@ -33,9 +33,9 @@ from bench.reader.examples import (
     label_windows,
     load_squad,
 )
-from bench.reader.model import load_weights
+from bench.reader.model import load_weights, span_logits
 from bench.reader.scoring import Scored, format_table, summarise
-from bench.reader.teacher import Lesson, Teacher, make_lesson, span_logits
+from bench.reader.teacher import Lesson, Teacher, make_lesson
 from bench.reader.train import add_data_options, learning_rate, load_pool
 from clew.reader.windows import WindowMaker
 

@@ -17,7 +17,7 @@ from torch import nn
 from torch.nn.functional import linear, rms_norm, scaled_dot_product_attention, silu
 
 from bench.reader.examples import Example
-from bench.reader.model import NO_SPAN
+from bench.reader.model import attention_bias
 from clew.reader.windows import Window
 
 _PARTS = ("q", "k", "v")
@@ -60,11 +60,7 @@ class Teacher(nn.Module):
         """Logits of shape (rows, tokens, 2)."""
         x = nn.functional.embedding(ids, self._weight("embed_tokens.weight"))
         turn = self._rotation(ids.shape[1], ids.device)
-        # Added to the scores: with a mask of booleans the fused kernel's gradients overflow.
-        seen = torch.zeros(mask.shape, dtype=x.dtype, device=x.device)
-        seen = seen.masked_fill(~mask, float("-inf"))[:, None, None]
-        if torch.is_autocast_enabled(x.device.type):
-            seen = seen.to(torch.get_autocast_dtype(x.device.type))
+        seen = attention_bias(mask, x)
         for number in range(self.layers):
             x = self._forward_layer(x, f"layers.{number}", turn, seen)
         x = rms_norm(x.float(), (self.size,), self._weight("norm.weight"), self.eps)
@@ -174,8 +170,3 @@ def _owners(window: Window, places: Sequence[int], first: int, length: int) -> l
             if 0 <= char < length:
                 owner[char] = at
     return owner
-
-
-def span_logits(logits: Any, allowed: Any) -> Any:
-    """Logits with those of tokens that no answer may start or end at ruled out."""
-    return logits.masked_fill(~allowed[..., None], NO_SPAN)

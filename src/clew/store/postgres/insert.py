@@ -28,6 +28,7 @@ from clew.store.sqlite.insert import (
     PreparedExtraction,
     entity_to_cells,
     fact_to_cells,
+    keep_unstored,
 )
 from clew.text.entity_types import classify_type
 from clew.text.unicode import digest
@@ -175,14 +176,7 @@ def _filter_without_chunks(
             (list(keys.values()),),
         )
     }
-    fresh = []
-    for addition in additions:
-        key = keys[addition.document.id]
-        if key not in held:
-            fresh.append(addition)
-            if addition.chunks:
-                held.add(key)
-    return fresh
+    return keep_unstored(additions, keys, held)
 
 
 def insert_chunks(

@@ -191,6 +191,13 @@ def _filter_without_chunks(
             (json.dumps(list(keys.values())),),
         )
     }
+    return keep_unstored(additions, keys, held)
+
+
+def keep_unstored(
+    additions: Sequence[Addition], keys: Mapping[str, int], held: set[int]
+) -> list[Addition]:
+    """Additions whose document is not among those that have chunks; a repeated one only once."""
     fresh = []
     for addition in additions:
         key = keys[addition.document.id]

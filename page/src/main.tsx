@@ -2,24 +2,27 @@
 import { render, type ComponentType } from "preact";
 import { useEffect, useRef, useState } from "preact/hooks";
 import { ApiError, get } from "./api";
+import { clearTurns, keepTurns, restoreTurns } from "./ask-model";
 import { loadLanguage, t } from "./i18n";
 import {
   applyLook,
   change,
   chooseWorkspace,
+  current,
   enter,
   go,
   leave,
   linkTo,
   remember,
   start,
+  toast,
   useRoute,
   useShared,
   type Language,
   type Theme,
 } from "./state";
 import "./style.css";
-import { Icon, Problem } from "./ui";
+import { describe, Icon, Problem } from "./ui";
 import { Ask } from "./views/ask";
 
 const VIEWS: Record<string, () => Promise<ComponentType>> = {
@@ -60,7 +63,8 @@ function Lazy({ name }: { name: string }) {
     );
     return () => void (wanted = false);
   }, [name]);
-  // Browsers keep that a module failed, so only a fresh page is sure to load it once the server answers.
+  // Browsers keep that a module failed, so only a fresh page is sure to load it once the server answers;
+  // the conversation outlives it.
   const retry = () => void get("ready").then(() => location.reload(), setProblem);
   if (problem) return <Problem error={problem} onRetry={retry} />;
   return View ? <View /> : <div class="loading" role="status" aria-label={t("Loading")} />;
@@ -136,8 +140,12 @@ function Look() {
   const { theme, language } = useShared();
   const setTheme = (value: Theme) => (remember("theme", value), change({ theme: value }));
   const setLanguage = async (value: Language) => {
+    try {
+      await loadLanguage(value);
+    } catch {
+      return toast(describe(new ApiError(0, "")));
+    }
     remember("language", value);
-    await loadLanguage(value);
     change({ language: value });
   };
   return (
@@ -193,7 +201,7 @@ function Sidebar({ view }: { view: string }) {
         )}
         <Look />
         {locked && (
-          <button class="quiet" onClick={leave}>
+          <button class="quiet" onClick={() => (clearTurns(), leave())}>
             {t("Forget the key")}
           </button>
         )}
@@ -265,7 +273,11 @@ function App() {
 }
 
 applyLook();
-void loadLanguage((document.documentElement.lang.startsWith("zh") ? "zh" : "en") as Language).then(() => {
+const open = () => {
+  restoreTurns();
+  addEventListener("pagehide", keepTurns);
   render(<App />, document.getElementById("app")!);
   void start();
-});
+};
+// Without its words the page is in English.
+void loadLanguage(current().language).then(open, () => (change({ language: "en" }), open()));

@@ -82,7 +82,7 @@ export function followPaths(answer: Answer): Thread | null {
 
 /** While the agent works: the answers to its sub-questions so far. */
 export function followSteps(steps: ShownStep[]): Thread | null {
-  const hops = steps.filter((one) => one.step.startsWith("sub-question") && one.input);
+  const hops = steps.filter((one) => one.step.endsWith("-question") && one.input);
   if (!hops.length) return null;
   const nodes: ThreadNode[] = [{ name: "?", aside: [] }];
   const edges: ThreadEdge[] = [];

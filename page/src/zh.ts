@@ -266,4 +266,12 @@ export const zh: Record<string, string> = {
   "Requests a minute": "每分钟请求数",
   "as the server sets it": "按服务器设置",
   "{metric} against seconds a question": "{metric} 与每题用时（秒）",
+  "{n} parts of the search": "检索的 {n} 个步骤",
+  "{n} documents were read": "阅读了 {n} 篇文档",
+  "The server answers with status {n}.": "服务器返回状态 {n}。",
+  "Why: {why}": "原因：{why}",
+  answered: "已作答",
+  refused: "已拒答",
+  found: "已找到",
+  "nothing found": "没有找到",
 };

@@ -1,7 +1,7 @@
 // Compare: recipes side by side on one question; evaluations with significance.
 import { useState } from "preact/hooks";
 import { ApiError, at, post, type Answer, type Citation } from "../api";
-import { t } from "../i18n";
+import { t, translateMessage } from "../i18n";
 import { Markdown } from "../markdown";
 import { Reader } from "../reader";
 import { dropRepeated } from "../share";
@@ -123,7 +123,12 @@ function ColumnView({ column, marks, onRead }: { column: Column; marks: Map<stri
       {!answer && !column.problem && <div class="loading" role="status" aria-label={t("Loading")} />}
       {answer && (
         <>
-          {answer.verdict === "refused" && <p class="refusal">{t("Not answered: the documents do not say it.")}</p>}
+          {answer.verdict === "refused" && (
+            <div class="refusal">
+              <strong>{t("Not answered: the documents do not say it.")}</strong>
+              {answer.missing && <p>{t("Missing: {what}", { what: translateMessage(answer.missing) })}</p>}
+            </div>
+          )}
           {answer.candidate && answer.verdict === "answered" && <p class="candidate">{answer.candidate}</p>}
           <Markdown text={dropRepeated(answer.answer, answer.candidate)} cite={cite} />
           <p class="figures small soft">

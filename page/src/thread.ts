@@ -41,7 +41,9 @@ export function followCitations(answer: Answer): Thread | null {
   const left = citedFacts(answer);
   if (!left.length) return null;
   const first = left[0]!.fact;
-  let here = members(first).find((name) => says(question, name)) ?? members(first)[0];
+  // A name of one word counts only as it is written: an entity “Born” is not what “born” means.
+  const asked = (name: string) => says(question, name) && (name.includes(" ") || answer.question.includes(name));
+  let here = members(first).find(asked) ?? members(first)[0];
   if (!here) return null;
   const nodes: ThreadNode[] = [{ name: here, aside: [] }];
   const edges: ThreadEdge[] = [];
@@ -94,5 +96,6 @@ export function followSteps(steps: ShownStep[]): Thread | null {
 }
 
 export function findThread(answer: Answer | null, steps: ShownStep[]): Thread | null {
+  if (answer?.verdict === "refused") return null;
   return answer ? (followCitations(answer) ?? followPaths(answer)) : followSteps(steps);
 }

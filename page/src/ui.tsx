@@ -118,7 +118,7 @@ export function RecipeSelect(props: { value: string; onChange: (name: string) =>
 }
 
 export const formatSeconds = (seconds: number): string =>
-  t("{n} s", { n: seconds < 0.005 ? "0" : seconds.toFixed(seconds < 10 ? 2 : 0) });
+  t("{n} s", { n: seconds.toFixed(seconds < 10 ? 2 : 0) });
 export const countCalls = (calls: number): string => (calls === 1 ? t("1 call") : t("{n} calls", { n: calls }));
 export const formatCost = (usage: Usage): string => {
   const tokens = usage.prompt_tokens + usage.completion_tokens;

@@ -263,9 +263,9 @@ describe("the reasoning", () => {
     expect(ends.map((text) => judgeStep(step(text)))).toEqual(["found", "nothing", "failed", "refused", null]);
     expect(judgeStep({ ...step("Hallowmere"), open: true })).toBeNull();
   });
-  it("reads a reply that is JSON, and leaves one that was cut", () => {
+  it("reads a reply that is JSON, also one that was cut", () => {
     expect(readReply('{"questions":["Who?","Where?"],"n":{"a":1,"b":2}}')).toEqual(["questions: Who?; Where?", "n: 1 – 2"]);
-    expect(readReply('{"questions":["Wh')).toEqual(['{"questions":["Wh']);
+    expect(readReply('{"questions":["Wh')).toEqual(["questions: Wh …"]);
   });
   it("is the whole trace once the answer is there", () => {
     const trace = [{ step: "plan", output: "x", steps: [{ step: "drop", input: "a", output: "why", docs: ["d.md"] }] }];

@@ -94,10 +94,11 @@ def test_a_lost_connection_is_told(server: Server) -> None:
     with browsing(server) as (page, url, _):
         page.goto(url)
         page.fill("textarea", QUESTION)
-        page.route("**/ask", lambda route: route.abort())
-        page.keyboard.press("Enter")
+        page.wait_for_load_state("networkidle")
+        page.context.set_offline(True)
+        page.press("textarea", "Enter")
         page.get_by_text("The connection was lost").wait_for()
-        page.unroute("**/ask")
+        page.context.set_offline(False)
         page.get_by_role("button", name="Ask again").click()
         page.locator(".source").first.wait_for()
         assert page.get_by_text("The connection was lost").count() == 0

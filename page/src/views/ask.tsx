@@ -5,7 +5,7 @@ import { ask, clearTurns, showShared, stop, useTurns, type Turn } from "../ask-m
 import { t, translateMessage } from "../i18n";
 import { Markdown } from "../markdown";
 import { Reader } from "../reader";
-import { dropRepeated, formatSource, packAnswer, toMarkdown, unpackAnswer } from "../share";
+import { dropRepeated, formatSource, isBareRefusal, packAnswer, toMarkdown, unpackAnswer } from "../share";
 import { current, toast, useRoute, useShared } from "../state";
 import { findThread } from "../thread";
 import { formatCost, formatSeconds, Icon, RecipeSelect, useLoad } from "../ui";
@@ -129,8 +129,9 @@ function Composer({ first }: { first: boolean }) {
   useEffect(() => field.current?.focus(), []);
   const submit = (event: Event) => {
     event.preventDefault();
-    if (!text.trim()) return;
-    void ask(text.trim(), recipe, strict ? "reject" : "open");
+    const asked = field.current!.value.trim();
+    if (!asked) return;
+    void ask(asked, recipe, strict ? "reject" : "open");
     setText("");
   };
   return (
@@ -229,7 +230,7 @@ function AnswerText({ turn, open }: { turn: Turn; open: (place: Citation) => voi
       {answer?.candidate && answer.verdict === "answered" && answer.candidate.length < 120 && (
         <p class="candidate">{answer.candidate}</p>
       )}
-      {turn.text ? (
+      {answer && isBareRefusal(answer) ? null : turn.text ? (
         <div aria-live="polite">
           <Markdown text={answer ? dropRepeated(turn.text, answer.candidate) : turn.text} cite={cite} />
         </div>

@@ -4,7 +4,7 @@ import { ApiError, at, post, type Answer, type Citation } from "../api";
 import { t, translateMessage } from "../i18n";
 import { Markdown } from "../markdown";
 import { Reader } from "../reader";
-import { dropRepeated } from "../share";
+import { dropRepeated, isBareRefusal } from "../share";
 import { mayWrite, useShared } from "../state";
 import { describe, formatCost, RecipeSelect } from "../ui";
 import { Evaluations } from "./evaluations";
@@ -130,7 +130,8 @@ function ColumnView({ column, marks, onRead }: { column: Column; marks: Map<stri
             </div>
           )}
           {answer.candidate && answer.verdict === "answered" && <p class="candidate">{answer.candidate}</p>}
-          <Markdown text={dropRepeated(answer.answer, answer.candidate)} cite={cite} />
+          {!isBareRefusal(answer) && <Markdown text={dropRepeated(answer.answer, answer.candidate)} cite={cite} />}
+          {answer.note && <p class="small soft">{translateMessage(answer.note)}</p>}
           <p class="figures small soft">
             <span>{t("{n} s", { n: answer.seconds.toFixed(2) })}</span>
             <span>{formatCost(answer.usage)}</span>

@@ -25,7 +25,7 @@ export function nest(steps: ShownStep[]): Branch[] {
 export type Verdict = "found" | "nothing" | "refused" | "failed";
 const VERDICTS: [RegExp, Verdict][] = [
   [/^(failed|no usable reply|no model)\b/, "failed"],
-  [/^(refused|dropped)\b|"(?:sufficient|enough)":\s*false|"verdict":\s*"no"/, "refused"],
+  [/^(refused|dropped)\b|"(?:sufficient|enough)":\s*false|"verdict":\s*"(?:no|reject)/i, "refused"],
   [/^(unknown|nothing|no plan|nothing to ask)\b/, "nothing"],
 ];
 /** How a step ended, by what it says. */
@@ -47,7 +47,8 @@ export function readReply(text: string): string[] {
     const found: unknown = JSON.parse(text);
     return Object.entries(found as object).map(([name, value]) => `${name}: ${flatten(value)}`);
   } catch {
-    return [text]; // cut by the server, or no JSON after all
+    // Cut by the server: its words without the signs of JSON.
+    return [`${text.replace(/[{}[\]"]+/g, " ").replace(/\s+([,:])/g, "$1").trim()} …`];
   }
 }
 const flatten = (value: unknown): string =>
@@ -61,11 +62,15 @@ export function Reasoning(props: { steps: ShownStep[]; question: string; answer:
   const { steps, question, answer, onRead } = props;
   return (
     <>
-      <Level branches={nest(steps)} above={question} onRead={onRead} />
+      <Level branches={nest(steps).filter((one) => !isDetail(one))} above={question} onRead={onRead} />
       {answer && <Conclusion answer={answer} />}
     </>
   );
 }
+
+const DETAILS = ["signals", "spread", "tidy question", "keep linked", "show evidence"];
+/** What only who knows the method wants to see: parts of a search, weights, sizes. */
+const isDetail = ({ step }: Branch): boolean => step.step.includes("(") || DETAILS.includes(step.step);
 
 interface LevelProps {
   branches: Branch[];
@@ -77,18 +82,25 @@ function Level({ branches, above, onRead }: LevelProps) {
     <ul class="reasoning">
       {branches.map((branch, n) => {
         const asked = branch.step.input || above;
-        const parts = branch.below.filter((one) => one.step.step.includes("("));
-        const others = branch.below.filter((one) => !one.step.step.includes("("));
+        const parts = branch.below.filter(isDetail);
+        const others = branch.below.filter((one) => !isDetail(one));
+        const deep = !branch.step.open && branch.step.depth > 0;
         return (
           <li key={n} class={branch.step.open ? "open" : ""}>
             <Line step={branch.step} above={above} onRead={onRead} />
             {parts.length > 0 && (
               <details class="small">
-                <summary>{t("{n} parts of the search", { n: parts.length })}</summary>
+                <summary>{t("{n} details", { n: parts.length })}</summary>
                 <Level branches={parts} above={asked} onRead={onRead} />
               </details>
             )}
-            {others.length > 0 && <Level branches={others} above={asked} onRead={onRead} />}
+            {others.length > 0 && deep && (
+              <details class="small">
+                <summary>{t("{n} steps", { n: others.length })}</summary>
+                <Level branches={others} above={asked} onRead={onRead} />
+              </details>
+            )}
+            {others.length > 0 && !deep && <Level branches={others} above={asked} onRead={onRead} />}
           </li>
         );
       })}
@@ -97,7 +109,7 @@ function Level({ branches, above, onRead }: LevelProps) {
 }
 
 function Line({ step, above, onRead }: { step: ShownStep; above: string; onRead: (doc: string) => void }) {
-  const verdict = judgeStep(step);
+  const verdict = isDetail({ step, below: [] }) ? null : judgeStep(step);
   const docs = step.docs ?? [];
   const lines = readReply(step.output ?? "");
   return (
@@ -134,7 +146,7 @@ function Line({ step, above, onRead }: { step: ShownStep; above: string; onRead:
 /** Seconds, and where a model was asked also calls, tokens and money. */
 function formatFigures(step: ShownStep): string {
   const asked = step.usage && (step.usage.calls || step.usage.cached_calls);
-  const shown = [step.seconds === undefined ? "" : formatSeconds(step.seconds), asked ? formatCost(step.usage!) : ""];
+  const shown = [!step.seconds || step.seconds < 0.005 ? "" : formatSeconds(step.seconds), asked ? formatCost(step.usage!) : ""];
   return shown.filter(Boolean).join(" · ");
 }
 

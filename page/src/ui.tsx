@@ -119,12 +119,14 @@ export function RecipeSelect(props: { value: string; onChange: (name: string) =>
 
 export const formatSeconds = (seconds: number): string =>
   t("{n} s", { n: seconds.toFixed(seconds < 10 ? 2 : 0) });
+export const formatMoney = (money: number): string => (money ? `$${money.toFixed(4)}` : "$0");
 export const countCalls = (calls: number): string => (calls === 1 ? t("1 call") : t("{n} calls", { n: calls }));
 export const formatCost = (usage: Usage): string => {
   const tokens = usage.prompt_tokens + usage.completion_tokens;
   if (!usage.calls && !usage.cached_calls) return t("no model call");
+  if (!usage.calls) return t("{n} replies from the cache", { n: usage.cached_calls });
   const parts = [countCalls(usage.calls), t("{n} tokens", { n: tokens.toLocaleString() })];
-  if (usage.money) parts.push(`$${usage.money.toFixed(4)}`);
+  if (usage.money) parts.push(formatMoney(usage.money));
   return parts.join(" · ");
 };
 export const formatBytes = (bytes: number): string =>

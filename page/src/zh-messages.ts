@@ -149,6 +149,12 @@ export const messages: [string, string][] = [
   ["Refused: {missing}.", "无法回答：{missing}。"],
   ["Best-supported candidate: {what}", "依据最多的候选答案：{what}"],
   ["(not supported by the evidence)", "（证据未能支持）"],
+  // checks
+  ["installed", "已安装"],
+  ["not installed; run {command}", "未安装；请运行 {command}"],
+  ["none configured, so answers only quote sources; set {what} to use a model", "没有配置，因此答案只引用原文；设置 {what} 即可使用模型"],
+  ["{n} documents in {folder}", "{folder} 中有 {n} 篇文档"],
+  ["cannot be read as {format} ({why})", "无法按 {format} 读取（{why}）"],
   // errors
   ["this knowledge base has no {tree} tree; build it with {command}", "此知识库没有 {tree} 知识树；可用 {command} 构建"],
   ["this recipe needs a reranker, and none is configured; {hint}", "该方法需要重排模型，但没有配置；{hint}"],

@@ -266,6 +266,7 @@ export const zh: Record<string, string> = {
   "Requests a minute": "每分钟请求数",
   "as the server sets it": "按服务器设置",
   "{metric} against seconds a question": "{metric} 与每题用时（秒）",
+  "{n} replies from the cache": "{n} 次回复来自缓存",
   "{n} details": "{n} 个细节",
   "{n} steps": "{n} 个步骤",
   "{n} documents were read": "阅读了 {n} 篇文档",

@@ -5,7 +5,7 @@ import { t, translateMessage } from "../i18n";
 import { hasEnded, useJob, type Progress } from "../jobs";
 import { OpenDocument } from "../reader";
 import { go, mayWrite, refreshStatus, toast, useRoute, useShared } from "../state";
-import { describe, Empty, formatBytes, formatCost, Icon, Problem } from "../ui";
+import { describe, Empty, formatBytes, formatCost, formatMoney, Icon, Problem } from "../ui";
 
 interface Row {
   id: string;
@@ -276,7 +276,7 @@ function Estimate({ plan }: { plan: Plan }) {
     [t("Passages"), (plan.chunks ?? 0).toLocaleString()],
     [t("Model calls"), (plan.calls ?? 0).toLocaleString()],
     [t("Tokens"), tokens.toLocaleString()],
-    [t("Cost"), plan.money ? `$${plan.money.toFixed(4)}` : plan.calls ? t("price unknown") : t("free")],
+    [t("Cost"), plan.money ? formatMoney(plan.money) : plan.calls ? t("price unknown") : t("free")],
   ];
   return (
     <dl aria-label={t("Estimate")}>

@@ -1,7 +1,7 @@
 // The shell: key, workspace, navigation, theme, language, keyboard; views load when they are used.
 import { render, type ComponentType } from "preact";
 import { useEffect, useRef, useState } from "preact/hooks";
-import { ApiError, get } from "./api";
+import { ApiError, at, call, get } from "./api";
 import { clearTurns, keepTurns, restoreTurns } from "./ask-model";
 import { loadLanguage, t } from "./i18n";
 import {
@@ -231,6 +231,27 @@ function useKeyboard(): void {
   }, []);
 }
 
+/** What a server without any workspace shows; without keys everybody may make the first one. */
+function NoWorkspace() {
+  const [name, setName] = useState("default");
+  const [error, setError] = useState<unknown>(null);
+  if (sessionStorage.getItem("clew.key")) return <p class="pad">{t("This key may not use any workspace.")}</p>;
+  const make = (event: Event) => {
+    event.preventDefault();
+    void call("PUT", at(name.trim())).then(start, setError);
+  };
+  return (
+    <form class="empty" onSubmit={make}>
+      <h1>{t("There is no workspace yet")}</h1>
+      <div class="row">
+        <input aria-label={t("Name")} required value={name} onInput={(e) => setName(e.currentTarget.value)} />
+        <button class="main">{t("Make it")}</button>
+      </div>
+      <Problem error={error} />
+    </form>
+  );
+}
+
 function App() {
   const shared = useShared();
   const { view } = useRoute();
@@ -262,7 +283,7 @@ function App() {
             <Lazy name={shown} />
           )
         ) : (
-          <p class="pad">{t("This key may not use any workspace.")}</p>
+          <NoWorkspace />
         )}
       </main>
       <div class="toast" role="status" aria-live="polite" hidden={!shared.toast}>

@@ -95,7 +95,15 @@ export function followSteps(steps: ShownStep[]): Thread | null {
   return { nodes, edges };
 }
 
+/** Whether a thread leaves the answer behind, as where two are compared: it explains nothing then. */
+function leavesAnswer(answer: Answer, { nodes }: Thread): boolean {
+  const target = fold(answer.candidate || answer.answer);
+  return says(target, nodes[0]!.name) && !says(target, nodes[nodes.length - 1]!.name);
+}
+
 export function findThread(answer: Answer | null, steps: ShownStep[]): Thread | null {
   if (answer?.verdict === "refused") return null;
-  return answer ? (followCitations(answer) ?? followPaths(answer)) : followSteps(steps);
+  if (!answer) return followSteps(steps);
+  const cited = followCitations(answer);
+  return cited && !leavesAnswer(answer, cited) ? cited : followPaths(answer);
 }

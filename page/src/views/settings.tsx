@@ -78,7 +78,7 @@ function Endpoint() {
             <tbody>
               {sortChecks(found.checks).map((one, n) => (
                 <tr key={n}>
-                  <th scope="row">{one.name}</th>
+                  <th scope="row">{t(one.name)}</th>
                   <td>
                     <span class={one.state === "ok" ? "state done" : one.state === "broken" ? "state failed" : "state"}>{t(one.state)}</span>
                   </td>

@@ -177,7 +177,7 @@ function Sidebar({ view }: { view: string }) {
       </a>
       <label class="workspace">
         <span class="small soft">{t("Workspace")}</span>
-        <select value={workspace} onChange={(e) => chooseWorkspace(e.currentTarget.value)}>
+        <select aria-label={t("Workspace")} value={workspace} onChange={(e) => chooseWorkspace(e.currentTarget.value)}>
           {workspaces.map((one) => (
             <option key={one.name}>{one.name}</option>
           ))}

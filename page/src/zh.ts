@@ -272,6 +272,7 @@ export const zh: Record<string, string> = {
   embedder: "嵌入模型",
   "There is no workspace yet": "还没有工作区",
   "Make it": "创建",
+  "No entities yet": "还没有实体",
   "{n} details": "{n} 个细节",
   "{n} steps": "{n} 个步骤",
   "{n} documents were read": "阅读了 {n} 篇文档",

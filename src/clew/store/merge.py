@@ -124,6 +124,12 @@ def name_form_rows(name: str, aliases: tuple[str, ...] = ()) -> list[tuple[int, 
     return [*found.values(), *((code, at, TOKEN) for code, at in tokens.items())]
 
 
+def forget_names() -> None:
+    """Empty the caches of names, which hold tens of thousands, where memory is to be spared."""
+    for cached in (entity_id, name_hash, name_form_rows, normalize_name, name_key):
+        cached.cache_clear()
+
+
 def embedded_text(element: Chunk | Entity | Fact) -> str:
     """The text of an element that is embedded."""
     match element:

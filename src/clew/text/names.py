@@ -86,6 +86,19 @@ def tokenize(text: str) -> Tokens:
     return found
 
 
+def lowercase_keys(text: str) -> frozenset[str]:
+    """Keys of the words that a text also writes in lower case: not names where a sentence begins.
+
+    The same as from `tokenize`, without the columns of a whole document.
+    """
+    words = {match[0] for match in _TOKEN.finditer(text)}
+    return frozenset(
+        _fold(word)
+        for word in words
+        if not (word[0].isupper() or word[0].istitle() or _IS_UNSPACED.match(word))
+    )
+
+
 @lru_cache(maxsize=65536)
 def _fold(word: str) -> str:
     if word.isascii():

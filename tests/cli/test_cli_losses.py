@@ -109,7 +109,7 @@ async def test_a_lost_label_never_makes_a_document_public(here: Path, copies: bo
     with closing(sqlite3.connect(here / "kb" / "kb.sqlite")) as db, db:
         assert db.execute(f"DELETE FROM memory WHERE {lost}").rowcount  # noqa: S608
     base = KnowledgeBase(SqliteStore(here / "kb"), Settings(kb=here / "kb"), None)
-    with pytest.raises(StoreError, match="who may see what"):
+    with pytest.raises(StoreError, match="unknown who may see it"):
         await find_visible(base, ["team=sales"])
     told = json.loads(await call(here, "verify", "--repair", "--json"))
     assert (told["ok"], told["hidden"]) == (True, ["x.md"] if copies else [])

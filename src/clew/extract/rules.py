@@ -35,6 +35,7 @@ from clew.extract.subject import (
     find_defined_names,
     title_names,
 )
+from clew.store.merge import release_memory
 from clew.store.packed import PACK_FROM, PackedExtractions
 from clew.text.code_names import CODE_TYPES, CodeName
 from clew.text.name_spans import NAME, TITLE, NameSpan, find_name_spans, span_text
@@ -132,7 +133,11 @@ class Offline:
             _extract_chunk(chunk, later if ordinal else title, reading)
             for ordinal, chunk in enumerate(chunks)
         )
-        return PackedExtractions(found) if len(chunks) >= PACK_FROM else list(found)
+        if len(chunks) < PACK_FROM:
+            return list(found)
+        packed = PackedExtractions(found)
+        release_memory()
+        return packed
 
 
 def _extract_chunk(

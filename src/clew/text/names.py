@@ -79,7 +79,7 @@ def tokenize(text: str) -> Tokens:
         word = match[0]
         found.starts.append(match.start())
         found.ends.append(match.end())
-        found.keys.append(_fold(word))
+        found.keys.append(fold_token(word))
         found.upper.append(word[0].isupper() or word[0].istitle())
         found.digit.append(word[0].isdigit())
         found.unspaced.append(bool(_IS_UNSPACED.match(word)))
@@ -93,14 +93,15 @@ def lowercase_keys(text: str) -> frozenset[str]:
     """
     words = {match[0] for match in _TOKEN.finditer(text)}
     return frozenset(
-        _fold(word)
+        fold_token(word)
         for word in words
         if not (word[0].isupper() or word[0].istitle() or _IS_UNSPACED.match(word))
     )
 
 
 @lru_cache(maxsize=65536)
-def _fold(word: str) -> str:
+def fold_token(word: str) -> str:
+    """A token without case and accents."""
     if word.isascii():
         return word.lower()
     if _IS_UNSPACED.match(word):

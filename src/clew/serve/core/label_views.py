@@ -58,7 +58,7 @@ class VisibleDocuments:
 async def find_visible(base: KnowledgeBase, granted: Collection[str]) -> VisibleDocuments:
     """Return what a reader with these labels may see of the newest generation."""
     if lost := await base.store.find_losses(KINDS_OF_LABELS):
-        raise StoreError(f"it is unknown who may see what: {lost[0]}")
+        raise StoreError(f"of some document it is unknown who may see it: {lost[0]}")
     revision = await read_revision(base.store)
     async with base.store.snapshot() as now:
         generation = now.generation

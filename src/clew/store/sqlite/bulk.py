@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from itertools import chain, islice
 from pathlib import Path
 
-from clew.store.merge import embedded_text, forget_names
+from clew.store.merge import embedded_text, release_memory
 from clew.store.protocol import Addition, Change
 from clew.store.sqlite.insert import (
     PreparedExtraction,
@@ -178,6 +178,8 @@ class BulkWriter:
         for statement in _JOIN_STATEMENTS:
             self.db.execute(statement, {"embedded": self.facts_have_vectors, "last": last})
         self._save_touched(touched)
+        if change.sparing:
+            release_memory()
         self._merge_in_blocks("entities", self.writer.merge_entities, change.sparing)
         self._merge_in_blocks("facts", self.writer.merge_facts, change.sparing)
         return touched
@@ -263,4 +265,4 @@ class BulkWriter:
             last = found[-1][0]
             merge({row[0] for row in found})
             if sparing:
-                forget_names()
+                release_memory()

@@ -16,7 +16,7 @@ from in_process import clew
 from clew.config import Settings
 from clew.engine import KnowledgeBase
 from clew.errors import StoreError
-from clew.serve.core.label_views import find_visible
+from clew.serve.core.label_views import find_visible, make_view
 from clew.store.sqlite.store import SqliteStore
 from clew.testing.stub_endpoint import StubEndpoint
 
@@ -120,6 +120,21 @@ async def test_a_lost_label_never_makes_a_document_public(here: Path, copies: bo
     assert (await find_visible(base, ["team=legal"])).hidden == ()
     assert (await find_visible(base, ["team=sales"])).hidden == ("x.md",)
     await base.close()
+
+
+async def test_a_copy_for_readers_has_sums_of_its_own(here: Path) -> None:
+    await add(here, "y.md", "# Y\n\nOda Falk lives in Hallowmere.")
+    await call(here, "label", "x.md", "--label", "team=legal")
+    base = KnowledgeBase(SqliteStore(here / "kb"), Settings(kb=here / "kb"), None)
+    copy = await make_view(base, await find_visible(base, []), here / "views")
+    await base.close()
+    store = SqliteStore(copy)
+    assert (await store.find_losses(), list(await store.sources())) == ([], ["y.md"])
+    await store.close()
+    with closing(sqlite3.connect(copy / "kb.sqlite")) as db, db:
+        assert db.execute("DELETE FROM memory WHERE key = 'embedder'").rowcount
+    with pytest.raises(StoreError, match="'manifest'"):
+        SqliteStore(copy)
 
 
 async def test_a_backup_that_lost_values_is_not_restored(here: Path) -> None:

@@ -1,6 +1,7 @@
 """The model folder of a run is swapped as a whole: killed at any point, one of the two is left."""
 
-import os
+import signal
+from multiprocessing import get_context
 from pathlib import Path
 
 from clew.testing.kill_points import KillPoints
@@ -14,16 +15,18 @@ def _make(folder: Path, text: str) -> Path:
     return folder
 
 
+def _swap(point: int, folder: Path) -> None:
+    KillPoints(folder, point).install()
+    swap_in(folder / ".model.new", folder / "model")
+
+
 def _kill_at(point: int, folder: Path) -> bool:
     """Swap in a process that is killed at a point; tell whether it came to its end."""
-    child = os.fork()
-    if not child:
-        try:
-            KillPoints(folder, point).install()
-            swap_in(folder / ".model.new", folder / "model")
-        finally:
-            os._exit(0)
-    return not os.WIFSIGNALED(os.waitpid(child, 0)[1])
+    child = get_context("fork").Process(target=_swap, args=(point, folder))
+    child.start()
+    child.join()
+    assert child.exitcode in (0, -signal.SIGKILL)
+    return child.exitcode == 0
 
 
 def test_a_kill_leaves_the_old_model_or_the_new_one(tmp_path: Path) -> None:

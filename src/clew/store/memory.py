@@ -1,7 +1,7 @@
 """In-memory reference store: keeps the additions and rebuilds everything at every write."""
 
 from collections import defaultdict
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Collection, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -218,7 +218,7 @@ class MemoryStore:
         """Find nothing: all is rebuilt at every write."""
         return []
 
-    async def find_losses(self) -> list[str]:
+    async def find_losses(self, kinds: Collection[str] = ()) -> list[str]:
         """Find nothing: what is in memory is not lost in part."""
         return []
 

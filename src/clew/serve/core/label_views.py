@@ -13,14 +13,14 @@ from dataclasses import astuple, dataclass
 from pathlib import Path
 
 from clew.engine import KnowledgeBase
-from clew.errors import ClewError, Locked
+from clew.errors import ClewError, Locked, StoreError
 from clew.index.derive import derive_arrays
 from clew.kb_address import KbLocation
-from clew.labels import REVISION_KEY, find_hidden, read_revision
+from clew.labels import KINDS_OF_LABELS, REVISION_KEY, find_hidden, read_revision
 from clew.llm.embed import Embedder
 from clew.store.protocol import LATE_KINDS, PARTLY_EMBEDDED, Change, DocumentSource
 from clew.store.resolved_entities import RESOLUTION_KIND, SENSES_KIND
-from clew.store.sqlite.keyvalue import select_values
+from clew.store.sqlite.keyvalue import FORGET_SUMS, select_values
 from clew.store.sqlite.store import SELECT_GENERATION, SELECT_SOURCES, SqliteStore
 from clew.store.write_lock import WriterLock
 from clew.text.unicode import digest
@@ -57,6 +57,8 @@ class VisibleDocuments:
 
 async def find_visible(base: KnowledgeBase, granted: Collection[str]) -> VisibleDocuments:
     """Return what a reader with these labels may see of the newest generation."""
+    if lost := await base.store.find_losses(KINDS_OF_LABELS):
+        raise StoreError(f"of some document it is unknown who may see it: {lost[0]}")
     revision = await read_revision(base.store)
     async with base.store.snapshot() as now:
         generation = now.generation
@@ -153,6 +155,7 @@ async def _fill(base: KnowledgeBase, visible: VisibleDocuments, folder: Path) ->
     await asyncio.to_thread(_link_vectors, base.settings.folder, folder)
     store = SqliteStore(folder, patience=_PATIENCE, durable=False)
     try:
+        await store.accept_losses()  # sums of its own: most stored values stay behind
         await _remove_hidden(store, visible.hidden)
         await _build_trees(store, await TreeManager(base.store).tree_names(), base.embed)
     finally:
@@ -195,6 +198,7 @@ def _forget_texts(file: Path) -> None:
             f"AND NOT (kind = 'manifest' AND key IN ({keys}))",
             (*_KEPT_KINDS, *_KEPT_MANIFEST),
         )
+        db.execute(FORGET_SUMS)  # they are of the values that stay behind
         db.commit()
     finally:
         db.close()

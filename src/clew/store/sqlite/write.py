@@ -264,13 +264,6 @@ class SqliteWriter:
             ),
         )
 
-    def insert_document(self, addition: Addition) -> dict[int, PreparedExtraction]:
-        """Insert a document, its names and chunks; return what each new chunk holds, by key."""
-        _, chunks = insert_documents(self.db, [addition])
-        prepared = {key: prepare_extraction(extraction) for key, _, extraction, _ in chunks}
-        insert_chunks(self.db, self.vector_rows, chunks, prepared.values())
-        return prepared
-
     # -- merging
 
     def merge_entities(self, touched: set[int]) -> None:

@@ -29,7 +29,7 @@ import numpy as np
 from bench.machine import print_result, read_jsonl, require_path
 from clew.config import Settings
 from clew.engine import KnowledgeBase
-from clew.errors import ClewError
+from clew.errors import ClewError, InputError
 from clew.evaluate.build import build_if_empty
 from clew.evaluate.datasets import load_dataset, parse_question
 from clew.evaluate.metrics.registry import recall
@@ -38,7 +38,7 @@ from clew.llm.embed import Embedder, EmbedRole, Vectors
 from clew.retrieve.question import QUESTION_WORDS
 from clew.text.names import name_key
 from clew.text.unicode import split_words
-from clew.types import Passage
+from clew.types import Evidence, Passage
 
 GRAPH_FILES = ("kb.tsv", "kb.txt")
 DEPTH = 20  # passages fetched, as `clew eval` does
@@ -144,19 +144,19 @@ async def measure_recipe(
         embedding = embed.seconds if isinstance(embed, CountingEmbedder) else 0.0
         began = process_time()
         names = question.entities if question.answers else ()
-        found = await kb.search(reword(question.text), recipe=recipe, k=DEPTH, entities=names)
+        evidence = await _find_evidence(kb, recipe, reword(question.text), names)
         spent = process_time() - began
         if isinstance(embed, CountingEmbedder):
             spent -= embed.seconds - embedding
         values["ms"].append(1000 * spent)
         if question.answers:
             asking = parse_question({"question": question.text, "entities": question.entities}, 0)
-            ranked = rank_answers(found.evidence, asking)[:1]
+            ranked = rank_answers(evidence, asking)[:1]
             hit = float(bool(set(map(name_key, ranked)) & set(map(name_key, question.answers))))
             values["hits@1"].append(hit)
             values[f"{question.type} hits@1"].append(hit)
             continue
-        passages = found.evidence.chunks
+        passages = evidence.chunks
         documents = list(dict.fromkeys(passage.doc for passage in passages))
         for depth in (2, 5):
             value = recall(documents[:depth], question.gold)
@@ -167,6 +167,16 @@ async def measure_recipe(
             values["statements"].append(share)
     figures = {name: round(float(np.mean(some)), 4) for name, some in sorted(values.items())}
     return figures | {"ms p95": round(float(np.quantile(values["ms"], 0.95)), 1), "n": len(asked)}
+
+
+async def _find_evidence(
+    kb: KnowledgeBase, recipe: str, question: str, names: tuple[str, ...]
+) -> Evidence:
+    """Search; a recipe that must begin at a name and is given none finds nothing."""
+    try:
+        return (await kb.search(question, recipe=recipe, k=DEPTH, entities=names)).evidence
+    except InputError:
+        return Evidence()
 
 
 async def measure_set(
@@ -183,7 +193,7 @@ async def measure_set(
         for recipe in recipes:
             try:
                 # Loads everything that is cached on first use, so that it is not counted as time.
-                await kb.search(asked[0].text, recipe=recipe, k=DEPTH)
+                await _find_evidence(kb, recipe, asked[0].text, ())
             except ClewError as error:
                 figures[recipe] = {"left out": str(error)}
                 continue

@@ -39,6 +39,8 @@ class RuleTable:
     shared: tuple[tuple[str, re.Pattern[str]], ...]
     asks: tuple[tuple[str, re.Pattern[str]], ...]
     """Each kind of answer (date, number, person, place), with the words that ask for it."""
+    measures: tuple[tuple[str, re.Pattern[str]], ...]
+    """Each thing that numbers measure, with the words that ask for it."""
     blocks: tuple[tuple[str, re.Pattern[str]], ...]
     """Each kind of block that is quoted whole (steps, list, definition), with its openings."""
     question_words: re.Pattern[str]
@@ -63,11 +65,26 @@ class RuleTable:
         return question
 
     def find_answer_kind(self, question: str) -> str:
-        """Return date, number, person or place if the question asks for one, else ""."""
+        """Return date, number, person or place if the question asks for one, else "".
+
+        The first question word asks; "who" and "where" behind it open a clause.
+        """
+        asking = self.question_words.search(question)
         found = [
-            (match.start(), kind) for kind, words in self.asks if (match := words.search(question))
+            (match.start(), kind)
+            for kind, words in self.asks
+            for match in words.finditer(question)
+            if not (asking and asking.start() < match.start() and self._is_one_word(match[0]))
         ]
         return min(found)[1] if found else ""
+
+    def _is_one_word(self, text: str) -> bool:
+        """Whether a text is a question word and nothing else."""
+        return self.question_words.fullmatch(text) is not None
+
+    def find_asked_measure(self, question: str) -> str:
+        """Return what a number asked for measures (money, length, count), "" if nothing tells."""
+        return next((kind for kind, words in self.measures if words.search(question)), "")
 
 
 @cache
@@ -103,6 +120,7 @@ def _build_table(raw: Mapping[str, Any], *, spaced: bool) -> RuleTable:
         sizes=named("sizes"),
         shared=named("shared"),
         asks=named("asks"),
+        measures=named("measures"),
         blocks=named("blocks"),
         question_words=words(raw["question_words"]),
         fillers=words(raw.get("fillers", ())),

@@ -37,6 +37,8 @@ def test_an_answer_is_of_the_kind_asked_for(question: str, answer: str, fits: fl
 def test_the_first_question_word_asks() -> None:
     find = table_for("x").find_answer_kind
     assert find("What did the man who built it, where it stands, call it?") == ""
+    assert find("What kind of boat sailed from the cook's birthplace?") == ""
+    assert find("The state where Ana Roth died has how many counties?") == "number"
     assert find("In which year did the man who built it die?") == "date"
     assert find("What is the population of the town where he lives?") == "number"
 

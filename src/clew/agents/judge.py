@@ -11,7 +11,7 @@ from clew.agents.citing.support import mentions_name
 from clew.agents.core.confidence import Signals, load_models
 from clew.agents.core.messages import YES_NO
 from clew.agents.core.types import Answer
-from clew.agents.reading.choose import measure_coverage, measure_names, squash
+from clew.agents.reading.choose import fits_kind, measure_coverage, measure_names, squash
 from clew.agents.reading.spans import Reading, asked_words, read_passages, same_answer
 from clew.agents.rules.chinese import find_subject, plan_chinese
 from clew.agents.rules.question_analysis import find_subject_names
@@ -70,10 +70,11 @@ async def describe_answer(ctx: Context, answer: Answer) -> Signals:
         "understood": float(is_understood(asked)),
         "cosine": await _nearest_cosine(ctx),
     }
+    # What names nothing and shares no word with the quotes says nothing about them.
+    if answer.kind != "span" and not signals["covered"] and not find_asked_names(ctx, asked):
+        signals["named"] = 0.0
     if not answer.candidate:
-        # What names nothing and shares no word with the quotes says nothing about them.
-        lost = not find_asked_names(ctx, asked) and not signals["covered"]
-        return signals | {"own": -1.0, "named": 0.0 if lost else signals["named"]}
+        return signals | {"own": -1.0}
     # What code computed from values stands in no passage as such.
     seen = () if answer.computed else passages[:_READ]
     readings = await read_passages(ctx, asked, seen)
@@ -91,6 +92,7 @@ async def describe_answer(ctx: Context, answer: Answer) -> Signals:
         "direct": squash(agreeing.score) if agreeing else 0.0 if polar else -1.0,
         "rival": squash(rival.score) if rival else -1.0,
         "entailed": float(entailed),
+        "unfit": float(not polar and all(fits_kind(asked, one) < 0 for one in chosen)),
         "computed": float(answer.computed),
         "polar": float(polar),
         "steps": min(1.0, (len(answer.citations) - 1) / 2),

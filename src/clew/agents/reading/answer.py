@@ -131,8 +131,7 @@ def describe_best(ranked: Sequence[RankedCandidate]) -> dict[str, float]:
     rivals = (o for o in ranked if not same_answer(o.candidate.text, best.candidate.text))
     rival = next((one.probability for one in rivals), 0.0)
     kept = {name: best.signals[name] for name in _KEPT_SIGNALS}
-    unfit = float(best.signals["fits"] == -1)
-    return kept | {"lead": best.probability - rival, "unfit": unfit}
+    return kept | {"lead": best.probability - rival}
 
 
 async def rank_readings(ctx: Context, passages: Sequence[Passage]) -> list[RankedCandidate]:

@@ -260,7 +260,7 @@ def _fits_measure(question: str, text: str) -> float:
     if any(word.startswith(one[:_STEM]) for one in unit for word in asked_words(question)):
         return 1.0
     if asked == "count":
-        return -1.0 if found.dimension else 1.0
+        return -1.0 if found.dimension not in ("", "share") else 1.0
     measured = found.dimension.partition(" ")[0]
     pounds = found.unit.startswith("pound") and asked == "money"
     return 1.0 if measured == asked or pounds else -1.0

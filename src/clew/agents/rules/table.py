@@ -11,6 +11,8 @@ from typing import Any
 from clew.agents.core.plan import JoinKind
 from clew.text.language import is_chinese
 
+_OPENING_WORDS = 4  # words behind a question word in which it says what it asks for
+
 
 @dataclass(frozen=True, slots=True)
 class OperatorRule:
@@ -65,22 +67,41 @@ class RuleTable:
         return question
 
     def find_answer_kind(self, question: str) -> str:
-        """Return date, number, person or place if the question asks for one, else "".
-
-        The first question word asks; "who" and "where" behind it open a clause.
-        """
-        asking = self.question_words.search(question)
+        """Return date, number, person or place if the question asks for one, else ""."""
         found = [
             (match.start(), kind)
             for kind, words in self.asks
             for match in words.finditer(question)
-            if not (asking and asking.start() < match.start() and self._is_one_word(match[0]))
+            if self._asks(question, match)
         ]
         return min(found)[1] if found else ""
 
-    def _is_one_word(self, text: str) -> bool:
-        """Whether a text is a question word and nothing else."""
-        return self.question_words.fullmatch(text) is not None
+    def _asks(self, question: str, match: re.Match[str]) -> bool:
+        """Whether words ask for what the whole question asks for.
+
+        "Who" and "where" alone do so at its beginning, elsewhere they open a clause; a noun like
+        "birthplace" does so soon behind the question word.
+        """
+        asking = self.question_words.search(question)
+        if asking is None or match.start() < asking.start():
+            return True
+        before = len(question[: match.start()].split())
+        if self.question_words.fullmatch(match[0]):
+            first = asking.start() == match.start()
+            return first and (before <= 1 or not self._asks_behind(question, match))
+        named = self.question_words.match(match[0]) is None
+        between = len(question[asking.end() : match.start()].split())
+        return not named or between < _OPENING_WORDS
+
+    def _asks_behind(self, question: str, match: re.Match[str]) -> bool:
+        """Whether "how many" or "which city" follows."""
+        later = (words.search(question, match.end()) for _, words in self.asks)
+        return any(
+            one is not None
+            and self.question_words.match(one[0])
+            and not self.question_words.fullmatch(one[0])
+            for one in later
+        )
 
     def find_asked_measure(self, question: str) -> str:
         """Return what a number asked for measures (money, length, count), "" if nothing tells."""

@@ -26,7 +26,6 @@ from clew.agents.rules.operators import settle_event
 from clew.agents.rules.question_analysis import find_names
 from clew.agents.rules.table import table_for
 from clew.context import Context
-from clew.layout import Layout
 from clew.llm.budget import BudgetExceeded
 from clew.llm.fit_prompt import shorten_text
 from clew.text.language import is_chinese
@@ -46,8 +45,6 @@ class PlanRunner:
 
     retriever: RecordingRetriever
     book: Notebook
-    layout: Layout | None = None
-    """What the model reads for each question; None: what the recipe shows."""
     channel: str = ""
     ground: bool = True
     """Off: placeholders are removed, not filled, and no question waits (ablation without QG)."""
@@ -57,6 +54,8 @@ class PlanRunner:
     """One for each question of the plan, where they differ."""
     context: Literal["quote", "refined", "raw"] = "quote"
     """What a note carries: the supporting sentence, the lines kept, or the page as it is."""
+    near: bool = False
+    """Read what is about the names asked for first also where facts are beside it."""
     dropped: list[str] | None = None
     """Collects the questions that the budget left no calls for; None: its end ends the plan."""
 
@@ -113,7 +112,7 @@ class PlanRunner:
             note = await self._read_spans(ctx, question, retrieval)
             name = _find_full_name(note, retrieval.evidence.chunks)
             return replace(note, name=name, channel=self.channel)
-        part = (self.layout or ctx.layout).for_part()
+        part = ctx.layout.for_part()
         page = await show_evidence(ctx, retrieval.evidence, part, reply=READ_REPLY_TOKENS)
         # An option need not be in the passage that has the answer.
         names = find_names(ctx.view, split_options(question)[0])
@@ -121,7 +120,8 @@ class PlanRunner:
         if self.use_spans:
             note = await self._read_spans(ctx, question, retrieval)
         if not note.has_answer or note.probability < _SURE_SPAN:
-            near_first = not page.has_graph  # facts are short: all of them fit
+            # Facts are short: all of them fit.
+            near_first = not page.has_graph or (self.near and page.has_passages)
             refine = self.context == "refined"
             read = await read_answer(
                 ctx, names, question, page, near_first=near_first, refine=refine

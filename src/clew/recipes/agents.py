@@ -67,6 +67,11 @@ _AGENT_RECIPES = (
     _steps("model", GraphReader(rules=False, plan=True), "the model plans everything"),
     _steps("once", GraphReader(second=False), "the reader gives no second opinion on the model's"),
     _steps(
+        "unasked",
+        GraphReader(again=False),
+        "the reader overrules the model without asking it again",
+    ),
+    _steps(
         "judged", GraphReader(choose=False), "the model's answer, whatever the reader says of it"
     ),
     _steps(

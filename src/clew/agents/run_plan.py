@@ -109,7 +109,7 @@ class PlanRunner:
         retrieval = await self.retriever(ctx, question)
         question = settle_event(question, _find_sentences_about(ctx, question, retrieval))
         if ctx.chat("answer") is None:
-            note = await self._read_spans(ctx, question, retrieval)
+            note = await self._read_spans(ctx, question, retrieval.evidence.chunks)
             name = _find_full_name(note, retrieval.evidence.chunks)
             return replace(note, name=name, channel=self.channel)
         part = ctx.layout.for_part()
@@ -118,7 +118,7 @@ class PlanRunner:
         names = find_names(ctx.view, split_options(question)[0])
         note = Note(question)
         if self.use_spans:
-            note = await self._read_spans(ctx, question, retrieval)
+            note = await self._read_spans(ctx, question, retrieval.evidence.chunks)
         if not note.has_answer or note.probability < _SURE_SPAN:
             # Facts are short: all of them fit.
             near_first = not page.has_graph or (self.near and page.has_passages)
@@ -127,7 +127,9 @@ class PlanRunner:
                 ctx, names, question, page, near_first=near_first, refine=refine
             )
             if not read.has_answer and not note.has_answer:
-                note = await self._read_spans(ctx, question, retrieval)
+                # Of facts alone the spans that state them are read.
+                told = retrieval.evidence.chunks or page.passages
+                note = await self._read_spans(ctx, question, told)
             note = read if read.has_answer else note
         name = _find_full_name(note, retrieval.evidence.chunks)
         note = replace(note, name=name, channel=self.channel)
@@ -137,9 +139,8 @@ class PlanRunner:
             return replace(note, context=tuple(shorten_text(str(page), _RAW_TOKENS).splitlines()))
         return replace(note, context=note.context or ((note.quote,) if note.quote else ()))
 
-    async def _read_spans(self, ctx: Context, question: str, retrieval: Retrieval) -> Note:
+    async def _read_spans(self, ctx: Context, question: str, passages: Sequence[Passage]) -> Note:
         """Read the answer without a model, following one bridge where the question has one."""
-        passages = retrieval.evidence.chunks
         if is_chinese(question):
             place = find_chinese_answer(question, passages)
             return note_span(question, *place) if place else Note(question)

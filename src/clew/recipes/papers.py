@@ -214,6 +214,12 @@ DUAL_LEVEL_RECIPES = (
     _show_all(PATHRAG, "pathrag-15", layouts.PATHRAG_15),
     HYPERGRAPHRAG,
     build_rograg("rograg-dual"),
+    replace(
+        build_rograg("rograg-dual"),
+        name="rograg-few",
+        about="`rograg-dual`; the prompt has few facts, for the lookups of the agent",
+        layout=layouts.FEW,
+    ),
     build_rograg("rograg-expanded", expand=True),
     build_rograg("rograg-exact", exact=True),
     _show_all(build_rograg("rograg-dual"), "rograg-12k", layouts.ROGRAG_12K),
@@ -476,7 +482,7 @@ TOG = Chain(
     ),
     about="a beam search over the graph, pruned at every hop by the model or the embedder",
     source="Think-on-Graph (Sun et al. 2024)",
-    layout=layouts.RANKED_PATHS,
+    layout=layouts.NEW_PATHS,
     notes=(
         ("BeamPaths.width", "Think-on-Graph paper: 3"),
         ("BeamPaths.max_hop", "Think-on-Graph paper: 3"),

@@ -162,6 +162,15 @@ async def test_the_relational_channel_reads_linked_facts_and_then_the_rest(ask: 
     assert "Marrow Bridge" in first[0]
 
 
+async def test_the_reader_reads_the_facts_in_which_the_model_finds_nothing(ask: Ask) -> None:
+    nothing = {"notes": [], "answer": "unknown"}
+    told = searching(lambda _: True, refine_read_graph=nothing)
+    answer = await ask(told, ODD, recipe="graphsearch-relational+lightrag")
+    [channel] = [step for step in answer.trace if step.step == "relational channel"]
+    assert "unknown" not in channel.output
+    assert "Hallowmere" in channel.output
+
+
 async def test_four_sub_queries_are_asked(ask: Ask) -> None:
     questions = [f"What is number {n} of Marrow Bridge?" for n in range(1, 7)]
     told = searching(lambda _: True, decompose={"questions": questions})

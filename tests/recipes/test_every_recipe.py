@@ -81,7 +81,7 @@ async def wooded(valley: KnowledgeBase) -> KnowledgeBase:
 
 def test_the_papers_are_all_here() -> None:
     named = "clew naive bm25 keywords hybrid hybrid-rerank lightrag lightrag-local lightrag-global "
-    named += "lightrag-mix pathrag hypergraphrag hipporag hipporag2 rograg-dual rograg-exact "
+    named += "lightrag-mix pathrag hypergraphrag hipporag hipporag2 rograg-dual rograg-few rograg-exact "
     named += "graph-r1 graph-r1-released youtu youtu-10 minirag g-retriever tog msgraphrag-local "
     named += "msgraphrag-global raptor e2graphrag own-facts grag-m youtu-bottom-up "
     named += "lego-ego lego-walk lego-adaptive lego-partition lego-index lego-14-triple "

@@ -81,7 +81,7 @@ async def wooded(valley: KnowledgeBase) -> KnowledgeBase:
 
 def test_the_papers_are_all_here() -> None:
     named = "clew naive bm25 keywords hybrid hybrid-rerank lightrag lightrag-local lightrag-global "
-    named += "lightrag-mix pathrag hypergraphrag hipporag hipporag2 rograg-dual rograg-few rograg-exact "
+    named += "lightrag-mix pathrag hypergraphrag hipporag hipporag2 rograg-dual rograg-exact "
     named += "graph-r1 graph-r1-released youtu youtu-10 minirag g-retriever tog msgraphrag-local "
     named += "msgraphrag-global raptor e2graphrag own-facts grag-m youtu-bottom-up "
     named += "lego-ego lego-walk lego-adaptive lego-partition lego-index lego-14-triple "
@@ -90,7 +90,7 @@ def test_the_papers_are_all_here() -> None:
     named += (
         "proprag proprag-reread linearrag gfm-rag youtu-flat rograg-12k rograg-28k lightrag-30k "
     )
-    named += "pathrag-15 msgraphrag-local-12k clew-beam small-to-big"
+    named += "pathrag-15 msgraphrag-local-12k clew-beam small-to-big rograg-few"
     lego = {f"lego-{number}" for number in range(1, 16)}
     lego |= {f"lego-{n}-{by}" for n in (2, 6, 10, 12, 14) for by in ("cosine", "cross-encoder")}
     assert set(named.split()) | lego == set(RECIPES)

@@ -91,7 +91,7 @@ def test_the_papers_are_all_here() -> None:
     named += (
         "proprag proprag-reread linearrag gfm-rag youtu-flat rograg-12k rograg-28k lightrag-30k "
     )
-    named += "pathrag-15 msgraphrag-local-12k clew-beam small-to-big"
+    named += "pathrag-15 msgraphrag-local-12k clew-beam small-to-big rograg-few"
     lego = {f"lego-{number}" for number in range(1, 16)}
     lego |= {f"lego-{n}-{by}" for n in (2, 6, 10, 12, 14) for by in ("cosine", "cross-encoder")}
     assert set(named.split()) | lego == set(RECIPES)

@@ -8,7 +8,7 @@ from dataclasses import replace
 from clew.agents.answering.quote_block import find_wanted_block
 from clew.agents.citing.entailment import Quote, is_entailed
 from clew.agents.citing.support import mentions_name
-from clew.agents.core.confidence import Signals, load_models
+from clew.agents.core.confidence import Signals, load_models, name_written
 from clew.agents.core.messages import YES_NO
 from clew.agents.core.types import Answer
 from clew.agents.reading.choose import fits_kind, measure_coverage, measure_names, squash
@@ -24,6 +24,8 @@ from clew.text.options import spell_out_choice, split_options
 from clew.text.unicode import split_words
 from clew.types import Passage
 
+WRITTEN = ("written", "seconded")
+"""What a chat model wrote, judged alone or with a second opinion."""
 _READ = 5  # passages in which the question is read again
 _MIN_PROBABILITY = 1e-4
 _YEAR = re.compile(r"(?<![\w-])\d{4}(?![\w-])")
@@ -34,13 +36,14 @@ async def judge_answer(ctx: Context, answer: Answer) -> Answer:
     """Return the answer with its confidence; a refusal has none."""
     if answer.verdict == "refused":
         return replace(answer, confidence=0.0)
-    models = await load_models(ctx.key_values)
-    kind = judged_kind(ctx, answer)
+    models, chat = await load_models(ctx.key_values), ctx.chat("answer")
+    kind = judged_kind(answer, by_model=chat is not None)
+    own = models.get(name_written(kind, chat.name)) if chat is not None else None
     signals = {**answer.hints, **await describe_answer(ctx, answer)}
-    return replace(answer, confidence=round(models[kind](signals), 4), signals=signals)
+    return replace(answer, confidence=round((own or models[kind])(signals), 4), signals=signals)
 
 
-def judged_kind(ctx: Context, answer: Answer) -> str:
+def judged_kind(answer: Answer, *, by_model: bool) -> str:
     """Return which model of confidence judges an answer: written, a short answer, or quotes.
 
     A written one is seconded where the reader was asked as well, or code computed it from values.
@@ -49,7 +52,7 @@ def judged_kind(ctx: Context, answer: Answer) -> str:
         return "path"
     if answer.kind == "span" and answer.candidate:
         return "answer"
-    if ctx.chat("answer") is not None:
+    if by_model:
         seconded = answer.computed or not answer.hints.keys().isdisjoint(("agreed", "against"))
         return "seconded" if seconded else "written"
     return "answer" if answer.candidate else "quote"

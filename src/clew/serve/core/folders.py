@@ -1,5 +1,6 @@
 """Where the workspaces of a server and its own files are."""
 
+import os
 import re
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,6 +12,18 @@ from clew.stores.opening import is_folder_of_one
 DEFAULT_WORKSPACE = "default"
 _NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,62}")
 _STATE_FOLDER = ".server"
+
+
+def keep_to_owner() -> None:
+    """Let nobody else read what this process, or one that it starts, creates from now on."""
+    os.umask(0o077)
+
+
+def make_private(folder: Path) -> None:
+    """Make a folder and the missing ones above it for their owner alone."""
+    for missing in reversed([folder, *folder.parents]):
+        if not missing.exists():
+            missing.mkdir(mode=0o700, exist_ok=True)
 
 
 class UnknownWorkspace(ClewError):  # noqa: N818  (reads as what happened)

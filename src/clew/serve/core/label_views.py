@@ -18,6 +18,7 @@ from clew.index.derive import derive_arrays
 from clew.kb_address import KbLocation
 from clew.labels import REVISION_KEY, find_hidden, read_revision
 from clew.llm.embed import Embedder
+from clew.serve.core.folders import make_private
 from clew.store.protocol import LATE_KINDS, PARTLY_EMBEDDED, Change, DocumentSource
 from clew.store.resolved_entities import RESOLUTION_KIND, SENSES_KIND
 from clew.store.sqlite.keyvalue import select_values
@@ -79,12 +80,12 @@ async def make_view(base: KnowledgeBase, visible: VisibleDocuments, parent: Path
     folder = parent / visible.id
     if (folder / "kb.sqlite").exists():
         return folder
-    await asyncio.to_thread(parent.mkdir, parents=True, exist_ok=True)
+    await asyncio.to_thread(make_private, parent)
     async with WriterLock(parent / _LOCK_FILE, _PATIENCE):
         if not (folder / "kb.sqlite").exists():
             temporary = parent / f"{visible.id}{_UNFINISHED}"
             await asyncio.to_thread(_remove_unfinished, parent)
-            await asyncio.to_thread(temporary.mkdir, parents=True)
+            await asyncio.to_thread(make_private, temporary)
             try:
                 await _fill(base, visible, temporary)
                 await asyncio.to_thread(temporary.rename, folder)

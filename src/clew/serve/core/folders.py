@@ -30,6 +30,11 @@ class UnknownWorkspace(ClewError):  # noqa: N818  (reads as what happened)
     """There is no workspace of this name, or its name is not one."""
 
 
+def is_workspace_name(name: str) -> bool:
+    """Whether a workspace may have this name."""
+    return _NAME.fullmatch(name) is not None
+
+
 @dataclass(frozen=True)
 class Folders:
     """Where workspaces and the server's own files are."""
@@ -47,7 +52,7 @@ class Folders:
 
     def workspace(self, name: str) -> Path:
         """The folder of a workspace; its name is checked, as it is a part of a path."""
-        if not _NAME.fullmatch(name):
+        if not is_workspace_name(name):
             raise UnknownWorkspace(name)
         if self.single:
             if name != DEFAULT_WORKSPACE:

@@ -264,8 +264,16 @@ class MemoryStore:
             prefixes = (*prefixes, DETAIL_PREFIX)
         held = {n: a for n, a in previous.items() if n.startswith(prefixes) or n in _TREE_ARRAYS}
         arrays = derive(replace(tables, previous=held))
+        if change.remove and len(kept) < len(additions):
+            self._forget_replies()
         self._names, self._additions = names, kept
         self._newest = replace(merged, generation=self._newest.generation + 1, arrays=arrays)
+
+    def _forget_replies(self) -> None:
+        """Forget what models replied; the windows of models are kept with that."""
+        for kind, key in list(self._key_values):
+            if kind == "reply" and not key.startswith("window of "):
+                del self._key_values[kind, key]
 
     def _merge_additions(
         self, additions: Mapping[str, Addition], names: Mapping[str, str]

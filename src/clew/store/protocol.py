@@ -4,7 +4,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from contextlib import AbstractAsyncContextManager, AbstractContextManager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, LiteralString, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -71,6 +71,12 @@ class Change:
     """Derive all arrays from the tables, reusing none of the previous generation."""
     values: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     """Values to store, by kind and key, such as the decisions that the arrays depend on."""
+
+
+# A reply may quote any document that was in its prompt; the windows of models are kept with them.
+FORGET_REPLIES: LiteralString = (
+    "DELETE FROM memory WHERE kind = 'reply' AND key NOT LIKE 'window of %'"
+)
 
 
 def make_removal(names: Sequence[str]) -> Change:

@@ -14,7 +14,7 @@ from itertools import chain, islice
 from pathlib import Path
 
 from clew.store.merge import embedded_text, release_memory
-from clew.store.protocol import Addition, Change
+from clew.store.protocol import FORGET_REPLIES, Addition, Change
 from clew.store.sqlite.insert import (
     PreparedExtraction,
     insert_chunks,
@@ -189,7 +189,10 @@ class BulkWriter:
     def _remove_names(self, names: Iterable[str]) -> set[int]:
         """Remove names; return the documents that may now have no name."""
         statement = "DELETE FROM sources WHERE name = ? RETURNING document"
-        return {row[0] for name in names for row in self.db.execute(statement, (name,)).fetchall()}
+        found = {row[0] for name in names for row in self.db.execute(statement, (name,)).fetchall()}
+        if found:
+            self.db.execute(FORGET_REPLIES)
+        return found
 
     def _find_losing_documents(self, document: Document) -> set[int]:
         """Documents that lose a name to this one."""

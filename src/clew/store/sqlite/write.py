@@ -9,7 +9,7 @@ from operator import itemgetter
 
 from clew.errors import StoreError
 from clew.store.merge import embedded_text, entity_form_rows, merge_entity, merge_fact
-from clew.store.protocol import Addition, Change, resolve_duplicate_names
+from clew.store.protocol import FORGET_REPLIES, Addition, Change, resolve_duplicate_names
 from clew.store.sqlite import rows
 from clew.store.sqlite.connections import DAMAGED_ROW
 from clew.store.sqlite.insert import (
@@ -173,6 +173,8 @@ class SqliteWriter:
         ]
         self.drop_chunks([*orphans, *outdated], touched)
         self.db.executemany("DELETE FROM documents WHERE key = ?", [(key,) for key in orphans])
+        if change.remove and orphans:
+            self.db.execute(FORGET_REPLIES)
 
     def _take_over_names(self, additions: Sequence[Addition]) -> list[int]:
         """Remove names that move to an added document; return the documents that lose them."""

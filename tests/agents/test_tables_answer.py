@@ -232,9 +232,7 @@ def office(tmp_path_factory: pytest.TempPathFactory) -> Iterator[clew.Kb]:
         ("What is the department of the owner of the Tripod?", "Sales"),
     ],
 )
-def test_words_that_mean_a_column_are_understood(
-    office: clew.Kb, question: str, said: str
-) -> None:
+def test_words_that_mean_a_column_are_understood(office: clew.Kb, question: str, said: str) -> None:
     answer = office.ask(question)
     assert (answer.candidate, answer.computed) == (said, True)
 

@@ -13,9 +13,7 @@ from clew.testing.fakes import HashEmbed
 from clew.text.names import lowercase_keys, tokenize
 from clew.types import Extraction, RawEntity, RawFact
 
-_SENTENCE = (
-    "Anton Reeve {} met Clara Lindqvist in Vessen in {}. Deepwell {} stood there."
-)
+_SENTENCE = "Anton Reeve {} met Clara Lindqvist in Vessen in {}. Deepwell {} stood there."
 _QUERIES = (
     "SELECT id, title, text, metadata, pages, stamp, checksum FROM documents",
     "SELECT * FROM chunks",

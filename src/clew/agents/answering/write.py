@@ -174,7 +174,7 @@ def _strip_reply(reply: str) -> str:
 
 def _read_name(reply: str, page: EvidencePage) -> WrittenAnswer | None:
     """Read a reply of a few words as the short answer, if a passage has it; "No." may refuse."""
-    name = _SOURCE_MARK.sub("", _strip_reply(reply)).strip(" .。!*`\"“”")
+    name = _SOURCE_MARK.sub("", _strip_reply(reply)).strip(' .。!*`"“”')
     if not name or name[0] in _MARKUP or name.casefold() in YES_NO or is_unknown(name):
         return None
     if not any(contains_answer(name, passage.text) for passage in page.passages):

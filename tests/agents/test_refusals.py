@@ -63,6 +63,22 @@ async def test_a_stranger_is_refused_whatever_the_model_says(ask: Ask, recipe: s
     assert "Gundula Pfefferkorn" in answer.missing
 
 
+async def test_only_what_no_document_has_is_said_to_be_unmentioned(ask: Ask) -> None:
+    """Anton Reeve has a page of his own, which was not found for this question."""
+    lies = {
+        "enough": True,
+        "sentences": [{"text": "It was designed by Ilse Brandvik.", "sources": [1]}],
+        "short": "Ilse Brandvik",
+    }
+    told = AgentScript({"answer": lies})
+    how = {"recipe": "bm25", "mode": "reject", "confidence": 1.0, "k": 1}
+    asked = "Which stone bridge designed over the Tarn is it that {} saw?"
+    known = await ask(told, asked.format("Anton Reeve"), **how)
+    assert known.missing == "the passages found do not mention Anton Reeve"
+    strange = await ask(told, asked.format("Gundula Moritz"), **how)
+    assert strange.missing == "the documents do not mention Gundula Moritz"
+
+
 def test_a_reading_must_stand_on_a_page_about_what_was_asked() -> None:
     passage = page("It was directed by Ana Roth.", "Ash")
     shown = build_page(Evidence((passage,)), PASSAGES)

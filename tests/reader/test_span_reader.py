@@ -124,3 +124,11 @@ def test_missing_or_foreign_weights_are_named(tmp_path: Path) -> None:
         SpanReader.load(bare)
     with pytest.raises(ConfigError, match="max_tokens"):
         SpanReader.load(bare, max_tokens=20)
+
+
+def test_of_a_very_long_passage_what_shares_words_with_the_question_is_read() -> None:
+    maker = WindowMaker(make_tokenizer())
+    text = "in the harbour . " * 2000 + "the lighthouse was built in Oslo " + "in the . " * 500
+    windows = maker.separate("Who built the lighthouse?", [text])
+    assert len(windows) == 8
+    assert any(WORDS.index("oslo") in window.ids for window in windows)

@@ -9,6 +9,7 @@ from clew.agents.answering.quote_block import find_wanted_block
 from clew.agents.citing.entailment import Quote, is_entailed
 from clew.agents.citing.support import mentions_name
 from clew.agents.core.confidence import Signals, load_models, name_written
+from clew.agents.core.evidence_page import passage_of
 from clew.agents.core.messages import YES_NO
 from clew.agents.core.types import Answer
 from clew.agents.reading.choose import (
@@ -23,11 +24,12 @@ from clew.agents.rules.question_analysis import find_subject_names
 from clew.agents.rules.sections_about import cut_to_section, find_headings
 from clew.agents.rules.table import table_for
 from clew.context import Context
+from clew.index.view import View
 from clew.retrieve.question import NAME_BREAKS, OPENING_WORDS, tidy_question
 from clew.text.language import is_chinese
 from clew.text.options import spell_out_choice, split_options
 from clew.text.unicode import split_words
-from clew.types import Passage
+from clew.types import Citation, Evidence, Passage
 
 WRITTEN = ("written", "seconded")
 """What a chat model wrote, judged alone or with a second opinion."""
@@ -67,7 +69,7 @@ async def describe_answer(ctx: Context, answer: Answer) -> Signals:
     """Return what speaks for an answer, as numbers between -1 and 1."""
     asked = tidy_question(split_options(ctx.question)[0])
     passages = answer.evidence.chunks
-    cited = _cited_passages(answer, passages)
+    cited = _cited_passages(answer)
     quotes = " ".join(citation.quote for citation in answer.citations)
     titles = " ".join(passage.title for passage in cited)
     signals = {
@@ -113,17 +115,16 @@ def measure_grounding(names: Sequence[str], answer: Answer, cited: Sequence[Pass
     None where a name has a section of its own and what is cited stands in others that are silent
     about it: on a page of many things the value of another one is soon found.
     """
-    homes = {passage.id: passage for passage in cited}
     sections = [
         f"{home.title}\n{cut_to_section(home.text, c.start - home.start)}"
         for c in answer.citations
-        if (home := homes.get(c.chunk)) is not None
+        if (home := _find_home(c, cited)) is not None
     ]
     headings = [one for home in cited for one in find_headings(home.text)]
     apart = any(mentions_name(name, one) for name in names for one in headings)
     if apart and not any(mentions_name(name, text) for name in names for text in sections):
         return 0.0
-    return measure_names(names, answer.evidence.chunks)
+    return measure_names(names, (*answer.evidence.chunks, *cited))
 
 
 def find_asked_names(ctx: Context, question: str) -> list[str]:
@@ -162,9 +163,24 @@ def _logit(probability: float) -> float:
     return math.log(kept / (1 - kept))
 
 
-def _cited_passages(answer: Answer, passages: Sequence[Passage]) -> list[Passage]:
+def _cited_passages(answer: Answer) -> list[Passage]:
+    """Return the passages that are cited, and the spans of facts that no passage found holds."""
     chunks = {citation.chunk for citation in answer.citations}
-    return [passage for passage in passages if passage.id in chunks]
+    found = {passage.id for passage in answer.evidence.chunks}
+    stated = [span for span in list_stated(answer.evidence) if span.id not in found]
+    return [one for one in (*answer.evidence.chunks, *stated) if one.id in chunks]
+
+
+def list_stated(evidence: Evidence) -> list[Passage]:
+    """Return the spans that state the facts of the evidence, alone and on its paths."""
+    steps = (step for path in evidence.paths for step in path.steps)
+    return [span for fact in (*evidence.facts, *steps) for span in passage_of(fact)]
+
+
+def _find_home(citation: Citation, cited: Sequence[Passage]) -> Passage | None:
+    """Return the passage that holds what is cited."""
+    own = (one for one in cited if one.id == citation.chunk and one.start <= citation.start)
+    return next((one for one in own if citation.end <= one.start + len(one.text)), None)
 
 
 async def _nearest_cosine(ctx: Context) -> float:
@@ -187,23 +203,36 @@ def _compare_readings(
 
 def _is_supported(short: str, answer: Answer, cited: Sequence[Passage]) -> bool:
     """Whether a cited sentence contains the answer."""
-    homes = {passage.id: passage for passage in cited}
     quotes = [
         Quote(home, c.start - home.start, c.end - home.start)
         for c in answer.citations
-        if (home := homes.get(c.chunk)) is not None
+        if (home := _find_home(c, cited)) is not None
     ]
     return bool(quotes) and is_entailed(short, quotes)
 
 
 def explain_unmentioned(ctx: Context, answer: Answer) -> str:
-    """Say which names of a question no passage mentions, if they are at least half of them."""
-    asked, _ = split_options(ctx.question)
-    names = find_asked_names(ctx, asked)
-    missing = [name for name in names if measure_names([name], answer.evidence.chunks) == 0]
+    """Say which names of a question no passage mentions, if they are at least half of them.
+
+    Names that no document has are told from those that only what was found lacks.
+    """
+    names = find_asked_names(ctx, split_options(ctx.question)[0])
+    shows_facts = {"facts", "paths"} & {*ctx.layout.kinds}
+    read = (*answer.evidence.chunks, *(list_stated(answer.evidence) if shows_facts else ()))
+    missing = [name for name in names if measure_names([name], read) == 0]
     if not missing or 2 * len(missing) < len(names):
         return ""
-    return f"the documents do not mention {', '.join(missing[:3])}"
+    if unknown := [name for name in missing if not _is_in_corpus(ctx.view, name)]:
+        return f"the documents do not mention {', '.join(unknown[:3])}"
+    if answer.verdict == "refused":  # why it was refused says more
+        return ""
+    return f"the passages found do not mention {', '.join(missing[:3])}"
+
+
+def _is_in_corpus(view: View, name: str) -> bool:
+    """Whether some passage has all words of a name, or an entity is called so."""
+    words = list(dict.fromkeys(split_words(name)))
+    return bool(len(view.bm25.chunks_with_all(words)) or len(view.find_by_name_or_alias(name)))
 
 
 def explain_doubt(answer: Answer, threshold: float) -> str:

@@ -15,7 +15,8 @@ MAX_POSITIONS = 512
 MAX_QUESTION_TOKENS = 80
 _MAX_TITLE_TOKENS = 24
 _OVERLAP_TOKENS = 96  # tokens that two windows of one passage share: longer than any answer
-_MAX_CHARS = 40_000  # characters of a passage that are read; far more than any chunk has
+_MAX_CHARS = 40_000  # characters of a passage that are searched; far more than any chunk has
+_MAX_WINDOWS = 8  # of one passage that are read: over 2,000 tokens, more than a chunk has
 # A passage is read for several questions: the tokens of the last ones are kept, of long texts not.
 _KEPT_TEXTS = 256
 _MAX_KEPT_CHARS = 4_000
@@ -83,16 +84,19 @@ class WindowMaker:
     def separate(
         self, question: str, passages: Sequence[str], titles: Sequence[str] | None = None
     ) -> list[Window]:
-        """Windows of one passage each; a long passage has several that overlap."""
+        """Windows of one passage each; a long passage has several that overlap.
+
+        Of a very long one, such as a description of many pages, those that share most words with
+        the question are read.
+        """
         asked, texts = self._tokenize(question, passages, titles)
         windows = []
         for text in texts:
             room = max(8, self.limit - len(asked) - len(text.title) - 3)
             step = max(room - _OVERLAP_TOKENS, room // 2)
-            first = 0
-            while first == 0 or first + room - step < len(text.tokens.ids):
-                windows.append(self._join(asked, [text.part(first, first + room)]))
-                first += step
+            last = max(1, len(text.tokens.ids) - room + step)
+            parts = [text.part(first, first + room) for first in range(0, last, step)]
+            windows += [self._join(asked, [part]) for part in _keep_nearest(asked, parts)]
         return windows
 
     def together(
@@ -145,6 +149,13 @@ class WindowMaker:
         return Window(
             ids, types, passages, [one[0] for one in spans], [one[1] for one in spans], whole
         )
+
+
+def _keep_nearest(asked: Sequence[int], parts: Sequence[_Text]) -> list[_Text]:
+    """Return as many parts as are read, in their order: those with most words of the question."""
+    shared = [len({*asked} & {*part.tokens.ids}) for part in parts]
+    best = sorted(range(len(parts)), key=lambda at: -shared[at])[:_MAX_WINDOWS]
+    return [parts[at] for at in sorted(best)]
 
 
 def _share_room(lengths: Sequence[int], room: int) -> list[int]:

@@ -33,6 +33,8 @@ _MIN_TOKENS = 24  # a section with less room is not worth showing
 _MAX_PARTICIPANTS = 6
 _ARROW = " → "
 _WORD = re.compile(r"\w+")
+# Attributes that only tell nodes apart; the import keeps a node's key as its `id`.
+_IDENTIFIERS = frozenset("id key uid uuid guid identifier node_id nodeid iri uri".split())
 
 
 @dataclass(frozen=True)
@@ -291,7 +293,18 @@ def _tells_something(item: object) -> bool:
     """Whether an item is more than a name: long lists of names distract small models."""
     if not isinstance(item, NamedEntity):
         return True
-    return bool(item.attributes) or _adds_words(item.description, f"{item.name} {item.type}")
+    return bool(_telling_attributes(item)) or _adds_words(
+        item.description, f"{item.name} {item.type}"
+    )
+
+
+def _telling_attributes(entity: NamedEntity) -> list[tuple[str, str]]:
+    """Return the attributes that say more than which node of an imported graph it is."""
+    return [
+        (name, value)
+        for name, value in entity.attributes
+        if name.strip("_ ").casefold() not in _IDENTIFIERS and _adds_words(value, entity.name)
+    ]
 
 
 def _adds_words(text: str, said: str) -> bool:
@@ -313,7 +326,7 @@ def format_passage(passage: Passage) -> str:
 def format_entity(entity: NamedEntity) -> str:
     """Format an entity with its type, description and attributes."""
     kind = f" ({entity.type})" if entity.type else ""
-    attributes = "; ".join(f"{name}: {value}" for name, value in entity.attributes)
+    attributes = "; ".join(f"{name}: {value}" for name, value in _telling_attributes(entity))
     told = _adds_words(entity.description, f"{entity.name}{kind}")
     more = "; ".join(filter(None, (entity.description if told else "", attributes)))
     return f"{entity.name}{kind}: {more}" if more else f"{entity.name}{kind}"

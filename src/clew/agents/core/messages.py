@@ -26,6 +26,7 @@ TRANSLATIONS: dict[str, dict[str, str]] = {
         "Refused: $missing.": "无法回答：$missing。",
         "Refused: $missing": "无法回答：$missing",
         "the documents do not mention $names": "文档没有提到$names",
+        "the passages found do not mention $names": "找到的段落没有提到$names",
         "the documents do not mention $names (relevance $score is below $mark)": (
             "文档没有提到$names（相关度 $score 低于 $mark）"
         ),

@@ -14,7 +14,7 @@ from clew.context import Context, TraceStep
 from clew.errors import ConfigError, VectorsDeferred
 from clew.layout import EvidenceKind
 from clew.llm.budget import BudgetExceeded
-from clew.retrieve.linking.order_found import order_found
+from clew.retrieve.linking.order_found import order_found, put_named_first
 from clew.retrieve.pack import fetch_evidence
 from clew.retrieve.signals import run_recipe
 from clew.retrieve.step import Step
@@ -222,7 +222,7 @@ class RecordingRetriever:
         if self.kinds is not None:
             found = _select_kinds(found, self.kinds)
         orders = {one.kind: one.order for one in ctx.layout.sections if one.order != "found"}
-        shown = await order_found(ctx, found, orders) if orders else found
+        shown = await order_found(ctx, put_named_first(ctx, found), orders)
         if len(shown.facts) < len(found.facts) or len(shown.paths) < len(found.paths):
             kept = f"{len(shown.facts)} of {len(found.facts)} facts, "
             kept += f"{len(shown.paths)} of {len(found.paths)} paths"

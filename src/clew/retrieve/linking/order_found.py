@@ -29,7 +29,7 @@ async def order_found(
     By links only those remain that name something the question names, and the facts that share a
     name with these, or they come first; if the question names nothing, all remain.
     """
-    if ctx.embed is None:
+    if ctx.embed is None or not orders:
         return found
     on_paths = [fact for path in found.paths for fact in path.facts]
     at = np.unique(np.array([*(hit.at for hit in found.facts), *on_paths], np.int64))
@@ -46,8 +46,19 @@ async def order_found(
         facts = linked if orders["facts"] == "linked" else _put_first(linked, facts)
     if named and orders.get("paths") in _BY_LINKS:
         through = [path for path in paths if named & set(path.entities)]
+        # What joins two things that the question names comes before what only begins at one.
+        through.sort(key=lambda path: -len(named & set(path.entities)))
         paths = through if orders["paths"] == "linked" else _put_first(through, paths)
     return replace(found, facts=tuple(facts), paths=tuple(paths))
+
+
+def put_named_first(ctx: Context, found: Found) -> Found:
+    """Put the entities that the question names before the others: of those it asks."""
+    if not found.entities:
+        return found
+    named = _find_named(ctx)
+    own = [hit for hit in found.entities if hit.at in named]
+    return replace(found, entities=tuple(_put_first(own, found.entities))) if own else found
 
 
 def _put_first(first: Sequence[Ranked], everything: Sequence[Ranked]) -> list[Ranked]:

@@ -1,6 +1,7 @@
 """Entity paths: by flow (PathRAG), depth-first (Youtu-GraphRAG), towards types (MiniRAG)."""
 
 from dataclasses import dataclass, replace
+from typing import Literal
 
 import numpy as np
 
@@ -21,7 +22,7 @@ class FlowPaths:
     """Keeps the paths between pairs of entities with the highest flow, most reliable first."""
 
     top_k: int = 15
-    hops: int = 3
+    hops: Literal[1, 2, 3] = 3
     decay: float = 0.8
     """Share of its flow that a hop after the first passes on."""
     threshold: float = 0.3

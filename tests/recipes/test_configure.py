@@ -453,3 +453,8 @@ def test_the_example_of_the_template_is_a_recipe() -> None:
     mine = resolve_recipe("mine", read(example))
     assert mine.chunk == Chunking(1200, 100, "tokens") and "top_k=60" in repr(mine.retrieve)
     assert mine.agent == replace(AGENTS["graphsearch"].agent, max_reflections=1)
+
+
+def test_more_hops_than_a_step_searches_are_refused() -> None:
+    with pytest.raises(ConfigError, match=r"FlowPaths\.hops is 60: at most 3"):
+        read('[recipes.far]\nbase = "pathrag"\nset = { "FlowPaths.hops" = 60 }\n')

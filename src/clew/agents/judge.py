@@ -33,9 +33,10 @@ from clew.types import Citation, Evidence, Passage
 
 WRITTEN = ("written", "seconded")
 """What a chat model wrote, judged alone or with a second opinion."""
-_READ = 5  # passages in which the question is read again
+_READ = 5  # passages in which the question is read again, beside those that are cited
 _MIN_PROBABILITY = 1e-4
 _YEAR = re.compile(r"(?<![\w-])\d{4}(?![\w-])")
+_ALTERNATIVE = re.compile(r"\bor\b|还是|或者?", re.IGNORECASE)
 _FEW_WORDS = 2  # a question of so few words is a name
 
 
@@ -86,27 +87,34 @@ async def describe_answer(ctx: Context, answer: Answer) -> Signals:
     if not answer.candidate:
         return signals | {"own": -1.0}
     # What code computed from values stands in no passage as such.
-    seen = () if answer.computed else passages[:_READ]
+    seen = () if answer.computed else tuple(dict.fromkeys((*passages[:_READ], *cited)))
     readings = await read_passages(ctx, asked, seen)
     # Letters are judged by the options that they stand for.
     chosen = spell_out_choice(ctx.question, answer.candidate) or [answer.candidate]
     agreeing, rival = _compare_readings(chosen, readings)
     own = max(answer.support, agreeing.probability if agreeing else 0.0)
     polar = answer.candidate.casefold() in YES_NO
+    # Which of two was first stands in no passage: a span beside it says nothing against it.
+    compared = polar or is_offered(asked, answer.candidate)
     # No span says "no": what code concludes from cited values follows from them.
     entailed = (answer.computed and polar) or all(
         _is_supported(one, answer, cited) for one in chosen
     )
     return signals | {
         "own": squash(_logit(own)),
-        "direct": squash(agreeing.score) if agreeing else 0.0 if polar else -1.0,
-        "rival": squash(rival.score) if rival else -1.0,
+        "direct": squash(agreeing.score) if agreeing else 0.0 if compared else -1.0,
+        "rival": squash(rival.score) if rival and (polar or not compared) else -1.0,
         "entailed": float(entailed),
         "unfit": float(not polar and all(contradicts_kind(asked, one) for one in chosen)),
         "computed": float(answer.computed),
         "polar": float(polar),
         "steps": min(1.0, (len(answer.citations) - 1) / 2),
     }
+
+
+def is_offered(question: str, short: str) -> bool:
+    """Whether a question offers this answer as one of several: "… first, the Tarn or the Ure?"."""
+    return mentions_name(short, question) and _ALTERNATIVE.search(question) is not None
 
 
 def measure_grounding(names: Sequence[str], answer: Answer, cited: Sequence[Passage]) -> float:

@@ -1,13 +1,13 @@
 """Entity paths: by flow (PathRAG), depth-first (Youtu-GraphRAG), towards types (MiniRAG)."""
 
 from dataclasses import dataclass, replace
-from typing import Literal
 
 import numpy as np
 
 from clew.context import Context
+from clew.errors import ConfigError
 from clew.graph.csr import Floats, Ints
-from clew.graph.paths import compute_flows, find_short_paths
+from clew.graph.paths import MAX_HOPS, compute_flows, find_short_paths
 from clew.index.view import View
 from clew.retrieve.facts import score_facts
 from clew.retrieve.graph_cache import facts_between, neighbour_graph
@@ -22,11 +22,16 @@ class FlowPaths:
     """Keeps the paths between pairs of entities with the highest flow, most reliable first."""
 
     top_k: int = 15
-    hops: Literal[1, 2, 3] = 3
+    hops: int = MAX_HOPS
     decay: float = 0.8
     """Share of its flow that a hop after the first passes on."""
     threshold: float = 0.3
     """The flow ends at an edge that carries less."""
+
+    def __post_init__(self) -> None:
+        """Refuse longer paths than are searched, rather than search shorter ones silently."""
+        if self.hops > MAX_HOPS:
+            raise ConfigError(f"FlowPaths.hops is {self.hops}: at most {MAX_HOPS} are searched")
 
     async def __call__(self, ctx: Context, found: Found, /) -> Found:
         """Set `paths`."""

@@ -240,7 +240,7 @@ class _EarlyVectors:
             rows = table.find_rows(keys)
             if not len(rows) or rows.min() < 0:
                 return None
-            found: Vectors = np.asarray(table.matrix())[rows]
+            found: Vectors = np.asarray(table.matrix()[rows], np.float32)
         except DamagedVectors:
             table.repair()  # they are computed again
             return None

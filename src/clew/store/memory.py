@@ -201,7 +201,7 @@ class MemoryStore:
 
     def vectors(self, embedder: str, kind: Kind) -> MemoryVectors:
         """The vectors of one embedder for one kind of element."""
-        return self._vectors.setdefault((embedder, kind), MemoryVectors())
+        return self._vectors.setdefault((embedder, kind), MemoryVectors(kind))
 
     @asynccontextmanager
     async def background_writer(

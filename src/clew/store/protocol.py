@@ -156,7 +156,7 @@ class VectorTable(Protocol):
     def append(self, hashes: Sequence[str], vectors: NDArray[np.float32]) -> None:
         """Append new vectors durably; another dimension is an error."""
 
-    def matrix(self) -> NDArray[np.float32]:
+    def matrix(self) -> NDArray[np.floating]:
         """All rows."""
 
     def iterate(self) -> Iterator[tuple[list[str], NDArray[np.float32]]]:

@@ -88,6 +88,10 @@ class MemoryVectors:
         """All rows."""
         return np.stack(self._vectors) if self._vectors else np.zeros((0, 0), np.float32)
 
+    def read_hashes(self, rows: NDArray[np.int64]) -> NDArray[np.uint64]:
+        """The content hashes of rows, two words each."""
+        return parse_hashes([*self._row])[rows]
+
     def iterate(self) -> Iterator[tuple[list[str], NDArray[np.float32]]]:
         """All rows in order."""
         yield list(self._row), self.matrix()
@@ -202,6 +206,15 @@ class VectorFile:
         """Whether the indexes, if there are any, are those of the vectors."""
         with self._lock:
             return self._sign_file.is_right(self._read_stored()) and self._ivf_file.is_right()
+
+    def read_hashes(self, rows: NDArray[np.int64]) -> NDArray[np.uint64]:
+        """The content hashes of rows, two words each; zeros for a lost one."""
+        with self._lock:
+            self._load_records()
+            held = rows < len(self._records)
+            found = np.zeros((len(rows), 2), np.uint64)
+            found[held] = _to_words(self._records[rows[held]])
+            return found
 
     def iterate(self) -> Iterator[tuple[list[str], NDArray[np.float32]]]:
         """All rows in order, as blocks of hashes and vectors; the hash of a lost one is zeros."""

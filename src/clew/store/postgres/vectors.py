@@ -63,6 +63,10 @@ class SharedVectors:
         """All rows, as `VectorFile` gives them."""
         return self._fetch().matrix()
 
+    def read_hashes(self, rows: NDArray[np.int64]) -> NDArray[np.uint64]:
+        """The content hashes of rows, two words each."""
+        return self._fetch().read_hashes(rows)
+
     def row_index(self) -> SignBits | IvfIndex:
         """The index over all rows; what this machine's files lack is computed once."""
         return self._fetch().row_index()

@@ -48,7 +48,7 @@ _RECORD_BYTES = np.dtype("V24")  # how a record is declared in the file
 _NO_RECORDS: Records = np.zeros(0, _RECORD_DTYPE)
 _ITERATED_ROWS = 8192  # per block of all rows
 _MAX_READ_BYTES = 1 << 18
-MAX_WIDE_ROWS = 1 << 16  # so many 16-bit vectors are held as 32-bit numbers once they are read
+MAX_WIDE_ROWS = 1 << 19  # so many 16-bit vectors are held as 32-bit numbers once they are read
 _HALF, _SINGLE = np.dtype(np.float16), np.dtype(np.float32)
 MAX_CHECKED_BYTES = 1 << 26  # more vectors than this are checked by `clew verify`, not when used
 
@@ -153,15 +153,19 @@ class VectorFile:
             self._records = np.concatenate([self._records, records])
 
     def matrix(self) -> Stored:
-        """All rows, as 32-bit numbers; many of 16 bits are memory-mapped as they are stored."""
+        """All rows, as 32-bit numbers; many of 16 bits are memory-mapped as they are stored.
+
+        Those of an earlier version are rounded as they would be stored now.
+        """
         with self._lock:
             stored = self._read_stored()
-            if stored.dtype == _SINGLE or len(stored) > MAX_WIDE_ROWS:
+            if self._precision == _SINGLE or len(stored) > MAX_WIDE_ROWS:
                 return stored
             if self._wide_file != self._version.file:
                 self._wide_file, self._wide = self._version.file, np.zeros((0, 0), np.float32)
             if len(self._wide) < len(stored):
-                fresh = stored[len(self._wide) :].astype(np.float32)
+                rounded = stored[len(self._wide) :].astype(self._precision, copy=False)
+                fresh = rounded.astype(np.float32)
                 self._wide = np.concatenate([self._wide, fresh]) if len(self._wide) else fresh
                 self._wide.flags.writeable = False
             return self._wide[: len(stored)]

@@ -95,9 +95,9 @@ def derive_arrays(tables: Tables) -> dict[str, NDArray[Any]]:
 
 def _find_quotes(tables: Tables) -> dict[str, NDArray[Any]]:
     """Return the vector rows of facts that are embedded within passages; nothing if none are."""
-    if tables.quotes is None:
-        return {}
     facts, chunks = tables.facts, tables.chunks
+    if tables.quotes is None or facts[:, 2].all():  # a fact with a relation is no quote
+        return {}
     keys, rows = _choose_quoting(tables), np.full(len(facts), -1, np.int64)
     old = tables.previous
     if f"{_QUOTES}rows" in old and len(old["fact_keys"]):

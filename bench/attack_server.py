@@ -159,11 +159,14 @@ def attack_keys(port: int, server: Any) -> Iterator[tuple[str, bool]]:
     yield "revoked", refused(f"Authorization: Bearer {fresh}")
 
 
-def attack_labels(sets: int, seed: int = 0) -> dict[str, Any]:
-    """Ask every reading route with random label sets; count answers and leaks."""
+def attack_labels(sets: int, seed: int, seconds: float) -> dict[str, Any]:
+    """Ask every reading route with random label sets, within a time; count answers and leaks."""
     rng, asked, leaks = random.Random(seed), 0, Counter[str]()
-    per_base = 8
+    done, end = 0, time.monotonic() + seconds
+    per_base = 20
     for base in range((sets + per_base - 1) // per_base):
+        if time.monotonic() > end:
+            break
         documents, labels = make_documents(6, seed=rng.randrange(1 << 30))
         with tempfile.TemporaryDirectory() as folder:
             root = Path(folder)
@@ -171,13 +174,16 @@ def attack_labels(sets: int, seed: int = 0) -> dict[str, Any]:
             server = make_server(root)
             with running(server) as client:
                 for _ in range(min(per_base, sets - base * per_base)):
+                    if time.monotonic() > end:
+                        break
+                    done += 1
                     granted = rng.sample(TEAMS, rng.randint(0, len(TEAMS)))
                     key = make_key(server, {"valley": "read"}, granted)
                     hidden = hidden_markers(labels, granted)
-                    for what, body in read_everything(client, key, documents):
+                    for what, body in read_everything(client, key, documents, rng):
                         asked += 1
                         leaks[what] += any(word in body.lower() for word in hidden)
-    return {"label_sets": sets, "answers": asked, "leaks": +leaks}
+    return {"label_sets": done, "answers": asked, "leaks": +leaks}
 
 
 def attack_randomly(requests: int) -> dict[str, Any]:
@@ -232,12 +238,13 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--label-sets", type=int, default=1000)
     parser.add_argument("--requests", type=int, default=10_000, help="random requests")
+    parser.add_argument("--seconds", type=float, default=1e9, help="at most for the label sets")
     parser.add_argument("--seed", type=int, default=0, help="of the label sets")
     parser.add_argument("--only", default="sockets,labels,random")
     args = parser.parse_args()
     steps: dict[str, Callable[[], dict[str, Any]]] = {
         "sockets": attack_sockets,
-        "labels": lambda: attack_labels(args.label_sets, args.seed),
+        "labels": lambda: attack_labels(args.label_sets, args.seed, args.seconds),
         "random": lambda: attack_randomly(args.requests),
     }
     figures = {}

@@ -41,7 +41,10 @@ Rows = Sequence[Mapping[str, Any]]
 RANK_RIDGE = 3.0  # pull towards the weights there are
 WRITTEN_RIDGE = 2.0
 # What a written answer is judged by; the rest said nothing more on the training questions.
-WRITTEN_SIGNALS = ("against", "agreed", "cited", "computed", "direct", "named")
+WRITTEN_SIGNALS = (
+    *("against", "agreed", "cited", "computed", "direct", "named"),
+    *("understood", "unfit"),  # nearly alike on data sets: they keep the weights they have
+)
 SUPPORTING = ("own", "direct", "lead", "entailed", "covered", "named", "cited", "understood")
 PASSAGES = 8  # that are read for a question
 

@@ -1,7 +1,7 @@
 """Recall of recipes on every data set of a folder: does a recipe hold on corpora of other kinds?
 
 `python -m bench.generalise --data DIR [--kbs DIR] [--recipes naive,clew] [--wordings plain,lower]
-[--sample 30] [--table]`.
+[--sample 30] [--table] [--out FILE]`, `python -m bench.generalise --read FILE ... --table`.
 Every folder of `--data` with `corpus.jsonl` and `questions.jsonl` is a set, and so is every folder
 with a graph (`kb.tsv` or `kb.txt`) and questions with `answers`. A knowledge base of the same name
 under `--kbs` is used if it is there, otherwise one is built there. Reported are recall@2 and
@@ -9,11 +9,13 @@ recall@5 of the gold documents, by question type where a set has several, the sh
 statements of a summary that one of the first ten passages covers, and processor time beyond
 embedding; on a graph the share of questions whose first ranked entity is an answer (hits@1).
 A recipe that cannot run (it needs a model, or a tree) is left out with the reason. `--table` also
-prints all sets as one Markdown table.
+prints all sets as one Markdown table. `--out` keeps the figures, and `--read` puts kept ones
+together, so that sets and recipes can be measured by several processes at once.
 """
 
 import argparse
 import asyncio
+import json
 import random
 from collections import defaultdict
 from collections.abc import Callable, Sequence
@@ -27,7 +29,7 @@ import numpy as np
 from bench.machine import print_result, read_jsonl, require_path
 from clew.config import Settings
 from clew.engine import KnowledgeBase
-from clew.errors import ClewError
+from clew.errors import ClewError, InputError
 from clew.evaluate.build import build_if_empty
 from clew.evaluate.datasets import load_dataset, parse_question
 from clew.evaluate.metrics.registry import recall
@@ -36,7 +38,7 @@ from clew.llm.embed import Embedder, EmbedRole, Vectors
 from clew.retrieve.question import QUESTION_WORDS
 from clew.text.names import name_key
 from clew.text.unicode import split_words
-from clew.types import Passage
+from clew.types import Evidence, Passage
 
 GRAPH_FILES = ("kb.tsv", "kb.txt")
 DEPTH = 20  # passages fetched, as `clew eval` does
@@ -142,19 +144,19 @@ async def measure_recipe(
         embedding = embed.seconds if isinstance(embed, CountingEmbedder) else 0.0
         began = process_time()
         names = question.entities if question.answers else ()
-        found = await kb.search(reword(question.text), recipe=recipe, k=DEPTH, entities=names)
+        evidence = await _find_evidence(kb, recipe, reword(question.text), names)
         spent = process_time() - began
         if isinstance(embed, CountingEmbedder):
             spent -= embed.seconds - embedding
         values["ms"].append(1000 * spent)
         if question.answers:
             asking = parse_question({"question": question.text, "entities": question.entities}, 0)
-            ranked = rank_answers(found.evidence, asking)[:1]
+            ranked = rank_answers(evidence, asking)[:1]
             hit = float(bool(set(map(name_key, ranked)) & set(map(name_key, question.answers))))
             values["hits@1"].append(hit)
             values[f"{question.type} hits@1"].append(hit)
             continue
-        passages = found.evidence.chunks
+        passages = evidence.chunks
         documents = list(dict.fromkeys(passage.doc for passage in passages))
         for depth in (2, 5):
             value = recall(documents[:depth], question.gold)
@@ -165,6 +167,16 @@ async def measure_recipe(
             values["statements"].append(share)
     figures = {name: round(float(np.mean(some)), 4) for name, some in sorted(values.items())}
     return figures | {"ms p95": round(float(np.quantile(values["ms"], 0.95)), 1), "n": len(asked)}
+
+
+async def _find_evidence(
+    kb: KnowledgeBase, recipe: str, question: str, names: tuple[str, ...]
+) -> Evidence:
+    """Search; a recipe that must begin at a name and is given none finds nothing."""
+    try:
+        return (await kb.search(question, recipe=recipe, k=DEPTH, entities=names)).evidence
+    except InputError:
+        return Evidence()
 
 
 async def measure_set(
@@ -181,7 +193,7 @@ async def measure_set(
         for recipe in recipes:
             try:
                 # Loads everything that is cached on first use, so that it is not counted as time.
-                await kb.search(asked[0].text, recipe=recipe, k=DEPTH)
+                await _find_evidence(kb, recipe, asked[0].text, ())
             except ClewError as error:
                 figures[recipe] = {"left out": str(error)}
                 continue
@@ -255,29 +267,67 @@ def _sum_of(row: dict[str, Any]) -> float:
     return float(sum(row.get(name, 0.0) for name in ("recall@2", "recall@5", "hits@1")))
 
 
-async def main() -> None:
-    """Parse the arguments, measure every set and print the table."""
+def read_kept(paths: Sequence[Path]) -> dict[str, dict[str, Any]]:
+    """Put together the figures that `--out` wrote: by set, then by recipe."""
+    figures: dict[str, dict[str, Any]] = {}
+    for path in paths:
+        for name, rows in json.loads(path.read_text("utf-8")).items():
+            figures.setdefault(name, {}).update(rows)
+    return figures
+
+
+def parse_arguments() -> argparse.Namespace:
+    """Parse the command line; data and knowledge bases are needed unless figures are read."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--data", type=Path, required=True)
-    parser.add_argument("--kbs", type=Path, required=True)
+    parser.add_argument("--data", type=Path)
+    parser.add_argument("--kbs", type=Path)
     parser.add_argument("--sets", default="", help="names of sets; all if left out")
     parser.add_argument("--recipes", default="naive,bm25,hybrid,hipporag2,clew")
     parser.add_argument("--wordings", default="plain", help=", ".join(WORDINGS))
     parser.add_argument("--sample", type=int, default=0, help="questions of each set; 0 for all")
     parser.add_argument("--table", action="store_true", help="also print a Markdown table")
+    parser.add_argument("--out", type=Path, help="file that keeps the figures")
+    parser.add_argument("--read", type=Path, nargs="+", help="print figures kept by --out")
     given = parser.parse_args()
+    if not given.read and (given.data is None or given.kbs is None):
+        parser.error("--data and --kbs are needed, or --read")
+    return given
+
+
+async def measure_sets(given: argparse.Namespace) -> dict[str, dict[str, Any]]:
+    """Measure every chosen set and print its lines as they come."""
     data = require_path(given.data, "--data")
     chosen = [name for name in given.sets.split(",") if name]
     figures = {}
     for folder in find_sets(data, chosen):
         recipes, wordings = given.recipes.split(","), given.wordings.split(",")
         figures[folder.name] = await measure_set(folder, given.kbs, recipes, wordings, given.sample)
-        print(folder.name)
-        for name, row in figures[folder.name].items():
-            print(format_row(name, row), flush=True)
+        print_set(folder.name, figures[folder.name])
+    return figures
+
+
+def print_set(name: str, rows: dict[str, Any]) -> None:
+    """Print the lines of one set."""
+    print(name)
+    for recipe, row in rows.items():
+        print(format_row(recipe, row), flush=True)
+
+
+async def main() -> None:
+    """Measure every set or read what was kept, and print the lines and the table."""
+    given = parse_arguments()
+    if given.read:
+        figures = read_kept(given.read)
+        for name, rows in figures.items():
+            print_set(name, rows)
+    else:
+        figures = await measure_sets(given)
+    if given.out:
+        given.out.write_text(json.dumps(figures, default=float), "utf-8")
     if given.table:
         print(format_table(figures))
-    print_result("generalise", figures, {"sample": given.sample})
+    if not given.read:
+        print_result("generalise", figures, {"sample": given.sample})
 
 
 if __name__ == "__main__":

@@ -1,5 +1,6 @@
 """Short runs of the attack campaigns; `make attack-NAME` runs the long ones."""
 
+import random
 from pathlib import Path
 
 import pytest
@@ -38,6 +39,11 @@ def test_a_short_attack_breaks_no_promise(name: str, tmp_path: Path) -> None:
     done = _attack(name, *SHORT[name], tmp_path / "state.json")
     assert done.failures == []
     assert done.next == SHORT[name][1]
+
+
+def test_a_history_whose_summaries_once_differed_comes_to_a_fresh_build(tmp_path: Path) -> None:
+    # Grown, changed and grown again: a summary was kept that a fresh build would not quote.
+    assert attack_history(random.Random("history:5008:73"), tmp_path) == "same"
 
 
 @pytest.mark.slow

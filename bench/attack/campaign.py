@@ -6,6 +6,7 @@ the trials done so far). Trial `n` of a seed is always the same; `--only N` repe
 
 import argparse
 import atexit
+import gc
 import json
 import random
 import shutil
@@ -86,6 +87,7 @@ def run_campaign(name: str, trial: Trial, options: Options) -> Progress:
     part = f"-{options.part}" if options.part else ""
     path = options.state or _STATE_FOLDER / f"{name}{part}-{options.seed}.json"
     done = _load_progress(path, options.fresh)
+    gc.freeze()  # what is imported is not looked through in every trial
     outcomes, began, saved = Counter(done.outcomes), monotonic(), monotonic()
     before = done.seconds
     while done.next < options.count and monotonic() - began < options.seconds:

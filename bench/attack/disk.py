@@ -19,11 +19,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
-from typing import Any
 
 from bench.attack.campaign import expect, parse_options, run_campaign
 from bench.attack.families import FAMILIES, Family
-from bench.attack.kill import inspect_kb, make_reference, verify_kb
+from bench.attack.kill import Reference, inspect_after, make_reference, verify_kb
 from bench.attack.sample import run
 from clew.errors import ClewError
 
@@ -65,7 +64,7 @@ WRAP(int, fdatasync, (int fd), (fd), fd)
 WRAP(int, ftruncate, (int fd, off_t n), (fd, n), fd)
 WRAP(int, ftruncate64, (int fd, off_t n), (fd, n), fd)
 """
-_WRITES = range(1, 120)  # the write that fails; commands make some fifty to a hundred
+_MAX_WRITES = 120  # the write that fails is one of these; commands make some thirty to a hundred
 _SPARE_BYTES = 1_500_000
 _CHILD = "import sys; from bench.attack.disk import run_child; run_child(*sys.argv[1:])"
 # A restore changes nothing until its transaction, and is repeated as a whole.
@@ -178,7 +177,7 @@ def attack_disk(rng: random.Random, folder: Path) -> str:
             done = _run(family, trial, {})
             _check_refusal(family, done)
             expect(_mount(folder / "disk", 1 << 28, "remount,"), "cannot remount")
-            _check_outcome(family, trial, reference.after)
+            _check_outcome(family, trial, reference)
         return f"full disk: {'refused' if done.returncode else 'fits'}"
     if shim is None:
         return "neither a compiler nor the right to mount"
@@ -187,12 +186,12 @@ def attack_disk(rng: random.Random, folder: Path) -> str:
     faults = {
         "LD_PRELOAD": str(shim),
         "FAULT_FOLDER": str(trial / "kb"),
-        "FAULT_AT": str(rng.choice(_WRITES)),
+        "FAULT_AT": str(rng.randint(1, rng.randint(8, _MAX_WRITES))),
         "FAULT_ERRNO": str(code),
     }
     done = _run(family, trial, faults)
     _check_refusal(family, done)
-    _check_outcome(family, trial, reference.after)
+    _check_outcome(family, trial, reference)
     return f"{errno.errorcode[code]}: {'refused' if done.returncode else 'not reached'}"
 
 
@@ -204,14 +203,15 @@ def _check_refusal(family: Family, done: subprocess.CompletedProcess[str]) -> No
     expect("None" not in said, f"{family.name} says None: {said[-300:]}")
 
 
-def _check_outcome(family: Family, trial: Path, wanted: Any) -> None:
+def _check_outcome(family: Family, trial: Path, reference: Reference) -> None:
     """After the fault the knowledge base is sound; repeated, the command comes to the same."""
     if family.sound:
         problems = verify_kb(trial)
         expect(not problems, f"{family.name}: after the fault {problems}")
     done = _run(family, trial, {})
     expect(done.returncode == 0, f"{family.name}: cannot be repeated: {done.stderr[-400:]}")
-    expect(inspect_kb(trial) == wanted, f"{family.name}: not the same as undisturbed")
+    found = inspect_after(trial, reference)
+    expect(found == reference.after, f"{family.name}: not the same as undisturbed")
 
 
 if __name__ == "__main__":

@@ -4,8 +4,11 @@ import asyncio
 import hashlib
 import sqlite3
 from collections.abc import AsyncIterator, Coroutine, Sequence
+from contextlib import closing
 from pathlib import Path
 from typing import Any, TypeVar
+
+import numpy as np
 
 from clew.config import Settings
 from clew.engine import KnowledgeBase, open_store
@@ -52,6 +55,17 @@ _TRUTH_QUERIES = (
     "SELECT key, value FROM memory WHERE kind IN "
     "('resolution', 'senses', 'summary', 'tuning', 'label', 'earlier-labels', "
     "'calibration')",
+)
+
+
+_TABLES = (
+    *("documents", "sources", "chunks", "entities", "facts", "forms", "participants"),
+    *("mentions", "sayings"),
+)
+_SELECT_VALUES = (
+    "SELECT kind, key, value FROM memory WHERE kind NOT IN ('arrival', 'reply') "
+    "AND NOT (kind = 'manifest' AND (key = 'labels' OR key GLOB char(31) || '*')) "
+    "ORDER BY kind, key"
 )
 
 
@@ -125,6 +139,27 @@ async def rank_all(base: KnowledgeBase, recipes: Sequence[str] = RECIPES) -> lis
                 )
             )
     return found
+
+
+def fingerprint(folder: Path) -> str:
+    """A hash of all that searches read: two folders with the same one answer alike."""
+    found = hashlib.blake2b(digest_size=16)
+    with closing(sqlite3.connect(folder / "kb.sqlite")) as db:
+        for table in _TABLES:
+            rows = db.execute(f"SELECT * FROM {table}").fetchall()  # noqa: S608  (our own names)
+            found.update(repr((table, sorted(rows, key=repr))).encode())
+        kept = db.execute(_SELECT_VALUES).fetchall()
+        # Costs and times, which differ between two runs, are numbers; no search reads them.
+        texts = [row for row in kept if not row[2].replace(".", "", 1).isdigit()]
+        found.update(repr(texts).encode())
+        newest = db.execute("SELECT value FROM meta WHERE key = 'generation'").fetchone()[0]
+    arrays = folder.glob(f"arrays/{newest}/*.npy")
+    for path in sorted([*arrays, *folder.glob("vectors/*/*.npy")]):
+        content = path.read_bytes()
+        if path.name == "tree_middles.npy":  # sums of vectors, whose last digits depend on order
+            content = np.round(np.load(path), 4).tobytes()
+        found.update(f"{path.parent.parent.name}/{path.name}".encode() + content)
+    return found.hexdigest()
 
 
 def read_truth(folder: Path) -> list[list[tuple[Any, ...]]]:

@@ -3,6 +3,9 @@
     python -m bench.gpu.evidence --data DIR --kbs DIR --out DIR [--recipe R,R…] [--limit 100]
         [--evidence all]
 
+A recipe with a colon (`lightrag-linked:all`) is run with that evidence instead: another layout of a
+recipe shares its row of passages alone.
+
 Runs `clew compare SET --recipe R --evidence text,all --answers` for every data set and recipe, each
 in a process of its own with one core, over a copy of the knowledge base `KBS/SET`. The endpoint and
 the model come from the environment, as for `clew`. Runs that are done are kept: the same command
@@ -34,14 +37,14 @@ METRICS = "f1,em,subem,recall@5"
 
 def run_one(given: argparse.Namespace, job: tuple[str, str], core: int) -> Path:
     """Compare one recipe with and without its graph on one data set."""
-    data, recipe = job
+    data, (recipe, shown) = job[0], split_recipe(job[1], given.evidence)
     out = given.out / f"{data}-{recipe}"
     if (out / "table.json").is_file():
         return out
     kb = out / "kb"
     shutil.copytree(given.kbs / data, kb, dirs_exist_ok=True)
     command = [sys.executable, "-m", "clew", "compare", str(given.data / data), "--kb", str(kb)]
-    command += ["--recipe", recipe, "--evidence", given.evidence, "--answers", "--metrics", METRICS]
+    command += ["--recipe", recipe, "--evidence", shown, "--answers", "--metrics", METRICS]
     command += ["--limit", str(given.limit), "--at-once", str(_CONCURRENT_QUESTIONS)]
     command += ["--out", str(out)]
     # Numpy's threads of a dozen processes would fight for the cores.
@@ -56,10 +59,17 @@ def run_one(given: argparse.Namespace, job: tuple[str, str], core: int) -> Path:
     return out
 
 
+def split_recipe(given: str, usual: str) -> tuple[str, str]:
+    """Return a recipe and the evidence to run it with: its own after a colon, or the usual."""
+    name, _, own = given.partition(":")
+    return name, own or usual
+
+
 def collect(outs: Sequence[tuple[tuple[str, str], Path]]) -> dict[str, dict[str, dict[str, Any]]]:
     """Return F1, tokens and calls by recipe, evidence and data set."""
     found: dict[str, dict[str, dict[str, Any]]] = {}
-    for (data, recipe), out in outs:
+    for (data, given), out in outs:
+        recipe = split_recipe(given, "")[0]
         table = out / "table.json"
         if table.is_file():
             rows = json.loads(table.read_text(encoding="utf-8"))["recipes"]
@@ -86,7 +96,7 @@ def main() -> None:
         (data, recipe) for recipe, data in product(given.recipe.split(","), given.sets.split(","))
     ]
     for data, recipe in jobs:
-        (given.out / f"{data}-{recipe}").mkdir(parents=True, exist_ok=True)
+        (given.out / f"{data}-{split_recipe(recipe, '')[0]}").mkdir(parents=True, exist_ok=True)
     with ThreadPoolExecutor(given.workers) as pool:
         outs = list(
             pool.map(lambda pair: run_one(given, pair[1], pair[0] % given.workers), enumerate(jobs))

@@ -9,7 +9,7 @@ import torch
 
 from bench.reader.examples import Example
 from clew.evaluate.metrics.answers import exact_match, f1
-from clew.reader.span_reader import ReadSpan, choose_apart, find_spans
+from clew.reader.span_reader import ReadSpan, find_spans
 from clew.reader.windows import Window, WindowMaker
 
 ReadFunction = Callable[[Example], "ReadSpan | None"]
@@ -43,7 +43,7 @@ def read_with_torch(
         logits = _run([window for _, window in part], model, device)
         for (number, window), row in zip(part, logits, strict=True):
             texts = [one.text for one in examples[number].passages]
-            found = choose_apart(find_spans(window, row[: len(window.ids)], texts), 1)
+            found = find_spans(window, row[: len(window.ids)], texts, 1)
             known = best[number]
             if found and (known is None or found[0].score > known.score):
                 best[number] = found[0]

@@ -47,7 +47,12 @@ export interface Step {
   output?: string;
   seconds?: number;
   usage?: Usage;
+  docs?: string[];
   depth: number;
+}
+/** A step in the trace of an answer, with those inside it. */
+export interface TraceStep extends Omit<Step, "depth"> {
+  steps?: TraceStep[];
 }
 export interface Answer {
   question: string;
@@ -66,6 +71,7 @@ export interface Answer {
   facts: Fact[];
   paths: Route[];
   entities: { name: string; type: string }[];
+  trace?: TraceStep[];
 }
 export interface Recipe {
   name: string;
@@ -119,6 +125,7 @@ export class ApiError extends Error {
   }
 }
 
+const GATEWAY = [502, 503, 504];
 let token = "";
 export const setToken = (value: string): void => {
   token = value;
@@ -135,13 +142,14 @@ async function send(path: string, init: RequestInit): Promise<Response> {
     throw new ApiError(0, "");
   }
   if (reply.ok) return reply;
-  let detail = reply.statusText;
+  let detail = "";
   try {
-    detail = (await reply.json()).detail ?? detail;
+    detail = (await reply.json()).detail ?? "";
   } catch {
-    // not JSON, as a proxy sends it: the status has to do
+    // Not JSON: a proxy says that it does not reach the server.
+    if (GATEWAY.includes(reply.status)) throw new ApiError(0, "");
   }
-  throw new ApiError(reply.status, detail);
+  throw new ApiError(reply.status, typeof detail === "string" ? detail : JSON.stringify(detail));
 }
 
 export const call = async <T>(method: string, path: string, body?: unknown, signal?: AbortSignal): Promise<T> => {

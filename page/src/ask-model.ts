@@ -1,7 +1,8 @@
 // The conversation: questions, their events as they arrive, and answers. Kept while views change.
-import { ApiError, at, stream, type Answer, type ServerEvent, type Step } from "./api";
+import { ApiError, at, stream, type Answer, type ServerEvent, type Step, type TraceStep } from "./api";
 import { Source, useSource } from "./source";
 import { current } from "./state";
+import { describe } from "./ui";
 
 export interface ShownStep extends Step {
   open: boolean;
@@ -32,6 +33,24 @@ export function clearTurns(): void {
   running.forEach((one) => one.abort());
   turns.value = [];
 }
+const KEPT = "clew.turns";
+/** Keeps the conversation in this tab, so that loading the page again does not lose it. */
+export function keepTurns(): void {
+  const kept = turns.value.map((one) => (one.state === "running" ? { ...one, state: "lost", steps: one.steps.map(close) } : one));
+  try {
+    if (kept.length) sessionStorage.setItem(KEPT, JSON.stringify(kept));
+    else sessionStorage.removeItem(KEPT);
+  } catch {
+    sessionStorage.removeItem(KEPT); // larger than the browser keeps
+  }
+}
+export function restoreTurns(): void {
+  const kept = sessionStorage.getItem(KEPT);
+  sessionStorage.removeItem(KEPT);
+  if (!kept) return;
+  turns.value = JSON.parse(kept) as Turn[];
+  nextId = Math.max(...turns.value.map((one) => one.id)) + 1;
+}
 export function showShared(answer: Answer, workspace: string): void {
   const { question, recipe } = answer;
   const shown = { question, recipe, workspace, answer, text: answer.answer, mode: "open" as const };
@@ -57,7 +76,7 @@ export function applyEvent(turn: Turn, event: ServerEvent): Turn {
     case "token":
       return { ...turn, text: turn.text + data.text };
     case "answer":
-      return { ...turn, answer: data, text: data.answer, state: "done", steps: turn.steps.map(close) };
+      return { ...turn, answer: data, text: data.answer, state: "done", steps: listTrace(data) ?? turn.steps.map(close) };
     case "error":
       return { ...turn, state: "failed", problem: data.detail, steps: turn.steps.map(close) };
     default:
@@ -72,6 +91,12 @@ function insertStep(steps: ShownStep[], step: ShownStep): ShownStep[] {
   let end = parent + 1;
   while (end < steps.length && steps[end]!.depth >= step.depth) end++;
   return [...steps.slice(0, end), step, ...steps.slice(end)];
+}
+/** The steps of the finished answer, which hold also what was not told on the way. */
+function listTrace(answer: Answer): ShownStep[] | null {
+  const list = (trace: TraceStep[], depth: number): ShownStep[] =>
+    trace.flatMap(({ steps = [], ...step }) => [{ ...step, depth, open: false }, ...list(steps, depth + 1)]);
+  return answer.trace?.length ? list(answer.trace, 0) : null;
 }
 const close = (step: ShownStep): ShownStep => ({ ...step, open: false });
 
@@ -100,7 +125,7 @@ export async function ask(question: string, recipe: string, mode: Turn["mode"], 
     if (error instanceof DOMException) update(id, (one) => ({ ...one, state: "stopped", steps: one.steps.map(close) }));
     else if (error instanceof ApiError) {
       const state = error.status ? "failed" : "lost";
-      update(id, (one) => ({ ...one, state, problem: error.message, steps: one.steps.map(close) }));
+      update(id, (one) => ({ ...one, state, problem: describe(error), steps: one.steps.map(close) }));
     } else throw error;
   } finally {
     running.delete(id);

@@ -50,7 +50,8 @@ export function useJob(workspace: string, id: string | null): [Job | null, Progr
           });
         } catch (error) {
           if (error instanceof DOMException) return;
-          if (!(error instanceof ApiError) || error.status) throw error;
+          if (!(error instanceof ApiError)) throw error;
+          if (error.status) return; // gone, or no longer allowed: what was shown stays
         }
         await new Promise((done) => setTimeout(done, 500));
       }

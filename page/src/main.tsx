@@ -1,25 +1,28 @@
 // The shell: key, workspace, navigation, theme, language, keyboard; views load when they are used.
 import { render, type ComponentType } from "preact";
 import { useEffect, useRef, useState } from "preact/hooks";
-import { ApiError, get } from "./api";
+import { ApiError, at, call, get } from "./api";
+import { clearTurns, keepTurns, restoreTurns } from "./ask-model";
 import { loadLanguage, t } from "./i18n";
 import {
   applyLook,
   change,
   chooseWorkspace,
+  current,
   enter,
   go,
   leave,
   linkTo,
   remember,
   start,
+  toast,
   useRoute,
   useShared,
   type Language,
   type Theme,
 } from "./state";
 import "./style.css";
-import { Icon, Problem } from "./ui";
+import { describe, Icon, Problem } from "./ui";
 import { Ask } from "./views/ask";
 
 const VIEWS: Record<string, () => Promise<ComponentType>> = {
@@ -60,7 +63,8 @@ function Lazy({ name }: { name: string }) {
     );
     return () => void (wanted = false);
   }, [name]);
-  // Browsers keep that a module failed, so only a fresh page is sure to load it once the server answers.
+  // Browsers keep that a module failed, so only a fresh page is sure to load it once the server answers;
+  // the conversation outlives it.
   const retry = () => void get("ready").then(() => location.reload(), setProblem);
   if (problem) return <Problem error={problem} onRetry={retry} />;
   return View ? <View /> : <div class="loading" role="status" aria-label={t("Loading")} />;
@@ -136,8 +140,12 @@ function Look() {
   const { theme, language } = useShared();
   const setTheme = (value: Theme) => (remember("theme", value), change({ theme: value }));
   const setLanguage = async (value: Language) => {
+    try {
+      await loadLanguage(value);
+    } catch {
+      return toast(describe(new ApiError(0, "")));
+    }
     remember("language", value);
-    await loadLanguage(value);
     change({ language: value });
   };
   return (
@@ -169,7 +177,7 @@ function Sidebar({ view }: { view: string }) {
       </a>
       <label class="workspace">
         <span class="small soft">{t("Workspace")}</span>
-        <select value={workspace} onChange={(e) => chooseWorkspace(e.currentTarget.value)}>
+        <select aria-label={t("Workspace")} value={workspace} onChange={(e) => chooseWorkspace(e.currentTarget.value)}>
           {workspaces.map((one) => (
             <option key={one.name}>{one.name}</option>
           ))}
@@ -193,7 +201,7 @@ function Sidebar({ view }: { view: string }) {
         )}
         <Look />
         {locked && (
-          <button class="quiet" onClick={leave}>
+          <button class="quiet" onClick={() => (clearTurns(), leave())}>
             {t("Forget the key")}
           </button>
         )}
@@ -221,6 +229,27 @@ function useKeyboard(): void {
     addEventListener("keydown", onKey);
     return () => removeEventListener("keydown", onKey);
   }, []);
+}
+
+/** What a server without any workspace shows; without keys everybody may make the first one. */
+function NoWorkspace() {
+  const [name, setName] = useState("default");
+  const [error, setError] = useState<unknown>(null);
+  if (sessionStorage.getItem("clew.key")) return <p class="pad">{t("This key may not use any workspace.")}</p>;
+  const make = (event: Event) => {
+    event.preventDefault();
+    void call("PUT", at(name.trim())).then(start, setError);
+  };
+  return (
+    <form class="empty" onSubmit={make}>
+      <h1>{t("There is no workspace yet")}</h1>
+      <div class="row">
+        <input aria-label={t("Name")} required value={name} onInput={(e) => setName(e.currentTarget.value)} />
+        <button class="main">{t("Make it")}</button>
+      </div>
+      <Problem error={error} />
+    </form>
+  );
 }
 
 function App() {
@@ -254,7 +283,7 @@ function App() {
             <Lazy name={shown} />
           )
         ) : (
-          <p class="pad">{t("This key may not use any workspace.")}</p>
+          <NoWorkspace />
         )}
       </main>
       <div class="toast" role="status" aria-live="polite" hidden={!shared.toast}>
@@ -265,7 +294,11 @@ function App() {
 }
 
 applyLook();
-void loadLanguage((document.documentElement.lang.startsWith("zh") ? "zh" : "en") as Language).then(() => {
+const open = () => {
+  restoreTurns();
+  addEventListener("pagehide", keepTurns);
   render(<App />, document.getElementById("app")!);
   void start();
-});
+};
+// Without its words the page is in English.
+void loadLanguage(current().language).then(open, () => (change({ language: "en" }), open()));

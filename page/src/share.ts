@@ -54,6 +54,10 @@ export function checkAnswer(found: unknown): Answer | null {
   return cited && stated && one.usage ? one : null;
 }
 
+/** Whether a refusal says no more than its reason, which stands above it. */
+export const isBareRefusal = ({ verdict, answer, missing }: Answer): boolean =>
+  verdict === "refused" && answer.length < missing.length + 20 && answer.includes(missing);
+
 /** Leaves out a first line that only repeats the short answer, which stands above it. */
 export function dropRepeated(text: string, short: string): string {
   const [first = "", ...rest] = text.split("\n");

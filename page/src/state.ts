@@ -107,7 +107,8 @@ export async function refreshStatus(): Promise<void> {
     if (workspace === current().workspace) change({ status });
   } catch (error) {
     if (!(error instanceof ApiError)) throw error;
-    toast(error.message);
+    // The views say themselves that the server does not answer; the counts keep their last values.
+    if (error.status) toast(error.message);
   }
 }
 export function chooseWorkspace(name: string): void {

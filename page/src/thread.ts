@@ -41,7 +41,9 @@ export function followCitations(answer: Answer): Thread | null {
   const left = citedFacts(answer);
   if (!left.length) return null;
   const first = left[0]!.fact;
-  let here = members(first).find((name) => says(question, name)) ?? members(first)[0];
+  // A name of one word counts only as it is written: an entity “Born” is not what “born” means.
+  const asked = (name: string) => says(question, name) && (name.includes(" ") || answer.question.includes(name));
+  let here = members(first).find(asked) ?? members(first)[0];
   if (!here) return null;
   const nodes: ThreadNode[] = [{ name: here, aside: [] }];
   const edges: ThreadEdge[] = [];
@@ -82,7 +84,7 @@ export function followPaths(answer: Answer): Thread | null {
 
 /** While the agent works: the answers to its sub-questions so far. */
 export function followSteps(steps: ShownStep[]): Thread | null {
-  const hops = steps.filter((one) => one.step.startsWith("sub-question") && one.input);
+  const hops = steps.filter((one) => one.step.endsWith("-question") && one.input);
   if (!hops.length) return null;
   const nodes: ThreadNode[] = [{ name: "?", aside: [] }];
   const edges: ThreadEdge[] = [];
@@ -93,6 +95,15 @@ export function followSteps(steps: ShownStep[]): Thread | null {
   return { nodes, edges };
 }
 
+/** Whether a thread leaves the answer behind, as where two are compared: it explains nothing then. */
+function leavesAnswer(answer: Answer, { nodes }: Thread): boolean {
+  const target = fold(answer.candidate || answer.answer);
+  return says(target, nodes[0]!.name) && !says(target, nodes[nodes.length - 1]!.name);
+}
+
 export function findThread(answer: Answer | null, steps: ShownStep[]): Thread | null {
-  return answer ? (followCitations(answer) ?? followPaths(answer)) : followSteps(steps);
+  if (answer?.verdict === "refused") return null;
+  if (!answer) return followSteps(steps);
+  const cited = followCitations(answer);
+  return cited && !leavesAnswer(answer, cited) ? cited : followPaths(answer);
 }

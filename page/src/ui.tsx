@@ -2,7 +2,7 @@
 import type { ComponentChildren } from "preact";
 import { useEffect, useRef, useState } from "preact/hooks";
 import { ApiError, type Usage } from "./api";
-import { t } from "./i18n";
+import { t, translateMessage } from "./i18n";
 import { useShared } from "./state";
 
 const ICONS: Record<string, string> = {
@@ -45,12 +45,11 @@ export function Problem({ error, onRetry }: { error: unknown; onRetry?: () => vo
     </div>
   );
 }
-export const describe = (error: unknown): string =>
-  error instanceof ApiError && error.status === 0
-    ? t("The server does not answer. What is here stays; try again in a moment.")
-    : error instanceof Error
-      ? error.message
-      : String(error);
+export const describe = (error: unknown): string => {
+  if (!(error instanceof ApiError)) return error instanceof Error ? error.message : String(error);
+  if (error.status === 0) return t("The server does not answer. What is here stays; try again in a moment.");
+  return translateMessage(error.message) || t("The server answers with status {n}.", { n: error.status });
+};
 
 /** Loads once and again when a dependency changes; keeps what it had while loading. */
 export function useLoad<T>(load: () => Promise<T>, deps: unknown[]): [T | null, unknown, () => void] {
@@ -118,12 +117,16 @@ export function RecipeSelect(props: { value: string; onChange: (name: string) =>
   );
 }
 
+export const formatSeconds = (seconds: number): string =>
+  t("{n} s", { n: seconds.toFixed(seconds < 10 ? 2 : 0) });
+export const formatMoney = (money: number): string => (money ? `$${money.toFixed(4)}` : "$0");
 export const countCalls = (calls: number): string => (calls === 1 ? t("1 call") : t("{n} calls", { n: calls }));
 export const formatCost = (usage: Usage): string => {
   const tokens = usage.prompt_tokens + usage.completion_tokens;
   if (!usage.calls && !usage.cached_calls) return t("no model call");
+  if (!usage.calls) return t("{n} replies from the cache", { n: usage.cached_calls });
   const parts = [countCalls(usage.calls), t("{n} tokens", { n: tokens.toLocaleString() })];
-  if (usage.money) parts.push(`$${usage.money.toFixed(4)}`);
+  if (usage.money) parts.push(formatMoney(usage.money));
   return parts.join(" · ");
 };
 export const formatBytes = (bytes: number): string =>

@@ -4,6 +4,7 @@ import { describe, expect, it } from "vitest";
 import { EventParser, type Answer } from "../src/api";
 import { applyEvent, type Turn } from "../src/ask-model";
 import { placePicture } from "../src/graph/geometry";
+import { Catalogue } from "../src/i18n";
 import { Pace } from "../src/jobs";
 import { parseBlocks, renderInline } from "../src/markdown";
 import { describeMissing, findNodes } from "../src/names";
@@ -16,8 +17,9 @@ import { layOutTreemap } from "../src/treemap";
 import { Attributes } from "../src/ui";
 import { markEvidence } from "../src/views/compare";
 import { findFront, parseQuestions } from "../src/views/evaluations";
-import { nest } from "../src/views/reasoning";
+import { judgeStep, nest, readReply } from "../src/views/reasoning";
 import { zh } from "../src/zh";
+import { messages, steps } from "../src/zh-messages";
 
 const usage = { calls: 0, prompt_tokens: 0, completion_tokens: 0, cached_calls: 0, money: 0 };
 const fact = (text: string, entities: string[], doc: string, start: number, end: number) => ({
@@ -232,6 +234,44 @@ it("every text has a Chinese one, with the same values", () => {
   expect([...texts].filter((text) => !(text in zh))).toEqual([]);
   const values = (text: string) => [...text.matchAll(/\{\w+\}/g)].map((one) => one[0]).sort();
   expect(Object.entries(zh).filter(([en, cn]) => String(values(en)) !== String(values(cn)))).toEqual([]);
+});
+
+describe("what the server says", () => {
+  const catalogue = new Catalogue(messages);
+  it("is translated with its values, and in parts", () => {
+    expect(catalogue.translate("the documents do not mention Lisbon")).toBe("文档没有提到 Lisbon");
+    expect(catalogue.translate("no language model is configured: this is quoted evidence, not a composed answer; fell back: no plan")).toBe(
+      "没有配置语言模型：以下为引用的证据，并非撰写的回答；改用其他方法：没有计划",
+    );
+    expect(catalogue.translate("8 passages: Marrow Bridge; nothing")).toBe("8 个段落：Marrow Bridge; nothing");
+    expect(new Catalogue(steps).translate("#2 compare")).toBe("第 2 步：比较");
+  });
+  it("stays as it is where it is not known", () => {
+    for (const text of ["Hallowmere", "1822; 1860", "", "constructor"]) expect(catalogue.translate(text)).toBe(text);
+  });
+  it("has the same values in both languages", () => {
+    const values = (text: string) => String([...text.matchAll(/\{\w+\}/g)].map((one) => one[0]).sort());
+    expect([...messages, ...steps].filter(([en, cn]) => values(en) !== values(cn))).toEqual([]);
+    expect(new Set(messages.map(([en]) => en)).size).toBe(messages.length);
+  });
+});
+
+describe("the reasoning", () => {
+  const step = (output: string) => ({ step: "read", output, depth: 0, open: false });
+  it("says how each step ended", () => {
+    const ends = ["Hallowmere", "unknown (the model answered '')", 'failed: no tree', '{"sufficient":false,"missing":"x"}', ""];
+    expect(ends.map((text) => judgeStep(step(text)))).toEqual(["found", "nothing", "failed", "refused", null]);
+    expect(judgeStep({ ...step("Hallowmere"), open: true })).toBeNull();
+  });
+  it("reads a reply that is JSON, also one that was cut", () => {
+    expect(readReply('{"questions":["Who?","Where?"],"n":{"a":1,"b":2}}')).toEqual(["questions: Who?; Where?", "n: 1 – 2"]);
+    expect(readReply('{"questions":["Wh')).toEqual(["questions: Wh …"]);
+  });
+  it("is the whole trace once the answer is there", () => {
+    const trace = [{ step: "plan", output: "x", steps: [{ step: "drop", input: "a", output: "why", docs: ["d.md"] }] }];
+    const done = applyEvent(turn, { name: "answer", id: "", data: JSON.stringify({ ...answer, trace }) });
+    expect(done.steps.map((one) => [one.step, one.depth, one.open])).toEqual([["plan", 0, false], ["drop", 1, false]]);
+  });
 });
 
 describe("quotations", () => {

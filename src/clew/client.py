@@ -4,26 +4,31 @@ Results are the same classes as those of a local knowledge base. A busy server i
 the time it names.
 """
 
+import asyncio
 import http.client
 import json
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import fields, is_dataclass, replace
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass, fields, is_dataclass, replace
+from functools import partial
 from http import HTTPStatus
 from pathlib import Path, PurePosixPath
 from types import TracebackType
 from typing import Any, TypeVar, get_args, get_origin, get_type_hints
 from urllib.parse import quote, urlencode, urlsplit
 
-from clew.agents.ask import DEFAULT_OPTIONS, AskOptions
+from clew.agents.ask import DEFAULT_OPTIONS, AnswerStream, AskOptions, stream_answer
 from clew.agents.core.types import Answer, Mode, Results
+from clew.builder import ignore_progress
 from clew.context import AnswerDelta, Event, StepEnded, StepStarted, TraceStep
 from clew.errors import ClewError, ConfigError, InputError, Locked, StoreError
 from clew.ingest.build import AddResult
+from clew.ingest.embedding import ProgressCallback
 from clew.ingest.files import find_files
 from clew.ingest.readers.source import Skipped
 from clew.store.protocol import Counts
-from clew.types import Evidence, Usage
+from clew.types import Document, Evidence, Usage
 
 T = TypeVar("T")
 _TRIES = 5
@@ -48,13 +53,31 @@ class RemoteKb:
         self._prefix = f"{parts.path.rstrip('/')}/workspaces/{quote(workspace, safe='')}"
         self._headers = {"Authorization": f"Bearer {key}"} if key else {}
         self._connection: http.client.HTTPConnection | None = None
+        self._idle: list[RemoteKb] = []  # connections of `aio`
+        self._again = partial(RemoteKb, url, workspace=workspace, key=key)
+
+    @property
+    def aio(self) -> "AsyncRemoteKb":
+        """The same for async callers, as `aio` of a local knowledge base."""
+        return AsyncRemoteKb(self._borrow)
+
+    @contextmanager
+    def _borrow(self) -> "Iterator[RemoteKb]":
+        """Use another connection to the same workspace, for callers that run at once."""
+        other = self._idle.pop() if self._idle else self._again()
+        try:
+            yield other
+        finally:
+            self._idle.append(other)
 
     def add(
         self,
         paths: Sequence[Path | str] | Path | str,
         *,
         extractor: str | None = None,
+        retry: bool = False,
         labels: Sequence[str] = (),
+        progress: ProgressCallback = ignore_progress,
     ) -> AddResult:
         """Upload files and folders, and build what is new or changed."""
         listed = [paths] if isinstance(paths, str | Path) else list(paths)
@@ -65,12 +88,13 @@ class RemoteKb:
             for item in found
             if not isinstance(item, Skipped)
         ]
-        return self._build(sent, extractor, skipped)
+        done = self._build(sent, {"extractor": extractor, "retry": retry}, progress)
+        return replace(done, skipped=(*skipped, *done.skipped))
 
     def add_texts(self, texts: Iterable[tuple[str, str]]) -> AddResult:
         """Add texts given as (name, text) pairs."""
         sent = [self._upload(name, text.encode(), ()) for name, text in texts]
-        return self._build(sent, None, ())
+        return self._build(sent, {}, ignore_progress)
 
     def search(self, question: str, *, recipe: str | None = None, k: int = 10) -> Results:
         """Retrieve evidence for a question; needs no model."""
@@ -103,7 +127,7 @@ class RemoteKb:
         }
         if manner.on_event is None:
             return _read_answer(self._json("POST", "/ask", body))
-        for name, data in self._events("/ask", {**body, "stream": True}):
+        for name, data in self._events("POST", "/ask", {**body, "stream": True}):
             if name == "answer":
                 return _read_answer(data)
             if name == "error":
@@ -125,7 +149,9 @@ class RemoteKb:
         return found
 
     def close(self) -> None:
-        """Close the connection."""
+        """Close the connections."""
+        while self._idle:
+            self._idle.pop().close()
         if self._connection is not None:
             self._connection.close()
             self._connection = None
@@ -154,18 +180,26 @@ class RemoteKb:
         return str(sent["name"])
 
     def _build(
-        self, names: Sequence[str], extractor: str | None, skipped: tuple[Skipped, ...]
+        self, names: Sequence[str], how: Mapping[str, Any], progress: ProgressCallback
     ) -> AddResult:
-        if not names:
-            return AddResult(self._counts(), skipped=skipped)
-        job = self._json("POST", "/builds", {"names": list(names), "extractor": extractor})
+        if not names and not how.get("retry"):
+            return AddResult(self._counts())
+        job = self._json("POST", "/builds", {"names": list(names) or None, **how})
         while job["state"] in ("queued", "running"):
-            time.sleep(_POLL_SECONDS)
+            if progress is ignore_progress:
+                time.sleep(_POLL_SECONDS)
+            else:
+                self._report_progress(job["id"], progress)
             job = self._json("GET", f"/jobs/{job['id']}")
         if job["state"] != "done":
             raise StoreError(f"the build {job['state']}: {job['error'] or 'see the server'}")
-        done = from_json(AddResult, {"counts": {}, **job["result"]})
-        return replace(done, skipped=(*skipped, *done.skipped))
+        return from_json(AddResult, {"counts": {}, **job["result"]})
+
+    def _report_progress(self, job: str, progress: ProgressCallback) -> None:
+        """Report how a job goes on, until it ends or the server is reloaded."""
+        for name, data in self._events("GET", f"/jobs/{job}/events"):
+            if name == "progress":
+                progress(data["stage"], data["done"], data["total"])
 
     def _list_documents(self) -> Iterator[tuple[str, str]]:
         after: str | None = ""
@@ -216,8 +250,8 @@ class RemoteKb:
                     )
         raise AssertionError("unreachable: the second attempt is fresh")
 
-    def _events(self, path: str, body: Any) -> Iterator[tuple[str, Any]]:
-        reply = self._send("POST", path, json.dumps(body).encode(), _JSON)
+    def _events(self, method: str, path: str, body: Any = None) -> Iterator[tuple[str, Any]]:
+        reply = self._send(method, path, json.dumps(body).encode() if body else None, _JSON)
         if reply.status >= 400:
             raise _make_error(reply.status, _read_detail(reply.read()))
         name = ""
@@ -227,6 +261,67 @@ class RemoteKb:
                 name = line[7:]
             elif line.startswith("data: "):
                 yield name, json.loads(line[6:])
+
+
+@dataclass(frozen=True)
+class AsyncRemoteKb:
+    """The methods of a workspace for async callers; each call has a connection and a thread."""
+
+    _borrow: Callable[[], AbstractContextManager[RemoteKb]]
+
+    async def add(self, paths: Sequence[Path | str], **how: Any) -> AddResult:
+        """Upload files and folders, and build what is new or changed."""
+        return await self._run(lambda kb: kb.add(paths, **how))
+
+    async def take(self, documents: AsyncIterator[Document]) -> AddResult:
+        """Add documents that are already read, by their text."""
+        texts = [(one.names[0], one.text) async for one in documents]
+        return await self._run(lambda kb: kb.add_texts(texts))
+
+    async def search(self, question: str, *, recipe: str | None = None, k: int = 10) -> Results:
+        """Retrieve evidence for a question; needs no model."""
+        return await self._run(lambda kb: kb.search(question, recipe=recipe, k=k))
+
+    async def ask(
+        self, question: str, *, manner: AskOptions = DEFAULT_OPTIONS, **how: Any
+    ) -> Answer:
+        """Answer with citations; listeners are called on the caller's event loop."""
+        listen, loop = manner.on_event, asyncio.get_running_loop()
+
+        def tell(event: Event) -> None:
+            if listen is not None:
+                loop.call_soon_threadsafe(listen, event)
+
+        if listen is not None:
+            manner = replace(manner, on_event=tell)
+        return await self._run(lambda kb: kb.ask(question, manner=manner, **how))
+
+    def stream(
+        self, question: str, *, manner: AskOptions = DEFAULT_OPTIONS, **how: Any
+    ) -> AnswerStream:
+        """Answer a question as a stream of events; the last item is the answer."""
+        return stream_answer(
+            lambda emit: self.ask(question, manner=replace(manner, on_event=emit), **how)
+        )
+
+    async def remove(self, names: Sequence[str]) -> Counts:
+        """Remove documents by name."""
+        return await self._run(lambda kb: kb.remove(names))
+
+    async def status(self) -> dict[str, Any]:
+        """Return counts, embedder, size on disk and money spent."""
+        return await self._run(lambda kb: kb.status())
+
+    async def close(self) -> None:
+        """Close the connection that is used next; `close` of the whole closes all."""
+        await self._run(lambda kb: kb.close())
+
+    async def _run(self, work: Callable[[RemoteKb], T]) -> T:
+        def call() -> T:
+            with self._borrow() as kb:
+                return work(kb)
+
+        return await asyncio.to_thread(call)
 
 
 def connect(url: str, *, workspace: str = "default", key: str = "") -> RemoteKb:

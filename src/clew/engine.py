@@ -57,6 +57,7 @@ from clew.models import Models
 from clew.reader.span_reader import find_reader
 from clew.recipes.chunking import ChosenChunking, find_shared_chunking
 from clew.retrieve.pack import fetch_evidence
+from clew.retrieve.signals import run_recipe
 from clew.show import NameDetails, find_details
 from clew.store.protocol import Counts, Snapshot, Store, make_removal
 from clew.store.sqlite.restore import read_backup_embedder
@@ -307,7 +308,7 @@ class KnowledgeBase:
             chain = self._load_recipe(name).retrieve
             ctx = await self.context(snapshot, question, chain.name)
             ctx = replace(manner.apply_to(ctx), given_entities=tuple(entities))
-            found = await chain(ctx, Found())
+            found = await run_recipe(chain, ctx)
             gathered = await fetch_evidence(ctx, replace(found, chunks=found.chunks[:k]))
         seconds = perf_counter() - started
         note, used = find_missing_trees(ctx.trace), ctx.meter.total

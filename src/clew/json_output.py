@@ -57,7 +57,7 @@ def event_json(event: Event) -> tuple[str, dict[str, Any]]:
         case StepEnded(step=step, depth=depth):
             shown = {"step": step.step, "input": step.input, "output": step.output}
             spent = {"seconds": round(step.seconds, 6), "usage": to_json_value(step.usage)}
-            return "step", {**shown, **spent, "depth": depth}
+            return "step", {**shown, **spent, "docs": list(step.docs), "depth": depth}
         case AnswerDelta(text=text):
             return "token", {"text": text}
 

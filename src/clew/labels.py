@@ -15,13 +15,17 @@ from collections.abc import AsyncIterator, Collection, Iterable, Mapping, Sequen
 from typing import TypeVar
 
 from clew.errors import ConfigError, StoreError
-from clew.store.protocol import KeyValueStore
+from clew.store.protocol import KeyValueStore, Store
 from clew.text.unicode import digest
 from clew.types import Document
 
 T = TypeVar("T")
 LABELS_KIND = "label"
 _EARLIER_KIND = "earlier-labels"  # by name: sets of labels that are needed as well
+KINDS_OF_LABELS = (LABELS_KIND, _EARLIER_KIND, "manifest")
+"""Kinds of stored values that say who may see what."""
+LOST_LABEL = "lost=unknown"
+"""What hides a document whose labels may have been lost, until it is labelled again."""
 REVISION_KEY = "labels"  # manifest key: changes whenever a label does
 _LABEL = re.compile(r"[a-z0-9][a-z0-9_.-]{0,63}=[\w.@:/+-]{1,64}", re.IGNORECASE)
 _BATCH = 64  # documents whose labels are stored in one write
@@ -94,6 +98,39 @@ async def _read_earlier(
     stored = await _get_sound(store, _EARLIER_KIND, names)
     found = {name: [tuple(some) for some in json.loads(text)] for name, text in stored.items()}
     return {name: sets for name, sets in found.items() if sets}
+
+
+async def hide_after_loss(store: Store) -> list[str]:
+    """Hide, until they are labelled again, the documents whose labels may have been lost.
+
+    Labels are taken from their copies where these are left. Which other documents had some is
+    unknown: all without are hidden. Returns their names.
+    """
+    if not await store.find_losses(KINDS_OF_LABELS):
+        return []
+    names = sorted(await store.sources())
+    hidden: list[str] = []
+    for kind, value in ((LABELS_KIND, [LOST_LABEL]), (_EARLIER_KIND, [[LOST_LABEL]])):
+        suspects = names if await store.find_losses([kind]) else ()
+        hidden += await _replace_lost(store, kind, json.dumps(value), names, suspects)
+    await _renew_revision(store)
+    return sorted(set(hidden))
+
+
+async def _replace_lost(
+    store: KeyValueStore, kind: str, value: str, names: Sequence[str], suspects: Collection[str]
+) -> list[str]:
+    """Store `value` for the names whose value is not left, or unknown; return these names."""
+    held = await store.get(kind, [*names, *map(_copy_key, names)])
+    known, lost = {}, []
+    for name in names:
+        left = {held[key] for key in (name, _copy_key(name)) if key in held}
+        if len(left) == 1:
+            known[name] = left.pop()
+        elif left or name in suspects:
+            lost.append(name)
+    await _set_with_copies(store, kind, {**known, **dict.fromkeys(lost, value)})
+    return lost
 
 
 async def read_revision(store: KeyValueStore) -> str:

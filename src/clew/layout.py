@@ -6,8 +6,9 @@ from typing import Literal
 EvidenceKind = Literal["entities", "facts", "paths", "communities", "passages"]
 Modality = Literal["text", "graph", "all"]
 """Which kinds are shown: passages only, everything but passages, or all of them."""
-EvidenceOrder = Literal["found", "question", "linked"]
-"""As the method ranks, by similarity to the question, or only what is linked to what it names."""
+EvidenceOrder = Literal["found", "question", "linked", "linked-first"]
+"""As the method ranks, by similarity to the question, or what is linked to what the question names:
+that alone, or before the rest."""
 
 ASSUMED_WINDOW = 8192
 """Tokens of context assumed for a model whose window is neither set nor reported."""
@@ -96,5 +97,5 @@ _TEXT = (Section("passages", most=_DEFAULT_PASSAGES),)
 _GRAPH = (Section("entities", 800), Section("facts", 1600), Section("paths"))
 PASSAGES = Layout()
 """Passages alone: the layout of recipes that retrieve text."""
-FACTS = Layout((Section("entities", 600), Section("facts")))
+FACTS = Layout((Section("entities", 600, most=10), Section("facts", most=15)))
 """Entities and facts alone: the relational channel of GraphSearch."""

@@ -35,7 +35,8 @@ async def find_details(
         known = await _load_names(now, view)
         found = _find_by_words(name, known)
         if not found:
-            near = suggest(name, [*known.values(), *sources])
+            words = (word for one in known.values() for word in split_words(one))
+            near = suggest(name, [*known.values(), *sources]) or suggest(name, words)
             raise StoreError(
                 f"no document or entity is named {name!r}"
                 + (near or f"; `clew search {name!r}` finds similar ones")

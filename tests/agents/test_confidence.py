@@ -20,12 +20,16 @@ from clew.agents.core.confidence import (
     save_models,
 )
 from clew.builder import ignore_progress
+from clew.config import ROLES, ModelSettings
 from clew.engine import KnowledgeBase
 from clew.errors import InputError, StoreError
 from clew.evaluate.calibrate import refit_confidence
 from clew.evaluate.datasets import Question
 from clew.json_output import answer_json
-from clew.testing.fakes import AgentScript
+from clew.llm.chat import Request
+from clew.llm.structured import pin_mode
+from clew.models import Models
+from clew.testing.fakes import AgentScript, ScriptedChat
 
 
 def test_what_tells_right_from_wrong_gets_the_weight() -> None:
@@ -107,3 +111,34 @@ async def test_own_questions_refit_the_confidence(valley: KnowledgeBase) -> None
         await refit_confidence(valley, known, None, ignore_progress)
     with pytest.raises(InputError, match="all answers are right"):
         await refit_confidence(valley, known * 2, None, ignore_progress)
+
+
+async def test_a_model_that_is_right_is_trusted_once_its_answers_are_known(
+    valley: KnowledgeBase,
+) -> None:
+    script = AgentScript({"answer": CONCLUDED, "answer_graph": CONCLUDED})
+
+    def say(request: Request) -> str:
+        return script([{"role": m.role, "content": m.content} for m in request.messages])
+
+    def answering(name: str) -> KnowledgeBase:
+        chat = ScriptedChat(say, name=name)
+        pin_mode(name, "json")
+        base = KnowledgeBase(valley.store, valley.settings, valley.embed)
+        models = ModelSettings(model=name)
+        base.models = Models(models, valley.store, chats=dict.fromkeys(ROLES, chat))
+        return base
+
+    asked, golds = "Where was the designer of Marrow Bridge born?", ("Hallowmere",)
+    known = [Question(str(n), asked, golds) for n in range(20)]
+    strong, weak = answering("strong"), answering("weak")
+    before = (await strong.ask(asked, recipe="reader")).confidence
+    fit = await refit_confidence(strong, known, "reader", ignore_progress)
+    await save_models(valley.store, fit.models)
+    assert (await strong.ask(asked, recipe="reader")).confidence > max(before, 0.9)
+    assert (await weak.ask(asked, recipe="reader")).confidence == before
+    wrong = [Question(one.id, one.text, ("Vessen",)) for one in known[1:]]
+    fit = await refit_confidence(weak, [known[0], *wrong], "reader", ignore_progress)
+    await save_models(valley.store, fit.models)
+    assert (await weak.ask(asked, recipe="reader")).confidence < before
+    assert (await strong.ask(asked, recipe="reader")).confidence > 0.9

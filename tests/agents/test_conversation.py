@@ -83,6 +83,40 @@ async def test_without_a_model_the_last_answer_stands_for_the_pronoun(
     assert answer.trace[0].output == "Where was Ilse Brandvik born?"
 
 
+@pytest.mark.parametrize(
+    ("asked", "answer", "follow_up", "alone"),
+    [
+        (ASKED, "Hallowmere [1]", "And who lives there?", "Who lives in Hallowmere?"),
+        (ASKED, "Hallowmere [1]", "And where was Clara Lindqvist born?", None),
+        (ASKED, "Hallowmere [1]", "So who was Anton Reeve, then?", None),
+        (ASKED, "", "Is there a school in Vessen?", "Is there a school in Vessen?"),
+        (
+            "Where was Ilse Brandvik born?",
+            "",
+            "What about Anton Reeve?",
+            "Where was Anton Reeve born?",
+        ),
+        ("Where was Ilse Brandvik born?", "", "And Anton Reeve?", "Where was Anton Reeve born?"),
+        (WHO, "", "And why?", "Why (Marrow Bridge)?"),
+        ("How do I read a log?", "", "And on errors?", "On errors (How do I read a log)?"),
+        (
+            "In which town was the engineer of Marrow Bridge born?",
+            "Hallowmere",
+            "Where did she study?",
+            "Where did the engineer of Marrow Bridge study?",
+        ),
+    ],
+)
+async def test_without_a_model_the_earlier_question_is_not_asked_again(
+    valley: KnowledgeBase, asked: str, answer: str, follow_up: str, alone: str | None
+) -> None:
+    history = (ConversationTurn(asked, answer),)
+    found = await valley.ask(follow_up, manner=AskOptions(history=history))
+    first, _, rest = follow_up.partition(" ")
+    expected = alone or rest[:1].upper() + rest[1:]
+    assert found.trace[0].output == expected, first
+
+
 @pytest.mark.parametrize("said", ["lorem ipsum", {"question": ""}, {"question": "Zzz qqq?"}])
 async def test_garbage_is_condensed_by_rules_and_said(ask: Ask, said: object) -> None:
     told = AgentScript({"condense": said, "answer": CONCLUDED})  # type: ignore[dict-item]

@@ -332,7 +332,7 @@ async def test_recipes_show_what_they_found(valley: KnowledgeBase) -> None:
     assert len(set(shown.values())) == len(shown)
 
 
-@pytest.mark.parametrize("order", ["question", "linked"])
+@pytest.mark.parametrize("order", ["question", "linked", "linked-first"])
 async def test_facts_and_paths_may_be_ordered_for_the_question(
     base: KnowledgeBase, order: str
 ) -> None:
@@ -356,7 +356,13 @@ async def test_facts_and_paths_may_be_ordered_for_the_question(
     lines = [line.partition("] ")[2] for line in shown.splitlines() if line.startswith("[")]
     lines = [line for line in lines if line in pages.values()]
     by_question = [pages["Otto Kern"], pages["Marrow Bridge"], pages["Ilse Brandvik"]]
-    assert lines == (by_question if order == "question" else by_question[1:])
+    linked = by_question[1:]
+    expected = {
+        "question": by_question,
+        "linked": linked,
+        "linked-first": [*linked, by_question[0]],
+    }
+    assert lines == expected[order]
     traced = [inner for step in answer.trace for inner in step.steps if inner.step == "keep linked"]
     assert [step.output for step in traced] == ["2 of 3 facts, 0 of 0 paths"] * (order == "linked")
 

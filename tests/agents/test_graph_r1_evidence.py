@@ -68,3 +68,14 @@ async def test_knowledge_that_the_model_invents_is_looked_up_instead(valley: Kno
     answer = await asking(valley)(say, asked, recipe="graph-r1+naive", mode="reject")
     assert answer.candidate == "Hallowmere"
     assert heard[1].startswith("<knowledge>") and "Hallowmere" in heard[1]
+
+
+async def test_a_score_that_the_model_copies_is_no_part_of_its_answer(
+    valley: KnowledgeBase,
+) -> None:
+    def say(messages: list[dict[str, Any]]) -> str:
+        return "<think>It is known.</think><answer>Hallowmere (score 1.00)</answer>"
+
+    asked = "Where was Ilse Brandvik born?"
+    answer = await asking(valley)(say, asked, recipe="graph-r1", mode="open")
+    assert answer.candidate == "Hallowmere"

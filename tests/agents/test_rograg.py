@@ -274,3 +274,20 @@ async def test_relations_of_the_graph_are_looked_up_in_it(base: KnowledgeBase) -
     assert "read" not in told.prompts
     [cited] = answer.citations
     assert (cited.doc, cited.quote) == ("bridge", "It was designed by Ilse Brandvik.")
+
+
+@pytest.mark.parametrize("near", [False, True])
+async def test_a_lookup_may_read_what_is_about_the_name_first(ask: Ask, near: bool) -> None:
+    pages: list[str] = []
+
+    def read(message: str) -> dict[str, Any]:
+        pages.append(message.rpartition("[[evidence")[2])
+        return knows(message)
+
+    told = script(*CHAIN, read=read, read_graph=read)
+    mine = {"base": "rograg+hypergraphrag", "agent": {"near": near}}
+    answer = await ask(told, ODD, recipe="mine", recipes={"mine": mine})
+    assert answer.candidate == "Hallowmere"
+    of_her = [page for page in pages if "place of birth of Ilse" in page]
+    assert "born in Hallowmere" in of_her[0]
+    assert ("It was designed" in of_her[0]) is not near

@@ -1,5 +1,7 @@
 """With a model the reader is asked as well: it supports the written answer, or is against it."""
 
+from typing import Any
+
 import pytest
 from agent_asking import asking
 
@@ -20,11 +22,16 @@ async def works(base: KnowledgeBase) -> KnowledgeBase:
     return base
 
 
-async def ask_model(works: KnowledgeBase, short: str, question: str, **how: str) -> Answer:
-    """Ask with a model that writes this."""
-    sentence = {"text": f"Ada Brink was born in {short}.", "sources": [1, 2]}
-    written = {"enough": True, "sentences": [sentence], "short": short, "missing": ""}
-    script = AgentScript({"answer": written, "answer_graph": written})
+async def ask_model(works: KnowledgeBase, *shorts: str, question: str, **how: str) -> Answer:
+    """Ask with a model that writes these, one after another, and then the last again."""
+    left = list(shorts)
+
+    def write(_: str) -> dict[str, Any]:
+        short = left.pop(0) if len(left) > 1 else left[0]
+        sentence = {"text": f"Ada Brink was born in {short}.", "sources": [1, 2]}
+        return {"enough": True, "sentences": [sentence], "short": short, "missing": ""}
+
+    script = AgentScript({"answer": write, "answer_graph": write})
     return await asking(works)(script, question, **how)
 
 
@@ -32,8 +39,8 @@ async def ask_model(works: KnowledgeBase, short: str, question: str, **how: str)
     "question", ["Where was Ada Brink born?", "What is the birthplace of Ada Brink, who was born?"]
 )
 async def test_the_reader_agrees_or_not(works: KnowledgeBase, question: str) -> None:
-    same = await ask_model(works, "Ribe", question, recipe="steps-judged")
-    other = await ask_model(works, "Odense", question, recipe="steps-judged")
+    same = await ask_model(works, "Ribe", question=question, recipe="steps-judged")
+    other = await ask_model(works, "Odense", question=question, recipe="steps-judged")
     assert same.signals["agreed"] > 0
     assert other.signals["against"] > 0
     assert other.candidate == "Odense"
@@ -41,9 +48,20 @@ async def test_the_reader_agrees_or_not(works: KnowledgeBase, question: str) -> 
 
 
 async def test_the_better_supported_answer_is_given(works: KnowledgeBase) -> None:
-    question = "Where was Ada Brink born?"
-    assert (await ask_model(works, "Odense", question, recipe="steps")).candidate == "Ribe"
-    assert (await ask_model(works, "Odense", question, recipe="steps-once")).candidate == "Odense"
+    how = {"question": "Where was Ada Brink born?"}
+    overruled = await ask_model(works, "Odense", recipe="steps-unasked", **how)
+    assert overruled.candidate == "Ribe"
+    assert "the model wrote “Odense”" in overruled.note
+    assert (await ask_model(works, "Odense", recipe="steps-once", **how)).candidate == "Odense"
+
+
+async def test_a_model_that_keeps_to_its_answer_is_not_overruled(works: KnowledgeBase) -> None:
+    how = {"question": "Where was Ada Brink born?", "recipe": "steps"}
+    kept = await ask_model(works, "Odense", **how)
+    assert kept.candidate == "Odense"
+    assert [step.output for step in kept.trace if step.step == "ask again"] == ["Odense"]
+    assert (await ask_model(works, "Odense", "Ribe", **how)).candidate == "Ribe"
+    assert (await ask_model(works, "Odense", "Vejle", **how)).candidate == "Ribe"
 
 
 async def test_what_a_model_finds_missing_is_refused(works: KnowledgeBase) -> None:

@@ -142,6 +142,35 @@ async def test_the_relational_channel_reads_no_passage(ask: Ask) -> None:
     assert all("Relations:" in page and "Passages:" not in page for page in pages)
 
 
+async def test_the_relational_channel_reads_linked_facts_and_then_the_rest(ask: Ask) -> None:
+    async def read_with(order: str) -> list[str]:
+        pages: list[str] = []
+
+        def read(message: str) -> Any:
+            pages.append(message)
+            return refines(message)
+
+        told = searching(lambda _: True, refine_read_graph=read)
+        mine = {"base": "graphsearch-relational+lightrag", "agent": {"facts": order}}
+        await ask(told, ODD, recipe="mine", recipes={"mine": mine})
+        shown = pages[0].rpartition("Relations:")[2].splitlines()
+        return [line for line in shown if line[:1] == "[" != line[1:2]]
+
+    linked, first = await read_with("linked"), await read_with("linked-first")
+    assert linked == first[: len(linked)]
+    assert len(first) > len(linked)
+    assert "Marrow Bridge" in first[0]
+
+
+async def test_the_reader_reads_the_facts_in_which_the_model_finds_nothing(ask: Ask) -> None:
+    nothing = {"notes": [], "answer": "unknown"}
+    told = searching(lambda _: True, refine_read_graph=nothing)
+    answer = await ask(told, ODD, recipe="graphsearch-relational+lightrag")
+    [channel] = [step for step in answer.trace if step.step == "relational channel"]
+    assert "unknown" not in channel.output
+    assert "Hallowmere" in channel.output
+
+
 async def test_four_sub_queries_are_asked(ask: Ask) -> None:
     questions = [f"What is number {n} of Marrow Bridge?" for n in range(1, 7)]
     told = searching(lambda _: True, decompose={"questions": questions})

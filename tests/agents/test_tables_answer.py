@@ -1,10 +1,12 @@
 """Questions about tables: answered by code over the rows, with the rows cited, or left alone."""
 
 import json
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+import clew
 from clew.agents.tables.load import find_links, load_tables
 from clew.agents.tables.parse import parse_question
 from clew.agents.tables.words import is_same_word, load_operators, split_question
@@ -192,3 +194,58 @@ async def test_a_chinese_question_with_other_words_is_not_computed(
     (tmp_path / "城市.csv").write_text(CITIES, encoding="utf-8")
     await base.add([tmp_path / "城市.csv"])
     assert not (await base.ask("柳河的天气是什么？")).computed
+
+
+STAFF = (
+    "name,department,salary,age,office\n"
+    "Dana Petrov,Optics,72000,41,Sofia\n"
+    "Ivo Marsh,Optics,81000,29,Lund\n"
+    "Lena Okafor,Sales,64500,56,Sofia\n"
+    "Rui Tanaka,Sales,59000,33,Kyoto\n"
+)
+GOODS = "sku,product,price,owner\nA-1,Lens kit,120.5,Dana Petrov\nA-2,Tripod,45,Lena Okafor\n"
+
+
+@pytest.fixture(scope="module")
+def office(tmp_path_factory: pytest.TempPathFactory) -> Iterator[clew.Kb]:
+    folder = tmp_path_factory.mktemp("office")
+    (folder / "staff.csv").write_text(STAFF)
+    (folder / "goods.csv").write_text(GOODS)
+    with clew.open(folder / "kb") as base:
+        base.add([folder / "staff.csv", folder / "goods.csv"])
+        yield base
+
+
+@pytest.mark.parametrize(
+    ("question", "said"),
+    [
+        ("Who earns the most?", "Ivo Marsh"),
+        ("Who earns more, Dana Petrov or Lena Okafor?", "Dana Petrov"),
+        ("Which product is cheapest?", "Tripod"),
+        ("How many goods cost more than 70?", "1"),
+        ("Which product is cheaper than 100?", "Tripod"),
+        ("Who is the oldest?", "Lena Okafor"),
+        ("Who is youngest?", "Ivo Marsh"),
+        ("Which department pays best?", "Optics"),
+        ("How many staff are in Sofia or Lund?", "3"),
+        ("Who owns the most expensive product?", "Dana Petrov"),
+        ("What is the department of the owner of the Tripod?", "Sales"),
+    ],
+)
+def test_words_that_mean_a_column_are_understood(office: clew.Kb, question: str, said: str) -> None:
+    answer = office.ask(question)
+    assert (answer.candidate, answer.computed) == (said, True)
+
+
+@pytest.mark.parametrize(
+    "question",
+    [
+        "What is the phone number of Ivo Marsh?",
+        "What is the shoe size of Dana Petrov?",
+        "Which product is the heaviest?",
+        "Who is the tallest?",
+        "Which office is the largest?",
+    ],
+)
+def test_what_no_column_means_is_not_computed(office: clew.Kb, question: str) -> None:
+    assert not office.ask(question).computed

@@ -172,6 +172,22 @@ async def test_nonsense_is_a_refusal_with_the_evidence_kept(
     assert len(answer.evidence.chunks) == 3
 
 
+@pytest.mark.parametrize("said", ["Hallowmere", "Hallowmere.", "`Hallowmere` [2]"])
+async def test_a_bare_name_is_an_answer_if_a_passage_has_it(
+    valley: KnowledgeBase, said: str
+) -> None:
+    answer = await answered(valley, said, "reject")
+    assert (answer.verdict, answer.candidate) == ("answered", "Hallowmere")
+    assert "Hallowmere" in answer.citations[0].quote
+
+
+@pytest.mark.parametrize("said", ["Rembrandt.", "No.", "unknown"])
+async def test_a_bare_word_that_no_passage_has_is_no_answer(
+    valley: KnowledgeBase, said: str
+) -> None:
+    assert (await answered(valley, said, "reject")).verdict == "refused"
+
+
 async def test_two_passages_bear_what_the_model_laid_to_one(valley: KnowledgeBase) -> None:
     order = await _order(valley)
     sentence = "The designer of the Marrow Bridge, Ilse Brandvik, was born in Hallowmere."

@@ -39,6 +39,7 @@ def team(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def test_a_part_of_a_name_finds_it_and_a_typing_error_is_told(team: Path) -> None:
     assert "Dana Petrov" in clew("show", "dana", cwd=team)
     assert "did you mean 'Dana Petrov'?" in clew("show", "Dana Petrof", cwd=team, code=1)
+    assert "did you mean 'dana'?" in clew("show", "Dnaa", cwd=team, code=1)
 
 
 def test_one_document_is_not_documents(team: Path) -> None:

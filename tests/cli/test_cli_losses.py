@@ -13,6 +13,11 @@ from pathlib import Path
 import pytest
 from in_process import clew
 
+from clew.config import Settings
+from clew.engine import KnowledgeBase
+from clew.errors import StoreError
+from clew.serve.core.label_views import find_visible, make_view
+from clew.store.sqlite.store import SqliteStore
 from clew.testing.stub_endpoint import StubEndpoint
 
 
@@ -84,6 +89,62 @@ async def test_lost_values_are_told_by_kind(here: Path, kind: str) -> None:
     await call(here, "verify", code=1)
     told = json.loads(await call(here, "verify", "--repair", "--json"))
     assert f"kind {kind!r}" in told["accepted"][0]
+    assert "OK" in await call(here, "verify")
+
+
+@pytest.mark.parametrize("kind", ["resolution", "manifest"])
+async def test_lost_settings_are_noticed_before_an_answer(here: Path, kind: str) -> None:
+    await call(here, "join", "Ilse Brandvik", "Oda Falk")
+    with closing(sqlite3.connect(here / "kb" / "kb.sqlite")) as db, db:
+        assert db.execute("DELETE FROM memory WHERE kind = ?", (kind,)).rowcount
+    assert f"kind {kind!r}" in await call(here, "search", "Where does Oda Falk live?", code=1)
+    await call(here, "verify", "--repair")
+    await call(here, "search", "Where does Oda Falk live?")
+
+
+@pytest.mark.parametrize("copies", [False, True])
+async def test_a_lost_label_never_makes_a_document_public(here: Path, copies: bool) -> None:
+    await call(here, "label", "x.md", "--label", "team=legal")
+    lost = "kind = 'label'" if copies else "kind = 'label' AND key = 'x.md'"
+    with closing(sqlite3.connect(here / "kb" / "kb.sqlite")) as db, db:
+        assert db.execute(f"DELETE FROM memory WHERE {lost}").rowcount  # noqa: S608
+    base = KnowledgeBase(SqliteStore(here / "kb"), Settings(kb=here / "kb"), None)
+    with pytest.raises(StoreError, match="unknown who may see it"):
+        await find_visible(base, ["team=sales"])
+    told = json.loads(await call(here, "verify", "--repair", "--json"))
+    assert (told["ok"], told["hidden"]) == (True, ["x.md"] if copies else [])
+    assert (await find_visible(base, ["team=sales"])).hidden == ("x.md",)
+    legal = (await find_visible(base, ["team=legal"])).hidden
+    assert legal == (("x.md",) if copies else ())  # its label is unknown, or left in its copy
+    await call(here, "label", "x.md", "--label", "team=legal")
+    assert (await find_visible(base, ["team=legal"])).hidden == ()
+    assert (await find_visible(base, ["team=sales"])).hidden == ("x.md",)
+    await base.close()
+
+
+async def test_a_copy_for_readers_has_sums_of_its_own(here: Path) -> None:
+    await add(here, "y.md", "# Y\n\nOda Falk lives in Hallowmere.")
+    await call(here, "label", "x.md", "--label", "team=legal")
+    base = KnowledgeBase(SqliteStore(here / "kb"), Settings(kb=here / "kb"), None)
+    copy = await make_view(base, await find_visible(base, []), here / "views")
+    await base.close()
+    store = SqliteStore(copy)
+    assert (await store.find_losses(), list(await store.sources())) == ([], ["y.md"])
+    await store.close()
+    with closing(sqlite3.connect(copy / "kb.sqlite")) as db, db:
+        assert db.execute("DELETE FROM memory WHERE key = 'embedder'").rowcount
+    with pytest.raises(StoreError, match="'manifest'"):
+        SqliteStore(copy)
+
+
+async def test_a_backup_that_lost_values_is_not_restored(here: Path) -> None:
+    await call(here, "label", "x.md", "--label", "team=legal")
+    await call(here, "backup", "copy")
+    with closing(sqlite3.connect(here / "copy")) as db, db:
+        assert db.execute("DELETE FROM memory WHERE kind = 'label'").rowcount
+    before = list_arrays(here)
+    assert "is damaged" in await call(here, "restore", "copy", code=1)
+    assert list_arrays(here) == before
     assert "OK" in await call(here, "verify")
 
 

@@ -23,6 +23,7 @@ from clew.recipes.agents import AGENTS
 from clew.recipes.describe import describe_recipe_needs, required_trees
 from clew.recipes.registry import RECIPES
 from clew.recipes.steps import STEPS
+from clew.retrieve.signals import SIGNALS
 from clew.testing.fakes import ScriptedChat
 from clew.text.unicode import hash64
 from clew.types import Extraction
@@ -90,7 +91,7 @@ def test_the_papers_are_all_here() -> None:
     named += (
         "proprag proprag-reread linearrag gfm-rag youtu-flat rograg-12k rograg-28k lightrag-30k "
     )
-    named += "pathrag-15 msgraphrag-local-12k clew-beam small-to-big"
+    named += "pathrag-15 msgraphrag-local-12k clew-beam small-to-big rograg-few"
     lego = {f"lego-{number}" for number in range(1, 16)}
     lego |= {f"lego-{n}-{by}" for n in (2, 6, 10, 12, 14) for by in ("cosine", "cross-encoder")}
     assert set(named.split()) | lego == set(RECIPES)
@@ -149,6 +150,32 @@ async def test_evidence_is_typed_cited_and_the_same_again(wooded: KnowledgeBase)
             assert report.name, name
             assert all(cited.quote in texts[cited.doc] for cited in report.citations), name
         assert (await wooded.search(ASKED, recipe=name, k=3)).evidence == got, name
+
+
+async def test_the_trace_names_the_signals_and_scores_never_rise(wooded: KnowledgeBase) -> None:
+    for name in RECIPES:
+        results = await wooded.search(ASKED, recipe=name, k=10)
+        [said] = [step.output for step in results.trace if step.step == "signals"]
+        assert said, name
+        scores = [passage.score for passage in results.evidence.chunks]
+        assert scores == sorted(scores, reverse=True), name
+
+
+def test_every_step_that_ranks_has_a_signal() -> None:
+    signals = {step for steps in SIGNALS.values() for step in steps}
+    # These cut, join, reorder, or say themselves what they rank by.
+    without = {"TidyQuestion", "Blended", "Spread", "IfGrown", "Keep", "Budget", "Chain", "Fork"}
+    assert signals | without == set(STEPS) and not signals & without
+
+
+async def test_the_trace_of_an_answer_names_the_signals(wooded: KnowledgeBase) -> None:
+    answer = await wooded.ask(ASKED, recipe="reader+proprag")
+    said = [inner.output for step in answer.trace for inner in step.steps]
+    assert "meaning, facts, links, paths" in said
+    named = (await wooded.search("Who sang of Ilse Brandvik?", recipe="own-facts")).trace[-1]
+    unnamed = (await wooded.search("who sang of it?", recipe="own-facts")).trace[-1]
+    assert named.output == "names, facts"
+    assert unnamed.output == "facts (the question names nothing known)"
 
 
 KNOWN_FOR = {

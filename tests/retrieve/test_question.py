@@ -106,3 +106,10 @@ def test_a_question_for_an_account_wants_breadth(question: str, broad: bool) -> 
 )
 def test_courtesy_is_no_part_of_the_question(question: str, plain: str) -> None:
     assert strip_courtesy(question) == plain
+
+
+def test_of_a_long_question_the_words_nearest_to_the_name_are_read() -> None:
+    before = " ".join(f"before{n}" for n in range(40))
+    shape = parse_question(f"which {before} Marrow Bridge stone ends", [(41, 43)])
+    assert len(shape.words) == 24
+    assert shape.words[-3:] == ("before39", "stone", "ends") and "before10" not in shape.words

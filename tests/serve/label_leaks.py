@@ -13,7 +13,12 @@ from conftest import document
 TEAMS = ("team=legal", "team=sales", "level=secret")
 PEOPLE = ("Ilse Brandvik", "Anton Reeve", "Clara Lindqvist", "Marta Quill")
 FORMATS = ("graphml", "jsonl", "cypher", "html", "tsv", "csv")
+RECIPES = ("clew", "bm25", "hipporag2", "lightrag")
 AT = "/workspaces/valley"
+AGENT = {
+    "Accept": "application/json, text/event-stream",
+    "MCP-Protocol-Version": "2025-11-25",
+}
 
 
 def make_documents(count: int, seed: int) -> tuple[list[Document], dict[str, list[str]]]:
@@ -47,9 +52,17 @@ def hidden_markers(labels: Mapping[str, Sequence[str]], granted: Sequence[str]) 
 
 
 def read_everything(
-    client: TestClient, headers: Mapping[str, str], documents: Sequence[Document]
+    client: TestClient,
+    headers: Mapping[str, str],
+    documents: Sequence[Document],
+    chosen: random.Random | None = None,
 ) -> Iterator[tuple[str, str]]:
-    """Yield the answers of every route that reads, as (what was asked, body)."""
+    """Yield the answers of every route that reads, as (what was asked, body).
+
+    Of keys, exports and recipes all are asked for, or a few at random, which is cheaper.
+    """
+    few = chosen is not None
+    rng = chosen or random.Random(0)
 
     def get(path: str, **params: Any) -> str:
         return client.get(AT + path, params=params, headers=headers).text
@@ -61,7 +74,7 @@ def read_everything(
             yield f"document{part}", get(f"/documents/{one.id}{part}")
     for query in ("", *PEOPLE):
         yield "entities", get("/entities", query=query, limit=500)
-    for key in range(1, 40):
+    for key in rng.sample(range(1, 40), 6) if few else range(1, 40):
         yield "entity", get(f"/entities/{key}")
         yield "neighbours", get(f"/entities/{key}/neighbours", limit=500)
         yield "fact", get(f"/facts/{key}")
@@ -77,15 +90,17 @@ def read_everything(
     for one in documents:
         yield "reading", get("/reading", name=one.names[0], facts=True)
         yield "page", get(f"/documents/{one.id}/pages/1")
-    for form in FORMATS:
+    for form in rng.sample(FORMATS, 2) if few else FORMATS:
         yield f"export {form}", get("/export", format=form)
-    yield from _ask_everything(client, headers)
+    yield from _ask_everything(client, headers, [rng.choice(RECIPES)] if few else RECIPES)
     yield "jobs", get("/jobs")
 
 
-def _ask_everything(client: TestClient, headers: Mapping[str, str]) -> Iterator[tuple[str, str]]:
+def _ask_everything(
+    client: TestClient, headers: Mapping[str, str], recipes: Sequence[str]
+) -> Iterator[tuple[str, str]]:
     question = f"Where was {PEOPLE[0]} born, and what did {PEOPLE[1]} design?"
-    for recipe in ("clew", "bm25", "hipporag2", "lightrag"):
+    for recipe in recipes:
         body: dict[str, Any] = {"question": question, "recipe": recipe, "k": 50}
         yield f"search {recipe}", client.post(f"{AT}/search", json=body, headers=headers).text
         for stream in (False, True):
@@ -95,3 +110,15 @@ def _ask_everything(client: TestClient, headers: Mapping[str, str]) -> Iterator[
     for stream in (False, True):
         body = {**chat, "stream": stream}
         yield "chat", client.post("/v1/chat/completions", json=body, headers=headers).text
+        yield "ollama", client.post("/api/chat", json=body, headers=headers).text
+    for tool, given in (
+        ("search", {"question": question}),
+        ("ask", {"question": question}),
+        ("show", {"name": PEOPLE[0]}),
+        ("neighbours", {"name": PEOPLE[1]}),
+        ("path", {"start": PEOPLE[0], "end": PEOPLE[1]}),
+    ):
+        called = {"name": tool, "arguments": {**given, "workspace": "valley"}}
+        sent = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": called}
+        reply = client.post("/mcp", json=sent, headers={**headers, **AGENT})
+        yield f"mcp {tool}", reply.text

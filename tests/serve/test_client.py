@@ -1,5 +1,6 @@
 """`clew.connect` has the methods of `clew.open`, and gives the same results."""
 
+import asyncio
 import inspect
 from collections.abc import Iterator
 from pathlib import Path
@@ -11,12 +12,15 @@ from serving import Listening, fill, make_key, make_server
 import clew
 from clew.agents.ask import AskOptions
 from clew.agents.conversation import ConversationTurn
+from clew.agents.core.types import Answer
 from clew.api import Kb
-from clew.client import RemoteKb, connect
+from clew.client import AsyncRemoteKb, RemoteKb, connect
 from clew.config import Settings
 from clew.context import StepStarted
+from clew.engine import KnowledgeBase
 from clew.errors import ClewError, ConfigError, StoreError
 from clew.testing.hashed_kb import open_hashed
+from conftest import document, stream
 
 QUESTION = "Where was Ilse Brandvik born?"
 
@@ -31,11 +35,47 @@ def remote(tmp_path: Path) -> Iterator[RemoteKb]:
         yield kb
 
 
-def test_it_has_the_methods_of_a_local_one() -> None:
-    def public(kind: type) -> set[str]:
-        return {name for name, _ in inspect.getmembers(kind, callable) if name[0] != "_"}
+# What works on the files of this machine, or belongs to the engine itself.
+LOCAL_ONLY = {
+    *("backup", "restore", "repair", "reembed", "verify", "open", "import_graph", "plan"),
+    *("chunk_presets", "context", "count_pending", "forget_view", "progress", "relevance", "show"),
+}
 
-    assert public(RemoteKb) == public(Kb)
+
+def find_public(kind: type) -> set[str]:
+    """The public methods of a class."""
+    return {name for name, _ in inspect.getmembers(kind, callable) if name[0] != "_"}
+
+
+def test_it_has_the_methods_of_a_local_one() -> None:
+    assert find_public(RemoteKb) == find_public(Kb)
+    assert find_public(AsyncRemoteKb) == find_public(KnowledgeBase) - LOCAL_ONLY
+
+
+@pytest.mark.parametrize(("there", "here"), [(RemoteKb, Kb), (AsyncRemoteKb, KnowledgeBase)])
+def test_methods_take_what_those_of_a_local_one_take(there: type, here: type) -> None:
+    for name in find_public(there):
+        theirs = inspect.signature(getattr(here, name)).parameters
+        mine = inspect.signature(getattr(there, name)).parameters
+        open_ended = any(one.kind == one.VAR_KEYWORD for one in theirs.values())
+        unknown = {one for one in mine if mine[one].kind != mine[one].VAR_KEYWORD} - set(theirs)
+        assert open_ended or not unknown, (name, unknown)
+
+
+async def test_async_callers_ask_at_once_and_follow_a_stream(remote: RemoteKb) -> None:
+    found = await asyncio.gather(*(remote.aio.search(QUESTION, k=3) for _ in range(4)))
+    local = await asyncio.to_thread(remote.search, QUESTION, k=3)
+    assert all(one.evidence == local.evidence for one in found)
+    events = [event async for event in remote.aio.stream(QUESTION)]
+    assert isinstance(events[0], StepStarted) and isinstance(events[-1], Answer)
+    said: list[str] = []
+    path = Path(__file__).with_name("serving.py")
+    added = await remote.aio.add([path], progress=lambda stage, *_: said.append(stage))
+    assert added.added == 1 and said
+    texts = stream([document("note", "The Otter Ferry sank in 1901.", "")])
+    assert (await remote.aio.take(texts)).added == 1
+    assert (await remote.aio.remove(["note"])).documents == (await remote.aio.status())["documents"]
+    await remote.aio.close()
 
 
 def test_results_are_those_of_a_local_one(remote: RemoteKb, tmp_path: Path) -> None:

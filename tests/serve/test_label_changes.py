@@ -1,6 +1,7 @@
 """Hidden documents that are written or removed while a reader without their labels reads."""
 
 import shutil
+import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -195,3 +196,29 @@ def test_nothing_keeps_the_text_of_a_deleted_document(tmp_path: Path) -> None:
         assert find_copies() == []
         reply = search_valley(client, reader)
         assert reply.status_code == 200 and "Montsalvat" not in reply.text
+
+
+def test_a_copy_with_a_document_that_was_removed_beside_the_server_goes(tmp_path: Path) -> None:
+    fill(tmp_path / "valley", [*VALLEY, SECRET], labels={"poet": ["team=legal"]})
+    server = make_server(tmp_path)
+    reader = make_key(server, {"valley": "read"}, [])
+    with running(server, reader) as client:
+        assert client.get(f"{AT}/documents").status_code == 200
+        copies = tmp_path / ".server" / "views" / "valley"
+        [held] = copies.glob("*-*/")
+        sync.wait(remove_elsewhere(tmp_path / "valley", "secret"))
+        while held.exists():
+            time.sleep(0.05)
+        assert "secret" not in client.get(f"{AT}/documents").text
+        [now] = copies.glob("*-*/")
+        late = document("ferry", "The Otter Ferry was built by Nils Hage.", "Otter Ferry")
+        fill(tmp_path / "valley", [late])  # an addition leaves it to those who read it
+        sync.wait(server.pool.remove_outdated_copies())
+        assert now.exists()
+
+
+async def remove_elsewhere(folder: Path, name: str) -> None:
+    """Remove a document as another process does."""
+    base = await open_hashed(Settings(kb=folder), False)
+    await base.remove([name])
+    await base.close()

@@ -130,7 +130,11 @@ def test_a_workspace_is_created_once(tmp_path: Path) -> None:
         ]
         assert client.get("/workspaces/fresh").json()["documents"] == 0
         assert client.put("/workspaces/..").status_code in (404, 405)
-        assert client.put("/workspaces/Fresh").status_code == 404
+        named = client.put("/workspaces/Fresh")
+        assert named.status_code == 400 and "small letters" in named.json()["detail"]
+        sent = {"Content-Type": "application/json"}
+        body = client.post("/workspaces/fresh/search", content=b"[", headers=sent)
+        assert body.status_code == 422 and body.json()["detail"].startswith("the body is not JSON")
 
 
 def test_a_workspace_is_made_whole_or_not_at_all(tmp_path: Path) -> None:

@@ -1,6 +1,8 @@
 """The page at `/`: built files, their headers, and the routes that only the page needs."""
 
+import ast
 import hashlib
+import re
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +19,19 @@ NAMED = (
     "vite.config.ts",
     "vite.export.config.ts",
 )
+SOURCES = PAGE.parent / "src" / "clew"
+# Messages that the code puts together from words that stand apart.
+COMPOSED = {
+    "semantic channel",
+    "semantic-question",
+    "relational-question",
+    "chunks={a} entities={b} facts={c} paths={d} communities={e}",
+    "breadth wanted",
+    "breadth not",
+    "the model found no answer",
+    "the budget of {n} calls is spent",
+    "the budget of {n} tokens is spent",
+}
 FIRST_VIEW_BYTES = 180_000
 ALL_BYTES = 1_000_000
 
@@ -30,6 +45,22 @@ def hash_sources() -> str:
         hashed.update(f"{path}\0".encode())
         hashed.update((PAGE / path).read_text(encoding="utf-8").replace("\r\n", "\n").encode())
     return hashed.hexdigest()
+
+
+def test_the_messages_that_the_page_translates_are_still_said() -> None:
+    listed = (PAGE / "src" / "zh-messages.ts").read_text(encoding="utf-8")
+    messages = re.findall(r'^  \["([^"]+)", "', listed, re.MULTILINE)
+    trees = (ast.parse(one.read_text(encoding="utf-8")) for one in SOURCES.rglob("*.py"))
+    nodes = (node for tree in trees for node in ast.walk(tree) if isinstance(node, ast.Constant))
+    said = "\n".join({node.value for node in nodes if isinstance(node.value, str)})
+    gone = [
+        (message, part)
+        for message in messages
+        for part in (one.strip(" .,:;()“”#") for one in re.split(r"\{\w+\}", message))
+        if message not in COMPOSED and part not in said
+    ]
+    assert len(messages) > 100
+    assert gone == [], "reworded in the code: reword it in page/src/zh-messages.ts too"
 
 
 def test_the_built_files_are_those_of_the_sources() -> None:

@@ -97,6 +97,47 @@ def test_a_killed_worker_is_replaced_and_a_hangup_replaces_all(tmp_path: Path) -
     assert process.returncode == 0
 
 
+def start_over_damage(folder: Path) -> tuple["subprocess.Popen[str]", Path]:
+    """Start two workers over a database that they cannot open; return it too."""
+    database = folder / "root" / ".server" / "server.sqlite"
+    database.parent.mkdir(parents=True)
+    database.write_bytes(b"nonsense " * 1000)
+    command = [sys.executable, "-m", "clew", "serve", "--root", "root", "--port", "0"]
+    return subprocess.Popen(
+        [*command, "--workers", "2"], cwd=folder, text=True, stderr=subprocess.PIPE
+    ), database
+
+
+@pytest.mark.slow
+def test_workers_that_fail_at_their_start_are_started_again(tmp_path: Path) -> None:
+    process, database = start_over_damage(tmp_path)
+    assert process.stderr is not None
+    url = process.stderr.readline().split()[-1]
+    for line in process.stderr:
+        if "ended too soon" in line:
+            break
+        assert "file is not a database" in line
+    database.unlink()
+    for _ in range(600):
+        try:
+            assert read(f"{url}/ready")["status"] == "ready"
+            break
+        except (URLError, TimeoutError):
+            time.sleep(0.1)
+    process.send_signal(signal.SIGTERM)
+    process.communicate(timeout=60)
+    assert process.returncode == 0
+
+
+@pytest.mark.slow
+def test_a_server_whose_workers_all_fail_ends_with_a_sentence(tmp_path: Path) -> None:
+    process, _ = start_over_damage(tmp_path)
+    _, said = process.communicate(timeout=120)
+    assert process.returncode == 1
+    assert said.splitlines()[-1].startswith("error: no worker process could be started in")
+    assert "Traceback" not in said
+
+
 @pytest.mark.slow
 def test_a_long_stream_outlives_a_reload(tmp_path: Path) -> None:
     sync.wait(fill_without_vectors(tmp_path / "root" / "valley"))

@@ -152,7 +152,8 @@ async def test_a_changed_cell_of_any_table_is_told(valley: KnowledgeBase, statem
     with sqlite3.connect(valley.settings.kb / "kb.sqlite") as db:
         assert db.execute(statement).rowcount > 0
     db.close()
-    assert await (await open_kb(valley.settings.kb)).verify() != []
+    store = await open_store(valley.settings, create=False, check=False)  # as `clew verify` does
+    assert await KnowledgeBase(store, valley.settings, HashEmbed()).verify() != []
 
 
 async def test_a_damaged_text_is_not_shown(valley: KnowledgeBase) -> None:

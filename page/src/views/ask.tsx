@@ -2,13 +2,13 @@
 import { useEffect, useRef, useState } from "preact/hooks";
 import { at, get, type Citation, type Entity } from "../api";
 import { ask, clearTurns, showShared, stop, useTurns, type Turn } from "../ask-model";
-import { t } from "../i18n";
+import { t, translateMessage } from "../i18n";
 import { Markdown } from "../markdown";
 import { Reader } from "../reader";
-import { dropRepeated, formatSource, packAnswer, toMarkdown, unpackAnswer } from "../share";
+import { dropRepeated, formatSource, isBareRefusal, packAnswer, toMarkdown, unpackAnswer } from "../share";
 import { current, toast, useRoute, useShared } from "../state";
 import { findThread } from "../thread";
-import { formatCost, Icon, RecipeSelect, useLoad } from "../ui";
+import { formatCost, formatSeconds, Icon, RecipeSelect, useLoad } from "../ui";
 import { ThreadDrawing } from "./thread";
 import { Reasoning } from "./reasoning";
 
@@ -129,8 +129,9 @@ function Composer({ first }: { first: boolean }) {
   useEffect(() => field.current?.focus(), []);
   const submit = (event: Event) => {
     event.preventDefault();
-    if (!text.trim()) return;
-    void ask(text.trim(), recipe, strict ? "reject" : "open");
+    const asked = field.current!.value.trim();
+    if (!asked) return;
+    void ask(asked, recipe, strict ? "reject" : "open");
     setText("");
   };
   return (
@@ -165,6 +166,11 @@ function TurnView({ turn, onOpen }: { turn: Turn; onOpen: Open }) {
   const thread = findThread(turn.answer, turn.steps);
   const all = turn.answer?.citations ?? [];
   const open = (place: Citation) => onOpen({ place, all, workspace: turn.workspace });
+  const read = (doc: string) => {
+    const chunk = turn.answer?.chunks.find((one) => one.doc === doc);
+    const { id = "", start = 0, end = 0, text = "" } = chunk ?? {};
+    open(all.find((one) => one.doc === doc) ?? { doc, chunk: id, start, end, quote: text });
+  };
   const live = turn.state === "running";
   return (
     <article class="turn" aria-busy={live}>
@@ -184,7 +190,7 @@ function TurnView({ turn, onOpen }: { turn: Turn; onOpen: Open }) {
           {turn.steps.length > 0 && (
             <section class="panel">
               <h3>{t("Reasoning")}</h3>
-              <Reasoning steps={turn.steps} />
+              <Reasoning steps={turn.steps} question={turn.question} answer={turn.answer} onRead={read} />
             </section>
           )}
         </div>
@@ -218,13 +224,13 @@ function AnswerText({ turn, open }: { turn: Turn; open: (place: Citation) => voi
       {answer?.verdict === "refused" && (
         <div class="refusal">
           <strong>{t("Not answered: the documents do not say it.")}</strong>
-          {answer.missing && <p>{t("Missing: {what}", { what: answer.missing })}</p>}
+          {answer.missing && <p>{t("Missing: {what}", { what: translateMessage(answer.missing) })}</p>}
         </div>
       )}
       {answer?.candidate && answer.verdict === "answered" && answer.candidate.length < 120 && (
         <p class="candidate">{answer.candidate}</p>
       )}
-      {turn.text ? (
+      {answer && isBareRefusal(answer) ? null : turn.text ? (
         <div aria-live="polite">
           <Markdown text={answer ? dropRepeated(turn.text, answer.candidate) : turn.text} cite={cite} />
         </div>
@@ -237,7 +243,7 @@ function AnswerText({ turn, open }: { turn: Turn; open: (place: Citation) => voi
       )}
       {(MESSAGES[turn.state] || turn.state === "failed") && (
         <p class="problem" role="alert">
-          {turn.state === "failed" ? turn.problem : t(MESSAGES[turn.state]!)}
+          {turn.state === "failed" ? translateMessage(turn.problem) : t(MESSAGES[turn.state]!)}
         </p>
       )}
       {answer && <Figures turn={turn} />}
@@ -258,10 +264,10 @@ function Figures({ turn }: { turn: Turn }) {
         </span>
       )}
       <span>{answer.recipe}</span>
-      <span>{t("{n} s", { n: answer.seconds.toFixed(answer.seconds < 10 ? 2 : 0) })}</span>
+      <span>{formatSeconds(answer.seconds)}</span>
       <span>{formatCost(answer.usage)}</span>
       {!answer.complete && <span class="wrong">{t("ended early by a budget")}</span>}
-      {answer.note && <span class="wide">{answer.note}</span>}
+      {answer.note && <span class="wide">{translateMessage(answer.note)}</span>}
     </div>
   );
 }

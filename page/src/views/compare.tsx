@@ -1,10 +1,10 @@
 // Compare: recipes side by side on one question; evaluations with significance.
 import { useState } from "preact/hooks";
 import { ApiError, at, post, type Answer, type Citation } from "../api";
-import { t } from "../i18n";
+import { t, translateMessage } from "../i18n";
 import { Markdown } from "../markdown";
 import { Reader } from "../reader";
-import { dropRepeated } from "../share";
+import { dropRepeated, isBareRefusal } from "../share";
 import { mayWrite, useShared } from "../state";
 import { describe, formatCost, RecipeSelect } from "../ui";
 import { Evaluations } from "./evaluations";
@@ -123,9 +123,15 @@ function ColumnView({ column, marks, onRead }: { column: Column; marks: Map<stri
       {!answer && !column.problem && <div class="loading" role="status" aria-label={t("Loading")} />}
       {answer && (
         <>
-          {answer.verdict === "refused" && <p class="refusal">{t("Not answered: the documents do not say it.")}</p>}
+          {answer.verdict === "refused" && (
+            <div class="refusal">
+              <strong>{t("Not answered: the documents do not say it.")}</strong>
+              {answer.missing && <p>{t("Missing: {what}", { what: translateMessage(answer.missing) })}</p>}
+            </div>
+          )}
           {answer.candidate && answer.verdict === "answered" && <p class="candidate">{answer.candidate}</p>}
-          <Markdown text={dropRepeated(answer.answer, answer.candidate)} cite={cite} />
+          {!isBareRefusal(answer) && <Markdown text={dropRepeated(answer.answer, answer.candidate)} cite={cite} />}
+          {answer.note && <p class="small soft">{translateMessage(answer.note)}</p>}
           <p class="figures small soft">
             <span>{t("{n} s", { n: answer.seconds.toFixed(2) })}</span>
             <span>{formatCost(answer.usage)}</span>

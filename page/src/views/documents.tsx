@@ -1,11 +1,11 @@
 // Documents: upload, what a build would cost, the build as it runs, what failed, delete.
 import { useEffect, useRef, useState } from "preact/hooks";
 import { at, call, get, post, upload, type Job } from "../api";
-import { t } from "../i18n";
+import { t, translateMessage } from "../i18n";
 import { hasEnded, useJob, type Progress } from "../jobs";
 import { OpenDocument } from "../reader";
 import { go, mayWrite, refreshStatus, toast, useRoute, useShared } from "../state";
-import { describe, Empty, formatBytes, formatCost, Icon, Problem } from "../ui";
+import { describe, Empty, formatBytes, formatCost, formatMoney, Icon, Problem } from "../ui";
 
 interface Row {
   id: string;
@@ -107,7 +107,7 @@ function RowView({ row, onGone, onRetry }: { row: Row; onGone: () => void; onRet
         ) : (
           <>
             {row.name}
-            {row.reason && <span class="small wrong"> — {row.reason}</span>}
+            {row.reason && <span class="small wrong"> — {translateMessage(row.reason)}</span>}
           </>
         )}
       </span>
@@ -242,7 +242,7 @@ function Build({ waiting, retried, onDone }: { waiting: string[]; retried: strin
       {job?.kind === "plan" && job.state === "done" && waiting.length > 0 && <Estimate plan={job.result} />}
       {running && <Running job={job} progress={progress} />}
       {job && job.kind === "build" && hasEnded(job) && <Outcome job={job} />}
-      {job?.kind === "plan" && job.state === "failed" && <p class="wrong">{job.error}</p>}
+      {job?.kind === "plan" && job.state === "failed" && <p class="wrong">{translateMessage(job.error)}</p>}
       {!running && (
         <div class="row">
           {waiting.length > 0 && (
@@ -276,7 +276,7 @@ function Estimate({ plan }: { plan: Plan }) {
     [t("Passages"), (plan.chunks ?? 0).toLocaleString()],
     [t("Model calls"), (plan.calls ?? 0).toLocaleString()],
     [t("Tokens"), tokens.toLocaleString()],
-    [t("Cost"), plan.money ? `$${plan.money.toFixed(4)}` : plan.calls ? t("price unknown") : t("free")],
+    [t("Cost"), plan.money ? formatMoney(plan.money) : plan.calls ? t("price unknown") : t("free")],
   ];
   return (
     <dl aria-label={t("Estimate")}>
@@ -317,7 +317,7 @@ function Running({ job, progress }: { job: Job; progress: Progress | null }) {
 
 function Outcome({ job }: { job: Job }) {
   const { result } = job;
-  if (job.state !== "done") return <p class="wrong">{job.state === "failed" ? job.error : t("Cancelled. The files still wait.")}</p>;
+  if (job.state !== "done") return <p class="wrong">{job.state === "failed" ? translateMessage(job.error) : t("Cancelled. The files still wait.")}</p>;
   return (
     <div role="status">
       <p>
@@ -326,7 +326,7 @@ function Outcome({ job }: { job: Job }) {
       </p>
       {result.skipped.map((one: { name: string; reason: string }, n: number) => (
         <p key={n} class="small wrong">
-          {one.name}: {one.reason}
+          {one.name}: {translateMessage(one.reason)}
         </p>
       ))}
     </div>

@@ -1,7 +1,7 @@
 // Evaluations: reports of the workspace as tables with intervals, and a form to start one.
 import { useState } from "preact/hooks";
 import { at, get, post, type Job } from "../api";
-import { t } from "../i18n";
+import { t, translateMessage } from "../i18n";
 import { useJob } from "../jobs";
 import { useShared } from "../state";
 import { Problem, useLoad } from "../ui";
@@ -43,7 +43,7 @@ export function Evaluations({ canStart }: { canStart: boolean }) {
       {canStart && <Start onStarted={setId} />}
       {job && job.state !== "done" && (
         <p role="status">
-          {job.state === "failed" ? job.error : `${t(job.state)} ${progress ? `${progress.done} / ${progress.total}` : ""}`}
+          {job.state === "failed" ? translateMessage(job.error) : `${t(job.state)} ${progress ? `${progress.done} / ${progress.total}` : ""}`}
         </p>
       )}
       {reports.map((one) => (

@@ -6,7 +6,7 @@ import { colourOf } from "../graph/colours";
 import { t } from "../i18n";
 import { Reader } from "../reader";
 import { toast, useRoute, useShared } from "../state";
-import { describe, Problem, useLoad } from "../ui";
+import { describe, Empty, Problem, useLoad } from "../ui";
 import { Inspect, PathForm, type Neighbour, type Shown } from "./inspect";
 
 const SIZES = [300, 1000, 3000, 10_000];
@@ -102,6 +102,13 @@ export function GraphView() {
       </div>
       <section class="inspect" aria-label={t("Details")} tabIndex={0}>
         <Problem error={error} onRetry={reload} />
+        {found && !found.nodes.length && !status?.entities && (
+          <Empty title={t("No entities yet")}>
+            <a class="button main" href="#/documents">
+              {t("Add documents first")}
+            </a>
+          </Empty>
+        )}
         {broken && <p class="problem">{broken === "WebGL" ? t("This browser has no WebGL, so nothing is drawn; the lists hold the same.") : broken}</p>}
         <PathForm onPath={showPath} onFact={(key) => setShown({ kind: "fact", key })} />
         <Inspect shown={shown} found={found} onSelect={(key) => void select(key)} onExpand={(entity) => void expand(entity)} onFact={(key) => setShown({ kind: "fact", key })} onRead={setReading} onChanged={() => (clear(), reload())} />

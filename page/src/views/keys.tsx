@@ -3,7 +3,7 @@ import { useRef, useState } from "preact/hooks";
 import { call, get, post } from "../api";
 import { t } from "../i18n";
 import { enter, toast, useShared } from "../state";
-import { describe, Icon, Problem, useLoad } from "../ui";
+import { describe, formatMoney, Icon, Problem, useLoad } from "../ui";
 
 interface Key {
   id: string;
@@ -30,7 +30,7 @@ export function Budget() {
   const shown: [string, string][] = [
     ["Your key", own.id === "local" ? t("none is needed here") : own.name],
     ["Model calls today", of(String(spent.calls), limits.calls_per_day?.toLocaleString() ?? null)],
-    ["Money today", of(`$${spent.money.toFixed(4)}`, limits.money_per_day === null ? null : `$${limits.money_per_day}`)],
+    ["Money today", of(formatMoney(spent.money), limits.money_per_day === null ? null : `$${limits.money_per_day}`)],
     ["Requests a minute", limits.requests_per_minute?.toLocaleString() ?? t("as the server sets it")],
   ];
   return (

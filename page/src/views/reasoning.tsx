@@ -1,7 +1,8 @@
-// The steps of an agent as a tree that grows while it works.
+// The steps of an agent as a tree that grows while it works: what each asked, read, found and cost.
+import type { Answer } from "../api";
 import type { ShownStep } from "../ask-model";
-import { t } from "../i18n";
-import { countCalls } from "../ui";
+import { t, translateMessage, translateStep } from "../i18n";
+import { formatCost, formatSeconds } from "../ui";
 
 interface Branch {
   step: ShownStep;
@@ -21,41 +22,151 @@ export function nest(steps: ShownStep[]): Branch[] {
   return roots;
 }
 
-export function Reasoning({ steps }: { steps: ShownStep[] }) {
-  return <Level branches={nest(steps)} />;
+export type Verdict = "found" | "nothing" | "refused" | "failed";
+const VERDICTS: [RegExp, Verdict][] = [
+  [/^(failed|no usable reply|no model)\b/, "failed"],
+  [/^(refused|dropped)\b|"(?:sufficient|enough)":\s*false|"verdict":\s*"(?:no|reject)/i, "refused"],
+  [/^(unknown|nothing|no plan|nothing to ask)\b/, "nothing"],
+];
+/** How a step ended, by what it says. */
+export function judgeStep(step: ShownStep): Verdict | null {
+  if (step.open || !step.output) return null;
+  return VERDICTS.find(([pattern]) => pattern.test(step.output!))?.[1] ?? "found";
 }
-function Level({ branches }: { branches: Branch[] }) {
+const MARKS: Record<Verdict, [string, string]> = {
+  found: ["✓", "found"],
+  nothing: ["∅", "nothing found"],
+  refused: ["✕", "refused"],
+  failed: ["!", "failed"],
+};
+
+/** A reply of a model as lines, if it is whole JSON; else the text itself. */
+export function readReply(text: string): string[] {
+  if (!/^[[{]/.test(text)) return [text];
+  try {
+    const found: unknown = JSON.parse(text);
+    return Object.entries(found as object).map(([name, value]) => `${name}: ${flatten(value)}`);
+  } catch {
+    // Cut by the server: its words without the signs of JSON.
+    return [`${text.replace(/[{}[\]"]+/g, " ").replace(/\s+([,:])/g, "$1").trim()} …`];
+  }
+}
+const flatten = (value: unknown): string =>
+  Array.isArray(value)
+    ? value.map(flatten).join("; ")
+    : value && typeof value === "object"
+      ? Object.values(value).map(flatten).join(" – ")
+      : String(value);
+
+export function Reasoning(props: { steps: ShownStep[]; question: string; answer: Answer | null; onRead: (doc: string) => void }) {
+  const { steps, question, answer, onRead } = props;
+  return (
+    <>
+      <Level branches={nest(steps).filter((one) => !isDetail(one))} above={question} onRead={onRead} />
+      {answer && <Conclusion answer={answer} />}
+    </>
+  );
+}
+
+const DETAILS = ["signals", "spread", "tidy question", "keep linked", "show evidence"];
+/** What only who knows the method wants to see: parts of a search, weights, sizes. */
+const isDetail = ({ step }: Branch): boolean => step.step.includes("(") || DETAILS.includes(step.step);
+
+interface LevelProps {
+  branches: Branch[];
+  above: string;
+  onRead: (doc: string) => void;
+}
+function Level({ branches, above, onRead }: LevelProps) {
   return (
     <ul class="reasoning">
-      {branches.map((branch, n) => (
-        <li key={n} class={branch.step.open ? "open" : ""}>
-          <Line step={branch.step} />
-          {branch.below.length > 0 && <Level branches={branch.below} />}
-        </li>
-      ))}
+      {branches.map((branch, n) => {
+        const asked = branch.step.input || above;
+        const parts = branch.below.filter(isDetail);
+        const others = branch.below.filter((one) => !isDetail(one));
+        const deep = !branch.step.open && branch.step.depth > 0;
+        return (
+          <li key={n} class={branch.step.open ? "open" : ""}>
+            <Line step={branch.step} above={above} onRead={onRead} />
+            {parts.length > 0 && (
+              <details class="small">
+                <summary>{t("{n} details", { n: parts.length })}</summary>
+                <Level branches={parts} above={asked} onRead={onRead} />
+              </details>
+            )}
+            {others.length > 0 && deep && (
+              <details class="small">
+                <summary>{t("{n} steps", { n: others.length })}</summary>
+                <Level branches={others} above={asked} onRead={onRead} />
+              </details>
+            )}
+            {others.length > 0 && !deep && <Level branches={others} above={asked} onRead={onRead} />}
+          </li>
+        );
+      })}
     </ul>
   );
 }
-function Line({ step }: { step: ShownStep }) {
-  const name = step.step.split("(")[0]!;
-  const calls = step.usage?.calls ?? 0;
+
+function Line({ step, above, onRead }: { step: ShownStep; above: string; onRead: (doc: string) => void }) {
+  const verdict = isDetail({ step, below: [] }) ? null : judgeStep(step);
+  const docs = step.docs ?? [];
+  const lines = readReply(step.output ?? "");
   return (
     <div class="step">
       <div class="step-head">
-        <span class="step-name">{name}</span>
-        <span class="small soft">
-          {step.open
-            ? t("working …")
-            : [
-                step.seconds !== undefined ? t("{n} s", { n: step.seconds.toFixed(2) }) : "",
-                calls ? countCalls(calls) : "",
-              ]
-                .filter(Boolean)
-                .join(" · ")}
+        {verdict && (
+          <span class={`verdict ${verdict}`} role="img" aria-label={t(MARKS[verdict][1])} title={t(MARKS[verdict][1])}>
+            {MARKS[verdict][0]}
+          </span>
+        )}
+        <span class="step-name">{translateStep(step.step.split("(")[0]!)}</span>
+        <span class="small soft step-figures">{step.open ? t("working …") : formatFigures(step)}</span>
+      </div>
+      {step.input && step.input !== above && <p class="step-in">{translateMessage(step.input)}</p>}
+      {docs.length > 0 ? (
+        <details class="step-out">
+          <summary>{t("{n} documents were read", { n: docs.length })}</summary>
+          <ul class="docs">
+            {docs.map((doc) => (
+              <li key={doc}>
+                <button class="plain" onClick={() => onRead(doc)}>
+                  {doc}
+                </button>
+              </li>
+            ))}
+          </ul>
+        </details>
+      ) : (
+        lines.map((line, n) => line && <p key={n} class="step-out">{translateMessage(line)}</p>)
+      )}
+    </div>
+  );
+}
+/** Seconds, and where a model was asked also calls, tokens and money. */
+function formatFigures(step: ShownStep): string {
+  const asked = step.usage && (step.usage.calls || step.usage.cached_calls);
+  const shown = [!step.seconds || step.seconds < 0.005 ? "" : formatSeconds(step.seconds), asked ? formatCost(step.usage!) : ""];
+  return shown.filter(Boolean).join(" · ");
+}
+
+/** The last line: the verdict, why it was refused, how sure it is, and the cost of all steps. */
+function Conclusion({ answer }: { answer: Answer }) {
+  const verdict: Verdict = answer.verdict === "answered" ? "found" : "refused";
+  const sure = answer.confidence;
+  return (
+    <div class="step conclusion">
+      <div class="step-head">
+        <span class={`verdict ${verdict}`} aria-hidden="true">
+          {MARKS[verdict][0]}
+        </span>
+        <span class="step-name">{verdict === "found" ? t("answered") : t("refused")}</span>
+        <span class="small soft step-figures">
+          {[formatSeconds(answer.seconds), formatCost(answer.usage)].join(" · ")}
         </span>
       </div>
-      {step.input && <p class="step-in">{step.input}</p>}
-      {step.output && <p class="step-out">{step.output}</p>}
+      {verdict === "refused" && answer.missing && <p class="step-out">{t("Why: {why}", { why: translateMessage(answer.missing) })}</p>}
+      {typeof sure === "number" && <p class="step-in">{t("{n} % sure", { n: Math.round(sure * 100) })}</p>}
     </div>
   );
 }

@@ -1,10 +1,10 @@
 // Settings: what this server has, its model endpoint tested, budgets spent, recipes and parameters.
 import { useState } from "preact/hooks";
 import { at, get, type Recipe } from "../api";
-import { t } from "../i18n";
+import { t, translateMessage } from "../i18n";
 import { isAdmin, useShared } from "../state";
 import { Budget, Keys } from "./keys";
-import { formatBytes, Icon, Problem, useLoad } from "../ui";
+import { formatBytes, formatMoney, Icon, Problem, useLoad } from "../ui";
 
 interface Checks {
   recipe: string;
@@ -31,10 +31,10 @@ export function SettingsView() {
             {(
               [
                 ["Workspace", workspace],
-                ["Your scope", scope ?? ""],
+                ["Your scope", t(scope ?? "")],
                 ["Embedder", status.embedder],
                 ["Size on disk", formatBytes(status.bytes)],
-                ["Money spent", `$${status.spent.toFixed(4)}`],
+                ["Money spent", formatMoney(status.spent)],
                 ["Generation", String(status.generation)],
               ] as const
             ).map(([name, value]) => (
@@ -54,6 +54,11 @@ export function SettingsView() {
   );
 }
 
+/** The model, the embedder and the knowledge base before what is installed. */
+const sortChecks = (checks: Checks["checks"]): Checks["checks"] => {
+  const isPart = (one: Checks["checks"][number]) => /^(extra |python$|sqlite$)/.test(one.name);
+  return [...checks.filter((one) => !isPart(one)).reverse(), ...checks.filter(isPart)];
+};
 function Endpoint() {
   const { workspace } = useShared();
   const [found, error, again] = useLoad(() => get<Checks>(at(workspace, "/checks")), [workspace]);
@@ -71,13 +76,13 @@ function Endpoint() {
         <div class="scroll" tabIndex={0} role="region" aria-label={t("Checks")}>
           <table>
             <tbody>
-              {found.checks.map((one, n) => (
+              {sortChecks(found.checks).map((one, n) => (
                 <tr key={n}>
-                  <th scope="row">{one.name}</th>
+                  <th scope="row">{t(one.name)}</th>
                   <td>
                     <span class={one.state === "ok" ? "state done" : one.state === "broken" ? "state failed" : "state"}>{t(one.state)}</span>
                   </td>
-                  <td>{one.message}</td>
+                  <td>{translateMessage(one.message)}</td>
                 </tr>
               ))}
             </tbody>

@@ -53,7 +53,7 @@ export function ThreadDrawing(props: { thread: Thread; live: boolean; onOpen: (c
             class="open"
             role="button"
             tabIndex={0}
-            aria-label={t("Open the source: {text}", { text: edge.text })}
+            aria-description={t("Open the source: {text}", { text: edge.text })}
             onClick={() => props.onOpen(cited)}
             onKeyDown={(e) => (e.key === "Enter" || e.key === " ") && (e.preventDefault(), props.onOpen(cited))}
           >

@@ -102,9 +102,10 @@ function Treemap({ branches }: { branches: Branch[] }) {
   const drawing = useRef<SVGSVGElement>(null);
   const [width, setWidth] = useState(WIDEST);
   useEffect(() => {
-    const measure = () => setWidth(Math.min(WIDEST, Math.max(200, Math.round(drawing.current!.clientWidth))));
+    const element = drawing.current!;
+    const measure = () => setWidth(Math.min(WIDEST, Math.max(200, Math.round(element.clientWidth))));
     const observer = new ResizeObserver(measure);
-    observer.observe(drawing.current!);
+    observer.observe(element);
     return () => observer.disconnect();
   }, []);
   const boxes = layOutTreemap(branches.map((one) => one.size), width, HEIGHT);

@@ -54,6 +54,20 @@ _CONTEXT_WORDS_CJK = re.compile(
     r"呢\s*[？?]?$|其(?=[父母妻夫子女导作])|前者|后者|彼女?[はがのを]|それ|その|그(?:는|녀|의|것|들)|"
     r"^(?:为什么|为何|何时|什么时候|在?哪里|在?哪儿|谁|多少|怎么样?|然后|还有)(?:呢|的)?\s*[？?]?$"
 )
+# A word that joins a follow-up to what was said, and nothing else.
+_CONNECTIVE = re.compile(
+    r"^(?:(?:and|but|so|then|also)\b[\s,]*|(?:那么|然后|还有|另外)[，,]?)+", re.IGNORECASE
+)
+# A follow-up that only names another subject: "What about N?", "And N?", "N呢？".
+_ELLIPSIS = re.compile(
+    r"(?:what|how) about (?P<name>[^?]+?)\??|(?:那么?)?(?P<zh>[^?？]{2,20})呢\s*[?？]?",
+    re.IGNORECASE,
+)
+_THERE = re.compile(r"\b(?:(?P<where>in|from|at|to|near) )?there\b", re.IGNORECASE)
+_THERE_IS = re.compile(
+    r"\bthere\s+(?:is|are|was|were|be|been|any|an?|no)\b|\b(?:is|are|was|were)\s+there\s+\w",
+    re.IGNORECASE,
+)
 _CITATION_MARK = re.compile(r"\s*\[\d+\]")
 _REFUSAL_PREFIXES = ("Refused:", "无法回答")
 _NAME_PARTICLES = frozenset(
@@ -108,11 +122,56 @@ async def condense_question(ctx: Context, history: Sequence[ConversationTurn]) -
 
 
 def _condense_by_rules(ctx: Context, recent: Sequence[ConversationTurn]) -> str:
-    """Replace the pronouns; where that fails, put the earlier question in front for its names."""
+    """Replace what points back; only a question that names nothing takes over earlier names.
+
+    The earlier question is never asked again: its names, or its words where it has none, follow in
+    brackets.
+    """
     if not needs_history(ctx.question):
         return ctx.question
-    rewritten = resolve_pronouns(ctx.view, ctx.question, recent)
-    return rewritten if rewritten != ctx.question else f"{recent[-1].question} {ctx.question}"
+    question, view = _drop_connective(ctx.question), ctx.view
+    meant = _follow_referents(view, recent)
+    if about := _find_other_subject(view, question):
+        return _ask_about(view, recent[-1].question, about)
+    rewritten = _replace_pronouns(view, _replace_there(question, meant), meant)
+    if rewritten != question or find_names(view, rewritten):
+        return rewritten
+    last = recent[-1]
+    carried = [*find_names(view, last.question)]
+    carried += [extract_answer_name(view, last.question, last.answer)]
+    kept = ", ".join(dict.fromkeys(filter(None, carried))) or last.question.rstrip(" ?？")
+    return f"{question.rstrip(' ?？')} ({kept})?"
+
+
+def _drop_connective(question: str) -> str:
+    """Return a question without the word that joins it to the one before: "And where …"."""
+    rest = _CONNECTIVE.sub("", question.strip(), count=1)
+    return rest[:1].upper() + rest[1:] if rest.strip(" ?？") else question
+
+
+def _find_other_subject(view: View, question: str) -> str:
+    """Return the name that is all of a follow-up: "What about N?", "And N?"."""
+    if found := _ELLIPSIS.fullmatch(question.strip()):
+        return (found["name"] or found["zh"]).strip()
+    bare = question.strip(" ?？")
+    return bare if find_names(view, bare) == [bare] else ""
+
+
+def _ask_about(view: View, asked: str, name: str) -> str:
+    """Return the earlier question with this name instead of its own: "What about Anton Reeve?"."""
+    names = find_names(view, asked)
+    if len(names) != 1:
+        return f"{asked.rstrip(' ?？')} ({name})?"
+    bare = re.sub(r"^the\s+", "", names[0], flags=re.IGNORECASE)
+    whole = re.compile(rf"(?:\bthe\s+)?{re.escape(bare)}", re.IGNORECASE)
+    return whole.sub(lambda _: name, asked, count=1)
+
+
+def _replace_there(question: str, meant: "_Referents") -> str:
+    """Replace "there" by the place that was named last; not where it only begins a clause."""
+    if not meant.thing or _THERE_IS.search(question):
+        return question
+    return _THERE.sub(lambda found: f"{found['where'] or 'in'} {meant.thing}", question)
 
 
 async def _condense_by_model(ctx: Context, chat: Chat, recent: Sequence[ConversationTurn]) -> str:
@@ -171,11 +230,16 @@ class _Referents:
 
 def resolve_pronouns(view: View, question: str, before: Sequence[ConversationTurn]) -> str:
     """Replace the pronouns of a question where rules can resolve them."""
+    return _replace_pronouns(view, question, _follow_referents(view, before))
+
+
+def _follow_referents(view: View, turns: Sequence[ConversationTurn]) -> _Referents:
+    """Return whom and what a conversation is about at its end."""
     meant = _Referents()
-    for turn in before:
+    for turn in turns:
         asked = _replace_pronouns(view, turn.question, meant)
         meant = _update_referents(view, meant, asked, turn.answer)
-    return _replace_pronouns(view, question, meant)
+    return meant
 
 
 def _update_referents(view: View, meant: _Referents, asked: str, answer: str) -> _Referents:
@@ -187,8 +251,14 @@ def _update_referents(view: View, meant: _Referents, asked: str, answer: str) ->
             return _Referents(about, meant.thing)
         return _Referents(answer_name or (meant.person if about == meant.person else ""), about)
     # A new name may be a person or a thing; a known thing stays one.
-    person = meant.person if about in ("", meant.thing) else about
+    person = meant.person if about in ("", meant.thing) else _describe_owner(asked, about)
     return _Referents(person, answer_name or about or meant.thing)
+
+
+def _describe_owner(asked: str, name: str) -> str:
+    """Return "the engineer of N" where a question is about that person, else the name N."""
+    found = re.search(rf"\bthe (?:\w+ )?\w+ of (?:the )?{re.escape(name)}", asked, re.IGNORECASE)
+    return found[0] if found else name
 
 
 def _replace_pronouns(view: View, question: str, meant: _Referents) -> str:

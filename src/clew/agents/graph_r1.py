@@ -16,6 +16,7 @@ from clew.agents.graph_r1_protocol import (
     format_scored_facts,
     parse_action,
     restore_closing_tag,
+    strip_scores,
 )
 from clew.context import Context
 from clew.layout import EvidenceKind, Layout, Section
@@ -108,7 +109,7 @@ class GraphR1:
             messages.append(Message("assistant", text))
             action = parse_action(text)
             if action.kind == "answer":
-                return action.text
+                return strip_scores(action.text)
             query = self._find_query(action)
             if query and asked < self.turns:
                 asked += 1

@@ -34,6 +34,7 @@ FINAL_ANSWER_REQUEST_BY_LANGUAGE: dict[Language, str] = {
 NO_RESULTS_BY_LANGUAGE: dict[Language, str] = {"en": NO_RESULTS, "zh": "（没有找到任何内容）"}
 _BYTES_PER_TOKEN = 4  # as in clew.llm.openai_api, which training machines cannot import
 _DIVIDER = "\n=== user ===\n"
+_SCORE = re.compile(r"\s*\(score \d+\.\d\d\)")
 _TAGS = re.compile(r"</?(?:think|query|answer|knowledge)>")
 _ACTION_BLOCK = re.compile(r"<(query|answer)>(.*?)(?:</\1>|\Z)", re.DOTALL)
 _WELL_FORMED_STEP = re.compile(
@@ -147,6 +148,11 @@ def format_scored_facts(facts: Sequence[tuple[str, str, float]], tokens: int) ->
         lines.append(line + mark)
         left -= size + len(mark) + 1
     return "\n".join(lines)
+
+
+def strip_scores(text: str) -> str:
+    """Remove the scores of facts, which models copy with the fact."""
+    return _SCORE.sub("", text).strip()
 
 
 def prefix_title(title: str, text: str) -> str:

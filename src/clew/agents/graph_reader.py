@@ -28,6 +28,7 @@ from clew.agents.rule_planner import combine_notes, make_rule_plan
 from clew.agents.rules.operators import is_polar
 from clew.agents.run_plan import PlanRunner, load_rank
 from clew.context import Context
+from clew.llm.budget import BudgetExceeded
 from clew.retrieve.step import Step
 from clew.text.language import is_chinese
 from clew.text.options import match_option, spell_out_choice, split_options
@@ -58,6 +59,8 @@ class GraphReader:
     """With a model, ask the reader as well; the better supported answer is given."""
     choose: bool = True
     """Off: the model's answer is given, judged by what the reader says, to fit its confidence."""
+    again: bool = True
+    """Ask the model again before the reader overrules it: who says the same twice is kept."""
 
     async def __call__(self, ctx: Context, retrieve: Step, mode: Mode, /) -> Answer:
         """Answer the question, or each of several questions in one."""
@@ -222,10 +225,32 @@ class GraphReader:
             return judged
         if judged.verdict != "refused" and read.confidence <= judged.confidence + _MIN_LEAD:
             return judged
+        if judged.verdict != "refused" and self.again and await self._repeats(ctx, judged, read):
+            return judged
         said = f"wrote “{written.candidate}”" if written.candidate else "found no answer"
         return replace(
             read, note=f"the model {said}; what is read in the passages has more support"
         )
+
+    async def _repeats(self, ctx: Context, written: Answer, read: Answer) -> bool:
+        """Whether the model answers the same from the passages cited for both answers alone.
+
+        Those of the reader come first: a model that guesses takes what it reads first.
+        """
+        cited = [c.chunk for answer in (read, written) for c in answer.citations]
+        known = {
+            passage.id: passage for passage in (*read.evidence.chunks, *written.evidence.chunks)
+        }
+        passages = tuple(known[chunk] for chunk in dict.fromkeys(cited) if chunk in known)
+        quiet = replace(ctx, on_event=None)  # it is no part of the answer
+        async with quiet.step("ask again", written.candidate) as step:
+            try:
+                answer = await write_answer(step.ctx, Evidence(passages), "open")
+            except BudgetExceeded:
+                step.output = "no calls are left"
+                return False
+            step.output = answer.candidate or answer.verdict
+        return same_answer(answer.candidate, written.candidate)
 
 
 def choose_better(planned: Answer, direct: Answer) -> Answer:

@@ -30,7 +30,7 @@ from clew.agents.planning.model_plan import (
 from clew.agents.rule_planner import make_rule_plan
 from clew.agents.run_plan import PlanRunner
 from clew.context import Context, TraceStep
-from clew.layout import FACTS, PASSAGES, Layout, Section
+from clew.layout import FACTS, PASSAGES, EvidenceOrder, Layout, Section
 from clew.llm.budget import BudgetExceeded
 from clew.llm.chat import Request
 from clew.llm.prompt import Prompt
@@ -40,7 +40,6 @@ Channel = Literal["semantic", "relational"]
 BOTH_CHANNELS: tuple[Channel, ...] = ("semantic", "relational")
 _RESERVED_CALLS = 2  # calls reserved for the answer, which may need a retry
 _LOOK_UP_CALLS = 3  # of one sub-query: the retriever's keywords, the reading, a second look
-_SOURCES: dict[Channel, Layout] = {"semantic": PASSAGES, "relational": FACTS}
 _FACTS_SECTION = Section("facts", 600, most=20)
 _BACKGROUND = Layout((_FACTS_SECTION, Section("passages", most=5)))
 
@@ -76,6 +75,8 @@ class GraphSearch:
     sub-queries of each channel and both expansions. The channels leave one expansion its calls."""
     rules: bool = True
     """Plan by rules where a question pattern matches, and let code combine the answers."""
+    facts: EvidenceOrder = "linked-first"
+    """How the facts of the relational channel are ordered."""
 
     async def __call__(self, ctx: Context, retrieve: Step, mode: Mode, /) -> Answer:
         """Refine background, run the channels, reflect, answer."""
@@ -158,23 +159,29 @@ class GraphSearch:
                 decompose = plan_with_model if channel == "semantic" else plan_as_triples
                 plan = await decompose(step.ctx, self.sub_queries)
             dropped: list[str] = []
-            show = _SOURCES[channel].select(ctx.modality)
+            show = self._choose_source(channel).select(ctx.modality)
             runner = PlanRunner(
                 replace(retriever, kinds=show.kinds),
                 book,
-                show,
-                channel,
+                channel=channel,
                 ground=self.ground,
                 context="refined" if self.refine else "raw",
                 dropped=dropped,
             )
-            notes = await runner(step.ctx, plan)
+            notes = await runner(replace(step.ctx, layout=show), plan)
             step.output = "; ".join(note.answer or "unknown" for _, note in sorted(notes.items()))
             if dropped:
                 reason = "no calls are left"
                 step.ctx.trace.append(TraceStep("drop", "; ".join(dropped), reason, 0.0))
             book.dropped += dropped
             return notes
+
+    def _choose_source(self, channel: Channel) -> Layout:
+        """Return what a channel reads: passages, or entities and facts."""
+        if channel == "semantic":
+            return PASSAGES
+        entities, facts = FACTS.sections
+        return replace(FACTS, sections=(entities, replace(facts, order=self.facts)))
 
     async def _refine_background(
         self, ctx: Context, book: Notebook, retrieval: Retrieval

@@ -7,13 +7,15 @@ from dataclasses import replace
 
 from clew.agents.answering.quote_block import find_wanted_block
 from clew.agents.citing.entailment import Quote, is_entailed
-from clew.agents.core.confidence import Signals, load_models
+from clew.agents.citing.support import mentions_name
+from clew.agents.core.confidence import Signals, load_models, name_written
 from clew.agents.core.messages import YES_NO
 from clew.agents.core.types import Answer
-from clew.agents.reading.choose import measure_coverage, measure_names, squash
+from clew.agents.reading.choose import fits_kind, measure_coverage, measure_names, squash
 from clew.agents.reading.spans import Reading, asked_words, read_passages, same_answer
 from clew.agents.rules.chinese import find_subject, plan_chinese
 from clew.agents.rules.question_analysis import find_subject_names
+from clew.agents.rules.sections_about import cut_to_section, find_headings
 from clew.agents.rules.table import table_for
 from clew.context import Context
 from clew.retrieve.question import NAME_BREAKS, OPENING_WORDS, tidy_question
@@ -22,6 +24,8 @@ from clew.text.options import spell_out_choice, split_options
 from clew.text.unicode import split_words
 from clew.types import Passage
 
+WRITTEN = ("written", "seconded")
+"""What a chat model wrote, judged alone or with a second opinion."""
 _READ = 5  # passages in which the question is read again
 _MIN_PROBABILITY = 1e-4
 _YEAR = re.compile(r"(?<![\w-])\d{4}(?![\w-])")
@@ -32,13 +36,14 @@ async def judge_answer(ctx: Context, answer: Answer) -> Answer:
     """Return the answer with its confidence; a refusal has none."""
     if answer.verdict == "refused":
         return replace(answer, confidence=0.0)
-    models = await load_models(ctx.key_values)
-    kind = judged_kind(ctx, answer)
+    models, chat = await load_models(ctx.key_values), ctx.chat("answer")
+    kind = judged_kind(answer, by_model=chat is not None)
+    own = models.get(name_written(kind, chat.name)) if chat is not None else None
     signals = {**answer.hints, **await describe_answer(ctx, answer)}
-    return replace(answer, confidence=round(models[kind](signals), 4), signals=signals)
+    return replace(answer, confidence=round((own or models[kind])(signals), 4), signals=signals)
 
 
-def judged_kind(ctx: Context, answer: Answer) -> str:
+def judged_kind(answer: Answer, *, by_model: bool) -> str:
     """Return which model of confidence judges an answer: written, a short answer, or quotes.
 
     A written one is seconded where the reader was asked as well, or code computed it from values.
@@ -47,7 +52,7 @@ def judged_kind(ctx: Context, answer: Answer) -> str:
         return "path"
     if answer.kind == "span" and answer.candidate:
         return "answer"
-    if ctx.chat("answer") is not None:
+    if by_model:
         seconded = answer.computed or not answer.hints.keys().isdisjoint(("agreed", "against"))
         return "seconded" if seconded else "written"
     return "answer" if answer.candidate else "quote"
@@ -62,12 +67,15 @@ async def describe_answer(ctx: Context, answer: Answer) -> Signals:
     titles = " ".join(passage.title for passage in cited)
     signals = {
         "covered": measure_coverage(asked, f"{quotes} {titles}"),
-        "named": measure_names(find_asked_names(ctx, asked), passages),
+        "named": measure_grounding(find_asked_names(ctx, asked), answer, cited),
         "open": float(asks_openly(asked)),
         "cited": float(bool(answer.citations)),
         "understood": float(is_understood(asked)),
         "cosine": await _nearest_cosine(ctx),
     }
+    # What names nothing and shares no word with the quotes says nothing about them.
+    if answer.kind != "span" and not signals["covered"] and not find_asked_names(ctx, asked):
+        signals["named"] = 0.0
     if not answer.candidate:
         return signals | {"own": -1.0}
     # What code computed from values stands in no passage as such.
@@ -87,10 +95,30 @@ async def describe_answer(ctx: Context, answer: Answer) -> Signals:
         "direct": squash(agreeing.score) if agreeing else 0.0 if polar else -1.0,
         "rival": squash(rival.score) if rival else -1.0,
         "entailed": float(entailed),
+        "unfit": float(not polar and all(fits_kind(asked, one) < 0 for one in chosen)),
         "computed": float(answer.computed),
         "polar": float(polar),
         "steps": min(1.0, (len(answer.citations) - 1) / 2),
     }
+
+
+def measure_grounding(names: Sequence[str], answer: Answer, cited: Sequence[Passage]) -> float:
+    """Return the share of the names that the passages mention.
+
+    None where a name has a section of its own and what is cited stands in others that are silent
+    about it: on a page of many things the value of another one is soon found.
+    """
+    homes = {passage.id: passage for passage in cited}
+    sections = [
+        f"{home.title}\n{cut_to_section(home.text, c.start - home.start)}"
+        for c in answer.citations
+        if (home := homes.get(c.chunk)) is not None
+    ]
+    headings = [one for home in cited for one in find_headings(home.text)]
+    apart = any(mentions_name(name, one) for name in names for one in headings)
+    if apart and not any(mentions_name(name, text) for name in names for text in sections):
+        return 0.0
+    return measure_names(names, answer.evidence.chunks)
 
 
 def find_asked_names(ctx: Context, question: str) -> list[str]:

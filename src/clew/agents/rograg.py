@@ -78,6 +78,8 @@ class Rograg:
     """Plan by rules where a question pattern matches, and let code write that plan's answer."""
     fallback: bool = True
     """Off: no dual-level retrieval, neither at first nor when a plan fails (Table 6)."""
+    near: bool = False
+    """In a lookup read what is about the names asked for first, also where facts are beside it."""
 
     async def __call__(self, ctx: Context, retrieve: Step, mode: Mode, /) -> Answer:
         """Gate, plan, run, check; then answer or fall back."""
@@ -96,7 +98,7 @@ class Rograg:
         if not plan.valid:
             return await self._fall_back(ctx, book, mode, "; ".join(plan.problems) or "no plan")
         async with ctx.step("run the plan", str(plan)) as step:
-            result = await LogicRunner(retriever, book)(step.ctx, plan)
+            result = await LogicRunner(retriever, book, self.near)(step.ctx, plan)
             step.output = result.error or "; ".join(item.text for item in result.items) or "nothing"
         if not result.items:
             return await self._fall_back(ctx, book, mode, result.error or "the plan found nothing")

@@ -92,6 +92,8 @@ class LogicRunner:
 
     retriever: RecordingRetriever
     book: Notebook
+    near: bool = False
+    """Read what is about the names asked for first also where facts are beside it."""
 
     async def __call__(self, ctx: Context, plan: LogicPlan, /) -> LogicResult:
         """Run step by step; adjacent independent lookups run concurrently."""
@@ -183,7 +185,7 @@ class LogicRunner:
             part = ctx.layout.for_part()
             page = await show_evidence(ctx, retrieval.evidence, part, reply=room, role="plan")
             return await self._collect_items(ctx, question, page, step.subject)
-        note = await PlanRunner(self.retriever, self.book).look_up(ctx, question)
+        note = await PlanRunner(self.retriever, self.book, near=self.near).look_up(ctx, question)
         self.book.add(note)
         if not note.has_answer:
             raise Uncomputable(f"no passage answers: {question}")

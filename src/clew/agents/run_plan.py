@@ -26,7 +26,6 @@ from clew.agents.rules.operators import settle_event
 from clew.agents.rules.question_analysis import find_names
 from clew.agents.rules.table import table_for
 from clew.context import Context
-from clew.layout import Layout
 from clew.llm.budget import BudgetExceeded
 from clew.llm.fit_prompt import shorten_text
 from clew.text.language import is_chinese
@@ -46,8 +45,6 @@ class PlanRunner:
 
     retriever: RecordingRetriever
     book: Notebook
-    layout: Layout | None = None
-    """What the model reads for each question; None: what the recipe shows."""
     channel: str = ""
     ground: bool = True
     """Off: placeholders are removed, not filled, and no question waits (ablation without QG)."""
@@ -57,6 +54,8 @@ class PlanRunner:
     """One for each question of the plan, where they differ."""
     context: Literal["quote", "refined", "raw"] = "quote"
     """What a note carries: the supporting sentence, the lines kept, or the page as it is."""
+    near: bool = False
+    """Read what is about the names asked for first also where facts are beside it."""
     dropped: list[str] | None = None
     """Collects the questions that the budget left no calls for; None: its end ends the plan."""
 
@@ -110,24 +109,27 @@ class PlanRunner:
         retrieval = await self.retriever(ctx, question)
         question = settle_event(question, _find_sentences_about(ctx, question, retrieval))
         if ctx.chat("answer") is None:
-            note = await self._read_spans(ctx, question, retrieval)
+            note = await self._read_spans(ctx, question, retrieval.evidence.chunks)
             name = _find_full_name(note, retrieval.evidence.chunks)
             return replace(note, name=name, channel=self.channel)
-        part = (self.layout or ctx.layout).for_part()
+        part = ctx.layout.for_part()
         page = await show_evidence(ctx, retrieval.evidence, part, reply=READ_REPLY_TOKENS)
         # An option need not be in the passage that has the answer.
         names = find_names(ctx.view, split_options(question)[0])
         note = Note(question)
         if self.use_spans:
-            note = await self._read_spans(ctx, question, retrieval)
+            note = await self._read_spans(ctx, question, retrieval.evidence.chunks)
         if not note.has_answer or note.probability < _SURE_SPAN:
-            near_first = not page.has_graph  # facts are short: all of them fit
+            # Facts are short: all of them fit.
+            near_first = not page.has_graph or (self.near and page.has_passages)
             refine = self.context == "refined"
             read = await read_answer(
                 ctx, names, question, page, near_first=near_first, refine=refine
             )
             if not read.has_answer and not note.has_answer:
-                note = await self._read_spans(ctx, question, retrieval)
+                # Of facts alone the spans that state them are read.
+                told = retrieval.evidence.chunks or page.passages
+                note = await self._read_spans(ctx, question, told)
             note = read if read.has_answer else note
         name = _find_full_name(note, retrieval.evidence.chunks)
         note = replace(note, name=name, channel=self.channel)
@@ -137,9 +139,8 @@ class PlanRunner:
             return replace(note, context=tuple(shorten_text(str(page), _RAW_TOKENS).splitlines()))
         return replace(note, context=note.context or ((note.quote,) if note.quote else ()))
 
-    async def _read_spans(self, ctx: Context, question: str, retrieval: Retrieval) -> Note:
+    async def _read_spans(self, ctx: Context, question: str, passages: Sequence[Passage]) -> Note:
         """Read the answer without a model, following one bridge where the question has one."""
-        passages = retrieval.evidence.chunks
         if is_chinese(question):
             place = find_chinese_answer(question, passages)
             return note_span(question, *place) if place else Note(question)

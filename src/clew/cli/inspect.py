@@ -31,6 +31,7 @@ from clew.cli.render import format_place
 from clew.config import Settings
 from clew.doctor import check_nearest, run_checks
 from clew.engine import KnowledgeBase
+from clew.labels import hide_after_loss
 from clew.show import NameDetails
 from clew.text.unicode import clean, digest
 from clew.types import Document
@@ -154,6 +155,12 @@ def _print_shown(found: NameDetails) -> None:
             )
 
 
+_HIDDEN = (
+    "  labels were lost: {} without a known label can be seen by no reader with labels until "
+    "`clew label DOC…` says who may"
+)
+
+
 @command
 async def verify(
     ctx: CommandContext,
@@ -164,15 +171,19 @@ async def verify(
     """Check the integrity of the knowledge base: database, arrays, vectors, spans."""
     async with ctx.open_kb(embed=repair, check=False) as base:
         lost = await base.store.find_losses() if repair else []
+        hidden: list[str] = []
         if repair:
             with show_progress(ctx.json) as report:
                 await base.repair(report)
+            hidden = await hide_after_loss(base.store)
             await base.store.accept_losses()
         problems = await base.verify()
 
     def people() -> None:
         for loss in lost:
             out.print(f"  accepted: {loss}", style="yellow", markup=False)
+        if hidden:
+            out.print(_HIDDEN.format(count_of(len(hidden), "document")), style="yellow")
         for problem in problems:
             out.print(f"  {problem}", style="red", markup=False)
         out.print(
@@ -181,7 +192,7 @@ async def verify(
             else "OK"
         )
 
-    ctx.show({"ok": not problems, "problems": problems, "accepted": lost}, people)
+    ctx.show({"ok": not problems, "problems": problems, "accepted": lost, "hidden": hidden}, people)
     if problems:
         raise typer.Exit(1)
 

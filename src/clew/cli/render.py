@@ -196,10 +196,16 @@ def _print_prompts(answer: Answer) -> None:
 
 
 def _answer_paths(answer: Answer) -> list[tuple[tuple[str, ...], tuple[str, ...]]]:
-    """Return the path to the candidate, if there is one; without a candidate the longest paths."""
+    """Return the path to the candidate; without one, those from what is asked to what is said."""
     paths = answer.evidence.paths
     if not answer.candidate:
-        return [(path.entities, path.facts) for path in _maximal_paths(paths)[:2]]
+        asked, said = (name_key(text) for text in (answer.question, answer.answer))
+        told = [
+            path
+            for path in _maximal_paths(paths)
+            if name_key(path.entities[0]) in asked and name_key(path.entities[-1]) in said
+        ]
+        return [(path.entities, path.facts) for path in told[:2]]
     wanted = name_key(answer.candidate)
     for path in paths:
         keys = [name_key(entity) for entity in path.entities]

@@ -19,7 +19,7 @@ from clew.engine import KnowledgeBase
 from clew.errors import ConfigError
 from clew.kb_address import DatabaseAddress
 from clew.serve.core.database import ServerDatabase
-from clew.serve.core.folders import DEFAULT_WORKSPACE, Folders
+from clew.serve.core.folders import DEFAULT_WORKSPACE, Folders, keep_to_owner
 from clew.serve.core.keys import EVERY_WORKSPACE, SCOPES, Key, KeyLimits, KeyStore, Scope
 from clew.serve.core.workspaces import OpenKb, open_knowledge_base
 from clew.version import pip_install_command
@@ -76,6 +76,7 @@ async def serve_(
 ) -> None:
     """Serve knowledge bases over HTTP: a page, a REST API, and one that OpenAI's clients speak."""
     _require_extra("serve", "fastapi", "uvicorn")
+    keep_to_owner()
     open_kb = open_knowledge_base if shards is None else _open_spread(shards, on)
     given = {"host": host, "port": port, "workers": workers}
     async with _open_demo(ctx) if demo else _open_folders(ctx, root) as folders:
@@ -96,6 +97,7 @@ async def mcp_(
     """Serve tools for agents by the Model Context Protocol, over stdio or HTTP."""
     _require_extra("mcp", "mcp")
     _require_extra("serve", "fastapi", "uvicorn")
+    keep_to_owner()
     if http:
         async with _open_folders(ctx, root) as folders:
             agents_only = {"rest": False, "mcp": True, "mcp_add": add}
@@ -132,7 +134,8 @@ async def _serve_http(
         return settings.model_copy(update={"serve": section, "kb": ctx.settings.kb})
 
     def announce(url: str) -> None:
-        err.print(f"serving {', '.join(folders.names())} at {url}{path}", markup=False)
+        names = ", ".join(folders.names()) or "no workspace yet"
+        err.print(f"serving {names} at {url}{path}", markup=False)
 
     options = ServeOptions(apply(ctx.settings), folders, open_kb)
     await serve(options, announce, lambda: apply(load_settings()))

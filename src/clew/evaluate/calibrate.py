@@ -10,9 +10,11 @@ from clew.agents.core.confidence import (
     fit_logistic,
     load_shipped_models,
     measure_calibration_error,
+    name_written,
 )
 from clew.agents.core.messages import strip_marks
 from clew.agents.core.types import Answer
+from clew.agents.judge import WRITTEN, judged_kind
 from clew.engine import KnowledgeBase
 from clew.errors import InputError
 from clew.evaluate.datasets import Question
@@ -55,38 +57,46 @@ async def refit_confidence(
         raise InputError(
             f"{len(questions)} questions are too few to refit the confidence; give {MIN_QUESTIONS}"
         )
+    by_model = kb.models is not None and kb.models.has("answer")
     judged = []
     for number, question in enumerate(questions, start=1):
         answer = await kb.ask(question.text, recipe=recipe)
-        judged.append(judge_outcome(question, answer))
+        judged.append(judge_outcome(question, answer, by_model=by_model))
         report("asking", number, len(questions))
-    return fit_outcomes([one for one in judged if one.signals])
+    chat = kb.models.chat("answer").name if by_model else ""
+    return fit_outcomes([one for one in judged if one.signals], chat)
 
 
-def judge_outcome(question: Question, answer: Answer) -> JudgedAnswer:
-    """Compare an answer with the golds: the short answer by F1, quotes by what they contain."""
+def judge_outcome(question: Question, answer: Answer, *, by_model: bool) -> JudgedAnswer:
+    """Compare an answer with the golds: the short answer by F1, others by what they contain."""
     golds = question.answers if question.answerable else ()
+    kind = judged_kind(answer, by_model=by_model)
     if answer.candidate:
         right = bool(golds) and f1(answer.candidate, golds) >= RIGHT
-        return JudgedAnswer("answer", answer.signals, answer.confidence, right)
-    right = bool(golds) and sub_exact_match(strip_marks(answer.answer), golds) > 0
-    return JudgedAnswer("quote", answer.signals, answer.confidence, right)
+    else:
+        right = bool(golds) and sub_exact_match(strip_marks(answer.answer), golds) > 0
+    return JudgedAnswer(kind, answer.signals, answer.confidence, right)
 
 
-def fit_outcomes(judged: Sequence[JudgedAnswer]) -> ConfidenceFit:
-    """Fit one model for short answers and one for quotes, from where the shipped ones stand."""
+def fit_outcomes(judged: Sequence[JudgedAnswer], chat: str = "") -> ConfidenceFit:
+    """Fit a model for each kind of answer, from where the shipped ones stand.
+
+    What a chat model writes has its own: one that is always right is trusted from then on.
+    """
     right = sum(one.right for one in judged)
-    if not 0 < right < len(judged):
+    if not right or (right == len(judged) and not chat):
         kind = "right" if right else "wrong"
         raise InputError(f"all answers are {kind}: there is nothing to tell apart")
-    shipped, models = load_shipped_models(), dict[str, LogisticModel]()
-    for kind in ("answer", "quote"):
+    shipped, fitted = load_shipped_models(), dict[str, LogisticModel]()
+    for kind in dict.fromkeys(one.kind for one in judged):
         some = [one for one in judged if one.kind == kind]
-        if some:
-            rows, outcome = [one.signals for one in some], [one.right for one in some]
-            models[kind] = fit_logistic(rows, outcome, shipped[kind])
+        rows, outcome = [one.signals for one in some], [one.right for one in some]
+        fitted[kind] = fit_logistic(rows, outcome, shipped[kind])
+    models = {
+        name_written(kind, chat) if kind in WRITTEN else kind: one for kind, one in fitted.items()
+    }
     outcomes = [one.right for one in judged]
-    after = [models[one.kind](one.signals) for one in judged]
+    after = [fitted[one.kind](one.signals) for one in judged]
     kept = [one.right for one, new in zip(judged, after, strict=True) if new >= DEFAULT_THRESHOLD]
     return ConfidenceFit(
         len(judged),

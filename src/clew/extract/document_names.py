@@ -128,7 +128,7 @@ def _capitals_inside(text: str) -> tuple[frozenset[str], float, frozenset[str]]:
 
 
 def _frequent_words(text: str) -> frozenset[str]:
-    words = Counter(word for word in _WORD.findall(text) if word.islower())
+    words = Counter(match[0] for match in _WORD.finditer(text) if match[0].islower())
     return frozenset(word for word, _ in words.most_common(_FUNCTION_WORDS))
 
 
@@ -264,8 +264,10 @@ def _repeated_terms(text: str) -> frozenset[str]:
     """Return the terms of scripts without case that occur more than once."""
     if text.isascii():
         return frozenset()
-    t = tokenize(text)
-    counts = Counter(t.key(first, last) for first, last in find_uncased_terms(t))
+    counts: Counter[str] = Counter()
+    for line in text.split("\n"):  # a term ends with its line
+        t = tokenize(line)
+        counts.update(t.key(first, last) for first, last in find_uncased_terms(t))
     return frozenset(term for term, count in counts.items() if count > 1)
 
 

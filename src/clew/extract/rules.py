@@ -35,9 +35,11 @@ from clew.extract.subject import (
     find_defined_names,
     title_names,
 )
+from clew.store.merge import release_memory
+from clew.store.packed import PACK_FROM, PackedExtractions
 from clew.text.code_names import CODE_TYPES, CodeName
 from clew.text.name_spans import NAME, TITLE, NameSpan, find_name_spans, span_text
-from clew.text.names import Tokens, name_key, tokenize
+from clew.text.names import Tokens, lowercase_keys, name_key, tokenize
 from clew.text.sentences import sentence_spans
 from clew.types import (
     LITERAL_TYPES,
@@ -125,12 +127,17 @@ class Offline:
         """One extraction per chunk."""
         title = title_names(document.title)
         labels, names = find_labels(document.text), learn_names(document)
-        reading = _DocumentReading(self.spacy, _lowercase_words(document.text), labels, names)
-        found = []
-        for ordinal, chunk in enumerate(chunks):
-            subject = {n: w * (LATER_CHUNK_FACTOR if ordinal else 1.0) for n, w in title.items()}
-            found.append(_extract_chunk(chunk, subject, reading))
-        return found
+        reading = _DocumentReading(self.spacy, lowercase_keys(document.text), labels, names)
+        later = {name: weight * LATER_CHUNK_FACTOR for name, weight in title.items()}
+        found = (
+            _extract_chunk(chunk, later if ordinal else title, reading)
+            for ordinal, chunk in enumerate(chunks)
+        )
+        if len(chunks) < PACK_FROM:
+            return list(found)
+        packed = PackedExtractions(found)
+        release_memory()
+        return packed
 
 
 def _extract_chunk(
@@ -210,16 +217,6 @@ def _place_technical(
 def _is_label(chunk: Chunk, t: Tokens, span: NameSpan, labels: FieldLabels) -> bool:
     end = labels.words.get(chunk.start + t.starts[span.first], -1)
     return chunk.start + t.ends[span.last - 1] <= end
-
-
-def _lowercase_words(text: str) -> frozenset[str]:
-    """Words the document also writes in lower case: not names at the start of a sentence."""
-    t = tokenize(text)
-    return frozenset(
-        key
-        for key, upper, solo in zip(t.keys, t.upper, t.unspaced, strict=True)
-        if not upper and not solo
-    )
 
 
 def _sentence_start_tokens(t: Tokens, sentences: Sequence[tuple[int, int]]) -> set[int]:

@@ -28,6 +28,7 @@ from clew.ingest.files import ReadItem
 from clew.ingest.readers.source import FileEnd, Skipped
 from clew.ingest.readers.tables import TABLE_KEY
 from clew.llm.embed import Embedder
+from clew.store.packed import PackedExtractions
 from clew.store.protocol import (
     Addition,
     BackgroundWriter,
@@ -37,6 +38,7 @@ from clew.store.protocol import (
     KeyValueStore,
     Store,
     make_removal,
+    resolve_duplicate_names,
 )
 from clew.text.unicode import digest
 from clew.types import Chunk, Document, Extraction, Kind, Usage
@@ -161,7 +163,7 @@ class IngestPipeline:
         if not written:
             if writer is not None:  # its additions are lost, but extractions are cached
                 additions, _ = await self._extract_and_embed(documents)
-            await store.write(Change(add=additions), derive_arrays)
+            await store.write(_make_change(additions), derive_arrays)
         self.progress("write", 1, 1)
         return done
 
@@ -206,15 +208,15 @@ class IngestPipeline:
 
     async def _extract_with_retry(
         self, document: Document, chunks: Sequence[Chunk]
-    ) -> tuple[Extraction, ...]:
+    ) -> Sequence[Extraction]:
         """Return one extraction per chunk; failed chunks are retried if `retry_extract` is set."""
-        extractions = list(await self.extract(document, chunks))
-        failed = [index for index, extraction in enumerate(extractions) if extraction.failed]
+        found = await self.extract(document, chunks)
+        failed = [index for index, extraction in enumerate(found) if extraction.failed]
         if failed and self.retry_extract is not None:
             retried = await self.retry_extract(document, [chunks[index] for index in failed])
-            for index, extraction in zip(failed, retried, strict=True):
-                extractions[index] = extraction
-        return tuple(extractions)
+            again = dict(zip(failed, retried, strict=True))
+            found = [again.get(index, extraction) for index, extraction in enumerate(found)]
+        return found if isinstance(found, PackedExtractions) else tuple(found)
 
     async def extract_documents(
         self, documents: Sequence[Document], on_addition: Callable[[Addition], None]
@@ -252,6 +254,19 @@ def _choose_mark(found: Sequence[Extraction]) -> str:
     if not failed:
         return ""
     return _BY_RULES_MARK if any(one.entities for one in failed) else _INCOMPLETE_MARK
+
+
+def _make_change(additions: list[Addition]) -> Change:
+    """A write of these additions; with a long document among them, each is let go when written."""
+    if not any(isinstance(one.extractions, PackedExtractions) for one in additions):
+        return Change(add=additions)
+    additions[:] = reversed(resolve_duplicate_names(additions))
+    return Change(bulk=_drain(additions), sparing=True)
+
+
+def _drain(additions: list[Addition]) -> Iterator[Addition]:
+    while additions:
+        yield additions.pop()
 
 
 class _Tally(NamedTuple):

@@ -1,6 +1,5 @@
 """The reader: answers as spans of passages, each with a score against "no answer here"."""
 
-import itertools
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -112,7 +111,7 @@ class SpanReader:
         # Longest first, so that no thread is left with a long window at the end.
         ordered = sorted(windows, key=lambda window: -len(window.ids))
         for window, logits in zip(ordered, self.pool.map(self._run, ordered), strict=True):
-            yield from choose_apart(find_spans(window, logits, passages), most)
+            yield from find_spans(window, logits, passages, most)
 
     def _run(self, window: Window) -> Floats:
         ids = np.array([window.ids], np.int64)
@@ -136,24 +135,34 @@ def _open_tokenizer(session: Any, path: Path) -> Any:
     return Tokenizer.from_str(held)
 
 
-def find_spans(window: Window, logits: Floats, passages: Sequence[str]) -> Iterator[ReadSpan]:
-    """Every span from a likely start to a likely end within one passage."""
+def find_spans(
+    window: Window, logits: Floats, passages: Sequence[str], most: int
+) -> list[ReadSpan]:
+    """The best spans from a likely start to a likely end in one passage; no two overlap."""
     where = np.array(window.passages)
     null = float(logits[0].sum())
     begins = np.array(window.whole)
     closes = np.append(begins[1:], True)
     starts = _best(np.where((where >= 0) & begins, logits[:, 0], -np.inf))
     ends = _best(np.where((where >= 0) & closes, logits[:, 1], -np.inf))
-    for first, last in itertools.product(starts, ends):
-        if where[first] == where[last] and first <= last < first + MAX_ANSWER_TOKENS:
-            number, start, end = int(where[first]), window.starts[first], window.ends[last]
-            score = float(logits[first, 0] + logits[last, 1]) - null
-            yield ReadSpan(number, start, end, passages[number][start:end], score)
+    first, last = np.repeat(starts, len(ends)), np.tile(ends, len(starts))
+    fits = (first <= last) & (last < first + MAX_ANSWER_TOKENS) & (where[first] == where[last])
+    first, last = first[fits], last[fits]
+    scores = logits[first, 0] + logits[last, 1]
+    order = np.lexsort((first, -scores))
+    found: list[ReadSpan] = []
+    while len(order) and len(found) < most:
+        a, b = int(first[order[0]]), int(last[order[0]])
+        number, start, end = int(where[a]), window.starts[a], window.ends[b]
+        score = float(scores[order[0]]) - null
+        found.append(ReadSpan(number, start, end, passages[number][start:end], score))
+        order = order[(last[order] < a) | (first[order] > b)]
+    return found
 
 
-def _best(scores: Floats) -> list[int]:
+def _best(scores: Floats) -> NDArray[np.intp]:
     order = np.argsort(-scores, kind="stable")[:_BEST_ENDS]
-    return [int(at) for at in order if np.isfinite(scores[at])]
+    return order[np.isfinite(scores[order])]
 
 
 def choose_apart(spans: Iterable[ReadSpan], most: int) -> list[ReadSpan]:

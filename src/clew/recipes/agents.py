@@ -51,7 +51,7 @@ def _youtu(name: str, agent: Youtu, about: str) -> AgentRecipe:
 
 
 def _rograg(name: str, agent: Rograg, about: str, place: str) -> AgentRecipe:
-    retrievers = ("rograg-dual", "clew")
+    retrievers = ("rograg-few", "clew")
     return AgentRecipe(f"rograg-{name}", agent, about, f"{_ROGRAG}, {place}", retrievers)
 
 
@@ -66,6 +66,11 @@ _AGENT_RECIPES = (
     _steps("plan", GraphReader(plan=True), "the model plans what the table does not compare"),
     _steps("model", GraphReader(rules=False, plan=True), "the model plans everything"),
     _steps("once", GraphReader(second=False), "the reader gives no second opinion on the model's"),
+    _steps(
+        "unasked",
+        GraphReader(again=False),
+        "the reader overrules the model without asking it again",
+    ),
     _steps(
         "judged", GraphReader(choose=False), "the model's answer, whatever the reader says of it"
     ),
@@ -132,7 +137,7 @@ _AGENT_RECIPES = (
         Rograg(),
         "gate, logic-form plan run by code, argument check, fallback",
         _ROGRAG,
-        ("rograg-dual", "clew"),
+        ("rograg-few", "clew"),
     ),
     # Tables 6 and 7, planned by the model: the check before or after the answer, or none.
     _rograg("argument", Rograg(rules=False), "the arguments checked before the answer", "Table 7"),

@@ -212,6 +212,7 @@ _ORDERS: dict[EvidenceOrder, str] = {
     "found": "",
     "question": "by the question",
     "linked": "linked to what the question names",
+    "linked-first": "linked to what the question names first",
 }
 
 

@@ -20,6 +20,20 @@ LINKED = Layout((_FEW_ENTITIES, _LINKED_FACTS, _PASSAGES))
 FRESH = Layout((_FEW_ENTITIES, _FRESH_FACTS, _PASSAGES))
 PATHS = Layout((Section("paths", 500, most=15, order="question"), _NEAREST_FACTS, _PASSAGES))
 RANKED_PATHS = Layout((Section("paths", 500, most=32), replace(_FRESH_FACTS, least=0), _PASSAGES))
+FEW = Layout(
+    (
+        Section("entities", 150, most=3),
+        Section("facts", 250, most=4, order="linked", fresh=True, least=1),
+        _PASSAGES,
+    )
+)
+NEW_PATHS = Layout(
+    (
+        Section("paths", 300, most=3, order="linked", fresh=True, least=1),
+        Section("facts", 300, most=5, order="linked", fresh=True),
+        _PASSAGES,
+    )
+)
 GRAG_M = Layout((Section("communities", 600), *RANKED_PATHS.sections))
 LIGHTRAG_30K = Layout(
     (Section("entities", 6000), Section("facts", 8000), Section("passages", most=20)),
@@ -73,6 +87,9 @@ LAYOUT_SOURCES: dict[Layout, str] = {
     LINKED: f"{_OURS}facts linked to what the question names, then passages",
     PATHS: f"{_OURS}the paths and facts nearest to the question, then passages",
     FRESH: f"{_OURS}facts linked to what the question names that no passage says, then passages",
+    FEW: f"{_OURS}four facts that no passage says, then passages: of more an agent's lookups read "
+    "the wrong one",
+    NEW_PATHS: f"{_OURS}linked paths and facts that no passage says, then passages",
     RANKED_PATHS: f"{_OURS}paths as the method ranks them, linked facts that no passage says, then "
     "passages",
     LIGHTRAG_30K: "LightRAG authors' code: 6,000 tokens of entities, 8,000 of relations, 20 "

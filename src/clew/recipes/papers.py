@@ -198,9 +198,11 @@ HYPERGRAPHRAG = Chain(
 )
 
 
-def _show_all(recipe: Chain, name: str, layout: Layout) -> Chain:
-    """Return a recipe with another prompt: as much as its paper shows."""
-    about = f"`{recipe.name}`; the prompt has its paper's budgets"
+def _show_other(
+    recipe: Chain, name: str, layout: Layout, has: str = "its paper's budgets"
+) -> Chain:
+    """Return a recipe with another prompt: as much as its paper shows, or what `has` says."""
+    about = f"`{recipe.name}`; the prompt has {has}"
     return replace(recipe, name=name, about=about, layout=layout)
 
 
@@ -209,15 +211,16 @@ DUAL_LEVEL_RECIPES = (
     build_lightrag("local", "lightrag-local"),
     build_lightrag("global", "lightrag-global"),
     build_lightrag("mix", "lightrag-mix"),
-    _show_all(build_lightrag("hybrid", "lightrag"), "lightrag-30k", layouts.LIGHTRAG_30K),
+    _show_other(build_lightrag("hybrid", "lightrag"), "lightrag-30k", layouts.LIGHTRAG_30K),
     PATHRAG,
-    _show_all(PATHRAG, "pathrag-15", layouts.PATHRAG_15),
+    _show_other(PATHRAG, "pathrag-15", layouts.PATHRAG_15),
     HYPERGRAPHRAG,
     build_rograg("rograg-dual"),
+    _show_other(build_rograg("rograg-dual"), "rograg-few", layouts.FEW, "few facts, for the agent"),
     build_rograg("rograg-expanded", expand=True),
     build_rograg("rograg-exact", exact=True),
-    _show_all(build_rograg("rograg-dual"), "rograg-12k", layouts.ROGRAG_12K),
-    _show_all(build_rograg("rograg-dual"), "rograg-28k", layouts.ROGRAG_28K),
+    _show_other(build_rograg("rograg-dual"), "rograg-12k", layouts.ROGRAG_12K),
+    _show_other(build_rograg("rograg-dual"), "rograg-28k", layouts.ROGRAG_28K),
 )
 HIPPORAG = Chain(
     "hipporag",
@@ -376,7 +379,7 @@ E2GRAPHRAG = Chain(
         ("EntityPairs.most", "authors' code: 25 passages"),
     ),
 )
-MSGRAPHRAG_12K = _show_all(MSGRAPHRAG_LOCAL, "msgraphrag-local-12k", layouts.MSGRAPHRAG_12K)
+MSGRAPHRAG_12K = _show_other(MSGRAPHRAG_LOCAL, "msgraphrag-local-12k", layouts.MSGRAPHRAG_12K)
 TREE_RECIPES = (MSGRAPHRAG_LOCAL, MSGRAPHRAG_12K, MSGRAPHRAG_GLOBAL, RAPTOR, E2GRAPHRAG)
 
 
@@ -476,7 +479,7 @@ TOG = Chain(
     ),
     about="a beam search over the graph, pruned at every hop by the model or the embedder",
     source="Think-on-Graph (Sun et al. 2024)",
-    layout=layouts.RANKED_PATHS,
+    layout=layouts.NEW_PATHS,
     notes=(
         ("BeamPaths.width", "Think-on-Graph paper: 3"),
         ("BeamPaths.max_hop", "Think-on-Graph paper: 3"),

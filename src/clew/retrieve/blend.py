@@ -68,12 +68,14 @@ class SignalWeights:
     def describe(self) -> str:
         """Describe the weights in one line, for the trace."""
         named = zip(PLAIN_SIGNALS, self.shares, strict=True)
-        plain = ", ".join(f"{name} {self.plain * share:.2f}" for name, share in named)
+        plain = [f"{name} {self.plain * share:.2f}" for name, share in named]
         reason = f"corpus {self.corpus:.2f}, names {self.names:.2f}"
-        # The walk begins at names and where relevance is highest, and adds a share of relevance.
-        start = " from the most relevant passages" if self.walk > 0 and self.names <= 0 else ""
-        tuned = ", tuned" if self.tuned else ""
-        return f"walk {self.walk:.2f}{start}, {plain} ({reason}{tuned})"
+        # The walk begins at names and where relevance is highest, and adds a share of relevance:
+        # a walk alone is not without meaning and words.
+        start = "names" if self.names > 0 else "the most relevant passages"
+        how = f" from {start} by sentences, meaning and words" if self.walk > 0 else ""
+        said = ", ".join([f"walk {self.walk:.2f}{how}", *(plain if self.plain > 0 else ())])
+        return f"{said} ({reason}{', tuned' if self.tuned else ''})"
 
 
 def weigh_signals(view: View, entities: tuple[Hit, ...]) -> SignalWeights:

@@ -99,7 +99,7 @@ _ASKING_ZH = re.compile(
     "为什么|为何|哪几个|哪一个|哪个|哪些|哪里|哪儿|哪种|谁的?|是不是|是否|还是|有没有|表示|代表|意思|吗|呢|的(?=[？?]|$)"
 )
 _WHICH_WORDS = frozenset(("what", "which"))
-_MAX_WORDS = 48  # content words that are read, those nearest to the name
+_MAX_WORDS = 24  # content words that are read, those nearest to the name: as many as are aligned
 _MAX_NOUN_DISTANCE = 6  # words after "what" or "which" that are searched for the noun
 _ARTICLES = frozenset("the a an his her its their this that".split())
 _VERB_SIGNS = frozenset("was were did does do has have had".split())

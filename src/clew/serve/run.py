@@ -7,6 +7,7 @@ import multiprocessing
 import os
 import signal
 import socket
+import sqlite3
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from multiprocessing.process import BaseProcess
@@ -17,7 +18,7 @@ from clew import sync
 from clew.config import Settings
 from clew.errors import ClewError, ConfigError
 from clew.serve.core.database import ServerDatabase
-from clew.serve.core.folders import Folders
+from clew.serve.core.folders import Folders, keep_to_owner
 from clew.serve.core.keys import KeyStore
 from clew.serve.core.server import Server, is_loopback
 from clew.serve.core.workspaces import OpenKb, open_knowledge_base
@@ -25,7 +26,9 @@ from clew.serve.http_server import StoppableServer
 
 _BACKLOG = 2048
 _POLL_SECONDS = 0.2
-_MIN_LIFETIME = 5.0  # a worker that ends sooner failed to start; it is not started again
+_MIN_LIFETIME = 5.0  # a worker that ends sooner failed to start
+_FIRST_PAUSE, _LONGEST_PAUSE = 0.5, 30.0  # seconds before a worker is started again
+_MAX_FAILURES = 5  # failed starts in a row after which a server without any worker ends
 _log = logging.getLogger(__name__)
 
 
@@ -96,9 +99,13 @@ async def serve(
 
 def run_worker(options: ServeOptions, bound: socket.socket, ready: Event) -> None:
     """Answer requests in a child process until it is told to stop."""
-    made = StoppableServer(options.make_server(), replaceable=True, on_ready=ready.set)
-    with contextlib.suppress(KeyboardInterrupt):
-        sync.run(made.serve([bound]))
+    keep_to_owner()
+    try:
+        made = StoppableServer(options.make_server(), replaceable=True, on_ready=ready.set)
+        with contextlib.suppress(KeyboardInterrupt):
+            sync.run(made.serve([bound]))
+    except (ClewError, OSError, sqlite3.Error) as error:
+        raise SystemExit(f"a worker ends: {error}") from error
 
 
 @dataclass(frozen=True)
@@ -111,9 +118,14 @@ class _Worker:
 
     @property
     def has_failed(self) -> bool:
-        """Whether it ended by itself soon after its start."""
-        code = self.process.exitcode  # negative: it was killed by a signal
-        return code is not None and code > 0 and monotonic() - self.began < _MIN_LIFETIME
+        """Whether it ended before it could serve, or soon after."""
+        ended = self.process.exitcode is not None
+        return ended and (not self.ready.is_set() or monotonic() - self.began < _MIN_LIFETIME)
+
+    @property
+    def is_stable(self) -> bool:
+        """Whether it serves, and has done so for a while."""
+        return self.ready.is_set() and monotonic() - self.began >= _MIN_LIFETIME
 
 
 class _Supervisor:
@@ -127,8 +139,12 @@ class _Supervisor:
         self._workers: list[_Worker] = []
         self._replaced: list[_Worker] = []
         """Those that serve until their successors are ready."""
+        self._replaced_options = options
         self._leaving: list[_Worker] = []
         self._stopping = asyncio.Event()
+        self._failures = 0
+        """Failed starts since a worker was last stable."""
+        self._next_start = 0.0
 
     async def run(self) -> None:
         """Start the workers, watch them, and end them."""
@@ -154,6 +170,9 @@ class _Supervisor:
             process.kill()
 
     def _start_missing(self) -> None:
+        """Start as many workers as are missing, unless one has just failed."""
+        if monotonic() < self._next_start:
+            return
         while len(self._workers) < self._options.settings.serve.workers:
             ready = self._context.Event()
             arguments = (self._options, self._bound, ready)
@@ -165,14 +184,13 @@ class _Supervisor:
         self._leaving = [one for one in self._leaving if one.process.is_alive()]
         ended = [one for one in self._workers if not one.process.is_alive()]
         self._workers = [one for one in self._workers if one.process.is_alive()]
-        if any(one.has_failed for one in ended):
-            if not self._replaced:
-                raise ConfigError("a worker process failed to start; its message is above")
-            _log.error("the new workers failed to start; the old ones go on")
-            for one in self._workers:
-                one.process.terminate()
-            self._leaving += self._workers
-            self._workers, self._replaced = self._replaced, []
+        failed = sum(one.has_failed for one in ended)
+        if failed and self._replaced:
+            self._return_to_replaced()
+        elif failed:
+            self._note_failures(failed)
+        elif any(one.is_stable for one in self._workers):
+            self._failures = 0
         if self._stopping.is_set():
             return
         self._start_missing()
@@ -181,6 +199,26 @@ class _Supervisor:
                 _hang_up(one.process)
             self._leaving += self._replaced
             self._replaced = []
+
+    def _note_failures(self, failed: int) -> None:
+        """Wait longer before each further start; end if no worker serves after many."""
+        self._failures += failed
+        if self._failures >= _MAX_FAILURES and not any(one.ready.is_set() for one in self._workers):
+            raise ConfigError(
+                f"no worker process could be started in {self._failures} attempts; the messages "
+                "above say why"
+            )
+        pause = min(_LONGEST_PAUSE, _FIRST_PAUSE * 2 ** min(10, self._failures - 1))
+        self._next_start = monotonic() + pause
+        _log.error("a worker process ended too soon; the next is started in %g s", pause)
+
+    def _return_to_replaced(self) -> None:
+        _log.error("the new workers failed to start; the old ones go on")
+        for one in self._workers:
+            one.process.terminate()
+        self._leaving += self._workers
+        self._workers, self._replaced = self._replaced, []
+        self._options = self._replaced_options
 
     def _replace_workers(self) -> None:
         """Start new workers; once they are ready, the old ones finish their streams and end."""
@@ -191,7 +229,9 @@ class _Supervisor:
         except ClewError as error:
             _log.error("nothing is reloaded: %s", error)
             return
+        self._replaced_options = self._options
         self._options = replace(self._options, settings=settings)
+        self._next_start, self._failures = 0.0, 0
         self._replaced, self._workers = self._workers, []
         self._start_missing()
 

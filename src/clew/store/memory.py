@@ -1,7 +1,7 @@
 """In-memory reference store: keeps the additions and rebuilds everything at every write."""
 
 from collections import defaultdict
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Collection, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -219,7 +219,7 @@ class MemoryStore:
         """Find nothing: all is rebuilt at every write."""
         return []
 
-    async def find_losses(self) -> list[str]:
+    async def find_losses(self, kinds: Collection[str] = ()) -> list[str]:
         """Find nothing: what is in memory is not lost in part."""
         return []
 
@@ -265,8 +265,16 @@ class MemoryStore:
             prefixes = (*prefixes, DETAIL_PREFIX)
         held = {n: a for n, a in previous.items() if n.startswith(prefixes) or n in _TREE_ARRAYS}
         arrays = derive(replace(tables, previous=held))
+        if change.remove and len(kept) < len(additions):
+            self._forget_replies()
         self._names, self._additions = names, kept
         self._newest = replace(merged, generation=self._newest.generation + 1, arrays=arrays)
+
+    def _forget_replies(self) -> None:
+        """Forget what models replied; the windows of models are kept with that."""
+        for kind, key in list(self._key_values):
+            if kind == "reply" and not key.startswith("window of "):
+                del self._key_values[kind, key]
 
     def _merge_additions(
         self, additions: Mapping[str, Addition], names: Mapping[str, str]

@@ -1,10 +1,10 @@
 """The Store protocol and its data types; `clew.testing.contracts.StoreContract` tests it."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, AbstractContextManager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, LiteralString, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -43,7 +43,7 @@ class Addition:
 
     document: Document
     chunks: tuple[Chunk, ...]
-    extractions: tuple[Extraction, ...]
+    extractions: Sequence[Extraction]
     stamp: str = ""
     """Hash of chunker and extractor settings: a document with another stamp is rebuilt."""
 
@@ -67,10 +67,18 @@ class Change:
     """If given: switch to this embedder's vectors and look up every vector row again."""
     bulk: Iterable[Addition] | None = None
     """More additions, as a stream that need not fit into memory; each name at most once."""
+    sparing: bool = False
+    """Write `bulk` with little memory, rather than fast."""
     rebuild: bool = False
     """Derive all arrays from the tables, reusing none of the previous generation."""
     values: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     """Values to store, by kind and key, such as the decisions that the arrays depend on."""
+
+
+# A reply may quote any document that was in its prompt; the windows of models are kept with them.
+FORGET_REPLIES: LiteralString = (
+    "DELETE FROM memory WHERE kind = 'reply' AND key NOT LIKE 'window of %'"
+)
 
 
 def make_removal(names: Sequence[str]) -> Change:
@@ -339,8 +347,11 @@ class Store(KeyValueStore, Protocol):
     async def find_problems(self) -> list[str]:
         """Check consistency; return one sentence per problem."""
 
-    async def find_losses(self) -> list[str]:
-        """What was lost and cannot be derived; one sentence each."""
+    async def find_losses(self, kinds: Collection[str] = ()) -> list[str]:
+        """What was lost and cannot be derived; one sentence each.
+
+        With `kinds`, only stored values of these kinds are looked at.
+        """
 
     async def accept_losses(self) -> None:
         """Take the stored values there are now as whole."""

@@ -179,6 +179,15 @@ class StoreContract:
         assert await store.get("reply", ["k", "l", "m"]) == {"k": "võr 𝔘nicode\n'\"", "l": ""}
         assert await store.get("other", ["k"]) == {}
 
+    async def test_no_reply_that_may_quote_it_outlives_a_document(self, store: Store) -> None:
+        for bulk in (None, ()):
+            await store.write(Change(add=[MARIE, PIERRE]), derive_arrays)
+            await store.set("reply", {"k": "Marie found Radium.", "window of m": "8192"})
+            await store.write(Change(remove=["nothing"], bulk=bulk), derive_arrays)
+            assert len(await store.get("reply", ["k", "window of m"])) == 2
+            await store.write(Change(remove=["marie.txt"], bulk=bulk), derive_arrays)
+            assert await store.get("reply", ["k", "window of m"]) == {"window of m": "8192"}
+
     async def test_what_many_add_up_is_all_there(self, store: Store) -> None:
         assert await store.get("manifest", ["spent"]) == {}
         await asyncio.gather(*(store.increment("manifest", "spent", 0.25) for _ in range(8)))

@@ -79,15 +79,29 @@ def tokenize(text: str) -> Tokens:
         word = match[0]
         found.starts.append(match.start())
         found.ends.append(match.end())
-        found.keys.append(_fold(word))
+        found.keys.append(fold_token(word))
         found.upper.append(word[0].isupper() or word[0].istitle())
         found.digit.append(word[0].isdigit())
         found.unspaced.append(bool(_IS_UNSPACED.match(word)))
     return found
 
 
+def lowercase_keys(text: str) -> frozenset[str]:
+    """Keys of the words that a text also writes in lower case: not names where a sentence begins.
+
+    The same as from `tokenize`, without the columns of a whole document.
+    """
+    words = {match[0] for match in _TOKEN.finditer(text)}
+    return frozenset(
+        fold_token(word)
+        for word in words
+        if not (word[0].isupper() or word[0].istitle() or _IS_UNSPACED.match(word))
+    )
+
+
 @lru_cache(maxsize=65536)
-def _fold(word: str) -> str:
+def fold_token(word: str) -> str:
+    """A token without case and accents."""
     if word.isascii():
         return word.lower()
     if _IS_UNSPACED.match(word):

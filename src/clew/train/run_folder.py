@@ -46,7 +46,9 @@ class TrainingLog:
             self._tensorboard = _open_tensorboard(self.path.parent, step)
         rows = read_log(self.path) if self.path.is_file() else []
         kept = [row for row in rows if row.get("step", -1) < step]
-        self.path.write_text("".join(json.dumps(row) + "\n" for row in kept), encoding="utf-8")
+        new = self.path.with_name(f".{self.path.name}.new")
+        new.write_text("".join(json.dumps(row) + "\n" for row in kept), encoding="utf-8")
+        os.replace(new, self.path)
         return self._tensorboard is not None or not self._use_tensorboard
 
     def write(self, row: dict[str, Any]) -> None:
@@ -214,6 +216,7 @@ def lock_run_folder(out: Path, processes: ProcessGroup) -> Iterator[None]:
             raise ConfigError(
                 f"another process is training in {out}; wait for it, or choose another --out"
             ) from error
+        finish_swap(out / "model")
         yield
 
 
@@ -233,8 +236,25 @@ def write_model(policy: Policy, tokenizer: Any, folder: Path, on_saved: OnModelS
     policy.model.save_pretrained(str(unfinished))
     tokenizer.save_pretrained(str(unfinished))
     on_saved(unfinished)
-    shutil.rmtree(folder, ignore_errors=True)
-    os.replace(unfinished, folder)
+    swap_in(unfinished, folder)
+
+
+def swap_in(new: Path, folder: Path) -> None:
+    """Put a finished folder in the place of another; a kill leaves one of them whole."""
+    earlier = folder.with_name(f".{folder.name}.old")
+    finish_swap(folder)
+    if folder.exists():
+        os.replace(folder, earlier)
+    os.replace(new, folder)
+    shutil.rmtree(earlier, ignore_errors=True)
+
+
+def finish_swap(folder: Path) -> None:
+    """Undo or finish a swap that was killed: the earlier folder is put back if none is there."""
+    earlier = folder.with_name(f".{folder.name}.old")
+    if earlier.exists() and not folder.exists():
+        os.replace(earlier, folder)
+    shutil.rmtree(earlier, ignore_errors=True)
 
 
 def merge_adapter(run: Path, target: Path) -> dict[str, Any]:
@@ -263,8 +283,11 @@ def merge_adapter(run: Path, target: Path) -> dict[str, Any]:
         raise ConfigError(f"cannot load the adapter's base model {base}: {first}") from error
     dtype = model.dtype
     merged = PeftModel.from_pretrained(model.to(torch.float32), str(folder)).merge_and_unload()
-    merged.to(dtype).save_pretrained(str(target))
-    AutoTokenizer.from_pretrained(str(folder)).save_pretrained(str(target))
+    unfinished = target.with_name(f".{target.name}.new")
+    shutil.rmtree(unfinished, ignore_errors=True)
+    merged.to(dtype).save_pretrained(str(unfinished))
+    AutoTokenizer.from_pretrained(str(folder)).save_pretrained(str(unfinished))
     if (folder / TRAINED_CONFIG_FILE).is_file():
-        shutil.copy(folder / TRAINED_CONFIG_FILE, target / TRAINED_CONFIG_FILE)
+        shutil.copy(folder / TRAINED_CONFIG_FILE, unfinished / TRAINED_CONFIG_FILE)
+    swap_in(unfinished, target)
     return {"base": base, "dtype": str(dtype).removeprefix("torch."), "folder": str(target)}

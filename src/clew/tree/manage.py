@@ -168,7 +168,7 @@ class TreeManager:
             embedder = (await self.store.get("manifest", ["embedder"])).get("embedder", "")
             view = self.make_view(snapshot, embedder)
             forest, figures = await self._build_structure(view, snapshot, trees, rebuild)
-            summaries, counts = await self._write_summaries(view, snapshot, forest, write)
+            summaries, counts = await self._write_summaries(view, snapshot, forest, write, rebuild)
             forest = replace(forest, rows=await self._find_vector_rows(embedder, summaries))
             await self.store.write(Change(), _derive_with_trees(forest))
             await self._save_states(snapshot, forest.tree_names(), trees, rebuild)
@@ -242,9 +242,12 @@ class TreeManager:
     # -- texts
 
     async def _write_summaries(
-        self, view: View, snapshot: Snapshot, forest: CommunityForest, write: bool
+        self, view: View, snapshot: Snapshot, forest: CommunityForest, write: bool, rebuild: bool
     ) -> tuple[dict[int, CommunitySummary], dict[str, int]]:
-        """Return a summary for every community, written bottom-up, and counts by origin."""
+        """Return a summary for every community, written bottom-up, and counts by origin.
+
+        For a tree that is built anew all is quoted again: what else is stored may say more now.
+        """
         source = SummarySource(view, snapshot, forest)
         marks = format_marks(forest, np.arange(len(forest)))
         known = _filter_valid(view, await load_summaries(self.store, marks))
@@ -257,18 +260,20 @@ class TreeManager:
             for at in block.tolist():
                 stored = known.get(marks[at])
                 rewrite = writer is not None and sizes[at] >= _MIN_MEMBERS
-                if stored is None or (rewrite and stored.by == QUOTED):
+                if stored is None or (stored.by == QUOTED and (rewrite or rebuild)):
                     missing.append(at)
                 else:
                     summaries[at], counts["kept"] = stored, counts["kept"] + 1
             added = await self._describe_communities(
                 source, np.array(missing, np.int64), summaries, writer
             )
-            await save_summaries(self.store, {marks[at]: summary for at, summary in added.items()})
             summaries |= added
-            written = sum(summary.by == MODEL for summary in added.values())
+            new = {at: one for at, one in added.items() if known.get(marks[at]) != one}
+            await save_summaries(self.store, {marks[at]: summary for at, summary in new.items()})
+            written = sum(summary.by == MODEL for summary in new.values())
             counts["written"] += written
-            counts["quoted"] += len(added) - written
+            counts["quoted"] += len(new) - written
+            counts["kept"] += len(added) - len(new)
             self.progress("describe", len(summaries), len(forest))
         return summaries, counts | {"lost": len(writer.failed) if writer else 0}
 

@@ -10,11 +10,13 @@ from dataclasses import dataclass, field, replace
 from pydantic import BaseModel, Field
 
 from clew.agents.citing.check import check_sentences, check_short_answer
+from clew.agents.citing.support import contains_answer
 from clew.agents.core.evidence_page import EvidencePage, show_evidence
 from clew.agents.core.messages import (
     CANDIDATE_LABEL,
     OWN_KNOWLEDGE_MARK,
     UNSUPPORTED_MARK,
+    YES_NO,
     explain_not_written,
     is_unknown,
     localise,
@@ -37,6 +39,7 @@ _MAX_ANSWER_TOKENS = 400  # tokens of an answer
 _MAX_STYLE_CHARS = 2_000
 _SENTENCE_ENDS = ("?", "!", "…", "。", "？", "！")  # after which no full stop is added
 _MIN_PROSE_WORDS = 4  # a shorter reply is no sentence about the evidence
+_MARKUP = "{[<"  # begins what was meant as JSON or as a tool's call
 _SOURCE_MARK = re.compile(r"\s*\[(\d{1,3})\]")
 _CODE_NOTE = "each step is read in a passage, code put them together"
 _TEXT_START = re.compile(r'"text"\s*:\s*"')
@@ -146,7 +149,7 @@ async def _ask_writer(ctx: Context, page: EvidencePage, notes: str) -> WrittenAn
     try:
         return await prompt.ask(streaming, language=language, like=like, **inputs)
     except ParseError as error:
-        return read_prose(error.reply)
+        return read_prose(error.reply) or _read_name(error.reply, page)
 
 
 def read_prose(reply: str) -> WrittenAnswer | None:
@@ -154,8 +157,8 @@ def read_prose(reply: str) -> WrittenAnswer | None:
 
     Each sentence is checked against the passages like any other. None for what is no prose.
     """
-    text = strip_thinking(reply).strip().strip("`").strip()
-    if len(text.split()) < _MIN_PROSE_WORDS or text[0] in "{[<":
+    text = _strip_reply(reply)
+    if len(text.split()) < _MIN_PROSE_WORDS or text[0] in _MARKUP:
         return None
     sentences = [
         CitedSentence(text=_SOURCE_MARK.sub("", part).strip(), sources=_read_marks(part))
@@ -163,6 +166,20 @@ def read_prose(reply: str) -> WrittenAnswer | None:
         if (part := text[start:end]).strip()
     ]
     return WrittenAnswer(enough=True, sentences=sentences)
+
+
+def _strip_reply(reply: str) -> str:
+    return strip_thinking(reply).strip().strip("`").strip()
+
+
+def _read_name(reply: str, page: EvidencePage) -> WrittenAnswer | None:
+    """Read a reply of a few words as the short answer, if a passage has it; "No." may refuse."""
+    name = _SOURCE_MARK.sub("", _strip_reply(reply)).strip(' .。!*`"“”')
+    if not name or name[0] in _MARKUP or name.casefold() in YES_NO or is_unknown(name):
+        return None
+    if not any(contains_answer(name, passage.text) for passage in page.passages):
+        return None
+    return WrittenAnswer(enough=True, short=name)
 
 
 def _read_marks(text: str) -> list[int]:

@@ -154,12 +154,20 @@ def format_models(models: ConfidenceModels) -> str:
 async def load_models(memory: KeyValueStore | None) -> ConfidenceModels:
     """Load the models of this knowledge base, those of the package where it has none."""
     shipped = load_shipped_models()
-    if memory is None:
-        return shipped
+    return shipped if memory is None else {**shipped, **await _load_refitted(memory)}
+
+
+async def _load_refitted(memory: KeyValueStore) -> ConfidenceModels:
     text = (await memory.get(_STORE_KIND, [_STORE_KEY])).get(_STORE_KEY, "")
-    return {**shipped, **parse_models(text)} if text else shipped
+    return parse_models(text) if text else {}
 
 
 async def save_models(memory: KeyValueStore, models: ConfidenceModels) -> None:
-    """Store refitted models in the knowledge base; none of them restores those of the package."""
-    await memory.set(_STORE_KIND, {_STORE_KEY: format_models(models) if models else ""})
+    """Store refitted models beside those of other chat models; none restores the package's."""
+    kept = {**await _load_refitted(memory), **models} if models else {}
+    await memory.set(_STORE_KIND, {_STORE_KEY: format_models(kept) if kept else ""})
+
+
+def name_written(kind: str, chat: str) -> str:
+    """Return the name of the confidence in what one chat model writes: some deserve more."""
+    return f"{kind}:{chat}"

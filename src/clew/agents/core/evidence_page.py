@@ -73,6 +73,11 @@ class EvidencePage:
         """Whether it shows anything but passages."""
         return any(item.kind != "passages" for item in self.items)
 
+    @property
+    def has_passages(self) -> bool:
+        """Whether it shows passages."""
+        return any(item.kind == "passages" for item in self.items)
+
     def find_sources(self, numbers: Iterable[int]) -> list[int]:
         """Map numbers of lines to numbers of `passages`, both from 1."""
         numbered = {passage: n for n, passage in enumerate(self.passages, start=1)}

@@ -16,6 +16,7 @@ from clew.layout import EvidenceKind
 from clew.llm.budget import BudgetExceeded
 from clew.retrieve.linking.order_found import order_found
 from clew.retrieve.pack import fetch_evidence
+from clew.retrieve.signals import run_recipe
 from clew.retrieve.step import Step
 from clew.types import Citation, Evidence, Found, Hit, NamedEntity, Passage, Report, Statement
 
@@ -212,7 +213,7 @@ class RecordingRetriever:
         return retrieval
 
     async def _retrieve(self, ctx: Context, question: str) -> Retrieval:
-        found = await self.retrieve(ctx, Found())
+        found = await run_recipe(self.retrieve, ctx)
         found = replace(found, chunks=drop_duplicate_hits(found.chunks))
         found = replace(found, facts=await _find_graph_facts(ctx, found))
         if self.select is not None:

@@ -16,13 +16,13 @@ from clew.context import Context
 from clew.text.names import strip_disambiguation
 from clew.types import Passage
 
-_FIRST = 5  # passages that are read before it is seen whether one of them says it all
-_TOGETHER = 3  # passages that are read in one window
+_FIRST = 5  # passages that are read for the question itself; all of them where nothing is followed
+_TOGETHER = 2  # passages that are read in one window
 _MAX_CANDIDATES = 12  # that are ranked
 # What speaks for a candidate that the confidence of the answer goes by as well.
 _KEPT_SIGNALS = ("together", "chain", "fits", "said", "noun", "bridge", "repeats")
-_SURE = 0.95  # probability of a direct reading beyond which no chain is followed
-_SURE_COVERAGE = 0.75  # share of the question that it must cover for that
+_SURE = 0.9  # probability of a direct reading beyond which no chain is followed
+_SURE_COVERAGE = 0.5  # share of the question that it must cover for that
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,9 +77,10 @@ class QuestionReader:
         found = gather_candidates(direct, [], [])
         ranked = rank_candidates(self.rank, ctx.question, names, found, pages)
         if not _is_settled(ranked):
-            direct = await read_passages(ctx, ctx.question, near)
             together = await read_together(ctx, ctx.question, passages[:_TOGETHER])
-            if self.follow is not None:
+            if self.follow is None:
+                direct = await read_passages(ctx, ctx.question, near)
+            else:
                 asking = ctx.with_question(written_out)
                 chains = await self.follow(asking, self.retriever, passages)
             for steps, readings in chains[:1]:

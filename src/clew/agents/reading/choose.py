@@ -8,7 +8,8 @@ from clew.agents.citing.support import mentions_name
 from clew.agents.reading.follow import Chain
 from clew.agents.reading.spans import Reading, answer_key, asked_words, same_answer
 from clew.agents.rules.table import table_for
-from clew.text.dates import is_date
+from clew.text.dates import MONTH_PATTERN
+from clew.text.quantities import parse_quantity
 from clew.types import Citation, Passage
 
 _MAX_SCORE = 12.0  # logits beyond this say nothing more
@@ -19,6 +20,13 @@ _ASKED_NOUN = re.compile(
 )
 _LONG_WORDS = 10  # words of an answer that is as long as they get
 _PAGE_CHARS = 300  # characters of a page that say what it is about
+# A word for a time of the year and what may stand before it, and nothing else.
+_TIMES = re.compile(
+    r"(?:(?:every|each|in|on|late|early|mid|the|next|last|of)[\s-]+)*"
+    rf"(?:{MONTH_PATTERN}|spring|summer|autumn|winter|year|month|week|day|"
+    r"(?:mon|tues|wednes|thurs|fri|satur|sun)day)s?(?:\s+(?:morning|afternoon|evening|night))?",
+    re.IGNORECASE,
+)
 _PERSON = re.compile(r"\b(?:born|he|she|his|her)\b", re.IGNORECASE)
 
 
@@ -230,10 +238,29 @@ def fits_kind(question: str, text: str) -> float:
     """Return 1 if an answer is of the kind asked for, -1 if it is not, 0 if nothing tells."""
     kind = table_for(question).find_answer_kind(question)
     digits = any(char.isdigit() for char in text)
+    times = _TIMES.fullmatch(text) is not None
     if kind == "date":
-        return 1.0 if digits or is_date(text) else -1.0
+        return 1.0 if digits or times else -1.0
     if kind == "number":
-        return 1.0 if digits else -0.5
+        return _fits_measure(question, text)
     if kind in ("person", "place"):
-        return 1.0 if text[:1].isupper() and not digits else -1.0
+        return 1.0 if text[:1].isupper() and not digits and not times else -1.0
     return 0.0
+
+
+def _fits_measure(question: str, text: str) -> float:
+    """Return whether a number measures what is asked: money has no litres, a count no unit."""
+    found = parse_quantity(text)
+    if found is None:
+        return -0.5
+    asked = table_for(question).find_asked_measure(question)
+    if not asked or not (found.dimension or found.noun):
+        return 1.0
+    unit = asked_words(text.lower())[-1:]
+    if any(word.startswith(one[:_STEM]) for one in unit for word in asked_words(question)):
+        return 1.0
+    if asked == "count":
+        return -1.0 if found.dimension not in ("", "share") else 1.0
+    measured = found.dimension.partition(" ")[0]
+    pounds = found.unit.startswith("pound") and asked == "money"
+    return 1.0 if measured == asked or pounds else -1.0

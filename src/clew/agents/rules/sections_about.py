@@ -39,6 +39,26 @@ def find_sections(name: str, passage: Passage) -> list[Span]:
     return []
 
 
+def find_headings(text: str) -> list[str]:
+    """Return the headings of a text."""
+    return [mark[2] for mark in _HEADING.finditer(text)]
+
+
+def cut_to_section(text: str, at: int) -> str:
+    """Return the section around a place with the headings above it; all where none is above."""
+    marks = list(_HEADING.finditer(text))
+    above = [mark for mark in marks if mark.start() <= at]
+    if not above:
+        return text
+    path, level = list[str](), len(above[-1][1]) + 1
+    for mark in reversed(above):
+        if len(mark[1]) < level:
+            path.insert(0, mark[2])
+            level = len(mark[1])
+    end = next((mark.start() for mark in marks if mark.start() > at), len(text))
+    return "\n".join([*path, text[above[-1].end() : end]])
+
+
 def _name_keys(name: str) -> list[str]:
     """Return the name's key, then unambiguous shorter ones: without its rank, before its comma.
 

@@ -11,6 +11,8 @@ from typing import Any
 from clew.agents.core.plan import JoinKind
 from clew.text.language import is_chinese
 
+_OPENING_WORDS = 4  # words behind a question word in which it says what it asks for
+
 
 @dataclass(frozen=True, slots=True)
 class OperatorRule:
@@ -39,6 +41,8 @@ class RuleTable:
     shared: tuple[tuple[str, re.Pattern[str]], ...]
     asks: tuple[tuple[str, re.Pattern[str]], ...]
     """Each kind of answer (date, number, person, place), with the words that ask for it."""
+    measures: tuple[tuple[str, re.Pattern[str]], ...]
+    """Each thing that numbers measure, with the words that ask for it."""
     blocks: tuple[tuple[str, re.Pattern[str]], ...]
     """Each kind of block that is quoted whole (steps, list, definition), with its openings."""
     question_words: re.Pattern[str]
@@ -65,9 +69,43 @@ class RuleTable:
     def find_answer_kind(self, question: str) -> str:
         """Return date, number, person or place if the question asks for one, else ""."""
         found = [
-            (match.start(), kind) for kind, words in self.asks if (match := words.search(question))
+            (match.start(), kind)
+            for kind, words in self.asks
+            for match in words.finditer(question)
+            if self._asks(question, match)
         ]
         return min(found)[1] if found else ""
+
+    def _asks(self, question: str, match: re.Match[str]) -> bool:
+        """Whether words ask for what the whole question asks for.
+
+        "Who" and "where" alone do so at its beginning, elsewhere they open a clause; a noun like
+        "birthplace" does so soon behind the question word.
+        """
+        asking = self.question_words.search(question)
+        if asking is None or match.start() < asking.start():
+            return True
+        before = len(question[: match.start()].split())
+        if self.question_words.fullmatch(match[0]):
+            first = asking.start() == match.start()
+            return first and (before <= 1 or not self._asks_behind(question, match))
+        named = self.question_words.match(match[0]) is None
+        between = len(question[asking.end() : match.start()].split())
+        return not named or between < _OPENING_WORDS
+
+    def _asks_behind(self, question: str, match: re.Match[str]) -> bool:
+        """Whether "how many" or "which city" follows."""
+        later = (words.search(question, match.end()) for _, words in self.asks)
+        return any(
+            one is not None
+            and self.question_words.match(one[0])
+            and not self.question_words.fullmatch(one[0])
+            for one in later
+        )
+
+    def find_asked_measure(self, question: str) -> str:
+        """Return what a number asked for measures (money, length, count), "" if nothing tells."""
+        return next((kind for kind, words in self.measures if words.search(question)), "")
 
 
 @cache
@@ -103,6 +141,7 @@ def _build_table(raw: Mapping[str, Any], *, spaced: bool) -> RuleTable:
         sizes=named("sizes"),
         shared=named("shared"),
         asks=named("asks"),
+        measures=named("measures"),
         blocks=named("blocks"),
         question_words=words(raw["question_words"]),
         fillers=words(raw.get("fillers", ())),

@@ -1,6 +1,6 @@
 """Answers a question from the rows of tables, if one reading of it accounts for every word."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import AsyncIterator, Sequence
 from dataclasses import replace
 
 from clew.agents.answering.write import make_answer
@@ -8,7 +8,8 @@ from clew.agents.core.types import Answer
 from clew.agents.tables.load import Table, join_tables, load_tables
 from clew.agents.tables.parse import may_ask_tables, parse_question
 from clew.agents.tables.reading import Filter, Query
-from clew.agents.tables.run import TableResult, run_query
+from clew.agents.tables.run import TableResult, group_filters, run_query
+from clew.agents.tables.senses import Senses, load_senses
 from clew.context import Context, TraceStep
 from clew.types import Citation, Evidence, Passage
 
@@ -24,19 +25,32 @@ _SIGNS = {"filled": "has a value"}
 async def answer_from_tables(ctx: Context) -> Answer | None:
     """Return the answer that code computes from rows, or None if no table answers this."""
     tables = await load_tables(ctx) if may_ask_tables(ctx.question) else []
-    for some in (tables, *_iter_joined(ctx, tables)):
-        for query in parse_question(ctx.question, some):
+    if not tables:
+        return None
+    async for some, senses in _iter_readings(ctx, tables):
+        for query in parse_question(ctx.question, some, senses):
             result = run_query(query)
             if result is not None and (result.rows or query.wants == "count"):
                 return await _write_answer(ctx, query, result)
     return None
 
 
-def _iter_joined(ctx: Context, tables: Sequence[Table]) -> Iterator[list[Table]]:
-    """Yield the joined tables; they are made when no single table answers, once per generation."""
+async def _iter_readings(
+    ctx: Context, tables: Sequence[Table]
+) -> AsyncIterator[tuple[Sequence[Table], Senses]]:
+    """Yield single tables, joined ones, then both with columns found by meaning: each costs more.
+
+    Joined tables are made once per generation.
+    """
+    yield tables, {}
     if _JOINED not in ctx.view.memo:
         ctx.view.memo[_JOINED] = join_tables(tables)
-    yield ctx.view.memo[_JOINED]
+    joined: list[Table] = ctx.view.memo[_JOINED]
+    yield joined, {}
+    senses = await load_senses(ctx, tables)
+    if senses:
+        yield tables, senses
+        yield joined, senses
 
 
 async def _write_answer(ctx: Context, query: Query, result: TableResult) -> Answer:
@@ -85,7 +99,8 @@ def describe_query(query: Query) -> str:
         "best": f"{query.best} {of}",
         "aggregate": f"{query.aggregate} of {of}",
     }.get(query.wants, of)
-    where = " and ".join(map(_describe_filter, query.filters))
+    groups = group_filters(query.filters)
+    where = " and ".join(" or ".join(map(_describe_filter, some)) for some in groups)
     return f"{what}, where {where}" if where else what
 
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from clew.agents.tables.load import Column, parse_date, parse_number
+from clew.agents.tables.load import Column, is_year, parse_date, parse_number
 from clew.agents.tables.reading import (
     Filter,
     Mention,
@@ -16,7 +16,6 @@ from clew.text.dates import MONTHS
 
 _MAX_VALUE_WORDS = 10
 _CODE_LENGTH = 3  # values so short are compared with their case: "IN" is no preposition
-_YEARS = (1000, 2999)
 _VALUE_WEIGHT = 3.0
 _TIME_SIGNS = {"after": ">", "since": ">=", "before": "<", "until": "<="}
 
@@ -68,7 +67,7 @@ def literal_type(value: str) -> str:
 
 
 def _is_year(value: str) -> bool:
-    return value.isdigit() and _YEARS[0] <= int(value) <= _YEARS[1]
+    return value.isdigit() and is_year(int(value))
 
 
 def _only_date(reading: Reading) -> Mention | None:

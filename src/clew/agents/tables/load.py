@@ -20,7 +20,9 @@ _BATCH = 5_000  # rows whose documents are in memory at once
 _MOSTLY = 0.95  # share of the values that decides a column's type
 _KEY_SHARE = 0.999
 _LINK_SHARE = 0.95  # share of a column's values that are keys of the other table
-_MIN_LINKED = 3  # different values that a link needs: fewer agree by chance
+_MIN_LINKED = 3  # different numbers that a link needs: fewer agree by chance
+_MAX_CODE = 3  # characters of texts that agree by chance: yes, no, codes of countries
+_MIN_TEXTS = 2  # different texts that are a link whatever the column is called
 # An exponent only as programs write it: "1E4" is more often a code.
 _NUMBER = re.compile(r"[+-]?(?:(?:\d{1,3}(?:,\d{3})+|\d+)(?:\.\d*)?|\.\d+)(?:e[+-]?\d+)?")
 _DATE = re.compile(r"(\d{4})[-/](\d{1,2})[-/](\d{1,2})(?:[T ].*)?")
@@ -29,6 +31,7 @@ _DOTTED_DATE = re.compile(r"\d{1,2}\.\d{1,2}\.\d{4}")
 _DATE_FORMS = ("%b %d %Y", "%B %d %Y", "%d %b %Y", "%d %B %Y", "%d.%m.%Y")
 _MAX_JOINED = 200_000  # rows of all tables together, beyond which links are not looked for
 _MEMO = "tables"
+_YEARS = (1000, 2999)
 
 
 def parse_number(cell: object) -> float | None:
@@ -60,6 +63,11 @@ def parse_date(cell: object) -> date | None:
         except ValueError:
             continue
     return None
+
+
+def is_year(number: float) -> bool:
+    """Whether a number may be a year."""
+    return _YEARS[0] <= number <= _YEARS[1]
 
 
 @dataclass(frozen=True)
@@ -111,6 +119,14 @@ class Column:
             if fold is not None:
                 found[fold].append(row)
         return dict(found)
+
+    @cached_property
+    def has_years(self) -> bool:
+        """Whether its numbers are years: by its name, or since all could be."""
+        known = [number for number in self.numbers if number is not None]
+        if self.type != "number" or not known:
+            return False
+        return "year" in self.words or all(n.is_integer() and is_year(n) for n in known)
 
     @cached_property
     def is_nearly_key(self) -> bool:
@@ -245,7 +261,8 @@ def find_links(table: Table, others: Sequence[Table]) -> list[Link]:
     found = []
     for name, column in table.columns.items():
         values = column.rows_by_value.keys()
-        if len(values) < _MIN_LINKED or column.type == "date":
+        least = 1 if column.type == "text" else _MIN_LINKED
+        if len(values) < least or column.type == "date":
             continue
         for other in others:
             for key, keys in other.columns.items():
@@ -269,7 +286,7 @@ def _join(table: Table, tables: Sequence[Table]) -> Table:
     partners: list[Partner] = []
     for link in find_links(table, tables):
         own = table.columns[link.column]
-        if not _is_named_alike(own, link.other, link.key):
+        if not _is_named_alike(own, link.other, link.key) and not _has_texts(own):
             continue  # values that agree by chance: years and small numbers do
         keys = link.other.columns[link.key].rows_by_value
         rows = [keys[fold][0] if fold is not None and fold in keys else None for fold in own.folded]
@@ -281,6 +298,12 @@ def _join(table: Table, tables: Sequence[Table]) -> Table:
         columns |= brought
         partners.append(Partner(link.other, rows, frozenset(brought)))
     return replace(table, columns=columns, partners=tuple(partners))
+
+
+def _has_texts(column: Column) -> bool:
+    """Whether the values are texts too long to agree by chance."""
+    long = [fold for fold in column.rows_by_value if len(fold) > _MAX_CODE]
+    return column.type == "text" and len(long) >= _MIN_TEXTS
 
 
 def _is_named_alike(column: Column, other: Table, key: str) -> bool:

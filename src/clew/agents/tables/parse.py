@@ -19,11 +19,22 @@ from clew.agents.tables.conditions import (
 )
 from clew.agents.tables.load import Table
 from clew.agents.tables.reading import Filter, Mention, Query, Reading, find_columns
+from clew.agents.tables.senses import (
+    Senses,
+    find_choice,
+    find_comparatives,
+    find_superlatives,
+)
 from clew.agents.tables.words import Word, is_same_word, load_operators, split_question
 
 _NOUN_WEIGHT = 1.0
 _MAX_BEFORE_ASK = 1  # words before it: "in which year"
 _PLAIN_BEST = {"most": "max", "fewest": "min", "last": "max", "first": "min"}
+_PLAIN_BEST |= {"old": "min", "young": "max"}  # of dates and years
+_AGES = {"old": "max", "young": "min"}
+_OF_NUMBER = {"max": "most", "min": "fewest"}
+_COUNTED = ("most", "fewest")  # of rows, where no column is measured
+_DATED = ("last", "first", "old", "young")
 
 
 def may_ask_tables(question: str) -> bool:
@@ -34,19 +45,24 @@ def may_ask_tables(question: str) -> bool:
     return asks is not None and asks[0] <= _MAX_BEFORE_ASK
 
 
-def parse_question(question: str, tables: Sequence[Table]) -> list[Query]:
-    """Return the readings of a question over the tables that can answer it, the best first."""
+def parse_question(
+    question: str, tables: Sequence[Table], senses: Senses | None = None
+) -> list[Query]:
+    """Return the readings of a question over the tables that can answer it, the best first.
+
+    With `senses`, words that nothing else accounts for may stand for the columns they mean.
+    """
     words = split_question(write_in_english(question, tables))
     named = {table.name: table.words for table in tables}
     found = []
     for table in tables:
         others = frozenset().union(*(some for name, some in named.items() if name != table.name))
-        query = _read(words, table, others - table.words)
+        query = _read(words, table, others - table.words, senses or {})
         found += [query] if query is not None else []
     return sorted(found, key=lambda query: -query.score)
 
 
-def _read(words: list[Word], table: Table, foreign: frozenset[str]) -> Query | None:
+def _read(words: list[Word], table: Table, foreign: frozenset[str], senses: Senses) -> Query | None:
     reading = Reading(table, words, load_operators(), [""] * len(words), foreign)
     ask = _find_ask(reading)
     if ask is None:
@@ -55,15 +71,17 @@ def _read(words: list[Word], table: Table, foreign: frozenset[str]) -> Query | N
     find_columns(reading)
     group = _find_group(reading)
     comparisons, texts = reading.find("comparisons"), reading.find("texts")
-    aggregates, best = reading.find("aggregates"), reading.find("superlatives")
-    distinct, negations = reading.find("distinct"), reading.find("negations")
+    aggregates, distinct = reading.find("aggregates"), reading.find("distinct")
     reading.find("placements")  # they are accounted for
-    add_comparisons(reading, comparisons)
+    negations = reading.find("negations")
+    best = find_superlatives(reading, senses, ask[1])
+    add_comparisons(reading, comparisons + find_comparatives(reading, senses))
     add_text_filters(reading, texts)
     add_values(reading)
     add_parts_of_values(reading)
     add_months(reading)
     add_numbers(reading)
+    best = best or find_choice(reading, senses)
     head = _find_head(reading, ask)
     if not _account_for_rest(reading, head, ask[2]):
         return None
@@ -73,7 +91,7 @@ def _read(words: list[Word], table: Table, foreign: frozenset[str]) -> Query | N
     sought = _Sought(
         "distinct" if distinct else ask[2],
         aggregates[0][2] if aggregates else "",
-        best[0][2] if best else "",
+        _name_best(reading, best),
         group,
     )
     return _make_query(reading, sought, head)
@@ -87,6 +105,14 @@ class _Sought:
     aggregate: str = ""
     best: str = ""
     group: str = ""
+
+
+def _name_best(reading: Reading, best: Sequence[Mention]) -> str:
+    """Return what a superlative asks for, or ""; "the largest number of" asks for the most."""
+    for _, end, meaning in best[:1]:
+        behind = [word.fold for word in reading.words[end : end + 2]]
+        return _OF_NUMBER.get(meaning, meaning) if behind == ["number", "of"] else meaning
+    return ""
 
 
 def _find_group(reading: Reading) -> str:
@@ -259,18 +285,20 @@ def _fits(table: Table, column: str, wants: str) -> bool:
 def _make_aggregate(query: Query, asked: list[str], rest: list[str]) -> Query | None:
     """A sum, mean or extreme: of a column, of the rows, or of the groups of rows."""
     columns = query.table.columns
-    measured = "date" if query.best in ("last", "first") else "number"
-    dated = query.best in ("last", "first")
+    dated, counts_rows = query.best in _DATED, query.best in _COUNTED
+    measured = "date" if dated else "number"
     fitting = [name for name in [*rest, *asked] if columns[name].type == measured]
     if dated and not fitting:  # a year may stand in a column of numbers
         fitting = [name for name in rest if columns[name].type == "number"]
     targets = [name for name in [*asked, *rest] if name not in fitting[:1]]
     measure = next(iter(fitting), "")
-    query = replace(query, best=_PLAIN_BEST.get(query.best, query.best), measure=measure)
+    is_age = measure != "" and columns[measure].type == "number" and not columns[measure].has_years
+    plain = _PLAIN_BEST | _AGES if is_age else _PLAIN_BEST
+    query = replace(query, best=plain.get(query.best, query.best), measure=measure)
     if not query.best:
         return replace(query, wants="aggregate") if measure else None
     if not measure:
-        return None if dated else _make_largest_group(query, asked, rest)
+        return _make_largest_group(query, asked, rest) if counts_rows else None
     if query.aggregate and targets:
         return replace(query, wants="group", group=targets[0])
     return _make_best(query, asked, targets)
@@ -291,6 +319,9 @@ def _make_best(query: Query, asked: list[str], targets: list[str]) -> Query | No
         times = [name for name in table.columns if _fits(table, name, "time")]
         targets = [name for name in targets if name in times] or times[:1]
         return replace(query, wants="best", targets=tuple(targets)) if targets else None
+    chosen = [one.column for one in query.filters if one.how == "="]
+    if any(chosen.count(name) > 1 for name in chosen):
+        return replace(query, wants="best", targets=(max(chosen, key=chosen.count),))
     if not targets and query.wants in ("rows", "names") and table.label:
         targets = [table.label]
     if query.measure in asked and not targets:

@@ -88,7 +88,7 @@ def find_columns(reading: Reading) -> None:
         if reading.is_free(at, at + 1) and word.fold not in reading.operators.fillers:
             having = [one for one in names if any(is_same_word(word.fold, w) for w in one.words)]
             if len(having) == 1 and not word.fold[:1].isdigit():
-                _note_column(reading, at, at + 1, having[0].name)
+                note_column(reading, at, at + 1, having[0].name)
 
 
 def _try_column(reading: Reading, column: Column, start: int) -> None:
@@ -97,10 +97,11 @@ def _try_column(reading: Reading, column: Column, start: int) -> None:
         return
     pairs = zip(reading.words[start:end], column.words, strict=True)
     if all(is_same_word(word.fold, own) for word, own in pairs):
-        _note_column(reading, start, end, column.name)
+        note_column(reading, start, end, column.name)
 
 
-def _note_column(reading: Reading, start: int, end: int, name: str) -> None:
+def note_column(reading: Reading, start: int, end: int, name: str) -> None:
+    """Take words for a column."""
     reading.take(start, end, "column")
     reading.columns.append((start, end, name))
     reading.score += _COLUMN_WEIGHT * (end - start)

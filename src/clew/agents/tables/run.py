@@ -62,12 +62,21 @@ def run_query(query: Query) -> TableResult | None:
 
 
 def find_rows(table: Table, filters: Sequence[Filter]) -> list[int]:
-    """Return the rows that satisfy all filters."""
+    """Return the rows that satisfy all filters; values of one column are alternatives."""
     found = list(range(len(table)))
-    for one in filters:
-        test = _make_test(table.columns[one.column], one)
-        found = [row for row in found if test(row) != one.negated]
+    for some in group_filters(filters):
+        tests = [(_make_test(table.columns[one.column], one), one.negated) for one in some]
+        found = [row for row in found if any(test(row) != negated for test, negated in tests)]
     return found
+
+
+def group_filters(filters: Sequence[Filter]) -> list[list[Filter]]:
+    """Group the values that one column may have; every other filter stands alone."""
+    groups: dict[object, list[Filter]] = defaultdict(list)
+    for one in filters:
+        alternative = one.how == "=" and not one.negated
+        groups[one.column if alternative else one].append(one)
+    return list(groups.values())
 
 
 def _make_test(column: Column, one: Filter) -> Callable[[int], bool]:

@@ -15,6 +15,7 @@ _TOKEN = re.compile(
 _MIN_PREFIX = 4  # letters that two forms of a word share: weigh and weight
 _MIN_STEM = 6  # letters, where both have an ending of their own: generated and generation
 _MAX_ENDING = 3
+_MIN_ADJECTIVE = 3  # letters before -er and -est
 
 
 @dataclass(frozen=True)
@@ -82,6 +83,8 @@ class Operators:
     """Words of columns that hold times."""
     auxiliaries: frozenset[str]
     """Verbs and prepositions that end a name before them."""
+    low: frozenset[str]
+    """Adjectives whose superlative is the smallest."""
 
     def find(self, kind: str, words: Sequence[Word]) -> Iterator[tuple[int, int, str]]:
         """Yield the phrases of a kind in a question: from, to (exclusive), meaning."""
@@ -96,6 +99,15 @@ class Operators:
                     at += size - 1
                     break
             at += 1
+
+    def degree_of(self, word: str, ending: str = "er") -> str:
+        """Return max or min for a word of degree ("cheaper", "more"), "" for any other."""
+        plain = self.phrases["degrees"].get((word,), "") if ending == "er" else ""
+        if plain or not word.endswith(ending) or len(word) - len(ending) < _MIN_ADJECTIVE:
+            return plain
+        stem = word.removesuffix(ending)
+        forms = {stem, f"{stem}e", stem[:-1], f"{stem[:-1]}y"}
+        return "max" if self.low.isdisjoint(forms) else "min"
 
 
 @cache

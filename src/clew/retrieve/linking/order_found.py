@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from statistics import fmean
+from typing import TypeVar
 
 import numpy as np
 
@@ -16,6 +17,8 @@ from clew.types import Found, Hit
 
 _SUBJECT_SHARE = 0.5  # weight of a sentence's subject beside its text
 _MAX_SHARED_FACTS = 50  # of an entity that links facts
+_BY_LINKS: frozenset[EvidenceOrder] = frozenset(("linked", "linked-first"))
+Ranked = TypeVar("Ranked")
 
 
 async def order_found(
@@ -24,7 +27,7 @@ async def order_found(
     """Order facts and paths by similarity to the question, a path by the mean of its facts.
 
     By links only those remain that name something the question names, and the facts that share a
-    name with these; if the question names nothing, all remain.
+    name with these, or they come first; if the question names nothing, all remain.
     """
     if ctx.embed is None:
         return found
@@ -37,12 +40,18 @@ async def order_found(
         facts.sort(key=lambda hit: -near[hit.at])
     if orders.get("paths", "found") != "found":
         paths.sort(key=lambda path: -fmean([near[fact] for fact in path.facts] or [-1.0]))
-    named = _find_named(ctx) if "linked" in orders.values() else frozenset()
-    if named and orders.get("facts") == "linked":
-        facts = _select_linked(ctx.view, facts, named)
-    if named and orders.get("paths") == "linked":
-        paths = [path for path in paths if named & set(path.entities)]
+    named = _find_named(ctx) if _BY_LINKS & set(orders.values()) else frozenset()
+    if named and orders.get("facts") in _BY_LINKS:
+        linked = _select_linked(ctx.view, facts, named)
+        facts = linked if orders["facts"] == "linked" else _put_first(linked, facts)
+    if named and orders.get("paths") in _BY_LINKS:
+        through = [path for path in paths if named & set(path.entities)]
+        paths = through if orders["paths"] == "linked" else _put_first(through, paths)
     return replace(found, facts=tuple(facts), paths=tuple(paths))
+
+
+def _put_first(first: Sequence[Ranked], everything: Sequence[Ranked]) -> list[Ranked]:
+    return [*first, *(one for one in everything if one not in first)]
 
 
 def _find_named(ctx: Context) -> frozenset[int]:

@@ -3,6 +3,7 @@
 Every worker process opens it; SQLite's locks keep them apart. Knowledge bases are elsewhere.
 """
 
+import os
 import sqlite3
 import threading
 from collections.abc import Iterator
@@ -11,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from clew.errors import StoreError
+from clew.serve.core.folders import make_private
 from clew.store.sqlite.connections import transaction as write_transaction
 
 _VERSION = 1
@@ -57,10 +59,20 @@ class ServerDatabase:
         self.path = folder / "server.sqlite"
         self._local = threading.local()
         try:
-            folder.mkdir(parents=True, exist_ok=True)
-            folder.chmod(0o700)
+            make_private(folder)
+            folder.chmod(0o700)  # it may have been made by an earlier version
+            os.close(os.open(self.path, os.O_RDWR | os.O_CREAT, 0o600))  # its log has its mode
         except OSError as error:
             raise StoreError(f"cannot use {folder}: {error.strerror}; check its owner") from error
+        try:
+            self._create_tables()
+        except sqlite3.Error as error:
+            raise StoreError(
+                f"cannot use {self.path}: {error}; it holds keys, jobs and uploads, not documents: "
+                "restore it, or move it away and make new keys"
+            ) from error
+
+    def _create_tables(self) -> None:
         with self.transaction() as db:
             version = db.execute("PRAGMA user_version").fetchone()[0]
             if version > _VERSION:
@@ -88,8 +100,14 @@ class ServerDatabase:
 
     @contextmanager
     def transaction(self) -> Iterator[sqlite3.Connection]:
-        """Run statements as one transaction, which other processes wait for."""
+        """Run statements as one transaction, which other processes wait for.
+
+        One within another is a part of it.
+        """
         db = self.connect()
+        if db.in_transaction:
+            yield db
+            return
         with write_transaction(db):
             yield db
 

@@ -1,5 +1,6 @@
 """Where the workspaces of a server and its own files are."""
 
+import os
 import re
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,8 +14,25 @@ _NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,62}")
 _STATE_FOLDER = ".server"
 
 
+def keep_to_owner() -> None:
+    """Let nobody else read what this process, or one that it starts, creates from now on."""
+    os.umask(0o077)
+
+
+def make_private(folder: Path) -> None:
+    """Make a folder and the missing ones above it for their owner alone."""
+    for missing in reversed([folder, *folder.parents]):
+        if not missing.exists():
+            missing.mkdir(mode=0o700, exist_ok=True)
+
+
 class UnknownWorkspace(ClewError):  # noqa: N818  (reads as what happened)
     """There is no workspace of this name, or its name is not one."""
+
+
+def is_workspace_name(name: str) -> bool:
+    """Whether a workspace may have this name."""
+    return _NAME.fullmatch(name) is not None
 
 
 @dataclass(frozen=True)
@@ -34,7 +52,7 @@ class Folders:
 
     def workspace(self, name: str) -> Path:
         """The folder of a workspace; its name is checked, as it is a part of a path."""
-        if not _NAME.fullmatch(name):
+        if not is_workspace_name(name):
             raise UnknownWorkspace(name)
         if self.single:
             if name != DEFAULT_WORKSPACE:

@@ -20,7 +20,7 @@ from clew.json_output import to_json_value
 from clew.labels import DocumentLabeller
 from clew.llm.budget import UNLIMITED, UsageBudget
 from clew.serve.core.database import ServerDatabase
-from clew.serve.core.folders import Folders
+from clew.serve.core.folders import Folders, keep_to_owner
 from clew.serve.core.jobs import Job, JobLedger
 from clew.serve.core.keys import KeyStore
 from clew.serve.core.shared_limit import share_model_calls
@@ -167,6 +167,7 @@ WORK: Mapping[str, Callable[[JobRun], Awaitable[Any]]] = {
 
 def run_job(settings: Settings, folders: Folders, open_kb: OpenKb, job: str) -> None:
     """Run one job; the entry point of its process."""
+    keep_to_owner()
     ledger = JobLedger(ServerDatabase(folders.state), folders.state / "jobs")
     try:
         with ledger.lock(job):

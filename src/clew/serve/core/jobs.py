@@ -17,6 +17,7 @@ from typing import Any, Literal
 
 from clew.errors import Locked
 from clew.serve.core.database import ServerDatabase
+from clew.serve.core.folders import make_private
 from clew.serve.core.problems import Problem
 from clew.store.write_lock import WriterLock
 
@@ -68,22 +69,23 @@ class JobLedger:
     def __init__(self, database: ServerDatabase, folder: Path) -> None:
         self.database = database
         self._folder = folder
-        folder.mkdir(parents=True, exist_ok=True)
+        make_private(folder)
 
     def add(self, workspace: str, kind: JobKind, owner: str, request: dict[str, Any]) -> Job:
         """Queue a job; a second build of a workspace is refused."""
-        self._check_queue()
         job = secrets.token_hex(8)
-        try:
-            self.database.change(
-                "INSERT INTO jobs(id, workspace, kind, state, owner, request, created) "
-                "VALUES (?,?,?,'queued',?,?,?)",
-                *(job, workspace, kind, owner, json.dumps(request), time.time()),
-            )
-        except sqlite3.IntegrityError as error:
-            raise _building() from error
-        self.add_event(job, "state", {"state": "queued"})
-        return self.get(job)
+        with self.database.transaction() as db:
+            self._check_queue()
+            try:
+                db.execute(
+                    "INSERT INTO jobs(id, workspace, kind, state, owner, request, created) "
+                    "VALUES (?,?,?,'queued',?,?,?)",
+                    (job, workspace, kind, owner, json.dumps(request), time.time()),
+                )
+            except sqlite3.IntegrityError as error:
+                raise _building() from error
+            self.add_event(job, "state", {"state": "queued"})
+            return self.get(job)
 
     def check_may_build(self, workspace: str) -> None:
         """Raise what `add` would raise for a build now."""

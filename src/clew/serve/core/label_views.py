@@ -8,19 +8,22 @@ support, from a copy that is derived again. What is read there cannot come from 
 import asyncio
 import shutil
 import sqlite3
+import sys
 from collections.abc import Collection, Mapping
+from contextlib import closing
 from dataclasses import astuple, dataclass
 from pathlib import Path
 
 from clew.engine import KnowledgeBase
-from clew.errors import ClewError, Locked
+from clew.errors import ClewError, Locked, StoreError
 from clew.index.derive import derive_arrays
 from clew.kb_address import KbLocation
-from clew.labels import REVISION_KEY, find_hidden, read_revision
+from clew.labels import KINDS_OF_LABELS, REVISION_KEY, find_hidden, read_revision
 from clew.llm.embed import Embedder
+from clew.serve.core.folders import make_private
 from clew.store.protocol import LATE_KINDS, PARTLY_EMBEDDED, Change, DocumentSource
 from clew.store.resolved_entities import RESOLUTION_KIND, SENSES_KIND
-from clew.store.sqlite.keyvalue import select_values
+from clew.store.sqlite.keyvalue import FORGET_SUMS, select_values
 from clew.store.sqlite.store import SELECT_GENERATION, SELECT_SOURCES, SqliteStore
 from clew.store.write_lock import WriterLock
 from clew.text.unicode import digest
@@ -57,6 +60,8 @@ class VisibleDocuments:
 
 async def find_visible(base: KnowledgeBase, granted: Collection[str]) -> VisibleDocuments:
     """Return what a reader with these labels may see of the newest generation."""
+    if lost := await base.store.find_losses(KINDS_OF_LABELS):
+        raise StoreError(f"of some document it is unknown who may see it: {lost[0]}")
     revision = await read_revision(base.store)
     async with base.store.snapshot() as now:
         generation = now.generation
@@ -79,12 +84,12 @@ async def make_view(base: KnowledgeBase, visible: VisibleDocuments, parent: Path
     folder = parent / visible.id
     if (folder / "kb.sqlite").exists():
         return folder
-    await asyncio.to_thread(parent.mkdir, parents=True, exist_ok=True)
+    await asyncio.to_thread(make_private, parent)
     async with WriterLock(parent / _LOCK_FILE, _PATIENCE):
         if not (folder / "kb.sqlite").exists():
             temporary = parent / f"{visible.id}{_UNFINISHED}"
             await asyncio.to_thread(_remove_unfinished, parent)
-            await asyncio.to_thread(temporary.mkdir, parents=True)
+            await asyncio.to_thread(make_private, temporary)
             try:
                 await _fill(base, visible, temporary)
                 await asyncio.to_thread(temporary.rename, folder)
@@ -103,19 +108,49 @@ def remove_abandoned(views: Path) -> None:
             continue
 
 
-async def remove_earlier_views(parent: Path, generation: int) -> None:
+async def remove_earlier_views(parent: Path, generation: int, patience: float = _PATIENCE) -> None:
     """Remove all copies of earlier generations, also one that is being made or in use."""
     if not await asyncio.to_thread(parent.exists):
         return
-    async with WriterLock(parent / _LOCK_FILE, _PATIENCE):
+    async with WriterLock(parent / _LOCK_FILE, patience):
         await asyncio.to_thread(_remove_earlier, parent, generation)
+
+
+def list_copies(parent: Path, database: Path) -> tuple[int, frozenset[Path]]:
+    """Return the generation of a knowledge base, and its finished copies of earlier ones."""
+    found = [path for path in parent.glob("*-*/") if (path / "kb.sqlite").exists()]
+    if not found:
+        return 0, frozenset()
+    generation = _read_generation(database) if database.exists() else sys.maxsize
+    return generation, frozenset(path for path in found if _number(path) < generation)
+
+
+def hold_removed_texts(copies: Collection[Path], database: Path) -> bool:
+    """Whether a copy holds a document that the knowledge base has no more."""
+    held = _read_documents(database) if database.exists() else set()
+    return any(not _read_documents(path / "kb.sqlite") <= held for path in copies)
+
+
+def _read_generation(file: Path) -> int:
+    with closing(sqlite3.connect(file)) as db:
+        return int(db.execute(SELECT_GENERATION).fetchone()[0])
+
+
+def _read_documents(file: Path) -> set[str]:
+    with closing(sqlite3.connect(file)) as db:
+        return {document for _, document, _ in db.execute(SELECT_SOURCES)}
+
+
+def _number(copy: Path) -> int:
+    """The generation of which a copy was made; that of anything else is before all."""
+    made = copy.name.partition("-")[0]
+    return int(made) if made.isdecimal() else -1
 
 
 def _remove_earlier(parent: Path, generation: int) -> None:
     _remove_unfinished(parent)
     for path in parent.glob("*/"):
-        made = path.name.partition("-")[0]
-        if not made.isdecimal() or int(made) < generation:
+        if _number(path) < generation:
             shutil.rmtree(path, ignore_errors=True)
 
 
@@ -153,6 +188,7 @@ async def _fill(base: KnowledgeBase, visible: VisibleDocuments, folder: Path) ->
     await asyncio.to_thread(_link_vectors, base.settings.folder, folder)
     store = SqliteStore(folder, patience=_PATIENCE, durable=False)
     try:
+        await store.accept_losses()  # sums of its own: most stored values stay behind
         await _remove_hidden(store, visible.hidden)
         await _build_trees(store, await TreeManager(base.store).tree_names(), base.embed)
     finally:
@@ -195,6 +231,7 @@ def _forget_texts(file: Path) -> None:
             f"AND NOT (kind = 'manifest' AND key IN ({keys}))",
             (*_KEPT_KINDS, *_KEPT_MANIFEST),
         )
+        db.execute(FORGET_SUMS)  # they are of the values that stay behind
         db.commit()
     finally:
         db.close()

@@ -156,5 +156,7 @@ def _is_full_disk(error: Exception) -> bool:
 
 def _describe_validation(error: RequestValidationError) -> str:
     first = error.errors()[0]
+    if first["type"] == "json_invalid":
+        return f"the body is not JSON: {str(first['ctx']['error']).lower()}"
     where = ".".join(str(part) for part in first["loc"][1:]) or str(first["loc"][0])
     return f"{where}: {str(first['msg']).lower()}"

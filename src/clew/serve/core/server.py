@@ -104,6 +104,7 @@ class Server:
                     await asyncio.to_thread(self.runner.tick)
                     if "drawer" in self.__dict__:
                         await asyncio.to_thread(self.drawer.close_idle, _IDLE_SECONDS)
+                    await self.engine.run(self.pool.remove_outdated_copies())
                 except (sqlite3.Error, OSError) as error:  # such as a full disk: try again
                     _log.warning("cannot look after jobs and the audit log: %s", error)
                 await asyncio.sleep(_LOOK_SECONDS)

@@ -14,7 +14,7 @@ from typing import Any
 
 from clew.errors import Locked
 from clew.llm.limits import ConcurrencyLimit
-from clew.serve.core.folders import Folders
+from clew.serve.core.folders import Folders, make_private
 from clew.store.write_lock import WriterLock
 
 _POLL_SECONDS = 0.02  # between two looks for a free slot
@@ -31,7 +31,7 @@ class SharedLimit(ConcurrencyLimit):
 
     def __post_init__(self) -> None:
         """Make the folder of the lock files."""
-        self.folder.mkdir(parents=True, exist_ok=True)
+        make_private(self.folder)
 
     def slots(self) -> AbstractAsyncContextManager[Any]:
         """One slot: entering waits for it."""

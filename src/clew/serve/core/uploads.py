@@ -10,17 +10,20 @@ import os
 import secrets
 import sqlite3
 import time
-from collections.abc import AsyncIterator, Collection, Sequence
+from collections.abc import AsyncIterator, Callable, Collection, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
-from typing import Any
+from typing import Any, TypeVar
 
 from clew.errors import InputError
 from clew.ingest.files import known_suffix
 from clew.serve.core.database import ServerDatabase
+from clew.serve.core.folders import make_private
 from clew.serve.core.keys import Key
 from clew.text.unicode import clean
 
+T = TypeVar("T")
 _MAX_NAME_BYTES = 255
 _UNKNOWN_SUFFIX = ".unknown"  # read by looking at the content
 _UPSERT = (
@@ -60,6 +63,15 @@ class Upload:
         }
 
 
+@dataclass(frozen=True)
+class Received:
+    """The content of an upload that is not recorded yet."""
+
+    file: Path
+    hash: str
+    size: int
+
+
 def check_name(name: str, key: Key) -> str:
     """Return the document name of an upload; those of keys with labels are in a folder of theirs.
 
@@ -83,12 +95,11 @@ class UploadStore:
     database: ServerDatabase
     folder: Path
 
-    async def receive(
-        self, workspace: str, name: str, body: AsyncIterator[bytes]
-    ) -> tuple[str, int]:
-        """Write a body to disk under its hash; return hash and size. A failure leaves nothing."""
+    @asynccontextmanager
+    async def receive(self, workspace: str, body: AsyncIterator[bytes]) -> AsyncIterator[Received]:
+        """Write a body to a file, which is gone afterwards unless it was recorded."""
         target = self.folder / workspace
-        target.mkdir(parents=True, exist_ok=True)
+        make_private(target)
         temporary = target / f".{secrets.token_hex(8)}.new"
         hashed, size = hashlib.sha256(), 0
         try:
@@ -101,28 +112,40 @@ class UploadStore:
                 await asyncio.to_thread(os.fsync, file.fileno())
             if not size:
                 raise InputError("the file is empty")
-            temporary.replace(self.path(workspace, name, hashed.hexdigest()))
+            yield Received(temporary, hashed.hexdigest(), size)
         finally:
             temporary.unlink(missing_ok=True)
-        return hashed.hexdigest(), size
 
     def path(self, workspace: str, name: str, hashed: str) -> Path:
         """Return where the content of an upload is: its hash, and a known suffix for the reader."""
         return self.folder / workspace / (hashed + (known_suffix(name) or _UNKNOWN_SUFFIX))
 
     def record(
-        self, workspace: str, name: str, content: tuple[str, int], labels: Sequence[str], owner: str
-    ) -> Upload:
-        """Note an upload; one of the same name is replaced."""
-        hashed, size = content
+        self,
+        workspace: str,
+        name: str,
+        content: Received,
+        labels: Sequence[str],
+        owner: str,
+        also: Callable[[], T],
+    ) -> tuple[Upload, T]:
+        """Keep what was received as an upload of this name, and do what else `also` does.
+
+        If that fails, nothing has changed: an earlier upload of the name is as it was.
+        """
         before = self.find(workspace, name)
-        values = (workspace, name, hashed, size, json.dumps(list(labels)), owner, time.time())
-        self.database.change(_UPSERT, *values)
-        found = self.find(workspace, name)
-        assert found is not None
-        if before is not None:
-            self.discard_unused(workspace, before.name, before.hash)
-        return found
+        size, listed = content.size, json.dumps(list(labels))
+        values = (workspace, name, content.hash, size, listed, owner, time.time())
+        try:
+            with self.database.transaction() as db:
+                content.file.replace(self.path(workspace, name, content.hash))
+                db.execute(_UPSERT, values)
+                found = self.find(workspace, name)
+                assert found is not None
+                return found, also()
+        finally:
+            for hashed in {content.hash, before.hash if before else content.hash}:
+                self.discard_unused(workspace, name, hashed)
 
     def find(self, workspace: str, name: str) -> Upload | None:
         """Return the upload of this name."""
@@ -187,11 +210,12 @@ class UploadStore:
     def discard_unused(self, workspace: str, name: str, hashed: str) -> None:
         """Remove the content that an upload of this name has or had, unless one still has it."""
         path = self.path(workspace, name, hashed)
-        others = self.database.rows(
-            "SELECT name FROM uploads WHERE workspace = ? AND hash = ?", workspace, hashed
-        )
-        if all(self.path(workspace, other["name"], hashed) != path for other in others):
-            path.unlink(missing_ok=True)
+        with self.database.transaction():  # nobody may record it between the look and the removal
+            others = self.database.rows(
+                "SELECT name FROM uploads WHERE workspace = ? AND hash = ?", workspace, hashed
+            )
+            if all(self.path(workspace, other["name"], hashed) != path for other in others):
+                path.unlink(missing_ok=True)
 
 
 def _read_upload(row: sqlite3.Row) -> Upload:

@@ -10,14 +10,14 @@ import shutil
 import sqlite3
 from collections import OrderedDict
 from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 
 from clew.config import Settings
 from clew.engine import KnowledgeBase
-from clew.errors import ClewError
+from clew.errors import ClewError, Locked
 from clew.kb_address import KbLocation
 from clew.labels import read_revision
 from clew.serve.core.folders import Folders
@@ -25,6 +25,8 @@ from clew.serve.core.label_views import (
     Outdated,
     VisibleDocuments,
     find_visible,
+    hold_removed_texts,
+    list_copies,
     make_view,
     remove_earlier_views,
     remove_old_views,
@@ -85,6 +87,8 @@ class WorkspacePool:
         self._open_kb = open_kb
         self._open: OrderedDict[KbLocation, _OpenBase] = OrderedDict()
         self._opening: dict[KbLocation, asyncio.Lock] = {}
+        self._seen_copies: dict[Path, tuple[int, frozenset[Path]]] = {}
+        """Generation and copies of earlier ones without a removed document, by folder."""
         self._limit = share_model_calls(folders, settings.serve.model_calls)
 
     @property
@@ -168,6 +172,24 @@ class WorkspacePool:
             async with whole.base.store.snapshot() as now:
                 generation = now.generation
             await remove_earlier_views(parent, generation)
+        await self._close_removed()
+
+    async def remove_outdated_copies(self) -> None:
+        """Remove copies with documents that were removed beside this server."""
+        if self.folders.database is not None:
+            return
+        views = self.folders.state / "views"
+        for parent in await asyncio.to_thread(lambda: list(views.glob("*/"))):
+            database = self.folders.workspace(parent.name) / DATABASE_FILE
+            found = await asyncio.to_thread(list_copies, parent, database)
+            generation, copies = found
+            if not copies or self._seen_copies.get(parent) == found:
+                continue
+            if await asyncio.to_thread(hold_removed_texts, copies, database):
+                with suppress(Locked):  # one is being made: next time
+                    await remove_earlier_views(parent, generation, 0.0)
+            else:
+                self._seen_copies[parent] = found
         await self._close_removed()
 
     async def _close_removed(self) -> None:

@@ -2,8 +2,8 @@
 
 import asyncio
 import re
-from collections.abc import AsyncIterator, Iterable, Sequence
-from typing import Annotated, Any
+from collections.abc import AsyncIterator, Callable, Iterable, Sequence
+from typing import Annotated, Any, TypeVar
 
 from fastapi import APIRouter, Query, Request
 from fastapi.responses import FileResponse, JSONResponse, PlainTextResponse, Response
@@ -17,13 +17,14 @@ from clew.serve.core.bodies import StrictBody
 from clew.serve.core.jobs import Job
 from clew.serve.core.problems import Problem, not_found
 from clew.serve.core.uploads import Upload, check_name
-from clew.serve.routes.jobs import check_may_build, start_build
+from clew.serve.routes.jobs import check_may_build, queue_job
 from clew.types import Document
 
 router = APIRouter(prefix="/workspaces/{workspace}/documents", tags=["documents"])
 _DOCUMENT_ID = re.compile(r"[0-9a-f]{32}")
 _UPLOAD_ID = re.compile(r"[0-9a-f]{64}")
 _MAX_LISTED = 500
+T = TypeVar("T")
 
 
 class LabelsRequest(StrictBody):
@@ -45,7 +46,7 @@ async def upload_document(
     document = check_name(name, access.key)
     await _check_relabelling(access, document, labels)
     if not build:
-        stored = await _store_upload(access, document, request.stream(), labels)
+        stored, _ = await _store_upload(access, document, request.stream(), labels, lambda: None)
         return JSONResponse(stored.to_json(), 201)
     stored, job = await upload_and_build(access, document, request.stream(), labels)
     return JSONResponse({**stored.to_json(), "job": job.to_json()}, 201)
@@ -227,8 +228,11 @@ async def upload_and_build(
 ) -> tuple[Upload, Job]:
     """Store a file and queue its build; nothing is kept of a file that may not be built now."""
     check_may_build(access)
-    stored = await _store_upload(access, document, body, labels, to_build=True)
-    return stored, await start_build(access, {"names": [document]})
+
+    def queue() -> Job:  # another build may have started while the file was on its way
+        return queue_job(access, "build", {"names": [document]})
+
+    return await _store_upload(access, document, body, labels, queue)
 
 
 async def _store_upload(
@@ -236,20 +240,13 @@ async def _store_upload(
     document: str,
     body: AsyncIterator[bytes],
     labels: tuple[str, ...],
-    *,
-    to_build: bool = False,
-) -> Upload:
+    also: Callable[[], T],
+) -> tuple[Upload, T]:
     uploads, workspace = access.server.uploads, access.workspace
-    content = await uploads.receive(workspace, document, body)
-    if to_build:
-        try:
-            check_may_build(access)  # a build may have started while the file was on its way
-        except Problem:
-            await asyncio.to_thread(uploads.discard_unused, workspace, document, content[0])
-            raise
-    return await asyncio.to_thread(
-        uploads.record, workspace, document, content, labels, access.key.id
-    )
+    async with uploads.receive(workspace, body) as content:
+        return await asyncio.to_thread(
+            uploads.record, workspace, document, content, labels, access.key.id, also
+        )
 
 
 async def labels_of(access: Access, names: Any) -> dict[str, list[str]]:

@@ -148,9 +148,14 @@ async def start_build(access: Access, request: dict[str, Any]) -> Job:
         request = {**request, "names": sorted(mine)}
     if request.get("dry_run"):
         return await _add(access, "plan", request)
-    if request.get("retry"):
-        await asyncio.to_thread(access.server.uploads.retry, access.workspace, failed)
-    return await _add(access, "build", request)
+
+    def queue() -> Job:
+        with access.server.database.transaction():  # a build that is refused changes nothing
+            if request.get("retry"):
+                access.server.uploads.retry(access.workspace, failed)
+            return queue_job(access, "build", request)
+
+    return await asyncio.to_thread(queue)
 
 
 def check_may_build(access: Access) -> None:
@@ -168,9 +173,13 @@ def show_job(access: Access, job: Job) -> dict[str, Any]:
 
 
 async def _add(access: Access, kind: JobKind, request: dict[str, Any]) -> Job:
+    return await asyncio.to_thread(queue_job, access, kind, request)
+
+
+def queue_job(access: Access, kind: JobKind, request: dict[str, Any]) -> Job:
+    """Queue a job of a key, if its budget and the other jobs allow that now."""
     access.server.remaining_budget(access.key)
-    ledger = access.server.ledger
-    return await asyncio.to_thread(ledger.add, access.workspace, kind, access.key.id, request)
+    return access.server.ledger.add(access.workspace, kind, access.key.id, request)
 
 
 def _accepted(job: Job) -> Response:

@@ -6,6 +6,7 @@ from fastapi import APIRouter, Request
 from fastapi.responses import JSONResponse, PlainTextResponse, Response
 
 from clew.serve.core.access import Reader, WorkspaceName, key_of, server_of
+from clew.serve.core.folders import DEFAULT_WORKSPACE, is_workspace_name
 from clew.serve.core.keys import EVERY_WORKSPACE
 from clew.serve.core.problems import Problem, not_found
 from clew.version import __version__
@@ -56,6 +57,12 @@ async def create_workspace(request: Request, workspace: WorkspaceName) -> Respon
     server, key = server_of(request), key_of(request)
     if not key.allows(workspace, "admin"):
         raise not_found()
+    if not is_workspace_name(workspace):
+        raise Problem(
+            400, "a workspace's name has up to 63 small letters, digits, - and _, no sign first"
+        )
+    if server.folders.single and workspace != DEFAULT_WORKSPACE:
+        raise Problem(409, "this server has one workspace; start it with --root for several")
     created = await server.engine.run(server.pool.create(workspace))
     return JSONResponse({"name": workspace, "created": created}, 201 if created else 200)
 

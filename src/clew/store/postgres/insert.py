@@ -133,7 +133,7 @@ def insert_documents(
     fresh = _filter_without_chunks(db, additions, keys)
     numbers = count(take_keys(db, "chunks", sum(len(a.chunks) for a in fresh)))
     return fresh, [
-        (next(numbers), chunk, extraction, keys[a.document.id])
+        (next(numbers), chunk, extraction.failed, keys[a.document.id])
         for a in fresh
         for chunk, extraction in zip(a.chunks, a.extractions, strict=True)
     ]
@@ -188,13 +188,13 @@ def insert_chunks(
     """Insert chunks, each with its vector row and the checksum of what was extracted from it."""
     at = vector_rows("chunk", [digest(embedded_text(chunk)) for _, chunk, _, _ in many]).tolist()
     made = []
-    for (key, chunk, extraction, document), row, one in zip(many, at, prepared, strict=True):
+    for (key, chunk, failed, document), row, one in zip(many, at, prepared, strict=True):
         span = (chunk.start, chunk.end, chunk.text)
         # Its document's id and title are shown with it: they are in the checksum.
         whole = (chunk.id, chunk.document, *span, chunk.title, chunk.heading, chunk.page)
-        checksum = checksum_cells(*whole, extraction.failed)
+        checksum = checksum_cells(*whole, failed)
         place = (key, chunk.id, document, *span, chunk.heading, chunk.page, row)
-        made.append((*place, extraction.failed, checksum, one.checksum))
+        made.append((*place, failed, checksum, one.checksum))
     copy_in(db, "chunks", CHUNK_COLUMNS, made)
 
 

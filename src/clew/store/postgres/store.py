@@ -2,7 +2,7 @@
 
 import asyncio
 import shutil
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager, contextmanager, suppress
 from dataclasses import replace
 from functools import partial
@@ -229,7 +229,7 @@ class PostgresStore:
             arrays = self._generations.save(generation, found.arrays) if found.arrays else ""
             self._publish(db, generation, arrays)
 
-    async def find_losses(self) -> list[str]:
+    async def find_losses(self, kinds: Collection[str] = ()) -> list[str]:
         """Find nothing: the server keeps its own log of writes."""
         return []
 

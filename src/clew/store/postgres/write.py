@@ -38,7 +38,13 @@ from clew.store.postgres.insert import (
     merge_new_facts,
 )
 from clew.store.postgres.tables import copy_in, searchable_text
-from clew.store.protocol import Addition, Change, DeriveArrays, resolve_duplicate_names
+from clew.store.protocol import (
+    FORGET_REPLIES,
+    Addition,
+    Change,
+    DeriveArrays,
+    resolve_duplicate_names,
+)
 from clew.store.sqlite import rows
 from clew.store.sqlite.insert import PreparedExtraction, prepare_extraction
 from clew.store.sqlite.write import TouchedElements
@@ -164,6 +170,8 @@ class PostgresWriter:
         ]
         self._drop_chunks([*orphans, *outdated], touched)
         self._delete("DELETE FROM documents WHERE key = ANY(%s::bigint[])", orphans)
+        if change.remove and orphans:
+            self.db.execute(FORGET_REPLIES)
 
     def _take_over_names(self, additions: Sequence[Addition]) -> list[int]:
         """Remove names that move to an added document; return the documents that lose them."""

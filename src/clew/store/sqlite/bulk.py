@@ -10,17 +10,25 @@ import sqlite3
 from collections.abc import Callable, ItemsView, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from itertools import chain
+from itertools import chain, islice
 from pathlib import Path
 
-from clew.store.merge import embedded_text
-from clew.store.protocol import Addition, Change
+from clew.store.merge import embedded_text, release_memory
+from clew.store.protocol import FORGET_REPLIES, Addition, Change
+from clew.store.sqlite.insert import (
+    PreparedExtraction,
+    insert_chunks,
+    insert_documents,
+    prepare_extraction,
+)
 from clew.store.sqlite.rows import Row
 from clew.store.sqlite.write import SqliteWriter, TouchedElements
 from clew.types import Chunk, Document
 
-_MERGE_BLOCK = 20_000  # elements merged per block
-_CACHE_KILOBYTES = 400_000  # page cache while writing, in kilobytes
+_MERGE_BLOCK = 4_000  # elements merged per block
+_CHUNK_BLOCK = 64  # chunks prepared and inserted together
+_CACHE_KILOBYTES = 400_000  # page cache while writing …
+_SPARING_KILOBYTES = 16_000  # … and where memory is to be spared
 _SCRATCH_SCHEMA = """
 CREATE TABLE scratch.mentions(
   entity TEXT, chunk INTEGER, surface TEXT, type TEXT, description TEXT, spans TEXT,
@@ -73,8 +81,11 @@ _JOIN_STATEMENTS = (
 
 
 @contextmanager
-def attach_scratch(db: sqlite3.Connection, folder: Path) -> Iterator[None]:
-    """Attach a temporary scratch database; sorting may spill to disk meanwhile."""
+def attach_scratch(db: sqlite3.Connection, folder: Path, change: Change) -> Iterator[None]:
+    """Attach a temporary scratch database for a bulk write; sorting may spill to disk meanwhile."""
+    if change.bulk is None:
+        yield
+        return
     path = folder / "scratch.sqlite"
     path.unlink(missing_ok=True)
     cache_size = int(db.execute("PRAGMA cache_size").fetchone()[0])
@@ -82,7 +93,8 @@ def attach_scratch(db: sqlite3.Connection, folder: Path) -> Iterator[None]:
     try:
         db.execute("PRAGMA scratch.journal_mode = OFF")
         db.execute("PRAGMA scratch.synchronous = OFF")
-        db.execute(f"PRAGMA main.cache_size = -{_CACHE_KILOBYTES}")
+        size = _SPARING_KILOBYTES if change.sparing else _CACHE_KILOBYTES
+        db.execute(f"PRAGMA main.cache_size = -{size}")
         db.execute("PRAGMA temp_store = FILE")
         db.executescript(_SCRATCH_SCHEMA)
         yield
@@ -166,8 +178,10 @@ class BulkWriter:
         for statement in _JOIN_STATEMENTS:
             self.db.execute(statement, {"embedded": self.facts_have_vectors, "last": last})
         self._save_touched(touched)
-        self._merge_in_blocks("entities", self.writer.merge_entities)
-        self._merge_in_blocks("facts", self.writer.merge_facts)
+        if change.sparing:
+            release_memory()
+        self._merge_in_blocks("entities", self.writer.merge_entities, change.sparing)
+        self._merge_in_blocks("facts", self.writer.merge_facts, change.sparing)
         return touched
 
     # -- names
@@ -175,7 +189,10 @@ class BulkWriter:
     def _remove_names(self, names: Iterable[str]) -> set[int]:
         """Remove names; return the documents that may now have no name."""
         statement = "DELETE FROM sources WHERE name = ? RETURNING document"
-        return {row[0] for name in names for row in self.db.execute(statement, (name,)).fetchall()}
+        found = {row[0] for name in names for row in self.db.execute(statement, (name,)).fetchall()}
+        if found:
+            self.db.execute(FORGET_REPLIES)
+        return found
 
     def _find_losing_documents(self, document: Document) -> set[int]:
         """Documents that lose a name to this one."""
@@ -209,11 +226,19 @@ class BulkWriter:
             (addition.document.id, addition.stamp),
         ).fetchall()
         self.writer.drop_chunks([row[0] for row in outdated], touched)
-        chunks = self.writer.insert_document(addition)
-        touched.chunks += chunks
+        _, chunks = insert_documents(self.db, [addition])
+        touched.chunks += [key for key, *_ in chunks]
+        found = iter(addition.extractions if chunks else ())
+        for at in range(0, len(chunks), _CHUNK_BLOCK):
+            block = chunks[at : at + _CHUNK_BLOCK]
+            prepared = [prepare_extraction(one) for one in islice(found, len(block))]
+            insert_chunks(self.db, self.writer.vector_rows, block, prepared)
+            self._stage_extractions([key for key, *_ in block], prepared)
+
+    def _stage_extractions(self, chunks: list[int], prepared: list[PreparedExtraction]) -> None:
         mentions: list[Row] = []
         fact_mentions, members = [], []
-        for chunk, one in chunks.items():
+        for chunk, one in zip(chunks, prepared, strict=True):
             found = zip(one.mentions, one.mention_cells, strict=True)
             mentions += [(entity, chunk, *cells) for entity, cells in found]
             stated = zip(one.fact_mentions.items(), one.fact_mention_cells, strict=True)
@@ -235,8 +260,12 @@ class BulkWriter:
             self.db.executemany(_INSERT_TOUCHED[table], ((key,) for key in keys))
             keys.clear()
 
-    def _merge_in_blocks(self, table: str, merge: Callable[[set[int]], None]) -> None:
+    def _merge_in_blocks(
+        self, table: str, merge: Callable[[set[int]], None], sparing: bool
+    ) -> None:
         last = 0
         while found := self.db.execute(_SELECT_TOUCHED[table], (last, _MERGE_BLOCK)).fetchall():
             last = found[-1][0]
             merge({row[0] for row in found})
+            if sparing:
+                release_memory()

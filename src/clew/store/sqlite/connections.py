@@ -184,6 +184,16 @@ def transaction(db: sqlite3.Connection) -> Iterator[None]:
 
 
 @contextmanager
+def reading(db: sqlite3.Connection) -> Iterator[None]:
+    """Read one state in this block, whatever others write meanwhile."""
+    db.execute("BEGIN")
+    try:
+        yield
+    finally:
+        db.rollback()
+
+
+@contextmanager
 def busy_timeout(db: sqlite3.Connection, seconds: float) -> Iterator[None]:
     """Set the busy timeout for this block."""
     db.execute(f"PRAGMA busy_timeout = {round(seconds * 1000)}")

@@ -35,8 +35,8 @@ from clew.text.unicode import digest
 from clew.types import LITERAL_TYPES, Chunk, Entity, Extraction, Fact, Kind
 
 FindVectorRows = Callable[[Kind, Sequence[str]], Array]
-ChunkRow = tuple[int, Chunk, Extraction, int]
-"""A chunk's key, the chunk, what was extracted from it, and its document's key."""
+ChunkRow = tuple[int, Chunk, str, int]
+"""A chunk's key, the chunk, why its extraction failed, and its document's key."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,7 +174,7 @@ def insert_documents(
     fresh = _filter_without_chunks(db, additions, keys)
     numbers = count(next_key(db, "chunks"))
     return fresh, [
-        (next(numbers), chunk, extraction, keys[a.document.id])
+        (next(numbers), chunk, extraction.failed, keys[a.document.id])
         for a in fresh
         for chunk, extraction in zip(a.chunks, a.extractions, strict=True)
     ]
@@ -224,10 +224,10 @@ def insert_chunks(
         [
             (
                 *(key, chunk.id, document, chunk.start, chunk.end, chunk.text),
-                *(chunk.heading, chunk.page, row, extraction.failed, one.checksum),
+                *(chunk.heading, chunk.page, row, failed, one.checksum),
                 *(chunk.document, chunk.title),
             )
-            for (key, chunk, extraction, document), row, one in zip(many, at, prepared, strict=True)
+            for (key, chunk, failed, document), row, one in zip(many, at, prepared, strict=True)
         ],
     )
 

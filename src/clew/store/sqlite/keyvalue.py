@@ -6,7 +6,7 @@ pending values are written with the next write, or on close.
 
 import json
 import sqlite3
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from threading import Lock
 
@@ -46,7 +46,14 @@ COUNTED_KINDS = {
     "arrival": "times of arrival of documents",
     "place": "locations of documents",
     "placed": "names of documents by location",
+    "graph": "imported graphs",
+    "summary": "summaries of descriptions",
+    "tuning": "adapters fitted by `clew tune`",
+    "calibration": "thresholds set by `clew calibrate`",
 }
+CHECKED_WHEN_OPENED = ("manifest", "resolution", "senses", "tuning", "calibration")
+"""Kinds of few rows, without which results would be others."""
+_MAX_CHECKED = 2_000  # rows of a kind that are summed when a knowledge base is opened
 _SUM_OF_KEYS = (
     "SELECT count(*), coalesce(sum(checksum(kind, key, value)), 0) FROM memory WHERE kind = ?1 "
     "AND key IN (SELECT value FROM json_each(?2))"
@@ -55,6 +62,7 @@ _SUM_OF_ALL = (
     "SELECT count(*), coalesce(sum(checksum(kind, key, value)), 0) FROM memory WHERE kind = ?"
 )
 _SELECT_SUM = "SELECT value FROM meta WHERE key = 'rows of ' || ?"
+FORGET_SUMS = "DELETE FROM meta WHERE key LIKE 'rows of %'"
 _STORE_SUM = "INSERT OR REPLACE INTO meta VALUES ('rows of ' || ?, ?)"
 
 
@@ -82,20 +90,35 @@ def count_all_values(db: sqlite3.Connection) -> None:
         db.execute(_STORE_SUM, (kind, json.dumps(list(total))))
 
 
-def find_lost_values(db: sqlite3.Connection) -> list[str]:
-    """One sentence per kind whose rows are not those that were written."""
-    found = []
-    for kind, meaning in COUNTED_KINDS.items():
+def find_lost_values(db: sqlite3.Connection, kinds: Collection[str] = ()) -> list[str]:
+    """One sentence per kind (of these, or of all) whose rows are not those that were written."""
+    found: list[str] = []
+    for kind in kinds or COUNTED_KINDS:
         held = db.execute(_SELECT_SUM, (kind,)).fetchone()
-        count, total = db.execute(_SUM_OF_ALL, (kind,)).fetchone()
-        if held is not None and json.loads(held[0]) != [count, total]:
-            written = json.loads(held[0])[0]
-            found.append(
-                f"{written} stored values of kind {kind!r} were written and {count} are there, or "
-                f"others than were written ({meaning}); `clew restore FILE` restores a backup, "
-                "`clew verify --repair` accepts the loss"
-            )
+        if held is not None:
+            found += compare_sums(kind, json.loads(held[0]), db.execute(_SUM_OF_ALL, (kind,)))
     return found
+
+
+def compare_sums(kind: str, written: Sequence[int], held: Iterable[Sequence[int]]) -> Iterator[str]:
+    """Yield a sentence if the rows of a kind are not as many, or not those, that were written."""
+    for count, total in held:
+        if [count, total] != list(written):
+            yield (
+                f"{written[0]} stored values of kind {kind!r} were written and {count} are there, "
+                f"or others than were written ({COUNTED_KINDS[kind]}); `clew restore FILE` "
+                "restores a backup, `clew verify --repair` accepts the loss"
+            )
+
+
+def find_lost_settings(db: sqlite3.Connection) -> list[str]:
+    """The same for what every result depends on, as long as looking takes no time."""
+    few = []
+    for kind in CHECKED_WHEN_OPENED:
+        held = db.execute(_SELECT_SUM, (kind,)).fetchone()
+        if held is not None and json.loads(held[0])[0] <= _MAX_CHECKED:
+            few.append(kind)
+    return find_lost_values(db, few) if few else []
 
 
 def select_values(db: sqlite3.Connection, kind: str, keys: Sequence[str]) -> dict[str, str]:

@@ -2,7 +2,7 @@
 
 import shutil
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,11 +13,18 @@ from clew.store.protocol import COPIED_COLUMNS, Arrays, TableRows
 from clew.store.sqlite.connections import (
     ConnectionPool,
     is_disk_failure,
+    reading,
     transaction,
     translate_errors,
 )
-from clew.store.sqlite.keyvalue import count_all_values, select_values
+from clew.store.sqlite.keyvalue import (
+    count_all_values,
+    find_lost_settings,
+    find_lost_values,
+    select_values,
+)
 from clew.store.sqlite.migrations import migrate, read_version
+from clew.store.sqlite.verify import find_lost_writes
 from clew.store.sqlite.verify_rows import find_row_problems
 from clew.store.write_lock import WriterLock
 
@@ -25,6 +32,10 @@ _COPY = "restore.sqlite"
 _LAST_KEYS = "SELECT name, seq FROM sqlite_sequence"
 _NO_FILE = "{}: no such file; name one that `clew backup` wrote"
 _NO_BACKUP = "{} is not a backup of a knowledge base; name another file"
+UNFINISHED = (
+    "the restore of {} was not finished; run `clew restore FILE` again, or `clew verify --repair`; "
+    "with another embedder `clew reembed`"
+)
 SELECT_UNFINISHED = "SELECT value FROM meta WHERE key = 'restoring'"
 _MARK_UNFINISHED = "INSERT OR REPLACE INTO meta VALUES ('restoring', '1')"
 MARK_FINISHED = "DELETE FROM meta WHERE key = 'restoring'"
@@ -50,12 +61,27 @@ def restore_database(folder: Path, file: Path, patience: float) -> None:
     with WriterLock(folder / "writer.lock", patience), translate_errors(folder):
         try:
             _prepare_copy(file, copy)
-            shutil.rmtree(folder / "arrays", ignore_errors=True)
             with closing(sqlite3.connect(copy)) as source, _open_target(folder) as target:
                 source.backup(target)  # one transaction of the target
+            # Not before: until then the old database is in use, with its arrays and trees.
+            shutil.rmtree(folder / "arrays", ignore_errors=True)
         finally:
             for path in folder.glob(f"{_COPY}*"):
                 path.unlink()
+
+
+def refuse_losses(
+    db: sqlite3.Connection, folder: Path, read_generation: Callable[[], int], *, restoring: bool
+) -> None:
+    """Raise if writes or settings were lost, or if a restore was not finished."""
+    with reading(db):
+        lost = find_lost_writes(folder, read_generation)
+        unfinished = db.execute(SELECT_UNFINISHED).fetchone()
+        if unfinished and not restoring:
+            lost = [UNFINISHED.format(folder)]
+        lost += [] if unfinished else find_lost_settings(db)
+    if lost:
+        raise StoreError(lost[0])
 
 
 def read_backup_embedder(file: Path) -> str:
@@ -84,7 +110,7 @@ def _prepare_copy(file: Path, copy: Path) -> None:
     try:
         with pool.connection() as db:
             migrate(db, str(file))
-            problems = find_row_problems(db)
+            problems = find_row_problems(db) + find_lost_values(db)
             if problems:
                 raise StoreError(f"{file} is damaged ({problems[0]}); name another backup")
             with transaction(db):

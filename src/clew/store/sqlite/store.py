@@ -3,8 +3,8 @@
 import asyncio
 import os
 import sqlite3
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
-from contextlib import asynccontextmanager, closing, contextmanager, nullcontext, suppress
+from collections.abc import AsyncIterator, Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import asynccontextmanager, closing, contextmanager, suppress
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -41,6 +41,7 @@ from clew.store.sqlite.connections import (
     DAMAGED_ROW,
     ConnectionPool,
     empty_log,
+    reading,
     transaction,
     translate_errors,
 )
@@ -57,7 +58,9 @@ from clew.store.sqlite.read import open_snapshot
 from clew.store.sqlite.restore import (
     MARK_FINISHED,
     SELECT_UNFINISHED,
+    UNFINISHED,
     SqliteRows,
+    refuse_losses,
     replace_all_rows,
 )
 from clew.store.sqlite.tables import columns_to_keep, read_decisions, read_tables
@@ -92,10 +95,6 @@ _COUNT_ROWS: dict[str, str] = {
 _EMPTIED = (
     "kb.sqlite in {} is new or empty, but arrays of an earlier knowledge base lie beside it; "
     "`clew restore FILE` restores a backup, or remove the folder to start anew"
-)
-_UNFINISHED = (
-    "the restore of {} was not finished; run `clew restore FILE` again, or `clew verify --repair`; "
-    "with another embedder `clew reembed`"
 )
 DATABASE_FILE = "kb.sqlite"
 
@@ -139,10 +138,8 @@ class SqliteStore:
             if self._is_emptied(db):
                 raise StoreError(_EMPTIED.format(folder))
             migrate(db, str(folder), writable=self._pool.writable)
-            if check and (lost := find_lost_writes(self.folder, partial(_read_generation, db))):
-                raise StoreError(lost[0])
-            if check and not restoring and _read_value(db, SELECT_UNFINISHED):
-                raise StoreError(_UNFINISHED.format(folder))
+            if check:
+                refuse_losses(db, folder, partial(_read_generation, db), restoring=restoring)
 
     def _is_emptied(self, db: sqlite3.Connection) -> bool:
         """Whether the database is new, although arrays or vectors of an earlier one are there."""
@@ -271,7 +268,7 @@ class SqliteStore:
             db.execute("BEGIN")
             found = self._find_losses(db)
             if _read_value(db, SELECT_UNFINISHED):
-                found.append(_UNFINISHED.format(self.folder))
+                found.append(UNFINISHED.format(self.folder))
             embedder = _read_value(db, _SELECT_EMBEDDER)
             for kind in get_args(Kind) if embedder else ():
                 try:
@@ -299,10 +296,10 @@ class SqliteStore:
             except StoreError as error:  # a row that cannot be compared with anything
                 return [*found, str(error)]
 
-    async def find_losses(self) -> list[str]:
+    async def find_losses(self, kinds: Collection[str] = ()) -> list[str]:
         """What was lost and cannot be derived; one sentence each."""
-        with self._pool.connection() as db:
-            return self._find_losses(db)
+        with self._pool.connection() as db, reading(db):
+            return find_lost_values(db, kinds) if kinds else self._find_losses(db)
 
     def _find_losses(self, db: sqlite3.Connection) -> list[str]:
         lost = find_lost_writes(self.folder, partial(_read_generation, db))
@@ -351,7 +348,7 @@ class SqliteStore:
     ) -> Counts:
         with (
             self._pool.connection() as db,
-            nullcontext() if change.bulk is None else attach_scratch(db, self.folder),
+            attach_scratch(db, self.folder, change),
             transaction(db),
         ):
             before = self._apply(db, change, derive, options)

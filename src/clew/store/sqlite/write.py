@@ -9,7 +9,7 @@ from operator import itemgetter
 
 from clew.errors import StoreError
 from clew.store.merge import embedded_text, entity_form_rows, merge_entity, merge_fact
-from clew.store.protocol import Addition, Change, resolve_duplicate_names
+from clew.store.protocol import FORGET_REPLIES, Addition, Change, resolve_duplicate_names
 from clew.store.sqlite import rows
 from clew.store.sqlite.connections import DAMAGED_ROW
 from clew.store.sqlite.insert import (
@@ -173,6 +173,8 @@ class SqliteWriter:
         ]
         self.drop_chunks([*orphans, *outdated], touched)
         self.db.executemany("DELETE FROM documents WHERE key = ?", [(key,) for key in orphans])
+        if change.remove and orphans:
+            self.db.execute(FORGET_REPLIES)
 
     def _take_over_names(self, additions: Sequence[Addition]) -> list[int]:
         """Remove names that move to an added document; return the documents that lose them."""
@@ -263,13 +265,6 @@ class SqliteWriter:
                 for key, cells in zip(one.fact_mentions, one.fact_mention_cells, strict=True)
             ),
         )
-
-    def insert_document(self, addition: Addition) -> dict[int, PreparedExtraction]:
-        """Insert a document, its names and chunks; return what each new chunk holds, by key."""
-        _, chunks = insert_documents(self.db, [addition])
-        prepared = {key: prepare_extraction(extraction) for key, _, extraction, _ in chunks}
-        insert_chunks(self.db, self.vector_rows, chunks, prepared.values())
-        return prepared
 
     # -- merging
 

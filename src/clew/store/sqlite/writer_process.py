@@ -22,10 +22,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, BinaryIO, Protocol
 
+from clew.store.packed import decode_extraction, encode_extraction
 from clew.store.protocol import Addition, DeriveArrays
 from clew.store.sqlite.insert import PreparedAdditions
 from clew.store.sqlite.store import SqliteStore
-from clew.types import Chunk, Document, Extraction, RawEntity, RawFact
+from clew.types import Chunk, Document
 
 MIN_DOCUMENTS = 256  # documents from which on starting a second interpreter pays off
 _ADDITIONS_PER_MESSAGE = 32
@@ -147,36 +148,17 @@ def encode_addition(addition: Addition) -> tuple[Any, ...]:
     return (
         (doc.id, doc.text, doc.title, doc.names, dict(doc.metadata), doc.page_starts),
         chunks,
-        [_encode_extraction(extraction) for extraction in addition.extractions],
+        [encode_extraction(extraction) for extraction in addition.extractions],
         addition.stamp,
     )
-
-
-def _encode_extraction(extraction: Extraction) -> tuple[Any, ...]:
-    entities = [
-        (e.name, e.type, e.description, e.spans, e.about, e.aliases, dict(e.attributes))
-        for e in extraction.entities
-    ]
-    facts = [
-        (f.text, f.members, f.relation, f.keywords, f.description, f.weight, f.span)
-        for f in extraction.facts
-    ]
-    return entities, facts, extraction.failed, extraction.exact
 
 
 def decode_addition(raw: tuple[Any, ...]) -> Addition:
     """Rebuild an addition from its tuples."""
     document, chunks, extractions, stamp = raw
-    decoded = [
-        Extraction(
-            tuple([RawEntity(*one) for one in entities]),
-            tuple([RawFact(*one) for one in facts]),
-            *rest,
-        )
-        for entities, facts, *rest in extractions
-    ]
+    decoded = tuple([decode_extraction(one) for one in extractions])
     passages = tuple([Chunk(*chunk) for chunk in chunks])
-    return Addition(Document(*document), passages, tuple(decoded), stamp)
+    return Addition(Document(*document), passages, decoded, stamp)
 
 
 def main(folder: str, module: str, name: str) -> None:

@@ -36,7 +36,7 @@ from clew import engine
 from clew.cli.app import app
 from clew.engine import KnowledgeBase
 from clew.errors import StoreError
-from clew.testing.fakes import HashEmbed
+from clew.testing.fakes import QuotingEmbed
 
 _DOCUMENTS = 8
 _ROWS = 6
@@ -293,8 +293,8 @@ async def _compare_trees(
             await _compare_ranking(base, fresh, recipe, rng.choice(QUESTIONS), story)
 
 
-def _find_fake_embedder(*_: object, **__: object) -> HashEmbed:
-    return HashEmbed()
+def _find_fake_embedder(*_: object, **__: object) -> QuotingEmbed:
+    return QuotingEmbed()
 
 
 def attack_history(rng: random.Random, folder: Path) -> str:

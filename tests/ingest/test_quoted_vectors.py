@@ -12,7 +12,7 @@ from clew.llm.embed import Passage, Vectors
 from clew.store.memory import MemoryStore
 from clew.store.protocol import QUOTED, Store
 from clew.store.sqlite.store import SqliteStore
-from clew.testing.fakes import HashEmbed
+from clew.testing.fakes import HashEmbed, QuotingEmbed
 from clew.types import Document
 from conftest import VALLEY, document, stream
 
@@ -24,8 +24,8 @@ TWICE = [
 ]
 
 
-class ContextEmbed(HashEmbed):
-    """Embeds a part of a text as the mean of its own vector and the text's."""
+class CountingEmbed(QuotingEmbed):
+    """Counts the passages that it embeds."""
 
     def __init__(self, name: str = "context") -> None:
         super().__init__(name)
@@ -33,12 +33,7 @@ class ContextEmbed(HashEmbed):
 
     async def embed_quotes(self, passages: Sequence[Passage], /) -> Vectors:
         self.passages += len(passages)
-        rows = []
-        for text, spans in passages:
-            parts = await self([text, *(text[start:end] for start, end in spans)])
-            parts[1:] = (parts[1:] + parts[0]) / 2
-            rows.append(parts / np.linalg.norm(parts, axis=1, keepdims=True))
-        return np.concatenate(rows)
+        return await super().embed_quotes(passages)
 
 
 @pytest.fixture(params=["memory", "sqlite"])
@@ -49,7 +44,7 @@ def store(request: pytest.FixtureRequest, tmp_path: Path) -> Store:
 
 
 def open_kb(store: Store, embed: HashEmbed | None = None) -> KnowledgeBase:
-    return KnowledgeBase(store, Settings(extractor="offline"), embed or ContextEmbed())
+    return KnowledgeBase(store, Settings(extractor="offline"), embed or CountingEmbed())
 
 
 async def read_facts(kb: KnowledgeBase) -> dict[str, list[float]]:
@@ -101,7 +96,7 @@ async def test_reembedding_and_repair_give_the_same(store: Store) -> None:
     fresh = await read_facts(kb)
     await kb.repair()
     assert await read_facts(kb) == fresh
-    other = open_kb(store, ContextEmbed("renamed"))
+    other = open_kb(store, CountingEmbed("renamed"))
     await other.reembed()
     assert await read_facts(other) == fresh
     await other.remove(list(TWICE[0].names))
@@ -122,7 +117,7 @@ async def test_vectors_of_an_earlier_version_stay_until_they_are_made_again(stor
 
 
 async def test_nothing_is_embedded_twice_and_facts_may_wait(store: Store) -> None:
-    embed = ContextEmbed()
+    embed = CountingEmbed()
     kb = open_kb(store, embed)
     await kb.take(stream(TWICE))
     done = embed.passages
@@ -130,7 +125,7 @@ async def test_nothing_is_embedded_twice_and_facts_may_wait(store: Store) -> Non
     await kb.take(stream(TWICE))
     assert embed.passages == done == 3
     later = Settings(extractor="offline", embed={"kinds": ["chunk"]})
-    kb = KnowledgeBase(MemoryStore(), later, ContextEmbed())
+    kb = KnowledgeBase(MemoryStore(), later, CountingEmbed())
     await kb.take(stream(TWICE))
     await kb.search("Who wrote about the bridge?")
     assert await read_facts(kb) == await read_facts(await build(TWICE))

@@ -21,7 +21,7 @@ from clew.llm.embed_weights import HUB_URL, EmbedderWeights, Precision, prepare_
 from clew.version import pip_install_command
 
 if TYPE_CHECKING:
-    from tokenizers import Encoding, Tokenizer
+    from tokenizers import Tokenizer
 
 T = TypeVar("T")
 TEXTS_PER_THREAD = 32
@@ -198,7 +198,7 @@ class _OnnxEncoder:
         rows = dict(zip(order, made, strict=True))
         return np.concatenate([rows[at] for at in range(len(encoded))])
 
-    def _run_quotes(self, passage: Passage, encoding: "Encoding") -> Vectors:
+    def _run_quotes(self, passage: Passage, encoding: Any) -> Vectors:
         """Run a text, in windows if it is long; return its vector and those of its parts."""
         text, spans = passage
         windows = [encoding]
@@ -242,7 +242,7 @@ class _OnnxEncoder:
         return _normalise(answer)
 
 
-def _begins_before(window: "Encoding", end: int) -> bool:
+def _begins_before(window: Any, end: int) -> bool:
     """Whether a window of a text has a token before a place in the text."""
     return any(start < min(end, stop) for start, stop in window.offsets)
 

@@ -52,7 +52,7 @@ from clew.store.resolved_entities import (
 from clew.store.vector_files import MemoryVectors
 from clew.store.write_lock import TaskLock
 from clew.text.entity_types import classify_type
-from clew.text.unicode import digest
+from clew.text.unicode import digest, mark_text
 from clew.types import LITERAL_TYPES, Chunk, Document, Entity, Fact, Kind, Participant, Support
 
 _TREE_PREFIXES: tuple[str, ...] = ("tree_",)
@@ -266,14 +266,16 @@ class MemoryStore:
         held = {n: a for n, a in previous.items() if n.startswith(prefixes) or n in _TREE_ARRAYS}
         arrays = derive(replace(tables, previous=held))
         if change.remove and len(kept) < len(additions):
-            self._forget_replies()
+            gone = [a for key, a in additions.items() if key not in kept]
+            self._forget_replies({mark_text(c.text) for a in gone for c in a.chunks})
         self._names, self._additions = names, kept
         self._newest = replace(merged, generation=self._newest.generation + 1, arrays=arrays)
 
-    def _forget_replies(self) -> None:
-        """Forget what models replied; the windows of models are kept with that."""
+    def _forget_replies(self, marks: Collection[str]) -> None:
+        """Forget what models replied to questions and to these texts; keep their windows."""
         for kind, key in list(self._key_values):
-            if kind == "reply" and not key.startswith("window of "):
+            kept = key.startswith(("window of ", "of text "))
+            if kind == "reply" and (not kept or key[: len(mark_text(""))] in marks):
                 del self._key_values[kind, key]
 
     def _merge_additions(

@@ -76,8 +76,9 @@ class Change:
 
 
 # A reply may quote any document that was in its prompt; the windows of models are kept with them.
+# What was made from one text (`mark_text`) is forgotten with that text only.
 FORGET_REPLIES: LiteralString = (
-    "DELETE FROM memory WHERE kind = 'reply' AND key NOT LIKE 'window of %'"
+    "DELETE FROM memory WHERE kind = 'reply' AND substr(key, 1, 8) NOT IN ('window o', 'of text ')"
 )
 
 

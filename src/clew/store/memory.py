@@ -40,6 +40,7 @@ from clew.store.protocol import (
     Tables,
     resolve_duplicate_names,
 )
+from clew.store.quotes import open_quotes
 from clew.store.resolved_entities import (
     RESOLUTION_KIND,
     SENSES_KIND,
@@ -201,7 +202,7 @@ class MemoryStore:
 
     def vectors(self, embedder: str, kind: Kind) -> MemoryVectors:
         """The vectors of one embedder for one kind of element."""
-        return self._vectors.setdefault((embedder, kind), MemoryVectors())
+        return self._vectors.setdefault((embedder, kind), MemoryVectors(kind))
 
     @asynccontextmanager
     async def background_writer(
@@ -332,8 +333,9 @@ class MemoryStore:
 
     def _build_tables(self, now: MemorySnapshot, decisions: Array, pins: Array) -> Tables:
         embedder = self._key_values.get(("manifest", "embedder"), "")
-        late = (self._key_values.get(("manifest", key), "") for key in LATE_KINDS)
-        compared = embedder and "entity" not in " ".join(late).split()
+        held = (self._key_values.get(("manifest", key), "") for key in LATE_KINDS)
+        late = " ".join(held).split()
+        compared = embedder and "entity" not in late
         return Tables(
             chunks=_to_sorted_array(
                 [
@@ -377,6 +379,7 @@ class MemoryStore:
             merge_decisions=decisions,
             sense_pins=pins,
             entity_vectors=self.vectors(embedder, "entity").matrix() if compared else None,
+            quotes=open_quotes(self.vectors, embedder, late),
             texts={key: embedded_text(chunk) for key, chunk in sorted(now.chunk_by_key.items())},
         )
 

@@ -197,6 +197,7 @@ export const zh: Record<string, string> = {
   uploaded: "待构建",
   waiting: "等待中",
   "without type": "无类型",
+  "read, and {n} more": "阅读，另有 {n} 份",
   "working …": "进行中……",
   write: "写入",
   "{n} % sure": "{n}% 把握",

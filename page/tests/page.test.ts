@@ -12,7 +12,7 @@ import { cutPieces, pageOf } from "../src/reader";
 import { checkAnswer, dropRepeated, formatSource, packAnswer, toMarkdown, unpackAnswer } from "../src/share";
 import { Source } from "../src/source";
 import { current, enter } from "../src/state";
-import { findThread } from "../src/thread";
+import { findThread, listNames } from "../src/thread";
 import { layOutTreemap } from "../src/treemap";
 import { Attributes } from "../src/ui";
 import { markEvidence } from "../src/views/compare";
@@ -101,6 +101,8 @@ describe("events", () => {
     expect(now.steps).toEqual([{ step: "retrieve", input: "q", output: "2 passages", seconds: 1, depth: 0, open: false }]);
     now = send(send(now, "token", { text: "Hal" }), "token", { text: "low" });
     expect(now.text).toBe("Hallow");
+    const anew = send(send(now, "token", { text: "\n", restart: true }), "token", { text: "Vessen" });
+    expect(anew.text).toBe("Vessen");
     expect(send(now, "answer", answer).state).toBe("done");
     expect(send(now, "error", { status: 500, detail: "no" }).problem).toBe("no");
   });
@@ -124,17 +126,48 @@ describe("events", () => {
 
 describe("the thread", () => {
   it("leads from the question over shared names to the answer", () => {
-    const found = findThread(answer, [])!;
+    const found = findThread(answer.question, answer, [])!;
     expect(found.nodes.map((one) => one.name)).toEqual(["The Marrow Bridge", "Ilse", "Hallowmere"]);
     expect(found.edges.map((one) => one.mark)).toEqual([1, 2]);
   });
   it("takes a path where nothing cited is a fact", () => {
     const path = { entities: ["A", "B"], facts: ["A knows B"], score: 1 };
-    expect(findThread({ ...answer, facts: [], paths: [path] }, [])!.nodes.map((one) => one.name)).toEqual(["A", "B"]);
+    expect(findThread("", { ...answer, facts: [], paths: [path] }, [])!.nodes.map((one) => one.name)).toEqual(["A", "B"]);
   });
   it("follows sub-questions while the agent works", () => {
     const steps = [{ step: "sub-question", input: "Who?", depth: 0, open: true }];
-    expect(findThread(null, steps)!.nodes.map((one) => one.name)).toEqual(["?", "…"]);
+    expect(findThread("who?", null, steps)!.nodes.map((one) => one.name)).toEqual(["?", "…"]);
+  });
+  it("ends at the answer, by the shortest way", () => {
+    const told = (quote: string, entities: string[], start: number) => ({
+      cited: { doc: "ships.md", chunk: "a", start, end: start + quote.length, quote },
+      fact: fact(quote, entities, "ships.md", start, start + quote.length),
+    });
+    const some = [
+      told("The Halcyon, built in 1962, was commanded by Captain Ingrid Solheim.", ["Halcyon", "1962", "Ingrid Solheim"], 0),
+      told("In 1962 Ingrid Solheim gave her charts to the Polar Museum.", ["1962", "Ingrid Solheim", "Polar Museum"], 100),
+    ];
+    const shown = (question: string, candidate: string) =>
+      findThread(question, { ...answer, question, candidate, citations: some.map((one) => one.cited), facts: some.map((one) => one.fact) }, []);
+    const found = shown("Who commanded the Halcyon?", "Captain Ingrid Solheim")!;
+    expect(found.nodes.map((one) => one.name)).toEqual(["Halcyon", "Ingrid Solheim"]);
+    expect(found.edges.map((one) => one.mark)).toEqual([1]);
+    const charts = shown("Who got the charts of the commander of the Halcyon?", "the Polar Museum")!;
+    expect(charts.nodes.map((one) => one.name)).toEqual(["Halcyon", "Ingrid Solheim", "Polar Museum"]);
+    expect(shown("What gave Ingrid Solheim?", "her charts")!.nodes.map((one) => [one.name, one.known])).toEqual([
+      ["Ingrid Solheim", true],
+      ["her charts", false],
+    ]);
+  });
+  it("shows what a run of one question reads while it goes on", () => {
+    const steps = [
+      { step: "retrieve", input: "q", output: "5 passages", docs: ["/a/ships.txt", "b.md", "c.md", "d.md", "e.md"], depth: 0, open: false },
+      { step: "write", input: "q", depth: 0, open: true },
+    ];
+    const found = findThread("Who commanded the Halcyon?", null, steps)!;
+    expect(found.nodes.map((one) => one.name)).toEqual(["Halcyon", "ships.txt", "b.md", "c.md", "…"]);
+    expect(found.edges.map((one) => one.text)).toEqual(["read", "read", "read, and 2 more", "working …"]);
+    expect(listNames("Which Norwegian met Ada Lovelace’s aunt?")).toEqual(["Norwegian", "Ada Lovelace"]);
   });
 });
 

@@ -163,7 +163,7 @@ function Composer({ first }: { first: boolean }) {
 }
 
 function TurnView({ turn, onOpen }: { turn: Turn; onOpen: Open }) {
-  const thread = findThread(turn.answer, turn.steps);
+  const thread = findThread(turn.question, turn.answer, turn.steps);
   const all = turn.answer?.citations ?? [];
   const open = (place: Citation) => onOpen({ place, all, workspace: turn.workspace });
   const read = (doc: string) => {

@@ -10,6 +10,7 @@ import {
   chooseWorkspace,
   current,
   enter,
+  followLink,
   go,
   leave,
   linkTo,
@@ -67,7 +68,13 @@ function Lazy({ name }: { name: string }) {
   // the conversation outlives it.
   const retry = () => void get("ready").then(() => location.reload(), setProblem);
   if (problem) return <Problem error={problem} onRetry={retry} />;
-  return View ? <View /> : <div class="loading" role="status" aria-label={t("Loading")} />;
+  if (View) return <View />;
+  return (
+    <>
+      <h1 class="hidden">{t(NAV.find(([view]) => view === name)![1])}</h1>
+      <div class="loading" role="status" aria-label={t("Loading")} />
+    </>
+  );
 }
 
 function Gate() {
@@ -297,6 +304,7 @@ applyLook();
 const open = () => {
   restoreTurns();
   addEventListener("pagehide", keepTurns);
+  addEventListener("hashchange", followLink); // before the views hear of it, which ask in the workspace
   render(<App />, document.getElementById("app")!);
   void start();
 };

@@ -1,7 +1,7 @@
 // Small parts that several views use.
 import type { ComponentChildren } from "preact";
 import { useEffect, useRef, useState } from "preact/hooks";
-import { ApiError, type Usage } from "./api";
+import { ApiError, type Recipe, type Usage } from "./api";
 import { t, translateMessage } from "./i18n";
 import { useShared } from "./state";
 
@@ -95,16 +95,22 @@ export function Drawer(props: { title: string; onClose: () => void; children: Co
   );
 }
 
+/** Each name once: an agent hides the retriever of its name, as it does when it is asked for. */
+export function listOnce(recipes: Recipe[]): Recipe[] {
+  const agents = new Set(recipes.filter((one) => one.kind === "agent").map((one) => one.name));
+  return recipes.filter((one) => one.kind === "agent" || !agents.has(one.name));
+}
 /** The recipes, retrievers and agents apart; empty means the server's default. */
 export function RecipeSelect(props: { value: string; onChange: (name: string) => void; label: string; only?: string }) {
   const { recipes } = useShared();
   const kinds = [...new Set(recipes.map((one) => one.kind))].filter((kind) => !props.only || kind === props.only);
+  const named = listOnce(recipes.filter((one) => kinds.includes(one.kind)));
   return (
     <select aria-label={props.label} value={props.value} onChange={(e) => props.onChange(e.currentTarget.value)}>
       <option value="">{t("default recipe")}</option>
       {kinds.map((kind) => (
         <optgroup key={kind} label={t(kind)}>
-          {recipes
+          {named
             .filter((one) => one.kind === kind)
             .map((one) => (
               <option key={one.name} value={one.name} title={one.about}>

@@ -9,13 +9,24 @@ import { Pace } from "../src/jobs";
 import { parseBlocks, renderInline } from "../src/markdown";
 import { describeMissing, findNodes } from "../src/names";
 import { cutPieces, pageOf } from "../src/reader";
-import { checkAnswer, dropRepeated, formatSource, packAnswer, toMarkdown, unpackAnswer } from "../src/share";
+import {
+  checkAnswer,
+  dropRepeated,
+  explainRefusal,
+  formatSource,
+  headRefusal,
+  packAnswer,
+  spaceParagraphs,
+  toMarkdown,
+  unpackAnswer,
+} from "../src/share";
 import { Source } from "../src/source";
 import { current, enter } from "../src/state";
 import { findThread, listNames } from "../src/thread";
 import { layOutTreemap } from "../src/treemap";
-import { Attributes } from "../src/ui";
-import { markEvidence } from "../src/views/compare";
+import { Attributes, listOnce } from "../src/ui";
+import { findBest, markEvidence, measureSupport } from "../src/views/compare";
+import { explainCalls } from "../src/views/documents";
 import { findFront, parseQuestions } from "../src/views/evaluations";
 import { judgeStep, nest, readReply } from "../src/views/reasoning";
 import { zh } from "../src/zh";
@@ -77,6 +88,9 @@ describe("Markdown", () => {
   it("links only web addresses", () => {
     expect(renderInline("[a](javascript:alert(1))", (n) => n).every((one) => typeof one === "string")).toBe(true);
     expect(renderInline("[a](https://x.org/y)", (n) => n)[0]).toMatchObject({ type: "a", props: { href: "https://x.org/y" } });
+  });
+  it("shows the words of a picture, which would be a request elsewhere", () => {
+    expect(renderInline("see ![the bridge](http://x.org/p.png).", (n) => n)).toEqual(["see ", "the bridge", "."]);
   });
   it("splits text into blocks", () => {
     const kinds = parseBlocks("# A\ntext\n- one\n- two\n\n```\ncode\n```\n| a | b |\n|---|---|\n| 1 | 2 |\n> said").map((b) => b.kind);
@@ -209,6 +223,27 @@ describe("sharing", () => {
     expect(toMarkdown(answer)).toContain("born in Hallowmere. [^2]");
     expect(toMarkdown(answer)).toContain("[^2]: ilse.md, 5–50: “She was born in Hallowmere.”");
   });
+  it("separates paragraphs, and leaves lists, tables and code as they are", () => {
+    expect(spaceParagraphs("One. [1]\nTwo.\n- a\n- b\n\nEnd")).toBe("One. [1]\n\nTwo.\n\n- a\n- b\n\nEnd");
+    expect(spaceParagraphs("```\na\nb\n```\n| a |\n|---|\n| 1 |")).toBe("```\na\nb\n```\n\n| a |\n|---|\n| 1 |");
+  });
+  it("heads a refusal by its reason", () => {
+    const heads = [
+      "the model gave no usable answer",
+      "模型没有给出可用的回答",
+      "“Oslo” has a confidence of 0.12, below 0.50",
+      "the documents do not mention Lisbon",
+    ].map((missing) => headRefusal({ ...answer, verdict: "refused", missing }));
+    expect(heads).toEqual([
+      "Not answered: the model failed.",
+      "Not answered: the model failed.",
+      "Not answered: it is not sure enough.",
+      "Not answered: the documents do not say it.",
+    ]);
+    expect(headRefusal({ ...answer, missing: "x", complete: false })).toContain("ended before");
+    expect(heads.every((text) => text in zh)).toBe(true);
+    expect(explainRefusal({ ...answer, missing: "the model gave no usable answer" })).toBe("Why: the model gave no usable answer");
+  });
   it("names the page of the quote", () => {
     expect(formatSource({ ...answer.citations[0]!, page: 3 })).toBe("bridge.md · Page 3");
     expect(formatSource({ ...answer.citations[0]!, page: null })).toBe("bridge.md");
@@ -243,6 +278,31 @@ describe("figures", () => {
     expect(pace.measure("extract", 0, 10, 0).left).toBeNull();
     expect(pace.measure("extract", 5, 10, 2000).left).toBeCloseTo(2);
     expect(pace.measure("embed", 1, 4, 2100).left).toBeNull();
+    expect(pace.measure("extract", 6, 10, 3000).left).toBeCloseTo(2);
+  });
+  it("tell the time left of one long document by its passages", () => {
+    const pace = new Pace();
+    pace.measure("extract", 0, 2, 0);
+    pace.measure("passages", 1, 70, 1000);
+    expect(pace.measure("passages", 11, 70, 3000)).toEqual({ stage: "passages", done: 11, total: 70, left: 11.8 });
+    expect(pace.measure("extract", 1, 2, 3100).stage).toBe("passages");
+    expect(pace.measure("passages", 70, 70, 9000).left).toBeNull();
+    expect(pace.measure("write", 0, 1, 9100).stage).toBe("write");
+  });
+  it("compare how far answers are supported", () => {
+    const other = { ...answer, answer: "It is old. [1] Nobody knows. Said “so.” [2]", confidence: 0.4 };
+    expect(measureSupport(answer)).toEqual({ cited: 2, all: 2, sure: null });
+    expect(measureSupport(other)).toEqual({ cited: 2, all: 3, sure: 0.4 });
+    expect(findBest([answer, other])).toEqual({ support: 1, sure: 0.4 });
+  });
+  it("say why a build took more calls than estimated", () => {
+    expect(explainCalls(68, 340)).toContain("68 calls");
+    expect(explainCalls(68, 68) + explainCalls(null, 9)).toBe("");
+  });
+  it("list a recipe once, as the agent it is asked for as", () => {
+    const recipe = (name: string, kind: string) => ({ name, kind, about: "", needs: "", source: "" });
+    const listed = listOnce([recipe("youtu", "retriever"), recipe("clew", "retriever"), recipe("youtu", "agent")]);
+    expect(listed.map((one) => [one.name, one.kind])).toEqual([["clew", "retriever"], ["youtu", "agent"]]);
   });
   it("mark what only one recipe found", () => {
     expect([...markEvidence([["a", "b"], ["a"]], 0)]).toEqual([["a", "all"], ["b", "only"]]);

@@ -126,7 +126,7 @@ function Line({ step, above, onRead }: { step: ShownStep; above: string; onRead:
       {step.input && step.input !== above && <p class="step-in">{translateMessage(step.input)}</p>}
       {docs.length > 0 ? (
         <details class="step-out">
-          <summary>{t("{n} documents were read", { n: docs.length })}</summary>
+          <summary>{docs.length === 1 ? t("1 document was read") : t("{n} documents were read", { n: docs.length })}</summary>
           <ul class="docs">
             {docs.map((doc) => (
               <li key={doc}>

@@ -4,7 +4,8 @@ import { t, translateMessage } from "./i18n";
 
 /** The answer with footnotes that name document and characters. */
 export function toMarkdown(answer: Answer): string {
-  const text = spaceParagraphs(answer.answer).replace(/\[(\d{1,3})\](?!\()/g, "[^$1]");
+  // A picture would be a request to another server where the text is shown.
+  const text = spaceParagraphs(answer.answer.replace(/!\[([^\]\n]*)\]\([^\s)]*\)/g, "$1")).replace(/\[(\d{1,3})\](?!\()/g, "[^$1]");
   const notes = answer.citations.map((one, n) => `[^${n + 1}]: ${formatPlace(one)}: “${one.quote.replaceAll("\n", " ")}”`);
   return [`**${answer.question}**`, "", text, "", ...notes].join("\n").trimEnd() + "\n";
 }

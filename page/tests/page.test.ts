@@ -221,6 +221,7 @@ describe("sharing", () => {
   });
   it("writes footnotes", () => {
     expect(toMarkdown(answer)).toContain("born in Hallowmere. [^2]");
+    expect(toMarkdown({ ...answer, answer: "So ![p](http://x.org/p.png). [1]" })).toContain("So p. [^1]");
     expect(toMarkdown(answer)).toContain("[^2]: ilse.md, 5–50: “She was born in Hallowmere.”");
   });
   it("separates paragraphs, and leaves lists, tables and code as they are", () => {
@@ -293,6 +294,7 @@ describe("figures", () => {
     const other = { ...answer, answer: "It is old. [1] Nobody knows. Said “so.” [2]", confidence: 0.4 };
     expect(measureSupport(answer)).toEqual({ cited: 2, all: 2, sure: null });
     expect(measureSupport(other)).toEqual({ cited: 2, all: 3, sure: 0.4 });
+    expect(measureSupport({ ...answer, answer: "“It is.” [1] (Is it? It is)\n“So.” [2]" })).toMatchObject({ cited: 2, all: 2 });
     expect(findBest([answer, other])).toEqual({ support: 1, sure: 0.4 });
   });
   it("say why a build took more calls than estimated", () => {

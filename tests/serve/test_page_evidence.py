@@ -3,6 +3,8 @@
 from pathlib import Path
 from typing import Any
 
+import pytest
+from browsing import QUESTION, SENTENCES, browsing, writing_model
 from serving import fill, make_server, running
 
 from clew import sync
@@ -122,3 +124,53 @@ def test_nobody_is_told_of_passages_after_a_listener_left() -> None:
 
     sync.wait(work())
     assert heard == [1]
+
+
+@pytest.mark.slow  # a browser
+def test_a_link_leads_to_its_workspace_in_an_open_page(tmp_path: Path) -> None:
+    fill(tmp_path / "valley")
+    fill_ships(tmp_path / "ships", document("good", TEXT), document("bad", "This is unreadable."))
+    with browsing(make_server(tmp_path)) as (page, url, errors):
+        chosen = page.locator(".side select").first
+        page.goto(f"{url}/#/documents?ws=valley")
+        page.locator(".list li").first.wait_for()
+        assert chosen.input_value() == "valley"
+        page.evaluate("location.hash = '#/documents?ws=ships'")
+        page.locator(".failures", has_text="the model replied with a poem").wait_for()
+        page.locator(".list li", has_text="failed passages: 1").wait_for()
+        assert chosen.input_value() == "ships"
+        chosen.select_option("valley")
+        page.wait_for_url(f"{url}/#/documents")
+        page.evaluate("location.hash = '#/documents?ws=nowhere'")
+        page.get_by_text("There is no workspace “nowhere”").wait_for()
+        assert chosen.input_value() == "valley" and errors == []
+
+
+@pytest.mark.slow  # a browser
+def test_the_thread_grows_while_one_question_is_answered(tmp_path: Path) -> None:
+    fill(tmp_path / "valley")
+    with writing_model(0.3) as models:
+        with browsing(make_server(tmp_path, models=models)) as (page, url, errors):
+            page.goto(url)
+            page.fill("textarea", QUESTION)
+            page.keyboard.press("Enter")
+            page.locator(".thread.live .node", has_text="Marrow Bridge").wait_for()
+            page.locator(".thread.live .edge", has_text="read").first.wait_for()
+            ilse = SENTENCES[0].partition(" designed")[0]
+            page.locator(".thread:not(.live) .node.last", has_text=ilse).wait_for()
+            assert errors == []
+
+
+@pytest.mark.slow  # a browser
+def test_a_path_shows_all_facts_of_a_step(tmp_path: Path) -> None:
+    fill_ships(tmp_path / "ships", document("a", TEXT))
+    with browsing(make_server(tmp_path)) as (page, url, errors):
+        page.goto(f"{url}/#/graph")
+        page.get_by_text("Path between two entities").click()
+        page.get_by_label("From").fill("Ingrid Solheim")
+        page.get_by_label("To", exact=True).fill("Halcyon")
+        page.get_by_role("button", name="Find the path").click()
+        page.locator(".path").get_by_role("button", name=BOTH.rstrip(".")).wait_for()
+        page.locator(".path").get_by_role("button", name="all 2 facts").click()
+        page.get_by_text("stated in the same passage: Ingrid Solheim was born in Oslo").wait_for()
+        assert errors == []

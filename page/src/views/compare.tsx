@@ -30,7 +30,7 @@ const docsOf = (answer: Answer | null): string[] | null =>
 /** How many sentences of an answer cite something, of how many, and how sure it is. */
 export function measureSupport(answer: Answer): { cited: number; all: number; sure: number | null } {
   if (answer.verdict === "refused") return { cited: 0, all: 0, sure: answer.confidence ?? null };
-  const text = dropRepeated(answer.answer, answer.candidate).replace(/([.!?。！？”"])\s*((?:\[\d{1,3}\])+)/g, "$2$1");
+  const text = dropRepeated(answer.answer, answer.candidate).replace(/([.!?。！？”"])\s*((?:\[\d{1,3}\])+)(?: \([^)\n]*\)$)?/gm, "$2$1");
   const sentences = text.split(/(?<=[.!?。！？][”"]?)\s+|\n+/).filter((one) => /\p{L}/u.test(one));
   const cited = sentences.filter((one) => /\[\d{1,3}\](?!\()/.test(one)).length;
   return { cited, all: sentences.length, sure: answer.confidence ?? null };

@@ -3,7 +3,7 @@ import { render, type ComponentType } from "preact";
 import { useEffect, useRef, useState } from "preact/hooks";
 import { ApiError, at, call, get } from "./api";
 import { clearTurns, keepTurns, restoreTurns } from "./ask-model";
-import { loadLanguage, t } from "./i18n";
+import { loadLanguage, t, tn } from "./i18n";
 import {
   applyLook,
   change,
@@ -200,10 +200,10 @@ function Sidebar({ view }: { view: string }) {
       <div class="foot">
         {status && (
           <p class="small soft counts">
-            {t("{n} documents", { n: status.documents.toLocaleString() })}
+            {tn(status.documents, "1 document", "{n} documents")}
             <br />
-            {t("{n} entities", { n: status.entities.toLocaleString() })} ·{" "}
-            {t("{n} facts", { n: status.facts.toLocaleString() })}
+            {tn(status.entities, "1 entity", "{n} entities")} ·{" "}
+            {tn(status.facts, "1 fact", "{n} facts")}
           </p>
         )}
         <Look />

@@ -2,11 +2,17 @@
 import type { Answer, Citation } from "./api";
 import { t, translateMessage } from "./i18n";
 
+/** Leaves only the words of pictures and of links that lead to no web page, and keeps HTML text where it is pasted. */
+const disarm = (text: string): string =>
+  text
+    .replace(/!\[([^\]\n]*)\]\([^\s)]*\)/g, "$1")
+    .replace(/\[([^\]\n]*)\]\((?!https?:)[^\s)]*\)+/g, "$1")
+    .replace(/(`[^`]*`)|<(?=[a-z/!?])/gi, (all, code: string | undefined) => code ?? `\\${all}`);
+
 /** The answer with footnotes that name document and characters. */
 export function toMarkdown(answer: Answer): string {
-  // A picture would be a request to another server where the text is shown.
-  const text = spaceParagraphs(answer.answer.replace(/!\[([^\]\n]*)\]\([^\s)]*\)/g, "$1")).replace(/\[(\d{1,3})\](?!\()/g, "[^$1]");
-  const notes = answer.citations.map((one, n) => `[^${n + 1}]: ${formatPlace(one)}: “${one.quote.replaceAll("\n", " ")}”`);
+  const text = spaceParagraphs(disarm(answer.answer)).replace(/\[(\d{1,3})\](?!\()/g, "[^$1]");
+  const notes = answer.citations.map((one, n) => `[^${n + 1}]: ${formatPlace(one)}: “${disarm(one.quote.replaceAll("\n", " "))}”`);
   return [`**${answer.question}**`, "", text, "", ...notes].join("\n").trimEnd() + "\n";
 }
 /** Puts a blank line between lines that are paragraphs of their own; lists, tables and code stay together. */

@@ -2,7 +2,7 @@
 import type { ComponentChildren } from "preact";
 import { useEffect, useRef, useState } from "preact/hooks";
 import { ApiError, type Recipe, type Usage } from "./api";
-import { t, translateMessage } from "./i18n";
+import { t, tn, translateMessage } from "./i18n";
 import { useShared } from "./state";
 
 const ICONS: Record<string, string> = {
@@ -126,11 +126,11 @@ export function RecipeSelect(props: { value: string; onChange: (name: string) =>
 export const formatSeconds = (seconds: number): string =>
   t("{n} s", { n: seconds.toFixed(seconds < 10 ? 2 : 0) });
 export const formatMoney = (money: number): string => (money ? `$${money.toFixed(4)}` : "$0");
-export const countCalls = (calls: number): string => (calls === 1 ? t("1 call") : t("{n} calls", { n: calls }));
+export const countCalls = (calls: number): string => tn(calls, "1 call", "{n} calls");
 export const formatCost = (usage: Usage): string => {
   const tokens = usage.prompt_tokens + usage.completion_tokens;
   if (!usage.calls && !usage.cached_calls) return t("no model call");
-  if (!usage.calls) return t("{n} replies from the cache", { n: usage.cached_calls });
+  if (!usage.calls) return tn(usage.cached_calls, "1 reply from the cache", "{n} replies from the cache");
   const parts = [countCalls(usage.calls), t("{n} tokens", { n: tokens.toLocaleString() })];
   if (usage.money) parts.push(formatMoney(usage.money));
   return parts.join(" · ");

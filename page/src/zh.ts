@@ -305,4 +305,13 @@ export const zh: Record<string, string> = {
   "stated in the same passage: {text}": "出自同一段落：{text}",
   "They share no fact.": "它们没有共同的事实。",
   passages: "段落",
+  "1 reply from the cache": "1 个回复来自缓存",
+  "1 detail": "1 项细节",
+  "1 step": "1 个步骤",
+  "1 file waits to be built": "1 个文件等待构建",
+  "Retry 1 passage that failed": "重试失败的 1 个段落",
+  "1 passage": "1 个段落",
+  "1 fact": "1 条事实",
+  "1 document": "1 份文档",
+  "1 entity": "1 个实体",
 };

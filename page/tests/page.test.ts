@@ -221,6 +221,8 @@ describe("sharing", () => {
   });
   it("writes footnotes", () => {
     expect(toMarkdown(answer)).toContain("born in Hallowmere. [^2]");
+    const armed = "<img src=x> `<b>` [x](javascript:alert(1)) [y](https://y.org) [1]";
+    expect(toMarkdown({ ...answer, answer: armed })).toContain("\\<img src=x> `<b>` x [y](https://y.org) [^1]");
     expect(toMarkdown({ ...answer, answer: "So ![p](http://x.org/p.png). [1]" })).toContain("So p. [^1]");
     expect(toMarkdown(answer)).toContain("[^2]: ilse.md, 5–50: “She was born in Hallowmere.”");
   });
@@ -325,6 +327,7 @@ it("every text has a Chinese one, with the same values", () => {
     });
   const source = files("src").map((path) => readFileSync(path, "utf8")).join("\n");
   const texts = new Set([...source.matchAll(/\bt\(\s*"([^"]*)"/g)].map((one) => one[1]!));
+  for (const found of source.matchAll(/\btn\(\s*[^",]+,\s*"([^"]*)",\s*"([^"]*)"/g)) texts.add(found[1]!).add(found[2]!);
   expect(texts.size).toBeGreaterThan(150);
   expect([...texts].filter((text) => !(text in zh))).toEqual([]);
   const values = (text: string) => [...text.matchAll(/\{\w+\}/g)].map((one) => one[0]).sort();

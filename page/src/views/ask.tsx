@@ -2,7 +2,7 @@
 import { useEffect, useRef, useState } from "preact/hooks";
 import { at, get, type Citation, type Entity } from "../api";
 import { ask, clearTurns, showShared, stop, useTurns, type Turn } from "../ask-model";
-import { t, translateMessage } from "../i18n";
+import { t, tn, translateMessage } from "../i18n";
 import { Markdown } from "../markdown";
 import { Reader } from "../reader";
 import { dropRepeated, explainRefusal, formatSource, headRefusal, isBareRefusal, packAnswer, toMarkdown, unpackAnswer } from "../share";
@@ -342,7 +342,7 @@ function Sources({ turn, open }: { turn: Turn; open: (place: Citation) => void }
       )}
       {others.length > 0 && (
         <details class="read small">
-          <summary>{others.length === 1 ? t("1 more document was read") : t("{n} more documents were read", { n: others.length })}</summary>
+          <summary>{tn(others.length, "1 more document was read", "{n} more documents were read")}</summary>
           <ul>
             {others.map((one) => (
               <li key={one.id}>

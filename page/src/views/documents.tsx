@@ -1,7 +1,7 @@
 // Documents: upload, what a build would cost, the build as it runs, what failed, delete.
 import { useEffect, useRef, useState } from "preact/hooks";
 import { at, call, get, post, upload, type Job } from "../api";
-import { t, translateMessage } from "../i18n";
+import { t, tn, translateMessage } from "../i18n";
 import { hasEnded, useJob, type Progress } from "../jobs";
 import { OpenDocument } from "../reader";
 import { go, mayWrite, refreshStatus, toast, useRoute, useShared } from "../state";
@@ -246,7 +246,7 @@ function Build({ waiting, retried, onDone }: { waiting: string[]; retried: strin
   return (
     <section class="card plan" aria-label={t("Build")}>
       <Problem error={error} />
-      {waiting.length > 0 && !running && <h2>{t("{n} files wait to be built", { n: waiting.length })}</h2>}
+      {waiting.length > 0 && !running && <h2>{tn(waiting.length, "1 file waits to be built", "{n} files wait to be built")}</h2>}
       {job?.kind === "plan" && job.state === "done" && waiting.length > 0 && <Estimate plan={job.result} />}
       {running && <Running job={job} progress={progress} />}
       {job && job.kind === "build" && hasEnded(job) && <Outcome job={job} planned={planned} />}
@@ -341,7 +341,7 @@ function RetryFailed({ onRetry }: { onRetry: () => void }) {
   if (!status?.failed) return null;
   return (
     <button class="quiet" onClick={onRetry}>
-      <Icon name="again" /> {t("Retry {n} passages that failed", { n: status.failed })}
+      <Icon name="again" /> {tn(status.failed, "Retry 1 passage that failed", "Retry {n} passages that failed")}
     </button>
   );
 }

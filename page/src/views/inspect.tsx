@@ -3,7 +3,7 @@ import { useEffect, useState } from "preact/hooks";
 import { at, get, post, type Citation, type Entity } from "../api";
 import type { Overview } from "../graph/canvas";
 import { colourOf } from "../graph/colours";
-import { t } from "../i18n";
+import { t, tn } from "../i18n";
 import { mayWrite, refreshStatus, toast, useShared } from "../state";
 import { Attributes, describe, Icon, Problem, useLoad } from "../ui";
 
@@ -86,7 +86,7 @@ function Summary({ found, onSelect }: Props & { found: Overview }) {
                 {one.name}
               </button>
               <span class="small soft">
-                {one.type} · {t("{n} facts", { n: one.facts })}
+                {one.type} · {tn(one.facts, "1 fact", "{n} facts")}
               </span>
             </li>
           ))}
@@ -106,7 +106,7 @@ function EntityDetail({ id, onExpand, onSelect, onFact, onPair, onRead, onCorrec
       <div>
         <h2>{entity.name}</h2>
         <p class="soft small">
-          {[entity.type, t("{n} passages", { n: entity.support }), ...entity.aliases].filter(Boolean).join(" · ")}
+          {[entity.type, tn(entity.support, "1 passage", "{n} passages"), ...entity.aliases].filter(Boolean).join(" · ")}
         </p>
         {entity.description && <p>{entity.description}</p>}
         <Attributes of={entity.attributes} />

@@ -36,7 +36,7 @@ from clew import engine
 from clew.cli.app import app
 from clew.engine import KnowledgeBase
 from clew.errors import StoreError
-from clew.testing.fakes import HashEmbed
+from clew.testing.fakes import QuotingEmbed
 
 _DOCUMENTS = 8
 _ROWS = 6
@@ -213,7 +213,7 @@ async def open_again(world: World) -> None:
     """Close a handle, as a process that ends, and open another."""
     at = world.rng.randrange(len(world.handles))
     await world.handles[at].close()
-    world.handles[at] = await open_kb(Path("kb"))
+    world.handles[at] = await open_kb(Path("kb"), QuotingEmbed())
 
 
 STEPS: tuple[Callable[[World], Awaitable[None]], ...] = (
@@ -226,7 +226,7 @@ STEPS: tuple[Callable[[World], Awaitable[None]], ...] = (
 
 
 async def _build_fresh(world: World) -> KnowledgeBase:
-    fresh = await open_kb(Path("fresh"))
+    fresh = await open_kb(Path("fresh"), QuotingEmbed())
     with closing(sqlite3.connect("kb/kb.sqlite")) as db:
         for kind in DECISION_KINDS:
             held = db.execute("SELECT key, value FROM memory WHERE kind = ?", (kind,)).fetchall()
@@ -242,7 +242,7 @@ async def _build_fresh(world: World) -> KnowledgeBase:
 
 async def _run_history(rng: random.Random, folder: Path) -> str:
     world = World(rng, folder)
-    world.handles = [await open_kb(Path("kb")) for _ in range(rng.choice((1, 2)))]
+    world.handles = [await open_kb(Path("kb"), QuotingEmbed()) for _ in range(rng.choice((1, 2)))]
     for _ in range(rng.randint(3, 14)):
         step = rng.choice(STEPS)
         world.log.append(step.__name__)
@@ -293,8 +293,8 @@ async def _compare_trees(
             await _compare_ranking(base, fresh, recipe, rng.choice(QUESTIONS), story)
 
 
-def _find_fake_embedder(*_: object, **__: object) -> HashEmbed:
-    return HashEmbed()
+def _find_fake_embedder(*_: object, **__: object) -> QuotingEmbed:
+    return QuotingEmbed()
 
 
 def attack_history(rng: random.Random, folder: Path) -> str:

@@ -17,7 +17,6 @@ from clew.extract.propositions import OFFLINE_EXTRACTORS
 from clew.extract.rules import Offline, find_installed_model
 from clew.extract.wrappers import WithFallback, WithTableRows
 from clew.index.derive import derive_arrays
-from clew.index.view import View
 from clew.ingest.build import AddResult, Chunker, IngestPipeline
 from clew.ingest.chunk import CHUNKERS, ByHeadings
 from clew.ingest.cost import CostEstimate, CostRates, DryRunChat, estimate_cost
@@ -28,15 +27,17 @@ from clew.ingest.embedding import (
     ProgressCallback,
     check_embedder,
     embed_texts,
+    list_passages,
     load_deferred,
     repair_vectors,
+    uses_quotes,
 )
 from clew.ingest.files import ReadItem
 from clew.ingest.readers.source import ReadBudget, Skipped, SourceFile
 from clew.ingest.remote import RemoteEmbedder, RemoteExtractor, RemoteParser, TaskRunner
 from clew.ingest.schema_store import SchemaGrowthRun, SchemaStore
 from clew.llm.chat import Chat
-from clew.llm.embed import Embedder
+from clew.llm.embed import Embedder, can_quote
 from clew.llm.limits import FailFastChat
 from clew.llm.wrappers import ResampledChat
 from clew.models import Models
@@ -51,6 +52,7 @@ from clew.store.protocol import (
     DEFERRED,
     MADE_LATER,
     PARTLY_EMBEDDED,
+    QUOTED,
     Addition,
     Arrays,
     Change,
@@ -371,10 +373,15 @@ class Builder:
                 "clew.toml"
             )
         async with self.store.write_lock():
-            await self._embed_everything(self.embed, progress, only)
+            held = (await self.store.get("manifest", ["embedder"])).get("embedder")
+            quoted = can_quote(self.embed)
+            if only is not None and held == self.embed.name:
+                quoted = await uses_quotes(self.store, self.embed)
+            await self._embed_everything(self.embed, progress, quoted, only)
+            mode = {"manifest": {QUOTED: "fact" if quoted else ""}}
             # Community summaries have no vectors of this embedder yet; old rows would be wrong.
             await self.store.write(
-                Change(embedder=self.embed.name), _derive_without_community_vectors
+                Change(embedder=self.embed.name, values=mode), _derive_without_community_vectors
             )
             await self.embed_details(progress)
             await self.make_tree_manager(progress).embed_summaries()
@@ -391,7 +398,8 @@ class Builder:
             # What is to be embedded is read through the arrays: these first, with lost vectors.
             await self.store.write(change, derive_arrays)
             if self.embed is not None:
-                await self._embed_everything(self.embed, progress)
+                quoted = await uses_quotes(self.store, self.embed)
+                await self._embed_everything(self.embed, progress, quoted)
                 change = replace(change, embedder=self.embed.name)
                 await self.store.write(change, derive_arrays)
             await self.embed_details(progress)
@@ -399,28 +407,29 @@ class Builder:
                 await self.make_tree_manager(progress).build(names)
 
     async def _embed_everything(
-        self, embed: Embedder, progress: ProgressCallback, only: Collection[Kind] | None = None
+        self,
+        embed: Embedder,
+        progress: ProgressCallback,
+        quoted: bool,
+        only: Collection[Kind] | None = None,
     ) -> None:
-        async with self.store.snapshot() as now:
-            view = View(now.arrays, {})
-            texts: dict[Kind, list[str]] = {
-                "chunk": [
-                    embedded_text(c) for c in (await now.chunks(_all_keys(view, "chunk"))).values()
-                ],
-                # Merged names too: a split makes entities of them again.
-                "entity": [
-                    embedded_text(e)
-                    for e in await load_all_names(now)
-                    if e.type not in LITERAL_TYPES
-                ],
-                "fact": [
-                    embedded_text(f) for f in (await now.facts(_all_keys(view, "fact"))).values()
-                ],
-            }
         repair_vectors(self.store, embed.name)
         deferred = await load_deferred(self.store)
-        texts = {k: v for k, v in texts.items() if (k in only if only else k not in deferred)}
-        await embed_texts(self.store, embed, texts, progress)
+        kinds = [
+            kind for kind in EMBEDDED_KINDS if (kind in only if only else kind not in deferred)
+        ]
+        async with self.store.snapshot() as now:
+            # Merged names too: a split makes entities of them again.
+            names = await load_all_names(now) if "entity" in kinds else []
+            passages = await list_passages(now, quoted and "fact" in kinds)
+        texts: dict[Kind, Sequence[str]] = {
+            "chunk": passages.texts,
+            "entity": [embedded_text(e) for e in names if e.type not in LITERAL_TYPES],
+            "fact": passages.facts,
+        }
+        await embed_texts(
+            self.store, embed, {kind: texts[kind] for kind in kinds}, progress, passages.quotes
+        )
         if only is None:
             await self.store.set("manifest", {PARTLY_EMBEDDED: ""})
 
@@ -443,8 +452,3 @@ def _derive_without_community_vectors(tables: Tables) -> Arrays:
 def _count_dropped(extract: DocumentExtractor | None) -> Counter[str]:
     """Count what an extractor dropped from model answers, by reason."""
     return Counter(getattr(extract, "dropped", None) or {})
-
-
-def _all_keys(view: View, kind: Kind) -> list[int]:
-    found: list[int] = view.keys(kind).tolist()
-    return found

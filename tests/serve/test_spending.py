@@ -183,7 +183,7 @@ def test_a_locked_database_does_not_stop_the_event_loop(tmp_path: Path) -> None:
             sending = pool.submit(
                 client.post, "/workspaces/valley/documents?name=a.txt", content=b"Hello."
             )
-            wait_until(lambda: bool(list(tmp_path.rglob("uploads/valley/*.txt"))))
+            wait_until(lambda: bool(list(tmp_path.rglob("uploads/valley/*.new"))))
             assert client.get("/health").status_code == 200
             assert client.post("/workspaces/valley/search", json={"question": QUESTION}).is_success
             assert not sending.done()

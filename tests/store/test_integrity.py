@@ -87,7 +87,7 @@ def test_rows_of_a_damaged_file_stay_where_they_are(tmp_path: Path, at: int) -> 
     table = VectorFile(tmp_path / "v.npy")
     table.append(names, np.arange(24, dtype=np.float32).reshape(6, 4))
     raw = bytearray((tmp_path / "v.npy").read_bytes())
-    raw[128 + at * 16] ^= 8
+    raw[128 + at * 8] ^= 8  # four 16-bit numbers a row
     (tmp_path / "v.npy").write_bytes(raw)
     again = VectorFile(tmp_path / "v.npy")
     with pytest.raises(DamagedVectors):

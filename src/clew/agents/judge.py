@@ -11,7 +11,12 @@ from clew.agents.citing.support import mentions_name
 from clew.agents.core.confidence import Signals, load_models, name_written
 from clew.agents.core.messages import YES_NO
 from clew.agents.core.types import Answer
-from clew.agents.reading.choose import fits_kind, measure_coverage, measure_names, squash
+from clew.agents.reading.choose import (
+    contradicts_kind,
+    measure_coverage,
+    measure_names,
+    squash,
+)
 from clew.agents.reading.spans import Reading, asked_words, read_passages, same_answer
 from clew.agents.rules.chinese import find_subject, plan_chinese
 from clew.agents.rules.question_analysis import find_subject_names
@@ -95,7 +100,7 @@ async def describe_answer(ctx: Context, answer: Answer) -> Signals:
         "direct": squash(agreeing.score) if agreeing else 0.0 if polar else -1.0,
         "rival": squash(rival.score) if rival else -1.0,
         "entailed": float(entailed),
-        "unfit": float(not polar and all(fits_kind(asked, one) < 0 for one in chosen)),
+        "unfit": float(not polar and all(contradicts_kind(asked, one) for one in chosen)),
         "computed": float(answer.computed),
         "polar": float(polar),
         "steps": min(1.0, (len(answer.citations) - 1) / 2),

@@ -19,6 +19,7 @@ from clew.extract.model_extractors import DocumentExtractor
 from clew.ingest.remote import decode_document, do_read_task, encode_extractions, encode_vectors
 from clew.llm.budget import BudgetExceeded
 from clew.llm.chat import Chat, Reply, Request, TextCallback
+from clew.llm.embed import can_quote
 from clew.llm.limits import DEFAULT_REPLY_TOKENS
 from clew.llm.openai_api import estimate_prompt_tokens
 from clew.types import Chunk, Usage
@@ -90,6 +91,8 @@ class TaskHandler:
                 f"the build embeds with {task['embedder']!r}, this worker with {held!r}; give it "
                 "the same [embed] in clew.toml"
             )
+        if "passages" in task and can_quote(embed):
+            return encode_vectors(await embed.embed_quotes(task["passages"]))
         return encode_vectors(await embed(task["texts"]))
 
 

@@ -115,7 +115,7 @@ class ChunkAsker:
 
     async def __call__(self, prompt: Prompt[Out], **more: str) -> Out:
         """Send one prompt about the chunk."""
-        like = Request(max_tokens=self.max_tokens)
+        like = Request(max_tokens=self.max_tokens, text=self.chunk.text)
         answer = await prompt.ask_detailed(
             self.chat, language=self.language, like=like, text=render_chunk(self.chunk), **more
         )

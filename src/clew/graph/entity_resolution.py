@@ -255,7 +255,7 @@ def extend_lsh_index(known: LshIndex, vectors: Floats, least: float) -> LshIndex
     found = _find_bucket_pairs(codes, first)
     cosine = np.concatenate(
         [
-            np.einsum("ij,ij->i", vectors[some[:, 0]], vectors[some[:, 1]])
+            np.einsum("ij,ij->i", *(np.asarray(vectors[ends], np.float32) for ends in some.T))
             for some in (
                 found[at : at + _PAIR_BLOCK] for at in range(0, max(len(found), 1), _PAIR_BLOCK)
             )

@@ -28,13 +28,14 @@ from clew.graph.page_owners import (
 from clew.index.details import derive_details, sum_mention_codes, use_detailed_rows
 from clew.index.resolution import ResolvedTables, resolve
 from clew.store.bm25 import build_index, index_from_arrays, index_to_arrays
-from clew.store.protocol import HAS_DETAILS, Arrays, DeriveArrays, Tables
+from clew.store.protocol import DETAIL_PREFIX, HAS_DETAILS, Arrays, DeriveArrays, Tables
 from clew.store.resolved_entities import LONG_DESCRIPTION
 from clew.text.names import FORM, TOKEN
 
 # Increase it whenever the arrays or their meaning change: older ones are then derived again.
 LAYOUT = 6
 _CODE_BITS, _MAX_START = 43, (1 << 20) - 1  # of a passage's number: its hash, and its place
+_QUOTES = f"{DETAIL_PREFIX}quote_"  # of the arrays of facts that passages quote
 _MIN_OWNERSHIP = 0.3  # names owned less surely than this are not found by fuzzy matching
 
 
@@ -77,6 +78,7 @@ def derive_arrays(tables: Tables) -> dict[str, NDArray[Any]]:
         ("fact", len(facts), stated), ("chunk", len(chunks), stated_in), start.astype(np.float32)
     )
 
+    arrays |= _find_quotes(tables)
     # Equal scores are ordered by these: keys depend on when an element was added.
     arrays["entity_codes"] = tables.entities[:, 5].copy()
     arrays["fact_codes"] = tables.facts[:, 5].copy()
@@ -89,6 +91,39 @@ def derive_arrays(tables: Tables) -> dict[str, NDArray[Any]]:
     arrays |= carry_over_trees(tables.previous, arrays)
     text = build_index(chunks, tables.texts, index_from_arrays(tables.previous))
     return arrays | index_to_arrays(text)
+
+
+def _find_quotes(tables: Tables) -> dict[str, NDArray[Any]]:
+    """Return the vector rows of facts that are embedded within passages; nothing if none are."""
+    facts, chunks = tables.facts, tables.chunks
+    if tables.quotes is None or facts[:, 2].all():  # a fact with a relation is no quote
+        return {}
+    keys, rows = _choose_quoting(tables), np.full(len(facts), -1, np.int64)
+    old = tables.previous
+    if f"{_QUOTES}rows" in old and len(old["fact_keys"]):
+        at = np.minimum(np.searchsorted(old["fact_keys"], facts[:, 0]), len(old["fact_keys"]) - 1)
+        same = (old["fact_keys"][at] == facts[:, 0]) & (old[f"{_QUOTES}chunks"][at] == keys)
+        rows[same] = old[f"{_QUOTES}rows"][at[same]]
+    ask = np.flatnonzero((rows < 0) & (keys >= 0) & (facts[:, 2] == 0))
+    if len(ask):
+        passages = chunks[find_positions(chunks[:, 0], keys[ask]), 1]
+        rows[ask] = tables.quotes.find(passages, facts[ask, 5])
+    found = np.where(rows >= 0, rows, facts[:, 1])
+    return {f"{_QUOTES}chunks": keys, f"{_QUOTES}rows": rows, "fact_rows": found}
+
+
+def _choose_quoting(tables: Tables) -> Ints:
+    """Return for each fact the key of the passage with the smallest code that states it, or -1."""
+    keys = np.full(len(tables.facts), -1, np.int64)
+    stated, stated_in, _ = tables.supports.T
+    if len(stated):
+        fact = find_positions(tables.facts[:, 0], stated)  # ascending
+        codes = tables.chunks[find_positions(tables.chunks[:, 0], stated_in), 2]
+        first = np.flatnonzero(np.append(True, fact[1:] != fact[:-1]))
+        least = np.minimum.reduceat(codes, first)
+        best = codes == np.repeat(least, np.diff(np.append(first, len(fact))))
+        keys[fact[best]] = stated_in[best]
+    return keys
 
 
 def _derive_details(resolved: ResolvedTables) -> dict[str, NDArray[Any]]:

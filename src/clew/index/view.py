@@ -31,8 +31,11 @@ from clew.text.unicode import hash64
 from clew.types import Kind
 
 _COSINE_DIGITS = 5
+Matrix = NDArray[np.floating]
+"""Vectors by row; many of them may be 16-bit numbers, which are widened before they are used."""
 NameRows = tuple[NDArray[np.int32], Floats, NDArray[np.integer]]
 """Entities with a name, their weights, and what kind of name it is."""
+_WIDENED_ROWS = 8192  # copied, and widened if they are 16-bit numbers, at a time
 _FULL_SCAN_SHARE = 0.25  # share of all vectors from which a full scan is faster
 # Incidences in CSR form, in both directions where retrieval needs both.
 _INCIDENCES = (
@@ -41,7 +44,7 @@ _INCIDENCES = (
 )
 
 
-class StoredMatrices(Mapping[Kind, Floats]):
+class StoredMatrices(Mapping[Kind, Matrix]):
     """The vectors of one generation, each kind mapped and checked when it is first used."""
 
     _kinds: tuple[Kind, ...] = get_args(Kind)
@@ -51,9 +54,9 @@ class StoredMatrices(Mapping[Kind, Floats]):
     ) -> None:
         self._store, self._embedder, self._arrays = store, embedder, arrays
         self._deferred = deferred
-        self._read: dict[Kind, Floats] = {}
+        self._read: dict[Kind, Matrix] = {}
 
-    def __getitem__(self, kind: Kind) -> Floats:
+    def __getitem__(self, kind: Kind) -> Matrix:
         """Return the vectors of a kind; raise if a row that the arrays refer to is lost."""
         if kind not in self._kinds:
             raise KeyError(kind)
@@ -65,7 +68,7 @@ class StoredMatrices(Mapping[Kind, Floats]):
             rows: Ints = self._arrays.get(held, np.zeros(0, np.int64))
             if lost := len(table.find_lost_rows(rows)):
                 raise StoreError(f"{lost} {kind} vectors are lost; `clew reembed` computes them")
-            self._read[kind] = np.asarray(table.matrix())
+            self._read[kind] = table.matrix()
         return self._read[kind]
 
     def __iter__(self) -> Iterator[Kind]:
@@ -77,11 +80,16 @@ class StoredMatrices(Mapping[Kind, Floats]):
         return len(self._kinds)
 
 
-def score_rows(matrix: Floats, rows: Ints, vector: Floats) -> Floats:
+def score_rows(matrix: Matrix, rows: Ints, vector: Floats) -> Floats:
     """Dot product of some rows of a matrix with a vector; -1 for rows below 0."""
     # Selected rows are copied: for many of them a scan of the whole matrix is faster.
-    full_scan = len(rows) > _FULL_SCAN_SHARE * len(matrix)
-    scores = (matrix @ vector)[rows] if full_scan else matrix[np.maximum(rows, 0)] @ vector
+    scores = np.empty(len(rows), np.float32)
+    if matrix.dtype == np.float32 and len(rows) > _FULL_SCAN_SHARE * len(matrix):
+        scores[:] = (matrix @ vector)[rows]
+    else:
+        for at in range(0, len(rows), _WIDENED_ROWS):
+            some = np.maximum(rows[at : at + _WIDENED_ROWS], 0)
+            scores[at : at + _WIDENED_ROWS] = np.asarray(matrix[some], np.float32) @ vector
     scores[rows < 0] = -1
     return round_cosines(scores)
 
@@ -97,7 +105,7 @@ class View:
     """Arrays and vectors of one generation."""
 
     arrays: Arrays
-    matrices: Mapping[Kind, Floats]
+    matrices: Mapping[Kind, Matrix]
     generation: int = 0
     memo: dict[str, Any] = field(default_factory=dict, compare=False)
     """Cache for what steps derive from this generation."""

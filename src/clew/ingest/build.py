@@ -23,6 +23,7 @@ from clew.ingest.embedding import (
     EmbeddingQueue,
     ProgressCallback,
     check_embedder,
+    uses_quotes,
 )
 from clew.ingest.files import ReadItem
 from clew.ingest.readers.source import FileEnd, Skipped
@@ -191,7 +192,8 @@ class IngestPipeline:
         if self.embed is None:
             await self.extract_documents(documents, on_addition)
             return kept, done
-        queue = EmbeddingQueue(self.store, self.embed, self.progress, self.kinds)
+        quoted = await uses_quotes(self.store, self.embed)
+        queue = EmbeddingQueue(self.store, self.embed, self.progress, self.kinds, quoted)
         if writer is not None:
             queue.on_last_block = writer.begin_write
         try:

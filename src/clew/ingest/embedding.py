@@ -1,11 +1,12 @@
 """Embeds the texts of additions in the background while more are extracted."""
 
 import asyncio
-from collections.abc import Callable, Collection, Coroutine, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Coroutine, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import wraps
 from pathlib import Path
 from time import perf_counter
+from types import MappingProxyType
 from typing import Any, Concatenate, NamedTuple, ParamSpec, TypeVar, get_args
 
 import numpy as np
@@ -13,9 +14,10 @@ import numpy as np
 from clew.errors import EmbedderMismatch, StoreError, VectorsDeferred
 from clew.index.nearest import StoredIndexes
 from clew.index.view import StoredMatrices, View
-from clew.llm.embed import Embedder, Vectors, check_same_dim
+from clew.llm.embed import Embedder, Vectors, can_quote, check_same_dim
 from clew.store.merge import embedded_text
-from clew.store.protocol import DEFERRED, Addition, Snapshot, Store
+from clew.store.protocol import DEFERRED, QUOTED, Addition, Snapshot, Store
+from clew.store.quotes import Quote, find_quote, find_quotes, place_quotes
 from clew.store.vector_files import DamagedVectors
 from clew.text.unicode import digest
 from clew.types import LITERAL_TYPES, Kind
@@ -39,6 +41,12 @@ class _PendingText(NamedTuple):
     kind: Kind
     key: str
     text: str
+    quotes: tuple[Quote, ...] = ()
+    """Parts of a passage that are embedded with it, as facts."""
+
+    def list_keys(self) -> list[tuple[Kind, str]]:
+        """Return kind and key of each vector that the text gives."""
+        return [(self.kind, self.key), *(("fact", quote.key) for quote in self.quotes)]
 
 
 @dataclass(eq=False)
@@ -54,6 +62,8 @@ class EmbeddingQueue:
     progress: ProgressCallback
     kinds: Collection[Kind] = EMBEDDED_KINDS
     """Which of the texts of an addition are embedded."""
+    quoted: bool = False
+    """Whether facts in the words of their passage are embedded with it."""
     on_last_block: Callable[[], None] = lambda: None
     """Called when the last block starts, if the embedder is quick."""
     _pending: list[_PendingText] = field(default_factory=list)
@@ -67,18 +77,37 @@ class EmbeddingQueue:
 
     def enqueue_addition(self, addition: Addition) -> None:
         """Enqueue the texts of an addition."""
-        for kind, texts in texts_to_embed(addition).items():
+        quoted = self.quoted and {"chunk", "fact"} <= {*self.kinds}
+        if quoted:
+            for chunk, found in zip(addition.chunks, addition.extractions, strict=True):
+                text = embedded_text(chunk)
+                key = digest(text)
+                self.enqueue_passage(key, text, find_quotes(found, text, key))
+        for kind, texts in texts_to_embed(addition, quoted=quoted).items():
             if kind in self.kinds:
                 self.enqueue_texts(kind, texts)
 
+    def enqueue_passage(self, key: str, text: str, quotes: Iterable[Quote]) -> None:
+        """Enqueue a passage with the facts that it quotes."""
+        known, facts = (self._known.setdefault(kind, set()) for kind in ("chunk", "fact"))
+        fresh = {quote.key: quote for quote in quotes if quote.key not in facts}
+        if fresh or key not in known:
+            known.add(key)
+            facts.update(fresh)
+            self._enqueue(_PendingText("chunk", key, text, tuple(fresh.values())))
+
     def enqueue_texts(self, kind: Kind, texts: Sequence[str]) -> None:
-        """Enqueue texts, skipping those already enqueued; full blocks go to the embedder."""
+        """Enqueue texts, skipping those already enqueued."""
         known = self._known.setdefault(kind, set())
         for text in texts:
             key = digest(text)
             if key not in known:
                 known.add(key)
-                self._pending.append(_PendingText(kind, key, text))
+                self._enqueue(_PendingText(kind, key, text))
+
+    def _enqueue(self, item: _PendingText) -> None:
+        """Enqueue a text; full blocks go to the embedder."""
+        self._pending.append(item)
         while len(self._pending) >= BLOCK:
             self._queue_block(self._pending[:BLOCK])
             del self._pending[:BLOCK]
@@ -91,10 +120,21 @@ class EmbeddingQueue:
             rows = self.store.vectors(self.embed.name, kind).find_rows(
                 [item.key for item in wanted]
             )
-            lacking += [item for item, row in zip(wanted, rows.tolist(), strict=True) if row < 0]
+            for item, row in zip(wanted, rows.tolist(), strict=True):
+                lacks = item._replace(quotes=self._find_missing(item.quotes))
+                if row < 0 or lacks.quotes:
+                    lacking.append(lacks)
         if lacking:
-            self._total += len(lacking)
+            self._total += _count(lacking)
             self._blocks.put_nowait(lacking)
+
+    def _find_missing(self, quotes: tuple[Quote, ...]) -> tuple[Quote, ...]:
+        """Return those quotes that have no vector yet."""
+        if not quotes:
+            return ()
+        table = self.store.vectors(self.embed.name, "fact")
+        rows = table.find_rows([quote.key for quote in quotes]).tolist()
+        return tuple(quote for quote, row in zip(quotes, rows, strict=True) if row < 0)
 
     def close(self) -> None:
         """Queue the remaining texts and mark the end."""
@@ -163,14 +203,19 @@ class EmbeddingQueue:
         for at, task in enumerate(tasks):
             if at not in aside and task.done() and not task.cancelled() and not task.exception():
                 aside.add(at)
-                keys = [item.key for item in calls[at]]
+                keys = [key for item in calls[at] for _, key in item.list_keys()]
                 await asyncio.to_thread(early.save, keys, task.result())
 
     async def _embed_once(self, call: Sequence[_PendingText]) -> Vectors:
         """Embed each different text once: a row's passage and its fact have the same."""
-        early = _EarlyVectors(self.store, self.embed.name).find([item.key for item in call])
+        keys = [key for item in call for _, key in item.list_keys()]
+        early = _EarlyVectors(self.store, self.embed.name).find(keys)
         if early is not None:
             return early
+        if len(keys) > len(call) and can_quote(self.embed):
+            spans = [[(quote.start, quote.end) for quote in item.quotes] for item in call]
+            texts = [item.text for item in call]
+            return await self.embed.embed_quotes(list(zip(texts, spans, strict=True)))
         position = {text: at for at, text in enumerate(dict.fromkeys(item.text for item in call))}
         vectors = await self.embed(list(position))
         return vectors[[position[item.text] for item in call]]
@@ -203,15 +248,16 @@ class EmbeddingQueue:
 
     async def _save_block(self, block: Sequence[_PendingText], vectors: Vectors) -> None:
         await asyncio.to_thread(self._append_vectors, block, vectors)
-        self._done += len(block)
+        self._done += _count(block)
         # The total is known only after closing.
         self.progress("embed", self._done, self._total if self._closed else 0)
 
     def _append_vectors(self, block: Sequence[_PendingText], vectors: Vectors) -> None:
-        for kind in dict.fromkeys(item.kind for item in block):
-            indices = [index for index, item in enumerate(block) if item.kind == kind]
+        listed = [pair for item in block for pair in item.list_keys()]
+        for kind in dict.fromkeys(kind for kind, _ in listed):
+            indices = [index for index, pair in enumerate(listed) if pair[0] == kind]
             table = self.store.vectors(self.embed.name, kind)
-            table.append([block[index].key for index in indices], vectors[indices])
+            table.append([listed[index][1] for index in indices], vectors[indices])
 
 
 @dataclass(frozen=True)
@@ -240,19 +286,28 @@ class _EarlyVectors:
             rows = table.find_rows(keys)
             if not len(rows) or rows.min() < 0:
                 return None
-            found: Vectors = np.asarray(table.matrix())[rows]
+            found: Vectors = np.asarray(table.matrix()[rows], np.float32)
         except DamagedVectors:
             table.repair()  # they are computed again
             return None
         return found
 
 
-def texts_to_embed(addition: Addition) -> dict[Kind, list[str]]:
-    """Return the texts of an addition that are embedded, by kind."""
-    texts: dict[Kind, list[str]] = {"chunk": [embedded_text(c) for c in addition.chunks]}
-    texts["entity"] = [*_entity_names(addition)]
-    texts["fact"] = [fact.text for extraction in addition.extractions for fact in extraction.facts]
-    return texts
+def _count(block: Sequence[_PendingText]) -> int:
+    """Number of vectors that texts give."""
+    return sum(1 + len(item.quotes) for item in block)
+
+
+def texts_to_embed(addition: Addition, *, quoted: bool = False) -> dict[Kind, list[str]]:
+    """Return the texts of an addition that are embedded, by kind; no quotes if `quoted`."""
+    passages = [embedded_text(chunk) for chunk in addition.chunks]
+    facts = [
+        fact.text
+        for text, extraction in zip(passages, addition.extractions, strict=True)
+        for fact in extraction.facts
+        if not (quoted and find_quote(fact, text))
+    ]
+    return {"chunk": passages, "entity": [*_entity_names(addition)], "fact": facts}
 
 
 def _entity_names(addition: Addition) -> Iterator[str]:
@@ -264,11 +319,51 @@ def _entity_names(addition: Addition) -> Iterator[str]:
         yield from (name for name in names if name and name not in values)
 
 
+class StoredPassages(NamedTuple):
+    """The passages and facts of a generation that are embedded."""
+
+    texts: list[str]
+    facts: list[str]
+    """Those that are no quotes, or not in every passage that states them."""
+    quotes: dict[str, list[Quote]]
+    """By the text of the passage that quotes."""
+
+
+async def list_passages(now: Snapshot, quoted: bool) -> StoredPassages:
+    """List the passages and facts of a generation; with `quoted`, quotes are told apart."""
+    view = View(now.arrays, {})
+    chunks = await now.chunks([int(key) for key in view.keys("chunk")])
+    facts = await now.facts([int(key) for key in view.keys("fact")])
+    texts = {key: embedded_text(chunk) for key, chunk in chunks.items()}
+    if not quoted:
+        return StoredPassages([*texts.values()], [fact.text for fact in facts.values()], {})
+    keys, stated = view.keys("fact"), view.links("chunk_fact")
+    quotes: dict[str, list[Quote]] = {}
+    has_passage = view.links("fact_chunk").degrees() > 0
+    always = {facts[key].id for key in keys[has_passage].tolist()}  # quoted wherever it is stated
+    for at, key in enumerate(view.keys("chunk").tolist()):
+        text = texts[key]
+        here = {fact.id: fact for fact in (facts[one] for one in keys[stated.row(at)].tolist())}
+        always -= {name for name, fact in here.items() if find_quote(fact, text) is None}
+        quotes.setdefault(text, []).extend(place_quotes(here, text, digest(text)))
+    own = [fact.text for fact in facts.values() if fact.id not in always]
+    return StoredPassages([*texts.values()], own, quotes)
+
+
 async def embed_texts(
-    store: Store, embed: Embedder, texts: Mapping[Kind, Sequence[str]], progress: ProgressCallback
+    store: Store,
+    embed: Embedder,
+    texts: Mapping[Kind, Sequence[str]],
+    progress: ProgressCallback,
+    quotes: Mapping[str, Sequence[Quote]] = MappingProxyType({}),
 ) -> None:
-    """Embed the texts the store has no vector for, block by block, each saved at once."""
+    """Embed the texts the store has no vector for, block by block, each saved at once.
+
+    `quotes` are those of passages, by their texts.
+    """
     queue = EmbeddingQueue(store, embed, progress)
+    for text in sorted(quotes, key=len, reverse=True):
+        queue.enqueue_passage(digest(text), text, quotes[text])
     for kind, wanted in texts.items():
         # Longest first across blocks too.
         queue.enqueue_texts(kind, sorted(wanted, key=len, reverse=True))
@@ -298,12 +393,23 @@ async def check_embedder(store: Store, embed: Embedder | None, *, claim: bool = 
     if stored is None and claim:
         # Embed a text: an endpoint's dimension is known only from its first answer.
         dim = (await embed(["dimension"])).shape[1]
-        await store.set("manifest", {"embedder": embed.name, "dim": str(dim)})
+        mode = {QUOTED: "fact" if can_quote(embed) else ""}
+        await store.set("manifest", {"embedder": embed.name, "dim": str(dim)} | mode)
     elif stored is not None and stored != embed.name:
         raise EmbedderMismatch(
             f"this knowledge base was embedded with {stored!r}, but the settings select "
             f"{embed.name!r}; restore [embed], or run `clew reembed`"
         )
+
+
+async def uses_quotes(store: Store, embed: Embedder) -> bool:
+    """Whether facts in the words of their passages are embedded with them.
+
+    Knowledge bases of earlier versions do so from the next `clew reembed` on.
+    """
+    held = await store.get("manifest", ["embedder", QUOTED])
+    chosen = held.get(QUOTED, "") == "fact" if held.get("embedder") else True
+    return chosen and can_quote(embed)
 
 
 def check_backup_embedder(file: Path, held: str, embed: Embedder | None) -> None:

@@ -20,7 +20,7 @@ from clew.extract.model_extractors import DocumentExtractor
 from clew.ingest.files import ReadItem, parse_here
 from clew.ingest.parse_process import decode_items, encode_items
 from clew.ingest.readers.source import ReadBudget, SourceFile
-from clew.llm.embed import Embedder, EmbedRole, Vectors
+from clew.llm.embed import Embedder, EmbedRole, Passage, Vectors
 from clew.llm.wrappers import UsageMeter
 from clew.types import Chunk, Document, Extraction, RawEntity, RawFact, Usage
 
@@ -115,11 +115,20 @@ class RemoteEmbedder:
         """Embed a batch elsewhere."""
         if role != "passage" or not texts:
             return await self.inner(texts, role=role)
-        payload = json.dumps({"embedder": self.name, "texts": list(texts)}).encode()
+        return await self._run({"texts": list(texts)}, len(texts))
+
+    async def _run(self, task: dict[str, Any], count: int) -> Vectors:
+        payload = json.dumps({"embedder": self.name, **task}).encode()
         vectors = decode_vectors(await self.runner.run("embed", payload))
-        if len(vectors) != len(texts):
-            raise ModelError(f"a worker returned {len(vectors)} vectors of {len(texts)} texts")
+        if len(vectors) != count:
+            raise ModelError(f"a worker returned {len(vectors)} vectors of {count} texts")
         return vectors
+
+    async def embed_quotes(self, passages: Sequence[Passage], /) -> Vectors:
+        """Embed passages and their parts elsewhere, if `inner` can."""
+        return await self._run(
+            {"passages": list(passages)}, sum(1 + len(spans) for _, spans in passages)
+        )
 
 
 # -- payloads

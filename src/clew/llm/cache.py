@@ -10,6 +10,7 @@ from hashlib import blake2b
 from typing import Protocol
 
 from clew.llm.chat import FinishReason, Reply, Request, ResponseFormat
+from clew.text.unicode import mark_text
 from clew.types import Usage
 
 CACHE_VERSION = "1"
@@ -47,7 +48,10 @@ class DictCache:
 
 
 def cache_key(model: str, request: Request) -> str:
-    """Hash everything in a request that can change its reply."""
+    """Hash everything in a request that can change its reply.
+
+    Replies made from one text begin with its mark, so that they can be forgotten with it.
+    """
     numbers = (request.temperature, request.max_tokens, request.stop, request.seed, request.sample)
     head = [CACHE_VERSION, model, repr(numbers), _encode_format(request.response_format)]
     *earlier, last = request.messages or (None,)
@@ -57,7 +61,7 @@ def cache_key(model: str, request: Request) -> str:
     ).copy()
     if last is not None:
         _update_hash(hasher, last.role, last.content)
-    return hasher.hexdigest()
+    return (mark_text(request.text) if request.text else "") + hasher.hexdigest()
 
 
 @lru_cache(16)

@@ -53,6 +53,8 @@ class Request:
     """None requests plain text."""
     sample: int = 0
     """Number of the sample for repeated requests; never sent, but part of the cache key."""
+    text: str = ""
+    """The one text of a document that the reply is made from; "": it may quote any. Never sent."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,7 +2,7 @@
 
 import hashlib
 from collections.abc import Sequence
-from typing import Literal, Protocol
+from typing import Literal, Protocol, TypeGuard
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,6 +29,22 @@ class Embedder(Protocol):
 
     async def __call__(self, texts: Sequence[str], /, *, role: EmbedRole = "passage") -> Vectors:
         """Embed a batch of any size; no text gives a `(0, dim)` array."""
+
+
+Passage = tuple[str, Sequence[tuple[int, int]]]
+"""A text, and the spans of those of its parts that are embedded within it."""
+
+
+class QuoteEmbedder(Protocol):
+    """An embedder that gives the parts of a text vectors in their context, in the same run."""
+
+    async def embed_quotes(self, passages: Sequence[Passage], /) -> Vectors:
+        """Embed each text and its parts: its vector, which is its own, then those of the parts."""
+
+
+def can_quote(embed: object) -> TypeGuard[QuoteEmbedder]:
+    """Whether an embedder, or the one that it wraps, is a `QuoteEmbedder`."""
+    return hasattr(getattr(embed, "inner", embed), "embed_quotes")
 
 
 def hash_prefix(prefix: str) -> str:

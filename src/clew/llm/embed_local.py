@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from clew.errors import ConfigError, ModelError
-from clew.llm.embed import EmbedRole, Vectors, hash_prefix
+from clew.llm.embed import EmbedRole, Passage, Vectors, hash_prefix
 from clew.llm.embed_weights import HUB_URL, EmbedderWeights, Precision, prepare_weights
 from clew.version import pip_install_command
 
@@ -100,6 +100,21 @@ class LocalEmbedder:
         # One thread switch per part: on a busy machine a switch costs as much as a short text.
         return np.concatenate([await asyncio.to_thread(self._embed, part) for part in parts])
 
+    async def embed_quotes(self, passages: Sequence[Passage], /) -> Vectors:
+        """Embed texts and parts of them: a part's vector is the mean of its tokens' vectors."""
+        step = TEXTS_PER_THREAD * (self.workers or count_cores())
+        shift = len(self.passage_prefix)
+        prefixed = [
+            (self.passage_prefix + text, [(start + shift, end + shift) for start, end in spans])
+            for text, spans in passages
+        ]
+        parts = [prefixed[at : at + step] for at in range(0, len(prefixed), step)]
+        found = [await asyncio.to_thread(self._embed_quotes, part) for part in parts]
+        return np.concatenate([np.zeros((0, self.dim), np.float32), *found])
+
+    def _embed_quotes(self, passages: Sequence[Passage]) -> Vectors:
+        return self._encoder.get().embed_quotes(passages)
+
     def _embed(self, texts: list[str]) -> Vectors:
         return self._encoder.get().embed(texts)
 
@@ -174,11 +189,42 @@ class _OnnxEncoder:
         rows[order] = list(self.pool.map(self._run, (tokens[at] for at in order)))
         return rows
 
+    def embed_quotes(self, passages: Sequence[Passage]) -> Vectors:
+        """Run the texts one by one on several threads; longest first."""
+        cut = [_replace_surrogates(text[: self.max_chars]) for text, _ in passages]
+        encoded = self.tokenizer.encode_batch(cut)
+        order = sorted(range(len(encoded)), key=lambda at: -len(cut[at]))
+        made = self.pool.map(lambda at: self._run_quotes(passages[at], encoded[at]), order)
+        rows = dict(zip(order, made, strict=True))
+        return np.concatenate([rows[at] for at in range(len(encoded))])
+
+    def _run_quotes(self, passage: Passage, encoding: Any) -> Vectors:
+        """Run a text, in windows if it is long; return its vector and those of its parts."""
+        text, spans = passage
+        windows = [encoding]
+        if self.pooling == "mean":
+            last = max((end for _, end in spans), default=0)
+            windows += [one for one in encoding.overflowing if _begins_before(one, last)]
+        states = [self._run_model(window.ids) for window in windows]
+        rows, tokens = [self._pool(states[0])], np.concatenate(states)
+        offsets = np.concatenate([np.array(window.offsets) for window in windows])
+        is_token = (offsets[:, 1] > offsets[:, 0]) & (self.pooling == "mean")
+        for start, end in spans:
+            inside = is_token & (offsets[:, 0] >= start) & (offsets[:, 1] <= end)
+            if inside.any():
+                rows.append(_normalise(tokens[inside].mean(axis=0)))
+            else:  # no token is of this part alone
+                rows.append(self.embed([text[start:end]])[0])
+        return np.stack(rows)
+
     def measure_known(self, text: str) -> float:
         """Return the share of the letters in known tokens."""
         return measure_known_letters(self.tokenizer, text[: self.max_chars], self.unknown)
 
     def _run(self, ids: list[int]) -> NDArray[np.float32]:
+        return self._pool(self._run_model(ids))
+
+    def _run_model(self, ids: list[int]) -> NDArray[np.float32]:
         tokens = np.array([ids], np.int64)
         feed = {"input_ids": tokens}
         if "attention_mask" in self.inputs:
@@ -186,12 +232,24 @@ class _OnnxEncoder:
         if "token_type_ids" in self.inputs:
             feed["token_type_ids"] = np.zeros_like(tokens)
         answer: NDArray[np.float32] = self.session.run(None, feed)[0][0]
+        return answer
+
+    def _pool(self, answer: NDArray[np.float32]) -> NDArray[np.float32]:
         if self.pooling == "mean":
             answer = answer.mean(axis=0)
         elif self.pooling == "cls":
             answer = answer[0]
-        length = np.linalg.norm(answer)
-        return (answer / length if length > 0 else answer).astype(np.float32, copy=False)
+        return _normalise(answer)
+
+
+def _begins_before(window: Any, end: int) -> bool:
+    """Whether a window of a text has a token before a place in the text."""
+    return any(start < min(end, stop) for start, stop in window.offsets)
+
+
+def _normalise(vector: NDArray[np.float32]) -> NDArray[np.float32]:
+    length = np.linalg.norm(vector)
+    return (vector / length if length > 0 else vector).astype(np.float32, copy=False)
 
 
 def measure_known_letters(tokenizer: "Tokenizer", text: str, unknown: str = "[UNK]") -> float:

@@ -3,6 +3,7 @@
 They detect damage (flipped bits, lost or swapped blocks, truncation), not tampering.
 """
 
+from math import gcd
 from mmap import mmap
 from zlib import crc32
 
@@ -24,9 +25,10 @@ def checksum_bytes(raw: bytes | mmap) -> int:
     return crc32(len(data).to_bytes(8, "little"), tail)
 
 
-def checksum_vectors(hashes: Sums, vectors: NDArray[np.float32]) -> Sums:
+def checksum_vectors(hashes: Sums, vectors: NDArray[np.floating]) -> Sums:
     """Checksum of each row, over its vector and its content hash (n × 2 words)."""
-    words = vectors.view(np.uint64 if vectors.shape[1] % 2 == 0 else np.uint32)
+    width = vectors.shape[1] * vectors.itemsize
+    words = vectors.view(f"u{gcd(width, 8)}")
     found: Sums = words.sum(axis=1, dtype=np.uint64) * _FACTORS[0]
     found ^= (hashes * _FACTORS).sum(axis=1, dtype=np.uint64)
     return found

@@ -40,6 +40,7 @@ from clew.store.protocol import (
     Tables,
     resolve_duplicate_names,
 )
+from clew.store.quotes import open_quotes
 from clew.store.resolved_entities import (
     RESOLUTION_KIND,
     SENSES_KIND,
@@ -51,7 +52,7 @@ from clew.store.resolved_entities import (
 from clew.store.vector_files import MemoryVectors
 from clew.store.write_lock import TaskLock
 from clew.text.entity_types import classify_type
-from clew.text.unicode import digest
+from clew.text.unicode import digest, mark_text
 from clew.types import LITERAL_TYPES, Chunk, Document, Entity, Fact, Kind, Participant, Support
 
 _TREE_PREFIXES: tuple[str, ...] = ("tree_",)
@@ -201,7 +202,7 @@ class MemoryStore:
 
     def vectors(self, embedder: str, kind: Kind) -> MemoryVectors:
         """The vectors of one embedder for one kind of element."""
-        return self._vectors.setdefault((embedder, kind), MemoryVectors())
+        return self._vectors.setdefault((embedder, kind), MemoryVectors(kind))
 
     @asynccontextmanager
     async def background_writer(
@@ -265,14 +266,16 @@ class MemoryStore:
         held = {n: a for n, a in previous.items() if n.startswith(prefixes) or n in _TREE_ARRAYS}
         arrays = derive(replace(tables, previous=held))
         if change.remove and len(kept) < len(additions):
-            self._forget_replies()
+            gone = [a for key, a in additions.items() if key not in kept]
+            self._forget_replies({mark_text(c.text) for a in gone for c in a.chunks})
         self._names, self._additions = names, kept
         self._newest = replace(merged, generation=self._newest.generation + 1, arrays=arrays)
 
-    def _forget_replies(self) -> None:
-        """Forget what models replied; the windows of models are kept with that."""
+    def _forget_replies(self, marks: Collection[str]) -> None:
+        """Forget what models replied to questions and to these texts; keep their windows."""
         for kind, key in list(self._key_values):
-            if kind == "reply" and not key.startswith("window of "):
+            kept = key.startswith(("window of ", "of text "))
+            if kind == "reply" and (not kept or key[: len(mark_text(""))] in marks):
                 del self._key_values[kind, key]
 
     def _merge_additions(
@@ -330,8 +333,9 @@ class MemoryStore:
 
     def _build_tables(self, now: MemorySnapshot, decisions: Array, pins: Array) -> Tables:
         embedder = self._key_values.get(("manifest", "embedder"), "")
-        late = (self._key_values.get(("manifest", key), "") for key in LATE_KINDS)
-        compared = embedder and "entity" not in " ".join(late).split()
+        held = (self._key_values.get(("manifest", key), "") for key in LATE_KINDS)
+        late = " ".join(held).split()
+        compared = embedder and "entity" not in late
         return Tables(
             chunks=_to_sorted_array(
                 [
@@ -375,6 +379,7 @@ class MemoryStore:
             merge_decisions=decisions,
             sense_pins=pins,
             entity_vectors=self.vectors(embedder, "entity").matrix() if compared else None,
+            quotes=open_quotes(self.vectors, embedder, late),
             texts={key: embedded_text(chunk) for key, chunk in sorted(now.chunk_by_key.items())},
         )
 

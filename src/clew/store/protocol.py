@@ -31,7 +31,9 @@ DEFERRED = "deferred"
 MADE_LATER = "made_later"
 """Manifest key: those of them that have been made since. They decide nothing about which names are
 the same, so that a question of one recipe does not change what others find."""
-LATE_KINDS = (DEFERRED, MADE_LATER)
+QUOTED = "quoted"
+"""Manifest key: set to `fact` if the vectors of sentences are those of quotes."""
+LATE_KINDS = (DEFERRED, MADE_LATER, QUOTED)
 _BULK_REMOVAL_MIN = 100  # removals of more documents use the bulk path
 
 
@@ -74,8 +76,9 @@ class Change:
 
 
 # A reply may quote any document that was in its prompt; the windows of models are kept with them.
+# What was made from one text (`mark_text`) is forgotten with that text only.
 FORGET_REPLIES: LiteralString = (
-    "DELETE FROM memory WHERE kind = 'reply' AND key NOT LIKE 'window of %'"
+    "DELETE FROM memory WHERE kind = 'reply' AND substr(key, 1, 8) NOT IN ('window o', 'of text ')"
 )
 
 
@@ -96,6 +99,13 @@ def resolve_duplicate_names(additions: Sequence[Addition]) -> list[Addition]:
         if names:
             found.append(addition)
     return found
+
+
+class FindsQuotes(Protocol):
+    """Finds the vectors of facts that are embedded within their passages."""
+
+    def find(self, chunk_rows: Array, fact_codes: Array) -> Array:
+        """Row of each fact as the chunk with this vector row quotes it; -1 if it does not."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,6 +131,8 @@ class Tables:
     """Mentions that a user assigned to a sense: entity key, chunk key, sense number."""
     entity_vectors: Array | None = None
     """Vectors of entity names, by row; None without an embedder."""
+    quotes: FindsQuotes | None = None
+    """Finds the vector rows of facts that passages quote; None if they have own vectors."""
     texts: Mapping[int, str] = field(default_factory=dict)
     """Searchable text of chunks that are new in this generation."""
     previous: Arrays = field(default_factory=dict)
@@ -164,8 +176,11 @@ class VectorTable(Protocol):
     def append(self, hashes: Sequence[str], vectors: NDArray[np.float32]) -> None:
         """Append new vectors durably; another dimension is an error."""
 
-    def matrix(self) -> NDArray[np.float32]:
+    def matrix(self) -> NDArray[np.floating]:
         """All rows."""
+
+    def read_hashes(self, rows: NDArray[np.int64]) -> NDArray[np.uint64]:
+        """The content hashes of rows, two words each."""
 
     def iterate(self) -> Iterator[tuple[list[str], NDArray[np.float32]]]:
         """All rows in order, as blocks of hashes and vectors."""

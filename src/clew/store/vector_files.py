@@ -5,6 +5,10 @@ A row is valid only if both headers include it: the vectors are written and sync
 last, so a crash can leave an unused tail but never a row without its vector. A hash of zeros marks
 a row whose vector was lost to damage. `NAME.signs.npy`
 and `NAME.ivf`, of many vectors, are indexes over them.
+
+Vectors are 16-bit numbers, but those of passages 32-bit ones: every question compares all of these
+(docs/decisions/0018-smaller-vectors.md). A file of earlier versions, which had 32 bits in all, is
+read as it is, and rewritten before it grows.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -35,6 +39,7 @@ from clew.store.sign_bits import SignBits, SignFile
 from clew.text.unicode import hash64
 
 Records = NDArray[np.void]
+Stored = NDArray[np.floating]
 Shape = tuple[int, int]
 MIN_SIGNED_ROWS = 1 << 15  # fewer vectors are all compared, so their sign bits are not stored
 _HASH_DTYPE = np.dtype("V16")
@@ -43,6 +48,8 @@ _RECORD_BYTES = np.dtype("V24")  # how a record is declared in the file
 _NO_RECORDS: Records = np.zeros(0, _RECORD_DTYPE)
 _ITERATED_ROWS = 8192  # per block of all rows
 _MAX_READ_BYTES = 1 << 18
+MAX_WIDE_ROWS = 1 << 19  # so many 16-bit vectors are held as 32-bit numbers once they are read
+_HALF, _SINGLE = np.dtype(np.float16), np.dtype(np.float32)
 MAX_CHECKED_BYTES = 1 << 26  # more vectors than this are checked by `clew verify`, not when used
 
 
@@ -50,10 +57,16 @@ class DamagedVectors(StoreError):  # noqa: N818  (reads as what happened)
     """The vector files cannot be read; the vectors can be computed again."""
 
 
+def choose_precision(kind: str) -> np.dtype[np.floating]:
+    """Return what numbers the vectors of a kind are stored as."""
+    return _SINGLE if kind == "chunk" else _HALF
+
+
 class MemoryVectors:
     """In-memory reference implementation."""
 
-    def __init__(self) -> None:
+    def __init__(self, kind: str = "chunk") -> None:
+        self._precision = choose_precision(kind)
         self._row: dict[str, int] = {}
         self._vectors: list[NDArray[np.float32]] = []
 
@@ -68,11 +81,16 @@ class MemoryVectors:
             _check_width("vectors", len(self._vectors[0]), vectors.shape[1])
         for key, at in fresh.items():
             self._row[key] = len(self._vectors)
-            self._vectors.append(np.asarray(vectors[at], np.float32))
+            rounded = np.asarray(vectors[at], self._precision)
+            self._vectors.append(np.asarray(rounded, np.float32))
 
     def matrix(self) -> NDArray[np.float32]:
         """All rows."""
         return np.stack(self._vectors) if self._vectors else np.zeros((0, 0), np.float32)
+
+    def read_hashes(self, rows: NDArray[np.int64]) -> NDArray[np.uint64]:
+        """The content hashes of rows, two words each."""
+        return parse_hashes([*self._row])[rows]
 
     def iterate(self) -> Iterator[tuple[list[str], NDArray[np.float32]]]:
         """All rows in order."""
@@ -102,6 +120,9 @@ class VectorFile:
         self._lookup: RowLookup | None = None  # made when a hash is first looked for
         self._records = _NO_RECORDS
         self._checked = 0  # rows whose checksums were found right
+        self._precision = choose_precision(path.stem)
+        self._wide = np.zeros((0, 0), np.float32)  # the first rows of a file, as 32-bit numbers
+        self._wide_file = 0
 
     def find_rows(self, hashes: Sequence[str]) -> NDArray[np.int64]:
         """Row of each hash; -1 if absent."""
@@ -116,14 +137,14 @@ class VectorFile:
             fresh = {h: i for i, (h, row) in enumerate(zip(hashes, known, strict=True)) if row < 0}
             if not fresh:
                 return
-            block = np.ascontiguousarray(vectors[list(fresh.values())], np.float32)
+            block = np.ascontiguousarray(vectors[list(fresh.values())], self._precision)
             added = parse_hashes(list(fresh))
             at = len(self._records)
             if at:
                 _check_width(self._path.name, self._map_rows(at).shape[1], block.shape[1])
             with _translate_errors(self._path):
                 self._path.parent.mkdir(parents=True, exist_ok=True)
-                self._add_checksums()
+                self._rewrite_earlier_format()
                 append_rows(self._path, block, at)
                 records = _make_records(self._path, added.view(_HASH_DTYPE).reshape(-1), block)
                 append_rows(self._hash_path, records, at)
@@ -131,14 +152,38 @@ class VectorFile:
             self._lookup = lookup if lookup.extend(added) else None
             self._records = np.concatenate([self._records, records])
 
-    def matrix(self) -> NDArray[np.float32]:
-        """All rows, memory-mapped; those read for the first time are checked, if not too many."""
+    def matrix(self) -> Stored:
+        """All rows, as 32-bit numbers; many of 16 bits are memory-mapped as they are stored.
+
+        Those of an earlier version are rounded as they would be stored now.
+        """
         with self._lock:
+            stored = self._read_stored()
+            if self._precision == _SINGLE or len(stored) > MAX_WIDE_ROWS:
+                return stored
+            if self._wide_file != self._version.file:
+                self._wide_file, self._wide = self._version.file, np.zeros((0, 0), np.float32)
+            if len(self._wide) < len(stored):
+                rounded = stored[len(self._wide) :].astype(self._precision, copy=False)
+                fresh = rounded.astype(np.float32)
+                self._wide = np.concatenate([self._wide, fresh]) if len(self._wide) else fresh
+                self._wide.flags.writeable = False
+            return self._wide[: len(stored)]
+
+    def _read_stored(self) -> Stored:
+        """All rows as they are stored; those read for the first time are checked, if not many."""
+        self._load_records()
+        version = self._version
+        try:
+            stored = self._map_rows(len(self._records))
+            if stored[self._checked :].nbytes <= MAX_CHECKED_BYTES:
+                self._check_content(stored)
+        except DamagedVectors:
             self._load_records()
-            mapped = self._map_rows(len(self._records))
-            if mapped[self._checked :].nbytes <= MAX_CHECKED_BYTES:
-                self._check_content(mapped)
-            return mapped
+            if self._version == version:
+                raise
+            return self._read_stored()  # another process rewrote the files meanwhile
+        return stored
 
     def count_rows(self) -> int:
         """Number of rows."""
@@ -149,14 +194,14 @@ class VectorFile:
     def row_index(self) -> SignBits | IvfIndex:
         """The index over all rows; what its files lack is computed once."""
         with self._lock:
-            mapped = self.matrix()
+            mapped = self._read_stored()
             lists = self._ivf_file.load(mapped) if len(mapped) >= MIN_IVF_ROWS else None
             return lists or self._sign_file.load(mapped)
 
     def save_index(self) -> None:
         """Write the index of rows that are not in it yet, so that readers need not make it."""
         with self._lock, _translate_errors(self._path):
-            mapped = self.matrix()
+            mapped = self._read_stored()
             self._sign_file.extend(mapped)
             if len(mapped) >= MIN_IVF_ROWS:
                 self._ivf_file.update(mapped)
@@ -164,16 +209,26 @@ class VectorFile:
     def has_right_indexes(self) -> bool:
         """Whether the indexes, if there are any, are those of the vectors."""
         with self._lock:
-            return self._sign_file.is_right(self.matrix()) and self._ivf_file.is_right()
+            return self._sign_file.is_right(self._read_stored()) and self._ivf_file.is_right()
+
+    def read_hashes(self, rows: NDArray[np.int64]) -> NDArray[np.uint64]:
+        """The content hashes of rows, two words each; zeros for a lost one."""
+        with self._lock:
+            self._load_records()
+            held = rows < len(self._records)
+            found = np.zeros((len(rows), 2), np.uint64)
+            found[held] = _to_words(self._records[rows[held]])
+            return found
 
     def iterate(self) -> Iterator[tuple[list[str], NDArray[np.float32]]]:
         """All rows in order, as blocks of hashes and vectors; the hash of a lost one is zeros."""
-        matrix = self.matrix()
+        with self._lock:
+            matrix = self._read_stored()
         for at in range(0, len(matrix), _ITERATED_ROWS):
             hashes = np.ascontiguousarray(self._records["hash"][at : at + _ITERATED_ROWS])
             raw = hashes.tobytes().hex()
             listed = [raw[i : i + 32] for i in range(0, len(raw), 32)]
-            yield listed, matrix[at : at + _ITERATED_ROWS]
+            yield listed, np.asarray(matrix[at : at + _ITERATED_ROWS], np.float32)
 
     def count_checked_rows(self) -> int:
         """Number of rows, after checking all of both files."""
@@ -214,11 +269,8 @@ class VectorFile:
         """Write both files again, with the rows that are right; the hashes last."""
         vectors, records = _salvage(self._path, self._hash_path, self._shape_in_use())
         for path, rows in ((self._path, vectors), (self._hash_path, records)):
-            beside = path.with_name(f"{path.name}.new")
-            beside.unlink(missing_ok=True)
             if len(rows):
-                append_rows(beside, rows, 0)
-                beside.replace(path)
+                _replace_rows(path, rows)
             else:
                 path.unlink(missing_ok=True)
         self._sign_file.remove()
@@ -242,22 +294,23 @@ class VectorFile:
             self._checked = self._checked if version.file == self._version.file else 0
             self._version = version
 
-    def _map_rows(self, rows: int) -> NDArray[np.float32]:
+    def _map_rows(self, rows: int) -> Stored:
         if rows == 0:
             return np.zeros((0, 0), np.float32)
         try:
             # A mapped file keeps a handle open; a small one is read.
             how: Literal["r"] | None = "r" if self._path.stat().st_size > _MAX_READ_BYTES else None
-            mapped: NDArray[np.float32] = np.load(self._path, mmap_mode=how, allow_pickle=False)
+            mapped: Stored = np.load(self._path, mmap_mode=how, allow_pickle=False)
         except (*READ_ERRORS, FileNotFoundError) as error:
             raise _damage_error(self._path, error) from error
-        if mapped.dtype != np.float32 or mapped.ndim != 2 or not mapped.flags.c_contiguous:
+        known = mapped.dtype in (_HALF, _SINGLE)
+        if not known or mapped.ndim != 2 or not mapped.flags.c_contiguous:
             raise _damage_error(self._path, "its header is not that of vectors")
         if len(mapped) < rows:
             raise _damage_error(self._path, f"{len(mapped)} vectors for {rows} hashes")
         return mapped[:rows]
 
-    def _check_content(self, mapped: NDArray[np.float32]) -> None:
+    def _check_content(self, mapped: Stored) -> None:
         """Compare the checksums of rows not checked yet."""
         new = slice(self._checked, None)
         wrong = np.count_nonzero(~_is_right(self._path, self._records[new], mapped[new]))
@@ -265,17 +318,36 @@ class VectorFile:
             raise _damage_error(self._path, f"{wrong} vectors have another checksum")
         self._checked = len(mapped)
 
-    def _add_checksums(self) -> None:
-        """Rewrite a file of version 0.1, which holds hashes only, before it grows."""
-        if not self._version.header or _has_checksums(self._version.header):
+    def _rewrite_earlier_format(self) -> None:
+        """Rewrite files without checksums, or with more bits than needed, before they grow.
+
+        Checksums are dropped before the vectors change, and added last: a run that is killed leaves
+        files that can be read.
+        """
+        if not self._version.header:
             return
-        self._records = _make_records(
-            self._path, self._records["hash"].copy(), self._map_rows(len(self._records))
-        )
-        beside = self._hash_path.with_name(f"{self._hash_path.name}.new")
-        beside.unlink(missing_ok=True)
-        append_rows(beside, self._records, 0)
-        beside.replace(self._hash_path)
+        stored = self._map_rows(len(self._records))
+        if stored.dtype != self._precision:
+            self._check_content(stored)
+            bare = self._records.copy()
+            bare["sum"] = 0
+            _replace_rows(self._hash_path, bare)
+            stored = np.ascontiguousarray(stored, self._precision)
+            _replace_rows(self._path, stored)
+            self._sign_file.remove()
+            self._ivf_file.remove()
+        elif _has_checksums(self._version.header) and _have_sums(self._records):
+            return
+        self._records = _make_records(self._path, self._records["hash"].copy(), stored)
+        _replace_rows(self._hash_path, self._records)
+
+
+def _replace_rows(path: Path, rows: NDArray[np.generic]) -> None:
+    """Replace a file in one step."""
+    beside = path.with_name(f"{path.name}.new")
+    beside.unlink(missing_ok=True)
+    append_rows(beside, rows, 0)
+    beside.replace(path)
 
 
 def _load_records(path: Path) -> Records:
@@ -294,27 +366,32 @@ def _load_records(path: Path) -> Records:
     return records
 
 
-def _make_records(path: Path, hashes: NDArray[np.void], vectors: NDArray[np.float32]) -> Records:
+def _make_records(path: Path, hashes: NDArray[np.void], vectors: Stored) -> Records:
     records: Records = np.zeros(len(hashes), _RECORD_DTYPE)
     records["hash"] = hashes
     records["sum"] = np.where(_is_unused(records), 0, _compute_sums(path, records, vectors))
     return records
 
 
-def _compute_sums(path: Path, records: Records, vectors: NDArray[np.float32]) -> NDArray[np.uint64]:
+def _compute_sums(path: Path, records: Records, vectors: Stored) -> NDArray[np.uint64]:
     """Checksums by row; they depend on the file's name, so that files cannot be swapped."""
     seed = np.uint64(hash64(f"{path.parent.name}/{path.name}"))
     sums = checksum_vectors(_to_words(records), np.ascontiguousarray(vectors)) ^ seed
     return np.where(sums == 0, np.uint64(1), sums)  # 0 says that there is none
 
 
-def _is_right(path: Path, records: Records, vectors: NDArray[np.float32]) -> NDArray[np.bool_]:
+def _is_right(path: Path, records: Records, vectors: Stored) -> NDArray[np.bool_]:
     """Whether each row has its checksum, or none."""
     if not len(records):
         return np.zeros(0, np.bool_)
     held = records["sum"]
     right: NDArray[np.bool_] = (held == _compute_sums(path, records, vectors)) | (held == 0)
     return right
+
+
+def _have_sums(records: Records) -> bool:
+    """Whether every row in use has a checksum."""
+    return bool(records["sum"].all()) or bool((_is_unused(records) | (records["sum"] != 0)).all())
 
 
 def _to_words(records: Records) -> NDArray[np.uint64]:
@@ -326,7 +403,7 @@ def _is_unused(records: Records) -> NDArray[np.bool_]:
     return unused
 
 
-def _salvage(path: Path, hash_path: Path, used: Shape) -> tuple[NDArray[np.float32], Records]:
+def _salvage(path: Path, hash_path: Path, used: Shape) -> tuple[Stored, Records]:
     """What is right of two damaged files, at its old rows; the other rows are unused."""
     try:
         records = _load_records(hash_path)
@@ -339,14 +416,16 @@ def _salvage(path: Path, hash_path: Path, used: Shape) -> tuple[NDArray[np.float
     both = min(len(records), len(vectors))
     vectors = vectors if len(vectors) else np.zeros((0, width), np.float32)
     right = _is_right(path, records[:both], vectors[:both]) & (records["sum"][:both] != 0)
-    kept = np.zeros((rows, width), np.float32)
+    kept = np.zeros((rows, width), choose_precision(path.stem))
     kept[:both][right] = vectors[:both][right]
     found: Records = np.zeros(rows, _RECORD_DTYPE)
     found[:both][right] = records[:both][right]
+    if kept.dtype != vectors.dtype:
+        found["sum"] = _make_records(path, found["hash"].copy(), kept)["sum"]
     return kept, found
 
 
-def _read_vectors(path: Path) -> NDArray[np.float32]:
+def _read_vectors(path: Path) -> Stored:
     """All vectors of a file that its length and header allow."""
     nothing = np.zeros((0, 0), np.float32)
     try:
@@ -356,12 +435,11 @@ def _read_vectors(path: Path) -> NDArray[np.float32]:
         shape, fortran, dtype = npy.read_array_header_1_0(file)
     except (*READ_ERRORS, FileNotFoundError):
         return nothing
-    if len(shape) != 2 or fortran or dtype != np.float32 or not shape[1]:
+    if len(shape) != 2 or fortran or dtype not in (_HALF, _SINGLE) or not shape[1]:
         return nothing
-    rows = min(shape[0], (len(raw) - HEADER_BYTES) // (4 * shape[1]))
-    return np.frombuffer(raw, np.float32, max(rows, 0) * shape[1], HEADER_BYTES).reshape(
-        -1, shape[1]
-    )
+    rows = max(min(shape[0], (len(raw) - HEADER_BYTES) // (dtype.itemsize * shape[1])), 0)
+    found: Stored = np.frombuffer(raw, dtype, rows * shape[1], HEADER_BYTES)
+    return found.reshape(-1, shape[1])
 
 
 def _check_width(name: str, held: int, given: int) -> None:

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from clew.llm.chat import Reply, Request, TextCallback
-from clew.llm.embed import EmbedRole, Vectors
+from clew.llm.embed import EmbedRole, Passage, Vectors
 from clew.llm.openai_api import estimate_prompt_tokens, estimate_tokens
 from clew.text.unicode import hash64, split_words
 from clew.types import Usage
@@ -55,6 +55,19 @@ class HashEmbed:
             length = float(np.linalg.norm(row))
             row /= length or 1.0
         return vectors
+
+
+class QuotingEmbed(HashEmbed):
+    """Embeds the parts of a text in their context: half their own words, half those of the text."""
+
+    async def embed_quotes(self, passages: Sequence[Passage], /) -> Vectors:
+        """Embed texts and parts of them."""
+        rows = [np.zeros((0, self.dim), np.float32)]
+        for text, spans in passages:
+            parts = await self([text, *(text[start:end] for start, end in spans)])
+            parts[1:] = (parts[1:] + parts[0]) / 2
+            rows.append(parts / np.maximum(np.linalg.norm(parts, axis=1, keepdims=True), 1e-9))
+        return np.concatenate(rows)
 
 
 @dataclass(eq=False)

@@ -81,6 +81,11 @@ def split_words(text: str) -> list[str]:
     return found
 
 
+def mark_text(text: str) -> str:
+    """Return how the keys of what was made from one text begin."""
+    return f"of text {digest(text)} "
+
+
 def digest(*parts: str) -> str:
     """Hash the parts; the boundaries between them are part of the hash."""
     if len(parts) == 1:  # fast path for the most common case

@@ -194,7 +194,7 @@ class TreeManager:
         """Return a view of a generation with the vectors of its embedder."""
         matrices: dict[Kind, Any] = {}
         for kind in _KINDS if embedder else ():
-            matrices[kind] = np.asarray(self.store.vectors(embedder, kind).matrix())
+            matrices[kind] = self.store.vectors(embedder, kind).matrix()
         return View(now.arrays, matrices, now.generation)
 
     # -- structure
@@ -236,7 +236,7 @@ class TreeManager:
         }
         if missing:
             table.append(list(missing), await self.embed(list(missing.values())))
-        found: Floats = np.asarray(table.matrix())[table.find_rows(hashes)]
+        found: Floats = np.asarray(table.matrix()[table.find_rows(hashes)], np.float32)
         return found
 
     # -- texts

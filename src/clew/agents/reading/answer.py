@@ -149,10 +149,15 @@ def _best_score(candidate: Candidate) -> float:
 
 
 def _is_settled(ranked: Sequence[RankedCandidate]) -> bool:
-    """Whether one passage answers the whole question, so that nothing is left to follow."""
+    """Whether one passage answers the whole question, so that nothing is left to follow.
+
+    Not where the reader itself prefers another span to the one that ranks first.
+    """
     best = ranked[0].candidate.direct if ranked else None
+    scores = [one.candidate.direct.score for one in ranked if one.candidate.direct is not None]
     return (
         best is not None
+        and best.score >= max(scores)
         and best.probability >= _SURE
         and ranked[0].signals["covered"] >= _SURE_COVERAGE
         and ranked[0].signals["named"] == 1.0

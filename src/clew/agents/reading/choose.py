@@ -248,6 +248,21 @@ def fits_kind(question: str, text: str) -> float:
     return 0.0
 
 
+def contradicts_kind(question: str, text: str) -> bool:
+    """Whether an answer is plainly of another kind than asked for.
+
+    Scripts without capitals, names behind a small word, and words like "several" tell nothing.
+    """
+    kind = table_for(question).find_answer_kind(question)
+    capitals = any(char.isupper() for char in text)
+    digits = any(char.isdigit() for char in text)
+    if kind in ("person", "place"):
+        return _TIMES.fullmatch(text) is not None or (digits and not capitals)
+    if kind == "date":
+        return not digits and text.istitle() and _TIMES.fullmatch(text) is None
+    return kind == "number" and _fits_measure(question, text) <= -1
+
+
 def _fits_measure(question: str, text: str) -> float:
     """Return whether a number measures what is asked: money has no litres, a count no unit."""
     found = parse_quantity(text)

@@ -95,7 +95,8 @@ async def read_passages(
     if ctx.reader is None or not passages or not can_read(ctx, question):
         return []
     known = ctx.spans_read
-    new = [p for p in passages if (question, p.id) not in known]
+    # One chunk may come whole and cut: what was read holds for this text of it only.
+    new = [p for p in passages if (question, p.id, p.text) not in known]
     if new:
         texts, titles = [p.text for p in new], [p.title for p in new]
         most_here = _SPANS_PER_PASSAGE * len(new)
@@ -103,11 +104,11 @@ async def read_passages(
             ctx.reader.read, question, texts, titles=titles, most=most_here
         )
         for at, passage in enumerate(new):
-            known[question, passage.id] = tuple(s for s in found if s.passage == at)
+            known[question, passage.id, passage.text] = tuple(s for s in found if s.passage == at)
     readings = [
         reading
         for passage in passages
-        for reading in _to_readings(question, known[question, passage.id], passage)
+        for reading in _to_readings(question, known[question, passage.id, passage.text], passage)
     ]
     return sorted(readings, key=lambda one: -one.score)[:most]
 

@@ -224,7 +224,7 @@ async def _work(
     keys = KeyStore(ledger.database)
     if not keys.get(job.owner).sees_all:
         # A reply that comes from the cache would say that a hidden document has the same words.
-        base.models.reply_space = f"{job.owner} "
+        base.models.reply_space = f" {job.owner}"
     limits = keys.remaining_today(job.owner)
     if limits != UNLIMITED:
         base.models.budget = UsageBudget(limits)

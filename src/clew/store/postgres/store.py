@@ -33,6 +33,7 @@ from clew.store.postgres.verify import find_problems
 from clew.store.postgres.write import UNPREPARED, PostgresWriter, Preparation, open_writer_process
 from clew.store.protocol import (
     DETAIL_PREFIX,
+    LATE_KINDS,
     Array,
     Arrays,
     BackgroundWriter,
@@ -44,6 +45,7 @@ from clew.store.protocol import (
     Snapshot,
     TableRows,
 )
+from clew.store.quotes import open_quotes
 from clew.store.resolved_entities import ResolvedSnapshot
 from clew.store.sqlite.insert import PreparedAdditions
 from clew.store.sqlite.read import SqlDialect, TableSnapshot
@@ -358,6 +360,7 @@ class PostgresStore:
         # A new embedder changes every vector row, and a bulk write touches most rows.
         whole = bool(change.embedder) or change.bulk is not None
         decided, pinned = read_decisions(db)
+        late = " ".join(select_values(db, "manifest", LATE_KINDS).values()).split()
         tables = replace(
             read_tables(db, {} if whole else previous, changed),
             merge_decisions=decided,
@@ -366,6 +369,7 @@ class PostgresStore:
             texts=ChunkTexts(db, touched.chunks if "text_terms" in previous else None),
             previous=previous,
             entity_vectors=self.vectors(embedder, "entity").matrix() if embedder else None,
+            quotes=open_quotes(self.vectors, embedder, late),
         )
         arrays = {**derive(tables), **columns_to_keep(tables)}
         seal = self._generations.save(before + 1, arrays)

@@ -19,7 +19,13 @@ from clew.store.ivf_index import IvfIndex
 from clew.store.postgres.connections import Connection, Database
 from clew.store.postgres.files import SharedFiles
 from clew.store.sign_bits import SignBits
-from clew.store.vector_files import MIN_SIGNED_ROWS, DamagedVectors, Shape, VectorFile
+from clew.store.vector_files import (
+    MIN_SIGNED_ROWS,
+    DamagedVectors,
+    Shape,
+    VectorFile,
+    choose_precision,
+)
 from clew.store.write_lock import WriterLock
 from clew.text.unicode import digest
 from clew.types import Kind
@@ -53,9 +59,13 @@ class SharedVectors:
         """Row of each hash; -1 if absent."""
         return self._fetch().find_rows(hashes)
 
-    def matrix(self) -> NDArray[np.float32]:
-        """All rows, memory-mapped."""
+    def matrix(self) -> NDArray[np.floating]:
+        """All rows, as `VectorFile` gives them."""
         return self._fetch().matrix()
+
+    def read_hashes(self, rows: NDArray[np.int64]) -> NDArray[np.uint64]:
+        """The content hashes of rows, two words each."""
+        return self._fetch().read_hashes(rows)
 
     def row_index(self) -> SignBits | IvfIndex:
         """The index over all rows; what this machine's files lack is computed once."""
@@ -100,7 +110,7 @@ class SharedVectors:
             fresh = {key: at for at, key in enumerate(hashes) if known[at] < 0}
             if not fresh:
                 return
-            block = np.ascontiguousarray(vectors[list(fresh.values())], np.float32)
+            block = np.asarray(vectors[list(fresh.values())], choose_precision(self.kind))
             if width and width != block.shape[1]:
                 copy.append(list(fresh), block)  # raises: another width
             raw = _encode(list(fresh), block)
@@ -117,7 +127,7 @@ class SharedVectors:
             first = int(first)
         self._extend_copy(first, list(fresh), block)
 
-    def _extend_copy(self, first: int, hashes: list[str], vectors: NDArray[np.float32]) -> None:
+    def _extend_copy(self, first: int, hashes: list[str], vectors: NDArray[np.floating]) -> None:
         """Append a block to this machine's copy, unless other blocks come before it."""
         with self._lock, WriterLock(self._make_lock_file(), _FETCH_PATIENCE):
             if self._copy.count_rows() == first:
@@ -212,9 +222,10 @@ class SharedVectors:
         return _decode(raw)
 
 
-def _encode(hashes: Sequence[str], vectors: NDArray[np.float32]) -> bytes:
-    head = json.dumps({"rows": len(hashes), "width": vectors.shape[1]}).encode().ljust(64)
-    return head + "".join(hashes).encode() + vectors.astype("<f4").tobytes()
+def _encode(hashes: Sequence[str], vectors: NDArray[np.floating]) -> bytes:
+    told = {"rows": len(hashes), "width": vectors.shape[1], "bytes": vectors.itemsize}
+    head = json.dumps(told).encode().ljust(64)
+    return head + "".join(hashes).encode() + vectors.astype(f"<f{vectors.itemsize}").tobytes()
 
 
 def _decode(raw: bytes) -> tuple[list[str], NDArray[np.float32]]:
@@ -222,5 +233,6 @@ def _decode(raw: bytes) -> tuple[list[str], NDArray[np.float32]]:
     end = 64 + _HASH_CHARS * head["rows"]
     text = raw[64:end].decode()
     hashes = [text[at : at + _HASH_CHARS] for at in range(0, len(text), _HASH_CHARS)]
-    vectors = np.frombuffer(raw[end:], "<f4").reshape(head["rows"], head["width"])
+    width = head.get("bytes", 4)  # blocks of earlier versions do not tell
+    vectors = np.frombuffer(raw[end:], f"<f{width}").reshape(head["rows"], head["width"])
     return hashes, vectors.astype(np.float32)

@@ -54,7 +54,7 @@ from clew.store.sqlite.writer_process import (
     receive_additions,
     run_writer,
 )
-from clew.text.unicode import digest
+from clew.text.unicode import digest, mark_text
 from clew.types import Entity, Extraction, Fact, Kind
 
 if TYPE_CHECKING:
@@ -168,10 +168,22 @@ class PostgresWriter:
             for a in change.add
             if a.document.id in stored and stored[a.document.id][1] != a.stamp
         ]
-        self._drop_chunks([*orphans, *outdated], touched)
-        self._delete("DELETE FROM documents WHERE key = ANY(%s::bigint[])", orphans)
         if change.remove and orphans:
             self.db.execute(FORGET_REPLIES)
+            self._forget_extractions(orphans)
+        self._drop_chunks([*orphans, *outdated], touched)
+        self._delete("DELETE FROM documents WHERE key = ANY(%s::bigint[])", orphans)
+
+    def _forget_extractions(self, documents: list[int]) -> None:
+        """Forget what models replied to the texts of these documents' chunks."""
+        texts = self.db.execute(
+            "SELECT text FROM chunks WHERE document = ANY(%s::bigint[])", (documents,)
+        )
+        marks = [mark_text(text) for (text,) in texts]
+        self.db.execute(
+            "DELETE FROM memory WHERE kind = 'reply' AND left(key, %s) = ANY(%s::text[])",
+            (len(mark_text("")), marks),
+        )
 
     def _take_over_names(self, additions: Sequence[Addition]) -> list[int]:
         """Remove names that move to an added document; return the documents that lose them."""

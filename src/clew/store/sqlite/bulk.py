@@ -169,11 +169,12 @@ class BulkWriter:
     def apply(self, change: Change) -> TouchedElements:
         """Remove names, add, delete unnamed documents and merge; return the touched chunks."""
         touched = TouchedElements()
-        unnamed = self._remove_names(change.remove)
+        removed = self._remove_names(change.remove)
+        unnamed = set(removed)
         for addition in chain(change.add, change.bulk or ()):
             unnamed |= self._find_losing_documents(addition.document)
             self._stage_addition(addition, touched)
-        self._drop_orphans(unnamed, touched)
+        self._drop_orphans(unnamed, removed, touched)
         last = self.db.execute("SELECT coalesce(max(key), 0) FROM main.facts").fetchone()[0]
         for statement in _JOIN_STATEMENTS:
             self.db.execute(statement, {"embedded": self.facts_have_vectors, "last": last})
@@ -206,13 +207,17 @@ class BulkWriter:
             for row in self.db.execute(statement, (name, document.id))
         }
 
-    def _drop_orphans(self, candidates: set[int], touched: TouchedElements) -> None:
+    def _drop_orphans(
+        self, candidates: set[int], removed: set[int], touched: TouchedElements
+    ) -> None:
         orphans = [
             key
             for key in sorted(candidates)
             if not self.db.execute("SELECT 1 FROM sources WHERE document = ?", (key,)).fetchone()
         ]
         for key in orphans:
+            if key in removed:
+                self.writer.forget_extractions([key])
             self.writer.drop_chunks([key], touched)
             self._save_touched(touched)
         self.db.executemany("DELETE FROM documents WHERE key = ?", [(key,) for key in orphans])

@@ -34,6 +34,7 @@ from clew.store.protocol import (
     Snapshot,
     TableRows,
 )
+from clew.store.quotes import open_quotes
 from clew.store.resolved_entities import ResolvedSnapshot
 from clew.store.sqlite.bulk import BulkWriter, ChunkTexts, attach_scratch
 from clew.store.sqlite.connections import (
@@ -388,12 +389,11 @@ class SqliteStore:
             "entities": touched.entities,
             "facts": touched.facts,
         }
-        # A new embedder changes every vector row, and a bulk write touches most rows, so all
-        # columns are read again.
+        # A new embedder and a bulk write change most rows: all columns are read again.
         columns = {} if change.embedder or is_bulk else previous
         decided, pinned = read_decisions(db)
-        late = select_values(db, "manifest", LATE_KINDS).values()
-        compared = embedder and "entity" not in " ".join(late).split()
+        late = " ".join(select_values(db, "manifest", LATE_KINDS).values()).split()
+        compared = embedder and "entity" not in late
         tables = replace(
             read_tables(db, columns, changed),
             merge_decisions=decided,
@@ -401,6 +401,7 @@ class SqliteStore:
             texts=texts,
             previous=previous,
             entity_vectors=self.vectors(embedder, "entity").matrix() if compared else None,
+            quotes=open_quotes(self.vectors, embedder, late),
         )
         self._index_vectors(embedder)
         seal = save_arrays(
@@ -449,8 +450,7 @@ class SqliteStore:
             try:
                 self._arrays = generation, self._map_arrays(db, generation)
             except (FileNotFoundError, DamagedArrays) as error:
-                # Two newer generations were written meanwhile; retry, unless this is the writer,
-                # who derives damaged or missing arrays again.
+                # Two newer generations came meanwhile: retry; the writer derives arrays again.
                 if db.in_transaction and not self._task_lock.is_held:
                     if isinstance(error, DamagedArrays):
                         raise

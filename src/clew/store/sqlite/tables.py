@@ -123,6 +123,7 @@ def update_tables(
         if held is None:
             found[name] = _sort_by_key(read(name, None))
         else:
+            held = np.asarray(held, np.int64)  # codes are computed from them
             keys, column = touched[by], held[:, _KEY_COLUMNS.get(name, 0)]
             found[name] = _replace_rows(held, _is_in(column, keys), _sort_by_key(read(name, keys)))
     return Tables(**found)
@@ -179,4 +180,12 @@ def read_decisions(db: sqlite3.Connection) -> tuple[Array, Array]:
 
 def columns_to_keep(tables: Tables) -> dict[str, Array]:
     """Columns as named arrays, to be saved in the generation's folder."""
-    return {COLUMN_PREFIX + name: getattr(tables, name) for name in _QUERIES}
+    return {COLUMN_PREFIX + name: _narrow(getattr(tables, name)) for name in _QUERIES}
+
+
+def _narrow(table: Array) -> Array:
+    """The same numbers in half the bytes, if none is too large."""
+    limits = np.iinfo(np.int32)
+    if not len(table) or table.min() < limits.min or table.max() > limits.max:
+        return table
+    return table.astype(np.int32)

@@ -24,7 +24,7 @@ from clew.store.sqlite.insert import (
     merge_new_facts,
     prepare_extraction,
 )
-from clew.text.unicode import digest
+from clew.text.unicode import digest, mark_text
 from clew.types import Chunk, Entity, Extraction, Fact, Kind
 
 _VECTOR_ROW_QUERIES: dict[Kind, tuple[str, str]] = {
@@ -171,10 +171,11 @@ class SqliteWriter:
             for a in change.add
             if a.document.id in stored and stored[a.document.id][1] != a.stamp
         ]
-        self.drop_chunks([*orphans, *outdated], touched)
-        self.db.executemany("DELETE FROM documents WHERE key = ?", [(key,) for key in orphans])
         if change.remove and orphans:
             self.db.execute(FORGET_REPLIES)
+            self.forget_extractions(orphans)
+        self.drop_chunks([*orphans, *outdated], touched)
+        self.db.executemany("DELETE FROM documents WHERE key = ?", [(key,) for key in orphans])
 
     def _take_over_names(self, additions: Sequence[Addition]) -> list[int]:
         """Remove names that move to an added document; return the documents that lose them."""
@@ -187,6 +188,17 @@ class SqliteWriter:
         moved = [(name, key) for name, document, key in held if new_owner[name] != document]
         self.db.executemany("DELETE FROM sources WHERE name = ?", [(name,) for name, _ in moved])
         return [key for _, key in moved]
+
+    def forget_extractions(self, documents: list[int]) -> None:
+        """Forget what models replied to the texts of these documents' chunks."""
+        texts = self.db.execute(
+            "SELECT text FROM chunks WHERE document IN (SELECT value FROM json_each(?))",
+            (json.dumps(documents),),
+        )
+        self.db.executemany(
+            "DELETE FROM memory WHERE kind = 'reply' AND key GLOB ?",
+            [(f"{mark_text(text)}*",) for (text,) in texts],
+        )
 
     def drop_chunks(self, documents: list[int], touched: TouchedElements) -> None:
         """Delete chunks with their mentions, and record what must be merged again."""

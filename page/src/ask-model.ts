@@ -74,7 +74,8 @@ export function applyEvent(turn: Turn, event: ServerEvent): Turn {
       return { ...turn, steps };
     }
     case "token":
-      return { ...turn, text: turn.text + data.text };
+      // What was written before a restart could not be used.
+      return { ...turn, text: data.restart ? "" : turn.text + data.text };
     case "answer":
       return { ...turn, answer: data, text: data.answer, state: "done", steps: listTrace(data) ?? turn.steps.map(close) };
     case "error":

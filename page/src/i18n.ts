@@ -62,6 +62,8 @@ export async function loadLanguage(language: Language): Promise<void> {
 }
 /** The text in the chosen language, with `{name}` replaced. */
 export const t = (text: string, values: Values = {}): string => fill(words[text] ?? text, values);
+/** The text for one, or for another number `n` of something. */
+export const tn = (n: number, one: string, many: string): string => (n === 1 ? t(one) : t(many, { n: n.toLocaleString() }));
 /** What the server says, in the chosen language. */
 export const translateMessage = (message: string): string => messages?.translate(message) ?? message;
 /** The name of a step of the reasoning, in the chosen language. */

@@ -14,14 +14,18 @@ export const hasEnded = (job: Job): boolean => ENDED.includes(job.state);
 
 /** Estimates the time left in a stage from its own pace. */
 export class Pace {
-  private stage = "";
-  private began = 0;
-  private first = 0;
+  private readonly began = new Map<string, { at: number; first: number }>();
+  private shown: Progress | null = null;
+  /** The progress to show: stages run beside each other, and passages say more than documents. */
   measure(stage: string, done: number, total: number, now: number): Progress {
-    if (stage !== this.stage) [this.stage, this.began, this.first] = [stage, now, done];
-    const made = done - this.first;
-    const left = made > 0 && total > done ? ((now - this.began) / 1000 / made) * (total - done) : null;
-    return { stage, done, total, left };
+    const began = this.began.get(stage) ?? { at: now, first: done };
+    this.began.set(stage, began);
+    const made = done - began.first;
+    const left = made > 0 && total > done ? ((now - began.at) / 1000 / made) * (total - done) : null;
+    const { shown } = this;
+    const inPassages = shown?.stage === "passages" && shown.done < shown.total;
+    if (!(inPassages && (stage === "extract" || !total))) this.shown = { stage, done, total, left };
+    return this.shown!;
   }
 }
 

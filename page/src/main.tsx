@@ -3,13 +3,14 @@ import { render, type ComponentType } from "preact";
 import { useEffect, useRef, useState } from "preact/hooks";
 import { ApiError, at, call, get } from "./api";
 import { clearTurns, keepTurns, restoreTurns } from "./ask-model";
-import { loadLanguage, t } from "./i18n";
+import { loadLanguage, t, tn } from "./i18n";
 import {
   applyLook,
   change,
   chooseWorkspace,
   current,
   enter,
+  followLink,
   go,
   leave,
   linkTo,
@@ -67,7 +68,13 @@ function Lazy({ name }: { name: string }) {
   // the conversation outlives it.
   const retry = () => void get("ready").then(() => location.reload(), setProblem);
   if (problem) return <Problem error={problem} onRetry={retry} />;
-  return View ? <View /> : <div class="loading" role="status" aria-label={t("Loading")} />;
+  if (View) return <View />;
+  return (
+    <>
+      <h1 class="hidden">{t(NAV.find(([view]) => view === name)![1])}</h1>
+      <div class="loading" role="status" aria-label={t("Loading")} />
+    </>
+  );
 }
 
 function Gate() {
@@ -193,10 +200,10 @@ function Sidebar({ view }: { view: string }) {
       <div class="foot">
         {status && (
           <p class="small soft counts">
-            {t("{n} documents", { n: status.documents.toLocaleString() })}
+            {tn(status.documents, "1 document", "{n} documents")}
             <br />
-            {t("{n} entities", { n: status.entities.toLocaleString() })} ·{" "}
-            {t("{n} facts", { n: status.facts.toLocaleString() })}
+            {tn(status.entities, "1 entity", "{n} entities")} ·{" "}
+            {tn(status.facts, "1 fact", "{n} facts")}
           </p>
         )}
         <Look />
@@ -297,6 +304,7 @@ applyLook();
 const open = () => {
   restoreTurns();
   addEventListener("pagehide", keepTurns);
+  addEventListener("hashchange", followLink); // before the views hear of it, which ask in the workspace
   render(<App />, document.getElementById("app")!);
   void start();
 };

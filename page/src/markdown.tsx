@@ -3,7 +3,7 @@ import type { ComponentChildren } from "preact";
 
 type Cite = (number: number) => ComponentChildren;
 const INLINE =
-  /(`[^`\n]+`)|(\*\*[^*\n]+\*\*)|(\*[^*\s][^*\n]*\*)|(\[(\d{1,3})\](?!\())|(\[([^\]\n]+)\]\((https?:\/\/[^\s)]+)\))/;
+  /(`[^`\n]+`)|(!\[([^\]\n]*)\]\([^\s)]*\))|(\*\*[^*\n]+\*\*)|(\*[^*\s][^*\n]*\*)|(\[(\d{1,3})\](?!\())|(\[([^\]\n]+)\]\((https?:\/\/[^\s)]+)\))/;
 
 /** Renders one line: code, bold, italics, citation marks and links to web pages. */
 export function renderInline(text: string, cite: Cite): ComponentChildren[] {
@@ -11,8 +11,10 @@ export function renderInline(text: string, cite: Cite): ComponentChildren[] {
   let rest = text;
   for (let found = INLINE.exec(rest); found; found = INLINE.exec(rest)) {
     if (found.index) out.push(rest.slice(0, found.index));
-    const [all, code, bold, italic, mark, number, link, label, href] = found;
+    const [all, code, image, shown, bold, italic, mark, number, link, label, href] = found;
     if (code) out.push(<code>{code.slice(1, -1)}</code>);
+    // A picture would be a request to another server; its words stand for it.
+    else if (image) out.push(shown || "🖼");
     else if (bold) out.push(<strong>{renderInline(bold.slice(2, -2), cite)}</strong>);
     else if (italic) out.push(<em>{renderInline(italic.slice(1, -1), cite)}</em>);
     else if (mark) out.push(cite(Number(number)));

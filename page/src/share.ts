@@ -1,12 +1,34 @@
 // An answer as Markdown with footnotes, and as a link that holds the answer itself.
 import type { Answer, Citation } from "./api";
-import { t } from "./i18n";
+import { t, translateMessage } from "./i18n";
+
+/** Leaves only the words of pictures and of links that lead to no web page, and keeps HTML text where it is pasted. */
+const disarm = (text: string): string =>
+  text
+    .replace(/!\[([^\]\n]*)\]\([^\s)]*\)/g, "$1")
+    .replace(/\[([^\]\n]*)\]\((?!https?:)[^\s)]*\)+/g, "$1")
+    .replace(/(`[^`]*`)|<(?=[a-z/!?])/gi, (all, code: string | undefined) => code ?? `\\${all}`);
 
 /** The answer with footnotes that name document and characters. */
 export function toMarkdown(answer: Answer): string {
-  const text = answer.answer.replace(/\[(\d{1,3})\]/g, "[^$1]");
-  const notes = answer.citations.map((one, n) => `[^${n + 1}]: ${formatPlace(one)}: “${one.quote.replaceAll("\n", " ")}”`);
+  const text = spaceParagraphs(disarm(answer.answer)).replace(/\[(\d{1,3})\](?!\()/g, "[^$1]");
+  const notes = answer.citations.map((one, n) => `[^${n + 1}]: ${formatPlace(one)}: “${disarm(one.quote.replaceAll("\n", " "))}”`);
   return [`**${answer.question}**`, "", text, "", ...notes].join("\n").trimEnd() + "\n";
+}
+/** Puts a blank line between lines that are paragraphs of their own; lists, tables and code stay together. */
+export function spaceParagraphs(text: string): string {
+  const joined = /^\s*(?:[-*+|>]|\d{1,3}[.)]\s)/;
+  let code = false;
+  let before = "";
+  return text
+    .split("\n")
+    .map((line, n) => {
+      const apart = n > 0 && !code && before.trim() && line.trim() && !(joined.test(line) && joined.test(before));
+      if (line.startsWith("```")) code = !code;
+      before = line;
+      return apart ? `\n${line}` : line;
+    })
+    .join("\n");
 }
 export const formatPlace = (one: Citation): string => `${one.doc}, ${one.start}–${one.end}`;
 /** The document and, where it has pages, the page of the quote itself. */
@@ -52,6 +74,29 @@ export function checkAnswer(found: unknown): Answer | null {
   const cited = one.citations.every((c) => typeof c.doc === "string" && typeof c.quote === "string" && c.start <= c.end);
   const stated = one.facts.every((f) => Array.isArray(f.entities) && f.entities.every((e) => typeof e === "string"));
   return cited && stated && one.usage ? one : null;
+}
+
+// By what the server says, in both languages it says it in.
+const REFUSALS: [RegExp, string][] = [
+  [/^the model gave no usable|^模型没有给出/, "Not answered: the model failed."],
+  [/^every retrieval failed|^所有检索都失败/, "Not answered: the search failed."],
+  [/has a confidence of .+, below |的置信度为.+低于/s, "Not answered: it is not sure enough."],
+  [/^no language model is configured|^no model is set for|^没有(?:配置语言|为 'answer' 配置)模型/, "Not answered: no model is set up for it."],
+  [/^the model does not know|^模型不知道/, "Not answered: the model does not know it."],
+  [/^this recipe reads no documents|^该方案不读取/, "Not answered: this recipe reads no documents."],
+  [/^this is small talk|^the question does not say|^这是闲聊|^问题没有说明/, "Not answered: it is not clear what is asked."],
+];
+export const NOT_SAID = "Not answered: the documents do not say it.";
+/** The heading of a refusal, by its reason. */
+export function headRefusal({ missing, complete }: Answer): string {
+  if (!complete) return "Not answered: the work was ended before an answer was found.";
+  return REFUSALS.find(([pattern]) => pattern.test(missing))?.[1] ?? NOT_SAID;
+}
+
+/** What is missing in the documents, or why else there is no answer. */
+export function explainRefusal(answer: Answer): string {
+  const said = translateMessage(answer.missing);
+  return headRefusal(answer) === NOT_SAID ? t("Missing: {what}", { what: said }) : t("Why: {why}", { why: said });
 }
 
 /** Whether a refusal says no more than its reason, which stands above it. */

@@ -1,6 +1,7 @@
 // What the whole page shares: the key, the workspace, theme, language and the route in the hash.
 import { useLayoutEffect, useState } from "preact/hooks";
 import { ApiError, at, get, setToken, type Recipe, type Status } from "./api";
+import { t } from "./i18n";
 import { Source, useSource } from "./source";
 
 export interface Workspace {
@@ -113,8 +114,23 @@ export async function refreshStatus(): Promise<void> {
 }
 export function chooseWorkspace(name: string): void {
   remember("workspace", name);
+  const { view, rest, query } = readRoute();
+  // The link would lead back to its own workspace when the page is loaded again.
+  if (query.has("ws") && query.get("ws") !== name) {
+    query.delete("ws");
+    const path = rest ? `${view}/${encodeURIComponent(rest)}` : view;
+    history.replaceState(null, "", linkTo(path, Object.fromEntries(query)));
+  }
   change({ workspace: name, status: null });
   void refreshStatus();
+}
+/** Goes to the workspace that the link names, also in a page that is open already. */
+export function followLink(): void {
+  const wanted = readRoute().query.get("ws");
+  const { workspaces, workspace, access } = current();
+  if (access !== "open" || !wanted || wanted === workspace) return;
+  if (workspaces.some((one) => one.name === wanted)) chooseWorkspace(wanted);
+  else toast(t("There is no workspace “{name}”.", { name: wanted }));
 }
 const findScope = (): Workspace["scope"] | undefined =>
   current().workspaces.find((one) => one.name === current().workspace)?.scope;

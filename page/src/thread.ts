@@ -1,11 +1,12 @@
 // The thread of an answer: the entities that lead from the question to it, and the facts between.
-import type { Answer, Citation, Fact } from "./api";
+import type { Answer, Citation } from "./api";
 import type { ShownStep } from "./ask-model";
+import { t } from "./i18n";
 
 export interface ThreadNode {
   name: string;
-  /** Further members of the fact that leads here; drawn aside. */
-  aside: string[];
+  /** Whether the name is one of an entity, which the graph can show. */
+  known: boolean;
 }
 export interface ThreadEdge {
   text: string;
@@ -18,92 +19,153 @@ export interface Thread {
   edges: ThreadEdge[];
 }
 
+const MOST_HOPS = 6;
 const fold = (text: string): string =>
   text
     .normalize("NFKC")
     .toLowerCase()
     .replace(/^(the|a|an) /, "");
-const says = (text: string, name: string): boolean => fold(name) !== "" && text.includes(fold(name));
+// Scripts that put spaces between words; in the others a name may stand anywhere.
+const SPACED = /[\p{Script=Latin}\p{Script=Cyrillic}\p{Script=Greek}\p{N}]/u;
+/** Whether a folded text has this name as words of its own. */
+function says(text: string, name: string): boolean {
+  const wanted = fold(name);
+  if (!wanted) return false;
+  for (let at = text.indexOf(wanted); at >= 0; at = text.indexOf(wanted, at + 1)) {
+    const [before, after] = [text[at - 1] ?? "", text[at + wanted.length] ?? ""];
+    const [first, last] = [wanted[0]!, wanted[wanted.length - 1]!];
+    const cut = (inside: string, beside: string) => SPACED.test(inside) && SPACED.test(beside);
+    if (!cut(first, before) && !cut(last, after)) return true;
+  }
+  return false;
+}
 
-function citedFacts(answer: Answer): { fact: Fact; mark: number }[] {
+interface Link {
+  names: string[];
+  text: string;
+  mark: number;
+}
+/** The cited sentences with the names of the facts they state, and with the answer if they say it. */
+function listLinks(answer: Answer, short: string): Link[] {
   return answer.citations.flatMap((cited, n) => {
-    const fact = answer.facts.find((f) => f.doc === cited.doc && f.start < cited.end && f.end > cited.start);
-    return fact ? [{ fact, mark: n + 1 }] : [];
+    const stated = answer.facts.filter((fact) => fact.doc === cited.doc && fact.start < cited.end && fact.end > cited.start);
+    return stated.map((fact) => {
+      const quote = cited.quote || fact.text;
+      const all = [...new Map(fact.entities.map((name) => [fold(name), name])).values()];
+      const said = all.filter((name) => says(fold(quote), name));
+      // A year or a number joins what has nothing to do with each other, so it comes last.
+      const names = (said.length > 1 ? said : all).sort((a, b) => Number(/^[\d.,\s-]+$/.test(a)) - Number(/^[\d.,\s-]+$/.test(b)));
+      const named = names.some((name) => isAnswer(short, name));
+      return { names: short && !named && says(fold(quote), short) ? [...names, short] : names, text: quote, mark: n + 1 };
+    });
   });
 }
+const isAnswer = (short: string, name: string): boolean => says(fold(short), name) || says(fold(name), short);
 
-const members = (fact: Fact): string[] => [...new Map(fact.entities.map((name) => [fold(name), name])).values()];
-
-/** Follows the cited facts from a name in the question to one in the answer. */
-export function followCitations(answer: Answer): Thread | null {
-  const question = fold(answer.question);
-  const target = fold(answer.candidate || answer.answer);
-  const left = citedFacts(answer);
-  if (!left.length) return null;
-  const first = left[0]!.fact;
-  // A name of one word counts only as it is written: an entity “Born” is not what “born” means.
-  const asked = (name: string) => says(question, name) && (name.includes(" ") || answer.question.includes(name));
-  let here = members(first).find(asked) ?? members(first)[0];
-  if (!here) return null;
-  const nodes: ThreadNode[] = [{ name: here, aside: [] }];
-  const edges: ThreadEdge[] = [];
-  const seen = new Set([fold(here)]);
-  for (let at = 0; at < left.length && nodes.length < 7; at++) {
-    const { fact, mark } = left[at]!;
-    const others = members(fact).filter((name) => !seen.has(fold(name)));
-    if (!members(fact).some((name) => fold(name) === fold(here!)) || !others.length) continue;
-    const following = left.slice(at + 1).map((one) => new Set(members(one.fact).map(fold)));
-    const next: string =
-      others.find((name) => following.some((set) => set.has(fold(name)))) ??
-      others.find((name) => says(target, name)) ??
-      others[0]!;
-    const cited = answer.citations[mark - 1]!;
-    edges.push({ text: cited.quote || fact.text, cited, mark });
-    nodes.push({ name: next, aside: others.filter((name) => name !== next).slice(0, 2) });
-    seen.add(fold(next));
-    here = next;
-  }
-  return edges.length ? { nodes, edges } : null;
+/** Whether the question names it; a name of one word counts only as it is written: “Born” is not “born”. */
+function isAsked(question: string, name: string): boolean {
+  return says(fold(question), name) && (name.includes(" ") || question.includes(name));
 }
 
-/** Takes the retrieved path that mentions most of the question and the answer. */
+/** The shortest chain of cited sentences from a name in the question to one in the answer. */
+export function followCitations(answer: Answer): Thread | null {
+  const short = answer.candidate.length < 120 ? answer.candidate : "";
+  const links = listLinks(answer, short);
+  const names = links.flatMap((link) => link.names);
+  const asked = names.filter((name) => isAsked(answer.question, name));
+  const target = short ? (name: string) => isAnswer(short, name) : (name: string) => says(fold(answer.answer), name);
+  const starts = asked.length ? asked : names.filter((name) => !target(name)).slice(0, 1);
+  const from = new Set(starts.map(fold));
+  const chain = findChain(links, starts, (name) => target(name) && !from.has(fold(name)));
+  if (!chain) return null;
+  const edges = chain.slice(1).map(({ link }) => {
+    const { text, mark } = link!;
+    return { text, cited: answer.citations[mark - 1]!, mark };
+  });
+  const entities = new Set(answer.facts.flatMap((fact) => fact.entities).map(fold));
+  return { nodes: chain.map(({ name }) => ({ name, known: entities.has(fold(name)) })), edges };
+}
+
+interface Hop {
+  name: string;
+  link: Link | null;
+  before: Hop | null;
+}
+/** Searches breadth first; of equally short chains the one whose sentences are cited first. */
+function findChain(links: Link[], starts: string[], isEnd: (name: string) => boolean): Hop[] | null {
+  const seen = new Set(starts.map(fold));
+  let edge: Hop[] = [...new Map(starts.map((name) => [fold(name), name])).values()].map((name) => ({ name, link: null, before: null }));
+  for (let hops = 0; edge.length && hops < MOST_HOPS; hops++) {
+    const next: Hop[] = [];
+    for (const link of links)
+      for (const here of edge) {
+        if (!link.names.some((name) => fold(name) === fold(here.name))) continue;
+        for (const name of link.names.filter((one) => !seen.has(fold(one)))) {
+          seen.add(fold(name));
+          next.push({ name, link, before: here });
+        }
+      }
+    const ends = next.filter((hop) => isEnd(hop.name)).sort((a, b) => a.link!.mark - b.link!.mark || b.name.length - a.name.length);
+    if (ends[0]) return unroll(ends[0]);
+    edge = next;
+  }
+  return null;
+}
+const unroll = (end: Hop): Hop[] => (end.before ? [...unroll(end.before), end] : [end]);
+
+/** Takes the retrieved path that mentions most of the question and the answer, as far as the answer. */
 export function followPaths(answer: Answer): Thread | null {
-  const text = fold(`${answer.question} ${answer.candidate || answer.answer}`);
+  const short = answer.candidate || answer.answer;
+  const text = fold(`${answer.question} ${short}`);
   const rate = (names: string[]) => names.filter((name) => says(text, name)).length;
   const [best] = [...answer.paths].sort((a, b) => rate(b.entities) - rate(a.entities) || b.score - a.score);
   if (!best || best.entities.length < 2) return null;
-  const edges = best.facts.slice(0, best.entities.length - 1).map((fact, n) => {
+  const end = best.entities.findIndex((name, n) => n > 0 && isAnswer(short, name) && !isAsked(answer.question, name));
+  const edges = best.facts.slice(0, end < 0 ? best.entities.length - 1 : end).map((fact, n) => {
     const step = best.steps?.[n];
     const cited = step?.doc
       ? { doc: step.doc, chunk: "", start: step.start, end: step.end, quote: step.quote || step.text }
       : null;
     return { text: fact, cited, mark: 0 };
   });
-  return { nodes: best.entities.slice(0, edges.length + 1).map((name) => ({ name, aside: [] })), edges };
+  return { nodes: best.entities.slice(0, edges.length + 1).map((name) => ({ name, known: true })), edges };
 }
 
-/** While the agent works: the answers to its sub-questions so far. */
-export function followSteps(steps: ShownStep[]): Thread | null {
+/** What the question seems to name: words in quotes, else words with a capital but the first. */
+export function listNames(question: string): string[] {
+  const quoted = [...question.matchAll(/[“"«《「]([^”"»》」]+)[”"»》」]/g)].map((one) => one[1]!);
+  if (quoted.length) return quoted;
+  const runs = [...question.matchAll(/\p{Lu}[\p{L}\p{N}.'’-]*(?:\s+\p{Lu}[\p{L}\p{N}.'’-]*)*/gu)];
+  const names = runs.map((run) => (run.index === 0 ? run[0].split(/\s+/).slice(1).join(" ") : run[0]));
+  return [...new Set(names.map((name) => name.replace(/['’]s$|[.'’-]+$/, "")).filter(Boolean))];
+}
+
+const MOST_READ = 3;
+const shorten = (doc: string): string => doc.split("/").pop() || doc;
+/** While the agent works: what it asks itself, the documents it reads, and the answers so far. */
+export function followSteps(question: string, steps: ShownStep[]): Thread | null {
   const hops = steps.filter((one) => one.step.endsWith("-question") && one.input);
-  if (!hops.length) return null;
-  const nodes: ThreadNode[] = [{ name: "?", aside: [] }];
+  const nodes: ThreadNode[] = [{ name: listNames(question).join(" · ") || "?", known: false }];
   const edges: ThreadEdge[] = [];
-  for (const hop of hops.slice(0, 6)) {
-    edges.push({ text: hop.input!, cited: null, mark: 0 });
-    nodes.push({ name: hop.open ? "…" : (hop.output || "–").slice(0, 60), aside: [] });
+  const draw = (text: string, name: string) => {
+    edges.push({ text, cited: null, mark: 0 });
+    nodes.push({ name, known: false });
+  };
+  for (const hop of hops.slice(0, MOST_HOPS)) draw(hop.input!, hop.open ? "…" : (hop.output || "–").slice(0, 60));
+  if (!hops.length) {
+    const docs = [...new Set(steps.flatMap((one) => one.docs ?? []))];
+    docs.slice(0, MOST_READ).forEach((doc, n) => draw(describeRead(n, docs.length), shorten(doc)));
+    const working = steps.filter((one) => one.open).pop();
+    if (working) draw(t("working …"), "…");
   }
-  return { nodes, edges };
+  return steps.length ? { nodes, edges } : null;
+}
+function describeRead(n: number, all: number): string {
+  return n === MOST_READ - 1 && all > MOST_READ ? t("read, and {n} more", { n: all - MOST_READ }) : t("read");
 }
 
-/** Whether a thread leaves the answer behind, as where two are compared: it explains nothing then. */
-function leavesAnswer(answer: Answer, { nodes }: Thread): boolean {
-  const target = fold(answer.candidate || answer.answer);
-  return says(target, nodes[0]!.name) && !says(target, nodes[nodes.length - 1]!.name);
-}
-
-export function findThread(answer: Answer | null, steps: ShownStep[]): Thread | null {
+export function findThread(question: string, answer: Answer | null, steps: ShownStep[]): Thread | null {
   if (answer?.verdict === "refused") return null;
-  if (!answer) return followSteps(steps);
-  const cited = followCitations(answer);
-  return cited && !leavesAnswer(answer, cited) ? cited : followPaths(answer);
+  if (!answer) return followSteps(question, steps);
+  return followCitations(answer) ?? followPaths(answer);
 }

@@ -1,8 +1,8 @@
 // Small parts that several views use.
 import type { ComponentChildren } from "preact";
 import { useEffect, useRef, useState } from "preact/hooks";
-import { ApiError, type Usage } from "./api";
-import { t, translateMessage } from "./i18n";
+import { ApiError, type Recipe, type Usage } from "./api";
+import { t, tn, translateMessage } from "./i18n";
 import { useShared } from "./state";
 
 const ICONS: Record<string, string> = {
@@ -95,16 +95,22 @@ export function Drawer(props: { title: string; onClose: () => void; children: Co
   );
 }
 
+/** Each name once: an agent hides the retriever of its name, as it does when it is asked for. */
+export function listOnce(recipes: Recipe[]): Recipe[] {
+  const agents = new Set(recipes.filter((one) => one.kind === "agent").map((one) => one.name));
+  return recipes.filter((one) => one.kind === "agent" || !agents.has(one.name));
+}
 /** The recipes, retrievers and agents apart; empty means the server's default. */
 export function RecipeSelect(props: { value: string; onChange: (name: string) => void; label: string; only?: string }) {
   const { recipes } = useShared();
   const kinds = [...new Set(recipes.map((one) => one.kind))].filter((kind) => !props.only || kind === props.only);
+  const named = listOnce(recipes.filter((one) => kinds.includes(one.kind)));
   return (
     <select aria-label={props.label} value={props.value} onChange={(e) => props.onChange(e.currentTarget.value)}>
       <option value="">{t("default recipe")}</option>
       {kinds.map((kind) => (
         <optgroup key={kind} label={t(kind)}>
-          {recipes
+          {named
             .filter((one) => one.kind === kind)
             .map((one) => (
               <option key={one.name} value={one.name} title={one.about}>
@@ -120,11 +126,11 @@ export function RecipeSelect(props: { value: string; onChange: (name: string) =>
 export const formatSeconds = (seconds: number): string =>
   t("{n} s", { n: seconds.toFixed(seconds < 10 ? 2 : 0) });
 export const formatMoney = (money: number): string => (money ? `$${money.toFixed(4)}` : "$0");
-export const countCalls = (calls: number): string => (calls === 1 ? t("1 call") : t("{n} calls", { n: calls }));
+export const countCalls = (calls: number): string => tn(calls, "1 call", "{n} calls");
 export const formatCost = (usage: Usage): string => {
   const tokens = usage.prompt_tokens + usage.completion_tokens;
   if (!usage.calls && !usage.cached_calls) return t("no model call");
-  if (!usage.calls) return t("{n} replies from the cache", { n: usage.cached_calls });
+  if (!usage.calls) return tn(usage.cached_calls, "1 reply from the cache", "{n} replies from the cache");
   const parts = [countCalls(usage.calls), t("{n} tokens", { n: tokens.toLocaleString() })];
   if (usage.money) parts.push(formatMoney(usage.money));
   return parts.join(" · ");

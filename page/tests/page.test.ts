@@ -9,13 +9,24 @@ import { Pace } from "../src/jobs";
 import { parseBlocks, renderInline } from "../src/markdown";
 import { describeMissing, findNodes } from "../src/names";
 import { cutPieces, pageOf } from "../src/reader";
-import { checkAnswer, dropRepeated, formatSource, packAnswer, toMarkdown, unpackAnswer } from "../src/share";
+import {
+  checkAnswer,
+  dropRepeated,
+  explainRefusal,
+  formatSource,
+  headRefusal,
+  packAnswer,
+  spaceParagraphs,
+  toMarkdown,
+  unpackAnswer,
+} from "../src/share";
 import { Source } from "../src/source";
 import { current, enter } from "../src/state";
-import { findThread } from "../src/thread";
+import { findThread, listNames } from "../src/thread";
 import { layOutTreemap } from "../src/treemap";
-import { Attributes } from "../src/ui";
-import { markEvidence } from "../src/views/compare";
+import { Attributes, listOnce } from "../src/ui";
+import { findBest, markEvidence, measureSupport } from "../src/views/compare";
+import { explainCalls } from "../src/views/documents";
 import { findFront, parseQuestions } from "../src/views/evaluations";
 import { judgeStep, nest, readReply } from "../src/views/reasoning";
 import { zh } from "../src/zh";
@@ -78,6 +89,9 @@ describe("Markdown", () => {
     expect(renderInline("[a](javascript:alert(1))", (n) => n).every((one) => typeof one === "string")).toBe(true);
     expect(renderInline("[a](https://x.org/y)", (n) => n)[0]).toMatchObject({ type: "a", props: { href: "https://x.org/y" } });
   });
+  it("shows the words of a picture, which would be a request elsewhere", () => {
+    expect(renderInline("see ![the bridge](http://x.org/p.png).", (n) => n)).toEqual(["see ", "the bridge", "."]);
+  });
   it("splits text into blocks", () => {
     const kinds = parseBlocks("# A\ntext\n- one\n- two\n\n```\ncode\n```\n| a | b |\n|---|---|\n| 1 | 2 |\n> said").map((b) => b.kind);
     expect(kinds).toEqual(["heading", "text", "list", "code", "table", "quote"]);
@@ -101,6 +115,8 @@ describe("events", () => {
     expect(now.steps).toEqual([{ step: "retrieve", input: "q", output: "2 passages", seconds: 1, depth: 0, open: false }]);
     now = send(send(now, "token", { text: "Hal" }), "token", { text: "low" });
     expect(now.text).toBe("Hallow");
+    const anew = send(send(now, "token", { text: "\n", restart: true }), "token", { text: "Vessen" });
+    expect(anew.text).toBe("Vessen");
     expect(send(now, "answer", answer).state).toBe("done");
     expect(send(now, "error", { status: 500, detail: "no" }).problem).toBe("no");
   });
@@ -124,17 +140,48 @@ describe("events", () => {
 
 describe("the thread", () => {
   it("leads from the question over shared names to the answer", () => {
-    const found = findThread(answer, [])!;
+    const found = findThread(answer.question, answer, [])!;
     expect(found.nodes.map((one) => one.name)).toEqual(["The Marrow Bridge", "Ilse", "Hallowmere"]);
     expect(found.edges.map((one) => one.mark)).toEqual([1, 2]);
   });
   it("takes a path where nothing cited is a fact", () => {
     const path = { entities: ["A", "B"], facts: ["A knows B"], score: 1 };
-    expect(findThread({ ...answer, facts: [], paths: [path] }, [])!.nodes.map((one) => one.name)).toEqual(["A", "B"]);
+    expect(findThread("", { ...answer, facts: [], paths: [path] }, [])!.nodes.map((one) => one.name)).toEqual(["A", "B"]);
   });
   it("follows sub-questions while the agent works", () => {
     const steps = [{ step: "sub-question", input: "Who?", depth: 0, open: true }];
-    expect(findThread(null, steps)!.nodes.map((one) => one.name)).toEqual(["?", "…"]);
+    expect(findThread("who?", null, steps)!.nodes.map((one) => one.name)).toEqual(["?", "…"]);
+  });
+  it("ends at the answer, by the shortest way", () => {
+    const told = (quote: string, entities: string[], start: number) => ({
+      cited: { doc: "ships.md", chunk: "a", start, end: start + quote.length, quote },
+      fact: fact(quote, entities, "ships.md", start, start + quote.length),
+    });
+    const some = [
+      told("The Halcyon, built in 1962, was commanded by Captain Ingrid Solheim.", ["Halcyon", "1962", "Ingrid Solheim"], 0),
+      told("In 1962 Ingrid Solheim gave her charts to the Polar Museum.", ["1962", "Ingrid Solheim", "Polar Museum"], 100),
+    ];
+    const shown = (question: string, candidate: string) =>
+      findThread(question, { ...answer, question, candidate, citations: some.map((one) => one.cited), facts: some.map((one) => one.fact) }, []);
+    const found = shown("Who commanded the Halcyon?", "Captain Ingrid Solheim")!;
+    expect(found.nodes.map((one) => one.name)).toEqual(["Halcyon", "Ingrid Solheim"]);
+    expect(found.edges.map((one) => one.mark)).toEqual([1]);
+    const charts = shown("Who got the charts of the commander of the Halcyon?", "the Polar Museum")!;
+    expect(charts.nodes.map((one) => one.name)).toEqual(["Halcyon", "Ingrid Solheim", "Polar Museum"]);
+    expect(shown("What gave Ingrid Solheim?", "her charts")!.nodes.map((one) => [one.name, one.known])).toEqual([
+      ["Ingrid Solheim", true],
+      ["her charts", false],
+    ]);
+  });
+  it("shows what a run of one question reads while it goes on", () => {
+    const steps = [
+      { step: "retrieve", input: "q", output: "5 passages", docs: ["/a/ships.txt", "b.md", "c.md", "d.md", "e.md"], depth: 0, open: false },
+      { step: "write", input: "q", depth: 0, open: true },
+    ];
+    const found = findThread("Who commanded the Halcyon?", null, steps)!;
+    expect(found.nodes.map((one) => one.name)).toEqual(["Halcyon", "ships.txt", "b.md", "c.md", "…"]);
+    expect(found.edges.map((one) => one.text)).toEqual(["read", "read", "read, and 2 more", "working …"]);
+    expect(listNames("Which Norwegian met Ada Lovelace’s aunt?")).toEqual(["Norwegian", "Ada Lovelace"]);
   });
 });
 
@@ -174,7 +221,31 @@ describe("sharing", () => {
   });
   it("writes footnotes", () => {
     expect(toMarkdown(answer)).toContain("born in Hallowmere. [^2]");
+    const armed = "<img src=x> `<b>` [x](javascript:alert(1)) [y](https://y.org) [1]";
+    expect(toMarkdown({ ...answer, answer: armed })).toContain("\\<img src=x> `<b>` x [y](https://y.org) [^1]");
+    expect(toMarkdown({ ...answer, answer: "So ![p](http://x.org/p.png). [1]" })).toContain("So p. [^1]");
     expect(toMarkdown(answer)).toContain("[^2]: ilse.md, 5–50: “She was born in Hallowmere.”");
+  });
+  it("separates paragraphs, and leaves lists, tables and code as they are", () => {
+    expect(spaceParagraphs("One. [1]\nTwo.\n- a\n- b\n\nEnd")).toBe("One. [1]\n\nTwo.\n\n- a\n- b\n\nEnd");
+    expect(spaceParagraphs("```\na\nb\n```\n| a |\n|---|\n| 1 |")).toBe("```\na\nb\n```\n\n| a |\n|---|\n| 1 |");
+  });
+  it("heads a refusal by its reason", () => {
+    const heads = [
+      "the model gave no usable answer",
+      "模型没有给出可用的回答",
+      "“Oslo” has a confidence of 0.12, below 0.50",
+      "the documents do not mention Lisbon",
+    ].map((missing) => headRefusal({ ...answer, verdict: "refused", missing }));
+    expect(heads).toEqual([
+      "Not answered: the model failed.",
+      "Not answered: the model failed.",
+      "Not answered: it is not sure enough.",
+      "Not answered: the documents do not say it.",
+    ]);
+    expect(headRefusal({ ...answer, missing: "x", complete: false })).toContain("ended before");
+    expect(heads.every((text) => text in zh)).toBe(true);
+    expect(explainRefusal({ ...answer, missing: "the model gave no usable answer" })).toBe("Why: the model gave no usable answer");
   });
   it("names the page of the quote", () => {
     expect(formatSource({ ...answer.citations[0]!, page: 3 })).toBe("bridge.md · Page 3");
@@ -210,6 +281,32 @@ describe("figures", () => {
     expect(pace.measure("extract", 0, 10, 0).left).toBeNull();
     expect(pace.measure("extract", 5, 10, 2000).left).toBeCloseTo(2);
     expect(pace.measure("embed", 1, 4, 2100).left).toBeNull();
+    expect(pace.measure("extract", 6, 10, 3000).left).toBeCloseTo(2);
+  });
+  it("tell the time left of one long document by its passages", () => {
+    const pace = new Pace();
+    pace.measure("extract", 0, 2, 0);
+    pace.measure("passages", 1, 70, 1000);
+    expect(pace.measure("passages", 11, 70, 3000)).toEqual({ stage: "passages", done: 11, total: 70, left: 11.8 });
+    expect(pace.measure("extract", 1, 2, 3100).stage).toBe("passages");
+    expect(pace.measure("passages", 70, 70, 9000).left).toBeNull();
+    expect(pace.measure("write", 0, 1, 9100).stage).toBe("write");
+  });
+  it("compare how far answers are supported", () => {
+    const other = { ...answer, answer: "It is old. [1] Nobody knows. Said “so.” [2]", confidence: 0.4 };
+    expect(measureSupport(answer)).toEqual({ cited: 2, all: 2, sure: null });
+    expect(measureSupport(other)).toEqual({ cited: 2, all: 3, sure: 0.4 });
+    expect(measureSupport({ ...answer, answer: "“It is.” [1] (Is it? It is)\n“So.” [2]" })).toMatchObject({ cited: 2, all: 2 });
+    expect(findBest([answer, other])).toEqual({ support: 1, sure: 0.4 });
+  });
+  it("say why a build took more calls than estimated", () => {
+    expect(explainCalls(68, 340)).toContain("68 calls");
+    expect(explainCalls(68, 68) + explainCalls(null, 9)).toBe("");
+  });
+  it("list a recipe once, as the agent it is asked for as", () => {
+    const recipe = (name: string, kind: string) => ({ name, kind, about: "", needs: "", source: "" });
+    const listed = listOnce([recipe("youtu", "retriever"), recipe("clew", "retriever"), recipe("youtu", "agent")]);
+    expect(listed.map((one) => [one.name, one.kind])).toEqual([["clew", "retriever"], ["youtu", "agent"]]);
   });
   it("mark what only one recipe found", () => {
     expect([...markEvidence([["a", "b"], ["a"]], 0)]).toEqual([["a", "all"], ["b", "only"]]);
@@ -230,6 +327,7 @@ it("every text has a Chinese one, with the same values", () => {
     });
   const source = files("src").map((path) => readFileSync(path, "utf8")).join("\n");
   const texts = new Set([...source.matchAll(/\bt\(\s*"([^"]*)"/g)].map((one) => one[1]!));
+  for (const found of source.matchAll(/\btn\(\s*[^",]+,\s*"([^"]*)",\s*"([^"]*)"/g)) texts.add(found[1]!).add(found[2]!);
   expect(texts.size).toBeGreaterThan(150);
   expect([...texts].filter((text) => !(text in zh))).toEqual([]);
   const values = (text: string) => [...text.matchAll(/\{\w+\}/g)].map((one) => one[0]).sort();

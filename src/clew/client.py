@@ -350,7 +350,7 @@ def _read_answer(found: dict[str, Any]) -> Answer:
 
 def _read_event(name: str, data: dict[str, Any]) -> Event:
     if name == "token":
-        return AnswerDelta(data["text"])
+        return AnswerDelta(data["text"], bool(data.get("restart")))
     if name == "step-started":
         return from_json(StepStarted, data)
     return StepEnded(from_json(TraceStep, {"input": "", **data}), data["depth"])

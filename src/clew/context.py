@@ -67,6 +67,8 @@ class AnswerDelta:
     """Event: a piece of streamed answer text, not yet checked against the evidence."""
 
     text: str
+    restart: bool = False
+    """Whether the model writes anew: what was streamed before is void."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -58,8 +58,8 @@ def event_json(event: Event) -> tuple[str, dict[str, Any]]:
             shown = {"step": step.step, "input": step.input, "output": step.output}
             spent = {"seconds": round(step.seconds, 6), "usage": to_json_value(step.usage)}
             return "step", {**shown, **spent, "docs": list(step.docs), "depth": depth}
-        case AnswerDelta(text=text):
-            return "token", {"text": text}
+        case AnswerDelta(text=text, restart=restart):
+            return "token", {"text": text, **({"restart": True} if restart else {})}
 
 
 def _common_fields(done: Results | Answer) -> dict[str, Any]:

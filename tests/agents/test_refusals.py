@@ -296,7 +296,9 @@ async def test_a_draft_that_is_written_again_is_told_on_a_new_line() -> None:
     heard = StreamingChat(chat, told.append)
     for _ in range(2):
         await heard(Request())
-    assert "".join(piece.text for piece in told if isinstance(piece, AnswerDelta)) == "One.\nTwo."
+    pieces = [piece for piece in told if isinstance(piece, AnswerDelta)]
+    assert "".join(piece.text for piece in pieces) == "One.\nTwo."
+    assert [piece.text for piece in pieces if piece.restart] == ["\n"]  # the first draft is void
 
 
 async def test_a_stream_ends_with_the_answer(valley: KnowledgeBase) -> None:

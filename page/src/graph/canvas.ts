@@ -67,7 +67,7 @@ export class GraphCanvas {
   private path = new Set<string>();
   private regions: CanvasRenderingContext2D;
   onNode: (key: number) => void = () => {};
-  onEdge: (fact: number) => void = () => {};
+  onEdge: (one: number, other: number) => void = () => {};
   onNothing: () => void = () => {};
 
   constructor(
@@ -99,7 +99,7 @@ export class GraphCanvas {
     this.sigma.on("afterRender", () => this.drawRegions(layer));
     this.sigma.watch();
     this.sigma.on("clickNode", ({ node }) => this.onNode(Number(node)));
-    this.sigma.on("clickEdge", ({ edge }) => this.onEdge(this.graph.getEdgeAttribute(edge, "fact")));
+    this.sigma.on("clickEdge", ({ edge }) => this.onEdge(Number(this.graph.source(edge)), Number(this.graph.target(edge))));
     this.sigma.on("enterNode", () => this.showHovers(true));
     this.sigma.on("clickStage", () => this.onNothing());
     this.worker.onmessage = (event: MessageEvent<Moved>) => this.move(event.data);

@@ -2,10 +2,10 @@
 import { useEffect, useRef, useState } from "preact/hooks";
 import { at, get, type Citation, type Entity } from "../api";
 import { ask, clearTurns, showShared, stop, useTurns, type Turn } from "../ask-model";
-import { t, translateMessage } from "../i18n";
+import { t, tn, translateMessage } from "../i18n";
 import { Markdown } from "../markdown";
 import { Reader } from "../reader";
-import { dropRepeated, formatSource, isBareRefusal, packAnswer, toMarkdown, unpackAnswer } from "../share";
+import { dropRepeated, explainRefusal, formatSource, headRefusal, isBareRefusal, packAnswer, toMarkdown, unpackAnswer } from "../share";
 import { current, toast, useRoute, useShared } from "../state";
 import { findThread } from "../thread";
 import { formatCost, formatSeconds, Icon, RecipeSelect, useLoad } from "../ui";
@@ -163,7 +163,7 @@ function Composer({ first }: { first: boolean }) {
 }
 
 function TurnView({ turn, onOpen }: { turn: Turn; onOpen: Open }) {
-  const thread = findThread(turn.answer, turn.steps);
+  const thread = findThread(turn.question, turn.answer, turn.steps);
   const all = turn.answer?.citations ?? [];
   const open = (place: Citation) => onOpen({ place, all, workspace: turn.workspace });
   const read = (doc: string) => {
@@ -223,8 +223,8 @@ function AnswerText({ turn, open }: { turn: Turn; open: (place: Citation) => voi
       )}
       {answer?.verdict === "refused" && (
         <div class="refusal">
-          <strong>{t("Not answered: the documents do not say it.")}</strong>
-          {answer.missing && <p>{t("Missing: {what}", { what: translateMessage(answer.missing) })}</p>}
+          <strong>{t(headRefusal(answer))}</strong>
+          {answer.missing && <p>{explainRefusal(answer)}</p>}
         </div>
       )}
       {answer?.candidate && answer.verdict === "answered" && answer.candidate.length < 120 && (
@@ -342,7 +342,7 @@ function Sources({ turn, open }: { turn: Turn; open: (place: Citation) => void }
       )}
       {others.length > 0 && (
         <details class="read small">
-          <summary>{t("{n} more documents were read", { n: others.length })}</summary>
+          <summary>{tn(others.length, "1 more document was read", "{n} more documents were read")}</summary>
           <ul>
             {others.map((one) => (
               <li key={one.id}>

@@ -4,7 +4,7 @@ import { ApiError, at, post, type Answer, type Citation } from "../api";
 import { t, translateMessage } from "../i18n";
 import { Markdown } from "../markdown";
 import { Reader } from "../reader";
-import { dropRepeated, isBareRefusal } from "../share";
+import { dropRepeated, explainRefusal, headRefusal, isBareRefusal } from "../share";
 import { mayWrite, useShared } from "../state";
 import { describe, formatCost, RecipeSelect } from "../ui";
 import { Evaluations } from "./evaluations";
@@ -27,6 +27,22 @@ export function markEvidence(columns: (string[] | null)[], at: number): Map<stri
 }
 const docsOf = (answer: Answer | null): string[] | null =>
   answer && [...new Set([...answer.citations.map((one) => one.doc), ...answer.chunks.map((one) => one.doc)])].slice(0, 10);
+/** How many sentences of an answer cite something, of how many, and how sure it is. */
+export function measureSupport(answer: Answer): { cited: number; all: number; sure: number | null } {
+  if (answer.verdict === "refused") return { cited: 0, all: 0, sure: answer.confidence ?? null };
+  const text = dropRepeated(answer.answer, answer.candidate).replace(/([.!?。！？”"])\s*((?:\[\d{1,3}\])+)(?: \([^)\n]*\)$)?/gm, "$2$1");
+  const sentences = text.split(/(?<=[.!?。！？][”"]?)\s+|\n+/).filter((one) => /\p{L}/u.test(one));
+  const cited = sentences.filter((one) => /\[\d{1,3}\](?!\()/.test(one)).length;
+  return { cited, all: sentences.length, sure: answer.confidence ?? null };
+}
+/** What is best of each: the largest share of cited sentences, and the surest. */
+export function findBest(answers: Answer[]): { support: number; sure: number } {
+  const found = answers.map(measureSupport);
+  return {
+    support: Math.max(0, ...found.map((one) => (one.all ? one.cited / one.all : 0))),
+    sure: Math.max(0, ...found.map((one) => one.sure ?? 0)),
+  };
+}
 const shortOf = (answer: Answer): string => (answer.verdict === "refused" ? "–" : answer.candidate || answer.answer).trim().toLowerCase();
 
 export function Compare() {
@@ -52,7 +68,9 @@ export function Compare() {
       }),
     );
   };
-  const answers = columns.flatMap((one) => (one.answer ? [shortOf(one.answer)] : []));
+  const found = columns.flatMap((one) => (one.answer ? [one.answer] : []));
+  const answers = found.map(shortOf);
+  const best = found.length > 1 ? findBest(found) : null;
   const agree = answers.length > 1 && new Set(answers).size === 1;
   return (
     <div class="page">
@@ -89,7 +107,7 @@ export function Compare() {
       {columns.length > 0 && (
         <div class="columns">
           {columns.map((one, n) => (
-            <ColumnView key={n} column={one} marks={markEvidence(columns.map((c) => docsOf(c.answer)), n)} onRead={setReading} />
+            <ColumnView key={n} column={one} marks={markEvidence(columns.map((c) => docsOf(c.answer)), n)} best={best} onRead={setReading} />
           ))}
         </div>
       )}
@@ -99,7 +117,24 @@ export function Compare() {
   );
 }
 
-function ColumnView({ column, marks, onRead }: { column: Column; marks: Map<string, string>; onRead: (place: Citation) => void }) {
+interface ColumnProps {
+  column: Column;
+  marks: Map<string, string>;
+  best: { support: number; sure: number } | null;
+  onRead: (place: Citation) => void;
+}
+function Support({ answer, best }: { answer: Answer; best: ColumnProps["best"] }) {
+  const { cited, all, sure } = measureSupport(answer);
+  const mark = (value: number, most: number) => (best && value > 0 && value >= most ? "best" : "");
+  return (
+    <p class="figures small">
+      <span class={mark(all ? cited / all : 0, best?.support ?? 0)}>{t("{n} of {all} sentences cited", { n: cited, all })}</span>
+      {sure !== null && <span class={mark(sure, best?.sure ?? 0)}>{t("{n} % sure", { n: Math.round(sure * 100) })}</span>}
+    </p>
+  );
+}
+
+function ColumnView({ column, marks, best, onRead }: ColumnProps) {
   const { answer } = column;
   const cite = (number: number) => {
     const place = answer!.citations[number - 1];
@@ -125,13 +160,14 @@ function ColumnView({ column, marks, onRead }: { column: Column; marks: Map<stri
         <>
           {answer.verdict === "refused" && (
             <div class="refusal">
-              <strong>{t("Not answered: the documents do not say it.")}</strong>
-              {answer.missing && <p>{t("Missing: {what}", { what: translateMessage(answer.missing) })}</p>}
+              <strong>{t(headRefusal(answer))}</strong>
+              {answer.missing && <p>{explainRefusal(answer)}</p>}
             </div>
           )}
           {answer.candidate && answer.verdict === "answered" && <p class="candidate">{answer.candidate}</p>}
           {!isBareRefusal(answer) && <Markdown text={dropRepeated(answer.answer, answer.candidate)} cite={cite} />}
           {answer.note && <p class="small soft">{translateMessage(answer.note)}</p>}
+          <Support answer={answer} best={best} />
           <p class="figures small soft">
             <span>{t("{n} s", { n: answer.seconds.toFixed(2) })}</span>
             <span>{formatCost(answer.usage)}</span>

@@ -1,11 +1,11 @@
 // Documents: upload, what a build would cost, the build as it runs, what failed, delete.
 import { useEffect, useRef, useState } from "preact/hooks";
 import { at, call, get, post, upload, type Job } from "../api";
-import { t, translateMessage } from "../i18n";
+import { t, tn, translateMessage } from "../i18n";
 import { hasEnded, useJob, type Progress } from "../jobs";
 import { OpenDocument } from "../reader";
 import { go, mayWrite, refreshStatus, toast, useRoute, useShared } from "../state";
-import { describe, Empty, formatBytes, formatCost, formatMoney, Icon, Problem } from "../ui";
+import { describe, Empty, formatBytes, formatCost, formatMoney, Icon, Problem, useLoad } from "../ui";
 
 interface Row {
   id: string;
@@ -16,7 +16,9 @@ interface Row {
   reason?: string;
   bytes?: number;
   labels: string[];
+  failures?: { reason: string; passages: number }[];
 }
+const countFailed = (row: Row): number => (row.failures ?? []).reduce((sum, one) => sum + one.passages, 0);
 interface Page {
   documents: Row[];
   next: string | null;
@@ -118,6 +120,11 @@ function RowView({ row, onGone, onRetry }: { row: Row; onGone: () => void; onRet
       ))}
       {row.bytes !== undefined && <span class="small soft">{formatBytes(row.bytes)}</span>}
       {row.state !== "added" && <span class={`state ${row.state}`}>{t(row.state)}</span>}
+      {countFailed(row) > 0 && (
+        <span class="state failed" title={row.failures!.map((one) => translateMessage(one.reason)).join("\n")}>
+          {t("failed passages: {n}", { n: countFailed(row) })}
+        </span>
+      )}
       {row.state === "failed" && mayWrite() && (
         <button class="quiet" aria-label={t("Try again: {name}", { name: row.name })} onClick={onRetry}>
           <Icon name="again" /> {t("Try again")}
@@ -212,6 +219,7 @@ function Build({ waiting, retried, onDone }: { waiting: string[]; retried: strin
   const [id, setId] = useState<string | null>(null);
   const [job, progress] = useJob(workspace, id);
   const [error, setError] = useState<unknown>(null);
+  const planned = usePlanned(job);
   const begin = async (body: unknown) => {
     try {
       setError(null);
@@ -238,11 +246,12 @@ function Build({ waiting, retried, onDone }: { waiting: string[]; retried: strin
   return (
     <section class="card plan" aria-label={t("Build")}>
       <Problem error={error} />
-      {waiting.length > 0 && !running && <h2>{t("{n} files wait to be built", { n: waiting.length })}</h2>}
+      {waiting.length > 0 && !running && <h2>{tn(waiting.length, "1 file waits to be built", "{n} files wait to be built")}</h2>}
       {job?.kind === "plan" && job.state === "done" && waiting.length > 0 && <Estimate plan={job.result} />}
       {running && <Running job={job} progress={progress} />}
-      {job && job.kind === "build" && hasEnded(job) && <Outcome job={job} />}
+      {job && job.kind === "build" && hasEnded(job) && <Outcome job={job} planned={planned} />}
       {job?.kind === "plan" && job.state === "failed" && <p class="wrong">{translateMessage(job.error)}</p>}
+      {!running && <Failures />}
       {!running && (
         <div class="row">
           {waiting.length > 0 && (
@@ -250,11 +259,7 @@ function Build({ waiting, retried, onDone }: { waiting: string[]; retried: strin
               {t("Build now")}
             </button>
           )}
-          {Boolean(status?.failed) && (
-            <button class="quiet" onClick={() => void begin({ retry: true })}>
-              <Icon name="again" /> {t("Retry {n} passages that failed", { n: status!.failed })}
-            </button>
-          )}
+          <RetryFailed onRetry={() => void begin({ retry: true })} />
         </div>
       )}
     </section>
@@ -279,16 +284,23 @@ function Estimate({ plan }: { plan: Plan }) {
     [t("Cost"), plan.money ? formatMoney(plan.money) : plan.calls ? t("price unknown") : t("free")],
   ];
   return (
-    <dl aria-label={t("Estimate")}>
-      {shown.map(([name, value]) => (
-        <div key={name}>
-          <dt>{name}</dt>
-          <dd>{value}</dd>
-        </div>
-      ))}
-    </dl>
+    <>
+      <dl aria-label={t("Estimate")}>
+        {shown.map(([name, value]) => (
+          <div key={name}>
+            <dt>{name}</dt>
+            <dd>{value}</dd>
+          </div>
+        ))}
+      </dl>
+      {Boolean(plan.calls) && <p class="small soft">{t("If every reply can be used: those that cannot are asked for again, which costs more.")}</p>}
+    </>
   );
 }
+
+/** Seconds left, in minutes where they are many. */
+export const formatLeft = (seconds: number): string =>
+  seconds < 100 ? t("about {n} s left", { n: Math.ceil(seconds) }) : t("about {n} min left", { n: Math.ceil(seconds / 60) });
 
 function Running({ job, progress }: { job: Job; progress: Progress | null }) {
   const { workspace } = useShared();
@@ -300,7 +312,7 @@ function Running({ job, progress }: { job: Job; progress: Progress | null }) {
         <b>{stage}</b>
         <span class="small soft">
           {known && `${progress.done.toLocaleString()} / ${progress.total.toLocaleString()}`}
-          {progress?.left != null && ` · ${t("about {n} s left", { n: Math.ceil(progress.left) })}`}
+          {progress?.left != null && ` · ${formatLeft(progress.left)}`}
         </span>
       </div>
       <progress aria-label={stage} max={known ? progress.total : undefined} value={known ? progress.done : undefined} />
@@ -315,7 +327,60 @@ function Running({ job, progress }: { job: Job; progress: Progress | null }) {
   );
 }
 
-function Outcome({ job }: { job: Job }) {
+/** The calls of the last estimate; null where none was made. */
+function usePlanned(job: Job | null): number | null {
+  const [planned, setPlanned] = useState<number | null>(null);
+  useEffect(() => {
+    if (job?.kind === "plan" && job.state === "done") setPlanned(job.result.calls ?? null);
+  }, [job?.state]);
+  return planned;
+}
+
+function RetryFailed({ onRetry }: { onRetry: () => void }) {
+  const { status } = useShared();
+  if (!status?.failed) return null;
+  return (
+    <button class="quiet" onClick={onRetry}>
+      <Icon name="again" /> {tn(status.failed, "Retry 1 passage that failed", "Retry {n} passages that failed")}
+    </button>
+  );
+}
+
+/** The documents of which passages failed, each with the reasons. */
+function Failures() {
+  const { workspace, status } = useShared();
+  const [found, error] = useLoad(async (): Promise<Page> => {
+    if (!status?.failed) return { documents: [], next: null };
+    return get<Page>(at(workspace, "/documents", { failed: true, limit: 100 }));
+  }, [workspace, status?.failed, status?.generation]);
+  if (!found?.documents.length) return <Problem error={error} />;
+  return (
+    <details class="small failures" open={found.documents.length < 4}>
+      <summary>{t("Passages of these documents failed")}</summary>
+      <ul class="facts">
+        {found.documents.map((row) => (
+          <li key={row.name}>
+            <a href={`#/documents?name=${encodeURIComponent(row.name)}`}>{row.title || row.name}</a>
+            {row.failures!.map((one, n) => (
+              <span key={n} class="wrong">
+                {t("failed passages: {n}", { n: one.passages })}: {translateMessage(one.reason)}
+              </span>
+            ))}
+          </li>
+        ))}
+      </ul>
+      {found.next !== null && <p class="soft">{t("and more")}</p>}
+    </details>
+  );
+}
+
+/** What to say of calls that the estimate did not have. */
+export function explainCalls(planned: number | null, calls: number): string {
+  if (planned === null || calls <= planned * 1.1 + 1) return "";
+  return t("The estimate was {n} calls: replies that could not be used were asked for again.", { n: planned.toLocaleString() });
+}
+
+function Outcome({ job, planned }: { job: Job; planned: number | null }) {
   const { result } = job;
   if (job.state !== "done") return <p class="wrong">{job.state === "failed" ? translateMessage(job.error) : t("Cancelled. The files still wait.")}</p>;
   return (
@@ -324,6 +389,7 @@ function Outcome({ job }: { job: Job }) {
         <b>{t("Built: {a} added, {b} updated, {c} unchanged.", { a: result.added, b: result.updated, c: result.unchanged })}</b>{" "}
         <span class="soft small">{formatCost(result.usage)}</span>
       </p>
+      {explainCalls(planned, result.usage.calls) && <p class="small soft">{explainCalls(planned, result.usage.calls)}</p>}
       {result.skipped.map((one: { name: string; reason: string }, n: number) => (
         <p key={n} class="small wrong">
           {one.name}: {translateMessage(one.reason)}

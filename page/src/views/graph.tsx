@@ -33,7 +33,7 @@ export function GraphView() {
       const made = new GraphCanvas(box.current!, worker);
       canvas.current = made;
       made.onNode = (key) => void select(key);
-      made.onEdge = (fact) => setShown({ kind: "fact", key: fact });
+      made.onEdge = (one, other) => setShown({ kind: "pair", key: one, other });
       made.onNothing = () => clear();
       return () => made.close();
     } catch (problem) {
@@ -110,8 +110,8 @@ export function GraphView() {
           </Empty>
         )}
         {broken && <p class="problem">{broken === "WebGL" ? t("This browser has no WebGL, so nothing is drawn; the lists hold the same.") : broken}</p>}
-        <PathForm onPath={showPath} onFact={(key) => setShown({ kind: "fact", key })} />
-        <Inspect shown={shown} found={found} onSelect={(key) => void select(key)} onExpand={(entity) => void expand(entity)} onFact={(key) => setShown({ kind: "fact", key })} onRead={setReading} onChanged={() => (clear(), reload())} />
+        <PathForm onPath={showPath} onFact={(key) => setShown({ kind: "fact", key })} onPair={(key, other) => setShown({ kind: "pair", key, other })} />
+        <Inspect shown={shown} found={found} onSelect={(key) => void select(key)} onExpand={(entity) => void expand(entity)} onFact={(key) => setShown({ kind: "fact", key })} onPair={(key, other) => setShown({ kind: "pair", key, other })} onRead={setReading} onChanged={() => (clear(), reload())} />
       </section>
       {reading && <Reader place={reading} onClose={() => setReading(null)} />}
     </div>

@@ -3,13 +3,20 @@ import { useEffect, useState } from "preact/hooks";
 import { at, get, post, type Citation, type Entity } from "../api";
 import type { Overview } from "../graph/canvas";
 import { colourOf } from "../graph/colours";
-import { t } from "../i18n";
+import { t, tn } from "../i18n";
 import { mayWrite, refreshStatus, toast, useShared } from "../state";
 import { Attributes, describe, Icon, Problem, useLoad } from "../ui";
 
-export type Shown = { kind: "entity" | "fact"; key: number } | null;
+export type Shown = { kind: "entity" | "fact"; key: number } | { kind: "pair"; key: number; other: number } | null;
+interface SharedFact {
+  key: number;
+  text: string;
+  relation: string;
+  /** Whether its words name both ends; else they stand in the same passage only. */
+  states: boolean;
+}
 export interface Neighbour extends Entity {
-  facts: { key: number; text: string; relation: string }[];
+  facts: SharedFact[];
 }
 interface Detail extends Entity {
   attributes: Record<string, string>;
@@ -30,6 +37,7 @@ interface Props {
   onSelect: (key: number) => void;
   onExpand: (entity: { key: number; name: string; type: string }) => void;
   onFact: (key: number) => void;
+  onPair: (one: number, other: number) => void;
   onRead: (place: Citation) => void;
   onChanged: () => void;
 }
@@ -46,6 +54,7 @@ export function Inspect(props: Props) {
       {change && <Undo change={change} onDone={() => changed(null)} />}
       {props.shown?.kind === "entity" && <EntityDetail key={props.shown.key} id={props.shown.key} {...props} onCorrected={changed} />}
       {props.shown?.kind === "fact" && <FactView key={props.shown.key} id={props.shown.key} {...props} />}
+      {props.shown?.kind === "pair" && <PairView key={`${props.shown.key} ${props.shown.other}`} one={props.shown.key} other={props.shown.other} {...props} />}
       {!props.shown && props.found && <Summary {...props} found={props.found} />}
     </>
   );
@@ -77,7 +86,7 @@ function Summary({ found, onSelect }: Props & { found: Overview }) {
                 {one.name}
               </button>
               <span class="small soft">
-                {one.type} · {t("{n} facts", { n: one.facts })}
+                {one.type} · {tn(one.facts, "1 fact", "{n} facts")}
               </span>
             </li>
           ))}
@@ -87,7 +96,7 @@ function Summary({ found, onSelect }: Props & { found: Overview }) {
   );
 }
 
-function EntityDetail({ id, onExpand, onSelect, onFact, onRead, onCorrected }: Props & { id: number; onCorrected: (made: Change) => void }) {
+function EntityDetail({ id, onExpand, onSelect, onFact, onPair, onRead, onCorrected }: Props & { id: number; onCorrected: (made: Change) => void }) {
   const { workspace } = useShared();
   const [entity, error] = useLoad(() => get<Detail>(at(workspace, `/entities/${id}`)), [id, workspace]);
   const [near] = useLoad(() => get<{ neighbours: Neighbour[] }>(at(workspace, `/entities/${id}/neighbours`, { limit: 30 })), [id, workspace]);
@@ -97,7 +106,7 @@ function EntityDetail({ id, onExpand, onSelect, onFact, onRead, onCorrected }: P
       <div>
         <h2>{entity.name}</h2>
         <p class="soft small">
-          {[entity.type, t("{n} passages", { n: entity.support }), ...entity.aliases].filter(Boolean).join(" · ")}
+          {[entity.type, tn(entity.support, "1 passage", "{n} passages"), ...entity.aliases].filter(Boolean).join(" · ")}
         </p>
         {entity.description && <p>{entity.description}</p>}
         <Attributes of={entity.attributes} />
@@ -137,7 +146,12 @@ function EntityDetail({ id, onExpand, onSelect, onFact, onRead, onCorrected }: P
                 </button>
                 {one.facts[0] && (
                   <button class="plain small soft" onClick={() => onFact(one.facts[0]!.key)}>
-                    {one.facts[0].relation || one.facts[0].text}
+                    {describeShared(one.facts[0])}
+                  </button>
+                )}
+                {one.facts.length > 1 && (
+                  <button class="plain small" onClick={() => onPair(id, one.key)}>
+                    {t("all {n} facts", { n: one.facts.length })}
                   </button>
                 )}
               </li>
@@ -145,6 +159,44 @@ function EntityDetail({ id, onExpand, onSelect, onFact, onRead, onCorrected }: P
           </ul>
         </div>
       )}
+    </>
+  );
+}
+
+/** A fact between two entities in short, and whether it only stands beside them. */
+export const describeShared = (fact: SharedFact): string =>
+  fact.states ? fact.relation || fact.text : t("stated in the same passage: {text}", { text: fact.relation || fact.text });
+
+/** Everything behind one line: the facts that two entities share, those that name both first. */
+function PairView({ one, other, onSelect, onFact }: Props & { one: number; other: number }) {
+  const { workspace } = useShared();
+  const [found, error] = useLoad(() => get<{ neighbours: Neighbour[] }>(at(workspace, `/entities/${one}/neighbours`, { other })), [one, other, workspace]);
+  const [first] = useLoad(() => get<Entity>(at(workspace, `/entities/${one}`)), [one, workspace]);
+  const near = found?.neighbours[0];
+  if (!near || !first) return found && !near ? <p class="soft">{t("They share no fact.")}</p> : <Problem error={error} />;
+  return (
+    <>
+      <h2>
+        <button class="plain" onClick={() => onSelect(one)}>
+          {first.name}
+        </button>
+        {" – "}
+        <button class="plain" onClick={() => onSelect(other)}>
+          {near.name}
+        </button>
+      </h2>
+      <div class="group">
+        <h2 class="label">{t("Evidence")}</h2>
+        <ul class="facts">
+          {near.facts.map((fact) => (
+            <li key={fact.key}>
+              <button class="plain" onClick={() => onFact(fact.key)}>
+                {describeShared(fact)}
+              </button>
+            </li>
+          ))}
+        </ul>
+      </div>
     </>
   );
 }
@@ -259,9 +311,15 @@ function Undo({ change, onDone }: { change: Change; onDone: () => void }) {
 
 interface PathFound {
   entities: Entity[];
-  facts: { key: number; text: string; relation: string }[];
+  facts: SharedFact[];
+  more: SharedFact[][];
 }
-export function PathForm(props: { onPath: (entities: Entity[], facts: { key: number }[]) => void; onFact: (key: number) => void }) {
+interface PathProps {
+  onPath: (entities: Entity[], facts: { key: number }[]) => void;
+  onFact: (key: number) => void;
+  onPair: (one: number, other: number) => void;
+}
+export function PathForm(props: PathProps) {
   const { workspace } = useShared();
   const [start, setStart] = useState("");
   const [end, setEnd] = useState("");
@@ -296,8 +354,13 @@ export function PathForm(props: { onPath: (entities: Entity[], facts: { key: num
                 {path.facts[i] && (
                   <p>
                     <button type="button" class="plain small soft" onClick={() => props.onFact(path.facts[i]!.key)}>
-                      {path.facts[i].relation || path.facts[i].text}
+                      {describeShared(path.facts[i])}
                     </button>
+                    {path.more[i]!.length > 0 && (
+                      <button type="button" class="plain small" onClick={() => props.onPair(one.key, path.entities[i + 1]!.key)}>
+                        {t("all {n} facts", { n: path.more[i]!.length + 1 })}
+                      </button>
+                    )}
                   </p>
                 )}
               </div>

@@ -1,7 +1,7 @@
 // The steps of an agent as a tree that grows while it works: what each asked, read, found and cost.
 import type { Answer } from "../api";
 import type { ShownStep } from "../ask-model";
-import { t, translateMessage, translateStep } from "../i18n";
+import { t, tn, translateMessage, translateStep } from "../i18n";
 import { formatCost, formatSeconds } from "../ui";
 
 interface Branch {
@@ -90,13 +90,13 @@ function Level({ branches, above, onRead }: LevelProps) {
             <Line step={branch.step} above={above} onRead={onRead} />
             {parts.length > 0 && (
               <details class="small">
-                <summary>{t("{n} details", { n: parts.length })}</summary>
+                <summary>{tn(parts.length, "1 detail", "{n} details")}</summary>
                 <Level branches={parts} above={asked} onRead={onRead} />
               </details>
             )}
             {others.length > 0 && deep && (
               <details class="small">
-                <summary>{t("{n} steps", { n: others.length })}</summary>
+                <summary>{tn(others.length, "1 step", "{n} steps")}</summary>
                 <Level branches={others} above={asked} onRead={onRead} />
               </details>
             )}
@@ -126,7 +126,7 @@ function Line({ step, above, onRead }: { step: ShownStep; above: string; onRead:
       {step.input && step.input !== above && <p class="step-in">{translateMessage(step.input)}</p>}
       {docs.length > 0 ? (
         <details class="step-out">
-          <summary>{t("{n} documents were read", { n: docs.length })}</summary>
+          <summary>{tn(docs.length, "1 document was read", "{n} documents were read")}</summary>
           <ul class="docs">
             {docs.map((doc) => (
               <li key={doc}>

@@ -64,13 +64,12 @@ export function ThreadDrawing(props: { thread: Thread; live: boolean; onOpen: (c
       })}
       {nodes.map((node, n) => {
         const last = n === nodes.length - 1;
-        const room = 34 - (node.aside.length ? 4 : 0);
         return (
           <g key={n} class={last ? "node last" : "node"}>
             <circle cx={swing(n)} cy={y(n)} r={last ? 9 : 7} />
-            <a href={props.live ? undefined : linkTo("graph", { name: node.name })}>
+            <a href={node.known ? linkTo("graph", { name: node.name }) : undefined}>
               <text x={swing(n) + 18} y={y(n) + 5}>
-                {clip(node.name, room)}
+                {clip(node.name, 34)}
                 <title>{node.name}</title>
               </text>
             </a>

@@ -21,12 +21,13 @@ from clew.types import Usage
 
 ProgressCallback = Callable[[str, int, int], None]
 UsageFunction = Callable[[], Usage]
-_MODEL_STAGES = frozenset({"extract", "describe"})  # stages that call models
+_MODEL_STAGES = frozenset({"extract", "passages", "describe"})  # stages that call models
 _UNITS = {  # by stage: singular, plural
     "read": ("document", "documents"),
     "file": ("byte", "bytes"),
     "rows": ("row", "rows"),
     "extract": ("document", "documents"),
+    "passages": ("passage", "passages"),
     "embed": ("text", "texts"),
     "grow": ("tree", "trees"),
     "describe": ("community", "communities"),

@@ -7,7 +7,9 @@ repeats the extraction for what was missed (ROGRAG's loop NER, Algorithm 3).
 import asyncio
 import re
 from collections import Counter
-from collections.abc import Awaitable, Callable, Hashable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Hashable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Generic, Literal, Protocol, TypeVar
@@ -43,6 +45,7 @@ async def extract_chunks(
     chunks: Sequence[Chunk], extract: Callable[[Chunk], Awaitable[Extraction]]
 ) -> tuple[Extraction, ...]:
     """Extract from all chunks concurrently; raise only errors that would affect all of them."""
+    extract = _tell_when_done(extract)
     if len(chunks) == 1:
         return (await _extract_or_fail(chunks[0], extract),)
     try:
@@ -52,6 +55,35 @@ async def extract_chunks(
         # The first error cancelled the other tasks.
         raise many.exceptions[0] from None
     return tuple(task.result() for task in tasks)
+
+
+_on_chunk: ContextVar[Callable[[], None] | None] = ContextVar("on_chunk", default=None)
+
+
+@contextmanager
+def hear_chunks(listener: Callable[[], None]) -> Iterator[None]:
+    """Call `listener` whenever a model is done with a chunk, as far as this task asks it."""
+    token = _on_chunk.set(listener)
+    try:
+        yield
+    finally:
+        _on_chunk.reset(token)
+
+
+def _tell_when_done(
+    extract: Callable[[Chunk], Awaitable[Extraction]],
+) -> Callable[[Chunk], Awaitable[Extraction]]:
+    listener = _on_chunk.get()
+    if listener is None:
+        return extract
+
+    async def heard(chunk: Chunk) -> Extraction:
+        try:
+            return await extract(chunk)
+        finally:
+            listener()
+
+    return heard
 
 
 async def _extract_or_fail(

@@ -8,10 +8,11 @@ import asyncio
 from collections import Counter
 from collections.abc import AsyncIterator, Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import NamedTuple
 
 from clew.errors import ClewError
+from clew.extract.model_calls import hear_chunks
 from clew.extract.model_extractors import DocumentExtractor
 from clew.index.derive import derive_arrays
 from clew.ingest.arrivals import record_arrivals
@@ -223,6 +224,7 @@ class IngestPipeline:
     ) -> None:
         """Chunk and extract concurrently; `on_addition` gets the additions in input order."""
         self.progress("extract", 0, len(documents))
+        passages = _PassageProgress(self.progress, len(documents))
         done: dict[int, Addition] = {}
         passed_on = 0
         remaining = iter(enumerate(documents))
@@ -231,7 +233,10 @@ class IngestPipeline:
             nonlocal passed_on
             for at, document in remaining:
                 chunks = self.chunk(document)
-                found = await self._extract_with_retry(document, chunks)
+                passages.begin(at, len(chunks))
+                with hear_chunks(partial(passages.add, at)):
+                    found = await self._extract_with_retry(document, chunks)
+                passages.end(at)
                 stamp = self._compute_stamp(document) + _choose_mark(found)
                 done[at] = Addition(document, tuple(chunks), found, stamp)
                 while passed_on in done:
@@ -246,6 +251,33 @@ class IngestPipeline:
         except* ClewError as many:
             # Report only the first error: it cancelled the others.
             raise many.exceptions[0] from None
+
+
+@dataclass
+class _PassageProgress:
+    """Reports the passages that a model is done with, once it is known how many there are.
+
+    So a single long document shows how far it is, too.
+    """
+
+    progress: ProgressCallback
+    documents: int
+    _all: dict[int, int] = field(default_factory=dict)
+    _done: dict[int, int] = field(default_factory=dict)
+
+    def begin(self, at: int, chunks: int) -> None:
+        """Note how many passages a document has."""
+        self._all[at], self._done[at] = chunks, 0
+
+    def add(self, at: int) -> None:
+        """Note that a passage is done; one may be asked about again."""
+        self._done[at] = min(self._done[at] + 1, self._all[at])
+        if len(self._all) == self.documents:
+            self.progress("passages", sum(self._done.values()), sum(self._all.values()))
+
+    def end(self, at: int) -> None:
+        """Note that a document is done, also where no model was asked."""
+        self._done[at] = self._all[at]
 
 
 def _choose_mark(found: Sequence[Extraction]) -> str:

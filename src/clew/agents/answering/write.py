@@ -374,15 +374,15 @@ class StreamingChat:
         if emit is None:
             return await self.inner(request, on_text)
         sentences, streamed = SentenceStream(), 0
-        # A retry begins on a new line.
-        between = "\n" if self._sent else ""
+        if self._sent:  # what was written could not be used; a retry begins on a new line
+            emit(AnswerDelta("\n", restart=True))
 
         def listen(piece: str) -> None:
-            nonlocal streamed, between
+            nonlocal streamed
             text = sentences.feed(piece) if streamed < _MAX_STREAMED_CHARS else ""
             if text:
-                self._sent.append(between + text)
-                emit(AnswerDelta(self._sent[-1]))
-                streamed, between = streamed + len(text), ""
+                self._sent.append(text)
+                emit(AnswerDelta(text))
+                streamed += len(text)
 
         return await self.inner(request, listen)

@@ -4,9 +4,10 @@ Elements are named by their key, which stays the same while the knowledge base g
 """
 
 from collections import defaultdict
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -26,6 +27,8 @@ from clew.types import Entity, Kind
 _MAX_FACTS = 200  # facts of an entity that are looked at for its neighbours
 _MAX_SCANNED = 20_000  # names that are looked through for a part
 _MAX_PATHS = 10
+_Pair = tuple[int, int]
+"""The positions of two entities."""
 
 
 @dataclass(frozen=True)
@@ -56,21 +59,28 @@ class GraphReader:
         at = self.find("entity", key)
         return {"key": key, **await describe_entity(self.ctx.snapshot, self.view, at)}
 
-    async def list_neighbours(self, key: int, limit: int) -> list[dict[str, Any]]:
-        """Return the entities that share a fact with this one, most facts first."""
+    async def list_neighbours(
+        self, key: int, limit: int, other: int | None = None
+    ) -> list[dict[str, Any]]:
+        """Return the entities that share a fact with this one, most facts first, or one of them."""
         at = self.find("entity", key)
+        if other is not None:
+            there = self.find("entity", other)
+            [entity] = await self._show_entities([there])
+            facts = await self._show_shared([(at, there)])
+            return [{**entity, "facts": facts[at, there]}] if facts[at, there] else []
         shared: dict[int, list[int]] = defaultdict(list)
         members = self.view.links("fact_entity")
         for fact in self.view.links("entity_fact").row(at)[:_MAX_FACTS].tolist():
-            for other in dict.fromkeys(members.row(fact).tolist()):
-                if other != at:
-                    shared[other].append(fact)
-        order = sorted(shared, key=lambda other: (-len(shared[other]), other))[:limit]
-        texts = await self._show_facts([fact for other in order for fact in shared[other]])
+            for near in dict.fromkeys(members.row(fact).tolist()):
+                if near != at:
+                    shared[near].append(fact)
+        order = sorted(shared, key=lambda near: (-len(shared[near]), near))[:limit]
+        texts = await self._show_pairs({(at, near): shared[near] for near in order})
         entities = await self._show_entities(order)
         return [
-            {**entity, "facts": [texts[fact] for fact in shared[other]]}
-            for other, entity in zip(order, entities, strict=True)
+            {**entity, "facts": texts[at, near]}
+            for near, entity in zip(order, entities, strict=True)
         ]
 
     async def show_fact(self, key: int) -> dict[str, Any]:
@@ -117,7 +127,7 @@ class GraphReader:
         """Return the shortest paths between two entities, by name."""
         source, targets = self._find_positions(start)[0], self._find_positions(end)
         for table in shortest_paths(build_traversal(self.view), source, hops):
-            here = np.flatnonzero(np.isin(table.entities[:, -1], targets))[:_MAX_PATHS]
+            here = np.flatnonzero(np.isin(table.entities[:, -1], targets))
             if len(here):
                 return await self._show_paths(table.select(here))
         return []
@@ -178,13 +188,61 @@ class GraphReader:
         }
 
     async def _show_paths(self, table: EntityPathTable) -> list[dict[str, Any]]:
-        facts = await self._show_facts(np.unique(table.facts).tolist())
-        positions = np.unique(table.entities).tolist()
+        """Return each sequence of entities once, every step with the fact that says it best."""
+        routes = list(dict.fromkeys(tuple(row) for row in table.entities.tolist()))[:_MAX_PATHS]
+        positions = sorted({at for route in routes for at in route})
         shown = dict(zip(positions, await self._show_entities(positions), strict=True))
+        shared = await self._show_shared([pair for route in routes for pair in pairwise(route)])
         return [
-            {"entities": [shown[at] for at in entities], "facts": [facts[fact] for fact in steps]}
-            for entities, steps in zip(table.entities.tolist(), table.facts.tolist(), strict=True)
+            {
+                "entities": [shown[at] for at in route],
+                "facts": [shared[pair][0] for pair in pairwise(route)],
+                "more": [shared[pair][1:] for pair in pairwise(route)],
+            }
+            for route in routes
         ]
+
+    async def _show_shared(self, pairs: Sequence[_Pair]) -> dict[_Pair, list[dict[str, Any]]]:
+        """Return all facts that two entities share, for each pair."""
+        links = self.view.links("entity_fact")
+        return await self._show_pairs(
+            {
+                (one, other): np.intersect1d(links.row(one), links.row(other)).tolist()
+                for one, other in pairs
+            }
+        )
+
+    async def _show_pairs(
+        self, shared: Mapping[_Pair, Sequence[int]]
+    ) -> dict[_Pair, list[dict[str, Any]]]:
+        """Return the facts of pairs, first those whose own words name both, which `states` says."""
+        texts = await self._show_facts([fact for some in shared.values() for fact in some])
+        ends = sorted({at for pair in shared for at in pair})
+        keys = [int(self.view.keys("entity")[at]) for at in ends]
+        known = await self.ctx.snapshot.entities(keys)
+        names = {
+            at: [_fold(name) for name in (known[key].name, *known[key].aliases)]
+            for at, key in zip(ends, keys, strict=True)
+        }
+        found = {}
+        for pair, facts in shared.items():
+            rows = [
+                {**texts[fact], "states": _names_all(texts[fact]["text"], [names[e] for e in pair])}
+                for fact in facts
+            ]
+            found[pair] = sorted(rows, key=lambda row: (not row["states"], len(row["text"])))
+        return found
+
+
+def _fold(text: str) -> str:
+    """Return text as names are compared here: case and line breaks do not count."""
+    return " ".join(text.casefold().split())
+
+
+def _names_all(text: str, entities: Sequence[Sequence[str]]) -> bool:
+    """Whether a text has a name of each of the entities."""
+    said = _fold(text)
+    return all(any(name and name in said for name in names) for names in entities)
 
 
 @asynccontextmanager

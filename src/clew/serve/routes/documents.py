@@ -2,6 +2,7 @@
 
 import asyncio
 import re
+from collections import Counter, defaultdict
 from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 from typing import Annotated, Any, TypeVar
 
@@ -24,6 +25,7 @@ router = APIRouter(prefix="/workspaces/{workspace}/documents", tags=["documents"
 _DOCUMENT_ID = re.compile(r"[0-9a-f]{32}")
 _UPLOAD_ID = re.compile(r"[0-9a-f]{64}")
 _MAX_LISTED = 500
+_MAX_REASONS = 5  # reasons why passages of a document failed
 T = TypeVar("T")
 
 
@@ -57,23 +59,18 @@ async def list_documents(
     access: Reader,
     after: Annotated[str, Query(description="Names after this one.", max_length=1000)] = "",
     limit: Annotated[int, Query(ge=1, le=_MAX_LISTED)] = 100,
+    failed: Annotated[bool, Query(description="Only those with failed passages.")] = False,
 ) -> Response:
-    """Return names in order; `next` is the `after` of the following page."""
+    """Return names in order; `next` is the `after` of the following page.
+
+    `failures` has for a document the reasons why passages failed, each with their number.
+    """
 
     async def work(base: KnowledgeBase) -> list[dict[str, Any]]:
-        sources = await base.store.sources()
-        names = sorted(name for name in sources if name > after)[: limit + 1]
-        async with base.store.snapshot() as now:
-            known = await now.documents(sorted({sources[name].document for name in names}))
-        titles = {one: document.title for one, document in known.items()}
-        return [
-            {"id": one, "name": name, "title": titles.get(one, ""), "state": "added"}
-            for name in names
-            if (one := sources[name].document)
-        ]
+        return await _list_built(base, after, limit + 1, failed)
 
     found = {one["name"]: one for one in await access.run(work)}
-    for upload in _own_uploads(access):
+    for upload in [] if failed else _own_uploads(access):
         if upload.state != "added" and upload.name > after:
             found[upload.name] = {"id": upload.hash, **upload.to_json()}
     labels = await labels_of(access, list(found))
@@ -91,6 +88,32 @@ async def list_documents(
     return JSONResponse(
         {"documents": rows[:limit], "next": rows[limit - 1]["name"] if more else None}
     )
+
+
+async def _list_built(
+    base: KnowledgeBase, after: str, limit: int, failed: bool
+) -> list[dict[str, Any]]:
+    """Return the documents of the knowledge base by name, with why passages of them failed."""
+    sources = await base.store.sources()
+    failures: dict[str, Counter[str]] = defaultdict(Counter)
+    for failure in await base.store.failures():
+        failures[failure.document][failure.reason] += 1
+    wanted = [n for n, s in sources.items() if not failed or s.document in failures]
+    names = sorted(name for name in wanted if name > after)[:limit]
+    async with base.store.snapshot() as now:
+        held = await now.documents(sorted({sources[name].document for name in names}))
+    titles = {one: document.title for one, document in held.items()}
+    return [
+        {
+            **{"id": one, "name": name, "title": titles.get(one, ""), "state": "added"},
+            "failures": [
+                {"reason": reason, "passages": count}
+                for reason, count in failures[one].most_common(_MAX_REASONS)
+            ],
+        }
+        for name in names
+        if (one := sources[name].document)
+    ]
 
 
 @router.get("/{document}", summary="State and size of one document or upload")

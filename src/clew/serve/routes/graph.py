@@ -76,9 +76,17 @@ async def show_entity(access: Reader, key: int) -> Response:
 
 
 @router.get("/entities/{key}/neighbours", summary="Entities that share a fact with this one")
-async def list_neighbours(access: Reader, key: int, limit: Limit = 50) -> Response:
-    """Return neighbours, those with most facts in common first."""
-    found = await _read(access, lambda g: g.list_neighbours(key, limit))
+async def list_neighbours(
+    access: Reader,
+    key: int,
+    limit: Limit = 50,
+    other: Annotated[int | None, Query(description="Only this one, with all facts.")] = None,
+) -> Response:
+    """Return neighbours, those with most facts in common first.
+
+    Facts that name both come first; of others `states` is false: they share a passage only.
+    """
+    found = await _read(access, lambda g: g.list_neighbours(key, limit, other))
     return JSONResponse({"neighbours": found})
 
 
@@ -101,7 +109,10 @@ async def find_paths(
     end: NameQuery,
     hops: Annotated[int, Query(ge=1, le=6)] = 4,
 ) -> Response:
-    """Return at most ten paths of equal length; none if they are further apart."""
+    """Return at most ten paths of equal length; none if they are further apart.
+
+    `facts` has for each step the one that says it best, `more` the others of the same two.
+    """
     return JSONResponse({"paths": await _read(access, lambda g: g.find_paths(start, end, hops))})
 
 

@@ -1,5 +1,6 @@
 """What a page needs in one request: a large part of the graph, the schema, a document to read."""
 
+from collections import Counter
 from collections.abc import Collection, Sequence
 from typing import Annotated, Any
 
@@ -33,6 +34,7 @@ _MAX_EDGES = 60_000
 _MAX_FACTS = 200  # facts of a document that are listed
 _MAX_GROUPS = 200  # communities that are named
 _MAX_ARRIVALS = 1000
+_MAX_COUNTED = 50_000  # elements that are looked at one by one for the schema
 
 
 @router.get("/overview", summary="The entities with most facts, their links and communities")
@@ -216,19 +218,25 @@ def _find_edges(view: View, chosen: Ints) -> list[list[int]]:
 async def _count_names(
     now: Snapshot, view: View, kind: Kind, codes: NDArray[np.int32]
 ) -> list[dict[str, Any]]:
-    """Return the names behind small integers, each with its count; the most frequent first."""
-    _, first, counts = np.unique(codes, return_index=True, return_counts=True)
+    """Return the types or relations, each with its count; the most frequent first.
+
+    Merged entities may have another type than their number says, so that each is looked at;
+    where there are too many, one stands for all that have its number.
+    """
+    if len(codes) > _MAX_COUNTED:
+        _, first, counts = np.unique(codes, return_index=True, return_counts=True)
+    else:
+        first, counts = np.arange(len(codes)), np.ones(len(codes), np.int64)
     keys = view.keys(kind)[first].tolist()
     if kind == "entity":
         names = {key: one.type for key, one in (await now.entities(keys)).items()}
     else:
         names = {key: one.relation for key, one in (await now.facts(keys)).items()}
-    rows = [
-        {"name": names[key], "count": count}
-        for key, count in zip(keys, counts.tolist(), strict=True)
-        if names[key]
-    ]
-    return sorted(rows, key=lambda row: (-row["count"], row["name"]))
+    found: Counter[str] = Counter()
+    for key, count in zip(keys, counts.tolist(), strict=True):
+        found[names[key]] += count
+    rows = [{"name": name, "count": count} for name, count in found.items() if name]
+    return sorted(rows, key=lambda row: (-int(row["count"]), str(row["name"])))
 
 
 async def _list_facts(now: Snapshot, view: View, document: Document) -> Sequence[dict[str, Any]]:

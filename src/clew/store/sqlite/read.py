@@ -6,9 +6,9 @@ the two write differently.
 
 import json
 import sqlite3
-from collections import defaultdict
-from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass
+from collections import Counter, defaultdict
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 from string import Template
@@ -76,6 +76,19 @@ def open_snapshot(
     return TableSnapshot(generation, arrays, select, get)
 
 
+# What was extracted from chunks; their sums are those of `PreparedExtraction`.
+_EXTRACTED = (
+    "SELECT m.chunk, e.id, m.surface, m.type, m.description, m.spans, m.times, m.about, m.aliases, "
+    "m.attributes FROM mentions m JOIN entities e ON e.key = m.entity WHERE m.chunk $keys",
+    "SELECT s.chunk, f.id, s.text, s.relation, s.keywords, s.description, s.weight, s.start, "
+    "s.$end FROM sayings s JOIN facts f ON f.key = s.fact WHERE s.chunk $keys",
+)
+_SUPPORTS = {
+    "entities": "SELECT key, support FROM entities WHERE key $keys",
+    "facts": "SELECT key, support FROM facts WHERE key $keys",
+}
+
+
 @dataclass(frozen=True)
 class TableSnapshot:
     """Reads by key; the open transaction keeps the generation unchanged."""
@@ -84,6 +97,7 @@ class TableSnapshot:
     arrays: Arrays
     select: SelectRows
     get_values: GetValues
+    _checked_chunks: set[int] = field(default_factory=set)
 
     async def documents(self, ids: Sequence[str]) -> dict[str, Document]:
         """Documents by content id."""
@@ -173,39 +187,71 @@ class TableSnapshot:
     async def mentions(self, keys: Sequence[int]) -> dict[int, list[ChunkMention]]:
         """Mentions of each name, with their chunks."""
         found: dict[int, list[ChunkMention]] = defaultdict(list)
-        for name, key, chunk, spans, *row in await self._select(
-            "SELECT m.entity, c.key, c.id, m.spans, m.surface, m.type, m.description, m.about, "
-            "m.aliases, m.attributes FROM mentions m JOIN chunks c ON c.key = m.chunk "
+        times: Counter[int] = Counter()
+        for name, key, chunk, number, spans, *row in await self._select(
+            "SELECT m.entity, c.key, c.id, m.times, m.spans, m.surface, m.type, m.description, "
+            "m.about, m.aliases, m.attributes FROM mentions m JOIN chunks c ON c.key = m.chunk "
             "WHERE m.entity $keys ORDER BY m.entity, m.chunk",
             keys,
         ):
             mention = rows.row_to_mention(tuple(row))._replace(spans=rows.unpack_spans(spans))
             found[name].append((key, chunk, mention))
+            times[name] += number
+        await self._check_counts("entities", keys, times)
+        await self._check_extracted({key for many in found.values() for key, _, _ in many})
         return self._require_all("entities", keys, dict(found))
 
     async def supports(self, kind: Kind, keys: Sequence[int]) -> dict[int, list[Support]]:
         """Spans of each entity or fact; a mention without a span covers its chunk."""
         found: dict[int, list[Support]] = defaultdict(list)
         if kind == "fact":
-            cursor = await self._select(
-                "SELECT s.fact, c.id, s.start, s.$end FROM sayings s JOIN chunks c "
+            stated = await self._select(
+                "SELECT s.chunk, s.fact, c.id, s.start, s.$end FROM sayings s JOIN chunks c "
                 "ON c.key = s.chunk WHERE s.fact $keys "
                 "ORDER BY s.fact, s.chunk",
                 keys,
             )
-            for key, *stated in cursor:
-                found[key].append(Support(*stated))
+            for _, key, *place in stated:
+                found[key].append(Support(*place))
+            await self._check_counts("facts", keys, {key: len(many) for key, many in found.items()})
+            await self._check_extracted({row[0] for row in stated})
             return dict(found)
-        cursor = await self._select(
-            "SELECT m.entity, c.id, c.start, c.$end, m.spans FROM mentions m JOIN chunks c "
-            "ON c.key = m.chunk WHERE m.entity $keys "
+        mentioned = await self._select(
+            "SELECT m.chunk, m.entity, c.id, c.start, c.$end, m.spans, m.times FROM mentions m "
+            "JOIN chunks c ON c.key = m.chunk WHERE m.entity $keys "
             "ORDER BY m.entity, m.chunk",
             keys,
         )
-        for key, chunk, start, end, packed in cursor:
+        times: Counter[int] = Counter()
+        for _, key, chunk, start, end, packed, number in mentioned:
+            times[key] += number
             for span in rows.unpack_spans(packed) or ((start, end),):
                 found[key].append(Support(chunk, *span))
+        await self._check_counts("entities", keys, times)
+        await self._check_extracted({row[0] for row in mentioned})
         return dict(found)
+
+    async def _check_counts(
+        self, table: str, keys: Sequence[int], found: Mapping[int, int]
+    ) -> None:
+        """Raise if mentions of an element were lost: its own row tells how many there are."""
+        for key, support in await self._select(_SUPPORTS[table], keys):
+            if found.get(key, 0) != support:
+                raise StoreError(DAMAGED_ROW)
+
+    async def _check_extracted(self, chunks: set[int]) -> None:
+        """Raise if what is stored of these chunks is not what was extracted from them."""
+        unchecked = sorted(chunks - self._checked_chunks)
+        held: Counter[int] = Counter()
+        for statement in _EXTRACTED:
+            for chunk, *cells in await self._select(statement, unchecked):
+                held[chunk] += checksum_cells(*cells)
+        for chunk, checksum in await self._select(
+            "SELECT key, extracted FROM chunks WHERE key $keys", unchecked
+        ):
+            if checksum not in (None, held[chunk]):
+                raise StoreError(DAMAGED_ROW)
+        self._checked_chunks.update(unchecked)
 
     def _require_all(
         self, table: str, keys: Sequence[int], found: dict[int, _Found]

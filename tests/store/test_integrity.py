@@ -170,7 +170,7 @@ async def test_an_emptied_database_beside_arrays_is_no_new_knowledge_base(
 ) -> None:
     await valley.close()
     damage(valley.settings.kb / "kb.sqlite")
-    with pytest.raises(StoreError, match="new or empty, but arrays of an earlier"):
+    with pytest.raises(StoreError, match="missing or empty, but arrays or vectors"):
         await open_kb(valley.settings.kb)
 
 
@@ -348,9 +348,11 @@ async def ask(base: KnowledgeBase) -> None:
 
 
 async def test_a_lost_mention_of_a_merged_name_is_told(valley: KnowledgeBase) -> None:
+    await valley.identity.merge("Marrow Bridge", "Vessen")
     async with valley.store.snapshot() as now:
         keys = now.arrays["entity_keys"].tolist()
         assert await now.supports("entity", keys)
+        assert await now.supports("fact", now.arrays["fact_keys"].tolist())
     with sqlite3.connect(valley.settings.kb / "kb.sqlite") as db:
         db.execute("DELETE FROM mentions WHERE chunk = (SELECT min(chunk) FROM mentions)")
     async with (await open_kb(valley.settings.kb)).store.snapshot() as now:

@@ -7,7 +7,7 @@ the two write differently.
 import json
 import sqlite3
 from collections import Counter, defaultdict
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
@@ -61,7 +61,7 @@ _SQLITE = SqlDialect(_IN, _IN, "end", "NOT INDEXED")
 
 
 def open_snapshot(
-    db: sqlite3.Connection, generation: int, arrays: Arrays, folder: Path
+    db: sqlite3.Connection, generation: int, arrays: Arrays, folder: Path, checked: set[int]
 ) -> "TableSnapshot":
     """The snapshot of an open transaction on the database of a folder."""
 
@@ -73,7 +73,7 @@ def open_snapshot(
         with translate_errors(folder):
             return select_values(db, kind, keys)
 
-    return TableSnapshot(generation, arrays, select, get)
+    return TableSnapshot(generation, arrays, select, get, checked)
 
 
 # What was extracted from chunks; their sums are those of `PreparedExtraction`.
@@ -97,7 +97,8 @@ class TableSnapshot:
     arrays: Arrays
     select: SelectRows
     get_values: GetValues
-    _checked_chunks: set[int] = field(default_factory=set)
+    checked: set[int] = field(default_factory=set)
+    """Chunks whose mentions were compared with what was extracted; they never change."""
 
     async def documents(self, ids: Sequence[str]) -> dict[str, Document]:
         """Documents by content id."""
@@ -187,17 +188,15 @@ class TableSnapshot:
     async def mentions(self, keys: Sequence[int]) -> dict[int, list[ChunkMention]]:
         """Mentions of each name, with their chunks."""
         found: dict[int, list[ChunkMention]] = defaultdict(list)
-        times: Counter[int] = Counter()
-        for name, key, chunk, number, spans, *row in await self._select(
-            "SELECT m.entity, c.key, c.id, m.times, m.spans, m.surface, m.type, m.description, "
-            "m.about, m.aliases, m.attributes FROM mentions m JOIN chunks c ON c.key = m.chunk "
+        for name, key, chunk, spans, *row in await self._select(
+            "SELECT m.entity, c.key, c.id, m.spans, m.surface, m.type, m.description, m.about, "
+            "m.aliases, m.attributes FROM mentions m JOIN chunks c ON c.key = m.chunk "
             "WHERE m.entity $keys ORDER BY m.entity, m.chunk",
             keys,
         ):
             mention = rows.row_to_mention(tuple(row))._replace(spans=rows.unpack_spans(spans))
             found[name].append((key, chunk, mention))
-            times[name] += number
-        await self._check_counts("entities", keys, times)
+        await self._check_counts("entities", keys, Counter({k: len(v) for k, v in found.items()}))
         await self._check_extracted({key for many in found.values() for key, _, _ in many})
         return self._require_all("entities", keys, dict(found))
 
@@ -213,35 +212,31 @@ class TableSnapshot:
             )
             for _, key, *place in stated:
                 found[key].append(Support(*place))
-            await self._check_counts("facts", keys, {key: len(many) for key, many in found.items()})
+            await self._check_counts("facts", keys, Counter(row[1] for row in stated))
             await self._check_extracted({row[0] for row in stated})
             return dict(found)
         mentioned = await self._select(
-            "SELECT m.chunk, m.entity, c.id, c.start, c.$end, m.spans, m.times FROM mentions m "
+            "SELECT m.chunk, m.entity, c.id, c.start, c.$end, m.spans FROM mentions m "
             "JOIN chunks c ON c.key = m.chunk WHERE m.entity $keys "
             "ORDER BY m.entity, m.chunk",
             keys,
         )
-        times: Counter[int] = Counter()
-        for _, key, chunk, start, end, packed, number in mentioned:
-            times[key] += number
+        for _, key, chunk, start, end, packed in mentioned:
             for span in rows.unpack_spans(packed) or ((start, end),):
                 found[key].append(Support(chunk, *span))
-        await self._check_counts("entities", keys, times)
+        await self._check_counts("entities", keys, Counter(row[1] for row in mentioned))
         await self._check_extracted({row[0] for row in mentioned})
         return dict(found)
 
-    async def _check_counts(
-        self, table: str, keys: Sequence[int], found: Mapping[int, int]
-    ) -> None:
+    async def _check_counts(self, table: str, keys: Sequence[int], found: Counter[int]) -> None:
         """Raise if mentions of an element were lost: its own row tells how many there are."""
         for key, support in await self._select(_SUPPORTS[table], keys):
-            if found.get(key, 0) != support:
+            if found[key] != support:
                 raise StoreError(DAMAGED_ROW)
 
     async def _check_extracted(self, chunks: set[int]) -> None:
         """Raise if what is stored of these chunks is not what was extracted from them."""
-        unchecked = sorted(chunks - self._checked_chunks)
+        unchecked = sorted(chunks - self.checked)
         held: Counter[int] = Counter()
         for statement in _EXTRACTED:
             for chunk, *cells in await self._select(statement, unchecked):
@@ -251,7 +246,7 @@ class TableSnapshot:
         ):
             if checksum not in (None, held[chunk]):
                 raise StoreError(DAMAGED_ROW)
-        self._checked_chunks.update(unchecked)
+        self.checked.update(unchecked)
 
     def _require_all(
         self, table: str, keys: Sequence[int], found: dict[int, _Found]

@@ -127,6 +127,7 @@ class SqliteStore:
         self._key_values = SqliteKeyValueStore(self._pool)
         self._vectors: dict[tuple[str, Kind], VectorFile] = {}
         self._arrays: tuple[int, Arrays] = (0, {})
+        self._checked_chunks: set[int] = set()
         self._lock: WriterLock | None = None
         self._task_lock = TaskLock()
         if create:
@@ -159,7 +160,8 @@ class SqliteStore:
             with translate_errors(self.folder):
                 db.execute("BEGIN")
                 generation, arrays = self._load_newest(db)
-            yield ResolvedSnapshot(open_snapshot(db, generation, arrays, self.folder))
+            opened = open_snapshot(db, generation, arrays, self.folder, self._checked_chunks)
+            yield ResolvedSnapshot(opened)
         finally:
             self._pool.release(db)
 

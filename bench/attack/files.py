@@ -1,9 +1,9 @@
 """Damages one file of a knowledge base, uses it, verifies and repairs it.
 
 `python -m bench.attack.files [--count N] [--seconds S] [--seed N]`. A trial truncates, zeroes,
-flips, swaps, deletes or ages one file. Afterwards every question is either answered as before or
-refused in one sentence; a damage that changed anything is reported by `verify`; what is derived is
-right again after `verify --repair`.
+flips, swaps, deletes or ages one file, or swaps sectors or words in it. Afterwards every question
+is either answered as before or refused in one sentence; a damage that changed anything is reported
+by `verify`; what is derived is right again after `verify --repair`.
 """
 
 import random
@@ -84,6 +84,27 @@ def swap(rng: random.Random, path: Path) -> None:
         aside.replace(other)
 
 
+def swap_sectors(rng: random.Random, path: Path) -> None:
+    """Swap two of its sectors, as a disk that mixes up its writes."""
+    _swap_parts(rng, path, _SECTOR)
+
+
+def swap_words(rng: random.Random, path: Path) -> None:
+    """Swap two words of one sector."""
+    _swap_parts(rng, path, rng.choice((2, 4, 8)), _SECTOR)
+
+
+def _swap_parts(rng: random.Random, path: Path, size: int, within: int = 0) -> None:
+    raw = bytearray(path.read_bytes())
+    begin = rng.randrange(len(raw) // within) * within if within and len(raw) >= within else 0
+    parts = (min(within, len(raw)) if within else len(raw)) // size
+    if parts > 1:
+        first, second = (begin + size * at for at in rng.sample(range(parts), 2))
+        one, other = raw[first : first + size], raw[second : second + size]
+        raw[first : first + size], raw[second : second + size] = other, one
+    path.write_bytes(raw)
+
+
 def delete(_: random.Random, path: Path) -> None:
     """Delete it."""
     path.unlink()
@@ -103,7 +124,7 @@ def age(rng: random.Random, path: Path) -> None:
         path.unlink()
 
 
-DAMAGES = (truncate, zero, flip, garble, swap, delete, age)
+DAMAGES = (truncate, zero, flip, garble, swap, swap_sectors, swap_words, delete, age)
 
 
 def attack_file(rng: random.Random, folder: Path) -> str:

@@ -9,7 +9,7 @@ from agent_asking import ASKED, CONCLUDED, Ask, asking, reads, refines
 from clew.agents.ask import AskOptions
 from clew.context import AnswerDelta, Context, StepEnded, StepStarted
 from clew.engine import KnowledgeBase
-from clew.errors import ConfigError, StoreError
+from clew.errors import ConfigError, ModelError, StoreError
 from clew.llm.budget import UsageLimits
 from clew.recipes.agents import AGENTS
 from clew.recipes.registry import RECIPES, resolve_recipe
@@ -139,13 +139,23 @@ class Broken:
 async def test_a_retriever_that_fails_midway_is_seen_in_the_trace(
     ask: Ask, monkeypatch: pytest.MonkeyPatch, agent: str, good_for: int
 ) -> None:
-    for error in (StoreError("the disk is gone"), RuntimeError("boom")):
+    for error in (ModelError("it is gone"), RuntimeError("boom")):
         broken = Broken(RECIPES["clew"], good_for, error)
         monkeypatch.setitem(RECIPES, "broken", Chain("broken", (broken,)))
         answer = await ask(good(), ASKED, recipe=f"{agent}+broken", mode="reject")
         assert answer.verdict in ("answered", "refused")
         if broken.left < 0:
             assert str(error) in str(answer.trace)
+
+
+@pytest.mark.parametrize("agent", READING)
+async def test_a_damaged_knowledge_base_is_an_error_and_no_refusal(
+    ask: Ask, monkeypatch: pytest.MonkeyPatch, agent: str
+) -> None:
+    broken = Broken(RECIPES["clew"], 0, StoreError("a row of kb.sqlite is damaged"))
+    monkeypatch.setitem(RECIPES, "broken", Chain("broken", (broken,)))
+    with pytest.raises(StoreError, match="damaged"):
+        await ask(good(), ASKED, recipe=f"{agent}+broken")
 
 
 async def test_what_the_user_can_fix_is_said_and_not_buried(ask: Ask) -> None:

@@ -9,7 +9,7 @@ from test_every_agent import READING, Broken, good
 from test_graphsearch import named
 
 from clew.engine import KnowledgeBase
-from clew.errors import AuthError, ModelError, StoreError
+from clew.errors import AuthError, ModelError
 from clew.llm.chat import EndpointError
 from clew.recipes.registry import RECIPES
 from clew.retrieve.step import Chain
@@ -88,7 +88,7 @@ def broken(monkeypatch: pytest.MonkeyPatch) -> Callable[[int], None]:
     """Put a retriever under the name "broken" that works so many times."""
 
     def put(good_for: int) -> None:
-        step = Broken(RECIPES["clew"], good_for, StoreError("the disk is gone"))
+        step = Broken(RECIPES["clew"], good_for, ModelError("the retriever is gone"))
         monkeypatch.setitem(RECIPES, "broken", Chain("broken", (step,)))
 
     return put
@@ -102,7 +102,7 @@ async def test_failed_look_ups_are_counted_in_the_note(
     looks = named(answer.trace, "retrieve")
     failed = [look for look in looks if look.output.startswith("failed")]
     assert 0 < len(failed) < len(looks)
-    told = f"{len(failed)} of {len(looks)} retrievals failed: the disk is gone"
+    told = f"{len(failed)} of {len(looks)} retrievals failed: the retriever is gone"
     assert told in answer.note
 
 
@@ -113,9 +113,9 @@ async def test_a_refusal_where_every_look_up_failed_says_so(
     broken(0)
     answer = await ask(good(), ASKED, recipe=f"{agent}+broken", mode="reject")
     assert answer.verdict == "refused"
-    assert answer.missing == "every retrieval failed: the disk is gone"
+    assert answer.missing == "every retrieval failed: the retriever is gone"
     assert answer.missing in answer.answer
-    assert "retrievals failed: the disk is gone" in answer.note
+    assert "retrievals failed: the retriever is gone" in answer.note
 
 
 async def test_without_a_model_failed_look_ups_are_said_too(
@@ -123,4 +123,4 @@ async def test_without_a_model_failed_look_ups_are_said_too(
 ) -> None:
     broken(0)
     answer = await valley.ask(ASKED, recipe="steps+broken", mode="reject")
-    assert "every retrieval failed: the disk is gone" in answer.answer
+    assert "every retrieval failed: the retriever is gone" in answer.answer

@@ -6,13 +6,15 @@ import resource
 import shutil
 import sqlite3
 from collections.abc import AsyncIterator
-from contextlib import closing
+from contextlib import chdir, closing
 from functools import partial
 from pathlib import Path
 
 import pytest
 from in_process import clew
+from typer.testing import CliRunner
 
+from clew.cli.app import app
 from clew.config import Settings
 from clew.engine import KnowledgeBase
 from clew.errors import StoreError
@@ -161,3 +163,46 @@ async def test_a_full_disk_can_be_read(here: Path) -> None:
     assert json.loads(held)["documents"] == 1
     assert json.loads(told)["ok"]
     await add(here, "y.md", "# Y\n\nOda Falk lives in Hallowmere.")
+
+
+async def test_what_cannot_be_derived_again_is_named_with_its_remedy(here: Path) -> None:
+    await call(here, "backup", "b.sqlite")
+    with closing(sqlite3.connect(here / "kb" / "kb.sqlite")) as db:
+        db.execute("UPDATE sayings SET text = 'Mallory was here.'")
+        db.execute("UPDATE chunks SET text = text || '!'")
+        db.commit()
+    said = await asyncio.to_thread(run_clew, here, "verify")
+    assert "clew restore FILE" in said
+    said = await asyncio.to_thread(run_clew, here, "verify", "--repair")
+    assert "chunks with a wrong checksum" in said
+    assert "cannot be derived again; restore a backup: `clew restore FILE`" in said
+    assert "verify --repair" not in said
+    for words in (["search", "Vessen"], ["ask", "Where does Ilse Brandvik live?"]):
+        assert "`clew restore FILE`" in await call(here, *words, code=1)
+    await call(here, "restore", "b.sqlite")
+    assert "OK" in await call(here, "verify")
+
+
+def run_clew(here: Path, *words: str) -> str:
+    """Run a command that fails; return what it prints."""
+    with chdir(here):
+        done = CliRunner().invoke(app, list(words))
+    assert done.exit_code == 1
+    return " ".join((done.stdout + done.stderr).split())
+
+
+@pytest.mark.parametrize("arrays", [True, False])
+async def test_a_database_that_is_gone_is_told_alike_by_every_command(
+    here: Path, arrays: bool
+) -> None:
+    await call(here, "backup", "b.sqlite")
+    for file in (here / "kb").glob("kb.sqlite*"):
+        file.unlink()
+    if not arrays:
+        shutil.rmtree(here / "kb" / "arrays")
+    for words in (["search", "x"], ["status"], ["verify"], ["verify", "--repair"], ["add", "x.md"]):
+        said = await call(here, *words, code=1)
+        assert "missing or empty" in said
+        assert "`clew restore FILE` restores a backup, or remove the folder" in said
+    await call(here, "restore", "b.sqlite")
+    assert "OK" in await call(here, "verify")

@@ -302,3 +302,13 @@ async def test_no_attribute_is_taken_for_something_else(tmp_path: Path) -> None:
     for form in ("graphml", "jsonl"):
         back = await _there_and_back(first, form, tmp_path)
         assert await _graph(back) == await _graph(first)
+
+
+@pytest.mark.parametrize("form", ["tsv", "csv"])
+async def test_a_formula_is_text_for_a_spreadsheet(form: str, tmp_path: Path) -> None:
+    rows = [("=cmd|calc", "@SUM(1)", "+B"), ("-1", "'-5", "'=x")]
+    first = await _store(_said(*(_triple(*row) for row in rows)))
+    back = await _there_and_back(first, form, tmp_path)
+    written = (tmp_path / f"g.{form}").read_text()
+    assert all(f"'{cell}" in written for cell in ("=cmd", "@SUM", "+B", "'=x"))
+    assert {*(await _graph(back))[0]} == {"=cmd|calc", "+B", "-1", "'=x"}

@@ -290,3 +290,10 @@ async def test_weights_never_add_up_to_infinity(tmp_path: Path) -> None:
             "aFalse r b": 1e308, "aTrue r b": -1e308
         }  # fmt: skip
     await stores[1].close()
+
+
+def test_a_line_of_brackets_costs_one_line(tmp_path: Path) -> None:
+    path = _written(tmp_path / "g.jsonl", "[" * 100_000 + '\n["A", "r", "B"]\n')
+    rows = _rows(path)
+    assert len(_bad(rows)) == 1
+    assert _triples(rows) == [("A", "r", "B")]

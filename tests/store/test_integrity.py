@@ -170,7 +170,7 @@ async def test_an_emptied_database_beside_arrays_is_no_new_knowledge_base(
 ) -> None:
     await valley.close()
     damage(valley.settings.kb / "kb.sqlite")
-    with pytest.raises(StoreError, match="new or empty, but arrays of an earlier"):
+    with pytest.raises(StoreError, match="missing or empty, but arrays or vectors"):
         await open_kb(valley.settings.kb)
 
 
@@ -321,3 +321,40 @@ async def test_any_flipped_bit_is_harmless_or_told(valley: KnowledgeBase) -> Non
             continue
         assert found == before or problems
         await base.close()
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "UPDATE sayings SET start = 0, end = 5",
+        "UPDATE sayings SET text = 'Mallory founded everything.'",
+        "DELETE FROM sayings WHERE fact IN (SELECT fact FROM sayings LIMIT 30)",
+        "UPDATE mentions SET spans = '[[0,3]]', description = 'damaged'",
+    ],
+)
+async def test_a_damaged_statement_is_not_cited(valley: KnowledgeBase, statement: str) -> None:
+    with sqlite3.connect(valley.settings.kb / "kb.sqlite") as db:
+        db.execute(statement)
+    damaged = await open_kb(valley.settings.kb)
+    with pytest.raises(StoreError, match="damaged"):
+        await damaged.show("Marrow Bridge")
+    with pytest.raises(StoreError, match="damaged"):
+        await ask(damaged)
+
+
+async def ask(base: KnowledgeBase) -> None:
+    """Ask by the default recipe, to the end of the answer."""
+    await base.ask(QUESTION)
+
+
+async def test_a_lost_mention_of_a_merged_name_is_told(valley: KnowledgeBase) -> None:
+    await valley.identity.merge("Marrow Bridge", "Vessen")
+    async with valley.store.snapshot() as now:
+        keys = now.arrays["entity_keys"].tolist()
+        assert await now.supports("entity", keys)
+        assert await now.supports("fact", now.arrays["fact_keys"].tolist())
+    with sqlite3.connect(valley.settings.kb / "kb.sqlite") as db:
+        db.execute("DELETE FROM mentions WHERE chunk = (SELECT min(chunk) FROM mentions)")
+    async with (await open_kb(valley.settings.kb)).store.snapshot() as now:
+        with pytest.raises(StoreError, match="damaged"):
+            await now.supports("entity", keys)

@@ -31,6 +31,7 @@ from clew.cli.render import format_place
 from clew.config import Settings
 from clew.doctor import check_nearest, run_checks
 from clew.engine import KnowledgeBase
+from clew.errors import Locked, StoreError
 from clew.labels import hide_after_loss
 from clew.show import NameDetails
 from clew.text.unicode import clean, digest
@@ -159,6 +160,14 @@ _HIDDEN = (
     "  labels were lost: {} without a known label can be seen by no reader with labels until "
     "`clew label DOC…` says who may"
 )
+_REMEDIES = (
+    "{}; `clew verify --repair` derives again what can be derived, "
+    "`clew restore FILE` restores a backup"
+)
+_NOT_DERIVED = (
+    "{} left that cannot be derived again; restore a backup: `clew restore FILE`, "
+    "or add the documents to a new knowledge base"
+)
 
 
 @command
@@ -172,12 +181,13 @@ async def verify(
     async with ctx.open_kb(embed=repair, check=False) as base:
         lost = await base.store.find_losses() if repair else []
         hidden: list[str] = []
-        if repair:
-            with show_progress(ctx.json) as report:
-                await base.repair(report)
+        problems = await _repair(base, ctx.json) if repair else []
+        if problems:
+            lost = []  # nothing was changed
+        elif repair:
             hidden = await hide_after_loss(base.store)
             await base.store.accept_losses()
-        problems = await base.verify()
+        problems = problems or await base.verify()
 
     def people() -> None:
         for loss in lost:
@@ -186,15 +196,27 @@ async def verify(
             out.print(_HIDDEN.format(count_of(len(hidden), "document")), style="yellow")
         for problem in problems:
             out.print(f"  {problem}", style="red", markup=False)
-        out.print(
-            f"{count_of(len(problems), 'problem')}; run `clew verify --repair`"
-            if problems
-            else "OK"
-        )
+        remedy = _NOT_DERIVED if repair else _REMEDIES
+        told = remedy.format(count_of(len(problems), "problem")) if problems else "OK"
+        out.print(told, markup=False)
 
     ctx.show({"ok": not problems, "problems": problems, "accepted": lost, "hidden": hidden}, people)
     if problems:
         raise typer.Exit(1)
+
+
+async def _repair(base: KnowledgeBase, quiet: bool) -> list[str]:
+    """Derive again what can be; return the damage of the tables that prevents it."""
+    try:
+        with show_progress(quiet) as report:
+            await base.repair(report)
+    except Locked:
+        raise
+    except StoreError:
+        if problems := await base.verify():
+            return problems
+        raise
+    return []
 
 
 @command

@@ -40,8 +40,9 @@ async def _write_triples(graph: ExportGraph, file: Path, separator: str) -> int:
                 continue
             fact, types = stated.fact, [kinds.get(at, "") for at in stated.positions]
             cells = [*stated.triple, repr(fact.weight), fact.description, *types]
+            cells = [FORMULA.sub(r"'\g<0>", cell) for cell in cells]
             if separator == ",":
-                table.writerow([FORMULA.sub(r"'\g<0>", cell) for cell in cells])
+                table.writerow(cells)
             else:
                 out.write("\t".join(cell.translate(_TSV_ESCAPES) for cell in cells) + "\n")
     return left_out

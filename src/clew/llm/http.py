@@ -187,11 +187,11 @@ class HttpClient:
             held = b""
             with self._translate_errors("while sending its response"):
                 async for block in read_body(conn.reader, head, self.max_body, self.read_timeout):
-                    block, held = self.filter.split_held(self.filter.scrub(held + block))
+                    block, held = self.filter.split_held(held + block)
                     if block:
                         yield block
             if held:
-                yield held
+                yield self.filter.scrub(held)
             complete = True
         finally:
             await self._release(conn, complete and head.is_keep_alive())

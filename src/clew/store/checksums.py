@@ -11,27 +11,49 @@ import numpy as np
 from numpy.typing import NDArray
 
 Sums = NDArray[np.uint64]
-_BLOCK_WORDS = 64  # 8-byte words summed together; swapped disk sectors are still noticed
+_BLOCK_BYTES = 512  # summed together, which is several times faster than a CRC of every byte
 _FACTORS = np.array([0x9E3779B97F4A7C15, 0xC2B2AE3D27D4EB4F], np.uint64)  # odd: bits spread upwards
 
 
-def checksum_bytes(raw: bytes | mmap) -> int:
-    """Checksum of a file's bytes: a CRC of the sums of its 512-byte blocks."""
+def checksum_bytes(raw: bytes | mmap, *, by_place: bool = True) -> int:
+    """Checksum of a file's bytes: a CRC of the sums of its 512-byte blocks.
+
+    Earlier versions did not weigh words by their place in a block: see `is_sound`.
+    """
     data = np.frombuffer(raw, np.uint8)
-    whole = len(data) // (8 * _BLOCK_WORDS) * (8 * _BLOCK_WORDS)
-    # Summing is several times faster than a CRC of every byte.
-    sums = data[:whole].view(np.uint64).reshape(-1, _BLOCK_WORDS).sum(axis=1, dtype=np.uint64)
+    whole = len(data) // _BLOCK_BYTES * _BLOCK_BYTES
+    sums = _sum_rows(data[:whole].reshape(-1, _BLOCK_BYTES), by_place)
     tail = crc32(data[whole:].tobytes(), crc32(sums.tobytes()))
     return crc32(len(data).to_bytes(8, "little"), tail)
 
 
-def checksum_vectors(hashes: Sums, vectors: NDArray[np.floating]) -> Sums:
+def is_sound(raw: bytes | mmap, checksum: int) -> bool:
+    """Whether the bytes have this checksum, by today's rule or by that of earlier versions."""
+    return any(checksum == checksum_bytes(raw, by_place=rule) for rule in (True, False))
+
+
+def checksum_vectors(hashes: Sums, vectors: NDArray[np.floating], *, by_place: bool = True) -> Sums:
     """Checksum of each row, over its vector and its content hash (n × 2 words)."""
-    width = vectors.shape[1] * vectors.itemsize
-    words = vectors.view(f"u{gcd(width, 8)}")
-    found: Sums = words.sum(axis=1, dtype=np.uint64) * _FACTORS[0]
+    found: Sums = _sum_rows(vectors, by_place) * _FACTORS[0]
     found ^= (hashes * _FACTORS).sum(axis=1, dtype=np.uint64)
     return found
+
+
+def _sum_rows(rows: NDArray[np.generic], by_place: bool) -> Sums:
+    """Sum of the words of each row, each weighed by its place, modulo 2^64.
+
+    Words of 32 bits: the difference of two of them times that of their weights is never 0 modulo
+    2^64, so that no two words can change places unnoticed.
+    """
+    width = rows.shape[1] * rows.itemsize
+    words = rows.view(f"u{gcd(width, 4 if by_place else 8)}")
+    if not by_place:
+        plain: Sums = words.sum(axis=1, dtype=np.uint64)
+        return plain
+    places = np.arange(1, words.shape[1] + 1, dtype=np.uint64) * _FACTORS[0]
+    weights = ((places ^ (places >> np.uint64(29))) * _FACTORS[1]) | np.uint64(1)
+    weighed: Sums = np.einsum("ij,j->i", words, weights)
+    return weighed
 
 
 def checksum_cells(*cells: object) -> int:

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from clew.store.checksums import checksum_bytes
+from clew.store.checksums import checksum_bytes, is_sound
 from clew.store.sign_bits import SignBits, make_sign_bits
 
 Ints = NDArray[np.int64]
@@ -113,8 +113,10 @@ class IvfFile:
         """Whether the file, if there is one, is as it was written."""
         if not self._path.exists():
             return True
-        held = self._sum_path.read_bytes() if self._sum_path.exists() else b""
-        return held == _describe_content(self._path).encode("ascii")
+        if not self._has_right_size():
+            return False
+        with self._path.open("rb") as file, mmap(file.fileno(), 0, access=ACCESS_READ) as raw:
+            return is_sound(raw, int(self._sum_path.read_bytes().split()[-1]))
 
     def remove(self) -> None:
         """Remove the file; the index can be made again."""

@@ -373,19 +373,24 @@ def _make_records(path: Path, hashes: NDArray[np.void], vectors: Stored) -> Reco
     return records
 
 
-def _compute_sums(path: Path, records: Records, vectors: Stored) -> NDArray[np.uint64]:
+def _compute_sums(
+    path: Path, records: Records, vectors: Stored, *, by_place: bool = True
+) -> NDArray[np.uint64]:
     """Checksums by row; they depend on the file's name, so that files cannot be swapped."""
     seed = np.uint64(hash64(f"{path.parent.name}/{path.name}"))
-    sums = checksum_vectors(_to_words(records), np.ascontiguousarray(vectors)) ^ seed
+    words, vectors = _to_words(records), np.ascontiguousarray(vectors)
+    sums = checksum_vectors(words, vectors, by_place=by_place) ^ seed
     return np.where(sums == 0, np.uint64(1), sums)  # 0 says that there is none
 
 
 def _is_right(path: Path, records: Records, vectors: Stored) -> NDArray[np.bool_]:
-    """Whether each row has its checksum, or none."""
+    """Whether each row has its checksum, or none; sums of earlier versions count."""
     if not len(records):
         return np.zeros(0, np.bool_)
     held = records["sum"]
     right: NDArray[np.bool_] = (held == _compute_sums(path, records, vectors)) | (held == 0)
+    if not right.all():
+        right |= held == _compute_sums(path, records, vectors, by_place=False)
     return right
 
 

@@ -11,7 +11,7 @@ import numpy as np
 
 from clew.agents.core.types import next_position
 from clew.context import Context, TraceStep
-from clew.errors import ConfigError, VectorsDeferred
+from clew.errors import ConfigError, StoreError
 from clew.layout import EvidenceKind
 from clew.llm.budget import BudgetExceeded
 from clew.retrieve.linking.order_found import order_found, put_named_first
@@ -196,7 +196,7 @@ class RecordingRetriever:
             try:
                 ctx.budget.check_time()
                 retrieval = await self._retrieve(step.ctx.with_question(question), question)
-            except (ConfigError, BudgetExceeded, VectorsDeferred):
+            except (ConfigError, BudgetExceeded, StoreError):  # damage is no missing evidence
                 raise
             except Exception as error:  # noqa: BLE001  (any retriever may be plugged in: an edge)
                 retrieval = Retrieval(question, error=str(error) or type(error).__name__)

@@ -92,7 +92,7 @@ COLUMN_NAMES: dict[str, tuple[str, ...]] = {
     "tail_type": ("tailtype", "objecttype", "targettype", "ttype"),
 }
 _OWN_COLUMNS = ("head", "relation", "tail", "weight", "description", "head_type", "tail_type")
-_ESCAPED_FORMULA = re.compile(r"'+[=@+\t\r-]")
+_ESCAPED_FORMULA = re.compile(r"'+(?:[=@\t\r]|[+-](?![\d.]+$))")
 _ESCAPE = re.compile(r"\\([tnr\\])")
 _UNESCAPED = {"t": "\t", "n": "\n", "r": "\r", "\\": "\\"}
 _MAX_FIELDS = 1_000_000  # no limit
@@ -111,7 +111,7 @@ class DelimitedReader:
         columns = parse_header(first)
         lines = LineReader(path, start)
         rows = self._read_rows(lines, columns, columns is not None and start.line == 0)
-        if self.separator == "," and tuple(first) == _OWN_COLUMNS:
+        if tuple(first) == _OWN_COLUMNS:
             rows = ([_restore_formulas(row) for row in found] for found in rows)
         yield from lines.to_batches(rows)
 

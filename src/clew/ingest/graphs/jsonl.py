@@ -39,6 +39,7 @@ from clew.ingest.graphs.rows import (
 
 PIECE = 1 << 16
 _ARRAY_START = re.compile(r"\s*\[\s*[\[{]")  # of objects or arrays: an array of strings is a triple
+_TOO_DEEP = re.compile(r"\s*(?:\[\s*){64}")  # a damaged line: it costs itself, not the file
 _NON_SPACE = re.compile(r"\S")
 _DECODER = json.JSONDecoder()
 ArrayItem = tuple[Any, int, int]
@@ -49,7 +50,7 @@ def is_array(path: Path) -> bool:
     """Return whether the file is one array, not one value per line."""
     with path.open(encoding="utf-8-sig", errors="replace") as file:
         head = file.read(PIECE)
-    if not _ARRAY_START.match(head):
+    if not _ARRAY_START.match(head) or _TOO_DEEP.match(head):
         return False
     first, *others = head.strip().split("\n")
     return not (any(map(str.strip, others)) and _is_json(first))

@@ -105,6 +105,7 @@ class PostgresStore:
         self._key_values = PostgresKeyValueStore(self.database)
         self._vectors: dict[tuple[str, Kind], SharedVectors] = {}
         self._task_lock = TaskLock()
+        self._checked_chunks: set[int] = set()
         self._follower: GenerationFollower | None = None
 
     # -- reading
@@ -134,7 +135,7 @@ class PostgresStore:
             with translate_errors(self.address):
                 return await asyncio.to_thread(select_values, db, kind, keys)
 
-        return TableSnapshot(generation, arrays, select, get)
+        return TableSnapshot(generation, arrays, select, get, self._checked_chunks)
 
     def _load_newest(self, db: Connection) -> tuple[Connection, int, Arrays]:
         """The generation visible to a transaction, and its arrays; begin again if it is gone."""

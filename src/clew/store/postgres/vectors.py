@@ -14,7 +14,7 @@ from threading import RLock
 import numpy as np
 from numpy.typing import NDArray
 
-from clew.store.checksums import checksum_bytes
+from clew.store.checksums import checksum_bytes, is_sound
 from clew.store.ivf_index import IvfIndex
 from clew.store.postgres.connections import Connection, Database
 from clew.store.postgres.files import SharedFiles
@@ -217,7 +217,7 @@ class SharedVectors:
             raw = self.files.load(file)
         except OSError as error:
             raise DamagedVectors(_LOST.format(self.kind, error)) from error
-        if checksum_bytes(raw) != checksum:
+        if not is_sound(raw, checksum):
             raise DamagedVectors(_LOST.format(self.kind, f"the checksum of {file} is wrong"))
         return _decode(raw)
 

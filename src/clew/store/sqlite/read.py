@@ -6,9 +6,9 @@ the two write differently.
 
 import json
 import sqlite3
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 from string import Template
@@ -61,7 +61,7 @@ _SQLITE = SqlDialect(_IN, _IN, "end", "NOT INDEXED")
 
 
 def open_snapshot(
-    db: sqlite3.Connection, generation: int, arrays: Arrays, folder: Path
+    db: sqlite3.Connection, generation: int, arrays: Arrays, folder: Path, checked: set[int]
 ) -> "TableSnapshot":
     """The snapshot of an open transaction on the database of a folder."""
 
@@ -73,7 +73,20 @@ def open_snapshot(
         with translate_errors(folder):
             return select_values(db, kind, keys)
 
-    return TableSnapshot(generation, arrays, select, get)
+    return TableSnapshot(generation, arrays, select, get, checked)
+
+
+# What was extracted from chunks; their sums are those of `PreparedExtraction`.
+_EXTRACTED = (
+    "SELECT m.chunk, e.id, m.surface, m.type, m.description, m.spans, m.times, m.about, m.aliases, "
+    "m.attributes FROM mentions m JOIN entities e ON e.key = m.entity WHERE m.chunk $keys",
+    "SELECT s.chunk, f.id, s.text, s.relation, s.keywords, s.description, s.weight, s.start, "
+    "s.$end FROM sayings s JOIN facts f ON f.key = s.fact WHERE s.chunk $keys",
+)
+_SUPPORTS = {
+    "entities": "SELECT key, support FROM entities WHERE key $keys",
+    "facts": "SELECT key, support FROM facts WHERE key $keys",
+}
 
 
 @dataclass(frozen=True)
@@ -84,6 +97,8 @@ class TableSnapshot:
     arrays: Arrays
     select: SelectRows
     get_values: GetValues
+    checked: set[int] = field(default_factory=set)
+    """Chunks whose mentions were compared with what was extracted; they never change."""
 
     async def documents(self, ids: Sequence[str]) -> dict[str, Document]:
         """Documents by content id."""
@@ -181,31 +196,57 @@ class TableSnapshot:
         ):
             mention = rows.row_to_mention(tuple(row))._replace(spans=rows.unpack_spans(spans))
             found[name].append((key, chunk, mention))
+        await self._check_counts("entities", keys, Counter({k: len(v) for k, v in found.items()}))
+        await self._check_extracted({key for many in found.values() for key, _, _ in many})
         return self._require_all("entities", keys, dict(found))
 
     async def supports(self, kind: Kind, keys: Sequence[int]) -> dict[int, list[Support]]:
         """Spans of each entity or fact; a mention without a span covers its chunk."""
         found: dict[int, list[Support]] = defaultdict(list)
         if kind == "fact":
-            cursor = await self._select(
-                "SELECT s.fact, c.id, s.start, s.$end FROM sayings s JOIN chunks c "
+            stated = await self._select(
+                "SELECT s.chunk, s.fact, c.id, s.start, s.$end FROM sayings s JOIN chunks c "
                 "ON c.key = s.chunk WHERE s.fact $keys "
                 "ORDER BY s.fact, s.chunk",
                 keys,
             )
-            for key, *stated in cursor:
-                found[key].append(Support(*stated))
+            for _, key, *place in stated:
+                found[key].append(Support(*place))
+            await self._check_counts("facts", keys, Counter(row[1] for row in stated))
+            await self._check_extracted({row[0] for row in stated})
             return dict(found)
-        cursor = await self._select(
-            "SELECT m.entity, c.id, c.start, c.$end, m.spans FROM mentions m JOIN chunks c "
-            "ON c.key = m.chunk WHERE m.entity $keys "
+        mentioned = await self._select(
+            "SELECT m.chunk, m.entity, c.id, c.start, c.$end, m.spans FROM mentions m "
+            "JOIN chunks c ON c.key = m.chunk WHERE m.entity $keys "
             "ORDER BY m.entity, m.chunk",
             keys,
         )
-        for key, chunk, start, end, packed in cursor:
+        for _, key, chunk, start, end, packed in mentioned:
             for span in rows.unpack_spans(packed) or ((start, end),):
                 found[key].append(Support(chunk, *span))
+        await self._check_counts("entities", keys, Counter(row[1] for row in mentioned))
+        await self._check_extracted({row[0] for row in mentioned})
         return dict(found)
+
+    async def _check_counts(self, table: str, keys: Sequence[int], found: Counter[int]) -> None:
+        """Raise if mentions of an element were lost: its own row tells how many there are."""
+        for key, support in await self._select(_SUPPORTS[table], keys):
+            if found[key] != support:
+                raise StoreError(DAMAGED_ROW)
+
+    async def _check_extracted(self, chunks: set[int]) -> None:
+        """Raise if what is stored of these chunks is not what was extracted from them."""
+        unchecked = sorted(chunks - self.checked)
+        held: Counter[int] = Counter()
+        for statement in _EXTRACTED:
+            for chunk, *cells in await self._select(statement, unchecked):
+                held[chunk] += checksum_cells(*cells)
+        for chunk, checksum in await self._select(
+            "SELECT key, extracted FROM chunks WHERE key $keys", unchecked
+        ):
+            if checksum not in (None, held[chunk]):
+                raise StoreError(DAMAGED_ROW)
+        self.checked.update(unchecked)
 
     def _require_all(
         self, table: str, keys: Sequence[int], found: dict[int, _Found]

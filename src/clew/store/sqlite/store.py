@@ -93,7 +93,7 @@ _COUNT_ROWS: dict[str, str] = {
     "fact": "SELECT max(row) + 1 FROM facts",
 }
 _EMPTIED = (
-    "kb.sqlite in {} is new or empty, but arrays of an earlier knowledge base lie beside it; "
+    "kb.sqlite in {} is missing or empty, but arrays or vectors of an earlier one lie beside it; "
     "`clew restore FILE` restores a backup, or remove the folder to start anew"
 )
 DATABASE_FILE = "kb.sqlite"
@@ -122,13 +122,13 @@ class SqliteStore:
         self._patience = patience
         path = folder / DATABASE_FILE
         if not path.exists() and not create:
-            raise StoreError(
-                f"no knowledge base in {folder}; `clew add PATH --kb {folder}` creates one"
-            )
+            nothing = f"no knowledge base in {folder}; `clew add PATH --kb {folder}` creates one"
+            raise StoreError(_EMPTIED.format(folder) if self._has_derived() else nothing)
         self._pool = ConnectionPool(path, durable=durable)
         self._key_values = SqliteKeyValueStore(self._pool)
         self._vectors: dict[tuple[str, Kind], VectorFile] = {}
         self._arrays: tuple[int, Arrays] = (0, {})
+        self._checked_chunks: set[int] = set()
         self._lock: WriterLock | None = None
         self._task_lock = TaskLock()
         if create:
@@ -143,12 +143,11 @@ class SqliteStore:
 
     def _is_emptied(self, db: sqlite3.Connection) -> bool:
         """Whether the database is new, although arrays or vectors of an earlier one are there."""
-        if read_version(db):
-            return False
-        derived = ("arrays/*/*.npy", "vectors/*/*.npy")
-        found = any(path for pattern in derived for path in self.folder.glob(pattern))
         # Read again: another process may just have created both.
-        return found and not read_version(db)
+        return not read_version(db) and self._has_derived() and not read_version(db)
+
+    def _has_derived(self) -> bool:
+        return any(self.folder.glob("arrays/*/*.npy")) or any(self.folder.glob("vectors/*/*.npy"))
 
     # -- reading
 
@@ -162,7 +161,8 @@ class SqliteStore:
             with translate_errors(self.folder):
                 db.execute("BEGIN")
                 generation, arrays = self._load_newest(db)
-            yield ResolvedSnapshot(open_snapshot(db, generation, arrays, self.folder))
+            opened = open_snapshot(db, generation, arrays, self.folder, self._checked_chunks)
+            yield ResolvedSnapshot(opened)
         finally:
             self._pool.release(db)
 

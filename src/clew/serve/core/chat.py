@@ -61,7 +61,7 @@ def read_messages(messages: Sequence[tuple[str, str]]) -> ChatQuestion:
         elif role == "assistant" and asked:
             turns.append((asked, _MARK.sub("", content)))
             asked = ""
-    if not asked.strip():
+    if not any(char.isprintable() and not char.isspace() for char in asked):
         raise Problem(400, "the last message must be a user's, with text")
     return ChatQuestion(asked, turns[-_MAX_TURNS:], style)
 

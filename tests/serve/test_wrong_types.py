@@ -34,6 +34,6 @@ def test_wrong_types_are_refused(tmp_path: Path) -> None:
 
 def test_a_full_disk_is_called_that(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "server.sqlite").write_bytes(b"not a database" * 100)
-    monkeypatch.setattr(database, "_LEAST_FREE", 10**18)  # as if the disk had no room
+    monkeypatch.setattr(database, "LEAST_FREE", 10**18)  # as if the disk had no room
     with pytest.raises(StoreError, match="the disk is full"):
         database.ServerDatabase(tmp_path)

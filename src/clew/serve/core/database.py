@@ -20,7 +20,7 @@ from clew.store.sqlite.connections import transaction as write_transaction
 _VERSION = 1
 _WAIT = 10.0  # seconds to wait for another process that writes
 _SHORT_WAIT = 0.02  # … on an event loop, where everybody would wait
-_LEAST_FREE = 1_000_000  # bytes; with less SQLite says "disk I/O error", as for a broken disk
+LEAST_FREE = 1_000_000  # bytes; with less SQLite says "disk I/O error", as for a broken disk
 _SCHEMA = """
 CREATE TABLE IF NOT EXISTS keys(
     id TEXT PRIMARY KEY, name TEXT NOT NULL, hash TEXT NOT NULL UNIQUE,
@@ -71,7 +71,7 @@ class ServerDatabase:
         try:
             self._create_tables()
         except sqlite3.Error as error:
-            if shutil.disk_usage(folder).free < _LEAST_FREE:
+            if shutil.disk_usage(folder).free < LEAST_FREE:
                 raise StoreError(
                     f"cannot use {self.path}: the disk is full; free some space and start again"
                 ) from error

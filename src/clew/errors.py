@@ -9,6 +9,7 @@ ClewError
 │   └── ParseError       it answered, but not in the requested format
 │       └── NoAnswer     its answer holds nothing usable
 └── StoreError           the knowledge base cannot be read or written
+    ├── UnknownEntity    no entity has this name
     ├── VersionError     it was written by a newer Clew
     ├── EmbedderMismatch its vectors come from another embedder
     ├── VectorsDeferred  a kind of vectors is made when it is first read
@@ -50,6 +51,10 @@ class ParseError(ModelError):
 
 class StoreError(ClewError):
     """The knowledge base cannot be read or written."""
+
+
+class UnknownEntity(StoreError):  # noqa: N818  (reads as what happened)
+    """No entity of the knowledge base has this name."""
 
 
 class VersionError(StoreError):

@@ -7,7 +7,7 @@ from pathlib import Path
 from clew.config import ModelSettings, Price, Role
 from clew.errors import ConfigError
 from clew.layout import ASSUMED_WINDOW
-from clew.llm.budget import BudgetedChat, UsageBudget
+from clew.llm.budget import BudgetedChat, ChargedChat, UsageBudget
 from clew.llm.chat import Chat
 from clew.llm.embed import Embedder
 from clew.llm.limits import ConcurrencyLimit
@@ -150,4 +150,6 @@ class Models:
             cache = self.reply_cache
             self.chats = RoleChats(self.settings, cache, self.meter, self.limit, self.gate)
         chat = self.chats[role]
+        if not isinstance(self.chats, RoleChats):  # those charge what they send
+            chat = ChargedChat(chat, self.price(role) if self.has(role) else Price())
         return chat if self.budget is None else BudgetedChat(chat, self.budget, UsageMeter())

@@ -197,7 +197,7 @@ def test_a_key_has_its_own_rate_and_budget(tmp_path: Path) -> None:
         assert client.post("/workspaces/valley/ask", json=body, headers=paid).status_code == 200
         key = server.keys.find(paid["Authorization"].split()[1])
         assert key is not None
-        server.records.note_usage(key, Usage(calls=2, money=0.1))
+        server.keys.spend(key.id, Usage(calls=2, money=0.1))
         spent = client.post("/workspaces/valley/ask", json=body, headers=paid)
         assert spent.status_code == 429 and "budget" in spent.json()["detail"]
         for recipe, status in (("bm25", 200), ("lightrag", 429)):  # one needs no model

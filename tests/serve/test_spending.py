@@ -127,9 +127,9 @@ def test_a_question_that_nobody_waits_for_is_cancelled_and_paid(
             chat.asked.clear()
             with asking(url, path, body, token):
                 assert chat.asked.wait(30)
-            wait_until(lambda most=number: server.records.spent_today(key)[0] == most)
+            wait_until(lambda most=number: server.keys.spent_today(key.id)[0] == most)
             wait_until(lambda: is_free(server))
-        assert server.records.spent_today(key)[1] > 0  # the prompts were read
+        assert server.keys.spent_today(key.id)[1] > 0  # the prompts were read
     assert server.keys.spent_today(key.id)[0] == 2
 
 
@@ -143,9 +143,7 @@ def test_questions_at_once_have_one_budget(tmp_path: Path) -> None:
     with Listening(server) as url, httpx.Client(base_url=url, headers=key) as client:
         with asking(url, f"{at}/ask", body, key["Authorization"].split()[1]):
             assert chat.asked.wait(30)
-            second = client.post(f"{at}/ask", json=body).json()
-            assert not second["complete"] and second["usage"]["calls"] == 0
-        wait_until(lambda: client.post(f"{at}/ask", json=body).status_code == 429)
+            assert client.post(f"{at}/ask", json=body).status_code == 429
 
 
 async def test_the_calls_of_a_job_are_limited_too(tmp_path: Path) -> None:

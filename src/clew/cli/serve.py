@@ -19,7 +19,7 @@ from clew.engine import KnowledgeBase
 from clew.errors import ConfigError
 from clew.kb_address import DatabaseAddress
 from clew.serve.core.database import ServerDatabase
-from clew.serve.core.folders import DEFAULT_WORKSPACE, Folders, keep_to_owner
+from clew.serve.core.folders import DEFAULT_WORKSPACE, Folders, is_workspace_name, keep_to_owner
 from clew.serve.core.keys import EVERY_WORKSPACE, SCOPES, Key, KeyLimits, KeyStore, Scope
 from clew.serve.core.workspaces import OpenKb, open_knowledge_base
 from clew.version import pip_install_command
@@ -199,6 +199,9 @@ async def add_key(
     """Make a key and print its token, once: only a hash of it is stored."""
     if scope not in SCOPES:
         raise ConfigError(f"no scope {scope!r}; choose one of {', '.join(SCOPES)}")
+    for one in workspace or ():
+        if one != EVERY_WORKSPACE and not is_workspace_name(one):
+            raise ConfigError(f"{one!r} is not the name of a workspace")
     held: Scope = scope
     single = DEFAULT_WORKSPACE if root is None else EVERY_WORKSPACE
     key, token = _open_keys(ctx, root).create(

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from clew.entities.model_review import PairReview, review_pairs, summarize_long_descriptions
-from clew.errors import StoreError
+from clew.errors import StoreError, UnknownEntity
 from clew.graph.entity_resolution import MERGE_REASONS
 from clew.index.derive import derive_arrays
 from clew.index.view import View
@@ -69,7 +69,7 @@ class EntityEditor:
             keys = [int(view.keys("entity")[at]) for at in view.find_by_name_or_alias(name)]
             found = [await _explain_entity(snapshot, key) for key in keys]
         if not found:
-            raise StoreError(
+            raise UnknownEntity(
                 f"no entity is named {name!r}; `clew search {name!r}` finds similar names"
             )
         exact = normalize_name(name)

@@ -1,13 +1,16 @@
-"""Usage limits of one question, and a chat wrapper that enforces them."""
+"""Usage limits of one question, accounts that pay for calls, and the chats that enforce them."""
 
 import asyncio
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from time import monotonic
 from typing import TypeVar
 
 from clew.config import Price
 from clew.errors import ClewError, ConfigError
-from clew.llm.chat import Chat, Reply, Request, TextCallback
+from clew.llm.chat import CallAccount, Chat, EndpointError, Reply, Request, TextCallback
+from clew.llm.limits import DEFAULT_REPLY_TOKENS
 from clew.llm.openai_api import estimate_prompt_tokens
 from clew.llm.wrappers import UsageMeter
 from clew.types import Usage
@@ -68,7 +71,12 @@ class UsageBudget:
     started: float = field(default_factory=monotonic)
     parent: "UsageBudget | None" = None
     """The budget this one was derived from; every call counts against both."""
+    account: CallAccount | None = None
+    """Who pays for the calls that are sent; None: the parent's, if it has one."""
+    refusal: BudgetExceeded | None = None
+    """Why the account did not pay for a call, if that happened."""
     _calls: int = 0
+    _under_way: set[asyncio.Future[None]] = field(default_factory=set)
 
     def with_call_limit(self, calls: int) -> "UsageBudget":
         """Derive a budget that allows at most `calls` more calls."""
@@ -80,6 +88,35 @@ class UsageBudget:
         self.spent.add(usage)
         if self.parent is not None and self.parent.spent is not self.spent:
             self.parent.add(usage)
+
+    @property
+    def payer(self) -> CallAccount | None:
+        """The account of this budget or of the nearest one that it was derived from."""
+        if self.account is not None or self.parent is None:
+            return self.account
+        return self.parent.payer
+
+    def note_refusal(self, error: BudgetExceeded) -> None:
+        """Keep why a call was not paid for, here and in the budgets this one was derived from."""
+        self.refusal = error
+        if self.parent is not None:
+            self.parent.note_refusal(error)
+
+    @contextmanager
+    def call_under_way(self) -> Iterator[None]:
+        """Count a call as under way."""
+        ended = asyncio.get_running_loop().create_future()
+        self._under_way.add(ended)
+        try:
+            yield
+        finally:
+            self._under_way.remove(ended)
+            ended.set_result(None)
+
+    async def wait_for_calls(self) -> None:
+        """Wait until the calls that are under way now have ended."""
+        if self._under_way:
+            await asyncio.wait(set(self._under_way))
 
     def seconds_left(self) -> float | None:
         """Seconds that remain, or None without a time limit."""
@@ -131,9 +168,17 @@ class BudgetedChat:
     async def __call__(self, request: Request, /, on_text: TextCallback | None = None) -> Reply:
         """Send the request if the budget allows it."""
         self.budget.take_call()
+        if (payer := self.budget.payer) is not None:
+            request = replace(request, account=payer)
         try:
             async with asyncio.timeout(self.budget.seconds_left()):
-                reply = await self.inner(request, on_text)
+                with self.budget.call_under_way():
+                    reply = await self.inner(request, on_text)
+        except BudgetExceeded as refusal:
+            self.budget.note_refusal(refusal)
+            # The caller may cancel its other calls now; they are paid, so their replies are kept.
+            await self.budget.wait_for_calls()
+            raise
         except TimeoutError as error:
             self._count_abandoned(request)
             seconds = self.budget.limits.seconds
@@ -152,3 +197,38 @@ class BudgetedChat:
     def _count(self, usage: Usage) -> None:
         self.budget.add(usage)
         self.meter.add(usage)
+
+
+@dataclass(frozen=True, eq=False)
+class ChargedChat:
+    """Charges each call to the account of its request, before it is sent; the innermost wrapper."""
+
+    inner: Chat
+    price: Price = Price()
+
+    @property
+    def name(self) -> str:
+        return self.inner.name
+
+    async def __call__(self, request: Request, /, on_text: TextCallback | None = None) -> Reply:
+        """Send the request if its account pays for it."""
+        if (account := request.account) is None:
+            return await self.inner(request, on_text)
+        # What a call costs whose reply nobody waited for: the endpoint has read its prompt.
+        used = self._price(Usage(1, estimate_prompt_tokens(request.messages)))
+        reply_tokens = request.max_tokens or DEFAULT_REPLY_TOKENS
+        most = self._price(replace(used, completion_tokens=reply_tokens, money=0.0))
+        await account.charge(most)
+        try:
+            reply = await self.inner(request, on_text)
+            used = self._price(reply.usage)
+        except EndpointError as error:
+            if error.status is not None or error.not_listening:
+                used = Usage()  # refused: the endpoint has done nothing that it could charge
+            raise
+        finally:
+            await account.settle(most, used)
+        return reply
+
+    def _price(self, usage: Usage) -> Usage:
+        return replace(usage, money=usage.money or self.price.cost(usage))

@@ -40,9 +40,19 @@ class ResponseFormat:
     """The endpoint has answered in this mode before, so an HTTP 500 does not mean unsupported."""
 
 
+class CallAccount(Protocol):
+    """Pays for calls: charged before each is sent, settled when it has ended."""
+
+    async def charge(self, most: Usage, /) -> None:
+        """Take what a call may use at most; raise BudgetExceeded if that is not left."""
+
+    async def settle(self, most: Usage, used: Usage, /) -> None:
+        """Correct what was taken by what the call has used."""
+
+
 @dataclass(frozen=True, slots=True)
 class Request:
-    """A chat request: everything that can change the reply."""
+    """A chat request: everything that can change the reply, and who pays for it."""
 
     messages: tuple[Message, ...] = ()
     temperature: float = 0.0
@@ -55,6 +65,8 @@ class Request:
     """Number of the sample for repeated requests; never sent, but part of the cache key."""
     text: str = ""
     """The one text of a document that the reply is made from; "": it may quote any. Never sent."""
+    account: CallAccount | None = field(default=None, compare=False, repr=False)
+    """Who pays if it is sent; neither sent nor part of the cache key."""
 
 
 @dataclass(frozen=True, slots=True)

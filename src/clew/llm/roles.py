@@ -9,6 +9,7 @@ from pydantic import SecretStr
 from clew.config import Client, JsonMode, ModelSettings, Price, Role, RoleSettings
 from clew.errors import ConfigError
 from clew.llm.adaptive import AdaptiveChat
+from clew.llm.budget import ChargedChat
 from clew.llm.cache import Cache
 from clew.llm.chat import Chat
 from clew.llm.limits import (
@@ -117,6 +118,7 @@ def create_limited_client(
     `shared` is a limit that the models of several knowledge bases have in common.
     """
     chat: Chat = TimeoutChat(create_client(spec, settings), settings.timeout)
+    chat = ChargedChat(chat, settings.prices.get(spec.model, Price()))
     if shared is not None:  # innermost: a call that waits for its own turn takes no other's slot
         chat = ConcurrencyLimitedChat(chat, shared)
     if spec.client in ("llama", "transformers"):  # these run one call at a time

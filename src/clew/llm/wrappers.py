@@ -9,7 +9,7 @@ from typing import Any
 from weakref import WeakKeyDictionary
 
 from clew.config import Price
-from clew.errors import ClewError
+from clew.errors import ModelError
 from clew.llm.cache import BatchedCache, Cache, cache_key, decode_reply, encode_reply
 from clew.llm.chat import Chat, Reply, Request, TextCallback
 from clew.types import Usage
@@ -45,7 +45,7 @@ class CachedChat:
             reply = await self._get_or_ask(state.cache, key, request, on_text)
             pending.set_result(reply)
             return reply
-        except ClewError as error:
+        except ModelError as error:  # not a budget's end: who waits may have another one
             pending.set_exception(error)
             pending.exception()  # marks it as retrieved, else asyncio logs a warning
             raise

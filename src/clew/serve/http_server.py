@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import logging
 import signal
 import socket
 import threading
@@ -16,6 +17,7 @@ from clew.config import ServeSettings
 from clew.serve.app import create_app
 from clew.serve.core.server import Server
 
+_log = logging.getLogger(__name__)
 _KEEP_ALIVE = 30
 _HEADER_BYTES = 65_536  # of a request whose headers are not complete
 _TOO_LARGE = (
@@ -165,7 +167,9 @@ class StoppableServer(uvicorn.Server):
 
     def leave(self) -> None:
         """Take no new requests and jobs; finish the streams that are open, however long."""
-        if self._replaceable and not self.should_exit:
+        if not self._replaceable:
+            _log.warning("SIGHUP does nothing with one worker; restart it, or use --workers 2")
+        elif not self.should_exit:
             self._server.runner.is_leaving = True
             limit = self._server.settings.serve.reload_seconds
             self.config.timeout_graceful_shutdown = round(limit)

@@ -13,14 +13,14 @@ from clew.agents.conversation import ConversationTurn
 from clew.agents.core.types import Answer, Results
 from clew.context import Event, StepStarted
 from clew.engine import KnowledgeBase
-from clew.llm.budget import UNLIMITED, UsageLimits
+from clew.llm.budget import UsageBudget, UsageLimits
 from clew.llm.openai_api import cut_to_tokens, estimate_tokens
 from clew.llm.wrappers import UsageMeter
 from clew.serve.core.access import Access, authorise
 from clew.serve.core.folders import DEFAULT_WORKSPACE, UnknownWorkspace
 from clew.serve.core.keys import Key
 from clew.serve.core.problems import Problem
-from clew.serve.core.server import Server
+from clew.serve.core.server import Server, refuse_until_tomorrow
 from clew.types import Citation, Document, Usage
 
 if TYPE_CHECKING:
@@ -61,7 +61,7 @@ def read_messages(messages: Sequence[tuple[str, str]]) -> ChatQuestion:
         elif role == "assistant" and asked:
             turns.append((asked, _MARK.sub("", content)))
             asked = ""
-    if not asked.strip():
+    if not any(char.isprintable() and not char.isspace() for char in asked):
         raise Problem(400, "the last message must be a user's, with text")
     return ChatQuestion(asked, turns[-_MAX_TURNS:], style)
 
@@ -175,8 +175,10 @@ class ReplyLimits:
 
 
 def make_options(access: Access, limits: UsageLimits, history: list[tuple[str, str]]) -> AskOptions:
-    """Return the options of a question within the budget of its key."""
-    allowed = limits.intersect(access.server.remaining_budget(access.key))
+    """Return the options of a question; raise if its key has nothing left to pay for it."""
+    left = access.server.remaining_budget(access.key)
+    # Its account counts what is sent. A limit on money also makes sure that prices are known.
+    allowed = limits.intersect(UsageLimits(money=left.money))
     return AskOptions(allowed, None, [ConversationTurn(*turn) for turn in history])
 
 
@@ -190,7 +192,9 @@ async def search_within_budget(
     needs_model = chosen is None or OPTIONAL_MODEL in describe_recipe_needs(chosen)
 
     async def work(base: KnowledgeBase) -> Results:
-        with _charge(access, AskOptions(), may_ask_model=needs_model) as manner:
+        if needs_model:
+            access.server.remaining_budget(access.key)
+        with _charge(access, AskOptions()) as manner:
             return await base.search(question, recipe=recipe, k=k, entities=entities, manner=manner)
 
     return await access.run(work)
@@ -203,7 +207,9 @@ async def ask_within_budget(
 
     async def work(base: KnowledgeBase) -> Answer:
         with _charge(access, manner) as charged:
-            return await base.ask(question, manner=charged, **how)
+            answer = await base.ask(question, manner=charged, **how)
+            _check_paid(charged)
+            return answer
 
     return await access.run(work)
 
@@ -217,24 +223,31 @@ def stream_answer_items(
         with _charge(access, manner) as charged:
             async with aclosing(base.stream(question, manner=charged, **how)) as items:
                 async for item in items:
+                    if isinstance(item, Answer):
+                        _check_paid(charged)
                     yield item
 
     return access.stream(work)
 
 
 @contextmanager
-def _charge(
-    access: Access, manner: AskOptions, *, may_ask_model: bool = True
-) -> Iterator[AskOptions]:
-    """Charge what a question uses to its key, even if nobody waits for the answer any more."""
-    meter, left = UsageMeter(), UNLIMITED
-    if may_ask_model:
-        left = access.server.remaining_budget(access.key)
-    with access.server.share_budget(access.key, left) as shared:
+def _charge(access: Access, manner: AskOptions) -> Iterator[AskOptions]:
+    """Let the key pay for a question's calls, also those for whose reply nobody waits any more."""
+    meter = UsageMeter()
+    with access.server.open_account(access.key) as account:
         try:
-            yield replace(manner, meter=meter, shared=shared)
+            yield replace(manner, meter=meter, shared=UsageBudget(account=account))
         finally:
-            access.server.records.note_usage(access.key, meter.total)
+            access.server.metrics.add("clew_model_calls_total", meter.total.calls)
+            access.server.metrics.add("clew_model_money_total", meter.total.money)
+
+
+def _check_paid(manner: AskOptions) -> None:
+    """Raise if the key could pay for no call at all: what has been found without is no answer."""
+    refusal = manner.shared and manner.shared.refusal
+    used = manner.meter.total if manner.meter is not None else Usage()
+    if refusal and not used.calls:
+        raise refuse_until_tomorrow(str(refusal))
 
 
 async def stream_reply(

@@ -3,7 +3,9 @@
 Every worker process opens it; SQLite's locks keep them apart. Knowledge bases are elsewhere.
 """
 
+import errno
 import os
+import shutil
 import sqlite3
 import threading
 from collections.abc import Iterator
@@ -18,6 +20,7 @@ from clew.store.sqlite.connections import transaction as write_transaction
 _VERSION = 1
 _WAIT = 10.0  # seconds to wait for another process that writes
 _SHORT_WAIT = 0.02  # … on an event loop, where everybody would wait
+LEAST_FREE = 1_000_000  # bytes; with less SQLite says "disk I/O error", as for a broken disk
 _SCHEMA = """
 CREATE TABLE IF NOT EXISTS keys(
     id TEXT PRIMARY KEY, name TEXT NOT NULL, hash TEXT NOT NULL UNIQUE,
@@ -63,10 +66,15 @@ class ServerDatabase:
             folder.chmod(0o700)  # it may have been made by an earlier version
             os.close(os.open(self.path, os.O_RDWR | os.O_CREAT, 0o600))  # its log has its mode
         except OSError as error:
-            raise StoreError(f"cannot use {folder}: {error.strerror}; check its owner") from error
+            way = "free some space" if error.errno == errno.ENOSPC else "check its owner"
+            raise StoreError(f"cannot use {folder}: {error.strerror}; {way}") from error
         try:
             self._create_tables()
         except sqlite3.Error as error:
+            if shutil.disk_usage(folder).free < LEAST_FREE:
+                raise StoreError(
+                    f"cannot use {self.path}: the disk is full; free some space and start again"
+                ) from error
             raise StoreError(
                 f"cannot use {self.path}: {error}; it holds keys, jobs and uploads, not documents: "
                 "restore it, or move it away and make new keys"

@@ -6,7 +6,7 @@ import sys
 import traceback
 from collections import defaultdict
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from time import monotonic
 from typing import TYPE_CHECKING, Any
 
@@ -18,7 +18,8 @@ from clew.ingest.files import ReadItem, read_files
 from clew.ingest.readers.source import ReadBudget, Skipped, SourceFile
 from clew.json_output import to_json_value
 from clew.labels import DocumentLabeller
-from clew.llm.budget import UNLIMITED, UsageBudget
+from clew.llm.budget import BudgetExceeded, UsageBudget
+from clew.serve.core.accounts import KeyAccount
 from clew.serve.core.database import ServerDatabase
 from clew.serve.core.folders import Folders, keep_to_owner
 from clew.serve.core.jobs import Job, JobLedger
@@ -222,14 +223,16 @@ async def _work(
     base = await open_kb(settings.model_copy(update={"kb": location}), False)
     base.models.limit = share_model_calls(folders, settings.serve.model_calls)
     keys = KeyStore(ledger.database)
-    if not keys.get(job.owner).sees_all:
+    owner = keys.get(job.owner)
+    if not owner.sees_all:
         # A reply that comes from the cache would say that a hidden document has the same words.
         base.models.reply_space = f" {job.owner}"
-    limits = keys.remaining_today(job.owner)
-    if limits != UNLIMITED:
-        base.models.budget = UsageBudget(limits)
+    base.models.budget = UsageBudget(account=KeyAccount(keys, replace(owner, id=job.owner)))
     try:
         return await WORK[job.kind](JobRun(job, ledger, uploads, base))
+    except BudgetExceeded as ended:
+        raise BudgetExceeded(
+            f"{ended}; replies are kept, so the next build goes on there"
+        ) from ended
     finally:
-        keys.spend(job.owner, base.models.meter.total)
         await base.close()

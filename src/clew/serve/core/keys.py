@@ -164,17 +164,13 @@ class KeyStore:
         return token
 
     def spend(self, key: str, usage: Usage) -> None:
-        """Count model calls against the budget that a key has for today."""
-        if usage.calls:
+        """Count model calls, or take them back, in the budget that a key has for today."""
+        if usage.calls or usage.money:
             self.database.change(
                 "INSERT INTO spending VALUES (?1,?2,?3,?4) ON CONFLICT(key, day) "
                 "DO UPDATE SET calls = calls + ?3, money = money + ?4",
                 *(key, today(), usage.calls, usage.money),
             )
-
-    def remaining_today(self, key: str) -> UsageLimits:
-        """Return what a key, also one that was revoked, may still use today."""
-        return self.get(key).limits.remaining(*self.spent_today(key))
 
     def get(self, key: str) -> Key:
         """Return the key of an id, also one that was revoked; without one it is the local caller's.

@@ -18,6 +18,7 @@ from clew.errors import (
     Locked,
     ModelError,
     StoreError,
+    UnknownEntity,
 )
 from clew.llm.budget import BudgetExceeded
 from clew.serve.core.folders import UnknownWorkspace
@@ -42,6 +43,7 @@ _ROUTE_SENTENCES = {
 # The first that fits; the last column is Retry-After.
 _STATUS_BY_ERROR: tuple[tuple[type[Exception], int, str], ...] = (
     (BudgetExceeded, 429, "60"),
+    (UnknownEntity, 404, ""),
     (Locked, 409, "5"),
     (ModelError, 502, ""),
     (StoreError, 409, ""),
@@ -159,4 +161,4 @@ def _describe_validation(error: RequestValidationError) -> str:
     if first["type"] == "json_invalid":
         return f"the body is not JSON: {str(first['ctx']['error']).lower()}"
     where = ".".join(str(part) for part in first["loc"][1:]) or str(first["loc"][0])
-    return f"{where}: {str(first['msg']).lower()}"
+    return f"{where}: {str(first['msg']).lower().removeprefix('value error, ')}"

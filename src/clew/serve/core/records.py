@@ -1,4 +1,4 @@
-"""What a server process notes and writes together: the audit log, spending, and uses of keys.
+"""What a server process notes and writes together: the audit log and the uses of keys.
 
 Noting never waits: another process may hold the database's lock, and the event loop must go on.
 """
@@ -9,9 +9,7 @@ import time
 from dataclasses import dataclass, field
 
 from clew.serve.core.database import ServerDatabase
-from clew.serve.core.keys import Key, KeyStore
-from clew.serve.core.metrics import Metrics
-from clew.types import Usage
+from clew.serve.core.keys import Key
 
 _AUDIT_DAYS = 90
 _AUDIT_MOST = 100_000  # lines kept while they cannot be written
@@ -40,10 +38,8 @@ class Records:
     """Notes of one process, safe to use from its threads; `flush` writes them."""
 
     database: ServerDatabase
-    metrics: Metrics
     _audit: list[_AuditLine] = field(default_factory=list)
     _refused: dict[int, _Refusals] = field(default_factory=dict)
-    _spent: dict[str, Usage] = field(default_factory=dict)
     _used: dict[str, float] = field(default_factory=dict)
     _saved_use: dict[str, float] = field(default_factory=dict)
     _lock: threading.Lock = field(default_factory=threading.Lock)
@@ -65,40 +61,20 @@ class Records:
         if now - self._saved_use.get(key.id, 0.0) > _USED_INTERVAL:
             self._used[key.id] = now
 
-    def note_usage(self, key: Key, usage: Usage) -> None:
-        """Count the model calls of a question against its key."""
-        if not usage.calls:
-            return
-        self.metrics.add("clew_model_calls_total", usage.calls)
-        self.metrics.add("clew_model_money_total", usage.money)
-        with self._lock:
-            self._spent[key.id] = self._spent.get(key.id, Usage()) + usage
-
-    def spent_today(self, key: Key) -> tuple[int, float]:
-        """Return the calls and the money of a key today, with those not written yet."""
-        calls, money = KeyStore(self.database).spent_today(key.id)
-        with self._lock:
-            more = self._spent.get(key.id, Usage())
-        return calls + more.calls, money + more.money
-
     def flush(self, *, at_end: bool = False) -> None:
         """Write what was noted so far; refusals once a minute, and at the end."""
         with self._lock:
             lines, self._audit = [*self._audit, *self._take_refusals(at_end=at_end)], []
-            spent, used = dict(self._spent), dict(self._used)
-        if not lines and not spent and not used:
+            used = dict(self._used)
+        if not lines and not used:
             return
         try:
-            self._write(lines, spent, used)
+            self._write(lines, used)
         except sqlite3.Error:
             with self._lock:
                 self._audit = [*lines, *self._audit][-_AUDIT_MOST:]
             raise
         with self._lock:
-            for key, usage in spent.items():
-                self._spent[key] -= usage
-                if not self._spent[key].calls:
-                    del self._spent[key]
             for key, when in used.items():
                 self._saved_use[key] = when
                 if self._used[key] == when:
@@ -117,13 +93,8 @@ class Records:
                 taken.append((some.since, _NO_KEY, some.method, some.path, status, shown))
         return taken
 
-    def _write(
-        self, lines: list[_AuditLine], spent: dict[str, Usage], used: dict[str, float]
-    ) -> None:
-        keys = KeyStore(self.database)
+    def _write(self, lines: list[_AuditLine], used: dict[str, float]) -> None:
         with self.database.transaction() as db:
             db.executemany("INSERT INTO audit VALUES (?,?,?,?,?,?)", lines)
-            for key, usage in spent.items():
-                keys.spend(key, usage)
             rows = [(when, key) for key, when in used.items()]
             db.executemany("UPDATE keys SET used = ? WHERE id = ?", rows)

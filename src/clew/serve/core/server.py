@@ -13,7 +13,8 @@ from multiprocessing.process import BaseProcess
 from typing import TYPE_CHECKING
 
 from clew.config import Settings
-from clew.llm.budget import UNLIMITED, UsageBudget, UsageLimits
+from clew.llm.budget import UNLIMITED, UsageLimits
+from clew.serve.core.accounts import KeyAccount
 from clew.serve.core.database import ServerDatabase
 from clew.serve.core.engine_thread import EngineThread
 from clew.serve.core.folders import Folders
@@ -48,13 +49,13 @@ class Server:
     tracer: Tracer = field(default_factory=Tracer)
     start_process: StartProcess = spawn
     ready: bool = False
-    _budgets: dict[str, tuple[UsageBudget, int]] = field(default_factory=dict)
+    _accounts: dict[str, tuple[KeyAccount, int]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         """Open the database; knowledge bases are opened on demand."""
         self.database = ServerDatabase(self.folders.state)
         self.keys = KeyStore(self.database)
-        self.records = Records(self.database, self.metrics)
+        self.records = Records(self.database)
         self.pool = WorkspacePool(self.settings, self.folders, self.open_kb)
         self.engine = EngineThread()
         self.drawing = asyncio.Lock()  # one page at a time, so that none waits in a thread
@@ -139,29 +140,22 @@ class Server:
         """Return what a key may still use today; raise if that is nothing."""
         if key.limits.calls_per_day is None and key.limits.money_per_day is None:
             return UNLIMITED
-        left = key.limits.remaining(*self.records.spent_today(key))
+        left = key.limits.remaining(*self.keys.spent_today(key.id))
         if 0 in (left.calls, left.money):
-            raise Problem(
-                429,
-                "the budget of this key for today is used up",
-                retry_after=_seconds_to_midnight(),
-            )
+            raise refuse_until_tomorrow("the budget of this key for today is used up")
         return left
 
     @contextmanager
-    def share_budget(self, key: Key, limits: UsageLimits) -> Iterator[UsageBudget | None]:
-        """Give the questions of a key that run at once one budget; used on the engine's loop."""
-        if limits == UNLIMITED:
-            yield None
-            return
-        budget, users = self._budgets.get(key.id, (UsageBudget(limits), 0))
-        self._budgets[key.id] = budget, users + 1
+    def open_account(self, key: Key) -> Iterator[KeyAccount]:
+        """Give the questions of a key that run at once one account; used on the engine's loop."""
+        account, users = self._accounts.get(key.id, (KeyAccount(self.keys, key), 0))
+        self._accounts[key.id] = account, users + 1
         try:
-            yield budget
+            yield account
         finally:
-            budget, users = self._budgets.pop(key.id)
+            account, users = self._accounts.pop(key.id)
             if users > 1:
-                self._budgets[key.id] = budget, users - 1
+                self._accounts[key.id] = account, users - 1
 
 
 def is_loopback(host: str) -> bool:
@@ -174,5 +168,6 @@ def is_loopback(host: str) -> bool:
         return False
 
 
-def _seconds_to_midnight() -> float:
-    return _DAY - time.time() % _DAY
+def refuse_until_tomorrow(why: str) -> Problem:
+    """Return the answer to a key whose budget is used up: it has a new one at midnight (UTC)."""
+    return Problem(429, why, retry_after=_DAY - time.time() % _DAY)

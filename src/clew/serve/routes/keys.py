@@ -51,7 +51,7 @@ async def list_keys(request: Request) -> dict[str, Any]:
 async def show_own_key(request: Request) -> dict[str, Any]:
     """Return the caller's own key; `spent` is since midnight, UTC."""
     key = key_of(request)
-    calls, money = server_of(request).records.spent_today(key)
+    calls, money = server_of(request).keys.spent_today(key.id)
     return {**key.to_json(), "spent": {"calls": calls, "money": money}}
 
 

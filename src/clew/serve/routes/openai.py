@@ -33,6 +33,7 @@ from clew.types import Usage
 router = APIRouter(prefix="/v1", tags=["openai"])
 _PIECE = 24  # characters of the checked answer in one chunk of a stream
 _MAX_TEXTS = 2048
+_TEXT_PARTS = ("text", "input_text", "output_text", "refusal")
 
 
 class ContentPart(LenientBody):
@@ -51,7 +52,10 @@ class ChatMessage(LenientBody):
     def text(self) -> str:
         """Return the text of all parts."""
         if isinstance(self.content, list):
-            return "\n".join(part.text for part in self.content if part.type == "text")
+            other = [part.type for part in self.content if part.type not in _TEXT_PARTS]
+            if other:
+                raise Problem(400, f"only text is read, so a part of type {other[0]!r} is refused")
+            return "\n".join(part.text for part in self.content)
         return self.content or ""
 
 
@@ -68,7 +72,9 @@ class ChatRequest(LenientBody):
     messages: list[ChatMessage] = Field(min_length=1, max_length=500)
     stream: bool | None = None
     stream_options: StreamOptions | None = None
-    stop: str | list[str] | None = None
+    stop: str | Annotated[list[str], Field(max_length=4)] | None = None
+    temperature: float | None = Field(default=None, ge=0, le=2, description="Has no effect.")
+    top_p: float | None = Field(default=None, ge=0, le=1, description="Has no effect.")
     max_tokens: int | None = Field(default=None, ge=1)
     max_completion_tokens: int | None = Field(default=None, ge=1)
     n: int | None = None

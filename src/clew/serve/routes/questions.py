@@ -6,14 +6,14 @@ from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter
 from fastapi.responses import JSONResponse, Response
-from pydantic import Field
+from pydantic import AfterValidator, Field
 
 from clew.agents.ask import AskOptions
 from clew.agents.core.types import Answer
 from clew.json_output import answer_json, event_json, search_json
 from clew.llm.budget import UsageLimits
 from clew.serve.core.access import Access, Reader
-from clew.serve.core.bodies import StrictBody
+from clew.serve.core.bodies import StrictBody, check_words
 from clew.serve.core.chat import (
     ask_within_budget,
     make_options,
@@ -27,6 +27,7 @@ router = APIRouter(prefix="/workspaces/{workspace}", tags=["questions"])
 Question = Annotated[
     str,
     Field(min_length=1, max_length=20_000, examples=["Who designed the Marrow Bridge?"]),
+    AfterValidator(check_words),
 ]
 RecipeName = Annotated[
     str | None,

@@ -18,6 +18,7 @@ from clew.config import ModelSettings
 from clew.serve.core.keys import KeyLimits
 from clew.serve.mcp_server import create_mcp
 from clew.testing.stub_endpoint import StubEndpoint
+from conftest import VALLEY, document
 
 ERAS = ("legacy", "2026-07-28")
 QUESTION = "Where was Ilse Brandvik born?"
@@ -105,6 +106,44 @@ async def test_what_an_agent_adds_is_charged_to_its_key(tmp_path: Path) -> None:
                 own = (await http.get(f"{url}/keys/own")).json()
         assert own["spent"]["calls"] == 1 == stub.stats.chat_calls
         assert [one.name for one in server.uploads.list("valley")] == ["note"]
+
+
+@pytest.mark.parametrize("era", ERAS)
+async def test_documents_are_listed_as_resources_page_by_page(tmp_path: Path, era: str) -> None:
+    notes = [document(f"note {number:03}", f"Note {number}.") for number in range(120)]
+    fill(tmp_path / "valley", [*VALLEY, *notes], labels={"ilse": ["team=legal"]})
+    server = make_server(tmp_path)
+    reader = make_key(server, {"valley": "read"}, [])
+    with Listening(server) as url:
+        async with httpx2.AsyncClient(headers=reader) as http:
+            transport = streamable_http_client(f"{url}/mcp", http_client=http)
+            async with Client(transport, mode=era) as client:
+                first = await client.list_resources()
+                then = await client.list_resources(cursor=first.next_cursor)
+                names = [one.name for one in (*first.resources, *then.resources)]
+                assert (len(first.resources), then.next_cursor) == (100, None)
+                assert names == sorted(names) and {"bridge", "note 119"} <= set(names)
+                assert "ilse" not in names
+                read = await client.read_resource(then.resources[-1].uri)
+                assert read.contents[0].text
+
+
+@pytest.mark.parametrize(
+    ("given", "told"),
+    [({}, "question"), ({"question": 5}, "question"), ({"question": " \n"}, "question")],
+)
+async def test_wrong_arguments_are_told_in_one_sentence(
+    tmp_path: Path, given: dict[str, Any], told: str
+) -> None:
+    fill(tmp_path / "valley")
+    server = make_server(tmp_path)
+    server.start()
+    async with Client(create_mcp(server, local=True)) as client:
+        refused = await client.call_tool("search", given)
+    await server.stop()
+    text = refused.content[0].text
+    assert refused.is_error and f"the argument {told!r} of 'search'" in text
+    assert "\n" not in text and "http" not in text
 
 
 @pytest.mark.parametrize("era", ERAS)

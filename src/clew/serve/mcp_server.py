@@ -10,10 +10,13 @@ from contextlib import aclosing, contextmanager
 from http import HTTPStatus
 from typing import Annotated, Any, Literal, TypeVar
 
+from mcp.server import ServerRequestContext
 from mcp.server.mcpserver import Context, MCPServer
 from mcp.server.mcpserver.exceptions import ResourceError, ResourceNotFoundError, ToolError
 from mcp.server.transport_security import TransportSecuritySettings
-from pydantic import Field
+from mcp.shared.exceptions import MCPError
+from mcp_types import INTERNAL_ERROR, ListResourcesResult, PaginatedRequestParams, Resource
+from pydantic import Field, ValidationError
 from starlette.applications import Starlette
 
 from clew.agents.core.types import Answer
@@ -39,6 +42,7 @@ from clew.serve.core.problems import Problem, describe_error
 from clew.serve.core.server import Server
 from clew.serve.core.uploads import check_name
 from clew.serve.routes.documents import upload_and_build
+from clew.types import Document
 from clew.version import __version__
 
 T = TypeVar("T")
@@ -50,10 +54,12 @@ _INSTRUCTIONS = (
 Workspace = Annotated[str, Field(description="A workspace; empty for the default one.")]
 Recipe = Annotated[str, Field(description="A retrieval method; empty for the default one.")]
 Name = Annotated[str, Field(min_length=1, max_length=1000)]
-Question = Annotated[str, Field(min_length=1, max_length=20_000)]
+Question = Annotated[str, Field(min_length=1, max_length=20_000, pattern=r"[^\s\x00]")]
 Amount = Annotated[int, Field(ge=1, le=100)]
 _MAX_TEXT = 5_000_000
 _POLL_SECONDS = 0.1
+_MAX_LISTED = 100  # documents in one reply to resources/list
+_CURSOR = "\t"  # between workspace and name
 _ANSWERED = ("answer", "candidate", "verdict", "confidence", "missing", "note")
 
 
@@ -163,6 +169,23 @@ class McpTools:
                 raise Problem(400, after.reason)
             return {kind: job.result[kind] for kind in ("added", "updated", "unchanged")}
 
+    async def list_documents(self, ctx: Context, cursor: str) -> tuple[list[Resource], str | None]:
+        """List the documents that the key may read, some at a time, by workspace and name."""
+        key, found = self._key_of(ctx), list[Resource]()
+        last, _, after = cursor.partition(_CURSOR)
+        with _resource_errors():
+            for workspace in sorted(list_workspaces(self._server, key)):
+                if workspace < last:
+                    continue
+                access = authorise(self._server, key, workspace, "read")
+                begin = after if workspace == last else ""
+                named = await find_named(access, after=begin, most=_MAX_LISTED + 1 - len(found))
+                found += [_make_resource(access, name, one) for name, one in named.items()]
+                if len(found) > _MAX_LISTED:
+                    end = found[_MAX_LISTED - 1]
+                    return found[:_MAX_LISTED], f"{workspace}{_CURSOR}{end.name}"
+        return found, None
+
     async def read_document(self, ctx: Context, workspace: str, document: str) -> str:
         """The text of a document, as citations point into it."""
 
@@ -202,16 +225,47 @@ class McpTools:
             return await self._access(ctx, workspace).run(work)
 
 
+class DocumentServer(MCPServer[Any]):
+    """An MCP server that lists documents as resources and tells wrong arguments in a sentence."""
+
+    tools: McpTools
+
+    async def call_tool(
+        self, name: str, arguments: dict[str, Any], context: Context | None = None
+    ) -> Any:
+        """Call a tool; of wrong arguments the first is told."""
+        try:
+            return await super().call_tool(name, arguments, context)
+        except ToolError as error:
+            if not isinstance(error.__cause__, ValidationError):
+                raise
+            first = error.__cause__.errors()[0]
+            where = ".".join(map(str, first["loc"]))
+            raise ToolError(f"the argument {where!r} of {name!r}: {first['msg']}") from None
+
+    async def _handle_list_resources(
+        self, ctx: ServerRequestContext[Any], params: PaginatedRequestParams | None
+    ) -> ListResourcesResult:
+        called = Context(request_context=ctx, mcp_server=self)
+        given = params.cursor if params is not None else None
+        try:
+            found, following = await self.tools.list_documents(called, given or "")
+        except ResourceError as error:
+            raise MCPError(code=INTERNAL_ERROR, message=str(error)) from error
+        return ListResourcesResult(resources=found, next_cursor=following)
+
+
 def create_mcp(server: Server, *, local: bool = False, allow_add: bool = False) -> MCPServer[Any]:
     """Return the MCP server; a local one, over stdio, has the rights of whoever started it."""
     tools = McpTools(server, (lambda ctx: LOCAL_KEY) if local else _key_of_request)
-    made: MCPServer[Any] = MCPServer(
+    made = DocumentServer(
         "clew",
         title="Clew",
         instructions=_INSTRUCTIONS,
         version=__version__,
         log_level="WARNING",
     )
+    made.tools = tools
     offered: list[Callable[..., Any]] = [
         tools.search,
         tools.ask,
@@ -227,6 +281,11 @@ def create_mcp(server: Server, *, local: bool = False, allow_add: bool = False) 
     made.resource(document, mime_type="text/plain")(tools.read_document)
     made.resource(f"{document}/{{start}}/{{end}}", mime_type="text/plain")(tools.read_citation)
     return made
+
+
+def _make_resource(access: Access, name: str, document: Document) -> Resource:
+    uri = f"clew://{access.workspace}/documents/{document.id}"
+    return Resource(name=name, title=document.title or name, uri=uri, mime_type="text/plain")
 
 
 async def _add_uris(access: Access, places: list[dict[str, Any]]) -> list[dict[str, Any]]:

@@ -289,14 +289,17 @@ async def _finish(access: Access, answer: Answer, limits: ReplyLimits) -> ChatRe
     return ChatReply(text, reason, annotations, answer.usage)
 
 
-async def find_named(access: Access, names: Sequence[str]) -> dict[str, Document]:
-    """Return the documents of these names, as far as this key may see them."""
-    if not names:
+async def find_named(
+    access: Access, names: Sequence[str] | None = None, *, after: str = "", most: int | None = None
+) -> dict[str, Document]:
+    """Return the documents of these names, or the first after one, that this key may see."""
+    if names is not None and not names:
         return {}
 
     async def work(base: KnowledgeBase) -> dict[str, Document]:
         sources = await base.store.sources()
-        ids = {name: sources[name].document for name in names if name in sources}
+        wanted = sorted(name for name in sources if name > after) if names is None else names
+        ids = {name: sources[name].document for name in wanted[:most] if name in sources}
         async with base.store.snapshot() as now:
             found = await now.documents(sorted(set(ids.values())))
         return {name: found[one] for name, one in ids.items() if one in found}

@@ -120,6 +120,7 @@ export const messages: [string, string][] = [
   // reasons of refusals
   ["the documents do not mention {names} (relevance {score} is below {mark})", "文档没有提到 {names}（相关度 {score} 低于 {mark}）"],
   ["the documents do not mention {names}", "文档没有提到 {names}"],
+  ["the passages found do not mention {names}", "找到的段落没有提到 {names}"],
   ["no passage is about this (relevance {score} is below {mark})", "没有段落与此相关（相关度 {score} 低于 {mark}）"],
   ["“{short}” has a confidence of {value}, below {least}", "“{short}”的置信度为 {value}，低于 {least}"],
   ["the nearest passage has a confidence of {value}, below {least}", "最接近的段落的置信度为 {value}，低于 {least}"],

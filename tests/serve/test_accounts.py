@@ -80,7 +80,7 @@ async def test_money_is_reserved_before_a_call_is_sent(tmp_path: Path) -> None:
     keys, key = make_account(tmp_path / "state", money_per_day=1.0)
     async with StubEndpoint(latency=0.02) as stub, paid_base(tmp_path, stub, keys, key) as base:
         with pytest.raises(BaseExceptionGroup) as raised:
-            await ask_at_once(base, 40, max_tokens=400)
+            await ask_at_once(base, 120, max_tokens=400)
         calls, money = keys.spent_today(key.id)
         assert 0 < money <= 1.0
         # More than the two whose reservations fit at once: what a call leaves is used by others.

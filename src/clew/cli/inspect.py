@@ -31,7 +31,7 @@ from clew.cli.render import format_place
 from clew.config import Settings
 from clew.doctor import check_nearest, run_checks
 from clew.engine import KnowledgeBase
-from clew.errors import Locked, StoreError
+from clew.errors import EmbedderMismatch, Locked, StoreError
 from clew.labels import hide_after_loss
 from clew.show import NameDetails
 from clew.text.unicode import clean, digest
@@ -210,8 +210,8 @@ async def _repair(base: KnowledgeBase, quiet: bool) -> list[str]:
     try:
         with show_progress(quiet) as report:
             await base.repair(report)
-    except Locked:
-        raise
+    except (Locked, EmbedderMismatch):
+        raise  # no damage: they say themselves what to do
     except StoreError:
         if problems := await base.verify():
             return problems

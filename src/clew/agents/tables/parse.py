@@ -18,7 +18,7 @@ from clew.agents.tables.conditions import (
     literal_type,
 )
 from clew.agents.tables.load import Table
-from clew.agents.tables.reading import Filter, Mention, Query, Reading, find_columns
+from clew.agents.tables.reading import Filter, Mention, Query, Reading, find_columns, to_extreme
 from clew.agents.tables.senses import (
     Senses,
     find_choice,
@@ -29,9 +29,6 @@ from clew.agents.tables.words import Word, is_same_word, load_operators, split_q
 
 _NOUN_WEIGHT = 1.0
 _MAX_BEFORE_ASK = 1  # words before it: "in which year"
-_PLAIN_BEST = {"most": "max", "fewest": "min", "last": "max", "first": "min"}
-_PLAIN_BEST |= {"old": "min", "young": "max"}  # of dates and years
-_AGES = {"old": "max", "young": "min"}
 _OF_NUMBER = {"max": "most", "min": "fewest"}
 _COUNTED = ("most", "fewest")  # of rows, where no column is measured
 _DATED = ("last", "first", "old", "young")
@@ -170,6 +167,8 @@ def _account_for_rest(reading: Reading, head: int, asks: str) -> bool:
             reading.take(at, at + 1, "filler")
         elif word.text[:1].isupper() or any(is_same_word(word.fold, o) for o in reading.foreign):
             return False  # a name that no cell has, or what another table holds
+        elif (word.fold,) in reading.operators.phrases["degrees"]:
+            return False  # "older" is no part of the name behind it
         elif (at == head and not literal_type(word.fold)) or _is_compound(reading, at):
             reading.take(at, at + 1, "noun")
         else:
@@ -292,9 +291,7 @@ def _make_aggregate(query: Query, asked: list[str], rest: list[str]) -> Query | 
         fitting = [name for name in rest if columns[name].type == "number"]
     targets = [name for name in [*asked, *rest] if name not in fitting[:1]]
     measure = next(iter(fitting), "")
-    is_age = measure != "" and columns[measure].type == "number" and not columns[measure].has_years
-    plain = _PLAIN_BEST | _AGES if is_age else _PLAIN_BEST
-    query = replace(query, best=plain.get(query.best, query.best), measure=measure)
+    query = replace(query, best=to_extreme(query.best, columns.get(measure)), measure=measure)
     if not query.best:
         return replace(query, wants="aggregate") if measure else None
     if not measure:

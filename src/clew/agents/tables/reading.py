@@ -11,6 +11,19 @@ Mention = tuple[int, int, str]
 """Words of a question, from and to (exclusive), and the column or meaning."""
 
 
+# "Oldest" is the first of dates and years, but the largest of ages.
+_EXTREMES = {"most": "max", "fewest": "min", "last": "max", "first": "min"}
+_EXTREMES |= {"old": "min", "young": "max"}
+_OF_AGES = {"old": "max", "young": "min"}
+
+
+def to_extreme(degree: str, column: Column | None) -> str:
+    """Return max or min for what a word of degree asks of a column; "" stays."""
+    is_age = column is not None and column.type == "number" and not column.has_years
+    extremes = _EXTREMES | _OF_AGES if is_age else _EXTREMES
+    return extremes.get(degree, degree)
+
+
 @dataclass(frozen=True)
 class Filter:
     """A condition on a column: `how` is =, <, >, <=, >=, contains, starts, ends, year or filled."""

@@ -11,7 +11,7 @@ import numpy as np
 
 from clew.agents.tables.chinese import asks_in_chinese
 from clew.agents.tables.load import Table
-from clew.agents.tables.reading import Mention, Reading, note_column
+from clew.agents.tables.reading import Mention, Reading, note_column, to_extreme
 from clew.agents.tables.words import Word, is_same_word, load_operators, split_question
 from clew.context import Context
 
@@ -78,8 +78,7 @@ def find_superlatives(reading: Reading, senses: Senses, after: int) -> list[Ment
             if _add_measure(reading, senses, at):
                 reading.take(at, at + 1, "superlatives")
                 found.append((at, at + 1, degree))
-    columns = reading.table.columns
-    if not any(columns[name].type in _MEASURED for _, _, name in reading.columns):
+    if not _has_measure(reading):
         for start, end, _ in found:
             if end - start == 1:
                 _add_measure(reading, senses, start)
@@ -92,9 +91,10 @@ def find_comparatives(reading: Reading, senses: Senses) -> list[Mention]:
     for at, word in enumerate(reading.words[:-1]):
         degree = reading.operators.degree_of(word.fold)
         if degree and reading.words[at + 1].fold == "than" and reading.is_free(at, at + 1):
-            if _add_measure(reading, senses, at):
+            if name := _add_measure(reading, senses, at):
                 reading.take(at, at + 2, "comparisons")
-                found.append((at, at + 2, _SIGNS[degree]))
+                extreme = to_extreme(degree, reading.table.columns[name])
+                found.append((at, at + 2, _SIGNS[extreme]))
     return found
 
 
@@ -103,25 +103,29 @@ def find_choice(reading: Reading, senses: Senses) -> list[Mention]:
     named = Counter(one.column for one in reading.filters if one.how == "=" and not one.negated)
     if not named or max(named.values()) < 2:
         return []
-    columns = reading.table.columns
     for at, word in enumerate(reading.words):
         degree = reading.operators.degree_of(word.fold)
         if not degree or not reading.is_free(at, at + 1):
             continue
-        measured = any(columns[name].type in _MEASURED for _, _, name in reading.columns)
-        if measured or _add_measure(reading, senses, at):
+        if _has_measure(reading) or _add_measure(reading, senses, at):
             reading.take(at, at + 1, "superlatives")
             return [(at, at + 1, degree)]
     return []
 
 
-def _add_measure(reading: Reading, senses: Senses, at: int) -> bool:
-    """Note the column that a word of degree measures, if one is close in meaning."""
+def _has_measure(reading: Reading) -> bool:
+    """Whether a column that can be measured is mentioned."""
+    columns = reading.table.columns
+    return any(columns[name].type in _MEASURED for _, _, name in reading.columns)
+
+
+def _add_measure(reading: Reading, senses: Senses, at: int) -> str:
+    """Note and return the column that a word of degree measures; "" if none is close."""
     cosines = senses.get(reading.words[at].fold, {})
     name = _choose(reading, cosines, _MEASURED, _LEAST_OF_DEGREE)
     if name:
         reading.columns.append((at, at + 1, name))
-    return bool(name)
+    return name
 
 
 def _choose(

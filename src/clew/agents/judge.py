@@ -70,19 +70,19 @@ async def describe_answer(ctx: Context, answer: Answer) -> Signals:
     """Return what speaks for an answer, as numbers between -1 and 1."""
     asked = tidy_question(split_options(ctx.question)[0])
     passages = answer.evidence.chunks
-    cited = _cited_passages(answer)
+    cited, names = _cited_passages(answer), find_asked_names(ctx, asked)
     quotes = " ".join(citation.quote for citation in answer.citations)
     titles = " ".join(passage.title for passage in cited)
     signals = {
         "covered": measure_coverage(asked, f"{quotes} {titles}"),
-        "named": measure_grounding(find_asked_names(ctx, asked), answer, cited),
+        "named": measure_grounding(names, answer, cited),
         "open": float(asks_openly(asked)),
         "cited": float(bool(answer.citations)),
         "understood": float(is_understood(asked)),
         "cosine": await _nearest_cosine(ctx),
     }
     # What names nothing and shares no word with the quotes says nothing about them.
-    if answer.kind != "span" and not signals["covered"] and not find_asked_names(ctx, asked):
+    if answer.kind != "span" and not signals["covered"] and not names:
         signals["named"] = 0.0
     if not answer.candidate:
         return signals | {"own": -1.0}

@@ -16,7 +16,7 @@ from mcp.server.mcpserver.exceptions import ResourceError, ResourceNotFoundError
 from mcp.server.transport_security import TransportSecuritySettings
 from mcp.shared.exceptions import MCPError
 from mcp_types import INTERNAL_ERROR, ListResourcesResult, PaginatedRequestParams, Resource
-from pydantic import Field, ValidationError
+from pydantic import AfterValidator, Field, ValidationError
 from starlette.applications import Starlette
 
 from clew.agents.core.types import Answer
@@ -28,6 +28,7 @@ from clew.json_output import answer_json, search_json, to_json_value
 from clew.llm.budget import UsageLimits
 from clew.serve.core.access import Access, authorise
 from clew.serve.core.admission import EVERY_HOST, known_hosts
+from clew.serve.core.bodies import check_words
 from clew.serve.core.chat import (
     find_named,
     find_workspace,
@@ -54,7 +55,7 @@ _INSTRUCTIONS = (
 Workspace = Annotated[str, Field(description="A workspace; empty for the default one.")]
 Recipe = Annotated[str, Field(description="A retrieval method; empty for the default one.")]
 Name = Annotated[str, Field(min_length=1, max_length=1000)]
-Question = Annotated[str, Field(min_length=1, max_length=20_000, pattern=r"[^\s\x00]")]
+Question = Annotated[str, Field(min_length=1, max_length=20_000), AfterValidator(check_words)]
 Amount = Annotated[int, Field(ge=1, le=100)]
 _MAX_TEXT = 5_000_000
 _POLL_SECONDS = 0.1

@@ -3,9 +3,14 @@
 from pydantic import BaseModel, ConfigDict
 
 
+def has_words(text: str) -> bool:
+    """Whether a text has a character to read."""
+    return any(char.isprintable() and not char.isspace() for char in text)
+
+
 def check_words(question: str) -> str:
     """Return a question that has a character to read."""
-    if not any(char.isprintable() and not char.isspace() for char in question):
+    if not has_words(question):
         raise ValueError("the question is empty")
     return question
 

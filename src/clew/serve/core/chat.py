@@ -17,6 +17,7 @@ from clew.llm.budget import UsageBudget, UsageLimits
 from clew.llm.openai_api import cut_to_tokens, estimate_tokens
 from clew.llm.wrappers import UsageMeter
 from clew.serve.core.access import Access, authorise
+from clew.serve.core.bodies import has_words
 from clew.serve.core.folders import DEFAULT_WORKSPACE, UnknownWorkspace
 from clew.serve.core.keys import Key
 from clew.serve.core.problems import Problem
@@ -61,7 +62,7 @@ def read_messages(messages: Sequence[tuple[str, str]]) -> ChatQuestion:
         elif role == "assistant" and asked:
             turns.append((asked, _MARK.sub("", content)))
             asked = ""
-    if not any(char.isprintable() and not char.isspace() for char in asked):
+    if not has_words(asked):
         raise Problem(400, "the last message must be a user's, with text")
     return ChatQuestion(asked, turns[-_MAX_TURNS:], style)
 

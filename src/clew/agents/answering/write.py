@@ -95,7 +95,7 @@ NO_REPLY = "the model gave no usable answer"
 
 async def write_answer(ctx: Context, evidence: Evidence, mode: Mode, notes: str = "") -> Answer:
     """Ask the model, then keep the sentences that the passages support."""
-    notes = _cut_notes(ctx, notes, await ctx.window("answer"))
+    notes = _cut_notes(ctx, notes, await ctx.room("answer"))
     page = await show_evidence(ctx, evidence, beside=notes, reply=_MAX_ANSWER_TOKENS)
     if not page.items:
         return await _answer_without_evidence(ctx, evidence, mode, "no passage was found")

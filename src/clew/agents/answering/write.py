@@ -114,7 +114,7 @@ async def write_answer(ctx: Context, evidence: Evidence, mode: Mode, notes: str 
     written = [(s.text, page.find_sources(s.sources)) for s in reply.sentences]
     if not written and not is_unknown(reply.short):
         written = [(reply.short, [])]  # a model may name its answer and write no sentence
-    lines, citations = await check_sentences(ctx, written, page.passages, mode)
+    lines, citations = await check_sentences(ctx, written, page.passages, mode, evidence.all_facts)
     if mode == "open" and not citations and (not reply.enough or not lines):
         missing = reply.missing or "the passages do not contain the answer"
         return await _answer_without_evidence(ctx, evidence, mode, missing)

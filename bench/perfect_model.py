@@ -213,7 +213,7 @@ async def measure_recipe(
 async def measure(given: argparse.Namespace) -> dict[str, Any]:
     """Measure every recipe on a copy of the knowledge base."""
     questions = [q for q in load_dataset(given.data).questions if q.answers][: given.limit]
-    chat = ScriptedChat(PerfectModel({q.text: q.answers[0] for q in questions}))
+    chat = ScriptedChat(PerfectModel({q.text.strip(): q.answers[0] for q in questions}))
     pin_mode(chat.name, "json")
     figures: dict[str, Any] = {}
     with tempfile.TemporaryDirectory() as folder:

@@ -89,6 +89,7 @@ STYLE = PromptTemplate("style", frozenset({"style"}))
 """Added to the instructions where the caller asks for a style."""
 
 
+_SHOWN_SCORE = re.compile(r"\s*\(score \d+\.\d\d\)")  # as an evidence page writes it
 NO_REPLY = "the model gave no usable answer"
 """What is missing where a model writes nothing that can be read."""
 
@@ -111,7 +112,10 @@ async def write_answer(ctx: Context, evidence: Evidence, mode: Mode, notes: str 
         return make_refusal(
             ctx, evidence, reply.missing or "the passages do not contain the answer"
         )
-    written = [(s.text, page.find_sources(s.sources)) for s in reply.sentences]
+    # Models copy the scores beside the facts, which no passage has.
+    written = [
+        (_SHOWN_SCORE.sub("", s.text), page.find_sources(s.sources)) for s in reply.sentences
+    ]
     if not written and not is_unknown(reply.short):
         written = [(reply.short, [])]  # a model may name its answer and write no sentence
     lines, citations = await check_sentences(ctx, written, page.passages, mode, evidence.all_facts)

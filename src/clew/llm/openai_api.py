@@ -13,7 +13,15 @@ from typing import Any
 from pydantic_core import from_json
 
 from clew.errors import AuthError, ModelError
-from clew.llm.chat import EndpointError, FinishReason, Message, Reply, Request, ResponseFormat
+from clew.llm.chat import (
+    ContextTooLong,
+    EndpointError,
+    FinishReason,
+    Message,
+    Reply,
+    Request,
+    ResponseFormat,
+)
 from clew.llm.http import HttpClient, auth_headers
 from clew.types import Usage
 
@@ -307,6 +315,18 @@ _CONTENT_POLICY = re.compile(
     r"moderat|flagged|content.?(?:policy|filter|management)|harmful|inappropriate|prohibited.content",
     re.IGNORECASE,
 )
+# As OpenAI, vLLM, llama.cpp, Anthropic, Gemini, Mistral, Groq and TGI word it.
+_TOO_LONG_STATUSES = frozenset({400, 413, 422, 500})
+_TOO_LONG = re.compile(
+    r"context.?(?:length|window|size)|\b(?:prompt|inputs?|messages)\b.{0,60}\btoo (?:long|large)"
+    r"|\btoo many (?:input |prompt )?tokens|\btokens?\b.{0,60}(?:exceed|must be <=)"
+    r"|exceed.{0,60}\btokens?\b|reduce the length",
+    re.IGNORECASE,
+)
+_TOLD_WINDOW = re.compile(
+    r"(?:context.?(?:length|window|size)|maximum|<=)\D{0,40}?(\d[\d,]{2,})|(\d[\d,]{2,}) maximum",
+    re.IGNORECASE,
+)
 _ACCOUNT_PROBLEM = re.compile(r"\baccount|\bapi.?key|\borgani[sz]ation|\bbilling", re.IGNORECASE)
 
 
@@ -341,12 +361,21 @@ def error_from_response(
             f"{base_url} redirects to {where} (HTTP {status}): set the base URL to that address.",
             status=status,
         )
+    failed = f"{base_url} failed on {model!r} (HTTP {status}: {text})."
+    if status in _TOO_LONG_STATUSES and _TOO_LONG.search(f"{code} {text}"):
+        return ContextTooLong(failed, status=status, window=_parse_told_window(text))
     return EndpointError(
-        f"{base_url} failed on {model!r} (HTTP {status}: {text}).",
+        failed,
         status=status,
         retry_after=parse_retry_after(headers, datetime.now(UTC)),
         transient=status in TRANSIENT_STATUSES,
     )
+
+
+def _parse_told_window(text: str) -> int | None:
+    """The window that an error message names, if it does."""
+    found = _TOLD_WINDOW.search(text)
+    return int((found[1] or found[2]).replace(",", "")) if found else None
 
 
 def error_from_body(

@@ -251,7 +251,7 @@ def test_a_public_address_without_a_key_is_refused(tmp_path: Path) -> None:
     fill(tmp_path / "root" / "valley")
     done = call(tmp_path, "serve", "--host", "0.0.0.0")
     assert done.exit_code == 1
-    assert "there is no key" in done.stderr and "clew keys add" in done.stderr
+    assert "there is no key" in done.stderr and "clew keys add NAME --root root" in done.stderr
 
 
 def test_a_key_made_on_the_command_line_opens_the_server(tmp_path: Path) -> None:

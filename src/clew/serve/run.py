@@ -12,6 +12,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from multiprocessing.process import BaseProcess
 from multiprocessing.synchronize import Event
+from shlex import quote
 from time import monotonic
 
 from clew import sync
@@ -51,9 +52,13 @@ def check_bind(settings: Settings, folders: Folders) -> None:
     host = settings.serve.host
     if is_loopback(host) or KeyStore(ServerDatabase(folders.state)).any_active():
         return
+    option, at = (
+        ("--kb", folders.database or folders.root) if folders.single else ("--root", folders.root)
+    )
+    where = f"{option} {quote(str(at))}"
     raise ConfigError(
         f"{host} can be reached from other machines and there is no key; make one with "
-        "`clew keys add NAME`, or serve on 127.0.0.1"
+        f"`clew keys add NAME {where}`, or serve on 127.0.0.1"
     )
 
 

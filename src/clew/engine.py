@@ -142,7 +142,7 @@ class KnowledgeBase:
 
     async def add(
         self,
-        paths: Sequence[Path | str | SourceFile],
+        paths: Sequence[Path | str | SourceFile] | Path | str,
         *,
         extractor: str | DocumentExtractor | None = None,
         retry: bool = False,
@@ -156,6 +156,7 @@ class KnowledgeBase:
         knowledge base itself. A file that was imported as a graph is imported again. Documents get
         the given labels, such as `team=legal`; without any they keep those that they have.
         """
+        paths = [paths] if isinstance(paths, str | Path) else paths
         chunk = self._preset(recipe)
         graphs = await find_imported_graphs(self.store, paths)
         results = [await self.import_graph(p, form=f, progress=progress) for p, f in graphs.items()]
@@ -237,11 +238,12 @@ class KnowledgeBase:
             counts = await self.builder.embed_details(progress, limit=most) or counts
         return replace(done, counts=await self.builder.update_trees(progress) or counts)
 
-    async def remove(self, names: Sequence[str]) -> Counts:
+    async def remove(self, names: Sequence[str] | str) -> Counts:
         """Remove documents by name; the name of a table, graph or folder removes all of it."""
         await self.builder.embed_details()  # of a removal that was stopped before this
-        names = await resolve_document_names(self.store, names)
-        counts = await self.store.write(make_removal(names), derive_arrays)
+        listed = [names] if isinstance(names, str) else names
+        found = await resolve_document_names(self.store, listed)
+        counts = await self.store.write(make_removal(found), derive_arrays)
         counts = await self.builder.embed_details() or counts
         return await self.builder.update_trees() or counts
 

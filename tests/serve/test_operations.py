@@ -3,14 +3,21 @@
 import errno
 import sqlite3
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
+import httpx2
 import pytest
-from serving import fill, make_key, make_server, running
+from mcp import Client
+from serving import Listening, fill, make_key, make_server, running
 
 from clew.config import Settings
 from clew.engine import KnowledgeBase
 from clew.errors import ConfigError, Locked, ModelError, StoreError
+from clew.serve.core.metrics import Tracer
 from clew.serve.core.problems import describe_error
 from clew.testing.hashed_kb import open_hashed
 
@@ -29,6 +36,56 @@ def test_metrics_count_requests_by_route(tmp_path: Path) -> None:
         assert 'clew_requests_total{route="/workspaces/{workspace}",status="404"} 1' in text
         assert 'le="+Inf"' in text and "clew_open_workspaces 1" in text
         assert client.get("/metrics", headers=reader).status_code == 404
+
+
+class SpanList(list[tuple[str, dict[str, str]]]):
+    """A tracer that keeps names and attributes of its spans."""
+
+    @contextmanager
+    def start_as_current_span(self, name: str, attributes: dict[str, str]) -> Iterator[Any]:
+        """Keep a span; attributes can be set until it ends."""
+        held = dict(attributes)
+        yield SimpleNamespace(set_attribute=held.__setitem__)
+        self.append((name, held))
+
+
+async def test_every_way_to_ask_has_one_span(tmp_path: Path) -> None:
+    fill(tmp_path / "valley")
+    server, spans = make_server(tmp_path), SpanList()
+    server.tracer = Tracer(spans)
+    ask = {"question": "Where was Ilse Brandvik born?"}
+    chat = {"model": "valley", "messages": [{"role": "user", "content": ask["question"]}]}
+    with Listening(server) as url:
+        async with httpx2.AsyncClient(base_url=url, timeout=60) as client:
+            for path, body in (
+                (f"{AT}/ask", ask),
+                (f"{AT}/ask", {**ask, "stream": True}),
+                ("/v1/chat/completions", {**chat, "stream": True}),
+                ("/v1/chat/completions", chat),
+                ("/api/chat", chat),
+                (f"{AT}/search", ask),
+            ):
+                assert (await client.post(path, json=body)).status_code == 200
+        async with Client(f"{url}/mcp") as agent:
+            await agent.call_tool("ask", {**ask, "recipe": "bm25"})
+            await agent.call_tool("search", ask)
+    default = {"clew.workspace": "valley", "clew.recipe": "clew"}
+    chosen = {**default, "clew.recipe": "bm25"}
+    asked = [("clew.ask", default)] * 5
+    searched = ("clew.search", default)
+    assert spans == [*asked, searched, ("clew.ask", chosen), searched]
+
+
+def test_a_final_slash_is_answered_without_a_redirect(tmp_path: Path) -> None:
+    fill(tmp_path / "valley")
+    for prefix in ("", "/rag"):
+        with running(make_server(tmp_path, root_path=prefix)) as client:
+            client.follow_redirects = False
+            for method, path in (("GET", f"{AT}/"), ("POST", "/mcp/"), ("GET", "/health/")):
+                slash = client.request(method, f"{prefix}{path}")
+                without = client.request(method, f"{prefix}{path[:-1]}")
+                assert slash.status_code == without.status_code != 307, path
+            assert client.get(f"{prefix}/").headers["content-type"].startswith("text/html")
 
 
 def test_a_page_of_an_allowed_origin_may_call(tmp_path: Path) -> None:

@@ -256,8 +256,9 @@ class JobRunner:
             self.is_leaving = True
             for process in self._processes.values():
                 process.terminate()
+            deadline = time.monotonic() + _STOP_SECONDS
             for job, process in self._processes.items():
-                process.join(_STOP_SECONDS)
+                process.join(max(0.0, deadline - time.monotonic()))
                 process.kill()
                 process.join()
                 # It may have ended before it could say so; the next server shall not have to guess.

@@ -58,6 +58,8 @@ class Server:
         self.records = Records(self.database)
         self.pool = WorkspacePool(self.settings, self.folders, self.open_kb)
         self.engine = EngineThread()
+        self.is_cut = False
+        """Whether the time of running requests is over, as the server stops."""
         self.drawing = asyncio.Lock()  # one page at a time, so that none waits in a thread
         self.uploads = UploadStore(self.database, self.folders.state / "uploads")
         self.ledger = JobLedger(self.database, self.folders.state / "jobs")
@@ -84,6 +86,16 @@ class Server:
         remove_abandoned(self.folders.state / "views")
         self.database.wait_briefly()
         self.ready = True
+
+    def stop_soon(self) -> None:
+        """Take no new work, and end jobs meanwhile: they go on when the server runs again."""
+        self.ready = False  # job events can be followed again: their streams end
+        self._stopping_jobs = asyncio.ensure_future(asyncio.to_thread(self.runner.stop))
+
+    def interrupt(self) -> None:
+        """Answer all questions under way with the news that the server stops."""
+        self.is_cut = True
+        self.engine.interrupt(tell_stopping)
 
     async def stop(self) -> None:
         """Close what is open."""
@@ -171,3 +183,8 @@ def is_loopback(host: str) -> bool:
 def refuse_until_tomorrow(why: str) -> Problem:
     """Return the answer to a key whose budget is used up: it has a new one at midnight (UTC)."""
     return Problem(429, why, retry_after=_DAY - time.time() % _DAY)
+
+
+def tell_stopping() -> Problem:
+    """Return the answer to requests that a stop of the server ends."""
+    return Problem(503, "the server is stopping; ask again", retry_after=5)

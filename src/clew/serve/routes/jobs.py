@@ -33,6 +33,9 @@ class BuildRequest(StrictBody):
     retry: bool = Field(
         default=False, description="Also files that could not be read and chunks that failed."
     )
+    recipe: str | None = Field(
+        default=None, max_length=200, description="Split documents as this recipe wants it."
+    )
     dry_run: bool = Field(default=False, description="Only estimate calls, tokens and money.")
 
 
@@ -134,6 +137,10 @@ async def cancel_job(access: Writer, job: str) -> dict[str, Any]:
 
 async def start_build(access: Access, request: dict[str, Any]) -> Job:
     """Queue a build; a key with labels builds only what it has uploaded."""
+    if request.get("recipe"):
+        from clew.recipes.registry import resolve_recipe  # imports every method
+
+        resolve_recipe(request["recipe"], access.server.recipes)
     names = request.get("names")
     every = [u for u in access.server.uploads.list(access.workspace) if access.may_know(u.owner)]
     mine = {u.name for u in every if u.state == "uploaded"}

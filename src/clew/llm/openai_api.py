@@ -262,11 +262,11 @@ def parse_json(raw: bytes) -> Any:
     except ValueError:
         pass
     try:
-        return json.loads(raw)
-    except UnicodeDecodeError:
         return json.loads(raw.decode("utf-8", "replace"))
     except RecursionError as error:
         raise ValueError("nested too deep") from error
+    except ValueError as error:  # its words are for programmers
+        raise ValueError("it is no JSON") from error
 
 
 @dataclass(eq=False)
@@ -284,11 +284,14 @@ class JsonEndpoint:
         self.http = HttpClient(self.base_url, headers, connect, self.timeout, MAX_BODY_BYTES)
 
     async def post(self, path: str, body: Mapping[str, Any]) -> bytes:
-        """Send once and return the response; failures raise `EndpointError` or `AuthError`."""
+        """Send once; return the response, not masked; failures raise `EndpointError`, `AuthError`.
+
+        A key could occur among millions of numbers by chance.
+        """
         raw = json.dumps(body, ensure_ascii=False).encode("utf-8", "replace")
         try:
             async with asyncio.timeout(self.timeout):  # of the whole call, however slowly it drips
-                head, answer = await self.http.post(path, raw)
+                head, answer = await self.http.post_for_numbers(path, raw)
         except TimeoutError as error:
             raise EndpointError(
                 f"{self.base_url} did not answer within {self.timeout:g} s; set a longer timeout, "

@@ -23,7 +23,7 @@ from clew.llm.embed import Embedder
 from clew.serve.core.folders import make_private
 from clew.store.protocol import LATE_KINDS, PARTLY_EMBEDDED, Change, DocumentSource
 from clew.store.resolved_entities import RESOLUTION_KIND, SENSES_KIND
-from clew.store.sqlite.keyvalue import FORGET_SUMS, select_values
+from clew.store.sqlite.keyvalue import forget_sums, select_values
 from clew.store.sqlite.store import SELECT_GENERATION, SELECT_SOURCES, SqliteStore
 from clew.store.write_lock import WriterLock
 from clew.text.unicode import digest
@@ -231,7 +231,7 @@ def _forget_texts(file: Path) -> None:
             f"AND NOT (kind = 'manifest' AND key IN ({keys}))",
             (*_KEPT_KINDS, *_KEPT_MANIFEST),
         )
-        db.execute(FORGET_SUMS)  # they are of the values that stay behind
+        forget_sums(db)  # they are of the values that stay behind
         db.commit()
     finally:
         db.close()

@@ -14,7 +14,9 @@ import numpy as np
 
 from clew.context import Context
 from clew.graph.csr import Floats, Ints
+from clew.index.estimates import Estimates
 from clew.index.view import View
+from clew.retrieve.facts import SentenceFits
 from clew.retrieve.labels import name_vectors
 from clew.retrieve.mentions import Mentions, WalkHop, find_mentions
 from clew.retrieve.pack import fetch_entities
@@ -52,7 +54,7 @@ FollowedNames = dict[int, NamePassages]
 async def ask_for_missing(
     ctx: Context,
     total: Floats,
-    fits: tuple[Floats, Floats],
+    fits: SentenceFits,
     known: Ints,
     words: WordScores,
     followed: FollowedNames,
@@ -62,10 +64,9 @@ async def ask_for_missing(
     `fits` are those of facts and of chunks; `words` are the question's words with their scores,
     from `score_words`; `followed` takes in what is looked up.
     """
-    fact_fit, chunk_fit = fits
     rows = top_positions(total, ctx.view.codes("chunk"), _PASSAGES)
     mentions = find_mentions(ctx.view, rows, known)
-    names, weight = _choose_names(ctx.view, mentions, fact_fit, total[rows])
+    names, weight = _choose_names(ctx.view, mentions, fits.facts, total[rows])
     await _look_up(ctx, names.entity.tolist(), followed)
     scale = max(_TINY, float(sum(words.values(), np.zeros(1, np.float32)).max()))
     score, via = np.zeros(len(total), np.float32), np.full(len(total), -1)
@@ -80,7 +81,7 @@ async def ask_for_missing(
         # What the passage that led here says already is no longer asked.
         missing = [word for word in words if words[word][origin] == 0 and word not in name.words]
         said = sum((words[word][at] for word in missing), np.zeros(len(at), np.float32)) / scale
-        value = weight[number] * rarity * (said + chunk_fit[at] + _NEAR * near)
+        value = weight[number] * rarity * (said + fits.chunks.at(at) + _NEAR * near)
         better = value > score[at]
         score[at[better]], via[at[better]] = value[better], number
     return WalkHop(score, via, names.entity, names.fact, rows[names.row])
@@ -113,10 +114,10 @@ def name_rarity(passages: int, of: int) -> float:
 
 
 def _choose_names(
-    view: View, mentions: Mentions, fact_fit: Floats, passage_weight: Floats
+    view: View, mentions: Mentions, fits: Estimates, passage_weight: Floats
 ) -> tuple[Mentions, Floats]:
     """Return the likeliest mentions, one of each entity, with their weights, at most 1."""
-    fit = fact_fit[mentions.fact]
+    fit = fits.at(mentions.fact)
     best = np.full(len(passage_weight), -np.inf, np.float32)
     np.maximum.at(best, mentions.row, fit)
     weight = passage_weight[mentions.row] * np.exp(_SHARPNESS * (fit - best[mentions.row]))

@@ -65,11 +65,11 @@ class BestSentence:
         view = ctx.view
         if not view.count("chunk"):
             return replace(found, chunks=())
-        fit, chunk_fit = await score_sentences(ctx, await ctx.vector())
+        fits = await score_sentences(ctx, await ctx.vector())
         return replace(
             found,
-            chunks=top_hits(chunk_fit, view.codes("chunk"), self.top_k, "best sentence"),
-            facts=top_hits(fit, view.codes("fact"), self.facts, "sentence"),
+            chunks=top_hits(fits.chunks.values, view.codes("chunk"), self.top_k, "best sentence"),
+            facts=top_hits(fits.facts.values, view.codes("fact"), self.facts, "sentence"),
         )
 
 

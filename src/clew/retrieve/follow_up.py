@@ -27,7 +27,8 @@ _TINY = 1e-9
 _PASSAGES = 6  # passages whose names are followed
 _NAMES = 12  # names that are asked for
 # A name whose words stand in more of the passages leads nowhere, unless these are few.
-_MAX_NAME_SHARE, _FEW_PASSAGES = 0.1, 3
+_MAX_NAME_SHARE, _MAX_NAME_PASSAGES, _FEW_PASSAGES = 0.1, 2000, 3
+_MAX_KEPT_NAMES, _MAX_KEPT_PASSAGES = 4096, 256  # kept by a view, in passages of each
 _SHARPNESS = 4.0  # how strongly a name in a better fitting sentence is preferred
 _NEAR = 0.6  # weight of the nearness to the name, against words and fit
 WordScores = dict[str, Floats]
@@ -48,7 +49,7 @@ class NamePassages:
 
 
 FollowedNames = dict[int, NamePassages]
-"""By entity: each name of a question is looked up once, though several rounds follow it."""
+"""By entity: questions, and the rounds of one question, follow the same names."""
 
 
 async def ask_for_missing(
@@ -57,17 +58,16 @@ async def ask_for_missing(
     fits: SentenceFits,
     known: Ints,
     words: WordScores,
-    followed: FollowedNames,
 ) -> WalkHop:
     """Follow the names that the best chunks by `total` mention, except those in `known`.
 
     `fits` are those of facts and of chunks; `words` are the question's words with their scores,
-    from `score_words`; `followed` takes in what is looked up.
+    from `score_words`.
     """
     rows = top_positions(total, ctx.view.codes("chunk"), _PASSAGES)
     mentions = find_mentions(ctx.view, rows, known)
     names, weight = _choose_names(ctx.view, mentions, fits.facts, total[rows])
-    await _look_up(ctx, names.entity.tolist(), followed)
+    followed = await _look_up(ctx, names.entity.tolist())
     scale = max(_TINY, float(sum(words.values(), np.zeros(1, np.float32)).max()))
     score, via = np.zeros(len(total), np.float32), np.full(len(total), -1)
     for number, entity in enumerate(names.entity.tolist()):
@@ -87,10 +87,12 @@ async def ask_for_missing(
     return WalkHop(score, via, names.entity, names.fact, rows[names.row])
 
 
-async def _look_up(ctx: Context, names: Sequence[int], followed: FollowedNames) -> None:
-    """Find the passages with each name that was not followed before."""
+async def _look_up(ctx: Context, names: Sequence[int]) -> FollowedNames:
+    """Find the passages with each name; a view keeps those of names in few passages."""
     view, count = ctx.view, ctx.view.count("chunk")
-    new = [entity for entity in names if entity not in followed]
+    kept: FollowedNames = view.memo.setdefault("passages of names", {})
+    found = {entity: kept[entity] for entity in names if entity in kept}
+    new = [entity for entity in names if entity not in kept]
     entities = await fetch_entities(ctx, new)
     vectors = await name_vectors(ctx, {at: one.name for at, one in entities.items()})
     for entity in new:
@@ -100,12 +102,17 @@ async def _look_up(ctx: Context, names: Sequence[int], followed: FollowedNames) 
         # A name that stands almost everywhere leads nowhere, with or without where it came from.
         if leads_on(len(at), count) or leads_on(len(at) - 1, count):
             near = view.cosines("chunk", vectors[entity], at)
-        followed[entity] = NamePassages(tuple(words), at, near)
+        found[entity] = NamePassages(tuple(words), at, near)
+    if len(kept) > _MAX_KEPT_NAMES:
+        kept.clear()
+    few = (entity for entity in new if len(found[entity].at) <= _MAX_KEPT_PASSAGES)
+    kept.update({entity: found[entity] for entity in few})
+    return found
 
 
 def leads_on(passages: int, of: int) -> bool:
     """Tell whether a name that so many of all passages contain leads anywhere."""
-    return 0 < passages <= max(_FEW_PASSAGES, _MAX_NAME_SHARE * of)
+    return 0 < passages <= max(_FEW_PASSAGES, min(_MAX_NAME_SHARE * of, _MAX_NAME_PASSAGES))
 
 
 def name_rarity(passages: int, of: int) -> float:

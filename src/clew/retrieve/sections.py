@@ -13,6 +13,7 @@ import numpy as np
 from clew.context import Context
 from clew.graph.csr import Floats, Mask
 from clew.retrieve.facts import score_sentences
+from clew.retrieve.pack import fetch_chunks
 from clew.retrieve.rank import hit_positions, top_hits
 from clew.types import Found, Hit
 
@@ -45,10 +46,7 @@ async def fetch_places(ctx: Context, positions: Sequence[int]) -> list[Place]:
         memo.clear()
     missing = [at for at in dict.fromkeys(positions) if at not in memo]
     if missing:
-        keys = ctx.view.keys("chunk")
-        fetched = await ctx.snapshot.chunks([int(keys[at]) for at in missing])
-        for at in missing:
-            chunk = fetched[int(keys[at])]
+        for at, chunk in (await fetch_chunks(ctx, missing)).items():
             memo[at] = Place(chunk.document, chunk.heading, chunk.start, chunk.end)
     return [memo[at] for at in positions]
 

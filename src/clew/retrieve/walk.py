@@ -16,7 +16,7 @@ from clew.context import Context
 from clew.graph.csr import Floats, Ints
 from clew.index.view import View
 from clew.retrieve.facts import SentenceFits, score_sentences
-from clew.retrieve.follow_up import FollowedNames, WordScores, ask_for_missing, score_words
+from clew.retrieve.follow_up import WordScores, ask_for_missing, score_words
 from clew.retrieve.hypotheses import HypothesisSearch
 from clew.retrieve.mentions import (
     Mentions,
@@ -124,9 +124,8 @@ class Walk:
         total, jumps = reached + self._weigh_relevance(scores), []
         best = np.zeros_like(reached)
         rounds = self.rounds if self.missing > 0 else 0
-        followed: FollowedNames = {}
         for _ in range(rounds):
-            again = await ask_for_missing(ctx, total, fits, known, words, followed)
+            again = await ask_for_missing(ctx, total, fits, known, words)
             jumps.append(replace(again, weight=self.missing * again.weight))
             best = np.maximum(best, jumps[-1].weight)
             total = np.maximum(reached, best) + self.added * best + self._weigh_relevance(scores)

@@ -28,7 +28,7 @@ from clew.store.protocol import KeyValueStore, Snapshot
 from clew.types import Kind, Usage
 from clew.version import pip_install_command
 
-MAX_COMPARED = 4000  # of very many elements, those compared with a vector at once
+MAX_COMPARED = 2000  # of very many elements, those compared with a vector at once
 _MAX_CACHED_COSINES = 8  # query vectors whose cosines with all elements are cached per question
 
 

@@ -27,7 +27,10 @@ _TINY = 1e-9
 _PASSAGES = 6  # passages whose names are followed
 _NAMES = 12  # names that are asked for
 # A name whose words stand in more of the passages leads nowhere, unless these are few.
-_MAX_NAME_SHARE, _MAX_NAME_PASSAGES, _FEW_PASSAGES = 0.1, 2000, 3
+_MAX_NAME_SHARE, _FEW_PASSAGES = 0.1, 3
+# Passages with a name that are compared with it, of more the likeliest; fewer where the fit of each
+# has to be computed.
+_MAX_COMPARED, _MAX_SETTLED = 500, 60
 _MAX_KEPT_NAMES, _MAX_KEPT_PASSAGES = 4096, 256  # kept by a view, in passages of each
 _SHARPNESS = 4.0  # how strongly a name in a better fitting sentence is preferred
 _NEAR = 0.6  # weight of the nearness to the name, against words and fit
@@ -41,11 +44,19 @@ def score_words(ctx: Context) -> WordScores:
 
 @dataclass(frozen=True, slots=True)
 class NamePassages:
-    """A name's words, the passages that contain them all, and how near these are to the name."""
+    """A name's words and vector, the passages that contain them all, and how near these are."""
 
     words: tuple[str, ...]
+    vector: Floats
     at: Ints
-    near: Floats
+    near: Floats | None
+    """None for a name in many passages: the likeliest of these are compared."""
+
+    def compare(self, view: View, at: Ints) -> Floats:
+        """How near some of the passages are to the name."""
+        if self.near is None:
+            return view.cosines("chunk", self.vector, at)
+        return self.near[np.searchsorted(self.at, at)]
 
 
 FollowedNames = dict[int, NamePassages]
@@ -69,18 +80,22 @@ async def ask_for_missing(
     names, weight = _choose_names(ctx.view, mentions, fits.facts, total[rows])
     followed = await _look_up(ctx, names.entity.tolist())
     scale = max(_TINY, float(sum(words.values(), np.zeros(1, np.float32)).max()))
+    most = _MAX_COMPARED if fits.chunks.known is None else _MAX_SETTLED
     score, via = np.zeros(len(total), np.float32), np.full(len(total), -1)
     for number, entity in enumerate(names.entity.tolist()):
         name = followed[entity]
         rarity = name_rarity(len(name.at), len(total))
         origin = int(rows[names.row[number]])
-        others = name.at != origin
-        at, near = name.at[others], name.near[others]
+        at = name.at[name.at != origin]
         if not leads_on(len(at), len(total)):
             continue
         # What the passage that led here says already is no longer asked.
         missing = [word for word in words if words[word][origin] == 0 and word not in name.words]
         said = sum((words[word][at] for word in missing), np.zeros(len(at), np.float32)) / scale
+        if len(at) > most:
+            likely = np.argsort(-(said + fits.chunks.values[at]), kind="stable")[:most]
+            at, said = at[likely], said[likely]
+        near = name.compare(ctx.view, at)
         value = weight[number] * rarity * (said + fits.chunks.at(at) + _NEAR * near)
         better = value > score[at]
         score[at[better]], via[at[better]] = value[better], number
@@ -89,7 +104,7 @@ async def ask_for_missing(
 
 async def _look_up(ctx: Context, names: Sequence[int]) -> FollowedNames:
     """Find the passages with each name; a view keeps those of names in few passages."""
-    view, count = ctx.view, ctx.view.count("chunk")
+    view = ctx.view
     kept: FollowedNames = view.memo.setdefault("passages of names", {})
     found = {entity: kept[entity] for entity in names if entity in kept}
     new = [entity for entity in names if entity not in kept]
@@ -98,21 +113,19 @@ async def _look_up(ctx: Context, names: Sequence[int]) -> FollowedNames:
     for entity in new:
         words = content_words(entities[entity].name) if entity in entities else []
         at = view.bm25.chunks_with_all(words)
-        near = np.zeros(len(at), np.float32)
-        # A name that stands almost everywhere leads nowhere, with or without where it came from.
-        if leads_on(len(at), count) or leads_on(len(at) - 1, count):
-            near = view.cosines("chunk", vectors[entity], at)
-        found[entity] = NamePassages(tuple(words), at, near)
+        vector = vectors.get(entity, np.zeros(0, np.float32))
+        few = 0 < len(at) <= _MAX_KEPT_PASSAGES
+        near = view.cosines("chunk", vector, at) if few and entity in vectors else None
+        found[entity] = NamePassages(tuple(words), vector, at, near)
     if len(kept) > _MAX_KEPT_NAMES:
         kept.clear()
-    few = (entity for entity in new if len(found[entity].at) <= _MAX_KEPT_PASSAGES)
-    kept.update({entity: found[entity] for entity in few})
+    kept.update({one: found[one] for one in new if len(found[one].at) <= _MAX_KEPT_PASSAGES})
     return found
 
 
 def leads_on(passages: int, of: int) -> bool:
     """Tell whether a name that so many of all passages contain leads anywhere."""
-    return 0 < passages <= max(_FEW_PASSAGES, min(_MAX_NAME_SHARE * of, _MAX_NAME_PASSAGES))
+    return 0 < passages <= max(_FEW_PASSAGES, _MAX_NAME_SHARE * of)
 
 
 def name_rarity(passages: int, of: int) -> float:

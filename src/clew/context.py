@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from clew.config import Role
 from clew.errors import ConfigError
+from clew.index.estimates import Estimates
 from clew.index.nearest import select_best
 from clew.index.view import View
 from clew.layout import ASSUMED_WINDOW, PASSAGES, Layout, Modality
@@ -27,6 +28,7 @@ from clew.store.protocol import KeyValueStore, Snapshot
 from clew.types import Kind, Usage
 from clew.version import pip_install_command
 
+MAX_COMPARED = 2000  # of very many elements, those compared with a vector at once
 _MAX_CACHED_COSINES = 8  # query vectors whose cosines with all elements are cached per question
 
 
@@ -168,6 +170,7 @@ class Context:
     style: str = ""
     """How the caller wants answers to be worded; it changes no rule about evidence."""
     _cosines_by_vector: dict[tuple[Kind, bytes], NDArray[np.float32]] = field(default_factory=dict)
+    _estimates_by_vector: dict[tuple[Kind, bytes], Estimates] = field(default_factory=dict)
 
     def meaning(self, text: str = "") -> float:
         """How far vectors tell what a text (or the question) means: 0 in an unknown script."""
@@ -267,6 +270,16 @@ class Context:
             cosines.flags.writeable = False
             self._cosines_by_vector[key] = cosines
         return self._cosines_by_vector[key]
+
+    def estimates(self, kind: Kind, vector: NDArray[np.float32]) -> Estimates:
+        """Cosine of every element with a vector; of very many exact for the nearest, on demand."""
+        key = kind, vector.tobytes()
+        if key not in self._estimates_by_vector:
+            if len(self._estimates_by_vector) >= _MAX_CACHED_COSINES:
+                self._estimates_by_vector.clear()
+            found = self.view.estimates(kind, vector, MAX_COMPARED)
+            self._estimates_by_vector[key] = found or Estimates(self.cosines(kind, vector))
+        return self._estimates_by_vector[key]
 
     def nearest(
         self, kind: Kind, vector: NDArray[np.float32], k: int

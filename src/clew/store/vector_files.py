@@ -48,7 +48,7 @@ _RECORD_BYTES = np.dtype("V24")  # how a record is declared in the file
 _NO_RECORDS: Records = np.zeros(0, _RECORD_DTYPE)
 _ITERATED_ROWS = 8192  # per block of all rows
 _MAX_READ_BYTES = 1 << 18
-MAX_WIDE_ROWS = 1 << 19  # so many 16-bit vectors are held as 32-bit numbers once they are read
+MAX_WIDE_ROWS = 1 << 17  # so many 16-bit vectors are held as 32-bit numbers once they are read
 _HALF, _SINGLE = np.dtype(np.float16), np.dtype(np.float32)
 MAX_CHECKED_BYTES = 1 << 26  # more vectors than this are checked by `clew verify`, not when used
 

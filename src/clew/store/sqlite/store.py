@@ -379,7 +379,7 @@ class SqliteStore:
         store_values(db, change.values)
         embedder = _read_value(db, _SELECT_EMBEDDER)
         writer = SqliteWriter(db, partial(self._find_vector_rows, embedder), *options)
-        has_vectors = bool(embedder and len(self.vectors(embedder, "fact").matrix()))
+        has_vectors = bool(embedder and self.vectors(embedder, "fact").count_rows())
         is_bulk = change.bulk is not None
         touched = (BulkWriter(db, writer, has_vectors) if is_bulk else writer).apply(change)
         # Texts to index: those of new chunks, or all if there is no index yet.

@@ -60,8 +60,7 @@ from clew.retrieve.pack import fetch_evidence
 from clew.retrieve.signals import run_recipe
 from clew.show import NameDetails, find_details
 from clew.store.protocol import Counts, Snapshot, Store, make_removal
-from clew.store.sqlite.restore import read_backup_embedder
-from clew.stores.opening import open_located_store, restore_backup
+from clew.stores.opening import open_located_store, read_backup_embedder, restore_backup
 from clew.types import Chunking, Found
 
 if TYPE_CHECKING:

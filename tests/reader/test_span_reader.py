@@ -27,13 +27,13 @@ def make_tokenizer() -> "tokenizers.Tokenizer":
 
 
 def write_model(
-    path: Path, logits: dict[str, tuple[float, float]], *, tokenizer: bool = True
+    path: Path, logits: dict[str, tuple[float, float]], *, tokenizer: bool = True, mask: bool = True
 ) -> Path:
     table = np.zeros((len(WORDS), 2), np.float32)
     for word, pair in logits.items():
         table[WORDS.index(word)] = pair
     shape = ["rows", "tokens"]
-    names = ("input_ids", "attention_mask", "token_type_ids")
+    names = ["input_ids", "token_type_ids", *(["attention_mask"] if mask else [])]
     helper, kind = onnx.helper, onnx.TensorProto
     graph = helper.make_graph(
         [helper.make_node("Gather", ["table", "input_ids"], ["span_logits"])],
@@ -92,6 +92,14 @@ def test_long_passages_are_read_to_the_end(reader: SpanReader) -> None:
     text = "the harbour was built in " * 400 + "Oslo"
     (span,) = reader.read("Where?", [text], most=1)
     assert (span.text, span.end) == ("Oslo", len(text))
+
+
+def test_a_file_without_a_mask_reads_the_same(reader: SpanReader, tmp_path: Path) -> None:
+    logits = {"oslo": (5.0, 5.0), "bergen": (3.0, 3.0), "1871": (2.0, 4.0), "[CLS]": (1.0, 1.0)}
+    plain = SpanReader.load(write_model(tmp_path / "plain.onnx", logits, mask=False))
+    passages = ["The harbour was built in Bergen.", "It was built in Oslo."]
+    found = plain.read("Where?", passages)
+    assert found and found == reader.read("Where?", passages)
 
 
 def test_passages_read_together_keep_their_numbers(reader: SpanReader) -> None:

@@ -45,6 +45,8 @@ class SpanReader:
 
     windows: WindowMaker
     session: Any
+    inputs: frozenset[str]
+    """What its file takes; those of `bench.reader.export` have no mask: nothing is padded."""
     pool: ThreadPoolExecutor
 
     @classmethod
@@ -68,6 +70,7 @@ class SpanReader:
         return cls(
             WindowMaker(_open_tokenizer(session, path), max_tokens),
             session,
+            frozenset(one.name for one in session.get_inputs()),
             ThreadPoolExecutor(workers or count_cores(), thread_name_prefix="clew-read"),
         )
 
@@ -115,11 +118,9 @@ class SpanReader:
 
     def _run(self, window: Window) -> Floats:
         ids = np.array([window.ids], np.int64)
-        feed = {
-            "input_ids": ids,
-            "attention_mask": np.ones_like(ids),
-            "token_type_ids": np.array([window.types], np.int64),
-        }
+        feed = {"input_ids": ids, "token_type_ids": np.array([window.types], np.int64)}
+        if "attention_mask" in self.inputs:
+            feed["attention_mask"] = np.ones_like(ids)
         logits: Floats = self.session.run(None, feed)[0][0]
         return logits
 

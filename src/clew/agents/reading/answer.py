@@ -8,7 +8,12 @@ from clew.agents.citing.support import mentions_name
 from clew.agents.core.confidence import LogisticModel, load_models
 from clew.agents.core.scratchpad import Note, RecordingRetriever
 from clew.agents.core.types import run_both
-from clew.agents.reading.choose import Candidate, describe_candidate, gather_candidates
+from clew.agents.reading.choose import (
+    Candidate,
+    describe_candidate,
+    gather_candidates,
+    squash_scores,
+)
 from clew.agents.reading.follow import Chain, Follower
 from clew.agents.reading.spans import Reading, answer_key, read_passages, read_together, same_answer
 from clew.agents.rules.question_analysis import find_subject_names
@@ -120,9 +125,11 @@ def rank_candidates(
 ) -> list[RankedCandidate]:
     """Rank the most likely candidates by the model, best first."""
     some = sorted(candidates, key=_best_score, reverse=True)[:_MAX_CANDIDATES]
+    scores = [squash_scores(one) for one in some]
+    best = {way: max(one[way] for one in scores) for way in scores[0]} if scores else {}
     ranked = []
     for one in some:
-        signals = describe_candidate(one, some, question, names, pages)
+        signals = describe_candidate(one, some, question, names, pages, best)
         ranked.append(RankedCandidate(one, signals, rank(signals)))
     return sorted(ranked, key=lambda one: -one.probability)
 

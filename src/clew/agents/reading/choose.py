@@ -128,10 +128,12 @@ def describe_candidate(
     question: str,
     names: Sequence[str],
     pages: Mapping[str, Passage],
+    best: Mapping[str, float],
 ) -> dict[str, float]:
     """Return what speaks for a candidate, as numbers between -1 and 1.
 
-    `pages` are those that were retrieved, by their titles' keys.
+    `pages` are those that were retrieved, by their titles' keys; `best` has the highest score that
+    a candidate has in each way of reading.
     """
     readings = candidate.readings
     passages = [reading.passage for reading in readings]
@@ -139,8 +141,7 @@ def describe_candidate(
     titles = " ".join(passage.title for passage in passages)
     alike = [o for o in others if o is not candidate and same_answer(o.text, candidate.text)]
     support = candidate.passages.union(*(o.passages for o in alike))
-    scores = _squash_scores(candidate)
-    best = {name: max(_squash_scores(other)[name] for other in others) for name in scores}
+    scores = squash_scores(candidate)
     ends = f"{readings[-1].cite().quote} {readings[-1].passage.title}"
     return {
         **scores,
@@ -161,7 +162,7 @@ def describe_candidate(
     }
 
 
-def _squash_scores(candidate: Candidate) -> dict[str, float]:
+def squash_scores(candidate: Candidate) -> dict[str, float]:
     """Return the scores of a candidate's readings by their way, -1 where there is none."""
     return {
         "direct": squash(candidate.direct.score) if candidate.direct else -1.0,

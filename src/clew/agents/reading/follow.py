@@ -12,7 +12,7 @@ from itertools import zip_longest
 
 from clew.agents.citing.support import has_title, mentions_name
 from clew.agents.core.scratchpad import RecordingRetriever
-from clew.agents.core.types import run_both, run_concurrently
+from clew.agents.core.types import run_concurrently
 from clew.agents.reading.spans import (
     Reading,
     answer_key,
@@ -39,6 +39,7 @@ _MAX_PIECE_WORDS = 12
 _NEAR = 2  # passages in which a piece is read: those about its name, else those that mention it
 _MAX_NAMES = 2  # names of a question that are followed
 _LAST = 2  # passages in which what is left to ask is read
+_SETTLED = 0.9  # probability of what a chain still asked, beyond which it leads no further
 _MIN_PROBABILITY = 0.2  # of the answer to a piece, to be put in its place
 
 
@@ -81,8 +82,7 @@ class Follower:
     ) -> list[tuple[Chain, list[Reading]]]:
         """Return chains, likeliest first, each with the readings of what is left to ask.
 
-        What does not wait for each other is read at the same time: what is left to ask of the
-        chains, and the pieces that lead on from them.
+        What does not wait for each other is read at the same time.
         """
         found: list[tuple[Chain, list[Reading]]] = []
         grown = await extend(ctx, Chain(ctx.question), passages)
@@ -103,17 +103,17 @@ class Follower:
         passages: Sequence[Passage],
         hop: int,
     ) -> tuple[list[Reading], list[Chain]]:
-        """Read what a chain still asks, and extend it where it may be longer."""
+        """Read what a chain still asks, and extend it where that leaves something open."""
         bridge, here = chain.steps[-1].text, list(passages)
         if not any(has_title(passage, bridge) for passage in here):
             retrieval = await retriever(ctx, chain.question)
             here = list(retrieval.evidence.chunks)
         about = choose_near(bridge, here)
         last = [*about, *(p for p in here if p not in about)][:_LAST]
-        if hop == self.hops:
-            return await read_passages(ctx, chain.question, last), []
-        asked = read_passages(ctx, chain.question, last)
-        return await run_both(asked, extend(ctx, chain, here))
+        readings = await read_passages(ctx, chain.question, last)
+        settled = bool(readings) and readings[0].probability >= _SETTLED
+        longer = [] if settled or hop == self.hops else await extend(ctx, chain, here)
+        return readings, longer
 
 
 def _choose_likeliest(chains: Sequence[Chain], most: int) -> list[Chain]:

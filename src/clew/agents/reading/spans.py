@@ -62,6 +62,7 @@ def _find_sentences(text: str) -> list[tuple[int, int]]:
     return list(sentence_spans(text))
 
 
+@lru_cache(maxsize=2048)  # candidates of a question are compared with each other
 def answer_key(text: str) -> str:
     """Return what equal answers share: their words without case, marks and articles."""
     words = [word for word in split_words(text) if word not in _ARTICLES]
@@ -120,6 +121,8 @@ async def read_together(
     question, _ = split_options(question)  # options are no part of what is read for
     if ctx.reader is None or not passages or not can_read(ctx, question):
         return []
+    if len(passages) == 1:  # the same window, which may be read already
+        return await read_passages(ctx, question, passages, most)
     texts, titles = [p.text for p in passages], [p.title for p in passages]
     found = await asyncio.to_thread(
         ctx.reader.read_together, question, texts, titles=titles, most=most

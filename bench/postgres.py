@@ -40,6 +40,8 @@ from clew.text.unicode import digest
 from clew.types import Document
 
 _LEASE = 3.0  # seconds; short, as killed workers are waited for
+_VICTIMS = 4  # workers at once that are killed one after another: others start meanwhile
+_LONGEST_LIFE = 0.25  # seconds from its first look for jobs to the kill, at most
 
 
 @contextmanager
@@ -240,7 +242,7 @@ class _Victims:
         """Kill one that has begun to work, at any moment of it."""
         process, begun = self._running.pop(0)
         begun.wait(60)
-        sleep(rng.uniform(0.0, 0.5))
+        sleep(rng.uniform(0.0, _LONGEST_LIFE))
         process.kill()
         process.join()
 
@@ -256,7 +258,7 @@ async def _kill_during_build(
     victims = _Victims(base.settings, at_once)
     done = 0
     try:
-        for _ in range(2):
+        for _ in range(_VICTIMS):
             victims.start()
         building = asyncio.create_task(_build(base, many))
         while done < kills and not building.done():

@@ -2,7 +2,8 @@
 
 `python -m bench.postgres build --data FILE [--sizes 1000,5000]` builds both with cheap vectors.
 `python -m bench.postgres workers [--workers 1,4] [--documents 200] [--latency 0.2]` builds with a
-model that takes that long. `python -m bench.postgres kills [--kills 50] [--log FILE]` kills a
+model that takes that long. `python -m bench.postgres readers [--documents 50]` measures when a
+reader has what was announced. `python -m bench.postgres kills [--kills 50] [--log FILE]` kills a
 worker again and again during a build, and compares what was built and paid for; with a log it goes
 on with the campaign that the log holds. A server is started for it, or
 `--server URL` names one.
@@ -22,9 +23,12 @@ from contextlib import asynccontextmanager, contextmanager, suppress
 from dataclasses import replace
 from multiprocessing.synchronize import Event
 from pathlib import Path
+from statistics import median
 from time import perf_counter, sleep
 from typing import Any
 from uuid import uuid4
+
+import psycopg
 
 from bench.build import RandomEmbed, iter_documents, read_documents
 from bench.machine import print_result, require_path
@@ -39,7 +43,13 @@ from clew.testing.stub_endpoint import StubEndpoint
 from clew.text.unicode import digest
 from clew.types import Document
 
+_END_ALL = (
+    "SELECT pg_terminate_backend(pid) FROM pg_stat_activity "
+    "WHERE application_name = 'clew' AND pid != pg_backend_pid()"
+)
 _LEASE = 3.0  # seconds; short, as killed workers are waited for
+_VICTIMS = 4  # workers at once that are killed one after another: others start meanwhile
+_LONGEST_LIFE = 0.25  # seconds from its first look for jobs to the kill, at most
 
 
 @contextmanager
@@ -201,6 +211,47 @@ async def _bench_workers(
     return found
 
 
+# -- readers
+
+
+def _wait_for_folder(folder: Path) -> None:
+    while not folder.is_dir():
+        sleep(0.005)
+
+
+async def _bench_readers(server: str, writes: int) -> dict[str, Any]:
+    """Seconds until a reader has fetched a published generation, also after a lost connection."""
+    with tempfile.TemporaryDirectory() as name:
+        folder, address = Path(name), _new_address(server)
+        kept = Settings(kb=address, cache=folder / "writer")
+        writer = KnowledgeBase(open_located_store(kept, create=True), kept, RandomEmbed())
+        reader = open_located_store(Settings(kb=address, cache=folder / "reader"))
+        await reader.follow()
+        copies = address.work_folder(folder / "reader") / "arrays"
+        waits: dict[str, list[float]] = {"announced": [], "line lost": []}
+        for number, document in enumerate(_make_documents(writes)):
+            lost = number % 5 == 4
+            if lost:  # all connections end, also the one that listens
+                with psycopg.connect(address.url, autocommit=True) as db:
+                    db.execute(_END_ALL)
+            await writer.take(iter_documents([document]))
+            began = perf_counter()
+            newest = copies / str((await writer.store.counts()).generation)
+            await asyncio.to_thread(_wait_for_folder, newest)
+            waits["line lost" if lost else "announced"].append(perf_counter() - began)
+        await reader.close()
+        await writer.close()
+    return {
+        what: {
+            "times": len(found),
+            "median_s": round(median(found), 3),
+            "most_s": round(max(found), 3),
+        }
+        for what, found in waits.items()
+        if found
+    }
+
+
 # -- kills
 
 
@@ -240,7 +291,7 @@ class _Victims:
         """Kill one that has begun to work, at any moment of it."""
         process, begun = self._running.pop(0)
         begun.wait(60)
-        sleep(rng.uniform(0.0, 0.5))
+        sleep(rng.uniform(0.0, _LONGEST_LIFE))
         process.kill()
         process.join()
 
@@ -256,7 +307,7 @@ async def _kill_during_build(
     victims = _Victims(base.settings, at_once)
     done = 0
     try:
-        for _ in range(2):
+        for _ in range(_VICTIMS):
             victims.start()
         building = asyncio.create_task(_build(base, many))
         while done < kills and not building.done():
@@ -320,7 +371,7 @@ def _bench_kills(
 def main() -> None:
     """Run one part and print its figures."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("part", choices=("build", "workers", "kills"))
+    parser.add_argument("part", choices=("build", "workers", "readers", "kills"))
     parser.add_argument("--server", help="address of a PostgreSQL database")
     parser.add_argument("--data", type=Path, default=Path("corpus.jsonl"))
     parser.add_argument("--sizes", default="1000,5000")
@@ -342,6 +393,8 @@ def main() -> None:
             counts = [int(count) for count in given.workers.split(",")]
             how = (given.documents, given.latency, given.at_once)
             figures = asyncio.run(_bench_workers(server, counts, *how))
+        elif given.part == "readers":
+            figures = asyncio.run(_bench_readers(server, given.documents))
         else:
             how_many = (given.kills, given.documents, given.latency, given.log)
             figures = _bench_kills(server, *how_many)

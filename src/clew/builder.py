@@ -16,6 +16,7 @@ from clew.extract.model_extractors import MODEL_EXTRACTORS, DocumentExtractor, w
 from clew.extract.propositions import OFFLINE_EXTRACTORS
 from clew.extract.rules import Offline, find_installed_model
 from clew.extract.wrappers import WithFallback, WithTableRows
+from clew.graph.parts import HERE
 from clew.index.derive import derive_arrays
 from clew.ingest.build import AddResult, Chunker, IngestPipeline
 from clew.ingest.chunk import CHUNKERS, ByHeadings
@@ -119,6 +120,7 @@ class Builder:
             self._with_fallback(await self._make_retry_extractor(extractor)) if retry else None,
             progress,
             await self._choose_kinds(),
+            self.runner.parts if self.runner is not None else HERE,
         )
         before, began = self.models.meter.total, perf_counter()
         try:

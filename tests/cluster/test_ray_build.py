@@ -83,6 +83,7 @@ async def test_a_build_on_two_nodes_equals_one_on_one_machine(
         added = await base.take(stream(DOCUMENTS))
     assert _tables(base.store) == alone
     assert len(runner.nodes) == 2
+    assert len(runner.parts.nodes) == 2  # names were resolved and arrays derived on both, too
     assert added.usage.calls == len(DOCUMENTS)
     await base.close()
 

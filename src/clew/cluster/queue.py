@@ -15,6 +15,7 @@ from psycopg import sql
 from clew.cluster.handle import ModelSlots, SharedLimitChat, TaskHandler
 from clew.engine import KnowledgeBase
 from clew.errors import AuthError, ClewError, ConfigError, ModelError, StoreError
+from clew.graph.parts import HERE, RunParts
 from clew.ingest.remote import TaskKind
 from clew.llm.budget import BudgetExceeded
 from clew.store.postgres.jobs import Job, JobQueue
@@ -73,6 +74,8 @@ class QueueRunner:
     _new: list[tuple[TaskKind, bytes, Future[bytes]]] = field(default_factory=list)
     _sending: Task[None] | None = None
     failure: ClewError | None = None
+    parts: RunParts = HERE
+    """Workers extract and embed; arrays are derived by the process that builds."""
 
     async def run(self, kind: TaskKind, payload: bytes) -> bytes:
         """Add a job and wait for its result."""

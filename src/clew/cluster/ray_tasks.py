@@ -7,7 +7,7 @@ only if that is shared (a knowledge base in PostgreSQL), so prefer one for build
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from functools import partial
@@ -19,7 +19,7 @@ import ray
 from clew.cluster.handle import MeteringChat, TaskHandler
 from clew.config import Settings
 from clew.engine import KnowledgeBase
-from clew.errors import ConfigError, ModelError
+from clew.errors import ConfigError, ModelError, StoreError
 from clew.ingest.remote import TaskKind
 from clew.kb_address import DatabaseAddress
 from clew.llm.factory import find_embedder
@@ -56,11 +56,52 @@ class TaskActor:
         return base
 
 
+@dataclass(frozen=True)
+class RayParts:
+    """Computes the parts of a derivation as tasks, which Ray spreads over the nodes.
+
+    A task that is lost with its node is done again elsewhere. What all parts need is put into
+    Ray's object store once.
+    """
+
+    count: int
+    nodes: dict[str, int] = field(default_factory=dict)
+    """How many parts each node has computed."""
+
+    def __call__(
+        self,
+        function: Callable[..., Any],
+        parts: Sequence[tuple[Any, ...]],
+        shared: tuple[Any, ...] = (),
+    ) -> list[Any]:
+        """The results, in the order of the parts."""
+        held = [ray.put(one) for one in shared]
+        # No processor of its own: the actors hold all of them, and are idle meanwhile.
+        task = ray.remote(_compute_part).options(
+            num_cpus=0, max_retries=_TRIES, scheduling_strategy="SPREAD"
+        )
+        try:
+            found = ray.get([task.remote(function, part, *held) for part in parts])
+        except ray.exceptions.RayError as error:
+            why = str(getattr(error, "cause", error)).strip().splitlines()[-1]
+            raise StoreError(f"the cluster could not derive the arrays ({why})") from error
+        for _, node in found:
+            self.nodes[node] = self.nodes.get(node, 0) + 1
+        return [result for result, _ in found]
+
+
+def _compute_part(
+    function: Callable[..., Any], part: tuple[Any, ...], *shared: Any
+) -> tuple[Any, str]:
+    return function(*part, *shared), str(ray.get_runtime_context().get_node_id())
+
+
 @dataclass(eq=False)
 class RayRunner:
     """Gives the tasks of a build to actors, the least busy first."""
 
     actors: list[Any]
+    parts: RayParts
     nodes: dict[str, int] = field(default_factory=dict)
     """How many tasks ran on each node."""
     _busy: list[int] = field(default_factory=list)
@@ -139,7 +180,8 @@ async def open_ray_runner(
             max_concurrency=_TASKS_PER_ACTOR,
             scheduling_strategy="SPREAD",
         )
-        runner = RayRunner([made.remote(base.settings, held) for _ in range(many)])
+        actors_made = [made.remote(base.settings, held) for _ in range(many)]
+        runner = RayRunner(actors_made, RayParts(max(2, many)))
         yield runner
         for actor in runner.actors:
             ray.kill(actor)

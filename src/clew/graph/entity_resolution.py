@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from clew.graph.csr import Csr, Floats, Ints, Mask, expand_ranges, sorted_unique
+from clew.graph.parts import HERE, RunParts, split_by_key, split_range
 
 # Why two names are one entity, the most certain reason first.
 USER, SPELLING, STATED_SAME, ALIAS, SIMILARITY, MODEL = range(6)
@@ -165,16 +166,13 @@ class TokenizedNames:
         return found
 
 
-def pair_by_similarity(
-    near: Ints, cosines: Floats, words: TokenizedNames, chunks_of: Csr, company: Csr
-) -> CandidatePairs:
-    """Pair close vectors whose words agree, with shared context but no chunk in common."""
-    keep = [
+def find_agreeing(near: Ints, words: TokenizedNames, chunks_of: Csr, company: Csr) -> list[int]:
+    """Which pairs of names agree in their words, and share context but no chunk."""
+    return [
         at
         for at, (one, other) in enumerate(near.tolist())
         if has_same_words(words, one, other) and _shares_context(one, other, chunks_of, company)
     ]
-    return make_pairs(near[keep, 0], near[keep, 1], SIMILARITY, cosines[keep])
 
 
 def has_same_words(words: TokenizedNames, one: int, other: int) -> bool:
@@ -244,7 +242,9 @@ def empty_lsh_index() -> LshIndex:
     )
 
 
-def extend_lsh_index(known: LshIndex, vectors: Floats, least: float) -> LshIndex:
+def extend_lsh_index(
+    known: LshIndex, vectors: Floats, least: float, run: RunParts = HERE
+) -> LshIndex:
     """Add the vectors after the last one that `known` holds."""
     first = len(known.codes)
     if first >= len(vectors):
@@ -252,21 +252,29 @@ def extend_lsh_index(known: LshIndex, vectors: Floats, least: float) -> LshIndex
     fresh = _hash_vectors(np.asarray(vectors[first:]))
     fresh[_find_uninformative(vectors)[first:]] = -1
     codes = np.concatenate([known.codes, fresh])
-    found = _find_bucket_pairs(codes, first)
-    cosine = np.concatenate(
-        [
-            np.einsum("ij,ij->i", *(np.asarray(vectors[ends], np.float32) for ends in some.T))
-            for some in (
-                found[at : at + _PAIR_BLOCK] for at in range(0, max(len(found), 1), _PAIR_BLOCK)
-            )
-        ]
-    ).astype(np.float32)
+    tables = [(np.ascontiguousarray(codes[:, table]), first) for table in range(_TABLES)]
+    both = sorted_unique(np.concatenate(run(_find_bucket_pairs, tables)))
+    found = np.stack([both // len(codes), both % len(codes)], axis=1)
+    ranges = split_range(len(found), run.count)
+    cosine = np.concatenate(run(_measure_pairs, [(found[some],) for some in ranges], (vectors,)))
     close = cosine >= least
     return LshIndex(
         codes,
         np.concatenate([known.pairs, found[close]]),
         np.concatenate([known.cosines, cosine[close]]),
     )
+
+
+def _measure_pairs(pairs: Ints, vectors: Floats) -> Floats:
+    """The cosine of each pair of rows."""
+    blocks = (pairs[at : at + _PAIR_BLOCK] for at in range(0, max(len(pairs), 1), _PAIR_BLOCK))
+    found: Floats = np.concatenate(
+        [
+            np.einsum("ij,ij->i", *(np.asarray(vectors[ends], np.float32) for ends in some.T))
+            for some in blocks
+        ]
+    ).astype(np.float32)
+    return found
 
 
 def _find_uninformative(vectors: Floats) -> Mask:
@@ -290,44 +298,69 @@ def _hash_vectors(vectors: Floats) -> NDArray[np.int32]:
     return np.concatenate(parts)
 
 
-def _find_bucket_pairs(codes: NDArray[np.int32], first: int) -> Ints:
-    """Return pairs that share a bucket, at least one of them at `first` or later."""
-    count = len(codes)
-    found: list[Ints] = []
-    for table in range(_TABLES):
-        column = codes[:, table]
-        affected = np.isin(column, np.unique(column[first:])) if first else np.ones(count, np.bool_)
-        members = np.flatnonzero(affected & (column >= 0))
-        members = members[np.argsort(column[members], kind="stable")]
-        edges = np.flatnonzero(np.diff(column[members])) + 1
-        starts = np.concatenate([[0], edges])
-        ends = np.concatenate([edges, [len(members)]])
-        # Each member is compared with those after it in its bucket, up to a bound.
-        member = np.arange(len(members))
-        last = np.repeat(ends, ends - starts)
-        left, right = expand_ranges(member + 1, np.minimum(last, member + 1 + _MAX_BUCKET))
-        one, other = members[left], members[right]
-        low, high = np.minimum(one, other), np.maximum(one, other)
-        keep = high >= first
-        found.append(sorted_unique(low[keep] * count + high[keep]))
-    both = sorted_unique(np.concatenate(found))
-    return np.stack([both // count, both % count], axis=1)
+def _find_bucket_pairs(column: NDArray[np.int32], first: int) -> Ints:
+    """Pairs that share a bucket of one table, at least one of them at `first` or later."""
+    count = len(column)
+    affected = np.isin(column, np.unique(column[first:])) if first else np.ones(count, np.bool_)
+    members = np.flatnonzero(affected & (column >= 0))
+    members = members[np.argsort(column[members], kind="stable")]
+    edges = np.flatnonzero(np.diff(column[members])) + 1
+    starts = np.concatenate([[0], edges])
+    ends = np.concatenate([edges, [len(members)]])
+    # Each member is compared with those after it in its bucket, up to a bound.
+    member = np.arange(len(members))
+    last = np.repeat(ends, ends - starts)
+    left, right = expand_ranges(member + 1, np.minimum(last, member + 1 + _MAX_BUCKET))
+    one, other = members[left], members[right]
+    low, high = np.minimum(one, other), np.maximum(one, other)
+    keep = high >= first
+    return sorted_unique(low[keep] * count + high[keep])
 
 
-def find_senses(entities: Ints, chunks: Ints, classes: Ints, company: Csr, common: Mask) -> Ints:
+def find_senses(
+    mentions: tuple[Ints, Ints, Ints],
+    company: Csr,
+    common: Mask,
+    hashes: Ints,
+    run: RunParts = HERE,
+) -> Ints:
     """Return for each mention the class of its sense; 0 for a name's main sense.
 
-    Columns are the entity, chunk and class (0 unknown) of each mention; `company` maps a chunk to
-    all its entities. Names with a single class have one sense.
+    Columns are the entity, chunk and class (0 unknown) of each mention, sorted by entity; `company`
+    maps a chunk to all its entities. Names with a single class have one sense; the others are
+    looked at by blocks of the `hashes` of names.
     """
+    entities, chunks, classes = mentions
     found = np.zeros(len(entities), np.int64)
     known = np.flatnonzero(classes > 0)
     pairs = np.unique(np.stack([entities[known], classes[known]]), axis=1)
     names, met = np.unique(pairs[0], return_counts=True)
-    for name in names[met > 1].tolist():
-        # Mentions are sorted by entity.
-        mine = slice(np.searchsorted(entities, name), np.searchsorted(entities, name, "right"))
+    several = names[met > 1]
+    if not len(several):
+        return found
+    parts = []
+    places = []
+    for block in split_by_key(hashes[several], run.count):
+        some = several[block]
+        begins, ends = (np.searchsorted(entities, some, side) for side in ("left", "right"))
+        at = expand_ranges(begins, ends)[1]
+        places.append(at)
+        parts.append((some.tolist(), (ends - begins).tolist(), chunks[at], classes[at]))
+    for at, senses in zip(places, run(_split_names, parts, (company, common)), strict=True):
+        found[at] = senses
+    return found
+
+
+def _split_names(
+    names: list[int], counts: list[int], chunks: Ints, classes: Ints, company: Csr, common: Mask
+) -> Ints:
+    """The senses of the mentions of several names, one after another."""
+    found = np.zeros(len(chunks), np.int64)
+    first = 0
+    for name, count in zip(names, counts, strict=True):
+        mine = slice(first, first + count)
         found[mine] = _split_name(name, chunks[mine], classes[mine], company, common)
+        first += count
     return found
 
 

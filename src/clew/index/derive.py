@@ -1,6 +1,7 @@
 """Derive a generation's retrieval arrays from the store's tables."""
 
 from collections.abc import Mapping
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -25,9 +26,17 @@ from clew.graph.page_owners import (
     name_rarities,
     resolve_claims,
 )
+from clew.graph.parts import HERE, RunParts, split_range
 from clew.index.details import derive_details, sum_mention_codes, use_detailed_rows
 from clew.index.resolution import ResolvedTables, resolve
-from clew.store.bm25 import build_index, index_from_arrays, index_to_arrays
+from clew.store.bm25 import (
+    TextSegment,
+    build_index,
+    index_from_arrays,
+    index_to_arrays,
+    make_segment,
+    merge_segments,
+)
 from clew.store.protocol import DETAIL_PREFIX, HAS_DETAILS, Arrays, DeriveArrays, Tables
 from clew.store.resolved_entities import LONG_DESCRIPTION
 from clew.text.names import FORM, TOKEN
@@ -39,9 +48,13 @@ _QUOTES = f"{DETAIL_PREFIX}quote_"  # of the arrays of facts that passages quote
 _MIN_OWNERSHIP = 0.3  # names owned less surely than this are not found by fuzzy matching
 
 
-def derive_arrays(tables: Tables) -> dict[str, NDArray[Any]]:
-    """Derive a generation's arrays: resolve names to entities, then build columns and CSR."""
-    resolved = resolve(tables)
+def derive_arrays(tables: Tables, run: RunParts = HERE) -> dict[str, NDArray[Any]]:
+    """Derive a generation's arrays: resolve names to entities, then build columns and CSR.
+
+    Names are resolved by blocks of their keys, and incidences and texts go by shards: `run` may
+    compute these parts elsewhere.
+    """
+    resolved = resolve(tables, run)
     tables = resolved.tables
     arrays: dict[str, NDArray[Any]] = {"layout": np.array([LAYOUT]), **resolved.arrays}
     columns = {"chunk": tables.chunks, "entity": tables.entities, "fact": tables.facts}
@@ -60,7 +73,7 @@ def derive_arrays(tables: Tables) -> dict[str, NDArray[Any]]:
     entity, chunk = find_positions(entities, entity), find_positions(chunks, chunk)
     counts = np.maximum(times, 1).astype(np.float32)
     arrays |= _build_incidence(
-        ("entity", len(entities), entity), ("chunk", len(chunks), chunk), counts
+        ("entity", len(entities), entity), ("chunk", len(chunks), chunk), counts, run
     )
     arrays["chunk_entity_about"] = build_csr(
         len(chunks), chunk, entity, about / np.float32(1000)
@@ -68,14 +81,16 @@ def derive_arrays(tables: Tables) -> dict[str, NDArray[Any]]:
 
     fact, member, role = tables.participants.T
     fact, member = find_positions(facts, fact), find_positions(entities, member)
+    roles = role.astype(np.float32)
     arrays |= _build_incidence(
-        ("fact", len(facts), fact), ("entity", len(entities), member), role.astype(np.float32)
+        ("fact", len(facts), fact), ("entity", len(entities), member), roles, run
     )
 
     stated, stated_in, start = tables.supports.T
     stated, stated_in = find_positions(facts, stated), find_positions(chunks, stated_in)
+    starts = start.astype(np.float32)
     arrays |= _build_incidence(
-        ("fact", len(facts), stated), ("chunk", len(chunks), stated_in), start.astype(np.float32)
+        ("fact", len(facts), stated), ("chunk", len(chunks), stated_in), starts, run
     )
 
     arrays |= _find_quotes(tables)
@@ -89,8 +104,20 @@ def derive_arrays(tables: Tables) -> dict[str, NDArray[Any]]:
     arrays |= _index_names(tables, entities)
     arrays |= _index_owners(tables, arrays, EntityPassages(entity, chunk, about / np.float32(1000)))
     arrays |= carry_over_trees(tables.previous, arrays)
-    text = build_index(chunks, tables.texts, index_from_arrays(tables.previous))
+    make = partial(_index_by_shards, run) if run.count > 1 else make_segment
+    text = build_index(chunks, tables.texts, index_from_arrays(tables.previous), make)
     return arrays | index_to_arrays(text)
+
+
+def _index_by_shards(run: RunParts, keys: Ints, texts: Mapping[int, str]) -> TextSegment:
+    """Index the words of texts, range by range of passages."""
+    listed = list(texts.items())
+    parts = [(dict(listed[some]),) for some in split_range(len(listed), run.count)]
+    return merge_segments(run(_index_texts, parts), keys)
+
+
+def _index_texts(texts: Mapping[int, str]) -> TextSegment:
+    return make_segment(np.array(sorted(texts), np.int64), texts)
 
 
 def _find_quotes(tables: Tables) -> dict[str, NDArray[Any]]:
@@ -163,13 +190,34 @@ def has_current_layout(arrays: Mapping[str, NDArray[Any]]) -> bool:
 
 
 def _build_incidence(
-    left: tuple[str, int, Ints], right: tuple[str, int, Ints], weights: Floats
+    left: tuple[str, int, Ints], right: tuple[str, int, Ints], weights: Floats, run: RunParts
 ) -> dict[str, NDArray[Any]]:
     """Build an incidence in both directions, as named CSR arrays."""
     (source, rows, sources), (target, columns, targets) = left, right
-    out = build_csr(rows, sources, targets, weights)
-    back = build_csr(columns, targets, sources, weights)
+    out = _build_by_shards(rows, sources, targets, weights, run)
+    back = _build_by_shards(columns, targets, sources, weights, run)
     return _csr_arrays(f"{source}_{target}", out) | _csr_arrays(f"{target}_{source}", back)
+
+
+def _build_by_shards(count: int, rows: Ints, columns: Ints, weights: Floats, run: RunParts) -> Csr:
+    """Build a CSR by ranges of its rows."""
+    ranges = split_range(count, run.count)
+    if len(ranges) == 1:
+        return build_csr(count, rows, columns, weights)
+    parts = []
+    for some in ranges:
+        mine = np.flatnonzero((rows >= some.start) & (rows < some.stop))
+        parts.append(
+            (some.stop - some.start, rows[mine] - some.start, columns[mine], weights[mine])
+        )
+    built: list[Csr] = run(build_csr, parts)
+    sizes = np.cumsum([0, *(len(one.columns) for one in built)])
+    starts = [one.starts[:-1] + size for one, size in zip(built, sizes, strict=False)]
+    return Csr(
+        np.concatenate([*starts, sizes[-1:]]),
+        np.concatenate([one.columns for one in built]),
+        np.concatenate([one.weights for one in built]),
+    )
 
 
 def _order_passages(codes: Ints, starts: Ints) -> Ints:

@@ -8,6 +8,7 @@ import numpy as np
 from clew.graph.csr import Csr, Ints, Mask, build_csr, find_positions, row_starts
 from clew.graph.entity_resolution import (
     MODEL,
+    SIMILARITY,
     STATED_SAME,
     USER,
     CandidatePairs,
@@ -18,14 +19,15 @@ from clew.graph.entity_resolution import (
     concatenate_pairs,
     empty_lsh_index,
     extend_lsh_index,
+    find_agreeing,
     find_common_entities,
     find_senses,
     group_pairs,
     make_pairs,
     pair_by_alias,
-    pair_by_similarity,
     pair_by_spelling,
 )
+from clew.graph.parts import HERE, RunParts, split_by_key
 from clew.index.details import sum_mention_codes
 from clew.store.protocol import SENSE_STRIDE, STATED_WEIGHT, Array, Tables
 from clew.store.resolved_entities import majority_sense
@@ -33,7 +35,7 @@ from clew.text.entity_types import alias_relation_codes
 from clew.text.names import FORM, HONORIFICS, TOKEN, encode_token
 
 
-def split_homonyms(tables: Tables) -> tuple[Tables, Ints]:
+def split_homonyms(tables: Tables, run: RunParts = HERE) -> tuple[Tables, Ints]:
     """Give every further sense of a name its own key: the name's key plus class * SENSE_STRIDE.
 
     Also returns which mentions moved, as (name, chunk, sense) keys.
@@ -43,9 +45,9 @@ def split_homonyms(tables: Tables) -> tuple[Tables, Ints]:
     who = find_positions(keys, mentions[:, 0])
     where = find_positions(chunk_keys, mentions[:, 1])
     company = build_csr(len(chunk_keys), where, who)
-    sense = find_senses(
-        who, where, mentions[:, 4], company, find_common_entities(company, len(keys))
-    )
+    common = find_common_entities(company, len(keys))
+    columns = (who, where, mentions[:, 4])
+    sense = find_senses(columns, company, common, tables.entities[:, 2], run)
     sense = _apply_pins(tables, sense)
     if not sense.any():
         return tables, np.zeros((0, 3), np.int64)
@@ -125,11 +127,11 @@ class ResolvedTables:
     """A hash of the mentions that each entity is merged from."""
 
 
-def resolve(tables: Tables) -> ResolvedTables:
+def resolve(tables: Tables, run: RunParts = HERE) -> ResolvedTables:
     """Split names of several entities, then merge names of one entity."""
-    split, moved = split_homonyms(tables)
-    near = _find_near_names(tables)
-    groups, found = _group_names(split, near)
+    split, moved = split_homonyms(tables, run)
+    near = _find_near_names(tables, run)
+    groups, found = _group_names(split, near, run)
     arrays: dict[str, Array] = {
         "near_codes": near.codes,
         "near_pairs": near.pairs,
@@ -165,7 +167,7 @@ def _record_merges(keys: Ints, groups: EntityGroups, found: CandidatePairs) -> d
     }
 
 
-def _find_near_names(tables: Tables) -> LshIndex:
+def _find_near_names(tables: Tables, run: RunParts) -> LshIndex:
     """Find close name vectors; earlier results are reused, since vectors never change."""
     vectors = tables.entity_vectors
     if vectors is None or len(vectors) > _MAX_COMPARED_NAMES:
@@ -176,10 +178,12 @@ def _find_near_names(tables: Tables) -> LshIndex:
         if "near_codes" in old and len(old["near_codes"]) <= len(vectors)
         else empty_lsh_index()
     )
-    return extend_lsh_index(known, vectors, _MIN_NEAR_COSINE)
+    return extend_lsh_index(known, vectors, _MIN_NEAR_COSINE, run)
 
 
-def _group_names(tables: Tables, near: LshIndex) -> tuple[EntityGroups, CandidatePairs]:
+def _group_names(
+    tables: Tables, near: LshIndex, run: RunParts
+) -> tuple[EntityGroups, CandidatePairs]:
     """Collect all candidate pairs and group them."""
     keys, things = tables.entities[:, 0], tables.entities[:, 3] == 0
     count = len(keys)
@@ -189,9 +193,9 @@ def _group_names(tables: Tables, near: LshIndex) -> tuple[EntityGroups, Candidat
     order[ranked] = np.arange(count)
     found = concatenate_pairs(
         [
-            *_pair_by_name(tables, things, ranked, order),
+            *_pair_by_name(tables, things, ranked, order, run),
             _pair_by_statement(tables, things),
-            _pair_by_vectors(tables, near, things),
+            _pair_by_vectors(tables, near, things, run),
             *_pair_by_decision(tables),
         ]
     )
@@ -203,16 +207,22 @@ def _group_names(tables: Tables, near: LshIndex) -> tuple[EntityGroups, Candidat
     return group_pairs(found, order, support, limits), found
 
 
-def _pair_by_name(tables: Tables, things: Mask, ranked: Ints, order: Ints) -> list[CandidatePairs]:
-    """Pair other spellings and stated aliases with the first name by rank."""
+def _pair_by_name(
+    tables: Tables, things: Mask, ranked: Ints, order: Ints, run: RunParts
+) -> list[CandidatePairs]:
+    """Pair other spellings and stated aliases with the first name by rank, by blocks of keys."""
     hashes = tables.entities[:, 2]
     real = ranked[things[ranked]]
-    spelling = pair_by_spelling(hashes[real])
+    blocks = [real[block] for block in split_by_key(hashes[real], run.count)]
+    spelt = run(pair_by_spelling, [(hashes[block],) for block in blocks])
     stated = tables.forms[(tables.forms[:, 2] == STATED_WEIGHT) & (tables.forms[:, 3] == FORM)]
     entity = np.searchsorted(tables.entities[:, 0], stated[:, 0])
     alias = pair_by_alias(np.where(things, hashes, 0)[ranked], order[entity], stated[:, 1])
     return [
-        replace(spelling, left=real[spelling.left], right=real[spelling.right]),
+        *(
+            replace(found, left=block[found.left], right=block[found.right])
+            for block, found in zip(blocks, spelt, strict=True)
+        ),
         replace(alias, left=ranked[alias.left], right=ranked[alias.right]),
     ]
 
@@ -233,7 +243,7 @@ def _pair_by_statement(tables: Tables, things: Mask) -> CandidatePairs:
     return make_pairs(left[real], right[real], STATED_SAME)
 
 
-def _pair_by_vectors(tables: Tables, near: LshIndex, things: Mask) -> CandidatePairs:
+def _pair_by_vectors(tables: Tables, near: LshIndex, things: Mask, run: RunParts) -> CandidatePairs:
     """Pair names with close vectors when words and context agree."""
     close = near.cosines >= _MIN_SAME_COSINE
     rows, keys = tables.entities[:, 1], tables.entities[:, 0]
@@ -242,10 +252,13 @@ def _pair_by_vectors(tables: Tables, near: LshIndex, things: Mask) -> CandidateP
     at[rows[main]] = np.flatnonzero(main)
     pair = at[near.pairs[close]]
     valid = (pair >= 0).all(axis=1)
-    chunks_of, company = _build_context(tables)
-    return pair_by_similarity(
-        pair[valid], near.cosines[close][valid], _tokenize_names(tables), chunks_of, company
-    )
+    pair, cosines = pair[valid], near.cosines[close][valid]
+    blocks = split_by_key(tables.entities[pair[:, 0], 2], run.count)
+    shared = (_tokenize_names(tables), *_build_context(tables))
+    found = run(find_agreeing, [(pair[block],) for block in blocks], shared)
+    keep = np.sort(np.concatenate([block[at] for block, at in zip(blocks, found, strict=True)]))
+    keep = keep.astype(np.int64)
+    return make_pairs(pair[keep, 0], pair[keep, 1], SIMILARITY, cosines[keep])
 
 
 def _tokenize_names(tables: Tables) -> TokenizedNames:

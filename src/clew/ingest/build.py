@@ -14,6 +14,7 @@ from typing import NamedTuple
 from clew.errors import ClewError
 from clew.extract.model_calls import hear_chunks
 from clew.extract.model_extractors import DocumentExtractor
+from clew.graph.parts import HERE, RunParts
 from clew.index.derive import derive_arrays
 from clew.ingest.arrivals import record_arrivals
 from clew.ingest.chunk import STRUCTURE_VERSION, follows_structure
@@ -32,12 +33,14 @@ from clew.llm.embed import Embedder
 from clew.store.packed import PackedExtractions
 from clew.store.protocol import (
     Addition,
+    Arrays,
     BackgroundWriter,
     Change,
     Counts,
     DocumentSource,
     KeyValueStore,
     Store,
+    Tables,
     make_removal,
     resolve_duplicate_names,
 )
@@ -93,6 +96,8 @@ class IngestPipeline:
     progress: ProgressCallback = field(default=lambda stage, done, total: None, repr=False)
     kinds: Collection[Kind] = EMBEDDED_KINDS
     """What is embedded."""
+    parts: RunParts = HERE
+    """Computes the parts of a derivation."""
 
     async def add(self, found: AsyncIterator[ReadItem]) -> AddResult:
         """Add new and changed documents; unchanged ones cost nothing."""
@@ -117,7 +122,7 @@ class IngestPipeline:
                 done += await self._write(pending)
             # A run that is killed before this finds the same removed rows when it is repeated.
             if removed := await classifier.find_removed_rows(self.store):
-                await self.store.write(make_removal(removed), derive_arrays)
+                await self.store.write(make_removal(removed), self._derive)
             counts = await self.store.counts()
         by_status = classifier.status_counts
         return AddResult(
@@ -153,18 +158,23 @@ class IngestPipeline:
     def _pipeline_repr(self) -> tuple[str, str]:
         return repr(self.chunk), repr(self.extract)
 
+    def _derive(self, tables: Tables) -> Arrays:
+        return derive_arrays(tables, self.parts)
+
     async def _write(self, documents: Sequence[Document]) -> "_Tally":
         """Extract, embed and write; return how much was extracted from."""
         store = self.store
         await record_arrivals(store, [name for one in documents for name in one.names])
-        async with store.background_writer(derive_arrays, len(documents)) as writer:
+        # A cluster derives for this process: one that writes beside it would do so alone.
+        many = len(documents) if self.parts.count == 1 else 0
+        async with store.background_writer(derive_arrays, many) as writer:
             additions, done = await self._extract_and_embed(documents, writer)
             self.progress("write", 0, 1)
             written = writer is not None and await writer.write()
         if not written:
             if writer is not None:  # its additions are lost, but extractions are cached
                 additions, _ = await self._extract_and_embed(documents)
-            await store.write(_make_change(additions), derive_arrays)
+            await store.write(_make_change(additions), self._derive)
         self.progress("write", 1, 1)
         return done
 

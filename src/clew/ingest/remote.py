@@ -17,6 +17,7 @@ import numpy as np
 
 from clew.errors import ModelError
 from clew.extract.model_extractors import DocumentExtractor
+from clew.graph.parts import RunParts
 from clew.ingest.files import ReadItem, parse_here
 from clew.ingest.parse_process import decode_items, encode_items
 from clew.ingest.readers.source import ReadBudget, SourceFile
@@ -33,6 +34,10 @@ _MAX_SENT_BYTES = 64_000_000  # of a file; a larger one is parsed where it is
 
 class TaskRunner(Protocol):
     """Runs tasks elsewhere; a task that was given up is run again by another one."""
+
+    @property
+    def parts(self) -> RunParts:
+        """Computes the parts of a derivation."""
 
     async def run(self, kind: TaskKind, payload: bytes) -> bytes:
         """Run one task; raise ModelError if it failed for good."""

@@ -8,7 +8,7 @@ segment until both are merged; nothing that is found or scored depends on them.
 
 from array import array
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from functools import cached_property
 from typing import Any
@@ -208,12 +208,21 @@ def index_from_arrays(arrays: Mapping[str, NDArray[Any]]) -> Bm25Index | None:
     return Bm25Index(tuple(segments), arrays["chunk_keys"]) if segments else None
 
 
-def build_index(keys: Ints, texts: Mapping[int, str], old: Bm25Index | None = None) -> Bm25Index:
-    """Index the chunks `keys` (ascending): `texts` has the new ones, `old` the others."""
+def build_index(
+    keys: Ints,
+    texts: Mapping[int, str],
+    old: Bm25Index | None = None,
+    make: Callable[[Ints, Mapping[int, str]], TextSegment] | None = None,
+) -> Bm25Index:
+    """Index the chunks `keys` (ascending): `texts` has the new ones, `old` the others.
+
+    `make` may make a segment otherwise than `make_segment`, but an equal one.
+    """
+    make = make or make_segment
     if old is None:
-        return Bm25Index((_make_segment(keys, texts),), keys)
+        return Bm25Index((make(keys, texts),), keys)
     fresh = np.array(sorted(texts), np.int64)
-    large, added = old.segments[0], [*old.segments[1:], _make_segment(fresh, texts)]
+    large, added = old.segments[0], [*old.segments[1:], make(fresh, texts)]
     listed = np.unique(np.concatenate([segment.keys for segment in added]))
     listed = listed[_find_places(listed, keys) >= 0]
     removed = len(large.keys) + len(listed) - len(keys)
@@ -222,12 +231,12 @@ def build_index(keys: Ints, texts: Mapping[int, str], old: Bm25Index | None = No
         or len(listed) > _MAX_ADDED_SHARE * len(large.keys)
         or removed > _MAX_REMOVED_SHARE * len(large.keys)
     ):
-        return Bm25Index((_merge_segments([large, *added], keys),), keys)
+        return Bm25Index((merge_segments([large, *added], keys),), keys)
     if not len(listed):
         return Bm25Index((large,), keys)
     if not len(fresh) and len(listed) == len(added[0].keys):
         return Bm25Index((large, added[0]), keys)
-    return Bm25Index((large, _merge_segments(added, listed)), keys)
+    return Bm25Index((large, merge_segments(added, listed)), keys)
 
 
 def _find_places(wanted: Ints, keys: Ints) -> Ints:
@@ -239,12 +248,13 @@ def _find_places(wanted: Ints, keys: Ints) -> Ints:
     return found
 
 
-def _make_segment(keys: Ints, texts: Mapping[int, str]) -> TextSegment:
+def make_segment(keys: Ints, texts: Mapping[int, str]) -> TextSegment:
+    """Index the words of texts; `keys` are those of all chunks, ascending."""
     lengths = np.zeros(len(keys), np.int32)
     return _pack_segment(_sort_postings(_make_postings(keys, texts, lengths)), lengths, keys)
 
 
-def _merge_segments(segments: Sequence[TextSegment], keys: Ints) -> TextSegment:
+def merge_segments(segments: Sequence[TextSegment], keys: Ints) -> TextSegment:
     """One segment of the chunks `keys`, equal to one that is made from their texts."""
     lengths = np.zeros(len(keys), np.int32)
     together: Postings | None = None
@@ -255,7 +265,7 @@ def _merge_segments(segments: Sequence[TextSegment], keys: Ints) -> TextSegment:
         postings = _keep_postings(segment, place, kept)
         together = postings if together is None else _merge_postings(together, postings)
     if together is None:
-        return _make_segment(keys, {})
+        return make_segment(keys, {})
     return _pack_segment(together, lengths, keys)
 
 

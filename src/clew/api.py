@@ -8,10 +8,13 @@ from typing import Any
 from clew import sync
 from clew.agents.ask import DEFAULT_OPTIONS, AskOptions
 from clew.agents.core.types import Answer, Mode, Results
+from clew.builder import ignore_progress
 from clew.config import Settings, load_settings
 from clew.engine import KnowledgeBase
 from clew.errors import InputError
+from clew.extract.model_extractors import DocumentExtractor
 from clew.ingest.build import AddResult
+from clew.ingest.embedding import ProgressCallback
 from clew.ingest.readers.source import make_document
 from clew.kb_address import parse_location
 from clew.store.protocol import Counts
@@ -24,18 +27,54 @@ class Kb:
     def __init__(self, aio: KnowledgeBase) -> None:
         self.aio = aio
 
-    def add(self, paths: Sequence[Path | str] | Path | str, **how: Any) -> AddResult:
-        """Read files and folders, and add what is new or changed."""
-        path_list = [paths] if isinstance(paths, str | Path) else list(paths)
-        return sync.wait(self.aio.add(path_list, **how))
+    def add(
+        self,
+        paths: Sequence[Path | str] | Path | str,
+        *,
+        extractor: str | DocumentExtractor | None = None,
+        retry: bool = False,
+        labels: Sequence[str] = (),
+        progress: ProgressCallback = ignore_progress,
+        recipe: str | None = None,
+    ) -> AddResult:
+        """Read files and folders, and add what is new or changed, split as `recipe` wants it."""
+        listed = [paths] if isinstance(paths, str | Path) else list(paths)
+        return sync.wait(
+            self.aio.add(
+                listed,
+                extractor=extractor,
+                retry=retry,
+                labels=labels,
+                progress=progress,
+                recipe=recipe,
+            )
+        )
 
-    def add_texts(self, texts: Iterable[tuple[str, str]]) -> AddResult:
+    def add_texts(
+        self,
+        texts: Iterable[tuple[str, str]],
+        *,
+        extractor: str | DocumentExtractor | None = None,
+        retry: bool = False,
+        progress: ProgressCallback = ignore_progress,
+    ) -> AddResult:
         """Add texts given as (name, text) pairs."""
-        return sync.wait(self.aio.take(_iter_documents(texts)))
+        taken = self.aio.take(_iter_documents(texts), extractor, retry=retry, progress=progress)
+        return sync.wait(taken)
 
-    def search(self, question: str, *, recipe: str | None = None, k: int = 10) -> Results:
+    def search(
+        self,
+        question: str,
+        *,
+        recipe: str | None = None,
+        k: int = 10,
+        entities: Sequence[str] = (),
+        manner: AskOptions = DEFAULT_OPTIONS,
+    ) -> Results:
         """Retrieve evidence for a question; needs no model."""
-        return sync.wait(self.aio.search(question, recipe=recipe, k=k))
+        return sync.wait(
+            self.aio.search(question, recipe=recipe, k=k, entities=entities, manner=manner)
+        )
 
     def ask(
         self,
@@ -44,12 +83,15 @@ class Kb:
         recipe: str | None = None,
         mode: Mode = "open",
         k: int | None = None,
+        entities: Sequence[str] = (),
         manner: AskOptions = DEFAULT_OPTIONS,
     ) -> Answer:
         """Answer with citations; `manner` holds budgets, event listeners and the history."""
-        return sync.wait(self.aio.ask(question, recipe=recipe, mode=mode, k=k, manner=manner))
+        return sync.wait(
+            self.aio.ask(question, recipe=recipe, mode=mode, k=k, entities=entities, manner=manner)
+        )
 
-    def remove(self, names: Sequence[str]) -> Counts:
+    def remove(self, names: Sequence[str] | str) -> Counts:
         """Remove documents by name."""
         return sync.wait(self.aio.remove(names))
 

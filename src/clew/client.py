@@ -78,8 +78,9 @@ class RemoteKb:
         retry: bool = False,
         labels: Sequence[str] = (),
         progress: ProgressCallback = ignore_progress,
+        recipe: str | None = None,
     ) -> AddResult:
-        """Upload files and folders, and build what is new or changed."""
+        """Upload files and folders, and build what is new or changed, split as `recipe` wants."""
         listed = [paths] if isinstance(paths, str | Path) else list(paths)
         found = find_files(listed)
         skipped = tuple(item for item in found if isinstance(item, Skipped))
@@ -88,19 +89,38 @@ class RemoteKb:
             for item in found
             if not isinstance(item, Skipped)
         ]
-        done = self._build(sent, {"extractor": extractor, "retry": retry}, progress)
+        how = {"extractor": extractor, "retry": retry, "recipe": recipe}
+        done = self._build(sent, how, progress)
         return replace(done, skipped=(*skipped, *done.skipped))
 
-    def add_texts(self, texts: Iterable[tuple[str, str]]) -> AddResult:
+    def add_texts(
+        self,
+        texts: Iterable[tuple[str, str]],
+        *,
+        extractor: str | None = None,
+        retry: bool = False,
+        progress: ProgressCallback = ignore_progress,
+    ) -> AddResult:
         """Add texts given as (name, text) pairs."""
         sent = [self._upload(name, text.encode(), ()) for name, text in texts]
-        return self._build(sent, {}, ignore_progress)
+        return self._build(sent, {"extractor": extractor, "retry": retry}, progress)
 
-    def search(self, question: str, *, recipe: str | None = None, k: int = 10) -> Results:
+    def search(
+        self,
+        question: str,
+        *,
+        recipe: str | None = None,
+        k: int = 10,
+        entities: Sequence[str] = (),
+        manner: AskOptions = DEFAULT_OPTIONS,
+    ) -> Results:
         """Retrieve evidence for a question; needs no model."""
-        found = self._json("POST", "/search", {"question": question, "recipe": recipe, "k": k})
+        body = {"question": question, "recipe": recipe, "k": k, "entities": list(entities)}
+        found = self._json("POST", "/search", {**body, **_show_limits(manner)})
         shared = question, found["recipe"], from_json(Evidence, found)
         used = from_json(Usage, found["usage"])
+        if manner.meter is not None:
+            manner.meter.add(used)
         return Results(*shared, (), found["seconds"], used, found.get("note", ""))
 
     def ask(
@@ -110,21 +130,28 @@ class RemoteKb:
         recipe: str | None = None,
         mode: Mode = "open",
         k: int | None = None,
+        entities: Sequence[str] = (),
         manner: AskOptions = DEFAULT_OPTIONS,
     ) -> Answer:
         """Answer with citations; `manner` holds budgets, event listeners and the history."""
-        limits = manner.limits
         body = {
             "question": question,
             "recipe": recipe,
             "mode": mode,
             "k": k,
+            "entities": list(entities),
             "history": [{"question": t.question, "answer": t.answer} for t in manner.history],
-            "max_calls": limits.calls,
-            "max_tokens": limits.tokens,
-            "max_seconds": limits.seconds,
-            "max_money": limits.money,
+            "evidence": manner.evidence,
+            "confidence": manner.confidence,
+            "style": manner.style,
+            **_show_limits(manner),
         }
+        answer = self._ask(body, manner)
+        if manner.meter is not None:
+            manner.meter.add(answer.usage)
+        return answer
+
+    def _ask(self, body: dict[str, Any], manner: AskOptions) -> Answer:
         if manner.on_event is None:
             return _read_answer(self._json("POST", "/ask", body))
         for name, data in self._events("POST", "/ask", {**body, "stream": True}):
@@ -135,10 +162,11 @@ class RemoteKb:
             manner.on_event(_read_event(name, data))
         raise StoreError("the server ended the stream before the answer; ask again")
 
-    def remove(self, names: Sequence[str]) -> Counts:
+    def remove(self, names: Sequence[str] | str) -> Counts:
         """Remove documents by name."""
         known = dict(self._list_documents())
-        wanted = {known[name] for given in names for name in _find_named(given, known)}
+        listed = [names] if isinstance(names, str) else names
+        wanted = {known[name] for given in listed for name in _find_named(given, known)}
         for document in sorted(wanted):
             self._json("DELETE", f"/documents/{document}")
         return self._counts()
@@ -269,21 +297,56 @@ class AsyncRemoteKb:
 
     _borrow: Callable[[], AbstractContextManager[RemoteKb]]
 
-    async def add(self, paths: Sequence[Path | str], **how: Any) -> AddResult:
-        """Upload files and folders, and build what is new or changed."""
-        return await self._run(lambda kb: kb.add(paths, **how))
+    async def add(
+        self,
+        paths: Sequence[Path | str] | Path | str,
+        *,
+        extractor: str | None = None,
+        retry: bool = False,
+        labels: Sequence[str] = (),
+        progress: ProgressCallback = ignore_progress,
+        recipe: str | None = None,
+    ) -> AddResult:
+        """Upload files and folders, and build what is new or changed, split as `recipe` wants."""
+        how: dict[str, Any] = {"extractor": extractor, "retry": retry, "labels": labels}
+        return await self._run(lambda kb: kb.add(paths, progress=progress, recipe=recipe, **how))
 
-    async def take(self, documents: AsyncIterator[Document]) -> AddResult:
+    async def take(
+        self,
+        documents: AsyncIterator[Document],
+        extractor: str | None = None,
+        *,
+        retry: bool = False,
+        progress: ProgressCallback = ignore_progress,
+    ) -> AddResult:
         """Add documents that are already read, by their text."""
         texts = [(one.names[0], one.text) async for one in documents]
-        return await self._run(lambda kb: kb.add_texts(texts))
+        return await self._run(
+            lambda kb: kb.add_texts(texts, extractor=extractor, retry=retry, progress=progress)
+        )
 
-    async def search(self, question: str, *, recipe: str | None = None, k: int = 10) -> Results:
+    async def search(
+        self,
+        question: str,
+        *,
+        recipe: str | None = None,
+        k: int = 10,
+        entities: Sequence[str] = (),
+        manner: AskOptions = DEFAULT_OPTIONS,
+    ) -> Results:
         """Retrieve evidence for a question; needs no model."""
-        return await self._run(lambda kb: kb.search(question, recipe=recipe, k=k))
+        how: dict[str, Any] = {"recipe": recipe, "k": k, "entities": entities}
+        return await self._run(lambda kb: kb.search(question, manner=manner, **how))
 
     async def ask(
-        self, question: str, *, manner: AskOptions = DEFAULT_OPTIONS, **how: Any
+        self,
+        question: str,
+        *,
+        recipe: str | None = None,
+        mode: Mode = "open",
+        k: int | None = None,
+        entities: Sequence[str] = (),
+        manner: AskOptions = DEFAULT_OPTIONS,
     ) -> Answer:
         """Answer with citations; listeners are called on the caller's event loop."""
         listen, loop = manner.on_event, asyncio.get_running_loop()
@@ -294,6 +357,7 @@ class AsyncRemoteKb:
 
         if listen is not None:
             manner = replace(manner, on_event=tell)
+        how: dict[str, Any] = {"recipe": recipe, "mode": mode, "k": k, "entities": entities}
         return await self._run(lambda kb: kb.ask(question, manner=manner, **how))
 
     def stream(
@@ -304,7 +368,7 @@ class AsyncRemoteKb:
             lambda emit: self.ask(question, manner=replace(manner, on_event=emit), **how)
         )
 
-    async def remove(self, names: Sequence[str]) -> Counts:
+    async def remove(self, names: Sequence[str] | str) -> Counts:
         """Remove documents by name."""
         return await self._run(lambda kb: kb.remove(names))
 
@@ -342,6 +406,19 @@ def _convert(hint: Any, value: Any) -> Any:
     if get_origin(hint) is tuple:
         return tuple(_convert(get_args(hint)[0], item) for item in value)
     return value
+
+
+def _show_limits(manner: AskOptions) -> dict[str, Any]:
+    """Return the limits as requests name them; what a server cannot do is refused."""
+    if manner.record_prompts or manner.shared is not None:
+        raise ConfigError("a server keeps no prompts and shares no budget; leave that out")
+    limits = manner.limits
+    return {
+        "max_calls": limits.calls,
+        "max_tokens": limits.tokens,
+        "max_seconds": limits.seconds,
+        "max_money": limits.money,
+    }
 
 
 def _read_answer(found: dict[str, Any]) -> Answer:

@@ -186,18 +186,18 @@ class Context:
             return None
         price = self.models.price(role)
         chat: Chat = BudgetedChat(self.models.chat(role), self.budget, self.meter, price)
-        chat = WindowedChat(chat, partial(self.window, role), self.note_cut)
+        chat = WindowedChat(chat, partial(self.models.prompt_room, role), self.note_cut)
         return chat if self.prompts is None else PromptRecorder(chat, role, self.prompts)
 
     def note_cut(self, what: str) -> None:
         """Note in the trace that a prompt was cut to the model's window."""
         self.trace.append(TraceStep("cut prompt", "the model's window is too small", what, 0.0))
 
-    async def window(self, role: Role) -> int:
-        """The context window of this role's model, in tokens."""
+    async def room(self, role: Role, reply: int = 0) -> int:
+        """The tokens, as estimated, that a prompt of this role's model may have beside a reply."""
         if self.models is None or not self.models.has(role):
-            return ASSUMED_WINDOW
-        return await self.models.window(role)
+            return ASSUMED_WINDOW - reply
+        return (await self.models.prompt_room(role)).beside(reply)
 
     def with_question(self, question: str) -> "Context":
         """Return a context for another question that shares everything else."""

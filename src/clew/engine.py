@@ -60,8 +60,7 @@ from clew.retrieve.pack import fetch_evidence
 from clew.retrieve.signals import run_recipe
 from clew.show import NameDetails, find_details
 from clew.store.protocol import Counts, Snapshot, Store, make_removal
-from clew.store.sqlite.restore import read_backup_embedder
-from clew.stores.opening import open_located_store, restore_backup
+from clew.stores.opening import open_located_store, read_backup_embedder, restore_backup
 from clew.types import Chunking, Found
 
 if TYPE_CHECKING:
@@ -142,7 +141,7 @@ class KnowledgeBase:
 
     async def add(
         self,
-        paths: Sequence[Path | str | SourceFile],
+        paths: Sequence[Path | str | SourceFile] | Path | str,
         *,
         extractor: str | DocumentExtractor | None = None,
         retry: bool = False,
@@ -156,6 +155,7 @@ class KnowledgeBase:
         knowledge base itself. A file that was imported as a graph is imported again. Documents get
         the given labels, such as `team=legal`; without any they keep those that they have.
         """
+        paths = [paths] if isinstance(paths, str | Path) else paths
         chunk = self._preset(recipe)
         graphs = await find_imported_graphs(self.store, paths)
         results = [await self.import_graph(p, form=f, progress=progress) for p, f in graphs.items()]
@@ -237,11 +237,12 @@ class KnowledgeBase:
             counts = await self.builder.embed_details(progress, limit=most) or counts
         return replace(done, counts=await self.builder.update_trees(progress) or counts)
 
-    async def remove(self, names: Sequence[str]) -> Counts:
+    async def remove(self, names: Sequence[str] | str) -> Counts:
         """Remove documents by name; the name of a table, graph or folder removes all of it."""
         await self.builder.embed_details()  # of a removal that was stopped before this
-        names = await resolve_document_names(self.store, names)
-        counts = await self.store.write(make_removal(names), derive_arrays)
+        listed = [names] if isinstance(names, str) else names
+        found = await resolve_document_names(self.store, listed)
+        counts = await self.store.write(make_removal(found), derive_arrays)
         counts = await self.builder.embed_details() or counts
         return await self.builder.update_trees() or counts
 

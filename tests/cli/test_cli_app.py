@@ -1,9 +1,11 @@
 """Commands are found in the modules that the list names; no other module is imported."""
 
+import json
 import subprocess
 import sys
 from pathlib import Path
 
+import pytest
 from in_process import clew as run
 
 import clew.cli
@@ -37,6 +39,17 @@ def test_help_lists_every_command_and_opens_no_room() -> None:
 
 def test_the_version_is_printed(tmp_path: Path) -> None:
     assert run("--version", cwd=tmp_path) == f"clew {clew.__version__}\n"
+
+
+@pytest.mark.parametrize("given", [["--kb", "{}"], ["--kb={}"]])
+def test_the_knowledge_base_may_be_named_before_the_command(
+    given: list[str], tmp_path: Path
+) -> None:
+    (tmp_path / "a.md").write_text("Ilse Brandvik designed Marrow Bridge.", "utf-8")
+    before = [word.format(tmp_path / "kb") for word in given]
+    run(*before, "add", str(tmp_path / "a.md"), cwd=tmp_path)
+    shown = run("status", "--kb", str(tmp_path / "kb"), "--json", cwd=tmp_path)
+    assert json.loads(shown)["documents"] == 1
 
 
 def test_every_room_is_listed() -> None:

@@ -3,14 +3,21 @@
 import errno
 import sqlite3
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
+import httpx2
 import pytest
-from serving import fill, make_key, make_server, running
+from mcp import Client
+from serving import Listening, fill, make_key, make_server, running
 
 from clew.config import Settings
 from clew.engine import KnowledgeBase
 from clew.errors import ConfigError, Locked, ModelError, StoreError
+from clew.serve.core.metrics import Tracer
 from clew.serve.core.problems import describe_error
 from clew.testing.hashed_kb import open_hashed
 
@@ -29,6 +36,56 @@ def test_metrics_count_requests_by_route(tmp_path: Path) -> None:
         assert 'clew_requests_total{route="/workspaces/{workspace}",status="404"} 1' in text
         assert 'le="+Inf"' in text and "clew_open_workspaces 1" in text
         assert client.get("/metrics", headers=reader).status_code == 404
+
+
+class SpanList(list[tuple[str, dict[str, str]]]):
+    """A tracer that keeps names and attributes of its spans."""
+
+    @contextmanager
+    def start_as_current_span(self, name: str, attributes: dict[str, str]) -> Iterator[Any]:
+        """Keep a span; attributes can be set until it ends."""
+        held = dict(attributes)
+        yield SimpleNamespace(set_attribute=held.__setitem__)
+        self.append((name, held))
+
+
+async def test_every_way_to_ask_has_one_span(tmp_path: Path) -> None:
+    fill(tmp_path / "valley")
+    server, spans = make_server(tmp_path), SpanList()
+    server.tracer = Tracer(spans)
+    ask = {"question": "Where was Ilse Brandvik born?"}
+    chat = {"model": "valley", "messages": [{"role": "user", "content": ask["question"]}]}
+    with Listening(server) as url:
+        async with httpx2.AsyncClient(base_url=url, timeout=60) as client:
+            for path, body in (
+                (f"{AT}/ask", ask),
+                (f"{AT}/ask", {**ask, "stream": True}),
+                ("/v1/chat/completions", {**chat, "stream": True}),
+                ("/v1/chat/completions", chat),
+                ("/api/chat", chat),
+                (f"{AT}/search", ask),
+            ):
+                assert (await client.post(path, json=body)).status_code == 200
+        async with Client(f"{url}/mcp") as agent:
+            await agent.call_tool("ask", {**ask, "recipe": "bm25"})
+            await agent.call_tool("search", ask)
+    default = {"clew.workspace": "valley", "clew.recipe": "clew"}
+    chosen = {**default, "clew.recipe": "bm25"}
+    asked = [("clew.ask", default)] * 5
+    searched = ("clew.search", default)
+    assert spans == [*asked, searched, ("clew.ask", chosen), searched]
+
+
+def test_a_final_slash_is_answered_without_a_redirect(tmp_path: Path) -> None:
+    fill(tmp_path / "valley")
+    for prefix in ("", "/rag"):
+        with running(make_server(tmp_path, root_path=prefix)) as client:
+            client.follow_redirects = False
+            for method, path in (("GET", f"{AT}/"), ("POST", "/mcp/"), ("GET", "/health/")):
+                slash = client.request(method, f"{prefix}{path}")
+                without = client.request(method, f"{prefix}{path[:-1]}")
+                assert slash.status_code == without.status_code != 307, path
+            assert client.get(f"{prefix}/").headers["content-type"].startswith("text/html")
 
 
 def test_a_page_of_an_allowed_origin_may_call(tmp_path: Path) -> None:
@@ -119,6 +176,52 @@ def test_a_merge_can_be_undone(tmp_path: Path) -> None:
         assert client.post(f"{AT}/entities/merge", json=pair).status_code == 409
         assert client.post(f"{AT}/entities/undo", json=pair).json()["entities"] == before
         assert client.post(f"{AT}/entities/undo", json=pair).status_code == 409
+
+
+def test_corrections_are_listed_and_undone_by_number(tmp_path: Path) -> None:
+    fill(tmp_path / "valley")
+    server = make_server(tmp_path)
+    with running(server) as client:
+        before = client.get(AT).json()["entities"]
+        client.post(f"{AT}/entities/merge", json={"one": "Hallowmere", "other": "Pellworth"})
+        name = client.get(f"{AT}/entities", params={"query": "Pellworth"}).json()["entities"][0]
+        split = {"name": name["name"], "other": name["aliases"][0]}
+        client.post(f"{AT}/entities/split", json=split)
+    with running(make_server(tmp_path)) as client:  # it outlives the server
+        listed = client.get(f"{AT}/entities/corrections").json()["corrections"]
+        assert [one["what"] for one in listed] == ["split", "merge"]
+        assert all(set(one["names"]) == {"Hallowmere", "Pellworth"} for one in listed)
+        for one, left in zip(listed, (before - 1, before), strict=True):
+            undone = client.post(f"{AT}/entities/undo", json={"correction": one["number"]})
+            assert undone.json()["entities"] == left
+        assert client.get(f"{AT}/entities/corrections").json()["corrections"] == []
+        assert client.post(f"{AT}/entities/undo", json={"correction": 2}).status_code == 409
+        assert client.post(f"{AT}/entities/undo", json={"one": "Pellworth"}).status_code == 422
+
+
+def test_corrections_are_only_for_keys_that_see_every_document(tmp_path: Path) -> None:
+    fill(tmp_path / "valley")
+    server = make_server(tmp_path)
+    few = make_key(server, {"valley": "write"}, ["team=a"])
+    reads = make_key(server, {"valley": "read"})
+    with running(server) as client:
+        for headers in (few, reads):
+            reply = client.get(f"{AT}/entities/corrections", headers=headers)
+            assert reply.status_code == 403
+
+
+def test_jobs_are_listed_by_kind(tmp_path: Path) -> None:
+    fill(tmp_path / "valley")
+    server = make_server(tmp_path)
+    owner = "nobody"
+    made = [server.ledger.add("valley", kind, owner, {}).id for kind in ("eval", "plan", "compare")]
+    with running(server) as client:
+        kinds = {"kind": ["eval", "compare"]}
+        found = client.get(f"{AT}/jobs", params=kinds).json()["jobs"]
+        assert {one["id"] for one in found} == {made[0], made[2]}
+        rest = client.get(f"{AT}/jobs", params={**kinds, "offset": 1, "limit": 5}).json()["jobs"]
+        assert [one["id"] for one in rest] == [found[1]["id"]]
+        assert client.get(f"{AT}/jobs", params={"kind": "nap"}).status_code == 422
 
 
 def test_a_workspace_is_created_once(tmp_path: Path) -> None:

@@ -9,6 +9,9 @@ import openai
 import pytest
 from serving import Listening, fill, make_key, make_server, running
 
+from clew.serve.core.keys import KeyLimits
+from clew.serve.core.side_tasks import answer_side_task
+
 QUESTION = "Where was Ilse Brandvik born?"
 
 
@@ -105,20 +108,52 @@ def test_a_wrong_key_is_an_authentication_error(client: openai.OpenAI) -> None:
         client.with_options(api_key="clew_wrong").models.list()
 
 
-def test_a_chat_pages_side_requests_are_answered_without_a_search(client: openai.OpenAI) -> None:
-    history = f"<chat_history>\nUSER: {QUESTION}\nASSISTANT: In Hallowmere.\n</chat_history>"
-    for name, shape in (("title", '{ "title": "..." }'), ("tags", '{ "tags": ["a"] }')):
-        task = f"### Task:\nMake a {name}.\n### Output:\nJSON format: {shape}\n{history}"
-        done = client.chat.completions.create(
-            model="valley/clew", messages=[{"role": "user", "content": task}]
-        )
-        reply = json.loads(done.choices[0].message.content or "")
-        assert reply[name] == (QUESTION.strip("?") if name == "title" else ["General"])
+HISTORY = f"""<chat_history>
+USER: {QUESTION}
+ASSISTANT: Ilse Brandvik was born in Hallowmere [1]. "title": is no reply that is wanted.
+</chat_history>"""
+
+
+@pytest.mark.parametrize(
+    ("wanted", "expected"),
+    [
+        ('{ "title": "..." }', {"title": QUESTION.strip("?")}),
+        ('{ "tags": ["a"] }', {"tags": ["Ilse Brandvik", "Hallowmere"]}),
+        ('{ "follow_ups": [] }', {"follow_ups": ["What else is known about Hallowmere?"]}),
+        ('{ "queries": [] }', {"queries": [QUESTION]}),
+        ('{ "text": "" }', {"text": ""}),
+        ('{ "prompt": "" }', {"prompt": QUESTION.strip("?")}),
+    ],
+)
+def test_a_chat_pages_side_requests_are_answered_from_what_they_quote(
+    wanted: str, expected: dict[str, Any]
+) -> None:
+    task = f"### Task:\nMake something.\n### Output:\nJSON format: {wanted}\n{HISTORY}"
+    assert json.loads(answer_side_task(task) or "") == expected
+
+
+def test_side_requests_are_told_from_questions(client: openai.OpenAI) -> None:
+    title = '### Task:\nMake a title.\n### Output:\nJSON format: { "title": "..." }\n' + HISTORY
+    assert json.loads(chat_once(client, {"role": "user", "content": title}))["title"]
+    task = "Your task is to choose a fitting emoji.\n\nMessage: ```Who was Ilse Brandvik?```"
+    assert chat_once(client, {"role": "user", "content": task}) == "🤔"
+    tools = 'Available Tools: []\nReturn only JSON: {"tool_calls": []}'
+    offered = {"role": "system", "content": tools}, {"role": "user", "content": "Query: Who?"}
+    assert json.loads(chat_once(client, *offered)) == {"tool_calls": []}
+    asked = "Your task is to tell where Ilse Brandvik was born."
+    assert "Hallowmere" in chat_once(client, {"role": "user", "content": asked})
+
+
+def chat_once(client: openai.OpenAI, *messages: Any) -> str:
+    """Return the reply to some messages."""
+    done = client.chat.completions.create(model="valley/clew", messages=list(messages))
+    return done.choices[0].message.content or ""
 
 
 def test_ollamas_chat_and_tags(tmp_path: Path) -> None:
     fill(tmp_path / "valley")
-    with running(make_server(tmp_path)) as client:
+    server = make_server(tmp_path)
+    with running(server) as client:
         models = client.get("/api/tags").json()["models"]
         assert models[0]["name"] == "valley/clew"
         body = {"model": "valley", "messages": [{"role": "user", "content": QUESTION}]}
@@ -128,3 +163,5 @@ def test_ollamas_chat_and_tags(tmp_path: Path) -> None:
         assert whole["message"]["content"] == lines[0]["message"]["content"]
         wrong = client.post("/api/chat", json={**body, "model": "nowhere"})
         assert wrong.status_code == 404 and wrong.json()["error"]
+        spent = make_key(server, {"valley": "read"}, limits=KeyLimits(None, 0))
+        assert client.post("/api/chat", json=body, headers=spent).status_code == 429

@@ -47,8 +47,9 @@ def serving(folder: Path, *options: str) -> Iterator[tuple[subprocess.Popen[str]
                 time.sleep(0.1)
         yield process, url
     finally:
-        process.send_signal(signal.SIGTERM)
-        process.communicate(timeout=60)
+        if process.poll() is None:
+            process.send_signal(signal.SIGTERM)
+            process.communicate(timeout=60)
 
 
 def read(url: str) -> dict[str, object]:
@@ -164,6 +165,54 @@ def test_a_long_stream_outlives_a_reload(tmp_path: Path) -> None:
     assert process.returncode == 0
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("workers", ["1", "2"])
+def test_a_stop_refuses_callers_and_tells_those_who_wait(tmp_path: Path, workers: str) -> None:
+    sync.wait(fill_without_vectors(tmp_path / "root" / "valley"))
+    with (
+        slow_model(tmp_path, seconds=60.0),
+        serving(tmp_path, "--workers", workers) as (process, url),
+    ):
+        replies: dict[str, bytes] = {}
+
+        def ask(name: str, path: str, body: dict[str, object]) -> None:
+            kind = {"Content-Type": "application/json"}
+            asked = Request(f"{url}{path}", json.dumps(body).encode(), kind)
+            try:
+                with urlopen(asked) as reply:
+                    replies[name] = reply.read()
+            except HTTPError as error:
+                replies[name] = f"{error.code} ".encode() + error.read()
+
+        question = {"question": "Who was Ilse?", "recipe": "bm25"}
+        chat = {"model": "valley/bm25", "messages": [{"role": "user", "content": "Who was Ilse?"}]}
+        asking = [
+            threading.Thread(target=ask, args=one)
+            for one in (
+                ("stream", "/workspaces/valley/ask", {**question, "stream": True}),
+                ("plain", "/workspaces/valley/ask", question),
+                ("openai", "/v1/chat/completions", {**chat, "stream": True}),
+                ("ollama", "/api/chat", chat),
+            )
+        ]
+        for one in asking:
+            one.start()
+        time.sleep(1.0)
+        process.send_signal(signal.SIGTERM)
+        time.sleep(0.6)
+        with pytest.raises(URLError, match="refused"):
+            urlopen(f"{url}/ready", timeout=5)
+        for one in asking:
+            one.join()
+        _, said = process.communicate(timeout=30)
+    assert process.returncode == 0
+    assert said.splitlines()[1:] == [], "the log of a stop holds no traceback"
+    assert replies["plain"].startswith(b"503 ")
+    assert replies["stream"].splitlines()[-3] == b"event: error"
+    for reply in replies.values():
+        assert b"the server is stopping" in reply
+
+
 async def fill_without_vectors(folder: Path) -> None:
     """Build a knowledge base that any embedder may open."""
     base = await KnowledgeBase.open(Settings(kb=folder), create=True, embed=False)
@@ -202,7 +251,7 @@ def test_a_public_address_without_a_key_is_refused(tmp_path: Path) -> None:
     fill(tmp_path / "root" / "valley")
     done = call(tmp_path, "serve", "--host", "0.0.0.0")
     assert done.exit_code == 1
-    assert "there is no key" in done.stderr and "clew keys add" in done.stderr
+    assert "there is no key" in done.stderr and "clew keys add NAME --root root" in done.stderr
 
 
 def test_a_key_made_on_the_command_line_opens_the_server(tmp_path: Path) -> None:

@@ -167,12 +167,23 @@ class LazyCommands(TyperGroup):
         finally:
             self._listing = False
 
+    def parse_args(self, ctx: Any, args: list[str]) -> Any:
+        """Take `--kb DIR` in front of the command too, where other programs have such options."""
+        return super().parse_args(ctx, _move_kb(args))
+
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         """Find the command; for a name that is none, say which one may be meant."""
         if args and args[0] not in _MODULE_OF and not args[0].startswith("-"):
             hint = suggest(args[0], _MODULE_OF)
             ctx.fail(f"No such command {args[0]!r}{hint or '; `clew --help` lists them'}")
         return super().resolve_command(ctx, args)
+
+
+def _move_kb(args: list[str]) -> list[str]:
+    """Return the words with a `--kb` that stands before the command behind it."""
+    first = args[0] if args else ""
+    given = 2 if first == "--kb" else 1 if first.startswith("--kb=") else 0
+    return [*args[given : given + 1], *args[:given], *args[given + 1 :]]
 
 
 def _describe_the_rest() -> str:

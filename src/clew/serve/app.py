@@ -73,6 +73,7 @@ def create_app(server: Server) -> FastAPI:
         lifespan=lifespan,
         docs_url=None,  # its page loads scripts from elsewhere
         redoc_url=None,
+        redirect_slashes=False,
         openapi_url="/openapi.json" if settings.rest else None,
     )
     app.state.server = server

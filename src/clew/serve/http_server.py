@@ -8,6 +8,7 @@ import socket
 import threading
 from collections.abc import Callable, Iterator
 from functools import partial
+from math import ceil
 from typing import Any
 
 import uvicorn
@@ -19,6 +20,7 @@ from clew.serve.core.server import Server
 
 _log = logging.getLogger(__name__)
 _KEEP_ALIVE = 30
+_GOODBYE_SECONDS = 2  # in which answers that are cut say so
 _HEADER_BYTES = 65_536  # of a request whose headers are not complete
 _TOO_LARGE = (
     b"HTTP/1.1 431 Request Header Fields Too Large\r\nContent-Length: 0\r\n"
@@ -126,7 +128,7 @@ class StoppableServer(uvicorn.Server):
                 server_header=False,
                 proxy_headers=False,
                 timeout_keep_alive=_KEEP_ALIVE,
-                timeout_graceful_shutdown=round(limits.shutdown_seconds),
+                timeout_graceful_shutdown=_round_up(limits.shutdown_seconds),
                 http=partial(TimedProtocol, limits=limits),  # type: ignore[arg-type]
                 ws="none",
                 lifespan="on",
@@ -149,7 +151,9 @@ class StoppableServer(uvicorn.Server):
             return
         loop = asyncio.get_running_loop()
         loop.add_signal_handler(signal.SIGTERM, self.stop_soon)
-        loop.add_signal_handler(signal.SIGINT, self.stop_soon)
+        # A terminal's Ctrl-C reaches workers too, but it is their supervisor that tells them.
+        by_hand = self._ignore if self._replaceable else self.stop_soon
+        loop.add_signal_handler(signal.SIGINT, by_hand)
         loop.add_signal_handler(signal.SIGHUP, self.leave)
         try:
             yield
@@ -159,11 +163,16 @@ class StoppableServer(uvicorn.Server):
 
     def stop_soon(self) -> None:
         """Stop within the time that running requests have; a second signal ends them at once."""
-        self._server.ready = False  # job events can be followed again: their streams end
-        if self.should_exit:
-            wait = self._server.settings.serve.shutdown_seconds if self._leaving else 0.0
-            asyncio.get_running_loop().call_later(wait, self._end_requests)
+        loop, again = asyncio.get_running_loop(), self.should_exit and not self._leaving
+        wait = 0.0 if again else self._server.settings.serve.shutdown_seconds
+        loop.call_later(wait, self._server.interrupt)
+        if self.should_exit:  # uvicorn waits for as long as it was told at the first signal
+            loop.call_later(wait + _GOODBYE_SECONDS, self._end_requests)
+        self._server.stop_soon()
         self.should_exit, self._leaving = True, False
+
+    def _ignore(self) -> None:
+        """Do nothing."""
 
     def leave(self) -> None:
         """Take no new requests and jobs; finish the streams that are open, however long."""
@@ -172,7 +181,8 @@ class StoppableServer(uvicorn.Server):
         elif not self.should_exit:
             self._server.runner.is_leaving = True
             limit = self._server.settings.serve.reload_seconds
-            self.config.timeout_graceful_shutdown = round(limit)
+            self.config.timeout_graceful_shutdown = _round_up(limit)
+            asyncio.get_running_loop().call_later(limit, self._server.interrupt)
             self.should_exit = self._leaving = True
 
     def _end_requests(self) -> None:
@@ -181,3 +191,8 @@ class StoppableServer(uvicorn.Server):
         for connection in list(self.server_state.connections):
             if connection.transport is not None:
                 connection.transport.abort()
+
+
+def _round_up(seconds: float) -> int:
+    """Return the time after which uvicorn cancels what still runs."""
+    return ceil(seconds) + _GOODBYE_SECONDS

@@ -78,6 +78,9 @@ class PageFiles:
         if self._root_path and scope["type"] == "http":
             scope["root_path"] = self._root_path
         reply = self._answer(scope) if scope["type"] == "http" else None
+        if reply is None and scope["type"] == "http":
+            # A redirect would name the address behind a proxy, so routes answer with it, too.
+            scope["path"] = scope["path"].removesuffix("/") or "/"
         if reply is not None:
             try:
                 check_host(Headers(scope=scope), self._hosts)

@@ -12,6 +12,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from multiprocessing.process import BaseProcess
 from multiprocessing.synchronize import Event
+from shlex import quote
 from time import monotonic
 
 from clew import sync
@@ -28,6 +29,7 @@ _BACKLOG = 2048
 _POLL_SECONDS = 0.2
 _MIN_LIFETIME = 5.0  # a worker that ends sooner failed to start
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.5, 30.0  # seconds before a worker is started again
+_END_SECONDS = 5.0  # for a worker to end after the time of its requests
 _MAX_FAILURES = 5  # failed starts in a row after which a server without any worker ends
 _log = logging.getLogger(__name__)
 
@@ -50,9 +52,13 @@ def check_bind(settings: Settings, folders: Folders) -> None:
     host = settings.serve.host
     if is_loopback(host) or KeyStore(ServerDatabase(folders.state)).any_active():
         return
+    option, at = (
+        ("--kb", folders.database or folders.root) if folders.single else ("--root", folders.root)
+    )
+    where = f"{option} {quote(str(at))}"
     raise ConfigError(
         f"{host} can be reached from other machines and there is no key; make one with "
-        "`clew keys add NAME`, or serve on 127.0.0.1"
+        f"`clew keys add NAME {where}`, or serve on 127.0.0.1"
     )
 
 
@@ -162,11 +168,19 @@ class _Supervisor:
             await self._stop_all()
 
     async def _stop_all(self) -> None:
+        self._bound.close()  # else callers would be kept waiting, as no worker accepts them now
         processes = [w.process for w in (*self._workers, *self._replaced, *self._leaving)]
+
+        def tell_all() -> None:
+            for process in processes:
+                process.terminate()
+
+        tell_all()
+        for number in (signal.SIGTERM, signal.SIGINT):  # a second one ends requests at once
+            asyncio.get_running_loop().add_signal_handler(number, tell_all)
+        deadline = monotonic() + self._options.settings.serve.shutdown_seconds + _END_SECONDS
         for process in processes:
-            process.terminate()
-        for process in processes:
-            await asyncio.to_thread(process.join, self._options.settings.serve.shutdown_seconds + 5)
+            await asyncio.to_thread(process.join, max(0.0, deadline - monotonic()))
             process.kill()
 
     def _start_missing(self) -> None:

@@ -54,7 +54,7 @@ class Access:
                     continue
             raise _changing()
 
-        return await self.server.engine.run(job())
+        return await self.server.engine.answer(job())
 
     def may_know(self, owner: str) -> bool:
         """Whether this key may know of what another sent: its own, or all if it sees everything."""

@@ -18,7 +18,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from clew.config import ServeSettings
 from clew.serve.core.keys import Key
 from clew.serve.core.problems import Problem, describe_error, route_path
-from clew.serve.core.server import Server
+from clew.serve.core.server import Server, tell_stopping
 
 EVERY_HOST = "*"
 _LOOPBACK = ("127.0.0.1", "localhost", "::1")
@@ -128,6 +128,12 @@ class Admission:
                 await self._run_until_gone(visit, scope, body)
             else:
                 await self._app(scope, body.receive, visit.send)
+        except asyncio.CancelledError:
+            if not self._server.is_cut:
+                raise
+            if not visit.is_begun:
+                reply = describe_error(tell_stopping()).to_response(visit.path)
+                await reply(scope, receive, visit.send)
         finally:
             self._count(visit, -1)
             visit.finish()
@@ -257,6 +263,7 @@ class _Visit:
         self.method: str = scope["method"]
         self.id = secrets.token_hex(8)
         self.is_stream = False
+        self.is_begun = False
         self.is_answered = False
         self.on_stream: Callable[[_Visit], None] | None = None
         self.status = 500
@@ -266,7 +273,7 @@ class _Visit:
     async def send(self, message: Message) -> None:
         """Send a part of the answer; its head gets the security headers."""
         if message["type"] == "http.response.start":
-            self.status = message["status"]
+            self.status, self.is_begun = message["status"], True
             headers = MutableHeaders(scope=message)
             headers["X-Request-Id"] = self.id
             if headers.get("content-type", "").startswith(_STREAM_TYPES) and self.on_stream:

@@ -1,9 +1,8 @@
 """Questions as messages of a conversation, and answers as chat replies, for every chat API."""
 
-import json
 import re
-from collections.abc import AsyncGenerator, Iterator, Sequence
-from contextlib import aclosing, contextmanager
+from collections.abc import AsyncGenerator, Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, aclosing, contextmanager
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlencode
@@ -13,7 +12,7 @@ from clew.agents.conversation import ConversationTurn
 from clew.agents.core.types import Answer, Results
 from clew.context import Event, StepStarted
 from clew.engine import KnowledgeBase
-from clew.llm.budget import UsageBudget, UsageLimits
+from clew.llm.budget import UNLIMITED, UsageBudget, UsageLimits
 from clew.llm.openai_api import cut_to_tokens, estimate_tokens
 from clew.llm.wrappers import UsageMeter
 from clew.serve.core.access import Access, authorise
@@ -22,6 +21,7 @@ from clew.serve.core.folders import DEFAULT_WORKSPACE, UnknownWorkspace
 from clew.serve.core.keys import Key
 from clew.serve.core.problems import Problem
 from clew.serve.core.server import Server, refuse_until_tomorrow
+from clew.serve.core.side_tasks import answer_side_task
 from clew.types import Citation, Document, Usage
 
 if TYPE_CHECKING:
@@ -30,11 +30,6 @@ if TYPE_CHECKING:
 _MARK = re.compile(r"\[(\d{1,3})\]")
 _MAX_TURNS = 20
 _STYLE_ROLES = ("system", "developer")
-# Chat pages ask the model for titles, tags and the like of a conversation that they quote.
-_SIDE_TASK = re.compile(r"\s*#{2,3} Task:", re.IGNORECASE)
-_SIDE_OUTPUT = re.compile(r'"(title|tags|follow_ups|queries|text)"\s*:')
-_QUOTED_TURN = re.compile(r"^(?:user|human):\s*(.+)$", re.IGNORECASE | re.MULTILINE)
-_TITLE_WORDS = 8
 
 
 @dataclass(frozen=True)
@@ -65,26 +60,6 @@ def read_messages(messages: Sequence[tuple[str, str]]) -> ChatQuestion:
     if not has_words(asked):
         raise Problem(400, "the last message must be a user's, with text")
     return ChatQuestion(asked, turns[-_MAX_TURNS:], style)
-
-
-def answer_side_task(question: str) -> str | None:
-    """Answer a chat page's request for a title or tags of a conversation; None for a question."""
-    if not _SIDE_TASK.match(question):
-        return None
-    wanted = _SIDE_OUTPUT.findall(question)
-    if not wanted:
-        return None
-    quoted = _QUOTED_TURN.findall(question)
-    words = (quoted[0] if quoted else "Conversation").split()
-    title = " ".join(words[:_TITLE_WORDS]).strip("?!. ")
-    replies: dict[str, Any] = {
-        "title": {"title": title},
-        "tags": {"tags": ["General"]},
-        "follow_ups": {"follow_ups": []},
-        "queries": {"queries": []},
-        "text": {"text": ""},
-    }
-    return json.dumps(replies[wanted[-1]], ensure_ascii=False)
 
 
 @dataclass(frozen=True)
@@ -184,7 +159,12 @@ def make_options(access: Access, limits: UsageLimits, history: list[tuple[str, s
 
 
 async def search_within_budget(
-    access: Access, question: str, recipe: str | None, k: int, entities: Sequence[str] = ()
+    access: Access,
+    question: str,
+    recipe: str | None,
+    k: int,
+    entities: Sequence[str] = (),
+    limits: UsageLimits = UNLIMITED,
 ) -> Results:
     """Search; the calls of recipes that ask a model count against the budget of the key."""
     from clew.recipes.describe import OPTIONAL_MODEL, describe_recipe_needs
@@ -195,7 +175,7 @@ async def search_within_budget(
     async def work(base: KnowledgeBase) -> Results:
         if needs_model:
             access.server.remaining_budget(access.key)
-        with _charge(access, AskOptions()) as manner:
+        with _trace(access, "clew.search", recipe), _charge(access, AskOptions(limits)) as manner:
             return await base.search(question, recipe=recipe, k=k, entities=entities, manner=manner)
 
     return await access.run(work)
@@ -207,8 +187,9 @@ async def ask_within_budget(
     """Answer a question; what it uses is charged to the key."""
 
     async def work(base: KnowledgeBase) -> Answer:
-        with _charge(access, manner) as charged:
+        with _trace(access, "clew.ask", how["recipe"]) as note, _charge(access, manner) as charged:
             answer = await base.ask(question, manner=charged, **how)
+            note("clew.recipe", answer.recipe)
             _check_paid(charged)
             return answer
 
@@ -221,14 +202,26 @@ def stream_answer_items(
     """Yield the events of a question and at last its answer; what it uses is charged to the key."""
 
     async def work(base: KnowledgeBase) -> AsyncGenerator[Event | Answer]:
-        with _charge(access, manner) as charged:
+        with _trace(access, "clew.ask", how["recipe"]) as note, _charge(access, manner) as charged:
             async with aclosing(base.stream(question, manner=charged, **how)) as items:
                 async for item in items:
                     if isinstance(item, Answer):
+                        note("clew.recipe", item.recipe)
                         _check_paid(charged)
                     yield item
 
     return access.stream(work)
+
+
+def _trace(
+    access: Access, name: str, recipe: str | None
+) -> AbstractContextManager[Callable[[str, str], None]]:
+    """Make a span where the engine is asked, by whatever API; spans of model calls are below it."""
+    attributes = {
+        "clew.workspace": access.workspace,
+        "clew.recipe": recipe or access.server.settings.recipe,
+    }
+    return access.server.tracer.span(name, **attributes)
 
 
 @contextmanager
@@ -259,7 +252,7 @@ async def stream_reply(
     The text is sent once its citations are checked: a word that is sent cannot be taken back.
     """
     access = model.access
-    side = answer_side_task(asked.question)
+    side = answer_side_task(asked.question, asked.style)
     if side is not None:
         yield ChatReply(side, "stop", [], Usage())
         return

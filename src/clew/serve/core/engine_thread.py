@@ -7,7 +7,7 @@ other searches only: the HTTP loop goes on to accept, refuse and answer health c
 import asyncio
 import sys
 import threading
-from collections.abc import AsyncGenerator, Coroutine
+from collections.abc import AsyncGenerator, Callable, Coroutine
 from contextlib import aclosing
 from typing import Any, TypeVar
 
@@ -28,6 +28,9 @@ class EngineThread:
     def __init__(self) -> None:
         self._loop: asyncio.AbstractEventLoop
         self._thread = threading.Thread(target=self._run_loop, name="clew-engine", daemon=True)
+        self._make_error: Callable[[], Exception] | None = None
+        self._waiting: set[asyncio.Future[Any]] = set()
+        self._queues: set[asyncio.Queue[Any]] = set()
 
     def start(self) -> None:
         """Start the thread."""
@@ -42,9 +45,31 @@ class EngineThread:
             self._loop.call_soon_threadsafe(self._loop.stop)
             self._thread.join(timeout=10)
 
+    def interrupt(self, make_error: Callable[[], Exception]) -> None:
+        """End all answers and iterations under way with an error; called on the HTTP loop."""
+        self._make_error = make_error
+        for waiting in self._waiting:
+            waiting.cancel()
+        for arrived in self._queues:
+            arrived.put_nowait(_End(make_error()))
+
     async def run(self, work: Coroutine[Any, Any, T]) -> T:
         """Run `work` on the engine's loop; cancelling the caller cancels it."""
         return await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(work, self._loop))
+
+    async def answer(self, work: Coroutine[Any, Any, T]) -> T:
+        """Run `work` for somebody who waits: it ends when it is interrupted."""
+        waiting = asyncio.wrap_future(asyncio.run_coroutine_threadsafe(work, self._loop))
+        self._waiting.add(waiting)
+        try:
+            return await waiting
+        except asyncio.CancelledError:
+            caller = asyncio.current_task()
+            if self._make_error is None or (caller is not None and caller.cancelling()):
+                raise
+            raise self._make_error() from None
+        finally:
+            self._waiting.discard(waiting)
 
     async def iterate(self, items: AsyncGenerator[T]) -> AsyncGenerator[T]:
         """Iterate on the engine's loop; closing the iterator cancels the work there."""
@@ -65,12 +90,14 @@ class EngineThread:
             put(end)
 
         pumping = asyncio.run_coroutine_threadsafe(pump(), self._loop)
+        self._queues.add(arrived)
         try:
             while not isinstance(item := await arrived.get(), _End):
                 yield item
             if item.error is not None:
                 raise item.error
         finally:
+            self._queues.discard(arrived)
             pumping.cancel()
 
     def _run_loop(self) -> None:

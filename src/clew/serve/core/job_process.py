@@ -19,11 +19,13 @@ from clew.ingest.readers.source import ReadBudget, Skipped, SourceFile
 from clew.json_output import to_json_value
 from clew.labels import DocumentLabeller
 from clew.llm.budget import BudgetExceeded, UsageBudget
+from clew.recipes.chunking import ChosenChunking, find_shared_chunking
 from clew.serve.core.accounts import KeyAccount
 from clew.serve.core.database import ServerDatabase
 from clew.serve.core.folders import Folders, keep_to_owner
 from clew.serve.core.jobs import Job, JobLedger
 from clew.serve.core.keys import KeyStore
+from clew.serve.core.metrics import Tracer
 from clew.serve.core.shared_limit import share_model_calls
 from clew.serve.core.uploads import Upload, UploadStore
 from clew.serve.core.workspaces import OpenKb
@@ -85,6 +87,11 @@ class JobRun:
         waiting = self.uploads.list(self.job.workspace, "uploaded")
         return [one for one in waiting if names is None or one.name in names]
 
+    def find_chunking(self) -> ChosenChunking | None:
+        """Return how the recipe of the request wants documents to be split, if it names one."""
+        recipe = self.job.request.get("recipe")
+        return find_shared_chunking(self.base.chunk_presets([recipe])) if recipe else None
+
 
 async def build(run: JobRun) -> Any:
     """Add the uploaded files."""
@@ -97,7 +104,9 @@ async def build(run: JobRun) -> Any:
     else:
         labeller = DocumentLabeller(run.base.store)
         documents = run.read_uploads(some, labeller)
-        added = await run.base.take(documents, extractor, retry=retry, progress=run.progress)
+        added = await run.base.take(
+            documents, extractor, retry=retry, progress=run.progress, chunk=run.find_chunking()
+        )
         await labeller.settle()
     for upload in some:
         gave = run.documents[upload.name]
@@ -110,7 +119,9 @@ async def plan(run: JobRun) -> Any:
     """Estimate what a build would cost; nothing is written."""
     documents = run.read_uploads(run.select_uploads())
     extractor = run.job.request.get("extractor")
-    return to_json_value(await run.base.builder.plan(extractor=extractor, documents=documents))
+    chunk = run.find_chunking()
+    estimate = await run.base.builder.plan(extractor=extractor, documents=documents, chunk=chunk)
+    return to_json_value(estimate)
 
 
 async def evaluate(run: JobRun) -> Any:
@@ -229,7 +240,8 @@ async def _work(
         base.models.reply_space = f" {job.owner}"
     base.models.budget = UsageBudget(account=KeyAccount(keys, replace(owner, id=job.owner)))
     try:
-        return await WORK[job.kind](JobRun(job, ledger, uploads, base))
+        with Tracer().span(f"clew.{job.kind}", **{"clew.workspace": job.workspace}):
+            return await WORK[job.kind](JobRun(job, ledger, uploads, base))
     except BudgetExceeded as ended:
         raise BudgetExceeded(
             f"{ended}; replies are kept, so the next build goes on there"

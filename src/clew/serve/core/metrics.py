@@ -3,8 +3,8 @@
 import threading
 from bisect import bisect_left
 from collections import defaultdict
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, nullcontext
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from importlib import import_module
 from importlib.util import find_spec
 from typing import Any
@@ -88,18 +88,18 @@ def _format_labels(labels: _Labels) -> str:
 class Tracer:
     """Makes OpenTelemetry spans if its API is installed, else nothing."""
 
-    def __init__(self) -> None:
-        self._tracer: Any = None
+    def __init__(self, tracer: Any = None) -> None:
+        self._tracer = tracer
+        if tracer is not None:
+            return
         if find_spec("opentelemetry") is not None and find_spec("opentelemetry.trace") is not None:
             self._tracer = import_module("opentelemetry.trace").get_tracer("clew.serve")
 
     @contextmanager
-    def span(self, name: str, **attributes: str) -> Iterator[None]:
-        """Trace what happens within the block."""
-        made = (
-            self._tracer.start_as_current_span(name, attributes=attributes)
-            if (self._tracer)
-            else nullcontext()
-        )
-        with made:
-            yield
+    def span(self, name: str, **attributes: str) -> Iterator[Callable[[str, str], None]]:
+        """Trace what happens within the block; an attribute that is known later can be set."""
+        if self._tracer is None:
+            yield lambda name, value: None
+            return
+        with self._tracer.start_as_current_span(name, attributes=attributes) as made:
+            yield made.set_attribute

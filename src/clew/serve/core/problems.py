@@ -97,7 +97,7 @@ class ProblemReply:
 def describe_error(error: Exception) -> ProblemReply:
     """Return the status and the sentence for an error; a failure of the server is logged."""
     reply = _describe(error)
-    if reply.status >= HTTPStatus.INTERNAL_SERVER_ERROR:
+    if reply.status >= HTTPStatus.INTERNAL_SERVER_ERROR and not isinstance(error, Problem):
         _log.error("answered %d (%s)", reply.status, reply.detail, exc_info=error)
     return reply
 

@@ -13,6 +13,7 @@ from multiprocessing.process import BaseProcess
 from typing import TYPE_CHECKING
 
 from clew.config import Settings
+from clew.errors import ClewError
 from clew.llm.budget import UNLIMITED, UsageLimits
 from clew.serve.core.accounts import KeyAccount
 from clew.serve.core.database import ServerDatabase
@@ -58,6 +59,8 @@ class Server:
         self.records = Records(self.database)
         self.pool = WorkspacePool(self.settings, self.folders, self.open_kb)
         self.engine = EngineThread()
+        self.is_cut = False
+        """Whether the time of running requests is over, as the server stops."""
         self.drawing = asyncio.Lock()  # one page at a time, so that none waits in a thread
         self.uploads = UploadStore(self.database, self.folders.state / "uploads")
         self.ledger = JobLedger(self.database, self.folders.state / "jobs")
@@ -85,6 +88,16 @@ class Server:
         self.database.wait_briefly()
         self.ready = True
 
+    def stop_soon(self) -> None:
+        """Take no new work, and end jobs meanwhile: they go on when the server runs again."""
+        self.ready = False  # job events can be followed again: their streams end
+        self._stopping_jobs = asyncio.ensure_future(asyncio.to_thread(self.runner.stop))
+
+    def interrupt(self) -> None:
+        """Answer all questions under way with the news that the server stops."""
+        self.is_cut = True
+        self.engine.interrupt(tell_stopping)
+
     async def stop(self) -> None:
         """Close what is open."""
         self.ready = False
@@ -106,7 +119,7 @@ class Server:
                     if "drawer" in self.__dict__:
                         await asyncio.to_thread(self.drawer.close_idle, _IDLE_SECONDS)
                     await self.engine.run(self.pool.remove_outdated_copies())
-                except (sqlite3.Error, OSError) as error:  # such as a full disk: try again
+                except (ClewError, sqlite3.Error, OSError) as error:  # such as a full disk: again
                     _log.warning("cannot look after jobs and the audit log: %s", error)
                 await asyncio.sleep(_LOOK_SECONDS)
         finally:
@@ -171,3 +184,8 @@ def is_loopback(host: str) -> bool:
 def refuse_until_tomorrow(why: str) -> Problem:
     """Return the answer to a key whose budget is used up: it has a new one at midnight (UTC)."""
     return Problem(429, why, retry_after=_DAY - time.time() % _DAY)
+
+
+def tell_stopping() -> Problem:
+    """Return the answer to requests that a stop of the server ends."""
+    return Problem(503, "the server is stopping; ask again", retry_after=5)

@@ -33,6 +33,9 @@ class BuildRequest(StrictBody):
     retry: bool = Field(
         default=False, description="Also files that could not be read and chunks that failed."
     )
+    recipe: str | None = Field(
+        default=None, max_length=200, description="Split documents as this recipe wants it."
+    )
     dry_run: bool = Field(default=False, description="Only estimate calls, tokens and money.")
 
 
@@ -96,10 +99,13 @@ async def evaluate(access: Writer, body: EvaluationRequest) -> Response:
 
 @router.get("/jobs", summary="The newest jobs")
 async def list_jobs(
-    access: Reader, limit: Annotated[int, Query(ge=1, le=500)] = 100
+    access: Reader,
+    limit: Annotated[int, Query(ge=1, le=500)] = 100,
+    offset: Annotated[int, Query(ge=0, le=10_000_000)] = 0,
+    kind: Annotated[list[JobKind] | None, Query(description="Only these kinds.")] = None,
 ) -> dict[str, Any]:
     """Return jobs of this workspace; of a key with labels only its own."""
-    found = access.server.ledger.newest(access.workspace, limit)
+    found = access.server.ledger.newest(access.workspace, limit, kind or (), offset)
     return {"jobs": [show_job(access, job) for job in found if access.may_know(job.owner)]}
 
 
@@ -134,6 +140,10 @@ async def cancel_job(access: Writer, job: str) -> dict[str, Any]:
 
 async def start_build(access: Access, request: dict[str, Any]) -> Job:
     """Queue a build; a key with labels builds only what it has uploaded."""
+    if request.get("recipe"):
+        from clew.recipes.registry import resolve_recipe  # imports every method
+
+        resolve_recipe(request["recipe"], access.server.recipes)
     names = request.get("names")
     every = [u for u in access.server.uploads.list(access.workspace) if access.may_know(u.owner)]
     mine = {u.name for u in every if u.state == "uploaded"}

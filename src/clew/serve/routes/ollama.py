@@ -64,6 +64,7 @@ async def chat(request: Request, body: OllamaChatRequest) -> Response:
     chosen = find_model(server_of(request), key_of(request), body.model)
     asked = read_messages([(message.role, message.content) for message in body.messages])
     if body.stream:
+        chosen.access.server.remaining_budget(chosen.access.key)
         return StreamingResponse(_stream(chosen, asked), media_type="application/x-ndjson")
     reply = await complete_reply(chosen, asked, ReplyLimits())
     return JSONResponse(_line(chosen, reply.text, done=True))

@@ -2,6 +2,7 @@
 
 from collections.abc import AsyncIterator
 from contextlib import aclosing
+from dataclasses import replace
 from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter
@@ -11,6 +12,7 @@ from pydantic import AfterValidator, Field
 from clew.agents.ask import AskOptions
 from clew.agents.core.types import Answer
 from clew.json_output import answer_json, event_json, search_json
+from clew.layout import Modality
 from clew.llm.budget import UsageLimits
 from clew.serve.core.access import Access, Reader
 from clew.serve.core.bodies import StrictBody, check_words
@@ -35,7 +37,20 @@ RecipeName = Annotated[
 ]
 
 
-class SearchRequest(StrictBody):
+class LimitedRequest(StrictBody):
+    """What may be used of models, at most."""
+
+    max_calls: int | None = Field(default=None, ge=0)
+    max_tokens: int | None = Field(default=None, ge=0)
+    max_seconds: float | None = Field(default=None, ge=0)
+    max_money: float | None = Field(default=None, ge=0)
+
+    def limits(self) -> UsageLimits:
+        """Return the limits that the caller sets."""
+        return UsageLimits(self.max_calls, self.max_tokens, self.max_seconds, self.max_money)
+
+
+class SearchRequest(LimitedRequest):
     """What to search for."""
 
     question: Question
@@ -51,7 +66,7 @@ class Turn(StrictBody):
     answer: str = Field(default="", max_length=100_000)
 
 
-class AskRequest(StrictBody):
+class AskRequest(LimitedRequest):
     """What to answer, and how."""
 
     question: Question
@@ -61,23 +76,21 @@ class AskRequest(StrictBody):
     entities: list[str] = Field(default_factory=list, max_length=50)
     history: list[Turn] = Field(default_factory=list, max_length=50)
     stream: bool = Field(default=False, description="Answer as server-sent events.")
-    max_calls: int | None = Field(default=None, ge=0)
-    max_tokens: int | None = Field(default=None, ge=0)
-    max_seconds: float | None = Field(default=None, ge=0)
-    max_money: float | None = Field(default=None, ge=0)
-
-    def limits(self) -> UsageLimits:
-        """Return the limits that the caller sets."""
-        return UsageLimits(self.max_calls, self.max_tokens, self.max_seconds, self.max_money)
+    evidence: Modality = Field(default="all", description="What the model is shown.")
+    confidence: float | None = Field(
+        default=None, ge=0, le=1, description="The least one of an answer in `reject` mode."
+    )
+    style: str = Field(
+        default="", max_length=20_000, description="How an answer is worded; not what it may say."
+    )
 
 
 @router.post("/search", summary="Find evidence for a question; needs no model")
 async def search(access: Reader, body: SearchRequest) -> Response:
     """Return passages, entities, facts, paths and communities, best first."""
-    with access.server.tracer.span("clew.search", recipe=body.recipe or ""):
-        found = await search_within_budget(
-            access, body.question, body.recipe, body.k, body.entities
-        )
+    found = await search_within_budget(
+        access, body.question, body.recipe, body.k, body.entities, body.limits()
+    )
     return JSONResponse(search_json(found))
 
 
@@ -87,7 +100,12 @@ async def ask(access: Reader, body: AskRequest) -> Response:
 
     Events: `step-started`, `step`, `token`, then `answer` with the whole result, or `error`.
     """
-    manner = make_options(access, body.limits(), [(t.question, t.answer) for t in body.history])
+    manner = replace(
+        make_options(access, body.limits(), [(t.question, t.answer) for t in body.history]),
+        evidence=body.evidence,
+        confidence=body.confidence,
+        style=body.style,
+    )
     how = {
         "recipe": body.recipe,
         "mode": body.mode,
@@ -96,8 +114,7 @@ async def ask(access: Reader, body: AskRequest) -> Response:
     }
     if body.stream:
         return stream_events(_stream(access, body.question, manner, how))
-    with access.server.tracer.span("clew.ask", recipe=body.recipe or ""):
-        answer = await ask_within_budget(access, body.question, manner, how)
+    answer = await ask_within_budget(access, body.question, manner, how)
     return JSONResponse(answer_json(answer))
 
 

@@ -9,10 +9,13 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from clew.graph.csr import build_csr
+from clew.graph.entity_resolution import find_common_entities, find_senses
 from clew.index.derive import derive_arrays
+from clew.index.resolution import split_homonyms
 from clew.store.memory import MemoryStore
 from clew.store.merge import entity_id
-from clew.store.protocol import Addition, Change, Store
+from clew.store.protocol import SENSE_STRIDE, Addition, Change, Store, Tables
 from clew.store.resolved_entities import RESOLUTION_KIND, SENSES_KIND, MergeDecision
 from clew.store.sqlite.store import SqliteStore
 from clew.testing.contracts import read_content, read_snapshot
@@ -218,3 +221,22 @@ def test_any_order_gives_what_a_fresh_build_gives(
             await store.close()
 
     asyncio.run(check())
+
+
+def test_senses_are_those_found_with_the_company_of_all_chunks() -> None:
+    rng, split = np.random.default_rng(5), 0
+    for _ in range(40):
+        pairs = np.unique(rng.integers(0, (20, 40), (120, 2)), axis=0)
+        who, where, kinds = *pairs.T, rng.integers(0, 4, len(pairs))
+        zeros, none = np.zeros(len(pairs), np.int64), np.zeros((0, 6), np.int64)
+        entities, chunks = np.zeros((20, 8), np.int64), np.zeros((40, 4), np.int64)
+        entities[:, 0], chunks[:, 0] = np.arange(20) + 1, np.arange(40) + 1
+        mentions = np.stack([who + 1, where + 1, zeros + 1, zeros, kinds], axis=1)
+        rest = none[:, :3], none[:, :3], none[:, :4]
+        _, moved = split_homonyms(Tables(chunks, entities, none, mentions, *rest))
+        company, common = build_csr(40, where, who), find_common_entities(who, 20, 40)
+        sense = find_senses((who, where, kinds), company, common, np.arange(20))
+        np.testing.assert_array_equal(moved[:, 2] // SENSE_STRIDE, sense[sense > 0])
+        np.testing.assert_array_equal(moved[:, :2] - 1, pairs[sense > 0])
+        split += bool(len(moved))
+    assert split > 5

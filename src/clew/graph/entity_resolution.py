@@ -327,15 +327,12 @@ def find_senses(
     """Return for each mention the class of its sense; 0 for a name's main sense.
 
     Columns are the entity, chunk and class (0 unknown) of each mention, sorted by entity; `company`
-    maps a chunk to all its entities. Names with a single class have one sense; the others are
-    looked at by blocks of the `hashes` of names.
+    maps a chunk with an ambiguous name to all its entities. Names with a single class have one
+    sense; the others are looked at by blocks of the `hashes` of names.
     """
     entities, chunks, classes = mentions
     found = np.zeros(len(entities), np.int64)
-    known = np.flatnonzero(classes > 0)
-    pairs = np.unique(np.stack([entities[known], classes[known]]), axis=1)
-    names, met = np.unique(pairs[0], return_counts=True)
-    several = names[met > 1]
+    several = find_ambiguous_names(entities, classes)
     if not len(several):
         return found
     parts = []
@@ -362,6 +359,14 @@ def _split_names(
         found[mine] = _split_name(name, chunks[mine], classes[mine], company, common)
         first += count
     return found
+
+
+def find_ambiguous_names(entities: Ints, classes: Ints) -> Ints:
+    """Return the names that are mentioned with several classes, ascending."""
+    known = classes > 0
+    width = int(classes.max(initial=0)) + 1
+    name = sorted_unique(entities[known] * width + classes[known]) // width
+    return sorted_unique(name[1:][name[1:] == name[:-1]])
 
 
 def _split_name(name: int, chunks: Ints, classes: Ints, members: Csr, common: Mask) -> Ints:
@@ -420,8 +425,8 @@ def _find_closest_class(
     return max(sorted(senses), key=lambda k: (len(context & contexts[k]), senses[k] == main, -k))
 
 
-def find_common_entities(company: Csr, entities: int) -> Mask:
-    """Mark entities that occur in too many chunks to carry context."""
-    met = np.bincount(company.columns, minlength=entities)
-    found: Mask = met > max(20, _COMMON_SHARE * len(company))
+def find_common_entities(mentioned: Ints, entities: int, chunks: int) -> Mask:
+    """Mark entities that are mentioned in too many chunks to carry context."""
+    met = np.bincount(mentioned, minlength=entities)
+    found: Mask = met > max(20, _COMMON_SHARE * chunks)
     return found

@@ -16,6 +16,7 @@ from clew.graph.csr import (
     expand_ranges,
     find_positions,
     row_starts,
+    sorted_unique,
 )
 from clew.graph.name_matching import build_token_index
 from clew.graph.page_owners import (
@@ -280,7 +281,7 @@ def _index_owners(
     )
     starts = row_starts(bearer, count)
     # One entity represents all that have the same name.
-    known = np.unique(same[owned.entities[owned.about >= _MIN_OWNERSHIP]])
+    known = sorted_unique(same[owned.entities[owned.about >= _MIN_OWNERSHIP]])
     known = known[np.argsort(arrays["entity_codes"][known])]  # equally similar ones go by these
     name, slots = expand_ranges(starts[known], starts[known + 1])
     words = build_token_index(len(known), name, codes[slots])

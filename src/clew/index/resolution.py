@@ -5,7 +5,16 @@ from functools import cache
 
 import numpy as np
 
-from clew.graph.csr import Csr, Ints, Mask, build_csr, find_positions, row_starts
+from clew.graph.csr import (
+    Csr,
+    Ints,
+    Mask,
+    build_csr,
+    find_positions,
+    isin_sorted,
+    row_starts,
+    sorted_unique,
+)
 from clew.graph.entity_resolution import (
     MODEL,
     SIMILARITY,
@@ -20,6 +29,7 @@ from clew.graph.entity_resolution import (
     empty_lsh_index,
     extend_lsh_index,
     find_agreeing,
+    find_ambiguous_names,
     find_common_entities,
     find_senses,
     group_pairs,
@@ -44,8 +54,11 @@ def split_homonyms(tables: Tables, run: RunParts = HERE) -> tuple[Tables, Ints]:
     chunk_keys = tables.chunks[:, 0]
     who = find_positions(keys, mentions[:, 0])
     where = find_positions(chunk_keys, mentions[:, 1])
-    company = build_csr(len(chunk_keys), where, who)
-    common = find_common_entities(company, len(keys))
+    # Only the company of names that may have several senses is looked at.
+    company = _build_company(
+        len(chunk_keys), who, where, isin_sorted(who, find_ambiguous_names(who, mentions[:, 4]))
+    )
+    common = find_common_entities(who, len(keys), len(chunk_keys))
     columns = (who, where, mentions[:, 4])
     sense = find_senses(columns, company, common, tables.entities[:, 2], run)
     sense = _apply_pins(tables, sense)
@@ -60,7 +73,7 @@ def split_homonyms(tables: Tables, run: RunParts = HERE) -> tuple[Tables, Ints]:
     entities = tables.entities[base].copy()
     entities[:, 0] = fresh
     forms = _copy_forms(tables, fresh, rows[first, 0])
-    left = np.isin(keys, np.unique(mapped[:, 0]))  # a sense may take all of a name's mentions
+    left = np.isin(keys, sorted_unique(mapped[:, 0]))  # a sense may take all of a name's mentions
     return (
         replace(
             tables,
@@ -147,7 +160,7 @@ def _hash_mentions(tables: Tables, groups: EntityGroups) -> Ints:
     """Return a code of the mentions of each entity that stays, in order."""
     keys = tables.entities[:, 0]
     if not tables.entities[:, 6].any():
-        return np.zeros(len(np.unique(groups.into)), np.int64)  # nobody has anything to look up
+        return np.zeros(len(sorted_unique(groups.into)), np.int64)  # nobody has anything to look up
     owners = groups.into[find_positions(keys, tables.mentions[:, 0])]
     codes = sum_mention_codes(len(keys), owners, tables.mentions[:, 0], tables.mentions[:, 1])
     stays: Ints = codes[keys[groups.into] == keys]
@@ -254,7 +267,7 @@ def _pair_by_vectors(tables: Tables, near: LshIndex, things: Mask, run: RunParts
     valid = (pair >= 0).all(axis=1)
     pair, cosines = pair[valid], near.cosines[close][valid]
     blocks = split_by_key(tables.entities[pair[:, 0], 2], run.count)
-    shared = (_tokenize_names(tables), *_build_context(tables))
+    shared = (_tokenize_names(tables), *_build_context(tables, pair))
     found = run(find_agreeing, [(pair[block],) for block in blocks], shared)
     keep = np.sort(np.concatenate([block[at] for block, at in zip(blocks, found, strict=True)]))
     keep = keep.astype(np.int64)
@@ -280,14 +293,27 @@ def _token_codes(words: str) -> frozenset[int]:
     return frozenset(map(encode_token, words.split()))
 
 
-def _build_context(tables: Tables) -> tuple[Csr, Csr]:
-    """Return entity → its chunks, and chunk → its entities that are not too common."""
+def _build_context(tables: Tables, pairs: Ints) -> tuple[Csr, Csr]:
+    """Return the chunks of paired entities, and the entities there that are not too common."""
     keys, chunk_keys = tables.entities[:, 0], tables.chunks[:, 0]
     who = find_positions(keys, tables.mentions[:, 0])
     where = find_positions(chunk_keys, tables.mentions[:, 1])
-    all_company = build_csr(len(chunk_keys), where, who)
-    rare = ~find_common_entities(all_company, len(keys))[who]
-    return build_csr(len(keys), who, where), build_csr(len(chunk_keys), where[rare], who[rare])
+    is_paired = np.zeros(len(keys), np.bool_)
+    is_paired[pairs] = True
+    mine = is_paired[who]
+    common = find_common_entities(who, len(keys), len(chunk_keys))
+    company = _build_company(len(chunk_keys), who, where, mine, common)
+    return build_csr(len(keys), who[mine], where[mine]), company
+
+
+def _build_company(
+    chunks: int, who: Ints, where: Ints, mine: Mask, common: Mask | None = None
+) -> Csr:
+    """Return the entities, except `common` ones, of each chunk with one of the mentions `mine`."""
+    is_near = np.zeros(chunks, np.bool_)
+    is_near[where[mine]] = True
+    kept = is_near[where] if common is None else is_near[where] & ~common[who]
+    return build_csr(chunks, where[kept], who[kept])
 
 
 def _pair_by_decision(tables: Tables) -> list[CandidatePairs]:

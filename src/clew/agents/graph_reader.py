@@ -219,7 +219,8 @@ class GraphReader:
         if read.confidence < _MIN_OPINION:
             return await judge_answer(ctx, written)
         if agree(ctx.question, written.candidate, read.candidate):
-            return await judge_answer(ctx, replace(written, hints={"agreed": read.confidence}))
+            agreed = (1 + read.confidence) / 2  # also one that is not sure of itself counts
+            return await judge_answer(ctx, replace(written, hints={"agreed": agreed}))
         heard = await self._ask_again(ctx, written, read) if self.again else {}
         judged = await judge_answer(
             ctx, replace(written, hints={"against": read.confidence, **heard})

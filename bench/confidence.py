@@ -5,8 +5,9 @@ training questions and appends every candidate, right or wrong; `fit-rank --rows
 weights that rank candidates. `bench.answer_sets --rows FILE` then answers training questions, also
 in other wordings and with invented names; `fit-answers` fits the confidence of short answers to
 those rows, and `fit-written` that of written answers on which the reader was asked (rows of
-`--recipe steps-judged`, so that none is left out). All write to `--out`, and print how well weights
-fitted on the other sets do on each set. `report` prints risk and coverage by set.
+`--recipe steps-judged`, so that none is left out); `fit-contested` that of spans where a model
+wrote something else (rows of `--recipe steps-read`). All write to `--out`, and print how well
+weights fitted on the other sets do on each set. `report` prints risk and coverage by set.
 """
 
 import argparse
@@ -44,7 +45,10 @@ WRITTEN_RIDGE = 2.0
 WRITTEN_SIGNALS = (
     *("against", "agreed", "cited", "computed", "direct", "named"),
     *("understood", "unfit"),  # nearly alike on data sets: they keep the weights they have
+    "repeated",
 )
+# What a span is judged by that a model contradicts.
+CONTESTED_SIGNALS = ("alone", "lead", "moved")
 SUPPORTING = ("own", "direct", "lead", "entailed", "covered", "named", "cited", "understood")
 PASSAGES = 8  # that are read for a question
 
@@ -118,6 +122,12 @@ def fit_written(rows: Rows, prior: LogisticModel) -> LogisticModel:
     return fit_logistic(signals, right, LogisticModel(start, prior.bias), WRITTEN_RIDGE)
 
 
+def fit_contested(rows: Rows, _: LogisticModel) -> LogisticModel:
+    """Fit the confidence of spans where a model wrote something else; it starts from nothing."""
+    signals = [{name: row["signals"].get(name, 0.0) for name in CONTESTED_SIGNALS} for row in rows]
+    return fit_logistic(signals, [bool(row["right"]) for row in rows])
+
+
 def measure_answers(rows: Rows, model: LogisticModel) -> str:
     """Say how well calibrated a model is on some answers, and what it lets through."""
     values, right = [model(row["signals"]) for row in rows], [bool(row["right"]) for row in rows]
@@ -155,6 +165,13 @@ def fit_and_compare(
     return fitted
 
 
+FITTED = {
+    "fit-answers": ("answer", fit_answers),
+    "fit-written": ("seconded", fit_written),
+    "fit-contested": ("contested", fit_contested),
+}
+
+
 def refit(given: argparse.Namespace) -> None:
     """Fit the model of what is asked for, and write it with the others."""
     models = dict(load_shipped_models())
@@ -162,9 +179,10 @@ def refit(given: argparse.Namespace) -> None:
     if given.what == "fit-rank":
         models["rank"] = fit_and_compare(rows, models["rank"], fit_rank, measure_rank)
     else:
-        kind = "seconded" if given.what == "fit-written" else "answer"
-        fit = fit_written if kind == "seconded" else fit_answers
+        kind, fit = FITTED[given.what]
         short = [row for row in rows if row["signals"] and row["short"]]
+        if kind == "contested":
+            short = [row for row in short if row["signals"].get("contested")]
         if not short:
             raise SystemExit(f"{given.rows} has no short answer to fit the confidence to")
         models[kind] = fit_and_compare(short, models[kind], fit, measure_answers)
@@ -189,7 +207,7 @@ def report(given: argparse.Namespace) -> None:
 def main() -> None:
     """Parse the arguments and collect, fit or report."""
     parser = argparse.ArgumentParser(description=__doc__)
-    commands = ("candidates", "fit-rank", "fit-answers", "fit-written", "report")
+    commands = ("candidates", "fit-rank", *FITTED, "report")
     parser.add_argument("what", choices=commands)
     parser.add_argument("--data", type=Path)
     parser.add_argument("--kbs", type=Path)

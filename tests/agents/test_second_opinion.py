@@ -64,6 +64,24 @@ async def test_a_model_that_keeps_to_its_answer_is_not_overruled(works: Knowledg
     assert (await ask_model(works, "Odense", "Vejle", **how)).candidate == "Ribe"
 
 
+async def test_who_says_the_same_twice_is_trusted_more(works: KnowledgeBase) -> None:
+    how = {"question": "Where was Ada Brink born?", "recipe": "steps-judged"}
+    kept = await ask_model(works, "Odense", **how)
+    changed = await ask_model(works, "Odense", "Vejle", **how)
+    assert (kept.candidate, changed.candidate) == ("Odense", "Odense")
+    assert (kept.signals["repeated"], changed.signals["repeated"]) == (1.0, 0.0)
+    assert kept.confidence > changed.confidence
+
+
+async def test_a_contradicted_span_is_trusted_less(works: KnowledgeBase) -> None:
+    how = {"question": "Where was Ada Brink born?", "recipe": "steps-read"}
+    convinced = await ask_model(works, "Odense", "Ribe", **how)
+    stubborn = await ask_model(works, "Odense", **how)
+    assert convinced.candidate == stubborn.candidate == "Ribe"
+    assert convinced.confidence > stubborn.confidence
+    assert stubborn.confidence < stubborn.signals["alone"]
+
+
 async def test_what_a_model_finds_missing_is_refused(works: KnowledgeBase) -> None:
     unwritten = {"enough": False, "sentences": [], "short": "", "missing": "x"}
     script = AgentScript({"answer": unwritten, "answer_graph": unwritten})

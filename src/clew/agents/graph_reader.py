@@ -7,6 +7,7 @@ and the direct answer over all evidence are both formed; the better supported on
 
 import re
 from dataclasses import dataclass, replace
+from typing import Literal
 
 from clew.agents.answering.extractive import extract_answer, quote_whole
 from clew.agents.answering.finish import conclude, run_with_fallback
@@ -36,7 +37,6 @@ from clew.types import Evidence
 
 _MAX_STEPS = 4  # questions of a model's plan
 _MIN_OPINION = 0.2  # a reader less sure than this says nothing about a written answer
-_MIN_LEAD = 0.1  # by which a reader must be surer than a model to overrule it
 _MIN_CONFIDENCE = 0.5  # as in reject mode: of what is read where the model finds too little
 _LIST_BREAK = re.compile(r"\s*[,;、，；]\s*|\s+and\s+|和")
 
@@ -57,10 +57,11 @@ class GraphReader:
     """With a model, take a sure span of the reader for a value before asking it."""
     second: bool = True
     """With a model, ask the reader as well; the better supported answer is given."""
-    choose: bool = True
-    """Off: the model's answer is given, judged by what the reader says, to fit its confidence."""
+    give: Literal["better", "written", "read"] = "better"
+    """Where model and reader differ: the better supported answer, or always that of one of them,
+    to fit the confidence of both."""
     again: bool = True
-    """Ask the model again before the reader overrules it: who says the same twice is kept."""
+    """Where they differ, ask the model again with what both cite: whose answer does it give?"""
 
     async def __call__(self, ctx: Context, retrieve: Step, mode: Mode, /) -> Answer:
         """Answer the question, or each of several questions in one."""
@@ -208,32 +209,33 @@ class GraphReader:
     async def _ask_reader(
         self, ctx: Context, book: Notebook, written: Answer, ranked: list[RankedCandidate]
     ) -> Answer:
-        """Take the reader's answer as a second opinion: it agrees, or the better supported wins."""
+        """Form the reader's answer as well: both agree, or the better supported one is given."""
         if not ranked or not (written.candidate or written.verdict == "refused"):
             return written
-        read = await judge_answer(ctx, self._name_best(ctx, book, ranked))
-        if written.verdict == "refused" and read.confidence < _MIN_CONFIDENCE:
-            return written
-        chosen = spell_out_choice(ctx.question, written.candidate) or []
-        parts = (written.candidate, *_LIST_BREAK.split(written.candidate), *chosen)
-        agrees = any(same_answer(read.candidate, part) for part in parts)
-        hints = {}
-        if read.confidence >= _MIN_OPINION:
-            hints = {"agreed" if agrees else "against": read.confidence}
-        judged = await judge_answer(ctx, replace(written, hints=hints))
-        if agrees or not self.choose or split_options(ctx.question)[1]:
-            return judged
-        if judged.verdict != "refused" and read.confidence <= judged.confidence + _MIN_LEAD:
-            return judged
-        if judged.verdict != "refused" and self.again and await self._repeats(ctx, judged, read):
-            return judged
-        said = f"wrote “{written.candidate}”" if written.candidate else "found no answer"
-        return replace(
-            read, note=f"the model {said}; what is read in the passages has more support"
+        named = self._name_best(ctx, book, ranked)
+        read = await judge_answer(ctx, named)
+        if written.verdict == "refused":
+            return written if read.confidence < _MIN_CONFIDENCE else overrule(written, read)
+        if read.confidence < _MIN_OPINION:
+            return await judge_answer(ctx, written)
+        if agree(ctx.question, written.candidate, read.candidate):
+            agreed = (1 + read.confidence) / 2  # also one that is not sure of itself counts
+            return await judge_answer(ctx, replace(written, hints={"agreed": agreed}))
+        heard = await self._ask_again(ctx, written, read) if self.again else {}
+        judged = await judge_answer(
+            ctx, replace(written, hints={"against": read.confidence, **heard})
         )
+        keeps = self.give == "better" and heard.get("repeated", 0.0) > 0
+        if self.give == "written" or keeps or split_options(ctx.question)[1]:
+            return judged  # who says the same twice is not overruled
+        hints = {**named.hints, **heard, "alone": read.confidence, "contested": 1.0}
+        contested = await judge_answer(ctx, replace(named, hints=hints))
+        if self.give == "read" or contested.confidence > judged.confidence:
+            return overrule(judged, contested)
+        return judged
 
-    async def _repeats(self, ctx: Context, written: Answer, read: Answer) -> bool:
-        """Whether the model answers the same from the passages cited for both answers alone.
+    async def _ask_again(self, ctx: Context, written: Answer, read: Answer) -> dict[str, float]:
+        """Ask the model with the passages cited for both answers alone: whose does it give now?
 
         Those of the reader come first: a model that guesses takes what it reads first.
         """
@@ -248,9 +250,25 @@ class GraphReader:
                 answer = await write_answer(step.ctx, Evidence(passages), "open")
             except BudgetExceeded:
                 step.output = "no calls are left"
-                return False
+                return {}
             step.output = answer.candidate or answer.verdict
-        return same_answer(answer.candidate, written.candidate)
+        return {
+            "repeated": float(agree(ctx.question, answer.candidate, written.candidate)),
+            "moved": float(agree(ctx.question, answer.candidate, read.candidate)),
+        }
+
+
+def agree(question: str, written: str, read: str) -> bool:
+    """Whether what is read is what is written, one of a list, or the option of a letter."""
+    chosen = spell_out_choice(question, written) or []
+    return any(same_answer(read, part) for part in (written, *_LIST_BREAK.split(written), *chosen))
+
+
+def overrule(written: Answer, read: Answer) -> Answer:
+    """Return what was read, with a note of what the model said instead."""
+    said = f"wrote “{written.candidate}”" if written.candidate else "found no answer"
+    note = f"the model {said}; what is read in the passages has more support"
+    return replace(read, note=note)
 
 
 def choose_better(planned: Answer, direct: Answer) -> Answer:

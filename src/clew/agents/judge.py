@@ -31,8 +31,8 @@ from clew.text.options import spell_out_choice, split_options
 from clew.text.unicode import split_words
 from clew.types import Citation, Evidence, Passage
 
-WRITTEN = ("written", "seconded")
-"""What a chat model wrote, judged alone or with a second opinion."""
+WRITTEN = ("written", "seconded", "contested")
+"""What depends on the chat model: what it wrote, alone or with a second opinion, or is against."""
 _READ = 5  # passages in which the question is read again, beside those that are cited
 _MIN_PROBABILITY = 1e-4
 _YEAR = re.compile(r"(?<![\w-])\d{4}(?![\w-])")
@@ -54,12 +54,13 @@ async def judge_answer(ctx: Context, answer: Answer) -> Answer:
 def judged_kind(answer: Answer, *, by_model: bool) -> str:
     """Return which model of confidence judges an answer: written, a short answer, or quotes.
 
-    A written one is seconded where the reader was asked as well, or code computed it from values.
+    A written one is seconded where the reader was asked as well, or code computed it from values;
+    a span is contested where a model wrote something else.
     """
     if answer.kind == "path":
         return "path"
     if answer.kind == "span" and answer.candidate:
-        return "answer"
+        return "contested" if "contested" in answer.hints else "answer"
     if by_model:
         seconded = answer.computed or not answer.hints.keys().isdisjoint(("agreed", "against"))
         return "seconded" if seconded else "written"

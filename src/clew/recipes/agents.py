@@ -69,11 +69,14 @@ _AGENT_RECIPES = (
     _steps(
         "unasked",
         GraphReader(again=False),
-        "the reader overrules the model without asking it again",
+        "the better supported of two answers, without asking the model again",
     ),
     _steps(
-        "judged", GraphReader(choose=False), "the model's answer, whatever the reader says of it"
+        "judged",
+        GraphReader(give="written"),
+        "the model's answer, whatever the reader says of it",
     ),
+    _steps("read", GraphReader(give="read"), "the reader's answer, whatever the model says of it"),
     _steps(
         "alone",
         GraphReader(rules=False, spans=False, second=False),

@@ -33,6 +33,10 @@ _OTHER_CLASSES = {
 }
 """Classes and words of other projects that the documentation mentions."""
 _FILE_NAMES = {"clew.toml", "clew.json"}
+_SPANS = {
+    f"clew.{name}" for name in "ask search build plan eval compare tree workspace recipe".split()
+}
+"""Names in the server's traces, of spans and their attributes: no modules."""
 _FOLDERS = (ROOT, SOURCE, SOURCE / "clew")
 """A file may be named from the repository root or from the package."""
 
@@ -109,7 +113,7 @@ def _imported_paths(text: str) -> Iterator[str]:
 
 def find_wrong_names(text: str) -> list[str]:
     """Return the dotted paths, imports, files and classes in a page that do not exist."""
-    paths = {*_DOTTED.findall(text), *_imported_paths(text)} - _FILE_NAMES
+    paths = {*_DOTTED.findall(text), *_imported_paths(text)} - _FILE_NAMES - _SPANS
     wrong = [path for path in paths if not dotted_path_exists(path)]
     for file in set(_FILE.findall(text)):
         if not any((folder / file).exists() for folder in _FOLDERS):

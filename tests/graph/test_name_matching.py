@@ -66,6 +66,19 @@ def test_an_asker_is_not_alike_to_itself() -> None:
     assert match_names(words, starts, asked, np.array([0]))[1].tolist() == [1]
 
 
+def test_many_queries_match_like_one() -> None:
+    asked = np.array(encode_name("Ada Bell"), np.int64)
+    names, times = 30, 600  # 18,000 pairs: more than are scored at once
+    words = build_token_index(names, np.repeat(np.arange(names), 2), np.tile(asked, names))
+    selves = np.arange(times) % names
+    query, name, score = match_names(words, np.arange(times + 1) * 2, np.tile(asked, times), selves)
+    alone = [match_names(words, np.array([0, 2]), asked, selves[at : at + 1]) for at in (0, 1, 29)]
+    assert [one[1].tolist() for one in alone] == [[1, 2], [0, 2], [0, 1]]
+    assert query.tolist() == np.repeat(np.arange(times), 2).tolist()
+    assert [name[query == at].tolist() for at in (570, 571, 599)] == [[1, 2], [0, 2], [0, 1]]
+    assert set(score.tolist()) == {1.0}
+
+
 def test_nothing_known_matches_nothing() -> None:
     assert match("Ingmar Bergman", ()) == {}
 

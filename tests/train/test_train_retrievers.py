@@ -115,6 +115,18 @@ async def test_the_trained_and_the_served_retriever_say_the_same(valley, tmp_pat
     assert "designed by Ilse Brandvik" in served[1].splitlines()[0]
 
 
+async def test_an_export_is_swapped_in_as_a_whole(valley, tmp_path):
+    from clew.train.search.exported_kb import export_kb
+
+    file = tmp_path / "kb.npz"
+    file.write_bytes(b"an earlier export")
+    with file.open("rb") as earlier:
+        await export_kb(valley.store, file)
+        assert earlier.read() == b"an earlier export"
+    assert "chunk_keys" in np.load(file).files
+    assert [path.name for path in tmp_path.glob("kb.npz*")] == ["kb.npz"]
+
+
 async def test_any_recipe_of_a_knowledge_base_answers_queries(tmp_path):
     import clew
     from clew.train.search.exported_kb import export_kb

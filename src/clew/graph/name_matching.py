@@ -20,6 +20,7 @@ _RUNNER_UP_SHARE = 0.9  # a second match is kept if it scores this share of the 
 _LIGHT_WEIGHT, _INITIAL_WEIGHT = 0.1, 0.5
 _FIRST_LETTER_SHIFT = 53  # bits below a code's first letter; tokens that differ above never match
 _SEPARATOR = b"\n"
+_BLOCK = 1 << 14  # pairs scored at once: all their tokens are held against each other in memory
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +83,14 @@ def match_names(
         query, name = query[other], name[other]
     if not len(query):
         return query, name, np.zeros(0, np.float32)
-    score = _score_pairs(words, starts, codes, places, query, name)
+    score = np.concatenate(
+        [
+            _score_pairs(
+                words, starts, codes, places, query[at : at + _BLOCK], name[at : at + _BLOCK]
+            )
+            for at in range(0, len(query), _BLOCK)
+        ]
+    )
     enough = score >= _MIN_SCORE
     query, name, score = query[enough], name[enough], score[enough]
     order = np.lexsort((name, -score, query))
@@ -141,7 +149,7 @@ def _score_pairs(
     pair_a, tok_a = expand_ranges(starts[query], starts[query + 1])
     begin, end = words.tokens.starts[name], words.tokens.starts[name + 1]
     pair_n, tok_n = expand_ranges(begin, end)
-    known = words.tokens.columns[tok_n]
+    known = words.tokens.columns[tok_n].astype(np.int64)
     code_a, code_n = codes[tok_a], words.codes[known]
     # Every query token against every token of the name; most differ in the first letter.
     size = (end - begin)[pair_a]
@@ -160,11 +168,8 @@ def _score_pairs(
     name_sim = np.zeros(len(code_n), np.int64)
     np.maximum.at(name_sim, column, sim)
     pairs = len(query)
-    matched = _weighted_share(words.weights(places, codes)[tok_a], best_sim, pair_a, pairs)
-    every = np.arange(len(words.codes))
-    covered = _weighted_share(
-        words.weights(every, words.codes)[known], name_sim / 100.0, pair_n, pairs
-    )
+    matched = _weighted_share(words.weights(places[tok_a], code_a), best_sim, pair_a, pairs)
+    covered = _weighted_share(words.weights(known, code_n), name_sim / 100.0, pair_n, pairs)
     hits = np.flatnonzero(best_sim > 0)
     backward = (np.diff(pair_a[hits]) == 0) & (np.diff(where[hits]) < 0)
     reordered = np.zeros(pairs, np.bool_)

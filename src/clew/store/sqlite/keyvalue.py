@@ -254,7 +254,10 @@ class SqliteKeyValueStore:
             taken, self._pending_sums = self._pending_sums, {}
         try:
             if not self._pool.writable:
-                raise Locked("the knowledge base cannot be written to; copy it to where it can")
+                raise Locked(
+                    "the knowledge base cannot be written to (read-only, or its disk is full); "
+                    "copy it to where it can"
+                )
             keys: dict[str, set[str]] = {}
             for kind, key in (*pending, *texts, *taken, *sums):
                 keys.setdefault(kind, set()).add(key)

@@ -4,6 +4,7 @@ Texts are UTF-8 bytes with offsets, vectors int8 rows with one scale each, and t
 are unchanged: plain arrays, no pickle. `MiniLM` weights are exported in the same way.
 """
 
+import os
 from collections.abc import Sequence
 from functools import cached_property
 from pathlib import Path
@@ -49,8 +50,7 @@ async def export_kb(store: Store, path: Path) -> dict[str, int]:
             if not name.startswith(_BUILD_ONLY_PREFIXES)
         }
     out |= pack_texts("embedder", [embedder])
-    path.parent.mkdir(parents=True, exist_ok=True)
-    np.savez_compressed(path, **out)  # type: ignore[arg-type]
+    _save_whole(path, out)
     counts: dict[str, int] = {kind: len(out[f"{kind}_scale"]) for kind in ELEMENT_KINDS}
     return counts | {"bytes": path.stat().st_size}  # noqa: ASYNC240
 
@@ -98,6 +98,20 @@ def pack_vectors(name: str, vectors: NDArray[np.float32]) -> dict[str, NDArray[A
     }
 
 
+def _save_whole(path: Path, arrays: dict[str, NDArray[Any]]) -> None:
+    """Write arrays beside the file and swap them in: a kill leaves the old file, or none."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    unfinished = path.with_name(f"{path.name}.unfinished")
+    try:
+        with unfinished.open("wb") as file:
+            np.savez_compressed(file, **arrays)  # type: ignore[arg-type]
+            file.flush()
+            os.fsync(file.fileno())
+        unfinished.replace(path)
+    finally:
+        unfinished.unlink(missing_ok=True)
+
+
 def unpack_vectors(held: Any, name: str) -> NDArray[np.float32]:
     """Unpack the vectors stored under a name."""
     found: NDArray[np.float32] = held[f"{name}_vectors"].astype(np.float32)
@@ -111,7 +125,7 @@ def export_minilm(graph: Path, tokenizer: Path, path: Path) -> int:
         name: array.astype(np.float16) for name, array in read_weights(graph).items()
     }
     out["tokenizer"] = np.frombuffer(tokenizer.read_bytes(), np.uint8)
-    np.savez_compressed(path, **out)  # type: ignore[arg-type]
+    _save_whole(path, out)
     return path.stat().st_size
 
 

@@ -45,8 +45,8 @@ interface Link {
   text: string;
   mark: number;
 }
-/** The cited sentences with the names of the facts they state, and with the answer if they say it. */
-function listLinks(answer: Answer, short: string): Link[] {
+/** The cited sentences with the names they say (`whole`: all of the facts they state), and with the answer if they say it. */
+function listLinks(answer: Answer, short: string, whole: boolean): Link[] {
   return answer.citations.flatMap((cited, n) => {
     const stated = answer.facts.filter((fact) => fact.doc === cited.doc && fact.start < cited.end && fact.end > cited.start);
     return stated.map((fact) => {
@@ -54,7 +54,7 @@ function listLinks(answer: Answer, short: string): Link[] {
       const all = [...new Map(fact.entities.map((name) => [fold(name), name])).values()];
       const said = all.filter((name) => says(fold(quote), name));
       // A year or a number joins what has nothing to do with each other, so it comes last.
-      const names = (said.length > 1 ? said : all).sort((a, b) => Number(/^[\d.,\s-]+$/.test(a)) - Number(/^[\d.,\s-]+$/.test(b)));
+      const names = (said.length > 1 && !whole ? said : all).sort((a, b) => Number(/^[\d.,\s-]+$/.test(a)) - Number(/^[\d.,\s-]+$/.test(b)));
       const named = names.some((name) => isAnswer(short, name));
       return { names: short && !named && says(fold(quote), short) ? [...names, short] : names, text: quote, mark: n + 1 };
     });
@@ -69,8 +69,12 @@ function isAsked(question: string, name: string): boolean {
 
 /** The shortest chain of cited sentences from a name in the question to one in the answer. */
 export function followCitations(answer: Answer): Thread | null {
+  // “She was born there” names nobody, so without a chain of names the subjects of the facts count, too.
+  return chainCitations(answer, false) ?? chainCitations(answer, true);
+}
+function chainCitations(answer: Answer, whole: boolean): Thread | null {
   const short = answer.candidate.length < 120 ? answer.candidate : "";
-  const links = listLinks(answer, short);
+  const links = listLinks(answer, short, whole);
   const names = links.flatMap((link) => link.names);
   const asked = names.filter((name) => isAsked(answer.question, name));
   const target = short ? (name: string) => isAnswer(short, name) : (name: string) => says(fold(answer.answer), name);

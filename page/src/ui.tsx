@@ -95,6 +95,9 @@ export function Drawer(props: { title: string; onClose: () => void; children: Co
   );
 }
 
+/** For `ref`: what replaces the button that was pressed goes on with its focus. */
+export const takeFocus = (element: HTMLElement | null): void => element?.focus();
+
 /** Each name once: an agent hides the retriever of its name, as it does when it is asked for. */
 export function listOnce(recipes: Recipe[]): Recipe[] {
   const agents = new Set(recipes.filter((one) => one.kind === "agent").map((one) => one.name));

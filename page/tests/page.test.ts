@@ -175,6 +175,18 @@ describe("the thread", () => {
       ["her charts", false],
     ]);
   });
+  it("reaches the answer over a sentence that says “she”", () => {
+    const first = "The Halcyon was commanded by Ingrid Solheim.";
+    const second = "She was born in Vik and studied at the Polar School.";
+    const question = "Where was the commander of the Halcyon born?";
+    const citations = [first, second].map((quote, n) => ({ doc: "ships.md", chunk: "a", start: 100 * n, end: 100 * n + quote.length, quote }));
+    const facts = [
+      fact(first, ["Halcyon", "Ingrid Solheim"], "ships.md", 0, first.length),
+      fact(second, ["Polar School", "Ingrid Solheim", "Vik"], "ships.md", 100, 100 + second.length),
+    ];
+    const found = findThread(question, { ...answer, question, candidate: "Vik", citations, facts }, [])!;
+    expect(found.nodes.map((one) => one.name)).toEqual(["Halcyon", "Ingrid Solheim", "Vik"]);
+  });
   it("shows what a run of one question reads while it goes on", () => {
     const steps = [
       { step: "retrieve", input: "q", output: "5 passages", docs: ["/a/ships.txt", "b.md", "c.md", "d.md", "e.md"], depth: 0, open: false },

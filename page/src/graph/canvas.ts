@@ -127,6 +127,7 @@ export class GraphCanvas {
     this.many = isCrowded(found);
     // Finding the edge under the pointer draws all edges twice; beyond this the lists beside have to do.
     this.sigma.setSetting("enableEdgeEvents", !this.many);
+    this.sigma.setSetting("labelRenderedSizeThreshold", 5 * this.room());
     found.nodes.forEach((node, n) => {
       const [x, y] = firstPosition(n, node.community, found.communities.length);
       this.graph.addNode(node.key, { ...this.attributes(node), x, y });
@@ -154,9 +155,13 @@ export class GraphCanvas {
   }
   private attributes(node: OverviewNode): Record<string, unknown> {
     const { name, type, community, facts } = node;
-    const room = Math.min(1, Math.max(0.5, this.container.clientWidth / 700));
+    const room = this.room();
     const size = Math.min(18, 3 + 1.6 * Math.sqrt(facts)) * (this.scale() > 1.2 ? 1.4 : 1) * room * Math.max(0.4, this.shrink);
     return { label: name, kind: type, community, size };
+  }
+  /** How much smaller nodes are in a narrow drawing. */
+  private room(): number {
+    return Math.min(1, Math.max(0.5, this.container.clientWidth / 700));
   }
   private layOut(rounds?: number): void {
     const names = this.graph.nodes();

@@ -5,7 +5,7 @@ import { t, tn, translateMessage } from "../i18n";
 import { hasEnded, useJob, type Progress } from "../jobs";
 import { OpenDocument } from "../reader";
 import { go, mayWrite, refreshStatus, toast, useRoute, useShared } from "../state";
-import { describe, Empty, formatBytes, formatCost, formatMoney, Icon, Problem, useLoad } from "../ui";
+import { describe, Empty, formatBytes, formatCost, formatMoney, Icon, Problem, takeFocus, useLoad } from "../ui";
 
 interface Row {
   id: string;
@@ -84,6 +84,7 @@ export function Documents() {
 
 function RowView({ row, onGone, onRetry }: { row: Row; onGone: () => void; onRetry: () => void }) {
   const { workspace } = useShared();
+  const kept = useRef(false);
   const [sure, setSure] = useState(false);
   const [busy, setBusy] = useState(false);
   const remove = async () => {
@@ -136,12 +137,12 @@ function RowView({ row, onGone, onRetry }: { row: Row; onGone: () => void; onRet
             <button class="quiet danger" disabled={busy} onClick={() => void remove()}>
               {t("Delete for good")}
             </button>
-            <button class="quiet" onClick={() => setSure(false)}>
+            <button class="quiet" ref={takeFocus} onClick={() => (setSure(false), (kept.current = true))}>
               {t("Keep")}
             </button>
           </span>
         ) : (
-          <button class="round quiet danger" aria-label={t("Delete {name}", { name: row.name })} onClick={() => setSure(true)}>
+          <button class="round quiet danger" ref={kept.current ? takeFocus : undefined} aria-label={t("Delete {name}", { name: row.name })} onClick={() => setSure(true)}>
             <Icon name="trash" />
           </button>
         ))}

@@ -63,7 +63,7 @@ _TABLES = (
     *("mentions", "sayings"),
 )
 _SELECT_VALUES = (
-    "SELECT kind, key, value FROM memory WHERE kind NOT IN ('arrival', 'reply') "
+    "SELECT kind, key, value FROM memory WHERE kind NOT IN ('arrival', 'correction', 'reply') "
     "AND NOT (kind = 'manifest' AND (key = 'labels' OR key GLOB char(31) || '*')) "
     "ORDER BY kind, key"
 )

@@ -2,6 +2,7 @@
 import { render } from "preact";
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import { countTypes, GraphCanvas } from "./graph/canvas";
+import { Find } from "./find";
 import { colourOf } from "./graph/colours";
 import { LocalLayout } from "./graph/layout";
 import { describeMissing, findNodes } from "./names";
@@ -65,11 +66,11 @@ function Page({ graph }: { graph: Exported }) {
     setHidden(next);
   };
   return (
-    <main class="graph exported">
+    <main class="graph exported" onKeyDown={(e) => e.key === "Escape" && !e.defaultPrevented && chosen >= 0 && choose(-1)}>
       <div class="stage">
-        <div class="canvas" ref={box} role="img" aria-label="The graph; the list beside it holds the same." />
+        <div class="canvas" ref={box} tabIndex={0} role="application" aria-label="The graph: arrow keys move it, + and − zoom, 0 fits it. The list beside it holds the same." onKeyDown={(e) => canvas.current?.press(e.key) && e.preventDefault()} />
         <div class="tools">
-          <Find graph={graph} onChoose={choose} />
+          <FindNode graph={graph} onChoose={choose} />
           <span class="small soft pill">{nodes.length < graph.all ? `${nodes.length} of ${graph.all} entities` : `${nodes.length} entities`}</span>
         </div>
         <div class="legend">
@@ -94,27 +95,23 @@ function Page({ graph }: { graph: Exported }) {
 }
 const toOverview = (one: Node, n: number) => ({ key: n, name: one.name, type: one.type, facts: one.degree, community: one.community });
 
-function Find({ graph, onChoose }: { graph: Exported; onChoose: (n: number) => void }) {
+function FindNode({ graph, onChoose }: { graph: Exported; onChoose: (n: number) => void }) {
   const [text, setText] = useState("");
   const [open, setOpen] = useState(false);
   const hits = open ? findNodes(graph.nodes, text) : [];
   const choose = (n: number) => (setText(graph.nodes[n]!.name), setOpen(false), onChoose(n));
+  const missing = open && text.trim() && !hits.length ? describeMissing(graph.nodes.length, graph.all, text.trim()) : undefined;
   return (
-    <form class="find" role="search" onSubmit={(e) => (e.preventDefault(), hits.length > 0 && choose(hits[0]!))}>
-      <input type="search" placeholder="Find a name" aria-label="Find a name" autocomplete="off" value={text} onInput={(e) => (setText(e.currentTarget.value), setOpen(true))} />
-      {open && text.trim() && (
-        <ul class="card hits">
-          {hits.map((n) => (
-            <li key={n}>
-              <button type="button" onClick={() => choose(n)}>
-                <span dir="auto">{graph.nodes[n]!.name}</span> <span class="small soft">{graph.nodes[n]!.type}</span>
-              </button>
-            </li>
-          ))}
-          {hits.length === 0 && <li class="soft small pad">{describeMissing(graph.nodes.length, graph.all, text.trim())}</li>}
-        </ul>
-      )}
-    </form>
+    <Find
+      label="Find a name"
+      placeholder="Find a name"
+      text={text}
+      hits={hits.map((n) => ({ key: n, name: graph.nodes[n]!.name, type: graph.nodes[n]!.type }))}
+      nothing={missing}
+      onText={(said) => (setText(said), setOpen(true))}
+      onChoose={({ key }) => choose(key)}
+      onClose={() => (setText(""), setOpen(false))}
+    />
   );
 }
 
@@ -144,13 +141,17 @@ function Detail({ graph, n, onChoose }: { graph: Exported; n: number; onChoose: 
   const node = graph.nodes[n]!;
   const told = graph.facts.filter((fact) => fact.nodes.includes(n));
   const more = node.degree - told.length;
+  const heading = useRef<HTMLHeadingElement>(null);
+  useEffect(() => heading.current?.focus({ preventScroll: true }), [n]);
   return (
     <>
       <div>
         <button class="quiet" onClick={() => onChoose(-1)}>
           ← All
         </button>
-        <h1 dir="auto">{node.name}</h1>
+        <h1 dir="auto" ref={heading} tabIndex={-1}>
+          {node.name}
+        </h1>
         <p class="soft small">{[node.type, node.degree === 1 ? "1 fact" : `${node.degree} facts`, ...node.aliases].filter(Boolean).join(" · ")}</p>
         {node.description && <p dir="auto">{node.description}</p>}
         {Object.entries(node.attributes).map(([name, value]) => (

@@ -103,9 +103,18 @@ export function explainRefusal(answer: Answer): string {
 export const isBareRefusal = ({ verdict, answer, missing }: Answer): boolean =>
   verdict === "refused" && answer.length < missing.length + 20 && answer.includes(missing);
 
-/** Leaves out a first line that only repeats the short answer, which stands above it. */
-export function dropRepeated(text: string, short: string): string {
+const MARKS = /(?:\s*\[\d{1,3}\])+[.。]?$/;
+/** Parts a first line that only repeats the short answer, which stands above it, from the rest. */
+export function partRepeated(text: string, short: string): { marks: number[]; rest: string } {
   const [first = "", ...rest] = text.split("\n");
-  const repeats = short && rest.length && first.endsWith(short) && first.length < short.length + 40;
-  return repeats ? rest.join("\n") : text;
+  const said = first.replace(MARKS, "").trim();
+  const repeats = short && said.endsWith(short) && said.length < short.length + 40;
+  if (!repeats) return { marks: [], rest: text };
+  const marks = [...(MARKS.exec(first)?.[0] ?? "").matchAll(/\d+/g)].map(([number]) => Number(number));
+  // A line that is all there is stays, unless its citations can stand with the short answer.
+  return rest.join("").trim() || marks.length ? { marks, rest: rest.join("\n") } : { marks, rest: text };
 }
+
+const SURE = 0.5; // as `[answer] confidence` is by default: below it the server would rather refuse
+/** Whether the short answer may stand as a fact above the text. */
+export const isSure = ({ confidence }: Answer): boolean => typeof confidence !== "number" || confidence >= SURE;

@@ -137,6 +137,9 @@ export const formatCost = (usage: Usage): string => {
 };
 export const formatBytes = (bytes: number): string =>
   bytes < 1e3 ? `${bytes} B` : bytes < 1e6 ? `${(bytes / 1e3).toFixed(0)} kB` : `${(bytes / 1e6).toFixed(1)} MB`;
+/** A type in the language of the page; those a model or a user named stay as they are. */
+export const nameType = (type: string): string => (OWN_TYPES.has(type) ? t(type) : type);
+const OWN_TYPES = new Set(["name", "date", "number", "quoted", "term", "title"]);
 /** What is known of an entity besides its facts, such as a date or a number. */
 export function Attributes({ of }: { of: Record<string, string> | undefined }) {
   const known = Object.entries(of ?? {});

@@ -61,7 +61,7 @@ export const steps: [string, string][] = [
 ];
 export const messages: [string, string][] = [
   // what a step found
-  ["kept as one question", "作为一个问题处理"],
+  ["no rule splits this question", "没有规则拆分这个问题"],
   ["nothing to ask", "没有可问的"],
   ["nothing", "无"],
   ["unknown", "未知"],

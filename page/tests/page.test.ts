@@ -11,15 +11,17 @@ import { describeMissing, findNodes } from "../src/names";
 import { cutPieces, pageOf } from "../src/reader";
 import {
   checkAnswer,
-  dropRepeated,
   explainRefusal,
   formatSource,
   headRefusal,
+  isSure,
   packAnswer,
+  partRepeated,
   spaceParagraphs,
   toMarkdown,
   unpackAnswer,
 } from "../src/share";
+import { findFront } from "../src/report";
 import { Source } from "../src/source";
 import { current, enter } from "../src/state";
 import { findThread, listNames } from "../src/thread";
@@ -27,7 +29,7 @@ import { layOutTreemap } from "../src/treemap";
 import { Attributes, listOnce } from "../src/ui";
 import { findBest, markEvidence, measureSupport } from "../src/views/compare";
 import { explainCalls } from "../src/views/documents";
-import { findFront, parseQuestions } from "../src/views/evaluations";
+import { parseQuestions } from "../src/views/evaluations";
 import { judgeStep, nest, readReply } from "../src/views/reasoning";
 import { zh } from "../src/zh";
 import { messages, steps } from "../src/zh-messages";
@@ -252,8 +254,14 @@ describe("sharing", () => {
     expect(formatSource({ ...answer.citations[0]!, page: null })).toBe("bridge.md");
   });
   it("does not say the short answer twice", () => {
-    expect(dropRepeated("Best candidate: X\nmore", "X")).toBe("more");
-    expect(dropRepeated("X", "X")).toBe("X");
+    expect(partRepeated("Best candidate: X\nmore", "X")).toEqual({ marks: [], rest: "more" });
+    expect(partRepeated("Best-supported candidate: 李明 [1][2]\n“引文” [1]", "李明")).toEqual({ marks: [1, 2], rest: "“引文” [1]" });
+    expect(partRepeated("X", "X").rest).toBe("X");
+    expect(partRepeated("X [3].", "X")).toEqual({ marks: [3], rest: "" });
+    expect(partRepeated("Nobody knows X", "Y").rest).toBe("Nobody knows X");
+  });
+  it("is only said as a fact where it is sure", () => {
+    expect([0.01, 0.49, 0.5, null, undefined].map((confidence) => isSure({ ...answer, confidence }))).toEqual([false, false, true, true, true]);
   });
 });
 

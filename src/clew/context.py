@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from clew.config import Role
 from clew.errors import ConfigError
+from clew.index.estimates import Estimates
 from clew.index.nearest import select_best
 from clew.index.view import View
 from clew.layout import ASSUMED_WINDOW, PASSAGES, Layout, Modality
@@ -27,6 +28,7 @@ from clew.store.protocol import KeyValueStore, Snapshot
 from clew.types import Kind, Usage
 from clew.version import pip_install_command
 
+MAX_COMPARED = 2000  # of very many elements, those compared with a vector at once
 _MAX_CACHED_COSINES = 8  # query vectors whose cosines with all elements are cached per question
 
 
@@ -168,6 +170,7 @@ class Context:
     style: str = ""
     """How the caller wants answers to be worded; it changes no rule about evidence."""
     _cosines_by_vector: dict[tuple[Kind, bytes], NDArray[np.float32]] = field(default_factory=dict)
+    _estimates_by_vector: dict[tuple[Kind, bytes], Estimates] = field(default_factory=dict)
 
     def meaning(self, text: str = "") -> float:
         """How far vectors tell what a text (or the question) means: 0 in an unknown script."""
@@ -183,18 +186,18 @@ class Context:
             return None
         price = self.models.price(role)
         chat: Chat = BudgetedChat(self.models.chat(role), self.budget, self.meter, price)
-        chat = WindowedChat(chat, partial(self.window, role), self.note_cut)
+        chat = WindowedChat(chat, partial(self.models.prompt_room, role), self.note_cut)
         return chat if self.prompts is None else PromptRecorder(chat, role, self.prompts)
 
     def note_cut(self, what: str) -> None:
         """Note in the trace that a prompt was cut to the model's window."""
         self.trace.append(TraceStep("cut prompt", "the model's window is too small", what, 0.0))
 
-    async def window(self, role: Role) -> int:
-        """The context window of this role's model, in tokens."""
+    async def room(self, role: Role, reply: int = 0) -> int:
+        """The tokens, as estimated, that a prompt of this role's model may have beside a reply."""
         if self.models is None or not self.models.has(role):
-            return ASSUMED_WINDOW
-        return await self.models.window(role)
+            return ASSUMED_WINDOW - reply
+        return (await self.models.prompt_room(role)).beside(reply)
 
     def with_question(self, question: str) -> "Context":
         """Return a context for another question that shares everything else."""
@@ -267,6 +270,16 @@ class Context:
             cosines.flags.writeable = False
             self._cosines_by_vector[key] = cosines
         return self._cosines_by_vector[key]
+
+    def estimates(self, kind: Kind, vector: NDArray[np.float32]) -> Estimates:
+        """Cosine of every element with a vector; of very many exact for the nearest, on demand."""
+        key = kind, vector.tobytes()
+        if key not in self._estimates_by_vector:
+            if len(self._estimates_by_vector) >= _MAX_CACHED_COSINES:
+                self._estimates_by_vector.clear()
+            found = self.view.estimates(kind, vector, MAX_COMPARED)
+            self._estimates_by_vector[key] = found or Estimates(self.cosines(kind, vector))
+        return self._estimates_by_vector[key]
 
     def nearest(
         self, kind: Kind, vector: NDArray[np.float32], k: int

@@ -60,8 +60,7 @@ from clew.retrieve.pack import fetch_evidence
 from clew.retrieve.signals import run_recipe
 from clew.show import NameDetails, find_details
 from clew.store.protocol import Counts, Snapshot, Store, make_removal
-from clew.store.sqlite.restore import read_backup_embedder
-from clew.stores.opening import open_located_store, restore_backup
+from clew.stores.opening import open_located_store, read_backup_embedder, restore_backup
 from clew.types import Chunking, Found
 
 if TYPE_CHECKING:
@@ -308,7 +307,7 @@ class KnowledgeBase:
         check_question(question, k)
         async with self.store.snapshot() as snapshot:
             chain = self._load_recipe(name).retrieve
-            ctx = await self.context(snapshot, question, chain.name)
+            ctx = await self.context(snapshot, question, chain.name, reads=False)
             ctx = replace(manner.apply_to(ctx), given_entities=tuple(entities))
             found = await run_recipe(chain, ctx)
             gathered = await fetch_evidence(ctx, replace(found, chunks=found.chunks[:k]))
@@ -382,12 +381,14 @@ class KnowledgeBase:
         """Drop the cached view: something outside the generation's arrays has changed."""
         self._view = None
 
-    async def context(self, snapshot: Snapshot, question: str, recipe: str = "") -> Context:
-        """Return a context for running the retrieval steps of a recipe."""
+    async def context(
+        self, snapshot: Snapshot, question: str, recipe: str = "", *, reads: bool = True
+    ) -> Context:
+        """Return a context for running the steps of a recipe, with the reader if it `reads`."""
         view = await self._load_view(snapshot)
         embed = adapt_embedder(view, self.embed, recipe)
         given = (question, view, snapshot, embed, self.models, self.store)
-        return Context(*given, rerank=self.rerank, reader=self.reader)
+        return Context(*given, rerank=self.rerank, reader=self.reader if reads else None)
 
     def stream(
         self, question: str, *, manner: AskOptions = DEFAULT_OPTIONS, **how: Any

@@ -6,6 +6,7 @@ ClewError
 ├── ModelError           an LLM or an embedder failed
 │   ├── AuthError        the key or the account is refused: not retried
 │   ├── EndpointError    an endpoint answered with an error (llm/chat.py)
+│   │   └── ContextTooLong the prompt does not fit the model's window
 │   └── ParseError       it answered, but not in the requested format
 │       └── NoAnswer     its answer holds nothing usable
 └── StoreError           the knowledge base cannot be read or written

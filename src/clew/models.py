@@ -10,8 +10,9 @@ from clew.layout import ASSUMED_WINDOW
 from clew.llm.budget import BudgetedChat, ChargedChat, UsageBudget
 from clew.llm.chat import Chat
 from clew.llm.embed import Embedder
+from clew.llm.fit_prompt import PromptRoom
 from clew.llm.limits import ConcurrencyLimit
-from clew.llm.roles import ChatGate, RoleChats, has_model, resolve_model
+from clew.llm.roles import ChatGate, ResolvedModel, RoleChats, has_model, resolve_model
 from clew.llm.trained_model import TrainedConfig, read_trained_config
 from clew.llm.window import find_window
 from clew.llm.wrappers import UsageMeter
@@ -58,22 +59,33 @@ class Models:
     embedders: dict[Role, Embedder] = field(default_factory=dict)
     """The models as embedders (LLMs-E); created from the settings at the first use."""
     _recorded: Usage = Usage()
-    _windows: dict[str, int] = field(default_factory=dict)
+    _rooms: dict[tuple[str, int | None], PromptRoom] = field(default_factory=dict)
 
-    async def window(self, role: Role) -> int:
-        """The context window of this role's model: set, reported by its endpoint, or assumed."""
+    async def prompt_room(self, role: Role) -> PromptRoom:
+        """The room of this role's model: its window, and what was learned of its tokens."""
         at = resolve_model(role, self.settings)
-        if at.window is not None or isinstance(self.chats, Mapping):
-            return at.window or ASSUMED_WINDOW
         # Kept with the replies: stored once, and never waits for another writer.
         key = f"window of {at.model} at {at.base_url}"
-        if key not in self._windows:
-            known = (await self.key_values.get("reply", [key])).get(key)
-            if known is None:
-                known = str(await find_window(at, self.settings.ca_file) or 0)
-                await self.key_values.set("reply", {key: known})
-            self._windows[key] = int(known)
-        return self._windows[key] or ASSUMED_WINDOW
+        if (key, at.window) not in self._rooms:
+            learned = f"{key}, share"
+            known = await self.key_values.get("reply", [key, learned])
+            window = at.window or await self._find_window(at, key, known.get(key))
+            share = float(known.get(learned, 1.0))
+            room = PromptRoom(window, share, lambda new: self._keep(learned, str(new)))
+            self._rooms.setdefault((key, at.window), room)
+        return self._rooms[key, at.window]
+
+    async def _find_window(self, at: ResolvedModel, key: str, known: str | None) -> int:
+        """The context window: reported by the endpoint, now or before, or assumed."""
+        if isinstance(self.chats, Mapping):
+            return ASSUMED_WINDOW
+        if known is None:
+            known = str(await find_window(at, self.settings.ca_file) or 0)
+            await self._keep(key, known)
+        return int(known) or ASSUMED_WINDOW
+
+    async def _keep(self, key: str, value: str) -> None:
+        await self.key_values.set("reply", {key: value})
 
     async def record_spending(self) -> None:
         """Add the calls, tokens and money since the last call to the knowledge base's totals."""

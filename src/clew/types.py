@@ -330,3 +330,9 @@ class Evidence:
     facts: tuple[Statement, ...] = ()
     paths: tuple[Route, ...] = ()
     communities: tuple[Report, ...] = ()
+
+    @property
+    def all_facts(self) -> tuple[Statement, ...]:
+        """The facts, alone and on paths, each once."""
+        on_paths = (step for path in self.paths for step in path.steps)
+        return tuple({fact.id: fact for fact in (*self.facts, *on_paths)}.values())

@@ -103,6 +103,14 @@ def test_units_that_say_the_same_are_quoted_once() -> None:
     assert len(ranked) == 2 and len(choose_units(ranked, 3)) == 1
 
 
+def test_the_definition_of_what_is_asked_comes_first() -> None:
+    text = "Sample: -prune stops at project3.\n\n-prune, --cut=DEPTH\n:   Do not descend.\n"
+    passage = Passage("p", "find.1", "", 1.0, text, 0, len(text))
+    for asked in ("prune", "cut"):
+        ranked = rank_units(QuestionSigns({asked: 0.5, "sampl": 0.2}), [passage])
+        assert ranked[0].text.startswith("-prune, --cut")
+
+
 @pytest.mark.parametrize(
     ("question", "one"),
     [

@@ -36,6 +36,16 @@ def test_import_update_remove(here: Path) -> None:
     assert json.loads(_clew("status", "--json").stdout)["facts"] == 0
 
 
+def test_an_entity_is_shown_with_its_description_and_attributes(here: Path) -> None:
+    node = {"id": "v", "name": "Mallory Vance", "description": "a surveyor", "shoe_size": "47"}
+    link = {"head": "v", "relation": "works at", "tail": "Gate"}
+    (here / "g.jsonl").write_text("\n".join(map(json.dumps, (node, link))))
+    assert _clew("import", "g.jsonl", "--no-embed").exit_code == 0
+    said = _clew("show", "Mallory Vance").output
+    assert "  a surveyor\n" in said
+    assert "  shoe_size: 47\n" in said
+
+
 def test_strict_and_missing_are_one_sentence(here: Path) -> None:
     strict = _clew("import", "g.tsv", "--strict", "--no-embed")
     assert strict.exit_code == 1

@@ -206,3 +206,25 @@ async def test_a_database_that_is_gone_is_told_alike_by_every_command(
         assert "`clew restore FILE` restores a backup, or remove the folder" in said
     await call(here, "restore", "b.sqlite")
     assert "OK" in await call(here, "verify")
+
+
+@pytest.mark.parametrize("key", ["arrays", "rows of manifest", "rows of arrival"])
+async def test_a_lost_row_of_the_checks_themselves_is_told(here: Path, key: str) -> None:
+    with closing(sqlite3.connect(here / "kb" / "kb.sqlite")) as db, db:
+        assert db.execute("DELETE FROM meta WHERE key = ?", (key,)).rowcount
+    assert "table `meta`" in await call(here, "search", "Falk", code=1)
+    await call(here, "verify", code=1)
+    assert "accepted" in await call(here, "verify", "--repair")
+    assert "OK" in await call(here, "verify")
+    await add(here, "y.md", "# Y\n\nOda Falk lives in Hallowmere.")
+    assert "OK" in await call(here, "verify")
+
+
+async def test_an_export_without_its_lost_summaries_is_refused(here: Path) -> None:
+    await call(here, "tree", "--grow")
+    with closing(sqlite3.connect(here / "kb" / "kb.sqlite")) as db, db:
+        assert db.execute("DELETE FROM memory WHERE kind = 'community'").rowcount
+    assert "'community' were written" in await call(here, "export", "out.jsonl", code=1)
+    assert "'community' were written" in await call(here, "tree", code=1)
+    await call(here, "verify", "--repair")
+    await call(here, "export", "out.jsonl")

@@ -95,6 +95,19 @@ def test_a_quoting_answer_shows_its_quotes_once(capfd: pytest.CaptureFixture[str
     assert capfd.readouterr().out.count("Born in Graz.") == 1
 
 
+def test_a_short_answer_that_the_text_does_not_have_is_shown(
+    capfd: pytest.CaptureFixture[str],
+) -> None:
+    said = answer("Ilse Brandvik was born in Graz. [1]", "Born in Graz.")
+    print_answer(replace(said, candidate="yes"), trace=False)
+    assert capfd.readouterr().out.startswith("Answer: yes\n\nIlse Brandvik")
+    print_answer(replace(said, candidate="Graz"), trace=False)
+    assert "Answer:" not in capfd.readouterr().out
+    refused = replace(said, candidate="yes", verdict="refused")
+    print_answer(refused, trace=False)
+    assert "Answer:" not in capfd.readouterr().out
+
+
 def test_only_the_path_to_the_answer_is_shown(capsys: pytest.CaptureFixture[str]) -> None:
     paths = (
         Route(("Bridge", "Ilse", "Medal"), ("designed by Ilse", "received a medal"), 1.0),

@@ -192,3 +192,55 @@ async def test_trees_follow_decisions_on_names(base: KnowledgeBase) -> None:
     assert "stale" not in (await base.status())["trees"].values()
     await base.identity.split("Fox")
     assert "stale" not in (await base.status())["trees"].values()
+
+
+async def test_undoing_a_split_restores_the_merge_before_it(base: KnowledgeBase) -> None:
+    await _add_texts(base, a="Oxford=x", b="Rome=x", c="Jupiter=x")
+    await base.identity.merge("Rome", "Oxford")
+    await base.identity.merge("Rome", "Jupiter")
+    await base.identity.split("Rome")
+    assert len(await _names(base)) == 3
+    await base.identity.undo("Rome", "Jupiter")  # the split as a whole, not this pair only
+    assert len(await _names(base)) == 1
+    await base.identity.undo("Rome", "Jupiter")
+    assert len(await _names(base)) == 2
+    await base.identity.undo("Rome", "Oxford")
+    assert len(await _names(base)) == 3
+    with pytest.raises(StoreError, match="nothing to undo"):
+        await base.identity.undo("Rome", "Oxford")
+
+
+async def test_corrections_are_listed_and_undone_in_any_order(base: KnowledgeBase) -> None:
+    await _add_texts(base, a="Oxford=x", b="Rome=x", c="Oxford=y", d="Oxford=z")
+    await base.identity.merge("Rome", "Oxford")
+    await base.identity.split("Rome", other="Oxford")
+    await base.identity.split("Oxford", documents=["c"])
+    await base.identity.split("Oxford", documents=["d"])
+    listed = await base.identity.list_corrections()
+    assert [(one.number, one.what, set(one.names), one.documents) for one in listed] == [
+        (4, "split", {"Oxford"}, ("d",)),
+        (3, "split", {"Oxford"}, ("c",)),
+        (2, "split", {"Rome", "Oxford"}, ()),
+        (1, "merge", {"Rome", "Oxford"}, ()),
+    ]
+    await base.identity.undo_correction(1)  # the split that came after still holds
+    await base.identity.undo_correction(3)
+    assert len((await base.identity.explain("Oxford"))[0].namesakes) == 1
+    await base.identity.undo_correction(2)
+    await base.identity.undo_correction(4)
+    assert (await base.identity.explain("Oxford"))[0].namesakes == ()
+    assert await base.identity.list_corrections() == []
+    assert len(await _names(base)) == 2
+    with pytest.raises(StoreError, match="no correction 4"):
+        await base.identity.undo_correction(4)
+    assert await base.verify() == []
+
+
+async def test_the_log_forgets_the_names_of_removed_documents(base: KnowledgeBase) -> None:
+    await _add_texts(base, a="Oxford=x", b="Rome=x")
+    await base.identity.merge("Rome", "Oxford")
+    await base.remove(["b"])
+    [merge] = await base.identity.list_corrections()
+    assert sorted(merge.names) == ["", "Oxford"]
+    await base.identity.undo_correction(merge.number)
+    assert await base.identity.list_corrections() == []

@@ -226,7 +226,9 @@ async def test_what_the_server_says_of_a_bad_request_is_passed_on() -> None:
         b"[1]",
         b'{"data": [{"index": 0, "embedding": []}]}',
         b'{"data": [{"index": 0, "embedding": ["a"]}]}',
-        b'{"data": [{"index": 0, "embedding": [NaN, 1]}]}',
+        b'{"data": [{"index": 0, "embedding": {"a": 1}}]}',
+        b'{"data": [{"index": 0, "embedding": "AAA"}]}',
+        b'{"data": [{"index": "0", "embedding": [1]}]}',
         b'{"data": [{"index": 1, "embedding": [1, 1]}]}',
         b'{"data": [{"index": 0, "embedding": [1]}, {"index": 1, "embedding": [1]}]}',
         b'{"data": []}',
@@ -236,8 +238,30 @@ async def test_what_the_server_says_of_a_bad_request_is_passed_on() -> None:
 )
 async def test_nonsense_is_a_parse_error(body: bytes) -> None:
     async with running(script=[(200, {}, body)]) as server, asking(server) as embed:
-        with pytest.raises(ParseError, match="a list of 1 embeddings"):
+        with pytest.raises(ParseError, match="a list of 1 embeddings") as caught:
             await embed(["x"])
+    python = ("indices", "sequence", "inhomogeneous", "Expecting", "convert", "argument", "'data'")
+    assert not [word for word in python if word in str(caught.value)]
+
+
+async def test_vectors_of_different_lengths_are_said_in_plain_words() -> None:
+    uneven = b'{"data": [{"index": 0, "embedding": [1]}, {"index": 1, "embedding": [1, 2]}]}'
+    async with running(script=[(200, {}, uneven)]) as server, asking(server) as embed:
+        with pytest.raises(ParseError, match="vectors of different or no length"):
+            await embed(["x", "y"])
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("vector", ["[NaN, 1, 1]", "[0, 0]", "[1e308, 1]", "[1e999]"])
+async def test_a_vector_without_a_direction_is_a_failed_reply(vector: str) -> None:
+    body = f'{{"data": [{{"index": 0, "embedding": {vector}}}]}}'.encode()
+    twice = RetryPolicy(tries=2, first_wait=0.001)
+    async with running(script=[(200, {}, body)] * 2) as server:
+        async with asking(server, retry_policy=twice) as embed:
+            with pytest.raises(ModelError, match="zeros, or of what is no number, for the text"):
+                await embed(["x"])
+            assert len(server.asked) == 2
+            assert (await embed(["x"])).any()
 
 
 async def test_a_change_of_dimension_is_an_error() -> None:

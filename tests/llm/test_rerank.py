@@ -21,7 +21,7 @@ class Posted:
         self.answer, self.failing = answer, list(failing)
         self.sent: list[tuple[str, dict[str, object]]] = []
 
-    async def post(self, path: str, raw: bytes) -> tuple[ResponseHead, bytes]:
+    async def post_for_numbers(self, path: str, raw: bytes) -> tuple[ResponseHead, bytes]:
         self.sent.append((path, json.loads(raw)))
         said = self.answer if isinstance(self.answer, bytes) else json.dumps(self.answer).encode()
         return ResponseHead(self.failing.pop(0) if self.failing else 200, {}), said

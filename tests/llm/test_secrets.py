@@ -1,7 +1,7 @@
 """An endpoint that echoes the API key: it is neither said nor stored, however it is sent."""
 
 import json
-from base64 import b64encode
+from base64 import b64encode, urlsafe_b64encode
 from collections.abc import AsyncIterator
 from urllib.parse import quote
 
@@ -13,7 +13,7 @@ from clew.llm.embed_endpoint import EndpointEmbedder
 from clew.llm.http import HttpClient, auth_headers
 from clew.llm.limits import RetryPolicy
 from clew.llm.openai_chat import OpenAIChat
-from clew.llm.secrets import make_filter
+from clew.llm.secrets import HeldText, make_filter
 from clew.testing.stub_endpoint import StubEndpoint
 
 KEY = "sk-test/0123+456789"
@@ -59,9 +59,62 @@ async def test_an_error_with_the_key_is_masked(status: int, shape: str) -> None:
     url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/v1"
     with pytest.raises((AuthError, EndpointError)) as caught:
         await EndpointEmbedder("m", url, KEY, retry_policy=ONCE)(["text"])
-    assert KEY not in str(caught.value)
-    assert "wrong key ***" in str(caught.value)
+    said = str(caught.value)
+    assert KEY not in said and SHAPES[shape] not in said
+    assert "wrong key ***" in said or shape == "base64" and "***" in said
     server.close()
+
+
+SPELLINGS = {
+    "upper case": KEY.upper(),
+    "lower case": KEY.lower(),
+    "spaced": " ".join(KEY),
+    "dashes": "-".join(KEY),
+    "lines": "\\n".join(KEY),
+    "backwards": KEY[::-1],
+    "hexadecimal": KEY.encode().hex(" "),
+    "a header": b64encode(f":{KEY}".encode()).decode(),
+    "a header with a user": b64encode(f"me:{KEY}".encode()).decode(),
+    "base64 in a longer one": b64encode(f"u=1;{KEY};v=2".encode()).decode(),
+    "base64 of addresses": urlsafe_b64encode(f"a{KEY}b".encode()).decode(),
+    "page": "".join(f"&#{ord(one)};" for one in KEY),
+    "upper case and escaped": quote(KEY, safe="").upper(),
+    "code points twice escaped": "".join(f"\\\\u{ord(one):04x}" for one in KEY),
+}
+
+
+@pytest.mark.parametrize("spelling", SPELLINGS)
+def test_a_key_is_masked_however_it_is_spelled(spelling: str) -> None:
+    found = make_filter([KEY])
+    shown = SPELLINGS[spelling]
+    masked = found.scrub_text(f'{{"error": "wrong key {shown}, said the endpoint"}}')
+    assert masked.startswith('{"error": "wrong key ') and "***" in masked
+    assert masked.endswith(', said the endpoint"}')
+    left = [shown[at : at + 12] for at in range(len(shown) - 11)]
+    assert not [part for part in left if part in masked]
+
+
+@pytest.mark.parametrize("spelling", ["upper case", "spaced", "dashes", "a header"])
+async def test_a_key_that_is_streamed_in_pieces_is_not_passed_on(spelling: str) -> None:
+    shown = SPELLINGS[spelling]
+    for size in (1, 3, 7):
+        pieces: list[str] = []
+        held = HeldText(make_filter([KEY]), pieces.append)
+        text = f"It is {shown}. That is all."
+        for at in range(0, len(text), size):
+            held(text[at : at + size])
+        held.flush()
+        said = "".join(pieces)
+        assert said.startswith("It is ") and said.endswith(". That is all.")
+        assert not [at for at in range(len(shown) - 11) if shown[at : at + 12] in said]
+
+
+@pytest.mark.parametrize("key", ["not-needed", "lm-studio", "my secret", "MySecretPassword"])
+def test_keys_that_are_words_leave_ordinary_text_alone(key: str) -> None:
+    text = "Not needed: my secret passes, in the LM studio, on 2024-05-06 at 12:30."
+    assert make_filter([key, "7f3a9c2e1b"]).scrub_text(text.replace(key, "")) == text.replace(
+        key, ""
+    )
 
 
 @pytest.mark.parametrize("at", range(1, len(KEY)))

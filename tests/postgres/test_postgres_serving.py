@@ -36,3 +36,23 @@ async def test_a_reader_sees_what_its_labels_allow(
         assert (await allowed.store.counts()).documents == len(VALLEY)
     await pool.close()
     await base.close()
+
+
+async def test_copies_with_a_document_that_was_removed_go(
+    shared: Settings, address: DatabaseAddress
+) -> None:
+    base = await open_hashed(shared, True)
+    await base.take(stream(VALLEY))
+    await save_labels(base.store, {"poet": ["team=legal"]})
+    pool = WorkspacePool(shared, Folders(shared.folder, single=True, database=address), open_hashed)
+    async with pool.use("default", frozenset()) as restricted:
+        seen = sorted(await restricted.store.sources())
+    views = shared.folder / ".server" / "views" / "default"
+    [copy] = views.glob("*-*/")
+    await base.remove([seen[0]])  # as by another machine: this server is not told
+    await pool.remove_outdated_copies()
+    assert not copy.exists()
+    async with pool.use("default", frozenset()) as restricted:
+        assert seen[0] not in await restricted.store.sources()
+    await pool.close()
+    await base.close()

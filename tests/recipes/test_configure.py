@@ -245,6 +245,8 @@ WRONG = [
     ("mine.steps = [{ step = 'Dense', top_k = true }]", "steps[0].top_k: must be an integer"),
     ("mine.steps = [{ step = 'Dense', top_k = 2.5 }]", "steps[0].top_k: must be an integer"),
     ("mine.steps = [{ step = 'Dense', top_k = -1 }]", "steps[0].top_k: must not be negative"),
+    ("mine.steps = [{ step = 'Dense', top_k = 0 }]", "steps[0].top_k: must be at least 1"),
+    ("mine = { base = 'naive', set = { 'Dense.top_k' = 0 } }", "Dense.top_k: must be at least 1"),
     ("mine.steps = [{ step = 'Dense', top_k = 9e30 }]", "steps[0].top_k: must be an integer"),
     (
         "mine.steps = [{ step = 'Dense', top_k = 9999999999999999 }]",
@@ -432,7 +434,9 @@ async def test_any_step_alone_and_with_zeros_finds_something_or_says_what_it_lac
         required: dict[str, Any] = {"step": name} | ({"route": {}} if name == "IfGrown" else {})
         if "inner" in {one.name for one in fields(owner)}:
             required["inner"] = "LinkNames"
-        zeros = {f.name: 0 for f in fields(owner) if type(f.default) in (int, float)}
+        zeros = {
+            f.name: int(f.name == "top_k") for f in fields(owner) if type(f.default) in (int, float)
+        }
         before = [{"step": "NearEntities", "of": "question"}, "NearFacts"]
         tables[f"{name}-alone"] = {"steps": [required]}
         tables[f"{name}-zeros"] = {"steps": [*before, required | zeros, "ChunksOf"]}

@@ -30,7 +30,7 @@ async def score(base: KnowledgeBase, question: str, first: str) -> dict[str, flo
         vector = await ctx.vector()
         fits = await score_sentences(ctx, vector)
         known = np.zeros(0, np.int64)
-        search = HypothesisSearch(ctx, total, *fits, vector, known, score_words(ctx))
+        search = HypothesisSearch(ctx, total, fits, vector, known, score_words(ctx))
         return dict(zip(docs, (await search.score_passages()).tolist(), strict=True))
 
 

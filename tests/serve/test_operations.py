@@ -178,6 +178,52 @@ def test_a_merge_can_be_undone(tmp_path: Path) -> None:
         assert client.post(f"{AT}/entities/undo", json=pair).status_code == 409
 
 
+def test_corrections_are_listed_and_undone_by_number(tmp_path: Path) -> None:
+    fill(tmp_path / "valley")
+    server = make_server(tmp_path)
+    with running(server) as client:
+        before = client.get(AT).json()["entities"]
+        client.post(f"{AT}/entities/merge", json={"one": "Hallowmere", "other": "Pellworth"})
+        name = client.get(f"{AT}/entities", params={"query": "Pellworth"}).json()["entities"][0]
+        split = {"name": name["name"], "other": name["aliases"][0]}
+        client.post(f"{AT}/entities/split", json=split)
+    with running(make_server(tmp_path)) as client:  # it outlives the server
+        listed = client.get(f"{AT}/entities/corrections").json()["corrections"]
+        assert [one["what"] for one in listed] == ["split", "merge"]
+        assert all(set(one["names"]) == {"Hallowmere", "Pellworth"} for one in listed)
+        for one, left in zip(listed, (before - 1, before), strict=True):
+            undone = client.post(f"{AT}/entities/undo", json={"correction": one["number"]})
+            assert undone.json()["entities"] == left
+        assert client.get(f"{AT}/entities/corrections").json()["corrections"] == []
+        assert client.post(f"{AT}/entities/undo", json={"correction": 2}).status_code == 409
+        assert client.post(f"{AT}/entities/undo", json={"one": "Pellworth"}).status_code == 422
+
+
+def test_corrections_are_only_for_keys_that_see_every_document(tmp_path: Path) -> None:
+    fill(tmp_path / "valley")
+    server = make_server(tmp_path)
+    few = make_key(server, {"valley": "write"}, ["team=a"])
+    reads = make_key(server, {"valley": "read"})
+    with running(server) as client:
+        for headers in (few, reads):
+            reply = client.get(f"{AT}/entities/corrections", headers=headers)
+            assert reply.status_code == 403
+
+
+def test_jobs_are_listed_by_kind(tmp_path: Path) -> None:
+    fill(tmp_path / "valley")
+    server = make_server(tmp_path)
+    owner = "nobody"
+    made = [server.ledger.add("valley", kind, owner, {}).id for kind in ("eval", "plan", "compare")]
+    with running(server) as client:
+        kinds = {"kind": ["eval", "compare"]}
+        found = client.get(f"{AT}/jobs", params=kinds).json()["jobs"]
+        assert {one["id"] for one in found} == {made[0], made[2]}
+        rest = client.get(f"{AT}/jobs", params={**kinds, "offset": 1, "limit": 5}).json()["jobs"]
+        assert [one["id"] for one in rest] == [found[1]["id"]]
+        assert client.get(f"{AT}/jobs", params={"kind": "nap"}).status_code == 422
+
+
 def test_a_workspace_is_created_once(tmp_path: Path) -> None:
     with running(make_server(tmp_path)) as client:
         assert client.put("/workspaces/fresh").status_code == 201

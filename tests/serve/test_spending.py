@@ -199,7 +199,7 @@ async def test_workspaces_share_one_limit_and_ask_for_the_window(tmp_path: Path)
             chats = [base.models.chat("answer") for base in (one, two)]
             await asyncio.gather(*(chat(Request(seed=n)) for n in (1, 2) for chat in chats))
             assert stub.stats.most_in_flight == 1 and stub.stats.chat_calls == 4
-            await one.models.window("answer")
+            await one.models.prompt_room("answer")
             known = await one.store.get("reply", [f"window of stub at {stub.base_url}"])
             assert known, "the endpoint was not asked"
         await pool.close()

@@ -3,6 +3,7 @@
 import pytest
 
 from clew.text.code_names import find_acronyms, find_code_names, find_marked
+from clew.text.names import name_key, tokenize
 
 
 def names(text: str) -> list[str]:
@@ -52,3 +53,12 @@ def test_acronyms_have_their_long_form() -> None:
 @pytest.mark.parametrize("unit", ["-", "/", "a.", "_", "a_", "$", "(", "A", "0:", "aB", "../"])
 def test_what_is_repeated_without_end_is_searched_in_time(unit: str) -> None:
     assert len(names(unit * 30_000)) <= 30_000
+
+
+@pytest.mark.parametrize(
+    ("name", "key"),
+    [("C++", "c++"), ("C#", "c#"), ("C", "c"), ("-p", "-p"), ("-P", "-P"), ("x-y", "x y")],
+)
+def test_a_letter_keeps_its_sign(name: str, key: str) -> None:
+    assert name_key(name) == key and name_key(f"{name} é") == f"{key} e"
+    assert tokenize(f"In {name}, twice").key(1, -1) == key

@@ -2,7 +2,7 @@
 import Graph from "graphology";
 import { EdgeLineProgram, EdgeRectangleProgram, NodeCircleProgram, NodePointProgram } from "sigma/rendering";
 import { colourOf } from "./colours";
-import { firstPosition } from "./geometry";
+import { firstPosition, meetsAny, type Rectangle } from "./geometry";
 import type { Layout, Moved } from "./layout";
 import { SlidingSigma } from "./slide";
 import type { NodeDisplayData, PartialButFor } from "sigma/types";
@@ -29,6 +29,10 @@ export interface Overview {
   arrivals?: number[];
 }
 export type ColourBy = "type" | "community";
+
+const CROWDED = 6000; // nodes and edges beyond which nobody could hit one line
+/** Whether so much is drawn that a click finds no edge. */
+export const isCrowded = ({ nodes, edges }: Pick<Overview, "nodes" | "edges">): boolean => nodes.length + edges.length > CROWDED;
 interface Look {
   ink: string;
   soft: string;
@@ -66,6 +70,7 @@ export class GraphCanvas {
   private near = new Set<string>();
   private path = new Set<string>();
   private regions: CanvasRenderingContext2D;
+  private labelled: Rectangle[] = [];
   onNode: (key: number) => void = () => {};
   onEdge: (one: number, other: number) => void = () => {};
   onNothing: () => void = () => {};
@@ -96,6 +101,7 @@ export class GraphCanvas {
     });
     const layer = this.sigma.createCanvas("regions", { beforeLayer: "edges" });
     this.regions = layer.getContext("2d")!;
+    this.sigma.on("beforeRender", () => void (this.labelled = []));
     this.sigma.on("afterRender", () => this.drawRegions(layer));
     this.sigma.watch();
     this.sigma.on("clickNode", ({ node }) => this.onNode(Number(node)));
@@ -118,7 +124,7 @@ export class GraphCanvas {
     this.communities = found.communities;
     this.types = countTypes(found.nodes).map(([type]) => type);
     this.shrink = Math.min(1, Math.sqrt(800 / Math.max(1, found.nodes.length)));
-    this.many = found.nodes.length + found.edges.length > 6000;
+    this.many = isCrowded(found);
     // Finding the edge under the pointer draws all edges twice; beyond this the lists beside have to do.
     this.sigma.setSetting("enableEdgeEvents", !this.many);
     found.nodes.forEach((node, n) => {
@@ -238,6 +244,26 @@ export class GraphCanvas {
     const camera = this.sigma.getCamera();
     void camera.animate({ ratio: camera.ratio * by }, { duration: 200 });
   }
+  /** Moves the view by shares of its own width. */
+  pan(right: number, up: number): void {
+    const camera = this.sigma.getCamera();
+    void camera.animate({ x: camera.x + right * camera.ratio, y: camera.y + up * camera.ratio }, { duration: 120 });
+  }
+  /** What a key does with the drawing; false for one that does nothing. */
+  press(key: string): boolean {
+    const moves: Record<string, () => void> = {
+      ArrowLeft: () => this.pan(-0.15, 0),
+      ArrowRight: () => this.pan(0.15, 0),
+      ArrowUp: () => this.pan(0, 0.15),
+      ArrowDown: () => this.pan(0, -0.15),
+      "+": () => this.zoom(0.7),
+      "=": () => this.zoom(0.7),
+      "-": () => this.zoom(1.4),
+      "0": () => this.fit(),
+    };
+    moves[key]?.();
+    return key in moves;
+  }
   fit(): void {
     void this.sigma.getCamera().animate(WHOLE, { duration: 250 });
   }
@@ -261,14 +287,19 @@ export class GraphCanvas {
     const own = this.graph.extremities(edge).includes(this.selected);
     return own ? { ...data, color: this.look.thread, size: 1.8, zIndex: 1 } : { ...quiet, hidden: this.graph.order > 300 };
   }
-  /** Writes a name right of its node, or left of it where it would not fit. */
+  /** Writes a name right of its node, or left of it where it would not fit; none over another. */
   private drawLabel(context: CanvasRenderingContext2D, data: PartialButFor<NodeDisplayData, "x" | "y" | "size" | "label" | "color">, size: number): void {
     const label = data.label ?? "";
     const shown = label.length > LONG ? `${label.slice(0, LONG - 1)}…` : label;
     context.font = `${size}px system-ui, sans-serif`;
     const width = context.measureText(shown).width;
-    const right = data.x + data.size + 3;
-    const x = right + width > this.sigma.getDimensions().width ? data.x - data.size - 3 - width : right;
+    const [right, left] = [data.x + data.size + 3, data.x - data.size - 3 - width];
+    const place = (x: number): Rectangle => ({ x, y: data.y - size / 2, width, height: size + 2 });
+    const fits = (x: number) => x >= 0 && x + width <= this.sigma.getDimensions().width && !meetsAny(this.labelled, place(x));
+    const needed = (data.zIndex ?? 0) > 1;
+    const x = [right, left].find(fits) ?? (needed ? right : null);
+    if (x === null) return;
+    this.labelled.push(place(x));
     context.lineWidth = 3;
     context.lineJoin = "round";
     context.strokeStyle = this.look.stage;

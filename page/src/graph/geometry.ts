@@ -16,3 +16,13 @@ export function firstPosition(number: number, community: number, groups: number)
   const turn = number * 2.399963; // the golden angle: even and the same every time
   return [ring * Math.cos(angle) + spread * Math.cos(turn), ring * Math.sin(angle) + spread * Math.sin(turn)];
 }
+
+export interface Rectangle {
+  x: number;
+  y: number;
+  width: number;
+  height: number;
+}
+/** Whether a rectangle lies over one of the others. */
+export const meetsAny = (others: Rectangle[], one: Rectangle): boolean =>
+  others.some((other) => one.x < other.x + other.width && other.x < one.x + one.width && one.y < other.y + other.height && other.y < one.y + one.height);

@@ -5,7 +5,8 @@ import { ask, clearTurns, showShared, stop, useTurns, type Turn } from "../ask-m
 import { t, tn, translateMessage } from "../i18n";
 import { Markdown } from "../markdown";
 import { Reader } from "../reader";
-import { dropRepeated, explainRefusal, formatSource, headRefusal, isBareRefusal, packAnswer, toMarkdown, unpackAnswer } from "../share";
+import { Candidate } from "../candidate";
+import { explainRefusal, formatSource, headRefusal, isBareRefusal, packAnswer, partRepeated, toMarkdown, unpackAnswer } from "../share";
 import { current, toast, useRoute, useShared } from "../state";
 import { findThread } from "../thread";
 import { formatCost, formatSeconds, Icon, RecipeSelect, useLoad } from "../ui";
@@ -216,6 +217,8 @@ function AnswerText({ turn, open }: { turn: Turn; open: (place: Citation) => voi
       </button>
     );
   };
+  const headed = answer?.candidate && answer.verdict === "answered" && answer.candidate.length < 120;
+  const parted = headed ? partRepeated(turn.text, answer.candidate) : null;
   return (
     <>
       {turn.state === "shared" && (
@@ -227,12 +230,10 @@ function AnswerText({ turn, open }: { turn: Turn; open: (place: Citation) => voi
           {answer.missing && <p>{explainRefusal(answer)}</p>}
         </div>
       )}
-      {answer?.candidate && answer.verdict === "answered" && answer.candidate.length < 120 && (
-        <p class="candidate">{answer.candidate}</p>
-      )}
+      {headed && <Candidate answer={answer} marks={parted!.marks} cite={cite} />}
       {answer && isBareRefusal(answer) ? null : turn.text ? (
         <div aria-live="polite">
-          <Markdown text={answer ? dropRepeated(turn.text, answer.candidate) : turn.text} cite={cite} />
+          <Markdown text={parted ? parted.rest : turn.text} cite={cite} />
         </div>
       ) : (
         turn.state === "running" && (

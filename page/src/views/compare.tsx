@@ -4,7 +4,8 @@ import { ApiError, at, post, type Answer, type Citation } from "../api";
 import { t, translateMessage } from "../i18n";
 import { Markdown } from "../markdown";
 import { Reader } from "../reader";
-import { dropRepeated, explainRefusal, headRefusal, isBareRefusal } from "../share";
+import { Candidate } from "../candidate";
+import { explainRefusal, headRefusal, isBareRefusal, partRepeated } from "../share";
 import { mayWrite, useShared } from "../state";
 import { describe, formatCost, RecipeSelect } from "../ui";
 import { Evaluations } from "./evaluations";
@@ -30,7 +31,7 @@ const docsOf = (answer: Answer | null): string[] | null =>
 /** How many sentences of an answer cite something, of how many, and how sure it is. */
 export function measureSupport(answer: Answer): { cited: number; all: number; sure: number | null } {
   if (answer.verdict === "refused") return { cited: 0, all: 0, sure: answer.confidence ?? null };
-  const text = dropRepeated(answer.answer, answer.candidate).replace(/([.!?。！？”"])\s*((?:\[\d{1,3}\])+)(?: \([^)\n]*\)$)?/gm, "$2$1");
+  const text = partRepeated(answer.answer, answer.candidate).rest.replace(/([.!?。！？”"])\s*((?:\[\d{1,3}\])+)(?: \([^)\n]*\)$)?/gm, "$2$1");
   const sentences = text.split(/(?<=[.!?。！？][”"]?)\s+|\n+/).filter((one) => /\p{L}/u.test(one));
   const cited = sentences.filter((one) => /\[\d{1,3}\](?!\()/.test(one)).length;
   return { cited, all: sentences.length, sure: answer.confidence ?? null };
@@ -151,6 +152,8 @@ function ColumnView({ column, marks, best, onRead }: ColumnProps) {
     if (cited) onRead(cited);
     else if (chunk) onRead({ doc, chunk: chunk.id, start: chunk.start, end: chunk.end, quote: chunk.text });
   };
+  const headed = answer?.candidate && answer.verdict === "answered";
+  const parted = headed ? partRepeated(answer.answer, answer.candidate) : null;
   return (
     <section class="card column" aria-busy={!answer && !column.problem}>
       <h2>{column.recipe || t("default recipe")}</h2>
@@ -164,8 +167,8 @@ function ColumnView({ column, marks, best, onRead }: ColumnProps) {
               {answer.missing && <p>{explainRefusal(answer)}</p>}
             </div>
           )}
-          {answer.candidate && answer.verdict === "answered" && <p class="candidate">{answer.candidate}</p>}
-          {!isBareRefusal(answer) && <Markdown text={dropRepeated(answer.answer, answer.candidate)} cite={cite} />}
+          {headed && <Candidate answer={answer} marks={parted!.marks} cite={cite} />}
+          {!isBareRefusal(answer) && <Markdown text={parted ? parted.rest : answer.answer} cite={cite} />}
           {answer.note && <p class="small soft">{translateMessage(answer.note)}</p>}
           <Support answer={answer} best={best} />
           <p class="figures small soft">

@@ -1,25 +1,12 @@
-// Evaluations: reports of the workspace as tables with intervals, and a form to start one.
+// Evaluations: reports of the workspace and of files as tables with intervals, and a form to start one.
 import { useState } from "preact/hooks";
 import { at, get, post, type Job } from "../api";
 import { t, translateMessage } from "../i18n";
 import { useJob } from "../jobs";
-import { useShared } from "../state";
-import { Problem, useLoad } from "../ui";
+import { checkReport, describeInterval, findFront, groupMeasures, shorten, spreadLabels, type Cell, type Point, type Report } from "../report";
+import { toast, useShared } from "../state";
+import { Icon, Problem, useLoad } from "../ui";
 
-interface Cell {
-  mean: number;
-  low: number;
-  high: number;
-  p: number;
-  mark: string;
-  best: boolean;
-}
-interface Report {
-  dataset: string;
-  questions: number;
-  recipes: Record<string, Record<string, unknown>>;
-  significance?: { reference: string; cells: Record<string, Record<string, Cell>> };
-}
 /** One question a line: the question, a tab or a bar, the answer. */
 export function parseQuestions(text: string): { question: string; answers: string[] }[] {
   return text
@@ -29,15 +16,33 @@ export function parseQuestions(text: string): { question: string; answers: strin
     .map(([question, ...answers]) => ({ question: question!, answers: answers.filter(Boolean) }));
 }
 
+interface Shown {
+  id: string;
+  title: string;
+  report: Report;
+}
+const AT_ONCE = 50;
+let opened: Shown[] = []; // files stay while the page does
+
 export function Evaluations({ canStart }: { canStart: boolean }) {
   const { workspace } = useShared();
   const [id, setId] = useState<string | null>(null);
+  const [limit, setLimit] = useState(AT_ONCE);
   const [job, progress] = useJob(workspace, id);
-  const [found, error] = useLoad(() => get<{ jobs: Job[] }>(at(workspace, "/jobs", { limit: 200 })), [workspace, job?.state]);
-  const reports = (found?.jobs ?? []).filter((one) => ["eval", "compare"].includes(one.kind) && one.state === "done");
-  if (!canStart && !reports.length) return null;
+  const address = `${at(workspace, "/jobs", { limit })}&kind=eval&kind=compare`;
+  const [found, error] = useLoad(() => get<{ jobs: Job[] }>(address), [workspace, job?.state, limit]);
+  const [files, setFiles] = useState(opened);
+  const jobs = (found?.jobs ?? []).flatMap((one): Shown[] => {
+    const report = one.state === "done" ? checkReport(one.result) : null;
+    return report ? [{ id: one.id, title: new Date(one.created * 1000).toLocaleString(), report }] : [];
+  });
+  const take = async (list: Iterable<File>) => setFiles((opened = [...(await readReports(list)), ...opened]));
+  const onDrop = (event: DragEvent) => {
+    event.preventDefault();
+    void take(event.dataTransfer?.files ?? []);
+  };
   return (
-    <section class="panel">
+    <section class="panel" onDragOver={(e) => e.preventDefault()} onDrop={onDrop}>
       <h2>{t("Evaluations")}</h2>
       <Problem error={error} />
       {canStart && <Start onStarted={setId} />}
@@ -46,17 +51,52 @@ export function Evaluations({ canStart }: { canStart: boolean }) {
           {job.state === "failed" ? translateMessage(job.error) : `${t(job.state)} ${progress ? `${progress.done} / ${progress.total}` : ""}`}
         </p>
       )}
-      {reports.map((one) => (
-        <details key={one.id} open={one.id === id}>
+      <OpenReport onFiles={(list) => void take(list)} />
+      {[...files, ...jobs].map((one, n) => (
+        <details key={one.id} open={one.id === id || (n === 0 && files.length > 0)}>
           <summary>
-            {new Date(one.created * 1000).toLocaleString()} · {Object.keys((one.result as Report).recipes).join(", ")} ·{" "}
-            {t("{n} questions", { n: (one.result as Report).questions })}
+            {one.title} · {Object.keys(one.report.recipes).join(", ")} · {t("{n} questions", { n: one.report.questions })}
           </summary>
-          <ReportTable report={one.result as Report} />
-          <Curve report={one.result as Report} />
+          <ReportTable report={one.report} />
+          <Curve report={one.report} />
         </details>
       ))}
+      {(found?.jobs.length ?? 0) >= limit && (
+        <div>
+          <button class="quiet" disabled={limit >= 500} onClick={() => setLimit(Math.min(500, limit * 3))}>
+            {t("Show more")}
+          </button>
+        </div>
+      )}
     </section>
+  );
+}
+
+let number = 0;
+/** Reads the files that are reports; of the others it is said. */
+async function readReports(files: Iterable<File>): Promise<Shown[]> {
+  const found: Shown[] = [];
+  for (const file of files) {
+    let report: Report | null = null;
+    try {
+      report = checkReport(JSON.parse(await file.text()));
+    } catch {
+      // not JSON: said below
+    }
+    if (report) found.push({ id: `file ${++number}`, title: [file.name, report.dataset].filter(Boolean).join(" · "), report });
+    else toast(t("“{name}” is no report; choose the table.json of one.", { name: file.name }));
+  }
+  return found;
+}
+
+function OpenReport({ onFiles }: { onFiles: (files: Iterable<File>) => void }) {
+  return (
+    <label class="button quiet file">
+      <span class="row">
+        <Icon name="upload" /> {t("Open a report of the command line: table.json of `clew compare --out`")}
+      </span>
+      <input class="hidden" type="file" accept=".json,application/json" multiple onChange={(e) => (onFiles([...(e.currentTarget.files ?? [])]), (e.currentTarget.value = ""))} />
+    </label>
   );
 }
 
@@ -101,10 +141,25 @@ function Start({ onStarted }: { onStarted: (id: string) => void }) {
 }
 
 function ReportTable({ report }: { report: Report }) {
-  const names = Object.keys(report.recipes);
-  const metrics = [...new Set(names.flatMap((name) => Object.entries(report.recipes[name]!).filter(([, value]) => typeof value === "number").map(([metric]) => metric)))];
+  const { first, more } = groupMeasures(report);
   return (
-    <div class="scroll" tabIndex={0} role="region" aria-label={t("Report")}>
+    <>
+      <MeasureTable report={report} measures={first} label={t("Report")} />
+      {report.significance && <p class="small soft">{t("Under each mean its 95 % interval; p: against the reference; * p < 0.05, ** p < 0.01.")}</p>}
+      {more.length > 0 && (
+        <details>
+          <summary class="small">{t("More")}</summary>
+          <MeasureTable report={report} measures={more} label={t("More")} />
+        </details>
+      )}
+    </>
+  );
+}
+
+function MeasureTable({ report, measures, label }: { report: Report; measures: string[]; label: string }) {
+  const names = Object.keys(report.recipes);
+  return (
+    <div class="scroll" tabIndex={0} role="region" aria-label={label}>
       <table>
         <thead>
           <tr>
@@ -117,18 +172,20 @@ function ReportTable({ report }: { report: Report }) {
           </tr>
         </thead>
         <tbody>
-          {metrics.map((metric) => (
+          {measures.map((metric) => (
             <tr key={metric}>
               <th scope="row">{metric}</th>
               {names.map((name) => {
                 const cell = report.significance?.cells[name]?.[metric];
                 const value = report.recipes[name]![metric];
-                const title = cell ? t("95 %: {a} to {b}; p = {p}", { a: cell.low, b: cell.high, p: cell.p }) : undefined;
                 return (
-                  <td key={name} class={cell?.best ? "number best" : "number"} title={title}>
-                    {typeof value === "number" ? Number(value.toFixed(4)).toLocaleString() : "–"}
-                    {cell?.mark}
+                  <td key={name} class="number">
+                    <span class={cell?.best ? "best" : ""}>
+                      {typeof value === "number" ? shorten(value) : "–"}
+                      {cell?.mark}
+                    </span>
                     {cell && <Interval cell={cell} />}
+                    {cell && <span class="small soft range">{describeInterval(report, name, metric)}</span>}
                   </td>
                 );
               })}
@@ -140,18 +197,8 @@ function ReportTable({ report }: { report: Report }) {
   );
 }
 
-export interface Point {
-  name: string;
-  x: number;
-  y: number;
-}
-/** Those points that no other one is both better and cheaper than, the cheapest first. */
-export function findFront(points: Point[]): Point[] {
-  const front: Point[] = [];
-  for (const one of [...points].sort((a, b) => a.x - b.x || b.y - a.y)) if (!front.length || one.y > front[front.length - 1]!.y) front.push(one);
-  return front;
-}
 const COSTS = ["seconds_per_query", "seconds"];
+const LETTER = 7; // about the width of one in the drawing
 
 /** The first measure of each recipe against its seconds a question, and the line of the best. */
 function Curve({ report }: { report: Report }) {
@@ -165,30 +212,30 @@ function Curve({ report }: { report: Report }) {
   if (points.length < 2) return null;
   const logs = points.map((one) => Math.log10(one.x));
   const [least, most] = [Math.min(...logs), Math.max(...logs)];
-  const x = (one: Point) => 40 + (340 * (Math.log10(one.x) - least)) / (most - least || 1);
+  const x = (one: Point) => 40 + (320 * (Math.log10(one.x) - least)) / (most - least || 1);
   const y = (one: Point) => 170 - 150 * one.y;
   const line = findFront(points).map((one) => `${x(one)},${y(one)}`).join(" ");
+  const words = points.map((one) => `${one.name} · ${one.x.toPrecision(2)} s`);
+  const heights = spreadLabels(points.map((one, n) => ({ x: x(one) + 12, y: y(one) - 2, width: LETTER * words[n]!.length })), 12, 190);
   return (
     <figure class="curve">
       <figcaption class="small soft">{t("{metric} against seconds a question", { metric: metric! })}</figcaption>
-      <svg viewBox="0 0 520 195" role="img" aria-label={points.map((one) => `${one.name}: ${one.y.toFixed(3)}, ${one.x.toFixed(3)} s`).join("; ")}>
+      <svg viewBox="0 0 560 200" role="img" aria-label={points.map((one) => `${one.name}: ${one.y.toFixed(3)}, ${one.x.toFixed(3)} s`).join("; ")}>
         {[0, 0.5, 1].map((share) => (
           <g key={share}>
-            <line class="grid" x1="40" x2="500" y1={170 - 150 * share} y2={170 - 150 * share} />
+            <line class="grid" x1="40" x2="550" y1={170 - 150 * share} y2={170 - 150 * share} />
             <text x="32" y={174 - 150 * share} text-anchor="end">
               {share}
             </text>
           </g>
         ))}
         <polyline class="front" points={line} />
-        {points.map((one) => (
+        {points.map((one, n) => (
           <g key={one.name}>
+            {Math.abs(heights[n]! - y(one)) > 10 && <line class="lead" x1={x(one)} y1={y(one)} x2={x(one) + 11} y2={heights[n]! - 4} />}
             <circle cx={x(one)} cy={y(one)} r="5" />
-            <text class="name" x={x(one) + 9} y={y(one) - 5}>
-              {one.name}
-            </text>
-            <text x={x(one)} y="188" text-anchor="middle">
-              {one.x.toPrecision(2)} s
+            <text class="name" x={x(one) + 12} y={heights[n]}>
+              {words[n]}
             </text>
           </g>
         ))}

@@ -3,10 +3,11 @@ import { useEffect, useRef, useState } from "preact/hooks";
 import { at, get, type Citation, type Entity } from "../api";
 import { countTypes, GraphCanvas, type ColourBy, type Overview, type OverviewNode } from "../graph/canvas";
 import { colourOf } from "../graph/colours";
+import { Find } from "../find";
 import { t } from "../i18n";
 import { Reader } from "../reader";
 import { toast, useRoute, useShared } from "../state";
-import { describe, Empty, Problem, useLoad } from "../ui";
+import { describe, Empty, nameType, Problem, useLoad } from "../ui";
 import { Inspect, PathForm, type Neighbour, type Shown } from "./inspect";
 
 const SIZES = [300, 1000, 3000, 10_000];
@@ -22,6 +23,7 @@ export function GraphView() {
     [workspace, limit, label, since],
   );
   const box = useRef<HTMLDivElement>(null);
+  const beside = useRef<HTMLElement>(null);
   const canvas = useRef<GraphCanvas | null>(null);
   const [shown, setShown] = useState<Shown>(null);
   const [reading, setReading] = useState<Citation | null>(null);
@@ -81,11 +83,30 @@ export function GraphView() {
     canvas.current?.select(null);
     canvas.current?.lightPath(keys.map((one) => one.key));
   };
+  /** Back to the summary; what had the focus goes with the details, so the list gets it. */
+  const leave = () => {
+    clear();
+    beside.current?.focus({ preventScroll: true });
+  };
+  const onKey = (event: KeyboardEvent) => {
+    const inDialog = event.target instanceof Element && event.target.closest("dialog");
+    if (event.key === "Escape" && shown && !event.defaultPrevented && !inDialog) leave();
+  };
+  const onCanvasKey = (event: KeyboardEvent) => {
+    if (!event.altKey && !event.ctrlKey && !event.metaKey && canvas.current?.press(event.key)) event.preventDefault();
+  };
   return (
-    <div class="graph">
+    <div class="graph" onKeyDown={onKey}>
       <h1 class="hidden">{t("Graph")}</h1>
       <div class="stage">
-        <div class="canvas" ref={box} role="img" aria-label={t("Drawing of the graph; the list beside it holds the same.")} />
+        <div
+          class="canvas"
+          ref={box}
+          tabIndex={0}
+          role="application"
+          aria-label={t("Drawing of the graph: arrow keys move it, + and − zoom, 0 fits it. The list beside it holds the same.")}
+          onKeyDown={onCanvasKey}
+        />
         <div class="tools">
           <Search onChoose={(entity) => void expand(entity)} />
           <select aria-label={t("How many entities")} value={limit} onChange={(e) => setLimit(Number(e.currentTarget.value))}>
@@ -100,7 +121,7 @@ export function GraphView() {
         </div>
         {found && <Filters found={found} canvas={canvas} />}
       </div>
-      <section class="inspect" aria-label={t("Details")} tabIndex={0}>
+      <section class="inspect" aria-label={t("Details")} tabIndex={0} ref={beside}>
         <Problem error={error} onRetry={reload} />
         {found && !found.nodes.length && !status?.entities && (
           <Empty title={t("No entities yet")}>
@@ -111,7 +132,7 @@ export function GraphView() {
         )}
         {broken && <p class="problem">{broken === "WebGL" ? t("This browser has no WebGL, so nothing is drawn; the lists hold the same.") : broken}</p>}
         <PathForm onPath={showPath} onFact={(key) => setShown({ kind: "fact", key })} onPair={(key, other) => setShown({ kind: "pair", key, other })} />
-        <Inspect shown={shown} found={found} onSelect={(key) => void select(key)} onExpand={(entity) => void expand(entity)} onFact={(key) => setShown({ kind: "fact", key })} onPair={(key, other) => setShown({ kind: "pair", key, other })} onRead={setReading} onChanged={() => (clear(), reload())} />
+        <Inspect shown={shown} found={found} onSelect={(key) => void select(key)} onExpand={(entity) => void expand(entity)} onFact={(key) => setShown({ kind: "fact", key })} onPair={(key, other) => setShown({ kind: "pair", key, other })} onRead={setReading} onClear={leave} onChanged={() => (leave(), reload())} />
       </section>
       {reading && <Reader place={reading} onClose={() => setReading(null)} />}
     </div>
@@ -196,25 +217,20 @@ function Search({ onChoose }: { onChoose: (entity: Entity) => void }) {
     }, 180);
     return () => (clearTimeout(timer), control.abort());
   }, [text]);
-  const choose = (entity: Entity) => {
+  const choose = (key: number) => {
     setText("");
-    onChoose(entity);
+    onChoose(hits.find((one) => one.key === key)!);
   };
   return (
-    <form class="find" role="search" onSubmit={(e) => (e.preventDefault(), hits[0] && choose(hits[0]))}>
-      <input type="search" placeholder={t("Find an entity …")} aria-label={t("Find an entity")} value={text} onInput={(e) => setText(e.currentTarget.value)} />
-      {hits.length > 0 && (
-        <ul class="card hits">
-          {hits.map((one) => (
-            <li key={one.key}>
-              <button type="button" onClick={() => choose(one)}>
-                <span>{one.name}</span> <span class="small soft">{one.type}</span>
-              </button>
-            </li>
-          ))}
-        </ul>
-      )}
-    </form>
+    <Find
+      label={t("Find an entity")}
+      placeholder={t("Find an entity …")}
+      text={text}
+      hits={hits.map((one) => ({ key: one.key, name: one.name, type: nameType(one.type) }))}
+      onText={setText}
+      onChoose={({ key }) => choose(key)}
+      onClose={() => setText("")}
+    />
   );
 }
 
@@ -251,7 +267,7 @@ function Filters({ found, canvas }: { found: Overview; canvas: { current: GraphC
         .map(([type, count], n) => (
           <button key={type} aria-pressed={!hidden.has(type)} onClick={() => toggle(type)}>
             {by === "type" && <span class="dot" style={{ background: colourOf(n) }} />}
-            {type || t("without type")} {count}
+            {nameType(type) || t("without type")} {count}
           </button>
         ))}
     </div>

@@ -1,11 +1,13 @@
 // Beside the drawing: one entity or fact in words, with its sources; paths; corrections.
-import { useEffect, useState } from "preact/hooks";
-import { at, get, post, type Citation, type Entity } from "../api";
-import type { Overview } from "../graph/canvas";
+import type { ComponentChildren } from "preact";
+import { useEffect, useRef, useState } from "preact/hooks";
+import { at, get, type Citation, type Entity } from "../api";
+import { isCrowded, type Overview } from "../graph/canvas";
 import { colourOf } from "../graph/colours";
 import { t, tn } from "../i18n";
-import { mayWrite, refreshStatus, toast, useShared } from "../state";
-import { Attributes, describe, Icon, Problem, useLoad } from "../ui";
+import { mayWrite, refreshStatus, useShared } from "../state";
+import { Attributes, Icon, nameType, Problem, useLoad } from "../ui";
+import { Correct, CorrectionList } from "./corrections";
 
 export type Shown = { kind: "entity" | "fact"; key: number } | { kind: "pair"; key: number; other: number } | null;
 interface SharedFact {
@@ -39,24 +41,47 @@ interface Props {
   onFact: (key: number) => void;
   onPair: (one: number, other: number) => void;
   onRead: (place: Citation) => void;
+  onClear: () => void;
   onChanged: () => void;
 }
 
 export function Inspect(props: Props) {
-  const [change, setChange] = useState<Change | null>(null);
-  const changed = (made: Change | null) => {
-    setChange(made);
+  const [made, setMade] = useState(0);
+  const changed = () => {
     props.onChanged();
     void refreshStatus();
   };
+  const corrected = () => {
+    setMade(made + 1);
+    changed();
+  };
+  const { shown } = props;
   return (
     <>
-      {change && <Undo change={change} onDone={() => changed(null)} />}
-      {props.shown?.kind === "entity" && <EntityDetail key={props.shown.key} id={props.shown.key} {...props} onCorrected={changed} />}
-      {props.shown?.kind === "fact" && <FactView key={props.shown.key} id={props.shown.key} {...props} />}
-      {props.shown?.kind === "pair" && <PairView key={`${props.shown.key} ${props.shown.other}`} one={props.shown.key} other={props.shown.other} {...props} />}
-      {!props.shown && props.found && <Summary {...props} found={props.found} />}
+      {shown && (
+        <div>
+          <button class="quiet" onClick={props.onClear} title="Esc">
+            ← {t("Overview")}
+          </button>
+        </div>
+      )}
+      {shown?.kind === "entity" && <EntityDetail key={shown.key} id={shown.key} {...props} onCorrected={corrected} />}
+      {shown?.kind === "fact" && <FactView key={shown.key} id={shown.key} {...props} />}
+      {shown?.kind === "pair" && <PairView key={`${shown.key} ${shown.other}`} one={shown.key} other={shown.other} {...props} />}
+      {!shown && mayWrite() && <CorrectionList made={made} onUndone={changed} />}
+      {!shown && props.found && <Summary {...props} found={props.found} />}
     </>
+  );
+}
+
+/** The heading of what was chosen: it gets the focus, so that a keyboard and a reader go on there. */
+function Heading({ children }: { children: ComponentChildren }) {
+  const heading = useRef<HTMLHeadingElement>(null);
+  useEffect(() => heading.current?.focus({ preventScroll: true }), []);
+  return (
+    <h2 ref={heading} tabIndex={-1}>
+      {children}
+    </h2>
   );
 }
 
@@ -64,6 +89,7 @@ function Summary({ found, onSelect }: Props & { found: Overview }) {
   return (
     <>
       <p class="soft small">{t("{n} of {all} entities are drawn. Choose one to see what is known.", { n: found.nodes.length.toLocaleString(), all: found.all.toLocaleString() })}</p>
+      {isCrowded(found) && <p class="soft small">{t("With so many lines a click on one opens nothing; choose an entity to see what links it.")}</p>}
       {found.communities.length > 0 && (
         <div class="group">
           <h2 class="label">{t("Communities")}</h2>
@@ -86,7 +112,7 @@ function Summary({ found, onSelect }: Props & { found: Overview }) {
                 {one.name}
               </button>
               <span class="small soft">
-                {one.type} · {tn(one.facts, "1 fact", "{n} facts")}
+                {nameType(one.type)} · {tn(one.facts, "1 fact", "{n} facts")}
               </span>
             </li>
           ))}
@@ -96,17 +122,20 @@ function Summary({ found, onSelect }: Props & { found: Overview }) {
   );
 }
 
-function EntityDetail({ id, onExpand, onSelect, onFact, onPair, onRead, onCorrected }: Props & { id: number; onCorrected: (made: Change) => void }) {
+const FACTS = 50; // of an entity that are listed at first
+
+function EntityDetail({ id, onExpand, onSelect, onFact, onPair, onRead, onCorrected }: Props & { id: number; onCorrected: () => void }) {
   const { workspace } = useShared();
   const [entity, error] = useLoad(() => get<Detail>(at(workspace, `/entities/${id}`)), [id, workspace]);
   const [near] = useLoad(() => get<{ neighbours: Neighbour[] }>(at(workspace, `/entities/${id}/neighbours`, { limit: 30 })), [id, workspace]);
+  const [most, setMost] = useState(FACTS);
   if (!entity) return <Problem error={error} />;
   return (
     <>
       <div>
-        <h2>{entity.name}</h2>
+        <Heading>{entity.name}</Heading>
         <p class="soft small">
-          {[entity.type, tn(entity.support, "1 passage", "{n} passages"), ...entity.aliases].filter(Boolean).join(" · ")}
+          {[nameType(entity.type), tn(entity.support, "1 passage", "{n} passages"), ...entity.aliases].filter(Boolean).join(" · ")}
         </p>
         {entity.description && <p>{entity.description}</p>}
         <Attributes of={entity.attributes} />
@@ -116,11 +145,11 @@ function EntityDetail({ id, onExpand, onSelect, onFact, onPair, onRead, onCorrec
           <Icon name="graph" /> {t("Expand")}
         </button>
       </div>
-      {mayWrite() && <Corrections entity={entity} onDone={onCorrected} />}
+      {mayWrite() && <Correct entity={entity} onDone={onCorrected} />}
       <div class="group">
         <h2 class="label">{t("Facts")}</h2>
         <ul class="facts">
-          {entity.facts.slice(0, 50).map((fact, n) => (
+          {entity.facts.slice(0, most).map((fact, n) => (
             <li key={n}>
               <span>
                 {fact.relation && <b>{fact.relation}: </b>}
@@ -134,6 +163,14 @@ function EntityDetail({ id, onExpand, onSelect, onFact, onPair, onRead, onCorrec
             </li>
           ))}
         </ul>
+        {entity.facts.length > most && (
+          <p class="row small soft">
+            {t("{n} of {all} facts are listed.", { n: most, all: entity.facts.length.toLocaleString() })}
+            <button class="quiet" onClick={() => setMost(most + 4 * FACTS)}>
+              {t("Show more")}
+            </button>
+          </p>
+        )}
       </div>
       {near && near.neighbours.length > 0 && (
         <div class="group">
@@ -176,7 +213,7 @@ function PairView({ one, other, onSelect, onFact }: Props & { one: number; other
   if (!near || !first) return found && !near ? <p class="soft">{t("They share no fact.")}</p> : <Problem error={error} />;
   return (
     <>
-      <h2>
+      <Heading>
         <button class="plain" onClick={() => onSelect(one)}>
           {first.name}
         </button>
@@ -184,7 +221,7 @@ function PairView({ one, other, onSelect, onFact }: Props & { one: number; other
         <button class="plain" onClick={() => onSelect(other)}>
           {near.name}
         </button>
-      </h2>
+      </Heading>
       <div class="group">
         <h2 class="label">{t("Evidence")}</h2>
         <ul class="facts">
@@ -209,7 +246,7 @@ function FactView({ id, onSelect, onRead }: Props & { id: number }) {
     <>
       <div>
         <h2 class="label">{t("Fact")}</h2>
-        <h2>{fact.relation || fact.text}</h2>
+        <Heading>{fact.relation || fact.text}</Heading>
         {fact.relation && <p>{fact.text}</p>}
         {fact.description && <p class="soft">{fact.description}</p>}
       </div>
@@ -237,75 +274,6 @@ function FactView({ id, onSelect, onRead }: Props & { id: number }) {
         </div>
       </div>
     </>
-  );
-}
-
-export interface Change {
-  kind: "merge" | "split";
-  one: string;
-  other: string;
-}
-async function send(workspace: string, what: string, body: Record<string, string>): Promise<boolean> {
-  try {
-    await post(at(workspace, `/entities/${what}`), body);
-    return true;
-  } catch (error) {
-    toast(describe(error));
-    return false;
-  }
-}
-
-function Corrections({ entity, onDone }: { entity: Detail; onDone: (made: Change) => void }) {
-  const { workspace } = useShared();
-  const [other, setOther] = useState("");
-  const [busy, setBusy] = useState(false);
-  const act = async (kind: Change["kind"], name: string) => {
-    setBusy(true);
-    const body: Record<string, string> = kind === "merge" ? { one: entity.name, other: name } : { name: entity.name, other: name };
-    if (await send(workspace, kind, body)) onDone({ kind, one: entity.name, other: name });
-    setBusy(false);
-  };
-  return (
-    <details>
-      <summary class="small">{t("Correct the names")}</summary>
-      <div class="fields">
-        <form class="row" onSubmit={(e) => (e.preventDefault(), void act("merge", other.trim()))}>
-          <input aria-label={t("Another name of the same")} placeholder={t("Another name of the same")} value={other} onInput={(e) => setOther(e.currentTarget.value)} />
-          <button class="quiet" disabled={busy || !other.trim()}>
-            {t("Merge")}
-          </button>
-        </form>
-        {entity.aliases.map((alias) => (
-          <div class="row" key={alias}>
-            <button class="quiet" disabled={busy} onClick={() => void act("split", alias)}>
-              {t("Split off “{name}”", { name: alias })}
-            </button>
-          </div>
-        ))}
-      </div>
-    </details>
-  );
-}
-
-function Undo({ change, onDone }: { change: Change; onDone: () => void }) {
-  const { workspace } = useShared();
-  const [busy, setBusy] = useState(false);
-  const undo = async () => {
-    setBusy(true);
-    if (await send(workspace, "undo", { one: change.one, other: change.other })) {
-      toast(t("Undone."));
-      onDone();
-    }
-    setBusy(false);
-  };
-  const text = change.kind === "merge" ? "“{a}” and “{b}” are one entity now." : "“{b}” was split off from “{a}”.";
-  return (
-    <div class="note row spread" role="status">
-      <span>{t(text, { a: change.one, b: change.other })}</span>
-      <button class="quiet" disabled={busy} onClick={() => void undo()}>
-        {t("Undo")}
-      </button>
-    </div>
   );
 }
 

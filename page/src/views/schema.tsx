@@ -2,7 +2,7 @@
 import { at, get } from "../api";
 import { t } from "../i18n";
 import { useShared } from "../state";
-import { Empty, Problem, useLoad } from "../ui";
+import { Empty, nameType, Problem, useLoad } from "../ui";
 
 interface Count {
   name: string;
@@ -29,7 +29,7 @@ function Bars({ rows, label }: { rows: Count[]; label: string }) {
     <ul class="bars" aria-label={label}>
       {rows.slice(0, MOST).map((row) => (
         <li key={row.name}>
-          <span>{row.name}</span>
+          <span>{nameType(row.name)}</span>
           <span class="bar" style={{ width: `${(100 * row.count) / most}%` }} />
           <span class="number">{row.count.toLocaleString()}</span>
         </li>

@@ -34,11 +34,14 @@ export function ThreadDrawing(props: { thread: Thread; live: boolean; onOpen: (c
     >
       <path class="line" pathLength={1} d={`M ${swing(0)} ${y(0)} ${curve}`} />
       {edges.map((edge, n) => {
-        const lines = wrap(edge.mark ? `[${edge.mark}] ${edge.text}` : edge.text, 44);
+        const lines = wrap(edge.text, edge.mark ? 42 : 44);
         const shown = (
           <text class="edge" x={74} y={y(n) + STEP / 2 - (lines.length > 1 ? 2 : -4)}>
             {lines.map((line, i) => (
               <tspan key={i} x={74} dy={i ? 15 : 0}>
+                {edge.mark > 0 && i === 0 && (
+                  <tspan class="mark">{edge.mark} </tspan>
+                )}
                 {line}
               </tspan>
             ))}

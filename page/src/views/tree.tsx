@@ -6,7 +6,7 @@ import { t } from "../i18n";
 import { useJob } from "../jobs";
 import { linkTo, mayWrite, refreshStatus, toast, useShared } from "../state";
 import { layOutTreemap, type Box } from "../treemap";
-import { Attributes, describe, Empty, Problem, useLoad } from "../ui";
+import { Attributes, describe, Empty, nameType, Problem, useLoad } from "../ui";
 
 interface Keyword {
   name: string;
@@ -177,7 +177,7 @@ function Branches({ branches, top = false }: { branches: Branch[]; top?: boolean
               <ul class="outline">
                 {one.keywords.map((word) => (
                   <li key={word.name}>
-                    <a href={linkTo("graph", { name: word.name })}>{word.name}</a> <span class="small soft">{word.type}</span>
+                    <a href={linkTo("graph", { name: word.name })}>{word.name}</a> <span class="small soft">{nameType(word.type)}</span>
                     <Attributes of={word.attributes} />
                     {word.facts.map((fact, f) => (
                       <p key={f} class="small">

@@ -81,7 +81,7 @@ class React:
         log: list[str] = []
         queries: set[str] = set()
         # What was found stays in the log: all turns share the window.
-        room = (await ctx.window("plan") - _REACT_TOKENS) // self.turns
+        room = (await ctx.room("plan") - _REACT_TOKENS) // self.turns
         layout = ctx.layout.for_part().fit(room)
         for _ in range(self.turns):
             turn = await ask_planner(

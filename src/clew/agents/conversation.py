@@ -12,9 +12,8 @@ from pydantic import BaseModel
 from clew.agents.core.messages import CANDIDATE_LABEL
 from clew.agents.rules.question_analysis import find_names
 from clew.context import Context
-from clew.errors import ParseError
 from clew.index.view import View
-from clew.llm.chat import Chat, Request
+from clew.llm.chat import UNUSABLE_REPLY, Chat, Request
 from clew.llm.prompt import Prompt
 from clew.retrieve.question import OPENING_WORDS, QUESTION_WORDS
 from clew.text.language import prompt_language
@@ -187,7 +186,7 @@ async def _condense_by_model(ctx: Context, chat: Chat, recent: Sequence[Conversa
             history=past,
             question=ctx.question,
         )
-    except ParseError:
+    except UNUSABLE_REPLY:
         return ""
     question = reply.question.strip()
     known = {*split_words(past), *split_words(ctx.question)} - QUESTION_WORDS

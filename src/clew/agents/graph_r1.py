@@ -20,10 +20,11 @@ from clew.agents.graph_r1_protocol import (
 )
 from clew.context import Context
 from clew.layout import EvidenceKind, Layout, Section
-from clew.llm.chat import Message, MessageRole, Request
+from clew.llm.chat import Message, MessageRole, Reply, Request
 from clew.llm.fit_prompt import shorten_text
 from clew.llm.json_repair import strip_thinking
 from clew.llm.openai_api import estimate_prompt_tokens, estimate_tokens
+from clew.llm.prompt import send_fitting
 from clew.llm.trained_model import TrainedConfig
 from clew.retrieve.step import Step
 from clew.text.language import prompt_language
@@ -138,16 +139,19 @@ class GraphR1:
         async with ctx.step("think", about) as step:
             chat = step.ctx.chat("plan")
             assert chat is not None
-            shown = await self._fit_messages(step.ctx, messages)
             stop = STOP_SEQUENCES if self.brief else (*STOP_SEQUENCES, _KNOWLEDGE)
-            request = Request(shown, max_tokens=self.step, stop=stop)
-            reply = await chat(request)
+
+            async def send() -> Reply:
+                shown = await self._fit_messages(step.ctx, messages)
+                return await chat(Request(shown, max_tokens=self.step, stop=stop))
+
+            reply = await send_fitting(chat, "graph-r1", send)
             step.output = " ".join(reply.text.split())[:200]
             return reply.text if "<" in reply.text else strip_thinking(reply.text)
 
     async def _fit_messages(self, ctx: Context, messages: list[Message]) -> tuple[Message, ...]:
         """Cut the oldest knowledge first, until the episode fits the model's window."""
-        limit = await ctx.window("plan") - self.step
+        limit = await ctx.room("plan", self.step)
         shown, cut = list(messages), 0
         for at, message in enumerate(messages):
             over = estimate_prompt_tokens(shown) - limit

@@ -16,8 +16,7 @@ from clew.agents.core.messages import UNSUPPORTED_MARK, explain_not_written, loc
 from clew.agents.core.scratchpad import Notebook, RecordingRetriever, Retrieval
 from clew.agents.core.types import Answer, Mode, run_concurrently
 from clew.context import Context
-from clew.errors import ParseError
-from clew.llm.chat import Request
+from clew.llm.chat import UNUSABLE_REPLY, Request
 from clew.llm.fit_prompt import shorten_text
 from clew.llm.openai_api import estimate_tokens
 from clew.llm.parse import Out
@@ -174,8 +173,8 @@ class MapReduce:
 
 async def _find_room(ctx: Context, tokens: int) -> int:
     """Return the tokens of reports or points that one prompt may hold."""
-    taken = _INSTRUCTION_TOKENS + estimate_tokens(ctx.question) + _MAX_REPLY_TOKENS
-    return max(_MIN_ROOM, min(tokens, await ctx.window("answer") - taken))
+    taken = _INSTRUCTION_TOKENS + estimate_tokens(ctx.question)
+    return max(_MIN_ROOM, min(tokens, await ctx.room("answer", _MAX_REPLY_TOKENS) - taken))
 
 
 def _format_line(report: Report, room: int) -> str:
@@ -236,7 +235,7 @@ async def _ask_model(ctx: Context, prompt: Prompt[Out], **inputs: str) -> Out | 
             question=ctx.question,
             **inputs,
         )
-    except ParseError:
+    except UNUSABLE_REPLY:
         return None
 
 

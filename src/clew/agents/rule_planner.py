@@ -23,7 +23,7 @@ async def make_rule_plan(ctx: Context) -> Plan:
             if compared is not None and compared.how == "both" and ctx.has("answer"):
                 compared = None  # a model can be asked for yes or no, the reader only for a span
             plan = Plan((asked,)) if compared is None else plan_comparison(compared)
-        step.output = "kept as one question" if plan.simple else str(plan)
+        step.output = "no rule splits this question" if plan.simple else str(plan)
         return plan
 
 

@@ -30,7 +30,7 @@ from clew.cli.evaluate import (
     split_names,
 )
 from clew.errors import ConfigError
-from clew.evaluate.compare import Comparison, compare, find_reference
+from clew.evaluate.compare import Comparison, compare, find_baselines, find_reference
 from clew.evaluate.datasets import Dataset, load_dataset
 from clew.evaluate.grid import Grid, GridAxes, build_grid, read_grid
 from clew.evaluate.measure import MeasureOptions, MeasureResult
@@ -72,7 +72,8 @@ CostsOption = Annotated[
     bool, typer.Option("--costs", help="A table of what building and answering cost.")
 ]
 PairwiseOption = Annotated[
-    str, typer.Option(help="Judge answers against this row's, or against `gold`, in both orders.")
+    str,
+    typer.Option(help="Judge answers against this row's, recipe's, or `gold`, in both orders."),
 ]
 GridOption = Annotated[
     Path | None, typer.Option(help="A TOML or YAML file of recipes and parameters to vary.")
@@ -194,8 +195,8 @@ async def _compare_datasets(
     if not given.records:  # else the records may contain the recipe
         rows = [(case.label, case.recipe) for case in wanted.grid.cases]
         given = replace(given, against=find_reference(given.against, rows))
-        pairwise = find_reference(wanted.pairwise, [*rows, (GOLD, GOLD)])
-        wanted = replace(wanted, pairwise=pairwise)
+        if wanted.pairwise:
+            find_baselines(wanted.pairwise, [*rows, (GOLD, GOLD)])  # raises if there is none
     datasets = [load_dataset(folder) for folder in given.folders]
     if len({dataset.name for dataset in datasets}) < len(datasets):
         raise ConfigError("two data sets have the same name; rename one of the folders")

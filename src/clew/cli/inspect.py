@@ -27,7 +27,7 @@ from clew.cli.common import (
 )
 from clew.cli.entities import print_merges
 from clew.cli.progress import show_progress
-from clew.cli.render import format_place
+from clew.cli.render import format_place, shorten
 from clew.config import Settings
 from clew.doctor import check_nearest, run_checks
 from clew.engine import KnowledgeBase
@@ -62,6 +62,7 @@ async def open_demo(settings: Settings, *, kept: bool) -> AsyncIterator[Knowledg
 
 
 _MAX_SHOWN = 10
+_MAX_DESCRIPTION = 500  # characters
 
 
 def register(app: typer.Typer) -> None:
@@ -147,6 +148,10 @@ def _print_shown(found: NameDetails) -> None:
         out.print(f"[bold]{escape(entity['name'])}[/bold]{escape(kind)}  in {times}")
         if entity["aliases"]:
             out.print(f"  also: {escape(', '.join(entity['aliases']))}")
+        if entity["description"]:
+            out.print(f"  {escape(shorten(entity['description'], _MAX_DESCRIPTION))}")
+        for name, value in entity["attributes"].items():
+            out.print(f"  {escape(name)}: {escape(shorten(str(value), _MAX_DESCRIPTION))}")
         for fact in entity["facts"][:_MAX_SHOWN]:
             where = format_place(fact["doc"], fact["start"], fact["end"])
             out.print(f"  • {escape(fact['text'])} [cyan]{escape(where)}[/cyan]")

@@ -6,6 +6,7 @@ import re
 from rich.markup import escape
 from rich.tree import Tree
 
+from clew.agents.citing.support import contains_answer
 from clew.agents.core.confidence import describe_confidence
 from clew.agents.core.types import Answer, Results
 from clew.cli.common import out
@@ -164,6 +165,9 @@ def _flatten(text: str, most: int) -> str:
 
 def print_answer(answer: Answer, trace: bool) -> None:
     """Print an answer with its citations and the path that led there."""
+    short = answer.candidate if answer.verdict == "answered" else ""
+    if short and not contains_answer(short, answer.answer):  # a yes, or the letter of an option
+        out.print(f"[bold]Answer:[/bold] {escape(short)}\n")
     out.print(escape(answer.answer))
     if answer.citations:
         out.print("\n[bold]Cited[/bold]")

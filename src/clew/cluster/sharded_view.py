@@ -17,6 +17,7 @@ from clew.cluster.sharded_graph import Question, ShardedGraph, Shards
 from clew.cluster.shards import Owners, Shard, ShardNames, cut_shard, find_owners
 from clew.graph.csr import Csr, Floats, Ints
 from clew.graph.pagerank import RankedGraph
+from clew.index.estimates import Estimates
 from clew.index.nearest import select_best
 from clew.index.view import NameRows, View, round_cosines
 from clew.store.bm25 import Bm25Index, FoundPostings
@@ -96,6 +97,10 @@ class ShardedView(View):
         for number, part in enumerate(self.spread.ask_all("cosines", kind, vector)):
             scores[self.spread.positions[kind, number]] = part
         return scores
+
+    def estimates(self, kind: Kind, vector: Floats, most: int) -> Estimates | None:
+        """None where shards hold the vectors: they compare all at once."""
+        return None if self.spread.has(kind) else super().estimates(kind, vector, most)
 
     def nearest(self, kind: Kind, vector: Floats, k: int) -> tuple[Ints, Floats]:
         """The `k` elements with the highest cosines: the best of each shard's best."""

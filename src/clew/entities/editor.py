@@ -1,11 +1,25 @@
 """Explain, split and merge entities on behalf of the user."""
 
 import json
-from collections.abc import Awaitable, Callable, Sequence
+import time
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Literal
 
 import numpy as np
 
+from clew.entities.correction_log import (
+    CORRECTIONS_KIND,
+    WITHDRAWN,
+    Correction,
+    ShownCorrection,
+    apply_cells,
+    find_changes,
+    log_correction,
+    read_corrections,
+    revert,
+    show_corrections,
+)
 from clew.entities.model_review import PairReview, review_pairs, summarize_long_descriptions
 from clew.errors import StoreError, UnknownEntity
 from clew.graph.entity_resolution import MERGE_REASONS
@@ -26,7 +40,14 @@ from clew.text.names import name_key
 from clew.text.unicode import normalize_name
 from clew.types import Entity
 
-_WITHDRAWN = "null"  # stored instead of a decision that no longer holds
+
+@dataclass(frozen=True, slots=True)
+class _Subject:
+    """What a correction is about: a merge or a split of these names, or in these documents."""
+
+    what: Literal["merge", "split"]
+    names: Sequence[tuple[str, int]]
+    documents: Sequence[str] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +69,12 @@ class EntityExplanation:
     merges: tuple[NameMerge, ...]
     names: tuple[Entity, ...]
     namesakes: tuple[str, ...]
+    name_keys: tuple[int, ...] = ()
+
+    def key_names(self, names: Sequence[Entity]) -> list[tuple[str, int]]:
+        """Return the ids and keys of some of its names."""
+        keys = {name.id: key for name, key in zip(self.names, self.name_keys, strict=True)}
+        return [(name.id, keys.get(name.id, self.key)) for name in names]
 
 
 async def _follow_nothing() -> None:
@@ -85,7 +112,11 @@ class EntityEditor:
         merged = next((entity for entity in found if len(entity.names) > 1), found[0])
         if len(merged.names) == 1:
             await self.follow()  # a split that was stopped before this
-        return await self._apply_decisions(_decide_split(merged, other))
+        decisions = _decide_split(merged, other)
+        apart = [name for name in merged.names if other is None or name.name == other]
+        rest = [name for name in merged.names if name not in apart]
+        about = _Subject("split", merged.key_names([*rest[:1], *apart]))
+        return await self._correct(about, RESOLUTION_KIND, _to_values(decisions))
 
     async def merge(self, one: str, other: str) -> Counts:
         """Merge two names into one entity, whatever rules and vectors say."""
@@ -95,18 +126,42 @@ class EntityEditor:
             raise StoreError(
                 f"{one!r} and {other!r} are already one entity; `clew show {one!r} --why` explains"
             )
-        ids = _find_name_id(one, first), _find_name_id(other, second)
-        return await self._apply_decisions([MergeDecision(*ids, same=True, by="user")])
+        names = _find_name(one, first), _find_name(other, second)
+        decision = MergeDecision(names[0].id, names[1].id, same=True, by="user")
+        about = _Subject("merge", [*first.key_names(names[:1]), *second.key_names(names[1:])])
+        return await self._correct(about, RESOLUTION_KIND, _to_values([decision]))
 
     async def undo(self, one: str, other: str) -> Counts:
-        """Withdraw the decision on two names: rules and vectors decide again."""
+        """Undo the latest merge or split of two names: what was decided before holds again."""
         first, second = (await self.explain(one))[0], (await self.explain(other))[0]
-        ids = _find_name_id(one, first), _find_name_id(other, second)
+        ids = _find_name(one, first).id, _find_name(other, second).id
         pair = MergeDecision(*ids, same=True, by="user").key
-        if (await self.store.get(RESOLUTION_KIND, [pair])).get(pair, _WITHDRAWN) == _WITHDRAWN:
-            await self.follow()  # a withdrawal that was stopped before this
-            raise StoreError(f"nobody has merged or split {one!r} and {other!r}; nothing to undo")
-        return await self._derive(RESOLUTION_KIND, {pair: _WITHDRAWN})
+        async with self.store.write_lock():
+            log = await read_corrections(self.store)
+            about = [made for made in log if any(cell.key == pair for cell in made.cells)]
+            standing = [made for made in about if not made.undone]
+            if standing:
+                return await self._revert(log, standing[-1])
+            if (await self.store.get(RESOLUTION_KIND, [pair])).get(pair, WITHDRAWN) != WITHDRAWN:
+                return await self._derive({RESOLUTION_KIND: {pair: WITHDRAWN}})  # by a model
+        await self.follow()  # a withdrawal that was stopped before this
+        raise StoreError(f"nobody has merged or split {one!r} and {other!r}; nothing to undo")
+
+    async def undo_correction(self, number: int) -> Counts:
+        """Undo one correction of the list, whichever were made since."""
+        async with self.store.write_lock():
+            log = await read_corrections(self.store)
+            made = next((one for one in log if one.number == number and not one.undone), None)
+            if made:
+                return await self._revert(log, made)
+        await self.follow()  # one that was stopped before this
+        raise StoreError(f"there is no correction {number}, or it was undone before")
+
+    async def list_corrections(self, limit: int = 100) -> list[ShownCorrection]:
+        """List the merges and splits by users that hold, newest first."""
+        log = await read_corrections(self.store)
+        async with self.store.snapshot() as snapshot:
+            return await show_corrections(snapshot, log, limit)
 
     async def summarize_descriptions(self, chat: Chat) -> int:
         """Let a model summarise long descriptions; return how many it wrote."""
@@ -116,11 +171,33 @@ class EntityEditor:
         """Find close names without a decision; let a model decide, if there is one."""
         found = await review_pairs(self.store, chat, limit)
         if found.decisions:
-            await self._apply_decisions(found.decisions)
+            await self._derive({RESOLUTION_KIND: _to_values(found.decisions)})
         return found
 
-    async def _apply_decisions(self, decisions: Sequence[MergeDecision]) -> Counts:
-        return await self._derive(RESOLUTION_KIND, {one.key: one.to_json() for one in decisions})
+    async def _correct(self, about: _Subject, kind: str, decided: Mapping[str, str]) -> Counts:
+        """Store a user's decisions, and log what they replace."""
+        async with self.store.write_lock():
+            log = await read_corrections(self.store)
+            held = await self.store.get(kind, list(decided))
+            made = Correction(
+                number=log[-1].number + 1 if log else 1,
+                what=about.what,
+                names=tuple(about.names),
+                documents=tuple(about.documents),
+                time=time.time(),
+                cells=tuple(find_changes(kind, held, decided)),
+            )
+            return await self._derive({kind: decided, **log_correction(made)})
+
+    async def _revert(self, log: Sequence[Correction], made: Correction) -> Counts:
+        cells = revert(log, made)
+        kinds = {cell.kind for cell in cells}
+        held = {
+            kind: await self.store.get(kind, [cell.key for cell in cells if cell.kind == kind])
+            for kind in kinds
+        }
+        logged = {CORRECTIONS_KIND: {str(made.number): replace(made, undone=True).to_json()}}
+        return await self._derive({**apply_cells(cells, held), **logged})
 
     async def _split_by_document(
         self, entity: EntityExplanation, documents: Sequence[str]
@@ -136,21 +213,27 @@ class EntityEditor:
         senses: dict[str, int] = json.loads(stored)
         number = max([FIRST_MANUAL_SENSE - 1, *senses.values()]) + 1
         senses |= {sources[name].document: number for name in documents}
-        return await self._derive(SENSES_KIND, {key: json.dumps(senses)})
+        ids = [sources[name].document for name in documents]
+        about = _Subject("split", entity.key_names(entity.names[:1]), ids)
+        return await self._correct(about, SENSES_KIND, {key: json.dumps(senses)})
 
-    async def _derive(self, kind: str, decided: dict[str, str]) -> Counts:
+    async def _derive(self, values: Mapping[str, Mapping[str, str]]) -> Counts:
         """Store decisions and derive the arrays from them, in one write."""
-        counts = await self.store.write(Change(values={kind: decided}), derive_arrays)
+        counts = await self.store.write(Change(values=values), derive_arrays)
         return await self.follow() or counts
 
 
-def _find_name_id(typed: str, entity: EntityExplanation) -> str:
-    """Return the id of the name as typed, so that a merge survives splits of other names."""
+def _to_values(decisions: Sequence[MergeDecision]) -> dict[str, str]:
+    return {one.key: one.to_json() for one in decisions}
+
+
+def _find_name(typed: str, entity: EntityExplanation) -> Entity:
+    """Return the name as typed, so that a merge survives splits of other names."""
     for normalise in (normalize_name, name_key):
         for name in entity.names:
             if normalise(name.name) == normalise(typed):
-                return name.id
-    return entity.entity.id
+                return name
+    return entity.entity
 
 
 def _decide_split(entity: EntityExplanation, other: str | None) -> list[MergeDecision]:
@@ -202,7 +285,12 @@ async def _explain_entity(snapshot: Snapshot, key: int) -> EntityExplanation:
     )
     entity = (await snapshot.entities([key]))[key]
     return EntityExplanation(
-        key, entity, merges, tuple(names[k] for k in group), _find_namesakes(arrays, key)
+        key,
+        entity,
+        merges,
+        tuple(names[k] for k in group),
+        _find_namesakes(arrays, key),
+        tuple(int(k) for k in group),
     )
 
 

@@ -210,6 +210,24 @@ def find_reference(against: str, rows: Sequence[tuple[str, str]]) -> str:
     raise ConfigError(f"no recipe {against!r} to compare with; available: {available}")
 
 
+def find_baselines(against: str, rows: Sequence[tuple[str, str]]) -> dict[str, str]:
+    """Map each row to the row it is judged against: a recipe with several to the one run alike.
+
+    `rows` are (label, recipe); rows with the same model, evidence, mode and depth end alike.
+    """
+    same = [label for label, recipe in rows if recipe == against]
+    if len(same) < 2 or any(label == against for label, _ in rows):
+        one = find_reference(against, rows)
+        return {label: one for label, _ in rows if label != one}
+    ends = sorted((label.removeprefix(against) for label in same), key=len, reverse=True)
+    alike = {label: next((e for e in ends if label.endswith(e)), None) for label, _ in rows}
+    return {
+        label: f"{against}{end}"
+        for label, end in alike.items()
+        if end is not None and label not in same
+    }
+
+
 def _build_matrix(reports: Sequence[RecipeReport], metrics: Sequence[str]) -> Any:
     """Return the matrix questions × (recipe, metric); NaN where there is no value."""
     ids = list(dict.fromkeys(record.question for report in reports for record in report.records))

@@ -8,7 +8,7 @@ import numpy as np
 
 from clew.agents.baselines import ClosedBook
 from clew.agents.core.messages import strip_marks
-from clew.evaluate.compare import find_reference, list_rows
+from clew.evaluate.compare import find_baselines, list_rows
 from clew.evaluate.datasets import Question
 from clew.evaluate.judges import Judge, JudgeError
 from clew.evaluate.record import Record
@@ -52,6 +52,7 @@ class WinRates:
     """How often each recipe beats the baseline, by criterion, over both orders."""
 
     baseline: str
+    """A row; or a recipe, each of whose rows is compared with those that are run alike."""
     rates: dict[str, dict[str, float]] = field(default_factory=dict)
     """Recipe → criterion → share of wins; a tie counts half."""
     n: dict[str, int] = field(default_factory=dict)
@@ -66,12 +67,12 @@ async def judge_pairs(
 ) -> WinRates:
     """Judge every recipe's answers against the baseline's, or against the gold, one by one."""
     by_name = {report.recipe: report for report in reports}
-    baseline = find_reference(baseline, [*list_rows(reports), (GOLD, GOLD)])
-    found = WinRates(baseline)
-    for name, report in by_name.items():
-        if name == baseline:
-            continue
-        pairs = _pair_answers(report, by_name.get(baseline))
+    baselines = find_baselines(baseline, [*list_rows(reports), (GOLD, GOLD)])
+    baselines = {name: one for name, one in baselines.items() if name in by_name}
+    rows = set(baselines.values())
+    found = WinRates(rows.pop() if len(rows) == 1 else baseline)
+    for name, against in baselines.items():
+        pairs = _pair_answers(by_name[name], by_name.get(against))
         verdicts: list[dict[str, float]] = []
         for done, (question, one, other) in enumerate(pairs, start=1):
             if not one or not other:  # nothing to judge: no answer loses against one
@@ -81,7 +82,7 @@ async def judge_pairs(
                 verdicts.append(await judge.compare(question, one, other))
             except JudgeError:
                 found.unjudged[name] = found.unjudged.get(name, 0) + 1
-            progress(f"{name} against {baseline}", done, len(pairs))
+            progress(f"{name} against {against}", done, len(pairs))
         means = {c: [verdict[c] for verdict in verdicts] for c in PAIRWISE}
         found.rates[name] = {c: round(float(np.mean(v)), 4) if v else 0.0 for c, v in means.items()}
         found.n[name] = len(verdicts)

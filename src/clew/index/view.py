@@ -6,7 +6,7 @@ memory-mapped and shared by all questions of a generation.
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any, get_args
 
 import numpy as np
@@ -18,7 +18,9 @@ from clew.graph.name_matching import NameTokenIndex, build_token_index
 from clew.graph.page_owners import name_rarities
 from clew.graph.pagerank import RankedGraph, prepare_graph
 from clew.index.details import load_details
+from clew.index.estimates import Estimates, estimate_cosines
 from clew.index.nearest import (
+    MIN_ESTIMATED,
     RowIndex,
     count_candidates,
     is_indexed,
@@ -135,6 +137,17 @@ class View:
         if matrix is None or not len(matrix):
             return np.full(len(rows), -1, np.float32)
         return score_rows(matrix, rows, vector)
+
+    def estimates(self, kind: Kind, vector: Floats, most: int) -> Estimates | None:
+        """Cosine of very many elements, exact for about `most` of the nearest; None for fewer."""
+        rows = self._rows(kind)
+        if len(rows) < MIN_ESTIMATED or kind not in self.indexes:
+            return None
+        matrix = self.matrices.get(kind)  # vectors that are still to be made are asked for here
+        if matrix is None or not len(matrix):
+            return None
+        compare = partial(self.cosines, kind, vector)
+        return estimate_cosines(self.indexes[kind], rows, vector, most, compare)
 
     def nearest(self, kind: Kind, vector: Floats, k: int) -> tuple[Ints, Floats]:
         """The `k` elements with the highest cosines, best first, and these; ties go by key.

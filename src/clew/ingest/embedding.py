@@ -14,7 +14,7 @@ import numpy as np
 from clew.errors import EmbedderMismatch, StoreError, VectorsDeferred
 from clew.index.nearest import StoredIndexes
 from clew.index.view import StoredMatrices, View
-from clew.llm.embed import Embedder, Vectors, can_quote, check_same_dim
+from clew.llm.embed import Embedder, Vectors, can_quote, check_meaning, check_same_dim
 from clew.store.merge import embedded_text
 from clew.store.protocol import DEFERRED, QUOTED, Addition, Snapshot, Store
 from clew.store.quotes import Quote, find_quote, find_quotes, place_quotes
@@ -212,12 +212,15 @@ class EmbeddingQueue:
         early = _EarlyVectors(self.store, self.embed.name).find(keys)
         if early is not None:
             return early
+        name = self.embed.name
         if len(keys) > len(call) and can_quote(self.embed):
             spans = [[(quote.start, quote.end) for quote in item.quotes] for item in call]
             texts = [item.text for item in call]
-            return await self.embed.embed_quotes(list(zip(texts, spans, strict=True)))
+            vectors = await self.embed.embed_quotes(list(zip(texts, spans, strict=True)))
+            told = [item.text for item in call for _ in item.list_keys()]
+            return check_meaning(name, told, vectors)
         position = {text: at for at, text in enumerate(dict.fromkeys(item.text for item in call))}
-        vectors = await self.embed(list(position))
+        vectors = check_meaning(name, [*position], await self.embed([*position]))
         return vectors[[position[item.text] for item in call]]
 
     async def _start_saving(

@@ -9,7 +9,7 @@ from collections.abc import AsyncIterator, Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol
 
-from clew.errors import ModelError
+from clew.errors import ModelError, ParseError
 from clew.types import Usage
 
 MessageRole = Literal["system", "user", "assistant"]
@@ -112,6 +112,22 @@ class EndpointError(ModelError):
     def rejects_format(self, shape: ResponseFormat | None) -> bool:
         """Whether the endpoint may not support this format; one that has worked is trusted."""
         return shape is not None and not shape.proven and self.status in UNSUPPORTED_FORMAT_STATUSES
+
+
+class ContextTooLong(EndpointError):  # noqa: N818  (reads as what happened)
+    """The prompt does not fit the model's context window; `window` is what the endpoint says."""
+
+    def __init__(self, message: str, *, status: int | None = None, window: int | None = None):
+        super().__init__(message, status=status)
+        self.window = window
+
+    def rejects_format(self, shape: ResponseFormat | None) -> bool:
+        """False: the same prompt is too long in every format."""
+        return False
+
+
+UNUSABLE_REPLY = (ParseError, ContextTooLong)
+"""Failures that leave a step without a reply at an endpoint that works."""
 
 
 def text_request(prompt: str, system: str = "") -> Request:

@@ -7,7 +7,7 @@ from typing import Literal, Protocol, TypeGuard
 import numpy as np
 from numpy.typing import NDArray
 
-from clew.errors import EmbedderMismatch
+from clew.errors import EmbedderMismatch, ModelError
 
 EmbedRole = Literal["passage", "query"]
 Vectors = NDArray[np.float32]
@@ -57,6 +57,30 @@ def measure_known(embed: Embedder, text: str) -> float:
     measure = getattr(embed, "measure_known", None)
     share: float = 1.0 if measure is None else measure(text)
     return min(1.0, max(0.0, (share - _NOTHING_KNOWN) / (_ENOUGH_KNOWN - _NOTHING_KNOWN)))
+
+
+def find_meaningless(vectors: NDArray[np.floating]) -> NDArray[np.int64]:
+    """Positions of vectors that say nothing: of zeros alone, or with what is no number."""
+    says = np.isfinite(vectors).all(axis=1) & vectors.any(axis=1)
+    return np.flatnonzero(~says)
+
+
+def describe_meaningless(texts: Sequence[str], rows: NDArray[np.int64]) -> str:
+    """Say which texts got a vector that says nothing."""
+    first = texts[int(rows[0])].strip()
+    shown = f"the text {first[:40]!r}" if first else "a text that is empty"
+    more = f" and {len(rows) - 1} others" if len(rows) > 1 else ""
+    return f"vectors of zeros, or of what is no number, for {shown}{more}"
+
+
+def check_meaning(name: str, texts: Sequence[str], vectors: Vectors) -> Vectors:
+    """Return the vectors of texts; raise if one says nothing, for it would never be found."""
+    if len(rows := find_meaningless(vectors)):
+        raise ModelError(
+            f"{name} gave {describe_meaningless(texts, rows)}: nothing of that is stored; "
+            "check the embedder, or leave out that text"
+        )
+    return vectors
 
 
 def check_same_dim(name: str, held: int, given: int) -> None:

@@ -14,9 +14,17 @@ from numpy.typing import NDArray
 from clew.config import OPENAI_URL
 from clew.errors import ConfigError, ModelError, ParseError
 from clew.llm.chat import EndpointError
-from clew.llm.embed import EmbedRole, Vectors, hash_prefix
+from clew.llm.embed import (
+    EmbedRole,
+    Vectors,
+    describe_meaningless,
+    find_meaningless,
+    hash_prefix,
+)
 from clew.llm.limits import RetryPolicy, call_with_retries
 from clew.llm.openai_api import JsonEndpoint, parse_json
+
+_UNEVEN = "vectors of different or no length"
 
 
 @dataclass(eq=False)
@@ -103,12 +111,12 @@ class EndpointEmbedder:
         """Request once; again with float lists if the endpoint rejects base64."""
         packed = self._base64  # another batch may change it meanwhile
         try:
-            return self._parse_vectors(await self._post_embeddings(texts), len(texts))
+            return self._parse_vectors(await self._post_embeddings(texts), texts)
         except EndpointError as error:
             if not (packed and _rejects_base64(error)):
                 raise
             self._base64 = False  # this endpoint returns vectors as lists only
-        return self._parse_vectors(await self._post_embeddings(texts), len(texts))
+        return self._parse_vectors(await self._post_embeddings(texts), texts)
 
     async def _post_embeddings(self, texts: list[str]) -> bytes:
         """Send once; failures raise `EndpointError` or `AuthError`."""
@@ -119,16 +127,17 @@ class EndpointEmbedder:
         }
         return await self._endpoint.post("/embeddings", body)
 
-    def _parse_vectors(self, raw: bytes, count: int) -> Vectors:
+    def _parse_vectors(self, raw: bytes, texts: Sequence[str]) -> Vectors:
         """Parse, check and normalise the vectors, in the order of the texts."""
         try:
-            rows = _parse_rows(parse_json(raw), count)
-        except (ValueError, KeyError, TypeError, OverflowError) as error:
-            start = raw[:80].decode("utf-8", "replace")
+            rows = _parse_rows(parse_json(raw), len(texts))
+        except ValueError as error:
+            start = self._endpoint.http.filter.scrub(raw[:500])[:80].decode("utf-8", "replace")
             raise ParseError(
-                f"{self.base_url} did not answer with a list of {count} embeddings "
+                f"{self.base_url} did not answer with a list of {len(texts)} embeddings "
                 f"({start!r}; {error}): check the base URL and that {self.model} embeds."
             ) from error
+        vectors = self._normalise(rows, texts)
         if self._dim is None:
             self._dim = rows.shape[1]
         if rows.shape[1] != self._dim:
@@ -136,25 +145,39 @@ class EndpointEmbedder:
                 f"{self.model} at {self.base_url} gave {rows.shape[1]} dimensions where "
                 f"{self._dim} were expected: check the model's name and the dimension you set."
             )
-        lengths = np.linalg.norm(rows, axis=1, keepdims=True)
-        return (rows / np.where(lengths > 0, lengths, 1.0)).astype(np.float32)
+        return vectors
+
+    def _normalise(self, rows: NDArray[np.floating], texts: Sequence[str]) -> Vectors:
+        """Scale vectors to length 1; one that has no direction makes the reply a failed one."""
+        sizes = np.abs(rows).max(axis=1, keepdims=True)
+        usable = (sizes > 0) & (sizes <= np.finfo(np.float32).max)  # false for NaN, too
+        scaled = np.where(usable, rows, 0.0) / np.where(usable, sizes, 1.0)
+        if len(wrong := find_meaningless(scaled)):
+            raise EndpointError(
+                f"{self.model} at {self.base_url} gave {describe_meaningless(texts, wrong)}.",
+                transient=True,
+            )
+        found: Vectors = scaled / np.linalg.norm(scaled, axis=1, keepdims=True)
+        return found.astype(np.float32)
 
 
 def _parse_rows(answer: Any, count: int) -> NDArray[np.floating]:
     """Parse `data`, which may come in any order; ValueError if it does not match the texts."""
-    items = answer["data"]
-    indices = [int(item["index"]) for item in items]
-    if indices != list(range(count)):
-        items = sorted(items, key=lambda item: int(item["index"]))
-        if sorted(indices) != list(range(count)):
-            raise ValueError(f"{len(items)} vectors for {count} texts")
+    items = answer.get("data") if isinstance(answer, dict) else None
+    if not isinstance(items, list) or not all(map(_is_embedding, items)):
+        raise ValueError("its data is no list of vectors with an index each")
+    items = sorted(items, key=lambda item: int(item["index"]))
+    if [item["index"] for item in items] != list(range(count)):
+        raise ValueError(f"{len(items)} vectors for {count} texts, or one of them twice")
     values = [item["embedding"] for item in items]
     rows = _decode_base64(values) if all(map(_is_base64, values)) else _decode_mixed(values)
     if rows.ndim != 2 or rows.shape[1] == 0:
-        raise ValueError("vectors of different or no length")
-    if not np.isfinite(rows).all():
-        raise ValueError("a vector contains NaN or infinity")
+        raise ValueError(_UNEVEN)
     return rows
+
+
+def _is_embedding(item: Any) -> bool:
+    return isinstance(item, dict) and type(item.get("index")) is int and "embedding" in item
 
 
 def _is_base64(value: Any) -> bool:
@@ -163,15 +186,24 @@ def _is_base64(value: Any) -> bool:
 
 def _decode_base64(values: Sequence[str]) -> NDArray[np.floating]:
     """Decode base64 vectors of little-endian floats at once."""
-    raw = [base64.b64decode(value, validate=True) for value in values]
-    if len(set(map(len, raw))) != 1:
-        raise ValueError("vectors of different or no length")
+    try:
+        raw = [base64.b64decode(value, validate=True) for value in values]
+    except ValueError as error:
+        raise ValueError("a vector is no base64") from error
+    if len(set(map(len, raw))) != 1 or len(raw[0]) % 4:
+        raise ValueError(_UNEVEN)
     return np.frombuffer(b"".join(raw), "<f4").reshape(len(raw), -1)
 
 
 def _decode_mixed(values: Sequence[Any]) -> NDArray[np.floating]:
     """Decode vectors sent as lists, possibly mixed with base64 ones."""
-    return np.array([_decode_base64([v])[0] if _is_base64(v) else v for v in values], np.float64)
+    try:
+        rows = [_decode_base64([v])[0] if _is_base64(v) else v for v in values]
+        return np.array(rows, np.float64)
+    except (TypeError, OverflowError) as error:
+        raise ValueError("a vector contains what is no number") from error
+    except ValueError as error:  # numpy's words say nothing to who reads them
+        raise ValueError(_UNEVEN) from error
 
 
 def _rejects_base64(error: EndpointError) -> bool:

@@ -4,11 +4,62 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 
 from clew.llm.chat import Chat, Reply, Request, TextCallback
-from clew.llm.openai_api import cut_to_tokens, estimate_tokens
+from clew.llm.openai_api import cut_to_tokens, estimate_prompt_tokens, estimate_tokens
 
 _MIN_ROOM = 64  # tokens of inputs shown however small the window is
 _MIN_LINE = 24  # tokens; a list is not cut to shorter lines, but to fewer
 _CUT = " …"
+
+
+_SHARE_STEP = 0.05  # few steps, so that prompts stay the same from call to call
+_MIN_SHARE = 0.25  # one token for each byte
+_SHRINK = 0.6  # after a prompt that was too long
+_TEACHING_PART = 4  # only prompts that fill this part of the window teach: framing hardly counts
+_MIN_TOLD_WINDOW = 256
+
+
+@dataclass
+class PromptRoom:
+    """How much one model reads: its window, and how far our estimates count its tokens.
+
+    Dense text has more tokens than one per four bytes. The endpoint's own counts correct the
+    estimate, downwards only; an endpoint that tells none leaves every prompt as it is.
+    """
+
+    window: int
+    share: float = 1.0
+    """Estimated tokens per token that the model counts, at most 1."""
+    save: Callable[[float], Awaitable[None]] | None = None
+    _failed: float | None = None
+    """The share at which a prompt was too long, until a count corrects the guess made then."""
+
+    def beside(self, reply: int) -> int:
+        """Return the tokens, as estimated, that a prompt may have beside a reply."""
+        return int((self.window - reply) * self.share)
+
+    async def learn(self, estimated: int, counted: int) -> None:
+        """Correct the share by what the endpoint counted for a prompt of some length."""
+        if counted * _TEACHING_PART < self.window or estimated == counted:
+            return
+        measured = int(estimated / counted / _SHARE_STEP) * _SHARE_STEP
+        if self._failed is not None:
+            measured = min(measured, self._failed - _SHARE_STEP)
+        if measured < self.share or self._failed is not None:
+            self._failed = None
+            await self._set(measured)
+
+    async def shrink(self, told: int | None) -> None:
+        """Make room after a prompt that was too long: the window as told, else a smaller share."""
+        if told is not None and _MIN_TOLD_WINDOW <= told < self.window:
+            self.window = told
+        else:
+            self._failed = self.share if self._failed is None else self._failed
+            await self._set(self.share * _SHRINK)
+
+    async def _set(self, share: float) -> None:
+        self.share = round(min(1.0, max(share, _MIN_SHARE)), 4)
+        if self.save is not None:
+            await self.save(self.share)
 
 
 @dataclass(frozen=True, eq=False)
@@ -16,7 +67,7 @@ class WindowedChat:
     """Chat wrapper that knows how many tokens its model reads; `on_cut` hears what was cut."""
 
     inner: Chat
-    window: Callable[[], Awaitable[int]]
+    room: Callable[[], Awaitable[PromptRoom]]
     on_cut: Callable[[str], None]
 
     @property
@@ -25,8 +76,12 @@ class WindowedChat:
         return self.inner.name
 
     async def __call__(self, request: Request, /, on_text: TextCallback | None = None) -> Reply:
-        """Forward the request: prompts are cut before they are filled in."""
-        return await self.inner(request, on_text)
+        """Forward the request, and learn from its usage; prompts are cut before they are filled."""
+        reply = await self.inner(request, on_text)
+        if reply.usage.calls == 1:  # neither cached nor several
+            room = await self.room()
+            await room.learn(estimate_prompt_tokens(request.messages), reply.usage.prompt_tokens)
+        return reply
 
 
 def find_windowed(chat: Chat) -> WindowedChat | None:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 BLOCK_BYTES = 64 * 1024
 MAX_HEADER_BYTES = 256 * 1024
+_TOO_LONG = "its body is longer than {:,} bytes"
 COMPRESSED_ENCODINGS = ("gzip", "x-gzip", "deflate")
 
 
@@ -45,13 +46,19 @@ async def read_body(
     compressed = encoding in COMPRESSED_ENCODINGS
     if not compressed and encoding != "identity":
         raise ValueError(f"its content encoding is {encoding!r}")
+    length = head.headers.get("content-length", "")
+    if not compressed and length.isascii() and length.isdigit() and int(length[:20]) > limit:
+        raise ValueError(_TOO_LONG.format(limit))  # before any of it is read
     decompressor = zlib.decompressobj(zlib.MAX_WBITS | 32) if compressed else None
     remaining = limit
     async for block in _iter_blocks(reader, head, limit, idle_limit):
-        data = decompressor.decompress(block, remaining + 1) if decompressor else block
+        try:
+            data = decompressor.decompress(block, remaining + 1) if decompressor else block
+        except zlib.error as error:
+            raise ValueError(f"its body is not what {encoding} makes") from error
         remaining -= len(data)
         if remaining < 0:
-            raise ValueError(f"its body is longer than {limit:,} bytes")
+            raise ValueError(_TOO_LONG.format(limit))
         if data:
             yield data
 

@@ -13,7 +13,15 @@ from typing import Any
 from pydantic_core import from_json
 
 from clew.errors import AuthError, ModelError
-from clew.llm.chat import EndpointError, FinishReason, Message, Reply, Request, ResponseFormat
+from clew.llm.chat import (
+    ContextTooLong,
+    EndpointError,
+    FinishReason,
+    Message,
+    Reply,
+    Request,
+    ResponseFormat,
+)
 from clew.llm.http import HttpClient, auth_headers
 from clew.types import Usage
 
@@ -254,11 +262,11 @@ def parse_json(raw: bytes) -> Any:
     except ValueError:
         pass
     try:
-        return json.loads(raw)
-    except UnicodeDecodeError:
         return json.loads(raw.decode("utf-8", "replace"))
     except RecursionError as error:
         raise ValueError("nested too deep") from error
+    except ValueError as error:  # its words are for programmers
+        raise ValueError("it is no JSON") from error
 
 
 @dataclass(eq=False)
@@ -276,11 +284,14 @@ class JsonEndpoint:
         self.http = HttpClient(self.base_url, headers, connect, self.timeout, MAX_BODY_BYTES)
 
     async def post(self, path: str, body: Mapping[str, Any]) -> bytes:
-        """Send once and return the response; failures raise `EndpointError` or `AuthError`."""
+        """Send once; return the response, not masked; failures raise `EndpointError`, `AuthError`.
+
+        A key could occur among millions of numbers by chance.
+        """
         raw = json.dumps(body, ensure_ascii=False).encode("utf-8", "replace")
         try:
             async with asyncio.timeout(self.timeout):  # of the whole call, however slowly it drips
-                head, answer = await self.http.post(path, raw)
+                head, answer = await self.http.post_for_numbers(path, raw)
         except TimeoutError as error:
             raise EndpointError(
                 f"{self.base_url} did not answer within {self.timeout:g} s; set a longer timeout, "
@@ -305,6 +316,18 @@ TRANSIENT_CODES = {
 """Textual error codes of transient failures, and the statuses they stand for."""
 _CONTENT_POLICY = re.compile(
     r"moderat|flagged|content.?(?:policy|filter|management)|harmful|inappropriate|prohibited.content",
+    re.IGNORECASE,
+)
+# As OpenAI, vLLM, llama.cpp, Anthropic, Gemini, Mistral, Groq and TGI word it.
+_TOO_LONG_STATUSES = frozenset({400, 413, 422, 500})
+_TOO_LONG = re.compile(
+    r"context.?(?:length|window|size)|\b(?:prompt|inputs?|messages)\b.{0,60}\btoo (?:long|large)"
+    r"|\btoo many (?:input |prompt )?tokens|\btokens?\b.{0,60}(?:exceed|must be <=)"
+    r"|exceed.{0,60}\btokens?\b|reduce the length",
+    re.IGNORECASE,
+)
+_TOLD_WINDOW = re.compile(
+    r"(?:context.?(?:length|window|size)|maximum|<=)\D{0,40}?(\d[\d,]{2,})|(\d[\d,]{2,}) maximum",
     re.IGNORECASE,
 )
 _ACCOUNT_PROBLEM = re.compile(r"\baccount|\bapi.?key|\borgani[sz]ation|\bbilling", re.IGNORECASE)
@@ -341,12 +364,21 @@ def error_from_response(
             f"{base_url} redirects to {where} (HTTP {status}): set the base URL to that address.",
             status=status,
         )
+    failed = f"{base_url} failed on {model!r} (HTTP {status}: {text})."
+    if status in _TOO_LONG_STATUSES and _TOO_LONG.search(f"{code} {text}"):
+        return ContextTooLong(failed, status=status, window=_parse_told_window(text))
     return EndpointError(
-        f"{base_url} failed on {model!r} (HTTP {status}: {text}).",
+        failed,
         status=status,
         retry_after=parse_retry_after(headers, datetime.now(UTC)),
         transient=status in TRANSIENT_STATUSES,
     )
+
+
+def _parse_told_window(text: str) -> int | None:
+    """The window that an error message names, if it does."""
+    found = _TOLD_WINDOW.search(text)
+    return int((found[1] or found[2]).replace(",", "")) if found else None
 
 
 def error_from_body(

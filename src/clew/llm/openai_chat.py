@@ -27,7 +27,7 @@ from clew.llm.openai_api import (
     parse_usage,
     repair_surrogates,
 )
-from clew.llm.secrets import make_filter
+from clew.llm.secrets import HeldText, make_filter
 from clew.version import pip_install_command
 
 CHAT_PATH = "/chat/completions"
@@ -99,9 +99,11 @@ class OpenAIChat:
                 reply = self._parse_completion(head, body, request)
                 on_text(reply.text)
                 return reply
-            pieces = StreamedReply(on_text, self.base_url)
+            held = HeldText(self._http.filter, on_text)
+            pieces = StreamedReply(held, self.base_url)
             async for event in _iter_events(parts):
                 pieces.add_event(event)
+            held.flush()
             return self._http.filter.scrub_reply(pieces.to_reply(request))
 
     def _parse_completion(self, head: ResponseHead, body: bytes, request: Request) -> Reply:
@@ -263,10 +265,12 @@ class SdkChat:
             if failure is not None:
                 raise failure
             return parse_reply(parsed, request)
-        streamed = StreamedReply(on_text, self.base_url)
+        held = HeldText(self._filter, on_text)
+        streamed = StreamedReply(held, self.base_url)
         async with response:
             async for chunk in response:
                 streamed.add_chunk(chunk.model_dump())
+        held.flush()
         return streamed.to_reply(request)
 
     def _get_client(self) -> Any:

@@ -18,6 +18,7 @@ from clew.llm.openai_api import JsonEndpoint, parse_json
 Scores = NDArray[np.float32]
 
 _MAX_TEXT_CHARS = 8000  # characters of one text sent to an endpoint
+_MAX_SCORE = 1e30  # what a 32-bit number holds with ease
 _MODEL_FILES = ("model.onnx", "onnx/model.onnx", "model_quantized.onnx")
 
 
@@ -61,7 +62,7 @@ class EndpointReranker:
         )
         try:
             return _parse_scores(parse_json(answer), len(texts))
-        except (ValueError, KeyError, TypeError, OverflowError) as error:
+        except ValueError as error:
             raise ParseError(
                 f"{self.base_url} did not answer with a ranking of {len(texts)} texts "
                 f"({error}): check the base URL and that {self.model} reranks."
@@ -69,13 +70,17 @@ class EndpointReranker:
 
 
 def _parse_scores(answer: Any, count: int) -> Scores:
-    rows = answer["results"] if isinstance(answer, dict) else answer
+    rows = answer.get("results") if isinstance(answer, dict) else answer
     found = np.full(count, np.nan, np.float32)
-    for row in rows:
-        at = int(row["index"])
+    for row in rows if isinstance(rows, list) else ():
+        if not isinstance(row, dict):
+            raise ValueError("a result that is no object")
+        at, score = row.get("index"), row.get("relevance_score", row.get("score"))
+        if type(at) is not int or not isinstance(score, int | float):
+            raise ValueError("a result without an index and a score")
         if not 0 <= at < count:
             raise ValueError(f"text {at} of {count}")
-        found[at] = float(row["relevance_score"] if "relevance_score" in row else row["score"])
+        found[at] = score if abs(score) <= _MAX_SCORE else np.nan
     if not np.isfinite(found).all():
         raise ValueError("a text without a score")
     return found

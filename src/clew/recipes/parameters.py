@@ -139,6 +139,8 @@ def _read_integer(data: Any, key: str, usual: Any) -> int:
         raise ConfigError(f"{key}: must be an integer")
     if data > NO_LIMIT:
         raise ConfigError(f"{key}: must be at most {NO_LIMIT:,}")
+    if data == 0 and usual != 0 and key.rpartition(".")[2] == "top_k":
+        raise ConfigError(f"{key}: must be at least 1; of 0 nothing is found")
     return int(_check_sign(data, key, usual))
 
 

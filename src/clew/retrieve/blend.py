@@ -198,9 +198,10 @@ async def score_plainly(ctx: Context, found: Found, rest: float = 0.7) -> PlainS
     `rest` weighs the question without common names against the whole, in how a sentence fits.
     """
     question, specific = await ctx.vectors([ctx.question, found.specific or ctx.question])
-    fit, sentence = await score_sentences(ctx, (1 - rest) * question + rest * specific)
+    fits = await score_sentences(ctx, (1 - rest) * question + rest * specific)
     words = ctx.view.bm25.scores(repeat_rare_codes(ctx.view, ctx.question))
-    return PlainScores(ctx.cosines("chunk", question), words, sentence, fit)
+    meaning = ctx.estimates("chunk", question).values
+    return PlainScores(meaning, words, fits.chunks.values, fits.facts.values)
 
 
 def repeat_rare_codes(view: View, question: str) -> list[str]:

@@ -8,11 +8,13 @@ graph have no sentence worth embedding: their entity names and relation are comp
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 
 from clew.context import Context
-from clew.graph.csr import Floats, Ints
+from clew.graph.csr import Csr, Floats, Ints
+from clew.index.estimates import Estimates
 from clew.index.view import View
 from clew.retrieve.labels import embed_cached, has_vectors, load_relation_texts
 from clew.retrieve.question import content_words
@@ -67,18 +69,61 @@ async def score_facts(
     return summed
 
 
-async def score_sentences(ctx: Context, target: Floats) -> tuple[Floats, Floats]:
-    """Fit of every fact, and of every chunk: that of its best fact, or as a whole, if better.
+async def nearest_facts(ctx: Context, vector: Floats, share: float = 0.0) -> tuple[Ints, Floats]:
+    """Positions and scores of the facts among which the nearest are: of few facts all."""
+    if has_vectors(ctx.view, "fact"):
+        near = ctx.estimates("fact", vector)
+        if near.known is not None:
+            at = np.flatnonzero(near.known)
+            return at, await score_facts(ctx, vector, share, at)
+    scores = await score_facts(ctx, vector, share)
+    return np.arange(len(scores)), scores
 
-    A model's facts have gaps, so the text as a whole counts too.
+
+@dataclass(frozen=True, slots=True)
+class SentenceFits:
+    """How every fact fits a vector, and every chunk: by its best fact, or as a whole, if better.
+
+    Of many, those are exact that fit best and those that are asked for by position.
     """
-    fit, links = await score_facts(ctx, target), ctx.view.links("chunk_fact")
-    chunk_fit = np.maximum(ctx.cosines("chunk", target), 0)
+
+    facts: Estimates
+    chunks: Estimates
+
+
+async def score_sentences(ctx: Context, target: Floats) -> SentenceFits:
+    """Fit of every fact and every chunk; a model's facts have gaps, so the whole text counts."""
+    whole = ctx.estimates("chunk", target)
+    if has_vectors(ctx.view, "fact"):
+        facts = ctx.estimates("fact", target)
+    else:
+        facts = Estimates(await score_facts(ctx, target))
+    fit = np.maximum(whole.values, 0)
+    if facts.known is None and whole.known is None:
+        _raise_to_best_fact(ctx.view.links("chunk_fact"), facts.values, fit)
+        return SentenceFits(facts, Estimates(fit))
+    best = np.arange(len(facts.values)) if facts.known is None else np.flatnonzero(facts.known)
+    stating = ctx.view.links("fact_chunk")
+    which, edge = stating.edges_of(best)
+    np.maximum.at(fit, stating.columns[edge], facts.values[best][which])
+    compare = partial(_compare_chunks, ctx.view.links("chunk_fact"), facts, whole)
+    return SentenceFits(facts, Estimates(fit, np.zeros(len(fit), np.bool_), compare))
+
+
+def _raise_to_best_fact(links: Csr, facts: Floats, fit: Floats) -> None:
+    """Raise the fit of each chunk to that of its best fact."""
     with_facts = np.flatnonzero(links.degrees())
     if len(with_facts):
-        best = np.maximum.reduceat(fit[links.columns], links.starts[with_facts])
-        chunk_fit[with_facts] = np.maximum(chunk_fit[with_facts], best)
-    return fit, chunk_fit
+        best = np.maximum.reduceat(facts[links.columns], links.starts[with_facts])
+        fit[with_facts] = np.maximum(fit[with_facts], best)
+
+
+def _compare_chunks(links: Csr, facts: Estimates, whole: Estimates, chunks: Ints) -> Floats:
+    """Fit of some chunks, from all their facts."""
+    fit = np.maximum(whole.at(chunks), 0)
+    which, edge = links.edges_of(chunks)
+    np.maximum.at(fit, which, facts.at(links.columns[edge].astype(np.int64)))
+    return fit
 
 
 async def _score_facts_by_labels(ctx: Context, vector: Floats, at: Ints | None) -> Floats:

@@ -14,7 +14,9 @@ import numpy as np
 
 from clew.context import Context
 from clew.graph.csr import Floats, Ints
+from clew.index.estimates import Estimates
 from clew.index.view import View
+from clew.retrieve.facts import SentenceFits
 from clew.retrieve.labels import name_vectors
 from clew.retrieve.mentions import Mentions, WalkHop, find_mentions
 from clew.retrieve.pack import fetch_entities
@@ -26,6 +28,10 @@ _PASSAGES = 6  # passages whose names are followed
 _NAMES = 12  # names that are asked for
 # A name whose words stand in more of the passages leads nowhere, unless these are few.
 _MAX_NAME_SHARE, _FEW_PASSAGES = 0.1, 3
+# Passages with a name that are compared with it, of more the likeliest; fewer where the fit of each
+# has to be computed.
+_MAX_COMPARED, _MAX_SETTLED = 500, 60
+_MAX_KEPT_NAMES, _MAX_KEPT_PASSAGES = 4096, 256  # kept by a view, in passages of each
 _SHARPNESS = 4.0  # how strongly a name in a better fitting sentence is preferred
 _NEAR = 0.6  # weight of the nearness to the name, against words and fit
 WordScores = dict[str, Floats]
@@ -38,68 +44,83 @@ def score_words(ctx: Context) -> WordScores:
 
 @dataclass(frozen=True, slots=True)
 class NamePassages:
-    """A name's words, the passages that contain them all, and how near these are to the name."""
+    """A name's words and vector, the passages that contain them all, and how near these are."""
 
     words: tuple[str, ...]
+    vector: Floats
     at: Ints
-    near: Floats
+    near: Floats | None
+    """None for a name in many passages: the likeliest of these are compared."""
+
+    def compare(self, view: View, at: Ints) -> Floats:
+        """How near some of the passages are to the name."""
+        if self.near is None:
+            return view.cosines("chunk", self.vector, at)
+        return self.near[np.searchsorted(self.at, at)]
 
 
 FollowedNames = dict[int, NamePassages]
-"""By entity: each name of a question is looked up once, though several rounds follow it."""
+"""By entity: questions, and the rounds of one question, follow the same names."""
 
 
 async def ask_for_missing(
     ctx: Context,
     total: Floats,
-    fits: tuple[Floats, Floats],
+    fits: SentenceFits,
     known: Ints,
     words: WordScores,
-    followed: FollowedNames,
 ) -> WalkHop:
     """Follow the names that the best chunks by `total` mention, except those in `known`.
 
     `fits` are those of facts and of chunks; `words` are the question's words with their scores,
-    from `score_words`; `followed` takes in what is looked up.
+    from `score_words`.
     """
-    fact_fit, chunk_fit = fits
     rows = top_positions(total, ctx.view.codes("chunk"), _PASSAGES)
     mentions = find_mentions(ctx.view, rows, known)
-    names, weight = _choose_names(ctx.view, mentions, fact_fit, total[rows])
-    await _look_up(ctx, names.entity.tolist(), followed)
+    names, weight = _choose_names(ctx.view, mentions, fits.facts, total[rows])
+    followed = await _look_up(ctx, names.entity.tolist())
     scale = max(_TINY, float(sum(words.values(), np.zeros(1, np.float32)).max()))
+    most = _MAX_COMPARED if fits.chunks.known is None else _MAX_SETTLED
     score, via = np.zeros(len(total), np.float32), np.full(len(total), -1)
     for number, entity in enumerate(names.entity.tolist()):
         name = followed[entity]
         rarity = name_rarity(len(name.at), len(total))
         origin = int(rows[names.row[number]])
-        others = name.at != origin
-        at, near = name.at[others], name.near[others]
+        at = name.at[name.at != origin]
         if not leads_on(len(at), len(total)):
             continue
         # What the passage that led here says already is no longer asked.
         missing = [word for word in words if words[word][origin] == 0 and word not in name.words]
         said = sum((words[word][at] for word in missing), np.zeros(len(at), np.float32)) / scale
-        value = weight[number] * rarity * (said + chunk_fit[at] + _NEAR * near)
+        if len(at) > most:
+            likely = np.argsort(-(said + fits.chunks.values[at]), kind="stable")[:most]
+            at, said = at[likely], said[likely]
+        near = name.compare(ctx.view, at)
+        value = weight[number] * rarity * (said + fits.chunks.at(at) + _NEAR * near)
         better = value > score[at]
         score[at[better]], via[at[better]] = value[better], number
     return WalkHop(score, via, names.entity, names.fact, rows[names.row])
 
 
-async def _look_up(ctx: Context, names: Sequence[int], followed: FollowedNames) -> None:
-    """Find the passages with each name that was not followed before."""
-    view, count = ctx.view, ctx.view.count("chunk")
-    new = [entity for entity in names if entity not in followed]
+async def _look_up(ctx: Context, names: Sequence[int]) -> FollowedNames:
+    """Find the passages with each name; a view keeps those of names in few passages."""
+    view = ctx.view
+    kept: FollowedNames = view.memo.setdefault("passages of names", {})
+    found = {entity: kept[entity] for entity in names if entity in kept}
+    new = [entity for entity in names if entity not in kept]
     entities = await fetch_entities(ctx, new)
     vectors = await name_vectors(ctx, {at: one.name for at, one in entities.items()})
     for entity in new:
         words = content_words(entities[entity].name) if entity in entities else []
         at = view.bm25.chunks_with_all(words)
-        near = np.zeros(len(at), np.float32)
-        # A name that stands almost everywhere leads nowhere, with or without where it came from.
-        if leads_on(len(at), count) or leads_on(len(at) - 1, count):
-            near = view.cosines("chunk", vectors[entity], at)
-        followed[entity] = NamePassages(tuple(words), at, near)
+        vector = vectors.get(entity, np.zeros(0, np.float32))
+        few = 0 < len(at) <= _MAX_KEPT_PASSAGES
+        near = view.cosines("chunk", vector, at) if few and entity in vectors else None
+        found[entity] = NamePassages(tuple(words), vector, at, near)
+    if len(kept) > _MAX_KEPT_NAMES:
+        kept.clear()
+    kept.update({one: found[one] for one in new if len(found[one].at) <= _MAX_KEPT_PASSAGES})
+    return found
 
 
 def leads_on(passages: int, of: int) -> bool:
@@ -113,10 +134,10 @@ def name_rarity(passages: int, of: int) -> float:
 
 
 def _choose_names(
-    view: View, mentions: Mentions, fact_fit: Floats, passage_weight: Floats
+    view: View, mentions: Mentions, fits: Estimates, passage_weight: Floats
 ) -> tuple[Mentions, Floats]:
     """Return the likeliest mentions, one of each entity, with their weights, at most 1."""
-    fit = fact_fit[mentions.fact]
+    fit = fits.at(mentions.fact)
     best = np.full(len(passage_weight), -np.inf, np.float32)
     np.maximum.at(best, mentions.row, fit)
     weight = passage_weight[mentions.row] * np.exp(_SHARPNESS * (fit - best[mentions.row]))

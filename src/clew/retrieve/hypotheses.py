@@ -15,6 +15,7 @@ import numpy as np
 
 from clew.context import Context
 from clew.graph.csr import Floats, Ints, Mask
+from clew.retrieve.facts import SentenceFits
 from clew.retrieve.follow_up import WordScores, leads_on, name_rarity
 from clew.retrieve.labels import name_vectors
 from clew.retrieve.mentions import find_mentions
@@ -59,8 +60,7 @@ class HypothesisSearch:
 
     ctx: Context
     total: Floats
-    fact_fit: Floats
-    chunk_fit: Floats
+    fits: SentenceFits
     question: Floats
     known: Ints
     words: WordScores
@@ -120,7 +120,7 @@ class HypothesisSearch:
         ]
         found = np.array(weights, np.float32) @ np.array(missing) if missing else 0.0
         walked = self.total[at] / max(_TINY, float(self.total.max()))
-        value = found + self.chunk_fit[at] + _NEAR * link.near + _WALKED * walked
+        value = found + self.fits.chunks.at(at) + _NEAR * link.near + _WALKED * walked
         best = at[np.argsort(-value, kind="stable")[:_TARGETS]].tolist()
         return [target for target in best if target not in one.path]
 
@@ -145,7 +145,7 @@ class HypothesisSearch:
             return self._links[at]
         view = self.ctx.view
         mentions = find_mentions(view, np.array([at]), self.known)
-        fit = self.fact_fit[mentions.fact]
+        fit = self.fits.facts.at(mentions.fact)
         order = np.lexsort((mentions.entity, -fit))
         _, first = np.unique(mentions.entity[order], return_index=True)
         chosen = order[np.sort(first)[:_NAMES]]
@@ -174,7 +174,7 @@ class HypothesisSearch:
         view = self.ctx.view
         facts = view.links("chunk_fact").row(at).astype(np.int64)
         if len(facts):
-            found = view.vectors("fact", facts[[int(np.argmax(self.fact_fit[facts]))]])
+            found = view.vectors("fact", facts[[int(np.argmax(self.fits.facts.at(facts)))]])
         else:
             found = view.vectors("chunk", np.array([at]))
         sentence: Floats = found[0]

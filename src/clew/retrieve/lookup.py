@@ -8,7 +8,7 @@ import numpy as np
 from clew.context import Context
 from clew.errors import ConfigError
 from clew.graph.csr import Ints
-from clew.retrieve.facts import score_facts
+from clew.retrieve.facts import nearest_facts, score_facts
 from clew.retrieve.labels import relation_names
 from clew.retrieve.question import QUESTION_WORDS
 from clew.retrieve.rank import top_hits
@@ -129,8 +129,8 @@ class NearAttributes:
         if not len(rows) or matrix is None or not len(matrix):
             return replace(found, entities=())
         vector = await ctx.vector(", ".join(query_texts(ctx, found, self.of)))
-        facts = await score_facts(ctx, vector)
-        least = top_hits(facts, ctx.view.codes("fact"), self.top_k, "")[self.top_k - 1 :]
+        at, facts = await nearest_facts(ctx, vector)
+        least = top_hits(facts, ctx.view.codes("fact")[at], self.top_k, "")[self.top_k - 1 :]
         near, scores = ctx.nearest("attribute", vector, self.top_k)
         best: dict[int, Hit] = {}
         for at, score in zip(entities[near].tolist(), scores.tolist(), strict=True):
@@ -154,8 +154,9 @@ class NearFacts:
         """Set `facts`, best first."""
         require_elements(ctx, "fact")
         text = ", ".join(query_texts(ctx, found, self.of))
-        scores = await score_facts(ctx, await ctx.vector(text), self.subject)
-        ranked = top_hits(scores, ctx.view.codes("fact"), self.top_k, "fact")
+        at, scores = await nearest_facts(ctx, await ctx.vector(text), self.subject)
+        ranked = top_hits(scores, ctx.view.codes("fact")[at], self.top_k, "fact")
+        ranked = tuple(replace(hit, at=int(at[hit.at])) for hit in ranked)
         return replace(found, facts=tuple(hit for hit in ranked if hit.score >= self.least))
 
 

@@ -6,8 +6,7 @@ from typing import Literal
 from pydantic import BaseModel, Field
 
 from clew.context import Context
-from clew.errors import ParseError
-from clew.llm.chat import Request
+from clew.llm.chat import UNUSABLE_REPLY, Request
 from clew.llm.prompt import Prompt
 from clew.text.language import prompt_language
 
@@ -69,7 +68,7 @@ async def choose_items(
             keep=str(keep),
             items=format_numbered_list(shown),
         )
-    except ParseError:
+    except UNUSABLE_REPLY:
         return []  # no usable reply: the caller keeps its own order
     picked = dict.fromkeys(number - 1 for number in reply.keep if 1 <= number <= len(shown))
     return list(picked)[:keep]
@@ -88,7 +87,7 @@ async def are_paths_sufficient(ctx: Context, paths: Sequence[str]) -> bool:
             question=ctx.question[:_MAX_QUESTION_CHARS],
             paths=format_numbered_list(fit_into_prompt(paths)),
         )
-    except ParseError:
+    except UNUSABLE_REPLY:
         return False
     return reply.enough
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TypeVar
 
 import numpy as np
@@ -33,13 +34,14 @@ from clew.types import (
     Support,
 )
 
-_Element = TypeVar("_Element", Entity, Fact)
+_Element = TypeVar("_Element", Entity, Fact, Chunk, list[Support])
 _Fetch = Callable[[Sequence[int]], Awaitable[Mapping[int, _Element]]]
 _MAX_CITATIONS_PER_POINT = 2  # citations of one point
 _ROLE_ORDER = {HEAD: 0, TAIL: 2}  # a triple is written head first
 _MAX_MENTIONS = 2  # passages behind the description of an entity
 _MAX_LINE_TOKENS = 300  # of one entity or fact: longer ones are cut when they are shown
 _MAX_CACHED = 20_000  # cached elements of each kind
+_MAX_CACHED_CHUNKS = 4096
 
 
 async def fetch_evidence(ctx: Context, found: Found, *, full: bool = False) -> Evidence:
@@ -54,7 +56,7 @@ async def fetch_evidence(ctx: Context, found: Found, *, full: bool = False) -> E
     wanted = _positions(found.facts) + (facts_on_paths if full else [])
     first = _first_chunks(ctx.view, [at for at in dict.fromkeys(wanted) if at in fact_at])
     shown = [*_positions(found.chunks), *(at for at in first.values() if at >= 0)]
-    chunk_at = await ctx.snapshot.chunks(_element_keys(ctx, "chunk", shown))
+    chunk_at = await _chunks_by_key(ctx, shown)
     names = await _document_names(ctx, chunk_at)
     stated = await _fetch_statements(ctx, first, fact_at, chunk_at, names, found.facts)
     return Evidence(
@@ -73,6 +75,11 @@ def _positions(hits: Sequence[Hit]) -> list[int]:
 def _element_keys(ctx: Context, kind: Kind, positions: Sequence[int]) -> list[int]:
     keys = ctx.view.keys(kind)
     return [int(keys[at]) for at in dict.fromkeys(positions)]
+
+
+async def _chunks_by_key(ctx: Context, positions: Sequence[int]) -> dict[int, Chunk]:
+    keys = ctx.view.keys("chunk")
+    return {int(keys[at]): chunk for at, chunk in (await fetch_chunks(ctx, positions)).items()}
 
 
 async def _document_names(ctx: Context, chunk_at: Mapping[int, Chunk]) -> dict[str, str]:
@@ -126,7 +133,7 @@ async def _fetch_mentions(ctx: Context, entities: Sequence[int]) -> dict[int, tu
     hits = [
         Hit(at, 0.0, "mention") for at in dict.fromkeys(c for some in chunks.values() for c in some)
     ]
-    chunk_at = await ctx.snapshot.chunks(_element_keys(ctx, "chunk", _positions(hits)))
+    chunk_at = await _chunks_by_key(ctx, _positions(hits))
     names = await _document_names(ctx, chunk_at)
     built = {
         hit.at: passages[0]
@@ -158,14 +165,15 @@ async def _fetch_statements(
     hits: Sequence[Hit],
 ) -> dict[int, Statement]:
     """Fetch where each fact is stated; `first` has the chunk of each, `hits` the scores."""
-    keys, members = ctx.view.keys("fact"), ctx.view.links("fact_entity")
-    chunk_keys = ctx.view.keys("chunk")
-    supports = await ctx.snapshot.supports("fact", _element_keys(ctx, "fact", list(first)))
+    members, chunk_keys = ctx.view.links("fact_entity"), ctx.view.keys("chunk")
+    supports = await _fetch_cached(
+        ctx, "fact", list(first), partial(ctx.snapshot.supports, "fact"), "places"
+    )
     entity_at = await fetch_entities(ctx, [m for at in first for m in members.row(at).tolist()])
     stated, unscored = {}, Hit(-1, 0.0, "")
     hit_at = {hit.at: hit for hit in reversed(hits)}
     for at, stating in first.items():
-        places = supports.get(int(keys[at]), ())
+        places = supports.get(at, [])
         chunk = chunk_at.get(int(chunk_keys[stating])) if stating >= 0 else None
         nowhere = places[0] if places else Support("", 0, 0)
         place = next((p for p in places if chunk and p.chunk == chunk.id), nowhere)
@@ -303,13 +311,23 @@ async def fetch_facts(ctx: Context, positions: Sequence[int]) -> dict[int, Fact]
     return await _fetch_cached(ctx, "fact", positions, ctx.snapshot.facts)
 
 
+async def fetch_chunks(ctx: Context, positions: Sequence[int]) -> dict[int, Chunk]:
+    """Fetch chunks by position; unknown positions are left out."""
+    return await _fetch_cached(ctx, "chunk", positions, ctx.snapshot.chunks)
+
+
 async def _fetch_cached(
-    ctx: Context, kind: Kind, positions: Sequence[int], fetch: _Fetch[_Element]
+    ctx: Context,
+    kind: Kind,
+    positions: Sequence[int],
+    fetch: _Fetch[_Element],
+    what: str = "texts",
 ) -> dict[int, _Element]:
-    cache: dict[int, _Element] = ctx.view.memo.setdefault(f"{kind} texts", {})
+    cache: dict[int, _Element] = ctx.view.memo.setdefault(f"{kind} {what}", {})
     wanted = list(dict.fromkeys(positions))
     missing = [at for at in wanted if at not in cache]
-    if missing and len(cache) + len(missing) > _MAX_CACHED:
+    most = _MAX_CACHED_CHUNKS if kind == "chunk" else _MAX_CACHED
+    if missing and len(cache) + len(missing) > most:
         cache.clear()
         missing = wanted
     if missing:

@@ -75,7 +75,7 @@ class Ppr:
     async def __call__(self, ctx: Context, found: Found, /) -> Found:
         """Set `chunks`, best first; without any entity to start from, chunks by cosine alone."""
         view = ctx.view
-        dense = ctx.cosines("chunk", await ctx.vector())
+        dense = ctx.estimates("chunk", await ctx.vector()).values
         entities = {hit.at: hit.score for hit in found.entities if hit.score > 0}
         if not entities:
             return replace(found, chunks=top_hits(dense, view.codes("chunk"), self.top_k, "dense"))

@@ -13,6 +13,7 @@ import numpy as np
 from clew.context import Context
 from clew.graph.csr import Floats, Mask
 from clew.retrieve.facts import score_sentences
+from clew.retrieve.pack import fetch_chunks
 from clew.retrieve.rank import hit_positions, top_hits
 from clew.types import Found, Hit
 
@@ -45,10 +46,7 @@ async def fetch_places(ctx: Context, positions: Sequence[int]) -> list[Place]:
         memo.clear()
     missing = [at for at in dict.fromkeys(positions) if at not in memo]
     if missing:
-        keys = ctx.view.keys("chunk")
-        fetched = await ctx.snapshot.chunks([int(keys[at]) for at in missing])
-        for at in missing:
-            chunk = fetched[int(keys[at])]
+        for at, chunk in (await fetch_chunks(ctx, missing)).items():
             memo[at] = Place(chunk.document, chunk.heading, chunk.start, chunk.end)
     return [memo[at] for at in positions]
 
@@ -65,11 +63,11 @@ class BestSentence:
         view = ctx.view
         if not view.count("chunk"):
             return replace(found, chunks=())
-        fit, chunk_fit = await score_sentences(ctx, await ctx.vector())
+        fits = await score_sentences(ctx, await ctx.vector())
         return replace(
             found,
-            chunks=top_hits(chunk_fit, view.codes("chunk"), self.top_k, "best sentence"),
-            facts=top_hits(fit, view.codes("fact"), self.facts, "sentence"),
+            chunks=top_hits(fits.chunks.values, view.codes("chunk"), self.top_k, "best sentence"),
+            facts=top_hits(fits.facts.values, view.codes("fact"), self.facts, "sentence"),
         )
 
 

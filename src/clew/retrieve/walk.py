@@ -15,8 +15,8 @@ import numpy as np
 from clew.context import Context
 from clew.graph.csr import Floats, Ints
 from clew.index.view import View
-from clew.retrieve.facts import score_sentences
-from clew.retrieve.follow_up import FollowedNames, WordScores, ask_for_missing, score_words
+from clew.retrieve.facts import SentenceFits, score_sentences
+from clew.retrieve.follow_up import WordScores, ask_for_missing, score_words
 from clew.retrieve.hypotheses import HypothesisSearch
 from clew.retrieve.mentions import (
     Mentions,
@@ -32,16 +32,17 @@ _TINY = 1e-9
 _LOWEST = np.float32(-99.0)
 _RIVAL_SHARE = 0.97  # passages whose weights are this near compete for a name
 _MAX_SENTENCES = 2000  # sentences mentioning one name that are compared with the question
+_MAX_RELEVANT = 100  # passages whose relevance decides anything
+_SETTLED = 4  # times as many of the likeliest are compared exactly, where there are very many
 _MIN_WEIGHT = 0.05  # a passage below this weight passes nothing on
 
 
 @dataclass(frozen=True, slots=True)
 class _QuestionScores:
-    """The question's vector, each fact's fit, each chunk's best fit and its hybrid relevance."""
+    """The question's vector, the fit of facts and chunks, and each chunk's hybrid relevance."""
 
     question: Floats
-    fact_fit: Floats
-    chunk_fit: Floats
+    fits: SentenceFits
     relevance: Floats
     words: WordScores
     """BM25 of every chunk, by word of the question."""
@@ -102,8 +103,7 @@ class Walk:
         known = np.unique(view.first_namesake[named])
         walk_hops = await self._run_hops(ctx, start, known, scores)
         reached = np.maximum.reduce([start, *(hop.weight for hop in walk_hops)])
-        relevance = self.fused * scores.relevance + self.relevance * scores.chunk_fit
-        total, jumps = await self._find_missing(ctx, reached, relevance, known, scores)
+        total, jumps = await self._find_missing(ctx, reached, known, scores)
         chunks = top_hits(total, view.codes("chunk"), self.top_k, "walk")
         shown = [hit.at for hit in chunks[: self.paths]]
         trails = [walk_hops, *([jump] for jump in jumps)]
@@ -111,28 +111,39 @@ class Walk:
         return replace(
             found,
             chunks=chunks,
-            facts=top_hits(scores.fact_fit, view.codes("fact"), self.facts, "sentence"),
+            facts=top_hits(scores.fits.facts.values, view.codes("fact"), self.facts, "sentence"),
             paths=tuple(sorted(dict.fromkeys(paths), key=lambda path: -path.score)),
         )
 
     async def _find_missing(
-        self, ctx: Context, reached: Floats, relevance: Floats, known: Ints, scores: _QuestionScores
+        self, ctx: Context, reached: Floats, known: Ints, scores: _QuestionScores
     ) -> tuple[Floats, list[WalkHop]]:
         """Return the total of every chunk, and the jumps to passages that say what is missing."""
-        total, jumps = reached + relevance, []
+        fits, words = scores.fits, scores.words
+        self._settle(ctx.view, reached, scores)
+        total, jumps = reached + self._weigh_relevance(scores), []
         best = np.zeros_like(reached)
         rounds = self.rounds if self.missing > 0 else 0
-        fits, words = (scores.fact_fit, scores.chunk_fit), scores.words
-        followed: FollowedNames = {}
         for _ in range(rounds):
-            again = await ask_for_missing(ctx, total, fits, known, words, followed)
+            again = await ask_for_missing(ctx, total, fits, known, words)
             jumps.append(replace(again, weight=self.missing * again.weight))
             best = np.maximum(best, jumps[-1].weight)
-            total = np.maximum(reached, best) + self.added * best + relevance
+            total = np.maximum(reached, best) + self.added * best + self._weigh_relevance(scores)
         if self.beam > 0:
-            search = HypothesisSearch(ctx, total, *fits, scores.question, known, words)
+            search = HypothesisSearch(ctx, total, fits, scores.question, known, words)
             total = total + np.float32(self.beam) * await search.score_passages()
         return total, jumps
+
+    def _weigh_relevance(self, scores: _QuestionScores) -> Floats:
+        """Return what plain relevance adds to the total of each chunk."""
+        added: Floats = self.fused * scores.relevance + self.relevance * scores.fits.chunks.values
+        return added
+
+    def _settle(self, view: View, reached: Floats, scores: _QuestionScores) -> None:
+        """Compare all chunks exactly that may be among the best."""
+        if scores.fits.chunks.known is not None:
+            likely = reached + self._weigh_relevance(scores)
+            scores.fits.chunks.at(top_positions(likely, view.codes("chunk"), _SETTLED * self.top_k))
 
     async def _score_elements(
         self, ctx: Context, question: Floats, rest: Floats
@@ -140,9 +151,9 @@ class Walk:
         """Compute the scores that do not depend on the walk."""
         # A weighted sum of cosines is the cosine with the weighted sum: one pass over memory.
         target = (1 - self.rest) * question + self.rest * rest
-        fit, chunk_fit = await score_sentences(ctx, target)
+        fits = await score_sentences(ctx, target)
         words = score_words(ctx)
-        return _QuestionScores(question, fit, chunk_fit, score_hybrid(ctx, question, words), words)
+        return _QuestionScores(question, fits, score_hybrid(ctx, question, words), words)
 
     def _initial_weights(
         self, view: View, about: tuple[Hit, ...], named: list[int], scores: _QuestionScores
@@ -174,7 +185,11 @@ class Walk:
         stating = facts.row(entity)[facts.row_weights(entity) > 0]
         if len(stating) > _MAX_SENTENCES:
             stating = stating[
-                top_positions(scores.fact_fit[stating], view.codes("fact")[stating], _MAX_SENTENCES)
+                top_positions(
+                    scores.fits.facts.at(stating.astype(np.int64)),
+                    view.codes("fact")[stating],
+                    _MAX_SENTENCES,
+                )
             ]
         if len(stating):
             at, edge = view.links("fact_chunk").edges_of(stating.astype(np.int64))
@@ -213,7 +228,7 @@ class Walk:
     ) -> WalkHop:
         stated, unstated, known = found_mentions
         inward = find_mentions_of_subjects(view, rows, known, self.common)
-        fit = scores.fact_fit[stated.fact]
+        fit = scores.fits.facts.at(stated.fact)
         fit = self.sharpness * (fit - _group_max(fit, stated.row, len(rows))[stated.row])
         fit = np.concatenate([fit, np.full(len(unstated), np.log(self.unsaid), np.float32)])
         outward = stated + unstated
@@ -245,7 +260,9 @@ class Walk:
         owners = view.links("owners")
         mention, edge = owners.edges_of(entity)
         target = owners.columns[edge].astype(np.int64)
-        value = fit[mention] + np.log(owners.weights[edge]) + self.fit * scores.chunk_fit[target]
+        value = (
+            fit[mention] + np.log(owners.weights[edge]) + self.fit * scores.fits.chunks.at(target)
+        )
         return mention, target, value
 
     def _edges_to_co_mentions(
@@ -260,7 +277,7 @@ class Walk:
         place, where = chunks.edges_of(stating)
         mention, stating = rare_enough[mention[place]], stating[place]
         rarity = np.log(self.sideways * view.rarity[entity[mention]] ** 2 + 1e-6)
-        value = fit[mention] + self.fit * scores.fact_fit[stating] + rarity
+        value = fit[mention] + self.fit * scores.fits.facts.at(stating) + rarity
         return mention, chunks.columns[where].astype(np.int64), value
 
     def _edges_to_mentioners(
@@ -270,18 +287,26 @@ class Walk:
         chunks = view.links("fact_chunk")
         mention, where = chunks.edges_of(inward.fact)
         rarity = np.log(self.inward * view.rarity[inward.entity[mention]] ** 2 + 1e-6)
-        value = self.fit * scores.fact_fit[inward.fact[mention]] + rarity
+        value = self.fit * scores.fits.facts.at(inward.fact[mention]) + rarity
         return first + mention, chunks.columns[where].astype(np.int64), value
 
 
 def score_hybrid(ctx: Context, question: Floats, words: WordScores) -> Floats:
     """Mean of dense and lexical relevance of every chunk, scaled so that the best scores 1."""
-    dense = ctx.cosines("chunk", question)
-    lexical = sum(words.values(), np.zeros(len(dense), np.float32))
-    dense = (dense - dense.min()) / max(_TINY, float(dense.max() - dense.min()))
-    mixed = dense / 2 + lexical / max(_TINY, float(lexical.max())) / 2
+    near = ctx.estimates("chunk", question)
+    lexical = sum(words.values(), np.zeros(len(near.values), np.float32))
+    mixed = _mix_evenly(near.values, lexical)
+    if near.known is not None:
+        near.at(top_positions(mixed, ctx.view.codes("chunk"), _SETTLED * _MAX_RELEVANT))
+        mixed = _mix_evenly(near.values, lexical)
     fused: Floats = (mixed / max(_TINY, float(mixed.max()))).astype(np.float32)
     return fused
+
+
+def _mix_evenly(dense: Floats, lexical: Floats) -> Floats:
+    dense = (dense - dense.min()) / max(_TINY, float(dense.max() - dense.min()))
+    mixed = dense / 2 + lexical / max(_TINY, float(lexical.max())) / 2
+    return mixed.astype(np.float32, copy=False)
 
 
 def _group_max(values: Floats, groups: Ints, count: int) -> Floats:

@@ -237,6 +237,12 @@ class KeyValueStore(Protocol):
     async def increment(self, kind: str, key: str, amount: float) -> None:
         """Add to a stored number atomically; may be deferred like a reply."""
 
+    async def find_losses(self, kinds: Collection[str] = ()) -> list[str]:
+        """What was lost and cannot be derived; one sentence each.
+
+        With `kinds`, only stored values of these kinds are looked at.
+        """
+
 
 class BackgroundWriter(Protocol):
     """Prepares additions while more are extracted, and writes all of them in one go."""
@@ -347,12 +353,6 @@ class Store(KeyValueStore, Protocol):
 
     async def find_problems(self) -> list[str]:
         """Check consistency; return one sentence per problem."""
-
-    async def find_losses(self, kinds: Collection[str] = ()) -> list[str]:
-        """What was lost and cannot be derived; one sentence each.
-
-        With `kinds`, only stored values of these kinds are looked at.
-        """
 
     async def accept_losses(self) -> None:
         """Take the stored values there are now as whole."""

@@ -101,6 +101,56 @@ async def load_all_names(snapshot: Snapshot) -> list[Entity]:
 
 
 @dataclass(frozen=True)
+class _NameKeys:
+    """Which names are merged and which have senses, by key; shared by all of a generation."""
+
+    merged: Array
+    senses: Array
+
+    @cached_property
+    def merged_into(self) -> dict[int, int]:
+        """Merged key → key of the resolved entity."""
+        return dict(self.merged.tolist())
+
+    @cached_property
+    def merged_keys(self) -> dict[int, list[int]]:
+        """Key of a resolved entity → the keys merged into it."""
+        found: dict[int, list[int]] = defaultdict(list)
+        for key, into in self.merged.tolist():
+            found[into].append(key)
+        return dict(found)
+
+    @cached_property
+    def sense_keys(self) -> dict[int, dict[int, int]]:
+        """Name key → chunk key → key of the sense used there."""
+        found: dict[int, dict[int, int]] = defaultdict(dict)
+        for name, chunk, key in self.senses.tolist():
+            found[name][chunk] = key
+        return dict(found)
+
+
+_NO_NAMES = _NameKeys(np.zeros((0, 2), np.int64), np.zeros((0, 3), np.int64))
+_MAX_KEPT = 16  # generations, of several knowledge bases, whose names are kept
+_kept_names: dict[int, _NameKeys] = {}
+
+
+def _load_name_keys(arrays: Arrays) -> _NameKeys:
+    """The merged names of a generation; making them for every question would take longer than it.
+
+    They are kept by the array they come from, which stays the same object for a generation.
+    """
+    merged, senses = arrays.get("merged"), arrays.get("sense_mentions")
+    if merged is None or senses is None:
+        return _NO_NAMES
+    held = _kept_names.get(id(merged))
+    if held is None or held.merged is not merged or held.senses is not senses:
+        if len(_kept_names) >= _MAX_KEPT:
+            _kept_names.clear()
+        held = _kept_names[id(merged)] = _NameKeys(merged, senses)
+    return held
+
+
+@dataclass(frozen=True)
 class ResolvedSnapshot:
     """A snapshot with resolved entities; everything else comes from the raw snapshot."""
 
@@ -140,7 +190,7 @@ class ResolvedSnapshot:
     async def facts(self, keys: Sequence[int]) -> dict[int, Fact]:
         """Facts by key, with resolved participants."""
         found = await self._use_summaries(await self.raw.facts(keys))
-        if not self._merged_into and not self._sense_keys:
+        if not self._names.merged_into and not self._names.sense_keys:
             return found
         members = await self.raw.members(list(found))
         places = self._fact_chunks(found)
@@ -148,11 +198,12 @@ class ResolvedSnapshot:
             key: [self._resolve_key(entity, places.get(key, ())) for entity, _ in many]
             for key, many in members.items()
         }
-        ids = await self._node_ids({node for many in nodes.values() for node in many})
-        for key, fact in found.items():
+        moved = [key for key, many in members.items() if nodes[key] != [name for name, _ in many]]
+        ids = await self._node_ids({node for key in moved for node in nodes[key]})
+        for key in moved:
             pairs = zip(nodes[key], members[key], strict=True)
             participants = dict.fromkeys(Participant(ids[node], role) for node, (_, role) in pairs)
-            found[key] = replace(fact, participants=tuple(participants))
+            found[key] = replace(found[key], participants=tuple(participants))
         return found
 
     async def supports(self, kind: Kind, keys: Sequence[int]) -> dict[int, list[Support]]:
@@ -182,35 +233,19 @@ class ResolvedSnapshot:
         return found
 
     @cached_property
-    def _merged_into(self) -> dict[int, int]:
-        """Merged key → key of the resolved entity."""
-        rows = self.arrays.get("merged", np.zeros((0, 2), np.int64))
-        return {int(key): int(into) for key, into in rows.tolist()}
-
-    @cached_property
-    def _merged_keys(self) -> dict[int, list[int]]:
-        found: dict[int, list[int]] = defaultdict(list)
-        for key, into in self._merged_into.items():
-            found[into].append(key)
-        return found
-
-    @cached_property
-    def _sense_keys(self) -> dict[int, dict[int, int]]:
-        """Name key → chunk key → key of the sense used there."""
-        found: dict[int, dict[int, int]] = defaultdict(dict)
-        for name, chunk, key in self.arrays.get("sense_mentions", np.zeros((0, 3))).tolist():
-            found[int(name)][int(chunk)] = int(key)
-        return found
+    def _names(self) -> "_NameKeys":
+        return _load_name_keys(self.arrays)
 
     def _is_composite(self, key: int) -> bool:
         """Whether this entity is merged from several names or is one sense of a name."""
-        return key in self._merged_keys or key >= SENSE_STRIDE or key in self._sense_keys
+        names = self._names
+        return key >= SENSE_STRIDE or key in names.merged_keys or key in names.sense_keys
 
     def _resolve_key(self, name: int, chunks: Sequence[int]) -> int:
-        senses = self._sense_keys.get(name)
+        senses = self._names.sense_keys.get(name)
         if senses and chunks:
             name = majority_sense(senses.get(chunk, name) for chunk in chunks)
-        return self._merged_into.get(name, name)
+        return self._names.merged_into.get(name, name)
 
     async def _merge_entities(self, keys: Sequence[int]) -> dict[int, Entity]:
         mentions = await self._collect_mentions(keys)
@@ -225,7 +260,7 @@ class ResolvedSnapshot:
 
     async def _collect_mentions(self, keys: Sequence[int]) -> dict[int, list[ChunkMention]]:
         """All mentions of each entity, under any of its names."""
-        names = {key: [key, *self._merged_keys.get(key, ())] for key in keys}
+        names = {key: [key, *self._names.merged_keys.get(key, ())] for key in keys}
         mentions = await self.raw.mentions(
             sorted({name % SENSE_STRIDE for many in names.values() for name in many})
         )
@@ -233,7 +268,7 @@ class ResolvedSnapshot:
         for key, many in names.items():
             for name in many:
                 base = name % SENSE_STRIDE
-                senses = self._sense_keys.get(base, {})
+                senses = self._names.sense_keys.get(base, {})
                 found[key] += [m for m in mentions.get(base, ()) if senses.get(m[0], base) == name]
         return found
 
@@ -248,7 +283,7 @@ class ResolvedSnapshot:
 
     def _fact_chunks(self, facts: Mapping[int, Fact]) -> dict[int, list[int]]:
         """Chunk keys of each fact; only needed if some name has several senses."""
-        if not self._sense_keys:
+        if not self._names.sense_keys:
             return {}
         at = np.searchsorted(self.arrays["fact_keys"], list(facts))
         starts, columns = self.arrays["fact_chunk_starts"], self.arrays["fact_chunk_columns"]

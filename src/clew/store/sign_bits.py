@@ -56,18 +56,35 @@ class SignBits:
 
         Rows that nobody points to are not looked at; positions without a row are left out.
         """
-        distances, no_row = self.distances(vector), np.uint16(len(vector) + 1)
-        if len(rows) != len(distances) or not _is_identity(rows):
-            has_row = rows >= 0
-            distances = np.where(has_row, distances[np.where(has_row, rows, 0)], no_row)
-        counts = np.cumsum(np.bincount(distances, minlength=int(no_row) + 1)[:-1])
-        limit = min(int(np.searchsorted(counts, most)), len(counts) - 1)
+        distances = self.distances_of(vector, rows)
+        limit = find_limit(count_distances(distances, len(vector)), most)
         return np.flatnonzero(distances <= limit)
+
+    def distances_of(self, vector: Floats, rows: NDArray[np.int64]) -> Distances:
+        """Number of differing dimensions of some rows; more than there are for rows below 0."""
+        distances, no_row = self.distances(vector), np.uint16(len(vector) + 1)
+        if len(rows) == len(distances) and _is_identity(rows):
+            return distances
+        has_row = rows >= 0
+        if has_row.all():
+            return distances[rows]
+        found: Distances = np.where(has_row, distances[np.where(has_row, rows, 0)], no_row)
+        return found
 
     def _iterate_blocks(self) -> Iterator[Words]:
         yield from self.blocks
         for begin in range(0, self.tail.shape[1], BLOCK_ROWS):
             yield self.tail[:, begin : begin + BLOCK_ROWS]
+
+
+def count_distances(distances: Distances, dimensions: int) -> NDArray[np.int64]:
+    """How many rows have each distance, from 0 to the number of dimensions."""
+    return np.bincount(distances, minlength=dimensions + 2)[: dimensions + 1]
+
+
+def find_limit(counts: NDArray[np.int64], most: int) -> int:
+    """The distance that at least `most` rows (or all) do not exceed, and few more than these."""
+    return min(int(np.searchsorted(np.cumsum(counts), most)), len(counts) - 1)
 
 
 def _is_identity(rows: NDArray[np.int64]) -> bool:

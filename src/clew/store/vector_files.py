@@ -48,7 +48,7 @@ _RECORD_BYTES = np.dtype("V24")  # how a record is declared in the file
 _NO_RECORDS: Records = np.zeros(0, _RECORD_DTYPE)
 _ITERATED_ROWS = 8192  # per block of all rows
 _MAX_READ_BYTES = 1 << 18
-MAX_WIDE_ROWS = 1 << 19  # so many 16-bit vectors are held as 32-bit numbers once they are read
+MAX_WIDE_ROWS = 1 << 17  # so many 16-bit vectors are held as 32-bit numbers once they are read
 _HALF, _SINGLE = np.dtype(np.float16), np.dtype(np.float32)
 MAX_CHECKED_BYTES = 1 << 26  # more vectors than this are checked by `clew verify`, not when used
 
@@ -235,7 +235,11 @@ class VectorFile:
         with self._lock:
             self._version, self._checked = UNREAD, 0
             self._load_records()
-            self._check_content(self._map_rows(len(self._records)))
+            stored = self._map_rows(len(self._records))
+            self._check_content(stored)
+            empty = np.count_nonzero(~(_say_something(stored) | _is_unused(self._records)))
+            if empty:
+                raise _damage_error(self._path, f"{empty} vectors are of zeros or no numbers")
             return len(self._records)
 
     def find_lost_rows(self, rows: NDArray[np.int64]) -> NDArray[np.int64]:
@@ -408,6 +412,15 @@ def _is_unused(records: Records) -> NDArray[np.bool_]:
     return unused
 
 
+def _say_something(vectors: Stored) -> NDArray[np.bool_]:
+    """Whether each vector has a direction; block by block, as they may be many."""
+    found = np.zeros(len(vectors), np.bool_)
+    for at in range(0, len(vectors), _ITERATED_ROWS):
+        block = np.asarray(vectors[at : at + _ITERATED_ROWS])
+        found[at : at + _ITERATED_ROWS] = np.isfinite(block).all(axis=1) & block.any(axis=1)
+    return found
+
+
 def _salvage(path: Path, hash_path: Path, used: Shape) -> tuple[Stored, Records]:
     """What is right of two damaged files, at its old rows; the other rows are unused."""
     try:
@@ -421,6 +434,7 @@ def _salvage(path: Path, hash_path: Path, used: Shape) -> tuple[Stored, Records]
     both = min(len(records), len(vectors))
     vectors = vectors if len(vectors) else np.zeros((0, width), np.float32)
     right = _is_right(path, records[:both], vectors[:both]) & (records["sum"][:both] != 0)
+    right &= _say_something(vectors[:both])
     kept = np.zeros((rows, width), choose_precision(path.stem))
     kept[:both][right] = vectors[:both][right]
     found: Records = np.zeros(rows, _RECORD_DTYPE)

@@ -8,6 +8,7 @@ from pathlib import Path
 from clew.config import Settings
 from clew.errors import ConfigError
 from clew.kb_address import DatabaseAddress
+from clew.store.sqlite.restore import read_backup_embedder as read_backup_embedder
 from clew.store.sqlite.restore import restore_database
 from clew.store.sqlite.store import DATABASE_FILE, SqliteStore
 from clew.stores.copying import CopyableStore, restore_from_folder
@@ -19,14 +20,14 @@ def open_located_store(
 ) -> CopyableStore:
     """Open the configured folder or database; `check` and `restoring` as in `SqliteStore`."""
     if isinstance(settings.kb, DatabaseAddress):
-        return open_database(settings, settings.kb, create=create)
+        return open_database(settings, settings.kb, create=create, check=check)
     return SqliteStore(
         settings.kb, create=create, patience=settings.wait, check=check, restoring=restoring
     )
 
 
 def open_database(
-    settings: Settings, address: DatabaseAddress, *, create: bool = False
+    settings: Settings, address: DatabaseAddress, *, create: bool = False, check: bool = True
 ) -> CopyableStore:
     """Open a schema of a PostgreSQL database."""
     require_driver(address)
@@ -38,6 +39,7 @@ def open_database(
         create=create,
         patience=settings.wait,
         files=settings.store.files,
+        check=check,
     )
 
 
@@ -76,7 +78,7 @@ async def restore_backup(settings: Settings, file: Path) -> None:
     with tempfile.TemporaryDirectory(prefix="clew-restore-") as name:
         folder = Path(name) / "kb"
         await asyncio.to_thread(restore_database, folder, file, settings.wait)
-        store = open_database(settings, settings.kb, create=True)
+        store = open_database(settings, settings.kb, create=True, check=False)
         async with store.write_lock():
             await restore_from_folder(folder, store)
         await store.close()

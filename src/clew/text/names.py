@@ -21,10 +21,12 @@ _UNSPACED = (
 _COMBINING_MARKS = (
     "\u0300-\u036f\u0483-\u0487\u0591-\u05c7\u0610-\u061a\u064b-\u065f\u0670\u0900-\u0dff"
 )
+# A letter alone says little: its sign is a part of it, as in C++, C#, -p, %s.
+_SIGNED_LETTER = r"(?<![\w+#])[A-Za-z](?:\+\+|#)(?![\w+#])|(?<![\w%$-])[%$-][A-Za-z](?!\w)"
 _TOKEN = re.compile(
-    rf"[{_UNSPACED}]|(?:(?![{_UNSPACED}])[^\W_])(?:(?![{_UNSPACED}])[^\W_]|[{_COMBINING_MARKS}])*"
+    rf"{_SIGNED_LETTER}|[{_UNSPACED}]|(?:(?![{_UNSPACED}])[^\W_])(?:(?![{_UNSPACED}])[^\W_]|[{_COMBINING_MARKS}])*"
 )
-_ASCII_TOKEN = re.compile("[a-z0-9]+")  # equivalent to `_TOKEN` for lower-case ASCII
+_ASCII_TOKEN = re.compile(rf"{_SIGNED_LETTER}|[A-Za-z0-9]+")  # equivalent to `_TOKEN` for ASCII
 _IS_UNSPACED = re.compile(f"[{_UNSPACED}]")
 _ACCENTS = re.compile("[\u0300-\u036f\u064b-\u0652\u0640]")
 _TRAILING_BRACKETS = re.compile(r"\s*[(（][^()（）]*[)）]\s*$")
@@ -101,9 +103,9 @@ def lowercase_keys(text: str) -> frozenset[str]:
 
 @lru_cache(maxsize=65536)
 def fold_token(word: str) -> str:
-    """A token without case and accents."""
+    """A token without case and accents; -p and -P are different options."""
     if word.isascii():
-        return word.lower()
+        return word if word[0] in "-%$" else word.lower()
     if _IS_UNSPACED.match(word):
         return word
     return _ACCENTS.sub("", unicodedata.normalize("NFKD", word)).casefold()
@@ -112,7 +114,7 @@ def fold_token(word: str) -> str:
 @lru_cache(maxsize=1 << 16)  # called for the hash, the forms and the codes of a name
 def name_key(name: str) -> str:
     """The loose key of a name, without a leading English article."""
-    keys = _ASCII_TOKEN.findall(name.lower()) if name.isascii() else tokenize(name).keys
+    keys = [fold_token(w) for w in (_ASCII_TOKEN if name.isascii() else _TOKEN).findall(name)]
     if len(keys) > 1 and keys[0] == "the":
         keys = keys[1:]
     return " ".join(keys) or name.strip()

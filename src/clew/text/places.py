@@ -66,6 +66,8 @@ class Unit:
     lead: Span | None = None
     section: tuple[str, ...] = ()
     """The headings in the text under which it stands, the outermost first."""
+    term: str = ""
+    """What it defines, where it is a definition."""
 
     def quote(self, text: str) -> str:
         """Return the quoted text; an ellipsis stands for what is left out after the lead."""
@@ -189,7 +191,8 @@ def find_units(text: str, most: int = MAX_UNIT_CHARS) -> list[Unit]:
             path = [*((one, title) for one, title in path if one < level), (level, first.title)]
         elif blocks[after - 1].end - first.start <= most and not goes_on:
             section = tuple(title for _, title in path)
-            found.append(Unit(first.start, blocks[after - 1].end, None, section))
+            term = first.title if first.kind == "definition" else ""
+            found.append(Unit(first.start, blocks[after - 1].end, None, section, term))
         else:
             after = at + 1
             section = tuple(title for _, title in path)

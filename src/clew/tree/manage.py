@@ -26,7 +26,7 @@ from clew.graph.community_tree import (
 from clew.graph.csr import Floats, Ints
 from clew.index.derive import derive_arrays
 from clew.index.view import View
-from clew.llm.embed import Embedder
+from clew.llm.embed import Embedder, check_meaning
 from clew.models import Models
 from clew.store.protocol import Change, Snapshot, Store, Tables
 from clew.text.unicode import digest, hash64
@@ -235,7 +235,9 @@ class TreeManager:
             hashes[at]: texts[at] for at in np.flatnonzero(table.find_rows(hashes) < 0).tolist()
         }
         if missing:
-            table.append(list(missing), await self.embed(list(missing.values())))
+            wanted = list(missing.values())
+            vectors = await self.embed(wanted)
+            table.append(list(missing), check_meaning(self.embed.name, wanted, vectors))
         found: Floats = np.asarray(table.matrix()[table.find_rows(hashes)], np.float32)
         return found
 
@@ -312,7 +314,9 @@ class TreeManager:
         wanted = sorted(missing, key=lambda key: -len(missing[key]))
         for first in range(0, len(wanted), _BATCH_SIZE):
             block = wanted[first : first + _BATCH_SIZE]
-            table.append(block, await self.embed([missing[key] for key in block]))
+            part = [missing[key] for key in block]
+            vectors = await self.embed(part)
+            table.append(block, check_meaning(embedder, part, vectors))
             self.progress("embed", first + len(block), len(wanted))
         return table.find_rows(hashes)
 

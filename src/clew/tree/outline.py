@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from clew.errors import ConfigError
+from clew.errors import ConfigError, StoreError
 from clew.graph.community_tree import (
     FIRST_CHUNK_TREE,
     TREES,
@@ -16,7 +16,7 @@ from clew.graph.community_tree import (
 from clew.graph.csr import Ints
 from clew.index.view import View
 from clew.store.protocol import KeyValueStore, Snapshot
-from clew.tree.summaries import CommunitySummary, load_summaries
+from clew.tree.summaries import SUMMARY_KIND, CommunitySummary, load_summaries
 from clew.tree.summary_source import SummarySource
 from clew.types import Entity
 
@@ -207,6 +207,8 @@ async def read_summaries(
         for at, mark in zip(communities.tolist(), marks, strict=True)
         if mark in stored and stored[mark].is_valid_for(facts)
     }
+    if not stored.keys() >= {*marks} and (lost := await memory.find_losses([SUMMARY_KIND])):
+        raise StoreError(lost[0])  # quoted ones would take the place of those that were written
     missing = np.array([at for at in communities.tolist() if at not in summaries], np.int64)
     if len(missing):
         summaries |= await _quote_missing(source, memory, missing)

@@ -24,6 +24,7 @@ from clew.agents.rules.table import table_for
 from clew.context import Context
 from clew.errors import AuthError, ModelError
 from clew.llm.budget import BudgetExceeded
+from clew.llm.chat import ContextTooLong
 from clew.text.options import spell_out_choice, split_options
 from clew.text.unicode import split_words
 from clew.types import Passage
@@ -46,7 +47,8 @@ async def run_with_fallback(
     except AuthError:
         raise
     except (BudgetExceeded, ModelError) as ended:
-        if isinstance(ended, ModelError) and not _has_progress(ctx, book):
+        works = not isinstance(ended, ModelError) or isinstance(ended, ContextTooLong)
+        if not works and not _has_progress(ctx, book):
             raise
         async with ctx.step("best so far", str(ended)) as step:
             answer = await _best_so_far(step.ctx, book, mode, str(ended))

@@ -21,8 +21,7 @@ from clew.agents.core.evidence_page import EvidencePage
 from clew.agents.core.messages import YES_NO, is_unknown
 from clew.agents.core.scratchpad import Note
 from clew.context import Context
-from clew.errors import ParseError
-from clew.llm.chat import Request
+from clew.llm.chat import UNUSABLE_REPLY, Request
 from clew.llm.parse import Out
 from clew.llm.prompt import Prompt
 from clew.text.language import prompt_language
@@ -117,7 +116,7 @@ async def _ask_reader(
         try:
             ask = _read_refined if refine else _read_plain
             reply, kept = await ask(step.ctx, question, page)
-        except ParseError as error:
+        except UNUSABLE_REPLY as error:
             step.output = f"no usable reply: {error}"
             return Note(question)
         note = replace(check_reading(question, reply, page, names), context=kept)

@@ -28,6 +28,7 @@ _STEM = 5  # letters that forms of a word share
 _READINGS = 3  # spans that are read in a passage
 _MAX_PASSAGES = 6  # that are cut into units
 _WORDS, _HEADINGS, _MEANING, _READ, _RANK = 1.0, 0.4, 0.8, 0.5, 0.3  # weights of what counts
+_TERM = 1.0  # for the definition of what the question names
 _ASKED_KIND = 0.15  # for a number where one is asked for
 _ALIKE = 0.9  # share of words from which two units say the same
 _MAX_LOGIT = 6.0  # of the span reader
@@ -79,9 +80,16 @@ class QuestionSigns:
         said = stem_words(text)
         about = stem_words(" ".join((passage.title, passage.heading, *unit.section))) - said
         score = _WORDS * self._share(said) + _HEADINGS * self._share(about)
+        score += _TERM * max(map(self._name, unit.term.split(",")))
         score += _MEANING * self.meaning * _best(self.near.get(passage.id, ()), unit, 0.0)
         score += _READ * _squash(_best(self.read.get(passage.id, ()), unit, -_MAX_LOGIT))
         return score + (_ASKED_KIND if self.number and any(map(str.isdigit, text)) else 0.0)
+
+    def _name(self, term: str) -> float:
+        """Return the share of a term that the question names; an option without its values."""
+        first = term.split(maxsplit=1)[0] if term.lstrip().startswith("-") else term
+        named = stem_words(first.split("=")[0])
+        return self._share(named) if named <= self.words.keys() else 0.0
 
     def _share(self, said: frozenset[str]) -> float:
         return sum(weight for word, weight in self.words.items() if word in said)

@@ -89,13 +89,14 @@ STYLE = PromptTemplate("style", frozenset({"style"}))
 """Added to the instructions where the caller asks for a style."""
 
 
+_SHOWN_SCORE = re.compile(r"\s*\(score \d+\.\d\d\)")  # as an evidence page writes it
 NO_REPLY = "the model gave no usable answer"
 """What is missing where a model writes nothing that can be read."""
 
 
 async def write_answer(ctx: Context, evidence: Evidence, mode: Mode, notes: str = "") -> Answer:
     """Ask the model, then keep the sentences that the passages support."""
-    notes = _cut_notes(ctx, notes, await ctx.window("answer"))
+    notes = _cut_notes(ctx, notes, await ctx.room("answer"))
     page = await show_evidence(ctx, evidence, beside=notes, reply=_MAX_ANSWER_TOKENS)
     if not page.items:
         return await _answer_without_evidence(ctx, evidence, mode, "no passage was found")
@@ -111,10 +112,13 @@ async def write_answer(ctx: Context, evidence: Evidence, mode: Mode, notes: str 
         return make_refusal(
             ctx, evidence, reply.missing or "the passages do not contain the answer"
         )
-    written = [(s.text, page.find_sources(s.sources)) for s in reply.sentences]
+    # Models copy the scores beside the facts, which no passage has.
+    written = [
+        (_SHOWN_SCORE.sub("", s.text), page.find_sources(s.sources)) for s in reply.sentences
+    ]
     if not written and not is_unknown(reply.short):
         written = [(reply.short, [])]  # a model may name its answer and write no sentence
-    lines, citations = await check_sentences(ctx, written, page.passages, mode)
+    lines, citations = await check_sentences(ctx, written, page.passages, mode, evidence.all_facts)
     if mode == "open" and not citations and (not reply.enough or not lines):
         missing = reply.missing or "the passages do not contain the answer"
         return await _answer_without_evidence(ctx, evidence, mode, missing)

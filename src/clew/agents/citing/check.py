@@ -4,6 +4,7 @@ import re
 from collections.abc import Sequence
 
 from clew.agents.citing.entailment import has_same_polarity, has_same_signs, parse_claim
+from clew.agents.citing.fact_roles import agrees_with_facts
 from clew.agents.citing.support import (
     MIN_SHARE,
     SupportSpan,
@@ -32,7 +33,7 @@ from clew.context import Context
 from clew.text.names import name_key
 from clew.text.options import spell_out_choice, split_options
 from clew.text.sentences import sentence_spans
-from clew.types import Citation, Passage
+from clew.types import Citation, Passage, Statement
 
 _MIN_PARAPHRASE_COSINE = 0.7  # cosine of two sentences (MiniLM)
 _YES_NO = (*YES_NO, "不是")
@@ -53,17 +54,19 @@ async def check_sentences(
     written: Sequence[tuple[str, Sequence[int]]],
     passages: Sequence[Passage],
     mode: Mode,
+    facts: Sequence[Statement] = (),
 ) -> tuple[list[str], list[Citation]]:
     """Return the sentences with citation marks; unsupported ones are marked, or dropped.
 
-    A model may write several sentences as one: each is checked separately.
+    A model may write several sentences as one: each is checked separately. `facts` are those that
+    were found: a sentence that rests on triples of a graph must give their entities these roles.
     """
     lines: list[str] = []
     citations: list[Citation] = []
     previous = ""
     for several, sources in written:
         for text in _split_sentences(several):
-            found = await cite_claims(ctx, text, sources, passages)
+            found = await cite_claims(ctx, text, sources, passages, facts)
             found = _filter_by_pronoun_subject(text, previous, found, passages)
             citations += [c for c in dict.fromkeys(found) if c not in citations]
             marks = "".join(f"[{citations.index(c) + 1}]" for c in found)
@@ -122,13 +125,17 @@ def check_short_answer(
 
 
 async def cite_claims(
-    ctx: Context, text: str, sources: Sequence[int], passages: Sequence[Passage]
+    ctx: Context,
+    text: str,
+    sources: Sequence[int],
+    passages: Sequence[Passage],
+    facts: Sequence[Statement] = (),
 ) -> list[Citation]:
     """Cite everything that a sentence claims, or nothing."""
     claims = spell_out_claim(ctx.question, text)
     if claims == [asked_question(ctx.question)]:
         return _cite_question(ctx, sources, passages)
-    cited = [await _cite_sentence(ctx, claim, sources, passages) for claim in claims]
+    cited = [await _cite_sentence(ctx, claim, sources, passages, facts) for claim in claims]
     return [citation for some in cited for citation in some] if all(cited) else []
 
 
@@ -178,20 +185,30 @@ def _mentions_any(names: Sequence[str], passage: Passage) -> bool:
 
 
 async def _cite_sentence(
-    ctx: Context, text: str, sources: Sequence[int], passages: Sequence[Passage]
+    ctx: Context,
+    text: str,
+    sources: Sequence[int],
+    passages: Sequence[Passage],
+    facts: Sequence[Statement],
 ) -> list[Citation]:
     """Find citations of a sentence in the named passages, else in any; by words or by meaning."""
     if has_invented_name(text, _source_texts(ctx, passages)):
         return []
     found = find_citations(text, sources, passages)
-    if found:
+    if found and agrees_with_facts(text, found, facts):
         return found
     best = find_best_citation(text, passages)
-    if best is None and (combined := find_citations(text, range(1, len(passages) + 1), passages)):
-        return combined  # a small model names one passage where it takes two
-    if best is None and ctx.embed is not None:
-        best = await find_paraphrase(ctx, text, select_passages(sources, passages))
-    return [best] if best is not None else []
+    if best is not None and agrees_with_facts(text, [best], facts):
+        return [best]
+    # A small model names one passage where it takes two.
+    combined = find_citations(text, range(1, len(passages) + 1), passages)
+    if combined and agrees_with_facts(text, combined, facts):
+        return combined
+    if ctx.embed is None:
+        return []
+    best = await find_paraphrase(ctx, text, select_passages(sources, passages))
+    agrees = best is not None and agrees_with_facts(text, [best], facts, by_meaning=True)
+    return [best] if best is not None and agrees else []
 
 
 def _source_texts(ctx: Context, passages: Sequence[Passage]) -> list[str]:

@@ -125,8 +125,8 @@ async def show_evidence(
     said in the trace.
     """
     layout = ctx.layout if layout is None else layout
-    taken = _INSTRUCTION_TOKENS + estimate_tokens(ctx.question) + estimate_tokens(beside) + reply
-    room = await ctx.window(role) - taken
+    taken = _INSTRUCTION_TOKENS + estimate_tokens(ctx.question) + estimate_tokens(beside)
+    room = await ctx.room(role, reply) - taken
     page = build_page(evidence, layout.fit(room))
     ctx.trace.append(TraceStep("show evidence", ", ".join(layout.kinds), page.describe(), 0.0))
     return page

@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Coroutine, Mapping, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass, field
-from typing import Any, Literal, Protocol, TypeVar
+from typing import Any, Literal, Protocol, TypeVar, cast
 
 from clew.context import Context, ShownPrompt, TraceStep
 from clew.llm.budget import BudgetExceeded
@@ -69,6 +69,7 @@ class Results:
 
 
 T = TypeVar("T")
+U = TypeVar("U")
 
 
 class Agent(Protocol):
@@ -122,6 +123,12 @@ async def run_concurrently(work: Sequence[Coroutine[Any, Any, T]]) -> list[T]:
             raise result
         results.append(result)
     return results
+
+
+async def run_both(one: Coroutine[Any, Any, T], other: Coroutine[Any, Any, U]) -> tuple[T, U]:
+    """Run two coroutines of different results concurrently, as `run_concurrently` does."""
+    first, second = await run_concurrently(list[Coroutine[Any, Any, T | U]]((one, other)))
+    return cast(T, first), cast(U, second)
 
 
 async def _catch_budget_end(

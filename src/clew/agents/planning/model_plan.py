@@ -10,8 +10,7 @@ from clew.agents.citing.support import mentions_name
 from clew.agents.core.plan import Plan, ValidatedQuestions, validate_questions
 from clew.agents.rules.question_analysis import find_names
 from clew.context import Context, TraceStep
-from clew.errors import ParseError
-from clew.llm.chat import Request
+from clew.llm.chat import UNUSABLE_REPLY, Request
 from clew.llm.parse import Out
 from clew.llm.prompt import Prompt
 from clew.retrieve.question import content_words
@@ -89,7 +88,7 @@ async def ask_planner(
         language = prompt_language(ctx.question)
         try:
             reply = await prompt.ask(chat, language=language, like=like, **inputs)
-        except ParseError as error:
+        except UNUSABLE_REPLY as error:
             step.output = f"no usable reply: {error}"
             return None
         step.output = reply.model_dump_json()[:200]

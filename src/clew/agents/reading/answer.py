@@ -7,6 +7,7 @@ from itertools import chain
 from clew.agents.citing.support import mentions_name
 from clew.agents.core.confidence import LogisticModel, load_models
 from clew.agents.core.scratchpad import Note, RecordingRetriever
+from clew.agents.core.types import run_both
 from clew.agents.reading.choose import Candidate, describe_candidate, gather_candidates
 from clew.agents.reading.follow import Chain, Follower
 from clew.agents.reading.spans import Reading, answer_key, read_passages, read_together, same_answer
@@ -77,12 +78,13 @@ class QuestionReader:
         found = gather_candidates(direct, [], [])
         ranked = rank_candidates(self.rank, ctx.question, names, found, pages)
         if not _is_settled(ranked):
-            together = await read_together(ctx, ctx.question, passages[:_TOGETHER])
+            beside = read_together(ctx, ctx.question, passages[:_TOGETHER])
             if self.follow is None:
-                direct = await read_passages(ctx, ctx.question, near)
+                more = read_passages(ctx, ctx.question, near)
+                together, direct = await run_both(beside, more)
             else:
-                asking = ctx.with_question(written_out)
-                chains = await self.follow(asking, self.retriever, passages)
+                following = self.follow(ctx.with_question(written_out), self.retriever, passages)
+                together, chains = await run_both(beside, following)
             for steps, readings in chains[:1]:
                 along = [r.passage for r in (*steps.steps, *readings)]
                 joined = list({p.id: p for p in along}.values())[:_TOGETHER]

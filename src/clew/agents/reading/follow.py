@@ -12,6 +12,7 @@ from itertools import zip_longest
 
 from clew.agents.citing.support import has_title, mentions_name
 from clew.agents.core.scratchpad import RecordingRetriever
+from clew.agents.core.types import run_both, run_concurrently
 from clew.agents.reading.spans import (
     Reading,
     answer_key,
@@ -78,27 +79,46 @@ class Follower:
     async def __call__(
         self, ctx: Context, retriever: RecordingRetriever, passages: Sequence[Passage]
     ) -> list[tuple[Chain, list[Reading]]]:
-        """Return chains, likeliest first, each with the readings of what is left to ask."""
+        """Return chains, likeliest first, each with the readings of what is left to ask.
+
+        What does not wait for each other is read at the same time: what is left to ask of the
+        chains, and the pieces that lead on from them.
+        """
         found: list[tuple[Chain, list[Reading]]] = []
-        open_chains, near = [Chain(ctx.question)], {ctx.question: list(passages)}
-        for _ in range(self.hops):
-            grown = [
-                new
-                for chain in open_chains
-                for new in await extend(ctx, chain, near[chain.question])
-            ]
-            grown.sort(key=lambda chain: -chain.probability)
-            open_chains = _drop_same(grown)[: self.beam]
-            for chain in open_chains:
-                bridge, here = chain.steps[-1].text, list(passages)
-                if not any(has_title(passage, bridge) for passage in here):
-                    retrieval = await retriever(ctx, chain.question)
-                    here = list(retrieval.evidence.chunks)
-                near[chain.question] = here
-                about = choose_near(bridge, here)
-                last = [*about, *(p for p in here if p not in about)][:_LAST]
-                found.append((chain, await read_passages(ctx, chain.question, last)))
+        grown = await extend(ctx, Chain(ctx.question), passages)
+        for hop in range(1, self.hops + 1):
+            chains = _choose_likeliest(grown, self.beam)
+            reached = await run_concurrently(
+                [self._reach(ctx, retriever, one, passages, hop) for one in chains]
+            )
+            found += [(chain, last) for chain, (last, _) in zip(chains, reached, strict=True)]
+            grown = [new for _, more in reached for new in more]
         return found
+
+    async def _reach(
+        self,
+        ctx: Context,
+        retriever: RecordingRetriever,
+        chain: Chain,
+        passages: Sequence[Passage],
+        hop: int,
+    ) -> tuple[list[Reading], list[Chain]]:
+        """Read what a chain still asks, and extend it where it may be longer."""
+        bridge, here = chain.steps[-1].text, list(passages)
+        if not any(has_title(passage, bridge) for passage in here):
+            retrieval = await retriever(ctx, chain.question)
+            here = list(retrieval.evidence.chunks)
+        about = choose_near(bridge, here)
+        last = [*about, *(p for p in here if p not in about)][:_LAST]
+        if hop == self.hops:
+            return await read_passages(ctx, chain.question, last), []
+        asked = read_passages(ctx, chain.question, last)
+        return await run_both(asked, extend(ctx, chain, here))
+
+
+def _choose_likeliest(chains: Sequence[Chain], most: int) -> list[Chain]:
+    ranked = sorted(chains, key=lambda chain: -chain.probability)
+    return _drop_same(ranked)[:most]
 
 
 def _drop_same(chains: Sequence[Chain]) -> list[Chain]:
@@ -110,11 +130,16 @@ def _drop_same(chains: Sequence[Chain]) -> list[Chain]:
 
 async def extend(ctx: Context, chain: Chain, passages: Sequence[Passage]) -> list[Chain]:
     """Ask each piece of the question around its names, and put likely answers in its place."""
+    pieces = find_pieces(ctx, chain.question)[:_MAX_ASKED]
+    asked = [
+        read_passages(
+            ctx, ask_piece(chain.question, piece), choose_near(piece.name, passages), most=2
+        )
+        for piece in pieces
+    ]
     found = []
-    for piece in find_pieces(ctx, chain.question)[:_MAX_ASKED]:
-        near = choose_near(piece.name, passages)
-        asked = ask_piece(chain.question, piece)
-        for reading in await read_passages(ctx, asked, near, most=2):
+    for piece, readings in zip(pieces, await run_concurrently(asked), strict=True):
+        for reading in readings:
             named = narrow_to_name(ctx, reading)
             if named is not None and _leads_on(chain, piece, named):
                 filled = put_in_place(chain.question, piece, named.text)

@@ -7,8 +7,7 @@ import numpy as np
 from pydantic import BaseModel, Field
 
 from clew.context import Context
-from clew.errors import ParseError
-from clew.llm.chat import Chat, Request
+from clew.llm.chat import UNUSABLE_REPLY, Chat, Request
 from clew.llm.prompt import Prompt
 from clew.retrieve.linking.link_names import link_names
 from clew.text.language import prompt_language
@@ -76,6 +75,6 @@ async def choose_facts(ctx: Context, chat: Chat, facts: Sequence[int]) -> set[in
             question=ctx.question[:_MAX_QUESTION_CHARS],
             facts="\n".join(f"[{n}] {text}" for n, text in enumerate(texts, start=1)),
         )
-    except ParseError:
+    except UNUSABLE_REPLY:
         return set(facts)  # no usable reply: keep what was found
     return {facts[number - 1] for number in reply.keep if 1 <= number <= len(facts)}

@@ -8,8 +8,7 @@ from typing import TypeVar
 from pydantic import BaseModel, Field
 
 from clew.context import Context
-from clew.errors import ParseError
-from clew.llm.chat import Request
+from clew.llm.chat import UNUSABLE_REPLY, Request
 from clew.llm.prompt import Prompt
 from clew.retrieve.linking.link_names import link_names
 from clew.retrieve.question import OPENING_WORDS, QUESTION_WORDS, remove_names
@@ -117,7 +116,7 @@ async def _ask_model(ctx: Context, prompt: Prompt[_Reply], **inputs: str) -> _Re
     language, question = prompt_language(ctx.question), ctx.question[:_MAX_QUESTION_CHARS]
     try:
         return await prompt.ask(chat, language=language, like=_REQUEST, question=question, **inputs)
-    except ParseError:
+    except UNUSABLE_REPLY:
         return None
 
 

@@ -86,7 +86,8 @@ class OwnFacts:
     async def __call__(self, ctx: "Context", found: Found, /) -> Found:
         """Set `facts` and the `chunks` that state them, best page first."""
         view, vector = ctx.view, await ctx.vector()
-        near = view.cosines("fact", vector), view.cosines("chunk", vector)
+        facts_near, chunks_near = ctx.estimates("fact", vector), ctx.estimates("chunk", vector)
+        near = facts_near.values, chunks_near.values
         about: dict[int, float] = {}
         for hit in found.chunks:
             about[hit.at] = max(hit.score, about.get(hit.at, 0.0))
@@ -95,8 +96,10 @@ class OwnFacts:
             pages = list(dict.fromkeys([*about, *ranked]))[: self.take.pages]
             return replace(found, chunks=tuple(Hit(at, float(near[1][at]), "page") for at in pages))
         facts = self.take(view, near, about)
+        facts_near.at(facts)  # of very many, what is given has its own cosine
         fact_chunks = view.links("fact_chunk")
         pages = list(dict.fromkeys(int(fact_chunks.row(at)[0]) for at in facts.tolist()))
+        chunks_near.at(np.array(pages, np.int64))
         return replace(
             found,
             facts=tuple(Hit(at, float(near[0][at]), "of its page") for at in facts.tolist()),

@@ -9,7 +9,7 @@ import secrets
 import sqlite3
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from multiprocessing.process import BaseProcess
 from pathlib import Path
@@ -110,10 +110,15 @@ class JobLedger:
         row = self.database.row("SELECT * FROM jobs WHERE id = ? AND workspace = ?", job, workspace)
         return None if row is None else _read_job(row)
 
-    def newest(self, workspace: str, most: int = 100) -> list[Job]:
-        """Return the newest jobs of a workspace."""
+    def newest(
+        self, workspace: str, most: int = 100, kinds: Sequence[JobKind] = (), skip: int = 0
+    ) -> list[Job]:
+        """Return the newest jobs of a workspace, of all or some kinds, after the first few."""
         rows = self.database.rows(
-            "SELECT * FROM jobs WHERE workspace = ? ORDER BY created DESC LIMIT ?", workspace, most
+            "SELECT * FROM jobs WHERE workspace = ?1 "
+            "AND (?2 = '' OR kind IN (SELECT value FROM json_each('[' || ?2 || ']'))) "
+            "ORDER BY created DESC, id LIMIT ?3 OFFSET ?4",
+            *(workspace, ",".join(json.dumps(kind) for kind in kinds), most, skip),
         )
         return [_read_job(row) for row in rows]
 

@@ -7,10 +7,8 @@ support, from a copy that is derived again. What is read there cannot come from 
 
 import asyncio
 import shutil
-import sqlite3
 import sys
 from collections.abc import Collection, Mapping
-from contextlib import closing
 from dataclasses import astuple, dataclass
 from pathlib import Path
 
@@ -21,11 +19,17 @@ from clew.kb_address import KbLocation
 from clew.labels import KINDS_OF_LABELS, REVISION_KEY, find_hidden, read_revision
 from clew.llm.embed import Embedder
 from clew.serve.core.folders import make_private
-from clew.store.protocol import LATE_KINDS, PARTLY_EMBEDDED, Change, DocumentSource
+from clew.store.protocol import LATE_KINDS, PARTLY_EMBEDDED, Change, DocumentSource, Store
 from clew.store.resolved_entities import RESOLUTION_KIND, SENSES_KIND
-from clew.store.sqlite.keyvalue import FORGET_SUMS, select_values
-from clew.store.sqlite.store import SELECT_GENERATION, SELECT_SOURCES, SqliteStore
 from clew.store.write_lock import WriterLock
+from clew.stores.opening import is_folder_of_one
+from clew.stores.partial import (
+    copy_tables,
+    forget_values,
+    open_copy,
+    read_documents,
+    read_generation,
+)
 from clew.text.unicode import digest
 from clew.tree.manage import TreeManager
 
@@ -82,11 +86,11 @@ async def make_view(base: KnowledgeBase, visible: VisibleDocuments, parent: Path
     Raises `Outdated` if the knowledge base is no longer the one in which they were found.
     """
     folder = parent / visible.id
-    if (folder / "kb.sqlite").exists():
+    if is_folder_of_one(folder):
         return folder
     await asyncio.to_thread(make_private, parent)
     async with WriterLock(parent / _LOCK_FILE, _PATIENCE):
-        if not (folder / "kb.sqlite").exists():
+        if not is_folder_of_one(folder):
             temporary = parent / f"{visible.id}{_UNFINISHED}"
             await asyncio.to_thread(_remove_unfinished, parent)
             await asyncio.to_thread(make_private, temporary)
@@ -116,29 +120,20 @@ async def remove_earlier_views(parent: Path, generation: int, patience: float = 
         await asyncio.to_thread(_remove_earlier, parent, generation)
 
 
-def list_copies(parent: Path, database: Path) -> tuple[int, frozenset[Path]]:
+def list_copies(parent: Path, kb: KbLocation) -> tuple[int, frozenset[Path]]:
     """Return the generation of a knowledge base, and its finished copies of earlier ones."""
-    found = [path for path in parent.glob("*-*/") if (path / "kb.sqlite").exists()]
+    found = [path for path in parent.glob("*-*/") if is_folder_of_one(path)]
     if not found:
         return 0, frozenset()
-    generation = _read_generation(database) if database.exists() else sys.maxsize
+    newest = read_generation(kb)
+    generation = sys.maxsize if newest is None else newest
     return generation, frozenset(path for path in found if _number(path) < generation)
 
 
-def hold_removed_texts(copies: Collection[Path], database: Path) -> bool:
+def hold_removed_texts(copies: Collection[Path], kb: KbLocation) -> bool:
     """Whether a copy holds a document that the knowledge base has no more."""
-    held = _read_documents(database) if database.exists() else set()
-    return any(not _read_documents(path / "kb.sqlite") <= held for path in copies)
-
-
-def _read_generation(file: Path) -> int:
-    with closing(sqlite3.connect(file)) as db:
-        return int(db.execute(SELECT_GENERATION).fetchone()[0])
-
-
-def _read_documents(file: Path) -> set[str]:
-    with closing(sqlite3.connect(file)) as db:
-        return {document for _, document, _ in db.execute(SELECT_SOURCES)}
+    held = read_documents(kb)
+    return any(not read_documents(path) <= held for path in copies)
 
 
 def _number(copy: Path) -> int:
@@ -177,16 +172,14 @@ def _time_made(path: Path) -> float:
 
 
 async def _fill(base: KnowledgeBase, visible: VisibleDocuments, folder: Path) -> None:
-    await base.backup(folder / "kb.sqlite")
-    if await asyncio.to_thread(_read_state, folder / "kb.sqlite") != (
-        visible.generation,
-        visible.revision,
-        visible.content,
-    ):
+    copied = await copy_tables(base.store, folder, REVISION_KEY)
+    state = (copied.generation, copied.value, _digest_sources(copied.sources))
+    if state != (visible.generation, visible.revision, visible.content):
         raise Outdated
-    await asyncio.to_thread(_forget_texts, folder / "kb.sqlite")
+    # Replies, summaries and locations may repeat hidden documents.
+    await asyncio.to_thread(forget_values, folder, _KEPT_KINDS, _KEPT_MANIFEST)
     await asyncio.to_thread(_link_vectors, base.settings.folder, folder)
-    store = SqliteStore(folder, patience=_PATIENCE, durable=False)
+    store = await asyncio.to_thread(open_copy, folder, _PATIENCE)
     try:
         await store.accept_losses()  # sums of its own: most stored values stay behind
         await _remove_hidden(store, visible.hidden)
@@ -195,46 +188,17 @@ async def _fill(base: KnowledgeBase, visible: VisibleDocuments, folder: Path) ->
         await store.close()
 
 
-async def _remove_hidden(store: SqliteStore, hidden: Collection[str]) -> None:
+async def _remove_hidden(store: Store, hidden: Collection[str]) -> None:
     # `rebuild`: nothing of the arrays that were derived from all documents is taken over.
     known = await store.sources()
     present = [name for name in hidden if name in known]
     await store.write(Change(remove=present, bulk=(), rebuild=True), derive_arrays)
 
 
-async def _build_trees(store: SqliteStore, trees: list[str], embed: Embedder | None) -> None:
+async def _build_trees(store: Store, trees: list[str], embed: Embedder | None) -> None:
     """Build the trees again over what is visible, with quoted summaries: no model is called."""
     if trees and (await store.counts()).chunks:
         await TreeManager(store, embed).build(trees)
-
-
-def _read_state(file: Path) -> tuple[int, str, str]:
-    """Return generation, revision of the labels and content of a copied database."""
-    db = sqlite3.connect(file)
-    try:
-        generation = db.execute(SELECT_GENERATION).fetchone()[0]
-        revision = select_values(db, "manifest", [REVISION_KEY]).get(REVISION_KEY, "")
-        rows = db.execute(SELECT_SOURCES)
-        sources = {name: DocumentSource(document, stamp) for name, document, stamp in rows}
-        return int(generation), revision, _digest_sources(sources)
-    finally:
-        db.close()
-
-
-def _forget_texts(file: Path) -> None:
-    """Delete stored texts that may repeat hidden documents: replies, summaries, locations."""
-    db = sqlite3.connect(file)
-    try:
-        kinds, keys = (",".join("?" * len(some)) for some in (_KEPT_KINDS, _KEPT_MANIFEST))
-        db.execute(
-            f"DELETE FROM memory WHERE kind NOT IN ({kinds}) "  # noqa: S608  (question marks)
-            f"AND NOT (kind = 'manifest' AND key IN ({keys}))",
-            (*_KEPT_KINDS, *_KEPT_MANIFEST),
-        )
-        db.execute(FORGET_SUMS)  # they are of the values that stay behind
-        db.commit()
-    finally:
-        db.close()
 
 
 def _link_vectors(source: Path, folder: Path) -> None:

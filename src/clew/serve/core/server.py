@@ -13,6 +13,7 @@ from multiprocessing.process import BaseProcess
 from typing import TYPE_CHECKING
 
 from clew.config import Settings
+from clew.errors import ClewError
 from clew.llm.budget import UNLIMITED, UsageLimits
 from clew.serve.core.accounts import KeyAccount
 from clew.serve.core.database import ServerDatabase
@@ -118,7 +119,7 @@ class Server:
                     if "drawer" in self.__dict__:
                         await asyncio.to_thread(self.drawer.close_idle, _IDLE_SECONDS)
                     await self.engine.run(self.pool.remove_outdated_copies())
-                except (sqlite3.Error, OSError) as error:  # such as a full disk: try again
+                except (ClewError, sqlite3.Error, OSError) as error:  # such as a full disk: again
                     _log.warning("cannot look after jobs and the audit log: %s", error)
                 await asyncio.sleep(_LOOK_SECONDS)
         finally:

@@ -14,6 +14,7 @@ from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
+from time import monotonic
 
 from clew.config import Settings
 from clew.engine import KnowledgeBase
@@ -33,8 +34,9 @@ from clew.serve.core.label_views import (
 )
 from clew.serve.core.problems import Problem
 from clew.serve.core.shared_limit import share_model_calls
-from clew.store.sqlite.store import DATABASE_FILE
+from clew.stores.opening import is_folder_of_one
 
+_LOOK_SECONDS = 2.0  # between two looks for removals in a database
 OpenKb = Callable[[Settings, bool], Awaitable[KnowledgeBase]]
 """Opens the knowledge base of the settings; the flag allows to create it."""
 
@@ -89,6 +91,7 @@ class WorkspacePool:
         self._opening: dict[KbLocation, asyncio.Lock] = {}
         self._seen_copies: dict[Path, tuple[int, frozenset[Path]]] = {}
         """Generation and copies of earlier ones without a removed document, by folder."""
+        self._next_look = 0.0
         self._limit = share_model_calls(folders, settings.serve.model_calls)
 
     @property
@@ -140,7 +143,7 @@ class WorkspacePool:
                 async with self._use_location(view) as restricted:
                     yield WatchedBase(restricted.base)
             except (ClewError, OSError, sqlite3.Error) as error:
-                if (view / DATABASE_FILE).exists():
+                if is_folder_of_one(view):
                     raise
                 self._forget(view)  # removed while it was opened or read: another is made
                 raise Outdated from error
@@ -176,16 +179,18 @@ class WorkspacePool:
 
     async def remove_outdated_copies(self) -> None:
         """Remove copies with documents that were removed beside this server."""
-        if self.folders.database is not None:
-            return
+        if self.folders.database is not None:  # a server that is asked not too often
+            if monotonic() < self._next_look:
+                return
+            self._next_look = monotonic() + _LOOK_SECONDS
         views = self.folders.state / "views"
         for parent in await asyncio.to_thread(lambda: list(views.glob("*/"))):
-            database = self.folders.workspace(parent.name) / DATABASE_FILE
-            found = await asyncio.to_thread(list_copies, parent, database)
+            kb = self.folders.location(parent.name)
+            found = await asyncio.to_thread(list_copies, parent, kb)
             generation, copies = found
             if not copies or self._seen_copies.get(parent) == found:
                 continue
-            if await asyncio.to_thread(hold_removed_texts, copies, database):
+            if await asyncio.to_thread(hold_removed_texts, copies, kb):
                 with suppress(Locked):  # one is being made: next time
                     await remove_earlier_views(parent, generation, 0.0)
             else:
@@ -197,7 +202,7 @@ class WorkspacePool:
         views = self.folders.state / "views"
         for folder in list(self._open):
             if isinstance(folder, Path) and folder.is_relative_to(views):
-                if await asyncio.to_thread((folder / DATABASE_FILE).exists):
+                if await asyncio.to_thread(is_folder_of_one, folder):
                     continue
                 held = self._open.get(folder)
                 self._forget(folder)

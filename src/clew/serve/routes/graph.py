@@ -20,7 +20,7 @@ from clew.json_output import to_json_value
 from clew.serve.core.access import Access, Reader, Writer
 from clew.serve.core.bodies import StrictBody
 from clew.serve.core.graph_views import GraphReader, read_graph
-from clew.serve.core.problems import not_found
+from clew.serve.core.problems import Problem, not_found
 from clew.store.protocol import Counts
 from clew.tree.outline import OutlineOptions, read_outline
 
@@ -49,12 +49,28 @@ class SplitRequest(StrictBody):
     )
 
 
+class UndoRequest(StrictBody):
+    """A correction by its number, or the two names it was about."""
+
+    correction: int | None = Field(default=None, ge=1, description="As the list numbers it.")
+    one: str = Field(default="", max_length=1000, examples=["I. Brandvik"])
+    other: str = Field(default="", max_length=1000, examples=["Ilse Brandvik"])
+
+
 async def _read(access: Access, work: Callable[[GraphReader], Awaitable[Any]]) -> Any:
     async def job(base: KnowledgeBase) -> Any:
         async with read_graph(base) as graph:
             return await work(graph)
 
     return await access.run(job)
+
+
+@router.get("/entities/corrections", summary="Merges and splits by users, newest first")
+async def list_corrections(access: Writer, limit: Limit = 100) -> dict[str, Any]:
+    """List the corrections that hold; each can be undone by its number."""
+    access.require_all_labels()
+    made = await access.run_on_all(lambda base: base.identity.list_corrections(limit))
+    return {"corrections": to_json_value(made)}
 
 
 @router.get("/entities", summary="Entities by name, or the most mentioned")
@@ -197,10 +213,15 @@ async def split(access: Writer, body: SplitRequest) -> Response:
     )
 
 
-@router.post("/entities/undo", summary="Withdraw a merge or a split of two names")
-async def undo(access: Writer, body: PairRequest) -> Response:
-    """Let rules and vectors decide again."""
-    return await _correct(access, lambda base: base.identity.undo(body.one, body.other))
+@router.post("/entities/undo", summary="Undo a merge or a split")
+async def undo(access: Writer, body: UndoRequest) -> Response:
+    """Undo one correction, or the latest of two names: what was decided before holds again."""
+    number, one, other = body.correction, body.one, body.other
+    if number is not None:
+        return await _correct(access, lambda base: base.identity.undo_correction(number))
+    if not one or not other:
+        raise Problem(422, "name a correction by its number, or two names as 'one' and 'other'")
+    return await _correct(access, lambda base: base.identity.undo(one, other))
 
 
 async def _correct(access: Access, work: Callable[[KnowledgeBase], Awaitable[Counts]]) -> Response:

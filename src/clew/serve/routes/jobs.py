@@ -99,10 +99,13 @@ async def evaluate(access: Writer, body: EvaluationRequest) -> Response:
 
 @router.get("/jobs", summary="The newest jobs")
 async def list_jobs(
-    access: Reader, limit: Annotated[int, Query(ge=1, le=500)] = 100
+    access: Reader,
+    limit: Annotated[int, Query(ge=1, le=500)] = 100,
+    offset: Annotated[int, Query(ge=0, le=10_000_000)] = 0,
+    kind: Annotated[list[JobKind] | None, Query(description="Only these kinds.")] = None,
 ) -> dict[str, Any]:
     """Return jobs of this workspace; of a key with labels only its own."""
-    found = access.server.ledger.newest(access.workspace, limit)
+    found = access.server.ledger.newest(access.workspace, limit, kind or (), offset)
     return {"jobs": [show_job(access, job) for job in found if access.may_know(job.owner)]}
 
 

@@ -58,22 +58,26 @@ class Database:
             )
 
     @contextmanager
-    def transaction(self, mode: LiteralString = WRITE) -> Iterator[Connection]:
-        """Run the block in a transaction; errors of the database become StoreError."""
+    def transaction(self, mode: LiteralString = WRITE, shared: str = "") -> Iterator[Connection]:
+        """Run the block in a transaction; errors of the database become StoreError.
+
+        `shared` names a snapshot that another connection has exported, to see the same rows.
+        """
         with translate_errors(self.address):
-            db = self.begin(mode)
+            db = self.begin(mode, shared)
             try:
                 yield db
                 db.execute("COMMIT")
             finally:
                 self.release(db)
 
-    def begin(self, mode: LiteralString) -> Connection:
+    def begin(self, mode: LiteralString, shared: str = "") -> Connection:
         """Begin a transaction on a pooled connection; one that has died is replaced."""
+        same = sql.SQL("SET TRANSACTION SNAPSHOT {};").format(shared) if shared else sql.SQL("")
         start = sql.SQL(
-            "BEGIN {}; SET LOCAL search_path TO {}; SET LOCAL statement_timeout = 0; "
+            "BEGIN {}; {} SET LOCAL search_path TO {}; SET LOCAL statement_timeout = 0; "
             "SET LOCAL idle_in_transaction_session_timeout = 0"
-        ).format(sql.SQL(mode), sql.Identifier(self.address.schema))
+        ).format(sql.SQL(mode), same, sql.Identifier(self.address.schema))
         db, fresh = self._acquire()
         try:
             db.execute(start)
@@ -130,6 +134,9 @@ class Database:
                     if time.monotonic() >= deadline:
                         raise Locked(self._holder_message(db))
                     yield
+                # A statement with parameters keeps its snapshot until the next one: that would hold
+                # back `VACUUM` as long as the lock is held.
+                db.execute("SELECT 1")
             except BaseException:
                 self.release(db)
                 raise

@@ -19,6 +19,7 @@ from clew.store.postgres.insert import (
     make_mention_row,
 )
 from clew.store.postgres.tables import Row, copy_in, copy_out
+from clew.store.postgres.versions import VERSIONED_TABLES
 from clew.store.protocol import COPIED_COLUMNS, Arrays, TableRows
 from clew.store.sqlite.store import SqliteStore
 
@@ -47,7 +48,8 @@ class PostgresRows:
 def replace_all_rows(db: Connection, found: TableRows) -> None:
     """Replace all rows within the caller's transaction."""
     for table in COPIED_COLUMNS:
-        db.execute(sql.SQL("DELETE FROM {}").format(sql.Identifier(table)))
+        held = f"{table}_versions" if table in VERSIONED_TABLES else table
+        db.execute(sql.SQL("DELETE FROM {}").format(sql.Identifier(held)))
         columns, convert = _CONVERTERS.get(table, (_own_names(table), tuple))
         copy_in(db, table, columns, map(convert, found.rows(table)))
     db.execute("UPDATE counters SET last = 0")

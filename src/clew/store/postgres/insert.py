@@ -7,6 +7,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import count
 
+from clew.errors import StoreError
 from clew.store.checksums import checksum_cells
 from clew.store.merge import (
     EXACT_ID_PREFIX,
@@ -21,6 +22,7 @@ from clew.store.merge import (
 )
 from clew.store.postgres.connections import Connection
 from clew.store.postgres.tables import Row, copy_in, find_keys
+from clew.store.postgres.versions import end_rows
 from clew.store.protocol import Addition, Array
 from clew.store.sqlite import rows
 from clew.store.sqlite.insert import (
@@ -37,6 +39,7 @@ from clew.types import LITERAL_TYPES, Entity, Fact, Kind
 FindVectorRows = Callable[[Kind, Sequence[str]], Array]
 _MAX_INT64 = (1 << 63) - 1
 DOCUMENT_COLUMNS = ("key", "id", "title", "text", "metadata", "pages", "stamp", "checksum")
+SOURCE_COLUMNS = ("name", "document", "checksum")
 CHUNK_COLUMNS = (
     *("key", "id", "document", "start", "stop", "text", "heading", "page", "vector_row"),
     *("failed", "checksum", "extracted"),
@@ -92,7 +95,12 @@ def take_keys(db: Connection, table: str, many: int) -> int:
     row = db.execute(
         "UPDATE counters SET last = last + %s WHERE name = %s RETURNING last", (many, table)
     ).fetchone()
-    return int(row[0]) - many + 1 if row else 1
+    if row is None:
+        raise StoreError(
+            f"the table counters has lost the row of {table!r}; `clew restore FILE` restores a "
+            "backup"
+        )
+    return int(row[0]) - many + 1
 
 
 def find_documents(db: Connection, additions: Sequence[Addition]) -> dict[str, tuple[int, str]]:
@@ -140,29 +148,26 @@ def insert_documents(
 
 
 def _set_names(db: Connection, owners: Mapping[str, int]) -> None:
-    sums = [checksum_cells(name, key) for name, key in owners.items()]
-    db.execute(
-        "INSERT INTO sources SELECT * FROM unnest(%s::text[], %s::bigint[], %s::bigint[]) "
-        "ON CONFLICT (name) DO UPDATE SET document = excluded.document, "
-        "checksum = excluded.checksum",
-        (list(owners), list(owners.values()), sums),
-    )
+    """Insert the names that are not there yet; none belongs to another document any more."""
+    found = db.execute("SELECT name FROM sources WHERE name = ANY(%s::text[])", (list(owners),))
+    held = {name for (name,) in found}
+    new = [(name, key, checksum_cells(name, key)) for name, key in owners.items()]
+    copy_in(db, "sources", SOURCE_COLUMNS, [row for row in new if row[0] not in held])
 
 
 def _set_stamps(db: Connection, stamps: Mapping[int, str]) -> None:
     """Change the stamps of stored documents, by key."""
+    if not stamps:
+        return
     found = db.execute(
         "SELECT key, id, title, text, metadata, pages FROM documents WHERE key = ANY(%s::bigint[])",
         (list(stamps),),
     ).fetchall()
-    changed = [(key, stamps[key], checksum_cells(*cells, stamps[key])) for key, *cells in found]
-    if changed:
-        db.execute(
-            "UPDATE documents SET stamp = new.stamp, checksum = new.checksum "
-            "FROM unnest(%s::bigint[], %s::text[], %s::bigint[]) AS new(key, stamp, checksum) "
-            "WHERE documents.key = new.key",
-            [list(column) for column in zip(*changed, strict=True)],
-        )
+    end_rows(db, "documents", "key", list(stamps))
+    changed = [
+        (key, *cells, stamps[key], checksum_cells(*cells, stamps[key])) for key, *cells in found
+    ]
+    copy_in(db, "documents", DOCUMENT_COLUMNS, changed)
 
 
 def _filter_without_chunks(

@@ -91,7 +91,65 @@ CREATE TABLE rates(
   model text NOT NULL, what text NOT NULL, full_at double precision NOT NULL,
   PRIMARY KEY (model, what));
 """
-MIGRATIONS: tuple[LiteralString, ...] = (_INITIAL_SCHEMA, _JOBS)
+# Every row has the generations that it belongs to (see `versions`): what was a table is now a view
+# of the published generation, or of the one that a transaction has set for itself.
+_VERSIONED: LiteralString = """
+ALTER TABLE {table} RENAME TO {table}_versions;
+ALTER TABLE {table}_versions ADD COLUMN since bigint NOT NULL DEFAULT 0,
+  ADD COLUMN until bigint NOT NULL DEFAULT 9223372036854775807;
+ALTER TABLE {table}_versions ALTER COLUMN since
+  SET DEFAULT current_setting('clew.generation')::bigint;
+ALTER TABLE {table}_versions DROP CONSTRAINT {table}_pkey;
+ALTER TABLE {table}_versions ADD PRIMARY KEY ({key}, since);
+CREATE INDEX {table}_ended ON {table}_versions(until) WHERE until < 9223372036854775807;
+CREATE VIEW {table} AS SELECT {columns} FROM {table}_versions
+  WHERE since <= ({shown}) AND until > ({shown});
+"""
+_SHOWN: LiteralString = (
+    "SELECT coalesce(nullif(current_setting('clew.generation', true), '')::bigint, value::bigint) "
+    "FROM meta WHERE key = 'generation'"
+)
+_IDENTIFIED: LiteralString = (
+    "ALTER TABLE {table}_versions DROP CONSTRAINT {table}_id_key; "
+    "ALTER TABLE {table}_versions ADD UNIQUE (id, since);"
+)
+# By table: its key, and its columns.
+_TABLES_OF_ROWS: dict[LiteralString, tuple[LiteralString, LiteralString]] = {
+    "documents": ("key", "key, id, title, text, metadata, pages, stamp, checksum"),
+    "sources": ("name", "name, document, checksum"),
+    "chunks": (
+        "key",
+        "key, id, document, start, stop, text, heading, page, vector_row, failed, checksum, "
+        "extracted",
+    ),
+    "entities": (
+        "key",
+        "key, id, name, name_hash, type, description, aliases, attributes, support, vector_row, "
+        "checksum, type_code, id_code, literal, exact",
+    ),
+    "forms": ("entity, hash", "entity, hash, weight, part"),
+    "facts": (
+        "key",
+        "key, id, text, relation, keywords, description, weight, support, vector_row, checksum, "
+        "relation_code, weight_code",
+    ),
+    "participants": ("fact, ordinal", "fact, ordinal, entity, role"),
+    "mentions": (
+        "entity, chunk",
+        "entity, chunk, surface, type, description, spans, times, about, aliases, attributes, "
+        "about_code, class_code",
+    ),
+    "sayings": (
+        "fact, chunk",
+        "fact, chunk, text, relation, keywords, description, weight, start, stop",
+    ),
+}
+_VERSIONS: LiteralString = "".join(
+    _VERSIONED.format(table=table, key=key, columns=columns, shown=_SHOWN)
+    + (_IDENTIFIED.format(table=table) if "key, id," in columns else "")
+    for table, (key, columns) in _TABLES_OF_ROWS.items()
+)
+MIGRATIONS: tuple[LiteralString, ...] = (_INITIAL_SCHEMA, _JOBS, _VERSIONS)
 
 
 def migrate(database: Database, *, create: bool) -> None:

@@ -4,12 +4,9 @@ import asyncio
 import shutil
 from collections.abc import AsyncIterator, Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager, contextmanager, suppress
-from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any, LiteralString, get_args
-
-import numpy as np
 
 from clew.errors import ArraysMissing, DamagedArrays, StoreError
 from clew.kb_address import DatabaseAddress
@@ -22,19 +19,37 @@ from clew.store.postgres.connections import (
     translate_errors,
 )
 from clew.store.postgres.copying import PostgresRows, back_up_as_folder, replace_all_rows
+from clew.store.postgres.derivation import InputReader
 from clew.store.postgres.files import open_files
 from clew.store.postgres.follow import GenerationFollower
 from clew.store.postgres.generations import Generations
-from clew.store.postgres.keyvalue import PostgresKeyValueStore, select_values, store_values
+from clew.store.postgres.keyvalue import (
+    PostgresKeyValueStore,
+    count_all_values,
+    find_lost_values,
+    refuse_losses,
+    select_values,
+    store_values,
+)
 from clew.store.postgres.migrations import migrate
-from clew.store.postgres.tables import ChunkTexts, read_decisions, read_tables
 from clew.store.postgres.vectors import SharedVectors
 from clew.store.postgres.verify import find_problems
-from clew.store.postgres.write import UNPREPARED, PostgresWriter, Preparation, open_writer_process
+from clew.store.postgres.versions import (
+    begin_write,
+    finish_write,
+    read_generation,
+    show_generation,
+    undo_write,
+)
+from clew.store.postgres.write import (
+    UNPREPARED,
+    PostgresWriter,
+    Preparation,
+    forget_replies,
+    open_writer_process,
+    set_vector_rows,
+)
 from clew.store.protocol import (
-    DETAIL_PREFIX,
-    LATE_KINDS,
-    Array,
     Arrays,
     BackgroundWriter,
     Change,
@@ -45,7 +60,6 @@ from clew.store.protocol import (
     Snapshot,
     TableRows,
 )
-from clew.store.quotes import open_quotes
 from clew.store.resolved_entities import ResolvedSnapshot
 from clew.store.sqlite.insert import PreparedAdditions
 from clew.store.sqlite.read import SqlDialect, TableSnapshot
@@ -82,10 +96,12 @@ class PostgresStore:
         create: bool = False,
         patience: float = 10.0,
         files: str = "",
+        check: bool = True,
     ) -> None:
         """Open a schema; `folder` holds this machine's copies, `files` is where shared files are.
 
-        Without `files` they are in the database as well.
+        Without `files` they are in the database as well. With `check`, a knowledge base whose
+        settings or decisions were lost is refused.
         """
         self.address = address
         self._patience = patience
@@ -94,6 +110,8 @@ class PostgresStore:
             migrate(self.database, create=create)
             with self.database.transaction(READ) as db:
                 identity = read_value(db, "SELECT value FROM meta WHERE key = 'id'")
+                if check:
+                    refuse_losses(db)
         except BaseException:
             self.database.close()
             raise
@@ -104,6 +122,7 @@ class PostgresStore:
         self._generations = Generations(self._files, self.folder / "arrays")
         self._key_values = PostgresKeyValueStore(self.database)
         self._vectors: dict[tuple[str, Kind], SharedVectors] = {}
+        self._inputs = InputReader(self.database, self._load_previous, self.vectors)
         self._task_lock = TaskLock()
         self._checked_chunks: set[int] = set()
         self._follower: GenerationFollower | None = None
@@ -223,19 +242,34 @@ class PostgresStore:
 
     def replace_rows(self, found: TableRows) -> None:
         """Replace all tables and arrays by these, in one transaction; the lock must be held."""
-        with self.database.transaction() as db:
-            db.execute("SELECT 1 FROM meta WHERE key = 'generation' FOR UPDATE")
-            replace_all_rows(db, found)
+        with self.database.transaction(READ) as db:
             generation = max(found.generation, read_generation(db)[0] + 1)
-            arrays = self._generations.save(generation, found.arrays) if found.arrays else ""
-            self._publish(db, generation, arrays)
+        seal = self._generations.save(generation, found.arrays) if found.arrays else ""
+        with self.database.transaction() as db:
+            write = begin_write(db)
+            show_generation(db, generation)
+            replace_all_rows(db, found)
+            finish_write(db, write)
+            count_all_values(db)
+            self._publish(db, generation, seal)
 
     async def find_losses(self, kinds: Collection[str] = ()) -> list[str]:
-        """Find nothing: the server keeps its own log of writes."""
-        return []
+        """What was lost and cannot be derived; one sentence each."""
+
+        def find() -> list[str]:
+            with self.database.transaction(READ) as db:
+                return find_lost_values(db, kinds)
+
+        return await asyncio.to_thread(find)
 
     async def accept_losses(self) -> None:
-        """Do nothing: nothing is counted as lost."""
+        """Take the stored values there are now as whole."""
+
+        def accept() -> None:
+            with self.database.transaction() as db:
+                count_all_values(db)
+
+        await asyncio.to_thread(accept)
 
     async def load_sound_arrays(self) -> Arrays:
         """Those arrays of a damaged generation that are as they were written."""
@@ -330,52 +364,33 @@ class PostgresStore:
     def _write_generation(
         self, change: Change, derive: DeriveArrays, prepared: Preparation = UNPREPARED
     ) -> None:
+        """Write rows, derive arrays without a transaction, and publish both by a short one."""
         with self.database.transaction() as db:
-            # Two writers can never write the same generation, even if one has lost its lock.
-            db.execute("SELECT 1 FROM meta WHERE key = 'generation' FOR UPDATE")
-            before = self._apply(db, change, derive, prepared)
-        # The write is committed: failing to remove old arrays must not undo it.
+            write = begin_write(db)
+            embedder = change.embedder or read_value(db, _EMBEDDER)
+            find_rows = partial(self._inputs.find_rows, embedder)
+            writer = PostgresWriter(db, find_rows, *prepared)
+            touched = writer.apply(change)
+        try:
+            given = self._inputs.read(write, change, touched, embedder)
+            arrays = {**derive(given.tables), **columns_to_keep(given.tables)}
+            seal = self._generations.save(write.generation, arrays)
+            with self.database.transaction() as db:
+                finish_write(db, write)
+                forget_replies(db, writer.forgotten)
+                set_vector_rows(db, given.vector_rows)
+                if change.embedder:
+                    store_values(db, {"manifest": {"embedder": change.embedder}})
+                store_values(db, change.values)
+                self._publish(db, write.generation, seal)
+        except BaseException:
+            # Else the next writer does it: the server may be out of reach.
+            with suppress(StoreError), self.database.transaction() as db:
+                undo_write(db, write.token)
+            raise
+        # The write is published: failing to remove old arrays must not undo it.
         with suppress(StoreError):
-            self._generations.remove_before(before)
-
-    def _apply(
-        self, db: Connection, change: Change, derive: DeriveArrays, prepared: Preparation
-    ) -> int:
-        """Write the next generation; return the number of the previous one."""
-        before, seal = read_generation(db)
-        previous = {} if change.rebuild else self._load_previous(before, seal)
-        if change.embedder:
-            # Nearest neighbours and rows of descriptions depend on the embedder.
-            dropped = ("near_", DETAIL_PREFIX)
-            previous = {k: previous[k] for k in previous if not k.startswith(dropped)}
-            store_values(db, {"manifest": {"embedder": change.embedder}})
-        store_values(db, change.values)
-        find_rows = partial(self._find_vector_rows, db)
-        touched = PostgresWriter(db, find_rows, *prepared).apply(change)
-        embedder = read_value(db, _EMBEDDER)
-        changed = {
-            "chunks": {*touched.chunks, *touched.removed_chunks},
-            "entities": touched.entities,
-            "facts": touched.facts,
-        }
-        # A new embedder changes every vector row, and a bulk write touches most rows.
-        whole = bool(change.embedder) or change.bulk is not None
-        decided, pinned = read_decisions(db)
-        late = " ".join(select_values(db, "manifest", LATE_KINDS).values()).split()
-        tables = replace(
-            read_tables(db, {} if whole else previous, changed),
-            merge_decisions=decided,
-            sense_pins=pinned,
-            # Texts to index: those of new chunks, or all if there is no index yet.
-            texts=ChunkTexts(db, touched.chunks if "text_terms" in previous else None),
-            previous=previous,
-            entity_vectors=self.vectors(embedder, "entity").matrix() if embedder else None,
-            quotes=open_quotes(self.vectors, embedder, late),
-        )
-        arrays = {**derive(tables), **columns_to_keep(tables)}
-        seal = self._generations.save(before + 1, arrays)
-        self._publish(db, before + 1, seal)
-        return before
+            self._generations.remove_before(write.generation - 1)
 
     def _publish(self, db: Connection, generation: int, seal: str) -> None:
         """Make a generation the newest, and announce it; readers see it after the commit."""
@@ -392,12 +407,6 @@ class PostgresStore:
             return self._generations.load(generation, seal)
         except (FileNotFoundError, DamagedArrays):
             return {}
-
-    def _find_vector_rows(self, db: Connection, kind: Kind, hashes: Sequence[str]) -> Array:
-        embedder = read_value(db, _EMBEDDER)
-        if not embedder or not hashes:
-            return np.full(len(hashes), -1)
-        return self.vectors(embedder, kind).find_rows(hashes)
 
     def _read_counts(self) -> Counts:
         with self.database.transaction(READ) as db:
@@ -432,7 +441,8 @@ class PostgresStore:
                 arrays, damaged = {}, []  # reported below, if there is anything to derive
             except DamagedArrays as error:
                 arrays, damaged = {}, [str(error)]
-            return found + damaged + find_problems(db, None if damaged else arrays, tables)
+            found += damaged + find_lost_values(db)
+            return found + find_problems(db, None if damaged else arrays, tables)
 
 
 def _forget_other(folder: Path, identity: str) -> None:
@@ -450,14 +460,3 @@ def read_value(db: Connection, statement: LiteralString) -> str:
     """The first cell that a statement selects, as text; empty if there is none."""
     row = db.execute(statement).fetchone()
     return "" if row is None or row[0] is None else str(row[0])
-
-
-def read_generation(db: Connection) -> tuple[int, str]:
-    """The number of the newest generation and the seal of its arrays."""
-    held = {
-        str(key): str(value)
-        for key, value in db.execute(
-            "SELECT key, value FROM meta WHERE key IN ('generation', 'arrays')"
-        )
-    }
-    return int(held.get("generation", "0")), held.get("arrays", "")

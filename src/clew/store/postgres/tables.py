@@ -9,7 +9,8 @@ import numpy as np
 from psycopg import sql
 
 from clew.store.merge import embedded_text
-from clew.store.postgres.connections import Connection
+from clew.store.postgres.connections import READ, Connection, Database
+from clew.store.postgres.versions import VERSIONED_TABLES, show_generation
 from clew.store.protocol import HAS_DETAILS, Array, Arrays, Tables
 from clew.store.resolved_entities import (
     RESOLUTION_KIND,
@@ -23,6 +24,10 @@ from clew.types import Chunk
 Row = tuple[Any, ...]
 _SIGNATURE_BYTES = 19  # before the first row of a binary COPY without options
 _TRAILER_BYTES = 2
+_TEXTS_AT_ONCE = 2000
+_SELECT_TEXTS: LiteralString = (
+    "SELECT c.key, d.title, c.heading, c.text FROM chunks c JOIN documents d ON d.key = c.document"
+)
 _ROLE_CODES: LiteralString = (
     "CASE p.role WHEN 'subject' THEN 0 WHEN 'head' THEN 2 WHEN 'tail' THEN 3 ELSE 1 END::bigint"
 )
@@ -65,11 +70,14 @@ _QUERIES: dict[str, tuple[LiteralString, LiteralString, LiteralString, int]] = {
     "forms": ("entity, hash, weight, part", "forms WHERE entity", "entity, hash", 4),
 }
 
+TABLES_OF_COLUMNS = tuple(_QUERIES)
+
 
 def copy_in(db: Connection, table: str, columns: Sequence[str], rows: Iterable[Row]) -> None:
-    """Insert rows by COPY."""
+    """Insert rows by COPY; those of the graph belong to the generation that is being written."""
+    target = f"{table}_versions" if table in VERSIONED_TABLES else table
     statement = sql.SQL("COPY {} ({}) FROM STDIN").format(
-        sql.Identifier(table), sql.SQL(", ").join(map(sql.Identifier, columns))
+        sql.Identifier(target), sql.SQL(", ").join(map(sql.Identifier, columns))
     )
     with db.cursor() as cursor, cursor.copy(statement) as copy:
         for row in rows:
@@ -87,10 +95,11 @@ def copy_out(db: Connection, table: str, columns: Sequence[str]) -> Iterable[Row
 
 def read_tables(db: Connection, previous: Arrays, touched: Mapping[str, Collection[int]]) -> Tables:
     """Update the touched rows of the previous columns; read all if there are none."""
-    return update_tables(previous, touched, lambda name, keys: _read_columns(db, name, keys))
+    return update_tables(previous, touched, lambda name, keys: read_columns(db, name, keys))
 
 
-def _read_columns(db: Connection, name: str, keys: Collection[int] | None) -> Array:
+def read_columns(db: Connection, name: str, keys: Collection[int] | None = None) -> Array:
+    """Read the columns of a table, of some keys or of all."""
     columns, source, order, width = _QUERIES[name]
     where: LiteralString = "IS NOT NULL" if keys is None else "= ANY(%s::bigint[])"
     statement = sql.SQL(
@@ -112,13 +121,14 @@ def _parse_integers(raw: bytes, width: int) -> Array:
     return found
 
 
-def read_decisions(db: Connection) -> tuple[Array, Array]:
-    """Read merge decisions and sense pins as key columns."""
+def read_decisions(db: Connection, changed: Mapping[str, Mapping[str, str]]) -> tuple[Array, Array]:
+    """Read merge decisions and sense pins as key columns; those that are `changed` count."""
     held, pins = (
         {
             str(key): str(value)
             for key, value in db.execute("SELECT key, value FROM memory WHERE kind = %s", (kind,))
         }
+        | dict(changed.get(kind, {}))
         for kind in (RESOLUTION_KIND, SENSES_KIND)
     )
     ids = [name.partition("#")[0] for pair in (*held, *pins) for name in pair.split()]
@@ -147,15 +157,21 @@ def searchable_text(title: str, heading: str, text: str) -> str:
 
 
 class ChunkTexts(Mapping[int, str]):
-    """Searchable text of chunks (all if `keys` is None), read on access."""
+    """Searchable text of a generation's chunks (all if `keys` is None), read on access.
 
-    def __init__(self, db: Connection, keys: Sequence[int] | None) -> None:
-        self._db = db
+    Each block is read in a transaction of its own: none is open while arrays are derived.
+    """
+
+    def __init__(
+        self, database: Database, generation: int, keys: Sequence[int] | None = None
+    ) -> None:
+        self._database = database
+        self._generation = generation
         self._keys = keys
 
     def __getitem__(self, key: int) -> str:
         """Text of one chunk."""
-        for _, text in stream_texts(self._db, [key]):
+        for _, text in self._read("c.key = ANY(%s::bigint[])", [key]):
             return text
         raise KeyError(key)
 
@@ -163,39 +179,41 @@ class ChunkTexts(Mapping[int, str]):
         """The keys, ascending."""
         if self._keys is not None:
             return iter(sorted(self._keys))
-        return (int(row[0]) for row in self._db.execute("SELECT key FROM chunks ORDER BY key"))
+        return (key for key, _ in self.stream())
 
     def __len__(self) -> int:
         """Number of chunks."""
-        if self._keys is not None:
-            return len(self._keys)
-        row = self._db.execute("SELECT count(*) FROM chunks").fetchone()
-        return int(row[0]) if row else 0
+        return len(self._keys) if self._keys is not None else sum(1 for _ in self.stream())
 
     def items(self) -> ItemsView[int, str]:
-        """Stream all pairs in one query, without holding all of them in memory."""
-        return _ChunkTextItems(self, self._db, self._keys)
+        """Stream all pairs, without holding all of them in memory."""
+        return _ChunkTextItems(self)
+
+    def stream(self) -> Iterator[tuple[int, str]]:
+        """Key and searchable text, ascending, block by block."""
+        if self._keys is not None:
+            listed = sorted(self._keys)
+            for at in range(0, len(listed), _TEXTS_AT_ONCE):
+                block = listed[at : at + _TEXTS_AT_ONCE]
+                yield from self._read("c.key = ANY(%s::bigint[])", block)
+            return
+        last = -1
+        while found := self._read("c.key > %s", last):
+            yield from found
+            last = found[-1][0]
+
+    def _read(self, where: LiteralString, given: object) -> list[tuple[int, str]]:
+        statement = f"{_SELECT_TEXTS} WHERE {where} ORDER BY c.key LIMIT {_TEXTS_AT_ONCE}"
+        with self._database.transaction(READ) as db:
+            show_generation(db, self._generation)
+            found = db.execute(statement.encode(), (given,)).fetchall()
+        return [(int(key), searchable_text(*parts)) for key, *parts in found]
 
 
 class _ChunkTextItems(ItemsView[int, str]):
-    def __init__(self, texts: ChunkTexts, db: Connection, keys: Sequence[int] | None) -> None:
+    def __init__(self, texts: ChunkTexts) -> None:
         super().__init__(texts)
-        self._db = db
-        self._keys = keys
+        self._texts = texts
 
     def __iter__(self) -> Iterator[tuple[int, str]]:
-        return stream_texts(self._db, self._keys)
-
-
-def stream_texts(db: Connection, keys: Sequence[int] | None) -> Iterator[tuple[int, str]]:
-    """Key and searchable text of chunks, ascending."""
-    statement: LiteralString = (
-        "SELECT c.key, d.title, c.heading, c.text FROM chunks c JOIN documents d "
-        "ON d.key = c.document WHERE %s::bigint[] IS NULL OR c.key = ANY(%s::bigint[]) "
-        "ORDER BY c.key"
-    )
-    given = None if keys is None else list(keys)
-    with db.cursor(name="texts") as cursor:
-        cursor.itersize = 1000
-        for key, *parts in cursor.execute(statement, (given, given)):
-            yield key, searchable_text(*parts)
+        return self._texts.stream()

@@ -1,4 +1,4 @@
-"""Apply a change in one transaction: remove, add, merge touched elements, set vector rows."""
+"""Write the rows of the next generation: remove, add, merge touched elements."""
 
 import sys
 from collections.abc import (
@@ -11,11 +11,13 @@ from collections.abc import (
     Sequence,
 )
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import chain, groupby, islice
 from operator import itemgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, LiteralString
+
+import numpy as np
 
 from clew.kb_address import DatabaseAddress
 from clew.store.merge import entity_form_rows, merge_entity, merge_fact
@@ -38,9 +40,11 @@ from clew.store.postgres.insert import (
     merge_new_facts,
 )
 from clew.store.postgres.tables import copy_in, searchable_text
+from clew.store.postgres.versions import end_rows
 from clew.store.protocol import (
     FORGET_REPLIES,
     Addition,
+    Array,
     Change,
     DeriveArrays,
     resolve_duplicate_names,
@@ -71,11 +75,7 @@ _CONTENT: dict[Kind, LiteralString] = {
     "entity": "SELECT key, vector_row, '', '', name FROM entities ORDER BY key",
     "fact": "SELECT key, vector_row, '', '', text FROM facts ORDER BY key",
 }
-_SET_ROWS: dict[Kind, LiteralString] = {
-    "chunk": "UPDATE chunks SET vector_row = new.row",
-    "entity": "UPDATE entities SET vector_row = new.row",
-    "fact": "UPDATE facts SET vector_row = new.row",
-}
+_ELEMENTS: dict[Kind, LiteralString] = {"chunk": "chunks", "entity": "entities", "fact": "facts"}
 _MENTIONS: LiteralString = (
     "SELECT m.entity, e.id, count(*), m.surface, m.type, m.description, max(m.about), "
     "m.aliases, m.attributes FROM mentions m JOIN entities e ON e.key = m.entity "
@@ -93,6 +93,38 @@ def iterate_content_hashes(db: Connection, kind: Kind) -> Iterator[tuple[int, in
     """Yield key, vector row and the hash of the embedded text of every element of a kind."""
     for key, row, *parts in db.execute(_CONTENT[kind]):
         yield key, row, digest(searchable_text(*parts))
+
+
+def find_all_vector_rows(db: Connection, find_rows: FindVectorRows) -> dict[Kind, Array]:
+    """The keys (ascending) and vector rows of every element, looked for anew."""
+    found: dict[Kind, Array] = {}
+    for kind in _ELEMENTS:
+        held = list(iterate_content_hashes(db, kind))
+        at = find_rows(kind, [key for _, _, key in held])
+        keys = np.array([key for key, _, _ in held], np.int64)
+        found[kind] = np.stack([keys, np.asarray(at, np.int64)], axis=1)
+    return found
+
+
+def set_vector_rows(db: Connection, found: Mapping[Kind, Array]) -> None:
+    """Set the vector rows of elements by key."""
+    for kind, rows_of_kind in found.items():
+        table = _ELEMENTS[kind]
+        db.execute(
+            f"UPDATE {table} SET vector_row = new.row FROM unnest(%s::bigint[], %s::bigint[]) "  # noqa: S608
+            f"AS new(key, row) WHERE {table}.key = new.key AND vector_row != new.row",
+            (rows_of_kind[:, 0].tolist(), rows_of_kind[:, 1].tolist()),
+        )
+
+
+def forget_replies(db: Connection, marks: Collection[str]) -> None:
+    """Forget what models replied to these texts, and to prompts that may have quoted them."""
+    if marks:
+        db.execute(FORGET_REPLIES)
+        db.execute(
+            "DELETE FROM memory WHERE kind = 'reply' AND left(key, %s) = ANY(%s::text[])",
+            (len(mark_text("")), list(marks)),
+        )
 
 
 def merge_stored_entities(db: Connection, keys: Collection[int]) -> Iterator[tuple[int, Entity]]:
@@ -121,6 +153,8 @@ class PostgresWriter:
     prepare: Callable[[Extraction], PreparedExtraction] = prepare_extraction
     wait: Callable[[], None] = lambda: None
     """Called before vectors are first looked for: they may still be in the making."""
+    forgotten: set[str] = field(default_factory=set)
+    """Marks of removed texts, whose replies are to be forgotten when this is published."""
 
     def apply(self, change: Change) -> TouchedElements:
         """Remove, add and merge; return what was touched."""
@@ -134,34 +168,15 @@ class PostgresWriter:
             self._merge_entities(block)
         for block in _split(touched.facts - touched.complete_facts):
             self._merge_facts(block)
-        if change.embedder:
-            self._refresh_vector_rows()
         return touched
-
-    def _refresh_vector_rows(self) -> None:
-        """Look up every element's vector row again."""
-        for kind, statement in _SET_ROWS.items():
-            found = list(iterate_content_hashes(self.db, kind))
-            at = self.vector_rows(kind, [key for _, _, key in found]).tolist()
-            self.db.execute(
-                f"{statement} FROM unnest(%s::bigint[], %s::bigint[]) AS new(key, row) "
-                f"WHERE {_TABLES[kind]}.key = new.key",
-                ([key for key, _, _ in found], at),
-            )
 
     # -- removing
 
     def _remove_documents(self, change: Change, touched: TouchedElements) -> None:
         """Remove names, then documents without a name, and chunks with an outdated stamp."""
-        candidates = self._select_keys(
-            "DELETE FROM sources WHERE name = ANY(%s::text[]) RETURNING document", change.remove
-        )
+        candidates = end_rows(self.db, "sources", "name", change.remove, "document")
         candidates += self._take_over_names(change.add)
-        orphans = self._select_keys(
-            "SELECT key FROM documents WHERE key = ANY(%s::bigint[]) "
-            "AND NOT EXISTS (SELECT FROM sources WHERE document = documents.key)",
-            candidates,
-        )
+        orphans = self._find_orphans(candidates)
         stored = find_documents(self.db, change.add) if change.add else {}
         outdated = [
             stored[a.document.id][0]
@@ -169,21 +184,21 @@ class PostgresWriter:
             if a.document.id in stored and stored[a.document.id][1] != a.stamp
         ]
         if change.remove and orphans:
-            self.db.execute(FORGET_REPLIES)
-            self._forget_extractions(orphans)
+            texts = self.db.execute(
+                "SELECT text FROM chunks WHERE document = ANY(%s::bigint[])", (orphans,)
+            )
+            self.forgotten.update(mark_text(text) for text in ("", *(row[0] for row in texts)))
         self._drop_chunks([*orphans, *outdated], touched)
-        self._delete("DELETE FROM documents WHERE key = ANY(%s::bigint[])", orphans)
+        end_rows(self.db, "documents", "key", orphans)
 
-    def _forget_extractions(self, documents: list[int]) -> None:
-        """Forget what models replied to the texts of these documents' chunks."""
-        texts = self.db.execute(
-            "SELECT text FROM chunks WHERE document = ANY(%s::bigint[])", (documents,)
+    def _find_orphans(self, documents: Sequence[int]) -> list[int]:
+        """Those of the documents that have no name any more."""
+        found = self.db.execute(
+            "SELECT key FROM documents WHERE key = ANY(%s::bigint[]) "
+            "AND NOT EXISTS (SELECT FROM sources WHERE document = documents.key)",
+            (list(documents),),
         )
-        marks = [mark_text(text) for (text,) in texts]
-        self.db.execute(
-            "DELETE FROM memory WHERE kind = 'reply' AND left(key, %s) = ANY(%s::text[])",
-            (len(mark_text("")), marks),
-        )
+        return [int(row[0]) for row in found]
 
     def _take_over_names(self, additions: Sequence[Addition]) -> list[int]:
         """Remove names that move to an added document; return the documents that lose them."""
@@ -196,42 +211,21 @@ class PostgresWriter:
             (list(new_owner),),
         )
         moved = [(name, key) for name, document, key in held if new_owner[name] != document]
-        self.db.execute(
-            "DELETE FROM sources WHERE name = ANY(%s::text[])", ([name for name, _ in moved],)
-        )
+        end_rows(self.db, "sources", "name", [name for name, _ in moved])
         return [key for _, key in moved]
 
     def _drop_chunks(self, documents: list[int], touched: TouchedElements) -> None:
         """Delete chunks with their mentions, and record what must be merged again."""
-        chunks = self._select_keys(
-            "DELETE FROM chunks WHERE document = ANY(%s::bigint[]) RETURNING key", documents
-        )
+        chunks = end_rows(self.db, "chunks", "document", documents, "key")
         touched.removed_chunks += chunks
         added = set(touched.chunks) & set(chunks)
         if added:  # of an earlier batch of the same change
             touched.chunks = [key for key in touched.chunks if key not in added]
-        touched.entities.update(
-            self._select_keys(
-                "DELETE FROM mentions WHERE chunk = ANY(%s::bigint[]) RETURNING entity", chunks
-            )
-        )
-        gone = self._select_keys(
-            "DELETE FROM sayings WHERE chunk = ANY(%s::bigint[]) RETURNING fact", chunks
-        )
+        touched.entities.update(end_rows(self.db, "mentions", "chunk", chunks, "entity"))
+        gone = end_rows(self.db, "sayings", "chunk", chunks, "fact")
         touched.facts.update(gone)
         touched.complete_entities -= touched.entities if chunks else set()
         touched.complete_facts -= set(gone)
-
-    def _select_keys(
-        self, statement: LiteralString, values: Sequence[str] | Sequence[int]
-    ) -> list[int]:
-        if not values:
-            return []
-        return [int(row[0]) for row in self.db.execute(statement, (list(values),))]
-
-    def _delete(self, statement: LiteralString, keys: Iterable[int]) -> None:
-        if listed := sorted(keys):
-            self.db.execute(statement, (listed,))
 
     # -- adding
 
@@ -311,8 +305,8 @@ class PostgresWriter:
     def _merge_entities(self, touched: set[int]) -> None:
         """Merge these entities again from all their mentions; delete those without any."""
         merged = dict(merge_stored_entities(self.db, touched))
-        self._delete("DELETE FROM forms WHERE entity = ANY(%s::bigint[])", touched)
-        self._delete("DELETE FROM entities WHERE key = ANY(%s::bigint[])", touched)
+        end_rows(self.db, "forms", "entity", sorted(touched))
+        end_rows(self.db, "entities", "key", sorted(touched))
         keys = {entity.id: key for key, entity in merged.items()}
         made = entity_rows(keys, list(merged.values()), self.vector_rows)
         copy_in(self.db, "entities", ENTITY_COLUMNS, made)
@@ -322,15 +316,11 @@ class PostgresWriter:
     def _merge_facts(self, touched: set[int]) -> None:
         """The same for facts."""
         merged = dict(merge_stored_facts(self.db, touched))
-        gone = touched - merged.keys()
-        self._delete("DELETE FROM participants WHERE fact = ANY(%s::bigint[])", gone)
-        self._delete("DELETE FROM facts WHERE key = ANY(%s::bigint[])", touched)
+        end_rows(self.db, "participants", "fact", sorted(touched - merged.keys()))
+        end_rows(self.db, "facts", "key", sorted(touched))
         keys = {fact.id: key for key, fact in merged.items()}
         made = fact_rows(keys, list(merged.values()), self.vector_rows)
         copy_in(self.db, "facts", FACT_COLUMNS, made)
-
-
-_TABLES: dict[Kind, LiteralString] = {"chunk": "chunks", "entity": "entities", "fact": "facts"}
 
 
 def _batch(additions: Iterable[Addition]) -> Iterator[list[Addition]]:

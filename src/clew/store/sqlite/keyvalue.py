@@ -62,8 +62,56 @@ _SUM_OF_ALL = (
     "SELECT count(*), coalesce(sum(checksum(kind, key, value)), 0) FROM memory WHERE kind = ?"
 )
 _SELECT_SUM = "SELECT value FROM meta WHERE key = 'rows of ' || ?"
-FORGET_SUMS = "DELETE FROM meta WHERE key LIKE 'rows of %'"
+_FORGET_SUMS = "DELETE FROM meta WHERE key LIKE 'rows of %'"
+_PUBLISH = "INSERT OR REPLACE INTO meta VALUES ('generation', ?), ('arrays', ?)"
+_META_KEYS = "SELECT key FROM meta WHERE key != 'restoring' ORDER BY key"
 _STORE_SUM = "INSERT OR REPLACE INTO meta VALUES ('rows of ' || ?, ?)"
+
+
+def seal_meta(db: sqlite3.Connection) -> None:
+    """Note in the database's header which rows the table `meta` has."""
+    mark = _compute_mark(db)
+    if mark != _read_mark(db):
+        db.execute(f"PRAGMA application_id = {mark}")
+
+
+def _find_lost_meta(db: sqlite3.Connection) -> list[str]:
+    """One sentence if rows of `meta` were lost; earlier versions did not note them."""
+    if _read_mark(db) in (0, _compute_mark(db)):
+        return []
+    return [
+        "rows of the table `meta` were lost, without which damage is not noticed; `clew restore "
+        "FILE` restores a backup, `clew verify --repair` accepts the loss"
+    ]
+
+
+def _read_mark(db: sqlite3.Connection) -> int:
+    return int(db.execute("PRAGMA application_id").fetchone()[0])
+
+
+def _compute_mark(db: sqlite3.Connection) -> int:
+    return checksum_cells(*(key for (key,) in db.execute(_META_KEYS))) % (1 << 31) or 1
+
+
+@contextmanager
+def _keep_seal(db: sqlite3.Connection) -> Iterator[None]:
+    """Seal `meta` after this block, unless rows were lost before it."""
+    whole = not _find_lost_meta(db)
+    yield
+    if whole:
+        seal_meta(db)
+
+
+def publish_generation(db: sqlite3.Connection, generation: int, seal: str) -> None:
+    """Make a generation the newest one, with the seal of its arrays."""
+    with _keep_seal(db):
+        db.execute(_PUBLISH, (generation, seal))
+
+
+def forget_sums(db: sqlite3.Connection) -> None:
+    """Forget how many values were written: others stay behind."""
+    db.execute(_FORGET_SUMS)
+    seal_meta(db)
 
 
 @contextmanager
@@ -74,12 +122,14 @@ def keep_sums(db: sqlite3.Connection, keys: Mapping[str, Collection[str]]) -> It
     yield
     for kind, written in kept.items():
         held = db.execute(_SELECT_SUM, (kind,)).fetchone()
-        if held is None:  # written by an earlier version
-            total = db.execute(_SUM_OF_ALL, (kind,)).fetchone()
-        else:
-            after = db.execute(_SUM_OF_KEYS, (kind, written)).fetchone()
-            parts = zip(json.loads(held[0]), before[kind], after, strict=True)
-            total = [whole - old + new for whole, old, new in parts]
+        if held is None:  # the first ones, or written by an earlier version
+            with _keep_seal(db):
+                total = db.execute(_SUM_OF_ALL, (kind,)).fetchone()
+                db.execute(_STORE_SUM, (kind, json.dumps(list(total))))
+            continue
+        after = db.execute(_SUM_OF_KEYS, (kind, written)).fetchone()
+        parts = zip(json.loads(held[0]), before[kind], after, strict=True)
+        total = [whole - old + new for whole, old, new in parts]
         db.execute(_STORE_SUM, (kind, json.dumps(list(total))))
 
 
@@ -88,11 +138,12 @@ def count_all_values(db: sqlite3.Connection) -> None:
     for kind in COUNTED_KINDS:
         total = db.execute(_SUM_OF_ALL, (kind,)).fetchone()
         db.execute(_STORE_SUM, (kind, json.dumps(list(total))))
+    seal_meta(db)
 
 
 def find_lost_values(db: sqlite3.Connection, kinds: Collection[str] = ()) -> list[str]:
     """One sentence per kind (of these, or of all) whose rows are not those that were written."""
-    found: list[str] = []
+    found = _find_lost_meta(db)
     for kind in kinds or COUNTED_KINDS:
         held = db.execute(_SELECT_SUM, (kind,)).fetchone()
         if held is not None:
@@ -118,7 +169,7 @@ def find_lost_settings(db: sqlite3.Connection) -> list[str]:
         held = db.execute(_SELECT_SUM, (kind,)).fetchone()
         if held is not None and json.loads(held[0])[0] <= _MAX_CHECKED:
             few.append(kind)
-    return find_lost_values(db, few) if few else []
+    return find_lost_values(db, few) if few else _find_lost_meta(db)
 
 
 def select_values(db: sqlite3.Connection, kind: str, keys: Sequence[str]) -> dict[str, str]:

@@ -21,6 +21,7 @@ from clew.store.sqlite.keyvalue import (
     count_all_values,
     find_lost_settings,
     find_lost_values,
+    seal_meta,
     select_values,
 )
 from clew.store.sqlite.migrations import migrate, read_version
@@ -116,6 +117,7 @@ def _prepare_copy(file: Path, copy: Path) -> None:
             with transaction(db):
                 for statement in (*_FORGET_ROWS, _MARK_UNFINISHED):
                     db.execute(statement)
+                seal_meta(db)
             db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
     finally:
         pool.close()

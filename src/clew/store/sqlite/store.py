@@ -50,6 +50,7 @@ from clew.store.sqlite.keyvalue import (
     SqliteKeyValueStore,
     count_all_values,
     find_lost_values,
+    publish_generation,
     select_values,
     store_values,
 )
@@ -86,7 +87,6 @@ SELECT_SOURCES = (
 )
 SELECT_GENERATION = "SELECT value FROM meta WHERE key = 'generation'"
 _SELECT_SEAL = "SELECT value FROM meta WHERE key = 'arrays'"
-_PUBLISH = "INSERT OR REPLACE INTO meta VALUES ('generation', ?), ('arrays', ?)"
 _COUNT_ROWS: dict[str, str] = {
     "chunk": "SELECT max(row) + 1 FROM chunks",
     "entity": "SELECT max(row) + 1 FROM entities",
@@ -334,7 +334,7 @@ class SqliteStore:
             generation = max(found.generation, _read_generation(db) + 1)
             folder = self.folder / "arrays" / str(generation)
             seal = save_arrays(folder, found.arrays, durable=self._durable) if found.arrays else ""
-            db.execute(_PUBLISH, (generation, seal))
+            publish_generation(db, generation, seal)
 
     async def close(self) -> None:
         """Close files and release locks."""
@@ -379,7 +379,7 @@ class SqliteStore:
         store_values(db, change.values)
         embedder = _read_value(db, _SELECT_EMBEDDER)
         writer = SqliteWriter(db, partial(self._find_vector_rows, embedder), *options)
-        has_vectors = bool(embedder and len(self.vectors(embedder, "fact").matrix()))
+        has_vectors = bool(embedder and self.vectors(embedder, "fact").count_rows())
         is_bulk = change.bulk is not None
         touched = (BulkWriter(db, writer, has_vectors) if is_bulk else writer).apply(change)
         # Texts to index: those of new chunks, or all if there is no index yet.
@@ -410,7 +410,7 @@ class SqliteStore:
             durable=self._durable,
             previous=held,
         )
-        db.execute(_PUBLISH, (before + 1, seal))
+        publish_generation(db, before + 1, seal)
         return before
 
     def _index_vectors(self, embedder: str) -> None:

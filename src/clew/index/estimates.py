@@ -1,0 +1,82 @@
+"""Cosines of all elements with one vector, of many exact only where it matters.
+
+Comparing hundreds of thousands of vectors for each question takes far longer than all else. An
+index tells how near each element probably is: the nearest are compared exactly at once, and any
+other when it is asked for. Between them stand estimates, which serve to tell what is worth asking.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from clew.graph.csr import Floats, Ints, Mask, sorted_unique
+from clew.index.nearest import RowIndex
+from clew.store.sign_bits import SignBits, count_distances, find_limit
+
+Compare = Callable[[Ints], Floats]
+"""The exact cosines of the elements at some positions."""
+_SAMPLES = 64  # far elements that are compared, to know how low cosines go
+_NO_VECTOR = np.float32(-1)
+
+
+@dataclass(frozen=True, slots=True)
+class Estimates:
+    """A score of every element; those that are not `known` are estimates until they are asked for.
+
+    Without `known` all of them are exact.
+    """
+
+    values: Floats
+    known: Mask | None = None
+    compare: Compare | None = None
+
+    def at(self, positions: Ints) -> Floats:
+        """The exact scores of some elements."""
+        if self.known is not None and self.compare is not None:
+            new = positions[~self.known[positions]]
+            if len(new):
+                new = sorted_unique(new)
+                self.values[new] = self.compare(new)
+                self.known[new] = True
+        return self.values[positions]
+
+
+def estimate_cosines(
+    index: RowIndex, rows: Ints, vector: Floats, most: int, compare: Compare
+) -> Estimates:
+    """Compare about `most` of the elements with these vector rows, and estimate the others."""
+    if not isinstance(index, SignBits):
+        return _estimate_by_sample(index, rows, vector, most, compare)
+    distances = index.distances_of(vector, rows)
+    counts = count_distances(distances, len(vector))
+    limit = find_limit(counts, most)
+    far = max(limit + 1, len(vector) - find_limit(counts[::-1], _SAMPLES))
+    near = np.flatnonzero(distances <= limit)
+    exact = compare(near)
+    edge = exact[distances[near] == limit]
+    high = np.float32(edge.mean()) if len(edge) else _NO_VECTOR
+    sample = np.flatnonzero((distances >= far) & (distances <= len(vector)))[:_SAMPLES]
+    low = min(high, compare(sample).min(initial=high))
+    # The cosine falls with the number of differing bits, from the last one that was compared to
+    # the farthest ones; beyond the last number there is no vector.
+    table = np.full(len(vector) + 2, _NO_VECTOR, np.float32)
+    steps = np.arange(len(vector) + 1, dtype=np.float32) - limit
+    table[:-1] = high + (low - high) * np.minimum(steps / (far - limit), 1)
+    values = table[distances]
+    known = np.zeros(len(rows), np.bool_)
+    values[near], known[near] = exact, True
+    return Estimates(values, known, compare)
+
+
+def _estimate_by_sample(
+    index: RowIndex, rows: Ints, vector: Floats, most: int, compare: Compare
+) -> Estimates:
+    """For an index that tells only the nearest: all others count like a usual element."""
+    near = index.nearest_positions(vector, rows, most)
+    step = max(1, len(rows) // _SAMPLES)
+    usual = np.median(compare(np.arange(0, len(rows), step)))
+    values = np.where(rows >= 0, np.float32(usual), _NO_VECTOR).astype(np.float32)
+    known = np.zeros(len(rows), np.bool_)
+    values[near], known[near] = compare(near), True
+    return Estimates(values, known, compare)

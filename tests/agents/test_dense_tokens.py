@@ -1,0 +1,173 @@
+"""Text with more tokens than one per four bytes: prompts are made shorter, by what is counted."""
+
+import json
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import pytest
+from agent_asking import asking
+from test_every_agent import good
+
+from clew.agents.ask import AskOptions
+from clew.agents.core.types import Answer
+from clew.context import TraceStep
+from clew.engine import KnowledgeBase
+from clew.llm.chat import ContextTooLong, EndpointError, Message, Reply, Request
+from clew.llm.fit_prompt import PromptRoom, WindowedChat
+from clew.llm.openai_api import error_from_response, estimate_prompt_tokens
+from clew.testing.fakes import ScriptedChat
+from clew.types import Usage
+from conftest import document, stream
+
+WINDOW = 2048
+REPLY = 400  # tokens of a reply, less than any prompt reserves
+LONG = "Ilse Brandvik kept finches, ledgers and maps of the Grey Coast in her house. " * 60
+RECIPES = ("naive", "clew", "lightrag", "tog", "lego-13", "graph-r1", "react", "graphsearch")
+
+
+def too_long(counted: int) -> Exception:
+    """What an endpoint says."""
+    said = f"This model's maximum context length is {WINDOW} tokens. However, you sent {counted}"
+    body = {"error": {"message": said, "code": "context_length_exceeded"}}
+    return error_from_response(400, {}, json.dumps(body).encode(), "m", "http://m/v1")
+
+
+def dense(script: Callable[[Any], str], bytes_per_token: float, sent: list[bool]) -> Any:
+    """A model that reads so many bytes as one token and refuses what does not fit its window."""
+
+    def say(messages: Sequence[dict[str, str]]) -> str:
+        counted = sum(len(m["content"].encode()) for m in messages) / bytes_per_token
+        sent.append(counted + REPLY <= WINDOW)
+        if not sent[-1]:
+            raise too_long(int(counted))
+        return script(list(messages))
+
+    return say
+
+
+@pytest.fixture
+async def wordy(base: KnowledgeBase) -> KnowledgeBase:
+    pages = [document(f"d{n}", f"{n}. {LONG}", f"Marrow Bridge {n}") for n in range(6)]
+    pages.append(document("d7", "Ilse Brandvik was born in Hallowmere.", "Ilse Brandvik"))
+    await base.take(stream(pages))
+    return base
+
+
+def steps_of(trace: Sequence[TraceStep]) -> list[str]:
+    return [name for step in trace for name in (step.step, *steps_of(step.steps))]
+
+
+async def ask(
+    base: KnowledgeBase, recipe: str, bytes_per_token: float
+) -> tuple[Answer, list[bool]]:
+    sent: list[bool] = []
+    model = dense(good(), bytes_per_token, sent)
+    question = "Where was Ilse Brandvik of Marrow Bridge born?"
+    answer = await asking(base)(
+        model, question, recipe=recipe, k=10, window=WINDOW, manner=AskOptions(record_prompts=True)
+    )
+    return answer, sent
+
+
+@pytest.mark.parametrize("recipe", RECIPES)
+async def test_a_prompt_that_is_too_long_is_sent_again_shorter(
+    wordy: KnowledgeBase, recipe: str
+) -> None:
+    answer, sent = await ask(wordy, recipe, 2.2)
+    assert sent[-1], "no prompt was accepted"
+    assert sent.count(False) <= 2
+    assert answer.verdict == "answered"
+    assert "retrievals failed" not in answer.note
+    assert sent.count(False) == 0 or "cut prompt" in steps_of(answer.trace)
+
+
+@pytest.mark.parametrize("recipe", ["naive", "clew", "tog", "lego-13"])
+async def test_a_model_that_reads_no_prompt_leaves_the_evidence_quoted(
+    wordy: KnowledgeBase, recipe: str
+) -> None:
+    answer, sent = await ask(wordy, recipe, 0.5)
+    assert sent and not any(sent)
+    assert answer.verdict == "answered" and answer.citations
+    assert not answer.complete
+
+
+@pytest.mark.parametrize(
+    ("status", "said", "window"),
+    [
+        (
+            400,
+            "This model's maximum context length is 8,192 tokens. However, you requested 9000",
+            8192,
+        ),
+        (
+            400,
+            "the request exceeds the available context size (4096 tokens), try increasing it",
+            4096,
+        ),
+        (400, "prompt is too long: 210000 tokens > 200000 maximum", 200000),
+        (422, "`inputs` tokens + `max_new_tokens` must be <= 4096. Given: 5000", 4096),
+        (400, "Please reduce the length of the messages or completion.", None),
+    ],
+)
+def test_what_endpoints_say_of_a_long_prompt_is_understood(
+    status: int, said: str, window: int | None
+) -> None:
+    raw = json.dumps({"error": {"message": said}}).encode()
+    error = error_from_response(status, {}, raw, "m", "http://m/v1")
+    assert isinstance(error, ContextTooLong)
+    assert error.window == window
+
+
+@pytest.mark.parametrize(
+    ("status", "said"),
+    [
+        (400, "'max_tokens' is not supported with this model"),
+        (400, "Invalid schema for response_format"),
+        (429, "Request too large: tokens per minute exceed the limit of 6000"),
+    ],
+)
+def test_other_errors_are_no_long_prompt(status: int, said: str) -> None:
+    raw = json.dumps({"error": {"message": said}}).encode()
+    error = error_from_response(status, {}, raw, "m", "http://m/v1")
+    assert isinstance(error, EndpointError) and not isinstance(error, ContextTooLong)
+
+
+async def call(room: PromptRoom, tokens: Callable[[int], int], size: int = 8000) -> None:
+    async def find() -> PromptRoom:
+        return room
+
+    def say(request: Request) -> Reply:
+        return Reply("ok", Usage(1, tokens(estimate_prompt_tokens(request.messages)), 1))
+
+    chat = WindowedChat(ScriptedChat(say), find, lambda _: None)
+    await chat(Request((Message("user", "x" * size),)))
+
+
+async def test_the_endpoints_counts_correct_the_estimate() -> None:
+    room = PromptRoom(4096)
+    await call(room, lambda estimated: estimated)  # no usage told: as estimated
+    assert room.beside(96) == 4000
+    await call(room, lambda estimated: estimated // 2)  # fewer tokens leave prompts as they are
+    assert room.beside(96) == 4000
+    await call(room, lambda estimated: 2 * estimated, size=400)  # too short to tell
+    assert room.beside(96) == 4000
+    await call(room, lambda estimated: 2 * estimated)
+    assert room.beside(96) == 2000
+    await call(room, lambda estimated: 10**8)  # however much is claimed
+    assert room.beside(96) == 1000
+
+
+async def test_a_guess_is_corrected_by_the_next_count() -> None:
+    kept: list[float] = []
+
+    async def save(share: float) -> None:
+        kept.append(share)
+
+    room = PromptRoom(4096, save=save)
+    await room.shrink(4096)
+    assert room.share == 0.6
+    await call(room, lambda estimated: int(estimated / 0.82))
+    assert room.share == 0.8
+    assert kept == [0.6, 0.8]
+    await room.shrink(2000)
+    assert (room.window, room.share) == (2000, 0.8)

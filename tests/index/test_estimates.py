@@ -1,0 +1,91 @@
+"""Cosines of very many elements: exact where it matters, and results as without estimates."""
+
+from collections.abc import Sequence
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from clew import context as context_module
+from clew.engine import KnowledgeBase
+from clew.index import view as view_module
+from clew.index.view import View
+from clew.store.sign_bits import make_sign_bits
+from conftest import document, stream
+
+Floats = NDArray[np.float32]
+NAMES = ("Ada Lind", "Bo Tarn", "Carl Moss", "Dora Vess", "Emil Hall", "Fay Grey", "Gus Pell")
+
+
+def _make_vectors(count: int, seed: int) -> Floats:
+    rng = np.random.default_rng(seed)
+    topics = np.random.default_rng(0).standard_normal((40, 96))
+    found = topics[rng.integers(0, 40, count)] + rng.standard_normal((count, 96))
+    return (found / np.linalg.norm(found, axis=1, keepdims=True)).astype(np.float32)
+
+
+@pytest.fixture
+def few_are_many(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(view_module, "MIN_ESTIMATED", 100)
+
+
+@pytest.mark.usefixtures("few_are_many")
+def test_the_nearest_and_what_is_asked_for_are_exact() -> None:
+    vectors = _make_vectors(3000, 1)
+    rows = np.append(np.arange(2999), -1)
+    arrays = {"fact_keys": np.arange(3000), "fact_rows": rows}
+    view = View(arrays, {"fact": vectors}, indexes={"fact": make_sign_bits(vectors)})
+    for query in _make_vectors(5, 2):
+        exact, found = view.cosines("fact", query), view.estimates("fact", query, 400)
+        assert found is not None and found.known is not None
+        assert 400 <= np.count_nonzero(found.known) < 700
+        np.testing.assert_array_equal(found.values[found.known], exact[found.known])
+        best = np.argsort(-exact)[:20]
+        assert found.known[best].mean() >= 0.95
+        # Nothing is thought to be as near as the best, and the range is about that of all.
+        assert found.values[~found.known].max() < exact[best[0]]
+        assert abs(found.values[:-1].min() - exact[:-1].min()) < 0.15
+        assert found.values[-1] == -1
+        asked = np.array([7, 2999, 7, 1500])
+        np.testing.assert_array_equal(found.at(asked), exact[asked])
+        np.testing.assert_array_equal(found.values[asked], exact[asked])
+
+
+def test_few_elements_and_exact_search_have_no_estimates() -> None:
+    vectors = _make_vectors(200, 1)
+    arrays = {"fact_keys": np.arange(200), "fact_rows": np.arange(200)}
+    indexed = View(arrays, {"fact": vectors}, indexes={"fact": make_sign_bits(vectors)})
+    assert indexed.estimates("fact", vectors[0], 10) is None
+    assert View(arrays, {"fact": vectors}).estimates("fact", vectors[0], 10) is None
+
+
+async def _search_all(base: KnowledgeBase, recipe: str) -> list[Sequence[str]]:
+    base.forget_view()
+    questions = [f"Where was the teacher of {name} born?" for name in NAMES]
+    results = [await base.search(question, recipe=recipe, k=5) for question in questions]
+    return [[passage.id for passage in found.evidence.chunks] for found in results]
+
+
+@pytest.mark.parametrize(
+    ("recipe", "least"), [("clew", 1), ("small-to-big", 1), ("hipporag2", 0.8), ("graph-r1", 0.8)]
+)
+async def test_a_search_with_estimates_finds_what_an_exact_one_finds(
+    base: KnowledgeBase, recipe: str, least: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pages = [
+        document(
+            f"{name} {n}",
+            f"{name} {n} was born in Town{(7 * n) % 31}. "
+            f"{name} {n} was taught by {NAMES[(at + 1) % 7]} {(n * 3) % 14}.",
+            f"{name} {n}",
+        )
+        for at, name in enumerate(NAMES)
+        for n in range(14)
+    ]
+    await base.take(stream(pages))
+    exact = await _search_all(base, recipe)
+    monkeypatch.setattr(view_module, "MIN_ESTIMATED", 60)
+    monkeypatch.setattr(context_module, "MAX_COMPARED", 40)
+    near = await _search_all(base, recipe)
+    shares = [len({*one} & {*other}) / len(other) for one, other in zip(near, exact, strict=True)]
+    assert np.mean(shares) >= least

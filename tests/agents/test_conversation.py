@@ -69,6 +69,9 @@ def test_a_conversation_goes_on(view: View) -> None:
 
 def test_names_of_answers(view: View) -> None:
     assert extract_answer_name(view, WHO, BY_CODE) == "Ilse Brandvik"
+    assert extract_answer_name(view, WHO, "Ilse  Brandvik [1][2] .") == "Ilse Brandvik"
+    told = "Ilse Brandvik [1]. She was born in Hallowmere, near Vessen [2]."
+    assert extract_answer_name(view, WHO, told) == "Ilse Brandvik"
     assert extract_answer_name(view, WHO, "3 May 1888 [1]") == ""
     assert extract_answer_name(view, WHO, "Anton Reeve and Ilse Brandvik made it together.") == ""
 

@@ -163,7 +163,10 @@ async def test_over_http_every_call_has_the_rights_of_its_key(tmp_path: Path, er
                     refused = await client.call_tool("search", {**body, "workspace": name})
                     assert refused.is_error and "nothing here" in refused.content[0].text
         async with httpx2.AsyncClient() as http:
-            assert (await http.post(f"{url}/mcp", json={})).status_code == 401
+            keyless = await http.post(f"{url}/mcp", json={})
+            assert keyless.status_code == 401
+            assert keyless.headers["content-type"] == "application/json"  # else clients hide it
+            assert keyless.json()["error"]["message"].startswith("a key is needed; send")
             for host, origin, status in (
                 ("[::1]:1", None, 406),  # let in: then it misses an Accept header
                 ("rag.example", "https://rag.example", 406),

@@ -1,5 +1,6 @@
 """The connection pool: connections are reused, closed and rolled back; errors are translated."""
 
+import resource
 import sqlite3
 from pathlib import Path
 
@@ -30,6 +31,30 @@ def test_a_released_connection_is_reused(pool: ConnectionPool) -> None:
     with pool.connection() as again, pool.connection() as other:
         assert again is first
         assert other is not first
+    pool.close()
+
+
+def test_what_is_written_after_the_disk_was_full_is_seen(
+    tmp_path: Path, pool: ConnectionPool
+) -> None:
+    with pool.connection() as db:
+        db.execute("CREATE TABLE t (n)")
+    pool.close()
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (0, hard))
+    try:
+        with pool.connection() as db:
+            assert db.execute("SELECT count(*) FROM t").fetchone() == (0,)
+        assert not pool.writable
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+    other = ConnectionPool(tmp_path / "kb.sqlite", durable=False)
+    with other.connection() as db:
+        db.execute("INSERT INTO t VALUES (1)")
+    with pool.connection() as db:
+        assert db.execute("SELECT count(*) FROM t").fetchone() == (1,)
+    assert pool.writable
+    other.close()
     pool.close()
 
 

@@ -68,6 +68,7 @@ _THERE_IS = re.compile(
     re.IGNORECASE,
 )
 _CITATION_MARK = re.compile(r"\s*\[\d+\]")
+_CITED_SENTENCE = re.compile(r"[^\[\]]+(?:\[\d+\]\s*)+[.。]")
 _REFUSAL_PREFIXES = ("Refused:", "无法回答")
 _NAME_PARTICLES = frozenset(
     "of the and de von van der den la le du di da del al bin in on y".split()
@@ -284,13 +285,22 @@ def extract_answer_name(view: View, asked: str, answer: str) -> str:
     lines = answer.strip().splitlines()
     if not lines or answer.strip().startswith(_REFUSAL_PREFIXES):
         return ""
-    first = _CITATION_MARK.sub("", lines[0].removeprefix(CANDIDATE_LABEL)).strip().rstrip(".。")
-    if _looks_like_name(first):
-        return first
+    line = lines[0].removeprefix(CANDIDATE_LABEL).strip()
+    first = _strip_marks(line)
+    # "Ada Quill [1]. She was …": a first sentence that is nothing but a name is the answer.
+    opening = _CITED_SENTENCE.match(line)
+    for text in (first, _strip_marks(opening[0]) if opening else ""):
+        if _looks_like_name(text):
+            return text
     known = {name_key(name) for name in find_names(view, asked)}
     added = dict.fromkeys(name for name in find_names(view, first) if name_key(name) not in known)
     names = [name for name in added if not any(char.isdigit() for char in name)]
     return names[0] if len(names) == 1 else ""
+
+
+def _strip_marks(text: str) -> str:
+    """Return a text without citation marks, its last stop and spaces beyond one."""
+    return " ".join(_CITATION_MARK.sub("", text).split()).rstrip(" .。")
 
 
 def _looks_like_name(text: str) -> bool:

@@ -205,7 +205,7 @@ async def _run(
         if ledger.is_cancelled(job.id):
             ledger.finish(job.id, "cancelled")
         else:  # the server stops; the job goes on when it is started again
-            ledger.finish(job.id, "queued")
+            ledger.put_back(job.id)
     except (ClewError, ValueError) as error:
         ledger.finish(job.id, "failed", error=str(error))
     except Exception as error:  # noqa: BLE001  (the edge of a worker: the ledger has to know)

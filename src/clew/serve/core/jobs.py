@@ -191,6 +191,16 @@ class JobLedger:
         else:
             self.finish(job.id, "queued")
 
+    def put_back(self, job: str) -> None:
+        """Queue a job that a stop of the server ended; that is no attempt of its own."""
+        changed = self.database.change(
+            "UPDATE jobs SET state = 'queued', attempts = attempts - 1 "
+            "WHERE id = ? AND state = 'running'",
+            job,
+        )
+        if changed:
+            self.add_event(job, "state", {"state": "queued", "error": ""})
+
     def lock(self, job: str) -> WriterLock:
         """Return the lock that a job's process holds while it lives."""
         return WriterLock(self._folder / f"{job}.lock", 0.0)
@@ -267,8 +277,7 @@ class JobRunner:
                 process.kill()
                 process.join()
                 # It may have ended before it could say so; the next server shall not have to guess.
-                if self._ledger.get(job).state == "running":
-                    self._ledger.finish(job, "queued")
+                self._ledger.put_back(job)
             self._processes.clear()
 
 

@@ -1,4 +1,4 @@
-"""Errors as answers: problem+json (RFC 9457), or OpenAI's shape under `/v1`."""
+"""Errors as answers: problem+json (RFC 9457), OpenAI's shape under `/v1`, JSON-RPC's at `/mcp`."""
 
 import errno
 import logging
@@ -24,6 +24,7 @@ from clew.llm.budget import BudgetExceeded
 from clew.serve.core.folders import UnknownWorkspace
 
 _log = logging.getLogger(__name__)
+_REFUSED_CALL = -32000  # the first of the codes that JSON-RPC leaves to servers
 _INVALID = 422
 _FULL_DISK = {errno.ENOSPC, errno.EDQUOT}
 _FULL_DISK_WORDS = ("no space left", "disk is full", "quota exceeded")
@@ -83,6 +84,12 @@ class ProblemReply:
             return {"error": error}
         if path.startswith("/api/"):
             return {"error": self.detail}
+        if path == "/mcp":  # a client shows the sentence of this shape, and of no other
+            return {
+                "jsonrpc": "2.0",
+                "id": None,
+                "error": {"code": _REFUSED_CALL, "message": self.detail},
+            }
         title = HTTPStatus(self.status).phrase
         return {"type": "about:blank", "title": title, "status": self.status, "detail": self.detail}
 
@@ -90,7 +97,11 @@ class ProblemReply:
         """Return the answer."""
         if self.status == _INVALID and path.startswith("/v1/"):
             return replace(self, status=400).to_response(path)  # as OpenAI does
-        kind = None if path.startswith(("/v1/", "/api/")) else "application/problem+json"
+        kind = (
+            None
+            if path.startswith(("/v1/", "/api/")) or path == "/mcp"
+            else "application/problem+json"
+        )
         return JSONResponse(self.to_json(path), self.status, self.headers, kind)
 
 

@@ -24,6 +24,10 @@ DAMAGED_ROW = (
 )
 
 
+class _FrozenConnection(sqlite3.Connection):
+    """Reads a file that cannot change, or that nothing can be written to just now."""
+
+
 class ConnectionPool:
     """Pool of idle connections."""
 
@@ -32,7 +36,9 @@ class ConnectionPool:
         self._durable = durable
         self._idle: list[sqlite3.Connection] = []
         self._process = os.getpid()
-        self.writable = not path.exists() or os.access(path.parent, os.W_OK)
+        self._may_write = not path.exists() or os.access(path.parent, os.W_OK)
+        self.writable = self._may_write
+        """Whether the newest connection can write; on a full disk it cannot."""
 
     @contextmanager
     def connection(self) -> Iterator[sqlite3.Connection]:
@@ -61,6 +67,9 @@ class ConnectionPool:
         """Return a connection to the pool, rolling back an open transaction."""
         if db.in_transaction:
             db.rollback()
+        if self._may_write and isinstance(db, _FrozenConnection):
+            db.close()  # it would not see what is written once there is room again
+            return
         self._idle.append(db)
         if (crowded := _RELEASED.add(self)) is not None:
             crowded.close_oldest()
@@ -77,22 +86,21 @@ class ConnectionPool:
             _RELEASED.remove(self)
 
     def _connect(self) -> sqlite3.Connection:
+        self.writable = self._may_write
         try:
-            return self._open()
+            return self._open(writable=self._may_write)
         except sqlite3.OperationalError as error:
             # On a full disk the index of the log cannot be made: read as in a read-only folder.
             empty = not self._path.exists() or not self._path.stat().st_size
-            if not self.writable or empty or not _is_unwritable(error) or _has_log(self._path):
+            if not self._may_write or empty or not _is_unwritable(error) or _has_log(self._path):
                 raise
             self.writable = False
-            return self._open()
+            return self._open(writable=False)
 
-    def _open(self) -> sqlite3.Connection:
+    def _open(self, *, writable: bool) -> sqlite3.Connection:
         # Readers need to write too, to the index of the log, unless the file cannot change.
-        where = (
-            str(self._path) if self.writable else f"{self._path.absolute().as_uri()}?immutable=1"
-        )
-        if not self.writable and _has_log(self._path):
+        where = str(self._path) if writable else f"{self._path.absolute().as_uri()}?immutable=1"
+        if not writable and _has_log(self._path):
             raise StoreError(
                 f"{self._path.parent} cannot be written to, and its last writes are still in "
                 "kb.sqlite-wal; open it once where it can be written to"
@@ -102,9 +110,10 @@ class ConnectionPool:
             timeout=BUSY_TIMEOUT,
             isolation_level=None,
             check_same_thread=False,
-            uri=not self.writable,
+            factory=sqlite3.Connection if writable else _FrozenConnection,
+            uri=not writable,
         )
-        if self.writable:
+        if writable:
             try:
                 _enable_wal(db)
                 _read_once(db)

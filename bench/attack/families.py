@@ -77,7 +77,7 @@ class CountingEmbed(HashEmbed):
     async def __call__(self, texts: Sequence[str], /, *, role: EmbedRole = "passage") -> Vectors:
         """Embed and count."""
         found = await super().__call__(texts, role=role)
-        with self._file.open("a") as file:
+        with suppress(OSError), self._file.open("a") as file:  # it may lie on the full disk
             file.write(f"{len(texts)}\n" if role == "passage" else "")
         return found
 
@@ -270,6 +270,7 @@ def _make_old(folder: Path) -> None:
     db.execute("ALTER TABLE chunks DROP COLUMN extracted")
     db.execute("DELETE FROM meta WHERE key = 'arrays'")
     db.execute("PRAGMA user_version = 1")
+    db.execute("PRAGMA application_id = 0")
     db.commit()
     db.close()
     for path in (folder / "kb/arrays").glob("*/*"):

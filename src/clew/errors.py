@@ -25,7 +25,11 @@ from collections.abc import Iterable
 
 
 class ClewError(Exception):
-    """Base class of all errors raised by Clew."""
+    """Base class of all errors raised by Clew; its message can always be written and stored."""
+
+    def __str__(self) -> str:
+        """Return the message; a lone surrogate that a hostile file brought becomes "?"."""
+        return super().__str__().encode("utf-8", "replace").decode()
 
 
 class ConfigError(ClewError):

@@ -14,6 +14,7 @@ from in_process import clew
 from clew.cli.app import main
 from clew.cli.common import CommandContext
 from clew.config import Settings
+from clew.errors import InputError
 
 TOWN = "Zürich – a town on the Limmat."
 
@@ -91,3 +92,7 @@ def test_numbers_that_json_does_not_know_are_null(capsys: pytest.CaptureFixture[
         "a": None,
         "b": [None, 1.5],
     }
+
+
+def test_the_message_of_an_error_can_be_stored_whatever_it_quotes() -> None:
+    assert str(InputError("no text: \ud800")).encode() == b"no text: ?"

@@ -169,6 +169,7 @@ def test_private_addresses_are_refused_before_anything_is_sent(url: str) -> None
 
 
 def test_a_page_is_named_by_its_address_without_the_fragment() -> None:
+    assert document_name_of("http://bob:secret@a.org:81/b") == "http://a.org:81/b"
     assert document_name_of("HTTPS://a.org/b%20c/?q=1#d") == "https://a.org/b c/?q=1"
 
 

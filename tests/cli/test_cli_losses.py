@@ -228,3 +228,13 @@ async def test_an_export_without_its_lost_summaries_is_refused(here: Path) -> No
     assert "'community' were written" in await call(here, "tree", code=1)
     await call(here, "verify", "--repair")
     await call(here, "export", "out.jsonl")
+
+
+async def test_lost_counts_of_keys_are_told_and_cost_no_write(here: Path) -> None:
+    with closing(sqlite3.connect(here / "kb/kb.sqlite")) as db:
+        db.execute("DELETE FROM sqlite_sequence")
+        db.commit()
+    assert "next key is used already" in await call(here, "verify", code=1)
+    await add(here, "y.md", "# Y\n\nOda Falk was born in Marlow.")
+    await call(here, "verify", "--repair")
+    assert "OK" in await call(here, "verify")

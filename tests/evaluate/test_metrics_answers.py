@@ -100,6 +100,7 @@ def test_reversion_is_scored_per_name() -> None:
 )
 def test_originals_are_read_however_a_model_lays_them_out(said: str) -> None:
     assert reversion_accuracy(said, {"PERSON#1": ["Ana"], "TOWN_HALL#2": ["Ost Mill"]}) == 1
+    assert reversion_accuracy(said, {"[PERSON#1]": ["Ana"], "[TOWN_HALL#2]": ["Ost Mill"]}) == 1
 
 
 BRIDGE = Passage("c1", "d1", "Marrow Bridge", 1.0, "It was designed by Ilse Brandvik.", 10, 43)

@@ -169,3 +169,11 @@ async def test_large_cells_and_lines_that_are_too_long(tmp_path: Path) -> None:
     documents, skipped = await rows(path, "id", ReadBudget(row_bytes=300_000))
     assert [d.names[0] for d in documents] == ["1", "3"]
     assert [skip.line for skip in skipped] == [3]
+
+
+async def test_a_table_cut_in_a_row_is_not_read_to_its_end(tmp_path: Path) -> None:
+    path = tmp_path / "a.csv"
+    path.write_text("id,title,text\nr1,A,One line.\nr2,B")
+    documents, skipped = await rows(path)
+    assert [d.title for d in documents] == ["A"]
+    assert [(s.reason, s.broken) for s in skipped] == [("ends in the middle of a row", True)]

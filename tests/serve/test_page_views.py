@@ -166,7 +166,7 @@ def test_everything_by_keyboard(server: Server) -> None:
         page.locator(".facts li").first.wait_for()
         page.keyboard.press("/")
         page.keyboard.type("Marrow")
-        page.locator(".hits button").first.wait_for()
+        page.locator(".hits [role=option]").first.wait_for()
         page.keyboard.press("Enter")
         page.locator(".inspect h2", has_text="Marrow").wait_for()
         assert errors == []

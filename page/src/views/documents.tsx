@@ -255,7 +255,7 @@ function Build({ waiting, retried, onDone }: { waiting: string[]; retried: strin
       {!running && <Failures />}
       {!running && (
         <div class="row">
-          {waiting.length > 0 && (
+          {waiting.length > 0 && (job || error) && (
             <button class="main" onClick={() => void begin({})}>
               {t("Build now")}
             </button>

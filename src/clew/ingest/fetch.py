@@ -104,8 +104,10 @@ def fetch_page(
 
 
 def document_name_of(url: str) -> str:
-    """Return the name of a page's document: its address, readable, without a fragment."""
-    shown = unquote(urlsplit(url)._replace(fragment="").geturl())
+    """Return the name of a page's document: its address without user, password and fragment."""
+    parts = urlsplit(url)
+    host = parts.netloc.rpartition("@")[2]
+    shown = unquote(parts._replace(netloc=host, fragment="").geturl())
     scheme, _, rest = shown.partition("://")
     return f"{scheme.lower()}://{document_name(Path(rest))}"
 

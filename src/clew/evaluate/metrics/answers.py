@@ -284,7 +284,7 @@ def reversion_accuracy(answer: str, originals: Mapping[str, Sequence[str]]) -> f
     found = parse_reversion(answer)
     right = sum(
         1
-        for mark, names in originals.items()
+        for mark, names in ((mark.strip("[]"), names) for mark, names in originals.items())
         if answer_tokens(found.get(mark, "")) and any(is_same_answer(found[mark], n) for n in names)
     )
     return right / len(originals)

@@ -21,6 +21,7 @@ TEXT_FIELDS = ("text", "content", "body", "passage", "context")
 TITLE_FIELDS = ("title", "name", "heading")
 _MAX_RECORD_LINES = 1_000  # of one record of a table: more mean a quote that is not closed
 _UNCLOSED = "has a quote that is not closed"
+_CUT = "ends in the middle of a row"
 ID_FIELDS = ("id", "_id", "doc_id", "key")
 _MIN_COLUMNS = 2  # of a row of a table: an object with one field is none
 
@@ -129,6 +130,10 @@ class _CsvLines:
             return "unexpected end" in str(error)
         return False
 
+    def is_cut(self) -> bool:
+        """Whether the current record ends without a line end."""
+        return bool(self.record) and not self.record[-1].text.endswith(("\n", "\r"))
+
     def repeat_after_first(self) -> None:
         """Feed the lines of the current record again, without the first."""
         self._again += reversed(self.record[1:])
@@ -178,6 +183,8 @@ def _read_records(
             more = cells is not None
             if feed.is_unclosed(delimiter):
                 raise csv.Error(_UNCLOSED)
+            if cells and len(cells) < len(header) and feed.is_cut():
+                raise csv.Error(_CUT)
             if cells:
                 yield at, _make_record(header, cells)
         except csv.Error as error:

@@ -45,7 +45,6 @@ _ROUTE_SENTENCES = {
 _STATUS_BY_ERROR: tuple[tuple[type[Exception], int, str], ...] = (
     (BudgetExceeded, 429, "60"),
     (UnknownEntity, 404, ""),
-    (Locked, 409, "5"),
     (ModelError, 502, ""),
     (StoreError, 409, ""),
     (ClewError, 400, ""),
@@ -128,6 +127,8 @@ def _describe(error: Exception) -> ProblemReply:
         return ProblemReply(507, "the disk is full; nothing was written", {})
     if isinstance(error, sqlite3.OperationalError) and "locked" in str(error):
         return ProblemReply(503, "the server's database is busy; try again", {"Retry-After": "1"})
+    if isinstance(error, Locked):  # its message names a process and a folder of the server
+        return ProblemReply(409, "something else is writing here; try again", {"Retry-After": "5"})
     for kind, status, retry in _STATUS_BY_ERROR:
         if isinstance(error, kind):
             return ProblemReply(status, str(error), {"Retry-After": retry} if retry else {})

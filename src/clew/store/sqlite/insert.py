@@ -127,8 +127,17 @@ def fact_to_cells(fact: Fact) -> Row:
 
 def next_key(db: sqlite3.Connection, table: str) -> int:
     """Key of the table's next row; keys are never reused."""
-    held = db.execute("SELECT seq FROM sqlite_sequence WHERE name = ?", (table,)).fetchone()
-    return int(held[0]) + 1 if held else 1
+    held = db.execute("SELECT max(seq) FROM sqlite_sequence WHERE name = ?", (table,)).fetchone()
+    used = db.execute(f"SELECT max(key) FROM {table}").fetchone()  # noqa: S608  (a table of ours)
+    return max(held[0] or 0, used[0] or 0) + 1
+
+
+def raise_next_keys(db: sqlite3.Connection) -> None:
+    """Make the next key of each table one that no row has."""
+    for table in ("documents", "chunks", "entities", "facts"):
+        last = next_key(db, table) - 1
+        db.execute("DELETE FROM sqlite_sequence WHERE name = ?", (table,))
+        db.execute("INSERT INTO sqlite_sequence VALUES (?, ?)", (table, last))
 
 
 def _find_keys(db: sqlite3.Connection, table: str, ids: Iterable[str]) -> dict[str, int]:

@@ -45,7 +45,7 @@ from clew.store.sqlite.connections import (
     transaction,
     translate_errors,
 )
-from clew.store.sqlite.insert import PreparedAdditions
+from clew.store.sqlite.insert import PreparedAdditions, raise_next_keys
 from clew.store.sqlite.keyvalue import (
     SqliteKeyValueStore,
     count_all_values,
@@ -306,9 +306,10 @@ class SqliteStore:
         return lost + find_lost_values(db)
 
     async def accept_losses(self) -> None:
-        """Take the stored values there are now as whole."""
+        """Take the stored values there are now as whole, and the keys as used."""
         with self._pool.connection() as db, transaction(db):
             count_all_values(db)
+            raise_next_keys(db)
 
     async def load_sound_arrays(self) -> Arrays:
         """Those arrays of a damaged generation that are as they were written."""

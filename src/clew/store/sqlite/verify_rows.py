@@ -76,11 +76,11 @@ _VIOLATION_QUERIES = {
         "WHERE kind IN ('label', 'earlier-labels') GROUP BY kind)"
     ),
     "tables whose next key is used already": (
-        "SELECT count(*) FROM sqlite_sequence s WHERE seq < CASE name "
-        "WHEN 'documents' THEN (SELECT max(key) FROM documents) "
-        "WHEN 'chunks' THEN (SELECT max(key) FROM chunks) "
-        "WHEN 'entities' THEN (SELECT max(key) FROM entities) "
-        "WHEN 'facts' THEN (SELECT max(key) FROM facts) END"
+        "SELECT count(*) FROM (SELECT 'documents' AS name, max(key) AS used FROM documents "
+        "UNION SELECT 'chunks', max(key) FROM chunks "
+        "UNION SELECT 'entities', max(key) FROM entities "
+        "UNION SELECT 'facts', max(key) FROM facts) LEFT JOIN sqlite_sequence USING (name) "
+        "WHERE used > coalesce(seq, 0)"
     ),
 }
 _MENTION_CELLS = (

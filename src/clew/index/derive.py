@@ -57,18 +57,8 @@ def derive_arrays(tables: Tables, run: RunParts = HERE) -> dict[str, NDArray[Any
     """
     resolved = resolve(tables, run)
     tables = resolved.tables
-    arrays: dict[str, NDArray[Any]] = {"layout": np.array([LAYOUT]), **resolved.arrays}
-    columns = {"chunk": tables.chunks, "entity": tables.entities, "fact": tables.facts}
-    for kind, table in columns.items():
-        arrays[f"{kind}_keys"] = table[:, 0].copy()
-        arrays[f"{kind}_rows"] = table[:, 1].copy()
-    arrays["entity_literal"] = tables.entities[:, 3] > 0
-    arrays["entity_long"] = tables.entities[:, 6] % HAS_DETAILS > LONG_DESCRIPTION
-    arrays["fact_long"] = tables.facts[:, 4] % HAS_DETAILS > LONG_DESCRIPTION
-    arrays["fact_weight"] = (tables.facts[:, 3] / 1000).astype(np.float32)
-    arrays |= _encode_labels("fact_relation", "relation_fact", tables.facts[:, 2])
-    arrays |= _encode_labels("entity_type", "type_entity", tables.entities[:, 4])
-    chunks, entities, facts = (arrays[f"{kind}_keys"] for kind in columns)
+    arrays = {"layout": np.array([LAYOUT]), **resolved.arrays, **_derive_columns(tables)}
+    chunks, entities, facts = (arrays[f"{kind}_keys"] for kind in ("chunk", "entity", "fact"))
 
     entity, chunk, times, about, _ = tables.mentions.T
     entity, chunk = find_positions(entities, entity), find_positions(chunks, chunk)
@@ -108,6 +98,21 @@ def derive_arrays(tables: Tables, run: RunParts = HERE) -> dict[str, NDArray[Any
     make = partial(_index_by_shards, run) if run.count > 1 else make_segment
     text = build_index(chunks, tables.texts, index_from_arrays(tables.previous), make)
     return arrays | index_to_arrays(text)
+
+
+def _derive_columns(tables: Tables) -> dict[str, NDArray[Any]]:
+    """Return what each element has by itself: key, vector row, length, weight, relation, type."""
+    arrays: dict[str, NDArray[Any]] = {}
+    columns = {"chunk": tables.chunks, "entity": tables.entities, "fact": tables.facts}
+    for kind, table in columns.items():
+        arrays[f"{kind}_keys"] = table[:, 0].copy()
+        arrays[f"{kind}_rows"] = table[:, 1].copy()
+    arrays["entity_literal"] = tables.entities[:, 3] > 0
+    arrays["entity_long"] = tables.entities[:, 6] % HAS_DETAILS > LONG_DESCRIPTION
+    arrays["fact_long"] = tables.facts[:, 4] % HAS_DETAILS > LONG_DESCRIPTION
+    arrays["fact_weight"] = (tables.facts[:, 3] / 1000).astype(np.float32)
+    arrays |= _encode_labels("fact_relation", "relation_fact", tables.facts[:, 2])
+    return arrays | _encode_labels("entity_type", "type_entity", tables.entities[:, 4])
 
 
 def _index_by_shards(run: RunParts, keys: Ints, texts: Mapping[int, str]) -> TextSegment:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from clew.agents.answering.quote_block import find_wanted_block
-from clew.agents.citing.entailment import Quote, is_entailed
+from clew.agents.citing.entailment import Quote, is_entailed, to_stem
 from clew.agents.citing.support import mentions_name
 from clew.agents.core.confidence import Signals, load_models, name_written
 from clew.agents.core.evidence_page import passage_of
@@ -33,9 +33,10 @@ from clew.types import Citation, Evidence, Passage
 
 WRITTEN = ("written", "seconded", "contested")
 """What depends on the chat model: what it wrote, alone or with a second opinion, or is against."""
-_READ = 5  # passages in which the question is read again, beside those that are cited
+_READ = 4  # passages in which the question is read again, beside those that are cited
 _MIN_PROBABILITY = 1e-4
 _YEAR = re.compile(r"(?<![\w-])\d{4}(?![\w-])")
+_LIFE = re.compile(r"\([^()]*\d{3,4}\s*[-–—][^()]*\d{3,4}\)")  # "(1870–1942)"
 _ALTERNATIVE = re.compile(r"\bor\b|还是|或者?", re.IGNORECASE)
 _FEW_WORDS = 2  # a question of so few words is a name
 
@@ -76,6 +77,7 @@ async def describe_answer(ctx: Context, answer: Answer) -> Signals:
     titles = " ".join(passage.title for passage in cited)
     signals = {
         "covered": measure_coverage(asked, f"{quotes} {titles}"),
+        "told": measure_told(asked, names, quotes),
         "named": measure_grounding(names, answer, cited),
         "open": float(asks_openly(asked)),
         "cited": float(bool(answer.citations)),
@@ -111,6 +113,19 @@ async def describe_answer(ctx: Context, answer: Answer) -> Signals:
         "polar": float(polar),
         "steps": min(1.0, (len(answer.citations) - 1) / 2),
     }
+
+
+def measure_told(question: str, names: Sequence[str], quotes: str) -> float:
+    """Return the share of what a question asks of its names that the quotes speak of, in any form.
+
+    "Where did N die?" is not answered where N studied. Dates in brackets tell of a life.
+    """
+    known = {word for name in names for word in split_words(name)}
+    asked = {to_stem(word) for word in asked_words(question) if word not in known}
+    told = {to_stem(word) for word in split_words(quotes)}
+    if _LIFE.search(quotes):
+        told |= {to_stem("born"), to_stem("died")}
+    return len(asked & told) / len(asked) if asked else 1.0
 
 
 def is_offered(question: str, short: str) -> bool:

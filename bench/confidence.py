@@ -46,7 +46,7 @@ WRITTEN_RIDGE = 2.0
 WRITTEN_SIGNALS = (
     *("against", "agreed", "cited", "computed", "direct", "named"),
     *("understood", "unfit"),  # nearly alike on data sets: they keep the weights they have
-    "kept",
+    *("kept", "unread"),
 )
 # What a span is judged by that a model contradicts.
 CONTESTED_SIGNALS = ("alone", "lead", "moved")

@@ -130,3 +130,15 @@ async def test_what_a_model_finds_missing_is_refused(works: KnowledgeBase) -> No
     script = AgentScript({"answer": unwritten, "answer_graph": unwritten})
     answer = await asking(works)(script, "Where was Ada Brink born?", recipe="steps", mode="reject")
     assert answer.verdict == "refused"
+
+
+async def test_where_the_reader_finds_nothing_a_written_answer_is_trusted_less(
+    works: KnowledgeBase,
+) -> None:
+    how = {"question": "Which village did Ole Falk leave?", "recipe": "steps"}
+    answer = await ask_model(works, "Ribe", **how)
+    assert answer.signals["unread"] == 1.0
+    assert answer.candidate == "Ribe"
+    once = await ask_model(works, "Ribe", **{**how, "recipe": "steps-once"})
+    assert "unread" not in once.signals
+    assert answer.confidence < once.confidence

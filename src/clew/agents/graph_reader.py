@@ -36,7 +36,7 @@ from clew.text.options import match_option, spell_out_choice, split_options
 from clew.types import Evidence
 
 _MAX_STEPS = 4  # questions of a model's plan
-_MIN_OPINION = 0.2  # a reader less sure than this says nothing about a written answer
+_MIN_OPINION = 0.2  # a reader less sure than this finds no answer, which is a sign as well
 _MIN_CONFIDENCE = 0.5  # as in reject mode: of what is read where the model finds too little
 _LIST_BREAK = re.compile(r"\s*[,;、，；]\s*|\s+and\s+|和")
 
@@ -235,7 +235,7 @@ class GraphReader:
         if written.verdict == "refused":
             return written if read.confidence < _MIN_CONFIDENCE else overrule(written, read)
         if read.confidence < _MIN_OPINION:
-            return await judge_answer(ctx, written)
+            return await judge_answer(ctx, replace(written, hints={"unread": 1.0}))
         if agree(ctx.question, written.candidate, read.candidate):
             agreed = (1 + read.confidence) / 2  # also one that is not sure of itself counts
             return await judge_answer(ctx, replace(written, hints={"agreed": agreed}))

@@ -63,7 +63,8 @@ def judged_kind(answer: Answer, *, by_model: bool) -> str:
     if answer.kind == "span" and answer.candidate:
         return "contested" if "contested" in answer.hints else "answer"
     if by_model:
-        seconded = answer.computed or not answer.hints.keys().isdisjoint(("agreed", "against"))
+        heard = ("agreed", "against", "unread")
+        seconded = answer.computed or not answer.hints.keys().isdisjoint(heard)
         return "seconded" if seconded else "written"
     return "answer" if answer.candidate else "quote"
 

@@ -2,6 +2,7 @@
 
 import pytest
 
+from clew.agents.judge import is_untold
 from clew.agents.reading.choose import contradicts_kind, fits_kind
 from clew.agents.rules.sections_about import cut_to_section
 from clew.agents.rules.table import table_for
@@ -84,3 +85,19 @@ async def test_a_greeting_is_no_question(base: KnowledgeBase, greeting: str) -> 
     )
     answer = await base.ask(greeting, mode="reject")
     assert answer.verdict == "refused"
+
+
+@pytest.mark.parametrize(
+    ("question", "quote", "untold"),
+    [
+        ("Where did Ana Roth die?", "She was born in Orm and studied in Pell.", True),
+        ("Where did Ana Roth die?", "Her death in Orm was sudden.", False),
+        ("When did Ana Roth die?", "Ana Roth (1870–1942) was a painter.", False),
+        ("Who founded Kest Sensors?", "It was established by Ana Roth.", False),
+        ("Ana Roth?", "Ana Roth was a painter.", False),
+    ],
+)
+def test_a_quote_that_speaks_of_something_else_tells_nothing(
+    question: str, quote: str, untold: bool
+) -> None:
+    assert is_untold(question, ["Ana Roth", "Kest Sensors"], quote) is untold

@@ -78,7 +78,6 @@ async def describe_answer(ctx: Context, answer: Answer) -> Signals:
     titles = " ".join(passage.title for passage in cited)
     signals = {
         "covered": measure_coverage(asked, f"{quotes} {titles}"),
-        "told": measure_told(asked, names, quotes),
         "named": measure_grounding(names, answer, cited),
         "open": float(asks_openly(asked)),
         "cited": float(bool(answer.citations)),
@@ -100,6 +99,7 @@ async def describe_answer(ctx: Context, answer: Answer) -> Signals:
     polar = answer.candidate.casefold() in YES_NO
     # Which of two was first stands in no passage: a span beside it says nothing against it.
     compared = polar or is_offered(asked, answer.candidate)
+    single = len(answer.citations) < 2 and not answer.computed and not polar
     # No span says "no": what code concludes from cited values follows from them.
     entailed = (answer.computed and polar) or all(
         _is_supported(one, answer, cited) for one in chosen
@@ -109,6 +109,7 @@ async def describe_answer(ctx: Context, answer: Answer) -> Signals:
         "direct": squash(agreeing.score) if agreeing else 0.0 if compared else -1.0,
         "rival": squash(rival.score) if rival and (polar or not compared) else -1.0,
         "entailed": float(entailed),
+        "untold": float(single and is_untold(asked, names, quotes)),
         "unfit": float(not polar and all(contradicts_kind(asked, one) for one in chosen)),
         "computed": float(answer.computed),
         "polar": float(polar),
@@ -116,8 +117,8 @@ async def describe_answer(ctx: Context, answer: Answer) -> Signals:
     }
 
 
-def measure_told(question: str, names: Sequence[str], quotes: str) -> float:
-    """Return the share of what a question asks of its names that the quotes speak of, in any form.
+def is_untold(question: str, names: Sequence[str], quotes: str) -> bool:
+    """Whether quotes speak of nothing, in any form, that a question asks of its names.
 
     "Where did N die?" is not answered where N studied. Dates in brackets tell of a life.
     """
@@ -126,7 +127,7 @@ def measure_told(question: str, names: Sequence[str], quotes: str) -> float:
     told = {to_stem(word) for word in split_words(quotes)}
     if _LIFE.search(quotes):
         told |= {to_stem("born"), to_stem("died")}
-    return len(asked & told) / len(asked) if asked else 1.0
+    return bool(asked) and not asked & told
 
 
 def is_offered(question: str, short: str) -> bool:

@@ -32,6 +32,7 @@ from clew.store.postgres.keyvalue import (
     store_values,
 )
 from clew.store.postgres.migrations import migrate
+from clew.store.postgres.passage_vectors import update_passage_vectors
 from clew.store.postgres.vectors import SharedVectors
 from clew.store.postgres.verify import find_problems
 from clew.store.postgres.versions import (
@@ -252,6 +253,7 @@ class PostgresStore:
             finish_write(db, write)
             count_all_values(db)
             self._publish(db, generation, seal)
+        self._update_passage_vectors()
 
     async def find_losses(self, kinds: Collection[str] = ()) -> list[str]:
         """What was lost and cannot be derived; one sentence each."""
@@ -391,6 +393,13 @@ class PostgresStore:
         # The write is published: failing to remove old arrays must not undo it.
         with suppress(StoreError):
             self._generations.remove_before(write.generation - 1)
+        self._update_passage_vectors()
+
+    def _update_passage_vectors(self) -> None:
+        """Let SQL search the passages, where it can; what fails now, the next write does."""
+        with suppress(StoreError, DamagedVectors), self.database.transaction() as db:
+            embedder = read_value(db, _EMBEDDER)
+            update_passage_vectors(db, embedder, self.vectors(embedder, "chunk"))
 
     def _publish(self, db: Connection, generation: int, seal: str) -> None:
         """Make a generation the newest, and announce it; readers see it after the commit."""

@@ -10,7 +10,7 @@ assumed is printed with the result.
 import argparse
 import asyncio
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from time import perf_counter, process_time
@@ -63,20 +63,31 @@ def _read_questions(file: Path, most: int) -> list[str]:
 
 
 async def _ask(
-    base: KnowledgeBase, recipe: str, questions: Sequence[str], clock: Callable[[], float]
-) -> tuple[list[list[str]], float]:
-    """The best ten of each question, and the median of the seconds that one took at least."""
-    await base.search(questions[0], recipe=recipe)  # what is made once per generation
-    found, seconds = [], []
+    bases: Mapping[int, KnowledgeBase],
+    recipe: str,
+    questions: Sequence[str],
+    clock: Callable[[], float],
+) -> dict[int, tuple[list[list[str]], float]]:
+    """Of each base the best ten of each question, and the median of the least seconds.
+
+    Bases take turns, so that what else the machine does is the same for all.
+    """
+    for base in bases.values():
+        await base.search(questions[0], recipe=recipe)  # what is made once per generation
+    tops: dict[int, list[list[str]]] = {count: [] for count in bases}
+    seconds: dict[int, list[float]] = {count: [] for count in bases}
     for question in questions:
-        times = []
+        times: dict[int, list[float]] = {count: [] for count in bases}
         for _ in range(_REPEATS):
-            began = clock()
-            results = await base.search(question, recipe=recipe)
-            times.append(clock() - began)
-        seconds.append(min(times))  # what is left is what other programs did meanwhile
-        found.append([chunk.id for chunk in results.evidence.chunks[:10]])
-    return found, float(np.median(seconds))
+            for count, base in bases.items():
+                began = clock()
+                results = await base.search(question, recipe=recipe)
+                times[count].append(clock() - began)
+                if len(times[count]) == 1:
+                    tops[count].append([chunk.id for chunk in results.evidence.chunks[:10]])
+        for count in bases:
+            seconds[count].append(min(times[count]))
+    return {count: (tops[count], float(np.median(seconds[count]))) for count in bases}
 
 
 def _use_shards(base: KnowledgeBase, count: int, on: str) -> None:
@@ -100,34 +111,35 @@ async def _count_rounds(base: KnowledgeBase) -> int:
 async def _measure(
     kb: Path, questions: Sequence[str], recipes: Sequence[str], counts: Sequence[int], on: str
 ) -> list[dict[str, Any]]:
-    base = await KnowledgeBase.open(Settings(kb=kb))
     # Within this process its own work counts, whatever else the machine does.
     clock = process_time if on == "local" else perf_counter
-    whole = {recipe: await _ask(base, recipe, questions, clock) for recipe in recipes}
-    found: list[dict[str, Any]] = []
-    first: dict[str, float] = {}
+    bases = {count: await KnowledgeBase.open(Settings(kb=kb)) for count in (0, *counts)}
     for count in counts:
-        _use_shards(base, count, on)
-        for recipe in recipes:
-            tops, median = await _ask(base, recipe, questions, clock)
+        _use_shards(bases[count], count, on)
+    found: list[dict[str, Any]] = []
+    for recipe in recipes:
+        asked = await _ask(bases, recipe, questions, clock)
+        whole, first = asked[0], asked[counts[0]]
+        for count in counts:
+            tops, median = asked[count]
             same = [
                 len(set(one) & set(two)) / max(1, len(two))
-                for one, two in zip(tops, whole[recipe][0], strict=True)
+                for one, two in zip(tops, whole[0], strict=True)
             ]
-            first.setdefault(recipe, median)
             row = {
                 "recipe": recipe,
                 "shards": count,
                 "median_ms": round(median * 1000, 2),
-                "whole_ms": round(whole[recipe][1] * 1000, 2),
-                "against_one": round(median / first[recipe], 2),
+                "whole_ms": round(whole[1] * 1000, 2),
+                "against_one": round(median / first[1], 2),
                 "overlap_10": round(float(np.mean(same)), 4),
-                "identical_10": sum(map(list.__eq__, tops, whole[recipe][0])) / len(tops),
-                "rounds": await _count_rounds(base) if recipe == "hipporag2" else 0,
+                "identical_10": sum(map(list.__eq__, tops, whole[0])) / len(tops),
+                "rounds": await _count_rounds(bases[count]) if recipe == "hipporag2" else 0,
             }
-            print("measured", row)
+            print("measured", row, flush=True)
             found.append(row)
-    await base.close()
+    for base in bases.values():
+        await base.close()
     return found
 
 

@@ -36,8 +36,10 @@ from clew.store.postgres.passage_vectors import update_passage_vectors
 from clew.store.postgres.vectors import SharedVectors
 from clew.store.postgres.verify import find_problems
 from clew.store.postgres.versions import (
+    SELECT_GENERATION,
     begin_write,
     finish_write,
+    parse_generation,
     read_generation,
     show_generation,
     undo_write,
@@ -126,6 +128,7 @@ class PostgresStore:
         self._inputs = InputReader(self.database, self._load_previous, self.vectors)
         self._task_lock = TaskLock()
         self._checked_chunks: set[int] = set()
+        self._named: tuple[int, dict[str, tuple[str, ...]]] = (0, {})
         self._follower: GenerationFollower | None = None
 
     # -- reading
@@ -135,10 +138,8 @@ class PostgresStore:
         """Open the newest generation for reading."""
         # Only errors of the store itself are translated, not those raised by the caller.
         with translate_errors(self.address):
-            db = await asyncio.to_thread(self.database.begin, READ)
+            db, generation, arrays = await asyncio.to_thread(self._load_newest)
         try:
-            with translate_errors(self.address):
-                db, generation, arrays = await asyncio.to_thread(self._load_newest, db)
             yield ResolvedSnapshot(self._open_snapshot(db, generation, arrays))
         finally:
             self.database.release(db)
@@ -155,18 +156,23 @@ class PostgresStore:
             with translate_errors(self.address):
                 return await asyncio.to_thread(select_values, db, kind, keys)
 
-        return TableSnapshot(generation, arrays, select, get, self._checked_chunks)
+        if self._named[0] != generation:
+            self._named = (generation, {})
+        named = self._named[1]
+        return TableSnapshot(generation, arrays, select, get, self._checked_chunks, named)
 
-    def _load_newest(self, db: Connection) -> tuple[Connection, int, Arrays]:
-        """The generation visible to a transaction, and its arrays; begin again if it is gone."""
+    def _load_newest(self) -> tuple[Connection, int, Arrays]:
+        """Begin a transaction; return the generation that it sees, and its arrays."""
         for _ in range(5):
-            generation, seal = read_generation(db)
+            db, rows = self.database.begin_with(READ, SELECT_GENERATION)
             try:
+                generation, seal = parse_generation(rows)
                 return db, generation, self._generations.load(generation, seal)
             except FileNotFoundError:
-                # Newer generations were written meanwhile.
+                self.database.release(db)  # newer generations were written meanwhile
+            except BaseException:
                 self.database.release(db)
-                db = self.database.begin(READ)
+                raise
         raise ArraysMissing(
             f"the arrays of {self.address} are missing; `clew verify --repair` rebuilds them"
         )
@@ -235,7 +241,7 @@ class PostgresStore:
     def read_rows(self) -> Iterator[PostgresRows]:
         """Open all rows for reading, unchanged until closed."""
         with translate_errors(self.address):
-            db, generation, arrays = self._load_newest(self.database.begin(READ))
+            db, generation, arrays = self._load_newest()
             try:
                 yield PostgresRows(db, generation, arrays)
             finally:

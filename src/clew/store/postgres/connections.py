@@ -186,10 +186,13 @@ def translate_errors(address: DatabaseAddress) -> Iterator[None]:
     except psycopg.errors.LockNotAvailable as error:
         raise Locked(f"{address} has been locked for too long; try again later") from error
     except psycopg.errors.InsufficientPrivilege as error:
-        raise StoreError(
-            f"{address}: {_first_line(error)}; the user needs CREATE on the database, or a schema "
-            "of its own"
-        ) from error
+        told = _first_line(error)
+        needs = (
+            "CREATE on the database, or a schema of its own"
+            if "for database" in told
+            else "to own the schema, or be granted what it is to do there"
+        )
+        raise StoreError(f"{address}: {told}; the user needs {needs}") from error
     except psycopg.OperationalError as error:
         raise StoreError(
             f"the connection to {address} failed ({_first_line(error)}); nothing was changed that "

@@ -108,8 +108,10 @@ async def test_shards_on_the_cluster_rank_as_one_machine(
     base.forget_view()
     assert [await _find_ids(base, recipe) for recipe in RECIPES] == whole
     assert len(spread.nodes) == 2
+    actors = spread.actors
     await base.take(stream([document("page 99", "Town Number99 lies on the Sarn.")]))
     assert len(await _find_ids(base, "hybrid")) == 10
+    assert spread.actors is actors  # a new generation is there without starting processes
     await base.close()
 
 

@@ -99,6 +99,8 @@ class TableSnapshot:
     get_values: GetValues
     checked: set[int] = field(default_factory=set)
     """Chunks whose mentions were compared with what was extracted; they never change."""
+    named: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    """Names of documents that were read before; a generation has always the same."""
 
     async def documents(self, ids: Sequence[str]) -> dict[str, Document]:
         """Documents by content id."""
@@ -112,6 +114,10 @@ class TableSnapshot:
 
     async def names(self, ids: Sequence[str]) -> dict[str, tuple[str, ...]]:
         """The names of documents, without their text."""
+        self.named.update(await self._read_names([key for key in ids if key not in self.named]))
+        return {key: self.named[key] for key in ids if key in self.named}
+
+    async def _read_names(self, ids: Sequence[str]) -> dict[str, tuple[str, ...]]:
         names: dict[str, list[str]] = defaultdict(list)
         for name, _, key in await self._select_checked(
             "SELECT s.checksum, s.name, s.document, d.id FROM documents d "

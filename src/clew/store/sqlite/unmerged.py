@@ -21,7 +21,7 @@ _SELECT_ENTITIES = (
     "WHERE key IN (SELECT value FROM json_each(?))"
 )
 _COUNT_TYPES = (
-    "SELECT m.entity, count(*), total(m.type = e.type), total(m.type != '') FROM mentions m "
+    "SELECT m.entity, total(m.type = e.type), total(m.type != '') FROM mentions m "
     "JOIN entities e ON e.key = m.entity "
     "WHERE m.entity IN (SELECT value FROM json_each(?)) GROUP BY m.entity"
 )
@@ -88,11 +88,7 @@ class ChangedMentions:
     def _find_doubtful(self, keys: Collection[int]) -> list[int]:
         """Those that have no mention left, or no longer one type for more than half of them."""
         counted = self.db.execute(_COUNT_TYPES, (json.dumps(sorted(keys)),))
-        sure = {
-            key
-            for key, mentions, same, typed in counted
-            if mentions and (2 * same > typed or not typed)
-        }
+        sure = {key for key, same, typed in counted if 2 * same > typed}
         return [key for key in keys if key not in sure]
 
 

@@ -49,7 +49,7 @@ def test_the_setting_is_read_as_a_size(tmp_path: Path) -> None:
 async def test_little_memory_makes_smaller_writes(
     memory: str | None, writes: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("clew.ingest.build._BYTES_PER_CHARACTER", 100_000_000)
+    monkeypatch.setattr("clew.ingest.build.BYTES_PER_CHARACTER", 100_000_000)
     base = KnowledgeBase(MemoryStore(), Settings(extractor="offline", memory=memory), None)
     texts = [f"Lyon{n} is a town." for n in range(3)]
     documents = [Document(str(n), text, "", (f"{n}.txt",)) for n, text in enumerate(texts)]

@@ -52,7 +52,7 @@ _INCOMPLETE_MARK = "!"  # suffix of the stamp of a document with failed chunks â
 _BY_RULES_MARK = "!+"  # â€¦ and of one whose failed chunks were extracted in another way
 _MAX_CONCURRENT_DOCUMENTS = 128  # the chat's own limit bounds the calls
 _DOCUMENTS_PER_WRITE = 10_000  # per transaction: bounds memory on large corpora
-_BYTES_PER_CHARACTER = 100  # that a text takes at most until it is written, with what it says
+BYTES_PER_CHARACTER = 100  # that a text takes at most until it is written, with what it says
 _FEW_ITEMS = 64  # of so few, only their own names are looked up
 TABLES_KEY = "tables"
 """Manifest key that is set once a knowledge base has had tables, so that others need not look."""
@@ -162,7 +162,7 @@ class IngestPipeline:
         )
 
     def _characters_per_write(self) -> float:
-        return inf if self.memory is None else self.memory / _BYTES_PER_CHARACTER
+        return inf if self.memory is None else self.memory / BYTES_PER_CHARACTER
 
     async def make_classifier(self, items: Sequence[ReadItem] | None = None) -> "ItemClassifier":
         """Return a classifier for the items of one add; if they are few, they may be given.

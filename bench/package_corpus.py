@@ -29,6 +29,7 @@ _SUFFIXES = {".txt", ".md", ".rst", ".html", ".htm", ".py"}
 _DEFAULT_FOLDERS = (Path("/usr/share/doc"), *(Path(one) for one in sys.path if one))
 _MAX_FILE_BYTES = 5_000_000
 _LEAST, _MOST = 120, 1500  # characters of a passage
+_ENOUGH = 350  # characters from which on a passage takes no further paragraph
 _LEAST_LETTERS = 0.6  # share of letters and spaces: tables of numbers and code are left out
 _IGNORED_HTML = re.compile(r"(?is)<(script|style|head|nav)\b.*?</\1\s*>|<!--.*?-->")
 _BLOCK_END = re.compile(r"(?i)</(p|div|li|tr|h\d|pre|dd|dt|table|section)\s*>|<br\s*/?>")
@@ -88,7 +89,7 @@ def split_passages(text: str) -> Iterator[str]:
         letters = sum(map(str.isalpha, paragraph)) + paragraph.count(" ")
         if not paragraph or letters < _LEAST_LETTERS * len(paragraph):
             continue
-        if held and len(held) + len(paragraph) > _MOST // 2:
+        if held and len(held) + len(paragraph) > _ENOUGH:
             yield held
             held = ""
         held = f"{held} {paragraph[:_MOST]}".strip()

@@ -181,14 +181,16 @@ class PostgresStore:
         """Count documents and elements."""
         return await asyncio.to_thread(self._read_counts)
 
-    async def sources(self) -> dict[str, DocumentSource]:
-        """Map every document name to its document."""
+    async def sources(self, names: Collection[str] | None = None) -> dict[str, DocumentSource]:
+        """Map every document name, or those of `names` that there are, to its document."""
 
         def read() -> dict[str, DocumentSource]:
             with self.database.transaction(READ) as db:
                 found = db.execute(
                     "SELECT s.name, d.id, d.stamp FROM sources s JOIN documents d "
-                    "ON d.key = s.document ORDER BY s.name"
+                    "ON d.key = s.document WHERE %s::text[] IS NULL OR s.name = ANY(%s::text[]) "
+                    "ORDER BY s.name",
+                    (given := None if names is None else list(names), given),
                 )
                 return {name: DocumentSource(document, stamp) for name, document, stamp in found}
 

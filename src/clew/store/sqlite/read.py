@@ -7,7 +7,7 @@ the two write differently.
 import json
 import sqlite3
 from collections import Counter, defaultdict
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Collection, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
@@ -17,7 +17,7 @@ from typing import TypeVar
 from clew.errors import StoreError
 from clew.store.checksums import checksum_cells
 from clew.store.merge import compute_fact_id
-from clew.store.protocol import Arrays
+from clew.store.protocol import Arrays, DocumentSource
 from clew.store.resolved_entities import ChunkMention
 from clew.store.sqlite import rows
 from clew.store.sqlite.connections import DAMAGED_ROW, translate_errors
@@ -30,6 +30,21 @@ Keys = Sequence[str] | Sequence[int]
 SelectRows = Callable[[str, Sequence[str | int]], Awaitable[list[rows.Row]]]
 """Selects rows by a statement with one list of keys, integers or texts."""
 GetValues = Callable[[str, Sequence[str]], Awaitable[dict[str, str]]]
+SELECT_SOURCES = (
+    "SELECT s.name, d.id, d.stamp FROM sources s JOIN documents d ON d.key = s.document"
+)
+_AMONG_NAMES = " WHERE s.name IN (SELECT value FROM json_each(?))"
+
+
+def select_sources(
+    db: sqlite3.Connection, names: Collection[str] | None
+) -> dict[str, DocumentSource]:
+    """Map document names, all of them or those given, to their documents."""
+    if names is None:
+        found = db.execute(SELECT_SOURCES)
+    else:
+        found = db.execute(SELECT_SOURCES + _AMONG_NAMES, (json.dumps(sorted(names)),))
+    return {name: DocumentSource(document, stamp) for name, document, stamp in found}
 
 
 @dataclass(frozen=True)

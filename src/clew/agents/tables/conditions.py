@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
+from os.path import commonprefix
 
 from clew.agents.tables.load import Column
 from clew.agents.tables.reading import (
@@ -20,6 +21,8 @@ from clew.text.dates import MONTHS
 _MAX_VALUE_WORDS = 10
 _CODE_LENGTH = 3  # values so short are compared with their case: "IN" is no preposition
 _VALUE_WEIGHT = 3.0
+_MIN_SHARED = 4  # letters of a name in two cases …
+_MAX_CASE = 2  # … and of the ending
 _NEAR = 3  # words between "no" and the column that it denies
 _TIME_SIGNS = {"after": ">", "since": ">=", "before": "<", "until": "<="}
 
@@ -199,7 +202,10 @@ def _try_value(reading: Reading, start: int, end: int) -> None:
     some = reading.words[start:end]
     if all(word.fold in reading.operators.fillers for word in some) and end - start > 1:
         return
-    for folded in dict.fromkeys((" ".join(w.fold for w in some), " ".join(w.stem for w in some))):
+    forms = [" ".join(w.fold for w in some), " ".join(w.stem for w in some)]
+    if end - start == 1:
+        forms += _find_declined(reading, some[0])
+    for folded in dict.fromkeys(forms):
         columns = _find_value_columns(reading, some, folded)
         if columns:
             column = _choose_column(reading, start, columns)
@@ -208,6 +214,25 @@ def _try_value(reading: Reading, start: int, end: int) -> None:
             reading.take(start, end, "value")
             reading.score += _VALUE_WEIGHT * (end - start)
             return
+
+
+def _find_declined(reading: Reading, word: Word) -> list[str]:
+    """Return the only value that a name of another script is a form of: "Германии"."""
+    if word.fold.isascii() or not word.fold.isalpha() or word.fold in reading.operators.fillers:
+        return []
+    found = {
+        value
+        for column in reading.table.columns.values()
+        if column.type == "text"
+        for value in column.rows_by_value
+        if " " not in value and _is_declined(word.fold, value)
+    }
+    return list(found) if len(found) == 1 else []
+
+
+def _is_declined(word: str, value: str) -> bool:
+    shared = len(commonprefix([word, value]))
+    return shared >= _MIN_SHARED and max(len(word), len(value)) - shared <= _MAX_CASE
 
 
 def _find_value_columns(reading: Reading, some: Sequence[Word], folded: str) -> list[Column]:

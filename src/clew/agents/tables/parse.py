@@ -6,7 +6,6 @@ table in advance: columns are found by their names, filters by the values in the
 
 from collections.abc import Sequence
 
-from clew.agents.tables.chinese import asks_in_chinese, write_in_english
 from clew.agents.tables.conditions import (
     add_comparisons,
     add_flags,
@@ -28,6 +27,8 @@ from clew.agents.tables.senses import (
     find_measured,
     find_superlatives,
 )
+from clew.agents.tables.spaced import find_language, write_spaced_in_english
+from clew.agents.tables.unspaced import asks_unspaced, write_unspaced_in_english
 from clew.agents.tables.words import Word, is_same_word, load_operators, split_question
 
 _NOUN_WEIGHT = 1.0
@@ -56,7 +57,7 @@ _OF_NUMBER = {"max": "most", "min": "fewest"}
 
 def may_ask_tables(question: str) -> bool:
     """Whether a question begins like one that rows could answer; others need not load tables."""
-    if asks_in_chinese(question):
+    if asks_unspaced(question) or find_language(question):
         return True
     operators, words = load_operators(), split_question(question)
     asks = next(operators.find("asks", words), None)
@@ -74,7 +75,8 @@ def parse_question(
 
     With `senses`, words that nothing else accounts for may stand for the columns they mean.
     """
-    words = split_question(write_in_english(question, tables))
+    english = write_spaced_in_english(write_unspaced_in_english(question, tables), tables)
+    words = split_question(english)
     named = {table.name: table.words for table in tables}
     found = []
     for table in tables:

@@ -9,9 +9,9 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from clew.agents.tables.chinese import asks_in_chinese
 from clew.agents.tables.load import Table
 from clew.agents.tables.reading import Mention, Reading, note_column, to_extreme
+from clew.agents.tables.unspaced import asks_unspaced
 from clew.agents.tables.values import load_vocabulary
 from clew.agents.tables.words import Word, is_same_word, load_operators, split_question
 from clew.context import Context
@@ -32,7 +32,7 @@ async def load_senses(ctx: Context, tables: Sequence[Table]) -> Senses:
     """Compare the words of the question with the names of columns; empty without an embedder."""
     names = list(dict.fromkeys(" ".join(c.words) for t in tables for c in t.columns.values()))
     words = [word.fold for word in split_question(ctx.question) if _has_meaning(word)]
-    if not names or not words or len(names) > _MAX_NAMES or asks_in_chinese(ctx.question):
+    if not names or not words or len(names) > _MAX_NAMES or asks_unspaced(ctx.question):
         return {}
     if ctx.meaning() < 1:
         return {}

@@ -2,6 +2,7 @@
 
 import re
 import tomllib
+import unicodedata
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -44,7 +45,12 @@ def fold_word(word: str) -> str:
     if fold[:1].isdigit():
         decimal = "" if _GROUPED.fullmatch(fold) or fold.count(",") > 1 else "."
         return fold.replace("/", "-") if "/" in fold else fold.replace(",", decimal)
-    return fold.lstrip("+")
+    return _strip_article(fold.lstrip("+"))
+
+
+def _strip_article(word: str) -> str:
+    """Return an Arabic word without its article."""
+    return word[2:] if word.startswith("ال") and len(word) > _MIN_PREFIX else word
 
 
 def fold_text(text: object) -> str:
@@ -63,9 +69,17 @@ def strip_plural(word: str) -> str:
     return word
 
 
+def _strip_marks(word: str) -> str:
+    """Return a word without accents and article: "Städte" and "Stadt" begin alike."""
+    if word.isascii():
+        return word
+    parts = unicodedata.normalize("NFD", _strip_article(word))
+    return "".join(char for char in parts if not unicodedata.combining(char))
+
+
 def is_same_word(one: str, other: str) -> bool:
     """Whether two words are forms of one: equal without endings, or one begins the other."""
-    a, b = strip_plural(one), strip_plural(other)
+    a, b = strip_plural(_strip_marks(one)), strip_plural(_strip_marks(other))
     if a == b:
         return True
     if not (a.isalpha() and b.isalpha()):

@@ -33,6 +33,7 @@ def add_comparisons(reading: Reading, found: Sequence[Mention], senses: Senses) 
         literal = _read_literal(reading, end)
         if literal is None:
             reading.take(start, end, "")
+            reading.dropped.add(start)
             continue
         value, behind = literal
         upper = _read_literal(reading, behind + 1) if how == "between" else None

@@ -1,5 +1,6 @@
 """Tables as columns of typed values, loaded from the documents of their rows, and joined."""
 
+import re
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -34,6 +35,7 @@ _MAX_CODE = 3  # characters of texts that agree by chance: yes, no, codes of cou
 _MIN_TEXTS = 2  # different texts that are a link whatever the column is called
 _MAX_JOINED = 200_000  # rows of all tables together, beyond which links are not looked for
 _MEMO = "tables"
+_LETTERS_OR_DIGITS = re.compile(r"[^\W\d_]{2,}|\d{2,}")
 _SURE_IDS = ("id", "ids", "code", "key", "uid", "uuid")
 _MAX_SUMMING = 2  # rows at the end that may sum up the others
 _CLOSE = 0.006  # of a sum that was rounded
@@ -211,6 +213,7 @@ class Table:
         """The words of its name and its partners', without folders and the file's suffix."""
         file, _, inner = self.name.partition("#")
         own = split_column(f"{PurePosixPath(file).stem} {inner}")
+        own += [part for word in own for part in _LETTERS_OR_DIGITS.findall(word)]
         return frozenset(own).union(*(one.table.words for one in self.partners))
 
     def __len__(self) -> int:

@@ -102,7 +102,7 @@ def _read(words: list[Word], table: Table, foreign: frozenset[str], senses: Sens
     limits = _find_limits(reading)
     find_measured(reading, senses, ask)
     best = find_superlatives(reading, senses, ask[1])
-    rank, count = _find_rank(reading, best), _count_best(reading, best)
+    rank, count = _find_rank(reading, best), _count_best(reading, best, ask[1])
     add_comparisons(reading, comparisons + find_comparatives(reading, senses), senses)
     add_text_filters(reading, texts)
     add_values(reading)
@@ -119,7 +119,7 @@ def _read(words: list[Word], table: Table, foreign: frozenset[str], senses: Sens
     sought = Sought(
         "share" if shares else "distinct" if distinct else ask[2],
         aggregates[0][2] if aggregates else "",
-        _name_best(reading, orders or best),
+        _name_best(reading, orders or best, bool(pairs)),
         group,
         pairs[0][2] if pairs else "",
         rank,
@@ -128,8 +128,10 @@ def _read(words: list[Word], table: Table, foreign: frozenset[str], senses: Sens
     return make_query(reading, sought, head)
 
 
-def _name_best(reading: Reading, best: Sequence[Mention]) -> str:
+def _name_best(reading: Reading, best: Sequence[Mention], is_pair: bool) -> str:
     """Return what a superlative asks for, or ""; "the largest number of" asks for the most."""
+    if len({meaning for _, _, meaning in best}) > 1:
+        return "range" if is_pair else "?"  # "the highest and the lowest": no single answer
     for _, end, meaning in best[:1]:
         behind = [word.fold for word in reading.words[end : end + 2]]
         return _OF_NUMBER.get(meaning, meaning) if behind == ["number", "of"] else meaning
@@ -193,12 +195,13 @@ def _find_limits(reading: Reading) -> list[tuple[int, int, str, int]]:
     return found
 
 
-def _count_best(reading: Reading, best: Sequence[Mention]) -> int:
-    """Return the number before a superlative, "three largest"; 1 if there is none."""
-    for start, _, _ in best[:1]:
-        count = _read_count(reading, start - 1) if start else 0
-        if count and reading.is_free(start - 1, start):
-            reading.take(start - 1, start, "limits")
+def _count_best(reading: Reading, best: Sequence[Mention], asked: int) -> int:
+    """Return the number before a superlative or what is asked for, "which two"; 1 for none."""
+    places = [best[0][0] - 1, asked] if best else []
+    for at in places:
+        count = _read_count(reading, at) if at >= 0 else 0
+        if count and reading.is_free(at, at + 1):
+            reading.take(at, at + 1, "limits")
             return count
     return 1
 
@@ -252,7 +255,7 @@ def _account_for_rest(reading: Reading, head: int, asks: str, measured: bool) ->
             reading.take(at, at + 1, "filler")
         elif word.text[:1].isupper() or any(is_same_word(word.fold, o) for o in reading.foreign):
             return False  # a name that no cell has, or what another table holds
-        elif (word.fold,) in reading.operators.phrases["degrees"]:
+        elif at in reading.dropped or (word.fold,) in reading.operators.phrases["degrees"]:
             return False  # "older" is no part of the name behind it
         elif at == head and asks == "count" and add_kind(reading, at):
             reading.take(at, at + 1, "kind")

@@ -50,6 +50,8 @@ def make_query(reading: Reading, sought: Sought, head: int) -> Query | None:
 
 def _choose_plan(query: Query, sought: Sought, asked: list[str], rest: list[str]) -> Query | None:
     """Return the query with what its operators ask for."""
+    if sought.best == "?":
+        return None
     if sought.pair:
         return _make_pair(query, sought.pair, [*asked, *rest])
     if sought.wants == "share":
@@ -86,6 +88,8 @@ def _make_pair(query: Query, pair: str, mentioned: list[str]) -> Query | None:
     columns = query.table.columns
     numeric = [name for name in dict.fromkeys(mentioned) if columns[name].is_quantity]
     named = [one for one in query.filters if one.how == "=" and not one.negated]
+    if query.best == "range" and len(numeric) == 1:
+        return replace(query, wants="aggregate", aggregate="range", measure=numeric[0], best="")
     if len(numeric) == 2 and query.filters:
         return replace(query, wants=pair, measure=numeric[0], second=numeric[1])
     twice = [one for one in named if sum(o.column == one.column for o in named) == 2]

@@ -99,6 +99,8 @@ class Reading:
     entities: set[str] = field(default_factory=set)
     reversed: set[int] = field(default_factory=set)
     """Words that name a flag and deny it: "unresolved"."""
+    dropped: set[int] = field(default_factory=set)
+    """Comparisons with what is no number: they are no names."""
 
     def take(self, start: int, end: int, kind: str) -> None:
         """Mark words as accounted for."""

@@ -25,6 +25,7 @@ _AGGREGATES: dict[str, Callable[[Sequence[float]], float]] = {
     "median": median,
     "max": max,
     "min": min,
+    "range": lambda numbers: max(numbers) - min(numbers),
 }
 _COMPARE: dict[str, Callable[[float, float], bool]] = {
     "=": lambda one, other: one == other,

@@ -19,7 +19,7 @@ _MAX_VALUES = 50  # shown in an answer
 _NOTE = "computed from the rows of {table}: {query}"
 # Every word of the question is accounted for; nine in ten such answers are right (bench.tables).
 _CONFIDENCE = 0.9
-_PER_DOUBT = 0.7  # of a word that was guessed
+_PER_DOUBT = 0.75  # of a word that was guessed
 _SIGNS = {"filled": "has a value", "empty": "is empty or 0", "flag": "is yes"}
 
 

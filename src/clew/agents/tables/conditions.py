@@ -263,6 +263,7 @@ def _choose_column(reading: Reading, start: int, columns: Sequence[Column]) -> C
         # "the genus Salmonella": the column belongs to the condition.
         consume(reading, near[0])
         return names[near[0][2]]
+    reading.doubts += len(columns) > 1 and reading.table.label not in names
     return names.get(reading.table.label, columns[0])
 
 

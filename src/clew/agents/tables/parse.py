@@ -261,7 +261,7 @@ def _account_for_rest(reading: Reading, head: int, asks: str, measured: bool) ->
             reading.take(at, at + 1, "kind")
         elif (at == head and not literal_type(word.fold)) or _is_compound(reading, at):
             reading.take(at, at + 1, "noun")
-            reading.doubts += at == head and asks == "count"
+            reading.doubts += at != head or asks == "count"
         elif _may_be_verb(reading, at, measured):
             reading.take(at, at + 1, "verb")
             reading.doubts += 1

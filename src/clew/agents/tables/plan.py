@@ -45,7 +45,7 @@ def make_query(reading: Reading, sought: Sought, head: int) -> Query | None:
         counts_things=head >= 0 and reading.taken[head] == "kind",
     )
     found = _choose_plan(query, sought, asked, rest)
-    return _name_keys(found) if found is not None else None
+    return _name_keys(found) if found is not None and not _tells_far_keys(found) else None
 
 
 def _choose_plan(query: Query, sought: Sought, asked: list[str], rest: list[str]) -> Query | None:
@@ -69,6 +69,12 @@ def _choose_plan(query: Query, sought: Sought, asked: list[str], rest: list[str]
     if sought.wants in ("count", "distinct"):
         return _make_count(query, asked, rest)
     return _make_lookup(query, asked, rest)
+
+
+def _tells_far_keys(query: Query) -> bool:
+    """Whether keys would be told that a linked table brought: their names are a link further."""
+    brought = {name for one in query.table.partners for name in one.columns}
+    return bool(query.entities & brought & {*query.targets, query.group})
 
 
 def _name_keys(query: Query) -> Query:
@@ -202,7 +208,8 @@ def _make_aggregate(query: Query, asked: list[str], rest: list[str]) -> Query | 
 def _is_category(table: Table, name: str) -> bool:
     """Whether rows share the values of a column, so that what they have is added up."""
     column = table.columns[name]
-    return column.type == "text" and name != table.label and not column.is_nearly_key
+    named = column.type == "text" or column.is_id
+    return named and name != table.label and not column.is_nearly_key
 
 
 def _make_largest_group(query: Query, asked: list[str], rest: list[str]) -> Query | None:
@@ -242,7 +249,7 @@ def _make_count(query: Query, asked: list[str], rest: list[str]) -> Query | None
         return replace(query, wants="count")
     column = table.columns[asked[0]]
     pinned = any(table.columns[one.column].is_key or one.column == table.label for one in filters)
-    if column.type == "number" and pinned and query.wants != "distinct":
+    if column.is_quantity and pinned and query.wants != "distinct":
         return replace(query, wants="value", targets=(column.name,))
     if query.wants != "distinct" and column.is_nearly_key:
         return replace(query, wants="count")

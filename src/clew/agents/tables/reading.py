@@ -127,7 +127,8 @@ def find_columns(reading: Reading) -> None:
     for at, word in enumerate(reading.words):
         if reading.is_free(at, at + 1) and word.fold not in reading.operators.fillers:
             having = [one for one in names if any(is_same_word(word.fold, w) for w in one.words)]
-            having = _prefer_own(reading, having)
+            exact = [one for one in having if {word.fold, word.stem} & set(one.words)]
+            having = _prefer_own(reading, exact or having)
             if len(having) == 1 and not word.fold[:1].isdigit():
                 note_column(reading, at, at + 1, having[0].name)
                 if having[0].is_id and word.fold not in load_vocabulary().identifiers:
@@ -161,7 +162,16 @@ def _try_column(reading: Reading, column: Column, start: int) -> None:
         return
     pairs = zip(reading.words[start:end], column.words, strict=True)
     if all(is_same_word(word.fold, own) for word, own in pairs):
+        if end - start == 1 and _is_anothers(reading, column, reading.words[start]):
+            return  # "delay" of "delay minutes", not of "delayed"
         note_column(reading, start, end, column.name)
+
+
+def _is_anothers(reading: Reading, column: Column, word: Word) -> bool:
+    """Whether a word is just as written in another column's name, but not in this one's."""
+    forms = {word.fold, word.stem}
+    having = [one for one in reading.table.columns.values() if forms & set(one.words)]
+    return bool(having) and not forms & set(column.words)
 
 
 def note_column(reading: Reading, start: int, end: int, name: str) -> None:

@@ -19,7 +19,8 @@ _MAX_VALUES = 50  # shown in an answer
 _NOTE = "computed from the rows of {table}: {query}"
 # Every word of the question is accounted for; nine in ten such answers are right (bench.tables).
 _CONFIDENCE = 0.9
-_SIGNS = {"filled": "has a value"}
+_PER_DOUBT = 0.75  # of a word that was guessed
+_SIGNS = {"filled": "has a value", "empty": "is empty or 0", "flag": "is yes"}
 
 
 async def answer_from_tables(ctx: Context) -> Answer | None:
@@ -29,6 +30,8 @@ async def answer_from_tables(ctx: Context) -> Answer | None:
         return None
     async for some, senses in _iter_readings(ctx, tables):
         for query in parse_question(ctx.question, some, senses):
+            if _tells_keys(ctx, query, tables):
+                continue
             result = run_query(query)
             if result is not None and (result.rows or query.wants == "count"):
                 return await _write_answer(ctx, query, result)
@@ -43,14 +46,28 @@ async def _iter_readings(
     Joined tables are made once per generation.
     """
     yield tables, {}
-    if _JOINED not in ctx.view.memo:
-        ctx.view.memo[_JOINED] = join_tables(tables)
-    joined: list[Table] = ctx.view.memo[_JOINED]
+    joined = _join_once(ctx, tables)
     yield joined, {}
     senses = await load_senses(ctx, tables)
     if senses:
         yield tables, senses
         yield joined, senses
+
+
+def _join_once(ctx: Context, tables: Sequence[Table]) -> list[Table]:
+    if _JOINED not in ctx.view.memo:
+        ctx.view.memo[_JOINED] = join_tables(tables)
+    joined: list[Table] = ctx.view.memo[_JOINED]
+    return joined
+
+
+def _tells_keys(ctx: Context, query: Query, tables: Sequence[Table]) -> bool:
+    """Whether a query over one table would tell keys whose names a linked table has."""
+    shown = query.entities & {*query.targets, query.group}
+    if not shown or query.table.partners or query.wants == "distinct":
+        return False
+    same = [one for one in _join_once(ctx, tables) if one.name == query.table.name]
+    return any(partner.link in shown for one in same for partner in one.partners)
 
 
 async def _write_answer(ctx: Context, query: Query, result: TableResult) -> Answer:
@@ -73,7 +90,8 @@ async def _write_answer(ctx: Context, query: Query, result: TableResult) -> Answ
     ctx.trace.append(TraceStep("query a table", described, shown[:200], 0.0))
     evidence = Evidence(chunks=tuple(passages))
     answer = make_answer(ctx, evidence, f"{shown} {marks}".strip(), citations, shown, note)
-    return replace(answer, confidence=_CONFIDENCE, computed=True)
+    confidence = _CONFIDENCE * _PER_DOUBT**query.doubts
+    return replace(answer, confidence=confidence, computed=True)
 
 
 async def _fetch_rows(ctx: Context, table: Table, rows: Sequence[int]) -> list[Passage]:
@@ -96,12 +114,21 @@ def describe_query(query: Query) -> str:
         "distinct": f"number of different {of}",
         "group": f"{query.group} with the {query.best} {query.aggregate or 'number'} of {of}",
         "groups": f"{query.aggregate or 'number'} of {of} for each {query.group}",
-        "best": f"{query.best} {of}",
+        "best": f"{_describe_best(query)} {of}",
         "aggregate": f"{query.aggregate} of {of}",
+        "share": "share of the rows",
+        "check": "whether there is a row",
+        "difference": f"difference of {of}",
+        "ratio": f"ratio of {of}{f' to {query.second}' if query.second else ''}",
     }.get(query.wants, of)
     groups = group_filters(query.filters)
     where = " and ".join(" or ".join(map(_describe_filter, some)) for some in groups)
     return f"{what}, where {where}" if where else what
+
+
+def _describe_best(query: Query) -> str:
+    place = f"no. {query.rank} " if query.rank > 1 else ""
+    return f"{place}{query.best}{f' {query.limit}' if query.limit > 1 else ''}"
 
 
 def _describe_filter(one: Filter) -> str:

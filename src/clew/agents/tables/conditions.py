@@ -1,8 +1,10 @@
 """Finds the conditions of a question: values of cells, comparisons, parts of texts, numbers."""
 
 from collections.abc import Sequence
+from dataclasses import replace
+from os.path import commonprefix
 
-from clew.agents.tables.load import Column, is_year, parse_date, parse_number
+from clew.agents.tables.load import Column
 from clew.agents.tables.reading import (
     Filter,
     Mention,
@@ -11,47 +13,81 @@ from clew.agents.tables.reading import (
     nearest_column,
     nearest_of,
 )
+from clew.agents.tables.senses import Senses, find_measure
+from clew.agents.tables.values import is_year, load_vocabulary, parse_date, parse_number
 from clew.agents.tables.words import Operators, Word, is_same_word
 from clew.text.dates import MONTHS
 
 _MAX_VALUE_WORDS = 10
 _CODE_LENGTH = 3  # values so short are compared with their case: "IN" is no preposition
 _VALUE_WEIGHT = 3.0
+_MIN_SHARED = 4  # letters of a name in two cases …
+_MAX_CASE = 2  # … and of the ending
+_NEAR = 3  # words between "no" and the column that it denies
 _TIME_SIGNS = {"after": ">", "since": ">=", "before": "<", "until": "<="}
 
 
-def add_comparisons(reading: Reading, found: Sequence[Mention]) -> None:
+def add_comparisons(reading: Reading, found: Sequence[Mention], senses: Senses) -> None:
     """Turn "more than 200 horsepower" into a filter; a comparison without a number is dropped."""
     for start, end, how in found:
-        upper = end + 2 if how == "between" else end
-        if end >= len(reading.words):
+        literal = _read_literal(reading, end)
+        if literal is None:
+            reading.take(start, end, "")
+            reading.dropped.add(start)
             continue
-        value = reading.words[end].fold
-        mention = _find_compared_column(reading, (start, upper + 1, how), value)
+        value, behind = literal
+        upper = _read_literal(reading, behind + 1) if how == "between" else None
+        stop = upper[1] if upper else behind
+        mention = _find_compared_column(reading, (start, stop, how), value, senses)
         if mention is None:
             reading.take(start, end, "")
             continue
         column = mention[2]
         consume(reading, mention)
-        if how == "between" and upper < len(reading.words):
-            reading.filters.append(Filter(column, ">=", value))
-            reading.filters.append(Filter(column, "<=", reading.words[upper].fold))
+        if how == "between" and upper:
+            reading.filters.append(Filter(column, ">=", value, at=start))
+            reading.filters.append(Filter(column, "<=", upper[0], at=start))
         else:
-            reading.filters.append(Filter(column, _TIME_SIGNS.get(how, how), value))
-        reading.take(end, upper + 1, "value")
+            reading.filters.append(Filter(column, _TIME_SIGNS.get(how, how), value, at=start))
+        reading.take(end, stop, "value")
         reading.score += _VALUE_WEIGHT
 
 
-def _find_compared_column(reading: Reading, where: Mention, value: str) -> Mention | None:
+def _read_literal(reading: Reading, at: int) -> tuple[str, int] | None:
+    """Return the number with its unit, the date or the month of a year here, and where it ends."""
+    words = [word.fold for word in reading.words[at : at + 2]]
+    if not words:
+        return None
+    if words[0] in MONTHS and len(words) > 1 and _is_year(words[1]):
+        return f"{words[1]}-{MONTHS[words[0]]:02}", at + 2
+    value = reading.operators.phrases["numbers"].get((words[0],), words[0])
+    if not literal_type(value):
+        return None
+    is_unit = len(words) > 1 and words[1] in load_vocabulary().units
+    if is_unit and reading.is_free(at + 1, at + 2):
+        return f"{value} {words[1]}", at + 2
+    return value, at + 1
+
+
+def _find_compared_column(
+    reading: Reading, where: Mention, value: str, senses: Senses
+) -> Mention | None:
     """Return the column that is compared with a value: of times first for "since 2000"."""
     start, end, how = where
-    type_ = literal_type(value)
-    if type_ == "number" and _is_year(value) and (how in _TIME_SIGNS or how == "between"):
+    number, _, unit = value.partition(" ")
+    type_ = literal_type(number)
+    if type_ == "number" and _is_year(number) and (how in _TIME_SIGNS or how == "between"):
         times = [one for one in reading.columns if _holds_years(reading, one[2])]
         year = find_year_column(reading)
         if times or year:
             return nearest_of(times, start, end) or (0, 0, year[0] if year else "")
-    return nearest_column(reading, start, end, [type_]) if type_ else None
+    named = nearest_column(reading, start, end, [type_]) if type_ else None
+    if named is not None and not reading.table.columns[named[2]].is_id:
+        return named
+    if type_ == "date":
+        return _only_date(reading)
+    name = find_measure(reading, senses, start, unit)
+    return (0, 0, name) if name else None
 
 
 def _holds_years(reading: Reading, name: str) -> bool:
@@ -75,6 +111,51 @@ def _only_date(reading: Reading) -> Mention | None:
     return (0, 0, dates[0]) if len(dates) == 1 else None
 
 
+def add_flags(reading: Reading, negations: Sequence[Mention], measured: bool) -> bool:
+    """Filter by columns of yes and no that are named, and deny what "not" stands before.
+
+    False if a negation denies nothing: then the question says more than was understood.
+    """
+    columns = reading.table.columns
+    for mention in list(reading.columns):
+        start, end, name = mention
+        column = columns[name]
+        if column.truths is None or (column.type != "flag" and measured):
+            continue
+        consume(reading, mention)
+        reading.take(start, end, "flag")
+        if not any(one.column == name for one in reading.filters):
+            denied = start in reading.reversed
+            reading.filters.append(Filter(name, "flag", negated=denied, at=start))
+            reading.values.append((start, end, name))
+    return all(_deny(reading, start, end) for start, end, _ in negations)
+
+
+def _deny(reading: Reading, start: int, end: int) -> bool:
+    """Deny the condition behind a negation, or before it; of a column alone, that it has values."""
+    behind = [one for one in reading.filters if one.at >= end]
+    first = min((one.at for one in behind), default=len(reading.words))
+    columns = [one for one in reading.columns if end <= one[0] < min(first, end + _NEAR)]
+    before = [one for one in reading.filters if one.at < start]
+    if columns or not (behind or before):
+        columns = columns or [one for one in reading.columns if one[1] <= start]
+        if not columns:
+            return False
+        mention = columns[0] if columns[0][0] >= end else columns[-1]
+        consume(reading, mention)
+        reading.filters.append(Filter(mention[2], "empty", at=mention[0]))
+        return True
+    at = first if behind else max(one.at for one in before)
+    chosen = next(one for one in reading.filters if one.at == at)
+    reading.filters = [
+        replace(one, negated=not one.negated)
+        if one is chosen or (one.column == chosen.column and one.how == "=" and one.at > at)
+        else one
+        for one in reading.filters
+    ]
+    return True
+
+
 def add_text_filters(reading: Reading, found: Sequence[Mention]) -> None:
     """Turn "a name containing Dollar" into a filter on the column before it."""
     for start, end, how in found:
@@ -84,7 +165,7 @@ def add_text_filters(reading: Reading, found: Sequence[Mention]) -> None:
             continue
         consume(reading, mention)
         last = end + 1
-        reading.filters.append(Filter(mention[2], how, reading.words[end].fold))
+        reading.filters.append(Filter(mention[2], how, reading.words[end].fold, at=end))
         reading.take(end, last, "value")
         reading.score += _VALUE_WEIGHT
 
@@ -105,25 +186,64 @@ def add_parts_of_values(reading: Reading) -> None:
             _try_part_of_value(reading, at)
 
 
+def add_kind(reading: Reading, at: int) -> bool:
+    """Filter by a noun that ends the names of some rows: "lamps" for "Desk Lamp"."""
+    label = reading.table.columns.get(reading.table.label)
+    stem = reading.words[at].stem
+    if label is None or label.type != "text" or len(stem) <= _CODE_LENGTH:
+        return False
+    if not any(value.split()[-1] == stem for value in label.rows_by_value if value):
+        return False
+    reading.filters.append(Filter(label.name, "contains", stem, at=at))
+    reading.score += _VALUE_WEIGHT / 2
+    return True
+
+
 def _try_value(reading: Reading, start: int, end: int) -> None:
     some = reading.words[start:end]
     if all(word.fold in reading.operators.fillers for word in some) and end - start > 1:
         return
-    folded = " ".join(word.fold for word in some)
-    columns = [
+    forms = [" ".join(w.fold for w in some), " ".join(w.stem for w in some)]
+    if end - start == 1:
+        forms += _find_declined(reading, some[0])
+    for folded in dict.fromkeys(forms):
+        columns = _find_value_columns(reading, some, folded)
+        if columns:
+            column = _choose_column(reading, start, columns)
+            reading.filters.append(Filter(column.name, "=", folded, at=start))
+            reading.values.append((start, end, column.name))
+            reading.take(start, end, "value")
+            reading.score += _VALUE_WEIGHT * (end - start)
+            return
+
+
+def _find_declined(reading: Reading, word: Word) -> list[str]:
+    """Return the only value that a name of another script is a form of: "Германии"."""
+    if word.fold.isascii() or not word.fold.isalpha() or word.fold in reading.operators.fillers:
+        return []
+    found = {
+        value
+        for column in reading.table.columns.values()
+        if column.type == "text"
+        for value in column.rows_by_value
+        if " " not in value and _is_declined(word.fold, value)
+    }
+    return list(found) if len(found) == 1 else []
+
+
+def _is_declined(word: str, value: str) -> bool:
+    shared = len(commonprefix([word, value]))
+    return shared >= _MIN_SHARED and max(len(word), len(value)) - shared <= _MAX_CASE
+
+
+def _find_value_columns(reading: Reading, some: Sequence[Word], folded: str) -> list[Column]:
+    return [
         column
         for column in reading.table.columns.values()
         if column.type == "text"
         and (rows := column.rows_by_value.get(folded))
         and _has_case(column, rows[0], some, reading.operators)
     ]
-    if not columns:
-        return
-    column = _choose_column(reading, start, columns)
-    reading.filters.append(Filter(column.name, "=", folded))
-    reading.values.append((start, end, column.name))
-    reading.take(start, end, "value")
-    reading.score += _VALUE_WEIGHT * (end - start)
 
 
 def _has_case(column: Column, row: int, some: Sequence[Word], operators: Operators) -> bool:
@@ -143,6 +263,7 @@ def _choose_column(reading: Reading, start: int, columns: Sequence[Column]) -> C
         # "the genus Salmonella": the column belongs to the condition.
         consume(reading, near[0])
         return names[near[0][2]]
+    reading.doubts += len(columns) > 1 and reading.table.label not in names
     return names.get(reading.table.label, columns[0])
 
 
@@ -154,7 +275,10 @@ def _try_part_of_value(reading: Reading, at: int) -> None:
     found = []
     for column in reading.table.columns.values():
         if column.type == "text":
-            rows = sum(len(r) for v, r in column.rows_by_value.items() if word.fold in v.split())
+            forms = {word.fold, word.stem}
+            rows = sum(
+                len(r) for v, r in column.rows_by_value.items() if not forms.isdisjoint(v.split())
+            )
             found += [(rows, column)] * bool(rows)
     near = [one for one in found if any(m[2] == one[1].name for m in reading.columns)]
     near = near or [one for one in found if one[1].name == reading.table.label and len(found) > 1]
@@ -166,7 +290,7 @@ def _try_part_of_value(reading: Reading, at: int) -> None:
     for mention in [one for one in reading.columns if one[2] == column.name]:
         if _is_condition(reading, mention, at):
             consume(reading, mention)
-    reading.filters.append(Filter(column.name, "contains", word.fold))
+    reading.filters.append(Filter(column.name, "contains", word.stem, at=at))
     reading.values.append((at, at + 1, column.name))
     reading.take(at, at + 1, "value")
     reading.score += _VALUE_WEIGHT / 2
@@ -188,7 +312,7 @@ def add_numbers(reading: Reading) -> None:
         column, how, mention = found
         if mention is not None:
             consume(reading, mention)
-        reading.filters.append(Filter(column, how, word.fold))
+        reading.filters.append(Filter(column, how, word.fold, at=at))
         reading.values.append((at, at + 1, column))
         reading.take(at, at + 1, "value")
         reading.score += _VALUE_WEIGHT
@@ -208,7 +332,7 @@ def add_months(reading: Reading) -> None:
         year = reading.words[at + 1].fold if at + 1 < len(reading.words) else ""
         end = at + 2 if _is_year(year) and reading.is_free(at + 1, at + 2) else at + 1
         value = f"{year if end > at + 1 else ''}-{MONTHS[word.fold]:02}-"
-        reading.filters.append(Filter(mention[2], "month", value))
+        reading.filters.append(Filter(mention[2], "month", value, at=at))
         reading.values.append((at, end, mention[2]))
         reading.take(at, end, "value")
         reading.score += _VALUE_WEIGHT

@@ -4,18 +4,28 @@ import re
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import date, datetime
 from functools import cached_property
 from pathlib import PurePosixPath
 from typing import Any, Literal, NamedTuple
 
+from clew.agents.tables.values import (
+    Quantity,
+    choose_decimal,
+    is_year,
+    load_vocabulary,
+    parse_date,
+    parse_number,
+    parse_quantity,
+    read_truths,
+    to_float,
+)
 from clew.agents.tables.words import fold_text, is_same_word
 from clew.context import Context
 from clew.ingest.build import TABLES_KEY
 from clew.ingest.readers.tables import CELLS_KEY, LABEL_KEY, TABLE_KEY, split_column
 from clew.types import Document
 
-ColumnType = Literal["number", "date", "text"]
+ColumnType = Literal["number", "date", "text", "flag"]
 _BATCH = 5_000  # rows whose documents are in memory at once
 _MOSTLY = 0.95  # share of the values that decides a column's type
 _KEY_SHARE = 0.999
@@ -23,51 +33,12 @@ _LINK_SHARE = 0.95  # share of a column's values that are keys of the other tabl
 _MIN_LINKED = 3  # different numbers that a link needs: fewer agree by chance
 _MAX_CODE = 3  # characters of texts that agree by chance: yes, no, codes of countries
 _MIN_TEXTS = 2  # different texts that are a link whatever the column is called
-# An exponent only as programs write it: "1E4" is more often a code.
-_NUMBER = re.compile(r"[+-]?(?:(?:\d{1,3}(?:,\d{3})+|\d+)(?:\.\d*)?|\.\d+)(?:e[+-]?\d+)?")
-_DATE = re.compile(r"(\d{4})[-/](\d{1,2})[-/](\d{1,2})(?:[T ].*)?")
-_NAMED_MONTH = re.compile(r"(?:[A-Za-z]{3,9}\.? \d{1,2},? \d{4}|\d{1,2} [A-Za-z]{3,9} \d{4})")
-_DOTTED_DATE = re.compile(r"\d{1,2}\.\d{1,2}\.\d{4}")
-_DATE_FORMS = ("%b %d %Y", "%B %d %Y", "%d %b %Y", "%d %B %Y", "%d.%m.%Y")
 _MAX_JOINED = 200_000  # rows of all tables together, beyond which links are not looked for
 _MEMO = "tables"
-_YEARS = (1000, 2999)
-
-
-def parse_number(cell: object) -> float | None:
-    """Return a cell as a number, if it is one."""
-    if isinstance(cell, bool):
-        return float(cell)
-    if isinstance(cell, int | float):
-        return float(cell)
-    text = str(cell).strip()
-    if not _NUMBER.fullmatch(text):
-        return None
-    return float(text.replace(",", ""))
-
-
-def parse_date(cell: object) -> date | None:
-    """Return a cell as a date, if it is one and says which number is the month."""
-    text = str(cell).strip()
-    found = _DATE.fullmatch(text)
-    if found:
-        try:
-            return date(*map(int, found.groups()))
-        except ValueError:
-            return None
-    if not _NAMED_MONTH.fullmatch(text) and not _DOTTED_DATE.fullmatch(text):
-        return None
-    for form in _DATE_FORMS:
-        try:
-            return datetime.strptime(text.replace(",", " ").replace("  ", " "), form).date()
-        except ValueError:
-            continue
-    return None
-
-
-def is_year(number: float) -> bool:
-    """Whether a number may be a year."""
-    return _YEARS[0] <= number <= _YEARS[1]
+_LETTERS_OR_DIGITS = re.compile(r"[^\W\d_]{2,}|\d{2,}")
+_SURE_IDS = ("id", "ids", "code", "key", "uid", "uuid")
+_MAX_SUMMING = 2  # rows at the end that may sum up the others
+_CLOSE = 0.006  # of a sum that was rounded
 
 
 @dataclass(frozen=True)
@@ -86,12 +57,90 @@ class Column:
     def type(self) -> ColumnType:
         """What nearly all of its values are."""
         there = Counter(cell for cell in self.cells if cell is not None)
+        if self.truths is not None and not all(parse_number(cell) in (0, 1) for cell in there):
+            return "flag"
+        if there and any(isinstance(cell, bool) for cell in there):
+            return "flag"
         least = _MOSTLY * there.total()
-        if there and sum(n for cell, n in there.items() if parse_number(cell) is not None) >= least:
+        if there and sum(n for cell, n in there.items() if cell in self._floats) >= least:
             return "number"
         if there and sum(n for cell, n in there.items() if parse_date(cell)) >= least:
             return "date"
         return "text"
+
+    @cached_property
+    def truths(self) -> Mapping[Any, bool] | None:
+        """What its values mean if they are yes and no."""
+        return read_truths(self.cells)
+
+    def is_true(self, row: int) -> bool | None:
+        """Whether a row's value is yes; no value is no where all values are yes."""
+        known = self.truths or {}
+        missing = None if False in known.values() else False
+        return known.get(self.cells[row], missing)
+
+    @cached_property
+    def _quantities(self) -> Mapping[Any, Quantity]:
+        """The values that are numbers, if their units agree."""
+        cells = Counter(cell for cell in self.cells if cell is not None)
+        found = {cell: one for cell in cells if (one := parse_quantity(cell)) is not None}
+        sizes: Counter[str] = Counter()
+        for cell, one in found.items():
+            sizes[one.unit.casefold()] += cells[cell]
+        units = {unit for unit in sizes if unit}
+        known = load_vocabulary().units
+        if len({known[unit][0] if unit in known else unit for unit in units}) > 1:
+            return {cell: one for cell, one in found.items() if not one.unit}
+        if any(unit not in known for unit in units) and sizes[""]:
+            return {cell: one for cell, one in found.items() if not one.unit}
+        return found
+
+    @cached_property
+    def unit(self) -> tuple[str, bool]:
+        """The unit that most values are written with, and whether it stands before them."""
+        units = Counter((one.unit, one.leads) for one in self._quantities.values() if one.unit)
+        return units.most_common(1)[0][0] if units else ("", False)
+
+    @cached_property
+    def measures(self) -> str:
+        """What its unit measures (length, money, …), by its values or its name; "" if unknown."""
+        known = load_vocabulary().units
+        named = self.unit[0].casefold() or (self.words[-1] if len(self.words) > 1 else "")
+        return known[named][0] if named in known and self.type == "number" else ""
+
+    @cached_property
+    def _floats(self) -> Mapping[Any, float]:
+        """The values that are numbers, in the column's unit."""
+        decimal = choose_decimal(one.digits for one in self._quantities.values())
+        known, found = load_vocabulary().units, {}
+        _, own = known.get(self.unit[0].casefold(), ("", 1.0))
+        for cell, one in self._quantities.items():
+            number = parse_number(cell) if decimal == "." and not one.unit else None
+            number = to_float(one.digits, decimal) if number is None else number
+            if number is not None:
+                _, size = known.get(one.unit.casefold(), ("", own))
+                found[cell] = number * (size / own)
+        return found
+
+    @cached_property
+    def is_id(self) -> bool:
+        """Whether its numbers are names of rows rather than quantities: by the column's name."""
+        if self.type != "number" or not self.words:
+            return False
+        last = self.words[-1]
+        is_whole = all(number.is_integer() for number in self._floats.values())
+        known = last in load_vocabulary().identifiers
+        return is_whole and known and (last in _SURE_IDS or self.is_nearly_key)
+
+    @cached_property
+    def is_rank(self) -> bool:
+        """Whether its numbers are places in an order: the highest is 1."""
+        return self.type == "number" and not load_vocabulary().ranks.isdisjoint(self.words)
+
+    @property
+    def is_quantity(self) -> bool:
+        """Whether its values are numbers that can be added up or compared."""
+        return self.type == "number" and not self.is_id
 
     @cached_property
     def numbers(self) -> list[float | None]:
@@ -101,7 +150,7 @@ class Column:
 
     def _to_number(self, cell: Any) -> float | None:
         if cell is None or self.type != "date":
-            return None if cell is None else parse_number(cell)
+            return None if cell is None else self._floats.get(cell)
         day = parse_date(cell)
         return float(day.toordinal()) if day else None
 
@@ -153,11 +202,18 @@ class Table:
     partners: tuple["Partner", ...] = ()
     """Tables whose columns were added to these."""
 
+    @property
+    def stem(self) -> str:
+        """Its name without folders and the file's suffix."""
+        file, _, inner = self.name.partition("#")
+        return inner or PurePosixPath(file).stem
+
     @cached_property
     def words(self) -> frozenset[str]:
         """The words of its name and its partners', without folders and the file's suffix."""
         file, _, inner = self.name.partition("#")
         own = split_column(f"{PurePosixPath(file).stem} {inner}")
+        own += [part for word in own for part in _LETTERS_OR_DIGITS.findall(word)]
         return frozenset(own).union(*(one.table.words for one in self.partners))
 
     def __len__(self) -> int:
@@ -181,6 +237,10 @@ class Partner:
     table: Table = field(repr=False)
     rows: Sequence[int | None] = field(repr=False)
     columns: frozenset[str]
+    link: str = ""
+    """The column that refers to it."""
+    label: str = ""
+    """The column that names its rows, as it is called here."""
 
 
 async def load_tables(ctx: Context) -> list[Table]:
@@ -239,9 +299,40 @@ def _make_table(name: str, rows: Sequence[_StoredRow]) -> Table:
     for column in cells.values():
         column.extend([None] * (len(rows) - len(column)))
     columns = {column: Column(column, values) for column, values in cells.items()}
+    kept = len(rows) - _count_summing_rows(columns, len(rows))
+    if kept < len(rows):
+        columns = {column: Column(column, values[:kept]) for column, values in cells.items()}
     return Table(
-        name, rows[0].label, columns, [(row.name, row.document, row.chunk) for row in rows]
+        name, rows[0].label, columns, [(row.name, row.document, row.chunk) for row in rows[:kept]]
     )
+
+
+def _count_summing_rows(columns: Mapping[str, Column], size: int) -> int:
+    """Return how many rows at the end sum up the others: by their label and by their numbers."""
+    for count in range(min(_MAX_SUMMING, size - 2), 0, -1):
+        body = size - count
+        if all(_sums_up(columns, row, body) for row in range(body, size)):
+            return count
+    return 0
+
+
+def _sums_up(columns: Mapping[str, Column], row: int, body: int) -> bool:
+    """Whether a row is called a total and most of its numbers are those of the rows above."""
+    texts = [one.cells[row] for one in columns.values() if isinstance(one.cells[row], str)]
+    words = fold_text(texts[0]).split()[:2] if texts else []
+    totals = load_vocabulary().totals
+    how = next((totals[word] for word in words if word in totals), "")
+    if not how:
+        return False
+    agreed, compared = 0, 0
+    for column in columns.values():
+        own = column.numbers[row] if column.type == "number" else None
+        above = [number for number in column.numbers[:body] if number is not None]
+        if own is not None and above:
+            value = sum(above) / (len(above) if how == "mean" else 1)
+            compared += 1
+            agreed += abs(value - own) <= _CLOSE * max(1.0, abs(own))
+    return agreed * 2 > compared
 
 
 def is_row(document: Document) -> bool:
@@ -290,14 +381,27 @@ def _join(table: Table, tables: Sequence[Table]) -> Table:
             continue  # values that agree by chance: years and small numbers do
         keys = link.other.columns[link.key].rows_by_value
         rows = [keys[fold][0] if fold is not None and fold in keys else None for fold in own.folded]
-        brought = {
-            name: Column(name, [None if row is None else column.cells[row] for row in rows])
-            for name, column in link.other.columns.items()
-            if name not in columns
+        if any(one.link == link.column and one.table is link.other for one in partners):
+            continue  # by another key
+        names = _name_brought(link, columns)
+        columns |= {
+            name: Column(name, [None if row is None else cells[row] for row in rows])
+            for own_name, name in names.items()
+            for cells in (link.other.columns[own_name].cells,)
         }
-        columns |= brought
-        partners.append(Partner(link.other, rows, frozenset(brought)))
+        label = names.get(link.other.label, "")
+        partners.append(Partner(link.other, rows, frozenset(names.values()), link.column, label))
     return replace(table, columns=columns, partners=tuple(partners))
+
+
+def _name_brought(link: Link, columns: Mapping[str, Column]) -> dict[str, str]:
+    """Return how the columns of a linked table are called beside those that are there."""
+    found = {}
+    for name in link.other.columns:
+        if name != link.key or name == link.other.label:
+            called = [name, f"{link.other.stem}.{name}", f"{link.column}.{name}"]
+            found[name] = next((one for one in called if one not in columns), "")
+    return {name: called for name, called in found.items() if called}
 
 
 def _has_texts(column: Column) -> bool:
@@ -309,4 +413,5 @@ def _has_texts(column: Column) -> bool:
 def _is_named_alike(column: Column, other: Table, key: str) -> bool:
     """Whether a column's name has a word of the other table's name, or of its key's."""
     known = {*other.words, *other.columns[key].words}
-    return any(is_same_word(word, own) for word in column.words for own in known)
+    said = set(column.words) - load_vocabulary().identifiers or set(column.words) - {"id"}
+    return any(is_same_word(word, own) for word in said for own in known)

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from clew.agents.tables.load import Column, Table
+from clew.agents.tables.values import load_vocabulary
 from clew.agents.tables.words import Operators, Word, is_same_word
 
 _COLUMN_WEIGHT = 2.0
@@ -14,6 +15,7 @@ Mention = tuple[int, int, str]
 # "Oldest" is the first of dates and years, but the largest of ages.
 _EXTREMES = {"most": "max", "fewest": "min", "last": "max", "first": "min"}
 _EXTREMES |= {"old": "min", "young": "max"}
+_REVERSED = {"max": "min", "min": "max"}  # of ranks: the first is the highest
 _OF_AGES = {"old": "max", "young": "min"}
 
 
@@ -21,17 +23,24 @@ def to_extreme(degree: str, column: Column | None) -> str:
     """Return max or min for what a word of degree asks of a column; "" stays."""
     is_age = column is not None and column.type == "number" and not column.has_years
     extremes = _EXTREMES | _OF_AGES if is_age else _EXTREMES
-    return extremes.get(degree, degree)
+    found = extremes.get(degree, degree)
+    return _REVERSED.get(found, found) if column is not None and column.is_rank else found
 
 
 @dataclass(frozen=True)
 class Filter:
-    """A condition on a column: `how` is =, <, >, <=, >=, contains, starts, ends, year or filled."""
+    """A condition on a column.
+
+    `how` is =, <, >, <=, >=, contains, starts, ends, year, month, filled, empty (no value, or none
+    of it) or flag (yes).
+    """
 
     column: str
     how: str
     value: str = ""
     negated: bool = False
+    at: int = field(default=-1, compare=False)
+    """The word of the question where it stands."""
 
 
 @dataclass(frozen=True)
@@ -51,12 +60,24 @@ class Query:
     """max or min: of the measure, or of the group's aggregate or size."""
     group: str = ""
     score: float = 0.0
+    rank: int = 1
+    """Which of the best: 2 for the second largest."""
+    limit: int = 1
+    """How many of the best."""
+    second: str = ""
+    """Another measure, for the ratio of two."""
+    doubts: int = 0
+    """How many words or columns were guessed."""
+    entities: frozenset[str] = frozenset()
+    """Columns of keys that the question names by what they stand for: "student"."""
+    counts_things: bool = False
+    """Whether what is counted is a kind of thing that rows are of: "lamps"."""
 
     @property
     def columns(self) -> frozenset[str]:
         """All columns that it uses."""
         used = {one.column for one in self.filters}
-        return frozenset({*used, *self.targets, self.measure, self.group})
+        return frozenset({*used, *self.targets, self.measure, self.second, self.group})
 
 
 @dataclass
@@ -74,6 +95,12 @@ class Reading:
     values: list[Mention] = field(default_factory=list)
     filters: list[Filter] = field(default_factory=list)
     score: float = 0.0
+    doubts: int = 0
+    entities: set[str] = field(default_factory=set)
+    reversed: set[int] = field(default_factory=set)
+    """Words that name a flag and deny it: "unresolved"."""
+    dropped: set[int] = field(default_factory=set)
+    """Comparisons with what is no number: they are no names."""
 
     def take(self, start: int, end: int, kind: str) -> None:
         """Mark words as accounted for."""
@@ -100,8 +127,33 @@ def find_columns(reading: Reading) -> None:
     for at, word in enumerate(reading.words):
         if reading.is_free(at, at + 1) and word.fold not in reading.operators.fillers:
             having = [one for one in names if any(is_same_word(word.fold, w) for w in one.words)]
+            exact = [one for one in having if {word.fold, word.stem} & set(one.words)]
+            having = _prefer_own(reading, exact or having)
             if len(having) == 1 and not word.fold[:1].isdigit():
                 note_column(reading, at, at + 1, having[0].name)
+                if having[0].is_id and word.fold not in load_vocabulary().identifiers:
+                    reading.entities.add(having[0].name)
+            elif not having:
+                _try_denied_flag(reading, at)
+
+
+def _prefer_own(reading: Reading, having: list[Column]) -> list[Column]:
+    """Return the columns a word may mean, without those that a linked table brought, if any is."""
+    brought = {name for one in reading.table.partners for name in one.columns}
+    return [one for one in having if one.name not in brought] or having
+
+
+def _try_denied_flag(reading: Reading, at: int) -> None:
+    """Take "unresolved" for a column of yes and no that is called "resolved"."""
+    fold = reading.words[at].fold
+    for prefix in reading.operators.denying:
+        rest = fold.removeprefix(prefix)
+        flags = [one for one in reading.table.columns.values() if one.truths is not None]
+        having = [one for one in flags if any(is_same_word(rest, w) for w in one.words)]
+        if rest != fold and len(having) == 1:
+            note_column(reading, at, at + 1, having[0].name)
+            reading.reversed.add(at)
+            return
 
 
 def _try_column(reading: Reading, column: Column, start: int) -> None:
@@ -110,7 +162,16 @@ def _try_column(reading: Reading, column: Column, start: int) -> None:
         return
     pairs = zip(reading.words[start:end], column.words, strict=True)
     if all(is_same_word(word.fold, own) for word, own in pairs):
+        if end - start == 1 and _is_anothers(reading, column, reading.words[start]):
+            return  # "delay" of "delay minutes", not of "delayed"
         note_column(reading, start, end, column.name)
+
+
+def _is_anothers(reading: Reading, column: Column, word: Word) -> bool:
+    """Whether a word is just as written in another column's name, but not in this one's."""
+    forms = {word.fold, word.stem}
+    having = [one for one in reading.table.columns.values() if forms & set(one.words)]
+    return bool(having) and not forms & set(column.words)
 
 
 def note_column(reading: Reading, start: int, end: int, name: str) -> None:

@@ -2,13 +2,21 @@
 
 from collections import defaultdict
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import date
 from statistics import fmean, median
 from typing import Any
 
-from clew.agents.tables.load import Column, Table, parse_date, parse_number
+from clew.agents.tables.load import Column, Table
 from clew.agents.tables.reading import Filter, Query
+from clew.agents.tables.values import (
+    is_year,
+    load_vocabulary,
+    parse_date,
+    parse_number,
+    parse_quantity,
+    to_float,
+)
 from clew.agents.tables.words import fold_text
 
 _AGGREGATES: dict[str, Callable[[Sequence[float]], float]] = {
@@ -17,6 +25,7 @@ _AGGREGATES: dict[str, Callable[[Sequence[float]], float]] = {
     "median": median,
     "max": max,
     "min": min,
+    "range": lambda numbers: max(numbers) - min(numbers),
 }
 _COMPARE: dict[str, Callable[[float, float], bool]] = {
     "=": lambda one, other: one == other,
@@ -58,6 +67,12 @@ def run_query(query: Query) -> TableResult | None:
             return _find_best_rows(query, rows)
         case "aggregate":
             return _aggregate(query, rows)
+        case "share":
+            return _find_share(query, rows)
+        case "check":
+            return _check(query, rows)
+        case "difference" | "ratio":
+            return _compare_two(query, rows)
     return _read_values(query.table, query.targets, rows)
 
 
@@ -65,7 +80,10 @@ def find_rows(table: Table, filters: Sequence[Filter]) -> list[int]:
     """Return the rows that satisfy all filters; values of one column are alternatives."""
     found = list(range(len(table)))
     for some in group_filters(filters):
-        tests = [(_make_test(table.columns[one.column], one), one.negated) for one in some]
+        tests = [
+            (_make_test(table.columns[one.column], one), one.negated and one.how != "flag")
+            for one in some
+        ]
         found = [row for row in found if any(test(row) != negated for test, negated in tests)]
     return found
 
@@ -82,6 +100,15 @@ def group_filters(filters: Sequence[Filter]) -> list[list[Filter]]:
 def _make_test(column: Column, one: Filter) -> Callable[[int], bool]:
     if one.how == "filled":
         return lambda row: column.cells[row] is not None
+    if one.how == "flag":
+        return lambda row: column.is_true(row) is (not one.negated)
+    if one.how == "empty":
+        return lambda row: column.cells[row] is None or column.numbers[row] == 0
+    if one.how == "year" and column.type == "date":
+        return lambda row: (
+            (own := column.numbers[row]) is not None
+            and str(date.fromordinal(int(own)).year) == one.value
+        )
     if one.how == "year":
         return lambda row: str(column.cells[row])[:4] == one.value
     if one.how == "month":
@@ -92,17 +119,43 @@ def _make_test(column: Column, one: Filter) -> Callable[[int], bool]:
     if column.type == "text" or one.how not in _COMPARE:
         matches, folded = _MATCH[one.how], fold_text(one.value)
         return lambda row: (cell := column.folded[row]) is not None and matches(cell, folded)
-    compare, limit = _COMPARE[one.how], _to_number(column, one.value)
+    compare, limit = _COMPARE[one.how], _to_number(column, one.value, one.how)
     return lambda row: (
         limit is not None and (own := column.numbers[row]) is not None and compare(own, limit)
     )
 
 
-def _to_number(column: Column, value: str) -> float | None:
-    if column.type != "date":
-        return parse_number(value)
-    day = parse_date(value) or parse_date(f"{value}-01-01")
-    return float(day.toordinal()) if day else None
+def _to_number(column: Column, value: str, how: str) -> float | None:
+    """Return the number that a column is compared with, in its unit; of dates the day."""
+    if column.type == "date":
+        return _to_day(value, is_end=how in (">", "<="))
+    number = parse_number(value)
+    if number is not None:
+        return number
+    quantity = parse_quantity(value)
+    known = load_vocabulary().units
+    if quantity is None or (number := to_float(quantity.digits, ".")) is None:
+        return None
+    family, size = known.get(quantity.unit, ("", 1.0))
+    own = column.unit[0].casefold() or (column.words[-1] if column.words else "")
+    own_family, own_size = known.get(own, (family, size))
+    return number * size / own_size if family == own_family else None
+
+
+def _to_day(value: str, is_end: bool) -> float | None:
+    """Return a day's number; of a year or month its last day, or its first."""
+    year = parse_number(value)
+    if year is not None and year.is_integer() and is_year(year):
+        return float(
+            date(int(year), 12, 31).toordinal() if is_end else date(int(year), 1, 1).toordinal()
+        )
+    day = parse_date(value)
+    if day is None:
+        return None
+    if is_end and value.count("-") == 1:
+        following = date(day.year + day.month // 12, day.month % 12 + 1, 1)
+        return float(following.toordinal() - 1)
+    return float(day.toordinal())
 
 
 def _read_values(table: Table, targets: Sequence[str], rows: Sequence[int]) -> TableResult | None:
@@ -128,7 +181,85 @@ def _aggregate(query: Query, rows: Sequence[int]) -> TableResult | None:
     if not used or query.table.columns[query.measure].type != "number":
         return None
     value = _AGGREGATES[query.aggregate]([n for row in used if (n := numbers[row]) is not None])
-    return TableResult((format_number(value),), tuple(used), value)
+    return TableResult((_format_quantity(query, value),), tuple(used), value)
+
+
+def _format_quantity(query: Query, value: float) -> str:
+    """Format a computed number with the unit of its column's values."""
+    unit, leads = query.table.columns[query.measure].unit
+    if not unit:
+        return format_number(value)
+    if leads:
+        return f"{unit}{' ' * unit.isalpha()}{format_number(value)}"
+    return f"{format_number(value)}{' ' * (unit != '%')}{unit}"
+
+
+def _find_share(query: Query, rows: Sequence[int]) -> TableResult | None:
+    if not len(query.table):
+        return None
+    share = 100 * len(rows) / len(query.table)
+    return TableResult((f"{format_number(share)}%",), tuple(rows), share)
+
+
+def _check(query: Query, rows: Sequence[int]) -> TableResult | None:
+    """Answer yes or no; None if what is named has no row, or no number."""
+    if query.best and not query.group:
+        return _check_best(query, rows)
+    if query.best:
+        sizes = _size_named(query, rows)
+        if len(sizes) != 2:
+            return None
+        (_, one), (_, other) = sizes
+        is_so = one > other if query.best == "max" else one < other
+        return TableResult(("Yes" if is_so else "No",), tuple(rows))
+    columns, label = query.table.columns, query.table.label
+    named = [f for f in query.filters if f.how == "=" and not f.negated]
+    named = [f for f in named if f.column == label or columns[f.column].is_key][:1]
+    there = find_rows(query.table, named)
+    if not there:
+        return None
+    return TableResult(("Yes" if rows else "No",), tuple(rows or there))
+
+
+def _check_best(query: Query, rows: Sequence[int]) -> TableResult | None:
+    """Whether the row that is named, the last filter, is among the best of the others' rows."""
+    best = _find_best_rows(query, find_rows(query.table, query.filters[:-1]))
+    if best is None or not rows:
+        return None
+    is_best = not set(rows).isdisjoint(best.rows)
+    return TableResult(("Yes" if is_best else "No",), tuple(dict.fromkeys([*rows, *best.rows])))
+
+
+def _size_named(query: Query, rows: Sequence[int]) -> list[tuple[str, float]]:
+    """Return the numbers of the values that are named, in the question's order."""
+    column, numbers = query.table.columns[query.group], query.table.columns[query.measure].numbers
+    named = sorted((one for one in query.filters if one.column == query.group), key=_position)
+    found = []
+    for one in named:
+        own = [numbers[row] for row in rows if column.folded[row] == one.value]
+        known = [number for number in own if number is not None]
+        found += [(one.value, sum(known))] if known else []
+    return found
+
+
+def _position(one: Filter) -> int:
+    return one.at
+
+
+def _compare_two(query: Query, rows: Sequence[int]) -> TableResult | None:
+    """Return the difference or ratio of two rows, or of two columns of the rows."""
+    if query.second:
+        both = [replace(query, measure=name) for name in (query.measure, query.second)]
+        sizes = [_measure_group(replace(one, aggregate="sum"), rows) for one in both]
+    else:
+        sizes = [size for _, size in _size_named(query, rows)]
+    if len(sizes) != 2 or (query.wants == "ratio" and not sizes[1]):
+        return None
+    if query.wants == "ratio":
+        value = sizes[0] / sizes[1]
+        return TableResult((format_number(value),), tuple(rows), value)
+    value = abs(sizes[0] - sizes[1])
+    return TableResult((_format_quantity(query, value),), tuple(rows), value)
 
 
 def _find_best_rows(query: Query, rows: Sequence[int]) -> TableResult | None:
@@ -136,12 +267,19 @@ def _find_best_rows(query: Query, rows: Sequence[int]) -> TableResult | None:
     known = [(number, row) for row in rows if (number := column.numbers[row]) is not None]
     if not known:
         return None
-    choose = max if query.best == "max" else min
-    value = choose(known)[0]
-    winners = [row for number, row in known if number == value]
+    values = sorted({number for number, _ in known}, reverse=query.best == "max")
+    if query.limit == 1:
+        values = values[query.rank - 1 : query.rank]
+    order = {value: place for place, value in enumerate(values)}
+    winners = [row for number, row in known if number in order]
+    winners.sort(key=lambda row: order[column.numbers[row] or 0.0])
+    winners = winners[: query.limit] if query.limit > 1 else winners
+    if not winners:
+        return None
     if query.targets:
         return _read_values(query.table, query.targets, winners)
-    return TableResult((format_cell(column.cells[winners[0]]),), tuple(winners), value)
+    shown = dict.fromkeys(format_cell(column.cells[row]) for row in winners)
+    return TableResult(tuple(shown), tuple(winners), values[0])
 
 
 def _find_best_group(query: Query, rows: Sequence[int]) -> TableResult | None:
@@ -149,8 +287,11 @@ def _find_best_group(query: Query, rows: Sequence[int]) -> TableResult | None:
     if not members:
         return None
     sizes = {key: _measure_group(query, some) for key, some in members.items()}
-    value = (max if query.best == "max" else min)(sizes.values())
+    values = sorted(set(sizes.values()), reverse=query.best == "max")
+    value = values[min(query.rank, len(values)) - 1]
     winners = [key for key, size in sizes.items() if size == value]
+    if query.limit > 1:
+        winners = sorted(sizes, key=lambda key: values.index(sizes[key]))[: query.limit]
     used = tuple(row for key in winners for row in members[key])
     cells = query.table.columns[query.group].cells
     return TableResult(tuple(format_cell(cells[members[key][0]]) for key in winners), used, value)

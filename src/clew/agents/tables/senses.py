@@ -9,9 +9,10 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from clew.agents.tables.chinese import asks_in_chinese
 from clew.agents.tables.load import Table
 from clew.agents.tables.reading import Mention, Reading, note_column, to_extreme
+from clew.agents.tables.unspaced import asks_unspaced
+from clew.agents.tables.values import load_vocabulary
 from clew.agents.tables.words import Word, is_same_word, load_operators, split_question
 from clew.context import Context
 
@@ -31,7 +32,7 @@ async def load_senses(ctx: Context, tables: Sequence[Table]) -> Senses:
     """Compare the words of the question with the names of columns; empty without an embedder."""
     names = list(dict.fromkeys(" ".join(c.words) for t in tables for c in t.columns.values()))
     words = [word.fold for word in split_question(ctx.question) if _has_meaning(word)]
-    if not names or not words or len(names) > _MAX_NAMES or asks_in_chinese(ctx.question):
+    if not names or not words or len(names) > _MAX_NAMES or asks_unspaced(ctx.question):
         return {}
     if ctx.meaning() < 1:
         return {}
@@ -78,18 +79,45 @@ def find_superlatives(reading: Reading, senses: Senses, after: int) -> list[Ment
             if _add_measure(reading, senses, at):
                 reading.take(at, at + 1, "superlatives")
                 found.append((at, at + 1, degree))
-    if not _has_measure(reading):
+    if not _has_measure(reading) or _asks_age(reading, found):
         for start, end, _ in found:
-            if end - start == 1:
+            if end - start == 1 and not _add_adjective(reading, senses, end):
                 _add_measure(reading, senses, start)
     return found
 
 
+def _asks_age(reading: Reading, found: Sequence[Mention]) -> bool:
+    """Whether "oldest" is asked and no column of times or ages is named."""
+    named = {name for _, _, name in reading.columns}
+    old = any(meaning in ("old", "young") for _, _, meaning in found)
+    return old and _find_ages(reading) not in named
+
+
+def find_measured(reading: Reading, senses: Senses, ask: Mention) -> None:
+    """Find what "how long" measures."""
+    if reading.words[ask[0]].fold == "how" and ask[1] - ask[0] == 1:
+        _add_adjective(reading, senses, ask[1])
+
+
+def _add_adjective(reading: Reading, senses: Senses, at: int) -> bool:
+    """Take "expensive" of "most expensive" for what it measures."""
+    if at >= len(reading.words) or not reading.is_free(at, at + 1):
+        return False
+    if not reading.operators.measured_by(reading.words[at].fold):
+        return False
+    if not _add_measure(reading, senses, at):
+        return False
+    reading.take(at, at + 1, "superlatives")
+    return True
+
+
 def find_comparatives(reading: Reading, senses: Senses) -> list[Mention]:
-    """Find "cheaper than", whose column is the one that the adjective measures."""
+    """Find "cheaper than 70", whose column is the one that the adjective measures."""
     found = []
-    for at, word in enumerate(reading.words[:-1]):
+    for at, word in enumerate(reading.words[:-2]):
         degree = reading.operators.degree_of(word.fold)
+        if not reading.words[at + 2].fold[:1].isdigit():
+            continue
         if degree and reading.words[at + 1].fold == "than" and reading.is_free(at, at + 1):
             if name := _add_measure(reading, senses, at):
                 reading.take(at, at + 2, "comparisons")
@@ -116,16 +144,44 @@ def find_choice(reading: Reading, senses: Senses) -> list[Mention]:
 def _has_measure(reading: Reading) -> bool:
     """Whether a column that can be measured is mentioned."""
     columns = reading.table.columns
-    return any(columns[name].type in _MEASURED for _, _, name in reading.columns)
+    named = [columns[name] for _, _, name in reading.columns]
+    return any(one.is_quantity or one.type == "date" for one in named)
 
 
 def _add_measure(reading: Reading, senses: Senses, at: int) -> str:
     """Note and return the column that a word of degree measures; "" if none is close."""
-    cosines = senses.get(reading.words[at].fold, {})
-    name = _choose(reading, cosines, _MEASURED, _LEAST_OF_DEGREE)
+    name = find_measure(reading, senses, at)
     if name:
         reading.columns.append((at, at + 1, name))
     return name
+
+
+def find_measure(reading: Reading, senses: Senses, at: int, unit: str = "") -> str:
+    """Return the column that a word of degree measures: by a unit, its ages, or its meaning."""
+    word, columns = reading.words[at].fold, reading.table.columns
+    kinds = {load_vocabulary().units[unit][0]} if unit else reading.operators.measured_by(word)
+    fitting = [name for name, one in columns.items() if one.is_quantity and one.measures in kinds]
+    if len(fitting) == 1:
+        return fitting[0]
+    if _degree(reading, word) in ("old", "young"):
+        return _find_ages(reading)
+    return _choose(reading, senses.get(word, {}), _MEASURED, _LEAST_OF_DEGREE)
+
+
+def _degree(reading: Reading, word: str) -> str:
+    phrases = reading.operators.phrases
+    return phrases["superlatives"].get((word,), "") or phrases["degrees"].get((word,), "")
+
+
+def _find_ages(reading: Reading) -> str:
+    """Return the column that says how old rows are: by its name, else the only one of times."""
+    columns = reading.table.columns
+    known = [n for n, one in columns.items() if not reading.operators.ages.isdisjoint(one.words)]
+    known = [name for name in known if columns[name].type in _MEASURED]
+    times = [name for name, one in columns.items() if one.type == "date" or one.has_years]
+    # The years of books say nothing about "the oldest author".
+    found = known or (times if not reading.entities else [])
+    return found[0] if len(found) == 1 else ""
 
 
 def _choose(
@@ -133,7 +189,7 @@ def _choose(
 ) -> str:
     """Return the column of these types that is close enough and clearly the closest, or ""."""
     columns = reading.table.columns
-    having = [name for name, column in columns.items() if column.type in types]
+    having = [name for name, one in columns.items() if one.type in types and not one.is_id]
     near = {name: cosines.get(" ".join(columns[name].words), 0.0) for name in having}
     first, second = (sorted(near, key=lambda name: -near[name]) + ["", ""])[:2]
     if not first or near[first] < least:

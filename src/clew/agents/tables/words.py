@@ -2,6 +2,7 @@
 
 import re
 import tomllib
+import unicodedata
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -13,6 +14,7 @@ _TOKEN = re.compile(
     r"(?<![^\W_])[A-Za-z](?:\+\+|#)(?![^\W_])|"
     r"\d{4}[-/]\d{1,2}[-/]\d{1,2}|[+-]?\d[\d,]*(?:\.\d+)?(?![^\W_])|[^\W_]+(?:['’][^\W_]+)*"
 )
+_GROUPED = re.compile(r"\d{1,3}(?:,\d{3})+(?:\.\d+)?")
 _MIN_PREFIX = 4  # letters that two forms of a word share: weigh and weight
 _MIN_STEM = 6  # letters, where both have an ending of their own: generated and generation
 _MAX_ENDING = 3
@@ -42,8 +44,14 @@ def fold_word(word: str) -> str:
     fold = word.casefold().replace("’", "'")
     fold = fold.removesuffix("'s")
     if fold[:1].isdigit():
-        return fold.replace("/", "-") if "/" in fold else fold.replace(",", "")
-    return fold.lstrip("+")
+        decimal = "" if _GROUPED.fullmatch(fold) or fold.count(",") > 1 else "."
+        return fold.replace("/", "-") if "/" in fold else fold.replace(",", decimal)
+    return _strip_article(fold.lstrip("+"))
+
+
+def _strip_article(word: str) -> str:
+    """Return an Arabic word without its article."""
+    return word[2:] if word.startswith("ال") and len(word) > _MIN_PREFIX else word
 
 
 def fold_text(text: object) -> str:
@@ -62,9 +70,17 @@ def strip_plural(word: str) -> str:
     return word
 
 
+def _strip_marks(word: str) -> str:
+    """Return a word without accents and article: "Städte" and "Stadt" begin alike."""
+    if word.isascii():
+        return word
+    parts = unicodedata.normalize("NFD", _strip_article(word))
+    return "".join(char for char in parts if not unicodedata.combining(char))
+
+
 def is_same_word(one: str, other: str) -> bool:
     """Whether two words are forms of one: equal without endings, or one begins the other."""
-    a, b = strip_plural(one), strip_plural(other)
+    a, b = strip_plural(_strip_marks(one)), strip_plural(_strip_marks(other))
     if a == b:
         return True
     if not (a.isalpha() and b.isalpha()):
@@ -86,6 +102,10 @@ class Operators:
     """Verbs and prepositions that end a name before them."""
     low: frozenset[str]
     """Adjectives whose superlative is the smallest."""
+    ages: frozenset[str]
+    """Words of columns that say how old something is."""
+    denying: frozenset[str]
+    """Beginnings that deny a word: "unresolved"."""
 
     def find(self, kind: str, words: Sequence[Word]) -> Iterator[tuple[int, int, str]]:
         """Yield the phrases of a kind in a question: from, to (exclusive), meaning."""
@@ -106,9 +126,23 @@ class Operators:
         plain = self.phrases["degrees"].get((word,), "") if ending == "er" else ""
         if plain or not word.endswith(ending) or len(word) - len(ending) < _MIN_ADJECTIVE:
             return plain
-        stem = word.removesuffix(ending)
-        forms = {stem, f"{stem}e", stem[:-1], f"{stem[:-1]}y"}
-        return "max" if self.low.isdisjoint(forms) else "min"
+        return "max" if self.low.isdisjoint(list_adjectives(word, ending)) else "min"
+
+    def measured_by(self, word: str) -> frozenset[str]:
+        """Return what an adjective measures, as units do: "tallest" lengths, "cheaper" money."""
+        forms = {form for ending in ("est", "er") for form in list_adjectives(word, ending)}
+        return frozenset(
+            kind
+            for (adjective,), kinds in self.phrases["dimensions"].items()
+            for kind in kinds.split()
+            if adjective in forms
+        )
+
+
+def list_adjectives(word: str, ending: str) -> set[str]:
+    """Return the adjectives that a word with this ending may be of; the word itself is one."""
+    stem = word.removesuffix(ending)
+    return {word} if stem == word else {stem, f"{stem}e", stem[:-1], f"{stem[:-1]}y"}
 
 
 @cache

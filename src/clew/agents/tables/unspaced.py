@@ -1,8 +1,8 @@
-"""Writes a Chinese question about tables in the words of the English operators.
+"""Writes a Chinese or Japanese question about tables in the words of the English operators.
 
-Chinese has no spaces: a question is cut at the names of columns and the values of cells that it
-has, then at the words of `operators_zh.toml`. What is asked comes first, as in English; the
-noun beside it follows. Names and values stay as they are.
+They have no spaces: a question is cut at the names of columns and the values of cells that it
+has, then at the words of `operators_zh.toml` or `operators_ja.toml`. What is asked comes first, as
+in English; the noun beside it follows. Names and values stay as they are.
 """
 
 import re
@@ -13,16 +13,17 @@ from importlib.resources import files
 from typing import NamedTuple
 
 from clew.agents.tables.load import Table
-from clew.text.language import is_chinese
+from clew.text.language import is_chinese, is_unspaced
 
 _MAX_NAME_CHARS = 16
 _MIN_PART = 2  # characters of a column's name that stand for it
-_HAN_RUN = re.compile("[\u3400-\u9fff]")
-_OTHER_RUN = re.compile(r"[^\u3400-\u9fff\s，。？！、：；]+")
-# What stands behind a number in Chinese stands before it in English.
+_UNSPACED = re.compile("[\u3040-\u30ff\u3400-\u9fff]")
+_OTHER_RUN = re.compile(r"[^\u3040-\u30ff\u3400-\u9fff\s，。？！、：；]+")
+# What stands behind a number stands before it in English.
 _BEHIND = re.compile(
-    r"(?P<number>\d[\d,.]*(?:-\d{1,2}){0,2})\s*年?\s*(?:(?P<before>之前|以前)|(?P<after>之后|以后)|"
-    r"(?P<least>以上)|(?P<most>以下))"
+    r"(?P<number>\d[\d,.]*(?:-\d{1,2}){0,2})\s*[年人件個]?\s*(?:(?P<before>之前|以前|より前)|"
+    r"(?P<after>之后|以后|以降|より後)|(?P<more>より大きい|より多い|より高い|を超える)|"
+    r"(?P<less>より小さい|より少ない|より低い|未満)|(?P<least>以上)|(?P<most>以下))"
 )
 
 
@@ -32,9 +33,9 @@ class _Piece(NamedTuple):
 
 
 @cache
-def _load_words() -> Mapping[str, tuple[str, str]]:
-    """Return each Chinese word with its kind and the English words for it."""
-    raw = (files("clew.agents.tables") / "operators_zh.toml").read_text(encoding="utf-8")
+def load_words(language: str) -> Mapping[str, tuple[str, str]]:
+    """Return each word of a language with its kind and the English words for it."""
+    raw = (files("clew.agents.tables") / f"operators_{language}.toml").read_text(encoding="utf-8")
     kinds = {"asks": "ask", "operators": "word", "fillers": "word"}
     return {
         word: (kinds[kind], english)
@@ -43,17 +44,25 @@ def _load_words() -> Mapping[str, tuple[str, str]]:
     }
 
 
-def asks_in_chinese(question: str) -> bool:
-    """Whether a Chinese question has a word that asks for rows or values."""
-    asks = [word for word, (kind, _) in _load_words().items() if kind == "ask"]
-    return is_chinese(question) and any(word in question for word in asks)
+def _find_language(question: str) -> str:
+    if is_chinese(question):
+        return "zh"
+    return "ja" if is_unspaced(question) else ""
 
 
-def write_in_english(question: str, tables: Sequence[Table]) -> str:
-    """Return a question with English operators; one that is not Chinese is returned as it is."""
-    if not is_chinese(question):
+def asks_unspaced(question: str) -> bool:
+    """Whether a Chinese or Japanese question has a word that asks for rows or values."""
+    language = _find_language(question)
+    words = load_words(language) if language else {}
+    return any(word in question for word, (kind, _) in words.items() if kind == "ask")
+
+
+def write_unspaced_in_english(question: str, tables: Sequence[Table]) -> str:
+    """Return a question with English operators; one with spaces is returned as it is."""
+    language = _find_language(question)
+    if not language:
         return question
-    pieces = _cut(_BEHIND.sub(_put_before, question), tables)
+    pieces = _cut(_BEHIND.sub(_put_before, question), tables, load_words(language))
     asks = [at for at, piece in enumerate(pieces) if piece.kind == "ask"]
     if not asks:
         return question
@@ -67,6 +76,7 @@ def write_in_english(question: str, tables: Sequence[Table]) -> str:
 
 def _put_before(found: re.Match[str]) -> str:
     words = {"before": "before", "after": "after", "least": "at least", "most": "at most"}
+    words |= {"more": "more than", "less": "less than"}
     which = next(name for name in words if found[name])
     return f" {words[which]} {found['number']} "
 
@@ -81,12 +91,13 @@ def _find_noun(pieces: Sequence[_Piece], at: int) -> _Piece | None:
     return found[0] if found else None
 
 
-def _cut(question: str, tables: Sequence[Table]) -> list[_Piece]:
-    words = _load_words()
+def _cut(
+    question: str, tables: Sequence[Table], words: Mapping[str, tuple[str, str]]
+) -> list[_Piece]:
     pieces: list[_Piece] = []
     at = 0
     while at < len(question):
-        if not _HAN_RUN.match(question, at):
+        if not _UNSPACED.match(question, at):
             run = _OTHER_RUN.match(question, at)
             if run:
                 pieces.append(_Piece(run[0], "name"))

@@ -1,0 +1,256 @@
+"""Makes the query of a question whose words are accounted for: what its operators ask for."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from clew.agents.tables.load import Table
+from clew.agents.tables.reading import Filter, Query, Reading, to_extreme
+from clew.agents.tables.words import load_operators
+
+_COUNTED = ("most", "fewest")  # of rows, where no column is measured
+_DATED = ("last", "first", "old", "young")
+
+
+@dataclass(frozen=True)
+class Sought:
+    """What the operators of a question ask for."""
+
+    wants: str
+    aggregate: str = ""
+    best: str = ""
+    group: str = ""
+    pair: str = ""
+    rank: int = 1
+    limit: int = 1
+
+
+def make_query(reading: Reading, sought: Sought, head: int) -> Query | None:
+    """Return the query that a question's words make together; None if an operator is left over."""
+    table = reading.table
+    mentioned = [name for _, _, name in sorted(reading.columns)]
+    asked = [name for start, end, name in reading.columns if start <= head < end]
+    rest = [name for name in mentioned if name not in asked]
+    if not (sought.best or sought.aggregate):
+        rest = [name for name in rest if name not in _find_owners(reading)]
+    query = Query(
+        *(table, sought.wants, tuple(reading.filters)),
+        aggregate=sought.aggregate,
+        best=sought.best,
+        group=sought.group,
+        score=reading.score,
+        rank=sought.rank,
+        limit=sought.limit,
+        doubts=reading.doubts,
+        entities=frozenset(reading.entities),
+        counts_things=head >= 0 and reading.taken[head] == "kind",
+    )
+    found = _choose_plan(query, sought, asked, rest)
+    return _name_keys(found) if found is not None and not _tells_far_keys(found) else None
+
+
+def _choose_plan(query: Query, sought: Sought, asked: list[str], rest: list[str]) -> Query | None:
+    """Return the query with what its operators ask for."""
+    if sought.best == "?":
+        return None
+    if sought.pair:
+        return _make_pair(query, sought.pair, [*asked, *rest])
+    if sought.wants == "share":
+        return _make_share(query, asked, rest)
+    if sought.wants == "check":
+        return _make_check(query, sought, [*asked, *rest])
+    if sought.group:
+        return _make_groups(query, [*asked, *rest])
+    columns = query.table.columns
+    numeric = any(columns[name].is_quantity for name in [*asked, *rest])
+    if sought.best or (sought.aggregate and numeric):
+        return _make_aggregate(query, asked, rest)
+    if sought.aggregate and (sought.aggregate != "sum" or sought.wants != "count"):
+        return None  # "average" of nothing that is a number
+    if sought.wants in ("count", "distinct"):
+        return _make_count(query, asked, rest)
+    return _make_lookup(query, asked, rest)
+
+
+def _tells_far_keys(query: Query) -> bool:
+    """Whether keys would be told that a linked table brought: their names are a link further."""
+    brought = {name for one in query.table.partners for name in one.columns}
+    return bool(query.entities & brought & {*query.targets, query.group})
+
+
+def _name_keys(query: Query) -> Query:
+    """Return a query that tells names for keys: of the linked table, or of the row itself."""
+    labels = {one.link: one.label for one in query.table.partners if one.label}
+    own = {name: query.table.label for name in query.entities if query.table.label}
+    names = {name: label for name, label in (own | labels).items() if name in query.entities}
+    if query.wants in ("distinct", "aggregate"):
+        return query
+    targets = tuple(dict.fromkeys(names.get(name, name) for name in query.targets))
+    group = labels.get(query.group, query.group) if query.group in names else query.group
+    return replace(query, targets=targets, group=group)
+
+
+def _make_pair(query: Query, pair: str, mentioned: list[str]) -> Query | None:
+    """The difference or ratio of two rows that are named, or the ratio of two columns."""
+    columns = query.table.columns
+    numeric = [name for name in dict.fromkeys(mentioned) if columns[name].is_quantity]
+    named = [one for one in query.filters if one.how == "=" and not one.negated]
+    if query.best == "range" and len(numeric) == 1:
+        return replace(query, wants="aggregate", aggregate="range", measure=numeric[0], best="")
+    if len(numeric) == 2 and query.filters:
+        return replace(query, wants=pair, measure=numeric[0], second=numeric[1])
+    twice = [one for one in named if sum(o.column == one.column for o in named) == 2]
+    if len(numeric) != 1 or len(twice) != 2:
+        return None
+    return replace(query, wants=pair, measure=numeric[0], group=twice[0].column)
+
+
+def _make_share(query: Query, asked: list[str], rest: list[str]) -> Query | None:
+    """The share of the rows that satisfy the conditions."""
+    columns = query.table.columns
+    numeric = [name for name in [*asked, *rest] if columns[name].is_quantity]
+    if not query.filters or numeric:
+        return None
+    return replace(query, wants="share")
+
+
+def _make_check(query: Query, sought: Sought, mentioned: list[str]) -> Query | None:
+    """Yes or no: whether a row that is named has what is said, or is more than another."""
+    table, columns = query.table, query.table.columns
+    named = [one for one in query.filters if one.how == "=" and not one.negated]
+    row = [one for one in named if one.column == table.label or columns[one.column].is_key]
+    numeric = [name for name in mentioned if columns[name].is_quantity]
+    numeric += [name for name in mentioned if columns[name].type == "date"]
+    if len(row) == 2 and sought.best and numeric and len(query.filters) == 2:
+        best = to_extreme(sought.best, columns[numeric[0]])
+        return replace(query, best=best, measure=numeric[0], group=row[0].column)
+    if len(row) != 1 or sought.aggregate:
+        return None
+    if sought.best:
+        rest = tuple(one for one in query.filters if one is not row[0])
+        found = _make_aggregate(replace(query, filters=rest, wants="rows"), [], mentioned)
+        if found is None or found.wants != "best":
+            return None
+        return replace(found, wants="check", targets=(row[0].column,), filters=(*rest, row[0]))
+    return query if len(query.filters) > 1 and not mentioned else None
+
+
+def _find_owners(reading: Reading) -> set[str]:
+    """Return columns that only say whose another column is: "the length of the river of …"."""
+    found, seen = set(), False
+    for start, _, name in sorted(reading.columns):
+        before = [word.fold for word in reading.words[max(0, start - 2) : start]]
+        if seen and (before[-1:] == ["of"] or before == ["of", "the"]):
+            found.add(name)
+        seen = True
+    return found
+
+
+def _make_groups(query: Query, mentioned: Sequence[str]) -> Query | None:
+    """A number for each value of a column: "the average price per symbol"."""
+    columns = query.table.columns
+    measure = next((name for name in mentioned if columns[name].is_quantity), "")
+    how = query.aggregate or {"max": "max", "min": "min"}.get(query.best, "")
+    if query.wants != "count" and not (measure and how):
+        return None
+    how, measure = ("", "") if query.wants == "count" else (how, measure)
+    return replace(query, wants="groups", measure=measure, aggregate=how, best="")
+
+
+def _make_lookup(query: Query, asked: list[str], rest: list[str]) -> Query | None:
+    """The values of the columns that are asked for, else the names of the rows."""
+    table, filters = query.table, query.filters
+    by_name = query.wants in ("rows", "names") and not asked and bool(filters)
+    targets = [table.label] * bool(table.label) if by_name else asked or rest
+    used = {one.column for one in filters if one.how == "="}
+    if by_name and query.wants == "names" and table.label in used and not rest:
+        targets = [one.label for one in table.partners if one.label and one.label not in used]
+        targets = targets if len(targets) == 1 else []
+    targets = [name for name in targets if name not in used and _fits(table, name, query.wants)]
+    if not targets or not (filters or rest or (asked and query.wants == "rows")):
+        return None
+    if query.wants == "rows":
+        filters = (*filters, *(Filter(name, "filled") for name in rest if name not in targets))
+    return replace(query, wants="value", targets=tuple(targets), filters=filters)
+
+
+def _fits(table: Table, column: str, wants: str) -> bool:
+    """Whether values of a column can answer who, when or where."""
+    found = table.columns[column]
+    if wants == "time":
+        return found.type == "date" or not load_operators().times.isdisjoint(found.words)
+    return found.type == "text" or found.is_id if wants in ("names", "place") else True
+
+
+def _make_aggregate(query: Query, asked: list[str], rest: list[str]) -> Query | None:
+    """A sum, mean or extreme: of a column, of the rows, or of the groups of rows."""
+    columns = query.table.columns
+    dated, counts_rows = query.best in _DATED, query.best in _COUNTED
+    measured = "date" if dated else "number"
+    fitting = [name for name in [*rest, *asked] if columns[name].type == measured]
+    fitting = [name for name in fitting if not columns[name].is_id]
+    if dated and not fitting:  # a year may stand in a column of numbers
+        fitting = [name for name in rest if columns[name].is_quantity]
+    targets = [name for name in [*asked, *rest] if name not in fitting[:1]]
+    measure = next(iter(fitting), "")
+    query = replace(query, best=to_extreme(query.best, columns.get(measure)), measure=measure)
+    if not query.best:
+        return replace(query, wants="aggregate") if measure else None
+    if not measure:
+        return _make_largest_group(query, asked, rest) if counts_rows else None
+    if query.aggregate and targets:
+        return replace(query, wants="group", group=targets[0])
+    if counts_rows and query.wants == "rows" and targets[:1] == asked[:1] and asked:
+        if _is_category(query.table, asked[0]):
+            return replace(query, wants="group", group=asked[0], aggregate="sum")
+    return _make_best(query, asked, targets)
+
+
+def _is_category(table: Table, name: str) -> bool:
+    """Whether rows share the values of a column, so that what they have is added up."""
+    column = table.columns[name]
+    named = column.type == "text" or column.is_id
+    return named and name != table.label and not column.is_nearly_key
+
+
+def _make_largest_group(query: Query, asked: list[str], rest: list[str]) -> Query | None:
+    """The value that most rows have: "which state has the most airports"."""
+    if not asked or query.wants != "rows":
+        return None
+    filters = (*query.filters, *(Filter(name, "filled") for name in rest))
+    return replace(query, wants="group", group=asked[0], filters=filters, aggregate="")
+
+
+def _make_best(query: Query, asked: list[str], targets: list[str]) -> Query | None:
+    """The rows with the largest or smallest value, or that value itself."""
+    table = query.table
+    if query.wants == "time":
+        times = [name for name in table.columns if _fits(table, name, "time")]
+        targets = [name for name in targets if name in times] or times[:1]
+        return replace(query, wants="best", targets=tuple(targets)) if targets else None
+    chosen = [one.column for one in query.filters if one.how == "="]
+    if any(chosen.count(name) > 1 for name in chosen):
+        return replace(query, wants="best", targets=(max(chosen, key=chosen.count),))
+    if not targets and query.wants in ("rows", "names") and table.label:
+        targets = [table.label]
+    if query.measure in asked and not targets:
+        targets = []
+    return replace(query, wants="best", targets=tuple(targets[:1]))
+
+
+def _make_count(query: Query, asked: list[str], rest: list[str]) -> Query | None:
+    """A number of rows, or of different values of the column that is counted."""
+    table = query.table
+    amounts = [name for name in rest if table.columns[name].is_quantity]
+    if query.best == "" and not asked and len(amounts) == len(rest) == 1 and query.counts_things:
+        return replace(query, wants="aggregate", aggregate="sum", measure=amounts[0])
+    filters = (*query.filters, *(Filter(name, "filled") for name in rest))
+    query = replace(query, filters=filters)
+    if not asked:
+        return replace(query, wants="count")
+    column = table.columns[asked[0]]
+    pinned = any(table.columns[one.column].is_key or one.column == table.label for one in filters)
+    if column.is_quantity and pinned and query.wants != "distinct":
+        return replace(query, wants="value", targets=(column.name,))
+    if query.wants != "distinct" and column.is_nearly_key:
+        return replace(query, wants="count")
+    return replace(query, wants="distinct", targets=(column.name,))

@@ -92,6 +92,8 @@ def test_stems() -> None:
         ("Who was the key witness?", False),
         ("Who wrote the summary of the report?", False),
         ("What are the two main rivers of Osmere?", False),
+        ("What is the main difference between a mill and a kiln?", True),
+        ("What is the height that is given in the summary?", False),
         ("Which list was the mill put on?", False),
         ("Name the director of the film that all critics praised", False),
         ("How many of all the bridges are open?", False),

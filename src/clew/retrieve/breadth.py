@@ -22,6 +22,7 @@ _MAX_ORDER_POSITION = 4  # words before an order: "could you please summarise"
 _SUMMARIES = frozenset(
     "summary summaries overview synopsis recap rundown outline gist takeaways".split()
 )
+_WITHIN = frozenset("in from by on within".split())  # "in the overview"
 _IMPORTANCE = frozenset(
     "main major key important significant notable principal primary chief central core essential "
     "crucial leading top".split()
@@ -55,6 +56,10 @@ _WHAT_IS_KNOWN = re.compile(
     r"\bwhat(?:'s|’s)?\s.{0,24}\b(?:know|known|tell|say|said)\s(?:me |us )?about\b"
     r"|\btell (?:me |us )?(?:\w+ ){0,2}about\b|\A(?:\w+ ){0,2}(?:everything|all|more) about\b"
 )
+_DIFFERENCE = re.compile(
+    r"\Awhat (?:is|are|was|were) (?:the |some )?(?:main |key |major )?"
+    r"(?:differences?|distinctions?|similarit(?:y|ies)) (?:between|of)\b"
+)
 _CHANGE = re.compile(r"\Ahow (?:has|have|had|did)\b.*\b(?:change|evolve|develop(?=e?d?\b))e?d?\b")
 _HEARD_ABOUT = re.compile(r"\A(?:something |anything |more |a bit |a little )?about\b")
 _SIGNS_ZH = re.compile(
@@ -81,7 +86,7 @@ def wants_breadth(question: str) -> bool:
         or _asks_for_several(keys)
         or sum(key in _ACCOUNT_NOUNS for key in keys) > 1
         or (keys[0] == "what" and bool(_DOCUMENTS.search(said) and _SAYING.search(said)))
-        or any(one.search(said) for one in (_WHAT_IS_KNOWN, _CHANGE))
+        or any(one.search(said) for one in (_WHAT_IS_KNOWN, _DIFFERENCE, _CHANGE))
         or (said != question.lower().strip() and bool(_HEARD_ABOUT.search(said)))
     )
 
@@ -101,8 +106,12 @@ def _orders_account(t: Tokens) -> bool:
 
 
 def _names_summary(t: Tokens) -> bool:
-    """Whether a word for a summary stands in it, but not as part of a name."""
-    return any(key in _SUMMARIES and not t.upper[at] for at, key in enumerate(t.keys) if at)
+    """Whether a summary is asked for: not part of a name, and not where something stands."""
+    return any(
+        key in _SUMMARIES and not t.upper[at] and not _WITHIN & set(t.keys[max(0, at - 3) : at])
+        for at, key in enumerate(t.keys)
+        if at
+    )
 
 
 def _asks_for_several(keys: Sequence[str]) -> bool:

@@ -87,6 +87,31 @@ def test_what_is_not_clear_keeps_its_words(unclear: str) -> None:
     assert found.removeprefix("Marrow Bridge: ") == unclear
 
 
+@pytest.mark.parametrize(
+    ("title", "text", "last"),
+    [
+        # Two may be meant, the title is no person, and "Karl's mother Elsa" are two as well.
+        ("Team notes", "Anna Berg met Paul Stone. He hired her.", "He hired her."),
+        ("Anna Berg", "Anna Berg met Paul Stone. He hired her.", "He hired her."),
+        ("Team notes", "Anna Berg met Paul Stone. He left. She stayed.", "She stayed."),
+        ("Team notes", "Karl's mother Elsa was a nurse. She died in 1990.", "She died in 1990."),
+        ("Team notes", "Tarn Sonar bought Ure Marine. It is in Vessen.", "It is in Vessen."),
+        ("Report", "Anna Berg left. It was cold.", "It was cold."),
+        ("会议", "王芳见了李明。他雇用了她。", "他雇用了她。"),
+        # Only one fits.
+        ("Report", "Anna Berg left. It was cold. She went.", "Anna Berg went."),
+        ("Ann Lee", "Ann Lee is a baker. She met Paul Stone. He left.", "Paul Stone left."),
+        (
+            "Karl Lund",
+            "Karl Lund was born here. His mother was Elsa Moe. She left.",
+            "Elsa Moe left.",
+        ),
+    ],
+)
+def test_a_pronoun_is_filled_in_only_where_one_name_fits(title: str, text: str, last: str) -> None:
+    assert texts(text, title)[-1].removeprefix(f"{title}: ").removeprefix(f"{title}：") == last
+
+
 def test_he_is_no_bridge_and_they_may_be_several() -> None:
     bridge = texts("Marrow Bridge is a bridge in Vessen. He lived there.", "Marrow Bridge")
     assert bridge[1] == "Marrow Bridge: He lived there."

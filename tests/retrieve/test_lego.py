@@ -228,7 +228,7 @@ async def test_modules_work_over_a_base_built_from_text(valley: KnowledgeBase) -
 
 
 async def test_an_empty_base_says_that_nothing_is_known(base: KnowledgeBase) -> None:
-    with pytest.raises(Exception, match="no entity of this knowledge base"):
+    with pytest.raises(Exception, match="names nothing in this knowledge base"):
         await base.search("who directed Grey Coast", recipe="lego-12")
 
 

@@ -62,7 +62,7 @@ async def test_several_names_are_all_linked(films: KnowledgeBase) -> None:
 
 
 async def test_a_question_that_names_nothing_says_so_and_offers_names(films: KnowledgeBase) -> None:
-    with pytest.raises(InputError, match="no entity of this knowledge base; .*similar names"):
+    with pytest.raises(InputError, match="names nothing in this knowledge base; .*similar names"):
         await linked(films, "who owns Qwzzk Vrttl")
     with pytest.raises(InputError, match="'Anton Reeve'"):
         await linked(films, "who likes Ant Reevington the Third")
@@ -73,7 +73,7 @@ async def test_given_names_come_first_and_may_stand_nowhere_in_the_question(
 ) -> None:
     results = await films.search("who directed it", recipe="lego-12", entities=["Grey Coast"])
     assert results.evidence.entities[0].name == "Anton Reeve"
-    with pytest.raises(InputError, match="no entity of this knowledge base"):
+    with pytest.raises(InputError, match="names nothing in this knowledge base"):
         await films.search("who directed it", recipe="lego-12", entities=["Zzyzx Qqq"])
 
 
@@ -135,5 +135,5 @@ async def test_where_everything_was_removed_no_name_is_known(
     people: KnowledgeBase, tmp_path: Path, recipe: str
 ) -> None:
     await people.remove([(tmp_path / "people.csv").as_posix()])
-    with pytest.raises(ClewError, match="no entity of this knowledge base"):
+    with pytest.raises(ClewError, match="names nothing in this knowledge base"):
         await people.search("where was Amelie born", recipe=recipe)

@@ -2,7 +2,8 @@
 
 import pytest
 
-from clew.retrieve.question import locate_names, parse_question, strip_courtesy, wants_breadth
+from clew.retrieve.breadth import wants_breadth
+from clew.retrieve.question import locate_names, parse_question, strip_courtesy
 from clew.retrieve.relation_vectors import stem_share
 from clew.text.names import relation_to_words
 
@@ -73,7 +74,36 @@ def test_stems() -> None:
         ("Who designed Marrow Bridge?", False),
         ("What caused the flood of 1921?", False),
         ("Which film has the director who was born later?", False),
+        ("What are the main incidents?", True),
+        ("What were the major outcomes of the meeting?", True),
+        ("What were the council's key decisions?", True),
+        ("What are some of the oldest mills?", True),
+        ("In the survey, what are all the bridges that were closed?", True),
+        ("Who are the key people of the project?", True),
+        ("Can you give me a summary of the travel policy?", True),
+        ("Please write a short overview of the harbour", True),
+        ("Name all members of the quartet", True),
+        ("Name the members of the quartet", True),
+        ("What topics do these documents cover?", True),
+        ("Tell me about Marrow Bridge", True),
+        ("What do we know about Marrow Bridge?", True),
+        ("How has the harbour changed over time?", True),
+        ("What is the main city of Osmere?", False),
+        ("Who was the key witness?", False),
+        ("Who wrote the summary of the report?", False),
+        ("What are the two main rivers of Osmere?", False),
+        ("What is the main difference between a mill and a kiln?", True),
+        ("What is the height that is given in the summary?", False),
+        ("Which list was the mill put on?", False),
+        ("Name the director of the film that all critics praised", False),
+        ("How many of all the bridges are open?", False),
+        ("What is the name of the company that made the main engines?", False),
         ("列出所有的桥", True),
+        ("洪水的主要原因是什么？", True),
+        ("请介绍一下马罗桥", True),
+        ("概括这份报告", True),
+        ("谁是主要证人？", False),
+        ("马罗桥在哪里？", False),
         ("", False),
     ],
 )

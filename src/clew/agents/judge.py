@@ -58,8 +58,8 @@ def judged_kind(answer: Answer, *, by_model: bool) -> str:
     A written one is seconded where the reader was asked as well, or code computed it from values;
     a span is contested where a model wrote something else.
     """
-    if answer.kind == "path":
-        return "path"
+    if answer.kind == "path":  # of sentences there are no relations to compare with the question
+        return "relation path" if "chance" in answer.hints else "path"
     if answer.kind == "span" and answer.candidate:
         return "contested" if "contested" in answer.hints else "answer"
     if by_model:

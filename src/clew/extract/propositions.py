@@ -45,7 +45,9 @@ _VERB_LIKE = re.compile(
     rf"(?:{_VERBS}|also|can|could|will|would|may|does|did|\w{{2,}}(?:ed|(?<!s)s))"
 )
 _DEFINITION = re.compile(r"\b(?:is|was|are|were)\s+(?:an?|the|one of)\s+([^.,;(]+)", re.IGNORECASE)
-_BORN = re.compile(r"\bborn\b", re.IGNORECASE)
+_BORN = re.compile(r"\bborn\b|出生|生于", re.IGNORECASE)
+_HE_OR_SHE = re.compile(r"\b(?:he|she|his|her|him)\b", re.IGNORECASE)
+_ANY_PRONOUN = re.compile(rf"{_PRONOUN.pattern}|{_CHINESE_PRONOUN.pattern}", re.IGNORECASE)
 _NOUN_END = re.compile(r"\w+(?:ed|ing)|of|in|on|at|for|from|by|with|to|and|or|that|which|who|where")
 _PERSON_NOUN = re.compile(r"\w{3,}(?:er|or|ist|ian|man|woman|ess)s?")
 _THING_NOUN = re.compile(
@@ -67,6 +69,12 @@ _SUBORDINATE = re.compile(
 _LONG_WORDS, _PART_WORDS = 12, 4  # words of a sentence worth splitting, and of its shortest part
 _LEAD_WORDS, _LEAD_IN_WORDS = 3, 8  # words before a pronoun: without and with a comma
 _ANY = "the subject"  # stands for the subject where its name does not matter
+# What stands in a place, or after an article, is no person.
+_NOT_PERSON_BEFORE = re.compile(
+    r"\b(?:in|at|near|on|into|across|around|over|the|an?)\s+\Z|[于在到往至从《]\Z", re.IGNORECASE
+)
+_UNKNOWN_TYPES = frozenset(("", "person", "name", "title", "term"))
+_BEFORE_CHARS = 12  # read before a name
 _LEAD_CHARS = 5  # an article or a quotation mark may precede the name a sentence begins with
 
 
@@ -75,7 +83,7 @@ class PropositionsOffline:
     """The rule-based extractor of propositions; `names` finds the names."""
 
     names: Offline = Offline()
-    version: int = 1
+    version: int = 2
 
     def stamp_parts(self, document: Document) -> tuple[str, ...]:
         """Return what a document's stamp needs besides the settings above."""
@@ -105,6 +113,25 @@ class _Mention:
     """Whether it is a name for certain, and not a date or number."""
     names_subject: bool
 
+    def may_be_person(self, text: str) -> bool:
+        """Whether it may name a person where it stands in the text."""
+        if self.type == "person":
+            return True
+        if self.type in LITERAL_TYPES or self.type not in _UNKNOWN_TYPES:
+            return False
+        before = text[max(0, self.start - _BEFORE_CHARS) : self.start]
+        inside = bool(before.strip()) and before.rstrip()[-1] not in ".!?:。！？"
+        if _NOT_PERSON_BEFORE.search(before) or not (self.known or inside):
+            return False
+        return _is_unspaced(self.name[0]) or _is_person_like(self.name)
+
+
+def _is_person_like(name: str) -> bool:
+    """Whether a name is written as persons' are: capitals only, and no noun for a thing."""
+    words = strip_disambiguation(name).split()
+    proper = all(word[:1].isupper() and not any(map(str.isdigit, word)) for word in words)
+    return proper and not _THING_NOUN.fullmatch(words[-1].lower()) if words else False
+
 
 @dataclass(slots=True)
 class _Reading:
@@ -118,7 +145,11 @@ class _Reading:
     """The name the sentence before begins with, or that its first pronoun stands for."""
     several: bool = False
     """Whether the sentence before names several things: "they" may be all of them."""
+    persons: tuple[str, ...] = ()
+    things: tuple[str, ...] = ()
+    """The names spoken of last that may be persons, and those that may be things."""
     pronouns: dict[str, str] = field(default_factory=dict)
+    """The pronoun of each name whose kind is known."""
     types: dict[str, str] = field(default_factory=dict)
 
     def begin(self, subject: str, sentence: str) -> None:
@@ -127,41 +158,103 @@ class _Reading:
             return
         self.subject = subject
         defined = _DEFINITION.search(sentence)
+        lead = sentence[: defined.start()] if defined else sentence
+        if not _says_name(subject, lead):
+            return
         words = defined[1].lower().split() if defined else []
         end = next((at for at, word in enumerate(words) if _NOUN_END.fullmatch(word)), len(words))
         self.nouns = frozenset(words[:end])
         head = words[end - 1] if end else ""
         if _THING_NOUN.fullmatch(head):
             self.pronouns[subject] = _IT
-        elif _BORN.search(sentence) or _PERSON_NOUN.fullmatch(head):
-            self._set_person(subject)
+        elif _BORN.search(sentence) or _PERSON_NOUN.fullmatch(head) or head:
+            self._set_person(subject, certain=not head or bool(_PERSON_NOUN.fullmatch(head)))
 
-    def _set_person(self, name: str) -> None:
-        counts = Counter(_PRONOUNS[found.lower()] for found in _PRONOUN.findall(self.text))
-        if counts[_HE] != counts[_SHE]:
-            self.pronouns[name] = max((_HE, _SHE), key=lambda one: counts[one])
-        self.types.setdefault(name, "person")
+    def _set_person(self, name: str, *, certain: bool) -> None:
+        """Take the pronoun that comes first, if it is also the most frequent of both."""
+        found = [_PRONOUNS[one.group().lower()] for one in _ANY_PRONOUN.finditer(self.text)]
+        counts = Counter(found)
+        first = next((one for one in found if certain or one != _THEY), "")
+        if first in (_HE, _SHE) and counts[first] == max(counts[_HE], counts[_SHE]):
+            self.pronouns[name] = first
+        if certain or first in (_HE, _SHE):
+            self.types.setdefault(name, "person")
 
     def resolve(self, pronoun: str) -> str:
-        """Return the name a pronoun stands for, "" if that is not clear."""
+        """Return the name a pronoun stands for, "" if more than one fits, or none."""
         kind = _PRONOUNS[pronoun.lower()]
         if kind == _THEY and self.several:
             return ""
-        known = (name for name, one in reversed(self.pronouns.items()) if one == kind)
-        for name in (self.leading, *known, self.subject):
-            if name and self._fits(name, kind):
-                self.pronouns.pop(name, None)
-                self.pronouns[name] = kind  # the last one spoken of comes last
-                return name
-        return ""
+        name = self._find_person(kind) if kind in (_HE, _SHE) else self._find_thing(kind)
+        if name:
+            self.pronouns[name] = kind
+        return name
 
-    def _fits(self, name: str, kind: str) -> bool:
-        if name in self.pronouns:
-            return self.pronouns[name] == kind
-        type_ = self.types.get(name, "")
-        if kind in (_HE, _SHE):
-            return type_ in ("", "person", "name", "title", "term")
-        return type_ != "person"
+    def _find_person(self, kind: str) -> str:
+        """Return whom "he" or "she" stands for: the only one who was spoken of and fits."""
+        fitting = [one for one in self.persons if self.pronouns.get(one, kind) == kind]
+        if self.pronouns.get(self.leading) == kind and self.leading not in fitting:
+            fitting.append(self.leading)
+        if len(fitting) > 1:
+            # A single word may be a place; who led the sentence goes on.
+            others = [one for one in fitting if one != self.leading and _is_full_name(one)]
+            sure = self.pronouns.get(self.leading) == kind
+            return self.leading if sure and not others else ""
+        if fitting:
+            return fitting[0]
+        return self.subject if self.pronouns.get(self.subject) == kind else ""
+
+    def _find_thing(self, kind: str) -> str:
+        """Return what "it" stands for: what leads or the page is about, if that is a thing."""
+        for name in (self.leading, self.subject):
+            if name and self.pronouns.get(name) == kind:
+                return name
+        if self.subject and self.leading == self.subject and self._may_be_thing(self.subject):
+            return self.subject
+        fitting = [one for one in self.things if self._may_be_thing(one)]
+        return fitting[0] if len(fitting) == 1 else ""
+
+    def _may_be_thing(self, name: str) -> bool:
+        if not name or name in self.pronouns or self.types.get(name) == "person":
+            return self.pronouns.get(name) == _IT
+        if not _is_person_like(name):
+            return True
+        # A page that never says "he" or "she" is about no person.
+        return name == self.subject and not _HE_OR_SHE.search(self.text)
+
+    def remember(self, referent: str, named: Sequence[_Mention]) -> None:
+        """Keep who and what a statement speaks of; one that names no one changes nothing."""
+        persons = [self._called(one) for one in named if one.may_be_person(self.text)]
+        things = [self._called(one) for one in named if one.known and one.type != "person"]
+        if self.pronouns.get(referent, _IT) in (_HE, _SHE):
+            persons.append(referent)
+        elif referent:
+            things.append(referent)
+        self.persons = tuple(dict.fromkeys(persons)) or self.persons
+        self.things = tuple(dict.fromkeys(things)) or self.things
+
+    def _called(self, mention: _Mention) -> str:
+        return _call(mention, self.subject)
+
+
+def _call(mention: _Mention, subject: str) -> str:
+    """Return the subject for another name of it; a name unlike it may be someone else's."""
+    if not mention.names_subject or not subject or subject == _ANY:
+        return subject if mention.names_subject and subject else mention.name
+    words, own = (set(name_key(one).split()) for one in (subject, mention.name))
+    short = "".join(word[0] for word in mention.name.split()).lower() == subject.lower()
+    unspaced = _is_unspaced(subject[0]) and (subject in mention.name or mention.name in subject)
+    return subject if words & own or short or unspaced else mention.name
+
+
+def _says_name(name: str, text: str) -> bool:
+    """Whether a text has the last word of a name, or the name in a script without spaces."""
+    plain = strip_disambiguation(name)
+    return bool(plain) and name_key(plain.split()[-1]) in name_key(text)
+
+
+def _is_full_name(name: str) -> bool:
+    return " " in name or (_is_unspaced(name[0]) and len(name) > 1)
 
 
 def _read_chunk(chunk: Chunk, found: Extraction, reading: _Reading) -> Iterator[RawFact]:
@@ -204,7 +297,7 @@ class _Sentence:
         first = self.fact.span[0]
         for one in self.mentions:
             if begin <= one.start - first <= begin + _LEAD_CHARS and one.known:
-                return subject if one.names_subject else one.name
+                return _call(one, subject)
         return ""
 
 
@@ -224,6 +317,7 @@ def _read_sentence(sentence: _Sentence, reading: _Reading) -> Iterator[RawFact]:
         written, referent = _complete(sentence, part, named, reading)
         leading = sentence.leading_name(part.begin, reading.subject) or referent
         reading.leading = leading or reading.leading
+        reading.remember(referent, named)
         if part.end < len(text):
             written = written.rstrip(" ,;；") + ("。" if text[part.end] == "；" else ".")
         members = [(name, role) for name, role in sentence.fact.members if role == SUBJECT]

@@ -38,22 +38,6 @@ OPENING_WORDS = NAME_BREAKS | frozenset(
     given considering regarding concerning
     """.split()
 )
-# Verbs that ask for an account, and nouns of which there are several parts to tell.
-_ACCOUNT_VERBS = frozenset(
-    """
-    summarise summarize describe outline discuss explain trace characterise characterize list
-    enumerate compare contrast overview review survey
-    """.split()
-)
-_ACCOUNT_NOUNS = frozenset(
-    """
-    history evolution development overview consequences causes effects impact impacts features
-    aspects factors trends challenges criticisms measures policies steps stages events reasons
-    circumstances advantages disadvantages differences similarities methods approaches
-    """.split()
-)
-_ACCOUNT_SIGNS_ZH = ("总结", "概述", "列出", "描述", "有哪些", "比较")
-_MAX_VERB_POSITION = 4  # words before an imperative: "could you please summarise"
 # Words of courtesy, and the words that may stand beside them; together they ask for nothing.
 _COURTESY_WORDS = frozenset(
     """
@@ -305,17 +289,6 @@ def _is_courtesy(t: Tokens, some: Sequence[int]) -> bool:
         key == "know" and before in ("to", "you", "me") for before, key in pairwise(keys)
     )
     return said and all(key in _COURTESY for key in keys)
-
-
-def wants_breadth(question: str) -> bool:
-    """Tell whether a question asks for an account with several parts, not for one fact."""
-    keys = tokenize(question).keys
-    if any(key in _ACCOUNT_VERBS for key in keys[:_MAX_VERB_POSITION]):
-        return True
-    if any(sign in question for sign in _ACCOUNT_SIGNS_ZH):
-        return True
-    parts = sum(key in _ACCOUNT_NOUNS for key in keys)
-    return parts > 1 or (parts == 1 and any(key in ("main", "major", "key", "all") for key in keys))
 
 
 def locate_names(question: str, names: Sequence[str]) -> list[tuple[int, int]]:

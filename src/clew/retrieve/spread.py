@@ -13,8 +13,8 @@ import numpy as np
 
 from clew.context import Context, TraceStep
 from clew.graph.csr import Floats, Mask
+from clew.retrieve.breadth import wants_breadth
 from clew.retrieve.labels import has_vectors
-from clew.retrieve.question import wants_breadth
 from clew.retrieve.rank import hit_positions, top_positions
 from clew.retrieve.sections import fetch_places
 from clew.types import Found, Hit

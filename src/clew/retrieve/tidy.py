@@ -140,6 +140,8 @@ def _is_written_as_name(phrase: str, chunks: Iterable[Chunk]) -> bool:
             found.append(_classify_use(chunk.title, titled))
         uses.update(found)
     if len(phrase.split()) > 1:  # longer phrases are rarely written with capitals by chance
+        if not uses["word"] and any(map(str.isdigit, phrase)):  # "May 1998" in "Late-May 1998"
+            return bool(uses)
         return uses["name"] + uses["untold"] > 0 and 2 * uses["name"] >= uses["word"]
     of_names = uses["name"] + _UNTOLD_SHARE * uses["untold"] + _PART_SHARE * uses["part"]
     return 0 < of_names >= uses["word"]

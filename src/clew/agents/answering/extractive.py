@@ -27,6 +27,7 @@ from clew.agents.rules.operators import is_polar
 from clew.agents.rules.question_analysis import find_subject_names
 from clew.agents.rules.sections_about import find_sections
 from clew.context import Context
+from clew.retrieve.paths.fit import measure_fit
 from clew.retrieve.rank import ANSWER_MARK
 from clew.text.language import is_chinese
 from clew.text.sentences import sentence_spans
@@ -272,7 +273,8 @@ async def answer_from_paths(ctx: Context, evidence: Evidence, found: Found) -> A
         for name, hit in zip(names, likely, strict=True)
     )
     note = explain_not_written(ctx, _PATH_NOTE)
-    return replace(make_answer(ctx, evidence, text, citations, names[0], note), kind="path")
+    answer = make_answer(ctx, evidence, text, citations, names[0], note)
+    return replace(answer, kind="path", hints={**answer.hints, **await measure_fit(ctx, found)})
 
 
 def _first_path_to(paths: Sequence[Path], end: int) -> Path | None:

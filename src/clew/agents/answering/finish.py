@@ -79,9 +79,14 @@ def _add_failure_note(book: Notebook, answer: Answer) -> Answer:
         return answer
     of = len(book.retrievals)
     if len(failed) == of and answer.verdict == "refused":
-        missing = localise(answer.question, f"every retrieval failed: {failed[0]}")
+        # What was asked wrongly is no failure of ours, and says itself what to do.
+        own = all(retrieval.refused for retrieval in book.retrievals)
+        reason = failed[0] if own else f"every retrieval failed: {failed[0]}"
+        missing = localise(answer.question, reason)
         text = format_refusal(answer.question, missing)
         answer = replace(answer, answer=text, missing=missing)
+        if own:
+            return answer
     failure_note = f"{len(failed)} of {of} retrievals failed: {'; '.join(dict.fromkeys(failed))}"
     return replace(answer, note="; ".join(filter(None, (answer.note, failure_note))))
 

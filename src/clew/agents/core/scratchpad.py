@@ -11,7 +11,7 @@ import numpy as np
 
 from clew.agents.core.types import next_position
 from clew.context import Context, TraceStep
-from clew.errors import ConfigError, StoreError
+from clew.errors import ConfigError, InputError, StoreError
 from clew.layout import EvidenceKind
 from clew.llm.budget import BudgetExceeded
 from clew.retrieve.linking.order_found import order_found, put_named_first
@@ -35,6 +35,8 @@ class Retrieval:
     found: Found = Found()
     evidence: Evidence = Evidence()
     error: str = ""
+    refused: bool = False
+    """Whether the error is that the question cannot be looked up: it names nothing known."""
 
 
 @dataclass(frozen=True)
@@ -202,7 +204,8 @@ class RecordingRetriever:
             except (ConfigError, BudgetExceeded, StoreError):  # damage is no missing evidence
                 raise
             except Exception as error:  # noqa: BLE001  (any retriever may be plugged in: an edge)
-                retrieval = Retrieval(question, error=str(error) or type(error).__name__)
+                said = str(error) or type(error).__name__
+                retrieval = Retrieval(question, error=said, refused=isinstance(error, InputError))
                 step.output = f"failed: {retrieval.error}"
             else:
                 titles = "; ".join(p.title or p.doc for p in retrieval.evidence.chunks)

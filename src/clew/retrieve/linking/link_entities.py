@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from clew.context import Context
+from clew.context import Context, TraceStep
 from clew.errors import InputError
 from clew.graph.name_matching import NgramIndex, build_ngram_index
 from clew.retrieve.labels import has_vectors
@@ -59,6 +59,9 @@ class LinkEntities:
     cosine: float = 0.75
     """Least cosine at which an entity counts as meant, where no spelling is similar."""
     most: int = 4
+    """Entities of one name."""
+    names: int = 12
+    """Names of one question that are followed; the trace says how many are not."""
 
     async def __call__(self, ctx: Context, found: Found, /) -> Found:
         """Set `entities`, `names` as the question has them, and `rest`; raise if none is known."""
@@ -72,6 +75,11 @@ class LinkEntities:
             named = await self._link_exact_names(ctx, t) or await self._link_fuzzy_names(ctx, t)
         if not named:
             raise InputError(await _unknown_name_message(ctx))
+        if len(named) > self.names:
+            said = f"{len(named) - self.names} of {len(named)} names not used"
+            ctx.trace.append(TraceStep("link", "", said, 0.0))
+            best = sorted(named, key=lambda link: (-link.score, -link.first))[: self.names]
+            named = sorted(best, key=lambda link: link.first)
         spans = [(link.first, link.last) for link in named if link.last > link.first]
         return replace(
             found,
@@ -150,7 +158,7 @@ class LinkEntities:
             if not chosen or (one.score > 1 and _is_strong_name(t, one)):
                 chosen.append(one)
                 taken |= span
-        return sorted(chosen[: self.most], key=lambda c: c.first)
+        return sorted(chosen, key=lambda c: c.first)
 
     async def _link_fuzzy_names(self, ctx: Context, t: Tokens) -> list[EntityLink]:
         """Link runs that look like names by spelling, then by vector."""
@@ -294,7 +302,7 @@ async def _unknown_name_message(ctx: Context) -> str:
     near = await suggest_names(ctx, " ".join(ctx.given_entities) or ctx.question)
     similar = f" (similar names: {', '.join(map(repr, near))})" if near else ""
     return (
-        f"the question names no entity of this knowledge base; ask again with a known name{similar}"
+        f"the question names nothing in this knowledge base; ask again with a known name{similar}"
     )
 
 

@@ -1,0 +1,41 @@
+"""Answers from a graph: how sure they are, what of many names is used, and how refusals read."""
+
+from pathlib import Path
+
+import pytest
+from film_graph import take_films
+
+from clew.engine import KnowledgeBase
+
+
+@pytest.fixture
+async def films(base: KnowledgeBase, tmp_path: Path) -> KnowledgeBase:
+    return await take_films(base, tmp_path)
+
+
+async def test_what_no_relation_says_is_less_sure(films: KnowledgeBase) -> None:
+    said = await films.ask("who directed Grey Coast", recipe="lego-12")
+    unsaid = await films.ask("who is the grandmother of Grey Coast", recipe="lego-12")
+    assert said.answer.startswith("Anton Reeve") and unsaid.answer
+    assert unsaid.confidence < said.confidence - 0.2
+
+
+async def test_of_many_names_the_trace_says_how_many_are_not_used(
+    base: KnowledgeBase, tmp_path: Path
+) -> None:
+    names = [
+        f"{one} {two}" for one in ("Ada", "Bo", "Cy", "Di") for two in ("Ash", "Elm", "Fir", "Yew")
+    ]
+    graph = tmp_path / "people.tsv"
+    graph.write_text("".join(f"{name}\tknows\tMara Holt\n" for name in names), "utf-8")
+    await base.import_graph(graph)
+    found = await base.search(f"whom do {', '.join(names)} know?", recipe="lego-12")
+    assert "4 of 16 names not used" in [step.output for step in found.trace]
+
+
+async def test_a_question_that_names_nothing_is_refused_in_plain_words(
+    films: KnowledgeBase,
+) -> None:
+    answer = await films.ask("what colour was the old tram?", mode="reject")
+    assert answer.missing.startswith("the question names nothing in this knowledge base")
+    assert "failed" not in answer.answer + answer.note

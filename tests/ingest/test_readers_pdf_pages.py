@@ -125,3 +125,18 @@ async def test_contents_and_indexes_are_left_out(tmp_path: Path) -> None:
     pages = [stack("Contents", *contents), stack("The axle turns on a bolt."), stack(*index)]
     found = await read_text(tmp_path, write_pdf(pages))
     assert found.text.strip() == "The axle turns on a bolt."
+
+
+async def test_rows_of_a_table_have_its_header(tmp_path: Path) -> None:
+    rows = [("Valve", "Setting", "Torque"), ("V-1", "half open", "14 Nm"), ("V-2", "shut", "22 Nm")]
+    cells = [
+        (72.0 + 120 * column, 640 - 16 * at, 11, text)
+        for at, row in enumerate(rows)
+        for column, text in enumerate(row)
+    ]
+    page = [*stack("The valves are set by hand in spring."), *cells]
+    prose = stack("The keeper reads the gauge.", "He writes 14 values down.", "Then he goes home.")
+    found = await read_text(tmp_path, write_pdf([page, prose]))
+    assert "| Valve: V-1 | Setting: half open | Torque: 14 Nm |" in found.text
+    assert "| Valve: V-2 | Setting: shut | Torque: 22 Nm |" in found.text
+    assert found.text.count("|") == 8 and "in spring.\n|" in found.text

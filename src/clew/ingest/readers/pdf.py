@@ -26,6 +26,7 @@ from clew.ingest.readers.pages import (
     join_pages,
     strip_running_lines,
 )
+from clew.ingest.readers.pdf_tables import mark_tables
 from clew.ingest.readers.pdf_words import Vocabulary, count_bad_words, join_hyphenated
 from clew.ingest.readers.source import ReadBudget, Skipped, SourceFile, format_megabytes, read_bytes
 from clew.text.places import PAGE_BREAK
@@ -165,7 +166,7 @@ def _read_by_pdfium(
             layer = page.get_textpage()
             raw_text = layer.get_text_range()
             lines += _measure_lines(layer, raw_text, number)
-            text = clean(raw_text).strip()
+            text = clean(mark_tables(layer, raw_text)).strip()
             text = _SOFT_HYPHEN_END.sub("", text)
             if not text and budget.ocr != "never":
                 text = clean(_read_scan(page, budget.ocr, budget.seconds)).strip()

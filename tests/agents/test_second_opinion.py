@@ -8,6 +8,7 @@ from agent_asking import asking
 
 from clew.agents.ask import AskOptions
 from clew.agents.core.types import Answer
+from clew.agents.graph_reader import overrule
 from clew.engine import KnowledgeBase
 from clew.llm.budget import UsageLimits
 from clew.testing.fakes import AgentScript
@@ -59,6 +60,15 @@ async def test_the_better_supported_answer_is_given(works: KnowledgeBase) -> Non
     assert overruled.candidate == "Ribe"
     assert "the model wrote “Odense”" in overruled.note
     assert (await ask_model(works, "Odense", recipe="steps-once", **how)).candidate == "Odense"
+
+
+async def test_a_model_that_wrote_nothing_is_not_said_to_have(works: KnowledgeBase) -> None:
+    script = AgentScript({"answer": lambda _: "lorem", "answer_graph": lambda _: "lorem"})
+    found = await asking(works)(script, "Where was Ada Brink born?", recipe="steps-unasked")
+    assert found.candidate and "no usable answer" in found.note
+    read = await ask_model(works, "Ribe", question="Where was Ada Brink born?", recipe="steps")
+    note = overrule(found, read).note
+    assert note.startswith("the model gave no usable answer; what is read")
 
 
 async def test_where_both_differ_the_model_chooses(works: KnowledgeBase) -> None:

@@ -12,13 +12,14 @@ from in_process import clew
 
 import clew as package
 from clew.agents.ask import check_question
+from clew.cli.add import print_added
 from clew.cli.app import FIRST_COMMANDS, FIRST_RECIPES
 from clew.cli.watch import follow_changes, read_states
 from clew.config import load_settings
 from clew.errors import ConfigError, InputError
 from clew.evaluate.compare import Cell
 from clew.ingest.build import AddResult
-from clew.ingest.fetch import document_name_of, fetch_page, fetch_sources
+from clew.ingest.fetch import document_name_of, fetch_page, fetch_sources, guess_suffix
 from clew.models import Models
 from clew.recipes.registry import STARTERS
 from clew.store.memory import MemoryStore
@@ -127,6 +128,33 @@ def test_standard_input_is_added(team: Path) -> None:
     assert "standard input is empty" in clew("add", "-", cwd=team, code=1)
 
 
+def test_a_second_standard_input_replaces_nothing(team: Path) -> None:
+    said = clew("add", "-", cwd=team, told="Ilse Brandvik designed the Marrow Bridge.")
+    assert "standard input is the document stdin-" in said
+    assert "1 added, 0 updated" in clew("add", "-", cwd=team, told="Dana Petrov sails.")
+    assert "1 added" in clew("add", "-", "--name", "log", cwd=team, told="Day one was long.")
+    assert "1 updated" in clew("add", "-", "--name", "log", cwd=team, told="Day two was short.")
+    names = json.loads(clew("status", "--documents", "--json", cwd=team))["names"]
+    assert sum(name.startswith("stdin-") for name in names) == 2 and "log" in names
+
+
+@pytest.mark.parametrize(
+    ("raw", "suffix"),
+    [
+        (b"%PDF-1.7\n", ".pdf"),
+        (b"SQLite format 3\x00", ".sqlite"),
+        (b"  <!DOCTYPE html><p>x", ".html"),
+        (b'[{"a": 1}]', ".json"),
+        (b'{"a": 1}\n{"a": 2}\n', ".jsonl"),
+        (b"{x} is a set", ""),
+        (b"PK\x03\x04 broken", ""),
+        (b"Plain words.", ""),
+    ],
+)
+def test_what_is_piped_in_is_known_by_how_it_begins(raw: bytes, suffix: str) -> None:
+    assert guess_suffix(raw) == suffix
+
+
 class _Site(BaseHTTPRequestHandler):
     def do_GET(self) -> None:
         if self.path == "/moved":
@@ -160,6 +188,10 @@ def test_a_web_page_is_added_by_its_address(team: Path, site: str) -> None:
     assert "1 added" in clew("add", f"{site}/moved", "--allow-private", cwd=team)
     assert f"{site}/moved" in clew("status", "--documents", cwd=team)
     assert "answers 404" in clew("add", f"{site}/no", "--allow-private", cwd=team, code=1)
+    several = (f"{site}/no", f"{site}/page", "--allow-private")
+    said = clew("add", *several, cwd=team)
+    assert "1 skipped" in said and "answers 404" in said
+    assert f"{site}/page" in clew("status", "--documents", cwd=team)
 
 
 @pytest.mark.parametrize("url", ["http://10.0.0.1/", "http://[::1]/", "http://169.254.169.254/x"])
@@ -228,3 +260,29 @@ def test_a_model_that_fails_on_most_chunks_is_exit_code_1(team: Path) -> None:
         thread.join()
     assert said == ""
     assert "Marrow Bridge" in clew("show", "Marrow Bridge", cwd=team)
+
+
+def test_a_dead_endpoint_still_leaves_the_evidence(team: Path) -> None:
+    (team / "clew.toml").write_text(
+        '[models]\nmodel = "m"\nbase_url = "http://127.0.0.1:9/v1"\ntries = 1\n'
+    )
+    said = clew("ask", "What does Dana Petrov lead?", cwd=team)
+    assert "Dana Petrov" in said and "the model failed (" in said and "quoted evidence" in said
+    refused = clew("ask", "What does Dana Petrov lead?", "--mode", "reject", cwd=team, code=1)
+    assert "cannot be reached" in refused
+
+
+@pytest.mark.parametrize(
+    ("reason", "hint"),
+    [
+        ("http://h/v1 timed out; a longer timeout may help", "raise timeout"),
+        ("http://h/v1 failed on 'm' (HTTP 500: boom)", "See to the endpoint"),
+        ("m gave no usable answer to 'extract' in two attempts", "Try a larger model"),
+    ],
+)
+def test_the_hint_fits_the_failure(
+    capsys: pytest.CaptureFixture[str], reason: str, hint: str
+) -> None:
+    print_added(AddResult(Counts(), chunks=2, failed=2), reason=reason)
+    said = " ".join(capsys.readouterr().out.split())
+    assert hint in said and ("raise timeout" in said) == (hint == "raise timeout")

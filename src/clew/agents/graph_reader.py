@@ -13,7 +13,7 @@ from clew.agents.answering.choose_answer import choose_answer
 from clew.agents.answering.extractive import extract_answer, quote_whole
 from clew.agents.answering.finish import conclude, run_with_fallback
 from clew.agents.answering.parts import join_parts, split_questions
-from clew.agents.answering.write import make_refusal, quote_chain, write_answer
+from clew.agents.answering.write import NO_REPLY, make_refusal, quote_chain, write_answer
 from clew.agents.conversation import ConversationTurn, resolve_pronouns
 from clew.agents.core.messages import YES_NO, is_unknown
 from clew.agents.core.plan import Plan
@@ -232,7 +232,7 @@ class GraphReader:
             return written
         named = self._name_best(ctx, book, ranked)
         read = await judge_answer(ctx, named)
-        if written.verdict == "refused":
+        if written.verdict == "refused" or written.note.startswith(NO_REPLY):
             return written if read.confidence < _MIN_CONFIDENCE else overrule(written, read)
         if read.confidence < _MIN_OPINION:
             return await judge_answer(ctx, replace(written, hints={"unread": 1.0}))
@@ -269,8 +269,14 @@ def agree(question: str, written: str, read: str) -> bool:
 
 def overrule(written: Answer, read: Answer) -> Answer:
     """Return what was read, with a note of what the model said instead."""
-    said = f"wrote “{written.candidate}”" if written.candidate else "found no answer"
-    note = f"the model {said}; what is read in the passages has more support"
+    said = (
+        f"the model wrote “{written.candidate}”"
+        if written.candidate
+        else "the model found no answer"
+    )
+    if written.note.startswith(NO_REPLY):  # then code quoted the candidate
+        said = NO_REPLY
+    note = f"{said}; what is read in the passages has more support"
     return replace(read, note=note)
 
 

@@ -5,6 +5,7 @@ import json
 import shlex
 import sys
 import tempfile
+from collections import Counter
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import replace
@@ -26,12 +27,12 @@ from clew.cli.common import (
 )
 from clew.cli.progress import format_usage, show_progress
 from clew.config import TEMPLATE, Settings
-from clew.errors import ConfigError
+from clew.errors import ConfigError, InputError
 from clew.ingest.build import AddResult
 from clew.ingest.cost import CostEstimate
 from clew.ingest.document_names import find_missing_files, resolve_document_names
-from clew.ingest.fetch import fetch_sources, split_sources
-from clew.ingest.readers.source import SourceFile
+from clew.ingest.fetch import STDIN, document_name_of, fetch_sources, split_sources
+from clew.ingest.readers.source import Skipped, SourceFile
 from clew.json_output import to_json_value
 from clew.kb_address import DatabaseAddress, KbLocation
 from clew.labels import check_labels, save_labels
@@ -131,6 +132,9 @@ async def add(
         list[str] | None,
         typer.Option(help="Label of the documents, for readers with that right: team=legal."),
     ] = None,
+    name: Annotated[
+        str, typer.Option(help="What standard input is called; else it is named by its content.")
+    ] = "",
     allow_private: Annotated[
         bool, typer.Option("--allow-private", help="Fetch web addresses of a private network too.")
     ] = False,
@@ -150,18 +154,43 @@ async def add(
     files, outside = split_sources(paths or [])
     await ctx.check_paths(files)
     with tempfile.TemporaryDirectory(prefix="clew-fetch-") as folder:
-        fetched = await asyncio.to_thread(
-            fetch_sources, outside, Path(folder), sys.stdin.buffer, allow_private=allow_private
-        )
+        fetched, lost = await _fetch(outside, Path(folder), name, allow_private, bool(files))
         if dry_run:
             await _dry_run(ctx, [*files, *fetched], extractor, recipe, probe)
             return
         async with ctx.open_kb(create=True) as base, _run_elsewhere(base, on, budget):
             how = {"extractor": extractor, "recipe": recipe, "labels": check_labels(label or ())}
             added = await run_add(base, ctx, [*files, *fetched], retry=retry, **how)
+            reason = await _find_common_reason(base, added)
+    added = replace(added, skipped=(*lost, *added.skipped))
+    if said := _name_input(outside, fetched):
+        added = replace(added, note=" ".join(filter(None, (said, added.note))))
     by_rules = ctx.settings.extract.fallback == "offline"
-    ctx.show(added, lambda: print_added(added, by_rules=by_rules))
+    ctx.show(added, lambda: print_added(added, by_rules=by_rules, reason=reason))
     _fail_if_nothing_added(added)
+
+
+def _name_input(outside: Sequence[str], fetched: Sequence[SourceFile]) -> str:
+    """Say what standard input is called."""
+    pages = {document_name_of(one) for one in outside if one != STDIN}
+    called = [one.name for one in fetched if one.name not in pages]
+    return f"standard input is the document {called[0]}" if called else ""
+
+
+async def _fetch(
+    outside: Sequence[str], folder: Path, name: str, allow_private: bool, has_files: bool
+) -> tuple[list[SourceFile], list[Skipped]]:
+    """Fetch what is no file; return what came, and what did not beside it."""
+    if name and STDIN not in outside:
+        raise ConfigError("--name is for standard input; use it with `clew add -`")
+    found = await asyncio.to_thread(
+        fetch_sources, outside, folder, sys.stdin.buffer, name=name, allow_private=allow_private
+    )
+    fetched = [one for one in found if isinstance(one, SourceFile)]
+    lost = [one for one in found if isinstance(one, Skipped)]
+    if lost and not fetched and not has_files:
+        raise InputError("; ".join(one.reason for one in lost))
+    return fetched, lost
 
 
 @asynccontextmanager
@@ -283,8 +312,28 @@ def _format_removed(rows: int) -> str:
     return f", {rows} removed" if rows else ""
 
 
-def print_added(added: AddResult, *, by_rules: bool = False) -> None:
-    """Print what an addition has done; `by_rules` says that rules extract where a model fails."""
+async def _find_common_reason(base: "KnowledgeBase", added: AddResult) -> str:
+    """Return why the model failed most often, where it failed on most chunks."""
+    if 2 * added.failed <= added.chunks:
+        return ""
+    reasons = Counter(failure.reason for failure in await base.store.failures())
+    return reasons.most_common(1)[0][0] if reasons else ""
+
+
+def _advise(reason: str) -> str:
+    """Say what helps against the cause of a failure."""
+    if "timeout" in reason or "timed out" in reason or "within" in reason:
+        return "If the model is slow, raise timeout or lower max_tokens in clew.toml"
+    if "HTTP" in reason or "connect" in reason:
+        return "See to the endpoint, or to its address and model in clew.toml"
+    return "Try a larger model, or another one"
+
+
+def print_added(added: AddResult, *, by_rules: bool = False, reason: str = "") -> None:
+    """Print what an addition has done.
+
+    `by_rules` says that rules extract where a model fails, `reason` why it failed most often.
+    """
     counts = added.counts
     out.print(
         f"{added.added} added, {added.updated} updated, {added.unchanged} unchanged, "
@@ -308,11 +357,12 @@ def print_added(added: AddResult, *, by_rules: bool = False) -> None:
     if 2 * added.failed > added.chunks:
         out.print(
             f"the model failed on {added.failed} of {count_of(added.chunks, 'chunk')}"
-            + (", which were extracted by rules" if by_rules else ", which have no graph")
-            + ": `clew status` says why. If the model is slow, raise timeout or lower max_tokens "
-            "in clew.toml; then `clew add --retry`"
+            + (", extracted by rules instead" if by_rules else ", without a graph for them")
+            + f": {reason.rstrip('. ') or '`clew status` says why'}. {_advise(reason)}, "
+            "then `clew add --retry`"
             + ("" if by_rules else "; with --fallback it extracts by rules what fails again"),
             style="red",
+            markup=False,
         )
     elif counts.failed:
         failed = count_of(counts.failed, "chunk")

@@ -194,7 +194,9 @@ class FirstUseReport:
         share = 4 * done // total if total else 0
         if stage == "embed" and share > self._share:
             self._share = share
-            text = "this recipe is the first to read the vectors of names; they are made once"
+            text = (
+                "this recipe is the first to read vectors that were not made yet; it is done once"
+            )
             err.print(f"{text}: {done:,} of {total:,}" if total else text, style="dim")
 
 

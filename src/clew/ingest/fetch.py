@@ -4,8 +4,12 @@ A page is asked for over HTTP or HTTPS only, never from a private address unless
 and never more than the read budget; each redirect is checked like the first address.
 """
 
+import io
 import ipaddress
+import json
+import re
 import socket
+import zipfile
 from collections.abc import Sequence
 from contextlib import closing
 from http.client import HTTPConnection, HTTPException, HTTPResponse, HTTPSConnection
@@ -14,8 +18,14 @@ from typing import BinaryIO
 from urllib.parse import SplitResult, quote, unquote, urljoin, urlsplit
 
 from clew.errors import InputError
-from clew.ingest.files import READERS, document_name
-from clew.ingest.readers.source import DEFAULT_BUDGET, ReadBudget, SourceFile, format_megabytes
+from clew.ingest.files import READERS, document_name, known_suffix
+from clew.ingest.readers.source import (
+    DEFAULT_BUDGET,
+    ReadBudget,
+    Skipped,
+    SourceFile,
+    format_megabytes,
+)
 from clew.text.unicode import digest
 
 STDIN = "-"
@@ -36,6 +46,23 @@ _SUFFIX_BY_TYPE = {
     "application/pdf": ".pdf",
 }
 
+# How files of some formats begin.
+_MARKS = {
+    b"%PDF-": ".pdf",
+    b"SQLite format 3\x00": ".sqlite",
+    b"PAR1": ".parquet",
+    b"\\documentclass": ".tex",
+}
+# A part that tells what a packed file is.
+_ZIP_PARTS = {
+    "word/document.xml": ".docx",
+    "ppt/presentation.xml": ".pptx",
+    "xl/workbook.xml": ".xlsx",
+    "META-INF/container.xml": ".epub",
+}
+_BEGIN = 1_000
+_PAGE_BEGIN = re.compile(rb"(?:<\?xml[^>]*>\s*)?<(?:!doctype html|html|head|body)\b")
+
 
 def is_outside(given: str) -> bool:
     """Whether an argument is standard input or a web address rather than a path."""
@@ -53,20 +80,64 @@ def fetch_sources(
     folder: Path,
     stdin: BinaryIO,
     *,
+    name: str = "",
     allow_private: bool = False,
     budget: ReadBudget = DEFAULT_BUDGET,
-) -> list[SourceFile]:
-    """Save standard input and pages as files in a folder; each is named by its address."""
-    found = []
+) -> list[SourceFile | Skipped]:
+    """Save standard input and pages as files in a folder; each page is named by its address.
+
+    Standard input is called `name`, else by what it holds, so that no text replaces another. Where
+    there are several, one that cannot be fetched is skipped.
+    """
+    found: list[SourceFile | Skipped] = []
     for one in given:
-        if one == STDIN:
-            raw, name, suffix = _read_input(stdin, budget), _STDIN_NAME, ".txt"
-        else:
-            raw, name, suffix = fetch_page(one, allow_private=allow_private, budget=budget)
-        path = folder / f"{digest(name)}{suffix}"
+        try:
+            if one == STDIN:
+                raw = _read_input(stdin, budget)
+                called = name or f"{_STDIN_NAME}-{digest(raw.hex())[:8]}"
+                suffix = known_suffix(called) or guess_suffix(raw) or ".txt"
+            else:
+                raw, called, suffix = fetch_page(one, allow_private=allow_private, budget=budget)
+        except InputError as error:
+            if len(given) == 1:
+                raise
+            found.append(Skipped(one if one == STDIN else document_name_of(one), str(error)))
+            continue
+        path = folder / f"{digest(called)}{suffix}"
         path.write_bytes(raw)
-        found.append(SourceFile(path, name))
+        found.append(SourceFile(path, called))
     return found
+
+
+def guess_suffix(raw: bytes) -> str:
+    """Return the suffix of a format that begins with its own mark, or ""."""
+    for mark, suffix in _MARKS.items():
+        if raw.startswith(mark):
+            return suffix
+    if raw.startswith(b"PK\x03\x04"):
+        try:
+            with zipfile.ZipFile(io.BytesIO(raw)) as archive:
+                parts = archive.namelist()
+        except (zipfile.BadZipFile, ValueError, NotImplementedError):
+            return ""
+        return next((s for part, s in _ZIP_PARTS.items() if part in parts), "")
+    begin = raw[:_BEGIN].lstrip().lower()
+    if _PAGE_BEGIN.match(begin):
+        return ".html"
+    if begin[:1] in (b"{", b"["):
+        return _guess_json(raw)
+    return ""
+
+
+def _guess_json(raw: bytes) -> str:
+    """Return which kind of JSON a text is: one value, or one in each line; "" if neither."""
+    for text, suffix in ((raw, ".json"), (raw.lstrip().split(b"\n", 1)[0], ".jsonl")):
+        try:
+            json.loads(text)
+        except (ValueError, RecursionError):
+            continue
+        return suffix
+    return ""
 
 
 def _read_input(stdin: BinaryIO, budget: ReadBudget) -> bytes:
@@ -95,7 +166,8 @@ def fetch_page(
                 if reply.status in _REDIRECTS and (onward := reply.getheader("Location")):
                     at = urljoin(at, onward)
                     continue
-                return _read_reply(reply, url, budget), name, _choose_suffix(reply, parts)
+                raw = _read_reply(reply, url, budget)
+                return raw, name, _choose_suffix(reply, parts) or guess_suffix(raw) or ".html"
         except (OSError, HTTPException) as error:
             raise InputError(f"{url} cannot be fetched: {_explain(error)}") from error
         finally:
@@ -164,4 +236,4 @@ def _choose_suffix(reply: HTTPResponse, parts: SplitResult) -> str:
     by_name = Path(unquote(parts.path)).suffix.lower()
     if by_name in READERS and by_name and kind not in ("text/html", "application/xhtml+xml"):
         return by_name
-    return _SUFFIX_BY_TYPE.get(kind, ".html")
+    return _SUFFIX_BY_TYPE.get(kind, "")

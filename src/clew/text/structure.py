@@ -35,12 +35,13 @@ _MAX_DEPTH = 6  # of blocks within blocks
 _CODE_INDENT = 4
 _HANGING_INDENT = 2
 _PROSE_END = (".", ",", ";", "。", "，", "、")
+_PAGE_BREAK = "\f"
 CRUMB_SEPARATOR = " > "  # between the parts of a stored heading path
 
 
 # A heading, fence, table, definition or list somewhere: the text is more than sentences.
 _STRUCTURE = re.compile(
-    r"^[ \t]*(?:#{1,6}[ \t]+\S|```|~~~|\||:[ \t]+\S|[-*+•‣◦][ \t]+\S|\d{1,3}[.)][ \t]+\S|"
+    r"^\f?[ \t]*(?:#{1,6}[ \t]+\S|```|~~~|\||:[ \t]+\S|[-*+•‣◦][ \t]+\S|\d{1,3}[.)][ \t]+\S|"
     r"={3,}[ \t]*$|-{3,}[ \t]*$|~{3,}[ \t]*$)"
     r"|^[ \t]*\S[^\n]*\n[ \t]{2,}\S",
     re.MULTILINE,
@@ -100,6 +101,8 @@ def find_headings(text: str) -> Iterator[Heading]:
     before = fence = ""
     for line in text.split("\n"):
         end = at + len(line) + 1
+        if line.startswith(_PAGE_BREAK):  # a page may begin with a heading
+            line, at = line[1:], at + 1
         opened = _FENCE.match(line)
         if opened and (not fence or fence == opened[1]):
             fence = "" if fence else opened[1]
@@ -177,10 +180,13 @@ def find_blocks(text: str) -> list[Block]:
     lines = []
     at = 0
     for line in text.split("\n"):
+        end = at + len(line) + 1
+        if line.startswith(_PAGE_BREAK):
+            line, at = line[1:], at + 1
         bare = line.strip()
         indent = len(line) - len(line.lstrip()) if bare else -1
         lines.append(_Line(at, line, indent))
-        at += len(line) + 1
+        at = end
     return list(_BlockFinder(lines).find(0, len(lines), 0))
 
 

@@ -103,8 +103,13 @@ def read_xlsx(source: SourceFile, budget: ReadBudget) -> Iterator[Document | Ski
             texts, dates = _read_shared_texts(book), _read_date_styles(book)
             for name, part in sheets:
                 table = TableSource(source, name if len(sheets) > 1 else "")
-                with book.open(part) as sheet:
-                    yield from read_rows(table, _iter_sheet(sheet, texts, dates))
+                try:
+                    with book.open(part) as sheet:
+                        yield from read_rows(table, _iter_sheet(sheet, texts, dates))
+                except _BROKEN_WORKBOOK as error:
+                    if len(sheets) == 1:
+                        raise
+                    yield Skipped(table.path, f"is not a readable sheet ({error})", broken=True)
     except _BROKEN_WORKBOOK as error:
         raise InputError(f"is not a readable workbook ({error})") from error
 
@@ -206,16 +211,22 @@ def _read_cell(cell: ElementTree.Element, texts: list[str], dates: set[int]) -> 
     if kind == "inlineStr":
         inline = cell.find(f"{_SHEET_SPACE}is")
         return _join_texts(inline) if inline is not None else None
-    if raw is None or kind == "e":
+    if not raw or kind == "e":  # a formula that nobody has computed yet has no value either
         return None
-    if kind == "s":
-        return texts[int(raw)] if int(raw) < len(texts) else None
     if kind == "b":
         return raw == "1"
-    if kind != "n":
+    if kind not in ("n", "s"):
         return raw
-    number = float(raw)
-    if int(cell.get("s", "0")) in dates:
+    try:
+        if kind == "s":
+            return texts[int(raw)] if int(raw) < len(texts) else None
+        return _read_number(float(raw), int(cell.get("s", "0")) in dates)
+    except (ValueError, OverflowError):  # no number, or a date out of range
+        return raw
+
+
+def _read_number(number: float, is_date: bool) -> Any:
+    if is_date:
         moment = _EXCEL_START + timedelta(days=number)
         return moment.date() if number == int(number) else moment.replace(microsecond=0)
     return int(number) if number.is_integer() else number

@@ -106,6 +106,19 @@ _NEVER_NAVIGATION = frozenset(
     "html body main br hr img input link meta area base col embed source track wbr "
     "p li dt dd tr td th thead tbody tfoot option".split()
 )
+_CONTENT_TAGS = frozenset({"main", "article"})
+_MAIN_ROLE = re.compile(r"\brole\s{0,9}=\s{0,9}[\"']?main\b", re.IGNORECASE)
+# Notes by class, by role (`doc-footnote`) or by the type that books give them.
+_NOTE = re.compile(
+    r"\b(?:class|role|epub:type)\s{0,9}=\s{0,9}[\"']?[^\"'>]{0,200}"
+    r"\b(?:foot-?notes?|end-?notes?|notes?|admonition|topic|warning|tip|sidebar|pullquote)\b",
+    re.IGNORECASE,
+)
+_NOTE_REFERENCE = re.compile(r"\bnoteref\b|\bfootnote-?ref(?:erence)?\b", re.IGNORECASE)
+_PAGE_LINK = re.compile(r"\bhref\s{0,9}=\s{0,9}[\"']?[^\"'\s>]{0,200}#", re.IGNORECASE)
+_BACK_LINK = re.compile("[↩⤴↑]\ufe0e?")
+_MAX_NOTE_MARK = 6  # characters
+_SENTENCE_ENDS = frozenset('.,;:!?)"”’»。，')
 _LEAST_SHARE_OF_INDEX = 0.05  # a page with less text than this share of its index is one
 _CELL_TAGS = frozenset({"td", "th"})
 _SPAN = re.compile(r"\b(colspan|rowspan)\s{0,9}=\s{0,9}[\"']?(\d{1,3})", re.IGNORECASE)
@@ -129,30 +142,69 @@ def read_html(source: SourceFile, budget: ReadBudget) -> Iterator[Document | Ski
     yield make_document(text, page_text.title(), source.name, metadata)
 
 
-def read_page(page: str) -> PageText | None:
-    """Return the text of a page; None if it has none."""
+def read_page(page: str, is_book: bool = False) -> PageText | None:
+    """Return the text of a page; None if it has none. What stands aside in a book is its text."""
     # An unclosed menu would swallow the page: then keep what looks like menus.
     return (
-        _extract_page(page, _CODE_TAGS | _NAVIGATION_TAGS, by_attributes=True)
+        _extract_page(page, _CODE_TAGS | _NAVIGATION_TAGS, _NavigationFinder(is_book))
         or _extract_page(page, _CODE_TAGS | _NAVIGATION_TAGS)
         or _extract_page(page, _CODE_TAGS - {"head"})
     )
 
 
 def _extract_page(
-    page: str, dropped: frozenset[str], by_attributes: bool = False
+    page: str, dropped: frozenset[str], finder: "_NavigationFinder | None" = None
 ) -> PageText | None:
     page_text = PageText(dropped)
+    notes = _NoteMarks()
     for kind, value, source in tokenize_html(page):
         if kind == "text":
-            page_text.add_text(value)
+            page_text.add_text(notes.mark_text(value))
         elif kind == "open":
             spans = _cell_spans(source) if value in _CELL_TAGS else (1, 1)
-            dropped_as = _navigation_kind(value, source) if by_attributes else ""
-            page_text.open_tag(value, dropped_as, spans)
+            notes.open_tag(value, source)
+            page_text.open_tag(value, finder.open_tag(value, source) if finder else "", spans)
         else:
+            notes.close_tag(value)
+            if finder:
+                finder.close_tag(value)
             page_text.close_tag(value)
     return page_text if page_text.text() else None
+
+
+class _NoteMarks:
+    """Sets references to notes, and exponents, apart from the words they stand at."""
+
+    def __init__(self) -> None:
+        self._raised = False
+        self._refers = False
+        self._before = ""
+
+    def open_tag(self, tag: str, source: str) -> None:
+        """Note a raised text, or a link from it to somewhere on the page."""
+        if tag == "sup":
+            self._raised = True
+        elif tag == "a":
+            to_page = self._raised and _PAGE_LINK.search(source) is not None
+            self._refers = to_page or _NOTE_REFERENCE.search(source) is not None
+
+    def close_tag(self, tag: str) -> None:
+        """Leave a raised text or a link."""
+        self._raised &= tag != "sup"
+        self._refers &= tag != "a"
+
+    def mark_text(self, text: str) -> str:
+        """Return a text with its mark: `[1]` of a note, `^6` of a number."""
+        bare = text.strip()
+        before, self._before = self._before, text[-1:] or self._before
+        if _BACK_LINK.fullmatch(bare):
+            return ""
+        if not (self._refers or self._raised) or not bare or len(bare) > _MAX_NOTE_MARK:
+            return text
+        is_note = self._refers or (before in _SENTENCE_ENDS and bare.isdigit())
+        if is_note and bare[0] not in "[(":
+            return f"[{bare}]"
+        return f"^{bare}" if self._raised and before.isdigit() and not self._refers else text
 
 
 def _cell_spans(source: str) -> tuple[int, int]:
@@ -160,10 +212,34 @@ def _cell_spans(source: str) -> tuple[int, int]:
     return max(1, spans.get("colspan", 1)), max(1, spans.get("rowspan", 1))
 
 
+class _NavigationFinder:
+    """Tells navigation by roles and classes; what stands aside within the content is no menu."""
+
+    def __init__(self, is_book: bool) -> None:
+        self._is_book = is_book
+        self._content = ""  # the element that is the content, and how often it is nested in itself
+        self._depth = 0
+
+    def open_tag(self, tag: str, source: str) -> Literal["", "menu", "index"]:
+        """Return what navigation an element is; `source` is its opening tag."""
+        if self._content:
+            self._depth += tag == self._content
+        elif tag in _CONTENT_TAGS or ("main" in source and _MAIN_ROLE.search(source)):
+            self._content, self._depth = tag, 1
+        if tag == "aside" and not (self._content or self._is_book or _NOTE.search(source)):
+            return "menu"
+        return _navigation_kind(tag, source)
+
+    def close_tag(self, tag: str) -> None:
+        """Leave the content at its end."""
+        if tag == self._content:
+            self._depth -= 1
+            if not self._depth:
+                self._content = ""
+
+
 def _navigation_kind(tag: str, source: str) -> Literal["", "menu", "index"]:
     """Return what navigation an element is by its role or class; `source` is its opening tag."""
-    if tag == "aside":
-        return "menu"
     if tag in _NEVER_NAVIGATION or ("class" not in source and "role" not in source):
         return ""
     attributes: dict[str, str] = {}

@@ -6,6 +6,8 @@ from typing import Any
 
 from clew.errors import InputError
 from clew.ingest.readers.decode import decode
+from clew.ingest.readers.latex_macros import VERBATIM, expand_macros
+from clew.ingest.readers.latex_symbols import ACCENTS, OPERATORS, SYMBOLS
 from clew.ingest.readers.markup import MarkupWriter
 from clew.ingest.readers.source import ReadBudget, Skipped, SourceFile, make_document, read_bytes
 from clew.ingest.readers.table_text import write_table
@@ -21,76 +23,19 @@ _SECTION_LEVELS = {
     "subsubsection": 4,
     "paragraph": 5,
 }
-_VERBATIM = frozenset("verbatim verbatim* lstlisting minted Verbatim alltt comment".split())
 _LISTS = frozenset("itemize enumerate description".split())
 _TABLES = frozenset("tabular tabular* tabularx longtable array".split())
 _DROPPED = frozenset(
-    "label cite citep citet citealp pagestyle thispagestyle usepackage documentclass "
+    "label pagestyle thispagestyle usepackage documentclass "
     "bibliographystyle bibliography includegraphics vspace hspace setlength addtolength "
     "newcommand renewcommand providecommand DeclareMathOperator input include index pagenumbering "
-    "setcounter hypersetup definecolor color geometry nocite autocite parencite tikzset "
-    "graphicspath vskip hskip".split()
+    "setcounter hypersetup definecolor color geometry nocite tikzset "
+    "graphicspath vskip hskip newtheorem newenvironment makeatletter makeatother".split()
 )
-_KEPT_SYMBOLS = {
-    "ldots": "…",
-    "dots": "…",
-    "textbackslash": "\\",
-    "textasciitilde": "~",
-    "LaTeX": "LaTeX",
-    "TeX": "TeX",
-    "S": "§",
-    "P": "¶",
-    "copyright": "©",
-    "times": "×",
-    "leq": "≤",
-    "geq": "≥",
-    "neq": "≠",
-    "to": "→",
-    "rightarrow": "→",
-    "leftarrow": "←",
-    "alpha": "α",
-    "beta": "β",
-    "gamma": "γ",
-    "delta": "δ",
-    "epsilon": "ε",
-    "lambda": "λ",
-    "mu": "μ",
-    "pi": "π",
-    "sigma": "σ",
-    "theta": "θ",
-    "omega": "ω",
-    "ss": "ß",
-    "ae": "æ",
-    "o": "ø",
-    "aa": "å",
-    "oe": "œ",
-    "i": "ı",
-    "quad": " ",
-    "qquad": " ",
-    "infty": "∞",
-    "textendash": "–",
-    "textemdash": "—",
-    "euro": "€",
-    "pounds": "£",
-    "sum": "∑",
-    "int": "∫",
-    "in": "∈",
-}
-_ACCENTS = {
-    "'": "\u0301",
-    "`": "\u0300",
-    "^": "\u0302",
-    '"': "\u0308",
-    "~": "\u0303",
-    "c": "\u0327",
-    "=": "\u0304",
-    "v": "\u030c",
-    "u": "\u0306",
-    "H": "\u030b",
-    "r": "\u030a",
-    "k": "\u0328",
-    ".": "\u0307",
-}
+_CITATIONS = frozenset("cite citep citet citealp citeauthor autocite parencite textcite".split())
+_BIB_ITEM = re.compile(r"\\bibitem\s*(?:\[[^\]]{0,400}\])?\s*\{([^{}]{1,200})\}")
+# Signs that LaTeX writes behind a backslash, held as others until its own are dropped.
+_HELD_SIGNS = {"$": "\ue000", "{": "\ue001", "}": "\ue002"}
 _ACCENT = re.compile(
     r"\\(?P<mark>[\"'`^~=.]|[cvuHrk](?![A-Za-z]))"
     r"(?:\{\\?(?P<braced>[A-Za-zı])\}|[ \t]{0,4}\\?(?P<bare>[A-Za-zı]))"
@@ -101,6 +46,8 @@ _TOKEN = re.compile(
 )
 _SPACES = {"\\": "\n", ",": " ", " ": " ", ";": " ", "-": "", "/": ""}
 _OPTIONAL = re.compile(r"\s*\[[^\]\n]{0,400}\]")
+_FRACTIONS = frozenset({"frac", "dfrac", "tfrac", "nicefrac"})
+_TWO_ARGUMENTS = _FRACTIONS | {"href"}
 _CODE_COMMANDS = frozenset({"texttt", "code", "verb", "lstinline", "mintinline"})
 _BRACE = re.compile(r"\\.|[{}]", re.DOTALL)  # an escaped brace is no brace
 _MAX_ARGUMENT_CHARS = 20_000
@@ -110,7 +57,7 @@ _MAX_NESTING = 40
 def read_latex(source: SourceFile, budget: ReadBudget) -> Iterator[Document | Skipped]:
     r"""Read LaTeX; the title is that of `\title`, else the first heading."""
     raw, encoding = decode(read_bytes(source, budget))
-    text = clean(raw)
+    text = expand_macros(clean(raw).translate(dict.fromkeys(range(0xE000, 0xE003))))
     title = _find_argument(text, r"\title")
     begin = text.find(r"\begin{document}")
     page = LatexPage()
@@ -145,7 +92,7 @@ def _braced(text: str, at: int) -> tuple[str, int]:
 
 
 def _accented(found: re.Match[str]) -> str:
-    return (found["braced"] or found["bare"]) + _ACCENTS[found["mark"]]
+    return (found["braced"] or found["bare"]) + ACCENTS[found["mark"]]
 
 
 def _match_braces(text: str) -> dict[int, int]:
@@ -171,11 +118,15 @@ class LatexPage:
         self._counts: list[int] = []
         self._in_item: list[bool] = []
         self._notes: list[str] = []
+        self._written_notes = 0
         self._closing: dict[int, int] = {}
+        self._references: dict[str, int] = {}
 
     def read(self, text: str) -> None:
         """Read the body of a document."""
         self._closing = _match_braces(text)
+        for key in _BIB_ITEM.findall(text):
+            self._references.setdefault(key.strip(), len(self._references) + 1)
         at = 0
         while at < len(text):
             found = _TOKEN.search(text, at)
@@ -186,9 +137,13 @@ class LatexPage:
             at = self._read_token(text, found)
             if text.startswith(r"\end{document}", found.start()):
                 break
+        self._write_notes()
+
+    def _write_notes(self) -> None:
         self._flush()
-        for note in self._notes:
+        for note in self._notes[self._written_notes :]:
             self.writer.paragraph(note)
+        self._written_notes = len(self._notes)
 
     def _read_token(self, text: str, found: re.Match[str]) -> int:
         begins, ends, command, line_break, symbol, blank = found.groups()
@@ -228,7 +183,7 @@ class LatexPage:
             if 0 <= end < found.end() + _MAX_ARGUMENT_CHARS:
                 self._text.append(f" {text[found.end() : end].strip()} ")
                 return end + 2
-        self._text.append(_SPACES.get(symbol, symbol))
+        self._text.append(_HELD_SIGNS.get(symbol) or _SPACES.get(symbol, symbol))
         return found.end()
 
     def _command(self, text: str, command: str, start: int, at: int) -> int:
@@ -236,6 +191,8 @@ class LatexPage:
             return symbol_end
         if command == "item":
             return self._item(text, at)
+        if command == "bibitem":
+            return self._reference(text, start, at)
         if command in {"verb", "lstinline"} and text[at : at + 1] not in {"", "{", "["}:
             end = text.find(text[at], at + 1)
             self._text.append(text[at + 1 : end] if end > 0 else "")
@@ -245,18 +202,32 @@ class LatexPage:
         argument, end = self._argument(text, at)
         if command in _SECTION_LEVELS:
             self._heading(command, argument)
-        elif command == "footnote":
+            return end
+        second, after = self._argument(text, end) if command in _TWO_ARGUMENTS else ("", end)
+        written = self._write_command(command, argument, second)
+        # Without one, the text of its argument is read as it stands.
+        if written is None:
+            return at
+        self._text.append(written)
+        return after
+
+    def _write_command(self, command: str, argument: str, second: str) -> str | None:
+        """Return the text of a command with its arguments; None if that is the argument's."""
+        if command in _DROPPED:
+            return ""
+        if command == "footnote":
             self._notes.append(f"[{len(self._notes) + 1}] {self.plain(argument)}")
-            self._text.append(f"[{len(self._notes)}]")
-        elif command == "href":
-            argument, end = self._argument(text, end)
-            self._text.append(self.plain(argument))
-        elif command in _CODE_COMMANDS:
+            return f"[{len(self._notes)}]"
+        if command == "href":
+            return self.plain(second)
+        if command in _FRACTIONS:
+            return f"{_bracket(self.plain(argument))}/{_bracket(self.plain(second))}"
+        if command in _CITATIONS:
+            return self._cite(argument)
+        if command in _CODE_COMMANDS:
             self.writer.marked[self.plain(argument)] += 1
-            self._text.append(self.plain(argument))
-        elif command not in _DROPPED:
-            return at  # the text of its argument is read as it stands
-        return end
+            return self.plain(argument)
+        return None
 
     def _argument(self, text: str, at: int) -> tuple[str, int]:
         """Return the argument in braces at a position of the body, and where it ends."""
@@ -270,10 +241,27 @@ class LatexPage:
         if accent := _ACCENT.match(text, start):
             self._text.append(_accented(accent))
             return accent.end()
-        if command not in _KEPT_SYMBOLS:
+        if command in OPERATORS:
+            self._text.append(f" {command}" + " " * text[at : at + 1].isalnum())
+            return at
+        if command not in SYMBOLS:
             return 0
-        self._text.append(_KEPT_SYMBOLS[command])
+        self._text.append(SYMBOLS[command])
         return at + (text[at : at + 2] == "{}") * 2
+
+    def _reference(self, text: str, start: int, at: int) -> int:
+        """Begin an entry of the bibliography with the number that it is cited by."""
+        self._flush()
+        found = _BIB_ITEM.match(text, start)
+        if not found:
+            return at
+        self._text.append(f"[{self._references.get(found[1].strip(), 0)}] ")
+        return found.end()
+
+    def _cite(self, keys: str) -> str:
+        """Return the numbers of cited entries; "" where the bibliography is another file."""
+        numbers = [self._references.get(key.strip()) for key in keys.split(",")]
+        return "".join(f"[{number}]" for number in numbers if number)
 
     def _heading(self, command: str, argument: str) -> None:
         self._flush()
@@ -283,7 +271,7 @@ class LatexPage:
         self.writer.heading(_SECTION_LEVELS[command], title)
 
     def _begin(self, text: str, name: str, at: int) -> int:
-        if name in _VERBATIM:
+        if name in VERBATIM:
             end = text.find(f"\\end{{{name}}}", at)
             body = text[at : end if end >= 0 else len(text)]
             while optional := _OPTIONAL.match(body):
@@ -300,6 +288,10 @@ class LatexPage:
             self._table(text[at : end if end >= 0 else len(text)])
             return end + len(name) + 6 if end >= 0 else len(text)
         self._flush()
+        if name == "thebibliography":
+            self._write_notes()
+            self.writer.heading(2, "References")
+            return self._argument(text, at)[1]
         if name in _LISTS and len(self._lists) < _MAX_NESTING:
             self._lists.append(name)
             self._counts.append(0)
@@ -354,12 +346,22 @@ class LatexPage:
         text = _ACCENT.sub(_accented, text)
         text = re.sub(
             r"\\([A-Za-z]+)\*?\s*(?:\[[^\]\n]*\])?",
-            lambda m: _KEPT_SYMBOLS.get(m[1], ""), text,
+            lambda m: f" {m[1]} " if m[1] in OPERATORS else SYMBOLS.get(m[1], ""), text,
         )  # fmt: skip
-        return " ".join(_finish(re.sub(r"\\(.)", r"\1", text)).split())
+        text = re.sub(r"\\(.)", lambda m: _HELD_SIGNS.get(m[1], m[1]), text)
+        return " ".join(_finish(text).split())
+
+
+def _bracket(text: str) -> str:
+    """Put what is more than one word or sign in brackets."""
+    return text if text.isalnum() else f"({text})"
 
 
 def _finish(text: str) -> str:
     """Replace the quotes, dashes and ties of LaTeX, and drop braces."""
     text = text.replace("``", "“").replace("''", "”").replace("---", "—").replace("--", "–")
-    return re.sub(r"(?<!\\)~", " ", text).replace("{", "").replace("}", "").replace("$", "")
+    text = re.sub(r"(?<!\\)~", " ", text).replace("{", "").replace("}", "").replace("$", "")
+    text = re.sub(r" +(?=[.,;:](?:\s|$))|(?<=\() +", "", text)
+    for sign, held in _HELD_SIGNS.items():
+        text = text.replace(held, sign)
+    return text

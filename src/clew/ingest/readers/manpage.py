@@ -7,6 +7,7 @@ from typing import ClassVar
 from clew.errors import InputError
 from clew.ingest.readers.decode import decode
 from clew.ingest.readers.markup import MarkupWriter
+from clew.ingest.readers.mdoc import MDOC_INLINE, MDOC_LINES, join_mdoc, write_mdoc
 from clew.ingest.readers.source import ReadBudget, Skipped, SourceFile, make_document, read_bytes
 from clew.ingest.readers.table_text import write_table
 from clew.types import Document
@@ -89,23 +90,6 @@ _BREAKS = {"PP", "P", "LP", "Pp", "sp", "HP", "Lp"}
 _CODE_BEGINS, _CODE_ENDS = {"nf", "EX", "Bd"}, {"fi", "EE", "Ed"}
 _BULLETS = {"•", "*", "-", "–", "o", "·"}
 _NUMBERED = re.compile(r"\(?\w{1,3}[.)]")
-_MDOC_PUNCTUATION = frozenset(".,:;()[]?!|")
-_MDOC_INLINE = frozenset(
-    "Fl Ar Op Oo Oc Nm Nd Xr Pa Ql Li Em Sy Cm Ev Dq Do Dc Sq So Sc Qq Pq Va Vt Fa Fn Ft Ic Tn Bx "
-    "Ux Er Dv Ad An Aq Cd Ns No Ta Lk Mt Ms Brq Bq Eo Ec St At Fx Nx Ox Xo Xc Bo Bc Bro Brc Po "
-    "Pc".split()
-)
-_QUOTES = {
-    "Dq": "“”",
-    "Qq": '""',
-    "Sq": "‘’",
-    "Ql": "‘’",
-    "Pq": "()",
-    "Op": "[]",
-    "Aq": "<>",
-    "Bq": "[]",
-    "Brq": "{}",
-}
 
 
 def read_manpage(source: SourceFile, budget: ReadBudget) -> Iterator[Document | Skipped]:
@@ -144,12 +128,17 @@ class ManualPage:
         self._skip_until = ""
         self._expect_term = 0  # 1: the next line is a term, 2: the body follows
         self._bodies: list[int] = []  # open bodies at each nesting by RS or Bl
+        self._term: list[str] | None = None  # the parts of a term of several lines …
+        self._apart = True  # … and whether spaces stand between them
 
     def add_line(self, line: str) -> None:
         """Interpret a line."""
         if self._skip_until:
             if line.strip().startswith(self._skip_until):
                 self._skip_until = ""
+            return
+        if self._term is not None:
+            self._add_to_term(line)
             return
         request = line[:1] in ".'" and line[1:2] not in ("", ".")
         if self._table is not None and not line.startswith((".TE", '.\\"')):
@@ -191,6 +180,26 @@ class ManualPage:
         self._bodies[-1:] = [self._depth_here() + 1]
         self._expect_term = 0
 
+    def _add_to_term(self, line: str) -> None:
+        """Add a line to a term of several lines; `Xc` ends it, `Sm` switches spaces on and off."""
+        assert self._term is not None
+        words = split_arguments(line[1:] if line[:1] == "." else line)
+        if words[:1] == ["Sm"]:
+            self._apart = words[1:] != ["off"] if words[1:] else not self._apart
+            return
+        closing = "Xc" in words or words[:1] in (["It"], ["El"], ["Sh"], ["Ss"], ["Pp"])
+        if "Xc" in words:
+            words.remove("Xc")
+        elif closing:  # it is not closed: what follows is no term
+            words = []
+        gap = " " if (self._apart or len(self._term) == 1) and words else ""
+        self._term.append(gap + self._write_mdoc(words).replace(" ", " " if self._apart else ""))
+        if closing:
+            term, self._term = join_mdoc("".join(self._term)), None
+            self._write_term(term)
+            if line[:3] != ".Xc" and not words:
+                self.add_line(line)
+
     def _depth_here(self) -> int:
         return self._bodies[-1] if self._bodies else 0
 
@@ -212,14 +221,35 @@ class ManualPage:
             self._begin_code()
         elif name in _CODE_ENDS:
             self._end_code()
-        elif name in _FONTS:
-            self._add_text(unescape_roff(" ".join(split_arguments(rest))))
-        elif name in _ALTERNATING:
-            self._add_text("".join(unescape_roff(part) for part in split_arguments(rest)))
-        elif name in _MDOC_INLINE:
-            self._add_text(write_mdoc([name, *split_arguments(rest)], self.title))
         elif name == "br" and self._text and self._code is None:
             self._text.append("\n")
+        else:
+            self._add_macro(name, split_arguments(rest))
+
+    def _add_macro(self, name: str, words: list[str]) -> None:
+        """Add the text of a macro; unknown ones have none."""
+        if name in _FONTS:
+            self._add_text(unescape_roff(" ".join(words)))
+        elif name in _ALTERNATING:
+            self._add_text("".join(unescape_roff(part) for part in words))
+        elif name in MDOC_INLINE:
+            self._add_text(self._write_mdoc([name, *words]))
+        elif name in MDOC_LINES:  # a line of its own: a command to type, or an example
+            self._break_line(self._write_mdoc(words))
+        elif name.startswith("%"):  # a part of a reference
+            self._add_text(self._write_mdoc(words).rstrip(",") + ",")
+        elif name == "Re" and self._text:  # the end of a reference
+            self._text[-1] = self._text[-1].rstrip(",") + "."
+
+    def _write_mdoc(self, words: list[str]) -> str:
+        return write_mdoc([unescape_roff(word) for word in words], self.title)
+
+    def _break_line(self, text: str) -> None:
+        if self._code is not None:
+            self._code.append(text)
+        elif text:
+            self._flush()
+            self.writer.code(text)
 
     def _break_paragraph(self) -> None:
         if self._code is not None:
@@ -293,8 +323,10 @@ class ManualPage:
         self._flush()
         self._bodies = self._bodies or [0]
         words = split_arguments(rest)
-        if words:
-            self._write_term(write_mdoc(words, self.title))
+        if words[-1:] == ["Xo"]:  # the term goes on over the lines up to `Xc`
+            self._term, self._apart = [self._write_mdoc(words[:-1])], True
+        elif words:
+            self._write_term(self._write_mdoc(words))
         else:
             self._close_body()
             self.writer.open_item("-")
@@ -368,29 +400,3 @@ def _replace_escape(found: re.Match[str]) -> str:
     if text is not None:
         return _STRINGS.get(text, "")
     return _ONE.get(found["one"] or "", "")
-
-
-def write_mdoc(words: list[str], name: str) -> str:
-    """Write a line of mdoc macros as text: `Fl o Ar file` is `-o file`."""
-    if not words:
-        return ""
-    first, rest = words[0], [unescape_roff(word) for word in words[1:]]
-    if first not in _MDOC_INLINE:
-        head = unescape_roff(first)
-        return f"{head} {write_mdoc(words[1:], name)}".strip()
-    split = next((at for at, word in enumerate(rest) if word in _MDOC_INLINE), len(rest))
-    if first in _QUOTES:
-        inner, opener = write_mdoc(words[1:], name), _QUOTES[first]
-        return f"{opener[0]}{inner}{opener[1]}"
-    own, after = rest[:split], write_mdoc(words[1 + split :], name)
-    if first == "Fl":
-        text = " ".join(w if w in _MDOC_PUNCTUATION else f"-{w}" for w in own) or "-"
-    elif first == "Xr" and len(own) > 1:
-        text = f"{own[0]}({own[1]}){''.join(own[2:])}"
-    elif first == "Nm" and not own:
-        text = name.partition("(")[0]
-    elif first == "Ar" and not own:
-        text = "file ..."
-    else:
-        text = " ".join(own)
-    return re.sub(r" ([.,:;)\]?!])", r"\1", f"{text} {after}".strip())

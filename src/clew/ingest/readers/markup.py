@@ -78,13 +78,14 @@ class MarkupWriter:
         self._open(_Container(f"{marker} ", " " * (len(marker) + 1)))
 
     def close(self) -> None:
-        """End the innermost item or body."""
+        """End the innermost item or body; terms without a body share that of the next one."""
+        is_empty = False
         if self._depth > len(self._containers):
             self._depth -= 1
         elif self._containers:
-            self._containers.pop()
+            is_empty = self._containers.pop().marker == _BODY
             self._depth -= 1
-        self._after_term = False
+        self._after_term &= is_empty
 
     def close_all(self) -> None:
         """End all items and bodies."""

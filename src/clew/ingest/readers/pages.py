@@ -5,7 +5,7 @@ Lines in a larger font than most of the text are its headings, where nothing els
 
 import re
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import NamedTuple
 
 _EDGE_LINES = 3  # lines at the top and at the bottom of a page that may be repeated
@@ -13,19 +13,27 @@ _LEAST_REPEATS = 3
 _LEAST_SHARE = (
     0.25  # of the pages; headers of chapters change, those of left and right pages differ
 )
+_MOST_PAGES = 0.8
+_FRONT_PAGES = 30  # before the page that is numbered 1, or that an excerpt lacks
+_LEAST_SENTENCE_WORDS = 6
+_MAX_DIGITS = 9
 _NUMBER = re.compile(r"\d+|\b[ivxlc]+\b")
-_LEADER = re.compile(r".*?\S.*?(?:\.[ \t]?){4,}[ \t]*(?:\d{1,4}|[ivxlc]{1,7})?[ \t]*")
+_ROMAN = re.compile(r"\b[ivxlc]+\b")
+_LEADER = re.compile(
+    r".*?\S.*?(?:\.[ \t]?){4,}[ \t]*(?:(?:\d{1,4}|[ivxlc]{1,7})(?:[,–-] ?\d{1,4})*)?[ \t]*"
+)
 _INDEX_LINE = re.compile(r".{2,70}?(?:,? (?:\d{1,4}|see(?: also)? .+))(?:[,–-] ?\d{1,4})*[ \t]*")
 _CONTENTS_LINE = re.compile(r".{2,100}?[ .\t…]\d{1,4}[ \t]*")
 _LEAST_CONTENTS_LINES = 3
 _LISTING_SHARE = 0.7  # of a page's lines: such a page is an index or a table of contents
 _LEAST_LISTING_LINES = 10
+_MAX_REST_LINES = 3  # beside the entries: the title of the list
 _SENTENCE_ENDS = (".", "!", "?", ":", ";", "。", "！", "？", "”", '"', ")")
 
 Bookmark = tuple[int, int, str]  # page from 0, level from 1, title
 _LARGER = 1.15  # times the size of most of the text
 _MAX_HEADING_CHARS = 120
-_MAX_HEADING_SHARE = 0.15  # of the lines: where more are large, the font says nothing
+_MAX_HEADING_SHARE = 0.15  # of the letters: where more are large, the font says nothing
 _MAX_LEVELS = 3
 
 
@@ -56,50 +64,120 @@ def find_large_lines(lines: Sequence[SizedLine]) -> list[Bookmark]:
     ]
     repeated = Counter(line.text for line in large)
     large = [line for line in large if repeated[line.text] <= 2]  # others are running headers
-    if len(large) > _MAX_HEADING_SHARE * len(lines):
+    if sum(len(line.text) for line in large) > _MAX_HEADING_SHARE * characters.total():
         return []
     sizes = sorted({line.size for line in large}, reverse=True)
     level = {size: min(at + 1, _MAX_LEVELS) for at, size in enumerate(sizes)}
     return [(line.page, level[line.size], line.text) for line in large]
 
 
-def strip_running_lines(pages: Sequence[str]) -> list[str]:
-    """Remove lines at the edges of pages that are repeated, except for their numbers."""
+class _EdgeLine(NamedTuple):
+    """A line at an edge of a page, folded, and the numbers in it."""
+
+    page: int
+    text: str
+    key: str
+    numbers: tuple[int, ...]
+    is_sentence: bool  # a whole one …
+    goes_on: bool  # … or one that began before: body text, whatever is repeated
+
+
+def strip_running_lines(
+    pages: Sequence[str], headings: Collection[tuple[int, str]] = ()
+) -> list[str]:
+    """Remove lines at the edges of pages that are repeated, except for the number of the page.
+
+    A line whose number is another one names what the page is about, and stays; so do the
+    `headings` (page and text), and sentences that not every page has.
+    """
     split = [page.split("\n") for page in pages]
-    tops: Counter[str] = Counter()
-    ends: Counter[str] = Counter()
-    for lines in split:
-        tops.update({_key(line) for line in _edge(lines)})
-        ends.update({_key(line) for line in _edge(lines[::-1])})
+    kept_lines = {(page, _fold(text)) for page, text in headings}
     full = sum(bool(page.strip()) for page in pages)
+    found = split
+    for step in (1, -1):  # from the top, then from the end
+        lines = [page[::step] for page in found]
+        running = _find_running(lines, full) - kept_lines
+        found = [_drop_edge(page, at, running)[::step] for at, page in enumerate(lines)]
+    joined = ["\n".join(page).strip("\n") for page in found]
+    return joined if any(joined) else list(pages)  # pages that are all alike are no headers
+
+
+def _find_running(pages: Sequence[list[str]], full: int) -> set[tuple[int, str]]:
+    """Return the repeated lines at the beginning of pages, as page and folded text."""
+    edges = [_make_edge_line(at, line) for at, page in enumerate(pages) for line in _edge(page)]
+    groups: dict[str, list[_EdgeLine]] = {}
+    for line in edges:
+        groups.setdefault(line.key, []).append(line)
     least = max(min(_LEAST_REPEATS, full), full * _LEAST_SHARE / 2)
+    found: set[tuple[int, str]] = set()
+    for group in groups.values():
+        if len({line.page for line in group}) < least or _is_one_sign(group[0].key):
+            continue
+        masked = _mask_page_numbers(group, full)
+        times = Counter(masked)
+        enough = min(least, _LEAST_REPEATS) if group[0].numbers else least
+        is_numbered = any("#" in one for one in masked)
+        on_most = len({line.page for line in group}) >= _MOST_PAGES * full
+        for number, (line, mask) in enumerate(zip(group, masked, strict=True)):
+            stays = line.is_sentence and not is_numbered and (number == 0 or not on_most)
+            if times[mask] >= enough and not line.goes_on and not stays:
+                found.add((line.page, line.text))
+    return found
+
+
+def _make_edge_line(page: int, line: str) -> _EdgeLine:
+    text = _fold(line)
+    numbers = tuple(int(found[-_MAX_DIGITS:]) for found in re.findall(r"\d+", text))
+    is_long = len(text.split()) >= _LEAST_SENTENCE_WORDS
+    is_sentence = is_long and text.endswith(_SENTENCE_ENDS[:3])
+    goes_on = is_long and line.lstrip()[0].islower()
+    return _EdgeLine(page, text, _NUMBER.sub("#", text), numbers, is_sentence, goes_on)
+
+
+def _is_one_sign(key: str) -> bool:
+    return len(key) < 2 and key != "#"
+
+
+def _mask_page_numbers(group: Sequence[_EdgeLine], full: int) -> list[str]:
+    """Return the lines of one key with a mark for each number that counts the pages."""
+    offsets: Counter[tuple[int, int]] = Counter()
+    for line in group:
+        offsets.update({(at, number - line.page) for at, number in enumerate(line.numbers)})
+    # Beyond the pages there are, a number is that of a page on left or on right pages only.
+    one_side = len({line.page % 2 for line in group}) == 1 or not _has_letters(group[0].key)
     found = []
-    for lines in split:
-        kept = _drop_edge(lines, tops, least)
-        kept = _drop_edge(kept[::-1], ends, least)[::-1]
-        found.append("\n".join(kept).strip("\n"))
-    return found if any(found) else list(pages)  # pages that are all alike are no headers
+    for line in group:
+        parts = re.split(r"(\d+)", line.text)  # every second one is a number
+        for at, number in enumerate(line.numbers):
+            offset = number - line.page
+            near = one_side or abs(offset) <= full + _FRONT_PAGES
+            if near and offsets[at, offset] >= 2:
+                parts[2 * at + 1] = "#"
+        found.append(_ROMAN.sub("#", "".join(parts)))
+    return found
+
+
+def _has_letters(text: str) -> bool:
+    return any(map(str.isalpha, text))
 
 
 def _edge(lines: Sequence[str]) -> list[str]:
     return [line for line in lines if line.strip()][:_EDGE_LINES]
 
 
-def _key(line: str) -> str:
-    return _NUMBER.sub("#", " ".join(line.casefold().split()))
+def _fold(line: str) -> str:
+    return " ".join(line.casefold().split())
 
 
-def _drop_edge(lines: list[str], counts: Counter[str], least: float) -> list[str]:
-    """Drop the repeated lines at the beginning, and page numbers that stand alone."""
+def _drop_edge(lines: list[str], page: int, running: Collection[tuple[int, str]]) -> list[str]:
+    """Drop the running lines at the beginning."""
     at = 0
     for number, line in enumerate(lines):
         if not line.strip():
             continue
-        key = _key(line)
-        if counts[key] >= least and (len(key) > 1 or key == "#"):
-            at = number + 1
-        else:
+        if (page, _fold(line)) not in running:
             break
+        at = number + 1
     return lines[at:]
 
 
@@ -136,14 +214,27 @@ def drop_contents(text: str) -> str:
     return "\n".join(line for line, is_listed in zip(lines, marked, strict=True) if not is_listed)
 
 
+def drop_page_contents(page: str) -> str:
+    """Remove the entries of contents or an index from a page, and what only heads them."""
+    rest = drop_contents(page)
+    if rest == page:
+        return page
+    # Letters of the alphabet head the parts of an index.
+    left = [line for line in rest.split("\n") if len(line.strip()) > 1]
+    return "" if len(left) <= _MAX_REST_LINES else rest
+
+
 def is_listing(page: str) -> bool:
     """Whether a page is one of an index or of a table of contents: most lines end in numbers."""
     lines = [line.strip() for line in page.split("\n") if line.strip()]
     if len(lines) < _LEAST_LISTING_LINES:
         return False
     listed = sum(
-        len(line) < 200
-        and (_INDEX_LINE.fullmatch(line) or _CONTENTS_LINE.fullmatch(line)) is not None
+        len(line) < 300
+        and (
+            _INDEX_LINE.fullmatch(line) or _CONTENTS_LINE.fullmatch(line) or _LEADER.fullmatch(line)
+        )
+        is not None
         and any(map(str.isalpha, line))
         for line in lines
     )

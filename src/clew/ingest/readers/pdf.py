@@ -12,7 +12,7 @@ import subprocess
 import threading
 import time
 import zlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Sequence, Set
 from functools import cache
 from typing import Any
 
@@ -20,11 +20,13 @@ from clew.errors import InputError
 from clew.ingest.readers.pages import (
     Bookmark,
     SizedLine,
+    drop_page_contents,
     find_large_lines,
     is_listing,
     join_pages,
     strip_running_lines,
 )
+from clew.ingest.readers.pdf_tables import mark_tables
 from clew.ingest.readers.pdf_words import Vocabulary, count_bad_words, join_hyphenated
 from clew.ingest.readers.source import ReadBudget, Skipped, SourceFile, format_megabytes, read_bytes
 from clew.text.places import PAGE_BREAK
@@ -54,8 +56,11 @@ _LISTING_SHARE = 0.15  # of the pages, at both ends: where indexes and contents 
 _LEAST_PAGES_FOR_LISTING = 8
 _LETTERS = re.compile(r"[\W_]+")
 _HEADING_NUMBER = re.compile(
-    r"^(?:chapter|part|appendix|section)?\s*[\dA-Z]{0,3}(?:[.\d]*)\s+", re.I
+    r"(?:(?:chapter|part|appendix|section|kapitel|chapitre)\s+)?"
+    r"(?:\d+(?:\.\d+)*|[A-Z](?:\.\d+)*|[IVXLC]+)[.:)]?\s+",
+    re.IGNORECASE,
 )
+_PAGE_NUMBER = re.compile(r"^\d{1,4}\s+|\s+\d{1,4}$")
 _MAX_BOOKMARKS, _MAX_BOOKMARK_DEPTH = 20_000, 15
 # Scanned pages are rendered and read by a program of its own.
 _DOTS_PER_INCH = 200
@@ -161,7 +166,7 @@ def _read_by_pdfium(
             layer = page.get_textpage()
             raw_text = layer.get_text_range()
             lines += _measure_lines(layer, raw_text, number)
-            text = clean(raw_text).strip()
+            text = clean(mark_tables(layer, raw_text)).strip()
             text = _SOFT_HYPHEN_END.sub("", text)
             if not text and budget.ocr != "never":
                 text = clean(_read_scan(page, budget.ocr, budget.seconds)).strip()
@@ -257,41 +262,68 @@ def _is_better(other: str, page: str, known: Vocabulary) -> bool:
 def _tidy(pages: list[str], bookmarks: Sequence[Bookmark]) -> list[str]:
     """Leave out what is repeated or only lists other pages; mark headings, join cut words."""
     edge = max(1, int(len(pages) * _LISTING_SHARE)) if len(pages) >= _LEAST_PAGES_FOR_LISTING else 0
-    pages = strip_running_lines(pages)
-    for at, page in enumerate(pages):
-        if (at < edge or at >= len(pages) - edge) and edge and is_listing(page):
-            pages[at] = ""
-    known = Vocabulary(pages)
+    pages = strip_running_lines(pages, [(at, title) for at, _, title in bookmarks])
     by_page: dict[int, list[tuple[int, str]]] = {}
     for at, level, title in bookmarks:
         by_page.setdefault(at, []).append((level, title))
+    passed: set[str] = set()  # the titles of chapters that began before
+    for at, page in enumerate(pages):
+        here = {key for _, title in by_page.get(at, ()) for key in _heading_keys(title)}
+        page = drop_page_contents(_drop_chapter_line(page, passed - here))
+        is_edge = edge > 0 and (at < edge or at >= len(pages) - edge)
+        pages[at] = "" if is_edge and is_listing(page) else page
+        passed |= here
+    known = Vocabulary(pages)
     return [
         _mark_headings(join_hyphenated(page, known), by_page.get(at, ()))
         for at, page in enumerate(pages)
     ]
 
 
+def _drop_chapter_line(page: str, passed: Set[str]) -> str:
+    """Drop a first line that is the title of an earlier chapter and the number of the page."""
+    first, _, rest = page.lstrip("\n").partition("\n")
+    bare = _PAGE_NUMBER.sub("", first.strip(), count=1)
+    is_running = bare != first.strip() and not passed.isdisjoint(_heading_keys(bare))
+    return rest if is_running else page
+
+
 def _mark_headings(page: str, bookmarks: Sequence[tuple[int, str]]) -> str:
     """Mark the lines that are titles of bookmarks of this page."""
     if not bookmarks or not page:
         return page
-    wanted = {_heading_key(title): level for level, title in bookmarks}
+    wanted = [(level, _heading_keys(title)) for level, title in bookmarks]
     lines = page.split("\n")
     at = 0
     while at < len(lines):
         for size in (1, 2):  # a title may be broken in two
             line = " ".join(lines[at : at + size])
-            if 0 < len(line) < 200 and (level := wanted.pop(_heading_key(line), 0)):
+            if 0 < len(line) < 200 and (level := _take_level(wanted, line)):
                 heading = f"{'#' * min(level + 1, 6)} {' '.join(line.split())}"
-                lines[at : at + size] = ["", heading, ""] if at else [heading, ""]
-                at += 2
+                marked = ["", heading, ""] if at else [heading, ""]
+                lines[at : at + size] = marked
+                at += len(marked) - 1
                 break
         at += 1
     return "\n".join(lines)
 
 
-def _heading_key(line: str) -> str:
-    return _LETTERS.sub("", _HEADING_NUMBER.sub("", line.strip() + " ", count=1)).casefold()
+def _take_level(wanted: list[tuple[int, Set[str]]], line: str) -> int:
+    """Return the level of the bookmark that a line is, and take it out; 0 if it is none."""
+    keys = _heading_keys(line)
+    for at, (level, titles) in enumerate(wanted):
+        if not keys.isdisjoint(titles):
+            del wanted[at]
+            return level
+    return 0
+
+
+def _heading_keys(line: str) -> Set[str]:
+    """Return what headings are compared by: the letters with and without the number before them."""
+    bare = line.strip()
+    found = {_LETTERS.sub("", bare).casefold()}
+    found.add(_LETTERS.sub("", _HEADING_NUMBER.sub("", bare, count=1)).casefold())
+    return found - {""}
 
 
 def _title_and_author(reader: Any) -> tuple[str, str]:

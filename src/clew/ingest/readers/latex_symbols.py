@@ -1,0 +1,106 @@
+"""The letters and signs that commands of LaTeX stand for."""
+
+_GREEK = {
+    **{"alpha": "α", "beta": "β", "gamma": "γ", "delta": "δ", "epsilon": "ε", "zeta": "ζ"},
+    **{"eta": "η", "theta": "θ", "iota": "ι", "kappa": "κ", "lambda": "λ", "mu": "μ", "nu": "ν"},
+    **{"xi": "ξ", "pi": "π", "rho": "ρ", "sigma": "σ", "tau": "τ", "upsilon": "υ", "phi": "φ"},
+    **{"chi": "χ", "psi": "ψ", "omega": "ω", "varepsilon": "ε", "varphi": "φ", "vartheta": "θ"},
+}
+_CAPITALS = {
+    name.capitalize(): letter.upper()
+    for name, letter in _GREEK.items()
+    if not name.startswith("var")
+}
+OPERATORS = frozenset(
+    "log ln lg exp sin cos tan cot sec arcsin arccos arctan sinh cosh tanh max min sup inf lim "
+    "limsup liminf arg deg det dim ker gcd Pr hom bmod mod".split()
+)
+"""Functions that are written by their names."""
+SYMBOLS = {
+    "ldots": "…",
+    "dots": "…",
+    "textbackslash": "\\",
+    "textasciitilde": "~",
+    "LaTeX": "LaTeX",
+    "TeX": "TeX",
+    "S": "§",
+    "P": "¶",
+    "copyright": "©",
+    "times": "×",
+    "leq": "≤",
+    "geq": "≥",
+    "neq": "≠",
+    "to": "→",
+    "rightarrow": "→",
+    "leftarrow": "←",
+    "ss": "ß",
+    "ae": "æ",
+    "o": "ø",
+    "aa": "å",
+    "oe": "œ",
+    "i": "ı",
+    "quad": " ",
+    "qquad": " ",
+    "infty": "∞",
+    "textendash": "–",
+    "textemdash": "—",
+    "euro": "€",
+    "pounds": "£",
+    "sum": "∑",
+    "int": "∫",
+    "in": "∈",
+    "notin": "∉",
+    "subset": "⊂",
+    "subseteq": "⊆",
+    "cup": "∪",
+    "cap": "∩",
+    "forall": "∀",
+    "exists": "∃",
+    "approx": "≈",
+    "equiv": "≡",
+    "sim": "∼",
+    "pm": "±",
+    "cdot": "·",
+    "div": "÷",
+    "partial": "∂",
+    "nabla": "∇",
+    "prod": "∏",
+    "sqrt": "√",
+    "le": "≤",
+    "ge": "≥",
+    "ne": "≠",
+    "ll": "≪",
+    "gg": "≫",
+    "Rightarrow": "⇒",
+    "Leftarrow": "⇐",
+    "leftrightarrow": "↔",
+    "mapsto": "↦",
+    "ell": "ℓ",
+    "degree": "°",
+    "textdegree": "°",
+    "textbar": "|",
+    "textless": "<",
+    "textgreater": ">",
+    "textdollar": "\ue000",
+    "cdots": "…",
+    "vdots": "…",
+    **_GREEK,
+    **_CAPITALS,
+}
+"""Commands that are one sign, and text in the form of commands."""
+ACCENTS = {
+    "'": "\u0301",
+    "`": "\u0300",
+    "^": "\u0302",
+    '"': "\u0308",
+    "~": "\u0303",
+    "c": "\u0327",
+    "=": "\u0304",
+    "v": "\u030c",
+    "u": "\u0306",
+    "H": "\u030b",
+    "r": "\u030a",
+    "k": "\u0328",
+    ".": "\u0307",
+}
+"""Combining marks by the sign that sets them over a letter."""

@@ -1,0 +1,142 @@
+"""PDF pages as they are joined: running lines, headings that open a page, contents, tables."""
+
+import io
+from pathlib import Path
+
+import pytest
+
+from clew.ingest.files import read
+from clew.text.places import find_breadcrumbs, page_at
+from clew.text.structure import find_blocks
+from clew.types import Document
+
+pypdf = pytest.importorskip("pypdf")
+pytest.importorskip("pypdfium2")
+
+Line = tuple[float, float, float, str]  # left, height, size of the font, text
+
+
+def write_pdf(pages: list[list[Line]], bookmarks: list[tuple[int, str]] = ()) -> bytes:
+    """Write a PDF whose lines stand where they are said to."""
+    from pypdf.generic import ContentStream, DictionaryObject, NameObject
+
+    writer = pypdf.PdfWriter()
+    font = DictionaryObject(
+        {
+            NameObject("/Type"): NameObject("/Font"),
+            NameObject("/Subtype"): NameObject("/Type1"),
+            NameObject("/BaseFont"): NameObject("/Helvetica"),
+        }
+    )
+    fonts = DictionaryObject({NameObject("/F1"): font})
+    for lines in pages:
+        page = writer.add_blank_page(612, 792)
+        stream = ContentStream(None, writer)
+        stream.set_data(
+            b"".join(
+                b"BT /F1 %g Tf %g %g Td (%s) Tj ET\n"
+                % (size, left, height, text.replace("(", r"\(").replace(")", r"\)").encode())
+                for left, height, size, text in lines
+            )
+        )
+        page[NameObject("/Resources")] = DictionaryObject({NameObject("/Font"): fonts})
+        page.replace_contents(stream)
+    for page_number, title in bookmarks:
+        writer.add_outline_item(title, page_number)
+    out = io.BytesIO()
+    writer.write(out)
+    return out.getvalue()
+
+
+def stack(*lines: str, size: float = 11) -> list[Line]:
+    """Lines below each other."""
+    return [(72, 720 - 16 * at, size, line) for at, line in enumerate(lines)]
+
+
+async def read_text(tmp_path: Path, raw: bytes) -> Document:
+    path = tmp_path / "book.pdf"
+    path.write_bytes(raw)
+    [found] = [item async for item in read([path])]
+    assert isinstance(found, Document)
+    return found
+
+
+async def test_a_heading_that_opens_a_page_is_the_section_of_what_follows(tmp_path: Path) -> None:
+    pages = [
+        stack("3 Pumps", "Pumps lift water from the well to the tank."),
+        stack("4 Valves", "Valves close the pipe when the tank is full."),
+    ]
+    found = await read_text(tmp_path, write_pdf(pages, [(0, "3 Pumps"), (1, "4 Valves")]))
+    at = found.text.index("Valves close")
+    assert find_breadcrumbs("book.pdf", found.text, at) == ("4 Valves",)
+    assert page_at(found.text, at, 1) == 2
+    assert [block.title for block in find_blocks(found.text) if block.kind == "heading"] == [
+        "3 Pumps",
+        "4 Valves",
+    ]
+
+
+@pytest.mark.parametrize("size", [11, 20])
+async def test_names_with_numbers_on_every_page_are_no_running_headers(
+    tmp_path: Path, size: float
+) -> None:
+    pages = [
+        [
+            (72, 720, size, f"Model {4711 + at}"),
+            (72, 690, 11, f"It holds {at + 2} litres of {what} and comes with a lid."),
+            (72, 60, 9, f"Kettle works, page {at + 1} of 5"),
+        ]
+        for at, what in enumerate(("water", "soup", "milk", "tea", "oil"))
+    ]
+    found = await read_text(tmp_path, write_pdf(pages))
+    assert [f"Model {n}" in found.text for n in range(4711, 4716)] == [True] * 5
+    assert "Kettle works" not in found.text
+    assert ("## Model 4713" in found.text) == (size > 11)
+
+
+async def test_a_sentence_that_some_pages_end_with_stays(tmp_path: Path) -> None:
+    warning = "Pull the plug before you open the cover."
+    pages = [
+        stack("Handbook", f"Step {word} is done by {who}.", *([warning] if at < 3 else []), "7 May")
+        for at, (word, who) in enumerate(
+            zip("one two three four five six".split(), "Ann Bo Cy Di Ed Flo".split(), strict=True)
+        )
+    ]
+    found = await read_text(tmp_path, write_pdf(pages))
+    assert found.text.count(warning) == 3
+    assert "Handbook" not in found.text and "7 May" not in found.text
+
+
+async def test_bookmarks_are_headings_and_chapter_lines_are_none(tmp_path: Path) -> None:
+    pages = [
+        stack("2 Reading", "2.1 ASN.1 syntax", "The reader is case sensitive."),
+        stack("Chapter 2: Reading 12", "Comments begin with two hyphens."),
+    ]
+    marks = [(0, "2 Reading"), (0, "ASN.1 syntax")]
+    found = await read_text(tmp_path, write_pdf(pages, marks))
+    assert "## 2 Reading\n" in found.text and "## 2.1 ASN.1 syntax\n" in found.text
+    assert "Chapter 2" not in found.text and "two hyphens" in found.text
+
+
+async def test_contents_and_indexes_are_left_out(tmp_path: Path) -> None:
+    leader = " ." * 60
+    contents = [f"{n} {word}{leader} {n + 4}" for n, word in enumerate("Aims Tools Use".split(), 1)]
+    index = ["Index", "A", f"axle{leader} 3, 5", f"awl{leader} 7", "B", f"bolt{leader} 2"]
+    pages = [stack("Contents", *contents), stack("The axle turns on a bolt."), stack(*index)]
+    found = await read_text(tmp_path, write_pdf(pages))
+    assert found.text.strip() == "The axle turns on a bolt."
+
+
+async def test_rows_of_a_table_have_its_header(tmp_path: Path) -> None:
+    rows = [("Valve", "Setting", "Torque"), ("V-1", "half open", "14 Nm"), ("V-2", "shut", "22 Nm")]
+    cells = [
+        (72.0 + 120 * column, 640 - 16 * at, 11, text)
+        for at, row in enumerate(rows)
+        for column, text in enumerate(row)
+    ]
+    page = [*stack("The valves are set by hand in spring."), *cells]
+    prose = stack("The keeper reads the gauge.", "He writes 14 values down.", "Then he goes home.")
+    found = await read_text(tmp_path, write_pdf([page, prose]))
+    assert "| Valve: V-1 | Setting: half open | Torque: 14 Nm |" in found.text
+    assert "| Valve: V-2 | Setting: shut | Torque: 22 Nm |" in found.text
+    assert found.text.count("|") == 8 and "in spring.\n|" in found.text

@@ -9,12 +9,14 @@ import re
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from clew.agents.answering.extractive import extract_answer, quote_whole
+from clew.agents.answering.by_words import answer_by_words
+from clew.agents.answering.extractive import QUOTED_NOTE, extract_answer, quote_whole
 from clew.agents.answering.finish import conclude, run_with_fallback
 from clew.agents.answering.parts import join_parts, split_questions
-from clew.agents.answering.write import make_refusal, quote_chain, write_answer
+from clew.agents.answering.quote_block import quote_block
+from clew.agents.answering.write import make_answer, make_refusal, quote_chain, write_answer
 from clew.agents.conversation import ConversationTurn, resolve_pronouns
-from clew.agents.core.messages import is_unknown
+from clew.agents.core.messages import explain_not_written, is_unknown
 from clew.agents.core.plan import Plan
 from clew.agents.core.scratchpad import Notebook, RecordingRetriever, Retrieval
 from clew.agents.core.types import Answer, Mode
@@ -33,6 +35,7 @@ from clew.llm.budget import BudgetExceeded
 from clew.retrieve.step import Step
 from clew.text.language import is_chinese
 from clew.text.options import match_option, spell_out_choice, split_options
+from clew.text.word_forms import is_read_language
 from clew.types import Evidence
 
 _MAX_STEPS = 4  # questions of a model's plan
@@ -100,11 +103,23 @@ class GraphReader:
         if not plan.simple and (computed := await self._compute(ctx, book, retriever, plan)):
             return computed
         retrieval = await retriever(ctx, ctx.question)
+        if not is_read_language(ctx.question):
+            return await self._quote_words(ctx, retriever, retrieval)
         if is_polar(ctx.question) and not is_chinese(ctx.question):
             return await self._confirm(ctx, book, retrieval, mode)
         whole = quote_whole(ctx, retrieval.evidence, retrieval.found)
         read = whole or await self._read(ctx, book, retriever, retrieval, plan)
         return await quote_units(ctx, read, retrieval.found, keep=whole is not None)
+
+    async def _quote_words(
+        self, ctx: Context, retriever: RecordingRetriever, retrieval: Retrieval
+    ) -> Answer:
+        """Quote what has the words of a question in a language without a reader."""
+        block = quote_block(ctx.question, retrieval.evidence.chunks)
+        if block is None:
+            return await answer_by_words(ctx, retriever, retrieval)
+        note = explain_not_written(ctx, QUOTED_NOTE)
+        return make_answer(ctx, retrieval.evidence, f"{block.quote} [1]", (block,), note=note)
 
     async def _confirm(
         self, ctx: Context, book: Notebook, retrieval: Retrieval, mode: Mode

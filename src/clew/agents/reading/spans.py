@@ -15,6 +15,7 @@ from clew.text.names import name_key
 from clew.text.options import split_options
 from clew.text.sentences import sentence_spans
 from clew.text.unicode import split_words
+from clew.text.word_forms import is_read_language
 from clew.types import Citation, Passage
 
 _ARTICLES = frozenset(("a", "an", "the"))
@@ -84,8 +85,9 @@ def asked_words(text: str) -> list[str]:
 
 
 def can_read(ctx: Context, question: str) -> bool:
-    """Whether there is a reader that knows the script of a question."""
-    return ctx.reader is not None and ctx.reader.reads(question)
+    """Whether there is a reader that knows the script and the language of a question."""
+    known = ctx.reader is not None and ctx.reader.reads(question)
+    return known and is_read_language(question)
 
 
 async def read_passages(

@@ -83,11 +83,14 @@ def question_language(question: str) -> str:
         letters = len(script.findall(question))
         if 2 * letters > len(_LETTER.findall(question)) or (language == "ja" and letters > 1):
             return language
-    words = dict.fromkeys(word for word, _ in _words_of(question))
+    t = tokenize(question)  # a capital inside a question belongs to a name: "La Marca De Satanás"
+    plain = [not upper or at == 0 for at, upper in enumerate(t.upper)]
+    pairs = zip(_words_of(question), plain, strict=True)
+    words = dict.fromkeys(word for (word, _), small in pairs if small)
     counts = {one: sum(word in function_words(one) for word in words) for one in _LATIN}
     best = max(_LATIN, key=lambda one: counts[one])
-    asks = any(word in _load_words()[best][0] for word in words)
-    sure = counts[best] > counts["en"] and (asks or counts[best] > 1)
+    asks, english = (any(w in _load_words()[one][0] for w in words) for one in (best, "en"))
+    sure = counts[best] > counts["en"] and (asks or (counts[best] > 1 and not english))
     return best if sure else "en"
 
 

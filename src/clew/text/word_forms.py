@@ -24,6 +24,8 @@ _SCRIPTS = (
     ("ru", re.compile("[\u0400-\u04ff]")),
     ("ar", re.compile("[\u0600-\u06ff]")),
 )
+_SAMPLE_CHARS = 2000
+_MIN_FUNCTION_SHARE = 0.1  # of the words of a text
 _LATIN = ("en", "de", "fr", "es")
 _LETTER = re.compile(r"[^\W\d_]")
 # Runs of Han and katakana are words of Japanese; one Han character has its ending beside it.
@@ -92,6 +94,18 @@ def question_language(question: str) -> str:
     asks, english = (any(w in _load_words()[one][0] for w in words) for one in (best, "en"))
     sure = counts[best] > counts["en"] and (asks or (counts[best] > 1 and not english))
     return best if sure else "en"
+
+
+def text_language(text: str) -> str:
+    """Return the language of a text by its script and function words; "" if nothing tells."""
+    sample = text[:_SAMPLE_CHARS]
+    for language, script in _SCRIPTS:
+        if 2 * len(script.findall(sample)) > len(_LETTER.findall(sample)):
+            return language
+    words = [word for word, _ in _words_of(sample)]
+    counts = {one: sum(word in function_words(one) for word in words) for one in _LATIN}
+    best = max(_LATIN, key=lambda one: counts[one])
+    return best if counts[best] > _MIN_FUNCTION_SHARE * len(words) else ""
 
 
 def is_read_language(question: str) -> bool:

@@ -30,7 +30,7 @@ from clew.text.name_spans import COMMON_WORDS, NAME, TERM, NameSpan, find_uncase
 from clew.text.names import Tokens, tokenize
 from clew.text.sentences import sentence_spans
 from clew.text.structure import Block, find_blocks
-from clew.text.word_forms import text_language
+from clew.text.word_forms import function_words, text_language
 from clew.types import Document
 
 _WORD = re.compile(r"\w+")
@@ -56,6 +56,9 @@ _CONTRACTION = re.compile(r"['’](?:t|ll|re|ve|d|m)\b")
 _IS_SUBJECT = re.compile(r"\s+(?:is|was|are|were|has|had|can|will|does|may|supports)\b")
 # What is before the first word of an item, a cell, a definition or a quotation.
 _OPENING = re.compile(r"(?:^[ \t]*(?:[-*+•|>#]+|:|\d{1,3}[.)])[ \t]+|\|[ \t]+|[(:][ \t]*)$")
+_BEFORE_PLACES = frozenset("in aus nach".split())  # without an article
+_MAX_MARK_CHARS = 12  # of the mark before an item
+_NUMBERED = re.compile(r"[ \t]*\(?\d{1,3}[.)][ \t]+")
 _DETERMINER = re.compile(
     r"\s+(?:the|an?|this|these|those|your|each|every|any|all|until|it|them)\s+[a-z]"
 )
@@ -91,7 +94,7 @@ def learn_names(document: Document) -> DocumentNames:
         technical=True,
         inside=inside,
         small=_frequent_words(text),
-        noun_capitals=share > _NOUN_CAPITALS_SHARE,
+        noun_capitals=share > _NOUN_CAPITALS_SHARE or text_language(text) == "de",
         repeated=repeated,
         repeated_terms=_repeated_terms(text),
         terms=_compile_terms(document),
@@ -103,12 +106,11 @@ def learn_names(document: Document) -> DocumentNames:
 def _learn_prose(text: str, acronyms: tuple[tuple[str, str], ...]) -> DocumentNames:
     """Learn from prose: in languages other than English also which capitals are only openers."""
     language = text_language(text)
-    inside, share, repeated = _capitals_inside(text)
-    nouns = language == "de" and share > _NOUN_CAPITALS_SHARE
+    inside, _, repeated = _capitals_inside(text)
     return DocumentNames(
         inside=inside,
         repeated=repeated,
-        noun_capitals=nouns,
+        noun_capitals=language == "de",
         acronyms=acronyms,
         language=language,
     )
@@ -164,8 +166,13 @@ def opening_tokens(text: str, t: Tokens, sentences: list[tuple[int, int]]) -> se
     """Return the tokens that begin a sentence, an item, a cell, a definition or a quotation."""
     found = {bisect_left(t.starts, start) for start, _ in sentences}
     for at in range(len(t)):
-        before = text[t.ends[at - 1] if at else 0 : t.starts[at]]
-        if len(before) > 1 and _OPENING.search(before[before.rfind("\n") + 1 :]):
+        start = t.starts[at]
+        before = text[t.ends[at - 1] if at else 0 : start]
+        line = text[text.rfind("\n", max(0, start - _MAX_MARK_CHARS), start) + 1 : start]
+        numbered = len(line) <= _MAX_MARK_CHARS and _NUMBERED.fullmatch(line)
+        if numbered or (
+            len(before) > 1 and _OPENING.search(before[before.rfind("\n") + 1 :]) is not None
+        ):
             found.add(at)
     return found
 
@@ -278,14 +285,15 @@ def keep_names(
             continue
         if known.technical and (_is_cell_label(text, t, span) or _is_rare_term(t, span, known)):
             continue
-        if known.noun_capitals and not known.technical and span.type == NAME:
-            if span.last - at == 1 and t.keys[at] not in known.repeated:
-                continue
         if known.technical and span.type == NAME:
             trimmed = _drop_opener(text, t, span, first, known)
             if trimmed is None:
                 continue
             span = trimmed
+        single = span.last - span.first == 1
+        if known.noun_capitals and single and t.keys[span.first] not in known.repeated:
+            if span.type == NAME and not _is_name_place(text, t, span.first):
+                continue
         yield span
 
 
@@ -293,6 +301,8 @@ def _is_opener(text: str, t: Tokens, at: int, known: DocumentNames) -> bool:
     """Whether a word that begins a sentence is no name: it has no capital elsewhere, and an article
     follows as behind a verb ("Turn the key"), or its language has no names at such places alone.
     """
+    if t.keys[at] in function_words(known.language) and known.language != "en":
+        return True
     if not t.upper[at] or t.keys[at] in known.inside or is_all_capitals(text, t, at):
         return False
     if any(map(str.isdigit, t.keys[at])):
@@ -300,6 +310,13 @@ def _is_opener(text: str, t: Tokens, at: int, known: DocumentNames) -> bool:
     if known.language not in ("", "en"):
         return True
     return _DETERMINER.match(text, t.ends[at]) is not None
+
+
+def _is_name_place(text: str, t: Tokens, at: int) -> bool:
+    """Whether a German noun stands as names of places do: right behind "in" or "aus"."""
+    if at == 0 or t.keys[at - 1] not in _BEFORE_PLACES:
+        return False
+    return text[t.ends[at - 1] : t.starts[at]] == " "
 
 
 def _is_cell_label(text: str, t: Tokens, span: NameSpan) -> bool:
@@ -330,8 +347,6 @@ def _drop_opener(
     """Return a span without a word that has its capital only from the sentence, None if empty."""
     at = span.first
     single = span.last - at == 1
-    if known.noun_capitals and single and t.keys[at] not in known.repeated:
-        return None
     if at not in first or (t.keys[at] in known.inside and t.keys[at] not in known.small):
         return span
     word = text[t.starts[at] : t.ends[at]]

@@ -178,8 +178,9 @@ def _find_spans(
     text, labels = chunk.text, reading.labels
     first = _sentence_start_tokens(toks, sentences)
     first.update(i for i, at in enumerate(toks.starts) if chunk.start + at in labels.starts)
+    openers = first | opening_tokens(text, toks, sentences)
     if reading.names.technical:
-        first |= opening_tokens(text, toks, sentences)
+        first = openers
     spans = [
         span
         for span in find_name_spans(text, toks, first)
@@ -192,7 +193,7 @@ def _find_spans(
     ]
     if reading.spacy:
         spans = refine_spans(text, toks, spans, reading.spacy)
-    spans = list(keep_names(text, toks, spans, first, reading.names))
+    spans = list(keep_names(text, toks, spans, openers, reading.names))
     return [span for span in spans if not _is_label(chunk, toks, span, labels)]
 
 

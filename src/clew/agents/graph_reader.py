@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 from clew.agents.answering.by_words import answer_by_words
+from clew.agents.answering.exact_terms import find_long_form
 from clew.agents.answering.extractive import QUOTED_NOTE, extract_answer, quote_whole
 from clew.agents.answering.finish import conclude, run_with_fallback
 from clew.agents.answering.parts import join_parts, split_questions
@@ -22,7 +23,13 @@ from clew.agents.core.scratchpad import Notebook, RecordingRetriever, Retrieval
 from clew.agents.core.types import Answer, Mode
 from clew.agents.judge import judge_answer
 from clew.agents.planning.model_plan import plan_and_check
-from clew.agents.quote_units import is_technical, quote_units
+from clew.agents.quote_units import (
+    cite_exact,
+    is_technical,
+    keep_exact,
+    quote_units,
+    widen_quotes,
+)
 from clew.agents.reading.answer import QuestionReader, RankedCandidate, describe_best
 from clew.agents.reading.confirm import confirm
 from clew.agents.reading.follow import Follower
@@ -107,9 +114,14 @@ class GraphReader:
             return await self._quote_words(ctx, retriever, retrieval)
         if is_polar(ctx.question) and not is_chinese(ctx.question):
             return await self._confirm(ctx, book, retrieval, mode)
+        if (spelled := find_long_form(ctx.question, retrieval.evidence.chunks)) is not None:
+            return cite_exact(ctx, retrieval.evidence, spelled)
         whole = quote_whole(ctx, retrieval.evidence, retrieval.found)
         read = whole or await self._read(ctx, book, retriever, retrieval, plan)
-        return await quote_units(ctx, read, retrieval.found, keep=whole is not None)
+        if whole is None:
+            read = keep_exact(ctx, read)
+        units = await quote_units(ctx, read, retrieval.found, keep=whole is not None)
+        return widen_quotes(units)
 
     async def _quote_words(
         self, ctx: Context, retriever: RecordingRetriever, retrieval: Retrieval

@@ -168,6 +168,9 @@ def trim_span(text: str, start: int, end: int) -> tuple[int, int]:
         start += 1
     while start < end and text[end - 1] in _TRIMMED and not _closes_pair(text, start, end):
         end -= 1
+    opened = text.rfind("(", start, end)
+    if opened > start and ")" not in text[opened:end]:  # "4 megabytes (4MB"
+        end = end + 1 if text[end : end + 1] == ")" else len(text[:opened].rstrip())
     return start, end
 
 

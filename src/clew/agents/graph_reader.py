@@ -9,19 +9,35 @@ import re
 from dataclasses import dataclass, replace
 from typing import Literal
 
+from clew.agents.answering.by_words import answer_by_words
 from clew.agents.answering.choose_answer import choose_answer
-from clew.agents.answering.extractive import extract_answer, quote_whole
+from clew.agents.answering.exact_terms import find_long_form
+from clew.agents.answering.extractive import QUOTED_NOTE, extract_answer, quote_whole
 from clew.agents.answering.finish import conclude, run_with_fallback
 from clew.agents.answering.parts import join_parts, split_questions
-from clew.agents.answering.write import NO_REPLY, make_refusal, quote_chain, write_answer
+from clew.agents.answering.quote_block import quote_block
+from clew.agents.answering.write import (
+    NO_REPLY,
+    make_answer,
+    make_refusal,
+    quote_chain,
+    write_answer,
+)
+from clew.agents.citing.support import mentions_name
 from clew.agents.conversation import ConversationTurn, resolve_pronouns
-from clew.agents.core.messages import YES_NO, is_unknown
+from clew.agents.core.messages import YES_NO, explain_not_written, is_unknown
 from clew.agents.core.plan import Plan
 from clew.agents.core.scratchpad import Notebook, RecordingRetriever, Retrieval
 from clew.agents.core.types import Answer, Mode
 from clew.agents.judge import judge_answer
 from clew.agents.planning.model_plan import plan_and_check
-from clew.agents.quote_units import is_technical, quote_units
+from clew.agents.quote_units import (
+    cite_exact,
+    is_technical,
+    keep_exact,
+    quote_units,
+    widen_quotes,
+)
 from clew.agents.reading.answer import QuestionReader, RankedCandidate, describe_best
 from clew.agents.reading.confirm import confirm
 from clew.agents.reading.follow import Follower
@@ -33,6 +49,7 @@ from clew.context import Context
 from clew.retrieve.step import Step
 from clew.text.language import is_chinese
 from clew.text.options import match_option, spell_out_choice, split_options
+from clew.text.word_forms import is_read_language
 from clew.types import Evidence
 
 _MAX_STEPS = 4  # questions of a model's plan
@@ -100,11 +117,28 @@ class GraphReader:
         if not plan.simple and (computed := await self._compute(ctx, book, retriever, plan)):
             return computed
         retrieval = await retriever(ctx, ctx.question)
+        if not is_read_language(ctx.question):
+            return await self._quote_words(ctx, retriever, retrieval)
         if is_polar(ctx.question) and not is_chinese(ctx.question):
             return await self._confirm(ctx, book, retrieval, mode)
+        if (spelled := find_long_form(ctx.question, retrieval.evidence.chunks)) is not None:
+            return cite_exact(ctx, retrieval.evidence, spelled)
         whole = quote_whole(ctx, retrieval.evidence, retrieval.found)
         read = whole or await self._read(ctx, book, retriever, retrieval, plan)
-        return await quote_units(ctx, read, retrieval.found, keep=whole is not None)
+        if whole is None:
+            read = keep_exact(ctx, read)
+        units = await quote_units(ctx, read, retrieval.found, keep=whole is not None)
+        return widen_quotes(units)
+
+    async def _quote_words(
+        self, ctx: Context, retriever: RecordingRetriever, retrieval: Retrieval
+    ) -> Answer:
+        """Quote what has the words of a question in a language without a reader."""
+        block = quote_block(ctx.question, retrieval.evidence.chunks)
+        if block is None:
+            return await answer_by_words(ctx, retriever, retrieval)
+        note = explain_not_written(ctx, QUOTED_NOTE)
+        return make_answer(ctx, retrieval.evidence, f"{block.quote} [1]", (block,), note=note)
 
     async def _confirm(
         self, ctx: Context, book: Notebook, retrieval: Retrieval, mode: Mode
@@ -235,6 +269,8 @@ class GraphReader:
         if written.verdict == "refused" or written.note.startswith(NO_REPLY):
             return written if read.confidence < _MIN_CONFIDENCE else overrule(written, read)
         if read.confidence < _MIN_OPINION:
+            if not is_span_like(ctx.question, written.candidate):
+                return written
             return await judge_answer(ctx, replace(written, hints={"unread": 1.0}))
         if agree(ctx.question, written.candidate, read.candidate):
             agreed = (1 + read.confidence) / 2  # also one that is not sure of itself counts
@@ -259,6 +295,12 @@ class GraphReader:
         if moved or self.give == "read" or contested.confidence > judged.confidence:
             return overrule(judged, contested)
         return judged
+
+
+def is_span_like(question: str, short: str) -> bool:
+    """Whether a span reader could name an answer: not an option, a list, or what was asked with."""
+    offered = bool(split_options(question)[1])
+    return not (offered or ";" in short or mentions_name(short, question))
 
 
 def agree(question: str, written: str, read: str) -> bool:

@@ -2,9 +2,10 @@
 
 import math
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
+from clew.agents.answering.by_words import describe_quotes
 from clew.agents.answering.quote_block import find_wanted_block
 from clew.agents.citing.entailment import Quote, is_entailed, to_stem
 from clew.agents.citing.support import mentions_name
@@ -29,6 +30,12 @@ from clew.retrieve.question import NAME_BREAKS, OPENING_WORDS, tidy_question
 from clew.text.language import is_chinese
 from clew.text.options import spell_out_choice, split_options
 from clew.text.unicode import split_words
+from clew.text.word_forms import (
+    asked_terms,
+    find_written_names,
+    is_read_language,
+    mentions_form,
+)
 from clew.types import Citation, Evidence, Passage
 
 WRITTEN = ("written", "seconded", "contested")
@@ -60,6 +67,8 @@ def judged_kind(answer: Answer, *, by_model: bool) -> str:
     """
     if answer.kind == "path":  # of sentences there are no relations to compare with the question
         return "relation path" if "chance" in answer.hints else "path"
+    if answer.kind == "words":
+        return "quote"
     if answer.kind == "span" and answer.candidate:
         return "contested" if "contested" in answer.hints else "answer"
     if by_model:
@@ -78,7 +87,9 @@ async def describe_answer(ctx: Context, answer: Answer) -> Signals:
     titles = " ".join(passage.title for passage in cited)
     signals = {
         "covered": measure_coverage(asked, f"{quotes} {titles}"),
-        "named": measure_grounding(names, answer, cited),
+        "named": measure_grounding(names, answer, cited)
+        if is_read_language(asked)
+        else _measure_forms(names, (*passages, *cited)),
         "open": float(asks_openly(asked)),
         "cited": float(bool(answer.citations)),
         "understood": float(is_understood(asked)),
@@ -87,6 +98,9 @@ async def describe_answer(ctx: Context, answer: Answer) -> Signals:
     # What names nothing and shares no word with the quotes says nothing about them.
     if answer.kind != "span" and not signals["covered"] and not names:
         signals["named"] = 0.0
+    if answer.kind == "words":
+        told = describe_quotes(asked, names, f"{quotes} {titles}", answer.candidate)
+        return {**signals, **told, "own": -1.0}
     if not answer.candidate:
         return signals | {"own": -1.0}
     # What code computed from values stands in no passage as such.
@@ -153,9 +167,18 @@ def measure_grounding(names: Sequence[str], answer: Answer, cited: Sequence[Pass
     return measure_names(names, (*answer.evidence.chunks, *cited))
 
 
+def _measure_forms(names: Sequence[str], passages: Iterable[Passage]) -> float:
+    """Return the share of the names that some passage mentions in some form; 1 of none."""
+    texts = [f"{passage.title} {passage.text}" for passage in passages]
+    known = sum(any(mentions_form(name, text) for text in texts) for name in names)
+    return known / len(names) if names else 1.0
+
+
 def find_asked_names(ctx: Context, question: str) -> list[str]:
     """Return the names and years that a question is about; in Chinese its subject or its pair."""
     years = _YEAR.findall(question)
+    if not is_read_language(question):
+        return find_written_names(question) + years
     if not is_chinese(question):
         names = find_subject_names(ctx.view, question)
         return names + [year for year in years if not any(year in name for name in names)]
@@ -175,6 +198,8 @@ def asks_openly(question: str) -> bool:
 def is_understood(question: str) -> bool:
     """Whether a question says something, and asks or orders in a language that has a table."""
     words = set(split_words(question))
+    if not is_read_language(question):
+        return bool(asked_terms(question))
     if not is_chinese(question) and not asked_words(question):
         return False
     if len(words) <= _FEW_WORDS or is_chinese(question):
@@ -245,10 +270,13 @@ def explain_unmentioned(ctx: Context, answer: Answer) -> str:
     names = find_asked_names(ctx, split_options(ctx.question)[0])
     shows_facts = {"facts", "paths"} & {*ctx.layout.kinds}
     read = (*answer.evidence.chunks, *(list_stated(answer.evidence) if shows_facts else ()))
-    missing = [name for name in names if measure_names([name], read) == 0]
+    known_language = is_read_language(ctx.question)
+    measure = measure_names if known_language else _measure_forms
+    missing = [name for name in names if measure([name], read) == 0]
     if not missing or 2 * len(missing) < len(names):
         return ""
-    if unknown := [name for name in missing if not _is_in_corpus(ctx.view, name)]:
+    unknown = [name for name in missing if known_language and not _is_in_corpus(ctx.view, name)]
+    if unknown:
         return f"the documents do not mention {', '.join(unknown[:3])}"
     if answer.verdict == "refused":  # why it was refused says more
         return ""

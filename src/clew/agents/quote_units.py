@@ -9,18 +9,33 @@ import re
 from collections.abc import Sequence
 from dataclasses import replace
 
-from clew.agents.answering.extractive import QUOTED_NOTE, format_quotes
+from clew.agents.answering.exact_terms import (
+    ExactUnit,
+    find_exact_terms,
+    find_exact_unit,
+    measure_exact,
+)
+from clew.agents.answering.extractive import QUOTED_NOTE, format_quotes, is_open_request
 from clew.agents.answering.quote_block import find_wanted_block
-from clew.agents.answering.units import ScoredUnit, choose_units, gather_signs, rank_units
+from clew.agents.answering.units import (
+    ScoredUnit,
+    choose_units,
+    gather_signs,
+    rank_units,
+    stem_words,
+    weigh_words,
+)
+from clew.agents.answering.write import make_answer
 from clew.agents.core.messages import CANDIDATE_LABEL, explain_not_written
 from clew.agents.core.types import Answer
 from clew.agents.judge import judge_answer
+from clew.agents.reading.spans import answer_key
 from clew.agents.rules.table import table_for
 from clew.context import Context
 from clew.retrieve.blend import names_lead_on
 from clew.text.places import quotable_unit
 from clew.text.structure import find_blocks, has_structure
-from clew.types import Citation, Found, Passage
+from clew.types import Citation, Evidence, Found, Passage
 
 _QUOTES = 3
 _PARTS = ("code", "item", "definition", "row", "header")  # kinds of blocks
@@ -76,7 +91,78 @@ async def quote_units(ctx: Context, answer: Answer, found: Found, *, keep: bool 
         text = f"{CANDIDATE_LABEL} {short}\n{text}"
     note = answer.note if short else explain_not_written(ctx, QUOTED_NOTE)
     done = replace(judged, answer=text, citations=tuple(chosen), candidate=short, note=note)
-    return done if short else await judge_answer(ctx, done)
+    if short:
+        return done
+    hints = {"lacking": measure_lacking(ctx, chosen, passages)}
+    return await judge_answer(ctx, replace(done, hints=hints))
+
+
+def measure_lacking(ctx: Context, quotes: Sequence[Citation], passages: Sequence[Passage]) -> float:
+    """Return how much of a question its quotes lack: its rare words, or all of it without its
+    options, identifiers and numbers.
+    """
+    homes = {passage.id: f"{passage.title} {passage.heading}" for passage in passages}
+    text = " ".join(f"{homes.get(one.chunk, '')} {one.quote}" for one in quotes)
+    said, words = stem_words(text), weigh_words(ctx.view, ctx.question)
+    lacking = sum(weight for word, weight in words.items() if word not in said)
+    return max(lacking, 1 - measure_exact(find_exact_terms(ctx.question), text))
+
+
+def cite_exact(ctx: Context, evidence: Evidence, unit: ExactUnit) -> Answer:
+    """Answer with one unit, and with what it names."""
+    text = f"“{unit.citation.quote}” [1]"
+    if unit.short:
+        text = f"{CANDIDATE_LABEL} {unit.short} [1]\n{text}"
+    note = explain_not_written(ctx, QUOTED_NOTE)
+    return make_answer(ctx, evidence, text, (unit.citation,), unit.short, note)
+
+
+def keep_exact(ctx: Context, answer: Answer) -> Answer:
+    """Return the answer from the row or definition with the question's values, where one has them.
+
+    What only repeats the question is quoted, not named.
+    """
+    if answer.verdict == "refused" or not answer.citations:
+        return answer
+    passages = answer.evidence.chunks
+    unit = find_exact_unit(ctx.question, answer.citations[-1], passages)
+    if unit is not None:
+        return replace(cite_exact(ctx, answer.evidence, unit), support=answer.support)
+    if repeats_question(ctx.question, answer):
+        quotes = format_quotes(answer.citations)
+        note = explain_not_written(ctx, QUOTED_NOTE)
+        return make_answer(ctx, answer.evidence, quotes, answer.citations, note=note)
+    return answer
+
+
+def repeats_question(question: str, answer: Answer) -> bool:
+    """Whether an answer to "what is X" names X itself, or only a number beside it."""
+    if not answer.candidate or find_wanted_block(question) != "definition":
+        return False
+    if answer_key(answer.candidate) in answer_key(question):
+        return True
+    bare = question
+    for term in find_exact_terms(question):
+        bare = bare.replace(term, " ")
+    return answer.candidate.isdigit() and bare != question and is_open_request(bare.strip("? "))
+
+
+def widen_quotes(answer: Answer) -> Answer:
+    """Return the answer with each quote as wide as its definition, or with the sentence before
+    that it refers to, in documents that have such parts.
+    """
+    homes = {passage.id: passage for passage in answer.evidence.chunks}
+    text, found = answer.answer, list[Citation]()
+    for cited in answer.citations:
+        home = homes.get(cited.chunk)
+        if home is not None and has_parts(home.text) and not _ROW.fullmatch(home.text.strip()):
+            unit = quotable_unit(home.text, cited.start - home.start, cited.end - home.start)
+            wide = ScoredUnit(home, unit, 0.0).cite()
+            if wide.start <= cited.start and cited.end <= wide.end and wide != cited:
+                text = text.replace(f"“{cited.quote}”", f"“{wide.quote}”", 1)
+                cited = wide
+        found.append(cited)
+    return replace(answer, answer=text, citations=tuple(found))
 
 
 def asks_one_thing(question: str) -> bool:

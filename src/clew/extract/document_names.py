@@ -23,12 +23,14 @@ from clew.text.code_names import (
     find_acronyms,
     find_code_names,
     find_marked,
+    find_sure_names,
 )
 from clew.text.code_outline import CODE_FORMAT
 from clew.text.name_spans import COMMON_WORDS, NAME, TERM, NameSpan, find_uncased_terms
 from clew.text.names import Tokens, tokenize
 from clew.text.sentences import sentence_spans
 from clew.text.structure import Block, find_blocks
+from clew.text.word_forms import function_words, text_language
 from clew.types import Document
 
 _WORD = re.compile(r"\w+")
@@ -40,7 +42,7 @@ _FUNCTION_WORDS = 25
 _MAX_TERM_WORDS, _MAX_TERM_CHARS = 6, 60
 _TRAILING_BRACKETS = re.compile(r"\s*[(（\[][^()（）]*[)）\]]\s*$")
 _NOT_A_TERM = (":", ".", ";", ",", "：", "。", "!", "?")
-_RULES = "names 6"
+_RULES = "names 7"
 _TECHNICAL_MARK = re.compile(
     r"^[ \t]*(?:```|~~~|:[ \t]{1,4}\S|\|[^\n]*\|[ \t]*$)|(?<!`)`[^`\n]{2,60}`(?!`)", re.MULTILINE
 )
@@ -54,6 +56,12 @@ _CONTRACTION = re.compile(r"['’](?:t|ll|re|ve|d|m)\b")
 _IS_SUBJECT = re.compile(r"\s+(?:is|was|are|were|has|had|can|will|does|may|supports)\b")
 # What is before the first word of an item, a cell, a definition or a quotation.
 _OPENING = re.compile(r"(?:^[ \t]*(?:[-*+•|>#]+|:|\d{1,3}[.)])[ \t]+|\|[ \t]+|[(:][ \t]*)$")
+_BEFORE_PLACES = frozenset("in aus nach".split())  # without an article
+_MAX_MARK_CHARS = 12  # of the mark before an item
+_NUMBERED = re.compile(r"[ \t]*\(?\d{1,3}[.)][ \t]+")
+_DETERMINER = re.compile(
+    r"\s+(?:the|an?|this|these|those|your|each|every|any|all|until|it|them)\s+[a-z]"
+)
 _NOUN_CAPITALS_SHARE = 0.22  # of the words inside sentences: then nouns are written so (German)
 
 
@@ -72,23 +80,39 @@ class DocumentNames:
     """Terms of scripts without case that occur more than once."""
     terms: re.Pattern[str] | None = None
     acronyms: tuple[tuple[str, str], ...] = ()
+    language: str = ""
 
 
 def learn_names(document: Document) -> DocumentNames:
     """Read a document once for what its names look like."""
     text = document.text
+    acronyms = tuple(dict.fromkeys(find_acronyms(text)))
     if not is_technical(document):
-        return DocumentNames()
+        return _learn_prose(text, acronyms)
     inside, share, repeated = _capitals_inside(text)
     return DocumentNames(
         technical=True,
         inside=inside,
         small=_frequent_words(text),
-        noun_capitals=share > _NOUN_CAPITALS_SHARE,
+        noun_capitals=share > _NOUN_CAPITALS_SHARE or text_language(text) == "de",
         repeated=repeated,
         repeated_terms=_repeated_terms(text),
         terms=_compile_terms(document),
-        acronyms=tuple(dict.fromkeys(find_acronyms(text))),
+        acronyms=acronyms,
+        language=text_language(text),
+    )
+
+
+def _learn_prose(text: str, acronyms: tuple[tuple[str, str], ...]) -> DocumentNames:
+    """Learn from prose: in languages other than English also which capitals are only openers."""
+    language = text_language(text)
+    inside, _, repeated = _capitals_inside(text)
+    return DocumentNames(
+        inside=inside,
+        repeated=repeated,
+        noun_capitals=language == "de",
+        acronyms=acronyms,
+        language=language,
     )
 
 
@@ -142,8 +166,13 @@ def opening_tokens(text: str, t: Tokens, sentences: list[tuple[int, int]]) -> se
     """Return the tokens that begin a sentence, an item, a cell, a definition or a quotation."""
     found = {bisect_left(t.starts, start) for start, _ in sentences}
     for at in range(len(t)):
-        before = text[t.ends[at - 1] if at else 0 : t.starts[at]]
-        if len(before) > 1 and _OPENING.search(before[before.rfind("\n") + 1 :]):
+        start = t.starts[at]
+        before = text[t.ends[at - 1] if at else 0 : start]
+        line = text[text.rfind("\n", max(0, start - _MAX_MARK_CHARS), start) + 1 : start]
+        numbered = len(line) <= _MAX_MARK_CHARS and _NUMBERED.fullmatch(line)
+        if numbered or (
+            len(before) > 1 and _OPENING.search(before[before.rfind("\n") + 1 :]) is not None
+        ):
             found.add(at)
     return found
 
@@ -214,8 +243,8 @@ def term_name(title: str) -> str:
 def find_technical_names(text: str, known: DocumentNames, blocks: ChunkBlocks) -> list[CodeName]:
     """Return the names by form, by mark and by definition; the longest of those that overlap."""
     if not known.technical:
-        return []
-    found = [*find_code_names(text), *find_marked(text)]
+        return _drop_overlaps([*_find_spelled_out(text, known), *find_sure_names(text)])
+    found = [*find_code_names(text), *find_marked(text), *_find_spelled_out(text, known)]
     if known.terms is not None:
         found += [
             CodeName(m.start(), m.end(), m[0], "identifier") for m in known.terms.finditer(text)
@@ -224,6 +253,19 @@ def find_technical_names(text: str, known: DocumentNames, blocks: ChunkBlocks) -
         at = text.find(name, block.start, block.end)
         if at >= 0:
             found.append(CodeName(at, at + len(name), name, DEFINED))
+    return _drop_overlaps(found)
+
+
+def _find_spelled_out(text: str, known: DocumentNames) -> Iterator[CodeName]:
+    """Yield the acronyms that the document explains, and their long forms, under one name."""
+    for short, long in known.acronyms:
+        pattern = rf"(?<![\w-])(?:{re.escape(long)}|(?-i:{re.escape(short)}))(?![\w-])"
+        for found in re.finditer(pattern, text, re.IGNORECASE):
+            yield CodeName(found.start(), found.end(), long, NAME)
+
+
+def _drop_overlaps(found: list[CodeName]) -> list[CodeName]:
+    """Return the names in order, the first and longest of those that overlap."""
     kept: list[CodeName] = []
     for one in sorted(found, key=lambda name: (name.start, name.start - name.end)):
         if not kept or one.start >= kept[-1].end:
@@ -239,6 +281,8 @@ def keep_names(
         at = span.first
         if _CONTRACTION.match(text, t.ends[span.last - 1]) and span.last - at == 1:
             continue
+        if span.last - at == 1 and at in first and _is_opener(text, t, at, known):
+            continue
         if known.technical and (_is_cell_label(text, t, span) or _is_rare_term(t, span, known)):
             continue
         if known.technical and span.type == NAME:
@@ -246,7 +290,33 @@ def keep_names(
             if trimmed is None:
                 continue
             span = trimmed
+        single = span.last - span.first == 1
+        if known.noun_capitals and single and t.keys[span.first] not in known.repeated:
+            if span.type == NAME and not _is_name_place(text, t, span.first):
+                continue
         yield span
+
+
+def _is_opener(text: str, t: Tokens, at: int, known: DocumentNames) -> bool:
+    """Whether a word that begins a sentence is no name: it has no capital elsewhere, and an article
+    follows as behind a verb ("Turn the key"), or its language has no names at such places alone.
+    """
+    if t.keys[at] in function_words(known.language) and known.language != "en":
+        return True
+    if not t.upper[at] or t.keys[at] in known.inside or is_all_capitals(text, t, at):
+        return False
+    if any(map(str.isdigit, t.keys[at])):
+        return False
+    if known.language not in ("", "en"):
+        return True
+    return _DETERMINER.match(text, t.ends[at]) is not None
+
+
+def _is_name_place(text: str, t: Tokens, at: int) -> bool:
+    """Whether a German noun stands as names of places do: right behind "in" or "aus"."""
+    if at == 0 or t.keys[at - 1] not in _BEFORE_PLACES:
+        return False
+    return text[t.ends[at - 1] : t.starts[at]] == " "
 
 
 def _is_cell_label(text: str, t: Tokens, span: NameSpan) -> bool:
@@ -277,8 +347,6 @@ def _drop_opener(
     """Return a span without a word that has its capital only from the sentence, None if empty."""
     at = span.first
     single = span.last - at == 1
-    if known.noun_capitals and single and t.keys[at] not in known.repeated:
-        return None
     if at not in first or (t.keys[at] in known.inside and t.keys[at] not in known.small):
         return span
     word = text[t.starts[at] : t.ends[at]]

@@ -115,7 +115,7 @@ class Offline:
     """The rule-based extractor; `spacy` names a spaCy model that refines the names found."""
 
     spacy: str = ""
-    version: int = 5
+    version: int = 6
 
     def stamp_parts(self, document: Document) -> tuple[str, ...]:
         """Return what a document's stamp needs besides the settings above."""
@@ -149,6 +149,8 @@ def _extract_chunk(
     blocks = find_chunk_blocks(text, reading.names)
     technical = find_technical_names(text, reading.names, blocks)
     spans = _find_spans(chunk, toks, sentences, reading)
+    if not reading.names.technical:  # "F-16 Falcon" is a longer name than its code
+        technical = [one for one in technical if not _is_within(toks, one, spans)]
     spans = [span for span in spans if not _overlaps(toks, span, technical, blocks)]
     about = dict(subject)
     if chunk.start == 0 and sentences:
@@ -176,8 +178,9 @@ def _find_spans(
     text, labels = chunk.text, reading.labels
     first = _sentence_start_tokens(toks, sentences)
     first.update(i for i, at in enumerate(toks.starts) if chunk.start + at in labels.starts)
+    openers = first | opening_tokens(text, toks, sentences)
     if reading.names.technical:
-        first |= opening_tokens(text, toks, sentences)
+        first = openers
     spans = [
         span
         for span in find_name_spans(text, toks, first)
@@ -190,7 +193,7 @@ def _find_spans(
     ]
     if reading.spacy:
         spans = refine_spans(text, toks, spans, reading.spacy)
-    spans = list(keep_names(text, toks, spans, first, reading.names))
+    spans = list(keep_names(text, toks, spans, openers, reading.names))
     return [span for span in spans if not _is_label(chunk, toks, span, labels)]
 
 
@@ -202,6 +205,17 @@ def _overlaps(
     at = bisect_right(technical, start, key=lambda name: name.end)
     shared = at < len(technical) and technical[at].start < end
     return shared or blocks.is_code(start)
+
+
+def _is_within(t: Tokens, one: CodeName, spans: Sequence[NameSpan]) -> bool:
+    """Whether a longer name of prose holds a name by its form."""
+    return any(
+        t.starts[span.first] <= one.start
+        and one.end <= t.ends[span.last - 1]
+        and t.ends[span.last - 1] - t.starts[span.first] > one.end - one.start
+        for span in spans
+        if span.type == NAME
+    )
 
 
 def _place_technical(

@@ -99,7 +99,7 @@ def find_defined_names(
     candidates += _find_aliases(opening)
     candidates += _find_names_before_verb(opening, has_head)
     for name, weight in candidates:
-        if _is_name(name):
+        if _is_name(name) and "   " not in name:  # blanks in a row part what stands in columns
             found[name] = max(weight, found.get(name, 0.0))
     return found
 

@@ -23,7 +23,7 @@ def find_programs() -> Path | None:
 
     `CLEW_TEST_POSTGRES` names another one, to test with its version and extensions.
     """
-    if named := os.environ.get("CLEW_TEST_POSTGRES"):
+    if named := os.environ.get("CLEW_TEST_POSTGRES"):  # noqa: TID251  (for tests alone)
         return Path(named)
     found = sorted(Path("/usr/lib/postgresql").glob("*/bin/initdb"), reverse=True)
     beside = shutil.which("initdb")

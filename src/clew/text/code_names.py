@@ -18,7 +18,8 @@ _PATTERNS = {
     ADDRESS: r"(?<![\w:.])(?:https?://[^\s<>\"'|)\]]{4,200}(?<![.,;:!?])|"
     r"(?:[0-9a-fA-F]{0,4}:){3,7}[0-9a-fA-F]{1,4}|\d{1,3}(?:\.\d{1,3}){3}(?:/\d{1,2})?)(?![\w:])",
     PATH: r"(?<![\w/.:<])(?:~|\.{1,2})?/(?:[\w.+@%*~-]*[A-Za-z][\w.+@%*~-]*)(?:/[\w.+@%*~<>-]+)*/?"
-    r"(?<![.,])",
+    r"(?<![.,])"
+    r"|(?<![\w/.:<@-])[\w.+-]+(?:/[\w.+-]+)+\.[A-Za-z][A-Za-z0-9]{0,4}(?![\w/])",  # src/a.py
     VARIABLE: r"(?<![\w$])\$(?:\{[A-Za-z_]\w*\}|[A-Za-z_]\w*)|(?<![\w%])%[A-Z][A-Z_]+%",
     COMMAND: rf"{_BEFORE}[A-Za-z_][\w.+-]*\([1-9][a-z]{{0,4}}\)",
     IDENTIFIER: (
@@ -31,7 +32,8 @@ _PATTERNS = {
         r"|[a-z][a-z0-9]*:[a-z][a-z0-9]*(?=[\s,.;)])(?!:)"  # root:root
         r")"
     ),
-    CODE: rf"{_BEFORE}(?:[A-Z]{{2,6}}[- ]?\d{{2,}}(?:-\d+)*|0x[0-9A-Fa-f]+|E[A-Z]{{3,}})(?![\w-])",
+    CODE: rf"{_BEFORE}(?:[A-Z]{{2,6}}[- ]?\d{{2,}}(?:-\d+)*|[A-Z]-\d{{3,}}|[A-Z]{{2,6}}-\d"
+    r"|0x[0-9A-Fa-f]+|E[A-Z]{3,})(?![\w-])",
     VERSION: rf"{_BEFORE}v\d+(?:\.\d+){{1,3}}(?:-?(?:rc|beta|alpha)\d*)?(?!\w)",
     "suffix": r"(?<![\w.)\]])\.[a-z][a-z0-9]{1,5}(?:\.[a-z][a-z0-9]{1,4})?(?![\w(])",
 }
@@ -47,6 +49,9 @@ _SHORT_FORM = re.compile(
 _ABBREVIATION = re.compile(r"(?:e\.g|i\.e|etc|vs|al|cf|approx)\b", re.IGNORECASE)
 _GLUED = re.compile(r"^[A-Z]?[a-z]{2,}\.[A-Z][a-z]*$")
 _SMALL_WORDS = frozenset("of the and for in on to a an de la".split())
+
+
+_STRONG = re.compile(r"\w_\w|/.*\.\w|^--\w|^[A-Z]+-\d{2,}|^[A-Z]-\d{3}|^0x|::|^/.*/|\(\d\)$")
 
 
 class CodeName(NamedTuple):
@@ -67,6 +72,12 @@ def find_code_names(text: str) -> Iterator[CodeName]:
         if kind == PATH and (len(name) < 3 or name.count("/") == len(name)):
             continue
         yield CodeName(found.start(), found.end(), name.removesuffix("()"), kind)
+
+
+def find_sure_names(text: str) -> list[CodeName]:
+    """Return the names whose form no word of prose has: `TTP_ERR_AGE`, `E-4071`, `src/a.py`."""
+    kinds = (FLAG, PATH, IDENTIFIER, COMMAND, CODE)
+    return [n for n in find_code_names(text) if n.type in kinds and _STRONG.search(n.name)]
 
 
 def _is_identifier(name: str) -> bool:

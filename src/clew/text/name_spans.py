@@ -21,7 +21,8 @@ SENTENCE_OPENERS = frozenset(
     are was were do does did has have had will would can could which whose whom not no between
     among through under over about against currently originally initially eventually finally
     recently today directed written produced starring released based set shot filmed founded
-    located known
+    located known otherwise next meanwhile moreover furthermore therefore hence instead
+    nevertheless
     """.split()
 )
 # Stripped from the front of a longer capitalised run ("In Paris", "Later Lindqvist").
@@ -249,7 +250,9 @@ def _split_at_particles(t: Tokens, first: int, last: int) -> list[tuple[int, int
     begin = first
     for at in range(first, last + 1):
         if at == last or t.keys[at] in _PARTICLES or "\u3041" <= t.keys[at] <= "\u309f":
-            if 2 <= at - begin <= 10:
+            # What follows a digit is its unit: 4日通车.
+            counted = begin > 0 and t.digit[begin - 1] and t.ends[begin - 1] == t.starts[begin]
+            if 2 <= at - begin <= 8 and not counted:
                 found.append((begin, at))
             begin = at + 1
     return found

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from clew.agents.answering.exact_terms import find_exact_terms, measure_exact
 from clew.agents.citing.support import SupportSpan, make_citation
 from clew.agents.reading.spans import asked_words, read_passages
 from clew.agents.rules.table import table_for
@@ -28,6 +29,7 @@ _STEM = 5  # letters that forms of a word share
 _READINGS = 3  # spans that are read in a passage
 _MAX_PASSAGES = 6  # that are cut into units
 _WORDS, _HEADINGS, _MEANING, _READ, _RANK = 1.0, 0.4, 0.8, 0.5, 0.3  # weights of what counts
+_EXACT = 0.5  # for the numbers, options and identifiers of the question
 _TERM = 1.0  # for the definition of what the question names
 _ASKED_KIND = 0.15  # for a number where one is asked for
 _ALIKE = 0.9  # share of words from which two units say the same
@@ -71,6 +73,8 @@ class QuestionSigns:
     """By passage, its sentences with their cosine."""
     read: Mapping[str, Sequence[Place]] = field(default_factory=dict)
     """By passage, the spans that the reader reads, with their score."""
+    exact: tuple[str, ...] = ()
+    """Its numbers, options and identifiers."""
     meaning: float = 1.0
     """How far the embedder knows the question's script, 0 to 1."""
 
@@ -83,6 +87,7 @@ class QuestionSigns:
         score += _TERM * max(map(self._name, unit.term.split(",")))
         score += _MEANING * self.meaning * _best(self.near.get(passage.id, ()), unit, 0.0)
         score += _READ * _squash(_best(self.read.get(passage.id, ()), unit, -_MAX_LOGIT))
+        score += _EXACT * (measure_exact(self.exact, text) if self.exact else 0.0)
         return score + (_ASKED_KIND if self.number and any(map(str.isdigit, text)) else 0.0)
 
     def _name(self, term: str) -> float:
@@ -128,7 +133,8 @@ def stem_words(text: str) -> frozenset[str]:
 
 def weigh_words(view: View, question: str) -> dict[str, float]:
     """Return the beginnings of the question's words with their rarity; sums to 1."""
-    words = asked_words(question) or split_words(question)
+    exact = [word for term in find_exact_terms(question) for word in split_words(term)]
+    words = [*asked_words(question), *exact] or split_words(question)
     count = max(1, view.count("chunk"))
     weights: dict[str, float] = {}
     for word in words:
@@ -160,6 +166,7 @@ async def gather_signs(ctx: Context, found: Found, passages: Sequence[Passage]) 
         number=kind in ("number", "date"),
         near=await _find_cosines(ctx, found, {p.id: p.start for p in some}),
         read=read,
+        exact=find_exact_terms(ctx.question),
         meaning=ctx.meaning(),
     )
 

@@ -10,6 +10,7 @@ from clew.agents.reading.spans import Reading, answer_key, asked_words, same_ans
 from clew.agents.rules.table import table_for
 from clew.text.dates import MONTH_PATTERN
 from clew.text.quantities import parse_quantity
+from clew.text.word_forms import asked_terms, is_read_language, measure_terms
 from clew.types import Citation, Passage
 
 _MAX_SCORE = 12.0  # logits beyond this say nothing more
@@ -225,6 +226,9 @@ def match_page(question: str, page: Passage | None) -> float:
 
 def measure_coverage(question: str, text: str) -> float:
     """Return the share of a question's content words of which a text has a form."""
+    if not is_read_language(question):
+        values = measure_terms(asked_terms(question), text)
+        return sum(values) / max(1, len(values))
     asked = {word[:_STEM] for word in asked_words(question)}
     said = {word[:_STEM] for word in asked_words(text)}
     return len(asked & said) / max(1, len(asked))

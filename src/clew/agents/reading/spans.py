@@ -15,6 +15,7 @@ from clew.text.names import name_key
 from clew.text.options import split_options
 from clew.text.sentences import sentence_spans
 from clew.text.unicode import split_words
+from clew.text.word_forms import is_read_language
 from clew.types import Citation, Passage
 
 _ARTICLES = frozenset(("a", "an", "the"))
@@ -84,8 +85,9 @@ def asked_words(text: str) -> list[str]:
 
 
 def can_read(ctx: Context, question: str) -> bool:
-    """Whether there is a reader that knows the script of a question."""
-    return ctx.reader is not None and ctx.reader.reads(question)
+    """Whether there is a reader that knows the script and the language of a question."""
+    known = ctx.reader is not None and ctx.reader.reads(question)
+    return known and is_read_language(question)
 
 
 async def read_passages(
@@ -166,6 +168,9 @@ def trim_span(text: str, start: int, end: int) -> tuple[int, int]:
         start += 1
     while start < end and text[end - 1] in _TRIMMED and not _closes_pair(text, start, end):
         end -= 1
+    opened = text.rfind("(", start, end)
+    if opened > start and ")" not in text[opened:end]:  # "4 megabytes (4MB"
+        end = end + 1 if text[end : end + 1] == ")" else len(text[:opened].rstrip())
     return start, end
 
 

@@ -89,6 +89,7 @@ def _compile_table(raw: dict[str, Any]) -> ChineseTable:
         if verbs := one.get("verbs"):
             does = rf"(?:是谁|谁|哪位.{{0,3}}?)(?:{verbs})(?:了|的)?"
             asked.append(rf"{does}(?:电影|影片|小说|歌曲)?{subject}的?")
+            asked.append(rf"{subject}(?:是|由|是由)(?:谁|哪位.{{0,3}}?)(?:{verbs})的?")
         questions += [(name, pattern) for pattern in compile_all(asked)]
     answers = {name: compile_all(some) for name, some in raw["answers"].items()}
     for name, one in relations.items():

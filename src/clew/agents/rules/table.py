@@ -9,8 +9,9 @@ from importlib.resources import files
 from typing import Any
 
 from clew.agents.core.plan import JoinKind
-from clew.text.language import is_chinese
+from clew.text.word_forms import question_language
 
+_LANGUAGES = ("en", "zh", "de", "fr", "es", "ru", "ar", "ja")
 _OPENING_WORDS = 4  # words behind a question word in which it says what it asks for
 
 
@@ -112,12 +113,13 @@ class RuleTable:
 def load_table(language: str) -> RuleTable:
     """Read the table of a language that is part of the package."""
     text = files("clew.agents.rules").joinpath(f"{language}.toml").read_text(encoding="utf-8")
-    return _build_table(tomllib.loads(text), spaced=language != "zh")
+    return _build_table(tomllib.loads(text), spaced=language not in ("zh", "ja"))
 
 
 def table_for(question: str) -> RuleTable:
-    """Return the table for a question's language."""
-    return load_table("zh" if is_chinese(question) else "en")
+    """Return the table for a question's language; that of English where it has none."""
+    language = question_language(question)
+    return load_table(language if language in _LANGUAGES else "en")
 
 
 def _build_table(raw: Mapping[str, Any], *, spaced: bool) -> RuleTable:

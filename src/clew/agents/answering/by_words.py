@@ -1,0 +1,270 @@
+"""Answer in a language that no reader knows: quote the sentence that has the question's words.
+
+Words are compared by their forms (`clew.text.word_forms`). Where a sentence lacks words of the
+question and names something else, the sentences about that are looked at as well: who designed the
+weir, then where she was born. A date, a number or a name of the asked kind is named as the answer.
+"""
+
+import math
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+
+from clew.agents.answering.extractive import QUOTED_NOTE, format_quotes
+from clew.agents.answering.quote_block import find_wanted_block
+from clew.agents.answering.write import make_answer, make_refusal
+from clew.agents.citing.support import SupportSpan, make_citation
+from clew.agents.core.messages import CANDIDATE_LABEL, explain_not_written
+from clew.agents.core.scratchpad import RecordingRetriever, Retrieval
+from clew.agents.core.types import Answer
+from clew.agents.rules.table import table_for
+from clew.context import Context
+from clew.text.name_spans import find_capitalised_runs
+from clew.text.names import strip_disambiguation, tokenize
+from clew.text.places import quotable_unit
+from clew.text.sentences import sentence_spans
+from clew.text.word_forms import (
+    asked_terms,
+    foreign_function_words,
+    measure_terms,
+    mentions_form,
+    question_language,
+)
+from clew.types import Citation, Found, Passage
+
+_TITLE_SHARE = 0.6  # what a word counts that the title or the opening has
+_KIND_BONUS = 0.3  # for a sentence that has a number or a date where one is asked for
+_MIN_SCORE = 0.15  # share of the question's words below which a sentence says nothing
+_SAID = 0.5  # of a word: below, a sentence lacks it
+_MAX_QUOTES = 2
+_MAX_NAMES = 3  # that are followed from a sentence
+_MIN_GAIN = 0.5  # of the lacking words, that a followed sentence must have
+_MIN_CHARS = 6
+_UNIT = r"(?:\s?[^\W\d_]+(?:\s[^\W\d_]+)?)?"
+_NUMBER = re.compile(rf"(?<![\w.,])\d+(?:[.,\s]\d+)*{_UNIT}")
+_ROW = re.compile(r"[^\n:;]{1,60}: [^\n;]*; [^\n:;]{1,60}: ")
+_DATE = re.compile(
+    r"\d{3,4}年(?:\d{1,2}月(?:\d{1,2}日)?)?|(?<!\d)(?:\d{1,2}\.?\s(?:de\s)?[^\W\d_]{3,}\s(?:de\s)?)?"
+    r"\d{4}(?!\d)|\d{1,2}[./]\d{1,2}[./]\d{2,4}"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Sentence:
+    """A sentence of a passage, and how well it has each of the question's words."""
+
+    passage: Passage
+    start: int
+    end: int
+    own: tuple[float, ...] = ()
+    around: tuple[float, ...] = ()
+    """In the title and the headings of its passage, too."""
+    score: float = 0.0
+
+    @property
+    def text(self) -> str:
+        """The sentence."""
+        return self.passage.text[self.start : self.end]
+
+    def cite(self) -> Citation:
+        """Cite the sentence, as wide as the definition or row that holds it."""
+        unit = quotable_unit(self.passage.text, self.start, self.end)
+        start = unit.start if unit.lead is None else min(unit.lead[0], unit.start)
+        return make_citation(self.passage, SupportSpan(start, unit.end, 1.0))
+
+
+async def answer_by_words(
+    ctx: Context, retriever: RecordingRetriever, retrieval: Retrieval
+) -> Answer:
+    """Quote the sentences that have the question's words, and name what is of the asked kind."""
+    terms, evidence = asked_terms(ctx.question), retrieval.evidence
+    kind = find_kind(ctx.question)
+    ranked = rank_sentences(terms, evidence.chunks, kind)
+    note = explain_not_written(ctx, QUOTED_NOTE)
+    if not ranked:
+        return replace(make_refusal(ctx, evidence, "no relevant passage was found"), note=note)
+    chain = await _follow(ctx, retriever, retrieval.found, ranked, terms, kind)
+    short = name_answer(chain[-1], kind, ctx.question)
+    quotes = [sentence.cite() for sentence in chain]
+    if len(chain) == 1:
+        others = (one.cite() for one in ranked[1:] if one.score > ranked[0].score / 2)
+        quotes += [one for one in others if not _overlap(one, quotes)]
+    quotes = list(dict.fromkeys(quotes))[: max(_MAX_QUOTES, len(chain))]
+    text = format_quotes(quotes)
+    if short:
+        text = f"{CANDIDATE_LABEL} {short} [{len(chain)}]\n{text}"
+    known = {passage.id: passage for passage in (*evidence.chunks, *(s.passage for s in chain))}
+    evidence = replace(evidence, chunks=tuple(known.values()))
+    return replace(make_answer(ctx, evidence, text, quotes, short, note), kind="words")
+
+
+def _overlap(one: Citation, others: Iterable[Citation]) -> bool:
+    return any(one.chunk == o.chunk and one.start < o.end and o.start < one.end for o in others)
+
+
+def rank_sentences(
+    terms: Sequence[str], passages: Sequence[Passage], kind: str = ""
+) -> list[Sentence]:
+    """Return the sentences that have words of the question, best first; rare words count more."""
+    found = []
+    for passage in passages:
+        title = f"{passage.title} {passage.heading}"
+        opening = f"{title} {passage.text[: passage.text.find(chr(10)) + 1]}"
+        given = measure_terms(terms, opening)
+        for start, end in sentence_spans(passage.text):
+            text = passage.text[start:end]
+            if len(text) >= _MIN_CHARS and not text.startswith("#"):
+                own = tuple(measure_terms(terms, text))
+                around = tuple(max(a, _TITLE_SHARE * b) for a, b in zip(own, given, strict=True))
+                found.append(Sentence(passage, start, end, own, around))
+    weights = _weigh(found, len(terms))
+    scored = [replace(one, score=_score(one, weights, kind)) for one in found]
+    said = (one for one in scored if one.score >= _MIN_SCORE and any(one.own))
+    return sorted(said, key=lambda one: -one.score)
+
+
+def _weigh(found: Sequence[Sentence], size: int) -> list[float]:
+    """Return the weight of each word of the question by its rarity in the sentences; sums to 1."""
+    counts = [sum(one.own[at] >= _SAID for one in found) for at in range(size)]
+    rarity = [math.log(2 + len(found) / (1 + count)) for count in counts]
+    return [one / sum(rarity) for one in rarity]
+
+
+def _score(sentence: Sentence, weights: Sequence[float], kind: str) -> float:
+    score = sum(w * value for w, value in zip(weights, sentence.around, strict=True))
+    return score + (_KIND_BONUS if kind and has_kind(sentence.text, kind) else 0.0)
+
+
+def has_kind(text: str, kind: str) -> bool:
+    """Whether a text has a number or a date where one is asked for; names are not told apart."""
+    if kind == "number":
+        return _NUMBER.search(_DATE.sub(" ", text)) is not None
+    return kind == "date" and _DATE.search(text) is not None
+
+
+async def _follow(
+    ctx: Context,
+    retriever: RecordingRetriever,
+    found: Found,
+    ranked: Sequence[Sentence],
+    terms: Sequence[str],
+    kind: str,
+) -> list[Sentence]:
+    """Return the best sentence, or it and the sentence about what it names that has the rest."""
+    best = ranked[0]
+    lacking = [t for t, value in zip(terms, best.around, strict=True) if value < _SAID]
+    if not lacking:
+        return [best]
+    for first in [one for one in ranked[:_MAX_NAMES] if one.score >= best.score / 2]:
+        rest = [t for t, value in zip(terms, first.around, strict=True) if value < _SAID]
+        for name in await _find_names(ctx, found, first):
+            more = await retriever(ctx, " ".join((name, *rest)))
+            pages = [p for p in more.evidence.chunks if mentions_form(name, _opening_of(p))]
+            along = [s for s in rank_sentences(rest, pages, kind) if s.text != first.text]
+            if along and sum(value >= _SAID for value in along[0].own) >= _MIN_GAIN * len(rest):
+                return [first, along[0]]
+    return [best]
+
+
+def _opening_of(passage: Passage) -> str:
+    return f"{passage.title} {passage.text[:200]}"
+
+
+async def _find_names(ctx: Context, found: Found, sentence: Sentence) -> list[str]:
+    """Return the names in a sentence that the question does not have: those that have a page first.
+
+    By case where the script has it; else the entities of its passage.
+    """
+    text = sentence.text
+    names = [name for name in _capitalised(text) if not mentions_form(name, ctx.question)]
+    if not any(map(str.isupper, text)):
+        names = await _find_entities(ctx, found, sentence)
+    return list(dict.fromkeys(names))[:_MAX_NAMES]
+
+
+async def _find_entities(ctx: Context, found: Found, sentence: Sentence) -> list[str]:
+    """Return the entities of a sentence's passage that it names, the longest first."""
+    chunk_keys = ctx.view.keys("chunk")
+    chunks = await ctx.snapshot.chunks([int(chunk_keys[hit.at]) for hit in found.chunks])
+    at = [h.at for h in found.chunks if chunks[int(chunk_keys[h.at])].id == sentence.passage.id]
+    links, keys = ctx.view.links("chunk_entity"), ctx.view.keys("entity")
+    rows = [int(keys[e]) for chunk in at for e in links.row(chunk)]
+    known = [one.name for one in (await ctx.snapshot.entities(rows)).values()]
+    said = [n for n in known if n in sentence.text and not any(map(str.isdigit, n))]
+    return sorted((n for n in said if not mentions_form(n, ctx.question)), key=len, reverse=True)
+
+
+def _capitalised(text: str) -> list[str]:
+    """Return the capitalised runs of a sentence, without function words at its beginning."""
+    t, closed = tokenize(text), foreign_function_words()
+    found = []
+    for first, last in find_capitalised_runs(text, t, {0}):
+        while first < last and t.keys[first] in closed:
+            first += 1
+        if first < last and not (first == 0 and last == 1):
+            found.append(text[t.starts[first] : t.ends[last - 1]])
+    return found
+
+
+def describe_quotes(question: str, names: Sequence[str], text: str, short: str) -> dict[str, float]:
+    """Return what speaks for quotes: the question's words in them, and what is asked for.
+
+    Words beside the names count as much as all of them, and lacking ones against: what is said of
+    a thing must be there. Vectors of a language that the embedder may not know say nothing.
+    """
+    terms = asked_terms(question)
+    known = {term for name in names for term in asked_terms(name)}
+    rest = [term for term in terms if term not in known]
+    shares = (measure_terms(some, text) for some in (terms, rest or terms))
+    said = min(sum(values) / max(1, len(values)) for values in shares)
+    kind = find_kind(question)
+    says = bool(short) or not kind or has_kind(text, kind)
+    says = says or (kind in ("person", "place") and bool(rest))
+    return {"covered": max(-1.0, 3 * said - 2), "cosine": said, "open": float(says)}
+
+
+def find_kind(question: str) -> str:
+    """Return the kind of answer a question asks for; "" where it wants something described."""
+    wanted = find_wanted_block(question) == "definition"
+    return "" if wanted else table_for(question).find_answer_kind(question)
+
+
+def name_answer(sentence: Sentence, kind: str, question: str) -> str:
+    """Return what a sentence has of the asked kind, if that is clear, else ""."""
+    text = sentence.text
+    if _ROW.search(text):  # which of several rows is meant is for code to find
+        return ""
+    if kind == "date":
+        dates = list(dict.fromkeys(m[0] for m in _DATE.finditer(text)))
+        return dates[0] if len(dates) == 1 else ""
+    if kind == "number":
+        rest = _DATE.sub(" ", text)
+        numbers = [_trim_unit(m[0], question) for m in _NUMBER.finditer(rest)]
+        numbers = [n for n in numbers if n.split()[0] not in asked_terms(question)]
+        return numbers[0] if len(numbers) == 1 else ""
+    if kind in ("person", "place") and any(map(str.isupper, text)):
+        new = [n for n in _capitalised(text) if not _is_asked(n, question, sentence.passage)]
+        return new[0] if len(new) == 1 else ""
+    return ""
+
+
+def _is_asked(name: str, question: str, passage: Passage) -> bool:
+    """Whether a name stands in the question, or is what the page is about."""
+    title = strip_disambiguation(passage.title)
+    return mentions_form(name, question) or (bool(title) and mentions_form(name, title))
+
+
+def _trim_unit(number: str, question: str) -> str:
+    """Return a number and the words of its unit, without the words that follow it."""
+    head, *words = number.split()
+    closed = foreign_function_words()
+    if question_language(question) == "ja":
+        return re.split("[\u3041-\u309f。、]", number)[0]
+    while words and words[0][0].isdigit():
+        head = f"{head} {words.pop(0)}"
+    kept = []
+    for word in words:
+        if word.casefold() in closed:
+            break
+        kept.append(word)
+    return " ".join((head, *kept))

@@ -1,0 +1,108 @@
+"""Numbers, options and codes of a question: what is quoted of a row or a definition must have them.
+
+A table has a row for 45° and one for 60°, a manual an exit status 2 and 3. Their rows and terms
+differ in one value only, which neither words nor vectors tell apart.
+"""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from clew.agents.citing.support import SupportSpan, make_citation
+from clew.agents.reading.choose import measure_coverage
+from clew.text.code_names import find_acronyms, find_code_names
+from clew.text.names import name_key
+from clew.text.sentences import sentence_spans
+from clew.text.structure import Block, find_blocks
+from clew.text.unicode import split_words
+from clew.text.word_forms import compare_words
+from clew.types import Citation, Passage
+
+_NUMBER = re.compile(r"(?<![\w.,-])\d+(?:[.,]\d+)*(?![\w-])")
+_PARTS = ("row", "definition", "item")  # kinds of blocks that differ in a value
+_CELL = re.compile(
+    r"(?:^|[|;])\s*(?P<column>[^|;:\n]{1,60}):\s*(?P<value>[^|;\n]{1,200}?)\s*(?=[|;]|\.?$)"
+)
+_STANDS_FOR = re.compile(r"\b(?:stands? for|short for|abbreviation|acronym|long form)\b", re.I)
+
+
+@dataclass(frozen=True, slots=True)
+class ExactUnit:
+    """A row or definition that has the values of a question, and its answer if a cell is it."""
+
+    citation: Citation
+    short: str = ""
+
+
+def find_exact_terms(question: str) -> tuple[str, ...]:
+    """Return the numbers, options, identifiers and codes of a question."""
+    codes = [found.name for found in find_code_names(question)]
+    numbers = [n for n in _NUMBER.findall(question) if not any(n in code for code in codes)]
+    return tuple(dict.fromkeys((*codes, *numbers)))
+
+
+def holds_term(term: str, text: str) -> bool:
+    """Whether a text has a term as it is, not as a part of another; `A_B` may be written "A B"."""
+    if "_" in term:
+        return f" {name_key(term)} " in f" {name_key(text)} "
+    return re.search(rf"(?<![\w-])(?<!\d[.,]){re.escape(term)}(?![\w-]|[.,]\d)", text) is not None
+
+
+def measure_exact(terms: Sequence[str], text: str) -> float:
+    """Return the share of the terms that a text has as they are; 1 of none."""
+    return sum(holds_term(term, text) for term in terms) / len(terms) if terms else 1.0
+
+
+def find_exact_unit(
+    question: str, cited: Citation, passages: Sequence[Passage]
+) -> ExactUnit | None:
+    """Return the row, item or definition beside what is cited that has the question's values.
+
+    None where what is cited has them, or is no such part, or no other part has them.
+    """
+    terms = find_exact_terms(question)
+    home = next((p for p in passages if p.id == cited.chunk), None)
+    if not terms or home is None:
+        return None
+    parts = [b for b in find_blocks(home.text) if b.kind in _PARTS]
+    own = [b for b in parts if b.start <= cited.start - home.start < b.end]
+    if not own or measure_exact(terms, home.text[own[-1].start : own[-1].end]) == 1:
+        return None
+    beside = [b for b in parts if measure_exact(terms, _text(home, b)) == 1]
+    if not beside:
+        return None
+    best = max(beside, key=lambda b: measure_coverage(question, _text(home, b)))
+    citation = make_citation(home, SupportSpan(best.start, best.end, 1.0))
+    return ExactUnit(citation, find_cell(question, terms, citation.quote))
+
+
+def _text(passage: Passage, block: Block) -> str:
+    return passage.text[block.start : block.end]
+
+
+def find_cell(question: str, terms: Sequence[str], row: str) -> str:
+    """Return the value of the column that a question names, where one column fits best, else ""."""
+    asked = split_words(question)
+    found = []
+    for cell in _CELL.finditer(row):
+        if any(holds_term(term, cell["value"]) for term in terms):
+            continue
+        words = split_words(cell["column"])
+        shared = sum(max(compare_words(w, a) for a in asked) for w in words) / max(1, len(words))
+        found.append((shared, cell["value"].strip()))
+    found.sort(key=lambda one: -one[0])
+    if not found or found[0][0] == 0 or (len(found) > 1 and found[0][0] == found[1][0]):
+        return ""
+    return found[0][1]
+
+
+def find_long_form(question: str, passages: Sequence[Passage]) -> ExactUnit | None:
+    """Return what an acronym stands for, and the sentence that says so, if a question asks that."""
+    if not _STANDS_FOR.search(question):
+        return None
+    for passage in passages:
+        for start, end in sentence_spans(passage.text):
+            for short, long in find_acronyms(passage.text[start:end]):
+                if holds_term(short, question):
+                    return ExactUnit(make_citation(passage, SupportSpan(start, end, 1.0)), long)
+    return None

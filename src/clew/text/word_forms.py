@@ -1,0 +1,190 @@
+"""Words of a question in any language: its language, the words that say something, their forms.
+
+A small table of closed-class words per language (`function_words.toml`) tells a question's language
+and what only holds it together. Inflected forms are compared by their letters: what begins alike,
+or is contained, is taken for a form of the same word, with no dictionary.
+"""
+
+import re
+import tomllib
+from collections.abc import Iterable, Mapping, Sequence
+from functools import cache, lru_cache
+from importlib.resources import files
+from itertools import takewhile
+
+from clew.text.language import is_chinese
+from clew.text.names import fold_token, tokenize
+from clew.text.unicode import split_words
+
+READ_LANGUAGES = ("en", "zh")
+"""Languages with a reader or patterns of their own."""
+_SCRIPTS = (
+    ("ja", re.compile("[\u3041-\u30ff]")),
+    ("ko", re.compile("[\u1100-\u11ff\u3130-\u318f\uac00-\ud7ff]")),
+    ("ru", re.compile("[\u0400-\u04ff]")),
+    ("ar", re.compile("[\u0600-\u06ff]")),
+)
+_SAMPLE_CHARS = 2000
+_MIN_FUNCTION_SHARE = 0.1  # of the words of a text
+_LATIN = ("en", "de", "fr", "es")
+_LETTER = re.compile(r"[^\W\d_]")
+# Runs of Han and katakana are words of Japanese; one Han character has its ending beside it.
+_JAPANESE_WORD = re.compile(
+    "[\u3005\u3400-\u4dbf\u4e00-\u9fff]{2,}|[\u30a1-\u30fa\u30fc]{2,}|[\u4e00-\u9fff][\u3041-\u309f]{1,2}"
+    "|[A-Za-z0-9][A-Za-z0-9_.-]*"
+)
+_LEAST_PREFIX, _PREFIX_SHARE = 3, 0.6  # letters, and share of the longer word, that forms share
+_STEM_SHARE = 0.65  # of the shorter word, where at least a letter more is shared
+_ADDED_LETTERS = 3  # before and behind a short word: "الجسر" has "جسر"
+_LEAST_PART, _PART_SHARE = 5, 0.75  # letters, and share of the shorter word, of a common part
+_ALIKE, _PART = 0.9, 0.6  # what a form of a word counts, and a word with a common part
+
+
+@cache
+def _load_words() -> Mapping[str, tuple[frozenset[str], frozenset[str]]]:
+    """Return by language its question words and all its function words, with and without accents.
+
+    A word written with an accent is looked up as it is: "né" is not "ne".
+    """
+    text = files("clew.text").joinpath("function_words.toml").read_text(encoding="utf-8")
+    found = {}
+    for language, words in tomllib.loads(text).items():
+        asking, other = (frozenset(words[part].split()) for part in ("asking", "other"))
+        both = asking | other
+        found[language] = (asking | _fold_all(asking), both | _fold_all(both))
+    return found
+
+
+def _fold_all(words: Iterable[str]) -> frozenset[str]:
+    return frozenset(map(fold_token, words))
+
+
+def function_words(language: str) -> frozenset[str]:
+    """Return the closed-class words of a language in lower case; none of one without a table."""
+    return _load_words().get(language, (frozenset(), frozenset()))[1]
+
+
+@cache
+def foreign_function_words() -> frozenset[str]:
+    """Return the closed-class words of all spaced languages but English."""
+    return frozenset().union(*(function_words(one) for one in ("de", "fr", "es", "ru", "ar")))
+
+
+def _words_of(text: str) -> list[tuple[str, str]]:
+    """Return the words of a text in lower case, and folded."""
+    t = tokenize(text)
+    return [(text[a:b].casefold(), key) for a, b, key in zip(t.starts, t.ends, t.keys, strict=True)]
+
+
+@lru_cache(maxsize=256)
+def question_language(question: str) -> str:
+    """Return the language of a question by its script and its function words; "en" if in doubt."""
+    if is_chinese(question):
+        return "zh"
+    for language, script in _SCRIPTS:
+        letters = len(script.findall(question))
+        if 2 * letters > len(_LETTER.findall(question)) or (language == "ja" and letters > 1):
+            return language
+    t = tokenize(question)  # a capital inside a question belongs to a name: "La Marca De Satanás"
+    plain = [not upper or at == 0 for at, upper in enumerate(t.upper)]
+    pairs = zip(_words_of(question), plain, strict=True)
+    words = dict.fromkeys(word for (word, _), small in pairs if small)
+    counts = {one: sum(word in function_words(one) for word in words) for one in _LATIN}
+    best = max(_LATIN, key=lambda one: counts[one])
+    asks, english = (any(w in _load_words()[one][0] for w in words) for one in (best, "en"))
+    sure = counts[best] > counts["en"] and (asks or (counts[best] > 1 and not english))
+    return best if sure else "en"
+
+
+def text_language(text: str) -> str:
+    """Return the language of a text by its script and function words; "" if nothing tells."""
+    sample = text[:_SAMPLE_CHARS]
+    for language, script in _SCRIPTS:
+        if 2 * len(script.findall(sample)) > len(_LETTER.findall(sample)):
+            return language
+    words = [word for word, _ in _words_of(sample)]
+    counts = {one: sum(word in function_words(one) for word in words) for one in _LATIN}
+    best = max(_LATIN, key=lambda one: counts[one])
+    return best if counts[best] > _MIN_FUNCTION_SHARE * len(words) else ""
+
+
+def is_read_language(question: str) -> bool:
+    """Whether a question is in a language with a reader or patterns of its own."""
+    return question_language(question) in READ_LANGUAGES
+
+
+@lru_cache(maxsize=256)
+def asked_terms(question: str) -> tuple[str, ...]:
+    """Return the words of a question that say something, folded, each once."""
+    language = question_language(question)
+    closed = function_words(language)
+    if language == "ja":
+        words = [word for word in _JAPANESE_WORD.findall(question) if word not in closed]
+        return tuple(dict.fromkeys(word for word in words if word[:1] not in closed))
+    if language == "ko":
+        return tuple(dict.fromkeys(split_words(question)))
+    words = _words_of(question)
+    said = [key for word, key in words if word not in closed and (len(key) > 1 or key.isdigit())]
+    return tuple(dict.fromkeys(said or (key for _, key in words)))
+
+
+def measure_terms(terms: Sequence[str], text: str) -> list[float]:
+    """Return for each term how well a text has it, in some form: 0 to 1."""
+    words = _split_distinct(text)
+    return [_find_term(term, text, words) for term in terms]
+
+
+@lru_cache(maxsize=1024)
+def _split_distinct(text: str) -> frozenset[str]:
+    return frozenset(tokenize(text).keys)
+
+
+def _find_term(term: str, text: str, words: Iterable[str]) -> float:
+    if len(term) > 1 and not term.isascii() and is_chinese(term[:1]):
+        if term in text:
+            return 1.0
+        pairs = [term[at : at + 2] for at in range(len(term) - 1)]
+        return _ALIKE * sum(pair in text for pair in pairs) / len(pairs)
+    return max((compare_words(term, word) for word in words), default=0.0)
+
+
+@lru_cache(maxsize=1 << 16)
+def compare_words(one: str, other: str) -> float:
+    """Return 1 for the same word, less for what seems to be a form of it, 0 for another word."""
+    if one == other:
+        return 1.0
+    short, long = sorted((one, other), key=len)
+    if len(short) < _LEAST_PREFIX or any(map(str.isdigit, short)):
+        return 0.0
+    pairs = zip(short, long, strict=False)
+    shared = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], pairs))
+    if shared >= _LEAST_PREFIX and shared >= _PREFIX_SHARE * len(long):
+        return _ALIKE
+    if shared > _LEAST_PREFIX and shared >= _STEM_SHARE * len(short):
+        return _ALIKE
+    near = len(long) - len(short) <= _ADDED_LETTERS or len(short) > _LEAST_PART
+    if short in long and near:
+        return _ALIKE
+    size = max(_LEAST_PART, round(_PART_SHARE * len(short)))
+    parts = (short[at : at + size] for at in range(len(short) - size + 1))
+    return _PART if any(part in long for part in parts) else 0.0
+
+
+def mentions_form(name: str, text: str) -> bool:
+    """Whether a text has every word of a name that says something, in some form."""
+    terms = [term for term in asked_terms(name) if term not in foreign_function_words()]
+    return all(value >= _ALIKE / 2 for value in measure_terms(terms, text))
+
+
+def find_written_names(question: str) -> list[str]:
+    """Return the words of a question with a capital inside it, those in a row as one name."""
+    t, closed = tokenize(question), function_words(question_language(question))
+    found: list[str] = []
+    last = 0  # the first word of a question has its capital from there
+    for at in range(1, len(t)):
+        if t.upper[at] and t.keys[at] not in closed:
+            word = question[t.starts[at] : t.ends[at]]
+            joined = at == last + 1 and found and question[t.ends[last] : t.starts[at]] == " "
+            found = [*found[:-1], f"{found[-1]} {word}"] if joined else [*found, word]
+            last = at
+    return found

@@ -1,0 +1,72 @@
+"""Numbers, options and acronyms of a question decide which row or definition is quoted."""
+
+from pathlib import Path
+
+import pytest
+
+from clew.agents.answering.exact_terms import find_cell, find_exact_terms, holds_term
+from clew.agents.reading.spans import trim_span
+from clew.config import Settings
+from clew.engine import KnowledgeBase
+from clew.testing.hashed_kb import open_hashed
+
+MANUAL = """# Crane
+
+Write-Ahead Logging (WAL) keeps the log. This is known as journaling.
+
+| Boom angle | Max load | Wind limit |
+|---|---|---|
+| 30° | 12.5 t | 14 m/s |
+| 45° | 9.8 t | 12 m/s |
+| 60° | 7.1 t | 10 m/s |
+
+## Exit status
+
+0
+:   All files were read.
+
+2
+:   A syntax error in the settings.
+
+3
+:   A file could not be read, and the tool went on.
+"""
+
+
+@pytest.fixture
+async def base(tmp_path: Path) -> KnowledgeBase:
+    (tmp_path / "crane.md").write_text(MANUAL, encoding="utf-8")
+    base = await open_hashed(Settings(kb=tmp_path / "kb"), True)
+    await base.add([tmp_path / "crane.md"])
+    return base
+
+
+async def test_the_acronym_is_spelled_out(base: KnowledgeBase) -> None:
+    answer = await base.ask("What does WAL stand for?")
+    assert answer.candidate == "Write-Ahead Logging"
+
+
+async def test_the_first_quote_has_the_number_of_the_question(base: KnowledgeBase) -> None:
+    for question, said in [
+        ("What is the maximum load at a boom angle of 45°?", "9.8 t"),
+        ("What does exit status 2 mean?", "syntax error"),
+    ]:
+        answer = await base.ask(question)
+        assert said in answer.citations[0].quote, answer.answer
+
+
+def test_terms_of_a_question_and_the_cell_it_names() -> None:
+    assert find_exact_terms("What does ssh -J do on port 22 with max_wait?") == (
+        *("-J", "max_wait", "22"),
+    )
+    assert holds_term("45", "angle: 45°") and not holds_term("45", "4.45 or 450 or 45,5")
+    assert holds_term("RETRANS_TIMER", "the Retrans Timer field")
+    row = "| Boom angle: 45° | Max load: 9.8 t | Wind limit: 12 m/s |"
+    assert find_cell("What is the load at 45°?", ("45",), row) == "9.8 t"
+    assert find_cell("What is it at 45°?", ("45",), row) == ""
+
+
+def test_a_bracket_is_closed_or_left_out() -> None:
+    text = "It is 4 megabytes (4MB)."
+    assert text[slice(*trim_span(text, 6, 22))] == "4 megabytes (4MB)"
+    assert text[slice(*trim_span(text, 6, 21))] == "4 megabytes"

@@ -1,0 +1,107 @@
+"""Questions in German, French, Spanish, Russian, Arabic and Japanese: words, kinds, two hops."""
+
+from pathlib import Path
+
+import pytest
+
+from clew.agents.rules.table import table_for
+from clew.config import Settings
+from clew.engine import KnowledgeBase
+from clew.testing.hashed_kb import open_hashed
+from clew.text.word_forms import asked_terms, compare_words, mentions_form, question_language
+
+PAGES = {
+    "Schleuse Tornau": "Die Schleuse Tornau wurde 1911 von dem Baumeister Veit Hollmann entworfen. "
+    "Die Kammer ist 82 Meter lang.",
+    "Veit Hollmann": "Veit Hollmann war ein Baumeister. Er wurde in Zwickau geboren.",
+    "Moulin de Brévan": "Le moulin de Brévan a été construit en 1742 par le meunier Yves Corlay. "
+    "La roue est remplacée tous les dix ans.",
+    "Yves Corlay": "Yves Corlay était un meunier breton. Il est né à Vannes.",
+    "Torre de Almazor": "La torre de Almazor fue diseñada por la arquitecta Inés Robledo. "
+    "Se inauguró el 3 de mayo de 1931.",
+    "Inés Robledo": "Inés Robledo fue una arquitecta española. Nació en Segovia.",
+    "Старый мост": "Старый мост построен в 1903 году инженером Петром Лобовым. Длина моста 410 "
+    "метров.",
+    "Пётр Лобов": "Пётр Лобов — русский инженер. Он родился в Казани.",
+    "برج الواحة": "صمم المهندس نادر حمدان برج الواحة عام 1968. يبلغ ارتفاع البرج 95 مترا.",
+    "نادر حمدان": "نادر حمدان مهندس سوري. ولد في مدينة حلب.",
+    "白浜灯台": "白浜灯台は1931年に森田春男によって建設された。灯塔の高さは27メートルである。",
+    "森田春男": "森田春男は日本の技師である。彼は長崎で生まれた。",
+}
+NAMED = [
+    ("Wann wurde die Schleuse Tornau entworfen?", "1911"),
+    ("Wo wurde der Baumeister der Schleuse Tornau geboren?", "Zwickau"),
+    ("Qui a construit le moulin de Brévan ?", "Yves Corlay"),
+    ("Où est né le meunier du moulin de Brévan ?", "Vannes"),
+    ("¿Cuándo se inauguró la torre de Almazor?", "3 de mayo de 1931"),
+    ("¿Dónde nació la arquitecta de la torre de Almazor?", "Segovia"),
+    ("Какова длина Старого моста?", "410 метров"),
+    ("Где родился инженер Старого моста?", "Казани"),
+    ("كم يبلغ ارتفاع برج الواحة؟", "95 مترا"),
+]
+QUOTED = [
+    ("من صمم برج الواحة؟", "نادر حمدان"),
+    ("أين ولد مهندس برج الواحة؟", "حلب"),
+    ("白浜灯台の高さは？", "27メートル"),
+    ("白浜灯台を建設した人はどこで生まれましたか？", "長崎"),
+    ("Qui remplace la roue du moulin ?", "tous les dix ans"),
+]
+
+
+@pytest.fixture
+async def base(tmp_path: Path) -> KnowledgeBase:
+    pages = [tmp_path / f"{number}.md" for number in range(len(PAGES))]
+    for page, (title, text) in zip(pages, PAGES.items(), strict=True):
+        page.write_text(f"# {title}\n\n{text}\n", encoding="utf-8")
+    base = await open_hashed(Settings(kb=tmp_path / "kb"), True)
+    await base.add(pages)
+    return base
+
+
+async def test_the_answer_is_of_the_asked_kind_or_a_whole_sentence(base: KnowledgeBase) -> None:
+    for question, named in NAMED:
+        assert (await base.ask(question)).candidate == named, question
+    for question, quoted in QUOTED:
+        answer = await base.ask(question)
+        assert answer.candidate == "", question
+        assert any(quoted in cited.quote for cited in answer.citations), question
+
+
+async def test_a_question_in_another_language_is_understood(base: KnowledgeBase) -> None:
+    for question, _ in NAMED:
+        assert (await base.ask(question, mode="reject")).verdict == "answered", question
+    refused = await base.ask("Wann wurde Veit Hollmann verhaftet?", mode="reject")
+    assert refused.verdict == "refused"
+    unknown = await base.ask("Wer ist der Bürgermeister von Oberhausen?", mode="reject")
+    assert unknown.verdict == "refused"
+
+
+@pytest.mark.parametrize(
+    ("question", "language", "kind"),
+    [
+        ("Was macht max_pegel?", "de", ""),
+        ("Wie viele Boote hat der Hafen?", "de", "number"),
+        ("Où est la gare ?", "fr", "place"),
+        ("donde nacio la ingeniera", "es", "place"),
+        ("Кто построил мост?", "ru", "person"),
+        ("متى افتتح الجسر؟", "ar", "date"),
+        ("橋はいつ建てられましたか", "ja", "date"),
+        ("Was the bridge built in 1903?", "en", ""),
+        ("Who directed La Dolce Vita?", "en", "person"),
+        ("Los Angeles population", "en", ""),
+        ("Where was Charles de Gaulle born?", "en", "place"),
+        ("大桥是谁设计的？", "zh", "person"),
+    ],
+)
+def test_the_language_and_the_kind_of_a_question(question: str, language: str, kind: str) -> None:
+    assert question_language(question) == language
+    assert table_for(question).find_answer_kind(question) == kind
+
+
+def test_forms_of_a_word_are_alike_and_other_words_are_not() -> None:
+    for one, other in [("северныи", "северного"), ("الجسر", "جسر"), ("disenada", "diseno")]:
+        assert compare_words(one, other) > 0.5
+    for one, other in [("turm", "tor"), ("1911", "1912"), ("haus", "maus"), ("geboren", "gebaut")]:
+        assert compare_words(one, other) == 0.0
+    assert mentions_form("Mühlenwehrs Altenrath", "Das Mühlenwehr Altenrath wurde gebaut.")
+    assert asked_terms("Où est né l'architecte du phare ?") == ("ne", "architecte", "phare")

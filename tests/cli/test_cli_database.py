@@ -13,7 +13,7 @@ from clew.kb_address import DatabaseAddress
 from clew.testing.fakes import HashEmbed
 from clew.testing.stub_endpoint import StubEndpoint
 
-pytest.importorskip("psycopg", reason="psycopg is not installed")
+psycopg = pytest.importorskip("psycopg", reason="psycopg is not installed")
 
 
 def test_the_commands(
@@ -73,3 +73,12 @@ def test_wrong_ways_to_share_work_are_named(tmp_path: Path) -> None:
     assert "is unknown; use workers" in clew("add", "a.txt", "--on", "x", cwd=tmp_path, code=1)
     assert "with --on workers" in clew("add", "a.txt", "--budget", "1", cwd=tmp_path, code=1)
     assert "workers share a database" in clew("worker", cwd=tmp_path, code=1)
+
+
+def test_a_worker_makes_nothing_where_nothing_is(address: DatabaseAddress, tmp_path: Path) -> None:
+    done = clew("worker", "--until-idle", "--kb", address.full_url, "--json", cwd=tmp_path)
+    assert json.loads(done) == {"jobs": 0}
+    assert "no knowledge base" in clew("status", "--kb", address.full_url, cwd=tmp_path, code=1)
+    with psycopg.connect(address.url) as db:
+        asked = "SELECT count(*) FROM pg_namespace WHERE nspname = %s"
+        assert db.execute(asked, [address.schema]).fetchone() == (0,)

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from clew.cli.common import CommandContext, command, count_of, describe_counts, out
+from clew.cli.common import CommandContext, command, count_of, describe_counts, err, out
 from clew.cli.progress import show_progress
 from clew.config import Settings
-from clew.errors import ConfigError, InputError
+from clew.errors import ConfigError, InputError, StoreError
 from clew.kb_address import DatabaseAddress, parse_location
 from clew.llm.factory import TUNED_ENCODER
 from clew.stores.opening import require_driver
@@ -22,6 +22,8 @@ from clew.version import pip_install_command
 if TYPE_CHECKING:
     from clew.engine import KnowledgeBase
     from clew.ingest.remote import TaskRunner
+
+_LOOK_SECONDS = 1.0  # between looks for a first build
 
 
 def register(app: typer.Typer) -> None:
@@ -80,18 +82,44 @@ async def worker(
     if not isinstance(ctx.settings.kb, DatabaseAddress):
         raise ConfigError("workers share a database; use --kb postgresql://HOST/DATABASE")
     require_driver(ctx.settings.kb)
+    work = asyncio.create_task(_work(ctx, at_once, until_idle))
+    done = 0
+    with _cancel_on_terminate(work), suppress(asyncio.CancelledError):
+        done = await work
+    ctx.show({"jobs": done}, lambda: out.print(f"{count_of(done, 'job')} done"))
+
+
+async def _work(ctx: CommandContext, at_once: int | None, until_idle: bool) -> int:
+    """Work until there is no job left, or until cancelled; return the jobs done."""
     from clew.cluster.queue import Worker
 
-    # Workers may be started before the first build.
-    async with ctx.open_kb(create=True) as base:
+    if not await _wait_for_first_build(ctx, until_idle):
+        return 0
+    async with ctx.open_kb() as base:
         one = Worker.of(base, at_once)
         if not ctx.json:
             out.print(f"working for {ctx.settings.kb}; Ctrl-C ends it", markup=False)
-        work = asyncio.create_task(one.work(until_idle=until_idle))
-        with _cancel_on_terminate(work), suppress(asyncio.CancelledError):
-            await work
-        done = one.done
-    ctx.show({"jobs": done}, lambda: out.print(f"{count_of(done, 'job')} done"))
+        with suppress(asyncio.CancelledError):
+            await one.work(until_idle=until_idle)
+        return one.done
+
+
+async def _wait_for_first_build(ctx: CommandContext, until_idle: bool) -> bool:
+    """Wait for a knowledge base; a mistyped address must not make an empty one."""
+    from clew.stores.opening import is_knowledge_base
+
+    if await asyncio.to_thread(is_knowledge_base, ctx.settings):
+        return True
+    kb = ctx.settings.kb
+    if until_idle:
+        err.print(f"there is no knowledge base at {kb}, and so no job", markup=False)
+        return False
+    err.print(f"waiting for the first build at {kb}, where no knowledge base is yet", markup=False)
+    while True:
+        await asyncio.sleep(_LOOK_SECONDS)
+        with suppress(StoreError):  # the server may come back
+            if await asyncio.to_thread(is_knowledge_base, ctx.settings):
+                return True
 
 
 @contextmanager

@@ -28,6 +28,8 @@ from clew.store.protocol import Store
 from clew.stores.opening import open_located_store
 
 _TRIES = 5  # of one task, on actors that die
+_PATIENCE = 180.0  # seconds in which a lost actor is started again, if all were lost at once
+_LONGEST_PAUSE = 5.0  # between tries
 _TASKS_PER_ACTOR = 16
 _AVOIDED_SECONDS = 30.0  # for which a lost actor is given no task, if there are others
 
@@ -113,9 +115,10 @@ class RayRunner:
         self._slots = asyncio.Semaphore(_TASKS_PER_ACTOR * len(self.actors))
 
     async def run(self, kind: TaskKind, payload: bytes) -> bytes:
-        """Run one task on an actor; on another one if that dies."""
+        """Run one task on an actor; on another one if that dies, or on itself once it is back."""
         async with self._slots:
-            for attempt in range(_TRIES):
+            first_lost, lost = 0.0, 0
+            while True:
                 at = self._choose_actor()
                 self._busy[at] += 1
                 try:
@@ -123,16 +126,16 @@ class RayRunner:
                 except ray.exceptions.RayTaskError as error:
                     raise _to_own_error(error) from error
                 except ray.exceptions.RayError as error:
-                    self._lost_at[at] = monotonic()
-                    if attempt + 1 == _TRIES:
-                        raise ModelError(f"the cluster lost a task {_TRIES} times") from error
-                    await asyncio.sleep(0.5 * 2**attempt)
+                    now = self._lost_at[at] = monotonic()
+                    first_lost, lost = first_lost or now, lost + 1
+                    if lost >= _TRIES and now - first_lost > _PATIENCE:
+                        raise ModelError(f"the cluster lost a task {lost} times") from error
+                    await asyncio.sleep(min(_LONGEST_PAUSE, 0.5 * 2**lost))
                 else:
                     self.nodes[node] = self.nodes.get(node, 0) + 1
                     return bytes(result)
                 finally:
                     self._busy[at] -= 1
-        raise ModelError("the cluster lost a task")
 
     def _choose_actor(self) -> int:
         """The least busy actor; one that was just lost may have no node to start again on."""

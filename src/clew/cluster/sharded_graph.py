@@ -8,9 +8,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from clew.cluster.walk import (
-    NO_MASS,
     WALK_ERROR,
     Mass,
+    Places,
     PushedMass,
     WalkRows,
     WalkStep,
@@ -31,6 +31,7 @@ from clew.graph.pagerank_push import DRAINED_SHARE, LEVEL_FACTOR, MIN_MASS
 
 Question = Literal[
     "cosines",
+    "compare",
     "nearest",
     "take_vectors",
     "postings",
@@ -91,7 +92,7 @@ class ShardedGraph:
         if budget is not None and _EXACT_SHARE * self._edges <= budget:
             budget = None
         for _ in range(_MAX_TRIES):
-            walk = _Walk(next(_walk_numbers), self._shards, damping)
+            walk = _Walk(self._name, self._shards, damping, self._split(*given))
             try:
                 found = self._walk(walk, given, k, budget)
             except WalkLost:
@@ -104,16 +105,14 @@ class ShardedGraph:
     def _walk(
         self, walk: "_Walk", seeds: tuple[Ints, Doubles], k: int, budget: int | None
     ) -> PageRankResult:
-        walk.begin(self._name, self._split(*seeds))
         if budget is None:
             walk.push_until(WALK_ERROR, WALK_ERROR / (4 * max(1, self._edges)))
         else:
             walk.push_along(budget, float(seeds[1].max()))
-        rest, scale = walk.settle()
+        rest, scale = walk.settle([rows.strengths for rows in self._rows])
         # What still waits is spread widely: most of it ends where any long walk does.
         spread = rest / self._strength if budget is not None and self._strength else 0.0
-        parts = walk.tell("find_best", [(scale, spread, k)] * len(self._shards))
-        walk.end()
+        parts = walk.end(scale, spread, k)
         reached = [own[part[0]] for own, part in zip(self._nodes, parts, strict=True)]
         scores = np.concatenate([part[1] for part in parts])
         bounds = np.full(len(scores), rest)
@@ -127,86 +126,109 @@ class ShardedGraph:
         found = []
         for number, own in enumerate(self._nodes):
             mine = owner == number
-            found.append((np.searchsorted(own, nodes[mine]), masses[mine]))
+            found.append((np.searchsorted(own, nodes[mine]).astype(np.int32), masses[mine]))
         return found
 
 
 class _Walk:
-    """One walk, seen from the front: what is on its way between shards, and what was used."""
+    """One walk, seen from the front: what is on its way between shards, and what was used.
 
-    def __init__(self, number: int, shards: Shards, damping: float) -> None:
-        self._number, self._shards, self._damping = number, shards, damping
-        self._incoming: list[Mass] = []
-        self._left, self._ended = 1.0, 0.0
-        self.rounds = 0
+    Every shard is called once in a round. What decides about the next round, it tells before it
+    knows what others send to it; a round that was begun with too low a level is done again.
+    """
 
-    def begin(self, name: str, seeds: list[Mass]) -> None:
-        """Begin at the seeds."""
+    def __init__(self, graph: str, shards: Shards, damping: float, seeds: list[Mass]) -> None:
+        self._graph, self._shards, self._damping = graph, shards, damping
+        self._number = next(_walk_numbers)
         self._incoming = seeds
-        begun = self._shards.ask("begin_walk", [(name, self._number)] * len(self._shards))
-        if not all(begun):
-            raise WalkLost
-
-    def tell(self, what: WalkStep, given: Sequence[tuple[Any, ...]]) -> list[Any]:
-        """Let every shard do a step."""
-        found = self._shards.ask("walk_on", [(self._number, what, one) for one in given])
-        if any(one is None for one in found):
-            raise WalkLost
-        return found
-
-    def end(self) -> None:
-        """Let the shards forget it."""
-        self._shards.ask("end_walk", [(self._number,)] * len(self._shards))
+        self._left, self._stuck, self._ended, self._peak = 1.0, 0.0, 0.0, 0.0
+        self.rounds = 0
+        """Times that all shards were called."""
 
     def push_until(self, error: float, least: float) -> None:
         """Push until no more than `error` can change."""
+        self._exchange(self._push(least))
         while self._damping * self._left > error:
             self._exchange(self._push(least))
 
     def push_along(self, budget: int, level: float) -> None:
         """Push along so many edges, the largest residuals first, as `forward_push` does."""
-        used = 0
+        left, before, drained = budget, level, False
         while level > MIN_MASS:
-            pushed = self._push(level)
+            pushed = self._push(level, left)
+            peak = max(one.peak for one in pushed)
+            if drained and (known := _lower_level(before, peak)) != level:
+                level = known  # what others sent made the peak
+                pushed = self._tell("push_again", [(self._damping, level, self._room(left))])
             edges = sum(one.edges for one in pushed)
-            if used + edges > budget:
-                self._exchange(self._push_part(budget - used))
+            if edges > left:
+                self._exchange(self._push_part(pushed, left))
                 return
-            used += edges
+            left -= edges
             self._exchange(pushed)
-            if edges <= DRAINED_SHARE * budget:
-                peaks = self.tell("find_peak", [(one,) for one in self._take_incoming()])
-                level = min(level, max(peaks)) / LEVEL_FACTOR
+            drained, before = edges <= DRAINED_SHARE * budget, level
+            if drained:
+                level = _lower_level(level, self._peak)
+                if any(len(places) for places, _ in self._incoming):
+                    level = max(level, 2 * MIN_MASS)  # mass on its way is looked at
 
-    def settle(self) -> tuple[float, float]:
+    def settle(self, strengths: Sequence[Doubles]) -> tuple[float, float]:
         """What still waits, and the factor from settled mass to scores."""
-        sums = self.tell("sum_waiting", [(one,) for one in self._take_incoming()])
-        remaining = 1 - self._ended - self._damping * sum(stuck for _, stuck in sums)
-        rest = self._damping * sum(waiting for waiting, _ in sums) / remaining
+        stuck = self._stuck + sum(
+            float(masses[own[places] <= 0].sum())
+            for own, (places, masses) in zip(strengths, self._incoming, strict=True)
+        )
+        remaining = 1 - self._ended - self._damping * stuck
+        rest = self._damping * (self._left - stuck) / remaining
         return rest, (1 - self._damping) / remaining
 
-    def _push(self, least: float) -> list[PushedMass]:
-        self.rounds += 1
-        given = [(self._damping, one, least) for one in self._take_incoming()]
-        return self.tell("push", given)
+    def end(self, scale: float, spread: float, k: int) -> list[tuple[Places, Doubles]]:
+        """The best places of every shard, which forgets the walk."""
+        given = [(self._number, one, scale, spread, k) for one in self._incoming]
+        return self._ask("end_walk", given)
 
-    def _push_part(self, budget: int) -> list[PushedMass]:
+    def _push(self, least: float, left: float = np.inf) -> list[PushedMass]:
+        given = [(self._damping, one, least, self._room(left)) for one in self._incoming]
+        if self.rounds:
+            return self._tell("push", given)
+        return self._ask("begin_walk", [(self._graph, self._number, one) for one in given])
+
+    def _room(self, left: float) -> float:
+        """The edges that a shard may use without more being used than are left."""
+        return left / (2 * len(self._shards))
+
+    def _push_part(self, pushed: list[PushedMass], left: int) -> list[PushedMass]:
         """Push the last round again, only the largest residuals that fit."""
-        parts = self.tell("list_pushed", [()] * len(self._shards))
+        parts = [one.pushed for one in pushed if one.pushed is not None]
+        if len(parts) < len(pushed):  # one shard had few of them
+            parts = self._tell("list_pushed", [()])
         density = np.concatenate([part[0] for part in parts])
         edges = np.concatenate([part[1] for part in parts])
         order = np.argsort(-density, kind="stable")
-        fit = int(np.count_nonzero(np.cumsum(edges[order]) <= budget))
+        fit = int(np.count_nonzero(np.cumsum(edges[order]) <= left))
         least = float(density[order[fit - 1]]) if fit else np.inf
-        return self.tell("push_again", [(self._damping, least)] * len(self._shards))
+        return self._tell("push_part", [(self._damping, least)])
+
+    def _tell(self, what: WalkStep, given: Sequence[tuple[Any, ...]]) -> list[Any]:
+        """Let every shard do a step, with arguments of its own or all with the same."""
+        each = given if len(given) == len(self._shards) else [*given] * len(self._shards)
+        return self._ask("walk_on", [(self._number, what, one) for one in each])
+
+    def _ask(self, what: Question, given: Sequence[tuple[Any, ...]]) -> list[Any]:
+        self.rounds += 1
+        found = self._shards.ask(what, given)
+        if any(one is None for one in found):
+            raise WalkLost
+        return found
 
     def _exchange(self, pushed: list[PushedMass]) -> None:
         self._incoming = exchange(pushed)
         self._ended += sum(one.ended for one in pushed)
+        self._stuck = sum(one.stuck for one in pushed)
+        self._peak = max(one.next_peak for one in pushed)
         sent = sum(float(masses.sum()) for _, masses in self._incoming)
         self._left = sent + sum(one.left for one in pushed)
 
-    def _take_incoming(self) -> list[Mass]:
-        """What is on its way, once."""
-        taken, self._incoming = self._incoming, [NO_MASS] * len(self._shards)
-        return taken
+
+def _lower_level(level: float, peak: float) -> float:
+    return min(level, peak) / LEVEL_FACTOR

@@ -17,7 +17,6 @@ from clew.cluster.sharded_graph import Question, ShardedGraph, Shards
 from clew.cluster.shards import Owners, Shard, ShardNames, cut_shard, find_owners
 from clew.graph.csr import Csr, Floats, Ints
 from clew.graph.pagerank import RankedGraph
-from clew.index.cosines import round_cosines
 from clew.index.estimates import Estimates
 from clew.index.nearest import select_best
 from clew.index.view import NameRows, View
@@ -90,14 +89,33 @@ class ShardedView(View):
         if not self.spread.has(kind):
             return super().cosines(kind, vector, at)
         if at is not None:
-            # Few elements: their vectors come here, which costs less than comparing all there.
-            found = round_cosines(self.vectors(kind, at.astype(np.int64)) @ vector)
-            found[self.arrays[f"{kind}_rows"][at] < 0] = -1
-            return found
+            return self.compare(kind, [(vector, at.astype(np.int64))])[0]
         scores = np.full(self.count(kind), -1, np.float32)
         for number, part in enumerate(self.spread.ask_all("cosines", kind, vector)):
             scores[self.spread.positions[kind, number]] = part
         return scores
+
+    def compare(self, kind: Kind, asked: Sequence[tuple[Floats, Ints]]) -> list[Floats]:
+        """For each vector its cosines with some elements; every shard is asked once for all."""
+        if not self.spread.has(kind):
+            return super().compare(kind, asked)
+        found = [np.full(len(at), -1, np.float32) for _, at in asked]
+        owners = [self.spread.owners[kind][at] for _, at in asked]
+        given: list[tuple[Any, ...] | None] = []
+        places = []
+        for number in range(len(self.spread.shards)):
+            mine = [np.flatnonzero(owner == number) for owner in owners]
+            which = [one for one, own in enumerate(mine) if len(own)]
+            given.append(
+                (kind, [(asked[one][0], asked[one][1][mine[one]]) for one in which])
+                if which
+                else None
+            )
+            places.append([(one, mine[one]) for one in which])
+        for own, parts in zip(places, self.spread.shards.ask("compare", given), strict=True):
+            for (one, where), cosines in zip(own, parts or [], strict=True):
+                found[one][where] = cosines
+        return found
 
     def estimates(self, kind: Kind, vector: Floats, most: int) -> Estimates | None:
         """None where shards hold the vectors: they compare all at once."""

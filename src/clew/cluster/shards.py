@@ -13,9 +13,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from clew.cluster.walk import ShardWalk, WalkRows, WalkStep
+from clew.cluster.walk import Mass, Places, PushedMass, ShardWalk, WalkRows, WalkStep
 from clew.errors import VectorsDeferred
-from clew.graph.csr import Floats, Ints, expand_ranges
+from clew.graph.csr import Doubles, Floats, Ints, expand_ranges
 from clew.index.cosines import round_cosines
 from clew.index.nearest import count_candidates, is_indexed, select_best
 from clew.index.view import View
@@ -104,14 +104,23 @@ class Shard:
         best = select_best(scores, held.codes[at], k)
         return held.positions[at[best]], scores[best]
 
+    def compare(self, kind: Kind, asked: Sequence[tuple[Floats, Ints]]) -> list[Floats]:
+        """For each vector its cosines with the elements at some positions; -1 where is none."""
+        held = self.vectors[kind]
+        found = []
+        for vector, positions in asked:
+            at, known = _find_rows(held.positions, positions)
+            cosines = np.full(len(positions), -1, np.float32)
+            cosines[known] = round_cosines(held.vectors[at] @ vector)
+            found.append(cosines)
+        return found
+
     def take_vectors(self, kind: Kind, positions: Ints) -> Floats:
         """The vectors at these positions; zeros for those without one."""
         held = self.vectors[kind]
         found = np.zeros((len(positions), held.vectors.shape[1]), np.float32)
-        if len(held.positions):
-            at = np.minimum(np.searchsorted(held.positions, positions), len(held.positions) - 1)
-            known = held.positions[at] == positions
-            found[known] = held.vectors[at[known]]
+        at, known = _find_rows(held.positions, positions)
+        found[known] = held.vectors[at]
         return found
 
     def postings(self, terms: Sequence[int]) -> list[list[WordPostings]]:
@@ -132,23 +141,34 @@ class Shard:
         """Keep this shard's rows of a graph."""
         self._graphs[name] = rows
 
-    def begin_walk(self, name: str, walk: int) -> bool:
-        """Begin a walk; False if the graph is unknown, as this shard was started again."""
+    def begin_walk(self, name: str, walk: int, given: tuple[Any, ...]) -> PushedMass | None:
+        """Begin a walk with a push; None if the graph is unknown, as this was started again."""
         if name not in self._graphs:
-            return False
+            return None
         while len(self._walks) >= _MAX_WALKS:
             del self._walks[next(iter(self._walks))]
         self._walks[walk] = ShardWalk(self._graphs[name])
-        return True
+        return self._walks[walk].push(*given)
 
     def walk_on(self, walk: int, what: WalkStep, given: tuple[Any, ...]) -> Any:
         """Do a step of a walk; None if it is unknown."""
         held = self._walks.get(walk)
         return None if held is None else getattr(held, what)(*given)
 
-    def end_walk(self, walk: int) -> None:
-        """Forget a walk."""
-        self._walks.pop(walk, None)
+    def end_walk(
+        self, walk: int, incoming: Mass, scale: float, spread: float, k: int
+    ) -> tuple[Places, Doubles] | None:
+        """Return the best places, and forget the walk; None if it is unknown."""
+        held = self._walks.pop(walk, None)
+        return None if held is None else held.find_best(incoming, scale, spread, k)
+
+
+def _find_rows(held: Ints, wanted: Ints) -> tuple[Ints, NDArray[np.bool_]]:
+    """The rows of those positions that are held, and which these are."""
+    at = np.searchsorted(held, wanted)
+    known = at < len(held)
+    known[known] = held[at[known]] == wanted[known]
+    return at[known], known
 
 
 def _read_postings(part: TextSegment, term: int) -> WordPostings:

@@ -1,9 +1,9 @@
 """PageRank over shards: each pushes the mass at its own nodes, and what leaves it is exchanged.
 
-In a round every shard takes in what others sent, pushes the mass at its nodes along their edges,
-and returns what is for nodes elsewhere, added up. The rounds are those of one machine
-(`graph.pagerank_push`): large residuals first, until so many edges were used; or, over a graph that
-is small enough, until all scores together are within the stated error.
+In a round every shard is called once: it takes in what others sent, pushes the mass at its nodes
+along their edges, and returns what is for nodes elsewhere, added up. The rounds are those of
+one machine (`graph.pagerank_push`): large residuals first, until so many edges were used; or, over
+a graph that is small enough, until all scores together are within the stated error.
 """
 
 from collections.abc import Sequence
@@ -17,11 +17,14 @@ from clew.graph.csr import Csr, Doubles, Floats, Ints, expand_ranges
 WALK_ERROR = 1e-6
 """By which the scores of a walk over shards may differ from the exact ones, all together."""
 _DENSE_SHARE = 8  # with more edges than an eighth of the nodes, sums are made for all nodes
-WalkStep = Literal["push", "list_pushed", "push_again", "find_peak", "sum_waiting", "find_best"]
+WalkStep = Literal["push", "list_pushed", "push_again", "push_part"]
 """What a shard is told during a walk: the methods of `ShardWalk`."""
-Mass = tuple[Ints, Doubles]
+Places = NDArray[np.int32]
+Mass = tuple[Places, Doubles]
 """Places within a shard, and the mass for each."""
-NO_MASS: Mass = (np.zeros(0, np.int64), np.zeros(0))
+NO_MASS: Mass = (np.zeros(0, np.int32), np.zeros(0))
+PushedNodes = tuple[Doubles, Places]
+"""Of nodes that were pushed, the mass per edge and the number of edges."""
 
 
 class WalkRows(NamedTuple):
@@ -44,10 +47,18 @@ class PushedMass(NamedTuple):
     sent: dict[int, Mass]
     left: float
     """Mass that waits at nodes of this shard."""
+    stuck: float
+    """What of it waits at nodes that no edge leaves."""
     ended: float
     """Mass that reached nodes that no edge leaves, and begins again at the seeds."""
     edges: int
     """Edges along which it was pushed."""
+    peak: float
+    """The most mass per edge at a node, before the push."""
+    next_peak: float
+    """The most after it, but for what others send."""
+    pushed: PushedNodes | None
+    """What was pushed, where it may have been too much."""
 
 
 def split_graph(links: Csr, owner: NDArray[np.int16], count: int) -> list[WalkRows]:
@@ -77,50 +88,62 @@ class ShardWalk:
         self._waiting = np.zeros_like(self._passed)
         self._degrees = np.diff(rows.starts)
         self._per_edge = np.maximum(self._degrees, 1)
+        self._ends = np.flatnonzero(rows.strengths <= 0)
+        self._peak = 0.0
         self._chosen = np.zeros(0, np.int64)
         self._before = self._passed, self._waiting
 
-    def push(self, damping: float, incoming: Mass, least: float) -> PushedMass:
-        """Push the mass of all nodes that have more than `least` per edge."""
+    def push(self, damping: float, incoming: Mass, least: float, room: float) -> PushedMass:
+        """Take in mass, and push that of all nodes that have more than `least` per edge.
+
+        With more than `room` edges the nodes are listed, as some of them may be too many.
+        """
         self._take_in(incoming)
         self._before = self._passed.copy(), self._waiting.copy()
-        self._chosen = np.flatnonzero(self._waiting > least * self._per_edge)
-        return self._push_chosen(damping)
+        self._peak = self._find_peak()
+        return self._push_above(damping, least, room)
 
-    def list_pushed(self) -> tuple[Doubles, Ints]:
-        """Of each node that was pushed last, the mass per edge and its edges."""
-        edges = self._degrees[self._chosen]
-        return self._before[1][self._chosen] / np.maximum(edges, 1), edges
+    def push_again(self, damping: float, least: float, room: float) -> PushedMass:
+        """Undo the last push, and push what has more than another `least` per edge."""
+        self._undo()
+        return self._push_above(damping, least, room)
 
-    def push_again(self, damping: float, least: float) -> PushedMass:
-        """Undo the last push, and push only nodes with at least so much mass per edge."""
+    def push_part(self, damping: float, least: float) -> PushedMass:
+        """Undo the last push, and of its nodes push those with at least so much per edge."""
         density, _ = self.list_pushed()
-        self._passed, self._waiting = self._before[0].copy(), self._before[1].copy()
+        self._undo()
         self._chosen = self._chosen[density >= least]
-        return self._push_chosen(damping)
+        return self._push_chosen(damping, np.inf)
 
-    def find_peak(self, incoming: Mass) -> float:
-        """Take in mass; return the most that waits per edge."""
+    def list_pushed(self) -> PushedNodes:
+        """The nodes that were pushed last."""
+        edges = self._degrees[self._chosen]
+        return self._before[1][self._chosen] / np.maximum(edges, 1), edges.astype(np.int32)
+
+    def find_best(
+        self, incoming: Mass, scale: float, spread: float, k: int
+    ) -> tuple[Places, Doubles]:
+        """Take in mass; the `k` places of highest score, what still waits spread by strength."""
         self._take_in(incoming)
-        return float((self._waiting / self._per_edge).max(initial=0.0))
-
-    def sum_waiting(self, incoming: Mass) -> tuple[float, float]:
-        """Take in mass; return what waits where edges leave, and where none does."""
-        self._take_in(incoming)
-        ends = self._rows.strengths <= 0
-        return float(self._waiting[~ends].sum()), float(self._waiting[ends].sum())
-
-    def find_best(self, scale: float, spread: float, k: int) -> tuple[Ints, Doubles]:
-        """The `k` places of highest score; mass that still waits is spread by strength."""
         scores = scale * (self._passed + self._waiting) + spread * self._rows.strengths
-        places = np.arange(len(scores))
+        places = np.arange(len(scores), dtype=np.int32)
         if k < len(scores):
             # Equal ones are all returned: which of them count is decided over all shards.
-            places = np.flatnonzero(scores >= np.partition(scores, -k)[-k])
+            places = np.flatnonzero(scores >= np.partition(scores, -k)[-k]).astype(np.int32)
         places = places[scores[places] > 0]
         return places, scores[places]
 
-    def _push_chosen(self, damping: float) -> PushedMass:
+    def _undo(self) -> None:
+        self._passed, self._waiting = self._before[0].copy(), self._before[1].copy()
+
+    def _find_peak(self) -> float:
+        return float((self._waiting / self._per_edge).max(initial=0.0))
+
+    def _push_above(self, damping: float, least: float, room: float) -> PushedMass:
+        self._chosen = np.flatnonzero(self._waiting > least * self._per_edge)
+        return self._push_chosen(damping, room)
+
+    def _push_chosen(self, damping: float, room: float) -> PushedMass:
         rows, chosen = self._rows, self._chosen
         mass = damping * self._waiting[chosen]
         self._passed[chosen] += self._waiting[chosen]
@@ -133,7 +156,16 @@ class ShardWalk:
         moved = per_weight[which] * rows.weights[edge]
         sent = self._send(rows.owners[edge], rows.places[edge], moved)
         self._take_in(sent.pop(rows.number, NO_MASS))
-        return PushedMass(sent, float(self._waiting.sum()), ended, len(edge))
+        return PushedMass(
+            sent=sent,
+            left=float(self._waiting.sum()),
+            stuck=float(self._waiting[self._ends].sum()),
+            ended=ended,
+            edges=len(edge),
+            peak=self._peak,
+            next_peak=self._find_peak(),
+            pushed=self.list_pushed() if len(edge) > room else None,
+        )
 
     def _take_in(self, incoming: Mass) -> None:
         places, masses = incoming
@@ -155,11 +187,11 @@ class ShardWalk:
 def _add_up(places: NDArray[np.int32], moved: Doubles, size: int) -> Mass:
     if len(places) * _DENSE_SHARE > size:
         sums: Doubles = np.bincount(places, moved, minlength=size).astype(np.float64)
-        found: Ints = np.flatnonzero(sums)
+        found = np.flatnonzero(sums).astype(np.int32)
         return found, sums[found]
     distinct, at = np.unique(places, return_inverse=True)
     sums = np.bincount(at, moved, minlength=len(distinct)).astype(np.float64)
-    return distinct.astype(np.int64), sums
+    return distinct.astype(np.int32), sums
 
 
 def exchange(pushed: Sequence[PushedMass]) -> list[Mass]:

@@ -115,6 +115,10 @@ class View:
             return np.full(len(rows), -1, np.float32)
         return score_rows(matrix, rows, vector)
 
+    def compare(self, kind: Kind, asked: Sequence[tuple[Floats, Ints]]) -> list[Floats]:
+        """For each vector its cosines with the elements at some positions."""
+        return [self.cosines(kind, vector, at) for vector, at in asked]
+
     def estimates(self, kind: Kind, vector: Floats, most: int) -> Estimates | None:
         """Cosine of very many elements, exact for about `most` of the nearest; None for fewer."""
         rows = self._rows(kind)

@@ -39,7 +39,9 @@ WordScores = dict[str, Floats]
 
 def score_words(ctx: Context) -> WordScores:
     """Return BM25 of every chunk for each content word of the question."""
-    return {word: ctx.view.bm25.scores([word]) for word in content_words(ctx.question)}
+    words = content_words(ctx.question)
+    ctx.view.bm25.keep_postings(words)
+    return {word: ctx.view.bm25.scores([word]) for word in words}
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,13 +143,16 @@ async def _look_up(ctx: Context, names: Sequence[int]) -> FollowedNames:
     new = [entity for entity in names if entity not in kept]
     entities = await fetch_entities(ctx, new)
     vectors = await name_vectors(ctx, {at: one.name for at, one in entities.items()})
-    for entity in new:
-        words = content_words(entities[entity].name) if entity in entities else []
-        at = view.bm25.chunks_with_all(words)
-        vector = vectors.get(entity, np.zeros(0, np.float32))
-        few = 0 < len(at) <= _MAX_KEPT_PASSAGES
-        near = view.cosines("chunk", vector, at) if few and entity in vectors else None
-        found[entity] = NamePassages(tuple(words), vector, at, near)
+    words = {one: content_words(entities[one].name) if one in entities else [] for one in new}
+    # All words, and then all vectors, at once: the view may have to ask elsewhere for them.
+    view.bm25.keep_postings({word for said in words.values() for word in said})
+    at = {entity: view.bm25.chunks_with_all(words[entity]) for entity in new}
+    few = [one for one in new if one in vectors and 0 < len(at[one]) <= _MAX_KEPT_PASSAGES]
+    compared = view.compare("chunk", [(vectors[one], at[one]) for one in few])
+    near = dict(zip(few, compared, strict=True))
+    for one in new:
+        vector = vectors.get(one, np.zeros(0, np.float32))
+        found[one] = NamePassages(tuple(words[one]), vector, at[one], near.get(one))
     if len(kept) > _MAX_KEPT_NAMES:
         kept.clear()
     kept.update({one: found[one] for one in new if len(found[one].at) <= _MAX_KEPT_PASSAGES})

@@ -69,7 +69,7 @@ class Bm25Index:
         """BM25 of every chunk for the query's words (Robertson's usual constants)."""
         total = np.zeros(len(self.keys), np.float32)
         wanted = Counter(query)
-        self._keep_postings(wanted)
+        self.keep_postings(wanted)
         for term, times in wanted.items():
             found = self._find_postings(term)
             having = sum(len(where) for where, _ in found)
@@ -124,10 +124,10 @@ class Bm25Index:
 
     def _find_postings(self, term: str) -> FoundPostings:
         """Positions and counts of the chunks that contain a word, by segment; kept for a while."""
-        self._keep_postings([term])
+        self.keep_postings([term])
         return self._found[term]
 
-    def _keep_postings(self, terms: Collection[str]) -> None:
+    def keep_postings(self, terms: Collection[str]) -> None:
         """Look up those of the words that are not kept, all at once."""
         missing = [term for term in terms if term not in self._found]
         if len(self._found) + len(missing) > _MAX_KEPT_TERMS:
@@ -262,7 +262,7 @@ def merge_segments(segments: Sequence[TextSegment], keys: Ints) -> TextSegment:
         place = _find_places(segment.keys, keys)
         kept = place >= 0
         lengths[place[kept]] = segment.lengths[kept]
-        postings = _keep_postings(segment, place, kept)
+        postings = keep_postings(segment, place, kept)
         together = postings if together is None else _merge_postings(together, postings)
     if together is None:
         return make_segment(keys, {})
@@ -331,7 +331,7 @@ def _sort_postings(postings: Postings) -> Postings:
     return terms[order], chunks[order], counts[order]
 
 
-def _keep_postings(old: TextSegment, place: Ints, kept: NDArray[np.bool_]) -> Postings:
+def keep_postings(old: TextSegment, place: Ints, kept: NDArray[np.bool_]) -> Postings:
     """Postings of chunks that remain, in their old order."""
     terms = np.repeat(old.terms, np.diff(old.starts))
     moved = place.astype(np.int32)

@@ -19,7 +19,9 @@ from clew.text.unicode import split_words
 from clew.types import Chunk
 
 SAME_VECTOR = 0.985  # passages with at least this cosine say the same
-_WORTH_COMPARING = 0.6  # least cosine, with titles, of passages whose own texts may be copies
+# Least cosine, with titles, of passages whose own texts may be copies: in a long text the title
+# counts little.
+_NEAR_IF_SHORT, _NEAR_IF_LONG, _LONG = 0.6, 0.9, 60
 _SAME_TEXT = 0.9  # least share of the runs of words of both that two copies have in common
 _RUN = 3  # words of a run
 _LOOKED_AT, _CROWD = 30, 15  # of so many first passages, copies of one that crowd others out
@@ -65,7 +67,9 @@ def _find_pairs(ctx: Context, positions: Ints) -> Mask:
     near = np.ones((count, count), np.bool_)
     if can_compare_vectors(ctx):
         vectors = ctx.view.vectors("chunk", positions)
-        near = vectors @ vectors.T >= _WORTH_COMPARING
+        long = ctx.view.bm25.lengths[positions] >= _LONG
+        least = np.where(long[:, None] & long, _NEAR_IF_LONG, _NEAR_IF_SHORT)
+        near = vectors @ vectors.T >= least
     np.fill_diagonal(near, val=False)
     return near
 

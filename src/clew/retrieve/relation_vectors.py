@@ -105,6 +105,8 @@ def head_type(name: str) -> str:
 
 def _split_segments(name: str) -> list[str]:
     """Split `/people/person/gender`, `people.person.gender` or `__people__person__gender`."""
+    if not _SEGMENT_BREAKS.search(name):  # nor is it an IRI, which has a colon
+        return [name]
     plain = local_name(name)
     if any(map(str.isspace, plain)):
         return [plain]

@@ -185,9 +185,11 @@ async def open_ray_runner(
         )
         actors_made = [made.remote(base.settings, held) for _ in range(many)]
         runner = RayRunner(actors_made, RayParts(max(2, many)))
-        yield runner
-        for actor in runner.actors:
-            ray.kill(actor)
+        try:
+            yield runner
+        finally:
+            for actor in actors_made:
+                ray.kill(actor)
     finally:
         if started:
             await asyncio.to_thread(ray.shutdown)

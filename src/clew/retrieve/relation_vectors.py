@@ -34,7 +34,7 @@ _CONVERSES = tuple(
         ("descendant descendants", "ancestor ancestors"),
         ("successor successors", "predecessor predecessors"),
         ("student students pupil pupils", "teacher teachers tutor mentor advisor adviser"),
-        ("employee employees staff worker workers work works", "employer employers"),
+        ("employee employees staff worker workers", "employer employers"),
         ("subsidiary subsidiaries", "parent owner"),
         ("owner owners", "owns possessions"),
         ("resident residents inhabitant inhabitants", "residence"),

@@ -139,6 +139,7 @@ export const messages: [string, string][] = [
   ["the model does not know the answer", "模型不知道答案"],
   ["no language model is configured", "没有配置语言模型"],
   ["no model is set for 'answer'", "没有为 'answer' 配置模型"],
+  ["there are no documents to answer from", "没有可供作答的文档"],
   ["this recipe reads no documents", "该方法不读取任何文档"],
   ["this is small talk, not a question about the documents", "这是闲聊，不是关于文档的问题"],
   ["every retrieval failed: {reason}", "所有检索都失败了：{reason}"],

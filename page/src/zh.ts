@@ -288,6 +288,7 @@ export const zh: Record<string, string> = {
   "Not answered: it is not sure enough.": "未能回答：把握不够。",
   "Not answered: no model is set up for it.": "未能回答：没有为此配置模型。",
   "Not answered: the model does not know it.": "未能回答：模型不知道。",
+  "Not answered: there are no documents yet.": "未能回答：还没有文档。",
   "Not answered: this recipe reads no documents.": "未能回答：该方法不读取文档。",
   "Not answered: it is not clear what is asked.": "未能回答：不清楚所问的是什么。",
   "Not answered: the work was ended before an answer was found.": "未能回答：找到答案之前工作已结束。",

@@ -4,7 +4,7 @@ import { at, get, type Recipe } from "../api";
 import { t, translateMessage } from "../i18n";
 import { isAdmin, useShared } from "../state";
 import { Budget, Keys } from "./keys";
-import { formatBytes, formatMoney, Icon, Problem, useLoad } from "../ui";
+import { formatBytes, formatMoney, Icon, Problem, useLoad, Words } from "../ui";
 
 interface Checks {
   recipe: string;
@@ -82,7 +82,9 @@ function Endpoint() {
                   <td>
                     <span class={one.state === "ok" ? "state done" : one.state === "broken" ? "state failed" : "state"}>{t(one.state)}</span>
                   </td>
-                  <td>{translateMessage(one.message)}</td>
+                  <td>
+                    <Words text={translateMessage(one.message)} />
+                  </td>
                 </tr>
               ))}
             </tbody>

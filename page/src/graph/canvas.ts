@@ -127,7 +127,7 @@ export class GraphCanvas {
     this.graph.clear();
     this.communities = found.communities;
     this.types = countTypes(found.nodes).map(([type]) => type);
-    this.shrink = Math.min(1, Math.sqrt(800 / Math.max(1, found.nodes.length)));
+    this.shrink = Math.min(1.4, Math.sqrt(800 / Math.max(1, found.nodes.length)));
     this.many = isCrowded(found);
     // Finding the edge under the pointer draws all edges twice; beyond this the lists beside have to do.
     this.sigma.setSetting("enableEdgeEvents", !this.many);
@@ -160,7 +160,7 @@ export class GraphCanvas {
   private attributes(node: OverviewNode): Record<string, unknown> {
     const { name, type, community, facts } = node;
     const room = this.room();
-    const size = Math.min(18, 3 + 1.6 * Math.sqrt(facts)) * (this.scale() > 1.2 ? 1.4 : 1) * room * Math.max(0.4, this.shrink);
+    const size = Math.min(18, 3 + 1.6 * Math.sqrt(facts)) * Math.max(1, 1.15 * this.scale()) * room * Math.max(0.4, this.shrink);
     return { label: name, kind: type, community, size };
   }
   /** How much smaller nodes are in a narrow drawing. */
@@ -290,7 +290,7 @@ export class GraphCanvas {
     return this.selected ? { ...shown, forceLabel: this.near.size < 40, zIndex: 1 } : shown;
   }
   private reduceEdge(edge: string, data: Record<string, unknown>): Record<string, unknown> {
-    const quiet = { ...data, color: this.look.edge, size: this.scale() > 1.2 ? 1.8 : 1, type: this.many ? "hair" : "line" };
+    const quiet = { ...data, color: this.look.edge, size: Math.max(1, 1.4 * this.scale()), type: this.many ? "hair" : "line" };
     if (this.path.size) return this.path.has(`edge ${edge}`) ? { ...data, color: this.look.thread, size: 4, zIndex: 2 } : quiet;
     if (!this.selected) return quiet;
     const own = this.graph.extremities(edge).includes(this.selected);

@@ -14,7 +14,7 @@ import argparse
 import asyncio
 import json
 from collections import defaultdict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence, Set
 from pathlib import Path
 from typing import Any
 
@@ -40,12 +40,13 @@ from clew.retrieve.question import tidy_question
 
 Rows = Sequence[Mapping[str, Any]]
 RANK_RIDGE = 3.0  # pull towards the weights there are
+ANSWER_RIDGE = 1.0
 WRITTEN_RIDGE = 2.0
 # What a written answer is judged by; the rest said nothing more on the training questions.
 WRITTEN_SIGNALS = (
     *("against", "agreed", "cited", "computed", "direct", "named"),
     *("understood", "unfit"),  # nearly alike on data sets: they keep the weights they have
-    "repeated",
+    *("kept", "unread"),
 )
 # What a span is judged by that a model contradicts.
 CONTESTED_SIGNALS = ("alone", "lead", "moved")
@@ -98,28 +99,37 @@ def measure_rank(rows: Rows, model: LogisticModel) -> str:
     return f"F1 {100 * float(np.mean(first)):5.1f} of {100 * float(np.mean(best)):5.1f}"
 
 
-def fit_answers(rows: Rows, prior: LogisticModel) -> LogisticModel:
+def fit_supporting(
+    rows: Rows, prior: LogisticModel, ridge: float, names: Sequence[str] | None = None
+) -> LogisticModel:
     """Fit the confidence of answers; what supports an answer may not lower it."""
     right, left_out = [bool(row["right"]) for row in rows], set[str]()
     while True:
-        signals = [
-            {name: value for name, value in row["signals"].items() if name not in left_out}
-            for row in rows
-        ]
-        kept = {name: w for name, w in prior.weights.items() if name not in left_out}
-        fitted = fit_logistic(signals, right, LogisticModel(kept, prior.bias))
+        signals = [_keep(row["signals"], names, left_out) for row in rows]
+        kept = _keep(prior.weights, names, left_out)
+        fitted = fit_logistic(signals, right, LogisticModel(kept, prior.bias), ridge)
         lowering = {name for name in SUPPORTING if fitted.weights.get(name, 0.0) < 0}
         if not lowering:
             return fitted
         left_out |= lowering
 
 
+def _keep(
+    signals: Mapping[str, float], names: Sequence[str] | None, left_out: Set[str]
+) -> dict[str, float]:
+    """Return the signals of these names, all where none are given, without those left out."""
+    chosen = signals.keys() if names is None else names
+    return {name: signals.get(name, 0.0) for name in chosen if name not in left_out}
+
+
+def fit_answers(rows: Rows, prior: LogisticModel) -> LogisticModel:
+    """Fit the confidence of answers without a model."""
+    return fit_supporting(rows, prior, ANSWER_RIDGE)
+
+
 def fit_written(rows: Rows, prior: LogisticModel) -> LogisticModel:
     """Fit the confidence of answers that a model wrote."""
-    signals = [{name: row["signals"].get(name, 0.0) for name in WRITTEN_SIGNALS} for row in rows]
-    start = {name: prior.weights.get(name, 0.0) for name in WRITTEN_SIGNALS}
-    right = [bool(row["right"]) for row in rows]
-    return fit_logistic(signals, right, LogisticModel(start, prior.bias), WRITTEN_RIDGE)
+    return fit_supporting(rows, prior, WRITTEN_RIDGE, WRITTEN_SIGNALS)
 
 
 def fit_contested(rows: Rows, _: LogisticModel) -> LogisticModel:
@@ -221,6 +231,8 @@ def main() -> None:
         asyncio.run(collect_candidates(given))
         return
     require_path(given.rows, "--rows")
+    if given.what != "report" and given.out is None:
+        parser.error(f"{given.what} needs --out, the file of weights to write")
     (report if given.what == "report" else refit)(given)
 
 

@@ -60,7 +60,8 @@ def _word_vector(word: str) -> Any:
     return np.random.default_rng(hash64(word)).standard_normal(DIMENSIONS).astype(np.float32)
 
 
-async def _stream(documents: Sequence[Document]) -> AsyncIterator[Document]:
+async def stream_documents(documents: Sequence[Document]) -> AsyncIterator[Document]:
+    """Yield documents as a reader does."""
     for document in documents:
         yield document
 
@@ -71,7 +72,7 @@ async def open_base(folder: Path, *, exact: bool = False) -> KnowledgeBase:
     return KnowledgeBase(await open_store(settings, create=True), settings, WordVectors())
 
 
-def _processor_seconds() -> float:
+def processor_seconds() -> float:
     """Processor time of this process and of children that have ended."""
     used = resource.getrusage(resource.RUSAGE_CHILDREN)
     return process_time() + used.ru_utime + used.ru_stime
@@ -85,10 +86,10 @@ async def build(folder: Path, passages: int, seconds: float) -> bool:
     while have < passages:
         if perf_counter() - began > seconds:
             return False
-        used, count = _processor_seconds(), min(STEP, passages - have)
-        await base.take(_stream(list(make_passages(count, have))))
+        used, count = processor_seconds(), min(STEP, passages - have)
+        await base.take(stream_documents(list(make_passages(count, have))))
         have += count
-        milliseconds = 1000 * (_processor_seconds() - used) / count
+        milliseconds = 1000 * (processor_seconds() - used) / count
         peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e6
         print(f"{have:,} passages: {milliseconds:.1f} ms each, peak {peak:.2f} GB", flush=True)
     await base.close()
@@ -138,13 +139,13 @@ async def measure_changes(folder: Path, passages: int) -> dict[str, Any]:
     base = await open_base(copy)
     found: dict[str, Any] = {}
     for what in ("add ten", "add ten again", "remove one"):
-        wall, used = perf_counter(), _processor_seconds()
+        wall, used = perf_counter(), processor_seconds()
         if what == "remove one":
             await base.remove([passage_name(passages // 2)])
         else:
             first = passages + 10 * (what == "add ten again")
-            await base.take(_stream(list(make_passages(10, first))))
-        found[f"{what} s"] = round(_processor_seconds() - used, 2)
+            await base.take(stream_documents(list(make_passages(10, first))))
+        found[f"{what} s"] = round(processor_seconds() - used, 2)
         found[f"{what} s (wall)"] = round(perf_counter() - wall, 2)
     await base.close()
     shutil.rmtree(copy)

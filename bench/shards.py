@@ -10,11 +10,11 @@ assumed is printed with the result.
 import argparse
 import asyncio
 import json
-from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from time import perf_counter, process_time
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,7 +30,6 @@ _DIM = 384
 _ALPHA, _ERROR = 0.15, 1e-5  # of the push: restart, and residual per edge at which it stops
 _HUBS = 200  # replicated nodes
 _SHARDS = (1, 2, 4, 8, 16, 32, 64)
-_REPEATS = 3  # of each question; the fastest counts
 _RECIPES = ("naive", "bm25", "hybrid", "hipporag2", "clew")
 
 
@@ -39,7 +38,6 @@ class Assumptions:
     """What is not measured here: a network within one data centre, and prices."""
 
     round_trip_ms: float = 0.5
-    call_overhead_ms: float = 1.0
     gigabit: float = 10.0
     message_bytes: int = 16
     chunk_per_fact: float = 0.33
@@ -52,6 +50,22 @@ class Assumptions:
     storage_per_tib_month: float = 100.0
 
 
+@dataclass(frozen=True)
+class Calibration:
+    """What was measured, here or over the shards of a knowledge base."""
+
+    per_vector_ms: float
+    """To compare a vector with another, exactly."""
+    rounds: int = 20
+    """Of a walk; without a measurement, those of damping .5 down to the stated error."""
+    call_ms: float = 1.0
+    """What one more shard costs the front in a question; measured on Ray only."""
+    round_ms: float = 1.0
+    """What one more shard costs the front in a round of a walk; measured on Ray only."""
+    work_ms: float = 0.0
+    """What a walk takes on one machine."""
+
+
 # -- measured
 
 
@@ -62,21 +76,36 @@ def _read_questions(file: Path, most: int) -> list[str]:
     return [str(row["question"]) for row in rows][:most]
 
 
+class _Asked(NamedTuple):
+    tops: list[list[str]]
+    wall: float
+    used: float
+    """Processor time of this process; other processes of a cluster are not in it."""
+
+
 async def _ask(
-    base: KnowledgeBase, recipe: str, questions: Sequence[str], clock: Callable[[], float]
-) -> tuple[list[list[str]], float]:
-    """The best ten of each question, and the median of the seconds that one took at least."""
-    await base.search(questions[0], recipe=recipe)  # what is made once per generation
-    found, seconds = [], []
+    bases: Mapping[int, KnowledgeBase],
+    recipe: str,
+    questions: Sequence[str],
+) -> dict[int, _Asked]:
+    """Of each base the best ten of each question, and the median of the seconds.
+
+    Each question is asked once, as words and vectors that were looked up before are kept. Bases
+    take turns, so that what else the machine does is the same for all.
+    """
+    for base in bases.values():
+        await base.search(questions[0], recipe=recipe)  # what is made once per generation
+    tops: dict[int, list[list[str]]] = {count: [] for count in bases}
+    seconds: dict[int, list[list[float]]] = {count: [] for count in bases}
     for question in questions:
-        times = []
-        for _ in range(_REPEATS):
-            began = clock()
+        for count, base in bases.items():
+            began, used = perf_counter(), process_time()
             results = await base.search(question, recipe=recipe)
-            times.append(clock() - began)
-        seconds.append(min(times))  # what is left is what other programs did meanwhile
-        found.append([chunk.id for chunk in results.evidence.chunks[:10]])
-    return found, float(np.median(seconds))
+            seconds[count].append([perf_counter() - began, process_time() - used])
+            tops[count].append([chunk.id for chunk in results.evidence.chunks[:10]])
+    return {
+        count: _Asked(tops[count], *np.median(seconds[count], axis=0).tolist()) for count in bases
+    }
 
 
 def _use_shards(base: KnowledgeBase, count: int, on: str) -> None:
@@ -100,34 +129,36 @@ async def _count_rounds(base: KnowledgeBase) -> int:
 async def _measure(
     kb: Path, questions: Sequence[str], recipes: Sequence[str], counts: Sequence[int], on: str
 ) -> list[dict[str, Any]]:
-    base = await KnowledgeBase.open(Settings(kb=kb))
-    # Within this process its own work counts, whatever else the machine does.
-    clock = process_time if on == "local" else perf_counter
-    whole = {recipe: await _ask(base, recipe, questions, clock) for recipe in recipes}
-    found: list[dict[str, Any]] = []
-    first: dict[str, float] = {}
+    bases = {count: await KnowledgeBase.open(Settings(kb=kb)) for count in (0, *counts)}
     for count in counts:
-        _use_shards(base, count, on)
-        for recipe in recipes:
-            tops, median = await _ask(base, recipe, questions, clock)
+        _use_shards(bases[count], count, on)
+    found: list[dict[str, Any]] = []
+    for recipe in recipes:
+        asked = await _ask(bases, recipe, questions)
+        # Within this process its own work counts, whatever else the machine does.
+        median = {n: one.used if on == "local" else one.wall for n, one in asked.items()}
+        whole = asked[0].tops
+        for count in counts:
+            tops = asked[count].tops
             same = [
                 len(set(one) & set(two)) / max(1, len(two))
-                for one, two in zip(tops, whole[recipe][0], strict=True)
+                for one, two in zip(tops, whole, strict=True)
             ]
-            first.setdefault(recipe, median)
             row = {
                 "recipe": recipe,
                 "shards": count,
-                "median_ms": round(median * 1000, 2),
-                "whole_ms": round(whole[recipe][1] * 1000, 2),
-                "against_one": round(median / first[recipe], 2),
+                "median_ms": round(median[count] * 1000, 2),
+                "whole_ms": round(median[0] * 1000, 2),
+                "against_one": round(median[count] / median[counts[0]], 2),
+                "front_ms": round(asked[count].used * 1000, 2),
                 "overlap_10": round(float(np.mean(same)), 4),
-                "identical_10": sum(map(list.__eq__, tops, whole[recipe][0])) / len(tops),
-                "rounds": await _count_rounds(base) if recipe == "hipporag2" else 0,
+                "identical_10": sum(map(list.__eq__, tops, whole)) / len(tops),
+                "rounds": await _count_rounds(bases[count]) if recipe == "hipporag2" else 0,
             }
-            print("measured", row)
+            print("measured", row, flush=True)
             found.append(row)
-    await base.close()
+    for base in bases.values():
+        await base.close()
     return found
 
 
@@ -196,9 +227,22 @@ def _time_vectors(rows: int) -> float:
     return float(np.median(times)) * 1000
 
 
-def _plan(
-    facts: float, per_vector_ms: float, rounds: int, walks: list[dict[str, Any]]
-) -> list[dict[str, Any]]:
+def _calibrate(measured: list[dict[str, Any]], on: str) -> Calibration:
+    """The figures of shards, where they were measured: what the second one adds to the front."""
+    by = {(row["recipe"], row["shards"]): row for row in measured}
+    found = Calibration(_time_vectors(50_000) / 50_000)
+    if walk := by.get(("hipporag2", 2)):
+        found = replace(found, rounds=walk["rounds"], work_ms=walk["whole_ms"])
+        if on == "ray" and (one := by.get(("hipporag2", 1))):
+            more = (walk["front_ms"] - one["front_ms"]) / walk["rounds"]
+            found = replace(found, round_ms=round(max(0.0, more), 2))
+    if on == "ray" and (one := by.get(("naive", 1))) and (two := by.get(("naive", 2))):
+        more = two["front_ms"] - one["front_ms"]
+        found = replace(found, call_ms=round(max(0.0, more), 2))
+    return found
+
+
+def _plan(facts: float, known: Calibration, walks: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """What so many facts need: machines, memory, latency and money, by number of shards."""
     given = Assumptions()
     vectors = facts * (1 + given.chunk_per_fact + given.entity_per_fact)
@@ -209,11 +253,12 @@ def _plan(
         shards = walk["shards"]
         per_shard = facts * given.chunk_per_fact / shards
         # Sign bits are compared at a thirty-second of the bytes of exact vectors.
-        search = per_vector_ms * per_shard / 32 / (given.machine_cores / 2)
+        search = known.per_vector_ms * per_shard / 32 / (given.machine_cores / 2)
         messages = min(walk["messages"], walk["messages_hubs_replicated"])
         sent = messages * given.message_bytes * 8 / given.gigabit / 1e6
-        # Rounds go through the front: two trips each.
-        trips = 2 * max(rounds, walk["rounds"]) if shards > 1 else 0
+        # Rounds go through the front: two trips each, and a call to every shard.
+        rounds = max(known.rounds, walk["rounds"]) if shards > 1 else 0
+        network = 2 * rounds * given.round_trip_ms + sent
         fits = memory / shards < given.machine_gib * (1 << 30) * 0.7
         money = shards * given.machine_per_month + disk / (1 << 40) * given.storage_per_tib_month
         found.append(
@@ -221,8 +266,9 @@ def _plan(
                 "shards": shards,
                 "gib_per_machine": round(memory / shards / (1 << 30)),
                 "fits": fits,
-                "search_ms": round(search + 2 * given.call_overhead_ms, 1),
-                "walk_network_ms": round(trips * given.round_trip_ms + sent, 1),
+                "search_ms": round(search + shards * known.call_ms + given.round_trip_ms, 1),
+                "walk_network_ms": round(network, 1),
+                "walk_ms": round(known.work_ms + network + rounds * shards * known.round_ms, 1),
                 "per_month": round(money),
             }
         )
@@ -247,12 +293,13 @@ def main() -> None:
         recipes = given.recipes.split(",")
         measured = asyncio.run(_measure(given.kb, questions, recipes, counts, given.on))
     walks = _simulate(np.random.default_rng(2))
-    rounds = max((row["rounds"] for row in measured), default=20)
-    per_vector_ms = _time_vectors(50_000) / 50_000
+    known = _calibrate(measured, given.on)
+    print("calibrated", asdict(known))
     figures: dict[str, Any] = {
         "measured": measured,
         "walks": walks,
-        "plan": _plan(given.facts, per_vector_ms, rounds, walks),
+        "calibration": asdict(known),
+        "plan": _plan(given.facts, known, walks),
         "assumptions": asdict(Assumptions()),
     }
     for name in ("walks", "plan"):

@@ -121,6 +121,7 @@ class Builder:
             progress,
             await self._choose_kinds(),
             self.runner.parts if self.runner is not None else HERE,
+            self.settings.memory,
         )
         before, began = self.models.meter.total, perf_counter()
         try:

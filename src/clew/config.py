@@ -1,6 +1,7 @@
 """Settings from `clew.toml` and environment variables; only this module reads them."""
 
 import os
+import re
 import tomllib
 from dataclasses import dataclass
 from pathlib import Path
@@ -30,6 +31,22 @@ ROLES: tuple[Role, ...] = get_args(Role)
 Client = Literal["http", "sdk", "llama", "transformers"]
 JsonMode = Literal["auto", "schema", "tool", "json", "text"]
 OPENAI_URL = "https://api.openai.com/v1"
+
+
+_SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*([MG])(?:i?B)?", re.IGNORECASE)
+_LEAST_MEMORY = 500_000_000
+
+
+def _parse_memory(given: Any) -> Any:
+    """Return the bytes that `2GB` or `800 MB` means."""
+    if given is None:
+        return None
+    found = _SIZE.fullmatch(str(given).strip())
+    size = int(float(found[1]) * (10**9 if found[2] in "gG" else 10**6)) if found else 0
+    if size < _LEAST_MEMORY:
+        why = 'must be a size such as "2GB" and at least "500MB"'
+        raise PydanticCustomError("memory", "{why}", {"why": why})
+    return size
 
 
 class _Section(BaseModel):
@@ -270,6 +287,8 @@ class Settings(_Section):
         default=Path("~/.cache/clew"), validate_default=True
     )
     wait: float = Field(default=10.0, ge=0)
+    memory: Annotated[int | None, BeforeValidator(_parse_memory)] = None
+    """Bytes that texts in work and caches of a build or import may take, such as `2GB`."""
     store: StoreSettings = StoreSettings()
     embed: EmbedSettings = EmbedSettings()
     rerank: RerankSettings = RerankSettings()
@@ -318,6 +337,7 @@ TEMPLATE = """\
 # schema_file = "schema.toml"   # the types that `--extractor schema` starts from
 # cache = "~/.cache/clew"   # where weights prepared for this machine are kept
 # wait = 10.0               # seconds to wait for another writer
+# memory = "2GB"            # builds and imports hold fewer texts at once; default: no limit
 
 [store]
 # files = ""                # of a database: a folder or s3://… for arrays and vectors

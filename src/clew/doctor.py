@@ -25,7 +25,7 @@ from clew.llm.factory import can_embed, create_embedder
 from clew.llm.http import HttpClient, auth_headers
 from clew.llm.roles import ResolvedModel, has_model, resolve_model
 from clew.store.ivf_index import MIN_IVF_ROWS, has_faiss
-from clew.stores.opening import is_knowledge_base
+from clew.stores.opening import describe_pgvector, is_knowledge_base
 from clew.types import Kind
 from clew.version import pip_install_command
 
@@ -74,7 +74,7 @@ async def run_checks(settings: Settings) -> list[Check]:
             await _check_model(at, whom, settings.models)
             for at, whom in _list_models(settings.models)
         ],
-        await _check_knowledge_base(settings),
+        *await _check_knowledge_base(settings),
     ]
 
 
@@ -164,17 +164,20 @@ def _parse_model_names(raw: bytes) -> list[str]:
         return []
 
 
-async def _check_knowledge_base(settings: Settings) -> Check:
+async def _check_knowledge_base(settings: Settings) -> list[Check]:
     try:
         if not is_knowledge_base(settings):
             reason = f"none in {settings.kb}; create one with `clew add PATH…`"
-            return Check("knowledge base", "missing", reason)
+            return [Check("knowledge base", "missing", reason)]
         base = await KnowledgeBase.open(settings, embed=False)
         found = await base.status()
         await base.close()
+        extension = describe_pgvector(settings)
     except ClewError as error:
-        return Check("knowledge base", "broken", str(error))
-    return Check("knowledge base", "ok", f"{found['documents']} documents in {settings.kb}")
+        return [Check("knowledge base", "broken", str(error))]
+    told = f"{found['documents']} documents in {settings.kb}"
+    more = [Check("pgvector", "ok", extension)] if extension else []
+    return [Check("knowledge base", "ok", told), *more]
 
 
 async def check_nearest(settings: Settings) -> list[Check]:

@@ -2,7 +2,8 @@
 
 import pytest
 
-from clew.agents.reading.choose import fits_kind
+from clew.agents.judge import is_untold
+from clew.agents.reading.choose import contradicts_kind, fits_kind
 from clew.agents.rules.sections_about import cut_to_section
 from clew.agents.rules.table import table_for
 from clew.engine import KnowledgeBase
@@ -25,6 +26,7 @@ FIRMS = (
         ("How many years did it last?", "12 years", 1),
         ("How much does the lamp cost?", "40 litres", -1),
         ("How much did they pay for it?", "12 million pounds", 1),
+        ("How much does the lamp cost?", "40 kroner", 1),
         ("How much does it weigh?", "11 kg", 1),
         ("How long does it last?", "two years", 1),
         ("What position does the player who came last have?", "central defender", 0),
@@ -32,6 +34,19 @@ FIRMS = (
 )
 def test_an_answer_is_of_the_kind_asked_for(question: str, answer: str, fits: float) -> None:
     assert fits_kind(question, answer) == fits
+
+
+@pytest.mark.parametrize(
+    ("question", "answer", "other"),
+    [
+        ("Which languages does Ana Roth speak?", "four", True),
+        ("Which languages does Ana Roth speak?", "Danish", False),
+        ("How many languages does Ana Roth speak?", "four", False),
+        ("Which page has the table?", "four", False),
+    ],
+)
+def test_a_count_does_not_say_which(question: str, answer: str, other: bool) -> None:
+    assert contradicts_kind(question, answer) is other
 
 
 def test_the_first_question_word_asks() -> None:
@@ -70,3 +85,19 @@ async def test_a_greeting_is_no_question(base: KnowledgeBase, greeting: str) -> 
     )
     answer = await base.ask(greeting, mode="reject")
     assert answer.verdict == "refused"
+
+
+@pytest.mark.parametrize(
+    ("question", "quote", "untold"),
+    [
+        ("Where did Ana Roth die?", "She was born in Orm and studied in Pell.", True),
+        ("Where did Ana Roth die?", "Her death in Orm was sudden.", False),
+        ("When did Ana Roth die?", "Ana Roth (1870–1942) was a painter.", False),
+        ("Who founded Kest Sensors?", "It was established by Ana Roth.", False),
+        ("Ana Roth?", "Ana Roth was a painter.", False),
+    ],
+)
+def test_a_quote_that_speaks_of_something_else_tells_nothing(
+    question: str, quote: str, untold: bool
+) -> None:
+    assert is_untold(question, ["Ana Roth", "Kest Sensors"], quote) is untold

@@ -13,7 +13,8 @@ PAGES = {
     "Ole Lund": "Ole Lund was a painter. Born in Odense, he taught Ada Brink. He had two sons.",
     "Storm Works": "Storm Works is a maker of pumps. It was founded in 1953 by Ada Brink. "
     "Its prize is awarded every two years. A pump has a valve and a lamp but no alarm.",
-    "Rules": "Travel by taxi is not reimbursed. Receipts are kept for ten years.",
+    "Rules": "Travel by taxi is not reimbursed. Receipts are kept for ten years. The office is "
+    "open from 8 to 16. It is closed on Sundays.",
 }
 
 
@@ -37,6 +38,7 @@ async def works(base: KnowledgeBase) -> KnowledgeBase:
         ("Did Ada Brink found Storm Works?", "yes", "by Ada Brink"),
         ("Wasn't Storm Works founded in 1953?", "yes", "1953"),
         ("Has a pump a lamp?", "yes", "lamp"),
+        ("Is the office closed on Sundays?", "yes", "It is closed"),
         ("Has a pump an alarm?", "no", "no alarm"),
         ("Did Ada Brink learn to swim?", "no", "never learned"),
         ("Is travel by taxi reimbursed?", "no", "not reimbursed"),
@@ -57,6 +59,7 @@ async def test_a_sentence_says_or_denies_it(
     "question",
     [
         "Was Ada Brink a chemist?",
+        "Is the bank closed on Sundays?",
         "Did Ole Lund teach Storm Works?",
         "Did Ole Lund marry a surveyor?",
         "Has Ole Lund three sons?",

@@ -101,6 +101,18 @@ async def test_without_a_model_the_last_answer_stands_for_the_pronoun(
         ),
         ("Where was Ilse Brandvik born?", "", "And Anton Reeve?", "Where was Anton Reeve born?"),
         (WHO, "", "And why?", "Why (Marrow Bridge)?"),
+        (
+            "How many bridges by Ilse Brandvik are there?",
+            "",
+            "What about the ones by Anton Reeve?",
+            "How many bridges by Anton Reeve are there?",
+        ),
+        (
+            "How many stone bridges by Ilse Brandvik are there?",
+            "",
+            "And the iron ones by Anton Reeve?",
+            "How many iron bridges by Anton Reeve are there?",
+        ),
         ("How do I read a log?", "", "And on errors?", "On errors (How do I read a log)?"),
         (
             "In which town was the engineer of Marrow Bridge born?",

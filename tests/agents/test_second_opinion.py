@@ -1,12 +1,15 @@
 """With a model the reader is asked as well: it supports the written answer, or is against it."""
 
+import re
 from typing import Any
 
 import pytest
 from agent_asking import asking
 
+from clew.agents.ask import AskOptions
 from clew.agents.core.types import Answer
 from clew.engine import KnowledgeBase
+from clew.llm.budget import UsageLimits
 from clew.testing.fakes import AgentScript
 from conftest import document, stream
 
@@ -22,16 +25,19 @@ async def works(base: KnowledgeBase) -> KnowledgeBase:
     return base
 
 
-async def ask_model(works: KnowledgeBase, *shorts: str, question: str, **how: str) -> Answer:
-    """Ask with a model that writes these, one after another, and then the last again."""
-    left = list(shorts)
+async def ask_model(
+    works: KnowledgeBase, short: str, choice: str = "", *, question: str, **how: Any
+) -> Answer:
+    """Ask with a model that writes one answer, and chooses another, or none, if it is asked."""
+    sentence = {"text": f"Ada Brink was born in {short}.", "sources": [1, 2]}
+    written = {"enough": True, "sentences": [sentence], "short": short, "missing": ""}
 
-    def write(_: str) -> dict[str, Any]:
-        short = left.pop(0) if len(left) > 1 else left[0]
-        sentence = {"text": f"Ada Brink was born in {short}.", "sources": [1, 2]}
-        return {"enough": True, "sentences": [sentence], "short": short, "missing": ""}
+    def choose(message: str) -> dict[str, Any]:
+        shown = dict(re.findall(r"^(\d+): (.*)$", message.rsplit("Answers:", 1)[-1], re.MULTILINE))
+        number = next((int(n) for n, text in shown.items() if text == choice), 0)
+        return {"reason": "so it is said", "choice": number}
 
-    script = AgentScript({"answer": write, "answer_graph": write})
+    script = AgentScript({"answer": written, "answer_graph": written, "choose_answer": choose})
     return await asking(works)(script, question, **how)
 
 
@@ -55,31 +61,68 @@ async def test_the_better_supported_answer_is_given(works: KnowledgeBase) -> Non
     assert (await ask_model(works, "Odense", recipe="steps-once", **how)).candidate == "Odense"
 
 
-async def test_a_model_that_keeps_to_its_answer_is_not_overruled(works: KnowledgeBase) -> None:
+async def test_where_both_differ_the_model_chooses(works: KnowledgeBase) -> None:
     how = {"question": "Where was Ada Brink born?", "recipe": "steps"}
-    kept = await ask_model(works, "Odense", **how)
+    kept = await ask_model(works, "Odense", "Odense", **how)
     assert kept.candidate == "Odense"
-    assert [step.output for step in kept.trace if step.step == "ask again"] == ["Odense"]
+    [step] = [step for step in kept.trace if step.step == "choose"]
+    assert step.output == "Odense"
+    assert {"Ribe", "Odense"} <= set(step.input.split("; "))
     assert (await ask_model(works, "Odense", "Ribe", **how)).candidate == "Ribe"
-    assert (await ask_model(works, "Odense", "Vejle", **how)).candidate == "Ribe"
+    assert (await ask_model(works, "Odense", "none", **how)).candidate == "Ribe"
 
 
-async def test_who_says_the_same_twice_is_trusted_more(works: KnowledgeBase) -> None:
+async def test_an_answer_that_agrees_is_not_asked_about(works: KnowledgeBase) -> None:
+    same = await ask_model(works, "Ribe", "Odense", question="Where was Ada Brink born?")
+    assert same.candidate == "Ribe"
+    assert not [step for step in same.trace if step.step == "choose"]
+    assert same.usage.calls == 1
+
+
+async def test_where_no_calls_are_left_the_better_supported_is_given(works: KnowledgeBase) -> None:
+    manner = AskOptions(UsageLimits(calls=1))
+    asked = "Where was Ada Brink born?"
+    answer = await ask_model(works, "Odense", "Odense", question=asked, manner=manner)
+    assert answer.candidate == "Ribe"
+    assert answer.usage.calls == 1
+
+
+async def test_who_chooses_what_it_wrote_is_trusted_more(works: KnowledgeBase) -> None:
     how = {"question": "Where was Ada Brink born?", "recipe": "steps-judged"}
-    kept = await ask_model(works, "Odense", **how)
-    changed = await ask_model(works, "Odense", "Vejle", **how)
+    kept = await ask_model(works, "Odense", "Odense", **how)
+    changed = await ask_model(works, "Odense", "none", **how)
     assert (kept.candidate, changed.candidate) == ("Odense", "Odense")
-    assert (kept.signals["repeated"], changed.signals["repeated"]) == (1.0, 0.0)
+    assert (kept.signals["kept"], changed.signals["kept"]) == (1.0, 0.0)
     assert kept.confidence > changed.confidence
 
 
 async def test_a_contradicted_span_is_trusted_less(works: KnowledgeBase) -> None:
     how = {"question": "Where was Ada Brink born?", "recipe": "steps-read"}
     convinced = await ask_model(works, "Odense", "Ribe", **how)
-    stubborn = await ask_model(works, "Odense", **how)
+    stubborn = await ask_model(works, "Odense", "Odense", **how)
     assert convinced.candidate == stubborn.candidate == "Ribe"
     assert convinced.confidence > stubborn.confidence
     assert stubborn.confidence < stubborn.signals["alone"]
+
+
+async def test_a_yes_is_compared_with_the_sentence_that_says_it(works: KnowledgeBase) -> None:
+    how = {"question": "Was Ada Brink born in Ribe?"}
+    yes, no = await ask_model(works, "yes", **how), await ask_model(works, "no", **how)
+    assert (yes.candidate, no.candidate) == ("yes", "no")
+    assert yes.signals["agreed"] > 0 and no.signals["against"] > 0
+    assert yes.confidence > no.confidence
+    assert "She was born in Ribe." in no.note
+    unsaid = await ask_model(works, "yes", question="Was Ada Brink married to a baker?")
+    assert unsaid.signals.keys().isdisjoint(("agreed", "against"))
+
+
+async def test_the_answer_of_the_worked_example_is_no_answer(works: KnowledgeBase) -> None:
+    copied = await ask_model(works, "Marn", "Marn", question="Where was Ada Brink born?")
+    assert "Marn" not in copied.candidate + copied.answer
+    refused = await ask_model(
+        works, "Marn", question="Where was the owner of the pumps born?", mode="reject"
+    )
+    assert (refused.verdict, refused.citations) == ("refused", ())
 
 
 async def test_what_a_model_finds_missing_is_refused(works: KnowledgeBase) -> None:
@@ -87,3 +130,15 @@ async def test_what_a_model_finds_missing_is_refused(works: KnowledgeBase) -> No
     script = AgentScript({"answer": unwritten, "answer_graph": unwritten})
     answer = await asking(works)(script, "Where was Ada Brink born?", recipe="steps", mode="reject")
     assert answer.verdict == "refused"
+
+
+async def test_where_the_reader_finds_nothing_a_written_answer_is_trusted_less(
+    works: KnowledgeBase,
+) -> None:
+    how = {"question": "Which village did Ole Falk leave?", "recipe": "steps"}
+    answer = await ask_model(works, "Ribe", **how)
+    assert answer.signals["unread"] == 1.0
+    assert answer.candidate == "Ribe"
+    once = await ask_model(works, "Ribe", **{**how, "recipe": "steps-once"})
+    assert "unread" not in once.signals
+    assert answer.confidence < once.confidence

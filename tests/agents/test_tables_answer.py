@@ -7,6 +7,8 @@ from pathlib import Path
 import pytest
 
 import clew
+from clew.agents.ask import AskOptions
+from clew.agents.conversation import ConversationTurn
 from clew.agents.tables.load import find_links, load_tables
 from clew.agents.tables.parse import parse_question
 from clew.agents.tables.words import is_same_word, load_operators, split_question
@@ -252,3 +254,16 @@ def test_words_that_mean_a_column_are_understood(office: clew.Kb, question: str,
 )
 def test_what_no_column_means_is_not_computed(office: clew.Kb, question: str) -> None:
     assert not office.ask(question).computed
+
+
+async def test_a_sign_behind_a_letter_tells_languages_apart(
+    base: KnowledgeBase, tmp_path: Path
+) -> None:
+    rows = ["Loops,C++,Ann Hall", "Threads,C#,Tom Reed", "Types,C#,Tom Reed", "Rows,C#,Ann Hall"]
+    (tmp_path / "books.csv").write_text("\n".join(["title,language,author", *rows]))
+    await base.add([tmp_path / "books.csv"])
+    assert (await base.ask("How many C# books are there?")).candidate == "3"
+    assert (await base.ask("How many C++ books by Ann Hall are there?")).candidate == "1"
+    before = (ConversationTurn("How many C++ books by Ann Hall are there?", "1"),)
+    answer = await base.ask("And the C# ones by Tom Reed?", manner=AskOptions(history=before))
+    assert answer.candidate == "2"

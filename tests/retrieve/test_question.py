@@ -94,6 +94,7 @@ def test_a_question_for_an_account_wants_breadth(question: str, broad: bool) -> 
         ("What do we know about Osmere?", "What do we know about Osmere?"),
         ("Whom did he thank?", "Whom did he thank?"),
         ("Tell me Ilse Brandvik's birthplace", "Ilse Brandvik's birthplace"),
+        ("Tell Ilse Brandvik to close the bridge", "Tell Ilse Brandvik to close the bridge"),
         ("Please Please Me was recorded where?", "Please Please Me was recorded where?"),
         ("Please Please Me is an album by whom?", "Please Please Me is an album by whom?"),
         ("Following the flood, what changed?", "Following the flood, what changed?"),

@@ -9,7 +9,7 @@ import pytest
 from clew.config import Settings
 from clew.engine import KnowledgeBase
 from clew.errors import StoreError
-from clew.index.view import score_rows
+from clew.index.cosines import score_rows
 from clew.store import vector_files
 from clew.store.memory import MemoryStore
 from clew.store.sqlite.store import SqliteStore

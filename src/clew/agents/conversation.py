@@ -43,8 +43,8 @@ _DEFINITE_NOUN = re.compile(r"\b(?:the|this|that|these|those)\s+(?P<noun>\w+)", 
 _STEM_LETTERS = 4  # letters by which two forms of a word count as the same
 _CONTEXT_WORDS = re.compile(
     r"\b(?:he|she|it|they|him|her|them|his|hers|its|their|theirs|this|that|these|those|there|"
-    r"then|the (?:same|first|second|latter|former|other)|also|too|else)\b|^(?:and|but|what about|"
-    r"how about|why|so)\b",
+    r"then|the (?:same|first|second|latter|former|other)|also|too|else|ones)\b|"
+    r"^(?:and|but|what about|how about|why|so)\b",
     re.IGNORECASE,
 )
 # Pronouns, but not as part of a word (吉他, 其他, 马耳他, 犹他; 那不勒斯), and bare question words.
@@ -60,6 +60,11 @@ _CONNECTIVE = re.compile(
 # A follow-up that only names another subject: "What about N?", "And N?", "N呢？".
 _ELLIPSIS = re.compile(
     r"(?:what|how) about (?P<name>[^?]+?)\??|(?:那么?)?(?P<zh>[^?？]{2,20})呢\s*[?？]?",
+    re.IGNORECASE,
+)
+# A follow-up that only names other things of the same kind: "the C# ones by N".
+_ONES = re.compile(
+    r"(?:the\s+)?(?P<which>(?:[\w#+.’'-]+\s+){0,4}?)ones?\b(?:\s+(?P<tie>[a-z]+)\b[^?]*)?",
     re.IGNORECASE,
 )
 _THERE = re.compile(r"\b(?:(?P<where>in|from|at|to|near) )?there\b", re.IGNORECASE)
@@ -154,17 +159,45 @@ def _find_other_subject(view: View, question: str) -> str:
     if found := _ELLIPSIS.fullmatch(question.strip()):
         return (found["name"] or found["zh"]).strip()
     bare = question.strip(" ?？")
+    if _ONES.fullmatch(bare) and find_names(view, bare):
+        return bare
     return bare if find_names(view, bare) == [bare] else ""
 
 
 def _ask_about(view: View, asked: str, name: str) -> str:
     """Return the earlier question with this name instead of its own: "What about Anton Reeve?"."""
+    if replaced := _replace_ones(view, asked, name):
+        return replaced
     names = find_names(view, asked)
     if len(names) != 1:
         return f"{asked.rstrip(' ?？')} ({name})?"
     bare = re.sub(r"^the\s+", "", names[0], flags=re.IGNORECASE)
     whole = re.compile(rf"(?:\bthe\s+)?{re.escape(bare)}", re.IGNORECASE)
     return whole.sub(lambda _: name, asked, count=1)
+
+
+def _replace_ones(view: View, asked: str, other: str) -> str:
+    """Return the earlier question about others of a kind: "the C# ones by N" for "C++ books by M".
+
+    The noun stands before the word that ties a name to it, or behind the name that tells which.
+    """
+    found = _ONES.fullmatch(other.strip(" ?？"))
+    names = [re.escape(name) for name in find_names(view, asked)]
+    if found is None or not names:
+        return ""
+    name, tie = "|".join(names), re.escape(found["tie"] or "")
+    behind = rf"\s+{tie}\s+(?:the\s+)?(?:{name})" if tie else ""
+    which = rf"(?:(?:{name})\s+)" + ("?" if tie else "")
+    place = re.search(rf"{which}(?P<noun>[a-z]\w*){behind}(?!\w)", asked)
+    if place is None:
+        return ""
+    same = re.sub(r"\bones?\b", place["noun"], found[0], count=1, flags=re.IGNORECASE)
+    same = re.sub(r"^the\s+", "", same, flags=re.IGNORECASE)
+    before = asked[: place.start()]
+    told = re.search(r"\b([a-z]+)\s+$", before)  # "stone" of "stone bridges"
+    if found["which"] and told and told[1] not in QUESTION_WORDS | OPENING_WORDS:
+        before = before[: told.start()]
+    return before + same + asked[place.end() :]
 
 
 def _replace_there(question: str, meant: "_Referents") -> str:

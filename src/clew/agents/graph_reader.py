@@ -9,12 +9,13 @@ import re
 from dataclasses import dataclass, replace
 from typing import Literal
 
+from clew.agents.answering.choose_answer import choose_answer
 from clew.agents.answering.extractive import extract_answer, quote_whole
 from clew.agents.answering.finish import conclude, run_with_fallback
 from clew.agents.answering.parts import join_parts, split_questions
 from clew.agents.answering.write import make_refusal, quote_chain, write_answer
 from clew.agents.conversation import ConversationTurn, resolve_pronouns
-from clew.agents.core.messages import is_unknown
+from clew.agents.core.messages import YES_NO, is_unknown
 from clew.agents.core.plan import Plan
 from clew.agents.core.scratchpad import Notebook, RecordingRetriever, Retrieval
 from clew.agents.core.types import Answer, Mode
@@ -29,14 +30,13 @@ from clew.agents.rule_planner import combine_notes, make_rule_plan
 from clew.agents.rules.operators import is_polar
 from clew.agents.run_plan import PlanRunner, load_rank
 from clew.context import Context
-from clew.llm.budget import BudgetExceeded
 from clew.retrieve.step import Step
 from clew.text.language import is_chinese
 from clew.text.options import match_option, spell_out_choice, split_options
 from clew.types import Evidence
 
 _MAX_STEPS = 4  # questions of a model's plan
-_MIN_OPINION = 0.2  # a reader less sure than this says nothing about a written answer
+_MIN_OPINION = 0.2  # a reader less sure than this finds no answer, which is a sign as well
 _MIN_CONFIDENCE = 0.5  # as in reject mode: of what is read where the model finds too little
 _LIST_BREAK = re.compile(r"\s*[,;、，；]\s*|\s+and\s+|和")
 
@@ -60,8 +60,8 @@ class GraphReader:
     give: Literal["better", "written", "read"] = "better"
     """Where model and reader differ: the better supported answer, or always that of one of them,
     to fit the confidence of both."""
-    again: bool = True
-    """Where they differ, ask the model again with what both cite: whose answer does it give?"""
+    choose: bool = True
+    """Where they differ, let the model choose among its answer and those that were read."""
 
     async def __call__(self, ctx: Context, retrieve: Step, mode: Mode, /) -> Answer:
         """Answer the question, or each of several questions in one."""
@@ -197,14 +197,32 @@ class GraphReader:
     ) -> Answer:
         """Let the model write, and the reader read where a short answer is asked for."""
         written, evidence = await conclude(ctx, book, mode), retrieval.evidence
-        if not self.second or is_polar(ctx.question):
+        if not self.second:
             return written
+        if is_polar(ctx.question):
+            return await self._ask_whether(ctx, book, written, evidence)
         if quote_whole(ctx, evidence, retrieval.found) is not None:
             return written
         if written.verdict == "refused" and mode == "reject":
             return written  # the model found too little: that counts
         ranked = await self._read_spans(ctx, retriever, evidence)
         return await self._ask_reader(ctx, book, written, ranked)
+
+    async def _ask_whether(
+        self, ctx: Context, book: Notebook, written: Answer, evidence: Evidence
+    ) -> Answer:
+        """Compare a written yes or no with the sentence that says or denies it, if there is one."""
+        yes_or_no = written.candidate.casefold() in YES_NO
+        if not yes_or_no or is_chinese(ctx.question):
+            return written
+        said = await confirm(ctx, evidence.chunks)
+        if said is None:
+            return written
+        book.add(said)
+        same = said.answer.casefold() == written.candidate.casefold()
+        hints = {"agreed": (1 + said.probability) / 2} if same else {"against": said.probability}
+        note = written.note if same else f"a sentence says “{said.answer}”: {said.quote}"
+        return await judge_answer(ctx, replace(written, hints=hints, note=note))
 
     async def _ask_reader(
         self, ctx: Context, book: Notebook, written: Answer, ranked: list[RankedCandidate]
@@ -217,45 +235,30 @@ class GraphReader:
         if written.verdict == "refused":
             return written if read.confidence < _MIN_CONFIDENCE else overrule(written, read)
         if read.confidence < _MIN_OPINION:
-            return await judge_answer(ctx, written)
+            return await judge_answer(ctx, replace(written, hints={"unread": 1.0}))
         if agree(ctx.question, written.candidate, read.candidate):
             agreed = (1 + read.confidence) / 2  # also one that is not sure of itself counts
             return await judge_answer(ctx, replace(written, hints={"agreed": agreed}))
-        heard = await self._ask_again(ctx, written, read) if self.again else {}
-        judged = await judge_answer(
-            ctx, replace(written, hints={"against": read.confidence, **heard})
-        )
-        keeps = self.give == "better" and heard.get("repeated", 0.0) > 0
-        if self.give == "written" or keeps or split_options(ctx.question)[1]:
-            return judged  # who says the same twice is not overruled
-        hints = {**named.hints, **heard, "alone": read.confidence, "contested": 1.0}
+        chosen = await choose_answer(ctx, written, named, ranked) if self.choose else ""
+        return await self._settle(ctx, written, named, read.confidence, chosen)
+
+    async def _settle(
+        self, ctx: Context, written: Answer, named: Answer, alone: float, chosen: str
+    ) -> Answer:
+        """Give the answer that the model chose of two that differ, else the better supported."""
+        kept = same_answer(chosen, written.candidate)
+        moved = not kept and same_answer(chosen, named.candidate)
+        heard = {"kept": float(kept), "moved": float(moved)}
+        judged = await judge_answer(ctx, replace(written, hints={"against": alone, **heard}))
+        if self.give == "written" or split_options(ctx.question)[1]:
+            return judged
+        if self.give == "better" and kept:  # with the other answers before its eyes
+            return judged
+        hints = {**named.hints, **heard, "alone": alone, "contested": 1.0}
         contested = await judge_answer(ctx, replace(named, hints=hints))
-        if self.give == "read" or contested.confidence > judged.confidence:
+        if moved or self.give == "read" or contested.confidence > judged.confidence:
             return overrule(judged, contested)
         return judged
-
-    async def _ask_again(self, ctx: Context, written: Answer, read: Answer) -> dict[str, float]:
-        """Ask the model with the passages cited for both answers alone: whose does it give now?
-
-        Those of the reader come first: a model that guesses takes what it reads first.
-        """
-        cited = [c.chunk for answer in (read, written) for c in answer.citations]
-        known = {
-            passage.id: passage for passage in (*read.evidence.chunks, *written.evidence.chunks)
-        }
-        passages = tuple(known[chunk] for chunk in dict.fromkeys(cited) if chunk in known)
-        quiet = replace(ctx, on_event=None)  # it is no part of the answer
-        async with quiet.step("ask again", written.candidate) as step:
-            try:
-                answer = await write_answer(step.ctx, Evidence(passages), "open")
-            except BudgetExceeded:
-                step.output = "no calls are left"
-                return {}
-            step.output = answer.candidate or answer.verdict
-        return {
-            "repeated": float(agree(ctx.question, answer.candidate, written.candidate)),
-            "moved": float(agree(ctx.question, answer.candidate, read.candidate)),
-        }
 
 
 def agree(question: str, written: str, read: str) -> bool:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from clew.agents.answering.quote_block import find_wanted_block
-from clew.agents.citing.entailment import Quote, is_entailed
+from clew.agents.citing.entailment import Quote, is_entailed, to_stem
 from clew.agents.citing.support import mentions_name
 from clew.agents.core.confidence import Signals, load_models, name_written
 from clew.agents.core.evidence_page import passage_of
@@ -33,9 +33,10 @@ from clew.types import Citation, Evidence, Passage
 
 WRITTEN = ("written", "seconded", "contested")
 """What depends on the chat model: what it wrote, alone or with a second opinion, or is against."""
-_READ = 5  # passages in which the question is read again, beside those that are cited
+_READ = 4  # passages in which the question is read again, beside those that are cited
 _MIN_PROBABILITY = 1e-4
 _YEAR = re.compile(r"(?<![\w-])\d{4}(?![\w-])")
+_LIFE = re.compile(r"\([^()]*\d{3,4}\s*[-–—][^()]*\d{3,4}\)")  # "(1870–1942)"
 _ALTERNATIVE = re.compile(r"\bor\b|还是|或者?", re.IGNORECASE)
 _FEW_WORDS = 2  # a question of so few words is a name
 
@@ -62,7 +63,8 @@ def judged_kind(answer: Answer, *, by_model: bool) -> str:
     if answer.kind == "span" and answer.candidate:
         return "contested" if "contested" in answer.hints else "answer"
     if by_model:
-        seconded = answer.computed or not answer.hints.keys().isdisjoint(("agreed", "against"))
+        heard = ("agreed", "against", "unread")
+        seconded = answer.computed or not answer.hints.keys().isdisjoint(heard)
         return "seconded" if seconded else "written"
     return "answer" if answer.candidate else "quote"
 
@@ -97,6 +99,7 @@ async def describe_answer(ctx: Context, answer: Answer) -> Signals:
     polar = answer.candidate.casefold() in YES_NO
     # Which of two was first stands in no passage: a span beside it says nothing against it.
     compared = polar or is_offered(asked, answer.candidate)
+    single = len(answer.citations) < 2 and not answer.computed and not polar
     # No span says "no": what code concludes from cited values follows from them.
     entailed = (answer.computed and polar) or all(
         _is_supported(one, answer, cited) for one in chosen
@@ -106,11 +109,25 @@ async def describe_answer(ctx: Context, answer: Answer) -> Signals:
         "direct": squash(agreeing.score) if agreeing else 0.0 if compared else -1.0,
         "rival": squash(rival.score) if rival and (polar or not compared) else -1.0,
         "entailed": float(entailed),
+        "untold": float(single and is_untold(asked, names, quotes)),
         "unfit": float(not polar and all(contradicts_kind(asked, one) for one in chosen)),
         "computed": float(answer.computed),
         "polar": float(polar),
         "steps": min(1.0, (len(answer.citations) - 1) / 2),
     }
+
+
+def is_untold(question: str, names: Sequence[str], quotes: str) -> bool:
+    """Whether quotes speak of nothing, in any form, that a question asks of its names.
+
+    "Where did N die?" is not answered where N studied. Dates in brackets tell of a life.
+    """
+    known = {word for name in names for word in split_words(name)}
+    asked = {to_stem(word) for word in asked_words(question) if word not in known}
+    told = {to_stem(word) for word in split_words(quotes)}
+    if _LIFE.search(quotes):
+        told |= {to_stem("born"), to_stem("died")}
+    return bool(asked) and not asked & told
 
 
 def is_offered(question: str, short: str) -> bool:

@@ -8,6 +8,7 @@ import sys
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from errno import ENOMEM
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NoReturn, TypeVar
@@ -207,6 +208,12 @@ def warn_no_embedder() -> None:
     )
 
 
+_NO_MEMORY = (
+    "there is not enough memory for this; what is stored is unchanged: close other programs, raise "
+    "the limit of this process, or set memory in clew.toml if it was building"
+)
+
+
 def load_context(
     kb: KbLocation | None, as_json: bool = False, settings: Path | None = None
 ) -> CommandContext:
@@ -223,6 +230,11 @@ def run(work: Callable[[], Coroutine[Any, Any, T]], debug: bool) -> T:
         if debug:
             raise
         fail(str(error))
+    except (MemoryError, OSError) as error:
+        # What cannot be mapped is an error of the system that only its number tells.
+        if debug or (isinstance(error, OSError) and error.errno != ENOMEM):
+            raise
+        fail(_NO_MEMORY)
     except KeyboardInterrupt:
         fail("interrupted; finished work is saved, and the same command resumes from there")
 

@@ -82,7 +82,8 @@ async def worker(
     require_driver(ctx.settings.kb)
     from clew.cluster.queue import Worker
 
-    async with ctx.open_kb() as base:
+    # Workers may be started before the first build.
+    async with ctx.open_kb(create=True) as base:
         one = Worker.of(base, at_once)
         if not ctx.json:
             out.print(f"working for {ctx.settings.kb}; Ctrl-C ends it", markup=False)

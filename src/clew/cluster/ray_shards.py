@@ -25,51 +25,63 @@ _PLACEMENTS = 4  # attempts to have each shard on the node that it is meant for
 _PATIENCE = (
     180.0  # seconds until an actor that is lost has been started again, elsewhere if need be
 )
+_KEPT = 600.0  # seconds that an older generation is kept for the questions that began with it
 
 
 class ShardActor:
-    """A shard in a process of the cluster; started again, it cuts the same one."""
+    """A shard of each generation in use; started again, it cuts the newest once more.
 
-    def __init__(
-        self, settings: Settings, embedder: str, generation: int, count: int, number: int
-    ) -> None:
-        self._given = (settings, embedder, generation, count, number)
-        self._shard: Shard | None = None
+    One process for all generations: to start another takes longer than to cut a shard.
+    """
 
-    async def kinds(self) -> list[Kind]:
+    def __init__(self, settings: Settings, embedder: str, count: int, number: int) -> None:
+        self._given = (settings, embedder, count, number)
+        self._shards: dict[int, Shard] = {}
+        self._opening = asyncio.Lock()
+
+    async def kinds(self, generation: int) -> list[Kind]:
         """The kinds whose vectors it holds."""
-        return list((await self._open()).vectors)
+        return list((await self._open(generation)).vectors)
 
     async def node(self) -> str:
         """The node that it runs on."""
         return str(ray.get_runtime_context().get_node_id())
 
-    async def ask(self, what: Question, given: tuple[Any, ...]) -> Any:
+    async def ask(self, generation: int, what: Question, given: tuple[Any, ...]) -> Any:
         """Answer with a method of the shard."""
-        return getattr(await self._open(), what)(*given)
+        return getattr(await self._open(generation), what)(*given)
 
-    async def _open(self) -> Shard:
-        if self._shard is None:
-            settings, embedder, generation, count, number = self._given
-            store = await asyncio.to_thread(open_located_store, settings)
-            try:
-                async with store.snapshot() as now:
-                    if now.generation != generation:
-                        raise StoreError(f"generation {generation} is no longer the newest")
-                    view = await load_view(store, embedder, now)
-                    # Computed here, as nothing but the store is sure to outlive a lost node.
-                    self._shard = cut_shard(view, await find_owners(view, now, count), number)
-            finally:
-                await store.close()
-        return self._shard
+    async def _open(self, generation: int) -> Shard:
+        async with self._opening:
+            if generation not in self._shards:
+                older = list(self._shards)
+                self._shards[generation] = await self._cut(generation)
+                for one in older:  # questions that began before are still answered from it
+                    asyncio.get_running_loop().call_later(_KEPT, self._shards.pop, one, None)
+            return self._shards[generation]
+
+    async def _cut(self, generation: int) -> Shard:
+        settings, embedder, count, number = self._given
+        store = await asyncio.to_thread(open_located_store, settings)
+        try:
+            async with store.snapshot() as now:
+                if now.generation != generation:
+                    raise StoreError(f"generation {generation} is no longer the newest")
+                view = await load_view(store, embedder, now)
+                # Computed here, as nothing but the store is sure to outlive a lost node.
+                return cut_shard(view, await find_owners(view, now, count), number)
+        finally:
+            await store.close()
 
 
 @dataclass(frozen=True)
 class RayShards:
-    """Shards that actors hold."""
+    """The shards of one generation, which actors hold."""
 
     actors: Sequence[Any]
-    on_lost: Callable[[], None]
+    generation: int
+    on_lost: Callable[[bool], None]
+    """Told whether the actors themselves are lost."""
 
     def __len__(self) -> int:
         """How many there are."""
@@ -78,7 +90,7 @@ class RayShards:
     def ask(self, what: Question, given: Sequence[tuple[Any, ...] | None]) -> list[Any]:
         """Ask all shards at once."""
         asked = [
-            actor.ask.remote(what, one)
+            actor.ask.remote(self.generation, what, one)
             for actor, one in zip(self.actors, given, strict=True)
             if one is not None
         ]
@@ -89,8 +101,9 @@ class RayShards:
         """Wait for answers; shards that cannot be had again are made anew for the next question."""
         try:
             return _wait_for(asked)
-        except StoreError:
-            self.on_lost()
+        except StoreError as error:
+            # An error that an actor raised itself tells that it is alive.
+            self.on_lost(not isinstance(error.__cause__, ray.exceptions.RayTaskError))
             raise
 
 
@@ -106,29 +119,46 @@ def _wait_for(asked: list[Any]) -> list[Any]:
 
 @dataclass(eq=False)
 class SpreadOverRay:
-    """Spreads every generation over actors; those of an older one end with its last question."""
+    """Spreads every generation over the same actors, as long as the cluster has the same nodes."""
 
     settings: Settings
     count: int
     embedder: str = ""
-    on_lost: Callable[[], None] = lambda: None
+    forget_view: Callable[[], None] = lambda: None
     nodes: dict[str, int] = field(default_factory=dict)
-    """How many shards of the newest generation each node has."""
+    """How many shards each node has."""
+    actors: list[Any] = field(default_factory=list)
+    _cluster: list[str] = field(default_factory=list)
+    """The nodes that there were when the actors were started."""
 
     async def __call__(self, view: View, now: Snapshot) -> View:
-        """Start the actors of one generation."""
+        """Let the actors cut their shards of one generation."""
         owners = await find_owners(view, now, self.count)
-        given = (self.settings, self.embedder, view.generation, self.count)
-        actors, where = await asyncio.to_thread(_start_actors, given, self.count)
-        self.nodes = {node: where.count(node) for node in where}
-        shards = RayShards(actors, self.on_lost)
-        kinds, *_ = await asyncio.to_thread(shards.get, [one.kinds.remote() for one in actors])
+        actors = await asyncio.to_thread(self._require_actors)
+        shards = RayShards(actors, view.generation, self._on_lost)
+        asked = [one.kinds.remote(view.generation) for one in actors]
+        kinds, *_ = await asyncio.to_thread(shards.get, asked)
         return spread_view(view, shards, owners, kinds)
 
+    def _require_actors(self) -> list[Any]:
+        nodes = sorted(node["NodeID"] for node in ray.nodes() if node["Alive"])
+        if not self.actors or nodes != self._cluster:
+            given = (self.settings, self.embedder, self.count)
+            self.actors, where = _start_actors(given, self.count, nodes)
+            self._cluster = nodes
+            self.nodes = {node: where.count(node) for node in where}
+        return self.actors
 
-def _start_actors(given: tuple[Any, ...], count: int) -> tuple[list[Any], list[str]]:
+    def _on_lost(self, actors: bool) -> None:
+        if actors:
+            self.actors = []
+        self.forget_view()
+
+
+def _start_actors(
+    given: tuple[Any, ...], count: int, nodes: Sequence[str]
+) -> tuple[list[Any], list[str]]:
     """Start an actor for each shard, on one node after another; return where each is, too."""
-    nodes = sorted(node["NodeID"] for node in ray.nodes() if node["Alive"])
     wanted = [nodes[number % len(nodes)] for number in range(count)]
     actors: list[Any] = [None] * count
     where = [""] * count

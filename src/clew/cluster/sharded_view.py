@@ -17,9 +17,10 @@ from clew.cluster.sharded_graph import Question, ShardedGraph, Shards
 from clew.cluster.shards import Owners, Shard, ShardNames, cut_shard, find_owners
 from clew.graph.csr import Csr, Floats, Ints
 from clew.graph.pagerank import RankedGraph
+from clew.index.cosines import round_cosines
 from clew.index.estimates import Estimates
 from clew.index.nearest import select_best
-from clew.index.view import NameRows, View, round_cosines
+from clew.index.view import NameRows, View
 from clew.store.bm25 import Bm25Index, FoundPostings
 from clew.store.protocol import Snapshot
 from clew.text.unicode import hash64

@@ -16,8 +16,9 @@ from numpy.typing import NDArray
 from clew.cluster.walk import ShardWalk, WalkRows, WalkStep
 from clew.errors import VectorsDeferred
 from clew.graph.csr import Floats, Ints, expand_ranges
+from clew.index.cosines import round_cosines
 from clew.index.nearest import count_candidates, is_indexed, select_best
-from clew.index.view import View, round_cosines
+from clew.index.view import View
 from clew.store.bm25 import Postings, TextSegment
 from clew.store.protocol import Snapshot
 from clew.store.sign_bits import SignBits, make_sign_bits

@@ -17,6 +17,7 @@ from clew.store.sign_bits import SignBits, count_distances, find_limit
 Compare = Callable[[Ints], Floats]
 """The exact cosines of the elements at some positions."""
 _SAMPLES = 64  # far elements that are compared, to know how low cosines go
+_SEARCHED = 1 << 14  # elements among which they are looked for first
 _NO_VECTOR = np.float32(-1)
 
 
@@ -56,17 +57,27 @@ def estimate_cosines(
     exact = compare(near)
     edge = exact[distances[near] == limit]
     high = np.float32(edge.mean()) if len(edge) else _NO_VECTOR
-    sample = np.flatnonzero((distances >= far) & (distances <= len(vector)))[:_SAMPLES]
+    sample = _find_first((distances >= far) & (distances <= len(vector)), _SAMPLES)
     low = min(high, compare(sample).min(initial=high))
     # The cosine falls with the number of differing bits, from the last one that was compared to
     # the farthest ones; beyond the last number there is no vector.
-    table = np.full(len(vector) + 2, _NO_VECTOR, np.float32)
-    steps = np.arange(len(vector) + 1, dtype=np.float32) - limit
-    table[:-1] = high + (low - high) * np.minimum(steps / (far - limit), 1)
-    values = table[distances]
+    values = distances.astype(np.float32)
+    values -= np.float32(limit)
+    values *= (low - high) / np.float32(far - limit)
+    values += high
+    np.maximum(values, low, out=values)
+    values[distances > len(vector)] = _NO_VECTOR
     known = np.zeros(len(rows), np.bool_)
     values[near], known[near] = exact, True
     return Estimates(values, known, compare)
+
+
+def _find_first(marked: Mask, count: int) -> Ints:
+    """Positions of the first `count` that are marked, looked for in as few as possible."""
+    length = _SEARCHED
+    while length < len(marked) and np.count_nonzero(marked[:length]) < count:
+        length *= 4
+    return np.flatnonzero(marked[:length])[:count]
 
 
 def _estimate_by_sample(

@@ -17,6 +17,7 @@ from clew.graph.csr import Csr, Floats, Ints, Mask
 from clew.graph.name_matching import NameTokenIndex, build_token_index
 from clew.graph.page_owners import name_rarities
 from clew.graph.pagerank import RankedGraph, prepare_graph
+from clew.index.cosines import Matrix, score_rows, widen_rows
 from clew.index.details import load_details
 from clew.index.estimates import Estimates, estimate_cosines
 from clew.index.nearest import (
@@ -32,13 +33,8 @@ from clew.text.names import FORM, name_key
 from clew.text.unicode import hash64
 from clew.types import Kind
 
-_COSINE_DIGITS = 5
-Matrix = NDArray[np.floating]
-"""Vectors by row; many of them may be 16-bit numbers, which are widened before they are used."""
 NameRows = tuple[NDArray[np.int32], Floats, NDArray[np.integer]]
 """Entities with a name, their weights, and what kind of name it is."""
-_WIDENED_ROWS = 8192  # copied, and widened if they are 16-bit numbers, at a time
-_FULL_SCAN_SHARE = 0.25  # share of all vectors from which a full scan is faster
 # Incidences in CSR form, in both directions where retrieval needs both.
 _INCIDENCES = (
     *("chunk_entity", "entity_chunk", "fact_entity", "entity_fact", "fact_chunk", "chunk_fact"),
@@ -70,7 +66,8 @@ class StoredMatrices(Mapping[Kind, Matrix]):
             rows: Ints = self._arrays.get(held, np.zeros(0, np.int64))
             if lost := len(table.find_lost_rows(rows)):
                 raise StoreError(f"{lost} {kind} vectors are lost; `clew reembed` computes them")
-            self._read[kind] = table.matrix()
+            # Not as a memmap: numpy is slower with it, which small selections feel.
+            self._read[kind] = np.asarray(table.matrix())
         return self._read[kind]
 
     def __iter__(self) -> Iterator[Kind]:
@@ -80,26 +77,6 @@ class StoredMatrices(Mapping[Kind, Matrix]):
     def __len__(self) -> int:
         """Number of kinds."""
         return len(self._kinds)
-
-
-def score_rows(matrix: Matrix, rows: Ints, vector: Floats) -> Floats:
-    """Dot product of some rows of a matrix with a vector; -1 for rows below 0."""
-    # Selected rows are copied: for many of them a scan of the whole matrix is faster.
-    scores = np.empty(len(rows), np.float32)
-    if matrix.dtype == np.float32 and len(rows) > _FULL_SCAN_SHARE * len(matrix):
-        scores[:] = (matrix @ vector)[rows]
-    else:
-        for at in range(0, len(rows), _WIDENED_ROWS):
-            some = np.maximum(rows[at : at + _WIDENED_ROWS], 0)
-            scores[at : at + _WIDENED_ROWS] = np.asarray(matrix[some], np.float32) @ vector
-    scores[rows < 0] = -1
-    return round_cosines(scores)
-
-
-def round_cosines(scores: Floats) -> Floats:
-    """Drop the last digits: they depend on where a row lies, and equal texts have to be equal."""
-    found: Floats = np.round(scores, _COSINE_DIGITS)
-    return found
 
 
 @dataclass(frozen=True)
@@ -233,7 +210,7 @@ class View:
         if not len(matrix):  # for example a graph whose facts were not embedded
             width = max((other.shape[1] for other in self.matrices.values()), default=0)
             return np.zeros((len(rows), width), np.float32)
-        found = np.asarray(matrix[np.maximum(rows, 0)], np.float32)
+        found = widen_rows(matrix, np.maximum(rows, 0))
         found[rows < 0] = 0
         return found
 

@@ -9,6 +9,7 @@ from collections import Counter
 from collections.abc import AsyncIterator, Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
+from math import inf
 from typing import NamedTuple
 
 from clew.errors import ClewError
@@ -51,6 +52,8 @@ _INCOMPLETE_MARK = "!"  # suffix of the stamp of a document with failed chunks â
 _BY_RULES_MARK = "!+"  # â€¦ and of one whose failed chunks were extracted in another way
 _MAX_CONCURRENT_DOCUMENTS = 128  # the chat's own limit bounds the calls
 _DOCUMENTS_PER_WRITE = 10_000  # per transaction: bounds memory on large corpora
+BYTES_PER_CHARACTER = 100  # that a text takes at most until it is written, with what it says
+_FEW_ITEMS = 64  # of so few, only their own names are looked up
 TABLES_KEY = "tables"
 """Manifest key that is set once a knowledge base has had tables, so that others need not look."""
 _NAME_TAKEN = "has the same name as another document of this add; give each row its own id"
@@ -83,6 +86,25 @@ class AddResult:
     """Those of them whose extraction failed."""
 
 
+async def _read_ahead(
+    found: AsyncIterator[ReadItem],
+) -> tuple[list[ReadItem] | None, AsyncIterator[ReadItem]]:
+    """Return the items if they are few, else None; and all of them to be read."""
+    first: list[ReadItem] = []
+    async for item in found:
+        first.append(item)
+        if len(first) > _FEW_ITEMS:
+            break
+
+    async def replay() -> AsyncIterator[ReadItem]:
+        for item in first:
+            yield item
+        async for item in found:
+            yield item
+
+    return (first if len(first) <= _FEW_ITEMS else None), replay()
+
+
 @dataclass(frozen=True)
 class IngestPipeline:
     """Adds documents to a store: classify, chunk, extract, embed, write."""
@@ -98,13 +120,17 @@ class IngestPipeline:
     """What is embedded."""
     parts: RunParts = HERE
     """Computes the parts of a derivation."""
+    memory: int | None = None
+    """Bytes that the documents of one write may take, with what is found in them."""
 
     async def add(self, found: AsyncIterator[ReadItem]) -> AddResult:
         """Add new and changed documents; unchanged ones cost nothing."""
         async with self.store.write_lock():
             await check_embedder(self.store, self.embed)
-            classifier = await self.make_classifier()
+            first, found = await _read_ahead(found)
+            classifier = await self.make_classifier(first)
             pending: list[Document] = []
+            room = self._characters_per_write()
             done = _Tally()
             tables = TABLES_KEY in await self.store.get("manifest", [TABLES_KEY])
             async for item in found:
@@ -115,9 +141,10 @@ class IngestPipeline:
                 self.progress("read", classifier.status_counts.total(), 0)
                 if document is not None:
                     pending.append(document)
-                if len(pending) >= _DOCUMENTS_PER_WRITE:
+                    room -= len(document.text)
+                if len(pending) >= _DOCUMENTS_PER_WRITE or (pending and room <= 0):
                     done += await self._write(pending)
-                    pending = []
+                    pending, room = [], self._characters_per_write()
             if pending:
                 done += await self._write(pending)
             # A run that is killed before this finds the same removed rows when it is repeated.
@@ -134,9 +161,18 @@ class IngestPipeline:
             removed=len(removed),
         )
 
-    async def make_classifier(self) -> "ItemClassifier":
-        """Return a classifier for the items of one add."""
-        return ItemClassifier(await self.store.sources(), self._current_stamps)
+    def _characters_per_write(self) -> float:
+        return inf if self.memory is None else self.memory / BYTES_PER_CHARACTER
+
+    async def make_classifier(self, items: Sequence[ReadItem] | None = None) -> "ItemClassifier":
+        """Return a classifier for the items of one add; if they are few, they may be given.
+
+        What a file no longer has is found among the names of all documents.
+        """
+        names: set[str] | None = None
+        if items is not None and not any(isinstance(item, FileEnd) for item in items):
+            names = {name for one in items if isinstance(one, Document) for name in one.names}
+        return ItemClassifier(await self.store.sources(names), self._current_stamps)
 
     def _current_stamps(self, document: Document) -> set[str]:
         """Return the stamps under which a stored document counts as unchanged."""

@@ -129,10 +129,14 @@ def document_parts(name: str, known: Collection[str]) -> list[str]:
 
 async def resolve_document_names(store: Store, names: Iterable[str]) -> list[str]:
     """Return the documents that names denote: a file of rows its rows, a folder all below it."""
+    given = list(names)
+    known = await store.sources(given)
+    if all(name in known for name in given):
+        return list(dict.fromkeys(given))
     known = await store.sources()
     # A file's own name may look like that of a row of another file.
     files = await store.get(LOCATIONS_KIND, [name for name in known if "#" in name])
-    found = (name for given in names for name in _resolve_name(given, known, files))
+    found = (name for one in given for name in _resolve_name(one, known, files))
     return list(dict.fromkeys(found))
 
 

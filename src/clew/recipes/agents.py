@@ -68,8 +68,8 @@ _AGENT_RECIPES = (
     _steps("once", GraphReader(second=False), "the reader gives no second opinion on the model's"),
     _steps(
         "unasked",
-        GraphReader(again=False),
-        "the better supported of two answers, without asking the model again",
+        GraphReader(choose=False),
+        "the better supported of two answers, without letting the model choose",
     ),
     _steps(
         "judged",

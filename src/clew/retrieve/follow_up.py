@@ -81,25 +81,56 @@ async def ask_for_missing(
     followed = await _look_up(ctx, names.entity.tolist())
     scale = max(_TINY, float(sum(words.values(), np.zeros(1, np.float32)).max()))
     most = _MAX_COMPARED if fits.chunks.known is None else _MAX_SETTLED
+    asked = _AskedWords(words, scale)
+    likely = [
+        _find_likely(followed[entity], int(rows[row]), asked, fits.chunks, most)
+        for entity, row in zip(names.entity.tolist(), names.row.tolist(), strict=True)
+    ]
+    fits.chunks.at(np.concatenate([np.zeros(0, np.int64), *(at for at, _ in likely)]))
     score, via = np.zeros(len(total), np.float32), np.full(len(total), -1)
-    for number, entity in enumerate(names.entity.tolist()):
+    for number, (entity, (at, said)) in enumerate(zip(names.entity.tolist(), likely, strict=True)):
         name = followed[entity]
         rarity = name_rarity(len(name.at), len(total))
-        origin = int(rows[names.row[number]])
-        at = name.at[name.at != origin]
-        if not leads_on(len(at), len(total)):
-            continue
-        # What the passage that led here says already is no longer asked.
-        missing = [word for word in words if words[word][origin] == 0 and word not in name.words]
-        said = sum((words[word][at] for word in missing), np.zeros(len(at), np.float32)) / scale
-        if len(at) > most:
-            likely = np.argsort(-(said + fits.chunks.values[at]), kind="stable")[:most]
-            at, said = at[likely], said[likely]
-        near = name.compare(ctx.view, at)
-        value = weight[number] * rarity * (said + fits.chunks.at(at) + _NEAR * near)
+        near = name.compare(ctx.view, at) if len(at) else said
+        value = weight[number] * rarity * (said + fits.chunks.values[at] + _NEAR * near)
         better = value > score[at]
         score[at[better]], via[at[better]] = value[better], number
     return WalkHop(score, via, names.entity, names.fact, rows[names.row])
+
+
+@dataclass(frozen=True, slots=True)
+class _AskedWords:
+    """The question's words with the score of every chunk, and the highest score of all words."""
+
+    scores: WordScores
+    scale: float
+
+    def score_missing(self, origin: int, said: Sequence[str], at: Ints) -> Floats:
+        """Score chunks by the words that neither `said` nor the passage `origin` contains."""
+        missing = [
+            one for word, one in self.scores.items() if one[origin] == 0 and word not in said
+        ]
+        found: Floats = (
+            sum((one[at] for one in missing), np.zeros(len(at), np.float32)) / self.scale
+        )
+        return found
+
+
+def _find_likely(
+    name: NamePassages, origin: int, asked: _AskedWords, fits: Estimates, most: int
+) -> tuple[Ints, Floats]:
+    """Return the likeliest other passages with a name, and how they score by what is missing."""
+    at = name.at[name.at != origin]
+    if not leads_on(len(at), len(fits.values)):
+        return np.zeros(0, np.int64), np.zeros(0, np.float32)
+    # What the passage that led here says already is no longer asked.
+    said = asked.score_missing(origin, name.words, at)
+    if len(at) > most:
+        worst = -(said + fits.values[at])
+        low = np.flatnonzero(worst <= np.partition(worst, most - 1)[most - 1])
+        likely = low[np.argsort(worst[low], kind="stable")[:most]]
+        at, said = at[likely], said[likely]
+    return at, said
 
 
 async def _look_up(ctx: Context, names: Sequence[int]) -> FollowedNames:

@@ -280,6 +280,7 @@ def _find_opening(t: Tokens, left: Sequence[int]) -> Sequence[int]:
         end = before if key in ("me", "us", "if") else key
         # "Please Please Me" is a name: what follows is courtesy too, and has a capital.
         named = t.upper[left[last]] and t.keys[left[last]] in _COURTESY - {"i"}
+        named |= t.upper[left[last]] and key == "tell"  # "Tell Ada to close it" asks nothing
         courteous = end in _COURTESY_WORDS | _BESIDE_COURTESY
         if courteous and not named and _is_courtesy(t, left[:last]):
             return left[:last]

@@ -32,7 +32,7 @@ def _threshold(scores: Floats, k: int) -> np.float32:
     if blocks < 2 * k:
         return np.float32(np.partition(scores, len(scores) - k)[len(scores) - k])
     # The highest of k blocks are k scores: the k-th best of all is no lower than theirs.
-    tops = scores[: blocks * _BLOCK_SIZE].reshape(blocks, _BLOCK_SIZE).max(axis=1)
+    tops = scores[: blocks * _BLOCK_SIZE].reshape(_BLOCK_SIZE, blocks).max(axis=0)
     return np.float32(np.partition(tops, blocks - k)[blocks - k])
 
 

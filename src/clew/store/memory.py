@@ -170,11 +170,12 @@ class MemoryStore:
             generation=now.generation,
         )
 
-    async def sources(self) -> dict[str, DocumentSource]:
-        """Map every document name to its document."""
+    async def sources(self, names: Collection[str] | None = None) -> dict[str, DocumentSource]:
+        """Map every document name, or those of `names` that there are, to its document."""
         return {
             name: DocumentSource(document, self._additions[document].stamp)
             for name, document in self._names.items()
+            if names is None or name in names
         }
 
     async def failures(self) -> list[Failure]:

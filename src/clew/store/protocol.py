@@ -331,8 +331,8 @@ class Store(KeyValueStore, Protocol):
     async def counts(self) -> Counts:
         """Count documents and elements."""
 
-    async def sources(self) -> dict[str, DocumentSource]:
-        """Map every document name to its document."""
+    async def sources(self, names: Collection[str] | None = None) -> dict[str, DocumentSource]:
+        """Map every document name, or those of `names` that there are, to its document."""
 
     async def failures(self) -> list[Failure]:
         """Chunks whose extraction failed, and why."""

@@ -51,6 +51,20 @@ def require_driver(address: DatabaseAddress) -> None:
         )
 
 
+def describe_pgvector(settings: Settings) -> str:
+    """What a database makes of the extension pgvector; empty for a folder."""
+    if not isinstance(settings.kb, DatabaseAddress):
+        return ""
+    from clew.store.postgres.connections import Database
+    from clew.store.postgres.passage_vectors import describe_pgvector
+
+    database = Database(settings.kb)
+    try:
+        return describe_pgvector(database)
+    finally:
+        database.close()
+
+
 def is_knowledge_base(settings: Settings) -> bool:
     """Whether there is one where the settings say."""
     if isinstance(settings.kb, DatabaseAddress):

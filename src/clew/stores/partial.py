@@ -11,7 +11,8 @@ from clew.errors import StoreError
 from clew.kb_address import DatabaseAddress, KbLocation
 from clew.store.protocol import DocumentSource, Store
 from clew.store.sqlite.keyvalue import forget_sums, select_values
-from clew.store.sqlite.store import DATABASE_FILE, SELECT_GENERATION, SELECT_SOURCES, SqliteStore
+from clew.store.sqlite.read import SELECT_SOURCES
+from clew.store.sqlite.store import DATABASE_FILE, SELECT_GENERATION, SqliteStore
 from clew.stores.opening import is_folder_of_one
 
 

@@ -19,7 +19,12 @@ _FORGETFUL = ("fsync=off", "synchronous_commit=off", "full_page_writes=off")
 
 
 def find_programs() -> Path | None:
-    """The folder of the server's programs; None if it is not installed."""
+    """The folder of the server's programs; None if it is not installed.
+
+    `CLEW_TEST_POSTGRES` names another one, to test with its version and extensions.
+    """
+    if named := os.environ.get("CLEW_TEST_POSTGRES"):
+        return Path(named)
     found = sorted(Path("/usr/lib/postgresql").glob("*/bin/initdb"), reverse=True)
     beside = shutil.which("initdb")
     return found[0].parent if found else Path(beside).parent if beside else None

@@ -43,6 +43,11 @@ _CURRENCIES = {
     **dict.fromkeys(("yuan", "rmb", "元"), "元"),
     **dict.fromkeys(("rupee", "rupees", "₹"), "₹"),
     **dict.fromkeys(("franc", "francs"), "francs"),
+    **dict.fromkeys(("krone", "kroner", "nok", "dkk"), "kroner"),
+    **dict.fromkeys(("krona", "kronor", "sek"), "kronor"),
+    **dict.fromkeys(("rouble", "roubles", "ruble", "rubles"), "roubles"),
+    **dict.fromkeys(("peso", "pesos"), "pesos"),
+    **dict.fromkeys(("zloty", "zlotys", "złoty", "pln"), "zloty"),
 }
 _CURRENCY_SIGNS = ("$", "€", "£", "¥", "₹")  # these stand before the number
 _SCALES = {

@@ -6,6 +6,7 @@ The sentences are streamed to a listener while the model writes its JSON.
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from functools import cache
 
 from pydantic import BaseModel, Field
 
@@ -29,7 +30,7 @@ from clew.llm.chat import Chat, Reply, Request, TextCallback
 from clew.llm.fit_prompt import shorten_text
 from clew.llm.json_repair import strip_thinking, unescape
 from clew.llm.openai_api import estimate_tokens
-from clew.llm.prompt import Prompt, PromptTemplate
+from clew.llm.prompt import Prompt, PromptTemplate, read_sections
 from clew.text.language import prompt_language
 from clew.text.options import split_options
 from clew.text.sentences import sentence_spans
@@ -151,9 +152,31 @@ async def _ask_writer(ctx: Context, page: EvidencePage, notes: str) -> WrittenAn
     else:
         prompt = WRITE_GRAPH if page.has_graph else WRITE
     try:
-        return await prompt.ask(streaming, language=language, like=like, **inputs)
+        reply = await prompt.ask(streaming, language=language, like=like, **inputs)
     except ParseError as error:
         return read_prose(error.reply) or _read_name(error.reply, page)
+    return drop_copied(reply, _example_answer(prompt.template, language), page)
+
+
+@cache
+def _example_answer(template: PromptTemplate, language: str) -> str:
+    """Return the short answer of a prompt's worked example."""
+    turns = read_sections(template, language)
+    shown = (text for author, text in turns if author == "assistant")
+    return next((WrittenAnswer.model_validate_json(text).short for text in shown), "")
+
+
+def drop_copied(reply: WrittenAnswer, example: str, page: EvidencePage) -> WrittenAnswer:
+    """Drop what names the answer of the example instead of one from the passages.
+
+    Small models do that where a question is like the example's and nothing answers it.
+    """
+    if any(contains_answer(example, f"{p.title} {p.text}") for p in page.passages):
+        return reply
+    if contains_answer(example, reply.short):
+        return WrittenAnswer(enough=False, missing=reply.missing)
+    own = [one for one in reply.sentences if not contains_answer(example, one.text)]
+    return reply.model_copy(update={"sentences": own})
 
 
 def read_prose(reply: str) -> WrittenAnswer | None:

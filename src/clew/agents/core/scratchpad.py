@@ -178,6 +178,9 @@ def _interleave(lists: Sequence[Sequence[Item]]) -> list[Item]:
     return list(found.values())
 
 
+_MAX_PAGE_CHUNKS = 2  # passages of a page that are looked up by its name
+
+
 @dataclass(frozen=True)
 class RecordingRetriever:
     """Sends questions to a retriever and records each result in the notebook."""
@@ -211,6 +214,20 @@ class RecordingRetriever:
                 step.docs = tuple(dict.fromkeys(one.doc for one in shown if one.doc))
         self.book.add(retrieval)
         return retrieval
+
+    async def find_page(self, ctx: Context, name: str) -> tuple[Passage, ...]:
+        """Return how the page about a name begins, if there is one: no retrieval is needed then."""
+        owners = ctx.view.links("owners")
+        known = [owners.row(int(at)) for at in ctx.view.find_by_name_or_alias(name)]
+        places = sorted({int(at) for row in known for at in row})[:_MAX_PAGE_CHUNKS]
+        if not places:
+            return ()
+        async with ctx.step("find page", name) as step:
+            found = Found(chunks=tuple(Hit(at, 1.0, by="page") for at in places))
+            evidence = await fetch_evidence(ctx, found)
+            step.output = f"{len(evidence.chunks)} passages"
+        self.book.add(Retrieval(name, found, evidence))
+        return evidence.chunks
 
     async def _retrieve(self, ctx: Context, question: str) -> Retrieval:
         found = await run_recipe(self.retrieve, ctx)

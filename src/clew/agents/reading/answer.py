@@ -22,7 +22,7 @@ from clew.context import Context
 from clew.text.names import strip_disambiguation
 from clew.types import Passage
 
-_FIRST = 5  # passages that are read for the question itself; all of them where nothing is followed
+_FIRST = 4  # passages that are read for the question itself; all of them where nothing is followed
 _TOGETHER = 2  # passages that are read in one window
 _MAX_CANDIDATES = 12  # that are ranked
 # What speaks for a candidate that the confidence of the answer goes by as well.

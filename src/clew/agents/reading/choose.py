@@ -27,6 +27,8 @@ _TIMES = re.compile(
     r"(?:mon|tues|wednes|thurs|fri|satur|sun)day)s?(?:\s+(?:morning|afternoon|evening|night))?",
     re.IGNORECASE,
 )
+COUNTED = frozenset("two three four five six seven eight nine ten eleven twelve".split())
+"""Numbers that are mostly written as words."""
 _PERSON = re.compile(r"\b(?:born|he|she|his|her)\b", re.IGNORECASE)
 
 
@@ -261,6 +263,9 @@ def contradicts_kind(question: str, text: str) -> bool:
         return _TIMES.fullmatch(text) is not None or (digits and not capitals)
     if kind == "date":
         return not digits and text.istitle() and _TIMES.fullmatch(text) is None
+    if not kind and text.lower() in COUNTED:  # "Which languages …?" is not answered by "four"
+        noun = _ASKED_NOUN.search(question)
+        return noun is not None and noun["noun"].endswith("s")
     return kind == "number" and _fits_measure(question, text) <= -1
 
 

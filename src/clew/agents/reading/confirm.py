@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from clew.agents.citing.entailment import SYNONYM_OF_STEM, is_negated
 from clew.agents.citing.support import SupportSpan, has_title, make_citation, mentions_name
 from clew.agents.core.scratchpad import Note
+from clew.agents.reading.choose import COUNTED
 from clew.agents.reading.spans import Reading, asked_words, read_passages, same_answer
 from clew.agents.rules.operators import strip_auxiliary
 from clew.agents.rules.question_analysis import find_question_name_spans
@@ -25,7 +26,6 @@ from clew.types import Citation, Passage
 _SAID = 0.8  # how sure a sentence with every word of the claim makes a yes, or a no
 _READ = 0.5  # least probability of another value that is read
 _NUMBER = re.compile(r"\d+(?:[.,]\d+)*")
-_COUNTED = frozenset("two three four five six seven eight nine ten eleven twelve".split())
 _QUANTIFIED = re.compile(r"\b(every|each|only|all|always)\s+(\w+)", re.IGNORECASE)
 _CLAUSE = re.compile(
     r"[,;:()]|\b(?:but|when|if|unless|although|though|because|while|whereas|who|which|that|where|"
@@ -34,6 +34,7 @@ _CLAUSE = re.compile(
 )
 _PRONOUN = re.compile(r"\b(?:he|she|it|they)\b", re.IGNORECASE)
 _BY = re.compile(r"\bby\s+(?:\w+\s+){0,3}$", re.IGNORECASE)
+_MAX_SUBJECT_WORDS = 3  # words in which a sentence names what it is about
 _MIN_STEM = 3  # letters that are left when an ending is cut
 _ENDINGS = ("ing", "ers", "er", "ors", "or", "ied", "ies", "ed", "es", "s", "e", "y")
 
@@ -87,7 +88,7 @@ def parse_claim(ctx: Context, question: str) -> Claim | None:
 
 def find_numbers(text: str) -> set[str]:
     """Return the numbers of a text, in digits or as a word."""
-    return {*_NUMBER.findall(text), *(_COUNTED & set(split_words(text)))}
+    return {*_NUMBER.findall(text), *(COUNTED & set(split_words(text)))}
 
 
 def _light(text: str) -> str:
@@ -112,7 +113,9 @@ async def confirm(ctx: Context, passages: Sequence[Passage]) -> Note | None:
     if claim is None:
         return None
     for passage, start, end in _sentences(passages):
-        said = _says(claim, passage, passage.text[start:end])
+        sentence = passage.text[start:end]
+        told = resolve_pronoun(claim, passage.text[:start], sentence.lstrip())
+        said = _says(claim, passage, told)
         if said is not None:
             cited = make_citation(passage, SupportSpan(start, end, 1.0))
             return _note(ctx, yes=said, cited=cited, probability=_SAID)
@@ -139,6 +142,21 @@ def _says(claim: Claim, passage: Passage, sentence: str) -> bool | None:
         return None
     denied = _is_denied(claim, sentence)
     return None if denied is None else denied == claim.negated
+
+
+def resolve_pronoun(claim: Claim, before: str, sentence: str) -> str:
+    """Return a sentence with what "it" stands for, if a claim is of that: "The office … It is …".
+
+    It must be in the opening of the sentence before.
+    """
+    first = next(iter(asked_words(claim.text)), "")
+    pronoun = _PRONOUN.match(sentence)
+    if pronoun is None or not first or claim.text.find(first) > claim.text.find(claim.subject) >= 1:
+        return sentence
+    spans = list(sentence_spans(before))
+    opening = split_words(before[slice(*spans[-1])])[:_MAX_SUBJECT_WORDS] if spans else []
+    known = cut_ending(first) in map(cut_ending, opening)
+    return f"the {first}{sentence[pronoun.end() :]}" if known else sentence
 
 
 def _repeats(sentence: str, quantifier: str, word: str) -> bool:

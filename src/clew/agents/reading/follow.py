@@ -106,14 +106,24 @@ class Follower:
         """Read what a chain still asks, and extend it where that leaves something open."""
         bridge, here = chain.steps[-1].text, list(passages)
         if not any(has_title(passage, bridge) for passage in here):
-            retrieval = await retriever(ctx, chain.question)
-            here = list(retrieval.evidence.chunks)
+            here = await _look_up(ctx, retriever, chain, here)
         about = choose_near(bridge, here)
         last = [*about, *(p for p in here if p not in about)][:_LAST]
         readings = await read_passages(ctx, chain.question, last)
         settled = bool(readings) and readings[0].probability >= _SETTLED
         longer = [] if settled or hop == self.hops else await extend(ctx, chain, here)
         return readings, longer
+
+
+async def _look_up(
+    ctx: Context, retriever: RecordingRetriever, chain: Chain, known: Sequence[Passage]
+) -> list[Passage]:
+    """Return the page about what a chain has reached, else what is found for its question."""
+    bridge = chain.steps[-1].text
+    page = await retriever.find_page(ctx, bridge)
+    if any(has_title(passage, bridge) for passage in page):
+        return [*page, *known]
+    return list((await retriever(ctx, chain.question)).evidence.chunks)
 
 
 def _choose_likeliest(chains: Sequence[Chain], most: int) -> list[Chain]:

@@ -8,8 +8,9 @@ from functools import cache
 from importlib.resources import files
 from os.path import commonprefix
 
-# A date, a number that is no part of a word, or a run of letters and digits.
+# A date, a number that is no part of a word, C# and C++, or a run of letters and digits.
 _TOKEN = re.compile(
+    r"(?<![^\W_])[A-Za-z](?:\+\+|#)(?![^\W_])|"
     r"\d{4}[-/]\d{1,2}[-/]\d{1,2}|[+-]?\d[\d,]*(?:\.\d+)?(?![^\W_])|[^\W_]+(?:['’][^\W_]+)*"
 )
 _MIN_PREFIX = 4  # letters that two forms of a word share: weigh and weight

@@ -73,6 +73,8 @@ class GraphImport:
     """Maximum number of elements to embed; None: all."""
     strict: bool = False
     progress: ProgressCallback = field(default=lambda stage, done, total: None, repr=False)
+    sparing: bool = False
+    """Whether to use small caches, which takes longer."""
 
     async def __call__(self, path: Path, wanted: str | None = None) -> ImportResult:
         """Import a file; an unchanged one costs no more than reading it."""
@@ -110,7 +112,8 @@ class GraphImport:
         clock.lap("embed")
         self.progress("write", 0, 1)
         await record_arrivals(self.store, [name])
-        counts = await self.store.write(Change(remove=parts, bulk=passages(stage)), derive_arrays)
+        change = Change(remove=parts, bulk=passages(stage), sparing=self.sparing)
+        counts = await self.store.write(change, derive_arrays)
         self.progress("write", 1, 1)
         clock.lap("write")
         return ImportResult(

@@ -4,7 +4,7 @@ import zlib
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, BinaryIO, Literal
 
 from clew.errors import InputError
 from clew.text.unicode import clean, digest
@@ -13,6 +13,7 @@ from clew.types import Document
 RowNames = Literal["path", "id"]
 
 _MEGABYTE = 1_000_000
+_PIECE_BYTES = 1 << 20  # read at a time
 _GZIP_MAGIC = b"\x1f\x8b"
 _MAX_COMPRESSION_RATIO = 200
 _FREE_UNPACKED_BYTES = 20 * _MEGABYTE  # where the ratio is not checked
@@ -87,7 +88,7 @@ def read_bytes(source: SourceFile, budget: ReadBudget) -> bytes:
     # A reported size over the limit saves reading; the read itself is bounded all the same.
     size = source.path.stat().st_size
     with source.path.open("rb") as file:
-        raw = file.read(budget.file_bytes + 1 if size <= budget.file_bytes else 0)
+        raw = _read_at_most(file, budget.file_bytes + 1) if size <= budget.file_bytes else b""
     if max(size, len(raw)) > budget.file_bytes:
         raise InputError(
             f"is larger than the limit of {format_megabytes(budget.file_bytes)}; split it"
@@ -96,6 +97,16 @@ def read_bytes(source: SourceFile, budget: ReadBudget) -> bytes:
         raise InputError("is empty")
     is_packed = source.path.suffix.lower() == ".gz" and raw.startswith(_GZIP_MAGIC)
     return _unpack_gzip(raw, budget) if is_packed else raw
+
+
+def _read_at_most(file: BinaryIO, most: int) -> bytes:
+    """Read a file in pieces: asked for all at once, Python reserves as much as it may become."""
+    pieces: list[bytes] = []
+    left = most
+    while left and (piece := file.read(min(left, _PIECE_BYTES))):
+        pieces.append(piece)
+        left -= len(piece)
+    return pieces[0] if len(pieces) == 1 else b"".join(pieces)
 
 
 def _unpack_gzip(raw: bytes, budget: ReadBudget) -> bytes:

@@ -18,7 +18,8 @@ from clew.errors import Locked, StoreError
 from clew.kb_address import DatabaseAddress
 from clew.text.unicode import hash64, to_signed
 
-Connection = psycopg.Connection[tuple[Any, ...]]
+Row = tuple[Any, ...]
+Connection = psycopg.Connection[Row]
 _DEFAULTS: dict[str, Any] = {
     "connect_timeout": 10,
     "application_name": "clew",
@@ -73,22 +74,36 @@ class Database:
 
     def begin(self, mode: LiteralString, shared: str = "") -> Connection:
         """Begin a transaction on a pooled connection; one that has died is replaced."""
+        return self._begin(mode, shared)[0]
+
+    def begin_with(self, mode: LiteralString, first: LiteralString) -> tuple[Connection, list[Row]]:
+        """Begin a transaction with a first statement, in one trip; return its rows, too."""
+        db, cursor = self._begin(mode, "", first)
+        while cursor.nextset():
+            pass
+        return db, cursor.fetchall()
+
+    def _begin(
+        self, mode: LiteralString, shared: str, first: LiteralString = ""
+    ) -> tuple[Connection, psycopg.Cursor[Row]]:
         same = sql.SQL("SET TRANSACTION SNAPSHOT {};").format(shared) if shared else sql.SQL("")
         start = sql.SQL(
             "BEGIN {}; {} SET LOCAL search_path TO {}; SET LOCAL statement_timeout = 0; "
-            "SET LOCAL idle_in_transaction_session_timeout = 0"
-        ).format(sql.SQL(mode), same, sql.Identifier(self.address.schema))
+            "SET LOCAL idle_in_transaction_session_timeout = 0; {}"
+        ).format(sql.SQL(mode), same, sql.Identifier(self.address.schema), sql.SQL(first))
         db, fresh = self._acquire()
         try:
-            db.execute(start)
+            return db, db.execute(start)
         except psycopg.OperationalError:
             db.close()
             if fresh:
                 raise
             self.close()  # the others have most likely died with it
             db = self.connect()
-            db.execute(start)
-        return db
+            return db, db.execute(start)
+        except psycopg.Error:
+            self.release(db)
+            raise
 
     def release(self, db: Connection) -> None:
         """Return a connection to the pool, rolling back an open transaction."""
@@ -171,10 +186,13 @@ def translate_errors(address: DatabaseAddress) -> Iterator[None]:
     except psycopg.errors.LockNotAvailable as error:
         raise Locked(f"{address} has been locked for too long; try again later") from error
     except psycopg.errors.InsufficientPrivilege as error:
-        raise StoreError(
-            f"{address}: {_first_line(error)}; the user needs CREATE on the database, or a schema "
-            "of its own"
-        ) from error
+        told = _first_line(error)
+        needs = (
+            "CREATE on the database, or a schema of its own"
+            if "for database" in told
+            else "to own the schema, or be granted what it is to do there"
+        )
+        raise StoreError(f"{address}: {told}; the user needs {needs}") from error
     except psycopg.OperationalError as error:
         raise StoreError(
             f"the connection to {address} failed ({_first_line(error)}); nothing was changed that "

@@ -32,11 +32,14 @@ from clew.store.postgres.keyvalue import (
     store_values,
 )
 from clew.store.postgres.migrations import migrate
+from clew.store.postgres.passage_vectors import update_passage_vectors
 from clew.store.postgres.vectors import SharedVectors
 from clew.store.postgres.verify import find_problems
 from clew.store.postgres.versions import (
+    SELECT_GENERATION,
     begin_write,
     finish_write,
+    parse_generation,
     read_generation,
     show_generation,
     undo_write,
@@ -125,6 +128,7 @@ class PostgresStore:
         self._inputs = InputReader(self.database, self._load_previous, self.vectors)
         self._task_lock = TaskLock()
         self._checked_chunks: set[int] = set()
+        self._named: tuple[int, dict[str, tuple[str, ...]]] = (0, {})
         self._follower: GenerationFollower | None = None
 
     # -- reading
@@ -134,10 +138,8 @@ class PostgresStore:
         """Open the newest generation for reading."""
         # Only errors of the store itself are translated, not those raised by the caller.
         with translate_errors(self.address):
-            db = await asyncio.to_thread(self.database.begin, READ)
+            db, generation, arrays = await asyncio.to_thread(self._load_newest)
         try:
-            with translate_errors(self.address):
-                db, generation, arrays = await asyncio.to_thread(self._load_newest, db)
             yield ResolvedSnapshot(self._open_snapshot(db, generation, arrays))
         finally:
             self.database.release(db)
@@ -154,18 +156,23 @@ class PostgresStore:
             with translate_errors(self.address):
                 return await asyncio.to_thread(select_values, db, kind, keys)
 
-        return TableSnapshot(generation, arrays, select, get, self._checked_chunks)
+        if self._named[0] != generation:
+            self._named = (generation, {})
+        named = self._named[1]
+        return TableSnapshot(generation, arrays, select, get, self._checked_chunks, named)
 
-    def _load_newest(self, db: Connection) -> tuple[Connection, int, Arrays]:
-        """The generation visible to a transaction, and its arrays; begin again if it is gone."""
+    def _load_newest(self) -> tuple[Connection, int, Arrays]:
+        """Begin a transaction; return the generation that it sees, and its arrays."""
         for _ in range(5):
-            generation, seal = read_generation(db)
+            db, rows = self.database.begin_with(READ, SELECT_GENERATION)
             try:
+                generation, seal = parse_generation(rows)
                 return db, generation, self._generations.load(generation, seal)
             except FileNotFoundError:
-                # Newer generations were written meanwhile.
+                self.database.release(db)  # newer generations were written meanwhile
+            except BaseException:
                 self.database.release(db)
-                db = self.database.begin(READ)
+                raise
         raise ArraysMissing(
             f"the arrays of {self.address} are missing; `clew verify --repair` rebuilds them"
         )
@@ -174,14 +181,16 @@ class PostgresStore:
         """Count documents and elements."""
         return await asyncio.to_thread(self._read_counts)
 
-    async def sources(self) -> dict[str, DocumentSource]:
-        """Map every document name to its document."""
+    async def sources(self, names: Collection[str] | None = None) -> dict[str, DocumentSource]:
+        """Map every document name, or those of `names` that there are, to its document."""
 
         def read() -> dict[str, DocumentSource]:
             with self.database.transaction(READ) as db:
                 found = db.execute(
                     "SELECT s.name, d.id, d.stamp FROM sources s JOIN documents d "
-                    "ON d.key = s.document ORDER BY s.name"
+                    "ON d.key = s.document WHERE %s::text[] IS NULL OR s.name = ANY(%s::text[]) "
+                    "ORDER BY s.name",
+                    (given := None if names is None else list(names), given),
                 )
                 return {name: DocumentSource(document, stamp) for name, document, stamp in found}
 
@@ -234,7 +243,7 @@ class PostgresStore:
     def read_rows(self) -> Iterator[PostgresRows]:
         """Open all rows for reading, unchanged until closed."""
         with translate_errors(self.address):
-            db, generation, arrays = self._load_newest(self.database.begin(READ))
+            db, generation, arrays = self._load_newest()
             try:
                 yield PostgresRows(db, generation, arrays)
             finally:
@@ -252,6 +261,7 @@ class PostgresStore:
             finish_write(db, write)
             count_all_values(db)
             self._publish(db, generation, seal)
+        self._update_passage_vectors()
 
     async def find_losses(self, kinds: Collection[str] = ()) -> list[str]:
         """What was lost and cannot be derived; one sentence each."""
@@ -391,6 +401,13 @@ class PostgresStore:
         # The write is published: failing to remove old arrays must not undo it.
         with suppress(StoreError):
             self._generations.remove_before(write.generation - 1)
+        self._update_passage_vectors()
+
+    def _update_passage_vectors(self) -> None:
+        """Let SQL search the passages, where it can; what fails now, the next write does."""
+        with suppress(StoreError, DamagedVectors), self.database.transaction() as db:
+            embedder = read_value(db, _EMBEDDER)
+            update_passage_vectors(db, embedder, self.vectors(embedder, "chunk"))
 
     def _publish(self, db: Connection, generation: int, seal: str) -> None:
         """Make a generation the newest, and announce it; readers see it after the commit."""

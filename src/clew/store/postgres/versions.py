@@ -12,11 +12,14 @@ from typing import Any, LiteralString, NamedTuple
 from uuid import uuid4
 
 from clew.errors import StoreError
-from clew.store.postgres.connections import Connection
+from clew.store.postgres.connections import Connection, Row
 
 VERSIONED_TABLES: tuple[LiteralString, ...] = (
     *("documents", "sources", "chunks", "entities", "forms", "facts", "participants"),
     *("mentions", "sayings"),
+)
+SELECT_GENERATION: LiteralString = (
+    "SELECT key, value FROM meta WHERE key IN ('generation', 'arrays')"
 )
 _FOREVER: LiteralString = "9223372036854775807"
 _UNFINISHED: LiteralString = "unfinished"  # in `meta`: the write that has begun
@@ -35,12 +38,12 @@ class UnpublishedWrite(NamedTuple):
 
 def read_generation(db: Connection) -> tuple[int, str]:
     """The number of the newest generation and the seal of its arrays."""
-    held = {
-        str(key): str(value)
-        for key, value in db.execute(
-            "SELECT key, value FROM meta WHERE key IN ('generation', 'arrays')"
-        )
-    }
+    return parse_generation(db.execute(SELECT_GENERATION).fetchall())
+
+
+def parse_generation(rows: Sequence[Row]) -> tuple[int, str]:
+    """The same from the rows of `SELECT_GENERATION`."""
+    held = {str(key): str(value) for key, value in rows}
     if not held.get("generation", "").isdecimal():
         raise StoreError(_LOST)
     return int(held["generation"]), held.get("arrays", "")

@@ -7,7 +7,7 @@ the two write differently.
 import json
 import sqlite3
 from collections import Counter, defaultdict
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Collection, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
@@ -17,7 +17,7 @@ from typing import TypeVar
 from clew.errors import StoreError
 from clew.store.checksums import checksum_cells
 from clew.store.merge import compute_fact_id
-from clew.store.protocol import Arrays
+from clew.store.protocol import Arrays, DocumentSource
 from clew.store.resolved_entities import ChunkMention
 from clew.store.sqlite import rows
 from clew.store.sqlite.connections import DAMAGED_ROW, translate_errors
@@ -30,6 +30,21 @@ Keys = Sequence[str] | Sequence[int]
 SelectRows = Callable[[str, Sequence[str | int]], Awaitable[list[rows.Row]]]
 """Selects rows by a statement with one list of keys, integers or texts."""
 GetValues = Callable[[str, Sequence[str]], Awaitable[dict[str, str]]]
+SELECT_SOURCES = (
+    "SELECT s.name, d.id, d.stamp FROM sources s JOIN documents d ON d.key = s.document"
+)
+_AMONG_NAMES = " WHERE s.name IN (SELECT value FROM json_each(?))"
+
+
+def select_sources(
+    db: sqlite3.Connection, names: Collection[str] | None
+) -> dict[str, DocumentSource]:
+    """Map document names, all of them or those given, to their documents."""
+    if names is None:
+        found = db.execute(SELECT_SOURCES)
+    else:
+        found = db.execute(SELECT_SOURCES + _AMONG_NAMES, (json.dumps(sorted(names)),))
+    return {name: DocumentSource(document, stamp) for name, document, stamp in found}
 
 
 @dataclass(frozen=True)
@@ -99,6 +114,8 @@ class TableSnapshot:
     get_values: GetValues
     checked: set[int] = field(default_factory=set)
     """Chunks whose mentions were compared with what was extracted; they never change."""
+    named: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    """Names of documents that were read before; a generation has always the same."""
 
     async def documents(self, ids: Sequence[str]) -> dict[str, Document]:
         """Documents by content id."""
@@ -112,6 +129,10 @@ class TableSnapshot:
 
     async def names(self, ids: Sequence[str]) -> dict[str, tuple[str, ...]]:
         """The names of documents, without their text."""
+        self.named.update(await self._read_names([key for key in ids if key not in self.named]))
+        return {key: self.named[key] for key in ids if key in self.named}
+
+    async def _read_names(self, ids: Sequence[str]) -> dict[str, tuple[str, ...]]:
         names: dict[str, list[str]] = defaultdict(list)
         for name, _, key in await self._select_checked(
             "SELECT s.checksum, s.name, s.document, d.id FROM documents d "

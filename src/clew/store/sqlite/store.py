@@ -55,7 +55,7 @@ from clew.store.sqlite.keyvalue import (
     store_values,
 )
 from clew.store.sqlite.migrations import migrate, read_version
-from clew.store.sqlite.read import open_snapshot
+from clew.store.sqlite.read import open_snapshot, select_sources
 from clew.store.sqlite.restore import (
     MARK_FINISHED,
     SELECT_UNFINISHED,
@@ -82,9 +82,6 @@ _COUNT_QUERIES = {
 }
 _SELECT_EMBEDDER = "SELECT value FROM memory WHERE kind = 'manifest' AND key = 'embedder'"
 _SELECT_DIMENSION = "SELECT value FROM memory WHERE kind = 'manifest' AND key = 'dim'"
-SELECT_SOURCES = (
-    "SELECT s.name, d.id, d.stamp FROM sources s JOIN documents d ON d.key = s.document"
-)
 SELECT_GENERATION = "SELECT value FROM meta WHERE key = 'generation'"
 _SELECT_SEAL = "SELECT value FROM meta WHERE key = 'arrays'"
 _COUNT_ROWS: dict[str, str] = {
@@ -171,11 +168,10 @@ class SqliteStore:
         with self._pool.connection() as db:
             return self._read_counts(db)
 
-    async def sources(self) -> dict[str, DocumentSource]:
-        """Map every document name to its document."""
+    async def sources(self, names: Collection[str] | None = None) -> dict[str, DocumentSource]:
+        """Map every document name, or those of `names` that there are, to its document."""
         with self._pool.connection() as db:
-            found = db.execute(SELECT_SOURCES)
-            return {name: DocumentSource(document, stamp) for name, document, stamp in found}
+            return select_sources(db, names)
 
     async def failures(self) -> list[Failure]:
         """Chunks whose extraction failed, and why."""

@@ -24,6 +24,7 @@ from clew.store.sqlite.insert import (
     merge_new_facts,
     prepare_extraction,
 )
+from clew.store.sqlite.unmerged import ChangedMentions
 from clew.text.unicode import digest, mark_text
 from clew.types import Chunk, Entity, Extraction, Fact, Kind
 
@@ -114,6 +115,8 @@ class TouchedElements:
     # New elements, which need no merging.
     complete_entities: set[int] = field(default_factory=set)
     complete_facts: set[int] = field(default_factory=set)
+    mentions: ChangedMentions | None = None
+    """What the change says about entities, if it is looked at."""
 
 
 @dataclass(frozen=True)
@@ -128,11 +131,15 @@ class SqliteWriter:
 
     def apply(self, change: Change) -> TouchedElements:
         """Remove, add and merge; return what was touched."""
-        touched = TouchedElements()
+        touched = TouchedElements(mentions=ChangedMentions(self.db))
         change = replace(change, add=resolve_duplicate_names(change.add))
         self._remove_documents(change, touched)
         self._insert_additions(change.add, touched)
-        self.merge_entities(touched.entities - touched.complete_entities)
+        known = touched.entities - touched.complete_entities
+        if touched.mentions is not None:
+            touched.mentions.note_added(touched.chunks)
+            known = touched.mentions.update_supports(known)
+        self.merge_entities(known)
         self.merge_facts(touched.facts - touched.complete_facts)
         if change.embedder:
             self._refresh_vector_rows()
@@ -208,6 +215,8 @@ class SqliteWriter:
         if not chunks:
             return
         touched.removed_chunks += chunks
+        if touched.mentions is not None:
+            touched.mentions.note_removed(chunks)
         keys = [(key,) for key in chunks]
         for select, delete, elements in (
             (_SELECT_MENTIONED, "DELETE FROM mentions WHERE chunk = ?", touched.entities),

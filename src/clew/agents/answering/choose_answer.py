@@ -1,0 +1,93 @@
+"""Let a model choose where its answer and what is read in the passages differ.
+
+It is shown the reader's first candidates before its own answer, unmarked, with the passages cited
+for all of them: choosing is easier than writing, and who chooses need not repeat an error.
+"""
+
+from collections.abc import Iterable, Sequence
+
+from pydantic import BaseModel
+
+from clew.agents.core.evidence_page import show_evidence
+from clew.agents.core.types import Answer
+from clew.agents.reading.answer import RankedCandidate
+from clew.agents.reading.spans import same_answer
+from clew.context import Context
+from clew.errors import ParseError
+from clew.llm.budget import BudgetExceeded
+from clew.llm.chat import Request
+from clew.llm.prompt import Prompt
+from clew.text.language import prompt_language
+from clew.types import Citation, Evidence, Passage
+
+_CANDIDATES = 4  # candidates of the reader that are shown
+_PASSAGES = 7  # passages that are shown
+_MAX_TOKENS = 120  # of the reply
+
+
+class ChosenAnswer(BaseModel, title="Chosen"):
+    """What the model must answer."""
+
+    reason: str = ""
+    choice: int = 0
+
+
+CHOOSE = Prompt(
+    "choose_answer",
+    ChosenAnswer,
+    {"question", "evidence", "answers"},
+    documents={"evidence", "answers"},
+)
+
+
+async def choose_answer(
+    ctx: Context, written: Answer, read: Answer, ranked: Sequence[RankedCandidate]
+) -> str:
+    """Return the answer that the model chooses among its own and those read; "" for none."""
+    chat = ctx.chat("answer")
+    some = ranked[:_CANDIDATES]
+    answers = list_different([*(one.candidate.text for one in some), written.candidate])
+    passages = gather_cited(ctx.question, written, read, some)
+    if chat is None or not passages:
+        return ""
+    async with ctx.step("choose", "; ".join(answers)) as step:
+        numbered = "\n".join(f"{number}: {one}" for number, one in enumerate(answers, start=1))
+        page = await show_evidence(step.ctx, Evidence(passages), beside=numbered, reply=_MAX_TOKENS)
+        try:
+            reply = await CHOOSE.ask(
+                step.ctx.chat("answer") or chat,
+                language=prompt_language(ctx.question),
+                like=Request(max_tokens=_MAX_TOKENS),
+                question=ctx.question,
+                evidence=str(page),
+                answers=numbered,
+            )
+        except (ParseError, BudgetExceeded) as error:
+            step.output = f"no choice: {error}"
+            return ""
+        chosen = answers[reply.choice - 1] if 0 < reply.choice <= len(answers) else ""
+        step.output = chosen or "none of them"
+    return chosen
+
+
+def list_different(answers: Iterable[str]) -> list[str]:
+    """Return each answer once, in the form that comes first."""
+    found: list[str] = []
+    for one in answers:
+        if one and not any(same_answer(one, other) for other in found):
+            found.append(one)
+    return found
+
+
+def gather_cited(
+    question: str, written: Answer, read: Answer, ranked: Sequence[RankedCandidate]
+) -> tuple[Passage, ...]:
+    """Return the passages cited for what is read, for the other candidates, and what is written."""
+    known = {p.id: p for p in (*read.evidence.chunks, *written.evidence.chunks)}
+    for one in ranked:
+        for reading in one.candidate.readings:
+            known.setdefault(reading.passage.id, reading.passage)
+    noted = (note.citation for one in ranked for note in one.notes(question))
+    cited: list[Citation] = [*read.citations, *(c for c in noted if c), *written.citations]
+    ids = dict.fromkeys(citation.chunk for citation in cited if citation.chunk in known)
+    return tuple(known[chunk] for chunk in list(ids)[:_PASSAGES])

@@ -1,0 +1,57 @@
+"""What happens where memory is scarce: a sentence instead of a traceback, and smaller writes."""
+
+from errno import EACCES, ENOMEM
+from pathlib import Path
+
+import pytest
+import typer
+
+from clew.cli.common import run
+from clew.config import Settings, load_settings
+from clew.engine import KnowledgeBase
+from clew.errors import ConfigError
+from clew.store.memory import MemoryStore
+from clew.types import Document
+from conftest import stream
+
+
+@pytest.mark.parametrize("error", [MemoryError(), OSError(ENOMEM, "Cannot allocate memory")])
+def test_too_little_memory_is_told_in_a_sentence(
+    error: Exception, capsys: pytest.CaptureFixture[str]
+) -> None:
+    async def work() -> None:
+        raise error
+
+    with pytest.raises(typer.Exit):
+        run(work, debug=False)
+    assert "not enough memory" in capsys.readouterr().err
+
+
+def test_other_errors_of_the_system_are_not_called_memory() -> None:
+    async def work() -> None:
+        raise OSError(EACCES, "Permission denied")
+
+    with pytest.raises(OSError, match="Permission denied"):
+        run(work, debug=False)
+
+
+def test_the_setting_is_read_as_a_size(tmp_path: Path) -> None:
+    file = tmp_path / "clew.toml"
+    file.write_text('memory = "1.5 GB"')
+    assert load_settings(file).memory == 1_500_000_000
+    for wrong in ('"much"', '"100MB"', "7"):
+        file.write_text(f"memory = {wrong}")
+        with pytest.raises(ConfigError, match="(?i)2GB"):
+            load_settings(file)
+
+
+@pytest.mark.parametrize(("memory", "writes"), [(None, 1), ("500MB", 3)])
+async def test_little_memory_makes_smaller_writes(
+    memory: str | None, writes: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("clew.ingest.build.BYTES_PER_CHARACTER", 100_000_000)
+    base = KnowledgeBase(MemoryStore(), Settings(extractor="offline", memory=memory), None)
+    texts = [f"Lyon{n} is a town." for n in range(3)]
+    documents = [Document(str(n), text, "", (f"{n}.txt",)) for n, text in enumerate(texts)]
+    result = await base.take(stream(documents))
+    assert (result.added, result.counts.generation) == (3, writes)

@@ -5,8 +5,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from browsing import QUESTION, browsing, writing_model
-from serving import fill, fork, make_server
+from browsing import QUESTION, browsing, opened_browser, writing_model
+from serving import Listening, fill, fork, make_server
 
 from clew.config import ReadSettings
 from clew.serve.core.folders import Folders
@@ -136,6 +136,28 @@ def test_what_is_read_is_listed_and_no_path(tmp_path: Path) -> None:
         assert page.locator("svg.thread").count() == 0
         page.locator(".panel ul.docs button").first.click()
         page.locator("dialog .text").wait_for()
+
+
+def test_a_question_is_asked_again_when_the_server_is_back(tmp_path: Path) -> None:
+    fill(tmp_path / "valley")
+    with writing_model(0.2) as models, opened_browser() as browser:
+        page = browser.new_page()
+        page.set_default_timeout(90_000)
+        with Listening(make_server(tmp_path, models=models)) as url:
+            page.goto(url)
+            page.get_by_label("Recipe").first.select_option("reader")
+            page.fill("textarea", QUESTION)
+            page.keyboard.press("Enter")
+            page.locator(".answer", has_text="Ilse").wait_for()
+        page.locator(".answer [role=alert]").wait_for()
+        assert "Ilse" in page.locator(".answer").inner_text()
+        assert page.locator(".reasoning .open").count() == 0
+        page.get_by_role("button", name="Ask again").click()  # it is not back yet
+        page.get_by_text("The connection was lost before").wait_for()
+        with Listening(make_server(tmp_path, models=models), int(url.rsplit(":", 1)[1])):
+            page.get_by_role("button", name="Ask again").click()
+            page.locator(".source").first.wait_for()
+            assert page.locator(".answer [role=alert]").count() == 0
 
 
 def test_the_language_is_readable_on_a_phone(server: Server) -> None:

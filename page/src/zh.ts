@@ -281,6 +281,7 @@ export const zh: Record<string, string> = {
   refused: "已拒答",
   found: "已找到",
   "nothing found": "没有找到",
+  "the {n} largest are shown": "显示最大的 {n} 个",
   "There is no workspace “{name}”.": "没有名为“{name}”的工作区。",
   "Not answered: the model failed.": "未能回答：模型出错。",
   "Not answered: the search failed.": "未能回答：检索失败。",

@@ -25,7 +25,7 @@ import { findFront } from "../src/report";
 import { Source } from "../src/source";
 import { current, enter } from "../src/state";
 import { findThread, listNames, listRead } from "../src/thread";
-import { layOutTreemap } from "../src/treemap";
+import { layOutTreemap, wrapLabel } from "../src/treemap";
 import { Attributes, listOnce } from "../src/ui";
 import { findBest, markEvidence, measureSupport } from "../src/views/compare";
 import { explainCalls } from "../src/views/documents";
@@ -300,6 +300,12 @@ describe("figures", () => {
     const boxes = layOutTreemap([6, 3, 2, 1], 100, 60);
     expect(boxes.reduce((sum, one) => sum + one.width * one.height, 0)).toBeCloseTo(6000);
     expect(boxes.every((one) => one.x >= 0 && one.y >= 0 && one.x + one.width <= 100.001 && one.y + one.height <= 60.001)).toBe(true);
+  });
+  it("name a box in the lines it has room for", () => {
+    expect(wrapLabel("Chinese Communists, Taipei", 12, 3)).toEqual(["Chinese", "Communists,", "Taipei"]);
+    expect(wrapLabel("Chinese Communists, Taipei", 12, 2)).toEqual(["Chinese", "Communists,…"]);
+    expect(wrapLabel("Employment", 6, 2)).toEqual(["Emplo…"]);
+    expect(wrapLabel("东江大桥由李明设计", 7, 2)).toEqual(["东江大桥", "由李明…"]);
   });
   it("tell the time left from the pace of a stage", () => {
     const pace = new Pace();

@@ -88,9 +88,9 @@ def running(server: Server, headers: Mapping[str, str] | None = None) -> Iterato
 class Listening:
     """A server on a port of this machine, in a thread."""
 
-    def __init__(self, server: Server, port: int = 0) -> None:
+    def __init__(self, server: Server) -> None:
         self._uvicorn = StoppableServer(server)
-        self._bound = bind("127.0.0.1", port)
+        self._bound = bind("127.0.0.1", 0)
         self._thread = threading.Thread(target=lambda: self._uvicorn.run([self._bound]))
 
     def __enter__(self) -> str:

@@ -74,7 +74,7 @@ function Endpoint() {
       <Problem error={error} />
       {found ? (
         <div class="scroll" tabIndex={0} role="region" aria-label={t("Checks")}>
-          <table>
+          <table class="stacked">
             <tbody>
               {sortChecks(found.checks).map((one, n) => (
                 <tr key={n}>
@@ -127,7 +127,7 @@ function RecipeRow({ recipe }: { recipe: Recipe }) {
   return (
     <details onToggle={(e) => setOpen(e.currentTarget.open)}>
       <summary>
-        <b>{recipe.name}</b> <span class="tag">{t(recipe.kind)}</span> <span class="soft small">{recipe.about}</span>
+        <b>{recipe.name}</b> <span class="tag">{t(recipe.kind)}</span> <span class="soft small"><Words text={recipe.about} /></span>
       </summary>
       {open && <RecipeSteps name={recipe.name} needs={recipe.needs} source={recipe.source} />}
     </details>
@@ -139,7 +139,7 @@ function RecipeSteps({ name, needs, source }: { name: string; needs: string; sou
   return (
     <div class="pad small">
       <p>
-        {t("Needs")}: {needs} · {t("Source")}: {source}
+        {t("Needs")}: {needs} · {t("Source")}: <Words text={source} />
       </p>
       <Problem error={error} />
       {found && (

@@ -112,7 +112,7 @@ function Treemap({ branches }: { branches: Branch[] }) {
     observer.observe(element);
     return () => observer.disconnect();
   }, []);
-  const boxes = layOutTreemap(branches.map((one) => one.size), width, HEIGHT);
+  const places = placeParts(branches, width, HEIGHT, SMALLEST_TOP);
   const show = (branch: Branch) => {
     const element = document.getElementById(`branch-${branch.id}`);
     if (element instanceof HTMLDetailsElement) element.open = true;
@@ -120,12 +120,11 @@ function Treemap({ branches }: { branches: Branch[] }) {
   };
   return (
     <svg ref={drawing} class="treemap card" viewBox={`0 0 ${width} ${HEIGHT}`} role="img" aria-label={t("Communities by size; the outline below holds the same.")}>
-      {boxes.map((box, n) => {
-        const branch = branches[n]!;
+      {places.map(([branch, box]) => {
         const nested = box.width >= 90 && box.height >= 90;
         return (
           <svg key={branch.id} x={box.x} y={box.y} width={box.width} height={box.height} onClick={() => show(branch)}>
-            <rect width={box.width} height={box.height} rx={8} fill={colourOf(n)} />
+            <rect width={box.width} height={box.height} rx={8} fill={colourOf(branches.indexOf(branch))} />
             <Label text={branch.name} x={10} y={22} room={box.width - 16} height={nested ? 28 : box.height} size={13} />
             {nested && <Inner branch={branch} box={box} />}
             <title>{`${branch.name} (${branch.size})`}</title>
@@ -147,7 +146,7 @@ interface LabelProps {
 }
 /** A name in as many lines as there is room for; nothing where no word would be readable. */
 function Label({ text, x, y, room, height, size, inner = false }: LabelProps) {
-  const letters = Math.floor(room / (size * (inner ? 0.6 : 0.66)));
+  const letters = Math.floor(room / (size * (inner ? 0.62 : 0.7)));
   const step = size * 1.3;
   const most = Math.floor((height - y - 5) / step) + 1;
   if (letters < 5 || most < 1) return null;
@@ -162,14 +161,16 @@ function Label({ text, x, y, room, height, size, inner = false }: LabelProps) {
   );
 }
 
-const SMALLEST: [number, number] = [52, 26]; // pixels in which a word can be read
+// Pixels in which a word can be read.
+const SMALLEST: [number, number] = [52, 26];
+const SMALLEST_TOP: [number, number] = [64, 34];
 /** The largest parts, as many as can be named in the room there is. */
-function placeParts<T extends { size: number }>(parts: T[], width: number, height: number): [T, Box][] {
+function placeParts<T extends { size: number }>(parts: T[], width: number, height: number, [wide, high] = SMALLEST): [T, Box][] {
   const sorted = [...parts].sort((a, b) => b.size - a.size);
   for (let most = sorted.length; most > 0; most--) {
     const kept = sorted.slice(0, most);
     const boxes = layOutTreemap(kept.map((one) => one.size), width, height);
-    if (boxes.every((box) => box.width >= SMALLEST[0] && box.height >= SMALLEST[1])) return kept.map((one, n) => [one, boxes[n]!]);
+    if (boxes.every((box) => box.width >= wide && box.height >= high)) return kept.map((one, n) => [one, boxes[n]!]);
   }
   return [];
 }

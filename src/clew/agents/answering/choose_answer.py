@@ -43,10 +43,14 @@ CHOOSE = Prompt(
 async def choose_answer(
     ctx: Context, written: Answer, read: Answer, ranked: Sequence[RankedCandidate]
 ) -> str:
-    """Return the answer that the model chooses among its own and those read; "" for none."""
+    """Return the answer that the model chooses among its own and those read; "" for none.
+
+    What it wrote without support is not offered again.
+    """
     chat = ctx.chat("answer")
     some = ranked[:_CANDIDATES]
-    answers = list_different([*(one.candidate.text for one in some), written.candidate])
+    own = [written.candidate] if written.citations else []
+    answers = list_different([*(one.candidate.text for one in some), *own])
     passages = gather_cited(ctx.question, written, read, some)
     if chat is None or not passages:
         return ""

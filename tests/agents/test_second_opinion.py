@@ -225,3 +225,26 @@ async def test_what_is_asked_with_or_computed_need_not_stand_in_a_passage(
     unread = "How many letters has the birthplace of Ada Brink, Ribe?"
     four = await asking(works)(says("Ribe", "She was born in Ribe."), unread, mode="open")
     assert four.candidate == "Ribe"
+
+
+async def test_what_a_sentence_says_in_full_stands_where_the_model_keeps_it(
+    base: KnowledgeBase,
+) -> None:
+    said = "The daily allowance is 65 euros in Norway and 50 euros in Poland."
+    await base.take(stream([document("travel", said, title="Travel policy")]))
+    sentence = {"text": "The daily allowance is 50 euros in Poland.", "sources": [1]}
+    written = {"enough": True, "sentences": [sentence], "short": "50 euros", "missing": ""}
+
+    def choose(message: str) -> dict[str, Any]:
+        found = re.search(r"^(\d+): 50 euros$", message.rsplit("Answers:", 1)[-1], re.MULTILINE)
+        return {"reason": "so it is said", "choice": int(found[1]) if found else 0}
+
+    script = AgentScript({"answer": written, "answer_graph": written, "choose_answer": choose})
+    asked = "What is the daily allowance in Poland?"
+    answer = await asking(base)(script, asked, mode="reject", confidence=0.5)
+    assert (answer.candidate, answer.verdict) == ("50 euros", "answered")
+    assert (answer.signals["kept"], answer.signals["stated"]) == (1.0, 1.0)
+    # The same answer to what the sentence does not say in full is contradicted by the reader.
+    vague = await asking(base)(script, "What is the weekly allowance in Poland?", mode="open")
+    assert vague.confidence < answer.confidence
+    assert not vague.signals.get("stated")

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 from clew.agents.answering.by_words import answer_by_words
-from clew.agents.answering.choose_answer import choose_answer
+from clew.agents.answering.choose_answer import choose_answer, is_stated
 from clew.agents.answering.exact_terms import find_long_form
 from clew.agents.answering.extractive import QUOTED_NOTE, extract_answer, quote_whole
 from clew.agents.answering.finish import conclude, run_with_fallback
@@ -338,13 +338,16 @@ class GraphReader:
         kept = bool(chosen) and same_answer(chosen, written.candidate)
         moved = not kept and same_answer(chosen, named.candidate)
         heard = {"kept": float(kept), "moved": float(moved)}
-        judged = await judge_answer(ctx, replace(written, hints={"against": alone, **heard}))
+        # A model that keeps what one sentence says in full is not wrong because a span differs.
+        stated = kept and is_stated(ctx.question, written)
+        hints = {"against": 0.0 if stated else alone, "stated": float(stated), **heard}
+        judged = await judge_answer(ctx, replace(written, hints=hints))
         if self.give == "written" or split_options(ctx.question)[1]:
             return judged
         if self.give == "better" and kept:  # with the other answers before its eyes
             return judged
-        hints = {**named.hints, **heard, "alone": alone, "contested": 1.0}
-        contested = await judge_answer(ctx, replace(named, hints=hints))
+        alike = {**named.hints, **heard, "alone": alone, "contested": 1.0}
+        contested = await judge_answer(ctx, replace(named, hints=alike))
         if moved or self.give == "read" or contested.confidence > judged.confidence:
             return overrule(judged, contested)
         return judged

@@ -7,7 +7,7 @@ import pytest
 from agent_asking import asking
 
 from clew.agents.ask import AskOptions
-from clew.agents.core.types import Answer
+from clew.agents.core.types import Answer, Mode
 from clew.agents.graph_reader import overrule
 from clew.engine import KnowledgeBase
 from clew.llm.budget import UsageLimits
@@ -152,3 +152,99 @@ async def test_where_the_reader_finds_nothing_a_written_answer_is_trusted_less(
     once = await ask_model(works, "Ribe", **{**how, "recipe": "steps-once"})
     assert "unread" not in once.signals
     assert answer.confidence < once.confidence
+
+
+BORN = "Where was Ada Brink born?"
+
+
+async def ask_without_model(works: KnowledgeBase, question: str, **how: Any) -> Answer:
+    return await works.ask(question, k=3, manner=AskOptions(confidence=0.2), **how)
+
+
+def says(short: str, *sentences: str) -> AgentScript:
+    """A model that writes this in its own format, and keeps it when it is asked to choose."""
+    sentences = sentences or (f"The answer is {short}.",)
+    shown = [{"text": text, "sources": [1]} for text in sentences]
+    written = {"enough": True, "sentences": shown, "short": short, "missing": ""}
+    return AgentScript({"answer": written, "answer_graph": written})
+
+
+def mumbles(_: Any) -> str:
+    return "Well, let me think about this. It is hard to say, but much speaks for it."
+
+
+UNRELIABLE = {
+    "a lie": says("Buenos Aires"),
+    "a lie beside a true sentence": says("Buenos Aires", "Storm Works makes pumps."),
+    "prose": mumbles,
+    "nothing": lambda _: "",
+    "no JSON": lambda _: '{"answer": "Buenos Aires"',
+}
+
+
+@pytest.mark.parametrize("mode", ["open", "reject"])
+@pytest.mark.parametrize("recipe", ["clew", "steps-plan"])
+@pytest.mark.parametrize("model", UNRELIABLE.values(), ids=UNRELIABLE)
+async def test_an_unreliable_model_is_no_worse_than_none(
+    works: KnowledgeBase, model: Any, recipe: str, mode: Mode
+) -> None:
+    alone = await ask_without_model(works, BORN, mode=mode, recipe=recipe)
+    answer = await asking(works)(model, BORN, mode=mode, recipe=recipe)
+    assert alone.candidate == answer.candidate == "Ribe"
+    assert answer.confidence == alone.confidence
+    assert [c.quote for c in answer.citations] == [c.quote for c in alone.citations]
+    assert answer.note.startswith(("the model ", "no passage supports what the model wrote"))
+    assert "no language model is configured" not in answer.note
+
+
+async def test_a_sentence_that_has_what_is_read_is_an_answer(works: KnowledgeBase) -> None:
+    def prose(_: Any) -> str:
+        return "Let me see what they say. Ada Brink was born in Ribe. [1]"
+
+    answer = await asking(works)(prose, BORN, mode="reject")
+    assert (answer.candidate, answer.verdict) == ("Ribe", "answered")
+    assert answer.citations and answer.signals["agreed"] > 0.5
+
+
+async def test_what_no_passage_has_is_not_offered_again(works: KnowledgeBase) -> None:
+    """Where the model finds too little it may know the answer itself; a read one is better."""
+    unwritten = {"enough": False, "sentences": [], "short": "", "missing": "x"}
+    known = {"answer": "It is Buenos Aires.", "short": "Buenos Aires"}
+    script = AgentScript({"answer": unwritten, "answer_graph": unwritten, "know": known})
+    answer = await asking(works)(script, BORN, mode="open")
+    assert answer.candidate == "Ribe" and answer.citations
+    assert "the model wrote “Buenos Aires”" in answer.note
+
+
+async def test_what_is_asked_with_or_computed_need_not_stand_in_a_passage(
+    works: KnowledgeBase,
+) -> None:
+    question = "Did Ada Brink marry?"
+    answer = await asking(works)(says("no", "Ada Brink did not marry."), question, mode="open")
+    assert answer.candidate == "no"
+    unread = "How many letters has the birthplace of Ada Brink, Ribe?"
+    four = await asking(works)(says("Ribe", "She was born in Ribe."), unread, mode="open")
+    assert four.candidate == "Ribe"
+
+
+async def test_what_a_sentence_says_in_full_stands_where_the_model_keeps_it(
+    base: KnowledgeBase,
+) -> None:
+    said = "The daily allowance is 65 euros in Norway and 50 euros in Poland."
+    await base.take(stream([document("travel", said, title="Travel policy")]))
+    sentence = {"text": "The daily allowance is 50 euros in Poland.", "sources": [1]}
+    written = {"enough": True, "sentences": [sentence], "short": "50 euros", "missing": ""}
+
+    def choose(message: str) -> dict[str, Any]:
+        found = re.search(r"^(\d+): 50 euros$", message.rsplit("Answers:", 1)[-1], re.MULTILINE)
+        return {"reason": "so it is said", "choice": int(found[1]) if found else 0}
+
+    script = AgentScript({"answer": written, "answer_graph": written, "choose_answer": choose})
+    asked = "What is the daily allowance in Poland?"
+    answer = await asking(base)(script, asked, mode="reject", confidence=0.5)
+    assert (answer.candidate, answer.verdict) == ("50 euros", "answered")
+    assert (answer.signals["kept"], answer.signals["stated"]) == (1.0, 1.0)
+    # The same answer to what the sentence does not say in full is contradicted by the reader.
+    vague = await asking(base)(script, "What is the weekly allowance in Poland?", mode="open")
+    assert vague.confidence < answer.confidence
+    assert not vague.signals.get("stated")

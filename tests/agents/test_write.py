@@ -201,7 +201,8 @@ async def test_a_model_that_says_nothing_leaves_the_quotes(valley: KnowledgeBase
     answer = await ask(lambda _: "", "Who designed the Marrow Bridge?", recipe="clew", mode="open")
     assert answer.verdict == "answered" and answer.note.startswith("the model gave no usable")
     assert any("Ilse Brandvik" in cited.quote for cited in answer.citations)
-    refused = await ask(
-        lambda _: "", "Who designed the Marrow Bridge?", recipe="clew", mode="reject"
-    )
-    assert refused.verdict == "refused"
+    read = await ask(lambda _: "", "Who designed the Marrow Bridge?", recipe="clew", mode="reject")
+    assert read.citations and read.note.startswith("the model gave no usable")
+    # A recipe without a reader has nothing to fall back on.
+    how = {"recipe": "naive", "mode": "reject"}
+    assert (await ask(lambda _: "", "Who designed the Marrow Bridge?", **how)).verdict == "refused"

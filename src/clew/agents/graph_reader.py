@@ -5,31 +5,39 @@ along chains, and code compares where the table of operators says so. With a mod
 and the direct answer over all evidence are both formed; the better supported one wins.
 """
 
-import re
 from dataclasses import dataclass, replace
 from typing import Literal
 
 from clew.agents.answering.by_words import answer_by_words
-from clew.agents.answering.choose_answer import choose_answer
+from clew.agents.answering.choose_answer import choose_answer, is_stated
 from clew.agents.answering.exact_terms import find_long_form
 from clew.agents.answering.extractive import QUOTED_NOTE, extract_answer, quote_whole
 from clew.agents.answering.finish import conclude, run_with_fallback
 from clew.agents.answering.parts import join_parts, split_questions
 from clew.agents.answering.quote_block import quote_block
 from clew.agents.answering.write import (
+    LIST_BREAK,
     NO_REPLY,
+    UNSUPPORTED,
     make_answer,
     make_refusal,
     quote_chain,
     write_answer,
 )
-from clew.agents.citing.support import mentions_name
+from clew.agents.citing.support import contains_answer, mentions_name
 from clew.agents.conversation import ConversationTurn, resolve_pronouns
-from clew.agents.core.messages import YES_NO, explain_not_written, is_unknown
+from clew.agents.core.messages import (
+    YES_NO,
+    all_translations,
+    explain_no_model,
+    explain_not_written,
+    is_unknown,
+    strip_marks,
+)
 from clew.agents.core.plan import Plan
 from clew.agents.core.scratchpad import Notebook, RecordingRetriever, Retrieval
 from clew.agents.core.types import Answer, Mode
-from clew.agents.judge import judge_answer
+from clew.agents.judge import asks_openly, judge_answer
 from clew.agents.planning.model_plan import plan_and_check
 from clew.agents.quote_units import (
     cite_exact,
@@ -55,7 +63,6 @@ from clew.types import Evidence
 _MAX_STEPS = 4  # questions of a model's plan
 _MIN_OPINION = 0.2  # a reader less sure than this finds no answer, which is a sign as well
 _MIN_CONFIDENCE = 0.5  # as in reject mode: of what is read where the model finds too little
-_LIST_BREAK = re.compile(r"\s*[,;、，；]\s*|\s+and\s+|和")
 
 
 @dataclass(frozen=True)
@@ -219,6 +226,9 @@ class GraphReader:
         if plan.by == "rules":
             return planned
         direct = await write_answer(ctx, book.evidence(), mode, book.format_notes())
+        if UNSUPPORTED in direct.hints:
+            refused = planned.verdict == "refused"
+            return await self._do_without(ctx, retriever, mode, direct) if refused else planned
         return choose_better(planned, await judge_answer(ctx, direct))
 
     async def _write_and_read(
@@ -233,6 +243,8 @@ class GraphReader:
         written, evidence = await conclude(ctx, book, mode), retrieval.evidence
         if not self.second:
             return written
+        if UNSUPPORTED in written.hints and self.give != "written":
+            return await self._do_without(ctx, retriever, mode, written)
         if is_polar(ctx.question):
             return await self._ask_whether(ctx, book, written, evidence)
         if quote_whole(ctx, evidence, retrieval.found) is not None:
@@ -241,6 +253,26 @@ class GraphReader:
             return written  # the model found too little: that counts
         ranked = await self._read_spans(ctx, retriever, evidence)
         return await self._ask_reader(ctx, book, written, ranked)
+
+    async def _do_without(
+        self, ctx: Context, retriever: RecordingRetriever, mode: Mode, written: Answer
+    ) -> Answer:
+        """Answer as if there were no model, where what it wrote has no support.
+
+        What it named is given only where nothing is read and what is quoted has less support.
+        """
+        bare, own = replace(ctx, models=None), replace(retriever, book=Notebook())
+        said = explain_unsupported(written)
+        async with bare.step("answer without the model", said) as step:
+            asked = step.ctx
+            found = await judge_answer(asked, await self._answer_one(asked, own.book, own, mode))
+            step.output = found.candidate or found.verdict
+        if not found.candidate and written.candidate and mode == "open":
+            judged = await judge_answer(ctx, written)
+            if found.verdict == "refused" or found.confidence < judged.confidence:
+                return judged
+        how = found.note.removeprefix(f"{explain_no_model(bare)}: ")
+        return replace(found, note="; ".join(filter(None, (said, how))))
 
     async def _ask_whether(
         self, ctx: Context, book: Notebook, written: Answer, evidence: Evidence
@@ -262,36 +294,60 @@ class GraphReader:
         self, ctx: Context, book: Notebook, written: Answer, ranked: list[RankedCandidate]
     ) -> Answer:
         """Form the reader's answer as well: both agree, or the better supported one is given."""
-        if not ranked or not (written.candidate or written.verdict == "refused"):
+        if not ranked:
             return written
         named = self._name_best(ctx, book, ranked)
         read = await judge_answer(ctx, named)
+        sure = read.confidence >= _MIN_CONFIDENCE
         if written.verdict == "refused" or written.note.startswith(NO_REPLY):
-            return written if read.confidence < _MIN_CONFIDENCE else overrule(written, read)
+            return overrule(written, read) if sure else written
+        if not written.candidate:
+            return await self._compare_prose(ctx, written, named, read)
+        span_like = is_span_like(ctx.question, written.candidate)
+        if sure and span_like and not written.citations and self.give != "written":
+            return overrule(written, read)
         if read.confidence < _MIN_OPINION:
-            if not is_span_like(ctx.question, written.candidate):
-                return written
-            return await judge_answer(ctx, replace(written, hints={"unread": 1.0}))
+            unread = replace(written, hints={"unread": 1.0})
+            return await judge_answer(ctx, unread) if span_like else written
         if agree(ctx.question, written.candidate, read.candidate):
-            agreed = (1 + read.confidence) / 2  # also one that is not sure of itself counts
-            return await judge_answer(ctx, replace(written, hints={"agreed": agreed}))
+            return await self._second(ctx, written, read)
         chosen = await choose_answer(ctx, written, named, ranked) if self.choose else ""
         return await self._settle(ctx, written, named, read.confidence, chosen)
+
+    async def _second(self, ctx: Context, written: Answer, read: Answer) -> Answer:
+        """Judge what model and reader agree on; a reader that is not sure of itself counts too."""
+        agreed = (1 + read.confidence) / 2
+        return await judge_answer(ctx, replace(written, hints={"agreed": agreed}))
+
+    async def _compare_prose(
+        self, ctx: Context, written: Answer, named: Answer, read: Answer
+    ) -> Answer:
+        """Look for what is read in sentences that name no short answer, where one is asked for."""
+        if asks_openly(ctx.question) or read.confidence < _MIN_OPINION:
+            return written
+        if contains_answer(read.candidate, strip_marks(written.answer)):
+            return await self._second(ctx, replace(written, candidate=read.candidate), read)
+        if read.confidence < _MIN_CONFIDENCE:
+            return written
+        return await self._settle(ctx, written, named, read.confidence, "")
 
     async def _settle(
         self, ctx: Context, written: Answer, named: Answer, alone: float, chosen: str
     ) -> Answer:
         """Give the answer that the model chose of two that differ, else the better supported."""
-        kept = same_answer(chosen, written.candidate)
+        kept = bool(chosen) and same_answer(chosen, written.candidate)
         moved = not kept and same_answer(chosen, named.candidate)
         heard = {"kept": float(kept), "moved": float(moved)}
-        judged = await judge_answer(ctx, replace(written, hints={"against": alone, **heard}))
+        # A model that keeps what one sentence says in full is not wrong because a span differs.
+        stated = kept and is_stated(ctx.question, written)
+        hints = {"against": 0.0 if stated else alone, "stated": float(stated), **heard}
+        judged = await judge_answer(ctx, replace(written, hints=hints))
         if self.give == "written" or split_options(ctx.question)[1]:
             return judged
         if self.give == "better" and kept:  # with the other answers before its eyes
             return judged
-        hints = {**named.hints, **heard, "alone": alone, "contested": 1.0}
-        contested = await judge_answer(ctx, replace(named, hints=hints))
+        alike = {**named.hints, **heard, "alone": alone, "contested": 1.0}
+        contested = await judge_answer(ctx, replace(named, hints=alike))
         if moved or self.give == "read" or contested.confidence > judged.confidence:
             return overrule(judged, contested)
         return judged
@@ -306,7 +362,16 @@ def is_span_like(question: str, short: str) -> bool:
 def agree(question: str, written: str, read: str) -> bool:
     """Whether what is read is what is written, one of a list, or the option of a letter."""
     chosen = spell_out_choice(question, written) or []
-    return any(same_answer(read, part) for part in (written, *_LIST_BREAK.split(written), *chosen))
+    return any(same_answer(read, part) for part in (written, *LIST_BREAK.split(written), *chosen))
+
+
+def explain_unsupported(written: Answer) -> str:
+    """Say why what a model wrote is not given."""
+    if written.note.startswith(NO_REPLY) or written.missing in all_translations(NO_REPLY):
+        return NO_REPLY
+    if written.candidate:
+        return f"the model wrote “{written.candidate}”, which no passage supports"
+    return "no passage supports what the model wrote"
 
 
 def overrule(written: Answer, read: Answer) -> Answer:

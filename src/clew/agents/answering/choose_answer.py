@@ -8,16 +8,19 @@ from collections.abc import Iterable, Sequence
 
 from pydantic import BaseModel
 
+from clew.agents.citing.entailment import is_negated, to_stem
+from clew.agents.citing.support import find_names, mentions_name
 from clew.agents.core.evidence_page import show_evidence
 from clew.agents.core.types import Answer
 from clew.agents.reading.answer import RankedCandidate
-from clew.agents.reading.spans import same_answer
+from clew.agents.reading.spans import asked_words, same_answer
 from clew.context import Context
 from clew.errors import ParseError
 from clew.llm.budget import BudgetExceeded
 from clew.llm.chat import Request
 from clew.llm.prompt import Prompt
 from clew.text.language import prompt_language
+from clew.text.unicode import split_words
 from clew.types import Citation, Evidence, Passage
 
 _CANDIDATES = 4  # candidates of the reader that are shown
@@ -43,10 +46,14 @@ CHOOSE = Prompt(
 async def choose_answer(
     ctx: Context, written: Answer, read: Answer, ranked: Sequence[RankedCandidate]
 ) -> str:
-    """Return the answer that the model chooses among its own and those read; "" for none."""
+    """Return the answer that the model chooses among its own and those read; "" for none.
+
+    What it wrote without support is not offered again.
+    """
     chat = ctx.chat("answer")
     some = ranked[:_CANDIDATES]
-    answers = list_different([*(one.candidate.text for one in some), written.candidate])
+    own = [written.candidate] if written.citations else []
+    answers = list_different([*(one.candidate.text for one in some), *own])
     passages = gather_cited(ctx.question, written, read, some)
     if chat is None or not passages:
         return ""
@@ -68,6 +75,22 @@ async def choose_answer(
         chosen = answers[reply.choice - 1] if 0 < reply.choice <= len(answers) else ""
         step.output = chosen or "none of them"
     return chosen
+
+
+def is_stated(question: str, written: Answer) -> bool:
+    """Whether one cited sentence, with its title, has the answer and everything that is asked.
+
+    Forms and synonyms of a word count; a sentence that denies what is asked does not.
+    """
+    titles = {passage.id: passage.title for passage in written.evidence.chunks}
+    asked, names = {to_stem(word) for word in asked_words(question)}, find_names(question)
+    for cited in written.citations:
+        text = f"{titles.get(cited.chunk, '')} {cited.quote}"
+        named = all(mentions_name(name, text) for name in (written.candidate, *names))
+        same_sense = is_negated(question) == is_negated(cited.quote)
+        if named and same_sense and asked <= {to_stem(word) for word in split_words(text)}:
+            return True
+    return False
 
 
 def list_different(answers: Iterable[str]) -> list[str]:

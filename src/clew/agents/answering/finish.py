@@ -108,7 +108,7 @@ async def conclude(ctx: Context, book: Notebook, mode: Mode, short: str = "") ->
     if mode == "reject" or written.missing not in all_translations(NO_REPLY):
         return written
     quoted = await extract_answer(ctx, evidence, book.first_hits())
-    return replace(quoted, note=f"{NO_REPLY}: {QUOTED_NOTE}")
+    return replace(quoted, note=f"{NO_REPLY}: {QUOTED_NOTE}", hints=written.hints)
 
 
 def _has_citation(notes: Sequence[Note]) -> bool:

@@ -11,7 +11,7 @@ from functools import cache
 from pydantic import BaseModel, Field
 
 from clew.agents.citing.check import check_sentences, check_short_answer
-from clew.agents.citing.support import contains_answer
+from clew.agents.citing.support import contains_answer, mentions_name
 from clew.agents.core.evidence_page import EvidencePage, show_evidence
 from clew.agents.core.messages import (
     CANDIDATE_LABEL,
@@ -32,7 +32,7 @@ from clew.llm.json_repair import strip_thinking, unescape
 from clew.llm.openai_api import estimate_tokens
 from clew.llm.prompt import Prompt, PromptTemplate, read_sections
 from clew.text.language import prompt_language
-from clew.text.options import split_options
+from clew.text.options import spell_out_choice, split_options
 from clew.text.sentences import sentence_spans
 from clew.types import Citation, Evidence
 
@@ -93,6 +93,10 @@ STYLE = PromptTemplate("style", frozenset({"style"}))
 _SHOWN_SCORE = re.compile(r"\s*\(score \d+\.\d\d\)")  # as an evidence page writes it
 NO_REPLY = "the model gave no usable answer"
 """What is missing where a model writes nothing that can be read."""
+UNSUPPORTED = "unsupported"
+"""The hint of a reply that cannot be read, or whose answer no passage supports."""
+LIST_BREAK = re.compile(r"\s*[,;、，；]\s*|\s+and\s+|和")
+"""Between the parts of a short answer that lists several."""
 
 
 async def write_answer(ctx: Context, evidence: Evidence, mode: Mode, notes: str = "") -> Answer:
@@ -108,7 +112,7 @@ async def write_answer(ctx: Context, evidence: Evidence, mode: Mode, notes: str 
         )
     if reply is None:
         # An unparsable reply keeps the evidence.
-        return make_refusal(ctx, evidence, NO_REPLY)
+        return replace(make_refusal(ctx, evidence, NO_REPLY), hints={UNSUPPORTED: 1.0})
     if mode == "reject" and not reply.enough:
         return make_refusal(
             ctx, evidence, reply.missing or "the passages do not contain the answer"
@@ -125,10 +129,35 @@ async def write_answer(ctx: Context, evidence: Evidence, mode: Mode, notes: str 
         return await _answer_without_evidence(ctx, evidence, mode, missing)
     if not lines:
         missing = reply.missing or "no sentence of the answer is supported by the passages"
-        return make_refusal(ctx, evidence, missing)
+        return replace(make_refusal(ctx, evidence, missing), hints={UNSUPPORTED: 1.0})
     note = "" if citations else "no sentence of this answer was found in the evidence"
     short = check_short_answer(ctx, reply.short, lines, page.passages, mode)
-    return make_answer(ctx, evidence, " ".join(lines), citations, short, note)
+    stated = [f"{passage.title} {passage.text}" for passage in page.passages]
+    stated += [item.text for item in page.items]
+    stated += [line for line in lines if _SOURCE_MARK.search(line)]
+    hints = {} if stands_in(ctx.question, reply.short, stated, citations) else {UNSUPPORTED: 1.0}
+    answer = make_answer(ctx, evidence, " ".join(lines), citations, short, note)
+    return replace(answer, hints=hints)
+
+
+def stands_in(
+    question: str, short: str, texts: Sequence[str], citations: Sequence[Citation]
+) -> bool:
+    """Whether texts have an answer, or the parts of a list; without one a citation is enough.
+
+    A yes or no, and what the question itself names or offers, need not stand in them.
+    """
+    bare = short.strip().rstrip(".。")
+    if is_unknown(bare):
+        return bool(citations)
+    if bare.casefold() in YES_NO or spell_out_choice(question, bare):
+        return True
+    if mentions_name(bare, question):
+        return True
+    parts = [part for part in LIST_BREAK.split(bare) if part]
+    return any(contains_answer(bare, text) for text in texts) or all(
+        any(contains_answer(part, text) for text in texts) for part in parts
+    )
 
 
 def _cut_notes(ctx: Context, notes: str, window: int) -> str:

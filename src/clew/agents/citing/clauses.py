@@ -36,6 +36,7 @@ _IRREGULAR = (
 _VERB = re.compile(
     rf"\b(?:(?P<finite>{_FINITE.replace(' ', '|')})|{_IRREGULAR.replace(' ', '|')}"
     r"|(?<!the )(?<!a )(?<!an )(?<!his )(?<!her )(?<!its )(?<!of )(?<!by )[a-z]{2,}ed"
+    r"|(?<=\b[Hh]e )[a-z]+|(?<=\b[Ss]he )[a-z]+|(?<=\b[Ii]t )[a-z]+|(?<=\b[Tt]hey )[a-z]+"
     r"|[a-z]{3,}s(?=\s+(?:the|an?|its|his|her|their|\d)\b))\b"
 )
 _FIRST_VERB = re.compile(

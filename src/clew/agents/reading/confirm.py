@@ -174,6 +174,8 @@ def resolve_pronoun(claim: Claim, before: str, sentence: str) -> str:
     spans = list(sentence_spans(before))
     opening = split_words(before[slice(*spans[-1])])[:_MAX_SUBJECT_WORDS] if spans else []
     known = cut_ending(first) in map(cut_ending, opening)
+    if known and first in split_words(claim.subject):
+        return f"{claim.subject}{sentence[pronoun.end() :]}"
     return f"the {first}{sentence[pronoun.end() :]}" if known else sentence
 
 

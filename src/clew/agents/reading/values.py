@@ -54,10 +54,20 @@ def states_value(names: Sequence[str], reading: Reading, *, of_itself: bool) -> 
 
 
 def _find_sentence(reading: Reading) -> tuple[int, str]:
-    """Return the sentence in which a reading begins, and where it begins."""
+    """Return the sentence in which a reading begins, and where it begins.
+
+    What a stop cuts within brackets ("(born 1913 – d. 2003)") belongs together.
+    """
     text = reading.passage.text
-    spans = [span for span in sentence_spans(text) if span[0] <= reading.start]
-    start, end = spans[-1] if spans else (0, len(text))
+    spans = sentence_spans(text)
+    at = max((n for n, span in enumerate(spans) if span[0] <= reading.start), default=0)
+    first = last = at
+    opens = text.rfind("(", 0, reading.start)
+    closed = text.find(")", max(opens, 0))
+    if opens >= 0 and reading.start < closed:
+        first = max((n for n, span in enumerate(spans) if span[0] <= opens), default=0)
+        last = max(n for n, span in enumerate(spans) if span[0] <= closed)
+    start, end = (spans[first][0], spans[last][1]) if spans else (0, len(text))
     return start, text[start:end]
 
 

@@ -5,7 +5,7 @@ import pytest
 from clew.agents.citing.clauses import split_clauses
 from clew.agents.core.confidence import save_models
 from clew.agents.reading.spans import Reading
-from clew.agents.reading.values import states_value
+from clew.agents.reading.values import is_astray, move_to_condition, states_value
 from clew.engine import KnowledgeBase
 from clew.testing.word_reader import CONFIDENCE, WordReader
 from clew.types import Passage
@@ -116,3 +116,28 @@ async def test_yes_or_no_goes_by_the_clause(
     staff: KnowledgeBase, question: str, short: str
 ) -> None:
     assert (await staff.ask(question)).candidate == short
+
+
+@pytest.mark.parametrize(
+    ("title", "text", "answer", "name", "question", "astray"),
+    [
+        ("Jon", "Jon was the son of Ole.", "Ole", "Eva", "Who is Eva's father?", True),
+        ("Jon", "Jon was the son of Ole.", "Ole", "Jon", "Who is Jon's father?", False),
+        ("Eva", "She made Salt (1961) and Tide (1968).", "Salt", "Tide", "Who made Tide?", True),
+        ("Orm", "The chief clerk is Eva.", "Eva", "Orm", "Who is chief ship officer of Orm?", True),
+        ("Orm", "The chief clerk is Eva.", "Eva", "Orm", "Who is the chief clerk of Orm?", False),
+    ],
+)
+def test_a_sentence_about_another_thing_is_astray(
+    title: str, text: str, answer: str, name: str, question: str, astray: bool
+) -> None:
+    assert is_astray(question, [name], answer, read(title, text, answer, question)) == astray
+
+
+@pytest.mark.parametrize(
+    ("name", "moved"), [("Orm", "65 euros"), ("Sarn", "50 euros"), ("Ribe", "65 euros")]
+)
+def test_an_amount_is_that_beside_the_name_asked_about(name: str, moved: str) -> None:
+    text = "The allowance is 65 euros in Orm and 50 euros in Sarn."
+    reading = read("Rules", text, "65 euros", f"What is the allowance in {name}?")
+    assert move_to_condition([name], reading).text == moved

@@ -6,9 +6,11 @@ of somebody else is no value of N, though it stands on N's page.
 
 import re
 from collections.abc import Sequence
+from dataclasses import replace
 
 from clew.agents.citing.clauses import Clause, find_clause, is_of, titles_name
 from clew.agents.citing.entailment import to_stem
+from clew.agents.citing.support import mentions_name
 from clew.agents.reading.spans import Reading, asked_words
 from clew.agents.rules.table import RuleTable, table_for
 from clew.text.countries import find_countries
@@ -34,6 +36,12 @@ _DIMENSIONS = {
     "area": ("area",),
     "large": ("area",),
 }
+
+
+_SHORT = 3  # words beside the names of a question that asks one thing
+_PART = re.compile(r"(?:(?!\s(?:and|but|while)\s|[;,.]\s).)+(?:\sand|\sbut|\swhile|[;,.]|$)?", re.S)
+_AMOUNT = re.compile(r"[$€£]?\d+(?:[.,]\d+)*(?:\s+(?:thousand|million|billion))?(?:\s+[a-z]{3,})?")
+_OTHER = re.compile(r"\b[A-Z]\w+|\b\d{4}\b")
 
 
 def states_value(names: Sequence[str], reading: Reading, *, of_itself: bool) -> bool:
@@ -140,3 +148,65 @@ def _states_number(asked: set[str], told: set[str], text: str) -> bool:
     if found.dimension in fitting:
         return True
     return bool(asked & told) or to_stem(found.noun) in asked or bool(found.noun and not fitting)
+
+
+def is_astray(question: str, names: Sequence[str], answer: str, reading: Reading) -> bool:
+    """Whether a sentence speaks of another thing than a short question asks about.
+
+    It is about somebody else, sets the answer beside the name asked about ("A and B" for "Who made
+    B?"), or has only the lesser part of what is asked for: a chief executive is no chief financial
+    officer.
+    """
+    named = {word for name in names for word in split_words(name)}
+    words = [word for word in asked_words(question) if word not in named]
+    if not names or not words or len(words) > _SHORT:
+        return False
+    start, sentence = _find_sentence(reading)
+    clause = find_clause(sentence, reading.start - start)
+    asked = {to_stem(word) for word in words}
+    kind = table_for(question).find_answer_kind(question)
+    if kind == "person" and any(_stand_together(answer, name, sentence) for name in names):
+        return True
+    if len(asked) == 1:
+        page = reading.passage
+        named_here = any(mentions_name(name, sentence) for name in names)
+        return not named_here and not any(is_of(n, page, start, sentence, clause) for n in names)
+    told = {to_stem(word) for word in split_words(f"{reading.passage.title} {sentence}")}
+    phrase = re.search(r"\s+".join(map(re.escape, words)), question, re.IGNORECASE) is not None
+    return phrase and 0 < len(asked & told) <= len(asked - told)
+
+
+def _stand_together(one: str, other: str, sentence: str) -> bool:
+    """Whether two names stand in one list, in either order."""
+    joint = r"\s*(?:\([^()]*\)\s*)?(?:,|,?\s*\b(?:and|or)\b|&)\s*(?:the\s+)?"
+    pairs = ((one, other), (other, one))
+    forms = (f"{re.escape(a)}{joint}{re.escape(b)}" for a, b in pairs)
+    return any(re.search(form, sentence, re.IGNORECASE) for form in forms)
+
+
+def move_to_condition(names: Sequence[str], reading: Reading) -> Reading:
+    """Return the amount beside the name or year asked about, where one is read beside another.
+
+    "65 in A and 50 in B": the value for B is the second.
+    """
+    first, last = reading.sentence()
+    text = reading.passage.text[first:last]
+    parts = [(m.start() + first, m.end() + first) for m in _PART.finditer(text)]
+    years = re.findall(r"\b\d{4}\b", reading.question)
+    asked = [name for name in (*names, *years) if not titles_name(reading.passage, name)]
+    holding = [part for part in parts if _has_any(asked, reading, part)]
+    here = [part for part in parts if part[0] <= reading.start < part[1]]
+    amount = parse_quantity(reading.text)
+    if amount is None or len(holding) != 1 or not here or here[0] == holding[0]:
+        return reading
+    if not _OTHER.search(reading.passage.text[reading.start : here[0][1]].lstrip("0123456789")):
+        return reading  # nothing says that it is the value of another one
+    for found in _AMOUNT.finditer(reading.passage.text, *holding[0]):
+        there = parse_quantity(found[0])
+        if found[0] not in asked and there and there.dimension == amount.dimension:
+            return replace(reading, text=found[0], start=found.start(), end=found.end())
+    return reading
+
+
+def _has_any(names: Sequence[str], reading: Reading, part: tuple[int, int]) -> bool:
+    return any(mentions_name(name, reading.passage.text[slice(*part)]) for name in names)

@@ -11,7 +11,10 @@ from collections.abc import Callable, Generator, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-import torch
+try:
+    import torch
+except ImportError as missing:
+    raise SystemExit("this needs torch; install the extra: pip install 'clew[train]'") from missing
 
 TOKENS_PER_ROUND = 12  # tokens generated between changes of the batch
 MIN_SHARE = 0.05  # tokens less likely than this share of the likeliest are never drawn

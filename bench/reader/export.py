@@ -15,10 +15,14 @@ from typing import Any
 
 import numpy as np
 import onnx
-import torch
 from onnx import TensorProto, helper, numpy_helper
 from onnxruntime.quantization import QuantType, quantize_dynamic
 from tokenizers import Tokenizer
+
+try:
+    import torch
+except ImportError as missing:
+    raise SystemExit("this needs torch; install the extra: pip install 'clew[train]'") from missing
 
 from bench.reader.model import SPAN_BIAS, SPAN_WEIGHT, ReaderModel, load_weights
 from clew.llm.embed_local import open_session

@@ -19,9 +19,14 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
 from tokenizers import Tokenizer
+
+try:
+    import torch
+except ImportError as missing:
+    raise SystemExit("this needs torch; install the extra: pip install 'clew[train]'") from missing
+
 from torch.nn.functional import cross_entropy
 
 from bench.reader.batches import COLUMNS, EncodedSet, cut_batches, pack_windows

@@ -19,8 +19,12 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import torch
 from tokenizers import Tokenizer
+
+try:
+    import torch
+except ImportError as missing:
+    raise SystemExit("this needs torch; install the extra: pip install 'clew[train]'") from missing
 
 from bench.reader.batches import COLUMNS, EncodedSet, encode_all, iterate_batches
 from bench.reader.cloze import write_clozes

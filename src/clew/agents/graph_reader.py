@@ -20,7 +20,6 @@ from clew.agents.answering.write import (
     NO_REPLY,
     UNSUPPORTED,
     make_answer,
-    make_refusal,
     quote_chain,
     write_answer,
 )
@@ -123,11 +122,18 @@ class GraphReader:
             plan = await plan_and_check(ctx, most=_MAX_STEPS)
         if not plan.simple and (computed := await self._compute(ctx, book, retriever, plan)):
             return computed
+        answer = await self._answer_whole(ctx, book, retriever, plan)
+        return answer if plan.join is None or answer.computed else mark_undecided(answer)
+
+    async def _answer_whole(
+        self, ctx: Context, book: Notebook, retriever: RecordingRetriever, plan: Plan
+    ) -> Answer:
+        """Read a question as it stands, or quote what is near it."""
         retrieval = await retriever(ctx, ctx.question)
         if not is_read_language(ctx.question):
             return await self._quote_words(ctx, retriever, retrieval)
         if is_polar(ctx.question) and not is_chinese(ctx.question):
-            return await self._confirm(ctx, book, retrieval, mode)
+            return await self._confirm(ctx, book, retrieval)
         if (spelled := find_long_form(ctx.question, retrieval.evidence.chunks)) is not None:
             return cite_exact(ctx, retrieval.evidence, spelled)
         whole = quote_whole(ctx, retrieval.evidence, retrieval.found)
@@ -147,16 +153,12 @@ class GraphReader:
         note = explain_not_written(ctx, QUOTED_NOTE)
         return make_answer(ctx, retrieval.evidence, f"{block.quote} [1]", (block,), note=note)
 
-    async def _confirm(
-        self, ctx: Context, book: Notebook, retrieval: Retrieval, mode: Mode
-    ) -> Answer:
+    async def _confirm(self, ctx: Context, book: Notebook, retrieval: Retrieval) -> Answer:
         """Answer yes or no with the sentence that says so; quote what is near where none does."""
         evidence = retrieval.evidence
         said = await confirm(ctx, evidence.chunks)
-        if said is None and mode == "reject":
-            return make_refusal(ctx, evidence, "no passage says whether this is so")
         if said is None:
-            return await extract_answer(ctx, evidence, retrieval.found)
+            return mark_undecided(await extract_answer(ctx, evidence, retrieval.found))
         book.add(said)
         answer = quote_chain(ctx, book.evidence(), [said], said.answer)
         return replace(answer, support=said.probability, computed=True)
@@ -351,6 +353,11 @@ class GraphReader:
         if moved or self.give == "read" or contested.confidence > judged.confidence:
             return overrule(judged, contested)
         return judged
+
+
+def mark_undecided(answer: Answer) -> Answer:
+    """Return what is near a question that no passage decides: it is no answer to rely on."""
+    return replace(answer, hints={**answer.hints, "undecided": 1.0})
 
 
 def is_span_like(question: str, short: str) -> bool:

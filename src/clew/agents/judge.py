@@ -21,6 +21,7 @@ from clew.agents.reading.choose import (
 )
 from clew.agents.reading.spans import Reading, asked_words, read_passages, same_answer
 from clew.agents.rules.chinese import find_subject, plan_chinese
+from clew.agents.rules.operators import is_polar
 from clew.agents.rules.question_analysis import find_subject_names
 from clew.agents.rules.sections_about import cut_to_section, find_headings
 from clew.agents.rules.table import table_for
@@ -293,5 +294,8 @@ def explain_doubt(answer: Answer, threshold: float) -> str:
     """Say how unsure an answer below the threshold is, or that the question is not understood."""
     if answer.signals.get("understood") == 0:
         return "the question is not understood; it can be asked in English or Chinese"
+    if answer.signals.get("undecided"):
+        whether = is_polar(answer.question)
+        return f"no passage says {'whether this is so' if whether else 'what is compared'}"
     what = f"“{answer.candidate}”" if answer.candidate else "the nearest passage"
     return f"{what} has a confidence of {answer.confidence:.2f}, below {threshold:.2f}"

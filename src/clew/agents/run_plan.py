@@ -21,6 +21,7 @@ from clew.agents.core.scratchpad import Note, Notebook, RecordingRetriever, Retr
 from clew.agents.core.types import run_concurrently
 from clew.agents.reading.answer import QuestionReader, RankedCandidate
 from clew.agents.reading.follow import Follower
+from clew.agents.reading.values import states_value
 from clew.agents.rules.chinese import find_chinese_answer
 from clew.agents.rules.operators import settle_event
 from clew.agents.rules.question_analysis import find_names
@@ -151,7 +152,7 @@ class PlanRunner:
         ranked = await reader.read(ctx.with_question(question), passages)
         if of_itself:
             ranked = [one for one in ranked if _is_grounded(ctx, one)]
-        return _note_best(question, ranked)
+        return _note_best(question, [one for one in ranked if _is_stated(ctx, one, of_itself)])
 
 
 def _find_sentences_about(ctx: Context, question: str, retrieval: Retrieval) -> list[str]:
@@ -173,6 +174,14 @@ def _is_grounded(ctx: Context, ranked: RankedCandidate) -> bool:
     text = f"{last.passage.title} {last.passage.text}"
     followed = ranked.candidate.chain is not None
     return followed or not names or any(mentions_name(name, text) for name in names)
+
+
+def _is_stated(ctx: Context, ranked: RankedCandidate, of_itself: bool) -> bool:
+    """Whether an answer is said of what is asked about, as what is asked for."""
+    candidate = ranked.candidate
+    last = candidate.readings[-1]
+    followed = len(candidate.readings) > 1
+    return states_value(find_names(ctx.view, last.question), last, of_itself=of_itself or followed)
 
 
 async def load_rank(ctx: Context) -> LogisticModel:

@@ -10,7 +10,7 @@ from clew.agents.answering.extractive import QUOTED_NOTE
 from clew.agents.conversation import ConversationTurn
 from clew.agents.core.types import Answer
 from clew.cli.chat import AnswerMode, AskArgs, append_history, ask_question, read_history
-from clew.cli.common import CommandContext, command, to_valid_text
+from clew.cli.common import CommandContext, command, err, to_valid_text
 from clew.cli.render import print_answer, print_results
 from clew.config import ModelSettings
 from clew.errors import AuthError, ConfigError, ModelError
@@ -85,6 +85,9 @@ async def ask(
     ] = None,
 ) -> None:
     """Answer a question from the knowledge base, every sentence cited."""
+    if confidence is not None and mode != "reject":
+        note = f"--confidence {confidence:g} has no effect without --mode reject"
+        err.print(note, style="yellow", markup=False)
     limits = UsageLimits(max_calls, max_tokens, max_seconds, max_money)
     args = AskArgs(recipe, mode, k, trace, stream, limits, evidence, show_prompt, confidence)
     ctx = _with_model(ctx, model)

@@ -16,9 +16,10 @@ from clew.agents.relevance_gate import (
     save_threshold,
 )
 from clew.cli.common import CommandContext, command, out, read_text
+from clew.cli.evaluate import print_problems
 from clew.cli.progress import show_progress
 from clew.errors import InputError
-from clew.evaluate.calibrate import ConfidenceFit, refit_confidence
+from clew.evaluate.calibrate import MIN_QUESTIONS, ConfidenceFit, refit_confidence
 from clew.evaluate.datasets import load_dataset
 from clew.json_output import to_json_value
 from clew.recipes.registry import recipe_with_gate
@@ -66,6 +67,10 @@ async def calibrate(
 async def _refit(ctx: CommandContext, questions: Path, recipe: str | None) -> None:
     """Ask every question, compare with its answer, and fit the confidence to that."""
     dataset = load_dataset(questions)
+    if dataset.unread and len(dataset.questions) < MIN_QUESTIONS:
+        more = f" (and {dataset.unread - 1} lines more)" if dataset.unread > 1 else ""
+        raise InputError(f"{dataset.problems[0]}{more}; {MIN_QUESTIONS} questions are needed")
+    print_problems(dataset.problems)
     async with ctx.open_kb() as base:
         with show_progress(ctx.json) as report:
             fit = await refit_confidence(base, dataset.questions, recipe, report)

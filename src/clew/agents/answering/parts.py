@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from clew.agents.core.types import Answer
-from clew.agents.rules.table import table_for
+from clew.agents.rules.table import RuleTable, table_for
 from clew.retrieve.question import content_words, tidy_question
 from clew.text.options import split_options
 from clew.types import Evidence
@@ -14,6 +14,8 @@ _MAX_PARTS = 3  # questions in one that are answered
 _QUESTION_END = re.compile(r"(?<=[?？])\s+")
 _AND = re.compile(r",?\s+and\s+", re.IGNORECASE)
 _MIN_PART_WORDS = 2  # words of content that make a part a question of its own
+# Those that stand for a subject; "where" and "when" without an auxiliary open a clause.
+_NAMED_WORDS = re.compile(r"who|what|which|whose|how", re.IGNORECASE)
 _PRONOUN = re.compile(r"\b(?:he|she|it|they|his|her|its|their|him|them)\b", re.IGNORECASE)
 
 
@@ -30,7 +32,8 @@ def split_questions(question: str) -> list[str]:
         return [question]
     if len(parts := list(dict.fromkeys(parts))) == 1:
         return parts
-    full = [parts[0]] if len(content_words(parts[0])) >= _MIN_PART_WORDS else []
+    asks = table_for(parts[0]).question_words.search(parts[0]) is not None  # "Who is the auditor?"
+    full = [parts[0]] if len(content_words(parts[0])) >= _MIN_PART_WORDS - asks else []
     # "… and where was she born?" asks about what the part before asks about, or answers.
     full += [p for p in parts[1:] if len(content_words(p)) >= _MIN_PART_WORDS or _PRONOUN.search(p)]
     return full[:_MAX_PARTS] if len(full) > 1 else [question]
@@ -41,9 +44,29 @@ def _split_at_and(asked: str) -> list[str]:
     table = table_for(asked)
     for match in _AND.finditer(asked):
         word = table.question_words.match(asked, match.end())
-        if word and table.auxiliaries.match(asked[word.end() :].lstrip()):
-            return [f"{asked[: match.start()]}?", asked[match.end() :]]
+        if word is None:
+            continue
+        before, after = asked[: match.start()], asked[word.end() :].lstrip()
+        if table.auxiliaries.match(after) or _asks_alike(before, word[0], after, table):
+            return [f"{before}?", asked[match.end() :]]
     return [asked]
+
+
+def _asks_alike(before: str, word: str, after: str, table: RuleTable) -> bool:
+    """Whether both halves open with a question word of their own, as in "Who … and who leads …?".
+
+    Behind another one in the first half it may go on with a clause: "the man who … and who …".
+    """
+    opening = table.question_words.search(before)
+    single = len(table.question_words.findall(before)) == 1
+    opens = opening is not None and len(before[: opening.start()].split()) <= 1
+    return (
+        opens
+        and single
+        and _NAMED_WORDS.fullmatch(word) is not None
+        and bool(content_words(before))
+        and (len(content_words(after)) >= _MIN_PART_WORDS or _PRONOUN.search(after) is not None)
+    )
 
 
 def _renumber(text: str, numbers: Mapping[int, int]) -> str:

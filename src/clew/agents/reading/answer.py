@@ -16,6 +16,7 @@ from clew.agents.reading.choose import (
 )
 from clew.agents.reading.follow import Chain, Follower
 from clew.agents.reading.spans import Reading, answer_key, read_passages, read_together, same_answer
+from clew.agents.reading.values import move_to_condition
 from clew.agents.rules.question_analysis import find_subject_names
 from clew.agents.rules.table import table_for
 from clew.context import Context
@@ -26,7 +27,7 @@ _FIRST = 4  # passages that are read for the question itself; all of them where 
 _TOGETHER = 2  # passages that are read in one window
 _MAX_CANDIDATES = 12  # that are ranked
 # What speaks for a candidate that the confidence of the answer goes by as well.
-_KEPT_SIGNALS = ("together", "chain", "fits", "said", "noun", "bridge", "repeats")
+_KEPT_SIGNALS = ("together", "chain", "fits", "said", "noun", "bridge", "repeats", "astray")
 _SURE = 0.9  # probability of a direct reading beyond which no chain is followed
 _SURE_COVERAGE = 0.5  # share of the question that it must cover for that
 
@@ -76,7 +77,8 @@ class QuestionReader:
         names = find_subject_names(ctx.view, ctx.question)
         written_out = table_for(ctx.question).write_out(ctx.question)
         near = choose_mentioning(names, passages) if self.named_only else passages
-        direct = await read_passages(ctx, ctx.question, near[:_FIRST])
+        read = await read_passages(ctx, ctx.question, near[:_FIRST])
+        direct = [move_to_condition(names, one) for one in read]
         together: list[Reading] = []
         chains: list[tuple[Chain, list[Reading]]] = []
         pages = find_pages(passages)

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from clew.agents.citing.support import mentions_name
 from clew.agents.reading.follow import Chain
 from clew.agents.reading.spans import Reading, answer_key, asked_words, same_answer
+from clew.agents.reading.values import is_astray
 from clew.agents.rules.table import table_for
 from clew.text.dates import MONTH_PATTERN
 from clew.text.quantities import parse_quantity
@@ -161,6 +162,9 @@ def describe_candidate(
         "said": match_page(question, pages.get(answer_key(candidate.text))),
         "bridge": _measure_bridge(candidate, others),
         "noun": _match_noun(question, candidate.text, quotes),
+        "astray": float(
+            len(readings) == 1 and is_astray(question, names, candidate.text, readings[0])
+        ),
         "repeats": float(answer_key(candidate.text) in answer_key(question)),
     }
 

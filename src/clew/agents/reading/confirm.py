@@ -1,16 +1,24 @@
 """Answer a question of yes or no: a sentence says what it claims, denies it, or neither.
 
-Yes: one sentence about the subject has every name, number and word of the claim. No: such a
-sentence negates it, or says another value where there can only be one ("founded in 1828", not
-1900). What the passages do not decide stays open: their silence denies nothing.
+Yes: one clause about the subject has every name, number and word of the claim. No: such a clause
+negates it, or says another value where there can only be one ("founded in 1828", not 1900). What
+the passages do not decide stays open: their silence denies nothing.
 """
 
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
+from clew.agents.citing.clauses import (
+    Clause,
+    find_clause,
+    is_of,
+    names_subject,
+    split_clauses,
+    titles_name,
+)
 from clew.agents.citing.entailment import SYNONYM_OF_STEM, is_negated
-from clew.agents.citing.support import SupportSpan, has_title, make_citation, mentions_name
+from clew.agents.citing.support import SupportSpan, make_citation, mentions_name
 from clew.agents.core.scratchpad import Note
 from clew.agents.reading.choose import COUNTED
 from clew.agents.reading.spans import Reading, asked_words, read_passages, same_answer
@@ -18,7 +26,7 @@ from clew.agents.rules.operators import strip_auxiliary
 from clew.agents.rules.question_analysis import find_question_name_spans
 from clew.agents.rules.table import RuleTable, table_for
 from clew.context import Context
-from clew.text.names import name_key, strip_disambiguation
+from clew.text.names import name_key
 from clew.text.sentences import sentence_spans
 from clew.text.unicode import split_words
 from clew.types import Citation, Passage
@@ -115,7 +123,7 @@ async def confirm(ctx: Context, passages: Sequence[Passage]) -> Note | None:
     for passage, start, end in _sentences(passages):
         sentence = passage.text[start:end]
         told = resolve_pronoun(claim, passage.text[:start], sentence.lstrip())
-        said = _says(claim, passage, told)
+        said = _says(claim, passage, start, told)
         if said is not None:
             cited = make_citation(passage, SupportSpan(start, end, 1.0))
             return _note(ctx, yes=said, cited=cited, probability=_SAID)
@@ -132,16 +140,26 @@ def _sentences(passages: Sequence[Passage]) -> Iterable[tuple[Passage, int, int]
     return ((p, start, end) for p in passages for start, end in sentence_spans(p.text))
 
 
-def _says(claim: Claim, passage: Passage, sentence: str) -> bool | None:
-    """Whether a sentence says or denies a claim; None if it does neither."""
-    if not _has_words(claim, sentence) or not _is_about(claim, passage, sentence):
+def _says(claim: Claim, passage: Passage, start: int, sentence: str) -> bool | None:
+    """Whether the sentence at `start` says or denies a claim; None if it does neither."""
+    if not _has_words(claim, sentence):
         return None
-    if not claim.numbers <= find_numbers(sentence):
+    own = [c for c in split_clauses(sentence) if _has_all(claim, passage, start, sentence, c)]
+    about = any(names_subject(claim.subject, passage, start, c) for c in own)
+    if not own or not (about or _is_about(claim, passage, sentence)):
         return None
     if any(not _repeats(sentence, *found) for found in _QUANTIFIED.findall(claim.text)):
         return None
     denied = _is_denied(claim, sentence)
     return None if denied is None else denied == claim.negated
+
+
+def _has_all(claim: Claim, passage: Passage, start: int, sentence: str, clause: Clause) -> bool:
+    """Whether one clause, with its subject, has all that is claimed: what is done and to what."""
+    said = f"{clause.subject} {sentence[clause.start : clause.end]}"
+    if not _has_words(claim, said) or not claim.numbers <= find_numbers(said):
+        return False
+    return all(is_of(name, passage, start, sentence, clause) for name in claim.names)
 
 
 def resolve_pronoun(claim: Claim, before: str, sentence: str) -> str:
@@ -156,6 +174,8 @@ def resolve_pronoun(claim: Claim, before: str, sentence: str) -> str:
     spans = list(sentence_spans(before))
     opening = split_words(before[slice(*spans[-1])])[:_MAX_SUBJECT_WORDS] if spans else []
     known = cut_ending(first) in map(cut_ending, opening)
+    if known and first in split_words(claim.subject):
+        return f"{claim.subject}{sentence[pronoun.end() :]}"
     return f"the {first}{sentence[pronoun.end() :]}" if known else sentence
 
 
@@ -176,7 +196,7 @@ def _is_about(claim: Claim, passage: Passage, sentence: str) -> bool:
     others = [name for name in claim.names[1:] if not _mentions(name, passage, sentence)]
     if others:
         return False
-    if not claim.subject or any(_titles(passage, name) for name in claim.agents):
+    if not claim.subject or any(titles_name(passage, name) for name in claim.agents):
         return True
     at = name_key(sentence).find(name_key(claim.subject))
     if at < 0:
@@ -189,14 +209,7 @@ def _is_about(claim: Claim, passage: Passage, sentence: str) -> bool:
 
 
 def _mentions(name: str, passage: Passage, sentence: str) -> bool:
-    return mentions_name(name, sentence) or _titles(passage, name)
-
-
-def _titles(passage: Passage, name: str) -> bool:
-    """Whether a page's title is a name, or begins with it: "Vantage" for "Vantage Optics"."""
-    title = name_key(strip_disambiguation(passage.title)).split()
-    given = name_key(name).split()
-    return has_title(passage, name) or (bool(given) and title[: len(given)] == given)
+    return mentions_name(name, sentence) or titles_name(passage, name)
 
 
 def _is_denied(claim: Claim, sentence: str) -> bool | None:
@@ -227,8 +240,10 @@ async def _read_other_value(ctx: Context, claim: Claim, passages: Sequence[Passa
             continue
         start, end = reading.sentence()
         sentence = reading.passage.text[start:end]
-        rest = replace(claim, names=tuple(n for n in claim.names if n != claim.focus))
-        if _has_words(rest, sentence) and _is_about(rest, reading.passage, sentence):
+        names = tuple(n for n in claim.names if n != claim.focus)
+        rest = replace(claim, names=names, numbers=claim.numbers - {claim.focus})
+        clause = find_clause(sentence, reading.start - start)
+        if _has_all(rest, reading.passage, start, sentence, clause):
             cited = reading.cite()
             return _note(ctx, yes=claim.negated, cited=cited, probability=reading.probability)
     return None
@@ -249,5 +264,8 @@ def _is_other_value(claim: Claim, reading: Reading) -> bool:
     if claim.focus in claim.numbers:
         return digits and claim.focus not in find_numbers(text)
     named = text[:1].isupper() and not digits
-    sentence = reading.cite().quote
-    return named and not same_answer(text, claim.focus) and not mentions_name(claim.focus, sentence)
+    start, end = reading.sentence()
+    sentence = reading.passage.text[start:end]
+    clause = find_clause(sentence, reading.start - start)
+    said = sentence[clause.start : clause.end]
+    return named and not same_answer(text, claim.focus) and not mentions_name(claim.focus, said)

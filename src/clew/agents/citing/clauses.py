@@ -1,0 +1,216 @@
+"""Clauses of a sentence, each with its subject: what one says is not said by the other.
+
+"N was born in A and studied in B" has no birth in B. Without a parser: a clause is a piece between
+commas, conjunctions and brackets that has a verb; a piece without one belongs to its neighbour.
+"""
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import lru_cache
+
+from clew.agents.citing.support import has_title, mentions_name
+from clew.text.countries import find_countries
+from clew.text.dates import MONTHS
+from clew.text.names import STOP_WORDS, name_key, strip_disambiguation
+from clew.text.sentences import sentence_spans
+from clew.text.unicode import split_words
+from clew.types import Passage
+
+_BRACKET = re.compile(r"\([^()]*\)")
+_RELATIVES = frozenset("who whom which that where when".split())
+_BREAK = re.compile(
+    r"(?:[,;:]\s*)?\b(?P<word>and|but|while|whereas|although|though|because|until|if|unless|who|"
+    r"whom|which|that|where|when)\b|[,;:](?=\s)",
+    re.IGNORECASE,
+)
+_FINITE = (
+    "is are was were has have had do does did can could will would should may must lies stands"
+)
+_IRREGULAR = (
+    "born built wrote written led became won made held began begun sang sung ran took taken gave "
+    "given went came left met taught bought sold grew rose fell hangs hung died dies drew drawn "
+    "known shot spent found lay stood said told saw seen"
+)
+# A participle before its noun ("the limited edition") is no verb of the clause.
+_VERB = re.compile(
+    rf"\b(?:(?P<finite>{_FINITE.replace(' ', '|')})|{_IRREGULAR.replace(' ', '|')}"
+    r"|(?<!the )(?<!a )(?<!an )(?<!his )(?<!her )(?<!its )(?<!of )(?<!by )[a-z]{2,}ed"
+    r"|(?<=\b[Hh]e )[a-z]+|(?<=\b[Ss]he )[a-z]+|(?<=\b[Ii]t )[a-z]+|(?<=\b[Tt]hey )[a-z]+"
+    r"|[a-z]{3,}s(?=\s+(?:the|an?|its|his|her|their|\d)\b))\b"
+)
+_FIRST_VERB = re.compile(
+    r"(?:Born|Built|[A-Z][a-z]{2,}ed)\b(?=\s+(?:in|on|at|by|as|to|from|with)\b)"
+)
+_OPENING_VERB = re.compile(r"\s*(?:also\s+|then\s+|later\s+)*[a-z]{2,}s\s+\S")
+_NAME = re.compile(
+    r"[A-Z][\w’'-]*(?:[\s-]+(?:(?:of|the|de|van|von|der|da|di|la|le|du|for|in|on)\s+){0,2}[A-Z0-9]"
+    r"[\w’'-]*)*"
+)
+_PRONOUN = re.compile(r"\b(?:he|she|it|they)\b", re.IGNORECASE)
+_POSSESSIVE = re.compile(r"\s*(?:his|her|its|their)\b", re.IGNORECASE)
+
+
+@dataclass(frozen=True, slots=True)
+class Clause:
+    """A part of a text that says one thing, and the words that name what it says it of."""
+
+    start: int
+    end: int
+    subject: str
+    in_brackets: bool = False
+
+
+@lru_cache(maxsize=256)
+def split_clauses(sentence: str) -> tuple[Clause, ...]:
+    """Return the clauses of a sentence in order, those in brackets behind the others."""
+    plain = _BRACKET.sub(lambda found: " " * len(found[0]), sentence)
+    main = _fill_opening(_join_pieces(plain))
+    inner = [
+        Clause(found.start(), found.end(), _last_name(plain[: found.start()]), in_brackets=True)
+        for found in _BRACKET.finditer(sentence)
+    ]
+    return (*(main or [Clause(0, len(sentence), "")]), *inner)
+
+
+def find_clause(sentence: str, at: int) -> Clause:
+    """Return the clause of a sentence that has this place, the bracket where it is in one."""
+    clauses = split_clauses(sentence)
+    inside = [c for c in clauses if c.start <= at < c.end]
+    return inside[-1] if inside else clauses[0]
+
+
+def _pieces(plain: str) -> Iterator[tuple[int, int, str]]:
+    """Yield the pieces between breaks, each with the mark or word that opens it."""
+    start, opened = 0, ""
+    for found in _BREAK.finditer(plain):
+        yield start, found.start(), opened
+        start, opened = found.end(), (found["word"] or ",").lower()
+    yield start, len(plain), opened
+
+
+def _join_pieces(plain: str) -> list[Clause]:
+    """Make clauses of the pieces that have a verb; what precedes the first verb is the subject."""
+    clauses: list[Clause] = []
+    pending, main = None, ""
+    for start, end, opened in _pieces(plain):
+        verb = _find_verb(plain[start:end], opened)
+        relative = opened in _RELATIVES
+        if verb is None:
+            if clauses and pending is None:
+                clauses[-1] = replace(clauses[-1], end=end)
+            elif pending is None:
+                pending = start
+            continue
+        begin = start if pending is None or relative else pending
+        before = plain[begin : start + verb.start()].strip(" ,")
+        if relative:
+            subject = before or _last_name(plain[:start])
+        elif before:
+            subject = main = before
+        else:
+            subject = _inherit_subject(plain, clauses, opened, verb, main)
+        if not relative:
+            pending = None
+        clauses.append(Clause(begin, end, subject))
+    return clauses
+
+
+def _find_verb(piece: str, opened: str) -> re.Match[str] | None:
+    if opened in ("and", "but") and _OPENING_VERB.match(piece):
+        return re.match(r"\s*", piece)
+    return (None if opened else _FIRST_VERB.match(piece)) or _VERB.search(piece)
+
+
+def _inherit_subject(
+    plain: str, clauses: Sequence[Clause], opened: str, verb: re.Match[str], main: str
+) -> str:
+    """Return the subject of a clause that begins with its verb: that of the one before.
+
+    Behind a comma a participle belongs to the name before it, a finite verb to the main subject.
+    """
+    if not clauses:
+        return ""
+    before = clauses[-1]
+    if opened != ",":
+        return before.subject
+    if "finite" in verb.re.groupindex and verb["finite"]:
+        return main or before.subject
+    return _last_name(plain[before.start : before.end]) or before.subject
+
+
+def _fill_opening(clauses: list[Clause]) -> list[Clause]:
+    """Give "Born in A, he …" the subject of the clause behind it."""
+    if len(clauses) > 1 and not clauses[0].subject:
+        return [replace(clauses[0], subject=clauses[1].subject), *clauses[1:]]
+    return clauses
+
+
+def _last_name(text: str) -> str:
+    found = [name[0] for name in _NAME.finditer(text) if name[0].lower() not in STOP_WORDS]
+    return found[-1] if found else ""
+
+
+def titles_name(passage: Passage, name: str) -> bool:
+    """Whether a page's title is a name, or begins with it: "Vantage" for "Vantage Optics"."""
+    title = name_key(strip_disambiguation(passage.title)).split()
+    given = name_key(name).split()
+    return has_title(passage, name) or (bool(given) and title[: len(given)] == given)
+
+
+def is_of(name: str, passage: Passage, start: int, sentence: str, clause: Clause) -> bool:
+    """Whether a clause of the sentence at `start` says something of a name.
+
+    The name is its subject or stands in it; or the subject is a pronoun or "the company", and the
+    page, or the sentence before, is about the name.
+    """
+    if not clause.in_brackets and mentions_name(name, sentence[clause.start : clause.end]):
+        return not _is_owner(name, clause.subject)
+    if mentions_name(name, clause.subject):
+        return not _is_owner(name, clause.subject)
+    if _POSSESSIVE.match(clause.subject):
+        return False
+    if has_other_name(clause.subject, f"{passage.title} {name}"):
+        return False
+    return titles_name(passage, name) or mentions_name(name, find_antecedent(passage, start))
+
+
+def names_subject(name: str, passage: Passage, start: int, clause: Clause) -> bool:
+    """Whether the subject of a clause is a name, or a pronoun that stands for it."""
+    if not name or _is_owner(name, clause.subject):
+        return False
+    pronoun = _PRONOUN.fullmatch(clause.subject.strip()) is not None
+    subject = find_antecedent(passage, start) if pronoun else clause.subject
+    return mentions_name(name, subject)
+
+
+def _is_owner(name: str, subject: str) -> bool:
+    """Whether only something of a name is spoken of: "N's father"."""
+    return re.search(rf"{re.escape(name)}['’]s?\s+\w", subject, re.IGNORECASE) is not None
+
+
+def has_other_name(subject: str, known: str) -> bool:
+    """Whether a subject has a name beside those known; nations and months are none."""
+    if _PRONOUN.search(subject):
+        return False
+    own = set(split_words(known))
+    words = re.findall(r"[A-Z][\w’'-]*", subject)
+    first = subject.lstrip("#*_ \"“'").split(" ")[0]
+    return any(
+        not (set(split_words(word)) & own)
+        and word.lower() not in MONTHS
+        and not find_countries(split_words(word))[0]
+        and not (word == first and word.lower() in STOP_WORDS)
+        for word in words
+    )
+
+
+def find_antecedent(passage: Passage, start: int) -> str:
+    """Return the subject of the nearest sentence before a place that names one, else the title."""
+    before = [span for span in sentence_spans(passage.text) if span[1] <= start]
+    for first, last in reversed(before):
+        sentence = passage.text[first:last]
+        subject = split_clauses(sentence)[0].subject
+        if not sentence.startswith("#") and has_other_name(subject, ""):
+            return subject
+    return passage.title

@@ -1,0 +1,212 @@
+"""Whether a value that is compared was read where it is said of the thing, by what was asked.
+
+"N joined in 2011" has no date of birth, "(1961)" behind a film no length, and what a sentence says
+of somebody else is no value of N, though it stands on N's page.
+"""
+
+import re
+from collections.abc import Sequence
+from dataclasses import replace
+
+from clew.agents.citing.clauses import Clause, find_clause, is_of, titles_name
+from clew.agents.citing.entailment import to_stem
+from clew.agents.citing.support import mentions_name
+from clew.agents.reading.spans import Reading, asked_words
+from clew.agents.rules.table import RuleTable, table_for
+from clew.text.countries import find_countries
+from clew.text.dates import parse_date
+from clew.text.quantities import parse_quantity
+from clew.text.sentences import sentence_spans
+from clew.text.unicode import split_words
+
+_BORN, _DIED = to_stem("born"), to_stem("died")
+_COUNTRY = to_stem("nationality")
+_RANGE = re.compile(r"\d{3,4}\D{0,40}?\s*[-–—]\s*|[-–—]\s*(?=\D{0,40}?\d{3,4})")
+_BIRTH_MARK = re.compile(r"\b(?:born|b\.|née?)", re.IGNORECASE)
+_DEATH_MARK = re.compile(r"\b(?:died|d\.)|†", re.IGNORECASE)
+_DEFINED = re.compile(r"\b(?:is|was)\s+(?:an?|the)\b", re.IGNORECASE)
+_EVENT_VERB = re.compile(r".*(?:ed|built|written|begun|began|came out)", re.IGNORECASE)
+# What the number that answers an adjective measures.
+_DIMENSIONS = {
+    "long": ("length", "time"),
+    "tall": ("length",),
+    "high": ("length",),
+    "deep": ("length",),
+    "heavy": ("mass",),
+    "area": ("area",),
+    "large": ("area",),
+}
+
+
+_SHORT = 3  # words beside the names of a question that asks one thing
+_PART = re.compile(r"(?:(?!\s(?:and|but|while)\s|[;,.]\s).)+(?:\sand|\sbut|\swhile|[;,.]|$)?", re.S)
+_AMOUNT = re.compile(r"[$€£]?\d+(?:[.,]\d+)*(?:\s+(?:thousand|million|billion))?(?:\s+[a-z]{3,})?")
+_OTHER = re.compile(r"\b[A-Z]\w+|\b\d{4}\b")
+
+
+def states_value(names: Sequence[str], reading: Reading, *, of_itself: bool) -> bool:
+    """Whether a reading's own clause says the value of the names, as what is asked for.
+
+    With `of_itself` off the value is of something of theirs ("the director of N"), which a sentence
+    need not mention.
+    """
+    start, sentence = _find_sentence(reading)
+    clause = find_clause(sentence, reading.start - start)
+    if not _states_relation(names, reading, sentence, clause, reading.start - start):
+        return False
+    if not of_itself or not names:
+        return True
+    page = reading.passage
+    opens = clause.in_brackets and any(titles_name(page, name) for name in names)
+    return opens or any(is_of(name, page, start, sentence, clause) for name in names)
+
+
+def _find_sentence(reading: Reading) -> tuple[int, str]:
+    """Return the sentence in which a reading begins, and where it begins.
+
+    What a stop cuts within brackets ("(born 1913 – d. 2003)") belongs together.
+    """
+    text = reading.passage.text
+    spans = sentence_spans(text)
+    at = max((n for n, span in enumerate(spans) if span[0] <= reading.start), default=0)
+    first = last = at
+    opens = text.rfind("(", 0, reading.start)
+    closed = text.find(")", max(opens, 0))
+    if opens >= 0 and reading.start < closed:
+        first = max((n for n, span in enumerate(spans) if span[0] <= opens), default=0)
+        last = max(n for n, span in enumerate(spans) if span[0] <= closed)
+    start, end = (spans[first][0], spans[last][1]) if spans else (0, len(text))
+    return start, text[start:end]
+
+
+def _states_relation(
+    names: Sequence[str], reading: Reading, sentence: str, clause: Clause, at: int
+) -> bool:
+    """Whether the clause around a value has what is asked for, in a word or by its form."""
+    named = {word for name in names for word in split_words(name)}
+    words = [word for word in asked_words(reading.question) if word not in named]
+    asked = {to_stem(word) for word in words}
+    said = sentence[clause.start : clause.end]
+    table = table_for(reading.question)
+    kind = table.find_answer_kind(reading.question)
+    if kind == "date":
+        return _states_date(asked, words, sentence, clause, at, table)
+    told = {to_stem(word) for word in split_words(said)}
+    if kind == "number" or asked & _DIMENSIONS.keys():
+        return _states_number(asked, told, reading.text)
+    if asked == {_COUNTRY}:
+        return bool(find_countries(split_words(reading.text))[0])
+    return True
+
+
+def _states_date(
+    asked: set[str],
+    words: Sequence[str],
+    sentence: str,
+    clause: Clause,
+    at: int,
+    table: RuleTable,
+) -> bool:
+    """Whether a date is that of the event asked for: a life's dates stand in brackets."""
+    said = sentence[clause.start : clause.end]
+    if asked & {_BORN, _DIED} and (life := _find_life(sentence, clause, at)):
+        return life in asked
+    told = {to_stem(word) for word in split_words(said)}
+    if not asked or asked & told:
+        return True
+    if asked & {_BORN, _DIED}:
+        return False
+    if clause.in_brackets:
+        return parse_date(said) is not None and not _RANGE.search(said)
+    events = [match for word in words for _, match in table.events if match.search(word)]
+    found = (one for event in events for one in event.findall(said))
+    if any(_EVENT_VERB.fullmatch(one) for one in found):
+        return True
+    return to_stem("released") in asked and _DEFINED.search(said) is not None
+
+
+def _find_life(sentence: str, clause: Clause, at: int) -> str:
+    """Return which end of a life a date in brackets is, "" where it is none."""
+    said = sentence[clause.start : clause.end]
+    place = at - clause.start
+    if not clause.in_brackets:
+        return ""
+    if _RANGE.search(said):
+        dash = max(said.rfind(mark, 0, place) for mark in "-–—")
+        return _DIED if dash >= 0 and re.search(r"\d{3,4}", said[:dash]) else _BORN
+    if _DEATH_MARK.search(said[:place]):
+        return _DIED
+    return _BORN if _BIRTH_MARK.search(said[:place]) else "neither"
+
+
+def _states_number(asked: set[str], told: set[str], text: str) -> bool:
+    """Whether a number measures what is asked for, or stands beside the word for it."""
+    found = parse_quantity(text)
+    if found is None:
+        return False
+    fitting = [one for word in asked for one in _DIMENSIONS.get(word, ())]
+    if found.dimension in fitting:
+        return True
+    return bool(asked & told) or to_stem(found.noun) in asked or bool(found.noun and not fitting)
+
+
+def is_astray(question: str, names: Sequence[str], answer: str, reading: Reading) -> bool:
+    """Whether a sentence speaks of another thing than a short question asks about.
+
+    It is about somebody else, sets the answer beside the name asked about ("A and B" for "Who made
+    B?"), or has only the lesser part of what is asked for: a chief executive is no chief financial
+    officer.
+    """
+    named = {word for name in names for word in split_words(name)}
+    words = [word for word in asked_words(question) if word not in named]
+    if not names or not words or len(words) > _SHORT:
+        return False
+    start, sentence = _find_sentence(reading)
+    clause = find_clause(sentence, reading.start - start)
+    asked = {to_stem(word) for word in words}
+    kind = table_for(question).find_answer_kind(question)
+    if kind == "person" and any(_stand_together(answer, name, sentence) for name in names):
+        return True
+    if len(asked) == 1:
+        page = reading.passage
+        named_here = any(mentions_name(name, sentence) for name in names)
+        return not named_here and not any(is_of(n, page, start, sentence, clause) for n in names)
+    told = {to_stem(word) for word in split_words(f"{reading.passage.title} {sentence}")}
+    phrase = re.search(r"\s+".join(map(re.escape, words)), question, re.IGNORECASE) is not None
+    return phrase and 0 < len(asked & told) <= len(asked - told)
+
+
+def _stand_together(one: str, other: str, sentence: str) -> bool:
+    """Whether two names stand in one list, in either order."""
+    joint = r"\s*(?:\([^()]*\)\s*)?(?:,|,?\s*\b(?:and|or)\b|&)\s*(?:the\s+)?"
+    pairs = ((one, other), (other, one))
+    forms = (f"{re.escape(a)}{joint}{re.escape(b)}" for a, b in pairs)
+    return any(re.search(form, sentence, re.IGNORECASE) for form in forms)
+
+
+def move_to_condition(names: Sequence[str], reading: Reading) -> Reading:
+    """Return the amount beside the name or year asked about, where one is read beside another.
+
+    "65 in A and 50 in B": the value for B is the second.
+    """
+    first, last = reading.sentence()
+    text = reading.passage.text[first:last]
+    parts = [(m.start() + first, m.end() + first) for m in _PART.finditer(text)]
+    years = re.findall(r"\b\d{4}\b", reading.question)
+    asked = [name for name in (*names, *years) if not titles_name(reading.passage, name)]
+    holding = [part for part in parts if _has_any(asked, reading, part)]
+    here = [part for part in parts if part[0] <= reading.start < part[1]]
+    amount = parse_quantity(reading.text)
+    if amount is None or len(holding) != 1 or not here or here[0] == holding[0]:
+        return reading
+    if not _OTHER.search(reading.passage.text[reading.start : here[0][1]].lstrip("0123456789")):
+        return reading  # nothing says that it is the value of another one
+    for found in _AMOUNT.finditer(reading.passage.text, *holding[0]):
+        there = parse_quantity(found[0])
+        if found[0] not in asked and there and there.dimension == amount.dimension:
+            return replace(reading, text=found[0], start=found.start(), end=found.end())
+    return reading
+
+
+def _has_any(names: Sequence[str], reading: Reading, part: tuple[int, int]) -> bool:
+    return any(mentions_name(name, reading.passage.text[slice(*part)]) for name in names)

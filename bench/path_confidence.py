@@ -22,7 +22,7 @@ from clew.agents.core.confidence import LogisticModel, Signals, fit_logistic
 from clew.config import Settings
 from clew.engine import KnowledgeBase
 from clew.recipes.registry import RECIPES
-from clew.retrieve.paths.fit import measure_fit
+from clew.retrieve.paths.ranked import measure_fit
 from clew.text.names import name_key
 from clew.types import Found
 

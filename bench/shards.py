@@ -115,7 +115,7 @@ def _use_shards(base: KnowledgeBase, count: int, on: str) -> None:
         from clew.cluster.ray_shards import spread_over_ray
         from clew.cluster.ray_tasks import connect
 
-        connect(None)
+        connect("local")  # one of its own, whatever else runs on this machine
         spread_over_ray(base, count)
     base.forget_view()
 
@@ -256,9 +256,9 @@ def _plan(facts: float, known: Calibration, walks: list[dict[str, Any]]) -> list
         search = known.per_vector_ms * per_shard / 32 / (given.machine_cores / 2)
         messages = min(walk["messages"], walk["messages_hubs_replicated"])
         sent = messages * given.message_bytes * 8 / given.gigabit / 1e6
-        # Rounds go through the front: two trips each, and a call to every shard.
+        # Rounds go through the front: one trip each, and a call to every shard.
         rounds = max(known.rounds, walk["rounds"]) if shards > 1 else 0
-        network = 2 * rounds * given.round_trip_ms + sent
+        network = rounds * given.round_trip_ms + sent
         fits = memory / shards < given.machine_gib * (1 << 30) * 0.7
         money = shards * given.machine_per_month + disk / (1 << 40) * given.storage_per_tib_month
         found.append(

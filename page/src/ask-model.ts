@@ -121,7 +121,7 @@ export async function ask(question: string, recipe: string, mode: Turn["mode"], 
     await stream("POST", at(workspace, "/ask"), body, control.signal, (event) =>
       update(id, (one) => applyEvent(one, event)),
     );
-    update(id, (one) => (one.state === "running" ? { ...one, state: "lost" } : one));
+    update(id, (one) => (one.state === "running" ? { ...one, state: "lost", steps: one.steps.map(close) } : one));
   } catch (error) {
     if (error instanceof DOMException) update(id, (one) => ({ ...one, state: "stopped", steps: one.steps.map(close) }));
     else if (error instanceof ApiError) {

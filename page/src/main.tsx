@@ -23,7 +23,7 @@ import {
   type Theme,
 } from "./state";
 import "./style.css";
-import { describe, Icon, Problem } from "./ui";
+import { describe, Icon, Problem, Words } from "./ui";
 import { Ask } from "./views/ask";
 
 const VIEWS: Record<string, () => Promise<ComponentType>> = {
@@ -98,7 +98,7 @@ function Gate() {
           <>
             <h1>{t("The server does not answer")}</h1>
             <p class="soft" role="alert">
-              {problem || t("Check that `clew serve` is running, then try again.")}
+              <Words text={problem || t("Check that `clew serve` is running, then try again.")} />
             </p>
             <button type="button" class="main" onClick={() => void start()}>
               {t("Try again")}
@@ -107,7 +107,9 @@ function Gate() {
         ) : (
           <>
             <h1>{t("Enter your key")}</h1>
-            <p class="soft">{t("Whoever runs this server makes keys with `clew keys add`.")}</p>
+            <p class="soft">
+              <Words text={t("Whoever runs this server makes keys with `clew keys add`.")} />
+            </p>
             <label>
               {t("Key")}
               <input

@@ -1,5 +1,7 @@
 // Reports of evaluations: what they hold, which measures come first, and where the names of a curve go.
 
+import { t } from "./i18n";
+
 export interface Cell {
   mean: number;
   low: number;
@@ -32,7 +34,7 @@ export function checkReport(found: unknown): Report | null {
 }
 
 // What is counted beside the measures: it comes last.
-const COUNTED = /^(n|refused|failed|unscored)$|^(seconds|calls|cached|timed|tokens|money)/;
+const COUNTED = /^(n|refused|failed|unscored)$|\.n$|^(seconds|calls|cached|timed|tokens|money)/;
 const COSTS = ["seconds_per_query", "money_per_1k_queries"];
 /** The measures and the costs a question, and under the fold what else was counted. */
 export function groupMeasures(report: Report): { first: string[]; more: string[] } {
@@ -41,6 +43,72 @@ export function groupMeasures(report: Report): { first: string[]; more: string[]
   const spent = COSTS.filter((name) => rows.some((row) => Number(row[name]) > 0));
   const first = [...all.filter((name) => !COUNTED.test(name)), ...spent];
   return { first, more: all.filter((name) => !first.includes(name)) };
+}
+
+export const MEASURES: Record<string, string> = {
+  em: "Exact match",
+  f1: "F1 of the words",
+  "set-f1": "F1 of the list",
+  subem: "Answer contained",
+  "subem-short": "Short answer contained",
+  "rouge-l": "ROUGE-L",
+  mrr: "Mean reciprocal rank",
+  "answer-mrr": "Mean reciprocal rank of answers",
+  "subgraph-recall": "Recall of the subgraph",
+  "subgraph-f1": "F1 of the subgraph",
+  "path-recall": "Recall of the paths",
+  "path-f1": "F1 of the paths",
+  choice: "Right choices",
+  "choice-f1": "F1 of the choices",
+  grounded: "Sentences with support",
+  "citation-precision": "Precision of citations",
+  "citation-recall": "Recall of citations",
+  refusal: "Right to refuse or answer",
+  "refusal-precision": "Precision of refusals",
+  "refusal-recall": "Recall of refusals",
+  reversion: "Names restored",
+  accuracy: "Accuracy by a judge",
+  "judge@1": "Right by a judge",
+  "a-score": "Answer score",
+  "e-score": "Evidence score",
+  "g-e": "Score by a judge",
+  "r-s": "Similarity to the gold knowledge",
+  n: "Questions measured",
+  refused: "Refused",
+  failed: "Failed",
+  unscored: "Without a score",
+  seconds_per_query: "Seconds a question",
+  seconds_p50: "Seconds, half of the questions",
+  seconds_p95: "Seconds, 95 % of the questions",
+  calls: "Model calls",
+  calls_per_query: "Model calls a question",
+  cached_calls: "Replies from the cache",
+  cached_questions: "Questions from the cache",
+  timed_questions: "Questions timed",
+  tokens: "Tokens",
+  tokens_per_query: "Tokens a question",
+  money: "Money",
+  money_per_1k_queries: "Money for 1,000 questions",
+};
+const AT_K: Record<string, string> = {
+  recall: "Recall at {n}",
+  precision: "Precision at {n}",
+  all: "All found at {n}",
+  any: "Any found at {n}",
+  ndcg: "nDCG at {n}",
+  hits: "Hits at {n}",
+  mrr: "Mean reciprocal rank at {n}",
+  "step-recall": "Recall after {n} retrievals",
+};
+/** A measure in words; one that is not known is called as the report calls it. */
+export function nameMeasure(name: string): string {
+  const counted = /^(.+)\.n$/.exec(name);
+  if (counted) return t("{metric}: questions measured", { metric: nameMeasure(counted[1]!) });
+  const part = /^([a-z-]+)\.([a-z_-]+)$/.exec(name);
+  if (part) return `${nameMeasure(part[1]!)}: ${part[2]}`;
+  if (Object.hasOwn(MEASURES, name)) return t(MEASURES[name]!);
+  const [, base = "", k = ""] = /^(.+)@(\d+)$/.exec(name) ?? [];
+  return Object.hasOwn(AT_K, base) ? t(AT_K[base]!, { n: k }) : name;
 }
 
 /** The interval in words, and how sure the difference to the reference is. */

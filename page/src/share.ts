@@ -84,6 +84,7 @@ const REFUSALS: [RegExp, string][] = [
   [/^no language model is configured|^no model is set for|^没有(?:配置语言|为 'answer' 配置)模型/, "Not answered: no model is set up for it."],
   [/^the model does not know|^模型不知道/, "Not answered: the model does not know it."],
   [/^this recipe reads no documents|^该方案不读取/, "Not answered: this recipe reads no documents."],
+  [/^there are no documents|^没有可供作答/, "Not answered: there are no documents yet."],
   [/^this is small talk|^the question does not say|^这是闲聊|^问题没有说明/, "Not answered: it is not clear what is asked."],
 ];
 export const NOT_SAID = "Not answered: the documents do not say it.";

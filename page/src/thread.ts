@@ -1,7 +1,6 @@
 // The thread of an answer: the entities that lead from the question to it, and the facts between.
 import type { Answer, Citation } from "./api";
 import type { ShownStep } from "./ask-model";
-import { t } from "./i18n";
 
 export interface ThreadNode {
   name: string;
@@ -144,29 +143,23 @@ export function listNames(question: string): string[] {
   return [...new Set(names.map((name) => name.replace(/['’]s$|[.'’-]+$/, "")).filter(Boolean))];
 }
 
-const MOST_READ = 3;
-const shorten = (doc: string): string => doc.split("/").pop() || doc;
-/** While the agent works: what it asks itself, the documents it reads, and the answers so far. */
+/** While the agent works: the sub-questions as far as each takes up what the one before it found. */
 export function followSteps(question: string, steps: ShownStep[]): Thread | null {
   const hops = steps.filter((one) => one.step.endsWith("-question") && one.input);
   const nodes: ThreadNode[] = [{ name: listNames(question).join(" · ") || "?", known: false }];
   const edges: ThreadEdge[] = [];
-  const draw = (text: string, name: string) => {
-    edges.push({ text, cited: null, mark: 0 });
-    nodes.push({ name, known: false });
-  };
-  for (const hop of hops.slice(0, MOST_HOPS)) draw(hop.input!, hop.open ? "…" : (hop.output || "–").slice(0, 60));
-  if (!hops.length) {
-    const docs = [...new Set(steps.flatMap((one) => one.docs ?? []))];
-    docs.slice(0, MOST_READ).forEach((doc, n) => draw(describeRead(n, docs.length), shorten(doc)));
-    const working = steps.filter((one) => one.open).pop();
-    if (working) draw(t("working …"), "…");
+  let found = listNames(question);
+  for (const hop of hops.slice(0, MOST_HOPS)) {
+    const first = !edges.length && !found.length; // a question that names nothing
+    if (!first && !found.some((name) => says(fold(hop.input!), name))) continue;
+    edges.push({ text: hop.input!, cited: null, mark: 0 });
+    nodes.push({ name: hop.open ? "…" : (hop.output || "–").slice(0, 60), known: false });
+    found = hop.open || !hop.output ? [] : [hop.output, ...listNames(`. ${hop.output}`)];
   }
-  return steps.length ? { nodes, edges } : null;
+  return edges.length ? { nodes, edges } : null;
 }
-function describeRead(n: number, all: number): string {
-  return n === MOST_READ - 1 && all > MOST_READ ? t("read, and {n} more", { n: all - MOST_READ }) : t("read");
-}
+/** The documents that were retrieved, each once; that they were says nothing of how they connect. */
+export const listRead = (steps: ShownStep[]): string[] => [...new Set(steps.flatMap((one) => one.docs ?? []))];
 
 export function findThread(question: string, answer: Answer | null, steps: ShownStep[]): Thread | null {
   if (answer?.verdict === "refused") return null;

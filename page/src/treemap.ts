@@ -46,3 +46,28 @@ function placeRow(row: number[], room: Box, boxes: Box[]): Box {
     ? { ...room, x: room.x + depth, width: room.width - depth }
     : { ...room, y: room.y + depth, height: room.height - depth };
 }
+
+const WIDE = /[\u1100-\u11ff\u2e80-\u9fff\uac00-\ud7af\uf900-\ufaff\uff00-\uff60]/;
+/** How much room a text takes, counted in Latin letters; Chinese signs are wider. */
+const measure = (text: string): number => [...text].reduce((sum, one) => sum + (WIDE.test(one) ? 1.7 : 1), 0);
+
+/** The text in at most so many lines of this room; "…" where it is cut. */
+export function wrapLabel(text: string, room: number, most: number): string[] {
+  const lines: string[] = [];
+  // Chinese has no spaces: a line may end after every sign.
+  const words = text.split(/\s+/).flatMap((word) => (WIDE.test(word) ? [...word] : [` ${word}`]));
+  for (const word of words) {
+    const last = lines.at(-1);
+    if (last !== undefined && measure(last + word) <= room) lines[lines.length - 1] = last + word;
+    else lines.push(word.trimStart());
+  }
+  const kept = lines.slice(0, most);
+  if (lines.length > most && kept.length) kept[most - 1] += "…";
+  return kept.map((line) => shorten(line, room));
+}
+function shorten(line: string, room: number): string {
+  if (measure(line) <= room) return line;
+  let kept = [...line.replace(/…$/, "")];
+  while (kept.length > 1 && measure(kept.join("")) + 1 > room) kept = kept.slice(0, -1);
+  return `${kept.join("").replace(/[\s,]+$/, "")}…`;
+}

@@ -32,11 +32,18 @@ export function Icon({ name }: { name: string }) {
   );
 }
 
+/** A text whose words between backticks are what is typed or read in a terminal. */
+export function Words({ text }: { text: string }) {
+  return <>{text.split(/`([^`\n]+)`/).map((part, n) => (n % 2 ? <code key={n}>{part}</code> : part))}</>;
+}
+
 export function Problem({ error, onRetry }: { error: unknown; onRetry?: () => void }) {
   if (!error) return null;
   return (
     <div class="problem" role="alert">
-      <p>{describe(error)}</p>
+      <p>
+        <Words text={describe(error)} />
+      </p>
       {onRetry && (
         <button class="quiet" onClick={onRetry}>
           <Icon name="again" /> {t("Try again")}

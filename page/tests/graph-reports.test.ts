@@ -1,8 +1,9 @@
 import { describe, expect, it } from "vitest";
 import { moveIn } from "../src/find";
-import { meetsAny } from "../src/graph/geometry";
-import { checkReport, describeInterval, groupMeasures, spreadLabels } from "../src/report";
+import { meetsAny, placeBox } from "../src/graph/geometry";
+import { checkReport, describeInterval, groupMeasures, MEASURES, nameMeasure, spreadLabels } from "../src/report";
 import { describeCorrection } from "../src/views/corrections";
+import { zh } from "../src/zh";
 
 describe("reports", () => {
   const cell = { mean: 0.5, low: 0.25, high: 0.75, p: 0.04, mark: "*", best: true };
@@ -25,6 +26,18 @@ describe("reports", () => {
     expect(describeInterval(report, "bm25", "em")).toBe("0.25–0.75; p = 0.04");
     expect(describeInterval(report, "clew", "em")).toBe("0.25–0.75");
     expect(describeInterval({ ...report, significance: undefined }, "clew", "em")).toBe("");
+  });
+  it("call measures by words, in both languages", () => {
+    expect(["em", "recall@5", "step-recall@2", "seconds_p95", "recall@5.n", "a-score.relevance", "own"].map(nameMeasure)).toEqual([
+      "Exact match",
+      "Recall at 5",
+      "Recall after 2 retrievals",
+      "Seconds, 95 % of the questions",
+      "Recall at 5: questions measured",
+      "Answer score: relevance",
+      "own",
+    ]);
+    expect(Object.values(MEASURES).filter((name) => !(name in zh))).toEqual([]);
   });
   it("are taken from a file only if they are whole", () => {
     expect(checkReport(JSON.parse(JSON.stringify(report)))).toMatchObject({ questions: 2, dataset: "d" });
@@ -49,6 +62,15 @@ describe("the graph by keyboard", () => {
     expect(meetsAny([one], { ...one, x: 49 })).toBe(true);
     expect(meetsAny([one], { ...one, x: 50 })).toBe(false);
     expect(meetsAny([one], { ...one, y: 12 })).toBe(false);
+  });
+  it("puts the name of the chosen node where it covers no neighbour", () => {
+    const [node, box, room] = [{ x: 200, y: 100, size: 10 }, { width: 80, height: 20 }, { width: 400, height: 200 }];
+    const [right, left] = [{ x: 240, y: 104, size: 8 }, { x: 150, y: 100, size: 8 }];
+    expect(placeBox(node, box, room, [])).toMatchObject({ x: 214, y: 90 });
+    expect(placeBox(node, box, room, [right])).toMatchObject({ x: 106, y: 90 });
+    expect(placeBox(node, box, room, [right, left])).toMatchObject({ x: 160, y: 114 });
+    expect(placeBox({ ...node, x: 390 }, box, room, [])).toMatchObject({ x: 296, y: 90 });
+    expect(placeBox({ ...node, y: 190 }, box, room, [{ ...right, y: 190 }, { ...left, y: 190 }])).toMatchObject({ x: 160, y: 156 });
   });
 });
 

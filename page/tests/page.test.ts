@@ -24,8 +24,8 @@ import {
 import { findFront } from "../src/report";
 import { Source } from "../src/source";
 import { current, enter } from "../src/state";
-import { findThread, listNames } from "../src/thread";
-import { layOutTreemap } from "../src/treemap";
+import { findThread, listNames, listRead } from "../src/thread";
+import { layOutTreemap, wrapLabel } from "../src/treemap";
 import { Attributes, listOnce } from "../src/ui";
 import { findBest, markEvidence, measureSupport } from "../src/views/compare";
 import { explainCalls } from "../src/views/documents";
@@ -187,14 +187,19 @@ describe("the thread", () => {
     const found = findThread(question, { ...answer, question, candidate: "Vik", citations, facts }, [])!;
     expect(found.nodes.map((one) => one.name)).toEqual(["Halcyon", "Ingrid Solheim", "Vik"]);
   });
-  it("shows what a run of one question reads while it goes on", () => {
+  it("follows only sub-questions that take up what was found", () => {
+    const hop = (input: string, output?: string) => ({ step: "sub-question", input, output, depth: 0, open: !output });
+    const steps = [hop("Who built the Halcyon?", "Ingrid Solheim"), hop("How high is Mount Vik?", "900 m"), hop("Where was Ingrid Solheim born?")];
+    const found = findThread("Where was the builder of the Halcyon born?", null, steps)!;
+    expect(found.nodes.map((one) => one.name)).toEqual(["Halcyon", "Ingrid Solheim", "…"]);
+  });
+  it("lists what a run of one question reads, as it is no path", () => {
     const steps = [
       { step: "retrieve", input: "q", output: "5 passages", docs: ["/a/ships.txt", "b.md", "c.md", "d.md", "e.md"], depth: 0, open: false },
       { step: "write", input: "q", depth: 0, open: true },
     ];
-    const found = findThread("Who commanded the Halcyon?", null, steps)!;
-    expect(found.nodes.map((one) => one.name)).toEqual(["Halcyon", "ships.txt", "b.md", "c.md", "…"]);
-    expect(found.edges.map((one) => one.text)).toEqual(["read", "read", "read, and 2 more", "working …"]);
+    expect(findThread("Who commanded the Halcyon?", null, steps)).toBeNull();
+    expect(listRead([...steps, ...steps])).toEqual(["/a/ships.txt", "b.md", "c.md", "d.md", "e.md"]);
     expect(listNames("Which Norwegian met Ada Lovelace’s aunt?")).toEqual(["Norwegian", "Ada Lovelace"]);
   });
 });
@@ -295,6 +300,12 @@ describe("figures", () => {
     const boxes = layOutTreemap([6, 3, 2, 1], 100, 60);
     expect(boxes.reduce((sum, one) => sum + one.width * one.height, 0)).toBeCloseTo(6000);
     expect(boxes.every((one) => one.x >= 0 && one.y >= 0 && one.x + one.width <= 100.001 && one.y + one.height <= 60.001)).toBe(true);
+  });
+  it("name a box in the lines it has room for", () => {
+    expect(wrapLabel("Chinese Communists, Taipei", 12, 3)).toEqual(["Chinese", "Communists,", "Taipei"]);
+    expect(wrapLabel("Chinese Communists, Taipei", 12, 2)).toEqual(["Chinese", "Communists,…"]);
+    expect(wrapLabel("Employment", 6, 2)).toEqual(["Emplo…"]);
+    expect(wrapLabel("东江大桥由李明设计", 7, 2)).toEqual(["东江大桥", "由李明…"]);
   });
   it("tell the time left from the pace of a stage", () => {
     const pace = new Pace();

@@ -6,6 +6,8 @@ from string import Template
 import pytest
 from agent_asking import Ask, asking
 
+from clew.agents.ask import AskOptions
+from clew.agents.conversation import ConversationTurn
 from clew.agents.core.messages import OWN_KNOWLEDGE_MARK, TRANSLATIONS, UNSUPPORTED_MARK, localise
 from clew.agents.graph_r1_protocol import (
     FINAL_ANSWER_REQUEST_BY_LANGUAGE,
@@ -175,3 +177,17 @@ async def test_a_stranger_who_opens_a_sentence_is_still_a_name(valley: Knowledge
 async def test_a_recipe_without_documents_keeps_its_reason(valley: KnowledgeBase) -> None:
     refused = await valley.ask("Where was Gundula Pfefferkorn born?", recipe="llm", mode="reject")
     assert refused.missing == "this recipe reads no documents"
+
+
+@pytest.mark.parametrize("recipe", ["reader+clew", "rograg+clew", "graphsearch+clew", "youtu"])
+async def test_without_documents_no_model_is_asked(base: KnowledgeBase, recipe: str) -> None:
+    def answer(_: object) -> str:
+        raise AssertionError("a model was asked")
+
+    manner = AskOptions(history=[ConversationTurn("Who?", "Ilse Brandvik.")])
+    for question, why in (
+        (EN, "there are no documents to answer from"),
+        (ZH, "没有可供作答的文档"),
+    ):
+        refused = await asking(base)(answer, question, recipe=recipe, manner=manner)
+        assert (refused.verdict, refused.missing, refused.usage.calls) == ("refused", why, 0)

@@ -109,6 +109,11 @@ async def test_shards_on_the_cluster_rank_as_one_machine(
     assert [await _find_ids(base, recipe) for recipe in RECIPES] == whole
     assert len(spread.nodes) == 2
     actors = spread.actors
+    assert actors is not None
+    lost, spare = actors.actors[1], actors.spare
+    ray.kill(lost)
+    assert [await _find_ids(base, recipe) for recipe in RECIPES] == whole
+    assert actors.actors[1] is spare  # no question waits for a process to start
     await base.take(stream([document("page 99", "Town Number99 lies on the Sarn.")]))
     assert len(await _find_ids(base, "hybrid")) == 10
     assert spread.actors is actors  # a new generation is there without starting processes

@@ -81,9 +81,19 @@ async def test_pages_and_title(tmp_path: Path, pack: bool) -> None:
     ]
 
 
-async def test_the_name_of_a_source_file_is_no_title(tmp_path: Path) -> None:
-    found = await read_one(tmp_path, pdf(["Text"], "Microsoft Word - draft7.doc"))
-    assert isinstance(found, Document) and found.title == ""
+@pytest.mark.parametrize(
+    ("said", "title"),
+    [
+        ("Microsoft Word - draft7.doc", ""),
+        ("about:blank", ""),
+        ("https://example.org/print?id=4", ""),
+        ("  ", ""),
+        ("About: a life", "About: a life"),
+    ],
+)
+async def test_a_file_or_an_address_is_no_title(tmp_path: Path, said: str, title: str) -> None:
+    found = await read_one(tmp_path, pdf(["Text"], said))
+    assert isinstance(found, Document) and found.title == title
 
 
 async def test_a_scan_asks_for_ocr(tmp_path: Path) -> None:

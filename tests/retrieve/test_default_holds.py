@@ -151,6 +151,19 @@ async def test_hundreds_of_copies_do_not_crowd_out_the_rest(base: KnowledgeBase)
     assert found[1] == "own"
 
 
+async def test_copies_under_other_titles_are_folded_by_their_own_text(base: KnowledgeBase) -> None:
+    text = "Arden has a pier of oak, and its keeper trims forty lamps before the tide comes in."
+    titles = [f"{PLACES[n % len(PLACES)]} {n}" for n in range(140)]
+    copies = [document(f"copy{n}", f"# {t}\n\n{text}", t) for n, t in enumerate(titles)]
+    other = text.replace("forty", "fifty")  # one word differs, and it is asked for
+    pages = [document("own", "A fair is held on the quay.", "Fair"), document("other", other)]
+    await base.take(stream([*copies, *pages]))
+    results = await ask(base, "Does the keeper of Arden trim forty lamps before the tide?", 8)
+    assert sorted(docs(results))[1:] == ["other", "own"] and len(docs(results)) == 3
+    said = [step.output for step in results.trace if step.step == "copies"]
+    assert "139 near copies put last" in said and any("folded" in one for one in said)
+
+
 @pytest.mark.parametrize(
     "pages",
     [

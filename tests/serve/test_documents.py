@@ -56,6 +56,31 @@ def test_an_upload_is_built_found_read_and_removed(tmp_path: Path) -> None:
         assert client.post(f"{at}/search", json=body).json()["chunks"][0]["doc"] != "ferry.md"
 
 
+@pytest.mark.slow
+def test_the_same_files_are_estimated_once(tmp_path: Path) -> None:
+    fill(tmp_path / "valley")
+    at = "/workspaces/valley"
+
+    def plan() -> str:
+        job = client.post(f"{at}/builds", json={"dry_run": True}).json()["id"]
+        assert wait_for(client, job)["state"] == "done"
+        return str(job)
+
+    with running(make_server(tmp_path)) as client:
+        client.post(f"{at}/documents", params={"name": "a.md"}, content=BRIDGE)
+        first = plan()
+        assert plan() == first
+        client.post(f"{at}/documents", params={"name": "b.md"}, content=b"# B\n\nMore.")
+        second = plan()
+        client.post(f"{at}/documents", params={"name": "b.md"}, content=b"# B\n\nOther words.")
+        third = plan()
+        assert len({first, second, third}) == 3
+        wait_for(client, client.post(f"{at}/builds", json={"names": ["a.md"]}).json()["id"])
+        assert plan() != third
+    with running(make_server(tmp_path)) as client:  # other models may have other prices
+        assert plan() not in (first, second, third)
+
+
 def test_the_limits_of_reading_hold_for_uploads(tmp_path: Path) -> None:
     fill(tmp_path / "valley")
     server = make_server(tmp_path)

@@ -63,6 +63,16 @@ def test_the_messages_that_the_page_translates_are_still_said() -> None:
     assert gone == [], "reworded in the code: reword it in page/src/zh-messages.ts too"
 
 
+def test_every_step_of_an_agent_has_a_name_in_chinese() -> None:
+    listed = (PAGE / "src" / "zh-messages.ts").read_text(encoding="utf-8")
+    trees = (ast.parse(one.read_text(encoding="utf-8")) for one in SOURCES.rglob("agents/**/*.py"))
+    calls = (node for tree in trees for node in ast.walk(tree) if isinstance(node, ast.Call))
+    first = (one.args[0] for one in calls if ast.unparse(one.func).endswith("ctx.step"))
+    names = {one.value for one in first if isinstance(one, ast.Constant)}
+    assert len(names) > 10
+    assert [name for name in names if f'["{name}", ' not in listed] == []
+
+
 def test_the_built_files_are_those_of_the_sources() -> None:
     static = PAGE.parent / "src" / "clew" / "serve" / "static"
     stamp = (static / "sources.sha256").read_text(encoding="utf-8").strip()

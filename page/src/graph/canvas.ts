@@ -2,7 +2,7 @@
 import Graph from "graphology";
 import { EdgeLineProgram, EdgeRectangleProgram, NodeCircleProgram, NodePointProgram } from "sigma/rendering";
 import { colourOf } from "./colours";
-import { firstPosition, meetsAny, type Rectangle } from "./geometry";
+import { firstPosition, meetsAny, placeBox, type Circle, type Rectangle } from "./geometry";
 import type { Layout, Moved } from "./layout";
 import { SlidingSigma } from "./slide";
 import type { NodeDisplayData, PartialButFor } from "sigma/types";
@@ -46,6 +46,7 @@ interface Look {
 /** The whole graph, with room at the right for the names of the outermost. */
 const WHOLE = { x: 0.53, y: 0.5, ratio: 1.14 };
 const LONG = 32; // letters of a name that are drawn
+const MOST_AVOIDED = 200; // neighbours that the box with a name looks out for
 const FRAMED = 60; // neighbours that are brought into view with their entity
 
 const readLook = (): Look => {
@@ -53,6 +54,9 @@ const readLook = (): Look => {
   const value = (name: string) => style.getPropertyValue(`--${name}`).trim();
   return { ink: value("ink"), soft: value("soft"), line: value("line"), edge: value("edge"), paper: value("card"), stage: value("paper"), thread: value("thread") };
 };
+
+type Labelled = PartialButFor<NodeDisplayData, "x" | "y" | "size" | "label" | "color"> & { key?: string };
+const cut = (label: string | null): string => (label && label.length > LONG ? `${label.slice(0, LONG - 1)}…` : (label ?? ""));
 
 export class GraphCanvas {
   readonly graph = new Graph({ type: "undirected" });
@@ -123,7 +127,7 @@ export class GraphCanvas {
     this.graph.clear();
     this.communities = found.communities;
     this.types = countTypes(found.nodes).map(([type]) => type);
-    this.shrink = Math.min(1, Math.sqrt(800 / Math.max(1, found.nodes.length)));
+    this.shrink = Math.min(1.4, Math.sqrt(800 / Math.max(1, found.nodes.length)));
     this.many = isCrowded(found);
     // Finding the edge under the pointer draws all edges twice; beyond this the lists beside have to do.
     this.sigma.setSetting("enableEdgeEvents", !this.many);
@@ -156,7 +160,7 @@ export class GraphCanvas {
   private attributes(node: OverviewNode): Record<string, unknown> {
     const { name, type, community, facts } = node;
     const room = this.room();
-    const size = Math.min(18, 3 + 1.6 * Math.sqrt(facts)) * (this.scale() > 1.2 ? 1.4 : 1) * room * Math.max(0.4, this.shrink);
+    const size = Math.min(18, 3 + 1.6 * Math.sqrt(facts)) * Math.max(1, 1.15 * this.scale()) * room * Math.max(0.4, this.shrink);
     return { label: name, kind: type, community, size };
   }
   /** How much smaller nodes are in a narrow drawing. */
@@ -286,16 +290,17 @@ export class GraphCanvas {
     return this.selected ? { ...shown, forceLabel: this.near.size < 40, zIndex: 1 } : shown;
   }
   private reduceEdge(edge: string, data: Record<string, unknown>): Record<string, unknown> {
-    const quiet = { ...data, color: this.look.edge, size: this.scale() > 1.2 ? 1.8 : 1, type: this.many ? "hair" : "line" };
+    const quiet = { ...data, color: this.look.edge, size: Math.max(1, 1.4 * this.scale()), type: this.many ? "hair" : "line" };
     if (this.path.size) return this.path.has(`edge ${edge}`) ? { ...data, color: this.look.thread, size: 4, zIndex: 2 } : quiet;
     if (!this.selected) return quiet;
     const own = this.graph.extremities(edge).includes(this.selected);
     return own ? { ...data, color: this.look.thread, size: 1.8, zIndex: 1 } : { ...quiet, hidden: this.graph.order > 300 };
   }
   /** Writes a name right of its node, or left of it where it would not fit; none over another. */
-  private drawLabel(context: CanvasRenderingContext2D, data: PartialButFor<NodeDisplayData, "x" | "y" | "size" | "label" | "color">, size: number): void {
-    const label = data.label ?? "";
-    const shown = label.length > LONG ? `${label.slice(0, LONG - 1)}…` : label;
+  private drawLabel(context: CanvasRenderingContext2D, data: Labelled, size: number): void {
+    if (data.key === this.selected) return; // its name stands in a box
+    if (this.selected && !this.labelled.length) this.keepBoxFree(context, size);
+    const shown = cut(data.label);
     context.font = `${size}px system-ui, sans-serif`;
     const width = context.measureText(shown).width;
     const [right, left] = [data.x + data.size + 3, data.x - data.size - 3 - width];
@@ -312,22 +317,37 @@ export class GraphCanvas {
     context.fillStyle = this.look.ink;
     context.fillText(shown, x, data.y + size / 3);
   }
-  private drawHover(context: CanvasRenderingContext2D, data: PartialButFor<NodeDisplayData, "x" | "y" | "size" | "label" | "color">, size: number): void {
-    context.font = `600 ${size}px system-ui, sans-serif`;
-    const width = context.measureText(data.label ?? "").width;
-    const tall = size + 10;
+  /** Writes the name of the chosen node in a box beside it, where it covers none of its neighbours. */
+  private drawHover(context: CanvasRenderingContext2D, data: Labelled, size: number): void {
+    const box = this.boxOf(context, data, size);
     context.fillStyle = this.look.paper;
     context.strokeStyle = this.look.thread;
     context.lineWidth = 1.5;
     context.beginPath();
-    context.roundRect(data.x + data.size + 2, data.y - tall / 2, width + 14, tall, 6);
+    context.roundRect(box.x, box.y, box.width, box.height, 6);
     context.fill();
     context.stroke();
     context.beginPath();
     context.arc(data.x, data.y, data.size + 3, 0, 2 * Math.PI);
     context.stroke();
     context.fillStyle = this.look.ink;
-    context.fillText(data.label ?? "", data.x + data.size + 9, data.y + size / 3);
+    context.fillText(cut(data.label), box.x + 7, box.y + box.height / 2 + size / 3);
+  }
+  /** Other names keep away from the box of the chosen one. */
+  private keepBoxFree(context: CanvasRenderingContext2D, size: number): void {
+    const data = this.sigma.getNodeDisplayData(this.selected);
+    if (!data) return;
+    const at = { ...data, ...this.sigma.framedGraphToViewport(data), size: this.sigma.scaleSize(data.size) };
+    this.labelled.push(this.boxOf(context, { ...at, key: this.selected }, size));
+  }
+  private boxOf(context: CanvasRenderingContext2D, data: Labelled, size: number): Rectangle {
+    context.font = `600 ${size}px system-ui, sans-serif`;
+    const width = context.measureText(cut(data.label)).width + 14;
+    const near = this.graph.neighbors(data.key).slice(0, MOST_AVOIDED).flatMap((one): Circle[] => {
+      const shown = this.sigma.getNodeDisplayData(one);
+      return shown && !shown.hidden ? [{ ...this.sigma.framedGraphToViewport(shown), size: this.sigma.scaleSize(shown.size) }] : [];
+    });
+    return placeBox(data, { width, height: size + 10 }, this.sigma.getDimensions(), near);
   }
 
   /** Draws a soft disc under each of the largest communities. */

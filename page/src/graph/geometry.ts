@@ -23,6 +23,34 @@ export interface Rectangle {
   width: number;
   height: number;
 }
+export interface Circle {
+  x: number;
+  y: number;
+  size: number;
+}
+const covers = (box: Rectangle, one: Circle): boolean => {
+  const [x, y] = [Math.max(box.x, Math.min(one.x, box.x + box.width)), Math.max(box.y, Math.min(one.y, box.y + box.height))];
+  return Math.hypot(one.x - x, one.y - y) < one.size;
+};
+const GAP = 4;
+/** Where the name of a node goes: right, left, below or above it, where it covers the fewest of the others. */
+export function placeBox(node: Circle, box: { width: number; height: number }, room: { width: number; height: number }, others: Circle[]): Rectangle {
+  const { width, height } = box;
+  const far = node.size + GAP;
+  const [middle, centre] = [node.y - height / 2, Math.max(0, Math.min(node.x - width / 2, room.width - width))];
+  const places = [
+    [node.x + far, middle],
+    [node.x - far - width, middle],
+    [centre, node.y + far],
+    [centre, node.y - far - height],
+  ].map(([x, y]): Rectangle => ({ x: x!, y: y!, width, height }));
+  const cost = (one: Rectangle) => {
+    const inside = one.x >= 0 && one.y >= 0 && one.x + width <= room.width && one.y + height <= room.height;
+    return others.filter((other) => covers(one, other)).length + (inside ? 0 : 1000);
+  };
+  return places.reduce((best, one) => (cost(one) < cost(best) ? one : best));
+}
+
 /** Whether a rectangle lies over one of the others. */
 export const meetsAny = (others: Rectangle[], one: Rectangle): boolean =>
   others.some((other) => one.x < other.x + other.width && other.x < one.x + one.width && one.y < other.y + other.height && other.y < one.y + one.height);

@@ -8,8 +8,8 @@ import { Reader } from "../reader";
 import { Candidate } from "../candidate";
 import { explainRefusal, formatSource, headRefusal, isBareRefusal, packAnswer, partRepeated, toMarkdown, unpackAnswer } from "../share";
 import { current, toast, useRoute, useShared } from "../state";
-import { findThread } from "../thread";
-import { formatCost, formatSeconds, Icon, RecipeSelect, useLoad } from "../ui";
+import { findThread, listRead } from "../thread";
+import { formatCost, formatSeconds, Icon, RecipeSelect, useLoad, Words } from "../ui";
 import { ThreadDrawing } from "./thread";
 import { Reasoning } from "./reasoning";
 
@@ -188,6 +188,7 @@ function TurnView({ turn, onOpen }: { turn: Turn; onOpen: Open }) {
               <ThreadDrawing thread={thread} live={live} onOpen={open} />
             </section>
           )}
+          {!turn.answer && <ReadSoFar docs={listRead(turn.steps)} onRead={read} />}
           {turn.steps.length > 0 && (
             <section class="panel">
               <h3>{t("Reasoning")}</h3>
@@ -197,6 +198,28 @@ function TurnView({ turn, onOpen }: { turn: Turn; onOpen: Open }) {
         </div>
       </div>
     </article>
+  );
+}
+
+const MOST_READ = 6;
+/** What was retrieved before there is an answer: a list, as nothing says yet what connects it. */
+function ReadSoFar({ docs, onRead }: { docs: string[]; onRead: (doc: string) => void }) {
+  if (!docs.length) return null;
+  const more = docs.length - MOST_READ;
+  return (
+    <section class="panel">
+      <h3>{t("Read so far")}</h3>
+      <ul class="docs small">
+        {docs.slice(0, MOST_READ).map((doc) => (
+          <li key={doc}>
+            <button class="plain" onClick={() => onRead(doc)}>
+              {doc}
+            </button>
+          </li>
+        ))}
+      </ul>
+      {more > 0 && <p class="small soft">{tn(more, "and 1 more", "and {n} more")}</p>}
+    </section>
   );
 }
 
@@ -227,7 +250,7 @@ function AnswerText({ turn, open }: { turn: Turn; open: (place: Citation) => voi
       {answer?.verdict === "refused" && (
         <div class="refusal">
           <strong>{t(headRefusal(answer))}</strong>
-          {answer.missing && <p>{explainRefusal(answer)}</p>}
+          {answer.missing && <p><Words text={explainRefusal(answer)} /></p>}
         </div>
       )}
       {headed && <Candidate answer={answer} marks={parted!.marks} cite={cite} />}
@@ -244,7 +267,7 @@ function AnswerText({ turn, open }: { turn: Turn; open: (place: Citation) => voi
       )}
       {(MESSAGES[turn.state] || turn.state === "failed") && (
         <p class="problem" role="alert">
-          {turn.state === "failed" ? translateMessage(turn.problem) : t(MESSAGES[turn.state]!)}
+          <Words text={turn.state === "failed" ? translateMessage(turn.problem) : t(MESSAGES[turn.state]!)} />
         </p>
       )}
       {answer && <Figures turn={turn} />}
@@ -268,7 +291,7 @@ function Figures({ turn }: { turn: Turn }) {
       <span>{formatSeconds(answer.seconds)}</span>
       <span>{formatCost(answer.usage)}</span>
       {!answer.complete && <span class="wrong">{t("ended early by a budget")}</span>}
-      {answer.note && <span class="wide">{translateMessage(answer.note)}</span>}
+      {answer.note && <span class="wide"><Words text={translateMessage(answer.note)} /></span>}
     </div>
   );
 }

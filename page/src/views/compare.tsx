@@ -7,7 +7,7 @@ import { Reader } from "../reader";
 import { Candidate } from "../candidate";
 import { explainRefusal, headRefusal, isBareRefusal, partRepeated } from "../share";
 import { mayWrite, useShared } from "../state";
-import { describe, formatCost, RecipeSelect } from "../ui";
+import { describe, formatCost, RecipeSelect, Words } from "../ui";
 import { Evaluations } from "./evaluations";
 
 interface Column {
@@ -169,7 +169,7 @@ function ColumnView({ column, marks, best, onRead }: ColumnProps) {
           )}
           {headed && <Candidate answer={answer} marks={parted!.marks} cite={cite} />}
           {!isBareRefusal(answer) && <Markdown text={parted ? parted.rest : answer.answer} cite={cite} />}
-          {answer.note && <p class="small soft">{translateMessage(answer.note)}</p>}
+          {answer.note && <p class="small soft"><Words text={translateMessage(answer.note)} /></p>}
           <Support answer={answer} best={best} />
           <p class="figures small soft">
             <span>{t("{n} s", { n: answer.seconds.toFixed(2) })}</span>

@@ -5,7 +5,7 @@ import { t, tn, translateMessage } from "../i18n";
 import { hasEnded, useJob, type Progress } from "../jobs";
 import { OpenDocument } from "../reader";
 import { go, mayWrite, refreshStatus, toast, useRoute, useShared } from "../state";
-import { describe, Empty, formatBytes, formatCost, formatMoney, Icon, Problem, takeFocus, useLoad } from "../ui";
+import { describe, Empty, formatBytes, formatCost, formatMoney, Icon, Problem, takeFocus, useLoad, Words } from "../ui";
 
 interface Row {
   id: string;
@@ -54,11 +54,21 @@ export function Documents() {
     await load();
     await refreshStatus();
   };
+  const list = useRef<HTMLUListElement>(null);
+  const heading = useRef<HTMLHeadingElement>(null);
+  /** After a row is gone its successor has the focus, else the heading. */
+  const leave = async (place: number) => {
+    await changed();
+    await new Promise(requestAnimationFrame); // until the rows are drawn
+    const left = list.current?.children;
+    const next = left?.[Math.min(place, left.length - 1)]?.querySelector<HTMLElement>("a, button");
+    (next ?? heading.current)?.focus();
+  };
   const name = query.get("name");
   return (
     <div class="page">
       <div class="row spread">
-        <h1>{t("Documents")}</h1>
+        <h1 ref={heading} tabIndex={-1}>{t("Documents")}</h1>
         {status && <span class="soft small">{formatBytes(status.bytes)}</span>}
       </div>
       {mayWrite() && <DropZone onDone={() => void changed()} />}
@@ -66,9 +76,9 @@ export function Documents() {
       <Problem error={error} onRetry={() => void load()} />
       {loaded && !error && rows.length === 0 && <Empty title={t("No documents yet")} />}
       {rows.length > 0 && (
-        <ul class="card list" aria-label={t("Documents")}>
-          {rows.map((row) => (
-            <RowView key={row.name} row={row} onGone={() => void changed()} onRetry={() => setRetried(row.name)} />
+        <ul class="card list" aria-label={t("Documents")} ref={list}>
+          {rows.map((row, n) => (
+            <RowView key={row.name} row={row} onGone={() => void leave(n)} onRetry={() => setRetried(row.name)} />
           ))}
         </ul>
       )}
@@ -110,7 +120,7 @@ function RowView({ row, onGone, onRetry }: { row: Row; onGone: () => void; onRet
         ) : (
           <>
             {row.name}
-            {row.reason && <span class="small wrong"> — {translateMessage(row.reason)}</span>}
+            {row.reason && <span class="small wrong"> — <Words text={translateMessage(row.reason)} /></span>}
           </>
         )}
       </span>
@@ -251,7 +261,7 @@ function Build({ waiting, retried, onDone }: { waiting: string[]; retried: strin
       {job?.kind === "plan" && job.state === "done" && waiting.length > 0 && <Estimate plan={job.result} />}
       {running && <Running job={job} progress={progress} />}
       {job && job.kind === "build" && hasEnded(job) && <Outcome job={job} planned={planned} />}
-      {job?.kind === "plan" && job.state === "failed" && <p class="wrong">{translateMessage(job.error)}</p>}
+      {job?.kind === "plan" && job.state === "failed" && <p class="wrong"><Words text={translateMessage(job.error)} /></p>}
       {!running && <Failures />}
       {!running && (
         <div class="row">
@@ -364,7 +374,7 @@ function Failures() {
             <a href={`#/documents?name=${encodeURIComponent(row.name)}`}>{row.title || row.name}</a>
             {row.failures!.map((one, n) => (
               <span key={n} class="wrong">
-                {t("failed passages: {n}", { n: one.passages })}: {translateMessage(one.reason)}
+                {t("failed passages: {n}", { n: one.passages })}: <Words text={translateMessage(one.reason)} />
               </span>
             ))}
           </li>
@@ -383,7 +393,7 @@ export function explainCalls(planned: number | null, calls: number): string {
 
 function Outcome({ job, planned }: { job: Job; planned: number | null }) {
   const { result } = job;
-  if (job.state !== "done") return <p class="wrong">{job.state === "failed" ? translateMessage(job.error) : t("Cancelled. The files still wait.")}</p>;
+  if (job.state !== "done") return <p class="wrong"><Words text={job.state === "failed" ? translateMessage(job.error) : t("Cancelled. The files still wait.")} /></p>;
   return (
     <div role="status">
       <p>
@@ -393,7 +403,7 @@ function Outcome({ job, planned }: { job: Job; planned: number | null }) {
       {explainCalls(planned, result.usage.calls) && <p class="small soft">{explainCalls(planned, result.usage.calls)}</p>}
       {result.skipped.map((one: { name: string; reason: string }, n: number) => (
         <p key={n} class="small wrong">
-          {one.name}: {translateMessage(one.reason)}
+          {one.name}: <Words text={translateMessage(one.reason)} />
         </p>
       ))}
     </div>

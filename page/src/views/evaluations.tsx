@@ -3,9 +3,9 @@ import { useState } from "preact/hooks";
 import { at, get, post, type Job } from "../api";
 import { t, translateMessage } from "../i18n";
 import { useJob } from "../jobs";
-import { checkReport, describeInterval, findFront, groupMeasures, shorten, spreadLabels, type Cell, type Point, type Report } from "../report";
+import { checkReport, describeInterval, findFront, groupMeasures, nameMeasure, shorten, spreadLabels, type Cell, type Point, type Report } from "../report";
 import { toast, useShared } from "../state";
-import { Icon, Problem, useLoad } from "../ui";
+import { Icon, Problem, useLoad, Words } from "../ui";
 
 /** One question a line: the question, a tab or a bar, the answer. */
 export function parseQuestions(text: string): { question: string; answers: string[] }[] {
@@ -48,7 +48,7 @@ export function Evaluations({ canStart }: { canStart: boolean }) {
       {canStart && <Start onStarted={setId} />}
       {job && job.state !== "done" && (
         <p role="status">
-          {job.state === "failed" ? translateMessage(job.error) : `${t(job.state)} ${progress ? `${progress.done} / ${progress.total}` : ""}`}
+          {job.state === "failed" ? <Words text={translateMessage(job.error)} /> : `${t(job.state)} ${progress ? `${progress.done} / ${progress.total}` : ""}`}
         </p>
       )}
       <OpenReport onFiles={(list) => void take(list)} />
@@ -93,7 +93,7 @@ function OpenReport({ onFiles }: { onFiles: (files: Iterable<File>) => void }) {
   return (
     <label class="button quiet file">
       <span class="row">
-        <Icon name="upload" /> {t("Open a report of the command line: table.json of `clew compare --out`")}
+        <Icon name="upload" /> <span><Words text={t("Open a report of the command line: `table.json` of `clew compare --out`")} /></span>
       </span>
       <input class="hidden" type="file" accept=".json,application/json" multiple onChange={(e) => (onFiles([...(e.currentTarget.files ?? [])]), (e.currentTarget.value = ""))} />
     </label>
@@ -174,7 +174,9 @@ function MeasureTable({ report, measures, label }: { report: Report; measures: s
         <tbody>
           {measures.map((metric) => (
             <tr key={metric}>
-              <th scope="row">{metric}</th>
+              <th scope="row" title={metric}>
+                {nameMeasure(metric)}
+              </th>
               {names.map((name) => {
                 const cell = report.significance?.cells[name]?.[metric];
                 const value = report.recipes[name]![metric];
@@ -219,7 +221,7 @@ function Curve({ report }: { report: Report }) {
   const heights = spreadLabels(points.map((one, n) => ({ x: x(one) + 12, y: y(one) - 2, width: LETTER * words[n]!.length })), 12, 190);
   return (
     <figure class="curve">
-      <figcaption class="small soft">{t("{metric} against seconds a question", { metric: metric! })}</figcaption>
+      <figcaption class="small soft">{t("{metric} against seconds a question", { metric: nameMeasure(metric!) })}</figcaption>
       <svg viewBox="0 0 560 200" role="img" aria-label={points.map((one) => `${one.name}: ${one.y.toFixed(3)}, ${one.x.toFixed(3)} s`).join("; ")}>
         {[0, 0.5, 1].map((share) => (
           <g key={share}>

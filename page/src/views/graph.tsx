@@ -6,7 +6,7 @@ import { colourOf } from "../graph/colours";
 import { Find } from "../find";
 import { t } from "../i18n";
 import { Reader } from "../reader";
-import { toast, useRoute, useShared } from "../state";
+import { go, toast, useRoute, useShared } from "../state";
 import { describe, Empty, nameType, Problem, useLoad } from "../ui";
 import { Inspect, PathForm, type Neighbour, type Shown } from "./inspect";
 
@@ -86,6 +86,7 @@ export function GraphView() {
   /** Back to the summary; what had the focus goes with the details, so the list gets it. */
   const leave = () => {
     clear();
+    if (wanted) go("graph"); // else what is loaded next would open the entity of the address again
     beside.current?.focus({ preventScroll: true });
   };
   const onKey = (event: KeyboardEvent) => {

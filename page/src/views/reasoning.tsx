@@ -2,7 +2,7 @@
 import type { Answer } from "../api";
 import type { ShownStep } from "../ask-model";
 import { t, tn, translateMessage, translateStep } from "../i18n";
-import { formatCost, formatSeconds } from "../ui";
+import { formatCost, formatSeconds, Words } from "../ui";
 
 interface Branch {
   step: ShownStep;
@@ -24,9 +24,9 @@ export function nest(steps: ShownStep[]): Branch[] {
 
 export type Verdict = "found" | "nothing" | "refused" | "failed";
 const VERDICTS: [RegExp, Verdict][] = [
-  [/^(failed|no usable reply|no model)\b/, "failed"],
+  [/^(failed|no usable reply|no model|no choice)\b/, "failed"],
   [/^(refused|dropped)\b|"(?:sufficient|enough)":\s*false|"verdict":\s*"(?:no|reject)/i, "refused"],
-  [/^(unknown|nothing|no plan|nothing to ask)\b/, "nothing"],
+  [/^(unknown|nothing|no plan|nothing to ask|none of them)\b/, "nothing"],
 ];
 /** How a step ended, by what it says. */
 export function judgeStep(step: ShownStep): Verdict | null {
@@ -138,7 +138,7 @@ function Line({ step, above, onRead }: { step: ShownStep; above: string; onRead:
           </ul>
         </details>
       ) : (
-        lines.map((line, n) => line && <p key={n} class="step-out">{translateMessage(line)}</p>)
+        lines.map((line, n) => line && <p key={n} class="step-out"><Words text={translateMessage(line)} /></p>)
       )}
     </div>
   );
@@ -165,7 +165,11 @@ function Conclusion({ answer }: { answer: Answer }) {
           {[formatSeconds(answer.seconds), formatCost(answer.usage)].join(" · ")}
         </span>
       </div>
-      {verdict === "refused" && answer.missing && <p class="step-out">{t("Why: {why}", { why: translateMessage(answer.missing) })}</p>}
+      {verdict === "refused" && answer.missing && (
+        <p class="step-out">
+          <Words text={t("Why: {why}", { why: translateMessage(answer.missing) })} />
+        </p>
+      )}
       {typeof sure === "number" && <p class="step-in">{t("{n} % sure", { n: Math.round(sure * 100) })}</p>}
     </div>
   );

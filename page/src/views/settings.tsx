@@ -4,7 +4,7 @@ import { at, get, type Recipe } from "../api";
 import { t, translateMessage } from "../i18n";
 import { isAdmin, useShared } from "../state";
 import { Budget, Keys } from "./keys";
-import { formatBytes, formatMoney, Icon, Problem, useLoad } from "../ui";
+import { formatBytes, formatMoney, Icon, Problem, useLoad, Words } from "../ui";
 
 interface Checks {
   recipe: string;
@@ -74,7 +74,7 @@ function Endpoint() {
       <Problem error={error} />
       {found ? (
         <div class="scroll" tabIndex={0} role="region" aria-label={t("Checks")}>
-          <table>
+          <table class="stacked">
             <tbody>
               {sortChecks(found.checks).map((one, n) => (
                 <tr key={n}>
@@ -82,7 +82,9 @@ function Endpoint() {
                   <td>
                     <span class={one.state === "ok" ? "state done" : one.state === "broken" ? "state failed" : "state"}>{t(one.state)}</span>
                   </td>
-                  <td>{translateMessage(one.message)}</td>
+                  <td>
+                    <Words text={translateMessage(one.message)} />
+                  </td>
                 </tr>
               ))}
             </tbody>
@@ -125,7 +127,7 @@ function RecipeRow({ recipe }: { recipe: Recipe }) {
   return (
     <details onToggle={(e) => setOpen(e.currentTarget.open)}>
       <summary>
-        <b>{recipe.name}</b> <span class="tag">{t(recipe.kind)}</span> <span class="soft small">{recipe.about}</span>
+        <b>{recipe.name}</b> <span class="tag">{t(recipe.kind)}</span> <span class="soft small"><Words text={recipe.about} /></span>
       </summary>
       {open && <RecipeSteps name={recipe.name} needs={recipe.needs} source={recipe.source} />}
     </details>
@@ -137,7 +139,7 @@ function RecipeSteps({ name, needs, source }: { name: string; needs: string; sou
   return (
     <div class="pad small">
       <p>
-        {t("Needs")}: {needs} · {t("Source")}: {source}
+        {t("Needs")}: {needs} · {t("Source")}: <Words text={source} />
       </p>
       <Problem error={error} />
       {found && (

@@ -2,11 +2,11 @@
 import { useEffect, useRef, useState } from "preact/hooks";
 import { at, get, post, type Job } from "../api";
 import { colourOf } from "../graph/colours";
-import { t } from "../i18n";
+import { t, translateMessage } from "../i18n";
 import { useJob } from "../jobs";
 import { linkTo, mayWrite, refreshStatus, toast, useShared } from "../state";
-import { layOutTreemap, type Box } from "../treemap";
-import { Attributes, describe, Empty, nameType, Problem, useLoad } from "../ui";
+import { layOutTreemap, wrapLabel, type Box } from "../treemap";
+import { Attributes, describe, Empty, nameType, Problem, useLoad, Words } from "../ui";
 
 interface Keyword {
   name: string;
@@ -30,6 +30,7 @@ interface Outline {
   branches: Branch[];
 }
 
+const MOST = 40; // branches of one community, and of the top
 const NOTHING = Promise.resolve(null);
 
 export function Tree() {
@@ -39,7 +40,7 @@ export function Tree() {
   const [id, setId] = useState<string | null>(null);
   const [job, progress] = useJob(workspace, id);
   const [outline, error, reload] = useLoad<Outline | null>(
-    () => (trees.length ? get<Outline>(at(workspace, "/tree", { tree: chosen, depth: 4, most: 40 })) : NOTHING),
+    () => (trees.length ? get<Outline>(at(workspace, "/tree", { tree: chosen, depth: 4, most: MOST })) : NOTHING),
     [workspace, chosen, status?.generation, trees.join()],
   );
   const missing = status !== null && trees.length === 0;
@@ -76,14 +77,17 @@ export function Tree() {
               </button>
             )
           )}
-          {job?.state === "failed" && <p class="wrong">{job.error}</p>}
+          {job?.state === "failed" && <p class="wrong"><Words text={translateMessage(job.error)} /></p>}
         </Empty>
       ) : (
         <Problem error={error} onRetry={reload} />
       )}
       {outline && !missing && (
         <>
-          <p class="soft">{t("{n} communities; levels: {levels}", { n: outline.communities, levels: outline.levels.length })}</p>
+          <p class="soft">
+            {t("{n} communities; levels: {levels}", { n: outline.communities, levels: outline.levels.length })}
+            {outline.branches.length === MOST && ` · ${t("the {n} largest are shown", { n: MOST })}`}
+          </p>
           <Treemap branches={outline.branches} />
           <section class="panel">
             <h2>{t("Outline")}</h2>
@@ -108,7 +112,7 @@ function Treemap({ branches }: { branches: Branch[] }) {
     observer.observe(element);
     return () => observer.disconnect();
   }, []);
-  const boxes = layOutTreemap(branches.map((one) => one.size), width, HEIGHT);
+  const places = placeParts(branches, width, HEIGHT, SMALLEST_TOP);
   const show = (branch: Branch) => {
     const element = document.getElementById(`branch-${branch.id}`);
     if (element instanceof HTMLDetailsElement) element.open = true;
@@ -116,18 +120,13 @@ function Treemap({ branches }: { branches: Branch[] }) {
   };
   return (
     <svg ref={drawing} class="treemap card" viewBox={`0 0 ${width} ${HEIGHT}`} role="img" aria-label={t("Communities by size; the outline below holds the same.")}>
-      {boxes.map((box, n) => {
-        const branch = branches[n]!;
-        const room = Math.floor((box.width - 18) / 8.6);
+      {places.map(([branch, box]) => {
+        const nested = box.width >= 90 && box.height >= 90;
         return (
           <svg key={branch.id} x={box.x} y={box.y} width={box.width} height={box.height} onClick={() => show(branch)}>
-            <rect width={box.width} height={box.height} rx={8} fill={colourOf(n)} />
-            {room > 3 && box.height > 24 && (
-              <text x={10} y={22}>
-                {branch.name.length > room ? `${branch.name.slice(0, room - 1)}…` : branch.name}
-              </text>
-            )}
-            <Inner branch={branch} box={box} />
+            <rect width={box.width} height={box.height} rx={8} fill={colourOf(branches.indexOf(branch))} />
+            <Label text={branch.name} x={10} y={22} room={box.width - 16} height={nested ? 28 : box.height} size={13} />
+            {nested && <Inner branch={branch} box={box} />}
             <title>{`${branch.name} (${branch.size})`}</title>
           </svg>
         );
@@ -136,29 +135,56 @@ function Treemap({ branches }: { branches: Branch[] }) {
   );
 }
 
+interface LabelProps {
+  text: string;
+  x: number;
+  y: number;
+  room: number;
+  height: number;
+  size: number;
+  inner?: boolean;
+}
+/** A name in as many lines as there is room for; nothing where no word would be readable. */
+function Label({ text, x, y, room, height, size, inner = false }: LabelProps) {
+  const letters = Math.floor(room / (size * (inner ? 0.62 : 0.7)));
+  const step = size * 1.3;
+  const most = Math.floor((height - y - 5) / step) + 1;
+  if (letters < 5 || most < 1) return null;
+  return (
+    <text class={inner ? "inner-text" : ""}>
+      {wrapLabel(text, letters, most).map((line, n) => (
+        <tspan key={n} x={x} y={y + n * step}>
+          {line}
+        </tspan>
+      ))}
+    </text>
+  );
+}
+
+// Pixels in which a word can be read.
+const SMALLEST: [number, number] = [52, 26];
+const SMALLEST_TOP: [number, number] = [64, 34];
+/** The largest parts, as many as can be named in the room there is. */
+function placeParts<T extends { size: number }>(parts: T[], width: number, height: number, [wide, high] = SMALLEST): [T, Box][] {
+  const sorted = [...parts].sort((a, b) => b.size - a.size);
+  for (let most = sorted.length; most > 0; most--) {
+    const kept = sorted.slice(0, most);
+    const boxes = layOutTreemap(kept.map((one) => one.size), width, height);
+    if (boxes.every((box) => box.width >= wide && box.height >= high)) return kept.map((one, n) => [one, boxes[n]!]);
+  }
+  return [];
+}
 /** What a community holds: those below it, or at the lowest level its keywords. */
 function Inner({ branch, box }: { branch: Branch; box: Box }) {
-  if (box.width < 90 || box.height < 90) return null;
   const parts = branch.below.length ? branch.below : branch.keywords.map((one) => ({ name: one.name, size: 1 + one.facts.length }));
-  const inner = layOutTreemap([...parts.map((one) => one.size)].sort((a, b) => b - a), box.width - 16, box.height - 42);
   return (
     <>
-      {[...parts]
-        .sort((a, b) => b.size - a.size)
-        .map((part, n) => {
-          const { x, y, width, height } = inner[n]!;
-          const room = Math.floor((width - 16) / 6.9);
-          return (
-            <svg key={n} x={8 + x} y={34 + y} width={width} height={height}>
-              <rect class="inner" x={2} y={2} width={Math.max(0, width - 4)} height={Math.max(0, height - 4)} rx={5} />
-              {room > 3 && height > 22 && (
-                <text class="inner-text" x={9} y={18}>
-                  {part.name.length > room ? `${part.name.slice(0, room - 1)}…` : part.name}
-                </text>
-              )}
-            </svg>
-          );
-        })}
+      {placeParts<{ name: string; size: number }>(parts, box.width - 16, box.height - 42).map(([part, { x, y, width, height }], n) => (
+        <svg key={n} x={8 + x} y={34 + y} width={width} height={height}>
+          <rect class="inner" x={2} y={2} width={Math.max(0, width - 4)} height={Math.max(0, height - 4)} rx={5} />
+          <Label text={part.name} x={8} y={17} room={width - 13} height={height} size={11} inner />
+        </svg>
+      ))}
     </>
   );
 }

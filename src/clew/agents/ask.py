@@ -31,6 +31,7 @@ from clew.tree.outline import NO_TREE
 from clew.types import Citation, Evidence
 
 AnswerStream = AsyncGenerator[Event | Answer]
+NO_DOCUMENTS = "there are no documents to answer from"
 MAX_QUESTION_CHARS = 8_000  # longer questions are cut: planning by rules takes a second for these
 # A question whose subject is a pronoun, or that ends in one.
 _ASKING_WORDS = "who|whom|whose|what|which|where|when|why|how"
@@ -90,6 +91,8 @@ async def answer_with(
     history: Sequence[ConversationTurn] = (),
 ) -> Answer:
     """Run the agent on the condensed question; the answer keeps the question as it was asked."""
+    if _has_nothing(ctx.view) and not isinstance(agent, ClosedBook):
+        return make_refusal(ctx, Evidence(), NO_DOCUMENTS)  # a model would be paid for nothing
     try:
         inner = ctx.with_question(await condense_question(ctx, history)) if history else ctx
         by_code = None if isinstance(agent, ClosedBook) else await answer_from_tables(inner)
@@ -108,6 +111,10 @@ async def answer_with(
     except BudgetExceeded as ended:
         answer = replace(make_refusal(ctx, Evidence(), str(ended)), complete=False)
     return replace(answer, question=ctx.question, citations=_place_citations(answer))
+
+
+def _has_nothing(view: View) -> bool:
+    return not any(view.count(kind) for kind in ("chunk", "entity", "fact"))
 
 
 def _place_citations(answer: Answer) -> tuple[Citation, ...]:

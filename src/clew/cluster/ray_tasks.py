@@ -7,6 +7,7 @@ only if that is shared (a knowledge base in PostgreSQL), so prefer one for build
 
 import asyncio
 import logging
+import os
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
@@ -157,6 +158,8 @@ def connect(address: str | None) -> bool:
     """Connect this process to a cluster, or to that of this machine; False if it already is."""
     if ray.is_initialized():
         return False
+    # Of a Ray that is started here: by default its processes give way to all others.
+    os.environ.setdefault("RAY_worker_niceness", "0")
     ray.init(
         address=address, log_to_driver=False, include_dashboard=False, logging_level=logging.ERROR
     )
@@ -182,9 +185,11 @@ async def open_ray_runner(
         )
         actors_made = [made.remote(base.settings, held) for _ in range(many)]
         runner = RayRunner(actors_made, RayParts(max(2, many)))
-        yield runner
-        for actor in runner.actors:
-            ray.kill(actor)
+        try:
+            yield runner
+        finally:
+            for actor in actors_made:
+                ray.kill(actor)
     finally:
         if started:
             await asyncio.to_thread(ray.shutdown)

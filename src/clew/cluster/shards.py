@@ -146,7 +146,7 @@ class Shard:
         if name not in self._graphs:
             return None
         while len(self._walks) >= _MAX_WALKS:
-            del self._walks[next(iter(self._walks))]
+            self._walks.pop(min(self._walks), None)  # another thread may have done so
         self._walks[walk] = ShardWalk(self._graphs[name])
         return self._walks[walk].push(*given)
 

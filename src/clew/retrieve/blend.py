@@ -14,11 +14,11 @@ from clew.adapters import get_tuning
 from clew.context import Context, TraceStep
 from clew.graph.csr import Floats
 from clew.index.view import View
+from clew.retrieve.copies import drop_copies
 from clew.retrieve.facts import score_sentences
 from clew.retrieve.mentions import OWN_NAME_CLAIM, SURE_CLAIM
 from clew.retrieve.question import content_words
 from clew.retrieve.rank import hit_positions, top_hits
-from clew.retrieve.spread import drop_copies
 from clew.retrieve.step import Step
 from clew.text.unicode import split_words
 from clew.types import Found, Hit
@@ -164,14 +164,14 @@ class Blended:
         ties = view.codes("chunk")
         if weights.walk <= 0:
             facts = top_hits(scores.fact_fit, view.codes("fact"), self.facts, "sentence")
-            chunks = top_hits(drop_copies(ctx, plain), ties, self.top_k, "relevance")
+            chunks = top_hits(await drop_copies(ctx, plain), ties, self.top_k, "relevance")
             return replace(found, chunks=chunks, facts=facts, paths=())
         # A chunk that the step left out scores no more than its last one.
         total = np.full(len(plain), min(hit.score for hit in walked.chunks), np.float32)
         total[hit_positions(walked.chunks)] = [hit.score for hit in walked.chunks]
         mixed = (weights.walk * total + weights.plain * plain).astype(np.float32)
         by = walked.chunks[0].by
-        chunks = top_hits(drop_copies(ctx, mixed), ties, self.top_k, by)
+        chunks = top_hits(await drop_copies(ctx, mixed), ties, self.top_k, by)
         return replace(walked, chunks=chunks)
 
 

@@ -5,6 +5,7 @@ extractor knows, is added: the cosine is that with the sum of both vectors. Fact
 graph have no sentence worth embedding: their entity names and relation are compared instead.
 """
 
+import re
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -151,15 +152,14 @@ def _choose_relations(ctx: Context, labels: Sequence[str]) -> list[int]:
     if len(labels) <= _MAX_LABELS:
         return list(range(len(labels)))
     memo = ctx.view.memo
-    if "relations by word" not in memo:
-        with_word: dict[str, list[int]] = {}
-        for at, label in enumerate(labels):
-            for word in set(label.split()):
-                with_word.setdefault(word, []).append(at)
-        memo["relations by word"] = with_word
+    if "relations as lines" not in memo:
+        lines = [f" {label} \n" for label in labels]
+        memo["relations as lines"] = "".join(lines), np.cumsum([0, *map(len, lines)])
+    text, starts = memo["relations as lines"]
     shared: Counter[int] = Counter()
     for word in content_words(ctx.question):
-        shared.update(memo["relations by word"].get(word, ()))
+        places = [found.start() for found in re.finditer(f" {re.escape(word)} ", text)]
+        shared.update((np.unique(np.searchsorted(starts, places, side="right")) - 1).tolist())
     return [at for at, _ in shared.most_common(_MAX_LABELS)]
 
 

@@ -10,7 +10,7 @@ from clew.errors import VectorsDeferred
 from clew.graph.csr import Floats
 from clew.index.view import View
 from clew.store.vector_files import choose_precision
-from clew.text.names import relation_to_words
+from clew.text.names import relations_to_words
 from clew.types import Kind
 
 _ReadLabels = Callable[[list[int]], Awaitable[list[str]]]
@@ -21,8 +21,8 @@ async def relation_names(ctx: Context) -> list[str]:
     """Return the name of each relation, by its number in `view.relations`."""
 
     async def read(keys: list[int]) -> list[str]:
-        facts = await ctx.snapshot.facts(keys)
-        return [facts[key].relation for key in keys]
+        relations = await ctx.snapshot.relations(keys)
+        return [relations[key] for key in keys]
 
     return await _load_labels(ctx, "relation_fact", "fact", read)
 
@@ -58,8 +58,7 @@ def has_vectors(view: View, kind: Kind) -> bool:
 async def load_relation_texts(ctx: Context) -> list[str]:
     """Return every relation's label in plain words."""
     if "label words" not in ctx.view.memo:
-        names = await relation_names(ctx)
-        ctx.view.memo["label words"] = [relation_to_words(name).lower() for name in names]
+        ctx.view.memo["label words"] = relations_to_words(await relation_names(ctx))
     words: list[str] = ctx.view.memo["label words"]
     return words
 

@@ -11,7 +11,7 @@ from clew.graph.csr import Floats, Ints
 from clew.graph.traverse import FactGraph, expand_entities
 from clew.retrieve.labels import embed_cached, has_vectors, mean_direction, relation_names
 from clew.retrieve.question import QUESTION_WORDS
-from clew.text.names import local_name, relation_to_words
+from clew.text.names import local_name, relation_to_words, relations_to_words
 
 _SAMPLE_SIZE = 32  # sampled entities at the end of a step
 _MAX_EMBEDDED_NAMES = 8  # names without a stored vector that are embedded for one step
@@ -34,7 +34,7 @@ _CONVERSES = tuple(
         ("descendant descendants", "ancestor ancestors"),
         ("successor successors", "predecessor predecessors"),
         ("student students pupil pupils", "teacher teachers tutor mentor advisor adviser"),
-        ("employee employees staff", "employer employers"),
+        ("employee employees staff worker workers", "employer employers"),
         ("subsidiary subsidiaries", "parent owner"),
         ("owner owners", "owns possessions"),
         ("resident residents inhabitant inhabitants", "residence"),
@@ -105,6 +105,8 @@ def head_type(name: str) -> str:
 
 def _split_segments(name: str) -> list[str]:
     """Split `/people/person/gender`, `people.person.gender` or `__people__person__gender`."""
+    if not _SEGMENT_BREAKS.search(name):  # nor is it an IRI, which has a colon
+        return [name]
     plain = local_name(name)
     if any(map(str.isspace, plain)):
         return [plain]
@@ -120,7 +122,8 @@ async def embed_asked(ctx: Context, texts: Sequence[str]) -> Floats:
 async def load_short_texts(ctx: Context) -> list[str]:
     """Return every relation's last segment in words."""
     if "short labels" not in ctx.view.memo:
-        ctx.view.memo["short labels"] = [shorten_relation(n) for n in await relation_names(ctx)]
+        last = [_split_segments(name)[-1] for name in await relation_names(ctx)]
+        ctx.view.memo["short labels"] = relations_to_words(last)
     texts: list[str] = ctx.view.memo["short labels"]
     return texts
 

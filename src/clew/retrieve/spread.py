@@ -14,14 +14,12 @@ import numpy as np
 from clew.context import Context, TraceStep
 from clew.graph.csr import Floats, Mask
 from clew.retrieve.breadth import wants_breadth
+from clew.retrieve.copies import SAME_VECTOR, can_compare_vectors, group_copies
 from clew.retrieve.labels import has_vectors
 from clew.retrieve.rank import hit_positions, top_positions
 from clew.retrieve.sections import fetch_places
 from clew.types import Found, Hit
 
-_COPY = 0.985  # passages with at least this cosine say the same
-_LOOKED_AT, _CROWD = 30, 15  # of so many first passages, copies of one that crowd others out
-_MAX_CROWDS = 5  # of one ranking that are thinned out
 _SENTENCES = 20  # best fitting sentences that an account should say
 
 
@@ -42,13 +40,14 @@ class Spread:
 
     async def __call__(self, ctx: Context, found: Found, /) -> Found:
         """Set `chunks`; those after the first `top_k` keep their order behind them."""
-        first, rest = found.chunks[: self.top_k], found.chunks[self.top_k :]
-        if len(first) < 2:
+        if len(found.chunks) < 2:
             return found
+        chunks = await _fold_copies(ctx, found.chunks)
+        first, rest = chunks[: self.top_k], chunks[self.top_k :]
         broad = wants_breadth(ctx.question)
         places = await fetch_places(ctx, hit_positions(first).tolist())
         pages = [place.document for place in places]
-        known = _can_compare(ctx)
+        known = can_compare_vectors(ctx)
         vectors = ctx.view.vectors("chunk", hit_positions(first)) if known else None
         similar = _similarities(vectors, len(first))
         said = await _compare_sentences(ctx, first) if broad else None
@@ -67,7 +66,7 @@ class Spread:
         score = (score - score.min()) / max(1e-9, float(score.max() - score.min()))
         penalty, left = np.zeros_like(score), np.ones(len(hits), np.bool_)
         _, page = np.unique(pages, return_inverse=True)
-        same_page, copies = page[:, None] == page, similar >= _COPY
+        same_page, copies = page[:, None] == page, (similar >= SAME_VECTOR)
         order: list[int] = []
         for place in range(len(hits)):
             value = score
@@ -82,6 +81,16 @@ class Spread:
                 near = self.novelty * np.maximum(similar[at], 0)
                 penalty = np.maximum(penalty, near)
         return order
+
+
+async def _fold_copies(ctx: Context, hits: tuple[Hit, ...]) -> tuple[Hit, ...]:
+    """Leave out the hits whose own text is a near copy of a better one's."""
+    group = await group_copies(ctx, hit_positions(hits))
+    kept = tuple(hit for at, hit in enumerate(hits) if group[at] == at)
+    if folded := len(hits) - len(kept):
+        said = f"{folded} near {'copy' if folded == 1 else 'copies'} folded"
+        ctx.trace.append(TraceStep("copies", "", said, 0.0))
+    return kept
 
 
 async def _compare_sentences(ctx: Context, hits: Sequence[Hit]) -> Floats:
@@ -105,30 +114,6 @@ def _new_share(said: Floats, chosen: Sequence[int], left: Mask) -> Floats:
     gain = np.maximum(said - covered, 0).sum(axis=1)
     shares: Floats = gain / max(1e-9, float(gain[left].max(initial=0)))
     return shares
-
-
-def drop_copies(ctx: Context, scores: Floats) -> Floats:
-    """Where copies of one passage take most of the first places, put all but the best last."""
-    if not _can_compare(ctx):
-        return scores
-    view, last = ctx.view, scores.min() - 1
-    for _ in range(_MAX_CROWDS):
-        first = top_positions(scores, view.codes("chunk"), _LOOKED_AT)
-        first = first[scores[first] > last]  # those put last are no crowd any more
-        vectors = view.vectors("chunk", first)
-        alike = vectors @ vectors.T >= _COPY
-        copied = int(np.argmax(alike.sum(axis=1)))
-        if alike[copied].sum() < _CROWD:
-            break
-        copies = view.cosines("chunk", vectors[copied]) >= _COPY
-        copies[first[alike[copied]][0]] = False
-        scores = np.where(copies, last, scores).astype(np.float32)
-    return scores
-
-
-def _can_compare(ctx: Context) -> bool:
-    """Whether vectors tell copies: in a script that the embedder does not know all look alike."""
-    return has_vectors(ctx.view, "chunk") and ctx.meaning() >= 1
 
 
 def _similarities(vectors: Floats | None, count: int) -> Floats:

@@ -15,6 +15,7 @@ import numpy as np
 from clew.context import Context
 from clew.graph.csr import Floats, Ints
 from clew.index.view import View
+from clew.retrieve.copies import drop_copies
 from clew.retrieve.facts import SentenceFits, score_sentences
 from clew.retrieve.follow_up import WordScores, ask_for_missing, score_words
 from clew.retrieve.hypotheses import HypothesisSearch
@@ -104,7 +105,8 @@ class Walk:
         walk_hops = await self._run_hops(ctx, start, known, scores)
         reached = np.maximum.reduce([start, *(hop.weight for hop in walk_hops)])
         total, jumps = await self._find_missing(ctx, reached, known, scores)
-        chunks = top_hits(total, view.codes("chunk"), self.top_k, "walk")
+        ranked = await drop_copies(ctx, total)
+        chunks = top_hits(ranked, view.codes("chunk"), self.top_k, "walk")
         shown = [hit.at for hit in chunks[: self.paths]]
         trails = [walk_hops, *([jump] for jump in jumps)]
         paths = [path for trail in trails for path in trace_paths(view, trail, shown)]

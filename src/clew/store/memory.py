@@ -95,6 +95,10 @@ class MemorySnapshot:
         """Facts by key."""
         return {key: self.fact_by_key[key] for key in keys if key in self.fact_by_key}
 
+    async def relations(self, keys: Sequence[int]) -> dict[int, str]:
+        """Relations of facts by key."""
+        return {key: fact.relation for key, fact in (await self.facts(keys)).items()}
+
     async def members(self, keys: Sequence[int]) -> dict[int, list[tuple[int, str]]]:
         """Participants of facts: entity key and role, in order."""
         by_id = {entity.id: key for key, entity in self.entity_by_key.items()}

@@ -218,6 +218,9 @@ class Snapshot(Protocol):
     async def facts(self, keys: Sequence[int]) -> dict[int, Fact]:
         """Facts by key."""
 
+    async def relations(self, keys: Sequence[int]) -> dict[int, str]:
+        """Relations of facts by key, without the rest of the facts."""
+
     async def supports(self, kind: Kind, keys: Sequence[int]) -> dict[int, list[Support]]:
         """Spans that mention each entity or state each fact."""
 

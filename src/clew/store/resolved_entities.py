@@ -187,6 +187,10 @@ class ResolvedSnapshot:
             found |= await self._merge_entities(composite)
         return await self._use_summaries(found)
 
+    async def relations(self, keys: Sequence[int]) -> dict[int, str]:
+        """Relations of facts by key, as stored: names that are resolved do not change them."""
+        return await self.raw.relations(keys)
+
     async def facts(self, keys: Sequence[int]) -> dict[int, Fact]:
         """Facts by key, with resolved participants."""
         found = await self._use_summaries(await self.raw.facts(keys))

@@ -7,6 +7,7 @@ Identifiers are made readable too: the words of a relation, the local name of an
 
 import re
 import unicodedata
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from urllib.parse import unquote
@@ -32,6 +33,9 @@ _ACCENTS = re.compile("[\u0300-\u036f\u064b-\u0652\u0640]")
 _TRAILING_BRACKETS = re.compile(r"\s*[(（][^()（）]*[)）]\s*$")
 _CAMEL_CASE_BOUNDARY = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
 _UNDERSCORES_AND_SPACES = re.compile(r"[_\s]+")
+# Neither in capitals only nor an IRI: such are split one by one.
+_PLAIN_IDENTIFIER = re.compile(r"[A-Z0-9_./#-]*[a-z][A-Za-z0-9_./#-]*")
+_WORD_SEPARATORS = re.compile(r"[_./# -]+")
 _IDENTIFIER_SEPARATORS = re.compile(r"[_.:/#-]+")
 _IRI = re.compile(r"^[A-Za-z][A-Za-z0-9+.-]*:\S+$")
 CONNECTORS = frozenset(
@@ -220,6 +224,16 @@ def relation_to_words(relation: str) -> str:
         if camel_case:
             plain = " ".join(w if w.isupper() and len(w) > 1 else w.lower() for w in plain.split())
     return _UNDERSCORES_AND_SPACES.sub(" ", plain).strip() or relation
+
+
+def relations_to_words(relations: Sequence[str]) -> list[str]:
+    """Split many relations into words, in lower case; plain identifiers all at once."""
+    is_plain = _PLAIN_IDENTIFIER.fullmatch
+    plain = {at: name for at, name in enumerate(relations) if is_plain(name)}
+    text = _CAMEL_CASE_BOUNDARY.sub(" ", "\n".join(plain.values())).lower()
+    lines = _WORD_SEPARATORS.sub(" ", text).split("\n")
+    words = {at: line.strip() for at, line in zip(plain, lines, strict=False)}
+    return [words.get(at) or relation_to_words(name).lower() for at, name in enumerate(relations)]
 
 
 @lru_cache(maxsize=65_536)

@@ -27,7 +27,7 @@ from clew.agents.rules.operators import is_polar
 from clew.agents.rules.question_analysis import find_subject_names
 from clew.agents.rules.sections_about import find_sections
 from clew.context import Context
-from clew.retrieve.paths.fit import measure_fit
+from clew.retrieve.paths.ranked import measure_fit
 from clew.retrieve.rank import ANSWER_MARK
 from clew.text.language import is_chinese
 from clew.text.sentences import sentence_spans

@@ -58,6 +58,7 @@ TRANSLATIONS: dict[str, dict[str, str]] = {
         "no language model is configured": "没有配置语言模型",
         "no model is set for 'answer'": "没有为 'answer' 配置模型",
         "this recipe reads no documents": "该方案不读取任何文档",
+        "there are no documents to answer from": "没有可供作答的文档",
         "this is small talk, not a question about the documents": "这是闲聊，不是关于文档的问题",
         "every retrieval failed: $reason": "所有检索都失败了：$reason",
         "nothing was found before the run ended: $reason": "运行结束之前没有找到任何内容：$reason",

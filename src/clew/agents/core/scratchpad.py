@@ -229,6 +229,7 @@ class RecordingRetriever:
             found = Found(chunks=tuple(Hit(at, 1.0, by="page") for at in places))
             evidence = await fetch_evidence(ctx, found)
             step.output = f"{len(evidence.chunks)} passages"
+            step.docs = tuple(dict.fromkeys(one.doc for one in evidence.chunks))
         self.book.add(Retrieval(name, found, evidence))
         return evidence.chunks
 

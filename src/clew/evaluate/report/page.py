@@ -2,6 +2,7 @@
 
 import gzip
 import json
+import re
 from collections.abc import Mapping, Sequence
 from html import escape
 from importlib.resources import files
@@ -27,6 +28,7 @@ from clew.evaluate.report.text import (
 )
 
 _MAX_TYPES = 12
+_CODE = re.compile(r"`([^`]+)`")
 _COST_AXES = (
     ("seconds_per_query", "milliseconds per question", 1000.0),
     ("tokens_per_query", "tokens per question", 1.0),
@@ -47,7 +49,7 @@ def render_page(
         "TOKENS": (folder / "tokens.css").read_text(encoding="utf-8"),  # the page's colours
         "ABOUT": "".join(f'<p class="soft">{escape(line)}</p>' for line in about),
         "TABLE": _render_table(comparison, colours),
-        "LEGEND": escape(format_legend(comparison)),
+        "LEGEND": _CODE.sub(r"<code>\1</code>", escape(format_legend(comparison))),
         "PARETO": _render_plots(comparison, colours),
         "TYPES": _render_type_bars(comparison, colours),
         # No document text can close the script element.

@@ -48,7 +48,10 @@ _PARSE_ERRORS = (
     zlib.error,
 )
 _PLACEHOLDER_TITLE = re.compile(
-    r"untitled|microsoft word|.*\.(?:docx?|pdf|tex|indd|rtf)$", re.IGNORECASE
+    # What the printing program knew: no name yet, an address in a browser, or a file.
+    r"\s*(?:untitled|microsoft word|(?:about|blob|data|file|https?):\S+\s*$"
+    r"|.*\.(?:docx?|pdf|tex|indd|rtf)\s*$)",
+    re.IGNORECASE,
 )
 _PDFIUM = threading.Lock()  # it is not made for threads; one that was abandoned keeps it
 _BAD_SHARE = 0.004  # of a page's words: from there on the other engine is tried

@@ -243,12 +243,18 @@ class _RelationWords:
         )
 
 
+def _key_of_words(text: str) -> str:
+    """Return the key of a text in lower case: of plain words itself, as of most relations."""
+    plain = text.isascii() and text.replace(" ", "").isalnum() and not text.startswith("the ")
+    return text if plain else name_key(text)
+
+
 async def _load_relation_words(ctx: Context) -> _RelationWords:
     """Return the words of all relations, once per generation."""
     memo = ctx.view.memo
     if "relation words" not in memo:
-        texts = frozenset(name_key(text) for text in await load_short_texts(ctx))
-        words = frozenset(word for text in texts for word in text.split()) - QUESTION_WORDS
+        texts = frozenset(map(_key_of_words, await load_short_texts(ctx)))
+        words = frozenset(" ".join(texts).split()) - QUESTION_WORDS
         stems = frozenset(word[:_STEM_CHARS] for word in words if len(word) > _STEM_CHARS)
         memo["relation words"] = _RelationWords(texts, words, stems)
     found: _RelationWords = memo["relation words"]

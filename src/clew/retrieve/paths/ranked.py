@@ -1,5 +1,6 @@
 """One-step path retrieval: by structure alone (SBR) or all paths ranked by relations (OSAR), and
-the ranking of answer entities by the paths that reach them.
+the ranking of answer entities by the paths that reach them, with how far the best path says what a
+question asks.
 """
 
 from collections import defaultdict
@@ -13,6 +14,7 @@ from clew.graph.csr import Doubles, Floats, Ints
 from clew.graph.paths import EntityPathTable, shortest_paths, simple_paths
 from clew.graph.traverse import FactGraph
 from clew.retrieve.model_choice import MAX_CHOICES, ScoringModel, choose_items
+from clew.retrieve.path_scores import FEATURE_WEIGHTS, FEATURES, compute_path_features
 from clew.retrieve.paths.relation_paths import (
     KeepAllPaths,
     PathSearchContext,
@@ -27,6 +29,10 @@ from clew.retrieve.text_scores import PathScorerName
 from clew.types import Found, Hit, Path
 
 Supplement = Literal["fill", "none"]
+_SHOWN = ("unspoken", "kind", "last")
+_IN_ORDER = ("unexplained_in_order", "unspoken_in_order", "backward", "chain_gap")
+_MAX_HOPS = 3  # of a path; more count as many
+_GOOD_SCORE = 8.0  # by which the scorer's sum is divided: about that of a path that fits
 _LONGEST_CHAIN = 6  # links of a possessive chain that are followed
 
 
@@ -213,3 +219,33 @@ def path_codes(ways: FactGraph, paths: tuple[Path, ...]) -> Ints:
     codes: Ints = np.full(fact.shape, -1, np.int64)
     codes[rows, columns] = np.where(label < 0, (ways.relation_count + facts) * 2, label * 2 + tail)
     return codes
+
+
+async def measure_fit(ctx: Context, found: Found) -> dict[str, float]:
+    """Return how far the first path covers the question, and how likely it is beside others.
+
+    Numbers between -1 and 1; none where a path goes through sentences, which have no relation.
+    """
+    if not found.paths:
+        return {}
+    search = prepare_search(ctx, replace(found, facts=()))
+    codes = path_codes(search.ways, found.paths)
+    if (search.ways.fact_of_code(codes) >= 0).any():
+        return {}
+    distinct, which = np.unique(codes, axis=0, return_inverse=True)
+    features = await compute_path_features(ctx, search.ways, search.shape, distinct)
+    first = int(which.reshape(-1)[0])
+    of = dict(zip(FEATURES, features[first].tolist(), strict=True))
+    hops = min(int((codes[0] >= 0).sum()), _MAX_HOPS)
+    return {
+        **{name: _clip(of[name]) for name in _SHOWN},
+        **{name.replace("_", " "): _clip(of[name] / hops) for name in _IN_ORDER},
+        "hops": (hops - 1) / (_MAX_HOPS - 1),
+        "chance": _clip(found.paths[0].score),
+        "fit of path": _clip(float(features[first] @ FEATURE_WEIGHTS) / _GOOD_SCORE),
+    }
+
+
+def _clip(value: float) -> float:
+    """Return the value, at most 1 away from 0."""
+    return max(-1.0, min(1.0, value))

@@ -59,6 +59,7 @@ class Server:
         self.records = Records(self.database)
         self.pool = WorkspacePool(self.settings, self.folders, self.open_kb)
         self.engine = EngineThread()
+        self.started = time.time()
         self.is_cut = False
         """Whether the time of running requests is over, as the server stops."""
         self.drawing = asyncio.Lock()  # one page at a time, so that none waits in a thread

@@ -1,8 +1,11 @@
 """Jobs: build, estimate, evaluate and compare; their progress, and how to cancel them."""
 
 import asyncio
+import hashlib
+import json
 import re
-from collections.abc import AsyncIterator
+import time
+from collections.abc import AsyncIterator, Sequence
 from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, Header, Query, Request
@@ -15,9 +18,11 @@ from clew.serve.core.bodies import StrictBody
 from clew.serve.core.jobs import Job, JobKind
 from clew.serve.core.problems import Problem, not_found
 from clew.serve.core.sse import ServerEvent, stream_events
+from clew.serve.core.uploads import Upload
 
 router = APIRouter(prefix="/workspaces/{workspace}", tags=["jobs"])
 _POLL_SECONDS = 0.2
+_PLAN_SECONDS = 3600.0  # after which what others have added may have changed an estimate
 _MAX_QUESTIONS = 5000
 _MAX_EVENT = 10**15
 _EVENT_NUMBER = re.compile(r"[0-9]{1,15}")
@@ -157,7 +162,8 @@ async def start_build(access: Access, request: dict[str, Any]) -> Job:
     if names is None and not access.key.sees_all:
         request = {**request, "names": sorted(mine)}
     if request.get("dry_run"):
-        return await _add(access, "plan", request)
+        request = {**request, "files": _fingerprint(every)}
+        return _find_plan(access, request) or await _add(access, "plan", request)
 
     def queue() -> Job:
         with access.server.database.transaction():  # a build that is refused changes nothing
@@ -166,6 +172,24 @@ async def start_build(access: Access, request: dict[str, Any]) -> Job:
             return queue_job(access, "build", request)
 
     return await asyncio.to_thread(queue)
+
+
+def _fingerprint(uploads: Sequence[Upload]) -> str:
+    told = sorted((one.name, one.hash, one.state) for one in uploads)
+    return hashlib.sha256(json.dumps(told).encode()).hexdigest()
+
+
+def _find_plan(access: Access, request: dict[str, Any]) -> Job | None:
+    """An estimate that still holds: of the same files, with nothing built since."""
+    ledger = access.server.ledger
+    # A server that was started again may have other models and prices.
+    since = max(access.server.started, time.time() - _PLAN_SECONDS)
+    for job in ledger.newest(access.workspace, 10, ("plan", "build", "tree")):
+        if job.kind != "plan" or job.created < since:
+            return None
+        if (job.owner, job.request) == (access.key.id, request):
+            return None if job.state in ("failed", "cancelled") else job
+    return None
 
 
 def check_may_build(access: Access) -> None:

@@ -192,6 +192,11 @@ class TableSnapshot:
             raise StoreError(DAMAGED_ROW)  # a participant is another one
         return self._require_all("facts", keys, facts)
 
+    async def relations(self, keys: Sequence[int]) -> dict[int, str]:
+        """Relations of facts by key; the whole rows are checked where the facts are read."""
+        found = await self._select("SELECT key, relation FROM facts WHERE key $keys", keys)
+        return self._require_all("facts", keys, dict(found))
+
     async def members(self, keys: Sequence[int]) -> dict[int, list[tuple[int, str]]]:
         """Participants of facts: entity key and role, in order."""
         found: dict[int, list[tuple[int, str]]] = defaultdict(list)

@@ -1,0 +1,145 @@
+"""Near copies of a passage: told by their own text, titles and headings apart, and counted once.
+
+Mirrors and versions of a page stand under titles of their own, so that vectors of title and text
+differ. Vectors say which passages are worth comparing; runs of words decide.
+"""
+
+import re
+from itertools import chain
+
+import numpy as np
+
+from clew.context import Context, TraceStep
+from clew.graph.csr import Floats, Ints, Mask
+from clew.retrieve.labels import has_vectors
+from clew.retrieve.pack import fetch_chunks
+from clew.retrieve.question import content_words
+from clew.retrieve.rank import top_positions
+from clew.text.unicode import split_words
+from clew.types import Chunk
+
+SAME_VECTOR = 0.985  # passages with at least this cosine say the same
+# Least cosine, with titles, of passages whose own texts may be copies: in a long text the title
+# counts little.
+_NEAR_IF_SHORT, _NEAR_IF_LONG, _LONG = 0.6, 0.9, 60
+_SAME_TEXT = 0.9  # least share of the runs of words of both that two copies have in common
+_RUN = 3  # words of a run
+_LOOKED_AT, _CROWD = 30, 15  # of so many first passages, copies of one that crowd others out
+_MAX_CROWDS = 5  # of one ranking that are thinned out
+_SAME_WORDS = 0.95  # share of a passage's words that its copies elsewhere have …
+_MORE_WORDS, _TITLE_WORDS = 1.1, 20  # … who are no longer than it, but for a title
+_Runs = frozenset[tuple[str, ...]]
+_HEADING = re.compile(r"^\s*#.*$", re.MULTILINE)
+
+
+async def group_copies(ctx: Context, positions: Ints) -> Ints:
+    """Return for each chunk the place in `positions` of the first that it is a copy of, or its own.
+
+    A passage that says another of the question's words is no copy: it may hold the answer.
+    """
+    count = len(positions)
+    group = np.arange(count)
+    near = _find_pairs(ctx, positions)
+    involved = np.flatnonzero(near.any(axis=1)).tolist()
+    if not involved:
+        return group
+    chunks = await fetch_chunks(ctx, positions[involved].tolist())
+    runs = {
+        at: _split_runs(chunks[int(positions[at])])
+        for at in involved
+        if int(positions[at]) in chunks
+    }
+    asked = set(content_words(ctx.question))
+    firsts: list[int] = []
+    for at, own in runs.items():
+        for first in firsts:
+            if near[at, first] and _say_the_same(own, runs[first], asked):
+                group[at] = first
+                break
+        else:
+            firsts.append(at)
+    return group
+
+
+def _find_pairs(ctx: Context, positions: Ints) -> Mask:
+    """Return which pairs are worth comparing: all of them where vectors do not tell."""
+    count = len(positions)
+    near = np.ones((count, count), np.bool_)
+    if can_compare_vectors(ctx):
+        vectors = ctx.view.vectors("chunk", positions)
+        long = ctx.view.bm25.lengths[positions] >= _LONG
+        least = np.where(long[:, None] & long, _NEAR_IF_LONG, _NEAR_IF_SHORT)
+        near = vectors @ vectors.T >= least
+    np.fill_diagonal(near, val=False)
+    return near
+
+
+def _split_runs(chunk: Chunk) -> _Runs:
+    """Return the runs of words of a chunk, without titles and headings."""
+    words = _split_own_words(chunk)
+    runs = zip(*(words[at:] for at in range(_RUN)), strict=False) if len(words) >= _RUN else ()
+    return frozenset(runs) or frozenset([tuple(words)])
+
+
+def _split_own_words(chunk: Chunk) -> list[str]:
+    """Return the words of a chunk below its title and headings; all where nothing else is said."""
+    text = chunk.text.removeprefix(chunk.title) if chunk.title else chunk.text
+    return split_words(_HEADING.sub("", text)) or split_words(chunk.text)
+
+
+def _say_the_same(one: _Runs, other: _Runs, asked: set[str]) -> bool:
+    shared = len(one & other)
+    if shared < _SAME_TEXT * (len(one) + len(other) - shared):
+        return False
+    return asked.isdisjoint(set(chain(*one)) ^ set(chain(*other)))
+
+
+async def drop_copies(ctx: Context, scores: Floats) -> Floats:
+    """Where copies of one passage take most of the first places, put all but the best last."""
+    view, last = ctx.view, scores.min() - 1
+    crowds = np.zeros(len(scores), np.bool_)
+    for _ in range(_MAX_CROWDS):
+        first = top_positions(scores, view.codes("chunk"), _LOOKED_AT)
+        first = first[scores[first] > last]  # those put last are no crowd any more
+        if len(first) < _CROWD:
+            break
+        group = await group_copies(ctx, first)
+        alike = group[:, None] == group
+        if can_compare_vectors(ctx):
+            vectors = view.vectors("chunk", first)
+            alike |= vectors @ vectors.T >= SAME_VECTOR
+        copied = int(np.argmax(alike.sum(axis=1)))
+        if alike[copied].sum() < _CROWD:
+            break
+        kept = first[alike[copied]][0]
+        copies = await _find_all_copies(ctx, int(kept))
+        copies[first[alike[copied]]] = True
+        copies[kept] = False
+        crowds |= copies
+        scores = np.where(copies, last, scores).astype(np.float32)
+    if crowds.any():
+        ctx.trace.append(TraceStep("copies", "", f"{crowds.sum():,} near copies put last", 0.0))
+    return scores
+
+
+async def _find_all_copies(ctx: Context, position: int) -> Mask:
+    """Mark all chunks with nearly the vector of one, or all of its words and no more."""
+    view = ctx.view
+    copies = np.zeros(view.count("chunk"), np.bool_)
+    if can_compare_vectors(ctx):
+        copies |= view.cosines("chunk", view.vectors("chunk", np.array([position]))[0]) >= (
+            SAME_VECTOR
+        )
+    for chunk in (await fetch_chunks(ctx, [position])).values():
+        words = set(_split_own_words(chunk))
+        shared = np.zeros(len(copies), np.int32)
+        for word in words:
+            shared[view.bm25.chunks_with(word)] += 1
+        longest = _MORE_WORDS * view.bm25.lengths[position] + _TITLE_WORDS
+        copies |= (shared >= _SAME_WORDS * len(words)) & (view.bm25.lengths <= longest)
+    return copies
+
+
+def can_compare_vectors(ctx: Context) -> bool:
+    """Whether vectors tell copies: in a script that the embedder does not know all look alike."""
+    return has_vectors(ctx.view, "chunk") and ctx.meaning() >= 1

@@ -12,6 +12,7 @@ import asyncio
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
+from math import ceil
 from pathlib import Path
 from time import perf_counter, process_time
 from typing import Any, NamedTuple
@@ -44,6 +45,12 @@ class Assumptions:
     entity_per_fact: float = 0.4
     bytes_per_fact: int = 700
     """Row, statement and participants in the tables, with their indexes."""
+    derived_bytes_per_fact: int = 350
+    """Held by the process that derives the arrays, while it does."""
+    copies: int = 2
+    """Of every shard: the loss of one must not stop questions."""
+    database_machines: int = 2
+    """PostgreSQL, and its standby."""
     machine_gib: int = 256
     machine_cores: int = 32
     machine_per_month: float = 1100.0
@@ -247,7 +254,13 @@ def _plan(facts: float, known: Calibration, walks: list[dict[str, Any]]) -> list
     given = Assumptions()
     vectors = facts * (1 + given.chunk_per_fact + given.entity_per_fact)
     memory = vectors * _DIM / 8 + facts * 60  # sign bits of every vector, and the graph's columns
-    disk = vectors * _DIM * 4 + facts * given.bytes_per_fact
+    # Passages are stored as float32, sentences and names as float16.
+    exact = facts * _DIM * (given.chunk_per_fact * 4 + (1 + given.entity_per_fact) * 2)
+    files, tables = exact + memory, facts * given.bytes_per_fact
+    # With each copy, in the object store, and with each database.
+    disk = (given.copies + 1) * files + given.database_machines * tables
+    usable = given.machine_gib * (1 << 30) * 0.7
+    deriving = ceil(facts * given.derived_bytes_per_fact / usable)  # one, so many times as large
     found = []
     for walk in walks:
         shards = walk["shards"]
@@ -259,13 +272,17 @@ def _plan(facts: float, known: Calibration, walks: list[dict[str, Any]]) -> list
         # Rounds go through the front: one trip each, and a call to every shard.
         rounds = max(known.rounds, walk["rounds"]) if shards > 1 else 0
         network = rounds * given.round_trip_ms + sent
-        fits = memory / shards < given.machine_gib * (1 << 30) * 0.7
-        money = shards * given.machine_per_month + disk / (1 << 40) * given.storage_per_tib_month
+        fits = 2 * memory / shards < usable  # a generation, and the next one
+        machines = given.copies * shards + given.database_machines
+        rent = (machines + deriving) * given.machine_per_month
+        money = rent + disk / (1 << 40) * given.storage_per_tib_month
         found.append(
             {
                 "shards": shards,
                 "gib_per_machine": round(memory / shards / (1 << 30)),
                 "fits": fits,
+                "machines": machines + 1,
+                "fetch_minutes": round(files / shards * 8 / given.gigabit / 6e10, 1),
                 "search_ms": round(search + shards * known.call_ms + given.round_trip_ms, 1),
                 "walk_network_ms": round(network, 1),
                 "walk_ms": round(known.work_ms + network + rounds * shards * known.round_ms, 1),
@@ -285,6 +302,9 @@ def main() -> None:
     parser.add_argument("--shards", default="1,2,4")
     parser.add_argument("--on", choices=("local", "ray"), default="local")
     parser.add_argument("--facts", type=float, default=1e9)
+    parser.add_argument(
+        "--calibration", type=json.loads, help="JSON: what an earlier run printed as calibrated."
+    )
     given = parser.parse_args()
     measured: list[dict[str, Any]] = []
     if given.kb is not None:
@@ -294,6 +314,8 @@ def main() -> None:
         measured = asyncio.run(_measure(given.kb, questions, recipes, counts, given.on))
     walks = _simulate(np.random.default_rng(2))
     known = _calibrate(measured, given.on)
+    if given.calibration is not None:
+        known = Calibration(**given.calibration)
     print("calibrated", asdict(known))
     figures: dict[str, Any] = {
         "measured": measured,

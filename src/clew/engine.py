@@ -108,7 +108,9 @@ class KnowledgeBase:
     @cached_property
     def models(self) -> Models:
         """The chat models, with their usage in this session."""
-        return Models(self.settings.models, self.store)
+        models = Models(self.settings.models, self.store)
+        models.meter_embedder(self.embed)
+        return models
 
     @cached_property
     def rerank(self) -> Reranker | None:

@@ -37,6 +37,12 @@ class DatabaseAddress:
         return self.schema
 
     @property
+    def has_password(self) -> bool:
+        """Whether the address holds a password."""
+        parts = urlsplit(self.url)
+        return parts.password is not None or "password" in dict(parse_qsl(parts.query))
+
+    @property
     def full_url(self) -> str:
         """The whole address with its password, for another process."""
         mark = "&" if urlsplit(self.url).query else "?"

@@ -1,7 +1,8 @@
 """Chat models of one knowledge base, created on first use, with cached replies and spending."""
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from clew.config import ModelSettings, Price, Role
@@ -104,6 +105,27 @@ class Models:
             self._recorded -= used
             raise
 
+    def count_recorded(self, usage: Usage) -> None:
+        """Count usage that is in the knowledge base's totals already."""
+        self.meter.add(usage)
+        self._recorded += usage
+
+    def meter_embedder(self, embed: Embedder | None) -> None:
+        """Count the calls of an embedder at an endpoint, if its model has a price."""
+        from clew.llm.embed_endpoint import EndpointCall, EndpointEmbedder
+
+        if not isinstance(embed, EndpointEmbedder) or embed.model not in self.settings.prices:
+            return
+        price = self.settings.prices[embed.model]
+
+        @asynccontextmanager
+        async def count(about: Usage) -> AsyncIterator[EndpointCall]:
+            call = EndpointCall(about)
+            yield call
+            self.meter.add(replace(call.used, money=price.cost(call.used)))
+
+        embed.gate = count
+
     @property
     def reply_cache(self) -> ReplyCache:
         """The cache of replies that these models use."""
@@ -134,13 +156,22 @@ class Models:
     def check_prices(self, roles: Sequence[Role]) -> None:
         """Raise if a model has no price: a money budget would count its calls as free."""
         for role in filter(self.has, roles):
-            name = resolve_model(role, self.settings).model
-            if name not in self.settings.prices:
-                raise ConfigError(
-                    f"no price is set for {name!r}, so its cost is unknown; add it to prices "
-                    f'under [models] in clew.toml: prices = {{ "{name}" = {{ prompt = 0.15, '
-                    "completion = 0.6 } } (per million tokens, 0 if it is free)"
-                )
+            self._check_price(resolve_model(role, self.settings).model)
+
+    def check_embedder_price(self, embed: Embedder | None) -> None:
+        """Raise if an embedder at an endpoint has no price."""
+        from clew.llm.embed_endpoint import EndpointEmbedder
+
+        if isinstance(embed, EndpointEmbedder):
+            self._check_price(embed.model)
+
+    def _check_price(self, name: str) -> None:
+        if name not in self.settings.prices:
+            raise ConfigError(
+                f"no price is set for {name!r}, so its cost is unknown; add it to prices "
+                f'under [models] in clew.toml: prices = {{ "{name}" = {{ prompt = 0.15, '
+                "completion = 0.6 } } (per million tokens, 0 if it is free)"
+            )
 
     def embedder(self, role: Role) -> Embedder:
         """The role's model as an embedder, through the endpoint it is served at."""

@@ -5,6 +5,7 @@
 """
 
 import json
+import sys
 from pathlib import Path
 
 import pytest
@@ -134,3 +135,19 @@ def test_what_cannot_be_written_is_one_sentence(
     if not words:
         (tmp_path / "clew.toml").mkdir()
     assert why in clew("init", "--force", *words, cwd=tmp_path, code=1)
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="modes of POSIX")
+@pytest.mark.parametrize(
+    "address", ["postgresql://joe:secret@db/x", "postgresql://joe@db/x?password=secret"]
+)
+def test_settings_with_a_password_are_for_their_owner_only(tmp_path: Path, address: str) -> None:
+    file = tmp_path / "clew.toml"
+    file.write_text("# an earlier one")
+    file.chmod(0o644)
+    told = clew("init", "--force", "--kb", address, cwd=tmp_path)
+    assert "only you may read it" in told and "PGPASSWORD" in told and "secret" not in told
+    assert "secret" in file.read_text() and file.stat().st_mode & 0o777 == 0o600
+    file.unlink()
+    told = clew("init", "--kb", "postgresql://joe@db/x", cwd=tmp_path)
+    assert "only you" not in told and file.stat().st_mode & 0o444 == 0o444

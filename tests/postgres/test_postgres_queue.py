@@ -20,6 +20,9 @@ from clew.cluster.handle import ModelSlots, SharedLimitChat
 from clew.cluster.queue import JobListener, QueueRunner
 from clew.store.postgres.jobs import JobQueue
 from clew.store.postgres.store import PostgresStore
+from clew.types import Usage
+
+NOTHING = Usage()
 
 
 def test_a_job_whose_worker_is_silent_goes_to_another(
@@ -107,19 +110,21 @@ class SlowQueue(JobQueue):
 
     lost: ClassVar[bool] = False
 
-    def take_slot(self, slot: int, model: str, run: str, most: int, seconds: float) -> bool:
+    def take_slot(
+        self, slot: int, model: str, run: str, most: int, seconds: float, about: Usage = NOTHING
+    ) -> bool:
         """Take it, and answer late."""
-        taken = super().take_slot(slot, model, run, most, seconds)
+        taken = super().take_slot(slot, model, run, most, seconds, about)
         time.sleep(0.2)
         if self.lost:
             raise StoreError("the connection was lost")
         return taken
 
-    def free_slot(self, slot: int, run: str, money: float) -> None:
+    def free_slot(self, slot: int, run: str, used: Usage) -> None:
         """Fail if the connection is lost."""
         if self.lost:
             raise StoreError("the connection was lost")
-        super().free_slot(slot, run, money)
+        super().free_slot(slot, run, used)
 
 
 @pytest.mark.parametrize("lost", [False, True])
@@ -152,4 +157,44 @@ def test_a_job_that_ends_every_worker_is_given_up(address: DatabaseAddress, tmp_
     assert [len(queue.take(1)) for _ in range(4)] == [1, 1, 1, 0]
     [ended] = queue.collect(run)
     assert ended.error == "its workers were lost 3 times"
+    store.database.close()
+
+
+def _read_totals(store: PostgresStore) -> dict[str, float]:
+    with store.database.transaction() as db:
+        rows = db.execute(
+            "SELECT key, value FROM memory WHERE kind = 'manifest' "
+            "AND key IN ('calls', 'tokens', 'spent')"
+        ).fetchall()
+    return {key: float(value) for key, value in rows}
+
+
+def test_a_call_that_ends_after_its_build_is_counted_once(
+    address: DatabaseAddress, tmp_path: Path
+) -> None:
+    store = PostgresStore(address, tmp_path / "cache", create=True)
+    queue = JobQueue(store.database)
+    run = queue.begin_run()
+    queue.heartbeat([])
+    assert queue.take_slot(1, "model", run, 2, 60, Usage(1, 10, money=0.1))
+    queue.end_run(run)
+    for _ in range(2):  # again, as if the first answer had been lost
+        queue.free_slot(1, run, Usage(1, 12, 3, money=0.25))
+    assert _read_totals(store) == {"calls": 1, "tokens": 15, "spent": 0.25}
+    store.database.close()
+
+
+def test_the_call_of_a_killed_worker_is_counted_as_it_was_expected(
+    address: DatabaseAddress, tmp_path: Path
+) -> None:
+    store = PostgresStore(address, tmp_path / "cache", create=True)
+    killed, other = JobQueue(store.database, lease=0.0), JobQueue(store.database, lease=0.0)
+    run = killed.begin_run()
+    killed.heartbeat([])
+    assert killed.take_slot(1, "model", run, 2, 60, Usage(1, 10, money=0.1))
+    for _ in range(2):
+        other.count_lost_calls()  # as every heartbeat does
+    killed.free_slot(1, run, Usage(1, 12, 3, money=0.25))  # it was only cut off
+    assert _read_totals(store) == {"calls": 1, "tokens": 10, "spent": 0.1}
+    assert other.read_usage(run) == Usage(1, 10, money=0.1)
     store.database.close()

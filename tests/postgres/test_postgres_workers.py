@@ -144,7 +144,7 @@ async def test_a_limit_is_shared_by_all_workers(shared: Settings) -> None:
 
 async def test_a_spent_budget_ends_the_build_and_a_larger_one_goes_on(shared: Settings) -> None:
     async with StubEndpoint() as stub:
-        prices = {"stub": Price(1000.0, 1000.0)}
+        prices = {"stub": Price(1000.0, 1000.0), "stub-embed": Price()}
         settings = _with_models(shared, stub, concurrency=2, adapt=False, prices=prices)
         base = await KnowledgeBase.open(settings, create=True)
         async with _work(settings, 1, at_once=2):
@@ -154,6 +154,61 @@ async def test_a_spent_budget_ends_the_build_and_a_larger_one_goes_on(shared: Se
             assert 0 < paid < len(DOCUMENTS)
             await _build_by_workers(base)
         assert stub.stats.chat_calls == len(DOCUMENTS)  # nothing was paid for twice
+        await base.close()
+
+
+async def test_all_calls_are_in_the_books_when_a_budget_ends_the_build(shared: Settings) -> None:
+    async with StubEndpoint(latency=0.05) as stub:
+        prices = {"stub": Price(1000.0, 1000.0), "stub-embed": Price()}
+        settings = _with_models(shared, stub, concurrency=6, adapt=False, prices=prices)
+        base = await KnowledgeBase.open(settings, create=True)
+        async with _work(settings, 2):
+            for budget in (1.0, 2.0):
+                with pytest.raises(BudgetExceeded):
+                    await _build_by_workers(base, budget)
+            added = await _build_by_workers(base)
+        status = await base.status()
+        assert stub.stats.chat_calls == len(DOCUMENTS)
+        assert status["calls"] == stub.stats.chat_calls + stub.stats.embed_calls
+        assert added.usage.cached_calls > 0
+        await base.close()
+
+
+async def test_embedding_counts_against_the_budget_and_its_limit_is_shared(
+    shared: Settings, tmp_path: Path
+) -> None:
+    async with StubEndpoint() as stub, StubEndpoint(latency=0.05) as vectors:
+        prices = {"stub": Price(), "stub-embed": Price(1000.0, 0.0)}
+        settings = _with_models(shared, stub, adapt=False, prices=prices)
+        about = {"base_url": vectors.base_url, "batch": 2, "concurrency": 2}
+        settings = settings.model_copy(update={"embed": settings.embed.model_copy(update=about)})
+        alone = await KnowledgeBase.open(
+            settings.model_copy(update={"kb": tmp_path / "alone"}), create=True
+        )
+        await alone.take(stream(DOCUMENTS))
+        money, calls = (await alone.status())["spent"], vectors.stats.embed_calls
+        assert money > 0
+        base = await KnowledgeBase.open(settings, create=True)
+        vectors.stats.most_in_flight = 0
+        async with _work(settings, 2):
+            with pytest.raises(BudgetExceeded):
+                await _build_by_workers(base, budget=money / 3)
+            spent = (await base.status())["spent"]
+            assert money / 3 <= spent < money
+            await _build_by_workers(base)
+        assert vectors.stats.most_in_flight <= 2
+        status = await base.status()
+        assert status["calls"] == stub.stats.chat_calls // 2 + vectors.stats.embed_calls - calls
+        await alone.close()
+        await base.close()
+
+
+async def test_a_budget_needs_the_price_of_the_embedder(shared: Settings) -> None:
+    async with StubEndpoint() as stub:
+        settings = _with_models(shared, stub, prices={"stub": Price()})
+        base = await KnowledgeBase.open(settings, create=True)
+        with pytest.raises(ConfigError, match="no price is set for 'stub-embed'"):
+            await _build_by_workers(base, budget=1.0)
         await base.close()
 
 

@@ -71,7 +71,16 @@ def init(
 
 async def _init(ctx: CommandContext, kb: KbLocation | None, force: bool) -> None:
     file = _write_settings(kb, force)
-    ctx.show({"file": file}, lambda: out.print("wrote clew.toml; next: `clew add PATH…`"))
+
+    def people() -> None:
+        if isinstance(kb, DatabaseAddress) and kb.has_password:
+            out.print(
+                "clew.toml holds the password of the database, so only you may read it; to keep it "
+                "out of the file, leave it to PGPASSWORD or ~/.pgpass"
+            )
+        out.print("wrote clew.toml; next: `clew add PATH…`")
+
+    ctx.show({"file": file}, people)
 
 
 def _write_settings(kb: KbLocation | None, force: bool) -> Path:
@@ -79,7 +88,12 @@ def _write_settings(kb: KbLocation | None, force: bool) -> Path:
     if path.exists() and not force:
         raise ConfigError("clew.toml already exists; `clew init --force` overwrites it")
     try:
-        path.write_bytes(_settings_template(kb).encode())
+        text = _settings_template(kb).encode()
+        if isinstance(kb, DatabaseAddress) and kb.has_password:
+            # Before the password is in it: also where others may read the file that is there.
+            path.touch(mode=0o600)
+            path.chmod(0o600)
+        path.write_bytes(text)
     except UnicodeEncodeError as error:
         raise ConfigError(
             f"the path {str(kb)!r} is not valid UTF-8 and cannot be written to clew.toml"

@@ -1,27 +1,31 @@
 """Do the tasks of a build in this process: read a file, extract from a document, embed texts.
 
-Model calls of all workers share slots, rates and the budget of the build (`SharedLimitChat`).
+Calls of all workers share slots, rates and the budget of the build (`SharedLimit`).
 """
 
 import asyncio
 import json
 import secrets
 from collections import Counter
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from clew.builder import Builder
-from clew.config import ModelSettings, Price
+from clew.config import ModelSettings, Price, Settings
 from clew.engine import KnowledgeBase
-from clew.errors import ConfigError, StoreError
+from clew.errors import AuthError, ConfigError, StoreError
 from clew.extract.model_extractors import DocumentExtractor
 from clew.ingest.remote import decode_document, do_read_task, encode_extractions, encode_vectors
 from clew.llm.budget import BudgetExceeded
-from clew.llm.chat import Chat, Reply, Request, TextCallback
-from clew.llm.embed import can_quote
+from clew.llm.chat import Chat, EndpointError, Reply, Request, TextCallback
+from clew.llm.embed import Embedder, can_quote
+from clew.llm.embed_endpoint import EndpointCall, EndpointEmbedder
 from clew.llm.limits import DEFAULT_REPLY_TOKENS
 from clew.llm.openai_api import estimate_prompt_tokens
+from clew.llm.wrappers import UsageMeter
 from clew.types import Chunk, Usage
 
 if TYPE_CHECKING:
@@ -43,12 +47,28 @@ class TaskScope:
 SCOPE: ContextVar[TaskScope] = ContextVar("clew_task_scope")
 
 
+class TaskMeter(UsageMeter):
+    """Counts the usage of each call for the task that made it, too."""
+
+    def add(self, usage: Usage) -> None:
+        """Add the usage of one call."""
+        super().add(usage)
+        if scope := SCOPE.get(None):
+            scope.usage += usage
+
+
 @dataclass(eq=False)
 class TaskHandler:
     """Runs tasks with the models and the embedder of a knowledge base."""
 
     base: KnowledgeBase
+    counted: bool = False
+    """Whether paid calls are counted elsewhere: then results tell of cached ones only."""
     _extractors: dict[str, DocumentExtractor] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        """Count by task from now on."""
+        self.base.models.meter = TaskMeter()
 
     async def __call__(self, kind: str, payload: bytes, run: str = "") -> bytes:
         """Run one task; ConfigError if this process has other settings than the build."""
@@ -73,7 +93,10 @@ class TaskHandler:
         dropped: Counter[str] = Counter(getattr(extract, "dropped", None) or {})
         found = await extract(decode_document(task["document"]), chunks)
         now: Counter[str] = Counter(getattr(extract, "dropped", None) or {})
-        return encode_extractions(found, now - dropped, scope.usage)
+        usage = scope.usage
+        if self.counted:
+            usage = replace(usage, calls=0, prompt_tokens=0, completion_tokens=0, money=0.0)
+        return encode_extractions(found, now - dropped, usage)
 
     def _find_extractor(self, name: str) -> DocumentExtractor:
         if name not in self._extractors:
@@ -82,7 +105,7 @@ class TaskHandler:
         return self._extractors[name]
 
     async def _embed(self, payload: bytes, scope: TaskScope) -> bytes:
-        del scope  # embedding is not metered
+        del scope  # a result is vectors alone; workers count by the slots of their calls
         task = json.loads(payload)
         embed = self.base.embed
         if embed is None or embed.name != task["embedder"]:
@@ -96,45 +119,19 @@ class TaskHandler:
         return encode_vectors(await embed(task["texts"]))
 
 
-@dataclass(frozen=True, eq=False)
-class MeteringChat:
-    """Counts the usage of each call for the task that made it."""
-
-    inner: Chat
-    model: str
-    settings: ModelSettings
-
-    @property
-    def name(self) -> str:
-        return self.inner.name
-
-    async def __call__(self, request: Request, /, on_text: TextCallback | None = None) -> Reply:
-        """Send the request."""
-        reply = await self.inner(request, on_text)
-        count_usage(reply, self.settings.prices.get(self.model, Price()))
-        return reply
-
-
-def count_usage(reply: Reply, price: Price) -> float:
-    """Count a reply for the current task; return what it cost."""
-    money = price.cost(reply.usage)
-    if scope := SCOPE.get(None):
-        used = reply.usage
-        scope.usage += Usage(used.calls, used.prompt_tokens, used.completion_tokens, 0, money)
-    return money
-
-
 @dataclass(eq=False)
 class ModelSlots:
     """Takes and frees slots for calls, of which all workers together have so many per model."""
 
     queue: "JobQueue"
-    owed: dict[int, tuple[str, float]] = field(default_factory=dict)
-    """Slots that are still to be freed, as the connection was lost: their build and money."""
+    owed: dict[int, tuple[str, Usage]] = field(default_factory=dict)
+    """Slots that are still to be freed, as the connection was lost: their build and usage."""
 
-    async def take(self, slot: int, model: str, run: str, most: int, seconds: float) -> bool:
+    async def take(
+        self, slot: int, model: str, run: str, most: int, seconds: float, about: Usage
+    ) -> bool:
         """Take a slot if one is free; a cancelled call leaves nothing that runs on."""
-        given = (slot, model, run, most, seconds)
+        given = (slot, model, run, most, seconds, about)
         taking = asyncio.create_task(asyncio.to_thread(self.queue.take_slot, *given))
         try:
             return await asyncio.shield(taking)
@@ -143,18 +140,73 @@ class ModelSlots:
             await asyncio.wait([taking])
             raise
 
-    async def free(self, slot: int, run: str, money: float) -> None:
-        """Give a slot back, and count what the call cost; later if the connection is lost."""
+    async def free(self, slot: int, run: str, used: Usage) -> None:
+        """Give a slot back, and count what the call used; later if the connection is lost."""
         try:
-            await asyncio.to_thread(self.queue.free_slot, slot, run, money)
+            await asyncio.to_thread(self.queue.free_slot, slot, run, used)
         except StoreError:
-            self.owed[slot] = (run, money)
+            self.owed[slot] = (run, used)
 
     async def settle(self) -> None:
         """Free the slots that could not be freed before."""
-        for slot, (run, money) in list(self.owed.items()):
-            await asyncio.to_thread(self.queue.free_slot, slot, run, money)
+        for slot, (run, used) in list(self.owed.items()):
+            await asyncio.to_thread(self.queue.free_slot, slot, run, used)
             del self.owed[slot]
+
+
+@dataclass(frozen=True, eq=False)
+class SharedLimit:
+    """Lets calls to a model through: slots, rates and the budget are those of all workers."""
+
+    name: str
+    slots: ModelSlots
+    price: Price | None
+    """None: calls are not counted."""
+    most: int
+    """Calls at once."""
+    seconds: float
+    """After which a slot is taken from a call."""
+
+    @asynccontextmanager
+    async def call(self, about: Usage) -> AsyncIterator[EndpointCall]:
+        """Hold a slot during a call, and count what it used; if that is not told, `about`."""
+        run = (SCOPE.get(None) or TaskScope()).run
+        slot, call = secrets.randbits(_SLOT_BITS), EndpointCall()
+        try:
+            await self._wait_for_slot(slot, run, self._count(about))
+            call.used = about
+            yield call
+        except AuthError:
+            call.used = Usage()
+            raise
+        except EndpointError as error:
+            if error.status is not None or error.not_listening:
+                call.used = Usage()  # refused: the endpoint has done nothing that costs
+            raise
+        finally:
+            await asyncio.shield(self.slots.free(slot, run, self._count(call.used)))
+
+    def _count(self, used: Usage) -> Usage:
+        if self.price is None:
+            return Usage()
+        return replace(used, money=used.money or self.price.cost(used))
+
+    async def _wait_for_slot(self, slot: int, run: str, about: Usage) -> None:
+        given = (slot, self.name, run, self.most, self.seconds, about)
+        while not await self.slots.take(*given):
+            if await asyncio.to_thread(self.slots.queue.is_out_of_money, run):
+                raise BudgetExceeded("the budget of this build is spent")
+            await asyncio.sleep(_SLOT_WAIT)
+
+
+def share_embedder(embed: Embedder | None, slots: ModelSlots, settings: Settings) -> None:
+    """Let an embedder at an endpoint take slots; its calls are counted if it has a price."""
+    if isinstance(embed, EndpointEmbedder):
+        name = f"{embed.model} at {embed.base_url}, embedding"
+        price = settings.models.prices.get(embed.model)
+        embed.gate = SharedLimit(
+            name, slots, price, settings.embed.concurrency, settings.embed.timeout + 1
+        ).call
 
 
 @dataclass(frozen=True, eq=False)
@@ -172,23 +224,14 @@ class SharedLimitChat:
 
     async def __call__(self, request: Request, /, on_text: TextCallback | None = None) -> Reply:
         """Wait for a slot, send the request, and count what it cost."""
-        scope = SCOPE.get(None) or TaskScope()
         await self._wait_for_rate(request)
-        slot, money = secrets.randbits(_SLOT_BITS), 0.0
-        try:
-            await self._wait_for_slot(slot, scope.run)
-            reply = await self.inner(request, on_text)
-            money = count_usage(reply, self.settings.prices.get(self.model, Price()))
-            return reply
-        finally:
-            await asyncio.shield(self.slots.free(slot, scope.run, money))
-
-    async def _wait_for_slot(self, slot: int, run: str) -> None:
+        price = self.settings.prices.get(self.model, Price())
         most, seconds = self.settings.concurrency, self.settings.timeout + 1
-        while not await self.slots.take(slot, self.name, run, most, seconds):
-            if await asyncio.to_thread(self.slots.queue.is_out_of_money, run):
-                raise BudgetExceeded("the budget of this build is spent")
-            await asyncio.sleep(_SLOT_WAIT)
+        limit = SharedLimit(self.name, self.slots, price, most, seconds)
+        async with limit.call(Usage(1, estimate_prompt_tokens(request.messages))) as call:
+            reply = await self.inner(request, on_text)
+            call.used = reply.usage
+            return reply
 
     async def _wait_for_rate(self, request: Request) -> None:
         tokens = estimate_prompt_tokens(request.messages) + (

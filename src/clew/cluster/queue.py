@@ -12,7 +12,7 @@ from threading import Event, Thread
 import psycopg
 from psycopg import sql
 
-from clew.cluster.handle import ModelSlots, SharedLimitChat, TaskHandler
+from clew.cluster.handle import ModelSlots, SharedLimitChat, TaskHandler, share_embedder
 from clew.engine import KnowledgeBase
 from clew.errors import AuthError, ClewError, ConfigError, ModelError, StoreError
 from clew.graph.parts import HERE, RunParts
@@ -20,6 +20,7 @@ from clew.ingest.remote import TaskKind
 from clew.llm.budget import BudgetExceeded
 from clew.store.postgres.jobs import Job, JobQueue
 from clew.store.postgres.store import PostgresStore
+from clew.types import Usage
 
 _POLL_SECONDS = 0.5  # without a notification
 _EARLY_SECONDS = 0.02  # while a result is there of which nobody knows yet
@@ -70,6 +71,9 @@ class QueueRunner:
     queue: JobQueue
     run_name: str
     listener: JobListener
+    on_usage: Callable[[Usage], None] = lambda usage: None
+    """Told what the calls of workers have used since the last time."""
+    _known: Usage = Usage()
     _waiting: dict[int, Future[bytes]] = field(default_factory=dict)
     _new: list[tuple[TaskKind, bytes, Future[bytes]]] = field(default_factory=list)
     _sending: Task[None] | None = None
@@ -112,9 +116,13 @@ class QueueRunner:
         while True:
             try:
                 ended = await asyncio.to_thread(self.queue.collect, self.run_name, used)
+                # After the results: what a job's calls used is stored before its result.
+                now = await asyncio.to_thread(self.queue.read_usage, self.run_name)
             except StoreError:
                 await asyncio.sleep(_RETRY_SECONDS)
                 continue
+            self.on_usage(now - self._known)
+            self._known = now
             used = [job.id for job in ended if job.id in self._waiting]
             for job in ended:
                 error = ModelError(job.error) if job.error else None
@@ -163,9 +171,12 @@ async def open_queue_runner(
 ) -> AsyncIterator[QueueRunner]:
     """Begin a build whose tasks workers do; `budget` is the money that they may spend."""
     queue = _open_queue(base)
+    if budget is not None:
+        base.models.check_prices(["extract"])
+        base.models.check_embedder_price(base.embed)
     run = await asyncio.to_thread(queue.begin_run, budget)
     listener = JobListener(queue)
-    runner = QueueRunner(queue, run, listener)
+    runner = QueueRunner(queue, run, listener, base.models.count_recorded)
     collecting = asyncio.create_task(runner.collect())
     try:
         yield runner
@@ -198,11 +209,12 @@ class Worker:
         queue = _open_queue(base)
         slots = ModelSlots(queue)
         base.models.gate = partial(SharedLimitChat, slots=slots, settings=base.settings.models)
+        share_embedder(base.embed, slots, base.settings)
         return cls(base, queue, slots, at_once or base.settings.models.concurrency)
 
     async def work(self, *, until_idle: bool = False) -> int:
         """Take and do jobs until cancelled, or until there are none; return how many were done."""
-        handler = TaskHandler(self.base)
+        handler = TaskHandler(self.base, counted=True)
         listener = JobListener(self.queue)
         beating = asyncio.create_task(self._beat())
         try:
@@ -276,6 +288,7 @@ class Worker:
                     if (task := self._held.get(at)) is not None:
                         task.cancel()
                 await self.slots.settle()
+                await asyncio.to_thread(self.queue.count_lost_calls)
             await asyncio.sleep(self.queue.lease / _LAST_HEARTBEATS)
 
     async def _give_back(self) -> None:

@@ -11,13 +11,12 @@ import os
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
-from functools import partial
 from time import monotonic
 from typing import Any
 
 import ray
 
-from clew.cluster.handle import MeteringChat, TaskHandler
+from clew.cluster.handle import TaskHandler
 from clew.config import Settings
 from clew.engine import KnowledgeBase
 from clew.errors import ConfigError, ModelError, StoreError
@@ -54,9 +53,7 @@ class TaskActor:
         """A knowledge base to work for: replies are shared where all nodes reach its store."""
         shared = isinstance(self._settings.kb, DatabaseAddress)
         store: Store = open_located_store(self._settings) if shared else MemoryStore()
-        base = KnowledgeBase(store, self._settings, find_embedder(self._settings, self._held))
-        base.models.gate = partial(MeteringChat, settings=self._settings.models)
-        return base
+        return KnowledgeBase(store, self._settings, find_embedder(self._settings, self._held))
 
 
 @dataclass(frozen=True)

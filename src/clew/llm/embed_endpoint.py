@@ -3,7 +3,8 @@
 import asyncio
 import base64
 from asyncio import AbstractEventLoop, Semaphore
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any
 from weakref import WeakKeyDictionary
@@ -22,9 +23,26 @@ from clew.llm.embed import (
     hash_prefix,
 )
 from clew.llm.limits import RetryPolicy, call_with_retries
-from clew.llm.openai_api import JsonEndpoint, parse_json
+from clew.llm.openai_api import JsonEndpoint, estimate_tokens, parse_json
+from clew.types import Usage
 
 _UNEVEN = "vectors of different or no length"
+
+
+@dataclass(eq=False)
+class EndpointCall:
+    """A call to an endpoint, and what it has used as far as that is known."""
+
+    used: Usage = Usage()
+
+
+CallGate = Callable[[Usage], AbstractAsyncContextManager[EndpointCall]]
+"""Lets a call through that will use about so much, and counts what it has used."""
+
+
+@asynccontextmanager
+async def _let_through(about: Usage) -> AsyncIterator[EndpointCall]:
+    yield EndpointCall(about)
 
 
 @dataclass(eq=False)
@@ -46,6 +64,7 @@ class EndpointEmbedder:
     """Longer texts are truncated: most endpoints reject a whole batch for one long text."""
     timeout: float = 60.0
     retry_policy: RetryPolicy = RetryPolicy()
+    gate: CallGate = field(default=_let_through, repr=False)
     _semaphores: WeakKeyDictionary[AbstractEventLoop, Semaphore] = field(
         default_factory=WeakKeyDictionary, init=False, repr=False
     )
@@ -111,12 +130,16 @@ class EndpointEmbedder:
         """Request once; again with float lists if the endpoint rejects base64."""
         packed = self._base64  # another batch may change it meanwhile
         try:
-            return self._parse_vectors(await self._post_embeddings(texts), texts)
+            return await self._send(texts)
         except EndpointError as error:
             if not (packed and _rejects_base64(error)):
                 raise
             self._base64 = False  # this endpoint returns vectors as lists only
-        return self._parse_vectors(await self._post_embeddings(texts), texts)
+        return await self._send(texts)
+
+    async def _send(self, texts: list[str]) -> Vectors:
+        async with self.gate(Usage(1, sum(map(estimate_tokens, texts)))) as call:
+            return self._parse_vectors(await self._post_embeddings(texts), texts, call)
 
     async def _post_embeddings(self, texts: list[str]) -> bytes:
         """Send once; failures raise `EndpointError` or `AuthError`."""
@@ -127,10 +150,12 @@ class EndpointEmbedder:
         }
         return await self._endpoint.post("/embeddings", body)
 
-    def _parse_vectors(self, raw: bytes, texts: Sequence[str]) -> Vectors:
-        """Parse, check and normalise the vectors, in the order of the texts."""
+    def _parse_vectors(self, raw: bytes, texts: Sequence[str], call: EndpointCall) -> Vectors:
+        """Parse, check and normalise the vectors, in the order of the texts; note the usage."""
         try:
-            rows = _parse_rows(parse_json(raw), len(texts))
+            answer = parse_json(raw)
+            call.used = _read_usage(answer) or call.used
+            rows = _parse_rows(answer, len(texts))
         except ValueError as error:
             start = self._endpoint.http.filter.scrub(raw[:500])[:80].decode("utf-8", "replace")
             raise ParseError(
@@ -159,6 +184,13 @@ class EndpointEmbedder:
             )
         found: Vectors = scaled / np.linalg.norm(scaled, axis=1, keepdims=True)
         return found.astype(np.float32)
+
+
+def _read_usage(answer: Any) -> Usage | None:
+    """The tokens that the endpoint says it has read, if it does."""
+    told = answer.get("usage") if isinstance(answer, dict) else None
+    tokens = told.get("prompt_tokens") if isinstance(told, dict) else None
+    return Usage(1, tokens) if type(tokens) is int and tokens > 0 else None
 
 
 def _parse_rows(answer: Any, count: int) -> NDArray[np.floating]:

@@ -1,7 +1,9 @@
 """The queue of jobs: taken by `SKIP LOCKED`, held by a lease, given back when that ends.
 
 A job may be run twice if its worker is killed or cut off; its result is used once. Model calls
-take a slot that all workers share, and count against the budget of the run.
+take a slot that all workers share, and count against the budget of the run. What a call used goes
+into the totals of the knowledge base in the transaction that frees its slot, before its reply is
+kept; a slot whose worker was lost is counted with what its call was expected to cost.
 """
 
 import socket
@@ -11,6 +13,8 @@ from typing import Any, LiteralString, NamedTuple
 from uuid import uuid4
 
 from clew.store.postgres.connections import Connection, Database
+from clew.store.postgres.keyvalue import increment_values
+from clew.types import Usage
 
 LEASE_SECONDS = 30.0  # a worker that is silent for so long has lost its jobs
 MAX_ATTEMPTS = 10  # a job that ended so many workers is not tried again
@@ -36,9 +40,9 @@ _GIVE_UP: LiteralString = (
 )
 # One slot of a model: if fewer than `most` are taken, and the run has money left.
 _TAKE_SLOT: LiteralString = """
-INSERT INTO slots(id, model, run, worker, until) OVERRIDING SYSTEM VALUE
-SELECT %(slot)s, %(model)s, %(run)s, %(worker)s,
-  clock_timestamp() + %(seconds)s * interval '1 second'
+INSERT INTO slots(id, model, run, worker, until, calls, prompt_tokens, money)
+OVERRIDING SYSTEM VALUE SELECT %(slot)s, %(model)s, %(run)s, %(worker)s,
+  clock_timestamp() + %(seconds)s * interval '1 second', %(calls)s, %(tokens)s, %(money)s
 WHERE (SELECT count(*) FROM slots WHERE model = %(model)s) < %(most)s
   AND NOT EXISTS (SELECT FROM runs WHERE id = %(run)s AND spent >= budget)
 RETURNING id
@@ -48,6 +52,11 @@ _DROP_SLOTS: LiteralString = """
 DELETE FROM slots WHERE until < clock_timestamp() OR worker != %s AND NOT EXISTS (
   SELECT FROM workers WHERE name = slots.worker
     AND seen > clock_timestamp() - %s * interval '1 second')
+RETURNING run, calls, prompt_tokens, money
+"""
+_COUNT: LiteralString = """
+UPDATE runs SET spent = spent + %s, calls = calls + %s, prompt_tokens = prompt_tokens + %s,
+  completion_tokens = completion_tokens + %s WHERE id = %s
 """
 _RESERVE: LiteralString = """
 INSERT INTO rates(model, what, full_at)
@@ -90,6 +99,7 @@ class JobQueue:
     def begin_run(self, budget: float | None = None) -> str:
         """Begin a build; return its name. Runs that nobody waits for any more are removed."""
         name = uuid4().hex
+        self.count_lost_calls()
         with self.database.transaction() as db:
             db.execute(
                 "WITH gone AS (DELETE FROM runs WHERE seen < clock_timestamp() - "
@@ -137,6 +147,15 @@ class JobQueue:
                 "SELECT budget IS NOT NULL AND spent >= budget FROM runs WHERE id = %s", (run,)
             ).fetchone()
         return bool(row and row[0])
+
+    def read_usage(self, run: str) -> Usage:
+        """What the calls of a build have used so far."""
+        with self.database.transaction() as db:
+            row = db.execute(
+                "SELECT calls, prompt_tokens, completion_tokens, spent FROM runs WHERE id = %s",
+                (run,),
+            ).fetchone()
+        return Usage(int(row[0]), int(row[1]), int(row[2]), money=float(row[3])) if row else Usage()
 
     # -- of the workers
 
@@ -225,21 +244,52 @@ class JobQueue:
 
     # -- limits that all workers share
 
-    def take_slot(self, slot: int, model: str, run: str, most: int, seconds: float) -> bool:
-        """Take a slot for a call to a model, for so long at most; False if none is free."""
+    def take_slot(
+        self,
+        slot: int,
+        model: str,
+        run: str,
+        most: int,
+        seconds: float,
+        about: Usage = Usage(),  # noqa: B008  (frozen)
+    ) -> bool:
+        """Take a slot for a call to a model, for so long at most; False if none is free.
+
+        `about` is what the call is counted with if its worker is lost.
+        """
         with self.database.transaction() as db:
-            # One after another: two workers must not take the last slot together.
-            db.execute("SELECT pg_advisory_xact_lock(%s)", (self.database.lock_key ^ 2,))
-            db.execute(_DROP_SLOTS, (self.worker, self.lease))
+            self._drop_slots(db)
             values = {"slot": slot, "model": model, "run": run, "most": most, "seconds": seconds}
-            row = db.execute(_TAKE_SLOT, {**values, "worker": self.worker}).fetchone()
+            costs = {"calls": about.calls, "tokens": about.prompt_tokens, "money": about.money}
+            row = db.execute(_TAKE_SLOT, {**values, **costs, "worker": self.worker}).fetchone()
         return row is not None
 
-    def free_slot(self, slot: int, run: str, money: float) -> None:
-        """Give a slot back, and count what the call cost."""
+    def free_slot(self, slot: int, run: str, used: Usage) -> None:
+        """Give a slot back, and count what its call used, unless that was done before."""
         with self.database.transaction() as db:
-            db.execute("DELETE FROM slots WHERE id = %s", (slot,))
-            db.execute("UPDATE runs SET spent = spent + %s WHERE id = %s", (money, run))
+            if db.execute("DELETE FROM slots WHERE id = %s RETURNING id", (slot,)).fetchone():
+                self._count(db, run, used)
+
+    def count_lost_calls(self) -> None:
+        """Free the slots of workers that are silent; their calls count as they were expected."""
+        with self.database.transaction() as db:
+            self._drop_slots(db)
+
+    def _drop_slots(self, db: Connection) -> None:
+        # One after another: two workers must not take the last slot together.
+        db.execute("SELECT pg_advisory_xact_lock(%s)", (self.database.lock_key ^ 2,))
+        lost = db.execute(_DROP_SLOTS, (self.worker, self.lease)).fetchall()
+        for run, calls, tokens, money in lost:
+            self._count(db, run, Usage(calls, tokens, money=money))
+
+    def _count(self, db: Connection, run: str, used: Usage) -> None:
+        """Count a call for its build, which may have ended, and for the knowledge base."""
+        if used.calls:
+            counts = (used.calls, used.prompt_tokens, used.completion_tokens)
+            db.execute(_COUNT, (used.money, *counts, run))
+            tokens = used.prompt_tokens + used.completion_tokens
+            totals = {"calls": used.calls, "tokens": tokens, "spent": used.money}
+            increment_values(db, "manifest", {key: n for key, n in totals.items() if n})
 
     def reserve(self, model: str, what: str, seconds: float) -> float:
         """Reserve so many seconds of a rate; return how long to wait before using it."""

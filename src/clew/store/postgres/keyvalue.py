@@ -129,19 +129,24 @@ def store_values(db: Connection, values: Mapping[str, Mapping[str, str]]) -> Non
             db.execute(_UPSERT, (*(list(column) for column in zip(*rows, strict=True)), sums))
 
 
-def increment_value(db: Connection, kind: str, key: str, amount: float) -> float:
-    """Add to a stored number within the caller's transaction; return the sum."""
-    with keep_sums(db, [(kind, key)]):  # first, as whoever stores values takes these locks first
+def increment_values(db: Connection, kind: str, amounts: Mapping[str, float]) -> None:
+    """Add to stored numbers within the caller's transaction."""
+    keys = sorted(amounts)  # two transactions that add to the same keys must not wait in a circle
+    with keep_sums(db, [(kind, key) for key in keys]):  # first, as whoever stores values does
         db.execute(
-            "INSERT INTO memory VALUES (%s, %s, '0', NULL) ON CONFLICT DO NOTHING", (kind, key)
+            "INSERT INTO memory SELECT %s, key, '0', NULL FROM unnest(%s::text[]) AS key "
+            "ON CONFLICT DO NOTHING",
+            (kind, keys),
         )
-        row = db.execute(
-            "SELECT value FROM memory WHERE kind = %s AND key = %s FOR UPDATE", (kind, key)
-        ).fetchone()
-        total = round(float(row[0] if row else 0) + amount, 9)
-        checked = (kind, key, repr(total))
-        db.execute(_UPSERT, (*([cell] for cell in checked), [checksum_cells(*checked)]))
-    return total
+        held = db.execute(
+            "SELECT key, value FROM memory WHERE kind = %s AND key = ANY(%s::text[]) "
+            "ORDER BY key FOR UPDATE",
+            (kind, keys),
+        ).fetchall()
+        values = [repr(round(float(value) + amounts[key], 9)) for key, value in held]
+        found = [str(key) for key, _ in held]
+        sums = [checksum_cells(kind, *cells) for cells in zip(found, values, strict=True)]
+        db.execute(_UPSERT, ([kind] * len(found), found, values, sums))
 
 
 class PostgresKeyValueStore:
@@ -163,4 +168,4 @@ class PostgresKeyValueStore:
     def increment(self, kind: str, key: str, amount: float) -> None:
         """Add to a stored number atomically."""
         with self._database.transaction() as db:
-            increment_value(db, kind, key, amount)
+            increment_values(db, kind, {key: amount})

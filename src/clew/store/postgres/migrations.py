@@ -149,7 +149,16 @@ _VERSIONS: LiteralString = "".join(
     + (_IDENTIFIED.format(table=table) if "key, id," in columns else "")
     for table, (key, columns) in _TABLES_OF_ROWS.items()
 )
-MIGRATIONS: tuple[LiteralString, ...] = (_INITIAL_SCHEMA, _JOBS, _VERSIONS)
+# What a build's calls have used; and with each slot, what its call costs if nobody tells.
+_USAGE: LiteralString = """
+ALTER TABLE runs ADD COLUMN calls bigint NOT NULL DEFAULT 0,
+  ADD COLUMN prompt_tokens bigint NOT NULL DEFAULT 0,
+  ADD COLUMN completion_tokens bigint NOT NULL DEFAULT 0;
+ALTER TABLE slots ADD COLUMN calls bigint NOT NULL DEFAULT 0,
+  ADD COLUMN prompt_tokens bigint NOT NULL DEFAULT 0,
+  ADD COLUMN money double precision NOT NULL DEFAULT 0;
+"""
+MIGRATIONS: tuple[LiteralString, ...] = (_INITIAL_SCHEMA, _JOBS, _VERSIONS, _USAGE)
 
 
 def migrate(database: Database, *, create: bool) -> None:

@@ -159,7 +159,7 @@ def connect(address: str | None) -> bool:
     if ray.is_initialized():
         return False
     # Of a Ray that is started here: by default its processes give way to all others.
-    os.environ.setdefault("RAY_worker_niceness", "0")
+    os.environ.setdefault("RAY_worker_niceness", "0")  # noqa: TID251  (Ray reads it there)
     ray.init(
         address=address, log_to_driver=False, include_dashboard=False, logging_level=logging.ERROR
     )

@@ -138,6 +138,11 @@ def test_a_second_standard_input_replaces_nothing(team: Path) -> None:
     assert sum(name.startswith("stdin-") for name in names) == 2 and "log" in names
 
 
+def test_a_table_may_be_piped_in(tmp_path: Path) -> None:
+    clew("add", "-", cwd=tmp_path, told="fruit,price\nfig,3\nlime,4\npear,9\n")
+    assert clew("ask", "What is the total price?", cwd=tmp_path).startswith("16")
+
+
 @pytest.mark.parametrize(
     ("raw", "suffix"),
     [
@@ -149,6 +154,12 @@ def test_a_second_standard_input_replaces_nothing(team: Path) -> None:
         (b"{x} is a set", ""),
         (b"PK\x03\x04 broken", ""),
         (b"Plain words.", ""),
+        (b"fruit,price\nfig,3\nlime,4\n", ".csv"),
+        (b'name;note\r\nAda;"one; two"\r\nBo;three\r\n', ".csv"),
+        (b"stop\tline\nQuay\t4\nMill\t7", ".tsv"),
+        (b"Roses are red, so they say\nViolets are blue, or grey\nAsh is pale, by day\n", ""),
+        (b"One, two\nthree, four, five\nsix, seven\n", ""),
+        (b"12,13\n14,15\n16,17\n", ""),
     ],
 )
 def test_what_is_piped_in_is_known_by_how_it_begins(raw: bytes, suffix: str) -> None:

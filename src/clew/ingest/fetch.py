@@ -4,6 +4,7 @@ A page is asked for over HTTP or HTTPS only, never from a private address unless
 and never more than the read budget; each redirect is checked like the first address.
 """
 
+import csv
 import io
 import ipaddress
 import json
@@ -61,6 +62,11 @@ _ZIP_PARTS = {
     "META-INF/container.xml": ".epub",
 }
 _BEGIN = 1_000
+_TABLE_BEGIN = 20_000  # bytes that tell whether a text is a table
+_DELIMITED = {"\t": ".tsv", ",": ".csv", ";": ".csv", "|": ".csv"}
+_MIN_LINES = 3  # the header and two rows
+_COLUMN_NAME = re.compile(r"[^\W\d_][^.!?:\n]{0,40}")
+_NUMBER = re.compile(r"\s*[^\w\s]?\s*\d[\d.,]*\s*\D{0,4}")
 _PAGE_BEGIN = re.compile(rb"(?:<\?xml[^>]*>\s*)?<(?:!doctype html|html|head|body)\b")
 
 
@@ -126,7 +132,7 @@ def guess_suffix(raw: bytes) -> str:
         return ".html"
     if begin[:1] in (b"{", b"["):
         return _guess_json(raw)
-    return ""
+    return _guess_delimited(raw)
 
 
 def _guess_json(raw: bytes) -> str:
@@ -138,6 +144,35 @@ def _guess_json(raw: bytes) -> str:
             continue
         return suffix
     return ""
+
+
+def _guess_delimited(raw: bytes) -> str:
+    """Return the suffix of a text whose lines have the same fields, under a header; else ""."""
+    text = raw[:_TABLE_BEGIN].decode("utf-8-sig", errors="replace")
+    if len(raw) > _TABLE_BEGIN:
+        text = text[: text.rfind("\n") + 1]  # the last line may be cut
+    for delimiter, suffix in _DELIMITED.items():
+        try:
+            found = csv.reader(io.StringIO(text), delimiter=delimiter, strict=True)
+            rows = [row for row in found if row]
+        except csv.Error:
+            continue
+        if len(rows) >= _MIN_LINES and len({len(row) for row in rows}) == 1 and _has_header(rows):
+            return suffix
+    return ""
+
+
+def _has_header(rows: Sequence[Sequence[str]]) -> bool:
+    """Whether the first of some rows names columns: short, all different, no number or sentence."""
+    names = [cell.strip() for cell in rows[0]]
+    if len(names) < 2 or len(set(names)) < len(names):
+        return False
+    if any(not _COLUMN_NAME.fullmatch(name) for name in names):
+        return False
+    # In prose a space follows each comma; a table with such spaces has a column of numbers.
+    is_tight = not any(cell.startswith(" ") for row in rows for cell in row)
+    columns = zip(*rows[1:], strict=True)
+    return is_tight or any(all(_NUMBER.fullmatch(cell) for cell in one) for one in columns)
 
 
 def _read_input(stdin: BinaryIO, budget: ReadBudget) -> bytes:

@@ -23,6 +23,8 @@ _CODE_LENGTH = 3  # values so short are compared with their case: "IN" is no pre
 _VALUE_WEIGHT = 3.0
 _MIN_SHARED = 4  # letters of a name in two cases …
 _MAX_CASE = 2  # … and of the ending
+_MIN_DERIVED = 6  # letters of a word that is another form of a value
+_MAX_KINDS = 100  # different values of a column that tells kinds
 _NEAR = 3  # words between "no" and the column that it denies
 _TIME_SIGNS = {"after": ">", "since": ">=", "before": "<", "until": "<="}
 
@@ -186,6 +188,41 @@ def add_parts_of_values(reading: Reading) -> None:
             _try_part_of_value(reading, at)
 
 
+def add_derived_values(reading: Reading) -> None:
+    """Filter by a free word that is a form of the only value like it: "engineers"."""
+    texts = [one for one in reading.table.columns.values() if one.type == "text"]
+    shared = [
+        one for one in texts if not one.is_nearly_key and len(one.rows_by_value) <= _MAX_KINDS
+    ]
+    for at, word in enumerate(reading.words):
+        if not _may_be_derived(reading, at):
+            continue
+        found = [
+            (column.name, value)
+            for column in shared
+            for value in column.rows_by_value
+            if " " not in value and is_same_word(word.fold, value)
+        ]
+        if len(found) == 1:
+            [(name, value)] = found
+            reading.filters.append(Filter(name, "=", value, at=at))
+            reading.values.append((at, at + 1, name))
+            reading.take(at, at + 1, "value")
+            reading.score += _VALUE_WEIGHT / 2
+            reading.doubts += 1
+
+
+def _may_be_derived(reading: Reading, at: int) -> bool:
+    """Whether a word is free and common, and names neither this table nor another."""
+    word = reading.words[at]
+    if not reading.is_free(at, at + 1) or not word.text.islower() or at in reading.dropped:
+        return False
+    if word.fold in reading.operators.fillers or len(word.stem) < _MIN_DERIVED:
+        return False
+    names = {*reading.table.words, *reading.foreign}
+    return not any(is_same_word(word.fold, own) for own in names)
+
+
 def add_kind(reading: Reading, at: int) -> bool:
     """Filter by a noun that ends the names of some rows: "lamps" for "Desk Lamp"."""
     label = reading.table.columns.get(reading.table.label)
@@ -251,7 +288,11 @@ def _has_case(column: Column, row: int, some: Sequence[Word], operators: Operato
     word = some[0].fold
     if len(some) > 1 or (len(word) > _CODE_LENGTH and word not in operators.fillers):
         return True
-    return str(column.cells[row]) == some[0].text and not some[0].text.islower()
+    if str(column.cells[row]) != some[0].text:
+        return False
+    # Codes tell rows apart; what rows share may be a short word: "low", "red".
+    is_kind = len(word) == _CODE_LENGTH and word.isalpha() and not column.is_nearly_key
+    return not some[0].text.islower() or (is_kind and word not in operators.fillers)
 
 
 def _choose_column(reading: Reading, start: int, columns: Sequence[Column]) -> Column:

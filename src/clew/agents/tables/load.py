@@ -34,8 +34,11 @@ _MIN_LINKED = 3  # different numbers that a link needs: fewer agree by chance
 _MAX_CODE = 3  # characters of texts that agree by chance: yes, no, codes of countries
 _MIN_TEXTS = 2  # different texts that are a link whatever the column is called
 _MAX_JOINED = 200_000  # rows of all tables together, beyond which links are not looked for
+_MAX_MEASURED = 100  # numbers up to this agree by chance
 _MEMO = "tables"
 _LETTERS_OR_DIGITS = re.compile(r"[^\W\d_]{2,}|\d{2,}")
+_MARKED_UNIT = re.compile(r"[(\[]\s*([^\W\d_]+|[€$£¥₽%])\s*[)\]]\s*$")
+_NO_UNITS = ("min", "sec")  # more often the smallest, or a section
 _SURE_IDS = ("id", "ids", "code", "key", "uid", "uuid")
 _MAX_SUMMING = 2  # rows at the end that may sum up the others
 _CLOSE = 0.006  # of a sum that was rounded
@@ -102,6 +105,24 @@ class Column:
         return units.most_common(1)[0][0] if units else ("", False)
 
     @cached_property
+    def shown_unit(self) -> tuple[str, bool]:
+        """The unit that computed numbers are told with: of its values, else of its name."""
+        known = load_vocabulary().units
+        marked = _MARKED_UNIT.search(self.name)
+        last = marked[1].casefold() if marked else self.words[-1] if len(self.words) > 1 else ""
+        is_word = bool(marked) or (len(last) > 1 and last not in _NO_UNITS)
+        if self.unit[0] or last not in known or not is_word:
+            return self.unit
+        is_code = known[last][0] == "money" and last.isalpha() and len(last) == 3
+        return (last.upper() if is_code else marked[1] if marked else last), not last.isalnum()
+
+    @cached_property
+    def is_grouped(self) -> bool:
+        """Whether thousands are told apart by commas in its values."""
+        decimal = choose_decimal(one.digits for one in self._quantities.values())
+        return decimal == "." and any("," in one.digits for one in self._quantities.values())
+
+    @cached_property
     def measures(self) -> str:
         """What its unit measures (length, money, …), by its values or its name; "" if unknown."""
         known = load_vocabulary().units
@@ -141,6 +162,13 @@ class Column:
     def is_quantity(self) -> bool:
         """Whether its values are numbers that can be added up or compared."""
         return self.type == "number" and not self.is_id
+
+    @property
+    def is_stock(self) -> bool:
+        """Whether it says how many things a row stands for: by its name."""
+        whole = all(number.is_integer() for number in self._floats.values())
+        named = bool(self.words) and self.words[-1] in load_vocabulary().stocks
+        return self.is_quantity and whole and named and not self.unit[0]
 
     @cached_property
     def numbers(self) -> list[float | None]:
@@ -377,7 +405,8 @@ def _join(table: Table, tables: Sequence[Table]) -> Table:
     partners: list[Partner] = []
     for link in find_links(table, tables):
         own = table.columns[link.column]
-        if not _is_named_alike(own, link.other, link.key) and not _has_texts(own):
+        is_meant = _is_named_alike(own, link.other, link.key) or _refers_by_values(own, link)
+        if not is_meant and not _has_texts(own):
             continue  # values that agree by chance: years and small numbers do
         keys = link.other.columns[link.key].rows_by_value
         rows = [keys[fold][0] if fold is not None and fold in keys else None for fold in own.folded]
@@ -408,6 +437,21 @@ def _has_texts(column: Column) -> bool:
     """Whether the values are texts too long to agree by chance."""
     long = [fold for fold in column.rows_by_value if len(fold) > _MAX_CODE]
     return column.type == "text" and len(long) >= _MIN_TEXTS
+
+
+def _refers_by_values(column: Column, link: Link) -> bool:
+    """Whether a column of numbers can only hold the ids of another table.
+
+    All are among them, and either its name says that it refers ("assigned to"), or the ids lie
+    too far from zero and too close together to be hit by numbers that measure something.
+    """
+    keys = link.other.columns[link.key]
+    if not keys.is_id or column.unit[0] or column.rows_by_value.keys() - keys.rows_by_value.keys():
+        return False
+    if column.words and column.words[-1] in load_vocabulary().references:
+        return True
+    ids = [number for number in keys.numbers if number is not None]
+    return not column.has_years and max(ids) - min(ids) < min(ids) and min(ids) > _MAX_MEASURED
 
 
 def _is_named_alike(column: Column, other: Table, key: str) -> bool:

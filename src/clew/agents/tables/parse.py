@@ -8,6 +8,7 @@ from collections.abc import Sequence
 
 from clew.agents.tables.conditions import (
     add_comparisons,
+    add_derived_values,
     add_flags,
     add_kind,
     add_months,
@@ -29,29 +30,13 @@ from clew.agents.tables.senses import (
 )
 from clew.agents.tables.spaced import find_language, write_spaced_in_english
 from clew.agents.tables.unspaced import asks_unspaced, write_unspaced_in_english
+from clew.agents.tables.verbs import may_be_verb
 from clew.agents.tables.words import Word, is_same_word, load_operators, split_question
 
 _NOUN_WEIGHT = 1.0
 _MAX_BEFORE_ASK = 1  # words before it: "in which year"
 _OPENERS = {"checks": "check", "limits": "rows", "superlatives": "rows", "aggregates": "value"}
 _OPENERS |= {"shares": "value", "pairs": "value"}
-_DO = ("do", "does", "did")
-_JOINING = (
-    "of",
-    "the",
-    "a",
-    "an",
-    "in",
-    "on",
-    "at",
-    "by",
-    "for",
-    "from",
-    "with",
-    "to",
-    "and",
-    "or",
-)
 _OF_NUMBER = {"max": "most", "min": "fewest"}
 
 
@@ -109,6 +94,7 @@ def _read(words: list[Word], table: Table, foreign: frozenset[str], senses: Sens
     add_parts_of_values(reading)
     add_months(reading)
     add_numbers(reading)
+    add_derived_values(reading)
     best = best or find_choice(reading, senses) or [one[:3] for one in limits]
     if not add_flags(reading, negations, bool(best or aggregates)):
         return None
@@ -240,7 +226,25 @@ def _find_head(reading: Reading, ask: Mention) -> int:
         or (not reading.taken[at] and reading.words[at].fold in ("the", "of", "all"))
     ):
         at += 1
+    at = _pass_adjectives(reading, at)
     return at if at < len(reading.words) and ask[2] in ("count", "rows") else -1
+
+
+def _pass_adjectives(reading: Reading, at: int) -> int:
+    """Return the noun behind values that say which of it: "high priority tickets"."""
+    behind, live = at, {place for start, end, _ in reading.columns for place in range(start, end)}
+    while behind < len(reading.words) and (
+        reading.taken[behind] == "value"
+        or (reading.taken[behind] == "column" and behind not in live)
+    ):
+        behind += 1
+    if behind == at or behind >= len(reading.words) or reading.taken[at] != "value":
+        return at
+    word = reading.words[behind]
+    is_own = any(is_same_word(word.fold, own) for own in reading.table.words)
+    is_plural = word.stem != word.fold and word.fold not in reading.operators.fillers
+    is_noun = reading.taken[behind] == "column" or not reading.taken[behind]
+    return behind if is_noun and (is_own or is_plural) else at
 
 
 def _account_for_rest(reading: Reading, head: int, asks: str, measured: bool) -> bool:
@@ -262,7 +266,7 @@ def _account_for_rest(reading: Reading, head: int, asks: str, measured: bool) ->
         elif (at == head and not literal_type(word.fold)) or _is_compound(reading, at):
             reading.take(at, at + 1, "noun")
             reading.doubts += at != head or asks == "count"
-        elif _may_be_verb(reading, at, measured):
+        elif may_be_verb(reading, at, head, measured):
             reading.take(at, at + 1, "verb")
             reading.doubts += 1
         else:
@@ -275,27 +279,16 @@ def _names_what_is_asked(reading: Reading, head: int, asks: str) -> bool:
     if asks == "count" and {"table", "kind"} & set(reading.taken):
         return True
     if asks == "count" and head >= 0 and reading.taken[head] == "value":
-        return False  # "how many symbols": what is counted is no value
+        return _is_kind_of_rows(reading, head)
     return bool(reading.filters or reading.columns) and _is_grounded(reading, head, asks)
 
 
-def _may_be_verb(reading: Reading, at: int, measured: bool) -> bool:
-    """Whether a word may be the verb that joins what is known: "spends", or of a linked table.
-
-    Only one such word is guessed, and only where the columns are named that it could join.
-    """
-    word, before = reading.words[at], reading.words[at - 1].fold if at else ""
-    if "verb" in reading.taken or not word.fold.isalpha() or before in _JOINING:
-        return False
-    table = reading.table
-    if measured and any(table.columns[name].is_quantity for _, _, name in reading.columns):
-        return bool(at) and reading.taken[at - 1] in ("column", "table", "asks")
-    brought = {name for one in table.partners for name in one.columns}
-    linked = any(one.column in brought for one in reading.filters)
-    linked = linked or (bool(table.partners) and reading.words[0].fold == "who")
-    has_do = any(one.fold in _DO for one in reading.words[:at])
-    behind_name = bool(at) and reading.taken[at - 1] == "value"
-    return linked and bool(reading.filters) and (has_do or not behind_name)
+def _is_kind_of_rows(reading: Reading, head: int) -> bool:
+    """Whether rows share a value that is counted: "laptops"; "how many symbols" counts no rows."""
+    word, columns = reading.words[head], reading.table.columns
+    names = [name for start, end, name in reading.values if start <= head < end]
+    shared = [name for name in names if not columns[name].is_nearly_key]
+    return bool(shared) and word.text.islower() and word.stem != word.fold
 
 
 def _is_grounded(reading: Reading, head: int, asks: str) -> bool:

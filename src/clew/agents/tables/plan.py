@@ -3,9 +3,9 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from clew.agents.tables.load import Table
-from clew.agents.tables.reading import Filter, Query, Reading, to_extreme
-from clew.agents.tables.words import load_operators
+from clew.agents.tables.load import Partner, Table
+from clew.agents.tables.reading import Filter, Query, Reading, is_measure, to_extreme
+from clew.agents.tables.words import is_same_word, load_operators
 
 _COUNTED = ("most", "fewest")  # of rows, where no column is measured
 _DATED = ("last", "first", "old", "young")
@@ -29,6 +29,13 @@ def make_query(reading: Reading, sought: Sought, head: int) -> Query | None:
     table = reading.table
     mentioned = [name for _, _, name in sorted(reading.columns)]
     asked = [name for start, end, name in reading.columns if start <= head < end]
+    owner = _find_asked_partner(reading, head)
+    if owner is not None:
+        own = [one for one in reading.filters if one.column not in owner.columns]
+        if not owner.label or not own or any(one.negated or one.how == "empty" for one in own):
+            return None  # its rows that are not linked are not here: "which members have no car"
+        asked = [owner.label]
+        sought = replace(sought, wants="distinct" if sought.wants == "count" else sought.wants)
     rest = [name for name in mentioned if name not in asked]
     if not (sought.best or sought.aggregate):
         rest = [name for name in rest if name not in _find_owners(reading)]
@@ -42,10 +49,22 @@ def make_query(reading: Reading, sought: Sought, head: int) -> Query | None:
         limit=sought.limit,
         doubts=reading.doubts,
         entities=frozenset(reading.entities),
-        counts_things=head >= 0 and reading.taken[head] == "kind",
+        adds_up=head >= 0 and is_measure(reading, head),
+        counts_things=head >= 0 and reading.taken[head] in ("kind", "value"),
     )
     found = _choose_plan(query, sought, asked, rest)
     return _name_keys(found) if found is not None and not _tells_far_keys(found) else None
+
+
+def _find_asked_partner(reading: Reading, head: int) -> Partner | None:
+    """Return the linked table whose rows are asked for: "which members booked Clay"."""
+    if head < 0 or reading.taken[head] != "table":
+        return None
+    word, file = reading.words[head].fold, replace(reading.table, partners=())
+    if any(is_same_word(word, own) for own in file.words):
+        return None
+    named = [p for p in reading.table.partners if any(is_same_word(word, w) for w in p.table.words)]
+    return named[0] if len(named) == 1 else None
 
 
 def _choose_plan(query: Query, sought: Sought, asked: list[str], rest: list[str]) -> Query | None:
@@ -131,7 +150,8 @@ def _make_check(query: Query, sought: Sought, mentioned: list[str]) -> Query | N
         if found is None or found.wants != "best":
             return None
         return replace(found, wants="check", targets=(row[0].column,), filters=(*rest, row[0]))
-    return query if len(query.filters) > 1 and not mentioned else None
+    named_only = {one.column for one in query.filters}
+    return query if len(query.filters) > 1 and named_only.issuperset(mentioned) else None
 
 
 def _find_owners(reading: Reading) -> set[str]:
@@ -150,9 +170,10 @@ def _make_groups(query: Query, mentioned: Sequence[str]) -> Query | None:
     columns = query.table.columns
     measure = next((name for name in mentioned if columns[name].is_quantity), "")
     how = query.aggregate or {"max": "max", "min": "min"}.get(query.best, "")
-    if query.wants != "count" and not (measure and how):
+    if query.wants == "count":
+        how, measure = ("sum", measure) if query.adds_up else ("", "")
+    elif not (measure and how):
         return None
-    how, measure = ("", "") if query.wants == "count" else (how, measure)
     return replace(query, wants="groups", measure=measure, aggregate=how, best="")
 
 
@@ -178,6 +199,10 @@ def _fits(table: Table, column: str, wants: str) -> bool:
     found = table.columns[column]
     if wants == "time":
         return found.type == "date" or not load_operators().times.isdisjoint(found.words)
+    if wants == "names" and found.type == "text":
+        return sum(any(map(str.isdigit, one)) for one in found.rows_by_value) * 2 <= len(
+            found.rows_by_value
+        )  # codes are nobody's names
     return found.type == "text" or found.is_id if wants in ("names", "place") else True
 
 
@@ -243,14 +268,20 @@ def _make_count(query: Query, asked: list[str], rest: list[str]) -> Query | None
     amounts = [name for name in rest if table.columns[name].is_quantity]
     if query.best == "" and not asked and len(amounts) == len(rest) == 1 and query.counts_things:
         return replace(query, wants="aggregate", aggregate="sum", measure=amounts[0])
+    stock = [name for name in table.columns if table.columns[name].is_stock]
+    if query.counts_things and not rest and not asked and len(stock) == 1:
+        return replace(query, wants="aggregate", aggregate="sum", measure=stock[0])
     filters = (*query.filters, *(Filter(name, "filled") for name in rest))
     query = replace(query, filters=filters)
     if not asked:
         return replace(query, wants="count")
     column = table.columns[asked[0]]
-    pinned = any(table.columns[one.column].is_key or one.column == table.label for one in filters)
+    exact = [one.column for one in filters if one.how in ("=", "contains")]
+    pinned = any(table.columns[name].is_key or name == table.label for name in exact)
     if column.is_quantity and pinned and query.wants != "distinct":
         return replace(query, wants="value", targets=(column.name,))
+    if query.adds_up and query.wants != "distinct":
+        return replace(query, wants="aggregate", aggregate="sum", measure=column.name)
     if query.wants != "distinct" and column.is_nearly_key:
         return replace(query, wants="count")
     return replace(query, wants="distinct", targets=(column.name,))

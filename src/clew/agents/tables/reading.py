@@ -8,6 +8,7 @@ from clew.agents.tables.values import load_vocabulary
 from clew.agents.tables.words import Operators, Word, is_same_word
 
 _COLUMN_WEIGHT = 2.0
+_MIN_VALUE = 4  # letters of a value that is no code
 Mention = tuple[int, int, str]
 """Words of a question, from and to (exclusive), and the column or meaning."""
 
@@ -70,6 +71,8 @@ class Query:
     """How many words or columns were guessed."""
     entities: frozenset[str] = frozenset()
     """Columns of keys that the question names by what they stand for: "student"."""
+    adds_up: bool = False
+    """Whether "how many" asks for a sum: "how many hours"."""
     counts_things: bool = False
     """Whether what is counted is a kind of thing that rows are of: "lamps"."""
 
@@ -128,6 +131,8 @@ def find_columns(reading: Reading) -> None:
         if reading.is_free(at, at + 1) and word.fold not in reading.operators.fillers:
             having = [one for one in names if any(is_same_word(word.fold, w) for w in one.words)]
             exact = [one for one in having if {word.fold, word.stem} & set(one.words)]
+            if not exact and is_value(reading, word):
+                continue  # "open" of a status, not of "opened"
             having = _prefer_own(reading, exact or having)
             if len(having) == 1 and not word.fold[:1].isdigit():
                 note_column(reading, at, at + 1, having[0].name)
@@ -135,6 +140,13 @@ def find_columns(reading: Reading) -> None:
                     reading.entities.add(having[0].name)
             elif not having:
                 _try_denied_flag(reading, at)
+
+
+def is_value(reading: Reading, word: Word) -> bool:
+    """Whether a word is just what a cell of a text says."""
+    texts = [one for one in reading.table.columns.values() if one.type == "text"]
+    known = word.fold not in reading.operators.fillers and len(word.fold) >= _MIN_VALUE
+    return known and any(word.fold in one.rows_by_value for one in texts)
 
 
 def _prefer_own(reading: Reading, having: list[Column]) -> list[Column]:
@@ -163,15 +175,31 @@ def _try_column(reading: Reading, column: Column, start: int) -> None:
     pairs = zip(reading.words[start:end], column.words, strict=True)
     if all(is_same_word(word.fold, own) for word, own in pairs):
         if end - start == 1 and _is_anothers(reading, column, reading.words[start]):
-            return  # "delay" of "delay minutes", not of "delayed"
+            return  # "delay" of "delay minutes", not of "delayed"; "open" of a status
         note_column(reading, start, end, column.name)
 
 
 def _is_anothers(reading: Reading, column: Column, word: Word) -> bool:
-    """Whether a word is just as written in another column's name, but not in this one's."""
+    """Whether a word is just as written in another column's name or a cell, not in this name."""
     forms = {word.fold, word.stem}
+    if forms & set(column.words):
+        return False
     having = [one for one in reading.table.columns.values() if forms & set(one.words)]
-    return bool(having) and not forms & set(column.words)
+    return bool(having) or is_value(reading, word)
+
+
+def is_measure(reading: Reading, at: int) -> bool:
+    """Whether a word is just as a column of quantities is called: "how many hours" is their sum.
+
+    What is counted is called in the plural, so "prices" is no measure where a column is "price".
+    """
+    word = reading.words[at].fold
+    named = [
+        reading.table.columns[name] for start, end, name in reading.columns if start <= at < end
+    ]
+    return any(one.is_quantity and not one.is_rank and word in one.words for one in named) and not (
+        any("year" in one.words for one in named)
+    )
 
 
 def note_column(reading: Reading, start: int, end: int, name: str) -> None:

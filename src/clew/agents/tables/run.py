@@ -186,19 +186,41 @@ def _aggregate(query: Query, rows: Sequence[int]) -> TableResult | None:
 
 def _format_quantity(query: Query, value: float) -> str:
     """Format a computed number with the unit of its column's values."""
-    unit, leads = query.table.columns[query.measure].unit
+    column = query.table.columns[query.measure]
+    unit, leads = column.shown_unit
+    shown = _format_computed(value, column, is_mean=query.aggregate in ("mean", "median"))
     if not unit:
-        return format_number(value)
+        return shown
     if leads:
-        return f"{unit}{' ' * unit.isalpha()}{format_number(value)}"
-    return f"{format_number(value)}{' ' * (unit != '%')}{unit}"
+        return f"{unit}{' ' * unit.isalpha()}{shown}"
+    return f"{shown}{' ' * (unit != '%')}{unit}"
+
+
+def _add_unit(column: Column, cell: str) -> str:
+    """Return a value with the unit that only the name of its column has."""
+    unit, leads = column.shown_unit
+    if not unit or column.unit[0] or leads:
+        return cell
+    return f"{cell} {unit}"
+
+
+def _format_computed(value: float, column: Column, is_mean: bool) -> str:
+    """Format a number as its column does: money with cents or none, means with two decimals."""
+    family, _ = load_vocabulary().units.get(column.shown_unit[0].casefold(), ("", 1.0))
+    if family == "money" and (abs(value) >= 1 or not value):
+        shown = f"{value:,.2f}".removesuffix(".00")
+    elif is_mean:
+        shown = format_mean(value)
+    else:
+        shown = f"{value:,.10g}"
+    return shown if column.is_grouped else shown.replace(",", "")
 
 
 def _find_share(query: Query, rows: Sequence[int]) -> TableResult | None:
     if not len(query.table):
         return None
     share = 100 * len(rows) / len(query.table)
-    return TableResult((f"{format_number(share)}%",), tuple(rows), share)
+    return TableResult((f"{format_mean(share)}%",), tuple(rows), share)
 
 
 def _check(query: Query, rows: Sequence[int]) -> TableResult | None:
@@ -257,7 +279,7 @@ def _compare_two(query: Query, rows: Sequence[int]) -> TableResult | None:
         return None
     if query.wants == "ratio":
         value = sizes[0] / sizes[1]
-        return TableResult((format_number(value),), tuple(rows), value)
+        return TableResult((format_mean(value),), tuple(rows), value)
     value = abs(sizes[0] - sizes[1])
     return TableResult((_format_quantity(query, value),), tuple(rows), value)
 
@@ -278,7 +300,7 @@ def _find_best_rows(query: Query, rows: Sequence[int]) -> TableResult | None:
         return None
     if query.targets:
         return _read_values(query.table, query.targets, winners)
-    shown = dict.fromkeys(format_cell(column.cells[row]) for row in winners)
+    shown = dict.fromkeys(_add_unit(column, format_cell(column.cells[row])) for row in winners)
     return TableResult(tuple(shown), tuple(winners), values[0])
 
 
@@ -301,10 +323,14 @@ def _list_groups(query: Query, rows: Sequence[int]) -> TableResult | None:
     members = _group_rows(query, rows)
     cells = query.table.columns[query.group].cells
     values = tuple(
-        f"{format_cell(cells[some[0]])}: {format_number(_measure_group(query, some))}"
-        for some in members.values()
+        f"{format_cell(cells[some[0]])}: {_format_group(query, some)}" for some in members.values()
     )
     return TableResult(values, tuple(rows)) if values else None
+
+
+def _format_group(query: Query, rows: Sequence[int]) -> str:
+    value = _measure_group(query, rows)
+    return _format_quantity(query, value) if query.measure else format_number(value)
 
 
 def _group_rows(query: Query, rows: Sequence[int]) -> dict[str, list[int]]:
@@ -334,3 +360,8 @@ def format_cell(cell: Any) -> str:
 def format_number(number: float) -> str:
     """Format a computed number without noise."""
     return f"{number:.10g}"
+
+
+def format_mean(number: float) -> str:
+    """Format what was divided: two decimals, more only of what is smaller than one."""
+    return f"{number:.4g}" if abs(number) < 1 else format_number(round(number, 2))

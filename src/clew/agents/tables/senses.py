@@ -13,6 +13,7 @@ from clew.agents.tables.load import Table
 from clew.agents.tables.reading import Mention, Reading, note_column, to_extreme
 from clew.agents.tables.unspaced import asks_unspaced
 from clew.agents.tables.values import load_vocabulary
+from clew.agents.tables.verbs import find_time
 from clew.agents.tables.words import Word, is_same_word, load_operators, split_question
 from clew.context import Context
 
@@ -53,8 +54,15 @@ def _find_meant_columns(reading: Reading, senses: Senses) -> None:
     for at, word in enumerate(reading.words):
         if word.fold in senses and reading.is_free(at, at + 1) and not _is_known(reading, word):
             name = _choose(reading, senses[word.fold], _ALL, _LEAST)
-            if name:
+            if name and not _tells_another_event(reading, word, name):
                 note_column(reading, at, at + 1, name)
+
+
+def _tells_another_event(reading: Reading, word: Word, name: str) -> bool:
+    """Whether a word and a column are of different events, though close: "sold", "purchased"."""
+    events = reading.operators.phrases["events"]
+    own = {events[(one,)] for one in reading.table.columns[name].words if (one,) in events}
+    return bool(own) and events.get((word.fold,), "") not in {"", *own}
 
 
 def _is_known(reading: Reading, word: Word) -> bool:
@@ -80,10 +88,19 @@ def find_superlatives(reading: Reading, senses: Senses, after: int) -> list[Ment
                 reading.take(at, at + 1, "superlatives")
                 found.append((at, at + 1, degree))
     if not _has_measure(reading) or _asks_age(reading, found):
-        for start, end, _ in found:
-            if end - start == 1 and not _add_adjective(reading, senses, end):
+        for start, end, meaning in found:
+            if end - start > 1 and meaning in ("first", "last"):
+                _add_time(reading, start)
+            elif end - start == 1 and not _add_adjective(reading, senses, end):
                 _add_measure(reading, senses, start)
     return found
+
+
+def _add_time(reading: Reading, at: int) -> None:
+    """Note the times that "most recent" asks for: of what a verb says, else the only ones."""
+    name = find_time(reading, "last") or find_time(reading, "newest")
+    if name:
+        reading.columns.append((at, at + 1, name))
 
 
 def _asks_age(reading: Reading, found: Sequence[Mention]) -> bool:
@@ -165,6 +182,8 @@ def find_measure(reading: Reading, senses: Senses, at: int, unit: str = "") -> s
         return fitting[0]
     if _degree(reading, word) in ("old", "young"):
         return _find_ages(reading)
+    if _degree(reading, word) in ("first", "last"):
+        return find_time(reading, word)
     return _choose(reading, senses.get(word, {}), _MEASURED, _LEAST_OF_DEGREE)
 
 
@@ -180,7 +199,8 @@ def _find_ages(reading: Reading) -> str:
     known = [name for name in known if columns[name].type in _MEASURED]
     times = [name for name, one in columns.items() if one.type == "date" or one.has_years]
     # The years of books say nothing about "the oldest author".
-    found = known or (times if not reading.entities else [])
+    others = [name for name in reading.entities if not columns[name].is_key]
+    found = known or (times if not others else [])
     return found[0] if len(found) == 1 else ""
 
 

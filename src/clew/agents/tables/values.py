@@ -41,6 +41,8 @@ class Vocabulary(NamedTuple):
     totals: Mapping[str, str]
     identifiers: frozenset[str]
     ranks: frozenset[str]
+    stocks: frozenset[str]
+    references: frozenset[str]
     units: Mapping[str, tuple[str, float]]
     """For each unit what it measures, and its size."""
 
@@ -57,10 +59,9 @@ def load_vocabulary() -> Vocabulary:
         for family, sizes in data["units"].items()
         for unit, size in sizes.items()
     }
-    identifiers, ranks = (
-        frozenset(data[kind]["words"].split()) for kind in ("identifiers", "ranks")
-    )
-    return Vocabulary(flags, totals, identifiers, ranks, units)
+    kinds = ("identifiers", "ranks", "stocks", "references")
+    words = {kind: frozenset(data[kind]["words"].split()) for kind in kinds}
+    return Vocabulary(flags, totals, units=units, **words)
 
 
 def parse_number(cell: object) -> float | None:

@@ -1,0 +1,99 @@
+"""Which word of a question may be a verb that only joins what is known, and which times it means.
+
+A verb is guessed once per question, and only beside a column that it could be of: "published" of a
+year, "hired" of a start, "works" of "remote". What else a verb could say, no column knows.
+"""
+
+from clew.agents.tables.load import Column
+from clew.agents.tables.reading import Reading, is_measure
+from clew.agents.tables.words import is_same_word
+
+_DO = ("do", "does", "did")
+_JOINING = frozenset("of the a an in on at by for from with to and or".split())
+_BEFORE_TIME = ("in", "on", "during")
+_OF_TIMES = (["comparisons"], ["superlatives"], ["value"])
+
+
+def may_be_verb(reading: Reading, at: int, head: int, measured: bool) -> bool:
+    """Whether a word may be the verb that joins what is known: "spends", or of a linked table.
+
+    Only one such word is guessed, and only where the columns are named that it could join.
+    """
+    word, before = reading.words[at], reading.words[at - 1].fold if at else ""
+    if "verb" in reading.taken or not word.fold.isalpha() or before in _JOINING:
+        return False
+    times = _find_times_behind(reading, at)
+    if times:
+        return any(is_time_of(reading, one, word.fold) for one in times)
+    if _joins_flag(reading, at) or _joins_sum(reading, at, head):
+        return True
+    table = reading.table
+    if measured and any(table.columns[name].is_quantity for _, _, name in reading.columns):
+        return bool(at) and reading.taken[at - 1] in ("column", "table", "asks")
+    brought = {name for one in table.partners for name in one.columns}
+    linked = any(one.column in brought for one in reading.filters)
+    linked = linked or (bool(table.partners) and reading.words[0].fold == "who")
+    has_do = any(one.fold in _DO for one in reading.words[:at])
+    behind_name = bool(at) and reading.taken[at - 1] == "value"
+    return linked and bool(reading.filters) and (has_do or not behind_name)
+
+
+def _joins_flag(reading: Reading, at: int) -> bool:
+    """Whether a word stands before what says yes or no of a row: "work remotely"."""
+    return reading.taken[at + 1 : at + 2] == ["flag"]
+
+
+def _joins_sum(reading: Reading, at: int, head: int) -> bool:
+    """Whether a word says what was done with a measure that is added up: "hours were spent"."""
+    if not at > head >= 0 or not is_measure(reading, head) or not reading.filters:
+        return False
+    word, before = reading.words[at], reading.words[at - 1].fold
+    has_do = any(one.fold in _DO for one in reading.words[:at])
+    is_last = at == len(reading.words) - 1 and word.stem == word.fold
+    return before in reading.operators.auxiliaries or (has_do and is_last)
+
+
+def _find_times_behind(reading: Reading, at: int) -> list[Column]:
+    """Return the columns of the time behind a word that says what happened: "published before"."""
+    behind = at + 1
+    if behind < len(reading.words) and reading.words[behind].fold in _BEFORE_TIME:
+        behind += 1
+    if reading.taken[behind : behind + 1] not in _OF_TIMES:
+        return []
+    named = [one.column for one in reading.filters if one.at == behind]
+    named += [name for start, _, name in reading.columns if start == behind]
+    columns = [reading.table.columns[name] for name in named]
+    return [one for one in columns if one.type == "date" or one.has_years]
+
+
+def is_time_of(reading: Reading, column: Column, verb: str) -> bool:
+    """Whether a column holds the times of what a verb says; one called only "year" of anything."""
+    operators = reading.operators
+    if column.type != "date" and not column.has_years:
+        return False
+    said = set(column.words) - reading.table.words
+    if said <= operators.times:
+        return _is_about(reading)
+    events = operators.phrases["events"]
+    event = events.get((verb,), "")
+    return bool(event) and any(events.get((word,)) == event for word in said)
+
+
+def _is_about(reading: Reading) -> bool:
+    """Whether a question names the table or what a column holds: "books", not "who"."""
+    columns = reading.table.columns.values()
+    names = {word for one in columns for word in one.words} - reading.operators.times
+    names |= reading.table.words
+    return any(is_same_word(word.fold, name) for word in reading.words for name in names)
+
+
+def find_time(reading: Reading, degree: str) -> str:
+    """Return the only column of times of what a word of the question says, or ""."""
+    columns = reading.table.columns.values()
+    if degree not in ("first", "last"):  # "newest" says itself what is meant
+        times = [one.name for one in columns if one.type == "date" or "year" in one.words]
+        return times[0] if len(times) == 1 else ""
+    free = [w.fold for at, w in enumerate(reading.words) if reading.is_free(at, at + 1)]
+    free = [word for word in free if word not in reading.operators.fillers] or [""]
+    found = [one.name for one in columns if any(is_time_of(reading, one, word) for word in free)]
+    return found[0] if len(found) == 1 else ""

@@ -38,6 +38,9 @@ class Leaves:
     async def facts(self, keys: Sequence[int]) -> dict[int, Fact]:
         return {key: _fact(key) for key in keys}
 
+    async def relations(self, keys: Sequence[int]) -> dict[int, str]:
+        return {key: _fact(key).relation for key in keys}
+
 
 def _fact(key: int) -> Fact:
     relation = RELATIONS[key == RARE]

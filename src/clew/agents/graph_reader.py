@@ -363,7 +363,8 @@ def mark_undecided(answer: Answer) -> Answer:
 def is_span_like(question: str, short: str) -> bool:
     """Whether a span reader could name an answer: not an option, a list, or what was asked with."""
     offered = bool(split_options(question)[1])
-    return not (offered or ";" in short or mentions_name(short, question))
+    listed = LIST_BREAK.search(short) is not None
+    return not (offered or listed or mentions_name(short, question))
 
 
 def agree(question: str, written: str, read: str) -> bool:

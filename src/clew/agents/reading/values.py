@@ -54,11 +54,18 @@ def states_value(names: Sequence[str], reading: Reading, *, of_itself: bool) -> 
     clause = find_clause(sentence, reading.start - start)
     if not _states_relation(names, reading, sentence, clause, reading.start - start):
         return False
-    if not of_itself or not names:
+    if not of_itself or not names or not _asks_value(reading.question):
         return True
     page = reading.passage
     opens = clause.in_brackets and any(titles_name(page, name) for name in names)
     return opens or any(is_of(name, page, start, sentence, clause) for name in names)
+
+
+def _asks_value(question: str) -> bool:
+    """Whether a question asks for what code compares: a date, a number, a size."""
+    asked = {to_stem(word) for word in asked_words(question)}
+    kind = table_for(question).find_answer_kind(question)
+    return kind in ("date", "number") or bool(asked & _DIMENSIONS.keys())
 
 
 def _find_sentence(reading: Reading) -> tuple[int, str]:

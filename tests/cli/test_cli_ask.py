@@ -203,3 +203,12 @@ def test_the_confidence_is_shown_and_may_be_demanded(house: Path) -> None:
     assert "confidence" in clew("ask", ASKED, cwd=house)
     strict = asked(house, "--mode", "reject", "--confidence", "1")
     assert strict["verdict"] == "refused"
+
+
+def test_what_cannot_be_read_or_has_no_effect_is_said(house: Path) -> None:
+    (house / "broken.jsonl").write_text('{"question": 3}\nnot json\n')
+    said = clew("calibrate", "broken.jsonl", cwd=house, code=1)
+    assert "broken.jsonl:1" in said
+    with chdir(house):
+        result = CliRunner().invoke(app, ["ask", ASKED, "--confidence", "0.9"])
+    assert "no effect without --mode reject" in result.stderr

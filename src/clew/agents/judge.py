@@ -6,6 +6,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from clew.agents.answering.by_words import describe_quotes
+from clew.agents.answering.exact_terms import misses_value
+from clew.agents.answering.lacking import list_texts, measure_lacking
 from clew.agents.answering.quote_block import find_wanted_block
 from clew.agents.citing.entailment import Quote, is_entailed, to_stem
 from clew.agents.citing.support import mentions_name
@@ -103,7 +105,8 @@ async def describe_answer(ctx: Context, answer: Answer) -> Signals:
         told = describe_quotes(asked, names, f"{quotes} {titles}", answer.candidate)
         return {**signals, **told, "own": -1.0}
     if not answer.candidate:
-        return signals | {"own": -1.0}
+        lacking = measure_lacking(ctx.view, asked, answer.citations, passages)
+        return signals | {"own": -1.0, "lacking": lacking}
     # What code computed from values stands in no passage as such.
     seen = () if answer.computed else tuple(dict.fromkeys((*passages[:_READ], *cited)))
     readings = await read_passages(ctx, asked, seen)
@@ -125,7 +128,7 @@ async def describe_answer(ctx: Context, answer: Answer) -> Signals:
         "rival": squash(rival.score) if rival and (polar or not compared) else -1.0,
         "entailed": float(entailed),
         "untold": float(single and is_untold(asked, names, quotes)),
-        "unfit": float(not polar and all(contradicts_kind(asked, one) for one in chosen)),
+        "unfit": float(not polar and all(_is_unfit(asked, one, answer) for one in chosen)),
         "computed": float(answer.computed),
         "polar": float(polar),
         "steps": min(1.0, (len(answer.citations) - 1) / 2),
@@ -143,6 +146,11 @@ def is_untold(question: str, names: Sequence[str], quotes: str) -> bool:
     if _LIFE.search(quotes):
         told |= {to_stem("born"), to_stem("died")}
     return bool(asked) and not asked & told
+
+
+def _is_unfit(question: str, short: str, answer: Answer) -> bool:
+    """Whether a short answer is of another kind than is asked for, or the value of another term."""
+    return contradicts_kind(question, short) or misses_value(question, list_texts(answer.citations))
 
 
 def is_offered(question: str, short: str) -> bool:

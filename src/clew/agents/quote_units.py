@@ -13,7 +13,6 @@ from clew.agents.answering.exact_terms import (
     ExactUnit,
     find_exact_terms,
     find_exact_unit,
-    measure_exact,
 )
 from clew.agents.answering.extractive import QUOTED_NOTE, format_quotes, is_open_request
 from clew.agents.answering.quote_block import find_wanted_block
@@ -22,8 +21,6 @@ from clew.agents.answering.units import (
     choose_units,
     gather_signs,
     rank_units,
-    stem_words,
-    weigh_words,
 )
 from clew.agents.answering.write import make_answer
 from clew.agents.core.messages import CANDIDATE_LABEL, explain_not_written
@@ -91,21 +88,7 @@ async def quote_units(ctx: Context, answer: Answer, found: Found, *, keep: bool 
         text = f"{CANDIDATE_LABEL} {short}\n{text}"
     note = answer.note if short else explain_not_written(ctx, QUOTED_NOTE)
     done = replace(judged, answer=text, citations=tuple(chosen), candidate=short, note=note)
-    if short:
-        return done
-    hints = {"lacking": measure_lacking(ctx, chosen, passages)}
-    return await judge_answer(ctx, replace(done, hints=hints))
-
-
-def measure_lacking(ctx: Context, quotes: Sequence[Citation], passages: Sequence[Passage]) -> float:
-    """Return how much of a question its quotes lack: its rare words, or all of it without its
-    options, identifiers and numbers.
-    """
-    homes = {passage.id: f"{passage.title} {passage.heading}" for passage in passages}
-    text = " ".join(f"{homes.get(one.chunk, '')} {one.quote}" for one in quotes)
-    said, words = stem_words(text), weigh_words(ctx.view, ctx.question)
-    lacking = sum(weight for word, weight in words.items() if word not in said)
-    return max(lacking, 1 - measure_exact(find_exact_terms(ctx.question), text))
+    return done if short else await judge_answer(ctx, done)
 
 
 def cite_exact(ctx: Context, evidence: Evidence, unit: ExactUnit) -> Answer:

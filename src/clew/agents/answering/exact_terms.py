@@ -23,6 +23,17 @@ _PARTS = ("row", "definition", "item")  # kinds of blocks that differ in a value
 _CELL = re.compile(
     r"(?:^|[|;])\s*(?P<column>[^|;:\n]{1,60}):\s*(?P<value>[^|;\n]{1,200}?)\s*(?=[|;]|\.?$)"
 )
+_HEAD_END = re.compile(r"\s{2,}|\t|\||: | = | ?\(")  # what stands between a term and its value
+_MARKED = re.compile(r"[ \t]*(?:[-*•+][ \t]+[`*]*|[`*]+)")  # an item, or a marked name
+_MAX_HEAD = 80  # characters of a line before its value
+_BODY = re.compile(r"[ \t]*:[ \t]+\S|[ \t]{2,}\S")  # the line after a term that stands alone
+_VALUE_ASKED = re.compile(
+    r"\b(?:defaults?|value|standardwert|vorgabe(?:wert)?|wert|par défaut|valeur|predeterminado|"
+    r"por defecto|valor|по умолчанию|значение)\b"
+    r"|默认|預設|缺省|既定|デフォルト|初期値|افتراضي|قيمة",
+    re.IGNORECASE,
+)
+_SWITCH = re.compile(r"\b(?:on|off|true|false|yes|no|none|null|empty|unlimited)\b", re.IGNORECASE)
 _STANDS_FOR = re.compile(r"\b(?:stands? for|short for|abbreviation|acronym|long form)\b", re.I)
 
 
@@ -51,6 +62,48 @@ def holds_term(term: str, text: str) -> bool:
 def measure_exact(terms: Sequence[str], text: str) -> float:
     """Return the share of the terms that a text has as they are; 1 of none."""
     return sum(holds_term(term, text) for term in terms) / len(terms) if terms else 1.0
+
+
+def defines_term(term: str, text: str) -> bool:
+    """Whether a line begins with a term and gives its value or meaning, there or on the next."""
+    lines, key = text.split("\n"), name_key(term)
+    for line, after in zip(lines, [*lines[1:], ""], strict=True):
+        if not holds_term(term, line):
+            continue
+        marked = _MARKED.match(line)
+        if marked and holds_term(term, line[marked.end() :][: len(term) + 1]):
+            return True
+        bare = line.strip(" \t|*•`")
+        end = _HEAD_END.search(bare)
+        head, rest = (bare[: end.start()], bare[end.end() :]) if end else (bare, "")
+        parts = head.split(",") if len(head) <= _MAX_HEAD else ()
+        begins = any(holds_term(term, p) and name_key(p).startswith(key) for p in parts)
+        deeper = len(after) - len(after.lstrip()) > len(line) - len(line.lstrip())
+        goes_on = _BODY.match(after) and (deeper or after.lstrip().startswith(":"))
+        if begins and (rest.strip() or goes_on):
+            return True
+    return False
+
+
+def misses_value(question: str, quotes: Sequence[str]) -> bool:
+    """Whether a question asks for the value of an identifier and no quote gives one."""
+    codes = [found.name for found in find_code_names(question)]
+    if not codes or not _VALUE_ASKED.search(question):
+        return False
+    for quote in quotes:
+        whole = any(defines_term(code, quote) for code in codes)
+        parts = [quote] if whole else [quote[a:b] for a, b in sentence_spans(quote)]
+        if any(_has_value(codes, part) for part in parts):
+            return False
+    return True
+
+
+def _has_value(codes: Sequence[str], text: str) -> bool:
+    if not any(holds_term(code, text) for code in codes):
+        return False
+    for code in codes:
+        text = text.replace(code, " ")
+    return any(map(str.isdigit, text)) or bool(_VALUE_ASKED.search(text) or _SWITCH.search(text))
 
 
 def find_exact_unit(

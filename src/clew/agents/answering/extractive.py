@@ -12,7 +12,7 @@ from itertools import compress
 import numpy as np
 from numpy.typing import NDArray
 
-from clew.agents.answering.quote_block import find_wanted_block, quote_block
+from clew.agents.answering.quote_block import find_lead, find_wanted_block, quote_block
 from clew.agents.answering.units import stem_words, weigh_words
 from clew.agents.answering.write import make_answer, make_refusal
 from clew.agents.citing.support import SupportSpan, make_citation
@@ -37,6 +37,7 @@ from clew.types import Citation, Evidence, Found, Passage, Path, Support
 QUOTED_NOTE = "this is quoted evidence, not a composed answer"
 _MAX_PASSAGES = 5
 _MAX_QUOTES = 3
+_MIN_TOLD = 0.6  # of the weight of the question's words, that a block has
 _MIN_SENTENCE_CHARS = 25  # characters; shorter sentences are headings and stubs
 _KNOWN_SCRIPT = 0.5  # share of the question's letters in words that the embedder knows
 _UNKNOWN_COSINE = 0.25  # of a sentence that has no vector
@@ -90,7 +91,8 @@ async def extract_answer(ctx: Context, evidence: Evidence, found: Found) -> Answ
 def quote_whole(ctx: Context, evidence: Evidence, found: Found) -> Answer | None:
     """Quote a list, steps, or what is said of one thing, where that is what the question wants."""
     note = explain_not_written(ctx, QUOTED_NOTE)
-    if (block := quote_block(ctx.question, evidence.chunks)) is not None:
+    block = quote_block(ctx.question, evidence.chunks)
+    if block is not None and _tells_rare_words(ctx, block, evidence.chunks):
         return make_answer(ctx, evidence, f"{block.quote} [1]", (block,), note=note)
     names = find_subject_names(ctx.view, ctx.question)
     wanted = find_wanted_block(ctx.question) == "definition" or not found.rest
@@ -98,6 +100,24 @@ def quote_whole(ctx: Context, evidence: Evidence, found: Found) -> Answer | None
         if is_open_request(found.rest) and (said := _quote_summary(names[0], evidence.chunks)):
             return make_answer(ctx, evidence, format_quotes(said), said, note=note)
     return None
+
+
+def _tells_rare_words(ctx: Context, block: Citation, passages: Sequence[Passage]) -> bool:
+    """Whether a block, its lead and its headings have the question's rarer words.
+
+    Steps to install something have all words but one of a question how to remove it. Words that
+    no passage has say nothing.
+    """
+    home = next((passage for passage in passages if passage.id == block.chunk), None)
+    if home is None:
+        return True
+    lead = find_lead(home, block.start - home.start)
+    said = stem_words(f"{home.title} {home.heading} {lead} {block.quote}")
+    words = weigh_words(ctx.view, ctx.question)
+    held = stem_words(" ".join(f"{p.title} {p.heading} {p.text}" for p in passages))
+    known = {word: weight for word, weight in words.items() if word in held}
+    told = sum(weight for word, weight in known.items() if word in said)
+    return told >= _MIN_TOLD * sum(known.values())
 
 
 async def _read_candidate(ctx: Context, evidence: Evidence) -> tuple[Note | None, float]:

@@ -8,6 +8,7 @@ from clew.agents.citing.support import SupportSpan, make_citation
 from clew.agents.reading.choose import measure_coverage
 from clew.agents.rules.table import table_for
 from clew.retrieve.question import strip_courtesy
+from clew.text.structure import find_headings
 from clew.types import Citation, Passage
 
 _STEP = r"[Ss]tep\s+\d+[.:]?|第[一二三四五六七八九十\d]+步"
@@ -15,6 +16,7 @@ _ORDERED_ITEM = re.compile(rf"[ \t]*(?:\(?\d{{1,3}}[.)、]|{_STEP})")
 _ITEM = re.compile(rf"[ \t]*(?:[-*+•‣]|\(?\d{{1,3}}[.)、]|\(?[a-zA-Z][.)]|{_STEP})\s+\S")
 _MIN_ITEMS = 2
 _MAX_BLOCK_CHARS = 4_000  # characters of a block that is quoted
+_LEAD_CHARS = 300  # characters before a block that announce it
 _MIN_COVERAGE = 0.5  # share of the question's words in the block, its lead and its title
 _ORDER_BONUS = 0.2  # for numbered items where steps are asked for
 
@@ -52,7 +54,7 @@ def quote_block(question: str, passages: Sequence[Passage]) -> Citation | None:
     best, best_value = None, _MIN_COVERAGE
     for passage in passages:
         for block in find_blocks(passage):
-            lead = passage.text[max(0, block.start - 300) : block.start]
+            lead = find_lead(passage, block.start)
             covered = measure_coverage(question, f"{passage.title} {lead} {block.text}")
             value = covered + (_ORDER_BONUS if kind == "steps" and block.ordered else 0.0)
             if covered >= _MIN_COVERAGE and value > best_value:
@@ -60,6 +62,13 @@ def quote_block(question: str, passages: Sequence[Passage]) -> Citation | None:
     if best is None:
         return None
     return make_citation(best.passage, SupportSpan(best.start, best.end, 1.0))
+
+
+def find_lead(passage: Passage, start: int) -> str:
+    """Return what stands before a block, up to the heading of its section."""
+    lead = passage.text[max(0, start - _LEAD_CHARS) : start]
+    headings = [one.start for one in find_headings(lead)]
+    return lead[headings[-1] :] if headings else lead
 
 
 def find_blocks(passage: Passage) -> Iterator[Block]:

@@ -13,13 +13,14 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from clew.agents.answering.exact_terms import find_exact_terms, measure_exact
+from clew.agents.answering.exact_terms import defines_term, find_exact_terms, measure_exact
 from clew.agents.citing.support import SupportSpan, make_citation
 from clew.agents.reading.spans import asked_words, read_passages
 from clew.agents.rules.table import table_for
 from clew.context import Context
 from clew.index.view import View
-from clew.text.places import Unit, find_units
+from clew.text.places import MAX_UNIT_CHARS, Unit, find_units
+from clew.text.structure import CRUMB_SEPARATOR
 from clew.text.unicode import split_words
 from clew.types import Citation, Found, Passage
 
@@ -30,6 +31,8 @@ _READINGS = 3  # spans that are read in a passage
 _MAX_PASSAGES = 6  # that are cut into units
 _WORDS, _HEADINGS, _MEANING, _READ, _RANK = 1.0, 0.4, 0.8, 0.5, 0.3  # weights of what counts
 _EXACT = 0.5  # for the numbers, options and identifiers of the question
+_DEFINES = 0.6  # for a line that begins with one of these and tells its value or meaning
+_SECTION = 0.8  # for standing in a section that has the words of the question as its title
 _TERM = 1.0  # for the definition of what the question names
 _ASKED_KIND = 0.15  # for a number where one is asked for
 _ALIKE = 0.9  # share of words from which two units say the same
@@ -49,16 +52,26 @@ class ScoredUnit:
         """The text of the unit, with its lead."""
         return self.unit.quote(self.passage.text)
 
+    @property
+    def start(self) -> int:
+        """Where its quote begins: at its lead, if it has one."""
+        lead = self.unit.lead
+        return self.unit.start if lead is None else min(lead[0], self.unit.start)
+
     def overlaps(self, other: "ScoredUnit") -> bool:
-        """Whether two units have text in common."""
+        """Whether two quotes have text in common."""
         same = self.passage.id == other.passage.id
-        return same and self.unit.start < other.unit.end and other.unit.start < self.unit.end
+        return same and self.start < other.unit.end and other.start < self.unit.end
+
+    def covers(self, other: "ScoredUnit") -> bool:
+        """Whether a quote has all of another one, and is not too long."""
+        short = self.unit.end - self.start <= MAX_UNIT_CHARS
+        inside = self.start <= other.start and other.unit.end <= self.unit.end
+        return short and inside and self.passage.id == other.passage.id
 
     def cite(self) -> Citation:
-        """Cite the unit, from its lead if that stands just before it."""
-        lead = self.unit.lead
-        start = self.unit.start if lead is None else min(lead[0], self.unit.start)
-        return make_citation(self.passage, SupportSpan(start, self.unit.end, 1.0))
+        """Cite the unit from its lead."""
+        return make_citation(self.passage, SupportSpan(self.start, self.unit.end, 1.0))
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,16 +98,28 @@ class QuestionSigns:
         about = stem_words(" ".join((passage.title, passage.heading, *unit.section))) - said
         score = _WORDS * self._share(said) + _HEADINGS * self._share(about)
         score += _TERM * max(map(self._name, unit.term.split(",")))
+        score += _SECTION * self._name_section(passage, unit)
         score += _MEANING * self.meaning * _best(self.near.get(passage.id, ()), unit, 0.0)
         score += _READ * _squash(_best(self.read.get(passage.id, ()), unit, -_MAX_LOGIT))
         score += _EXACT * (measure_exact(self.exact, text) if self.exact else 0.0)
+        score += _DEFINES * self.defined_in(text)
         return score + (_ASKED_KIND if self.number and any(map(str.isdigit, text)) else 0.0)
+
+    def defined_in(self, text: str) -> bool:
+        """Whether a text defines one of the question's options, identifiers or numbers."""
+        return any(defines_term(term, text) for term in self.exact)
 
     def _name(self, term: str) -> float:
         """Return the share of a term that the question names; an option without its values."""
         first = term.split(maxsplit=1)[0] if term.lstrip().startswith("-") else term
         named = stem_words(first.split("=")[0])
         return self._share(named) if named <= self.words.keys() else 0.0
+
+    def _name_section(self, passage: Passage, unit: Unit) -> float:
+        """Return the share of the question that the nearest heading is, if it is about it alone."""
+        crumbs = unit.section or passage.heading.split(CRUMB_SEPARATOR)
+        named = stem_words(" ".join(asked_words(crumbs[-1])))
+        return self._share(named) if named and named <= self.words.keys() else 0.0
 
     def _share(self, said: frozenset[str]) -> float:
         return sum(weight for word, weight in self.words.items() if word in said)
@@ -104,19 +129,27 @@ def rank_units(signs: QuestionSigns, passages: Sequence[Passage]) -> list[Scored
     """Return the units of the best passages, those that fit the question best first."""
     found = [
         ScoredUnit(passage, unit, signs.score(passage, unit) + _RANK / (1 + rank))
-        for rank, passage in enumerate(passages[:_MAX_PASSAGES])
+        for rank, passage in enumerate(passages)
+        if rank < _MAX_PASSAGES or signs.defined_in(passage.text)
         for unit in find_units(passage.text)
     ]
     return sorted(found, key=lambda one: -one.score)
 
 
 def choose_units(ranked: Iterable[ScoredUnit], most: int) -> list[ScoredUnit]:
-    """Return the best units that have no text in common and do not say the same."""
+    """Return the best units that have no text in common and do not say the same.
+
+    One that has all of a better one takes its place: a definition is quoted as far as it fits.
+    """
     chosen: list[ScoredUnit] = []
     for one in ranked:
         if len(chosen) == most:
             break
-        if not any(one.overlaps(other) or _say_same(one, other) for other in chosen):
+        within = [at for at, other in enumerate(chosen) if one.covers(other)]
+        if within:
+            chosen[within[0]] = one
+            chosen = [other for at, other in enumerate(chosen) if at not in within[1:]]
+        elif not any(one.overlaps(other) or _say_same(one, other) for other in chosen):
             chosen.append(one)
     return chosen
 

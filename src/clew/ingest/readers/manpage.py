@@ -90,6 +90,8 @@ _BREAKS = {"PP", "P", "LP", "Pp", "sp", "HP", "Lp"}
 _CODE_BEGINS, _CODE_ENDS = {"nf", "EX", "Bd"}, {"fi", "EE", "Ed"}
 _BULLETS = {"•", "*", "-", "–", "o", "·"}
 _NUMBERED = re.compile(r"\(?\w{1,3}[.)]")
+_PROSE_END = (".", ":", ",", ";", "!", "?")
+_MAX_TERM_WORDS = 8
 
 
 def read_manpage(source: SourceFile, budget: ReadBudget) -> Iterator[Document | Skipped]:
@@ -128,6 +130,7 @@ class ManualPage:
         self._skip_until = ""
         self._expect_term = 0  # 1: the next line is a term, 2: the body follows
         self._bodies: list[int] = []  # open bodies at each nesting by RS or Bl
+        self._insets: list[int] = []  # nestings that each RS or Bl began
         self._term: list[str] | None = None  # the parts of a term of several lines …
         self._apart = True  # … and whether spaces stand between them
 
@@ -279,7 +282,7 @@ class ManualPage:
     def _begin_section(self, name: str, rest: str) -> None:
         self._end_code()
         self._flush()
-        self._bodies = [0]
+        self._bodies, self._insets = [0], []
         title = unescape_roff(" ".join(split_arguments(rest)))
         self.writer.heading(2 if name in {"SH", "Sh"} else 3, title)
 
@@ -307,15 +310,27 @@ class ManualPage:
         elif tag:
             self._write_term(tag)
 
-    def _begin_inset(self, _: str, rest: str) -> None:
+    def _begin_inset(self, name: str, rest: str) -> None:
+        """Indented text; after a short line that is no sentence it is what this term means."""
+        self._bodies = self._bodies or [0]
+        if is_term := name == "RS" and self._code is None and looks_like_term(self._text):
+            self._write_term(" ".join(self._text_taken()))
         self._flush()
         self._bodies.append(0)
+        self._insets.append(1 + is_term)
+
+    def _text_taken(self) -> list[str]:
+        text, self._text = self._text, []
+        return text
 
     def _end_inset(self, _: str, rest: str) -> None:
         self._flush()
-        if len(self._bodies) > 1:
+        if not self._insets:
+            return
+        self._close_body()
+        self._bodies.pop()
+        if self._insets.pop() > 1:  # the body of the term before it
             self._close_body()
-            self._bodies.pop()
 
     def _begin_item(self, _: str, rest: str) -> None:
         """An item of an mdoc list: with arguments a term, else a bullet."""
@@ -371,6 +386,12 @@ class ManualPage:
         "TE": _end_table,
         **dict.fromkeys(("de", "de1", "am", "ig"), _skip),
     }
+
+
+def looks_like_term(lines: list[str]) -> bool:
+    """Whether the lines of a paragraph are a term: few words, and no sentence."""
+    text = " ".join(lines).strip()
+    return 0 < len(text.split()) <= _MAX_TERM_WORDS and not text.endswith(_PROSE_END)
 
 
 def split_arguments(rest: str) -> list[str]:

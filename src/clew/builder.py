@@ -106,17 +106,11 @@ class Builder:
         await mark_new(self.store)
         growth = await self._start_schema_growth(extractor)
         extract = self._with_fallback(self.make_extractor(extractor, growth))
-        embed = self.embed
-        if self.runner is not None:
-            if growth is None and not callable(extractor):
-                name = self._extractor_name(extractor)
-                extract = RemoteExtractor(extract, name, self.runner, self.models.meter)
-            embed = RemoteEmbedder(embed, self.runner) if embed else None
         pipeline = IngestPipeline(
             self.store,
             _make_chunker(chosen.chunking),
-            WithTableRows(extract),
-            embed,
+            WithTableRows(self._run_elsewhere(extract, extractor, growth)),
+            RemoteEmbedder(self.embed, self.runner) if self.embed and self.runner else self.embed,
             self._with_fallback(await self._make_retry_extractor(extractor)) if retry else None,
             progress,
             await self._choose_kinds(),
@@ -341,6 +335,19 @@ class Builder:
     def make_task_extractor(self, name: str) -> DocumentExtractor:
         """Return the extractor that a build elsewhere asks for by name."""
         return self._with_fallback(self.make_extractor(name))
+
+    def _run_elsewhere(
+        self,
+        extract: DocumentExtractor,
+        wanted: str | DocumentExtractor | None,
+        growth: SchemaGrowthRun | None,
+    ) -> DocumentExtractor:
+        """Let a runner extract; not what grows a schema, or an extractor without a name."""
+        if self.runner is None or growth is not None or callable(wanted):
+            return extract
+        return RemoteExtractor(
+            extract, self._extractor_name(wanted), self.runner, self.models.meter
+        )
 
     def _with_fallback(self, extract: DocumentExtractor) -> DocumentExtractor:
         """Let rules extract what a model fails on, if the settings say so."""

@@ -107,6 +107,15 @@ async def describe_answer(ctx: Context, answer: Answer) -> Signals:
     if not answer.candidate:
         lacking = measure_lacking(ctx.view, asked, answer.citations, passages)
         return signals | {"own": -1.0, "lacking": lacking}
+    return {**signals, **await _describe_candidate(ctx, answer, asked, names)}
+
+
+async def _describe_candidate(
+    ctx: Context, answer: Answer, asked: str, names: Sequence[str]
+) -> Signals:
+    """Return what speaks for the short answer that is named."""
+    passages, cited = answer.evidence.chunks, _cited_passages(answer)
+    quotes = " ".join(citation.quote for citation in answer.citations)
     # What code computed from values stands in no passage as such.
     seen = () if answer.computed else tuple(dict.fromkeys((*passages[:_READ], *cited)))
     readings = await read_passages(ctx, asked, seen)
@@ -122,7 +131,7 @@ async def describe_answer(ctx: Context, answer: Answer) -> Signals:
     entailed = (answer.computed and polar) or all(
         _is_supported(one, answer, cited) for one in chosen
     )
-    return signals | {
+    return {
         "own": squash(_logit(own)),
         "direct": squash(agreeing.score) if agreeing else 0.0 if compared else -1.0,
         "rival": squash(rival.score) if rival and (polar or not compared) else -1.0,

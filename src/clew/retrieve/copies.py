@@ -5,7 +5,7 @@ differ. Vectors say which passages are worth comparing; runs of words decide.
 """
 
 import re
-from itertools import chain
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -28,8 +28,15 @@ _LOOKED_AT, _CROWD = 30, 15  # of so many first passages, copies of one that cro
 _MAX_CROWDS = 5  # of one ranking that are thinned out
 _SAME_WORDS = 0.95  # share of a passage's words that its copies elsewhere have …
 _MORE_WORDS, _TITLE_WORDS = 1.1, 20  # … who are no longer than it, but for a title
-_Runs = frozenset[tuple[str, ...]]
 _HEADING = re.compile(r"^\s*#.*$", re.MULTILINE)
+
+
+@dataclass(frozen=True, slots=True)
+class _OwnText:
+    """What two passages are compared by."""
+
+    words: frozenset[str]
+    runs: frozenset[tuple[str, ...]]
 
 
 async def group_copies(ctx: Context, positions: Ints) -> Ints:
@@ -44,16 +51,16 @@ async def group_copies(ctx: Context, positions: Ints) -> Ints:
     if not involved:
         return group
     chunks = await fetch_chunks(ctx, positions[involved].tolist())
-    runs = {
-        at: _split_runs(chunks[int(positions[at])])
+    texts = {
+        at: _read_own_text(chunks[int(positions[at])])
         for at in involved
         if int(positions[at]) in chunks
     }
     asked = set(content_words(ctx.question))
     firsts: list[int] = []
-    for at, own in runs.items():
+    for at, own in texts.items():
         for first in firsts:
-            if near[at, first] and _say_the_same(own, runs[first], asked):
+            if near[at, first] and _say_the_same(own, texts[first], asked):
                 group[at] = first
                 break
         else:
@@ -74,11 +81,11 @@ def _find_pairs(ctx: Context, positions: Ints) -> Mask:
     return near
 
 
-def _split_runs(chunk: Chunk) -> _Runs:
-    """Return the runs of words of a chunk, without titles and headings."""
+def _read_own_text(chunk: Chunk) -> _OwnText:
+    """Return the words of a chunk and their runs, without titles and headings."""
     words = _split_own_words(chunk)
     runs = zip(*(words[at:] for at in range(_RUN)), strict=False) if len(words) >= _RUN else ()
-    return frozenset(runs) or frozenset([tuple(words)])
+    return _OwnText(frozenset(words), frozenset(runs) or frozenset([tuple(words)]))
 
 
 def _split_own_words(chunk: Chunk) -> list[str]:
@@ -87,11 +94,11 @@ def _split_own_words(chunk: Chunk) -> list[str]:
     return split_words(_HEADING.sub("", text)) or split_words(chunk.text)
 
 
-def _say_the_same(one: _Runs, other: _Runs, asked: set[str]) -> bool:
-    shared = len(one & other)
-    if shared < _SAME_TEXT * (len(one) + len(other) - shared):
+def _say_the_same(one: _OwnText, other: _OwnText, asked: set[str]) -> bool:
+    shared = len(one.runs & other.runs)
+    if shared < _SAME_TEXT * (len(one.runs) + len(other.runs) - shared):
         return False
-    return asked.isdisjoint(set(chain(*one)) ^ set(chain(*other)))
+    return asked.isdisjoint(one.words ^ other.words)
 
 
 async def drop_copies(ctx: Context, scores: Floats) -> Floats:

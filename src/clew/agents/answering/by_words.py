@@ -7,10 +7,10 @@ weir, then where she was born. A date, a number or a name of the asked kind is n
 
 import math
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from clew.agents.answering.extractive import QUOTED_NOTE, format_quotes
+from clew.agents.answering.extractive import QUOTED_NOTE, format_quotes, overlaps
 from clew.agents.answering.quote_block import find_wanted_block
 from clew.agents.answering.write import make_answer, make_refusal
 from clew.agents.citing.support import SupportSpan, make_citation
@@ -88,7 +88,7 @@ async def answer_by_words(
     quotes = [sentence.cite() for sentence in chain]
     if len(chain) == 1:
         others = (one.cite() for one in ranked[1:] if one.score > ranked[0].score / 2)
-        quotes += [one for one in others if not _overlap(one, quotes)]
+        quotes += [one for one in others if not any(overlaps(one, quote) for quote in quotes)]
     quotes = list(dict.fromkeys(quotes))[: max(_MAX_QUOTES, len(chain))]
     text = format_quotes(quotes)
     if short:
@@ -96,10 +96,6 @@ async def answer_by_words(
     known = {passage.id: passage for passage in (*evidence.chunks, *(s.passage for s in chain))}
     evidence = replace(evidence, chunks=tuple(known.values()))
     return replace(make_answer(ctx, evidence, text, quotes, short, note), kind="words")
-
-
-def _overlap(one: Citation, others: Iterable[Citation]) -> bool:
-    return any(one.chunk == o.chunk and one.start < o.end and o.start < one.end for o in others)
 
 
 def rank_sentences(

@@ -77,7 +77,7 @@ async def extract_answer(ctx: Context, evidence: Evidence, found: Found) -> Answ
     read, support = await _read_candidate(ctx, evidence)
     citations = await quote_nearest(ctx, evidence, found)
     if read is not None and read.citation is not None:
-        others = [c for c in citations if not _overlaps(c, read.citation)]
+        others = [c for c in citations if not overlaps(c, read.citation)]
         citations = (read.citation, *others)[:_MAX_QUOTES]
     if not citations:
         return replace(make_refusal(ctx, evidence, "no relevant passage was found"), note=note)
@@ -142,7 +142,8 @@ def note_span(question: str, passage: Passage, span: tuple[int, int]) -> Note:
     return Note(question, passage.text[slice(*span)], cited.quote, cited)
 
 
-def _overlaps(one: Citation, other: Citation) -> bool:
+def overlaps(one: Citation, other: Citation) -> bool:
+    """Whether two citations share a part of one passage."""
     return one.chunk == other.chunk and one.start < other.end and other.start < one.end
 
 

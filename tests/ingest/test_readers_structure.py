@@ -77,6 +77,19 @@ async def test_a_manual_page(tmp_path: Path) -> None:
     )
 
 
+async def test_a_short_line_before_an_indent_is_a_term(tmp_path: Path) -> None:
+    source = (
+        ".TH QUILL 1\n.SH OPTIONS\n.PP\n\\-\\-onto <base>\n.RS 4\nWhere it begins\\&.\n.sp\nMore.\n"
+        ".PP\ninner\n.RS 4\nWithin it.\n.RE\n.RE\n.PP\n\\-q\n.RS 4\nBe quiet.\n.RE\n"
+        ".PP\nFor example:\n.RS 4\nIndented.\n.RE\n"
+    )
+    text = await read_text(tmp_path / "quill.1", source)
+    assert text == (
+        "## OPTIONS\n\n--onto <base>\n:   Where it begins.\n\n    More.\n\n    inner\n"
+        "    :   Within it.\n\n-q\n:   Be quiet.\n\nFor example:\n\nIndented."
+    )
+
+
 async def test_mdoc_macros(tmp_path: Path) -> None:
     source = (
         ".Dd May 1\n.Dt QUILL 1\n.Sh SYNOPSIS\n.Nm\n.Op Fl o Ar file\n.Sh OPTIONS\n.Bl -tag\n"

@@ -97,7 +97,8 @@ def cite_exact(ctx: Context, evidence: Evidence, unit: ExactUnit) -> Answer:
     if unit.short:
         text = f"{CANDIDATE_LABEL} {unit.short} [1]\n{text}"
     note = explain_not_written(ctx, QUOTED_NOTE)
-    return make_answer(ctx, evidence, text, (unit.citation,), unit.short, note)
+    answer = make_answer(ctx, evidence, text, (unit.citation,), unit.short, note)
+    return replace(answer, computed=bool(unit.short))  # its key and column chose it, no reader
 
 
 def keep_exact(ctx: Context, answer: Answer) -> Answer:

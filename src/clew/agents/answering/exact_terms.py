@@ -19,6 +19,7 @@ from clew.text.word_forms import compare_words
 from clew.types import Citation, Passage
 
 _NUMBER = re.compile(r"(?<![\w.,-])\d+(?:[.,]\d+)*(?![\w-])")
+_SHORT_CODE = re.compile(r"(?<![\w-])[A-Z]{1,3}-?\d{1,4}[A-Za-z]?(?![\w-])")  # E5, V-2
 _PARTS = ("row", "definition", "item")  # kinds of blocks that differ in a value
 _CELL = re.compile(
     r"(?:^|[|;])\s*(?P<column>[^|;:\n]{1,60}):\s*(?P<value>[^|;\n]{1,200}?)\s*(?=[|;]|\.?$)"
@@ -33,7 +34,7 @@ _VALUE_ASKED = re.compile(
     r"|默认|預設|缺省|既定|デフォルト|初期値|افتراضي|قيمة",
     re.IGNORECASE,
 )
-_SWITCH = re.compile(r"\b(?:on|off|true|false|yes|no|none|null|empty|unlimited)\b", re.IGNORECASE)
+_SWITCH = re.compile(r"\b(?:off|true|false|none|null|unlimited)\b", re.IGNORECASE)
 _STANDS_FOR = re.compile(r"\b(?:stands? for|short for|abbreviation|acronym|long form)\b", re.I)
 
 
@@ -48,6 +49,7 @@ class ExactUnit:
 def find_exact_terms(question: str) -> tuple[str, ...]:
     """Return the numbers, options, identifiers and codes of a question."""
     codes = [found.name for found in find_code_names(question)]
+    codes += [c for c in _SHORT_CODE.findall(question) if not any(c in code for code in codes)]
     numbers = [n for n in _NUMBER.findall(question) if not any(n in code for code in codes)]
     return tuple(dict.fromkeys((*codes, *numbers)))
 

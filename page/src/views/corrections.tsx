@@ -1,6 +1,7 @@
 // Corrections of names: merge, split, and the list of both, each of which can be undone.
 import { useState } from "preact/hooks";
 import { at, get, post } from "../api";
+import { EntityField } from "../entities";
 import { t } from "../i18n";
 import { toast, useShared } from "../state";
 import { describe, Problem, useLoad } from "../ui";
@@ -50,7 +51,7 @@ export function Correct({ entity, onDone }: { entity: { name: string; aliases: s
       <summary class="small">{t("Correct the names")}</summary>
       <div class="fields">
         <form class="row" onSubmit={(e) => (e.preventDefault(), void act("merge", other.trim()))}>
-          <input aria-label={t("Another name of the same")} placeholder={t("Another name of the same")} value={other} onInput={(e) => setOther(e.currentTarget.value)} />
+          <EntityField id="merge-with" label={t("Another name of the same")} value={other} onChange={setOther} />
           <button class="quiet" disabled={busy || !other.trim()}>
             {t("Merge")}
           </button>

@@ -2,11 +2,12 @@
 import { useEffect, useState } from "preact/hooks";
 import { at, get, type Entity } from "./api";
 import { Suggest, type Hit } from "./find";
+import { t } from "./i18n";
 import { useShared } from "./state";
 import { nameType } from "./ui";
 
 const MOST = 8;
-const fold = (text: string): string => text.normalize("NFKC").trim().toLowerCase();
+const fold = (text: string): string => text.normalize("NFKC").trim().toLowerCase().replace(/^(the|a|an) /, "");
 
 /** The entities that a text may mean, asked for when one stops typing; none for an empty text. */
 export function useEntities(text: string): Entity[] {
@@ -27,14 +28,19 @@ export function useEntities(text: string): Entity[] {
 }
 export const toHits = (entities: Entity[]): Hit[] => entities.map((one) => ({ key: one.key, name: one.name, type: nameType(one.type) }));
 
-/** The name that is meant: as it is written, else the first that has the text in it, else the text itself. */
-export function chooseName(entities: Entity[], text: string): string {
+/** The entity that is meant: called as it is written, else the first with the text in its name. */
+export function chooseEntity(entities: Entity[], text: string): Entity | null {
   const wanted = fold(text);
   const called = entities.find((one) => [one.name, ...one.aliases].some((name) => fold(name) === wanted));
-  return (called ?? entities.find((one) => fold(one.name).includes(wanted)))?.name ?? text.trim();
+  return called ?? entities.find((one) => fold(one.name).includes(wanted)) ?? null;
 }
-export const settleName = async (workspace: string, text: string): Promise<string> =>
-  chooseName((await get<{ entities: Entity[] }>(at(workspace, "/entities", { query: text, limit: MOST }))).entities, text);
+/** Finds the entity that a user typed; an error that says so where there is none. */
+export async function findEntity(workspace: string, text: string): Promise<Entity> {
+  const { entities } = await get<{ entities: Entity[] }>(at(workspace, "/entities", { query: text, limit: MOST }));
+  const found = chooseEntity(entities, text);
+  if (!found) throw new Error(t("No entity is called “{name}”.", { name: text.trim() }));
+  return found;
+}
 
 interface Props {
   id: string;

@@ -90,6 +90,8 @@ export const zh: Record<string, string> = {
   Next: "下一处",
   "No documents yet": "还没有文档",
   "No entity has this name.": "没有这个名称的实体。",
+  "No entity is called “{name}”.": "没有名为“{name}”的实体。",
+  "Both are the same entity. Choose two different ones.": "两者是同一个实体，请选择两个不同的实体。",
   "No tree was built yet": "尚未构建知识树",
   "No types yet": "还没有类型",
   "Not answered: the documents do not say it.": "未作答：文档中没有相关内容。",

@@ -1,7 +1,7 @@
 // What is read beside an answer: the text of a document, the note of an answer, names of entities.
 import { describe, expect, it } from "vitest";
 import type { Answer } from "../src/api";
-import { chooseName } from "../src/entities";
+import { chooseEntity } from "../src/entities";
 import { dropMarks, readMarkup } from "../src/markup";
 import { cutPieces, pageOf } from "../src/reader";
 import { partNote } from "../src/share";
@@ -47,6 +47,6 @@ describe("the name of an entity", () => {
   it("is the one that is written, else one that has the text in it", () => {
     const entity = (name: string, ...aliases: string[]) => ({ key: 1, id: "", name, type: "", description: "", aliases, chunks: 1 });
     const some = [entity("Ilse Brandvik Museum"), entity("Ilse Brandvik", "Ilse Maria")];
-    expect(["ilse brandvik", "ILSE MARIA", "museum", " Oda "].map((text) => chooseName(some, text))).toEqual(["Ilse Brandvik", "Ilse Brandvik", "Ilse Brandvik Museum", "Oda"]);
+    expect(["ilse brandvik", "ILSE MARIA", "museum", " Oda "].map((text) => chooseEntity(some, text)?.name)).toEqual(["Ilse Brandvik", "Ilse Brandvik", "Ilse Brandvik Museum", undefined]);
   });
 });

@@ -3,7 +3,7 @@ import type { ComponentChildren } from "preact";
 import { useEffect, useRef, useState } from "preact/hooks";
 import { at, get, type Citation, type Entity } from "../api";
 import { isCrowded, type Overview } from "../graph/canvas";
-import { EntityField, settleName } from "../entities";
+import { EntityField, findEntity } from "../entities";
 import { colourOf } from "../graph/colours";
 import { t, tn } from "../i18n";
 import { dropMarks } from "../markup";
@@ -300,10 +300,11 @@ export function PathForm(props: PathProps) {
     event.preventDefault();
     setPaths(null);
     try {
-      const [from, to] = await Promise.all([settleName(workspace, start), settleName(workspace, end)]);
-      setStart(from);
-      setEnd(to);
-      const found = (await get<{ paths: PathFound[] }>(at(workspace, "/paths", { start: from, end: to, hops: 5 }))).paths;
+      const [from, to] = await Promise.all([findEntity(workspace, start), findEntity(workspace, end)]);
+      setStart(from.name);
+      setEnd(to.name);
+      if (from.key === to.key) throw new Error(t("Both are the same entity. Choose two different ones."));
+      const found = (await get<{ paths: PathFound[] }>(at(workspace, "/paths", { start: from.name, end: to.name, hops: 5 }))).paths;
       setPaths(found);
       setError(null);
       if (found[0]) props.onPath(found[0].entities, found[0].facts);

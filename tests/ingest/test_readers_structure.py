@@ -262,6 +262,14 @@ async def test_mail(tmp_path: Path) -> None:
     assert [item.text[-4:] for item in found_all if isinstance(item, Document)] == ["One.", "Two."]
 
 
+async def test_rows_of_markdown_have_their_labels(tmp_path: Path) -> None:
+    fenced = "```\n| a | b |\n|---|---|\n| 1 | 2 |\n```"
+    table = "  | Map | Width |\n  |:----|----:|\n  | North\\|East | 20 |\n  | West | |"
+    text = await read_text(tmp_path / "a.md", f"{fenced}\n\n- Sizes\n\n{table}\n\nEnd.")
+    rows = "- Sizes\n\n  | Map: North\\|East | Width: 20 |\n  | Map: West |\n\nEnd."
+    assert text == f"{fenced}\n\n{rows}"
+
+
 async def test_what_a_mail_quotes_is_not_its_own(tmp_path: Path) -> None:
     reply = f"{MAIL}\nOn Friday.\n\nOn 5 March Anton wrote:\n> When do we sail?\n> It rains.\n"
     text = await read_text(tmp_path / "a.eml", reply)

@@ -1,4 +1,4 @@
-"""Reads Markdown, source code and other text unchanged; finds their titles."""
+"""Reads Markdown, with labelled rows, source code and other text unchanged; finds their titles."""
 
 import re
 from collections.abc import Iterator, Mapping
@@ -8,6 +8,7 @@ from pathlib import PurePosixPath
 from clew.ingest.readers.decode import decode
 from clew.ingest.readers.html import tokenize_html
 from clew.ingest.readers.source import ReadBudget, Skipped, SourceFile, make_document, read_bytes
+from clew.ingest.readers.table_text import label_rows
 from clew.text.code_outline import CODE_FORMAT
 from clew.text.names import tokenize
 from clew.text.structure import find_headings
@@ -121,7 +122,8 @@ def read_markdown(source: SourceFile, budget: ReadBudget) -> Iterator[Document |
     if title is None:
         title = file_title(source.name, body)
     metadata = fields | text_metadata("markdown", encoding)
-    yield make_document(describe_work(fields) + text, title, source.name, metadata)
+    text = describe_work(fields) + label_rows(text)
+    yield make_document(text, title, source.name, metadata)
 
 
 def describe_work(fields: Mapping[str, str]) -> str:

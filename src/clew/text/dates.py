@@ -39,6 +39,14 @@ _ONLY_DATE = re.compile(
     rf"(?:\s|[\d.,年月日-]|st\b|nd\b|rd\b|th\b|of\b|BCE?\b|AD\b|CE\b|公元前|(?:{MONTH_PATTERN})\b)+",
     re.I,
 )
+# Alone in a cell: 2015-03-01 with a time or not, 2015-03, 1 March 2015, March 1, 2015, 1.3.2015.
+_DOTTED = re.compile(r"(\d{1,2})\.(\d{1,2})\.(\d{4})")
+_NUMERIC = re.compile(r"(\d{4})[-/](\d{1,2})(?:[-/](\d{1,2}))?")
+_WHOLE_DATE = re.compile(
+    rf"\d{{4}}[-/]\d{{1,2}}[-/]\d{{1,2}}(?:[T ].*)?|\d{{4}}-\d{{2}}|{_DOTTED.pattern}"
+    rf"|(?:{MONTH_PATTERN})\.? \d{{1,2}},? \d{{4}}|\d{{1,2}} (?:{MONTH_PATTERN}) \d{{4}}",
+    re.I,
+)
 
 
 def parse_date(text: str) -> DateParts | None:
@@ -64,6 +72,25 @@ def parse_date_not_amount(text: str) -> DateParts | None:
 def is_date(text: str) -> bool:
     """Whether a text is a date and nothing else: 1961, May 1961, 3 May 1961, 44 BC."""
     return parse_date(text) is not None and _ONLY_DATE.fullmatch(text) is not None
+
+
+def parse_whole_date(cell: object) -> date | None:
+    """Return what is a date and nothing else, and says which number is the month; a month is its
+    first day. The time of day is left out.
+    """
+    text = str(cell).strip()
+    if not _WHOLE_DATE.fullmatch(text):
+        return None
+    if dotted := _DOTTED.fullmatch(text):
+        day, month, year = map(int, dotted.groups())
+    elif found := _NUMERIC.match(text):
+        year, month, day = (int(part or 1) for part in found.groups())
+    else:
+        year, month, day = parse_date(text) or (0, 0, 0)
+    try:
+        return date(year, month, day)
+    except ValueError:
+        return None
 
 
 def _to_date_parts(parts: dict[str, str | None]) -> DateParts | None:

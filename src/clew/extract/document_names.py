@@ -40,6 +40,7 @@ _FENCED = re.compile(r"^[ \t]*```.*?^[ \t]*```", re.DOTALL | re.MULTILINE)
 _INLINE_CODE = re.compile(r"`[^`\n]*`")
 _MARKED_SHARE = 0.5  # of its occurrences that are marked: then a plain word is a name
 _LEAST_TERM_CHARS = 2
+_LEAST_OWN_TERM = 3  # characters of a term that a longer run is cut to
 _MAX_TERMS = 400
 _FUNCTION_WORDS = 25
 _MAX_TERM_WORDS, _MAX_TERM_CHARS = 6, 60
@@ -78,6 +79,8 @@ class DocumentNames:
     repeated: frozenset[str] = frozenset()
     repeated_terms: frozenset[str] = frozenset()
     """Terms of scripts without case that occur more than once."""
+    own_terms: frozenset[str] = frozenset()
+    """Terms of scripts without spaces that stand alone somewhere."""
     terms: re.Pattern[str] | None = None
     is_code: bool = False
     """Whether `#` marks comments, not headings."""
@@ -94,13 +97,15 @@ def learn_names(document: Document) -> DocumentNames:
     if not is_technical(document):
         return _learn_prose(text, acronyms)
     inside, share, repeated = _capitals_inside(text)
+    terms = _count_terms(text)
     return DocumentNames(
         technical=True,
         inside=inside,
         small=_frequent_words(text),
         noun_capitals=share > _NOUN_CAPITALS_SHARE or text_language(text) == "de",
         repeated=repeated,
-        repeated_terms=_repeated_terms(text),
+        repeated_terms=frozenset(term for term, count in terms.items() if count > 1),
+        own_terms=_long_terms(terms),
         terms=_compile_terms(document),
         is_code=document.metadata.get("format") == CODE_FORMAT,
         body=_fold_body(text),
@@ -117,6 +122,7 @@ def _learn_prose(text: str, acronyms: tuple[tuple[str, str], ...]) -> DocumentNa
         inside=inside,
         repeated=repeated,
         noun_capitals=language == "de",
+        own_terms=_long_terms(_count_terms(text)),
         body=_fold_body(text),
         acronyms=acronyms,
         language=language,
@@ -198,15 +204,19 @@ def opening_tokens(text: str, t: Tokens, sentences: list[tuple[int, int]]) -> se
     return found
 
 
-def _repeated_terms(text: str) -> frozenset[str]:
-    """Return the terms of scripts without case that occur more than once."""
-    if text.isascii():
-        return frozenset()
+def _count_terms(text: str) -> Counter[str]:
+    """Count the terms of scripts without case."""
     counts: Counter[str] = Counter()
+    if text.isascii():
+        return counts
     for line in text.split("\n"):  # a term ends with its line
         t = tokenize(line)
         counts.update(t.key(first, last) for first, last in find_uncased_terms(t))
-    return frozenset(term for term, count in counts.items() if count > 1)
+    return counts
+
+
+def _long_terms(terms: Counter[str]) -> frozenset[str]:
+    return frozenset(term for term in terms if len(term.split()) >= _LEAST_OWN_TERM)
 
 
 def _compile_terms(document: Document) -> re.Pattern[str] | None:

@@ -29,6 +29,7 @@ _BEHIND_SUBJECT = re.compile(
     r"|became|began|won|wrote|made|took|went|came|held|led|left|met|gave|got|sold|ran|built|grew"
     r"|said|says|\w+ed|\w+(?<![aeiou])s|\w+ly)\b"
 )
+_MAX_ADDED = 2  # characters behind a term that are no part of it
 _LABELLED = re.compile(r"[:：](?=\s)")
 _HEADING = re.compile(r"\f? {0,3}#{1,6}[ \t]")
 _SALUTATION_END = re.compile(r"(?:[ \t]+[a-z]+)?[ \t]*[,!][ \t]*$", re.MULTILINE)
@@ -47,6 +48,7 @@ def keep_names(
     """Yield the spans that are names; `small` are the words that the text also writes small."""
     for found in spans:
         span = _strip_article(text, t, found, first, known)
+        span = _cut_to_own_term(t, span, known) if span.type == TERM else span
         if span.type == NAME and _is_no_name(text, t, span, known, small):
             continue
         if span.type == QUOTED and known.is_code and span.last - span.first > 1:
@@ -89,13 +91,32 @@ def _strip_article(
 ) -> NameSpan:
     """Return a span without an article that is no part of it: "A Hello", "the Lessee"."""
     at = span.first
-    if span.last - at < 2 or t.keys[at] not in _ARTICLES:
+    if span.last - at < 2:
+        return span
+    foreign = known.language not in ("", "en") and t.keys[at] in function_words(known.language)
+    if foreign and at in first and span.type == NAME:
+        return NameSpan(at + 1, span.last, span.type)  # "Die Ruhezeit"
+    if t.keys[at] not in _ARTICLES:
         return span
     if span.type == QUOTED:
         defined = not t.upper[at] and all(t.upper[at + 1 : span.last])
         return NameSpan(at + 1, span.last, span.type) if defined else span
     opens = at in first and t.keys[at] not in known.inside and t.keys[at + 1] in known.inside
     return NameSpan(at + 1, span.last, span.type) if opens and span.type == NAME else span
+
+
+def _cut_to_own_term(t: Tokens, span: NameSpan, known: DocumentNames) -> NameSpan:
+    """Return the term within a run of characters that stands alone elsewhere: 工程师周文海设计.
+
+    What ends the run stays: 县立图书馆 is no 图书馆, and neither is 青石桥管理局 only 青石桥.
+    """
+    if not t.unspaced[span.first]:
+        return span
+    for first in range(span.first, span.last - 1):
+        for last in range(span.last - 1, max(first, span.last - _MAX_ADDED - 1), -1):
+            if t.key(first, last) in known.own_terms:
+                return NameSpan(first, last, TERM)
+    return span
 
 
 def _is_no_name(

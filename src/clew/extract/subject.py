@@ -24,6 +24,7 @@ BEFORE_VERB, BEFORE_COMMA, ONE_WORD_ALIAS, ALTERNATIVE = 0.7, 0.6, 0.6, 0.6
 BEFORE_COLON, EARLIER_NAME, MOST_FREQUENT, MORE_FREQUENT = 0.5, 0.5, 0.44, 0.3
 LATER_CHUNK_FACTOR = 0.7  # the title describes the first chunk; later chunks drift from it
 
+_MARKS = frozenset('()（）«»“”„"')
 _SPEAKERS = frozenset("we i you our my your".split())  # they begin no name of a subject
 _BE_VERBS = (
     "is|was|are|were|refers|est|était|sont|ist|war|sind|es|era|fue|son|è|fu|foi|é|är|var|er|jest|"
@@ -179,7 +180,8 @@ def add_subject_spans(t: Tokens, spans: list[NameSpan], about: Iterable[str]) ->
     They replace shorter names inside them: "Brother Rat" in "Brother Rat and a Baby".
     """
     found = {(span.first, span.last): span for span in spans}
-    whole = [name for name in about if "(" not in name]  # a span ends with a word, not a bracket
+    # A span ends with a word, not with a bracket or a quotation mark.
+    whole = [name for name in about if not _MARKS.intersection(name)]
     for name in sorted({tuple(name_key(name).split()) for name in whole}, key=len, reverse=True):
         if len(name) < 2:
             continue

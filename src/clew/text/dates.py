@@ -17,6 +17,23 @@ MONTHS = {
 }
 MONTH_PATTERN = "|".join(sorted(MONTHS, key=len, reverse=True))
 """English months in lower case, the longest first."""
+FOREIGN_MONTHS = {
+    name: number
+    for number, names in enumerate(
+        "januar jänner janvier enero января يناير|februar février febrero февраля فبراير|"
+        "märz mars marzo марта مارس|avril abril апреля أبريل|mai mayo мая مايو|"
+        "juni juin junio июня يونيو|juli juillet julio июля يوليو|août agosto августа أغسطس|"
+        "septembre septiembre сентября سبتمبر|oktober octobre octubre октября أكتوبر|"
+        "novembre noviembre ноября نوفمبر|dezember décembre diciembre декабря ديسمبر".split("|"),
+        start=1,
+    )
+    for name in names.split()
+}
+"""Months of other languages, as they stand between a day and a year."""
+FOREIGN_DATE = (
+    rf"\d{{1,2}}\.?(?:er)?\s+(?:de\s+)?(?:{'|'.join((*FOREIGN_MONTHS, *MONTHS))})"
+    r"(?:\s+(?:de(?:l)?\s+)?\d{4})?(?!\w)"
+)
 _ERA = r"(?P<era>\s*(?:BCE?|B\.C\.(?:E\.)?)(?!\w))?"
 _DATES = (
     re.compile(r"(?P<sign>-?)(?P<y>\d{1,4})-(?P<m>\d{1,2})-(?P<d>\d{1,2})(?!\d)"),
@@ -26,6 +43,11 @@ _DATES = (
     ),
     re.compile(
         rf"(?P<mon>{MONTH_PATTERN})\.?\s+(?P<d>\d{{1,2}})(?:st|nd|rd|th)?,?\s+(?P<y>\d{{1,4}}){_ERA}",
+        re.I,
+    ),
+    re.compile(
+        rf"(?P<d>\d{{1,2}})\.?(?:er)?\s+(?:de\s+)?(?P<mon>{'|'.join((*FOREIGN_MONTHS, *MONTHS))})"
+        r"\s+(?:de(?:l)?\s+)?(?P<y>\d{4})(?!\d)",
         re.I,
     ),
     re.compile(rf"(?P<mon>{MONTH_PATTERN})\.?,?\s+(?P<y>\d{{3,4}}){_ERA}", re.I),
@@ -98,7 +120,8 @@ def _to_date_parts(parts: dict[str, str | None]) -> DateParts | None:
         year = (int(parts["century"] or 0) - 1) * 100 + 1
     else:
         year = int(parts["y"] or 0)
-    month = MONTHS.get((parts.get("mon") or "").lower(), 0) or int(parts.get("m") or 0)
+    named = (parts.get("mon") or "").lower()
+    month = MONTHS.get(named) or FOREIGN_MONTHS.get(named) or int(parts.get("m") or 0)
     day = int(parts.get("d") or 0)
     if month > 12 or day > 31:
         return None

@@ -5,11 +5,13 @@ The word lists are mainly English; a missing word costs little precision.
 
 import re
 from bisect import bisect_left
+from collections import Counter
 from dataclasses import dataclass
 
-from clew.text.dates import MONTH_PATTERN, MONTHS
+from clew.text.dates import FOREIGN_DATE, MONTH_PATTERN, MONTHS
 from clew.text.names import CONNECTORS, HONORIFICS, Tokens
 from clew.text.units import load_units
+from clew.text.word_forms import function_words
 
 # Words that begin sentences far more often than names.
 SENTENCE_OPENERS = frozenset(
@@ -64,10 +66,12 @@ _MONTH = rf"(?:{MONTH_PATTERN})\b\.?"
 _YEAR = r"\d{3,4}(?:\s?(?:BC|AD|BCE|CE))?"
 _DATE = re.compile(
     rf"\b\d{{4}}-\d{{2}}-\d{{2}}\b|\b\d{{1,2}}(?:st|nd|rd|th)?\s+{_MONTH}(?:,?\s+{_YEAR})?"
+    rf"|\b{FOREIGN_DATE}"
     rf"|\b{_MONTH}\s+\d{{1,2}}(?:st|nd|rd|th)?(?:,?\s+{_YEAR})?\b|\b{_MONTH},?\s+{_YEAR}\b"
     r"|\b(?:1\d{3}|20\d{2})s?\b(?![.,]\d)|\d{1,4}年(?:\d{1,2}月(?:\d{1,2}日)?)?",
     re.IGNORECASE,
 )
+_LEAST_IN_PAIR = 3  # letters of a word of a name of two, in a script without case
 _DASHES = frozenset("-‐‑–—")
 # What may be written right behind a number: 250ms, 6GB, 45kg.
 _SHORT_UNITS = [
@@ -253,9 +257,15 @@ def _token_range(t: Tokens, start: int, end: int) -> tuple[int, int]:
 # -- scripts without case
 
 
+def blank_particles(text: str) -> str:
+    """Return a Chinese text with a blank for each particle: no pair of characters spans one."""
+    return "".join(" " if char in _PARTICLES else char for char in text)
+
+
 def find_uncased_terms(t: Tokens) -> list[tuple[int, int]]:
     """Candidate names in uncased scripts: runs between particles, longer words."""
-    found = []
+    found: list[tuple[int, int]] = []
+    pairs: Counter[str] = Counter()
     at = 0
     while at < len(t):
         if t.unspaced[at]:
@@ -265,9 +275,46 @@ def find_uncased_terms(t: Tokens) -> list[tuple[int, int]]:
             found += _split_at_particles(t, at, max(last, at + 1))
             at = max(last, at + 1)
         else:
-            if _is_uncased(t.keys[at]) and len(t.keys[at]) > 3:
-                found.append((at, at + 1))
-            at += 1
+            last = _find_words_end(t, at)
+            pairs = _count_pairs(t) if last - at > 1 and not pairs else pairs
+            found += _join_pairs(t, at, last, pairs)
+            at = max(last, at + 1)
+    return found
+
+
+def _find_words_end(t: Tokens, first: int) -> int:
+    """Return where words of a script with blanks but without case end: at a particle or a stop."""
+    last = first
+    while (
+        last < len(t)
+        and _is_uncased_word(t.keys[last])
+        and (last == first or t.starts[last] - t.ends[last - 1] == 1)
+    ):
+        last += 1
+    return last
+
+
+def _is_uncased_word(key: str) -> bool:
+    return _is_uncased(key) and len(key) >= _LEAST_IN_PAIR and key not in function_words("ar")
+
+
+def _count_pairs(t: Tokens) -> Counter[str]:
+    return Counter(t.key(at, at + 2) for at in range(len(t) - 1) if _is_uncased(t.keys[at]))
+
+
+def _join_pairs(t: Tokens, first: int, last: int, pairs: Counter[str]) -> list[tuple[int, int]]:
+    """Return the words, two as one name where they stand alone or recur together.
+
+    Behind a stop the first word is more likely a verb.
+    """
+    found = []
+    alone = last - first == 2 and first > 0 and t.starts[first] - t.ends[first - 1] == 1
+    at = first
+    while at < last:
+        joined = at + 1 < last and (alone or pairs[t.key(at, at + 2)] > 1)
+        if joined or len(t.keys[at]) > _LEAST_IN_PAIR:
+            found.append((at, at + 2 if joined else at + 1))
+        at += 2 if joined else 1
     return found
 
 
@@ -278,14 +325,20 @@ def _has_gap(t: Tokens, at: int, first: int) -> bool:
 def _split_at_particles(t: Tokens, first: int, last: int) -> list[tuple[int, int]]:
     found = []
     begin = first
+    # Beside kana, which end words, Han characters are no particles.
+    particles = frozenset[str]() if any(map(_is_hiragana, t.keys)) else _PARTICLES
     for at in range(first, last + 1):
-        if at == last or t.keys[at] in _PARTICLES or "\u3041" <= t.keys[at] <= "\u309f":
+        if at == last or t.keys[at] in particles or _is_hiragana(t.keys[at]):
             # What follows a digit is its unit: 4日通车.
             counted = begin > 0 and t.digit[begin - 1] and t.ends[begin - 1] == t.starts[begin]
             if 2 <= at - begin <= 8 and not counted:
                 found.append((begin, at))
             begin = at + 1
     return found
+
+
+def _is_hiragana(key: str) -> bool:
+    return "\u3041" <= key <= "\u309f"
 
 
 def _is_uncased(word: str) -> bool:

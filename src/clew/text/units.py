@@ -6,6 +6,8 @@ from functools import cache
 from importlib.resources import files
 from typing import NamedTuple
 
+from clew.text.names import fold_token
+
 _LEAST_PLURAL = 3  # letters of a word that has a plural with "s"
 _MONEY, _WRITTEN = "money", "written"
 _CODE = 3  # letters of a currency: EUR
@@ -45,7 +47,7 @@ def load_units() -> Units:
     plurals = {plural for form in sizes if (plural := _add_s(form))}
     written = {kind: frozenset(text.split()) for kind, text in data[_WRITTEN].items()}
     words = {*sizes, *plurals, *currencies, *written["scales"], *written["counted"]}
-    words -= {"in", "b", "d"}
+    words = set(map(fold_token, words - {"in", "b", "d"}))
     return Units(sizes, currencies, codes, written["symbols"], frozenset(words), written["scales"])
 
 

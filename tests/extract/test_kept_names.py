@@ -91,7 +91,7 @@ async def test_names_have_no_openers_and_no_open_brackets(text: str, names: set[
     [
         ("館長は佐々木真理です。社長は野々村由美である。", {"佐々木真理", "野々村由美"}),
         ("مدير المتحف هو سامي الخطيب في البصرة.", {"سامي الخطيب"}),
-        ("# 青石桥\n\n由工程师周文海设计。周文海出生。", {"青石桥", "周文海"}),
+        ("# 青石桥\n\n由工程师周文海设计。周文海在苏州出生。", {"青石桥", "周文海"}),
         ("Die Ruhezeit beginnt um 22 Uhr, sagt der Hausmeister Jörg Petersen.", {"22 Uhr"}),
         ("Il est né le 15 août 1998. Le prix est de 24 degrés.", {"15 août 1998", "24 degrés"}),
         ("Мост открыт 3 мая 1931 года за 900 рублей.", {"3 мая 1931", "900 рублей"}),

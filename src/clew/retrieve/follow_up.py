@@ -19,7 +19,7 @@ from clew.index.view import View
 from clew.retrieve.facts import SentenceFits
 from clew.retrieve.labels import name_vectors
 from clew.retrieve.mentions import Mentions, WalkHop, find_mentions
-from clew.retrieve.pack import fetch_entities
+from clew.retrieve.pack import fetch_entity_labels
 from clew.retrieve.question import content_words
 from clew.retrieve.rank import top_positions
 
@@ -141,7 +141,7 @@ async def _look_up(ctx: Context, names: Sequence[int]) -> FollowedNames:
     kept: FollowedNames = view.memo.setdefault("passages of names", {})
     found = {entity: kept[entity] for entity in names if entity in kept}
     new = [entity for entity in names if entity not in kept]
-    entities = await fetch_entities(ctx, new)
+    entities = await fetch_entity_labels(ctx, new)
     vectors = await name_vectors(ctx, {at: one.name for at, one in entities.items()})
     words = {one: content_words(entities[one].name) if one in entities else [] for one in new}
     # All words, and then all vectors, at once: the view may have to ask elsewhere for them.

@@ -19,7 +19,7 @@ from clew.retrieve.facts import SentenceFits
 from clew.retrieve.follow_up import WordScores, leads_on, name_rarity
 from clew.retrieve.labels import name_vectors
 from clew.retrieve.mentions import find_mentions
-from clew.retrieve.pack import fetch_entities
+from clew.retrieve.pack import fetch_entity_labels
 from clew.retrieve.question import content_words
 from clew.retrieve.rank import top_positions
 
@@ -149,7 +149,7 @@ class HypothesisSearch:
         order = np.lexsort((mentions.entity, -fit))
         _, first = np.unique(mentions.entity[order], return_index=True)
         chosen = order[np.sort(first)[:_NAMES]]
-        names = await fetch_entities(self.ctx, mentions.entity[chosen].tolist())
+        names = await fetch_entity_labels(self.ctx, mentions.entity[chosen].tolist())
         vectors = await name_vectors(self.ctx, {at: one.name for at, one in names.items()})
         found = []
         for place in chosen.tolist():

@@ -59,22 +59,25 @@ static inline float add_lanes(float *sum)
     return sum[0];
 }
 
-/* Dot products of some rows of 32-bit numbers with a vector. */
+/* Dot products of some rows of 32-bit numbers with vectors; a row is read once for all. */
 VERSIONS void clew_dot_floats(const float *matrix, int64_t width, const int64_t *rows,
-                              int64_t count, const float *vector, float *out)
+                              int64_t count, const float *vectors, int64_t number, float *out)
 {
     for (int64_t at = 0; at < count; at++) {
         const float *row = matrix + rows[at] * width;
         if (at + AHEAD < count)
             fetch_ahead(matrix + rows[at + AHEAD] * width, width * (int64_t)sizeof(float));
-        float sum[LANES] = {0};
-        int64_t i = 0;
-        for (; i + LANES <= width; i += LANES)
-            for (int lane = 0; lane < LANES; lane++)
-                sum[lane] += row[i + lane] * vector[i + lane];
-        for (; i < width; i++)
-            sum[0] += row[i] * vector[i];
-        out[at] = add_lanes(sum);
+        for (int64_t which = 0; which < number; which++) {
+            const float *vector = vectors + which * width;
+            float sum[LANES] = {0};
+            int64_t i = 0;
+            for (; i + LANES <= width; i += LANES)
+                for (int lane = 0; lane < LANES; lane++)
+                    sum[lane] += row[i + lane] * vector[i + lane];
+            for (; i < width; i++)
+                sum[0] += row[i] * vector[i];
+            out[which * count + at] = add_lanes(sum);
+        }
     }
 }
 
@@ -89,58 +92,67 @@ static inline float widen(uint16_t half)
 }
 
 VERSIONS static void dot_halves_plainly(const uint16_t *matrix, int64_t width, const int64_t *rows,
-                                        int64_t count, const float *vector, float *out)
+                                        int64_t count, const float *vectors, int64_t number,
+                                        float *out)
 {
-    for (int64_t at = 0; at < count; at++) {
-        const uint16_t *row = matrix + rows[at] * width;
-        float sum[LANES] = {0};
-        int64_t i = 0;
-        for (; i + LANES <= width; i += LANES)
-            for (int lane = 0; lane < LANES; lane++)
-                sum[lane] += widen(row[i + lane]) * vector[i + lane];
-        for (; i < width; i++)
-            sum[0] += widen(row[i]) * vector[i];
-        out[at] = add_lanes(sum);
-    }
+    for (int64_t at = 0; at < count; at++)
+        for (int64_t which = 0; which < number; which++) {
+            const uint16_t *row = matrix + rows[at] * width;
+            const float *vector = vectors + which * width;
+            float sum[LANES] = {0};
+            int64_t i = 0;
+            for (; i + LANES <= width; i += LANES)
+                for (int lane = 0; lane < LANES; lane++)
+                    sum[lane] += widen(row[i + lane]) * vector[i + lane];
+            for (; i < width; i++)
+                sum[0] += widen(row[i]) * vector[i];
+            out[which * count + at] = add_lanes(sum);
+        }
 }
 
 #if defined(__x86_64__)
-__attribute__((target("avx2,fma,f16c"))) static void
-dot_halves_by_f16c(const uint16_t *matrix, int64_t width, const int64_t *rows, int64_t count,
-                   const float *vector, float *out)
+__attribute__((target("avx2,fma,f16c"))) static float
+dot_one_by_f16c(const uint16_t *row, const float *vector, int64_t width)
+{
+    __m256 sums[4] = {_mm256_setzero_ps(), _mm256_setzero_ps(), _mm256_setzero_ps(),
+                      _mm256_setzero_ps()};
+    int64_t i = 0;
+    for (; i + LANES <= width; i += LANES)
+        for (int part = 0; part < 4; part++) {
+            const int64_t from = i + 8 * part;
+            __m256 wide = _mm256_cvtph_ps(_mm_loadu_si128((const __m128i *)(row + from)));
+            sums[part] = _mm256_fmadd_ps(wide, _mm256_loadu_ps(vector + from), sums[part]);
+        }
+    float lanes[LANES];
+    for (int part = 0; part < 4; part++)
+        _mm256_storeu_ps(lanes + 8 * part, sums[part]);
+    for (; i < width; i++)
+        lanes[0] += widen(row[i]) * vector[i];
+    return add_lanes(lanes);
+}
+
+static void dot_halves_by_f16c(const uint16_t *matrix, int64_t width, const int64_t *rows,
+                               int64_t count, const float *vectors, int64_t number, float *out)
 {
     for (int64_t at = 0; at < count; at++) {
-        const uint16_t *row = matrix + rows[at] * width;
         if (at + AHEAD < count)
             fetch_ahead(matrix + rows[at + AHEAD] * width, width * (int64_t)sizeof(uint16_t));
-        __m256 sums[4] = {_mm256_setzero_ps(), _mm256_setzero_ps(), _mm256_setzero_ps(),
-                          _mm256_setzero_ps()};
-        int64_t i = 0;
-        for (; i + LANES <= width; i += LANES)
-            for (int part = 0; part < 4; part++) {
-                const int64_t from = i + 8 * part;
-                __m256 wide = _mm256_cvtph_ps(_mm_loadu_si128((const __m128i *)(row + from)));
-                sums[part] = _mm256_fmadd_ps(wide, _mm256_loadu_ps(vector + from), sums[part]);
-            }
-        float lanes[LANES];
-        for (int part = 0; part < 4; part++)
-            _mm256_storeu_ps(lanes + 8 * part, sums[part]);
-        for (; i < width; i++)
-            lanes[0] += widen(row[i]) * vector[i];
-        out[at] = add_lanes(lanes);
+        for (int64_t which = 0; which < number; which++)
+            out[which * count + at] =
+                dot_one_by_f16c(matrix + rows[at] * width, vectors + which * width, width);
     }
 }
 #endif
 
-/* Dot products of some rows of 16-bit numbers with a vector. */
+/* Dot products of some rows of 16-bit numbers with vectors. */
 void clew_dot_halves(const uint16_t *matrix, int64_t width, const int64_t *rows, int64_t count,
-                     const float *vector, float *out)
+                     const float *vectors, int64_t number, float *out)
 {
 #if defined(__x86_64__)
     if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")) {
-        dot_halves_by_f16c(matrix, width, rows, count, vector, out);
+        dot_halves_by_f16c(matrix, width, rows, count, vectors, number, out);
         return;
     }
 #endif
-    dot_halves_plainly(matrix, width, rows, count, vector, out);
+    dot_halves_plainly(matrix, width, rows, count, vectors, number, out);
 }

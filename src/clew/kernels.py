@@ -40,19 +40,19 @@ class Kernels:
         self.count(_place(blocks), number, words, rows, _place(asked), _place(out))
 
     def dot_rows(
-        self, matrix: NDArray[np.floating], rows: NDArray[np.int64], vector: Floats
+        self, matrix: NDArray[np.floating], rows: NDArray[np.int64], vectors: Floats
     ) -> Floats:
-        """Dot product of some rows of a matrix with a vector."""
-        found = np.empty(len(rows), np.float32)
-        if not len(rows):
+        """Dot products of some rows of a matrix with some vectors: vectors × rows."""
+        found = np.empty((len(vectors), len(rows)), np.float32)
+        if not found.size:
             return found
         # The library checks nothing.
-        if rows.min() < 0 or rows.max() >= len(matrix) or len(vector) != matrix.shape[1]:
+        if rows.min() < 0 or rows.max() >= len(matrix) or vectors.shape[1] != matrix.shape[1]:
             raise IndexError(f"rows outside of a matrix of {matrix.shape}")
         rows = np.ascontiguousarray(rows, np.int64)
-        vector = np.ascontiguousarray(vector, np.float32)
-        width, places = matrix.shape[1], (_place(vector), _place(found))
-        self.dot[matrix.dtype](_place(matrix), width, _place(rows), len(rows), *places)
+        vectors = np.ascontiguousarray(vectors, np.float32)
+        given = _place(matrix), matrix.shape[1], _place(rows), len(rows), _place(vectors)
+        self.dot[matrix.dtype](*given, len(vectors), _place(found))
         return found
 
     def can_dot(self, matrix: NDArray[np.floating]) -> bool:
@@ -77,7 +77,7 @@ def load_kernels(library: Path) -> Kernels | None:
     count.restype = None
     found = {kind: getattr(functions, name) for kind, name in _DOT_PRODUCTS.items()}
     for dot in found.values():
-        dot.argtypes = (_POINTER, _NUMBER, _POINTER, _NUMBER, _POINTER, _POINTER)
+        dot.argtypes = (_POINTER, _NUMBER, _POINTER, _NUMBER, _POINTER, _NUMBER, _POINTER)
         dot.restype = None
     return Kernels(count, found)
 

@@ -30,7 +30,7 @@ def score_rows(matrix: Matrix, rows: Ints, vector: Floats) -> Floats:
     compiled = kernels.COMPILED
     scores = np.empty(len(rows), np.float32)
     if compiled is not None and compiled.can_dot(matrix):
-        scores = compiled.dot_rows(matrix, np.maximum(rows, 0), vector)
+        scores = compiled.dot_rows(matrix, np.maximum(rows, 0), vector[None])[0]
     # Selected rows are copied: for many of them a scan of the whole matrix is faster.
     elif matrix.dtype == np.float32 and len(rows) > _FULL_SCAN_SHARE * len(matrix):
         scores[:] = (matrix @ vector)[rows]

@@ -86,9 +86,17 @@ async def _chunks_by_key(ctx: Context, positions: Sequence[int]) -> dict[int, Ch
 
 
 async def _document_names(ctx: Context, chunk_at: Mapping[int, Chunk]) -> dict[str, str]:
-    """Map each document id to the first name it was added under."""
-    documents = await ctx.snapshot.names([chunk.document for chunk in chunk_at.values()])
-    return {key: names[0] if names else key for key, names in documents.items()}
+    """Map each document id to the first name it was added under; a view keeps them."""
+    kept: dict[str, str] = ctx.view.memo.setdefault("document names", {})
+    wanted = {chunk.document for chunk in chunk_at.values()}
+    missing = [key for key in wanted if key not in kept]
+    if len(kept) + len(missing) > _MAX_CACHED:
+        kept.clear()
+        missing = list(wanted)
+    if missing:
+        documents = await ctx.snapshot.names(missing)
+        kept.update({key: names[0] if names else key for key, names in documents.items()})
+    return {key: kept[key] for key in wanted if key in kept}
 
 
 def _build_passages(

@@ -127,7 +127,8 @@ class GraphReader:
         """Return the shortest paths between two entities, by name."""
         source, targets = self._find_positions(start)[0], self._find_positions(end)
         if source in targets:
-            raise Problem(422, f"{start!r} and {end!r} are the same entity; name two different ones")
+            told = f"{start!r} and {end!r} are the same entity; name two different ones"
+            raise Problem(422, told)
         for table in shortest_paths(build_traversal(self.view), source, hops):
             here = np.flatnonzero(np.isin(table.entities[:, -1], targets))
             if len(here):

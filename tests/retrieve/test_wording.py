@@ -34,7 +34,7 @@ class Encoder:
         ("What speaks for and against the dam?", True, True),
         ("What speaks for and against the dam?", False, False),
         ("Describe the colour of the flag", False, False),
-        ("Explain who founded Acme", True, True),
+        ("Explain who founded Acme", False, False),
         ("Name all members of the quartet", True, True),
         ("What are some of the oldest mills?", False, True),
         ("列出所有的桥", False, True),

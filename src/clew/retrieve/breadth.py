@@ -80,7 +80,8 @@ _LIKELY, _POSSIBLE = 0.5, 0.1  # least probability by the model alone, and where
 async def judge_breadth(ctx: Context) -> bool:
     """Tell whether a question wants breadth, by rules and, where it knows the words, the model."""
     ruled = wants_breadth(ctx.question)
-    if ruled and _asks_for_several(list(tokenize(ctx.question).keys)):
+    several = _asks_for_several(list(tokenize(ctx.question).keys))
+    if ruled and (several or _SIGNS_ZH.search(ctx.question)):
         return True
     if not can_judge(ctx):
         return ruled

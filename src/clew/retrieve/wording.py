@@ -31,7 +31,7 @@ async def judge(ctx: Context, task: Task, texts: Sequence[str]) -> list[float]:
     """Return for each text the probability of what is asked; ask `can_judge` first."""
     weights = _load_weights()[1][task]
     logits = np.array(await ctx.vectors(texts), np.float32) @ weights[:-1] + weights[-1]
-    chances: list[float] = (1 / (1 + np.exp(-logits))).tolist()
+    chances: list[float] = (1 / (1 + np.exp(-np.clip(logits, -30, 30)))).tolist()
     return chances
 
 

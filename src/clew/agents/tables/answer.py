@@ -123,7 +123,13 @@ def describe_query(query: Query) -> str:
     }.get(query.wants, of)
     groups = group_filters(query.filters)
     where = " and ".join(" or ".join(map(_describe_filter, some)) for some in groups)
-    return f"{what}, where {where}" if where else what
+    described = f"{what}, where {where}" if where else what
+    if query.unlinked is None:
+        return described
+    groups = group_filters(query.unlinked.filters)
+    named = " and ".join(" or ".join(map(_describe_filter, some)) for some in groups)
+    without = f"without a row of {query.unlinked.table.name}"
+    return f"{described}, {without}{f' where {named}' if named else ''}"
 
 
 def _describe_best(query: Query) -> str:

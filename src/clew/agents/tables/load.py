@@ -235,12 +235,16 @@ class Table:
         return inner or PurePosixPath(file).stem
 
     @cached_property
-    def words(self) -> frozenset[str]:
-        """The words of its name and its partners', without folders and the file's suffix."""
+    def own_words(self) -> frozenset[str]:
+        """The words of its name, without folders and the file's suffix."""
         file, _, inner = self.name.partition("#")
         own = split_column(f"{PurePosixPath(file).stem} {inner}")
-        own += [part for word in own for part in _LETTERS_OR_DIGITS.findall(word)]
-        return frozenset(own).union(*(one.table.words for one in self.partners))
+        return frozenset([*own, *(p for word in own for p in _LETTERS_OR_DIGITS.findall(word))])
+
+    @cached_property
+    def words(self) -> frozenset[str]:
+        """The words of its name and its partners'."""
+        return self.own_words.union(*(one.table.words for one in self.partners))
 
     def __len__(self) -> int:
         """Number of rows."""
@@ -378,7 +382,7 @@ def find_links(table: Table, others: Sequence[Table]) -> list[Link]:
     found = []
     for name, column in table.columns.items():
         values = column.rows_by_value.keys()
-        least = 1 if column.type == "text" else _MIN_LINKED
+        least = 1 if column.type == "text" or column.is_id else _MIN_LINKED
         if len(values) < least or column.type == "date":
             continue
         for other in others:

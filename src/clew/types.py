@@ -89,6 +89,14 @@ class Entity:
 
 
 @dataclass(frozen=True, slots=True)
+class EntityLabel:
+    """What an entity is called."""
+
+    id: str
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
 class Participant:
     """An entity and its role in a fact."""
 

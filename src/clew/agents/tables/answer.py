@@ -5,9 +5,10 @@ from dataclasses import replace
 
 from clew.agents.answering.write import make_answer
 from clew.agents.core.types import Answer
-from clew.agents.tables.load import Table, join_tables, load_tables
+from clew.agents.tables.load import Table, join_tables
 from clew.agents.tables.parse import may_ask_tables, parse_question
 from clew.agents.tables.reading import Filter, Query
+from clew.agents.tables.rows import load_tables
 from clew.agents.tables.run import TableResult, group_filters, run_query
 from clew.agents.tables.senses import Senses, load_senses
 from clew.context import Context, TraceStep

@@ -16,7 +16,7 @@ from clew.cli.add import print_added
 from clew.cli.app import FIRST_COMMANDS, FIRST_RECIPES
 from clew.cli.watch import follow_changes, read_states
 from clew.config import load_settings
-from clew.errors import ConfigError, InputError
+from clew.errors import ConfigError, InputError, suggest
 from clew.evaluate.compare import Cell
 from clew.ingest.build import AddResult
 from clew.ingest.fetch import document_name_of, fetch_page, fetch_sources, guess_suffix
@@ -303,3 +303,15 @@ def test_the_hint_fits_the_failure(
     assert hint in said and ("raise timeout" in said) == (hint == "raise timeout")
     advice = [said.lower().count(word) for word in ("larger model", "max_tokens", "timeout")]
     assert sorted(advice) == sorted((hint == "raise timeout", 0, hint != "See to the endpoint"))
+
+
+@pytest.mark.parametrize(
+    ("asked", "near"),
+    [
+        ("the Nle", "; did you mean 'Nile'?"),
+        ("Lesee", "; did you mean 'the Lessee'?"),
+        ("Next", ""),
+    ],
+)
+def test_names_are_suggested_whatever_article_they_have(asked: str, near: str) -> None:
+    assert suggest(asked, ["Nile", "the Lessee", "Please", "EXIT"]) == near

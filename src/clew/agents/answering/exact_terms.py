@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from clew.agents.citing.support import SupportSpan, make_citation
 from clew.agents.reading.choose import measure_coverage
 from clew.text.code_names import find_acronyms, find_code_names
-from clew.text.names import name_key
+from clew.text.definitions import defines_term, holds_term
 from clew.text.sentences import sentence_spans
 from clew.text.structure import Block, find_blocks
 from clew.text.unicode import split_words
@@ -24,10 +24,6 @@ _PARTS = ("row", "definition", "item")  # kinds of blocks that differ in a value
 _CELL = re.compile(
     r"(?:^|[|;])\s*(?P<column>[^|;:\n]{1,60}):\s*(?P<value>[^|;\n]{1,200}?)\s*(?=[|;]|\.?$)"
 )
-_HEAD_END = re.compile(r"\s{2,}|\t|\||: | = | ?\(")  # what stands between a term and its value
-_MARKED = re.compile(r"[ \t]*(?:[-*•+][ \t]+[`*]*|[`*]+)")  # an item, or a marked name
-_MAX_HEAD = 80  # characters of a line before its value
-_BODY = re.compile(r"[ \t]*:[ \t]+\S|[ \t]{2,}\S")  # the line after a term that stands alone
 _VALUE_ASKED = re.compile(
     r"\b(?:defaults?|value|standardwert|vorgabe(?:wert)?|wert|par défaut|valeur|predeterminado|"
     r"por defecto|valor|по умолчанию|значение)\b"
@@ -54,37 +50,9 @@ def find_exact_terms(question: str) -> tuple[str, ...]:
     return tuple(dict.fromkeys((*codes, *numbers)))
 
 
-def holds_term(term: str, text: str) -> bool:
-    """Whether a text has a term as it is, not as a part of another; `A_B` may be written "A B"."""
-    if "_" in term:
-        return f" {name_key(term)} " in f" {name_key(text)} "
-    return re.search(rf"(?<![\w-])(?<!\d[.,]){re.escape(term)}(?![\w-]|[.,]\d)", text) is not None
-
-
 def measure_exact(terms: Sequence[str], text: str) -> float:
     """Return the share of the terms that a text has as they are; 1 of none."""
     return sum(holds_term(term, text) for term in terms) / len(terms) if terms else 1.0
-
-
-def defines_term(term: str, text: str) -> bool:
-    """Whether a line begins with a term and gives its value or meaning, there or on the next."""
-    lines, key = text.split("\n"), name_key(term)
-    for line, after in zip(lines, [*lines[1:], ""], strict=True):
-        if not holds_term(term, line):
-            continue
-        marked = _MARKED.match(line)
-        if marked and holds_term(term, line[marked.end() :][: len(term) + 1]):
-            return True
-        bare = line.strip(" \t|*•`")
-        end = _HEAD_END.search(bare)
-        head, rest = (bare[: end.start()], bare[end.end() :]) if end else (bare, "")
-        parts = head.split(",") if len(head) <= _MAX_HEAD else ()
-        begins = any(holds_term(term, p) and name_key(p).startswith(key) for p in parts)
-        deeper = len(after) - len(after.lstrip()) > len(line) - len(line.lstrip())
-        goes_on = _BODY.match(after) and (deeper or after.lstrip().startswith(":"))
-        if begins and (rest.strip() or goes_on):
-            return True
-    return False
 
 
 def misses_value(question: str, quotes: Sequence[str]) -> bool:

@@ -12,7 +12,7 @@ Kind = Literal["chunk", "entity", "fact", "relation", "community", "description"
 
 SUBJECT = "subject"  # role: what the sentence's document is about, named or not
 MEMBER = "member"  # role: mentioned in the fact's text
-LITERAL_TYPES = ("date", "number")  # entity types of literal values
+LITERAL_TYPES = ("date", "number", "section")  # entity types of literal values
 HEAD = "head"
 TAIL = "tail"
 

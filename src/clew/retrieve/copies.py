@@ -13,6 +13,7 @@ import numpy as np
 
 from clew.context import Context, TraceStep
 from clew.graph.csr import Floats, Ints, Mask
+from clew.index.view import View
 from clew.retrieve.labels import has_vectors
 from clew.retrieve.pack import fetch_chunks
 from clew.retrieve.question import content_words
@@ -24,6 +25,8 @@ SAME_VECTOR = 0.985  # passages with at least this cosine say the same
 # Least cosine, with titles, of passages whose own texts may be copies: in a long text the title
 # counts little.
 _NEAR_IF_SHORT, _NEAR_IF_LONG, _LONG = 0.6, 0.9, 60
+# Copies mention the same; if not nearly the same entities were found in them, at least a third.
+_SAME_MENTIONS, _FEW_MENTIONS = 1 / 3, 4
 _SAME_TEXT = 0.9  # least share of the runs of words of both that two copies have in common
 _RUN = 3  # words of a run
 # One run in so many is sampled; of at least so many, copies have at least this share in common.
@@ -83,6 +86,8 @@ def _find_pairs(ctx: Context, positions: Ints) -> Mask:
         least = np.where(long[:, None] & long, _NEAR_IF_LONG, _NEAR_IF_SHORT)
         near = vectors @ vectors.T >= least
     np.fill_diagonal(near, val=False)
+    if near.any():
+        near &= _mention_alike(ctx.view, positions)
     return near
 
 
@@ -103,6 +108,19 @@ def _may_be_copies(texts: Mapping[int, _OwnText], count: int) -> Mask:
     unlike = (least >= _ENOUGH) & (has @ has.T < _SAMPLE_SHARE * least)
     like: Mask = np.minimum(sizes[:, None], sizes) >= _SAME_TEXT * np.maximum(sizes[:, None], sizes)
     return like & ~unlike
+
+
+def _mention_alike(view: View, positions: Ints) -> Mask:
+    """Return which pairs mention much the same, or too little to tell: texts need not be read."""
+    links = view.links("chunk_entity")
+    which, edge = links.edges_of(positions)
+    entities, column = np.unique(links.columns[edge], return_inverse=True)
+    mentions = np.zeros((len(positions), len(entities)), np.float32)
+    mentions[which, column] = 1
+    shared, count = mentions @ mentions.T, mentions.sum(axis=1)
+    fewer = np.minimum(count[:, None], count)
+    alike: Mask = (shared >= _SAME_MENTIONS * fewer) | (fewer < _FEW_MENTIONS)
+    return alike
 
 
 async def _read_own_texts(ctx: Context, positions: Sequence[int]) -> dict[int, _OwnText]:

@@ -9,11 +9,15 @@ from clew.agents.reading.choose import measure_coverage
 from clew.agents.rules.table import table_for
 from clew.retrieve.question import strip_courtesy
 from clew.text.structure import find_headings
+from clew.text.unicode import UNSPACED_CHAR
 from clew.types import Citation, Passage
 
 _STEP = r"[Ss]tep\s+\d+[.:]?|第[一二三四五六七八九十\d]+步"
 _ORDERED_ITEM = re.compile(rf"[ \t]*(?:\(?\d{{1,3}}[.)、]|{_STEP})")
-_ITEM = re.compile(rf"[ \t]*(?:[-*+•‣]|\(?\d{{1,3}}[.)、]|\(?[a-zA-Z][.)]|{_STEP})\s+\S")
+_ITEM = re.compile(
+    rf"[ \t]*(?:(?:[-*+•‣]|\(?\d{{1,3}}[.)、]|\(?[a-zA-Z][.)]|{_STEP})\s+\S|\(?\d{{1,3}}、\S)"
+)
+_ROW = re.compile(r"[ \t]*\|.+\|")  # of a table, its header among them
 _MIN_ITEMS = 2
 _MAX_BLOCK_CHARS = 4_000  # characters of a block that is quoted
 _LEAD_CHARS = 300  # characters before a block that announce it
@@ -40,8 +44,10 @@ class Block:
 def find_wanted_block(question: str) -> str:
     """Return what a question wants quoted whole: steps, list, definition; "" for an answer."""
     asked = strip_courtesy(question).lstrip()
+    # Without spaces the words that ask stand behind what they ask about as well.
+    find = re.Pattern.search if UNSPACED_CHAR.match(asked) else re.Pattern.match
     for kind, words in table_for(question).blocks:
-        if words.match(asked):
+        if find(words, asked):
             return kind
     return ""
 
@@ -54,6 +60,8 @@ def quote_block(question: str, passages: Sequence[Passage]) -> Citation | None:
     best, best_value = None, _MIN_COVERAGE
     for passage in passages:
         for block in find_blocks(passage):
+            if kind == "steps" and _ROW.match(block.text.splitlines()[-1]):
+                continue  # a table lists things, it does not say how to do one
             lead = find_lead(passage, block.start)
             covered = measure_coverage(question, f"{passage.title} {lead} {block.text}")
             value = covered + (_ORDER_BONUS if kind == "steps" and block.ordered else 0.0)
@@ -72,7 +80,7 @@ def find_lead(passage: Passage, start: int) -> str:
 
 
 def find_blocks(passage: Passage) -> Iterator[Block]:
-    """Yield each run of items with the line before it; what is indented under an item belongs."""
+    """Yield each run of items or rows with the line before it; what is indented belongs to it."""
     at, lines = 0, passage.text.splitlines(keepends=True)
     spans = []
     for line in lines:
@@ -80,7 +88,7 @@ def find_blocks(passage: Passage) -> Iterator[Block]:
         at += len(line)
     run: list[int] = []
     for number, (_, _, line) in enumerate([*spans, (at, at, "end")]):
-        if _ITEM.match(line):
+        if _ITEM.match(line) or _ROW.match(line):
             run.append(number)
         elif run and (not line.strip() or line[:1] in " \t"):
             continue

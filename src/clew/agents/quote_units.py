@@ -77,8 +77,9 @@ async def quote_units(ctx: Context, answer: Answer, found: Found, *, keep: bool 
     if answer.verdict == "refused" or not is_technical(ctx, passages):
         return answer
     judged = await judge_answer(ctx, answer)
+    sure = judged.confidence >= _NAMED
     listed = wants_several(ctx.question) and LIST_BREAK.search(judged.candidate) is not None
-    named = judged.confidence >= _NAMED and (listed or asks_one_thing(ctx.question))
+    named = sure and (judged.computed or listed or asks_one_thing(ctx.question))
     short = judged.candidate if named else ""
     ranked = rank_units(await gather_signs(ctx, found, passages), passages)
     kept = _widen_citations(answer, passages) if short else answer.citations if keep else ()

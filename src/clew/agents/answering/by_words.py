@@ -215,7 +215,8 @@ def describe_quotes(question: str, names: Sequence[str], text: str, short: str) 
     said = min(sum(values) / max(1, len(values)) for values in shares)
     kind = find_kind(question)
     says = bool(short) or not kind or has_kind(text, kind)
-    says = says or (kind in ("person", "place") and bool(rest))
+    # Where every noun has a capital, a word beside the names may be taken for one of them.
+    says = says or (kind in ("person", "place") and (bool(rest) or len(names) > 1))
     return {"covered": max(-1.0, 3 * said - 2), "cosine": said, "open": float(says)}
 
 

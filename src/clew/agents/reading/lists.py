@@ -109,5 +109,8 @@ def _measure_told(question: str, one: RankedCandidate) -> float:
 
 def join_items(items: Sequence[str]) -> str:
     """Write items as one answer: "A, B and C"."""
-    different = list({answer_key(one): one for one in reversed(items)}.values())[::-1]
+    found: dict[str, str] = {}
+    for one in items:
+        found.setdefault(answer_key(one), one)
+    different = list(found.values())
     return " and ".join(filter(None, (", ".join(different[:-1]), different[-1])))

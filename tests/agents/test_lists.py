@@ -82,6 +82,7 @@ def test_items_are_written_as_one_answer() -> None:
         ("Which bus goes to N?", False),
         ("Which series is about N?", False),
         ("Who founded N?", False),
+        ("What does N do?", False),
     ],
 )
 def test_plural_questions_want_several(question: str, several: bool) -> None:

@@ -417,9 +417,19 @@ def choose_better(planned: Answer, direct: Answer) -> Answer:
 
 
 def prefer_options(plan: Plan, ranked: list[RankedCandidate]) -> list[RankedCandidate]:
-    """Put the candidates first that are among the things a question lets choose from."""
+    """Put the candidates first that are among the things a question lets choose from.
+
+    Where none is, the value that was read belongs to one of them: that one is named.
+    """
     join = plan.join
     chooses = join is not None and not join.yes_no and join.how not in ("same", "both")
     options = join.options if join is not None and chooses else ()
     among = [r for r in ranked if any(same_answer(r.candidate.text, o) for o in options)]
+    for one in () if among else ranked:
+        passages = [reading.passage for reading in one.candidate.readings]
+        texts = [f"{passage.title} {passage.text}" for passage in passages]
+        said = [o for o in options if any(mentions_name(o, text) for text in texts)]
+        if len(said) == 1:
+            among = [replace(one, candidate=replace(one.candidate, text=said[0]))]
+            break
     return [*among, *(one for one in ranked if one not in among)]

@@ -18,7 +18,7 @@ from clew.agents.answering.quote_block import find_wanted_block
 from clew.agents.answering.units import weigh_words
 from clew.agents.answering.write import LIST_BREAK
 from clew.agents.citing.entailment import Quote, is_entailed, to_stem
-from clew.agents.citing.support import mentions_name
+from clew.agents.citing.support import mentions_name, place_citations
 from clew.agents.core.confidence import Signals, load_models, name_written
 from clew.agents.core.evidence_page import passage_of
 from clew.agents.core.messages import YES_NO
@@ -94,6 +94,7 @@ async def describe_answer(ctx: Context, answer: Answer) -> Signals:
     """Return what speaks for an answer, as numbers between -1 and 1."""
     asked = tidy_question(split_options(ctx.question)[0])
     passages = answer.evidence.chunks
+    answer = replace(answer, citations=place_citations(answer.citations, passages))
     cited, names = _cited_passages(answer), find_asked_names(ctx, asked)
     quotes = " ".join(citation.quote for citation in answer.citations)
     titles = " ".join(passage.title for passage in cited)

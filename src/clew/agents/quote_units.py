@@ -74,7 +74,8 @@ async def quote_units(ctx: Context, answer: Answer, found: Found, *, keep: bool 
     With `keep` its own quotes come first as they are.
     """
     passages = answer.evidence.chunks
-    if answer.verdict == "refused" or not is_technical(ctx, passages):
+    stepwise = find_wanted_block(ctx.question) == "steps"  # a span does not say how
+    if answer.verdict == "refused" or not (stepwise or is_technical(ctx, passages)):
         return answer
     judged = await judge_answer(ctx, answer)
     sure = judged.confidence >= _NAMED

@@ -21,7 +21,7 @@ _ROW = re.compile(r"[ \t]*\|.+\|")  # of a table, its header among them
 _MIN_ITEMS = 2
 _MAX_BLOCK_CHARS = 4_000  # characters of a block that is quoted
 _LEAD_CHARS = 300  # characters before a block that announce it
-_MIN_COVERAGE = 0.5  # share of the question's words in the block, its lead and its title
+_MIN_COVERAGE = 0.5  # share of the question's words in what announces a block
 _ORDER_BONUS = 0.2  # for numbered items where steps are asked for
 
 
@@ -62,14 +62,22 @@ def quote_block(question: str, passages: Sequence[Passage]) -> Citation | None:
         for block in find_blocks(passage):
             if kind == "steps" and _ROW.match(block.text.splitlines()[-1]):
                 continue  # a table lists things, it does not say how to do one
-            lead = find_lead(passage, block.start)
-            covered = measure_coverage(question, f"{passage.title} {lead} {block.text}")
+            covered = measure_coverage(question, find_announcement(passage, block.start))
             value = covered + (_ORDER_BONUS if kind == "steps" and block.ordered else 0.0)
             if covered >= _MIN_COVERAGE and value > best_value:
                 best, best_value = block, value
     if best is None:
         return None
     return make_citation(best.passage, SupportSpan(best.start, best.end, 1.0))
+
+
+def find_announcement(passage: Passage, start: int) -> str:
+    """Return the titles and the lead of a block with its first line.
+
+    They say what it is about; a long block may have the words of a question far apart.
+    """
+    first = passage.text[start:].partition("\n")[0]
+    return f"{passage.title} {passage.heading} {find_lead(passage, start)} {first}"
 
 
 def find_lead(passage: Passage, start: int) -> str:

@@ -36,8 +36,9 @@ _SMALL = re.compile(
     r"(?=,|\.|;|$|\s+(?:and|or)\s)"
 )
 _LAST_JOINT = re.compile(r"\b(?:and|as\s+well\s+as)\b|&")
-_MIN_OTHER = 0.5  # the reader's probability of an answer that another sentence adds
+_MIN_OTHER = 0.8  # the reader's probability of an answer that another sentence adds
 _MAX_OTHERS = 7
+_MAX_WORDS = 6  # of an item that another sentence adds
 
 
 def wants_several(question: str) -> bool:
@@ -48,7 +49,8 @@ def wants_several(question: str) -> bool:
         return True
     found = _PLURAL.match(asked)
     noun = found["noun"].lower() if found else ""
-    return noun.endswith("s") and not noun.endswith(_SINGULAR_ENDS)
+    plural = noun.endswith("s") and not noun.endswith(_SINGULAR_ENDS)
+    return plural and table.auxiliaries.fullmatch(noun) is None
 
 
 def may_be_several(question: str) -> bool:
@@ -95,7 +97,8 @@ def find_others(
     for one in ranked[1:]:
         direct = one.candidate.direct
         new = answer_key(one.candidate.text) not in keys and not one.signals["repeats"]
-        if direct is None or not new or direct.probability < _MIN_OTHER:
+        long = len(one.candidate.text.split()) > _MAX_WORDS
+        if direct is None or not new or long or direct.probability < _MIN_OTHER:
             continue
         if fits_kind(question, direct.text) >= 0 and _measure_told(question, one) >= told:
             found.append(one)

@@ -26,6 +26,7 @@ from typing import Any
 from bench.machine import load_library, print_result, require_path
 from clew.ingest.readers import html as reader
 from clew.ingest.readers.decode import decode
+from clew.ingest.readers.navigation import CODE_TAGS, NAVIGATION_TAGS
 
 
 @cache
@@ -241,26 +242,21 @@ def _marked(package: str, file: Path, where: str) -> tuple[str, str, str]:
 
 def by_tags(page: str) -> str:
     """Our reader, dropping navigation by tags alone."""
-    dropped = reader._CODE_TAGS | reader._NAVIGATION_TAGS
-    found = reader._extract_page(page, dropped)
-    found = found or reader._extract_page(page, reader._CODE_TAGS - {"head"})
+    found = reader.extract_page(page, CODE_TAGS | NAVIGATION_TAGS)
+    found = found or reader.extract_page(page, CODE_TAGS - {"head"})
     return found.text() if found else ""
 
 
-def by_classes(page: str) -> str:
-    """Our reader as it is: navigation is dropped by tags, roles and classes."""
-    dropped = reader._CODE_TAGS | reader._NAVIGATION_TAGS
-    found = reader._extract_page(page, dropped, by_attributes=True)
-    return found.text() if found else by_tags(page)
+def by_names(page: str) -> str:
+    """Our reader, dropping navigation by tags, roles and classes, as it does in books."""
+    found = reader.read_page(page, is_book=True)
+    return found.text() if found else ""
 
 
-def by_roles(page: str) -> str:
-    """Our reader without the classes."""
-    classes, reader._NAVIGATION_CLASSES = reader._NAVIGATION_CLASSES, re.compile("(?!)")
-    try:
-        return by_classes(page)
-    finally:
-        reader._NAVIGATION_CLASSES = classes
+def by_all(page: str) -> str:
+    """Our reader as it is: also by links, and by where a block stands."""
+    found = reader.read_page(page)
+    return found.text() if found else ""
 
 
 def by_trafilatura(page: str) -> str:
@@ -277,8 +273,8 @@ def for_recall(page: str) -> str:
 
 SIDES: Mapping[str, Callable[[str], str]] = {
     "ours, tags": by_tags,
-    "ours, roles": by_roles,
-    "ours, roles and classes": by_classes,
+    "ours, names": by_names,
+    "ours": by_all,
     "trafilatura": by_trafilatura,
     "trafilatura, recall": for_recall,
 }

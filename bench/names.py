@@ -5,13 +5,15 @@
 Re-DocRED has gold entities of encyclopaedia passages. MINE has none: the entities of its best
 published extractor stand for them, so its figures compare versions of ours only. The technical
 sample (`bench/names_marked.json`) marks by hand every name in 700 characters of manual pages,
-handbooks and RFCs, read from unpacked Debian packages; `optional` names count neither way.
+handbooks and RFCs, read from unpacked Debian packages; `optional` names count neither way. Notes
+are mails, minutes, a contract and the like, written for this (`bench/names_notes.json`).
 """
 
 import argparse
 import asyncio
 import json
 import zipfile
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
@@ -25,6 +27,7 @@ from clew.text.names import name_key
 from clew.types import LITERAL_TYPES, Document
 
 MARKED = Path(__file__).with_name("names_marked.json")
+NOTES = Path(__file__).with_name("names_notes.json")
 
 
 async def find_names(document: Document) -> list[tuple[str, str, list[tuple[int, int]]]]:
@@ -88,9 +91,11 @@ def _phrases(text: str) -> Iterator[str]:
 
 async def measure_marked(pages: Path, rfcs: Path, show: bool) -> dict[str, Any]:
     """Compare with the names marked by hand."""
-    right = predicted = found = gold = 0
+    total: Counter[str] = Counter()
     for row in load(MARKED):
         document = await _read_page(row["page"], pages, rfcs)
+        if document is None:
+            continue
         start = document.text.index(row["begins"])
         end = start + row["length"]
         names = {
@@ -98,29 +103,51 @@ async def measure_marked(pages: Path, rfcs: Path, show: bool) -> dict[str, Any]:
             for name, kind, spans in await find_names(document)
             if kind not in LITERAL_TYPES and any(start <= a and b <= end for a, b in spans)
         }
-        marks = [set(map(_key, one.split("|"))) for one in row["names"]]
-        keys = {_key(name) for name in names} - {_key(one) for one in row["optional"]}
-        every = set().union(*marks)
-        right += len(keys & every)
-        predicted += len(keys)
-        found += sum(bool(keys & one) for one in marks)
-        gold += len(marks)
-        if show:
-            print(row["page"].rsplit("/", 1)[-1])
-            print("   wrong ", sorted(keys - every))
-            print(
-                "   missed",
-                [one for one, m in zip(row["names"], marks, strict=True) if not m & keys],
-            )
-    return {"precision": share(right, predicted), "recall": share(found, gold), "names": gold}
+        total.update(_count(row, names, row["page"].rsplit("/", 1)[-1] if show else ""))
+    return _to_figures(total)
+
+
+async def measure_notes(show: bool) -> dict[str, Any]:
+    """Compare with the names marked in short texts of everyday kinds."""
+    total: Counter[str] = Counter()
+    for number, row in enumerate(load(NOTES), 1):
+        found = await find_names(make_document(row["text"]))
+        names = {name for name, kind, spans in found if kind not in LITERAL_TYPES and spans}
+        total.update(_count(row, names, f"note {number}" if show else ""))
+    return _to_figures(total)
+
+
+def _count(row: Any, names: set[str], called: str) -> dict[str, int]:
+    """Count the names of one text that are right, and the marks that are found."""
+    marks = [set(map(_key, one.split("|"))) for one in row["names"]]
+    keys = {_key(name) for name in names} - {_key(one) for one in row["optional"]}
+    every = set().union(*marks)
+    if called:
+        missed = [one for one, m in zip(row["names"], marks, strict=True) if not m & keys]
+        print(f"{called}\n   wrong  {sorted(keys - every)}\n   missed {missed}")
+    return {
+        "right": len(keys & every),
+        "named": len(keys),
+        "found": sum(bool(keys & one) for one in marks),
+        "marked": len(marks),
+        "texts": 1,
+    }
+
+
+def _to_figures(total: Counter[str]) -> dict[str, Any]:
+    figures: dict[str, Any] = {"precision": share(total["right"], total["named"])}
+    figures["recall"] = share(total["found"], total["marked"])
+    return figures | {"names": total["marked"], "texts": total["texts"]}
 
 
 def _key(name: str) -> str:
     return " ".join(name.casefold().split()).strip("\"'“”`,:;").removesuffix("()").rstrip(".")
 
 
-async def _read_page(page: str, pages: Path, rfcs: Path) -> Document:
+async def _read_page(page: str, pages: Path, rfcs: Path) -> Document | None:
     path = find_rfc(rfcs, page[4:]) if page.startswith("rfc:") else pages / page
+    if not path.exists():
+        return None  # its package is not there
     items = [item async for item in read([path])]
     assert isinstance(items[0], Document), items
     return items[0]
@@ -133,7 +160,7 @@ def find_rfc(folder: Path, name: str) -> Path:
 
 async def measure(given: argparse.Namespace) -> dict[str, Any]:
     """Run what there is data for."""
-    figures: dict[str, Any] = {}
+    figures: dict[str, Any] = {"notes": await measure_notes(given.show)}
     if given.pages:
         figures["technical"] = await measure_marked(given.pages, given.rfc, given.show)
     if (file := given.data / "redocred" / "dev.json").exists():

@@ -41,6 +41,11 @@ export interface Route {
   score: number;
   steps?: Fact[];
 }
+/** A path that a retrieval followed; the facts stand between the entities, or one joins them all. */
+export interface Walked {
+  entities: string[];
+  facts: { text: string; doc: string; start: number; end: number; quote: string }[];
+}
 export interface Step {
   step: string;
   input?: string;
@@ -48,6 +53,8 @@ export interface Step {
   seconds?: number;
   usage?: Usage;
   docs?: string[];
+  /** Told while the agent works only. */
+  walked?: Walked[];
   depth: number;
 }
 /** A step in the trace of an answer, with those inside it. */

@@ -22,16 +22,20 @@ export interface Turn {
 }
 
 const turns = new Source<Turn[]>([]);
+/** An answer that came with a link: shown in place of the conversation, which stays as it is. */
+const shared = new Source<Turn | null>(null);
 let nextId = 1;
 const running = new Map<number, AbortController>();
 
 export const useTurns = (): Turn[] => useSource(turns);
+export const useSharedTurn = (): Turn | null => useSource(shared);
 function update(id: number, edit: (turn: Turn) => Turn): void {
   turns.value = turns.value.map((turn) => (turn.id === id ? edit(turn) : turn));
 }
 export function clearTurns(): void {
   running.forEach((one) => one.abort());
   turns.value = [];
+  closeShared();
 }
 const KEPT = "clew.turns";
 /** Keeps the conversation in this tab, so that loading the page again does not lose it. */
@@ -54,7 +58,17 @@ export function restoreTurns(): void {
 export function showShared(answer: Answer, workspace: string): void {
   const { question, recipe } = answer;
   const shown = { question, recipe, workspace, answer, text: answer.answer, mode: "open" as const };
-  turns.value = [{ id: nextId++, steps: [], state: "shared", problem: "", started: 0, ...shown }];
+  shared.value = { id: nextId++, steps: [], state: "shared", problem: "", started: 0, ...shown };
+}
+export function closeShared(): void {
+  if (shared.value) shared.value = null;
+}
+/** Takes the answer of a link into the conversation, to go on from it. */
+function adoptShared(): void {
+  if (!shared.value) return;
+  turns.value = [...turns.value, shared.value];
+  shared.value = null;
+  location.hash = "#/ask";
 }
 
 /** Applies one event of the stream to a turn. */
@@ -103,11 +117,14 @@ const close = (step: ShownStep): ShownStep => ({ ...step, open: false });
 
 /** Asks; with `replaces` the turn of that id is asked again in its place. */
 export async function ask(question: string, recipe: string, mode: Turn["mode"], replaces?: number): Promise<void> {
+  adoptShared();
   const id = nextId++;
   const { workspace } = current();
   const known = turns.value;
   const before = replaces === undefined ? known : known.slice(0, known.findIndex((one) => one.id === replaces));
+  // What came with a link has nothing to do with what was asked before it.
   const history = before
+    .slice(Math.max(0, before.map((one) => one.state).lastIndexOf("shared")))
     .filter((one) => one.answer && one.workspace === workspace)
     .slice(-10)
     .map((one) => ({ question: one.question, answer: one.answer!.answer.replace(/\[\d+\]/g, "") }));

@@ -57,8 +57,8 @@ export async function loadLanguage(language: Language): Promise<void> {
     [words, messages, steps] = [{}, null, null];
     return;
   }
-  const [page, server] = await Promise.all([import("./zh"), import("./zh-messages")]);
-  [words, messages, steps] = [page.zh, new Catalogue(server.messages), new Catalogue(server.steps)];
+  const [page, server, { recipes }] = await Promise.all([import("./zh"), import("./zh-messages"), import("./zh-recipes")]);
+  [words, messages, steps] = [page.zh, new Catalogue([...recipes, ...server.messages]), new Catalogue(server.steps)];
 }
 /** The text in the chosen language, with `{name}` replaced. */
 export const t = (text: string, values: Values = {}): string => fill(words[text] ?? text, values);

@@ -18,7 +18,7 @@ interface Props {
   page: number;
   span: { start: number; end: number };
   /** Called where the server has no file to draw; the text is shown instead. */
-  onMissing: () => void;
+  onMissing: (why: string) => void;
 }
 const percent = (share: number): string => `${(100 * share).toFixed(3)}%`;
 
@@ -32,7 +32,7 @@ export function PdfPage({ workspace, id, page, span, onMissing }: Props) {
   );
   const missing = error instanceof ApiError && error.status === 404;
   useEffect(() => {
-    if (missing) onMissing();
+    if (missing) onMissing(error.message);
   }, [missing]);
   useEffect(() => mark.current?.scrollIntoView({ block: "center" }), [drawn]);
   if (missing) return null;

@@ -1,7 +1,8 @@
 // A document at a span: the text as it was read, the cited characters marked, pages named.
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import { at, download, get, type Citation } from "./api";
-import { t } from "./i18n";
+import { t, translateMessage } from "./i18n";
+import { NO_MARKUP, readMarkup, type Markup } from "./markup";
 import { PdfPage } from "./pdf";
 import { current } from "./state";
 import { describe, Drawer, Problem, useLoad } from "./ui";
@@ -14,6 +15,8 @@ export interface Reading {
   page_starts: number[];
   metadata: Record<string, unknown>;
   original: boolean;
+  /** Why there is no file to send or to draw. */
+  no_original: string;
   facts: { key: number; text: string; relation: string; start: number; end: number }[];
 }
 export interface Span {
@@ -26,25 +29,28 @@ export interface Piece {
   text: string;
   mark: "" | "here" | "also";
   page: number;
+  heading: boolean;
 }
-/** Cuts code points, as the server counts them, into marked and plain pieces and at pages. */
-export function cutPieces(chars: string[], here: Span, also: Span[], pages: number[], from: number, to: number): Piece[] {
+/** Cuts code points, as the server counts them, into marked and plain pieces and at pages and headings. */
+export function cutPieces(chars: string[], here: Span, also: Span[], pages: number[], from: number, to: number, markup: Markup = NO_MARKUP): Piece[] {
   const inside = (n: number) => n > from && n < to;
   const cuts = new Set([from, to]);
-  for (const one of [here, ...also]) [one.start, one.end].filter(inside).forEach((n) => cuts.add(n));
+  for (const one of [here, ...also, ...markup.headings]) [one.start, one.end].filter(inside).forEach((n) => cuts.add(n));
   pages.filter(inside).forEach((n) => cuts.add(n));
   const places = [...cuts].sort((a, b) => a - b);
   const pageAt = new Map(pages.map((start, n) => [start, n + 1]));
   return places.slice(0, -1).map((start, n) => {
     const covers = (one: Span) => one.start <= start && start < one.end;
     const mark = covers(here) ? "here" : also.some(covers) ? "also" : "";
-    return { text: chars.slice(start, places[n + 1]).join(""), mark, page: pageAt.get(start) ?? 0 };
+    const text = chars.slice(start, places[n + 1]).map((char, at) => markup.shown.get(start + at) ?? char);
+    return { text: text.join(""), mark, page: pageAt.get(start) ?? 0, heading: markup.headings.some(covers) };
   });
 }
 export const pageOf = (pages: number[], place: number): number => pages.filter((start) => start <= place).length;
 
 function Text({ reading, here, also }: { reading: Reading; here: Span; also: Span[] }) {
   const chars = useMemo(() => Array.from(reading.text), [reading]);
+  const markup = useMemo(() => readMarkup(chars, reading.metadata.format), [chars]);
   const [before, setBefore] = useState(WINDOW);
   const [after, setAfter] = useState(WINDOW);
   const mark = useRef<HTMLElement>(null);
@@ -60,15 +66,16 @@ function Text({ reading, here, also }: { reading: Reading; here: Span; also: Spa
         </button>
       )}
       <div class="prose" tabIndex={0} role="document" aria-label={t("Text of the document")}>
-        {cutPieces(chars, here, also, reading.page_starts, from, to).map((piece, n) => {
+        {cutPieces(chars, here, also, reading.page_starts, from, to, markup).map((piece, n) => {
           const page = piece.page > 0 && <span class="page-mark">{t("Page {n}", { n: piece.page })}</span>;
-          if (!piece.mark) return [page, piece.text];
+          const text = piece.heading ? <b class="heading">{piece.text}</b> : piece.text;
+          if (!piece.mark) return [page, text];
           const ref = piece.mark === "here" && first ? mark : undefined;
           if (piece.mark === "here") first = false;
           return [
             page,
             <mark key={n} ref={ref} class={piece.mark}>
-              {piece.text}
+              {text}
             </mark>,
           ];
         })}
@@ -86,8 +93,18 @@ function Text({ reading, here, also }: { reading: Reading; here: Span; also: Spa
 function Body(props: { reading: Reading; workspace: string; page: number; here: Span; also: Span[] }) {
   const { reading, workspace, page, here, also } = props;
   const [asText, setAsText] = useState(false);
-  const [undrawn, setUndrawn] = useState("");
-  if (page < 1 || reading.metadata.format !== "pdf" || !reading.original || undrawn === reading.id) return <Text reading={reading} here={here} also={also} />;
+  const [undrawn, setUndrawn] = useState({ id: "", why: "" });
+  if (page < 1 || reading.metadata.format !== "pdf") return <Text reading={reading} here={here} also={also} />;
+  const why = undrawn.id === reading.id ? undrawn.why : reading.no_original;
+  if (why)
+    return (
+      <>
+        <p class="note small" role="status">
+          {t("The page cannot be drawn, so its text is shown: {why}.", { why: translateMessage(why) })}
+        </p>
+        <Text reading={reading} here={here} also={also} />
+      </>
+    );
   return (
     <>
       <div class="row">
@@ -100,7 +117,7 @@ function Body(props: { reading: Reading; workspace: string; page: number; here: 
       {asText ? (
         <Text reading={reading} here={here} also={also} />
       ) : (
-        <PdfPage workspace={workspace} id={reading.id} page={page} span={here} onMissing={() => setUndrawn(reading.id)} />
+        <PdfPage workspace={workspace} id={reading.id} page={page} span={here} onMissing={(said) => setUndrawn({ id: reading.id, why: said })} />
       )}
     </>
   );

@@ -94,6 +94,13 @@ export function headRefusal({ missing, complete }: Answer): string {
   return REFUSALS.find(([pattern]) => pattern.test(missing))?.[1] ?? NOT_SAID;
 }
 
+const ENDED = /^incomplete: (.+?); this is the best answer so far(?:; (.*))?$/s;
+/** Why an answer is not complete, and what else its note says. */
+export function partNote({ complete, note }: Answer): { ended: string; rest: string } {
+  const [, ended = "", rest = ""] = ENDED.exec(note) ?? [];
+  return complete || !ended ? { ended: "", rest: note } : { ended, rest };
+}
+
 /** What is missing in the documents, or why else there is no answer. */
 export function explainRefusal(answer: Answer): string {
   const said = translateMessage(answer.missing);

@@ -1,5 +1,5 @@
 // The thread of an answer: the entities that lead from the question to it, and the facts between.
-import type { Answer, Citation } from "./api";
+import type { Answer, Citation, Walked } from "./api";
 import type { ShownStep } from "./ask-model";
 
 export interface ThreadNode {
@@ -42,6 +42,7 @@ function says(text: string, name: string): boolean {
 interface Link {
   names: string[];
   text: string;
+  /** The number of the citation, or else of the link. */
   mark: number;
 }
 /** The cited sentences with the names they say (`whole`: all of the facts they state), and with the answer if they say it. */
@@ -158,11 +159,50 @@ export function followSteps(question: string, steps: ShownStep[]): Thread | null
   }
   return edges.length ? { nodes, edges } : null;
 }
+interface WalkedLink extends Link {
+  cited: Citation | null;
+}
+/** The facts of a path, each with the two entities it joins, or all of them where it stands alone. */
+function listHops({ entities, facts }: Walked): WalkedLink[] {
+  return facts.map((fact, n) => {
+    const names = facts.length === 1 ? entities : entities.slice(n, n + 2);
+    const { doc, start, end } = fact;
+    const quote = fact.quote || fact.text;
+    return { names: [...new Map(names.map((name) => [fold(name), name])).values()], text: quote, mark: n, cited: doc ? { doc, chunk: "", start, end, quote } : null };
+  });
+}
+/**
+ * While the agent works: the paths it walked in the graph, from what the question names to what it asked about or
+ * wrote last, else as far as the best path goes.
+ */
+export function followWalk(question: string, steps: ShownStep[], text: string): Thread | null {
+  const walked = steps.flatMap((one) => one.walked ?? []).map(listHops);
+  const links = walked.flat().map((link, n) => ({ ...link, mark: n + 1 }));
+  const asked = links.flatMap((link) => link.names).filter((name) => isAsked(question, name));
+  const from = new Set(asked.map(fold));
+  const later = [text, ...steps.map((one) => one.input ?? "").reverse()].filter((said) => said && said !== question).map(fold);
+  for (const said of later) {
+    const chain = findChain(links, asked, (name) => !from.has(fold(name)) && says(said, name));
+    if (chain) return drawHops(chain.map(({ name }) => name), chain.slice(1).map(({ link }) => link as WalkedLink));
+  }
+  const starts = (hops: WalkedLink[]) => hops[0]!.names.length > 1 && (!asked.length || hops[0]!.names.some((name) => from.has(fold(name))));
+  const best = walked.find((hops) => hops.length > 0 && starts(hops));
+  if (!best) return null;
+  const [one, other] = best[0]!.names as [string, string];
+  const turned = from.has(fold(other)) && !from.has(fold(one)) && best.length === 1; // told from its other end
+  const rest = best.slice(1).map((hop) => hop.names[1] ?? hop.names[0]!);
+  return drawHops([...(turned ? [other, one] : [one, other]), ...rest], best);
+}
+const drawHops = (names: string[], hops: WalkedLink[]): Thread => ({
+  nodes: names.map((name) => ({ name, known: true })),
+  edges: hops.map(({ text, cited }) => ({ text, cited, mark: 0 })),
+});
+
 /** The documents that were retrieved, each once; that they were says nothing of how they connect. */
 export const listRead = (steps: ShownStep[]): string[] => [...new Set(steps.flatMap((one) => one.docs ?? []))];
 
-export function findThread(question: string, answer: Answer | null, steps: ShownStep[]): Thread | null {
+export function findThread(question: string, answer: Answer | null, steps: ShownStep[], text = ""): Thread | null {
   if (answer?.verdict === "refused") return null;
-  if (!answer) return followSteps(question, steps);
+  if (!answer) return followSteps(question, steps) ?? followWalk(question, steps, text);
   return followCitations(answer) ?? followPaths(answer);
 }

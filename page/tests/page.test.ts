@@ -8,7 +8,6 @@ import { Catalogue } from "../src/i18n";
 import { Pace } from "../src/jobs";
 import { parseBlocks, renderInline } from "../src/markdown";
 import { describeMissing, findNodes } from "../src/names";
-import { cutPieces, pageOf } from "../src/reader";
 import {
   checkAnswer,
   explainRefusal,
@@ -193,6 +192,22 @@ describe("the thread", () => {
     const found = findThread("Where was the builder of the Halcyon born?", null, steps)!;
     expect(found.nodes.map((one) => one.name)).toEqual(["Halcyon", "Ingrid Solheim", "…"]);
   });
+  it("lights the paths that a retrieval walked, as far as is written", () => {
+    const said = (text: string) => ({ text, doc: "ships.md", start: 0, end: text.length, quote: text });
+    const walked = [
+      { entities: ["Halcyon", "Ingrid Solheim"], facts: [said("Ingrid Solheim commanded the Halcyon.")] },
+      { entities: ["Halcyon", "Ingrid Solheim", "Vik"], facts: [said("Ingrid Solheim commanded the Halcyon."), said("She was born in Vik.")] },
+      { entities: ["Bremen", "Halcyon", "1962"], facts: [said("The Halcyon was built in Bremen in 1962.")] },
+    ];
+    const steps = [{ step: "retrieve", input: "Who led the Halcyon?", output: "5 passages", walked, depth: 0, open: false }];
+    const names = (text: string) => findThread("Where was the commander of the Halcyon born?", null, steps, text)!.nodes.map((one) => one.name);
+    expect(names("")).toEqual(["Halcyon", "Ingrid Solheim"]);
+    expect(names("She came from Vik")).toEqual(["Halcyon", "Ingrid Solheim", "Vik"]);
+    expect(names("It was built in Bremen")).toEqual(["Halcyon", "Bremen"]);
+    const later = [...steps, { step: "retrieve", input: "Who was born in Vik?", depth: 0, open: true }];
+    expect(findThread("Where was the commander of the Halcyon born?", null, later)!.nodes.at(-1)!.name).toBe("Vik");
+    expect(findThread("", null, [{ ...steps[0]!, walked: [] }])).toBeNull();
+  });
   it("lists what a run of one question reads, as it is no path", () => {
     const steps = [
       { step: "retrieve", input: "q", output: "5 passages", docs: ["/a/ships.txt", "b.md", "c.md", "d.md", "e.md"], depth: 0, open: false },
@@ -282,19 +297,6 @@ describe("sharing", () => {
   });
 });
 
-describe("reading", () => {
-  it("marks code points, not UTF-16 units", () => {
-    const pieces = cutPieces(Array.from("a🧶bcd"), { start: 1, end: 3 }, [{ start: 4, end: 5 }], [0, 3], 0, 5);
-    expect(pieces.map((one) => [one.text, one.mark, one.page])).toEqual([
-      ["a", "", 1],
-      ["🧶b", "here", 0],
-      ["c", "", 2],
-      ["d", "also", 0],
-    ]);
-  });
-  it("knows the page of a place", () => expect([0, 9, 10, 30].map((n) => pageOf([0, 10, 20], n))).toEqual([1, 1, 2, 3]));
-});
-
 describe("figures", () => {
   it("fill a treemap", () => {
     const boxes = layOutTreemap([6, 3, 2, 1], 100, 60);
@@ -328,6 +330,8 @@ describe("figures", () => {
     expect(measureSupport(answer)).toEqual({ cited: 2, all: 2, sure: null });
     expect(measureSupport(other)).toEqual({ cited: 2, all: 3, sure: 0.4 });
     expect(measureSupport({ ...answer, answer: "“It is.” [1] (Is it? It is)\n“So.” [2]" })).toMatchObject({ cited: 2, all: 2 });
+    expect(measureSupport({ ...answer, answer: "It is. [1] It was. (not supported by the evidence)" })).toMatchObject({ cited: 1, all: 2 });
+    expect(measureSupport({ ...answer, answer: "它在此。[1]\n它曾在此。（证据未能支持）" })).toMatchObject({ cited: 1, all: 2 });
     expect(findBest([answer, other])).toEqual({ support: 1, sure: 0.4 });
   });
   it("say why a build took more calls than estimated", () => {

@@ -25,7 +25,7 @@ from clew.llm.wrappers import UsageMeter
 from clew.models import Models
 from clew.reader.span_reader import ReadSpan
 from clew.store.protocol import KeyValueStore, Snapshot
-from clew.types import Kind, Usage
+from clew.types import Kind, Route, Usage
 from clew.version import pip_install_command
 
 MAX_COMPARED = 2000  # of very many elements, those compared with a vector at once
@@ -62,6 +62,8 @@ class StepEnded:
 
     step: TraceStep
     depth: int
+    walked: tuple[Route, ...] = ()
+    """The best paths of the graph that a retrieval followed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -225,7 +227,7 @@ class Context:
             done = TraceStep(name, given, opened.output, seconds, usage, nested, opened.docs)
             self.trace.append(done)
             if self.on_event is not None:
-                self.on_event(StepEnded(done, self.depth))
+                self.on_event(StepEnded(done, self.depth, opened.walked))
 
     async def vector(self, text: str | None = None) -> NDArray[np.float32]:
         """The vector of the question or of another text, embedded once per question."""
@@ -299,3 +301,4 @@ class OpenStep:
     ctx: Context
     output: str = ""
     docs: tuple[str, ...] = ()
+    walked: tuple[Route, ...] = ()

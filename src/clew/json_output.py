@@ -7,6 +7,7 @@ from typing import Any
 
 from clew.agents.core.types import Answer, Results
 from clew.context import AnswerDelta, Event, StepEnded, StepStarted
+from clew.types import Route
 
 
 def to_json_value(value: Any) -> Any:
@@ -54,12 +55,20 @@ def event_json(event: Event) -> tuple[str, dict[str, Any]]:
     match event:
         case StepStarted():
             return "step-started", to_json_value(event)
-        case StepEnded(step=step, depth=depth):
+        case StepEnded(step=step, depth=depth, walked=walked):
             shown = {"step": step.step, "input": step.input, "output": step.output}
             spent = {"seconds": round(step.seconds, 6), "usage": to_json_value(step.usage)}
-            return "step", {**shown, **spent, "docs": list(step.docs), "depth": depth}
+            paths = {"walked": [_walked_json(route) for route in walked]} if walked else {}
+            return "step", {**shown, **spent, "docs": list(step.docs), **paths, "depth": depth}
         case AnswerDelta(text=text, restart=restart):
             return "token", {"text": text, **({"restart": True} if restart else {})}
+
+
+def _walked_json(route: Route) -> dict[str, Any]:
+    """Return a path in short: its entities, and its facts with the spans that state them."""
+    told = ("text", "doc", "start", "end", "quote")
+    facts = [{name: getattr(fact, name) for name in told} for fact in route.steps]
+    return {"entities": list(route.entities), "facts": facts}
 
 
 def _common_fields(done: Results | Answer) -> dict[str, Any]:

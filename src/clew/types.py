@@ -12,7 +12,7 @@ Kind = Literal["chunk", "entity", "fact", "relation", "community", "description"
 
 SUBJECT = "subject"  # role: what the sentence's document is about, named or not
 MEMBER = "member"  # role: mentioned in the fact's text
-LITERAL_TYPES = ("date", "number")  # entity types of literal values
+LITERAL_TYPES = ("date", "number", "section")  # entity types of literal values
 HEAD = "head"
 TAIL = "tail"
 
@@ -86,6 +86,14 @@ class Entity:
     aliases: tuple[str, ...] = ()
     attributes: Mapping[str, str] = field(default_factory=dict)
     support: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class EntityLabel:
+    """What an entity is called."""
+
+    id: str
+    name: str
 
 
 @dataclass(frozen=True, slots=True)

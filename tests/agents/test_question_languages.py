@@ -38,11 +38,11 @@ NAMED = [
     ("Какова длина Старого моста?", "410 метров"),
     ("Где родился инженер Старого моста?", "Казани"),
     ("كم يبلغ ارتفاع برج الواحة؟", "95 مترا"),
+    ("白浜灯台の高さは？", "27メートル"),
 ]
 QUOTED = [
     ("من صمم برج الواحة؟", "نادر حمدان"),
     ("أين ولد مهندس برج الواحة؟", "حلب"),
-    ("白浜灯台の高さは？", "27メートル"),
     ("白浜灯台を建設した人はどこで生まれましたか？", "長崎"),
     ("Qui remplace la roue du moulin ?", "tous les dix ans"),
 ]
@@ -74,6 +74,22 @@ async def test_a_question_in_another_language_is_understood(base: KnowledgeBase)
     assert refused.verdict == "refused"
     unknown = await base.ask("Wer ist der Bürgermeister von Oberhausen?", mode="reject")
     assert unknown.verdict == "refused"
+
+
+async def test_a_quote_without_a_place_says_not_where(tmp_path: Path) -> None:
+    pages = {
+        "ja": "# 青葉図書館\n\n青葉図書館は午前九時から午後八時まで開いています。\n",
+        "zh": "# 海蓝手册\n\n缓存大小由参数 cache_pages 设定，默认值为 512 页。\n",
+        "other": "# 青石桥\n\n青石桥位于江宁县，由工程师周文海设计。\n",
+    }
+    for name, text in pages.items():
+        (tmp_path / f"{name}.md").write_text(text, encoding="utf-8")
+    base = await open_hashed(Settings(kb=tmp_path / "kb"), True)
+    await base.add([tmp_path / f"{name}.md" for name in pages])
+    assert (await base.ask("青葉図書館はどこにありますか？")).confidence < 0.5
+    asked = await base.ask("cache_pages 的默认值是多少？")
+    assert [cited.doc.rpartition("/")[2] for cited in asked.citations] == ["zh.md"]
+    assert asked.confidence > 0.3
 
 
 @pytest.mark.parametrize(

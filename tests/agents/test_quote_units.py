@@ -8,6 +8,7 @@ from clew.agents.answering.units import QuestionSigns, choose_units, rank_units
 from clew.agents.quote_units import asks_one_thing, has_parts
 from clew.config import Settings
 from clew.engine import KnowledgeBase
+from clew.ingest.readers.table_text import label_rows
 from clew.testing.hashed_kb import open_hashed
 from clew.text.places import find_units
 from clew.types import Passage
@@ -58,7 +59,7 @@ async def kb(tmp_path: Path) -> KnowledgeBase:
     ("question", "quoted"),
     [
         ("How large is the pool_size of the server by default?", "pool_size (integer)\n:   Sets"),
-        ("What is the limit of the name length?", "| Item | Limit |\n|------|-------|"),
+        ("What is the limit of the name length?", "| Item: name length | Limit: 63 bytes |"),
         ("How do I upgrade the server?", "1. Stop it.\n2. Copy the data folder.\n3. Start"),
         ("What do I run to check afterwards?", "Run the check afterwards:\n\n```\ncheck --all"),
     ],
@@ -71,8 +72,17 @@ async def test_what_answers_is_quoted_as_a_unit(
     text = (await kb.search(question)).evidence.chunks
     assert text and answer.verdict == "answered"
     for citation in answer.citations:  # each is a span of the document, word for word
-        assert citation.quote in f"{MANUAL}\n{FILLER}"
+        assert citation.quote in label_rows(f"{MANUAL}\n{FILLER}")
     await kb.close()
+
+
+@pytest.mark.parametrize("question", ["What is pool_size?", "What is lock_wait?"])
+async def test_a_unit_is_quoted_once(kb: KnowledgeBase, question: str) -> None:
+    answer = await kb.ask(question)
+    await kb.close()
+    term = question.split()[-1].strip("?")
+    assert [cited.quote.split()[0] for cited in answer.citations] == [term], answer.answer
+    assert answer.answer.count(f"{term} (integer)") == 1 and "[2]" not in answer.answer
 
 
 def test_units_are_whole_and_in_order() -> None:

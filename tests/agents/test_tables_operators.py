@@ -8,7 +8,8 @@ import pytest
 import clew
 from clew.agents.tables.load import Column
 from clew.agents.tables.spaced import find_language
-from clew.agents.tables.values import choose_decimal, parse_quantity, read_truths, to_float
+from clew.agents.tables.values import read_truths
+from clew.text.quantities import choose_decimal, split_unit, to_float
 
 BOATS = (
     "boat;harbour;price;mast (m);launched;insured\n"
@@ -166,9 +167,9 @@ def test_numbers_are_read_by_the_decimal_sign_of_their_column() -> None:
     assert to_float("1 234,5", ",") == 1234.5
     assert to_float("1,23.5", ".") is None
     for text, digits, unit in (("$39.90", "39.90", "$"), ("12%", "12", "%"), ("-3 km", "-3", "km")):
-        found = parse_quantity(text)
+        found = split_unit(text)
         assert found is not None and (found.digits, found.unit) == (digits, unit)
-    assert parse_quantity("A-10") is None and parse_quantity("Town 7") is None
+    assert split_unit("A-10") is None and split_unit("Town 7") is None
     assert Column("release", ("20.04 LTS", "19.10", "18.04 LTS")).type == "text"
 
 

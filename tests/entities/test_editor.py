@@ -21,7 +21,7 @@ LONG_NAME = " ".join(f"word{n}" for n in range(24))
 
 
 class Listed:
-    """An extractor that finds what the text lists: `name=its description`, one per line."""
+    """An extractor that finds what the text lists, one per line: `name:type=its description`."""
 
     name = "listed"
 
@@ -31,7 +31,12 @@ class Listed:
     def _extract(self, chunk: Chunk) -> Extraction:
         pairs = [line.partition("=") for line in chunk.text.splitlines()]
         return Extraction(
-            tuple(RawEntity(name, "", text.strip()) for name, _, text in pairs if name.strip())
+            tuple(
+                RawEntity(name, kind, text.strip())
+                for names, _, text in pairs
+                for name, _, kind in [names.partition(":")]
+                if name.strip()
+            )
         )
 
 
@@ -66,6 +71,22 @@ async def test_why_split_and_join(base: KnowledgeBase) -> None:
     assert len(await _names(base)) == 1
     with pytest.raises(StoreError, match="already one entity"):
         await base.identity.merge("Fox", "The Fox")
+
+
+async def test_a_user_merges_names_of_different_types(base: KnowledgeBase) -> None:
+    await _add_texts(
+        base, a="Oda Falk:person=she", b="Falk Works:place=a site", c="The Falk Works=x"
+    )
+    assert await _names(base) == {"Oda Falk", "Falk Works"}
+    await base.identity.merge("Oda Falk", "Falk Works")
+    assert len(await _names(base)) == 1  # with the other spelling, which is a place, too
+    await _add_texts(base, d="Falk Works:place=a larger site", e="Oda Falk:person=a founder")
+    assert len(await _names(base)) == 1
+    reasons = {merge.because for merge in (await base.identity.explain("Oda Falk"))[0].merges}
+    assert "merged by the user" in reasons
+    await base.identity.undo("Oda Falk", "Falk Works")
+    assert await _names(base) == {"Oda Falk", "Falk Works"}
+    assert await base.verify() == []
 
 
 async def test_a_join_stays_with_the_names_it_was_made_by(base: KnowledgeBase) -> None:

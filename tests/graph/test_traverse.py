@@ -136,7 +136,7 @@ def test_a_hub_with_a_million_neighbours_is_bounded_and_keeps_its_rare_relation(
     assert perf_counter() - started < 5
     assert len(edges) == 4096
     assert set(np.unique(edges.code)) == {0, 2}
-    assert len(trails) == 0 and sum(map(len, paths)) <= 4096
+    assert set(trails.ends.tolist()) == {0} and sum(map(len, paths)) <= 4096
 
 
 def test_a_rare_relation_of_a_hub_is_kept() -> None:
@@ -165,10 +165,11 @@ def test_a_trail_reaches_what_its_paths_reach(rows: list[tuple[int, int, int]]) 
     )
     for at, codes in enumerate(trails.codes):
         simple = follow_codes(graph, start, codes)
-        # A trail may repeat a fact, a path may not; neither goes straight back to the start.
+        # A trail may repeat a fact; back at the start is only what leads nowhere else.
         assert set(simple.entities[:, -1].tolist()) <= set(trails.ends_of(at).tolist())
         if codes[1] == codes[0] ^ 1:
-            assert start not in trails.ends_of(at).tolist()
+            ends = trails.ends_of(at).tolist()
+            assert start not in ends or ends == [start]
 
 
 @given(st.lists(st.tuples(st.integers(0, 4), st.integers(0, 1), st.integers(0, 4)), max_size=12))

@@ -99,6 +99,38 @@ async def test_navigation_by_role_and_class_is_dropped(
     assert await text(tmp_path, html) == expected
 
 
+_OVEN = (
+    "<h1>Oven X9</h1><p>It heats to 260 degrees in nine minutes.</p><p>Clean it with vinegar.</p>"
+)
+_SITE = (
+    "<header><a href=/>Logo</a> <a href=/d>Docs</a></header><div id=sidebar><p>Subscribe to our "
+    "letter today.</p><a href=1>Careers</a></div>{}<div class=also><a href=1>Ten best toasters</a> "
+    "<a href=2>Why kettles whistle</a></div><div id=cookie-banner>We and 812 partners store "
+    "cookies on your device to measure how this page is used and to show you what suits you.</div>"
+)
+
+
+@pytest.mark.parametrize("content", ["main", "article", "div"])
+async def test_what_stands_around_the_content_is_dropped(tmp_path: Path, content: str) -> None:
+    got = await text(tmp_path, _SITE.format(f"<{content}>{_OVEN}</{content}>"))
+    assert got == "# Oven X9\n\nIt heats to 260 degrees in nine minutes.\n\nClean it with vinegar."
+
+
+@pytest.mark.parametrize(
+    ("html", "kept"),
+    [
+        ("<h2>Use</h2><p>Bake it.</p><div class=sidebar><p>A box of text.</p></div>", "A box"),
+        ("<section id=footer><h2>Footer</h2><p>Set <a href=x>it</a>.</p></section><p>b", "Set it"),
+        ("<h2>See also</h2><div><a href=1>Ovens</a> <a href=2>Stoves</a></div>", "Ovens Stoves"),
+        ("<ul><li><a href=1>Ovens</a><li><a href=2>Stoves</a></ul>", "Ovens"),
+        ("<main><p>Menu</p></main><p>A long text of the page, " + 9 * "and more ", "long text"),
+        ("<header><h1>Ovens</h1></header><main><p>They are hot.</p></main>", "# Ovens\n\nThey are"),
+    ],
+)
+async def test_what_may_be_content_stays(tmp_path: Path, html: str, kept: str) -> None:
+    assert kept in await text(tmp_path, html)
+
+
 async def test_the_first_heading_is_the_title_of_a_page_without_one(tmp_path: Path) -> None:
     found = await page(tmp_path, "<h1>First <i>one</i></h1><p>a</p><h1>Second</h1>")
     assert isinstance(found, Document)

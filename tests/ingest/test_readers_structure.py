@@ -157,6 +157,27 @@ async def test_a_standard_on_pages(tmp_path: Path) -> None:
     ]
 
 
+_MEMO = (
+    f"{' ' * 28}Beacon Relay\n{' ' * 60}March 2023\n\n   Abstract of it.\n\nTable of Contents\n\n"
+    "   1. Scope ........ 2\n   2. Format ....... 2\n   3. Timers ....... 3\n\n",
+    "1. Scope\n\n   Beacons go from one router to the next.\n\n2. Format\n\n   The first octet is "
+    "the version,\n   and a router that finds another one\n",
+    "   MUST discard the message.\n\n3. Timers\n\n   They run for ten seconds.\n",
+)
+
+
+@pytest.mark.parametrize("feed", ["\f", ""])
+@pytest.mark.parametrize("count", [2, 3])
+async def test_running_lines_of_few_pages(tmp_path: Path, count: int, feed: str) -> None:
+    head = f"\nMemo 9911{' ' * 20}Beacon Relay{' ' * 20}March 2023\n\n"
+    feet = [f"\nHalvers{' ' * 40}[Page {n}]\n" for n in (1, 2, 3)]
+    pages = [part + foot for part, foot in zip(_MEMO, feet, strict=True)][:count]
+    text = await read_text(tmp_path / "memo.txt", (feed + head).join(pages))
+    assert "Memo 9911" not in text and "[Page" not in text and "Table of Contents" not in text
+    assert count == 2 or "another one\n   MUST discard" in text
+    assert count == 2 or "## 2. Format" in text
+
+
 def pack(parts: dict[str, str]) -> bytes:
     out = io.BytesIO()
     with zipfile.ZipFile(out, "w") as archive:
@@ -214,7 +235,7 @@ async def test_a_book(tmp_path: Path) -> None:
     [found] = await read_all(tmp_path / "a.epub", raw)
     assert isinstance(found, Document)
     assert (found.title, found.metadata["author"]) == ("Maps", "Ilse")
-    assert found.text == "# One\n\nEarlier.\n\n# Two\n\nLater."
+    assert found.text == "Author: Ilse\n\n# One\n\nEarlier.\n\n# Two\n\nLater."
 
 
 async def test_a_notebook(tmp_path: Path) -> None:
@@ -239,6 +260,25 @@ async def test_mail(tmp_path: Path) -> None:
     box = f"From a@b Mon Jan 1 2024\n{MAIL}\nOne.\n\nFrom a@b Tue Jan 2 2024\n{MAIL}\nTwo.\n"
     found_all = await read_all(tmp_path / "all.mbox", box)
     assert [item.text[-4:] for item in found_all if isinstance(item, Document)] == ["One.", "Two."]
+
+
+async def test_rows_of_markdown_have_their_labels(tmp_path: Path) -> None:
+    fenced = "```\n| a | b |\n|---|---|\n| 1 | 2 |\n```"
+    table = "  | Map | Width |\n  |:----|----:|\n  | North\\|East | 20 |\n  | West | |"
+    text = await read_text(tmp_path / "a.md", f"{fenced}\n\n- Sizes\n\n{table}\n\nEnd.")
+    rows = "- Sizes\n\n  | Map: North\\|East | Width: 20 |\n  | Map: West |\n\nEnd."
+    assert text == f"{fenced}\n\n{rows}"
+
+
+async def test_what_a_mail_quotes_is_not_its_own(tmp_path: Path) -> None:
+    reply = f"{MAIL}\nOn Friday.\n\nOn 5 March Anton wrote:\n> When do we sail?\n> It rains.\n"
+    text = await read_text(tmp_path / "a.eml", reply)
+    assert text.endswith("On Friday.\n\n## On 5 March Anton wrote\n\nWhen do we sail?\nIt rains.")
+    between = await read_text(tmp_path / "b.eml", f"{MAIL}\n> When?\n\nOn Friday.\n")
+    assert between.endswith("> When?\n\nOn Friday.")
+    first = f"From a@b Mon Jan 1 2024\n{MAIL}\nWhen do we sail?\nIt rains.\n\n"
+    found = await read_all(tmp_path / "all.mbox", f"{first}From a@b Tue Jan 2 2024\n{reply}")
+    assert isinstance(found[1], Document) and found[1].text.endswith("\n\nOn Friday.")
 
 
 async def test_code_is_split_at_its_functions(tmp_path: Path) -> None:

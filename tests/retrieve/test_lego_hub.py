@@ -21,7 +21,7 @@ from clew.retrieve.subgraph.extract import (
 )
 from clew.retrieve.subgraph.prune import Prune
 from clew.testing.fakes import HashEmbed
-from clew.types import HEAD, TAIL, Entity, Fact, Found, Hit
+from clew.types import HEAD, TAIL, Entity, EntityLabel, Fact, Found, Hit
 
 COUNT = 1_000_000
 RARE = 777_777  # the one fact of the hub's other relation
@@ -34,6 +34,10 @@ class Leaves:
 
     async def entities(self, keys: Sequence[int]) -> dict[int, Entity]:
         return {key: Entity(str(key), "Hub" if key == 0 else f"Leaf {key}") for key in keys}
+
+    async def entity_labels(self, keys: Sequence[int]) -> dict[int, EntityLabel]:
+        found = await self.entities(keys)
+        return {key: EntityLabel(one.id, one.name) for key, one in found.items()}
 
     async def facts(self, keys: Sequence[int]) -> dict[int, Fact]:
         return {key: _fact(key) for key in keys}

@@ -69,6 +69,48 @@ async def test_a_chain_of_five_links_is_followed_to_its_end(family: KnowledgeBas
     assert (await best(family, question, "lego-12"))[0] == "lawyer"
 
 
+COUPLE = """\
+Ida Brun|people.person.spouse_s|Jon Brun
+Ida Brun|people.person.profession|baker
+Jon Brun|people.person.profession|sailor
+Jon Brun|people.person.gender|male
+Jon Brun|people.person.employer_s|Tern Line
+Tern Line|organization.organization.headquarters|Skagen
+Skagen|location.location.country|Denmark
+Denmark|location.country.currency_used|krone
+Denmark|location.country.head_of_state|Mette Falk
+"""
+
+
+@pytest.mark.parametrize(
+    ("question", "answer"),
+    [
+        ("Who is the spouse of the spouse of Ida Brun?", "Ida Brun"),
+        ("who is the spouse of Ida Brun's spouse", "Ida Brun"),
+        ("Which currency used has the country with the employer of Ida Brun's spouse?", "krone"),
+    ],
+)
+async def test_one_stored_direction_and_further_hops_are_enough(
+    base: KnowledgeBase, tmp_path: Path, question: str, answer: str
+) -> None:
+    couple = await take_films(base, tmp_path, COUPLE)
+    assert (await best(couple, question, "lego-12"))[0] == answer
+
+
+async def test_plain_cosine_takes_no_step_twice_and_the_stored_direction(
+    base: KnowledgeBase, tmp_path: Path
+) -> None:
+    pairs = [("Ada Lind", "Ole Lind"), ("Eva Moe", "Per Moe"), ("Ida Lie", "Ida Brun")]
+    others = "".join(
+        f"{one}|people.person.spouse_s|{other}\n{one}|people.person.gender|female\n"
+        f"{one}|people.person.profession|baker\n{other}|people.person.gender|male\n"
+        for one, other in pairs
+    )
+    many = await take_films(base, tmp_path, COUPLE + others)
+    question = "What is the profession of the spouse of Ida Brun?"
+    assert (await best(many, question, "lego-12-cosine"))[0] == "sailor"
+
+
 async def test_a_way_back_by_the_same_relation_leads_to_others(
     base: KnowledgeBase, tmp_path: Path
 ) -> None:

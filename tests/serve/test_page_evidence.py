@@ -155,7 +155,7 @@ def test_the_thread_grows_while_one_question_is_answered(tmp_path: Path) -> None
             page.fill("textarea", QUESTION)
             page.keyboard.press("Enter")
             page.locator(".thread.live .node", has_text="Marrow Bridge").wait_for()
-            page.locator(".thread.live .edge", has_text="read").first.wait_for()
+            page.locator(".thread.live .edge", has_text="Marrow Bridge").first.wait_for()
             ilse = SENTENCES[0].partition(" designed")[0]
             page.locator(".thread:not(.live) .node.last", has_text=ilse).wait_for()
             assert errors == []
@@ -171,6 +171,16 @@ def test_a_path_shows_all_facts_of_a_step(tmp_path: Path) -> None:
         page.get_by_label("To", exact=True).fill("Halcyon")
         page.get_by_role("button", name="Find the path").click()
         page.locator(".path").get_by_role("button", name=BOTH.rstrip(".")).wait_for()
+        page.get_by_label("To", exact=True).fill("HALCYON")
+        page.get_by_role("button", name="Find the path").click()
+        page.locator(".path").get_by_role("button", name="all 2 facts").wait_for()
+        assert page.get_by_label("To", exact=True).input_value() == "Halcyon"
+        page.get_by_label("From").fill("the halcyon")
+        page.get_by_role("button", name="Find the path").click()
+        page.get_by_text("Both are the same entity.").wait_for()
+        page.get_by_label("From").fill("solh")
+        page.locator("#path-from-hits li", has_text="Ingrid Solheim").click()
+        page.get_by_role("button", name="Find the path").click()
         page.locator(".path").get_by_role("button", name="all 2 facts").click()
         page.get_by_text("stated in the same passage: Ingrid Solheim was born in Oslo").wait_for()
         assert errors == []

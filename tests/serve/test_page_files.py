@@ -9,6 +9,9 @@ from typing import Any
 import pytest
 from serving import fill, make_key, make_server, running
 
+from clew.agents.core.messages import OWN_MARKS
+from clew.recipes.configure import add_own_recipes
+from clew.recipes.registry import describe_recipes
 from clew.serve.page_files import load_page_files
 
 PAGE = Path(__file__).parents[2] / "page"
@@ -71,6 +74,20 @@ def test_every_step_of_an_agent_has_a_name_in_chinese() -> None:
     names = {one.value for one in first if isinstance(one, ast.Constant)}
     assert len(names) > 10
     assert [name for name in names if f'["{name}", ' not in listed] == []
+
+
+def test_every_recipe_is_described_in_chinese() -> None:
+    listed = (PAGE / "src" / "zh-recipes.ts").read_text(encoding="utf-8")
+    texts = re.findall(r'^  \["([^"]+)", "', listed, re.MULTILINE)
+    known = [re.compile(re.sub(r"\\{\w+\\}", ".+", re.escape(text))) for text in texts]
+    recipes = describe_recipes(add_own_recipes({}))
+    said = {part for one in recipes for part in (one["about"], *one["needs"].split("; "))}
+    assert [text for text in said if not any(one.fullmatch(text) for one in known)] == []
+
+
+def test_the_page_knows_what_the_server_writes_behind_a_sentence() -> None:
+    view = (PAGE / "src" / "views" / "compare.tsx").read_text(encoding="utf-8")
+    assert [mark for mark in OWN_MARKS if f'"{mark}"' not in view] == []
 
 
 def test_the_built_files_are_those_of_the_sources() -> None:

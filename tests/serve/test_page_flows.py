@@ -133,7 +133,7 @@ def test_what_is_read_is_listed_and_no_path(tmp_path: Path) -> None:
         browsing(make_server(tmp_path, models=models)) as (page, url, _),
     ):
         page.goto(url)
-        page.get_by_label("Recipe").first.select_option("reader")
+        page.get_by_label("Recipe").first.select_option("bm25")  # which walks no path
         page.fill("textarea", QUESTION)
         page.keyboard.press("Enter")
         page.get_by_role("heading", name="Read so far").wait_for()

@@ -14,11 +14,14 @@ import pytest
 from fastapi.testclient import TestClient
 from serving import Listening, fill, make_key, make_server, running
 
-from clew.config import ReadSettings
+from clew import sync
+from clew.config import ReadSettings, Settings
 from clew.export.formats import FORMATS
 from clew.export.graph import ExportGraph
 from clew.ingest.readers.pdf_image import find_words
 from clew.serve.core.keys import KeyLimits
+from clew.serve.core.originals import FILE_CHANGED, FILE_NOT_FOUND
+from clew.testing.hashed_kb import open_hashed
 from conftest import VALLEY, document
 
 AT = "/workspaces/valley"
@@ -94,6 +97,41 @@ def test_a_page_is_drawn_with_the_span_marked(tmp_path: Path) -> None:
         assert client.get(f"{at}/pages/2", headers=other).status_code == 404
         poet = documents(client)["poet"]["id"]
         assert client.get(f"{AT}/documents/{poet}/pages/1").status_code == 404
+
+
+@pytest.mark.slow  # processes that read and draw are started
+def test_a_pdf_of_the_command_line_is_drawn_while_it_is_unchanged(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("pypdfium2")
+    root, files = tmp_path / "kbs", tmp_path / "files"
+    files.mkdir()
+    monkeypatch.chdir(files)
+    Path("bridge.pdf").write_bytes(make_pdf([("First.",), LINES]))
+
+    async def add() -> None:
+        base = await open_hashed(Settings(kb=root / "valley"), True)
+        await base.add(["bridge.pdf"])
+        await base.close()
+
+    sync.wait(add())
+
+    def look(client: TestClient) -> tuple[bool, str, int, int]:
+        reading = client.get(f"{AT}/reading", params={"name": "bridge.pdf"}).json()
+        at = f"{AT}/documents/{reading['id']}"
+        drawn = client.get(f"{at}/pages/2")
+        sent = client.get(f"{at}/original")
+        why = drawn.json().get("detail", reading["no_original"])
+        return reading["original"], why, drawn.status_code, sent.status_code
+
+    with running(make_server(root)) as client:
+        assert look(client) == (True, "", 200, 200)
+        Path("bridge.pdf").write_bytes(make_pdf([("Second.",), LINES]))
+        assert look(client) == (True, FILE_CHANGED, 404, 404)
+        Path("bridge.pdf").unlink()
+        assert look(client) == (False, FILE_NOT_FOUND, 404, 404)
+        (root / "bridge.pdf").write_bytes(make_pdf([("First.",), LINES]))  # not where it was
+        assert look(client) == (False, FILE_NOT_FOUND, 404, 404)
 
 
 @pytest.mark.parametrize(

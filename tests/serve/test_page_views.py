@@ -143,6 +143,18 @@ def test_a_link_holds_the_answer(server: Server) -> None:
         other.goto(link)
         other.get_by_text("This answer came with a link.").wait_for()
         assert other.locator(".candidate").inner_text() == answer
+        # In a tab with a conversation the link shows the answer, and the conversation stays.
+        page.fill("textarea", "Where was Ilse Brandvik born?")
+        page.keyboard.press("Enter")
+        page.locator(".turn").nth(1).locator(".figures").wait_for()
+        page.goto(link)
+        page.get_by_text("This answer came with a link.").wait_for()
+        page.reload()
+        page.get_by_text("This answer came with a link.").wait_for()
+        assert page.locator(".turn").count() == 1
+        page.get_by_role("link", name="Back to your conversation").click()
+        page.locator(".turn").nth(1).wait_for()
+        assert page.get_by_text("This answer came with a link.").count() == 0
         assert errors == []
 
 

@@ -3,6 +3,7 @@
 import json
 from pathlib import Path
 
+import pytest
 from serving import fill, make_server, running
 
 
@@ -37,6 +38,19 @@ def test_a_streamed_answer_comes_in_steps(tmp_path: Path) -> None:
     assert names[0] == "step-started" and names[-1] == "answer"
     last = json.loads(events[-1][1].removeprefix("data: "))
     assert last["verdict"] == "answered"
+
+
+@pytest.mark.parametrize(("recipe", "walks"), [("reader", True), ("reader+bm25", False)])
+def test_a_retrieval_tells_the_paths_it_walked(tmp_path: Path, recipe: str, walks: bool) -> None:
+    fill(tmp_path / "valley")
+    with running(make_server(tmp_path)) as client:
+        body = {"question": "Who designed the Marrow Bridge?", "stream": True, "recipe": recipe}
+        text = client.post("/workspaces/valley/ask", json=body).text
+    data = [json.loads(part.partition("\ndata: ")[2]) for part in text.strip().split("\n\n")]
+    walked = [path for one in data for path in one.get("walked", ())]
+    assert bool(walked) == walks
+    assert not walks or "Marrow Bridge" in walked[0]["entities"]
+    assert all(fact["quote"] and fact["doc"] for path in walked for fact in path["facts"])
 
 
 def test_an_error_while_streaming_is_an_event(tmp_path: Path) -> None:

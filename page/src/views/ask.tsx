@@ -1,12 +1,13 @@
 // Ask: the conversation, each answer with its thread, its reasoning and its sources.
 import { useEffect, useRef, useState } from "preact/hooks";
 import { at, get, type Citation, type Entity } from "../api";
-import { ask, clearTurns, showShared, stop, useTurns, type Turn } from "../ask-model";
+import { ask, clearTurns, closeShared, showShared, stop, useSharedTurn, useTurns, type Turn } from "../ask-model";
 import { t, tn, translateMessage } from "../i18n";
 import { Markdown } from "../markdown";
+import { dropMarks } from "../markup";
 import { Reader } from "../reader";
 import { Candidate } from "../candidate";
-import { explainRefusal, formatSource, headRefusal, isBareRefusal, packAnswer, partRepeated, toMarkdown, unpackAnswer } from "../share";
+import { explainRefusal, formatSource, headRefusal, isBareRefusal, packAnswer, partNote, partRepeated, toMarkdown, unpackAnswer } from "../share";
 import { current, toast, useRoute, useShared } from "../state";
 import { findThread, listRead } from "../thread";
 import { formatCost, formatSeconds, Icon, RecipeSelect, useLoad, Words } from "../ui";
@@ -21,17 +22,21 @@ interface Opened {
 type Open = (opened: Opened) => void;
 
 export function Ask() {
-  const turns = useTurns();
+  const own = useTurns();
+  const shared = useSharedTurn();
+  const turns = shared ? [shared] : own;
   const { rest, query } = useRoute();
   const [opened, setOpened] = useState<Opened | null>(null);
   const list = useRef<HTMLDivElement>(null);
   useEffect(() => {
-    const packed = rest;
-    if (packed)
-      void unpackAnswer(packed).then((found) => {
-        if (found) showShared(found, query.get("ws") || current().workspace);
-        else toast(t("This link is incomplete."));
-      });
+    if (!rest) return closeShared();
+    let wanted = true;
+    void unpackAnswer(rest).then((found) => {
+      if (!wanted) return;
+      if (found) showShared(found, query.get("ws") || current().workspace);
+      else toast(t("This link is incomplete."));
+    });
+    return () => void (wanted = false);
   }, [rest]);
   const asked = query.get("q");
   useEffect(() => {
@@ -47,9 +52,15 @@ export function Ask() {
         <div class="turns" ref={list}>
           <div class="row spread">
             <span />
-            <button class="quiet" onClick={() => (clearTurns(), (location.hash = "#/ask"))}>
-              <Icon name="plus" /> {t("New conversation")}
-            </button>
+            {shared && own.length > 0 ? (
+              <a class="button quiet" href="#/ask">
+                ← {t("Back to your conversation")}
+              </a>
+            ) : (
+              <button class="quiet" onClick={() => (clearTurns(), (location.hash = "#/ask"))}>
+                <Icon name="plus" /> {t("New conversation")}
+              </button>
+            )}
           </div>
           {turns.map((turn) => (
             <TurnView key={turn.id} turn={turn} onOpen={setOpened} />
@@ -164,7 +175,7 @@ function Composer({ first }: { first: boolean }) {
 }
 
 function TurnView({ turn, onOpen }: { turn: Turn; onOpen: Open }) {
-  const thread = findThread(turn.question, turn.answer, turn.steps);
+  const thread = findThread(turn.question, turn.answer, turn.steps, turn.text);
   const all = turn.answer?.citations ?? [];
   const open = (place: Citation) => onOpen({ place, all, workspace: turn.workspace });
   const read = (doc: string) => {
@@ -235,7 +246,7 @@ function AnswerText({ turn, open }: { turn: Turn; open: (place: Citation) => voi
     if (!place) return <sup class="cite">{number}</sup>;
     const label = t("Citation {n}: {doc}", { n: number, doc: place.doc });
     return (
-      <button class="cite" aria-label={label} title={place.quote} onClick={() => open(place)}>
+      <button class="cite" aria-label={label} title={dropMarks(place.quote)} onClick={() => open(place)}>
         {number}
       </button>
     );
@@ -279,6 +290,7 @@ function AnswerText({ turn, open }: { turn: Turn; open: (place: Citation) => voi
 function Figures({ turn }: { turn: Turn }) {
   const answer = turn.answer!;
   const sure = answer.confidence;
+  const { ended, rest } = partNote(answer);
   return (
     <div class="figures small soft">
       {typeof sure === "number" && (
@@ -290,8 +302,8 @@ function Figures({ turn }: { turn: Turn }) {
       <span>{answer.recipe}</span>
       <span>{formatSeconds(answer.seconds)}</span>
       <span>{formatCost(answer.usage)}</span>
-      {!answer.complete && <span class="wrong">{t("ended early by a budget")}</span>}
-      {answer.note && <span class="wide"><Words text={translateMessage(answer.note)} /></span>}
+      {ended && <span class="wide wrong"><Words text={t("The best answer so far, not complete: {why}", { why: translateMessage(ended) })} /></span>}
+      {rest && <span class="wide"><Words text={translateMessage(rest)} /></span>}
     </div>
   );
 }
@@ -357,7 +369,7 @@ function Sources({ turn, open }: { turn: Turn; open: (place: Citation) => void }
               <span class="number">{n + 1}</span>
               <span class="source-text">
                 <b>{titles.get(one.doc) || one.doc}</b>
-                <span class="quote">“{one.quote}”</span>
+                <span class="quote">“{dropMarks(one.quote)}”</span>
                 <span class="small soft">{formatSource(one)}</span>
               </span>
             </button>

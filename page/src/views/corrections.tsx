@@ -1,6 +1,7 @@
 // Corrections of names: merge, split, and the list of both, each of which can be undone.
 import { useState } from "preact/hooks";
 import { at, get, post } from "../api";
+import { EntityField, findEntity } from "../entities";
 import { t } from "../i18n";
 import { toast, useShared } from "../state";
 import { describe, Problem, useLoad } from "../ui";
@@ -39,25 +40,34 @@ export function Correct({ entity, onDone }: { entity: { name: string; aliases: s
   const { workspace } = useShared();
   const [other, setOther] = useState("");
   const [busy, setBusy] = useState(false);
-  const act = async (kind: "merge" | "split", name: string) => {
+  const act = async (what: "merge" | "split", body: Record<string, string>) => {
     setBusy(true);
-    const body: Record<string, string> = kind === "merge" ? { one: entity.name, other: name } : { name: entity.name, other: name };
-    if (await send(workspace, kind, body)) onDone();
+    if (await send(workspace, what, body)) onDone();
     setBusy(false);
+  };
+  const merge = async (event: Event) => {
+    event.preventDefault();
+    try {
+      const found = await findEntity(workspace, other);
+      if ([entity.name, ...entity.aliases].includes(found.name)) toast(t("Both are the same entity. Choose two different ones."));
+      else await act("merge", { one: entity.name, other: found.name });
+    } catch (error) {
+      toast(describe(error));
+    }
   };
   return (
     <details>
       <summary class="small">{t("Correct the names")}</summary>
       <div class="fields">
-        <form class="row" onSubmit={(e) => (e.preventDefault(), void act("merge", other.trim()))}>
-          <input aria-label={t("Another name of the same")} placeholder={t("Another name of the same")} value={other} onInput={(e) => setOther(e.currentTarget.value)} />
+        <form class="row" onSubmit={(e) => void merge(e)}>
+          <EntityField id="merge-with" label={t("Another name of the same")} value={other} onChange={setOther} />
           <button class="quiet" disabled={busy || !other.trim()}>
             {t("Merge")}
           </button>
         </form>
         {entity.aliases.map((alias) => (
           <div class="row" key={alias}>
-            <button class="quiet" disabled={busy} onClick={() => void act("split", alias)}>
+            <button class="quiet" disabled={busy} onClick={() => void act("split", { name: entity.name, other: alias })}>
               {t("Split off “{name}”", { name: alias })}
             </button>
           </div>

@@ -284,7 +284,24 @@ interface Plan {
   completion_tokens?: number;
   money?: number | null;
   seconds?: number;
+  skipped?: Skipped[];
   [name: string]: unknown;
+}
+interface Skipped {
+  name: string;
+  reason: string;
+}
+/** The files that are not read, each with the reason. */
+function SkippedList({ skipped }: { skipped: Skipped[] }) {
+  return (
+    <>
+      {skipped.map((one, n) => (
+        <p key={n} class="small wrong">
+          {one.name}: <Words text={translateMessage(one.reason)} />
+        </p>
+      ))}
+    </>
+  );
 }
 function Estimate({ plan }: { plan: Plan }) {
   const tokens = (plan.prompt_tokens ?? 0) + (plan.completion_tokens ?? 0);
@@ -305,6 +322,12 @@ function Estimate({ plan }: { plan: Plan }) {
         ))}
       </dl>
       {Boolean(plan.calls) && <p class="small soft">{t("If every reply can be used: those that cannot are asked for again, which costs more.")}</p>}
+      {plan.skipped && plan.skipped.length > 0 && (
+        <div role="status">
+          <p class="small">{t("These cannot be read and are not part of the estimate:")}</p>
+          <SkippedList skipped={plan.skipped} />
+        </div>
+      )}
     </>
   );
 }
@@ -401,11 +424,7 @@ function Outcome({ job, planned }: { job: Job; planned: number | null }) {
         <span class="soft small">{formatCost(result.usage)}</span>
       </p>
       {explainCalls(planned, result.usage.calls) && <p class="small soft">{explainCalls(planned, result.usage.calls)}</p>}
-      {result.skipped.map((one: { name: string; reason: string }, n: number) => (
-        <p key={n} class="small wrong">
-          {one.name}: <Words text={translateMessage(one.reason)} />
-        </p>
-      ))}
+      <SkippedList skipped={result.skipped} />
     </div>
   );
 }

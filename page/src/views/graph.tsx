@@ -2,6 +2,7 @@
 import { useEffect, useRef, useState } from "preact/hooks";
 import { at, get, type Citation, type Entity } from "../api";
 import { countTypes, GraphCanvas, type ColourBy, type Overview, type OverviewNode } from "../graph/canvas";
+import { toHits, useEntities } from "../entities";
 import { colourOf } from "../graph/colours";
 import { Find } from "../find";
 import { t } from "../i18n";
@@ -204,20 +205,8 @@ function Zoom({ canvas }: { canvas: { current: GraphCanvas | null } }) {
 }
 
 function Search({ onChoose }: { onChoose: (entity: Entity) => void }) {
-  const { workspace } = useShared();
   const [text, setText] = useState("");
-  const [hits, setHits] = useState<Entity[]>([]);
-  useEffect(() => {
-    if (!text.trim()) return setHits([]);
-    const control = new AbortController();
-    const timer = setTimeout(() => {
-      get<{ entities: Entity[] }>(at(workspace, "/entities", { query: text, limit: 8 }), control.signal).then(
-        ({ entities }) => setHits(entities),
-        () => setHits([]),
-      );
-    }, 180);
-    return () => (clearTimeout(timer), control.abort());
-  }, [text]);
+  const hits = useEntities(text);
   const choose = (key: number) => {
     setText("");
     onChoose(hits.find((one) => one.key === key)!);
@@ -227,7 +216,7 @@ function Search({ onChoose }: { onChoose: (entity: Entity) => void }) {
       label={t("Find an entity")}
       placeholder={t("Find an entity …")}
       text={text}
-      hits={hits.map((one) => ({ key: one.key, name: one.name, type: nameType(one.type) }))}
+      hits={toHits(hits)}
       onText={setText}
       onChoose={({ key }) => choose(key)}
       onClose={() => setText("")}

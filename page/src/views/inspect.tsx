@@ -3,8 +3,10 @@ import type { ComponentChildren } from "preact";
 import { useEffect, useRef, useState } from "preact/hooks";
 import { at, get, type Citation, type Entity } from "../api";
 import { isCrowded, type Overview } from "../graph/canvas";
+import { EntityField, findEntity } from "../entities";
 import { colourOf } from "../graph/colours";
 import { t, tn } from "../i18n";
+import { dropMarks } from "../markup";
 import { mayWrite, refreshStatus, useShared } from "../state";
 import { Attributes, Icon, nameType, Problem, useLoad } from "../ui";
 import { Correct, CorrectionList } from "./corrections";
@@ -256,7 +258,7 @@ function FactView({ id, onSelect, onRead }: Props & { id: number }) {
           {fact.evidence.map((one, n) => (
             <li key={n}>
               <button class="plain" onClick={() => onRead(one)}>
-                “{one.quote}”
+                “{dropMarks(one.quote)}”
               </button>
               <span class="small soft">{one.title || one.doc}</span>
             </li>
@@ -293,11 +295,16 @@ export function PathForm(props: PathProps) {
   const [end, setEnd] = useState("");
   const [paths, setPaths] = useState<PathFound[] | null>(null);
   const [error, setError] = useState<unknown>(null);
-  useEffect(() => setPaths(null), [start, end]);
+  const edit = (set: (name: string) => void) => (name: string) => (set(name), setPaths(null), setError(null));
   const submit = async (event: Event) => {
     event.preventDefault();
+    setPaths(null);
     try {
-      const found = (await get<{ paths: PathFound[] }>(at(workspace, "/paths", { start, end, hops: 5 }))).paths;
+      const [from, to] = await Promise.all([findEntity(workspace, start), findEntity(workspace, end)]);
+      setStart(from.name);
+      setEnd(to.name);
+      if (from.key === to.key) throw new Error(t("Both are the same entity. Choose two different ones."));
+      const found = (await get<{ paths: PathFound[] }>(at(workspace, "/paths", { start: from.name, end: to.name, hops: 5 }))).paths;
       setPaths(found);
       setError(null);
       if (found[0]) props.onPath(found[0].entities, found[0].facts);
@@ -309,8 +316,8 @@ export function PathForm(props: PathProps) {
     <details class="path">
       <summary>{t("Path between two entities")}</summary>
       <form class="fields" onSubmit={(e) => void submit(e)}>
-        <input aria-label={t("From")} placeholder={t("From")} value={start} onInput={(e) => setStart(e.currentTarget.value)} required />
-        <input aria-label={t("To")} placeholder={t("To")} value={end} onInput={(e) => setEnd(e.currentTarget.value)} required />
+        <EntityField id="path-from" label={t("From")} value={start} onChange={edit(setStart)} />
+        <EntityField id="path-to" label={t("To")} value={end} onChange={edit(setEnd)} />
         <button class="quiet">{t("Find the path")}</button>
         <Problem error={error} />
         {paths && paths.length === 0 && <p class="soft">{t("They are further apart than five facts.")}</p>}

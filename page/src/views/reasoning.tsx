@@ -68,7 +68,7 @@ export function Reasoning(props: { steps: ShownStep[]; question: string; answer:
   );
 }
 
-const DETAILS = ["signals", "spread", "tidy question", "keep linked", "show evidence"];
+const DETAILS = ["signals", "copies", "link", "spread", "tidy question", "keep linked", "show evidence"];
 /** What only who knows the method wants to see: parts of a search, weights, sizes. */
 const isDetail = ({ step }: Branch): boolean => step.step.includes("(") || DETAILS.includes(step.step);
 

@@ -59,6 +59,11 @@ const sortChecks = (checks: Checks["checks"]): Checks["checks"] => {
   const isPart = (one: Checks["checks"][number]) => /^(extra |python$|sqlite$)/.test(one.name);
   return [...checks.filter((one) => !isPart(one)).reverse(), ...checks.filter(isPart)];
 };
+/** `extra pdf` and `model NAME` begin with a word of the page, what follows is a name. */
+function nameCheck(name: string): string {
+  const found = /^(extra|model) (.+)$/.exec(name);
+  return found ? t(`${found[1]} {name}`, { name: found[2]! }) : t(name);
+}
 function Endpoint() {
   const { workspace } = useShared();
   const [found, error, again] = useLoad(() => get<Checks>(at(workspace, "/checks")), [workspace]);
@@ -78,7 +83,7 @@ function Endpoint() {
             <tbody>
               {sortChecks(found.checks).map((one, n) => (
                 <tr key={n}>
-                  <th scope="row">{t(one.name)}</th>
+                  <th scope="row">{nameCheck(one.name)}</th>
                   <td>
                     <span class={one.state === "ok" ? "state done" : one.state === "broken" ? "state failed" : "state"}>{t(one.state)}</span>
                   </td>
@@ -101,7 +106,7 @@ function Recipes() {
   const { recipes } = useShared();
   const [filter, setFilter] = useState("");
   const words = filter.toLowerCase();
-  const shown = recipes.filter((one) => `${one.name} ${one.about} ${one.source}`.toLowerCase().includes(words));
+  const shown = recipes.filter((one) => `${one.name} ${one.about} ${translateMessage(one.about)} ${one.source}`.toLowerCase().includes(words));
   return (
     <section class="panel">
       <div class="row spread">
@@ -127,7 +132,7 @@ function RecipeRow({ recipe }: { recipe: Recipe }) {
   return (
     <details onToggle={(e) => setOpen(e.currentTarget.open)}>
       <summary>
-        <b>{recipe.name}</b> <span class="tag">{t(recipe.kind)}</span> <span class="soft small"><Words text={recipe.about} /></span>
+        <b>{recipe.name}</b> <span class="tag">{t(recipe.kind)}</span> <span class="soft small"><Words text={translateMessage(recipe.about)} /></span>
       </summary>
       {open && <RecipeSteps name={recipe.name} needs={recipe.needs} source={recipe.source} />}
     </details>
@@ -139,7 +144,7 @@ function RecipeSteps({ name, needs, source }: { name: string; needs: string; sou
   return (
     <div class="pad small">
       <p>
-        {t("Needs")}: {needs} · {t("Source")}: <Words text={source} />
+        {t("Needs")}: <Words text={translateMessage(needs)} /> · {t("Source")}: <Words text={translateMessage(source)} />
       </p>
       <Problem error={error} />
       {found && (
@@ -159,7 +164,9 @@ function RecipeSteps({ name, needs, source }: { name: string; needs: string; sou
                   <td>{one.step}</td>
                   <td>{one.parameter}</td>
                   <td>{String(one.value)}</td>
-                  <td>{one.source}</td>
+                  <td>
+                    <Words text={translateMessage(one.source)} />
+                  </td>
                 </tr>
               ))}
             </tbody>

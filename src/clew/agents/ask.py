@@ -17,6 +17,7 @@ from clew.agents.conversation import ConversationTurn, condense_question
 from clew.agents.core.confidence import DEFAULT_THRESHOLD
 from clew.agents.core.types import Agent, Answer, Mode
 from clew.agents.judge import explain_doubt, explain_unmentioned, judge_answer
+from clew.agents.quote_units import drop_repeats
 from clew.agents.rules.question_analysis import find_names
 from clew.agents.tables.answer import answer_from_tables
 from clew.context import Context, Event, EventListener, TraceStep
@@ -109,11 +110,9 @@ async def answer_with(
                 answer = _refuse_if_unsure(inner, answer, threshold)
     except BudgetExceeded as ended:
         answer = replace(make_refusal(ctx, Evidence(), str(ended)), complete=False)
-    return replace(
-        answer,
-        question=ctx.question,
-        citations=place_citations(answer.citations, answer.evidence.chunks),
-    )
+    answer = drop_repeats(answer)
+    placed = place_citations(answer.citations, answer.evidence.chunks)
+    return replace(answer, question=ctx.question, citations=placed)
 
 
 def _has_nothing(view: View) -> bool:

@@ -112,7 +112,7 @@ async def describe_answer(ctx: Context, answer: Answer) -> Signals:
     if answer.kind != "span" and not signals["covered"] and not names:
         signals["named"] = 0.0
     if answer.kind == "words":
-        told = describe_quotes(asked, names, f"{quotes} {titles}", answer.candidate)
+        told = describe_quotes(asked, names, quotes, titles, answer.candidate)
         return {**signals, **told, "own": -1.0}
     if not answer.candidate:
         homes = " ".join(name_home(one, passages) for one in answer.citations)

@@ -11,10 +11,12 @@ from dataclasses import replace
 
 from clew.agents.answering.exact_terms import (
     ExactUnit,
+    defines_term,
     find_exact_terms,
     find_exact_unit,
 )
 from clew.agents.answering.extractive import QUOTED_NOTE, format_quotes, is_open_request
+from clew.agents.answering.parts import renumber
 from clew.agents.answering.quote_block import find_wanted_block
 from clew.agents.answering.units import (
     ScoredUnit,
@@ -84,7 +86,9 @@ async def quote_units(ctx: Context, answer: Answer, found: Found, *, keep: bool 
     short = judged.candidate if named else ""
     ranked = rank_units(await gather_signs(ctx, found, passages), passages)
     kept = _widen_citations(answer, passages) if short else answer.citations if keep else ()
-    chosen = _fill_up(kept, choose_units(ranked, 2 * _QUOTES))
+    chosen = list(kept)
+    if not (keep and _defines_asked(ctx.question, answer, kept)):
+        chosen = _fill_up(kept, choose_units(ranked, 2 * _QUOTES))
     if not chosen:
         return judged
     text = format_quotes(chosen)
@@ -93,6 +97,15 @@ async def quote_units(ctx: Context, answer: Answer, found: Found, *, keep: bool 
     note = answer.note if short else explain_not_written(ctx, QUOTED_NOTE)
     done = replace(judged, answer=text, citations=tuple(chosen), candidate=short, note=note)
     return done if short else await judge_answer(ctx, done)
+
+
+def _defines_asked(question: str, answer: Answer, kept: Sequence[Citation]) -> bool:
+    """Whether what is quoted is, as a whole, the definition of a code that a question asks for."""
+    terms = find_exact_terms(question)
+    if not terms or find_wanted_block(question) != "definition":
+        return False
+    wide = _widen_citations(replace(answer, citations=tuple(kept)), answer.evidence.chunks)
+    return any(defines_term(term, cited.quote) for term in terms for cited in wide)
 
 
 def cite_exact(ctx: Context, evidence: Evidence, unit: ExactUnit) -> Answer:
@@ -151,6 +164,37 @@ def widen_quotes(answer: Answer) -> Answer:
                 cited = wide
         found.append(cited)
     return replace(answer, answer=text, citations=tuple(found))
+
+
+def drop_repeats(answer: Answer) -> Answer:
+    """Return the answer without quotes that repeat an earlier one, or hold it, or are in it.
+
+    Citations of the same span have one number in any answer; an answer in parts stays as it is.
+    """
+    kept, numbers, text = list[Citation](), dict[int, int](), answer.answer
+    for number, cited in enumerate(answer.citations, start=1):
+        quoted = f"“{cited.quote}” [{number}]"
+        same = (m for m, c in enumerate(kept, 1) if _repeats(cited, c, loosely=quoted in text))
+        if (first := next(same, 0)) and not answer.parts:
+            text = re.sub(rf"\n?{re.escape(quoted)}(?=\n|\Z)", "", text, count=1)
+            numbers[number] = first
+        else:
+            kept.append(cited)
+            numbers[number] = len(kept)
+    if len(kept) == len(answer.citations):
+        return answer
+    return replace(answer, answer=renumber(text, numbers), citations=tuple(kept))
+
+
+def _repeats(one: Citation, other: Citation, *, loosely: bool) -> bool:
+    """Whether two citations are of one span; loosely: one holds the other, or says the same."""
+    if one.doc == other.doc and (one.start, one.end) == (other.start, other.end):
+        return True
+    if not loosely:
+        return False
+    inside = one.start >= other.start and one.end <= other.end
+    around = one.start <= other.start and one.end >= other.end
+    return (one.doc == other.doc and (inside or around)) or one.quote == other.quote
 
 
 def asks_one_thing(question: str) -> bool:

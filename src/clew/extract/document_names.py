@@ -23,26 +23,30 @@ from clew.text.code_names import (
     find_acronyms,
     find_code_names,
     find_marked,
+    find_section_numbers,
     find_sure_names,
+    marked_type,
 )
 from clew.text.code_outline import CODE_FORMAT
-from clew.text.name_spans import COMMON_WORDS, NAME, TERM, NameSpan, find_uncased_terms
+from clew.text.name_spans import COMMON_WORDS, NAME, find_uncased_terms
 from clew.text.names import Tokens, tokenize
 from clew.text.sentences import sentence_spans
 from clew.text.structure import Block, find_blocks
-from clew.text.word_forms import function_words, text_language
+from clew.text.word_forms import text_language
 from clew.types import Document
 
 _WORD = re.compile(r"\w+")
 _FENCED = re.compile(r"^[ \t]*```.*?^[ \t]*```", re.DOTALL | re.MULTILINE)
+_INLINE_CODE = re.compile(r"`[^`\n]*`")
 _MARKED_SHARE = 0.5  # of its occurrences that are marked: then a plain word is a name
 _LEAST_TERM_CHARS = 2
+_LEAST_OWN_TERM = 3  # characters of a term that a longer run is cut to
 _MAX_TERMS = 400
 _FUNCTION_WORDS = 25
 _MAX_TERM_WORDS, _MAX_TERM_CHARS = 6, 60
 _TRAILING_BRACKETS = re.compile(r"\s*[(（\[][^()（）]*[)）\]]\s*$")
 _NOT_A_TERM = (":", ".", ";", ",", "：", "。", "!", "?")
-_RULES = "names 7"
+_RULES = "names 8"
 _TECHNICAL_MARK = re.compile(
     r"^[ \t]*(?:```|~~~|:[ \t]{1,4}\S|\|[^\n]*\|[ \t]*$)|(?<!`)`[^`\n]{2,60}`(?!`)", re.MULTILINE
 )
@@ -52,16 +56,13 @@ _LEAST_CODE_NAMES = 3
 _NEW_FORMS = re.compile(
     r"\b[^\W\d_a-z]\w*['’](?:t|ll|re|ve|d|m)\b|[\u3041-\u309f]|\w\n[ \t]+[^\W\d_a-z]"
 )
-_CONTRACTION = re.compile(r"['’](?:t|ll|re|ve|d|m)\b")
-_IS_SUBJECT = re.compile(r"\s+(?:is|was|are|were|has|had|can|will|does|may|supports)\b")
 # What is before the first word of an item, a cell, a definition or a quotation.
-_OPENING = re.compile(r"(?:^[ \t]*(?:[-*+•|>#]+|:|\d{1,3}[.)])[ \t]+|\|[ \t]+|[(:][ \t]*)$")
-_BEFORE_PLACES = frozenset("in aus nach".split())  # without an article
-_MAX_MARK_CHARS = 12  # of the mark before an item
-_NUMBERED = re.compile(r"[ \t]*\(?\d{1,3}[.)][ \t]+")
-_DETERMINER = re.compile(
-    r"\s+(?:the|an?|this|these|those|your|each|every|any|all|until|it|them)\s+[a-z]"
+_OPENING = re.compile(
+    r"(?:^[ \t]*(?:[-*+•|>#]+|:|\d{1,3}[.)])[ \t]+|\|[ \t]+|[(:][ \t]*|\"{3}[ \t]*)$"
 )
+_HEADING_LINE = re.compile(r"^\f? {0,3}#{1,6}[ \t].*$", re.MULTILINE)
+_MAX_MARK_CHARS = 12  # of the mark before an item
+_NUMBERED = re.compile(r"\f?(?:#{1,6}[ \t]+)?[ \t]*\(?\d{1,3}(?:\.\d{1,3})*[.)]?[ \t]+")
 _NOUN_CAPITALS_SHARE = 0.22  # of the words inside sentences: then nouns are written so (German)
 
 
@@ -78,7 +79,13 @@ class DocumentNames:
     repeated: frozenset[str] = frozenset()
     repeated_terms: frozenset[str] = frozenset()
     """Terms of scripts without case that occur more than once."""
+    own_terms: frozenset[str] = frozenset()
+    """Terms of scripts without spaces that stand alone somewhere."""
     terms: re.Pattern[str] | None = None
+    is_code: bool = False
+    """Whether `#` marks comments, not headings."""
+    body: str = ""
+    """The words outside headings, folded, in a text that has headings."""
     acronyms: tuple[tuple[str, str], ...] = ()
     language: str = ""
 
@@ -90,14 +97,18 @@ def learn_names(document: Document) -> DocumentNames:
     if not is_technical(document):
         return _learn_prose(text, acronyms)
     inside, share, repeated = _capitals_inside(text)
+    terms = _count_terms(text)
     return DocumentNames(
         technical=True,
         inside=inside,
         small=_frequent_words(text),
         noun_capitals=share > _NOUN_CAPITALS_SHARE or text_language(text) == "de",
         repeated=repeated,
-        repeated_terms=_repeated_terms(text),
+        repeated_terms=frozenset(term for term, count in terms.items() if count > 1),
+        own_terms=_long_terms(terms),
         terms=_compile_terms(document),
+        is_code=document.metadata.get("format") == CODE_FORMAT,
+        body=_fold_body(text),
         acronyms=acronyms,
         language=text_language(text),
     )
@@ -111,6 +122,8 @@ def _learn_prose(text: str, acronyms: tuple[tuple[str, str], ...]) -> DocumentNa
         inside=inside,
         repeated=repeated,
         noun_capitals=language == "de",
+        own_terms=_long_terms(_count_terms(text)),
+        body=_fold_body(text),
         acronyms=acronyms,
         language=language,
     )
@@ -151,6 +164,20 @@ def _capitals_inside(text: str) -> tuple[frozenset[str], float, frozenset[str]]:
     return frozenset(capitals), share, frozenset(k for k, n in capitals.items() if n > 1)
 
 
+def _fold_body(text: str) -> str:
+    """Return the words outside headings, as they are compared; "" without headings."""
+    rest = _HEADING_LINE.sub(" ", text)
+    return f" {' '.join(tokenize(rest).keys)} " if rest != text else ""
+
+
+def blank_code(text: str) -> str:
+    """Return a text without its code: a word written small there may be a name elsewhere."""
+    rest = _INLINE_CODE.sub(" ", _FENCED.sub(" ", text))
+    for one in reversed(list(find_code_names(rest))):
+        rest = f"{rest[: one.start]} {rest[one.end :]}"
+    return rest
+
+
 def _frequent_words(text: str) -> frozenset[str]:
     words = Counter(match[0] for match in _WORD.finditer(text) if match[0].islower())
     return frozenset(word for word, _ in words.most_common(_FUNCTION_WORDS))
@@ -177,6 +204,21 @@ def opening_tokens(text: str, t: Tokens, sentences: list[tuple[int, int]]) -> se
     return found
 
 
+def _count_terms(text: str) -> Counter[str]:
+    """Count the terms of scripts without case."""
+    counts: Counter[str] = Counter()
+    if text.isascii():
+        return counts
+    for line in text.split("\n"):  # a term ends with its line
+        t = tokenize(line)
+        counts.update(t.key(first, last) for first, last in find_uncased_terms(t))
+    return counts
+
+
+def _long_terms(terms: Counter[str]) -> frozenset[str]:
+    return frozenset(term for term in terms if len(term.split()) >= _LEAST_OWN_TERM)
+
+
 def _compile_terms(document: Document) -> re.Pattern[str] | None:
     """Return a pattern of what the document marks as code; plain words only if mostly marked."""
     marked = document.metadata.get("terms")
@@ -187,6 +229,8 @@ def _compile_terms(document: Document) -> re.Pattern[str] | None:
     for term, number in list(marked.items())[:_MAX_TERMS]:
         if not isinstance(term, str) or len(term) < _LEAST_TERM_CHARS or len(term.split()) > 4:
             continue
+        if term.startswith("-"):
+            continue  # an option is known by its form, without its value
         if term.isdigit() or term.casefold() in COMMON_WORDS or not any(map(str.isalpha, term)):
             continue
         plain = term.isalpha()
@@ -243,16 +287,19 @@ def term_name(title: str) -> str:
 def find_technical_names(text: str, known: DocumentNames, blocks: ChunkBlocks) -> list[CodeName]:
     """Return the names by form, by mark and by definition; the longest of those that overlap."""
     if not known.technical:
-        return _drop_overlaps([*_find_spelled_out(text, known), *find_sure_names(text)])
+        sections = find_section_numbers(text)
+        return _drop_overlaps([*_find_spelled_out(text, known), *find_sure_names(text), *sections])
     found = [*find_code_names(text), *find_marked(text), *_find_spelled_out(text, known)]
-    if known.terms is not None:
-        found += [
-            CodeName(m.start(), m.end(), m[0], "identifier") for m in known.terms.finditer(text)
-        ]
+    found += [] if known.is_code else find_section_numbers(text)
     for block, name in blocks.definitions:
         at = text.find(name, block.start, block.end)
         if at >= 0:
             found.append(CodeName(at, at + len(name), name, DEFINED))
+    if known.terms is not None:
+        found += [
+            CodeName(m.start(), m.end(), m[0], marked_type(m[0]))
+            for m in known.terms.finditer(text)
+        ]
     return _drop_overlaps(found)
 
 
@@ -271,92 +318,3 @@ def _drop_overlaps(found: list[CodeName]) -> list[CodeName]:
         if not kept or one.start >= kept[-1].end:
             kept.append(one)
     return kept
-
-
-def keep_names(
-    text: str, t: Tokens, spans: list[NameSpan], first: set[int], known: DocumentNames
-) -> Iterator[NameSpan]:
-    """Yield the spans that are names; words that only begin a sentence are not."""
-    for span in spans:
-        at = span.first
-        if _CONTRACTION.match(text, t.ends[span.last - 1]) and span.last - at == 1:
-            continue
-        if span.last - at == 1 and at in first and _is_opener(text, t, at, known):
-            continue
-        if known.technical and (_is_cell_label(text, t, span) or _is_rare_term(t, span, known)):
-            continue
-        if known.technical and span.type == NAME:
-            trimmed = _drop_opener(text, t, span, first, known)
-            if trimmed is None:
-                continue
-            span = trimmed
-        single = span.last - span.first == 1
-        if known.noun_capitals and single and t.keys[span.first] not in known.repeated:
-            if span.type == NAME and not _is_name_place(text, t, span.first):
-                continue
-        yield span
-
-
-def _is_opener(text: str, t: Tokens, at: int, known: DocumentNames) -> bool:
-    """Whether a word that begins a sentence is no name: it has no capital elsewhere, and an article
-    follows as behind a verb ("Turn the key"), or its language has no names at such places alone.
-    """
-    if t.keys[at] in function_words(known.language) and known.language != "en":
-        return True
-    if not t.upper[at] or t.keys[at] in known.inside or is_all_capitals(text, t, at):
-        return False
-    if any(map(str.isdigit, t.keys[at])):
-        return False
-    if known.language not in ("", "en"):
-        return True
-    return _DETERMINER.match(text, t.ends[at]) is not None
-
-
-def _is_name_place(text: str, t: Tokens, at: int) -> bool:
-    """Whether a German noun stands as names of places do: right behind "in" or "aus"."""
-    if at == 0 or t.keys[at - 1] not in _BEFORE_PLACES:
-        return False
-    return text[t.ends[at - 1] : t.starts[at]] == " "
-
-
-def _is_cell_label(text: str, t: Tokens, span: NameSpan) -> bool:
-    """Whether a span is the label of a table cell: `| Code: 23505 |`."""
-    start, end = t.starts[span.first], t.ends[span.last - 1]
-    return text[end : end + 1] in (":", "：") and text[max(0, start - 2) : start] == "| "
-
-
-def _is_rare_term(t: Tokens, span: NameSpan, known: DocumentNames) -> bool:
-    """Whether a term of a script without case or spaces occurs only once."""
-    return span.type == TERM and t.key(span.first, span.last) not in known.repeated_terms
-
-
-def _repeated_terms(text: str) -> frozenset[str]:
-    """Return the terms of scripts without case that occur more than once."""
-    if text.isascii():
-        return frozenset()
-    counts: Counter[str] = Counter()
-    for line in text.split("\n"):  # a term ends with its line
-        t = tokenize(line)
-        counts.update(t.key(first, last) for first, last in find_uncased_terms(t))
-    return frozenset(term for term, count in counts.items() if count > 1)
-
-
-def _drop_opener(
-    text: str, t: Tokens, span: NameSpan, first: set[int], known: DocumentNames
-) -> NameSpan | None:
-    """Return a span without a word that has its capital only from the sentence, None if empty."""
-    at = span.first
-    single = span.last - at == 1
-    if at not in first or (t.keys[at] in known.inside and t.keys[at] not in known.small):
-        return span
-    word = text[t.starts[at] : t.ends[at]]
-    if word[1:] != word[1:].lower() or any(map(str.isdigit, word)):
-        return span
-    if single:
-        return span if _IS_SUBJECT.match(text, t.ends[at]) else None
-    after = at + 1
-    if t.upper[after] and t.keys[at] not in known.small and t.keys[after] not in known.inside:
-        return span  # "Mail Transfer Agents", but not "The Cache", "Der Server", "Suppose Debian"
-    while after < span.last and not t.upper[after]:
-        after += 1
-    return NameSpan(after, span.last, span.type) if after < span.last else None

@@ -19,14 +19,15 @@ from typing import Any
 from clew.extract.document_names import (
     ChunkBlocks,
     DocumentNames,
+    blank_code,
     find_chunk_blocks,
     find_technical_names,
     is_all_capitals,
-    keep_names,
     learn_names,
     names_stamp,
     opening_tokens,
 )
+from clew.extract.keep_names import keep_names
 from clew.extract.subject import (
     LATER_CHUNK_FACTOR,
     MORE_FREQUENT,
@@ -37,7 +38,7 @@ from clew.extract.subject import (
 )
 from clew.store.merge import release_memory
 from clew.store.packed import PACK_FROM, PackedExtractions
-from clew.text.code_names import CODE_TYPES, CodeName
+from clew.text.code_names import CODE, CODE_TYPES, CodeName
 from clew.text.name_spans import NAME, TITLE, NameSpan, find_name_spans, span_text
 from clew.text.names import Tokens, lowercase_keys, name_key, tokenize
 from clew.text.sentences import sentence_spans
@@ -115,7 +116,7 @@ class Offline:
     """The rule-based extractor; `spacy` names a spaCy model that refines the names found."""
 
     spacy: str = ""
-    version: int = 6
+    version: int = 7
 
     def stamp_parts(self, document: Document) -> tuple[str, ...]:
         """Return what a document's stamp needs besides the settings above."""
@@ -127,7 +128,8 @@ class Offline:
         """One extraction per chunk."""
         title = title_names(document.title)
         labels, names = find_labels(document.text), learn_names(document)
-        reading = _DocumentReading(self.spacy, lowercase_keys(document.text), labels, names)
+        prose = blank_code(document.text) if names.technical else document.text
+        reading = _DocumentReading(self.spacy, lowercase_keys(prose), labels, names)
         later = {name: weight * LATER_CHUNK_FACTOR for name, weight in title.items()}
         found = (
             _extract_chunk(chunk, later if ordinal else title, reading)
@@ -147,13 +149,17 @@ def _extract_chunk(
     sentences = sentence_spans(text)
     toks = tokenize(text)
     blocks = find_chunk_blocks(text, reading.names)
-    technical = find_technical_names(text, reading.names, blocks)
+    technical = [
+        one
+        for one in find_technical_names(text, reading.names, blocks)
+        if not (one.type == CODE and _is_plain_word(text, one, reading.common))
+    ]
     spans = _find_spans(chunk, toks, sentences, reading)
     if not reading.names.technical:  # "F-16 Falcon" is a longer name than its code
         technical = [one for one in technical if not _is_within(toks, one, spans)]
     spans = [span for span in spans if not _overlaps(toks, span, technical, blocks)]
     about = dict(subject)
-    if chunk.start == 0 and sentences:
+    if chunk.start == 0 and sentences and not reading.names.is_code:
         labelled = len(toks) > 0 and toks.starts[0] in labels.words
         defined = find_defined_names(text, toks, sentences[0], spans, bool(subject), labelled)
         for name, weight in defined.items():
@@ -169,6 +175,12 @@ def _extract_chunk(
         tuple(_build_entities(names, about, subject, dict(reading.names.acronyms))),
         tuple(_build_facts(chunk, sentences, names, about, blocks)),
     )
+
+
+def _is_plain_word(text: str, one: CodeName, common: frozenset[str]) -> bool:
+    """Whether a code of letters is a word in capitals: in a heading, or written small elsewhere."""
+    in_heading = text[text.rfind("\n", 0, one.start) + 1 : one.start].lstrip("\f ").startswith("#")
+    return one.name.isalpha() and (in_heading or one.name.lower() in common)
 
 
 def _find_spans(
@@ -193,7 +205,7 @@ def _find_spans(
     ]
     if reading.spacy:
         spans = refine_spans(text, toks, spans, reading.spacy)
-    spans = list(keep_names(text, toks, spans, openers, reading.names))
+    spans = list(keep_names(text, toks, spans, openers, reading.names, reading.common))
     return [span for span in spans if not _is_label(chunk, toks, span, labels)]
 
 
@@ -259,9 +271,9 @@ def _find_occurrences(
 def _expandable(about: dict[str, float], known: DocumentNames) -> list[str]:
     """Return the subject's names that a single word may stand for.
 
-    "Reeve" stands for Anton Reeve; in a manual "Cache" does not stand for "The cache of pages".
+    "Reeve" stands for Anton Reeve; "Kelvar" does not for the title "Kelvar Handbook" of a manual.
     """
-    return [name for name in about if not known.technical or name.istitle()]
+    return [] if known.technical else list(about)
 
 
 def _expand_names(
@@ -306,7 +318,7 @@ def _build_entities(
     acronyms: dict[str, str],
 ) -> Iterable[RawEntity]:
     spans: dict[str, list[tuple[int, int]]] = {name: [] for name in about}
-    types: dict[str, str] = {name: TITLE if name in titles else "name" for name in about}
+    types: dict[str, str] = {name: TITLE for name in about if name in titles}
     for name in names:
         spans.setdefault(name.name, []).append((name.start, name.end))
         types.setdefault(name.name, name.type)
@@ -314,7 +326,7 @@ def _build_entities(
     for who, at in spans.items():
         aliases = (short[who],) if who in short else ()
         yield RawEntity(
-            who, types[who], spans=tuple(at), about=about.get(who, 0.0), aliases=aliases
+            who, types.get(who, NAME), spans=tuple(at), about=about.get(who, 0.0), aliases=aliases
         )
 
 

@@ -24,6 +24,8 @@ BEFORE_VERB, BEFORE_COMMA, ONE_WORD_ALIAS, ALTERNATIVE = 0.7, 0.6, 0.6, 0.6
 BEFORE_COLON, EARLIER_NAME, MOST_FREQUENT, MORE_FREQUENT = 0.5, 0.5, 0.44, 0.3
 LATER_CHUNK_FACTOR = 0.7  # the title describes the first chunk; later chunks drift from it
 
+_MARKS = frozenset('()（）«»“”„"')
+_SPEAKERS = frozenset("we i you our my your".split())  # they begin no name of a subject
 _BE_VERBS = (
     "is|was|are|were|refers|est|était|sont|ist|war|sind|es|era|fue|son|è|fu|foi|é|är|var|er|jest|"
     "был|была|это"
@@ -115,6 +117,8 @@ def _find_head_phrases(opening: FirstSentence, titled: bool) -> list[tuple[str, 
         last = bisect_left(t.starts, stop.start()) if stop else 0
         if stop is None or not 0 < last <= 10 or not _looks_like_name(opening, last):
             continue
+        if t.keys[0] in _SPEAKERS or opening.text.startswith(",\n", stop.start()):
+            continue  # "We present Quillon, a …", "Dear Ana,"
         if titled or _can_be_subject(t, last, stop[0].strip()):
             found.append((opening.token_text(0, last), HEAD_PHRASE))
             if "or" in t.keys[1 : last - 1]:
@@ -176,7 +180,9 @@ def add_subject_spans(t: Tokens, spans: list[NameSpan], about: Iterable[str]) ->
     They replace shorter names inside them: "Brother Rat" in "Brother Rat and a Baby".
     """
     found = {(span.first, span.last): span for span in spans}
-    for name in sorted({tuple(name_key(name).split()) for name in about}, key=len, reverse=True):
+    # A span ends with a word, not with a bracket or a quotation mark.
+    whole = [name for name in about if not _MARKS.intersection(name)]
+    for name in sorted({tuple(name_key(name).split()) for name in whole}, key=len, reverse=True):
         if len(name) < 2:
             continue
         for at in (i for i, key in enumerate(t.keys) if key == name[0] and t.upper[i]):

@@ -90,9 +90,11 @@ def isin_sorted(wanted: Ints, known: Ints) -> Mask:
 def expand_ranges(first: Ints, last: Ints) -> tuple[Ints, Ints]:
     """Expand ranges `first:last` into (range number, index) pairs."""
     size = last - first
-    which = np.repeat(np.arange(len(first)), size)
-    begin = first - (np.cumsum(size) - size)
-    return which, np.arange(len(which)) + np.repeat(begin, size)
+    which = np.arange(len(first)).repeat(size)
+    begin = first - (size.cumsum() - size)
+    found = begin.repeat(size)
+    found += np.arange(len(which))
+    return which, found
 
 
 def row_starts(rows: NDArray[np.integer], count: int) -> Ints:

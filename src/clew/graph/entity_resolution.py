@@ -94,21 +94,24 @@ def group_pairs(
 ) -> EntityGroups:
     """Merge pairs greedily, the most certain first, unless a constraint forbids it.
 
+    A pair that a user merged is merged whatever the constraints say.
     `order_of` ranks entities by content, not by insertion, so that ties break the same way in any
     order of adding; the member with the most support represents its group.
     """
     count = len(support)
     members: dict[int, list[int]] = {}
     head = np.arange(count)
-    kind, given = bars.classes.copy(), bars.given.copy()
+    # One bit a class: what a user merged may be a person and a place, and stays close to both.
+    kinds = np.where(bars.classes > 0, np.int64(1) << bars.classes, 0)
+    given = bars.given.copy()
     by: list[int] = []
     low = np.minimum(order_of[found.left], order_of[found.right])
     high = np.maximum(order_of[found.left], order_of[found.right])
     for at in np.lexsort((high, low, -found.score, found.reason)).tolist():
         a, b = int(head[found.left[at]]), int(head[found.right[at]])
         by_hand = found.reason[at] == USER
-        classes_differ = kind[a] > 0 and kind[b] > 0 and kind[a] != kind[b]
-        if a == b or classes_differ or (given[a] and given[b] and not by_hand):
+        classes_differ = kinds[a] and kinds[b] and not kinds[a] & kinds[b]
+        if a == b or (not by_hand and (classes_differ or (given[a] and given[b]))):
             continue
         mine, theirs = members.get(a, [a]), members.get(b, [b])
         if bars.cannot_link and not by_hand and _is_cannot_link(mine, theirs, bars.cannot_link):
@@ -117,7 +120,7 @@ def group_pairs(
         by.append(at)
         head[members.pop(move, [move])] = keep
         members[keep] = [*mine, *theirs]
-        kind[keep], given[keep] = max(kind[keep], kind[move]), given[keep] or given[move]
+        kinds[keep], given[keep] = kinds[a] | kinds[b], given[a] or given[b]
     return EntityGroups(head, np.array(by, np.int64))
 
 

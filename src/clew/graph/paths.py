@@ -177,8 +177,8 @@ def extend_paths(
 ) -> EntityPathTable:
     """Extend every path by one step: by any to an entity not visited yet, or by one code.
 
-    Steps of one code follow a relation path, which may visit an entity again, but neither repeats
-    the fact before nor goes straight back to its start.
+    Steps of one code follow a relation path, which may visit an entity again, but does not repeat
+    the fact before, and goes straight back to its start only if it leads nowhere else.
     """
     unique, which = np.unique(routes.entities[:, -1], return_inverse=True)
     edges = expand_entities(ways, unique)
@@ -200,8 +200,9 @@ def _can_follow(routes: EntityPathTable, route: Ints, edges: Edges) -> Mask:
     loops = edges.target == routes.entities[route, -1]
     repeats = (edges.fact == routes.facts[route, -1]) & ~loops
     undoes = edges.code ^ 1 == routes.codes[route, -1]
-    allowed: Mask = ~repeats & ~(undoes & (edges.target == routes.entities[route, 0]))
-    return allowed
+    back: Mask = undoes & (edges.target == routes.entities[route, 0])
+    allowed: Mask = ~repeats & ~back
+    return allowed if allowed.any() else back
 
 
 def follow_codes(

@@ -153,10 +153,11 @@ def start_relation_paths(entities: Ints) -> RelationPathTable:
 def extend_relation_paths(
     ways: FactGraph, trails: RelationPathTable, most_ends: int = MAX_ENDS
 ) -> RelationPathTable:
-    """Extend every path by every possible step; none goes straight back to its start.
+    """Extend every path by every possible step; one that undoes the last leads to others first.
 
-    "The films of X's director" are other films: a step that undoes the one before does not return
-    to the start. Any other way back may be the answer.
+    "The films of X's director" are other films: a step that undoes the one before returns to the
+    start only if it leads nowhere else, as in "the spouse of X's spouse". Any other way back may
+    be the answer.
     """
     trail, entity = _sample_frontier(trails, most_ends)
     unique, which = np.unique(entity, return_inverse=True)
@@ -166,8 +167,11 @@ def extend_relation_paths(
     pair, edge = expand_ranges(first[which], first[which + 1])
     owner, target = trail[pair], edges.target[edge]
     code = edges.code[edge]
-    keep = (target != trails.origin[owner]) | ~_undoes_last(ways, trails.codes[owner], code)
-    owner, target, code = owner[keep], target[keep], code[keep]
+    back = (target == trails.origin[owner]) & _undoes_last(ways, trails.codes[owner], code)
+    if back.any():
+        step = owner * (int(code.max()) + 1) + code
+        back &= np.isin(step, step[~back]) | (ways.fact_of_code(code) >= 0)
+        owner, target, code = owner[~back], target[~back], code[~back]
     return _group_steps(trails, owner, code, target)
 
 

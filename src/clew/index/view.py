@@ -36,6 +36,7 @@ from clew.types import Kind
 NameRows = tuple[NDArray[np.int32], Floats, NDArray[np.integer]]
 """Entities with a name, their weights, and what kind of name it is."""
 # Incidences in CSR form, in both directions where retrieval needs both.
+_NO_MASK = np.zeros(0, np.bool_)
 _INCIDENCES = (
     *("chunk_entity", "entity_chunk", "fact_entity", "entity_fact", "fact_chunk", "chunk_fact"),
     "owners",  # entity → the chunks about it, weighted by confidence
@@ -296,6 +297,9 @@ class View:
         """For each hashed key its entities, their weights, and whether only a part matches."""
         found = []
         for owners, weights, kinds in self.look_up_names(hashes):
+            if not len(owners):  # most phrases of a question
+                found.append((owners, weights, _NO_MASK))
+                continue
             # Own names come first.
             keep = slice(None) if forms else slice(int(np.count_nonzero(weights > 1)))
             found.append((owners[keep], np.minimum(weights[keep], 1), kinds[keep] != FORM))
@@ -310,7 +314,8 @@ class View:
         columns = [self.arrays[f"name_{part}"] for part in ("entities", "weights", "kinds")]
         first = np.searchsorted(known, hashes, "left")
         last = np.searchsorted(known, hashes, "right")
+        none = columns[0][:0], columns[1][:0], columns[2][:0]
         return [
-            (columns[0][a:b], columns[1][a:b], columns[2][a:b])
+            (columns[0][a:b], columns[1][a:b], columns[2][a:b]) if a < b else none
             for a, b in zip(first.tolist(), last.tolist(), strict=True)
         ]

@@ -5,6 +5,7 @@ differ. Vectors say which passages are worth comparing; runs of words decide.
 """
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -28,6 +29,7 @@ _LOOKED_AT, _CROWD = 30, 15  # of so many first passages, copies of one that cro
 _MAX_CROWDS = 5  # of one ranking that are thinned out
 _SAME_WORDS = 0.95  # share of a passage's words that its copies elsewhere have …
 _MORE_WORDS, _TITLE_WORDS = 1.1, 20  # … who are no longer than it, but for a title
+_MAX_KEPT = 2048  # chunks whose own texts a view keeps
 _HEADING = re.compile(r"^\s*#.*$", re.MULTILINE)
 
 
@@ -50,12 +52,8 @@ async def group_copies(ctx: Context, positions: Ints) -> Ints:
     involved = np.flatnonzero(near.any(axis=1)).tolist()
     if not involved:
         return group
-    chunks = await fetch_chunks(ctx, positions[involved].tolist())
-    texts = {
-        at: _read_own_text(chunks[int(positions[at])])
-        for at in involved
-        if int(positions[at]) in chunks
-    }
+    read = await _read_own_texts(ctx, positions[involved].tolist())
+    texts = {at: read[int(positions[at])] for at in involved if int(positions[at]) in read}
     asked = set(content_words(ctx.question))
     firsts: list[int] = []
     for at, own in texts.items():
@@ -79,6 +77,19 @@ def _find_pairs(ctx: Context, positions: Ints) -> Mask:
         near = vectors @ vectors.T >= least
     np.fill_diagonal(near, val=False)
     return near
+
+
+async def _read_own_texts(ctx: Context, positions: Sequence[int]) -> dict[int, _OwnText]:
+    """Return what chunks are compared by; a view keeps it: questions find the same chunks."""
+    kept: dict[int, _OwnText] = ctx.view.memo.setdefault("own texts", {})
+    missing = [at for at in positions if at not in kept]
+    if len(kept) + len(missing) > _MAX_KEPT:
+        kept.clear()
+        missing = list(positions)
+    if missing:
+        fetched = await fetch_chunks(ctx, missing)
+        kept.update({at: _read_own_text(chunk) for at, chunk in fetched.items()})
+    return {at: kept[at] for at in positions if at in kept}
 
 
 def _read_own_text(chunk: Chunk) -> _OwnText:

@@ -19,7 +19,7 @@ from clew.index.view import View
 from clew.retrieve.facts import SentenceFits
 from clew.retrieve.labels import name_vectors
 from clew.retrieve.mentions import Mentions, WalkHop, find_mentions
-from clew.retrieve.pack import fetch_entities
+from clew.retrieve.pack import fetch_entity_labels
 from clew.retrieve.question import content_words
 from clew.retrieve.rank import top_positions
 
@@ -34,14 +34,25 @@ _MAX_COMPARED, _MAX_SETTLED = 500, 60
 _MAX_KEPT_NAMES, _MAX_KEPT_PASSAGES = 4096, 256  # kept by a view, in passages of each
 _SHARPNESS = 4.0  # how strongly a name in a better fitting sentence is preferred
 _NEAR = 0.6  # weight of the nearness to the name, against words and fit
-WordScores = dict[str, Floats]
+
+
+@dataclass(frozen=True, slots=True)
+class WordScores:
+    """BM25 of every chunk for each content word of the question, and for all of them."""
+
+    by_word: dict[str, Floats]
+    total: Floats
 
 
 def score_words(ctx: Context) -> WordScores:
-    """Return BM25 of every chunk for each content word of the question."""
+    """Score every chunk by the content words of the question."""
     words = content_words(ctx.question)
     ctx.view.bm25.keep_postings(words)
-    return {word: ctx.view.bm25.scores([word]) for word in words}
+    scores = {word: ctx.view.bm25.scores([word]) for word in words}
+    total = np.zeros(ctx.view.count("chunk"), np.float32)
+    for one in scores.values():
+        total += one
+    return WordScores(scores, total)
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,9 +92,8 @@ async def ask_for_missing(
     mentions = find_mentions(ctx.view, rows, known)
     names, weight = _choose_names(ctx.view, mentions, fits.facts, total[rows])
     followed = await _look_up(ctx, names.entity.tolist())
-    scale = max(_TINY, float(sum(words.values(), np.zeros(1, np.float32)).max()))
     most = _MAX_COMPARED if fits.chunks.known is None else _MAX_SETTLED
-    asked = _AskedWords(words, scale)
+    asked = _AskedWords(words.by_word, max(_TINY, float(words.total.max())))
     likely = [
         _find_likely(followed[entity], int(rows[row]), asked, fits.chunks, most)
         for entity, row in zip(names.entity.tolist(), names.row.tolist(), strict=True)
@@ -104,7 +114,7 @@ async def ask_for_missing(
 class _AskedWords:
     """The question's words with the score of every chunk, and the highest score of all words."""
 
-    scores: WordScores
+    scores: dict[str, Floats]
     scale: float
 
     def score_missing(self, origin: int, said: Sequence[str], at: Ints) -> Floats:
@@ -141,7 +151,7 @@ async def _look_up(ctx: Context, names: Sequence[int]) -> FollowedNames:
     kept: FollowedNames = view.memo.setdefault("passages of names", {})
     found = {entity: kept[entity] for entity in names if entity in kept}
     new = [entity for entity in names if entity not in kept]
-    entities = await fetch_entities(ctx, new)
+    entities = await fetch_entity_labels(ctx, new)
     vectors = await name_vectors(ctx, {at: one.name for at, one in entities.items()})
     words = {one: content_words(entities[one].name) if one in entities else [] for one in new}
     # All words, and then all vectors, at once: the view may have to ask elsewhere for them.

@@ -19,7 +19,7 @@ from clew.retrieve.facts import SentenceFits
 from clew.retrieve.follow_up import WordScores, leads_on, name_rarity
 from clew.retrieve.labels import name_vectors
 from clew.retrieve.mentions import find_mentions
-from clew.retrieve.pack import fetch_entities
+from clew.retrieve.pack import fetch_entity_labels
 from clew.retrieve.question import content_words
 from clew.retrieve.rank import top_positions
 
@@ -110,12 +110,14 @@ class HypothesisSearch:
         at = link.targets
         missing = [
             scores[at] > 0
-            for (word, scores), said in zip(self.words.items(), one.said, strict=True)
+            for (word, scores), said in zip(self.words.by_word.items(), one.said, strict=True)
             if not said and word not in link.words
         ]
         weights = [
             weight
-            for word, weight, said in zip(self.words, self._word_weights, one.said, strict=True)
+            for word, weight, said in zip(
+                self.words.by_word, self._word_weights, one.said, strict=True
+            )
             if not said and word not in link.words
         ]
         found = np.array(weights, np.float32) @ np.array(missing) if missing else 0.0
@@ -149,7 +151,7 @@ class HypothesisSearch:
         order = np.lexsort((mentions.entity, -fit))
         _, first = np.unique(mentions.entity[order], return_index=True)
         chosen = order[np.sort(first)[:_NAMES]]
-        names = await fetch_entities(self.ctx, mentions.entity[chosen].tolist())
+        names = await fetch_entity_labels(self.ctx, mentions.entity[chosen].tolist())
         vectors = await name_vectors(self.ctx, {at: one.name for at, one in names.items()})
         found = []
         for place in chosen.tolist():
@@ -167,7 +169,7 @@ class HypothesisSearch:
         return found
 
     def _says(self, at: int) -> Mask:
-        return np.array([scores[at] > 0 for scores in self.words.values()], np.bool_)
+        return np.array([scores[at] > 0 for scores in self.words.by_word.values()], np.bool_)
 
     def _best_sentence(self, at: int) -> Floats:
         """Return the vector of the passage's best fitting sentence, or its own if it has none."""
@@ -184,7 +186,7 @@ class HypothesisSearch:
     def _word_weights(self) -> Floats:
         """How rare each word of the question is; all together 1."""
         count = len(self.total)
-        having = [np.count_nonzero(scores) for scores in self.words.values()]
+        having = [np.count_nonzero(scores) for scores in self.words.by_word.values()]
         rare = np.log1p(count / (1 + np.array(having, np.float32)))
         weights: Floats = (rare / max(_TINY, float(rare.sum()))).astype(np.float32)
         return weights

@@ -21,6 +21,7 @@ from clew.types import (
     Chunk,
     Citation,
     Entity,
+    EntityLabel,
     Evidence,
     Fact,
     Found,
@@ -34,7 +35,7 @@ from clew.types import (
     Support,
 )
 
-_Element = TypeVar("_Element", Entity, Fact, Chunk, list[Support])
+_Element = TypeVar("_Element", Entity, EntityLabel, Fact, Chunk, list[Support])
 _Fetch = Callable[[Sequence[int]], Awaitable[Mapping[int, _Element]]]
 _MAX_CITATIONS_PER_POINT = 2  # citations of one point
 _ROLE_ORDER = {HEAD: 0, TAIL: 2}  # a triple is written head first
@@ -52,18 +53,20 @@ async def fetch_evidence(ctx: Context, found: Found, *, full: bool = False) -> E
     on_paths = [at for path in found.paths for at in path.entities]
     facts_on_paths = [at for path in found.paths for at in path.facts]
     fact_at = await fetch_facts(ctx, [*_positions(found.facts), *facts_on_paths])
-    entity_at = await fetch_entities(ctx, [*_positions(found.entities), *on_paths])
+    entity_at = await fetch_entities(ctx, _positions(found.entities))
     wanted = _positions(found.facts) + (facts_on_paths if full else [])
     first = _first_chunks(ctx.view, [at for at in dict.fromkeys(wanted) if at in fact_at])
+    members = _positions_of_members(ctx.view, list(first))
+    label_at = await fetch_entity_labels(ctx, [*on_paths, *members])
     shown = [*_positions(found.chunks), *(at for at in first.values() if at >= 0)]
     chunk_at = await _chunks_by_key(ctx, shown)
     names = await _document_names(ctx, chunk_at)
-    stated = await _fetch_statements(ctx, first, fact_at, chunk_at, names, found.facts)
+    stated = await _fetch_statements(ctx, first, (fact_at, chunk_at, label_at), names, found.facts)
     return Evidence(
         chunks=_build_passages(ctx, found.chunks, chunk_at, names),
         entities=await _build_entities(ctx, found.entities, entity_at, full),
         facts=tuple(stated[hit.at] for hit in found.facts if hit.at in stated),
-        paths=_build_routes(found, entity_at, fact_at, stated if full else {}),
+        paths=_build_routes(found, label_at, fact_at, stated if full else {}),
         communities=await fetch_reports(ctx, found.communities),
     )
 
@@ -83,9 +86,17 @@ async def _chunks_by_key(ctx: Context, positions: Sequence[int]) -> dict[int, Ch
 
 
 async def _document_names(ctx: Context, chunk_at: Mapping[int, Chunk]) -> dict[str, str]:
-    """Map each document id to the first name it was added under."""
-    documents = await ctx.snapshot.names([chunk.document for chunk in chunk_at.values()])
-    return {key: names[0] if names else key for key, names in documents.items()}
+    """Map each document id to the first name it was added under; a view keeps them."""
+    kept: dict[str, str] = ctx.view.memo.setdefault("document names", {})
+    wanted = {chunk.document for chunk in chunk_at.values()}
+    missing = [key for key in wanted if key not in kept]
+    if len(kept) + len(missing) > _MAX_CACHED:
+        kept.clear()
+        missing = list(wanted)
+    if missing:
+        documents = await ctx.snapshot.names(missing)
+        kept.update({key: names[0] if names else key for key, names in documents.items()})
+    return {key: kept[key] for key in wanted if key in kept}
 
 
 def _build_passages(
@@ -156,20 +167,29 @@ def _first_chunks(view: View, facts: Sequence[int]) -> dict[int, int]:
     return {at: int(row[0]) if len(row) else -1 for at, row in rows.items()}
 
 
+def _positions_of_members(view: View, facts: Sequence[int]) -> list[int]:
+    members = view.links("fact_entity")
+    _, edge = members.edges_of(np.array(facts, np.int64))
+    found: list[int] = members.columns[edge].tolist()
+    return found
+
+
 async def _fetch_statements(
     ctx: Context,
     first: Mapping[int, int],
-    fact_at: Mapping[int, Fact],
-    chunk_at: Mapping[int, Chunk],
+    fetched: tuple[Mapping[int, Fact], Mapping[int, Chunk], Mapping[int, EntityLabel]],
     names: Mapping[str, str],
     hits: Sequence[Hit],
 ) -> dict[int, Statement]:
-    """Fetch where each fact is stated; `first` has the chunk of each, `hits` the scores."""
+    """Fetch where each fact is stated; `first` has the chunk of each, `hits` the scores.
+
+    `fetched` are the facts, the chunks by key, and the facts' members.
+    """
+    fact_at, chunk_at, label_at = fetched
     members, chunk_keys = ctx.view.links("fact_entity"), ctx.view.keys("chunk")
     supports = await _fetch_cached(
         ctx, "fact", list(first), partial(ctx.snapshot.supports, "fact"), "places"
     )
-    entity_at = await fetch_entities(ctx, [m for at in first for m in members.row(at).tolist()])
     stated, unscored = {}, Hit(-1, 0.0, "")
     hit_at = {hit.at: hit for hit in reversed(hits)}
     for at, stating in first.items():
@@ -177,7 +197,7 @@ async def _fetch_statements(
         chunk = chunk_at.get(int(chunk_keys[stating])) if stating >= 0 else None
         nowhere = places[0] if places else Support("", 0, 0)
         place = next((p for p in places if chunk and p.chunk == chunk.id), nowhere)
-        participants = [entity_at[m] for m in members.row(at).tolist()]
+        participants = [label_at[m] for m in members.row(at).tolist()]
         hit = hit_at.get(at, unscored)
         stated[at] = _build_statement(hit, fact_at[at], participants, chunk, place, names)
     return stated
@@ -186,7 +206,7 @@ async def _fetch_statements(
 def _build_statement(
     hit: Hit,
     fact: Fact,
-    participants: Sequence[Entity],
+    participants: Sequence[EntityLabel],
     chunk: Chunk | None,
     place: Support,
     names: Mapping[str, str],
@@ -216,13 +236,13 @@ def _quote_at(chunk: Chunk | None, place: Support) -> str:
 
 def _build_routes(
     found: Found,
-    entity_at: Mapping[int, Entity],
+    label_at: Mapping[int, EntityLabel],
     fact_at: Mapping[int, Fact],
     stated: Mapping[int, Statement],
 ) -> tuple[Route, ...]:
     return tuple(
         Route(
-            tuple(entity_at[at].name for at in path.entities),
+            tuple(label_at[at].name for at in path.entities),
             tuple(fact_at[at].text for at in path.facts),
             path.score,
             path.by,
@@ -304,6 +324,11 @@ def _build_citations(
 async def fetch_entities(ctx: Context, positions: Sequence[int]) -> dict[int, Entity]:
     """Fetch entities by position; unknown positions are left out."""
     return await _fetch_cached(ctx, "entity", positions, ctx.snapshot.entities)
+
+
+async def fetch_entity_labels(ctx: Context, positions: Sequence[int]) -> dict[int, EntityLabel]:
+    """Fetch ids and names of entities by position; unknown positions are left out."""
+    return await _fetch_cached(ctx, "entity", positions, ctx.snapshot.entity_labels, "labels")
 
 
 async def fetch_facts(ctx: Context, positions: Sequence[int]) -> dict[int, Fact]:

@@ -53,6 +53,7 @@ _REST_WEIGHT = 0.7  # weight of the question without names against the whole que
 _SENTENCE_WEIGHT = 12.0  # scale of a sentence's fit
 _HOP_PENALTY = 0.6  # fit that each further sentence must add
 _HOP_VOTE = 0.4
+_SURE_VOTE = 0.7  # of a word that names a relation for certain
 _MAX_COMPARED_LABELS = 256  # relations of one question that are embedded and compared
 _UNCOMPARED_SCORE = -100.0
 _STEM_CHARS = 4  # first letters by which a word and a label are taken for related
@@ -366,6 +367,22 @@ async def predict_hops(ctx: Context, ways: FactGraph, shape: QuestionShape) -> i
     return int(
         np.clip(_count_relation_mentions(shape, votes) + shape.has_shared_word, 1, _MAX_HOPS)
     )
+
+
+async def count_unsaid_relations(
+    ctx: Context, ways: FactGraph, shape: QuestionShape, codes: Ints
+) -> int:
+    """Count the relations of the whole graph that words name and a path does not take.
+
+    0 in a graph with very many relations, where it is not known.
+    """
+    if not 0 < ways.relation_count <= MAX_RELATION_LABELS:
+        return 0
+    votes = await compute_word_votes(ctx, shape, np.arange(ways.relation_count))
+    texts = await load_short_texts(ctx)
+    taken = {texts[label] for label in (codes >> 1).tolist() if 0 <= label < len(texts)}
+    named = {texts[int(row.argmax())] for row in votes if row.max(initial=0.0) > _SURE_VOTE}
+    return len(named - taken)
 
 
 def _count_relation_mentions(shape: QuestionShape, votes: Floats) -> int:

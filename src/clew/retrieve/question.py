@@ -3,6 +3,7 @@
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from itertools import pairwise
 from typing import Literal
 
@@ -218,6 +219,7 @@ def tidy_question(question: str) -> str:
     return f"{plain}?" if plain else question
 
 
+@lru_cache(maxsize=256)  # several steps ask for the same
 def strip_courtesy(question: str) -> str:
     """Remove "could you please tell me" and "thank you", wherever they stand."""
     t = tokenize(question)

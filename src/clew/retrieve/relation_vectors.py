@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -43,6 +43,14 @@ _CONVERSES = tuple(
         ("author authors writer", "works books writings"),
         ("cause causes", "effect effects consequence consequences"),
     )
+)
+# Nouns and verbs for both ends of one relation: X's spouse is whoever has X for a spouse.
+_MUTUAL = frozenset(
+    """
+    spouse spouses husband wife married marries sibling siblings twin twins cousin cousins partner
+    partners friend friends colleague colleagues classmate classmates neighbour neighbours neighbor
+    neighbors borders bordering adjacent ally allies rival rivals contemporary relative relatives
+    """.split()
 )
 # A bare word is ambiguous to an encoder; asked for, it is a property of something.
 _FRAME = "what is the {}?"
@@ -189,15 +197,17 @@ async def name_converse_ends(
 ) -> dict[int, EndVectors]:
     """Give the ends that words of the question name by a label's converse the word's vector.
 
-    The tail of "parents" is a parent, its head a child; of "parent of" it is the other way round.
-    A word that some label says itself means that relation.
+    The tail of "parents" is a parent, its head a child; of "parent of" it is the other way round;
+    both of "spouse" are spouses. A word that some label says itself means that relation.
     """
     texts, found = await load_short_texts(ctx), dict(ends)
     said = {word for code in ends for word in texts[code >> 1].split()}
     words = [word for word in words if word not in said]
     for code, end in ends.items():
         label = texts[code >> 1]
-        if code % 2 != label.endswith(" of") and (word := find_converse(words, label)):
+        if code % 2 and not _MUTUAL.isdisjoint(label.split()):
+            found[code] = replace(ends.get(code ^ 1, end), from_relations=True)
+        elif code % 2 != label.endswith(" of") and (word := find_converse(words, label)):
             [kind] = await embed_cached(ctx, [word])
             found[code] = EndVectors(kind, end.names, from_relations=True)
     return found

@@ -68,6 +68,10 @@ class Spread:
         _, page = np.unique(pages, return_inverse=True)
         same_page, copies = page[:, None] == page, (similar >= SAME_VECTOR)
         order: list[int] = []
+        alone = np.count_nonzero(copies) == np.trace(copies) and same_page.sum() == len(hits)
+        if said is None and alone:
+            order = np.argsort(-score, kind="stable").tolist()  # no pair has anything in common
+            return order
         for place in range(len(hits)):
             value = score
             if said is not None and place >= self.head:

@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from time import perf_counter
 from typing import Protocol
 
@@ -37,12 +38,17 @@ class Chain:
 
     async def __call__(self, ctx: Context, found: Found, /) -> Found:
         """Pass `found` through every step."""
-        for step in self.steps:
+        for step, shown in zip(self.steps, self._shown, strict=True):
             before, started = found.sizes(), perf_counter()
             found = await step(ctx, found)
             seconds = perf_counter() - started
-            ctx.trace.append(TraceStep(repr(step), before, found.sizes(), seconds))
+            ctx.trace.append(TraceStep(shown, before, found.sizes(), seconds))
         return found
+
+    @cached_property
+    def _shown(self) -> tuple[str, ...]:
+        """The steps as the trace shows them."""
+        return tuple(map(repr, self.steps))
 
 
 @dataclass(frozen=True)

@@ -25,6 +25,9 @@ from clew.retrieve.relation_vectors import load_short_texts
 PathScorerName = Literal["clew", "cosine", "cross-encoder", "llm-embeddings"]
 CompareTexts = Callable[[Context, str, Sequence[str]], Awaitable[Floats]]
 _INVERSE_TEMPERATURE = 20.0  # scale of a cosine, as a score whose differences are log odds
+# A text says neither a step's direction nor much more if it says a relation again: of paths whose
+# texts are nearly alike, the one as stored and without repeats counts more.
+_BACKWARD_COST, _REPEAT_COST = 1.0, 3.0
 _MAX_COMPARED = 256  # texts of one question that are compared; of more, those of the best steps
 _MAX_CHARS = 300  # characters of a sentence that stands for a relation
 
@@ -83,7 +86,10 @@ class TextPathScorer:
         asked = self.shape.rest or self.ctx.question
         scores = await self.compare(self.ctx, asked, distinct)
         score_of = dict(zip(distinct, scores.tolist(), strict=True))
-        return np.array([score_of[text] for text in texts], np.float32)
+        near = np.array([score_of[text] for text in texts], np.float32)
+        backward = ((codes >= 0) & (codes % 2 == 1)).sum(axis=1)
+        costs: Floats = _BACKWARD_COST * backward + _REPEAT_COST * _count_repeats(codes >> 1)
+        return (near - costs).astype(np.float32)
 
     async def _step_texts(self, codes: Ints) -> dict[int, str]:
         labels = await load_short_texts(self.ctx)
@@ -93,6 +99,15 @@ class TextPathScorer:
             code: fetched[fact].text[:_MAX_CHARS] if fact >= 0 else labels[code >> 1]
             for code, fact in zip(codes.tolist(), facts.tolist(), strict=True)
         }
+
+
+def _count_repeats(labels: Ints) -> Ints:
+    """Count the steps of each row whose relation an earlier step of it has."""
+    repeats = np.zeros(len(labels), np.int64)
+    for at in range(1, labels.shape[1]):
+        again = (labels[:, :at] == labels[:, at : at + 1]).any(axis=1)
+        repeats += again & (labels[:, at] >= 0)
+    return repeats
 
 
 async def _compare_by_cosine(ctx: Context, question: str, texts: Sequence[str]) -> Floats:

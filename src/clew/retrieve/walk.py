@@ -296,11 +296,10 @@ class Walk:
 def score_hybrid(ctx: Context, question: Floats, words: WordScores) -> Floats:
     """Mean of dense and lexical relevance of every chunk, scaled so that the best scores 1."""
     near = ctx.estimates("chunk", question)
-    lexical = sum(words.values(), np.zeros(len(near.values), np.float32))
-    mixed = _mix_evenly(near.values, lexical)
+    mixed = _mix_evenly(near.values, words.total)
     if near.known is not None:
         near.at(top_positions(mixed, ctx.view.codes("chunk"), _SETTLED * _MAX_RELEVANT))
-        mixed = _mix_evenly(near.values, lexical)
+        mixed = _mix_evenly(near.values, words.total)
     fused: Floats = (mixed / max(_TINY, float(mixed.max()))).astype(np.float32)
     return fused
 

@@ -53,7 +53,17 @@ from clew.store.vector_files import MemoryVectors
 from clew.store.write_lock import TaskLock
 from clew.text.entity_types import classify_type
 from clew.text.unicode import digest, mark_text
-from clew.types import LITERAL_TYPES, Chunk, Document, Entity, Fact, Kind, Participant, Support
+from clew.types import (
+    LITERAL_TYPES,
+    Chunk,
+    Document,
+    Entity,
+    EntityLabel,
+    Fact,
+    Kind,
+    Participant,
+    Support,
+)
 
 _TREE_PREFIXES: tuple[str, ...] = ("tree_",)
 _TREE_ARRAYS = ("entity_keys", "chunk_keys", "community_keys", "community_rows")
@@ -90,6 +100,11 @@ class MemorySnapshot:
     async def entities(self, keys: Sequence[int]) -> dict[int, Entity]:
         """Entities by key."""
         return {key: self.entity_by_key[key] for key in keys if key in self.entity_by_key}
+
+    async def entity_labels(self, keys: Sequence[int]) -> dict[int, EntityLabel]:
+        """Id and name of entities by key."""
+        found = await self.entities(keys)
+        return {key: EntityLabel(entity.id, entity.name) for key, entity in found.items()}
 
     async def facts(self, keys: Sequence[int]) -> dict[int, Fact]:
         """Facts by key."""

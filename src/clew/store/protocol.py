@@ -9,7 +9,7 @@ from typing import Any, LiteralString, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from clew.types import Chunk, Document, Entity, Extraction, Fact, Kind, Support
+from clew.types import Chunk, Document, Entity, EntityLabel, Extraction, Fact, Kind, Support
 
 Array = NDArray[Any]
 Arrays = Mapping[str, Array]
@@ -214,6 +214,9 @@ class Snapshot(Protocol):
 
     async def entities(self, keys: Sequence[int]) -> dict[int, Entity]:
         """Entities by key."""
+
+    async def entity_labels(self, keys: Sequence[int]) -> dict[int, EntityLabel]:
+        """Id and name of entities by key, without what was said about them."""
 
     async def facts(self, keys: Sequence[int]) -> dict[int, Fact]:
         """Facts by key."""

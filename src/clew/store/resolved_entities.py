@@ -15,7 +15,7 @@ import numpy as np
 from clew.store.merge import Mention, merge_entity
 from clew.store.protocol import SENSE_STRIDE, Array, Arrays, Snapshot
 from clew.text.unicode import digest
-from clew.types import Chunk, Document, Entity, Fact, Kind, Participant, Support
+from clew.types import Chunk, Document, Entity, EntityLabel, Fact, Kind, Participant, Support
 
 RESOLUTION_KIND = "resolution"  # key-value kind: two ids → same or not, and who decided
 SENSES_KIND = "senses"  # key-value kind: entity id → document id → number of the sense used there
@@ -187,6 +187,15 @@ class ResolvedSnapshot:
             found |= await self._merge_entities(composite)
         return await self._use_summaries(found)
 
+    async def entity_labels(self, keys: Sequence[int]) -> dict[int, EntityLabel]:
+        """Id and name of entities by key: those of the name that others are merged into."""
+        heads = await self.raw.entity_labels(sorted({int(key) % SENSE_STRIDE for key in keys}))
+        return {
+            key: EntityLabel(node_id(head.id, key), head.name)
+            for key in map(int, keys)
+            if (head := heads.get(key % SENSE_STRIDE)) is not None
+        }
+
     async def relations(self, keys: Sequence[int]) -> dict[int, str]:
         """Relations of facts by key, as stored: names that are resolved do not change them."""
         return await self.raw.relations(keys)
@@ -298,8 +307,7 @@ class ResolvedSnapshot:
         }
 
     async def _node_ids(self, keys: set[int]) -> dict[int, str]:
-        heads = await self.raw.entities(sorted({key % SENSE_STRIDE for key in keys}))
-        return {key: node_id(heads[key % SENSE_STRIDE].id, key) for key in keys}
+        return {key: one.id for key, one in (await self.entity_labels(sorted(keys))).items()}
 
 
 def majority_sense(senses: Iterable[int]) -> int:

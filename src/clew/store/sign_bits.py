@@ -13,6 +13,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from clew import kernels
 from clew.store.append_files import READ_ERRORS, append_rows
 
 Words = NDArray[np.uint64]
@@ -44,6 +45,16 @@ class SignBits:
         """Number of dimensions in which each row has another sign than `vector`."""
         asked = pack_signs(vector[None, :])
         found = np.empty(len(self), np.uint16)
+        compiled = kernels.COMPILED
+        if compiled is not None and self.blocks.flags.c_contiguous and self.tail.flags.c_contiguous:
+            stored = len(self.blocks) * BLOCK_ROWS
+            compiled.count_differing_bits(self.blocks, asked, found[:stored])
+            compiled.count_differing_bits(self.tail[None], asked, found[stored:])
+            return found
+        return self._count_with_numpy(asked, found)
+
+    def _count_with_numpy(self, asked: Words, found: Distances) -> Distances:
+        """Fill in the numbers of differing bits, a few rows at a time."""
         bits = np.empty((len(asked), _COMPARED_ROWS), np.uint64)
         counts = np.empty(bits.shape, np.uint8)
         begin = 0

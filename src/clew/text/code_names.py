@@ -8,17 +8,20 @@ import re
 from collections.abc import Iterator
 from typing import NamedTuple
 
+from clew.text.units import load_units
+
 FLAG, PATH, IDENTIFIER, COMMAND, VARIABLE, CODE, VERSION, ADDRESS = (
     *("flag", "path", "identifier", "command", "variable", "code", "version", "address"),
 )
+_CURRENCY = f"(?:{'|'.join(load_units().currency_codes)})"
 _BEFORE = r"(?<![\w@/.$\\-])"
 _PATTERNS = {
     # A letter must follow the dashes, so that neither numbers nor list marks are flags.
     FLAG: r"(?<![\w\-–/.])--?[A-Za-z][\w-]*(?<!-)",
     ADDRESS: r"(?<![\w:.])(?:https?://[^\s<>\"'|)\]]{4,200}(?<![.,;:!?])|"
     r"(?:[0-9a-fA-F]{0,4}:){3,7}[0-9a-fA-F]{1,4}|\d{1,3}(?:\.\d{1,3}){3}(?:/\d{1,2})?)(?![\w:])",
-    PATH: r"(?<![\w/.:<])(?:~|\.{1,2})?/(?:[\w.+@%*~-]*[A-Za-z][\w.+@%*~-]*)(?:/[\w.+@%*~<>-]+)*/?"
-    r"(?<![.,])"
+    PATH: r"(?<![\w/.:<)\]}])(?:~|\.{1,2})?/(?:[\w.+@%*~-]*[A-Za-z][\w.+@%*~-]*)"
+    r"(?:/[\w.+@%*~<>-]+)*/?(?<![.,])"
     r"|(?<![\w/.:<@-])[\w.+-]+(?:/[\w.+-]+)+\.[A-Za-z][A-Za-z0-9]{0,4}(?![\w/])",  # src/a.py
     VARIABLE: r"(?<![\w$])\$(?:\{[A-Za-z_]\w*\}|[A-Za-z_]\w*)|(?<![\w%])%[A-Z][A-Z_]+%",
     COMMAND: rf"{_BEFORE}[A-Za-z_][\w.+-]*\([1-9][a-z]{{0,4}}\)",
@@ -29,18 +32,24 @@ _PATTERNS = {
         r"|[a-z]+[0-9]*(?:[A-Z][a-z0-9]+)+"  # camelCase
         r"|[A-Za-z_]\w*(?:::[A-Za-z_]\w*)+"
         r"|[a-z]+(?:-[a-z]+)*-[A-Z][A-Z]\w*"  # set-user-ID
+        r"|[a-z]+(?:-[a-z]+)+-\d+(?![\w-])"  # gw-edge-02
         r"|[a-z][a-z0-9]*:[a-z][a-z0-9]*(?=[\s,.;)])(?!:)"  # root:root
         r")"
     ),
-    CODE: rf"{_BEFORE}(?:[A-Z]{{2,6}}[- ]?\d{{2,}}(?:-\d+)*|[A-Z]-\d{{3,}}|[A-Z]{{2,6}}-\d"
-    r"|0x[0-9A-Fa-f]+|E[A-Z]{3,})(?![\w-])",
+    CODE: rf"{_BEFORE}(?!{_CURRENCY}[ ]?\d)(?:[A-Z]{{2,6}}[- ]?\d{{2,}}(?:-\d+)*|[A-Z]-\d{{3,}}"
+    r"|[A-Z]{2,6}-\d|[A-Z]\d{2,4}|0x[0-9A-Fa-f]+|E[A-Z]{3,})(?![\w-])",
     VERSION: rf"{_BEFORE}v\d+(?:\.\d+){{1,3}}(?:-?(?:rc|beta|alpha)\d*)?(?!\w)",
     "suffix": r"(?<![\w.)\]])\.[a-z][a-z0-9]{1,5}(?:\.[a-z][a-z0-9]{1,4})?(?![\w(])",
 }
-DEFINED = "defined term"
-CODE_TYPES = frozenset(_PATTERNS) | {DEFINED}
+DEFINED, SECTION = "defined term", "section"
+CODE_TYPES = frozenset(_PATTERNS) | {DEFINED, SECTION}
 """Types of the names that are recognised by their form."""
 _NAME = re.compile("|".join(f"(?P<{kind}>{pattern})" for kind, pattern in _PATTERNS.items()))
+_SECTION = re.compile(
+    r"^\f? {0,3}#{1,6}[ \t]+((?:[^\W\d_]+[ \t]+)?\d{1,3}(?:\.\d{1,3})*|第.{1,4}[章节節条條编編部]"
+    r"|[A-Z]\.\d{1,3}(?:\.\d{1,3})*)\.?:?(?=[ \t]+\S)",
+    re.MULTILINE,
+)
 _MARKED = re.compile(r"(?<!`)`([^`\n]{2,60})`(?!`)")
 _LONG_FORM = re.compile(r"\(([A-Z][A-Za-z0-9-]{1,9}?)s?\)")
 _SHORT_FORM = re.compile(
@@ -51,7 +60,10 @@ _GLUED = re.compile(r"^[A-Z]?[a-z]{2,}\.[A-Z][a-z]*$")
 _SMALL_WORDS = frozenset("of the and for in on to a an de la".split())
 
 
-_STRONG = re.compile(r"\w_\w|/.*\.\w|^--\w|^[A-Z]+-\d{2,}|^[A-Z]-\d{3}|^0x|::|^/.*/|\(\d\)$")
+_STRONG = re.compile(
+    r"\w_\w|/.*\.\w|^--\w|^[A-Z]+-\d{2,}|^[A-Z]-\d{3}|^0x|::|^/.*/|\(\d\)$|^[a-z]+-[a-z-]+-\d+$"
+    r"|^[A-Z]{2,6} (?!1\d{3}$|20\d\d$)\d{3,}$|^\d+\.\d+\.\d+\.\d+"  # RFC 2119, but no year
+)
 
 
 class CodeName(NamedTuple):
@@ -76,7 +88,7 @@ def find_code_names(text: str) -> Iterator[CodeName]:
 
 def find_sure_names(text: str) -> list[CodeName]:
     """Return the names whose form no word of prose has: `TTP_ERR_AGE`, `E-4071`, `src/a.py`."""
-    kinds = (FLAG, PATH, IDENTIFIER, COMMAND, CODE)
+    kinds = (FLAG, PATH, IDENTIFIER, COMMAND, CODE, ADDRESS)
     return [n for n in find_code_names(text) if n.type in kinds and _STRONG.search(n.name)]
 
 
@@ -96,7 +108,21 @@ def find_marked(text: str) -> Iterator[CodeName]:
     for found in _MARKED.finditer(text):
         name = found[1].strip()
         if len(name) > 1 and len(name.split()) <= 4 and any(map(str.isalpha, name)):
-            yield CodeName(found.start(1), found.end(1), name.removesuffix("()"), IDENTIFIER)
+            kind = marked_type(name)
+            yield CodeName(found.start(1), found.end(1), name.removesuffix("()"), kind)
+
+
+def marked_type(name: str) -> str:
+    """Return what marked code is: an option, a command with its words, or an identifier."""
+    if name.startswith("-"):
+        return FLAG
+    return COMMAND if " " in name else IDENTIFIER
+
+
+def find_section_numbers(text: str) -> Iterator[CodeName]:
+    """Yield the numbers of headings: "12.1" of `## 12.1 Memory`, "Article 3"."""
+    for found in _SECTION.finditer(text):
+        yield CodeName(found.start(1), found.end(1), " ".join(found[1].split()), SECTION)
 
 
 def find_acronyms(text: str) -> Iterator[tuple[str, str]]:

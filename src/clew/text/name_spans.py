@@ -5,10 +5,13 @@ The word lists are mainly English; a missing word costs little precision.
 
 import re
 from bisect import bisect_left
+from collections import Counter
 from dataclasses import dataclass
 
-from clew.text.dates import MONTH_PATTERN, MONTHS
+from clew.text.dates import FOREIGN_DATE, MONTH_PATTERN, MONTHS
 from clew.text.names import CONNECTORS, HONORIFICS, Tokens
+from clew.text.units import load_units
+from clew.text.word_forms import function_words
 
 # Words that begin sentences far more often than names.
 SENTENCE_OPENERS = frozenset(
@@ -31,7 +34,8 @@ _STRIPPED_OPENERS = frozenset(
     in on at by from with after before during since until while although though however as if and
     but or so because when where for to under despite following according both then thus also
     later earlier currently originally initially eventually finally recently today directed
-    written produced starring released
+    written produced starring released unlike like among through between against via upon
+    meanwhile moreover furthermore therefore hence instead nevertheless otherwise
     """.split()
 )
 # Never a name on their own, whatever their case.
@@ -48,13 +52,6 @@ NON_SUBJECT_OPENERS = frozenset(
     from
     """.split()
 )
-_UNITS = frozenset(
-    """
-    km kilometres kilometers miles mi m metres meters ft feet cm mm kg kilograms tons tonnes g lb
-    percent million billion thousand years year days months hours minutes seconds acres hectares
-    people inhabitants dollars euros pounds yen gb mb mph hz watts volts
-    """.split()
-)
 # Chinese and Japanese text is split into candidate names at these.
 _PARTICLES = frozenset(
     "的了在是和与與及或被把从從到由于於以为為这這那他她它们們之而也都就不有其将將对對等者所"
@@ -65,16 +62,36 @@ _QUOTE = re.compile(
     r"[\"“«„]\s*([^\"“”»«„\n]{2,80}?)\s*[\"”»]|``\s*([^`'\n]{2,80}?)\s*''"
     r"|[《〈「『]([^》〉」』\n]{1,60})[》〉」』]"
 )
-_MONTH = rf"(?:{MONTH_PATTERN})\.?"
+_MONTH = rf"(?:{MONTH_PATTERN})\b\.?"
 _YEAR = r"\d{3,4}(?:\s?(?:BC|AD|BCE|CE))?"
 _DATE = re.compile(
     rf"\b\d{{4}}-\d{{2}}-\d{{2}}\b|\b\d{{1,2}}(?:st|nd|rd|th)?\s+{_MONTH}(?:,?\s+{_YEAR})?"
+    rf"|\b{FOREIGN_DATE}"
     rf"|\b{_MONTH}\s+\d{{1,2}}(?:st|nd|rd|th)?(?:,?\s+{_YEAR})?\b|\b{_MONTH},?\s+{_YEAR}\b"
     r"|\b(?:1\d{3}|20\d{2})s?\b(?![.,]\d)|\d{1,4}年(?:\d{1,2}月(?:\d{1,2}日)?)?",
     re.IGNORECASE,
 )
+_LEAST_IN_PAIR = 3  # letters of a word of a name of two, in a script without case
 _DASHES = frozenset("-‐‑–—")
-_NUMBER = re.compile(r"(?<![\w.])[$€£¥]?\d+(?:[.,]\d+)*%?(?!\w)")
+# What may be written right behind a number: 250ms, 6GB, 45kg.
+_SHORT_UNITS = [
+    re.escape(form)
+    for one in (*load_units().sizes, *load_units().symbols)
+    for form in {one, one.upper()}
+    if 1 < len(one) <= 4 and one != "in"
+]
+_NUMBER = re.compile(
+    rf"(?<![\w.])(?<!\w-)(?:[$€£¥]|(?:{'|'.join(load_units().currency_codes)})\s?)?\d+(?:[.,]\d+)*"
+    rf"(?:%|{'|'.join(sorted(_SHORT_UNITS, key=len, reverse=True))})?(?!\w)"
+)
+_TIME = re.compile(
+    r"(?<![\w:.])(?:[01]?\d|2[0-3]):[0-5]\d(?::[0-5]\d)?(?![\w:])"
+    r"(?:\s?[ap]\.?m\b)?(?:\s?(?:[+-]\d{2}:?\d{2}|UTC|GMT)\b)?",
+    re.IGNORECASE,
+)
+_WEEKDAYS = frozenset(
+    "mon monday tue tues tuesday wed wednesday thu thursday fri friday sat saturday sunday".split()
+)
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -94,7 +111,15 @@ def find_name_spans(text: str, tokens: Tokens, sentence_starts: set[int]) -> lis
         found[first, last] = NameSpan(first, last, QUOTED)
     for first, last in find_uncased_terms(tokens):
         found.setdefault((first, last), NameSpan(first, last, TERM))
-    found |= {(s.first, s.last): s for s in _find_literals(text, tokens)}
+    literals = _find_literals(text, tokens)
+    for one in literals:
+        for a, b in [key for key, span in found.items() if span.type == NAME]:
+            if one.first <= a and b <= one.last:
+                del found[a, b]  # "EUR 1" of "EUR 1,340"
+            elif a < one.first < b < one.last:
+                del found[a, b]  # "Drink 2" of "Drink 2 litres"
+                found[a, one.first] = NameSpan(a, one.first, NAME)
+    found |= {(s.first, s.last): s for s in literals}
     return sorted(found.values())
 
 
@@ -135,7 +160,8 @@ def _end_before_date(text: str, t: Tokens, first: int, last: int) -> int:
 
 
 def _is_uninformative(t: Tokens, at: int) -> bool:
-    return t.keys[at] in SENTENCE_OPENERS or t.keys[at] in MONTHS or t.digit[at]
+    key = t.keys[at]
+    return key in SENTENCE_OPENERS or key in MONTHS or key in _WEEKDAYS or t.digit[at]
 
 
 def _find_run_end(text: str, t: Tokens, first: int, starts: set[int]) -> int:
@@ -194,26 +220,34 @@ def _find_quoted(text: str, t: Tokens) -> list[tuple[int, int]]:
 
 
 def _find_literals(text: str, t: Tokens) -> list[NameSpan]:
-    """Dates and numbers; a number includes its unit."""
+    """Dates, times and numbers; a number includes its unit."""
     found = []
     taken: set[int] = set()
-    for match in _DATE.finditer(text):
+    for match in (*_DATE.finditer(text), *_TIME.finditer(text)):
         first, last = _token_range(t, *match.span())
-        if first < last:
+        if first < last and not taken & set(range(first, last)):
             found.append(NameSpan(first, last, DATE))
             taken.update(range(first, last))
     for match in _NUMBER.finditer(text):
         first, last = _token_range(t, *match.span())
-        if first >= last or taken & set(range(first, last)):
-            continue
-        if (
-            last < len(t)
-            and t.keys[last] in _UNITS
-            and text[t.ends[last - 1] : t.starts[last]] == " "
-        ):
-            last += 1
-        found.append(NameSpan(first, last, NUMBER))
+        if first < last and not taken & set(range(first, last)):
+            found.append(NameSpan(first, _find_unit_end(text, t, last), NUMBER))
     return found
+
+
+def _find_unit_end(text: str, t: Tokens, last: int) -> int:
+    """Return where the unit of a number ends: "310 litres per minute", "5 million dollars"."""
+    units = load_units()
+    size = last
+    while last < len(t) and last < size + 2 and text[t.ends[last - 1] : t.starts[last]].isspace():
+        word = text[t.starts[last] : t.ends[last]]
+        is_scale = last == size or t.keys[last - 1] in units.scales
+        if not is_scale or not (t.keys[last] in units.words or word in units.symbols):
+            break
+        last += 1
+    if size < last < len(t) - 1 and t.keys[last] == "per" and t.keys[last + 1].isalpha():
+        return last + 2
+    return last
 
 
 def _token_range(t: Tokens, start: int, end: int) -> tuple[int, int]:
@@ -223,9 +257,15 @@ def _token_range(t: Tokens, start: int, end: int) -> tuple[int, int]:
 # -- scripts without case
 
 
+def blank_particles(text: str) -> str:
+    """Return a Chinese text with a blank for each particle: no pair of characters spans one."""
+    return "".join(" " if char in _PARTICLES else char for char in text)
+
+
 def find_uncased_terms(t: Tokens) -> list[tuple[int, int]]:
     """Candidate names in uncased scripts: runs between particles, longer words."""
-    found = []
+    found: list[tuple[int, int]] = []
+    pairs: Counter[str] = Counter()
     at = 0
     while at < len(t):
         if t.unspaced[at]:
@@ -235,9 +275,46 @@ def find_uncased_terms(t: Tokens) -> list[tuple[int, int]]:
             found += _split_at_particles(t, at, max(last, at + 1))
             at = max(last, at + 1)
         else:
-            if _is_uncased(t.keys[at]) and len(t.keys[at]) > 3:
-                found.append((at, at + 1))
-            at += 1
+            last = _find_words_end(t, at)
+            pairs = _count_pairs(t) if last - at > 1 and not pairs else pairs
+            found += _join_pairs(t, at, last, pairs)
+            at = max(last, at + 1)
+    return found
+
+
+def _find_words_end(t: Tokens, first: int) -> int:
+    """Return where words of a script with blanks but without case end: at a particle or a stop."""
+    last = first
+    while (
+        last < len(t)
+        and _is_uncased_word(t.keys[last])
+        and (last == first or t.starts[last] - t.ends[last - 1] == 1)
+    ):
+        last += 1
+    return last
+
+
+def _is_uncased_word(key: str) -> bool:
+    return _is_uncased(key) and len(key) >= _LEAST_IN_PAIR and key not in function_words("ar")
+
+
+def _count_pairs(t: Tokens) -> Counter[str]:
+    return Counter(t.key(at, at + 2) for at in range(len(t) - 1) if _is_uncased(t.keys[at]))
+
+
+def _join_pairs(t: Tokens, first: int, last: int, pairs: Counter[str]) -> list[tuple[int, int]]:
+    """Return the words, two as one name where they stand alone or recur together.
+
+    Behind a stop the first word is more likely a verb.
+    """
+    found = []
+    alone = last - first == 2 and first > 0 and t.starts[first] - t.ends[first - 1] == 1
+    at = first
+    while at < last:
+        joined = at + 1 < last and (alone or pairs[t.key(at, at + 2)] > 1)
+        if joined or len(t.keys[at]) > _LEAST_IN_PAIR:
+            found.append((at, at + 2 if joined else at + 1))
+        at += 2 if joined else 1
     return found
 
 
@@ -248,14 +325,20 @@ def _has_gap(t: Tokens, at: int, first: int) -> bool:
 def _split_at_particles(t: Tokens, first: int, last: int) -> list[tuple[int, int]]:
     found = []
     begin = first
+    # Beside kana, which end words, Han characters are no particles.
+    particles = frozenset[str]() if any(map(_is_hiragana, t.keys)) else _PARTICLES
     for at in range(first, last + 1):
-        if at == last or t.keys[at] in _PARTICLES or "\u3041" <= t.keys[at] <= "\u309f":
+        if at == last or t.keys[at] in particles or _is_hiragana(t.keys[at]):
             # What follows a digit is its unit: 4日通车.
             counted = begin > 0 and t.digit[begin - 1] and t.ends[begin - 1] == t.starts[begin]
             if 2 <= at - begin <= 8 and not counted:
                 found.append((begin, at))
             begin = at + 1
     return found
+
+
+def _is_hiragana(key: str) -> bool:
+    return "\u3041" <= key <= "\u309f"
 
 
 def _is_uncased(word: str) -> bool:

@@ -16,7 +16,7 @@ from clew.text.unicode import clean, hash64
 
 # Scripts without spaces give one token per character, so that any run of them can be matched.
 _UNSPACED = (
-    "\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff"  # kana, Han
+    "\u3005-\u3007\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff"  # kana, Han
     "\u0e00-\u0e7f\u0e80-\u0eff\u1780-\u17ff\u1000-\u109f\U00020000-\U0003fffd"  # Thai … Burmese
 )
 _COMBINING_MARKS = (

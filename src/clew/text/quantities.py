@@ -1,54 +1,13 @@
-"""Parse numbers with units from text, for comparison and arithmetic."""
+"""Parse numbers with units: found in a text, or written alone, as in the cell of a table."""
 
 import re
+import unicodedata
+from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import NamedTuple
 
-# Each unit in its dimension's base: metre, kilogram, second, square metre, one.
-_UNITS: dict[str, tuple[str, float]] = {
-    **dict.fromkeys(("mm", "millimetre", "millimeter", "毫米"), ("length", 0.001)),
-    **dict.fromkeys(("cm", "centimetre", "centimeter", "厘米"), ("length", 0.01)),
-    **dict.fromkeys(("m", "metre", "meter", "米"), ("length", 1.0)),
-    **dict.fromkeys(("km", "kilometre", "kilometer", "公里", "千米"), ("length", 1000.0)),
-    **dict.fromkeys(("in", "inch", "inches"), ("length", 0.0254)),
-    **dict.fromkeys(("ft", "foot", "feet"), ("length", 0.3048)),
-    **dict.fromkeys(("yd", "yard"), ("length", 0.9144)),
-    **dict.fromkeys(("mi", "mile", "英里"), ("length", 1609.344)),
-    **dict.fromkeys(("mg", "milligram"), ("mass", 1e-6)),
-    **dict.fromkeys(("g", "gram", "克"), ("mass", 0.001)),
-    **dict.fromkeys(("kg", "kilogram", "公斤", "千克"), ("mass", 1.0)),
-    **dict.fromkeys(("t", "tonne", "ton", "吨"), ("mass", 1000.0)),
-    **dict.fromkeys(("lb", "lbs", "pound"), ("mass", 0.45359237)),
-    **dict.fromkeys(("s", "sec", "second", "秒"), ("time", 1.0)),
-    **dict.fromkeys(("min", "minute", "分钟"), ("time", 60.0)),
-    **dict.fromkeys(("h", "hr", "hour", "小时"), ("time", 3600.0)),
-    **dict.fromkeys(("day", "天", "日"), ("time", 86400.0)),
-    **dict.fromkeys(("week", "周"), ("time", 604800.0)),
-    **dict.fromkeys(("month", "个月"), ("time", 2629746.0)),
-    **dict.fromkeys(("yr", "year", "年"), ("time", 31556952.0)),
-    **dict.fromkeys(("m2", "m²", "square metre", "square meter"), ("area", 1.0)),
-    **dict.fromkeys(("ha", "hectare", "公顷"), ("area", 1e4)),
-    **dict.fromkeys(("km2", "km²", "square kilometre", "square kilometer"), ("area", 1e6)),
-    **dict.fromkeys(("acre", "英亩"), ("area", 4046.8564224)),
-    **dict.fromkeys(("sq mi", "square mile"), ("area", 2589988.110336)),
-    **dict.fromkeys(("%", "percent", "per cent"), ("share", 0.01)),
-    # Degrees of two scales do not go together: each is a dimension of its own.
-    **dict.fromkeys(("°c", "℃"), ("degrees C", 1.0)),
-    **dict.fromkeys(("°f", "℉"), ("degrees F", 1.0)),
-}
-_CURRENCIES = {
-    **dict.fromkeys(("$", "us$", "dollar", "dollars", "usd"), "$"),
-    **dict.fromkeys(("€", "euro", "euros", "eur"), "€"),
-    **dict.fromkeys(("£", "gbp"), "£"),
-    **dict.fromkeys(("¥", "yen", "jpy"), "¥"),
-    **dict.fromkeys(("yuan", "rmb", "元"), "元"),
-    **dict.fromkeys(("rupee", "rupees", "₹"), "₹"),
-    **dict.fromkeys(("franc", "francs"), "francs"),
-    **dict.fromkeys(("krone", "kroner", "nok", "dkk"), "kroner"),
-    **dict.fromkeys(("krona", "kronor", "sek"), "kronor"),
-    **dict.fromkeys(("rouble", "roubles", "ruble", "rubles"), "roubles"),
-    **dict.fromkeys(("peso", "pesos"), "pesos"),
-    **dict.fromkeys(("zloty", "zlotys", "złoty", "pln"), "zloty"),
-}
+from clew.text.units import load_units
+
 _CURRENCY_SIGNS = ("$", "€", "£", "¥", "₹")  # these stand before the number
 _SCALES = {
     **{"hundred": 1e2, "thousand": 1e3, "million": 1e6, "billion": 1e9, "trillion": 1e12},
@@ -70,6 +29,14 @@ _NUMBER = re.compile(
     r"|[a-zA-Z]+[²2]?|%|°\s?[CF]\b|[℃℉]|[\u4e00-\u9fff]{1,2})?",
     re.IGNORECASE,
 )
+# An exponent only as programs write it: "1E4" is more often a code.
+_PLAIN = re.compile(r"[+-]?(?:(?:\d{1,3}(?:,\d{3})+|\d+)(?:\.\d*)?|\.\d+)(?:e[+-]?\d+)?")
+_GAPS = "  \u202f'’"
+_WITH_UNIT = re.compile(
+    rf"(?P<sign>[+−-]?)\s*(?P<before>[^\W\d_]{{3}}\s|[^\w\s.,+−-]?)\s*(?P<minus>-?)"
+    rf"(?P<digits>\d(?:[\d.,{_GAPS}]*\d)?)\s*(?P<after>[^\W\d_]{{1,12}}|[^\w\s.,]|°[CF])?"
+)
+_GROUPED = re.compile(r"\d{1,3}(?:(?P<gap>[.,])\d{3})(?:(?P=gap)\d{3})*")
 _WORD_NUMBER = re.compile(rf"\b({'|'.join(_NUMBER_WORDS)})\b", re.I)
 _DOTTED = re.compile(r"\d{1,3}(?:\.\d{3}){2,}")
 _DECIMAL_COMMA = re.compile(r"\d+,\d{1,2}")
@@ -95,7 +62,7 @@ class Quantity:
     @property
     def factor(self) -> float:
         """Base units per unit."""
-        known = _UNITS.get(self.unit)
+        known = load_units().sizes.get(self.unit)
         return known[1] if known else 1.0
 
     def __str__(self) -> str:
@@ -133,7 +100,7 @@ def _to_quantity(found: re.Match[str]) -> Quantity:
     if found["sign"]:
         amount = -amount
     unit_text = (found["unit"] or "").replace("° ", "°")
-    money = _CURRENCIES.get((found["money"] or unit_text).lower())
+    money = load_units().currencies.get((found["money"] or unit_text).lower())
     if money:
         return Quantity(amount, f"money {money}", money)
     unit = _normalise_unit(unit_text)
@@ -141,7 +108,7 @@ def _to_quantity(found: re.Match[str]) -> Quantity:
         return Quantity(amount)
     if not unit:
         return Quantity(amount, noun=_counted_noun(unit_text))
-    dimension, factor = _UNITS[unit]
+    dimension, factor = load_units().sizes[unit]
     return Quantity(amount * factor, dimension, unit)
 
 
@@ -164,6 +131,80 @@ def _counted_noun(word: str) -> str:
 
 def _normalise_unit(word: str) -> str:
     for form in (word, word.lower(), word.lower().rstrip("s")):
-        if form in _UNITS:
+        if form in load_units().sizes:
             return form
     return ""
+
+
+# -- numbers that stand alone; the column of a table decides their decimal sign
+
+
+class WrittenNumber(NamedTuple):
+    """A number as it is written, and its unit: "" for none."""
+
+    digits: str
+    unit: str
+    leads: bool
+    """Whether the unit stands before the number."""
+
+
+def parse_number(cell: object) -> float | None:
+    """Return a cell as a plain number, if it is one."""
+    if isinstance(cell, int | float):
+        return float(cell)
+    text = str(cell).strip()
+    return float(text.replace(",", "")) if _PLAIN.fullmatch(text) else None
+
+
+def split_unit(cell: object) -> WrittenNumber | None:
+    """Return a cell as a number with its unit, if it is one."""
+    if isinstance(cell, int | float):
+        return WrittenNumber(str(float(cell)), "", False)
+    text = str(cell).strip()
+    if _PLAIN.fullmatch(text):
+        return WrittenNumber(text, "", False)
+    found = _WITH_UNIT.fullmatch(text)
+    if found is None:
+        return None
+    before, after = found["before"].strip(), found["after"] or ""
+    if (before and after) or not _may_lead(before):
+        return None
+    sign = "-" if found["sign"] in ("-", "−") or found["minus"] else ""
+    return WrittenNumber(f"{sign}{found['digits']}", before or after, bool(before))
+
+
+def _may_lead(unit: str) -> bool:
+    """Whether a sign or word may stand before a number as its unit: of money, or none."""
+    if not unit or unicodedata.category(unit[0]) == "Sc":
+        return True
+    return unit.casefold() in load_units().currencies
+
+
+def choose_decimal(digits: Iterable[str]) -> str:
+    """Return the decimal sign of a column's numbers: what one of them can only be written with."""
+    votes = {".": 0, ",": 0}
+    for text in digits:
+        body = text.lstrip("+-")
+        marks = [char for char in body if char in ".,"]
+        if not marks:
+            continue
+        if len(set(marks)) == 2:
+            votes[marks[-1]] += 1
+        elif len(marks) > 1:
+            votes["," if marks[0] == "." else "."] += 1
+        elif not _GROUPED.fullmatch(body):
+            votes[marks[0]] += 1
+    return "," if votes[","] > votes["."] else "."
+
+
+def to_float(digits: str, decimal: str) -> float | None:
+    """Return written digits as a number, if the decimal sign allows it."""
+    thousands = "." if decimal == "," else ","
+    plain = re.sub(f"[{_GAPS}]", "", digits)
+    whole, _, _ = plain.lstrip("+-").partition(decimal)
+    if thousands in whole and not _GROUPED.fullmatch(whole):
+        return None
+    try:
+        return float(plain.replace(thousands, "").replace(decimal, "."))
+    except ValueError:
+        return None

@@ -19,7 +19,7 @@ from clew.agents.core.scratchpad import RecordingRetriever, Retrieval
 from clew.agents.core.types import Answer
 from clew.agents.rules.table import table_for
 from clew.context import Context
-from clew.text.name_spans import find_capitalised_runs
+from clew.text.name_spans import find_capitalised_runs, find_uncased_terms
 from clew.text.names import strip_disambiguation, tokenize
 from clew.text.places import quotable_unit
 from clew.text.sentences import sentence_spans
@@ -41,7 +41,8 @@ _MAX_NAMES = 3  # that are followed from a sentence
 _MIN_GAIN = 0.5  # of the lacking words, that a followed sentence must have
 _MIN_CHARS = 6
 _UNIT = r"(?:\s?[^\W\d_]+(?:\s[^\W\d_]+)?)?"
-_NUMBER = re.compile(rf"(?<![\w.,])\d+(?:[.,\s]\d+)*{_UNIT}")
+_NUMBER = re.compile(rf"(?<![A-Za-zÀ-ӿ\d.,])\d+(?:[.,\s]\d+)*{_UNIT}")
+_NUMERAL = re.compile(r"\d|[〇一二三四五六七八九十百千万][時分年月日人冊個円歳回度階本枚台]")
 _ROW = re.compile(r"[^\n:;]{1,60}: [^\n;]*; [^\n:;]{1,60}: ")
 _DATE = re.compile(
     r"\d{3,4}年(?:\d{1,2}月(?:\d{1,2}日)?)?|(?<!\d)(?:\d{1,2}\.?\s(?:de\s)?[^\W\d_]{3,}\s(?:de\s)?)?"
@@ -202,22 +203,35 @@ def _capitalised(text: str) -> list[str]:
     return found
 
 
-def describe_quotes(question: str, names: Sequence[str], text: str, short: str) -> dict[str, float]:
+def describe_quotes(
+    question: str, names: Sequence[str], quotes: str, titles: str, short: str
+) -> dict[str, float]:
     """Return what speaks for quotes: the question's words in them, and what is asked for.
 
     Words beside the names count as much as all of them, and lacking ones against: what is said of
-    a thing must be there. Vectors of a language that the embedder may not know say nothing.
+    a thing must be there. So does a quote without anything of the asked kind. Vectors of a language
+    that the embedder may not know say nothing.
     """
     terms = asked_terms(question)
     known = {term for name in names for term in asked_terms(name)}
     rest = [term for term in terms if term not in known]
-    shares = (measure_terms(some, text) for some in (terms, rest or terms))
+    shares = (measure_terms(some, f"{quotes} {titles}") for some in (terms, rest or terms))
     said = min(sum(values) / max(1, len(values)) for values in shares)
     kind = find_kind(question)
-    says = bool(short) or not kind or has_kind(text, kind)
-    # Where every noun has a capital, a word beside the names may be taken for one of them.
-    says = says or (kind in ("person", "place") and (bool(rest) or len(names) > 1))
-    return {"covered": max(-1.0, 3 * said - 2), "cosine": said, "open": float(says)}
+    says = bool(short) or not kind or has_kind(quotes, kind)
+    named = kind in ("person", "place")
+    says = says or (named and _tells_new_name(quotes, question))
+    told = 1.0 if says else -1.0 if named else 0.0  # a date or a number may be told in words
+    return {"covered": max(-1.0, 3 * said - 2), "cosine": said, "open": told}
+
+
+def _tells_new_name(text: str, question: str) -> bool:
+    """Whether a text has a name that the question has not: by case, else a term without numbers."""
+    if any(map(str.isupper, text)):
+        return any(not mentions_form(name, question) for name in _capitalised(text))
+    t = tokenize(text)
+    terms = (text[t.starts[a] : t.ends[b - 1]] for a, b in find_uncased_terms(t))
+    return any(not _NUMERAL.search(one) and not mentions_form(one, question) for one in terms)
 
 
 def find_kind(question: str) -> str:

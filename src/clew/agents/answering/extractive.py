@@ -37,6 +37,7 @@ from clew.types import Citation, Evidence, Found, Passage, Path, Support
 QUOTED_NOTE = "this is quoted evidence, not a composed answer"
 _MAX_PASSAGES = 5
 _MAX_QUOTES = 3
+_LEAST_OF_BEST = 0.5  # share of words of a quote that is chosen by them alone
 _MIN_TOLD = 0.6  # of the weight of the question's words, that a block has
 _MIN_SENTENCE_CHARS = 25  # characters; shorter sentences are headings and stubs
 _KNOWN_SCRIPT = 0.5  # share of the question's letters in words that the embedder knows
@@ -153,8 +154,13 @@ def format_quotes(citations: Sequence[Citation]) -> str:
 
 async def quote_nearest(ctx: Context, evidence: Evidence, found: Found) -> tuple[Citation, ...]:
     """Cite the sentence nearest to the question in each of the best passages."""
-    sentences = await _score_facts(ctx, found)
-    return await _cite_facts(ctx, evidence, _best_per_passage(sentences)[:_MAX_QUOTES])
+    sentences = _best_per_passage(await _score_facts(ctx, found))
+    cited = await _cite_facts(ctx, evidence, sentences[:_MAX_QUOTES])
+    if is_chinese(ctx.question) or ctx.meaning() < _KNOWN_SCRIPT:  # vectors say little
+        words = _measure_words(ctx, [one.quote for one in cited]).tolist()
+        least = _LEAST_OF_BEST * max(words, default=0.0)
+        cited = tuple(one for one, said in zip(cited, words, strict=True) if said >= least)
+    return cited
 
 
 async def _score_facts(ctx: Context, found: Found) -> list[_ScoredFact]:

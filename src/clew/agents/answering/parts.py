@@ -69,7 +69,7 @@ def _asks_alike(before: str, word: str, after: str, table: RuleTable) -> bool:
     )
 
 
-def _renumber(text: str, numbers: Mapping[int, int]) -> str:
+def renumber(text: str, numbers: Mapping[int, int]) -> str:
     """Give the citation marks of a text their numbers in the whole answer."""
     return re.sub(r"\[(\d+)\]", lambda mark: f"[{numbers.get(int(mark[1]), mark[1])}]", text)
 
@@ -80,7 +80,7 @@ def join_parts(question: str, evidence: Evidence, parts: Sequence[Answer]) -> An
     lines = []
     for part in parts:
         numbers = {n: citations.index(c) + 1 for n, c in enumerate(part.citations, start=1)}
-        lines.append(f"{part.question}\n{_renumber(part.answer, numbers)}")
+        lines.append(f"{part.question}\n{renumber(part.answer, numbers)}")
     answered = [part for part in parts if part.verdict == "answered"]
     return replace(
         (answered or parts)[0],

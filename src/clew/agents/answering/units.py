@@ -19,6 +19,8 @@ from clew.agents.reading.spans import asked_words, read_passages
 from clew.agents.rules.table import cut_asking_words, table_for
 from clew.context import Context
 from clew.index.view import View
+from clew.text.language import is_chinese
+from clew.text.name_spans import blank_particles
 from clew.text.places import MAX_UNIT_CHARS, Unit, find_units
 from clew.text.structure import CRUMB_SEPARATOR
 from clew.text.unicode import split_words
@@ -36,6 +38,7 @@ _DEFINES = 0.6  # for a line that begins with one of these and tells its value o
 _SECTION = 0.8  # for standing in a section that has the words of the question as its title
 _TERM = 1.0  # for the definition of what the question names
 _ASKED_KIND = 0.15  # for a number where one is asked for
+_KNOWN_SCRIPT = 0.5  # share of the question that the embedder knows, for meaning to count
 _ALIKE = 0.9  # share of words from which two units say the same
 _MAX_LOGIT = 6.0  # of the span reader
 
@@ -91,6 +94,8 @@ class QuestionSigns:
     """Its numbers, options and identifiers."""
     meaning: float = 1.0
     """How far the embedder knows the question's script, 0 to 1."""
+    by_words: bool = False
+    """Whether only words tell what is near: vectors of this language say little."""
 
     def score(self, passage: Passage, unit: Unit) -> float:
         """Return how well a unit fits, without the rank of its passage."""
@@ -109,6 +114,11 @@ class QuestionSigns:
     def defined_in(self, text: str) -> bool:
         """Whether a text defines one of the question's options, identifiers or numbers."""
         return any(defines_term(term, text) for term in self.exact)
+
+    def is_said(self, passage: Passage, unit: Unit) -> bool:
+        """Whether a unit or its headings have a word of the question."""
+        text = " ".join((unit.quote(passage.text), passage.title, passage.heading, *unit.section))
+        return self._share(stem_words(text)) > 0
 
     def _name(self, term: str) -> float:
         """Return the share of a term that the question names; an option without its values."""
@@ -133,6 +143,7 @@ def rank_units(signs: QuestionSigns, passages: Sequence[Passage]) -> list[Scored
         for rank, passage in enumerate(passages)
         if rank < _MAX_PASSAGES or signs.defined_in(passage.text)
         for unit in find_units(passage.text)
+        if not signs.by_words or signs.is_said(passage, unit)
     ]
     return sorted(found, key=lambda one: -one.score)
 
@@ -168,7 +179,9 @@ def stem_words(text: str) -> frozenset[str]:
 def weigh_words(view: View, question: str) -> dict[str, float]:
     """Return the beginnings of the question's words with their rarity; sums to 1."""
     exact = [word for term in find_exact_terms(question) for word in split_words(term)]
-    words = [*asked_words(cut_asking_words(question)), *exact] or split_words(question)
+    question = cut_asking_words(question)
+    question = blank_particles(question) if is_chinese(question) else question
+    words = [*asked_words(question), *exact] or split_words(question)
     count = max(1, view.count("chunk"))
     weights: dict[str, float] = {}
     for word in words:
@@ -202,6 +215,7 @@ async def gather_signs(ctx: Context, found: Found, passages: Sequence[Passage]) 
         read=read,
         exact=find_exact_terms(ctx.question),
         meaning=ctx.meaning(),
+        by_words=is_chinese(ctx.question) or ctx.meaning() < _KNOWN_SCRIPT,
     )
 
 

@@ -19,13 +19,25 @@ from clew.retrieve.pack import fetch_evidence
 from clew.retrieve.signals import run_recipe
 from clew.retrieve.step import Step
 from clew.text.unicode import split_words
-from clew.types import Citation, Evidence, Found, Hit, NamedEntity, Passage, Report, Statement
+from clew.types import (
+    Citation,
+    Evidence,
+    Found,
+    Hit,
+    NamedEntity,
+    Passage,
+    Report,
+    Route,
+    Statement,
+)
 
 Item = TypeVar("Item", Passage, Statement, NamedEntity, Report)
 _MAX_TRACE_CHARS = 160
 _NEAREST_HITS = 3  # passages, paths and entities whose facts are collected
 _MAX_FACTS_PER_ENTITY = 50
 _MAX_FACTS = 20
+_MAX_WALKED = 10  # paths that are told when a retrieval ends
+_NOT_WALKED = ("around", "sentence")  # facts that only stand near what was found
 
 
 @dataclass(frozen=True)
@@ -217,6 +229,7 @@ class RecordingRetriever:
                 step.output = found[:_MAX_TRACE_CHARS]
                 shown = retrieval.evidence.chunks or retrieval.evidence.facts
                 step.docs = tuple(dict.fromkeys(one.doc for one in shown if one.doc))
+                step.walked = _list_walked(retrieval.evidence)
         self.book.add(retrieval)
         return retrieval
 
@@ -269,6 +282,16 @@ class RecordingRetriever:
             kept += f"{len(shown.paths)} of {len(found.paths)} paths"
             ctx.trace.append(TraceStep("keep linked", "to what the question names", kept, 0.0))
         return Retrieval(question, found, await fetch_evidence(ctx, shown, full=True))
+
+
+def _list_walked(evidence: Evidence) -> tuple[Route, ...]:
+    """List the best paths, then facts that were found in the graph, each as a path of its own."""
+    alone = (
+        Route(fact.entities, (fact.text,), fact.score, fact.by, (fact,))
+        for fact in evidence.facts
+        if len(fact.entities) > 1 and fact.by not in _NOT_WALKED
+    )
+    return (*evidence.paths, *alone)[:_MAX_WALKED]
 
 
 def _select_kinds(found: Found, kinds: Sequence[EvidenceKind]) -> Found:

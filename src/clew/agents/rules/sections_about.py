@@ -18,6 +18,7 @@ from clew.text.names import (
     tokenize,
 )
 from clew.text.sentences import sentence_spans
+from clew.text.structure import find_blocks, has_structure
 from clew.types import Passage
 
 Span = tuple[int, int]
@@ -34,9 +35,22 @@ def find_sections(name: str, passage: Passage) -> list[Span]:
         sections = [
             (start, end) for mark, start, end in _heading_sections(passage.text) if mark == key
         ]
+        sections = sections or _definitions(key, passage.text)
         if found := sections or list(_sentence_runs(key, passage.text)):
             return found
     return []
+
+
+def _definitions(key: str, text: str) -> list[Span]:
+    """Return the definitions of the term with this key."""
+    if not has_structure(text):
+        return []
+    return [
+        (block.start, block.end)
+        for block in find_blocks(text)
+        if block.kind == "definition"
+        and any(name_key(strip_disambiguation(one)) == key for one in block.title.split(","))
+    ]
 
 
 def find_headings(text: str) -> list[str]:

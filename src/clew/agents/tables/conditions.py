@@ -14,9 +14,10 @@ from clew.agents.tables.reading import (
     nearest_of,
 )
 from clew.agents.tables.senses import Senses, find_measure
-from clew.agents.tables.values import is_year, load_vocabulary, parse_date, parse_number
+from clew.agents.tables.values import is_year, load_vocabulary
 from clew.agents.tables.words import Operators, Word, is_same_word
-from clew.text.dates import MONTHS
+from clew.text.dates import MONTHS, parse_whole_date
+from clew.text.quantities import parse_number
 
 _MAX_VALUE_WORDS = 10
 _CODE_LENGTH = 3  # values so short are compared with their case: "IN" is no preposition
@@ -99,7 +100,7 @@ def _holds_years(reading: Reading, name: str) -> bool:
 
 def literal_type(value: str) -> str:
     """Return "date" or "number" for a word that is one, else ""."""
-    if parse_date(value):
+    if parse_whole_date(value):
         return "date"
     return "number" if parse_number(value) is not None else ""
 

@@ -8,21 +8,19 @@ from functools import cached_property
 from pathlib import PurePosixPath
 from typing import Any, Literal, NamedTuple
 
-from clew.agents.tables.values import (
-    Quantity,
-    choose_decimal,
-    is_year,
-    load_vocabulary,
-    parse_date,
-    parse_number,
-    parse_quantity,
-    read_truths,
-    to_float,
-)
+from clew.agents.tables.values import is_year, load_vocabulary, read_truths
 from clew.agents.tables.words import fold_text, is_same_word
 from clew.context import Context
 from clew.ingest.build import TABLES_KEY
 from clew.ingest.readers.tables import CELLS_KEY, LABEL_KEY, TABLE_KEY, split_column
+from clew.text.dates import parse_whole_date
+from clew.text.quantities import (
+    WrittenNumber,
+    choose_decimal,
+    parse_number,
+    split_unit,
+    to_float,
+)
 from clew.types import Document
 
 ColumnType = Literal["number", "date", "text", "flag"]
@@ -67,7 +65,7 @@ class Column:
         least = _MOSTLY * there.total()
         if there and sum(n for cell, n in there.items() if cell in self._floats) >= least:
             return "number"
-        if there and sum(n for cell, n in there.items() if parse_date(cell)) >= least:
+        if there and sum(n for cell, n in there.items() if parse_whole_date(cell)) >= least:
             return "date"
         return "text"
 
@@ -83,10 +81,10 @@ class Column:
         return known.get(self.cells[row], missing)
 
     @cached_property
-    def _quantities(self) -> Mapping[Any, Quantity]:
+    def _quantities(self) -> Mapping[Any, WrittenNumber]:
         """The values that are numbers, if their units agree."""
         cells = Counter(cell for cell in self.cells if cell is not None)
-        found = {cell: one for cell in cells if (one := parse_quantity(cell)) is not None}
+        found = {cell: one for cell in cells if (one := split_unit(cell)) is not None}
         sizes: Counter[str] = Counter()
         for cell, one in found.items():
             sizes[one.unit.casefold()] += cells[cell]
@@ -179,7 +177,7 @@ class Column:
     def _to_number(self, cell: Any) -> float | None:
         if cell is None or self.type != "date":
             return None if cell is None else self._floats.get(cell)
-        day = parse_date(cell)
+        day = parse_whole_date(cell)
         return float(day.toordinal()) if day else None
 
     @cached_property

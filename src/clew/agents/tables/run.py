@@ -9,15 +9,10 @@ from typing import Any
 
 from clew.agents.tables.load import Column, Table
 from clew.agents.tables.reading import Filter, Query
-from clew.agents.tables.values import (
-    is_year,
-    load_vocabulary,
-    parse_date,
-    parse_number,
-    parse_quantity,
-    to_float,
-)
+from clew.agents.tables.values import is_year, load_vocabulary
 from clew.agents.tables.words import fold_text
+from clew.text.dates import parse_whole_date
+from clew.text.quantities import parse_number, split_unit, to_float
 
 _AGGREGATES: dict[str, Callable[[Sequence[float]], float]] = {
     "sum": sum,
@@ -132,7 +127,7 @@ def _to_number(column: Column, value: str, how: str) -> float | None:
     number = parse_number(value)
     if number is not None:
         return number
-    quantity = parse_quantity(value)
+    quantity = split_unit(value)
     known = load_vocabulary().units
     if quantity is None or (number := to_float(quantity.digits, ".")) is None:
         return None
@@ -149,7 +144,7 @@ def _to_day(value: str, is_end: bool) -> float | None:
         return float(
             date(int(year), 12, 31).toordinal() if is_end else date(int(year), 1, 1).toordinal()
         )
-    day = parse_date(value)
+    day = parse_whole_date(value)
     if day is None:
         return None
     if is_end and value.count("-") == 1:

@@ -9,6 +9,7 @@ from clew.ingest.readers.archive import Archive, get_attribute, open_archive, re
 from clew.ingest.readers.decode import decode
 from clew.ingest.readers.html import read_page
 from clew.ingest.readers.source import ReadBudget, Skipped, SourceFile, make_document
+from clew.ingest.readers.text import describe_work
 from clew.types import Document
 
 _CONTAINER = "META-INF/container.xml"
@@ -32,11 +33,12 @@ def read_epub(source: SourceFile, budget: ReadBudget) -> Iterator[Document | Ski
     if not texts:
         raise InputError("has no text, or is protected")
     metadata: dict[str, Any] = {"format": "epub"}
-    if author := " ".join(package.author.split()):
-        metadata["author"] = author
+    if authors := [" ".join(one.split()) for one in package.authors if one.strip()]:
+        metadata["author"] = ", ".join(authors)
     if terms:
         metadata["terms"] = dict(terms.most_common(_MAX_TERMS))
-    yield make_document("\n\n".join(texts), package.title, source.name, metadata)
+    text = describe_work(metadata) + "\n\n".join(texts)
+    yield make_document(text, package.title, source.name, metadata)
 
 
 def _read_chapter(archive: Archive, part: str) -> tuple[str, dict[str, int]] | None:
@@ -68,7 +70,7 @@ class _Package:
 
     def __init__(self) -> None:
         self.title = ""
-        self.author = ""
+        self.authors: list[str] = []
         self._parts: dict[str, str] = {}
         self._spine: list[str] = []
         self._left_out: set[str] = set()
@@ -82,6 +84,8 @@ class _Package:
             self._parts[key] = get_attribute(attributes, "href")
             if "nav" in get_attribute(attributes, "properties").split():
                 self._left_out.add(key)
+        elif tag == "creator":
+            self.authors.append("")
         elif tag == "itemref":
             self._spine.append(get_attribute(attributes, "idref"))
 
@@ -94,7 +98,7 @@ class _Package:
         if self._inside == "title":
             self.title += text
         elif self._inside == "creator":
-            self.author += text
+            self.authors[-1] += text
 
     def chapters(self, base: str) -> Iterator[str]:
         """Yield the chapters' parts in reading order, without the table of contents."""

@@ -1,7 +1,7 @@
 """Reads HTML: the visible text in the markup of `clew.text.structure`.
 
-Menus, footers and the like are left out, recognised by tag, role or class
-(docs/decisions/0013-html-boilerplate.md). Everything takes time linear in the page's length.
+Menus, footers and the like are left out (`navigation`). Everything takes time linear in the page's
+length.
 """
 
 import html
@@ -11,6 +11,13 @@ from typing import Any, Literal, NamedTuple
 
 from clew.errors import InputError
 from clew.ingest.readers.decode import decode
+from clew.ingest.readers.navigation import (
+    CODE_TAGS,
+    NAVIGATION_TAGS,
+    WHOLE_PAGE,
+    PageParts,
+    find_parts,
+)
 from clew.ingest.readers.page_text import PageText
 from clew.ingest.readers.source import ReadBudget, Skipped, SourceFile, make_document, read_bytes
 from clew.types import Document
@@ -84,36 +91,6 @@ def _skip_non_tag(page: str, sign: int, following: str) -> int:
     return len(page) if following in _LETTERS else sign + 1
 
 
-_CODE_TAGS = frozenset(
-    "script style noscript template svg math iframe object head select textarea".split()
-)
-_NAVIGATION_TAGS = frozenset("nav footer button".split())
-_NAVIGATION_ROLES = frozenset("navigation search banner contentinfo complementary".split())
-_NAVIGATION_CLASSES = re.compile(
-    r"(?:^|[\s_-])(?:nav|navbar|navheader|navfooter|menu|topbar|breadcrumbs?|footer|cookies?|consent|"
-    r"newsletter|related|headerlink|toplang|bottomlang)(?:$|[\s_-])",
-    re.IGNORECASE,
-)
-# Tables of contents and indexes, as Sphinx and DocBook mark them.
-_INDEX_CLASSES = re.compile(
-    r"(?:^|\s)(?:toc|localtoc|toctree-wrapper|indexdiv|genindextable|sphinxsidebar)(?:$|\s)"
-)
-_ATTRIBUTE = re.compile(
-    r"([^\s=/>\"']++)\s*+(?:=\s*+(?:\"([^\"]*+)\"|'([^']*+)'|([^\s>\"']*+)))?+", re.DOTALL
-)
-# Never navigation by role or class: the page itself, and elements that need no closing tag.
-_NEVER_NAVIGATION = frozenset(
-    "html body main br hr img input link meta area base col embed source track wbr "
-    "p li dt dd tr td th thead tbody tfoot option".split()
-)
-_CONTENT_TAGS = frozenset({"main", "article"})
-_MAIN_ROLE = re.compile(r"\brole\s{0,9}=\s{0,9}[\"']?main\b", re.IGNORECASE)
-# Notes by class, by role (`doc-footnote`) or by the type that books give them.
-_NOTE = re.compile(
-    r"\b(?:class|role|epub:type)\s{0,9}=\s{0,9}[\"']?[^\"'>]{0,200}"
-    r"\b(?:foot-?notes?|end-?notes?|notes?|admonition|topic|warning|tip|sidebar|pullquote)\b",
-    re.IGNORECASE,
-)
 _NOTE_REFERENCE = re.compile(r"\bnoteref\b|\bfootnote-?ref(?:erence)?\b", re.IGNORECASE)
 _PAGE_LINK = re.compile(r"\bhref\s{0,9}=\s{0,9}[\"']?[^\"'\s>]{0,200}#", re.IGNORECASE)
 _BACK_LINK = re.compile("[↩⤴↑]\ufe0e?")
@@ -144,31 +121,36 @@ def read_html(source: SourceFile, budget: ReadBudget) -> Iterator[Document | Ski
 
 def read_page(page: str, is_book: bool = False) -> PageText | None:
     """Return the text of a page; None if it has none. What stands aside in a book is its text."""
+    parts = find_parts(tokenize_html(page), is_book)
     # An unclosed menu would swallow the page: then keep what looks like menus.
     return (
-        _extract_page(page, _CODE_TAGS | _NAVIGATION_TAGS, _NavigationFinder(is_book))
-        or _extract_page(page, _CODE_TAGS | _NAVIGATION_TAGS)
-        or _extract_page(page, _CODE_TAGS - {"head"})
+        extract_page(page, CODE_TAGS | NAVIGATION_TAGS, parts)
+        or extract_page(page, CODE_TAGS | NAVIGATION_TAGS)
+        or extract_page(page, CODE_TAGS - {"head"})
     )
 
 
-def _extract_page(
-    page: str, dropped: frozenset[str], finder: "_NavigationFinder | None" = None
+def extract_page(
+    page: str, dropped: frozenset[str], parts: PageParts = WHOLE_PAGE
 ) -> PageText | None:
+    """Return the text of the parts of a page without the dropped elements; None if it has none."""
     page_text = PageText(dropped)
     notes = _NoteMarks()
-    for kind, value, source in tokenize_html(page):
+    in_title = False
+    for at, (kind, value, source) in enumerate(tokenize_html(page)):
+        in_title |= kind == "open" and value == "title"
+        if not (in_title or parts.reads(at)):
+            continue
         if kind == "text":
             page_text.add_text(notes.mark_text(value))
         elif kind == "open":
             spans = _cell_spans(source) if value in _CELL_TAGS else (1, 1)
             notes.open_tag(value, source)
-            page_text.open_tag(value, finder.open_tag(value, source) if finder else "", spans)
+            page_text.open_tag(value, parts.menus.get(at, ""), spans)
         else:
             notes.close_tag(value)
-            if finder:
-                finder.close_tag(value)
             page_text.close_tag(value)
+            in_title &= value != "title"
     return page_text if page_text.text() else None
 
 
@@ -210,44 +192,3 @@ class _NoteMarks:
 def _cell_spans(source: str) -> tuple[int, int]:
     spans = {name.lower(): int(count) for name, count in _SPAN.findall(source)}
     return max(1, spans.get("colspan", 1)), max(1, spans.get("rowspan", 1))
-
-
-class _NavigationFinder:
-    """Tells navigation by roles and classes; what stands aside within the content is no menu."""
-
-    def __init__(self, is_book: bool) -> None:
-        self._is_book = is_book
-        self._content = ""  # the element that is the content, and how often it is nested in itself
-        self._depth = 0
-
-    def open_tag(self, tag: str, source: str) -> Literal["", "menu", "index"]:
-        """Return what navigation an element is; `source` is its opening tag."""
-        if self._content:
-            self._depth += tag == self._content
-        elif tag in _CONTENT_TAGS or ("main" in source and _MAIN_ROLE.search(source)):
-            self._content, self._depth = tag, 1
-        if tag == "aside" and not (self._content or self._is_book or _NOTE.search(source)):
-            return "menu"
-        return _navigation_kind(tag, source)
-
-    def close_tag(self, tag: str) -> None:
-        """Leave the content at its end."""
-        if tag == self._content:
-            self._depth -= 1
-            if not self._depth:
-                self._content = ""
-
-
-def _navigation_kind(tag: str, source: str) -> Literal["", "menu", "index"]:
-    """Return what navigation an element is by its role or class; `source` is its opening tag."""
-    if tag in _NEVER_NAVIGATION or ("class" not in source and "role" not in source):
-        return ""
-    attributes: dict[str, str] = {}
-    for name, *values in _ATTRIBUTE.findall(source, len(tag) + 1):
-        attributes.setdefault(name.lower(), "".join(values))
-    role, classes = attributes.get("role", "").strip().lower(), attributes.get("class", "")
-    if role == "main":
-        return ""
-    if _INDEX_CLASSES.search(classes):
-        return "index"
-    return "menu" if role in _NAVIGATION_ROLES or _NAVIGATION_CLASSES.search(classes) else ""

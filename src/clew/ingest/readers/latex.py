@@ -11,6 +11,7 @@ from clew.ingest.readers.latex_symbols import ACCENTS, OPERATORS, SYMBOLS
 from clew.ingest.readers.markup import MarkupWriter
 from clew.ingest.readers.source import ReadBudget, Skipped, SourceFile, make_document, read_bytes
 from clew.ingest.readers.table_text import write_table
+from clew.ingest.readers.text import describe_work
 from clew.text.unicode import clean
 from clew.types import Document
 
@@ -51,6 +52,7 @@ _TWO_ARGUMENTS = _FRACTIONS | {"href"}
 _CODE_COMMANDS = frozenset({"texttt", "code", "verb", "lstinline", "mintinline"})
 _BRACE = re.compile(r"\\.|[{}]", re.DOTALL)  # an escaped brace is no brace
 _MAX_ARGUMENT_CHARS = 20_000
+_MAX_FIELD_CHARS = 300
 _MAX_NESTING = 40
 
 
@@ -68,7 +70,12 @@ def read_latex(source: SourceFile, budget: ReadBudget) -> Iterator[Document | Sk
     metadata: dict[str, Any] = {"format": "latex", "encoding": encoding}
     if page.writer.marked:
         metadata["terms"] = page.writer.terms()
-    yield make_document(written, page.plain(title) or page.title, source.name, metadata)
+    for field in ("author", "date"):
+        said = page.plain(re.sub(r"\\and\b|\\\\", ", ", _find_argument(text, rf"\{field}")))
+        if said and len(said) <= _MAX_FIELD_CHARS:
+            metadata[field] = said
+    text = describe_work(metadata) + written
+    yield make_document(text, page.plain(title) or page.title, source.name, metadata)
 
 
 def _find_argument(text: str, command: str) -> str:

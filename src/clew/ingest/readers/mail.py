@@ -1,4 +1,8 @@
-"""Reads e-mail: one message of an .eml file, or every message of an mbox."""
+"""Reads e-mail: one message of an .eml file, or every message of an mbox.
+
+What a message quotes below its own text is a section of its own, so that nobody is cited for the
+words of others; in a mailbox it is left out where an earlier message has it.
+"""
 
 import re
 from collections.abc import Iterator
@@ -17,6 +21,11 @@ from clew.types import Document
 _SHOWN_HEADERS = ("From", "To", "Cc", "Date", "Subject")
 _MESSAGE_START = re.compile(rb"^From [^\n]*\d[^\n]*\n(?=[A-Za-z][A-Za-z0-9-]*:)", re.MULTILINE)
 _REPLY_MARK = re.compile(r"^(?:(?:re|fwd?|aw|wg|sv|rv|tr)\s*:\s*)+", re.IGNORECASE)
+_QUOTE_MARK = re.compile(r"^(?:>[ \t]?)+")
+_ORIGINAL = re.compile(
+    r"-{3,}[ \t]*([^\W\d_][^-\n]{3,60}?)[ \t]*-{3,}"
+)  # "--- Original Message ---"
+_QUOTED = "Quoted from an earlier message"
 _MAX_PARTS = 200
 _MAX_HEADER = 4_000  # characters: longer ones take the package `email` minutes
 # What the package `email` raises for malformed messages, besides its own errors.
@@ -49,20 +58,22 @@ def read_mbox(source: SourceFile, budget: ReadBudget) -> Iterator[Document | Ski
     starts = [found.start() for found in _MESSAGE_START.finditer(raw)]
     if not starts:
         raise InputError("is not a mailbox: no line begins with `From `")
+    told: set[str] = set()
     for number, (start, end) in enumerate(zip(starts, [*starts[1:], len(raw)], strict=True), 1):
         name = f"{source.name}#{number}"
         try:
-            yield _read_message(raw[start:end].partition(b"\n")[2], name)
+            yield _read_message(raw[start:end].partition(b"\n")[2], name, told)
         except InputError as error:
             yield Skipped(name, str(error))
 
 
-def _read_message(raw: bytes, name: str) -> Document:
+def _read_message(raw: bytes, name: str, told: set[str] | None = None) -> Document:
+    """Read a message; `told` are the lines of earlier ones, to which its own are added."""
     try:
         message = message_from_bytes(raw, policy=_SHORT_HEADERS)
         assert isinstance(message, EmailMessage)
         headers = {key: _header(message, key) for key in _SHOWN_HEADERS}
-        body = _body_text(message)
+        body = _set_quotes_apart(_body_text(message), set() if told is None else told)
     except _PARSE_ERRORS as error:
         raise InputError(f"is not an e-mail that can be read ({type(error).__name__})") from error
     if not body.strip() and not headers["Subject"]:
@@ -72,6 +83,37 @@ def _read_message(raw: bytes, name: str) -> Document:
     metadata |= {key.lower(): value for key, value in headers.items() if value and key != "Subject"}
     title = _REPLY_MARK.sub("", headers["Subject"])
     return make_document(f"{shown}\n\n{body.strip()}".strip(), title, name, metadata)
+
+
+def _set_quotes_apart(body: str, told: set[str]) -> str:
+    """Give the quotes below a message's own text a heading, or leave out what was told before."""
+    lines = body.rstrip().split("\n")
+    first = _find_quoted_end(lines)
+    own = lines[:first]
+    quoted = [_QUOTE_MARK.sub("", line) for line in lines[first:]]
+    told |= {line.strip() for line in own if line.strip()}
+    if not any(map(str.strip, quoted)) or not any(map(str.strip, own)):
+        return body
+    opening = ""
+    if own[-1].rstrip().endswith(":") and own[-1].strip():
+        opening = own.pop().strip().rstrip(":")
+    elif mark := _ORIGINAL.fullmatch(quoted[0].strip()):
+        opening, quoted = mark[1].strip(), quoted[1:]
+    kept = "\n".join(own).rstrip()
+    if all(line.strip() in told for line in quoted if line.strip()):
+        return kept
+    return f"{kept}\n\n## {opening or _QUOTED}\n\n" + "\n".join(quoted).strip("\n")
+
+
+def _find_quoted_end(lines: list[str]) -> int:
+    """Return the line from which a message only quotes; beyond the last one if it does not."""
+    for at, line in enumerate(lines):
+        if _ORIGINAL.fullmatch(line.strip()):
+            return at
+    at = len(lines)
+    while at and (lines[at - 1].startswith(">") or not lines[at - 1].strip()):
+        at -= 1
+    return at
 
 
 def _header(message: EmailMessage, key: str) -> str:

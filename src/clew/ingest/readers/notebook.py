@@ -7,6 +7,7 @@ from typing import Any
 from clew.errors import InputError
 from clew.ingest.readers.decode import decode
 from clew.ingest.readers.source import ReadBudget, Skipped, SourceFile, make_document, read_bytes
+from clew.ingest.readers.table_text import label_rows
 from clew.ingest.readers.text import file_title, heading_title
 from clew.types import Document
 
@@ -52,7 +53,7 @@ def _cell_blocks(cell: Any, language: str) -> Iterator[str]:
             if shown.strip() and len(shown) <= _MAX_OUTPUT_CHARS:
                 yield _fence(shown, "")
     elif text.strip():
-        yield text
+        yield label_rows(text)
 
 
 def _output_text(output: Any) -> str:

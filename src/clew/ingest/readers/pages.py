@@ -16,6 +16,10 @@ _LEAST_SHARE = (
 _MOST_PAGES = 0.8
 _FRONT_PAGES = 30  # before the page that is numbered 1, or that an excerpt lacks
 _LEAST_SENTENCE_WORDS = 6
+_LEAST_HEADER_WORDS = 3
+_COLUMNS = re.compile(r"\S.*?(?:\t| {3,})\S.*?(?:\t| {3,})\S.*")  # left, middle and right
+_COLUMN_GAP = re.compile(r"\t+| {3,}")
+_FULL_LINE = 0.6  # of the longest line: a shorter one ends a paragraph
 _MAX_DIGITS = 9
 _NUMBER = re.compile(r"\d+|\b[ivxlc]+\b")
 _ROMAN = re.compile(r"\b[ivxlc]+\b")
@@ -27,6 +31,7 @@ _CONTENTS_LINE = re.compile(r".{2,100}?[ .\t…]\d{1,4}[ \t]*")
 _LEAST_CONTENTS_LINES = 3
 _LISTING_SHARE = 0.7  # of a page's lines: such a page is an index or a table of contents
 _LEAST_LISTING_LINES = 10
+_MAX_TITLE_WORDS = 5  # of a table of contents
 _MAX_REST_LINES = 3  # beside the entries: the title of the list
 _SENTENCE_ENDS = (".", "!", "?", ":", ";", "。", "！", "？", "”", '"', ")")
 
@@ -98,8 +103,21 @@ def strip_running_lines(
         lines = [page[::step] for page in found]
         running = _find_running(lines, full) - kept_lines
         found = [_drop_edge(page, at, running)[::step] for at, page in enumerate(lines)]
+    if len(found) == 2:
+        found[1] = _drop_columns(pages[0], found[1])
     joined = ["\n".join(page).strip("\n") for page in found]
     return joined if any(joined) else list(pages)  # pages that are all alike are no headers
+
+
+def _drop_columns(first: str, lines: list[str]) -> list[str]:
+    """Drop a header in columns from the second of two pages; the first page says a part of it."""
+    at = next((number for number, line in enumerate(lines) if line.strip()), None)
+    if at is None or not _COLUMNS.fullmatch(lines[at].strip()) or "|" in lines[at]:
+        return lines
+    alone = at + 1 < len(lines) and not lines[at + 1].strip()
+    parts = [part.strip() for part in _COLUMN_GAP.split(lines[at].strip())]
+    known = any(_has_letters(part) and part in first for part in parts)
+    return lines[at + 1 :] if alone and known else lines
 
 
 def _find_running(pages: Sequence[list[str]], full: int) -> set[tuple[int, str]]:
@@ -108,16 +126,20 @@ def _find_running(pages: Sequence[list[str]], full: int) -> set[tuple[int, str]]
     groups: dict[str, list[_EdgeLine]] = {}
     for line in edges:
         groups.setdefault(line.key, []).append(line)
-    least = max(min(_LEAST_REPEATS, full), full * _LEAST_SHARE / 2)
+    usual = max(min(_LEAST_REPEATS, full), full * _LEAST_SHARE / 2)
     found: set[tuple[int, str]] = set()
     for group in groups.values():
-        if len({line.page for line in group}) < least or _is_one_sign(group[0].key):
+        on = {line.page for line in group}
+        # The first page of a short text has a title instead.
+        short = full == _LEAST_REPEATS and on == set(range(1, full)) and _is_running(group[0])
+        least = len(on) if short else usual
+        if len(on) < least or _is_one_sign(group[0].key):
             continue
         masked = _mask_page_numbers(group, full)
         times = Counter(masked)
         enough = min(least, _LEAST_REPEATS) if group[0].numbers else least
         is_numbered = any("#" in one for one in masked)
-        on_most = len({line.page for line in group}) >= _MOST_PAGES * full
+        on_most = len(on) >= _MOST_PAGES * full
         for number, (line, mask) in enumerate(zip(group, masked, strict=True)):
             stays = line.is_sentence and not is_numbered and (number == 0 or not on_most)
             if times[mask] >= enough and not line.goes_on and not stays:
@@ -132,6 +154,11 @@ def _make_edge_line(page: int, line: str) -> _EdgeLine:
     is_sentence = is_long and text.endswith(_SENTENCE_ENDS[:3])
     goes_on = is_long and line.lstrip()[0].islower()
     return _EdgeLine(page, text, _NUMBER.sub("#", text), numbers, is_sentence, goes_on)
+
+
+def _is_running(line: _EdgeLine) -> bool:
+    """Whether a line that few pages have can be a header: it has a number or several words."""
+    return bool(line.numbers) or len(line.text.split()) >= _LEAST_HEADER_WORDS
 
 
 def _is_one_sign(key: str) -> bool:
@@ -198,20 +225,53 @@ def join_pages(pages: Sequence[str], separator: str) -> tuple[str, list[int]]:
 
 
 def _goes_on(before: str, after: str) -> bool:
-    """Whether a sentence is cut by the end of a page."""
+    """Whether a sentence is cut by the end of a page: small letters follow, or the line is full."""
     end, begin = before.rstrip(), after.lstrip()
-    return bool(end and begin) and not end.endswith(_SENTENCE_ENDS) and begin[0].islower()
+    if not end or not begin or end.endswith(_SENTENCE_ENDS):
+        return False
+    return begin[0].islower() or _fills_line(end, after.strip("\n"))
+
+
+def _fills_line(before: str, after: str) -> bool:
+    """Whether a paragraph of several lines ends in a full one, and one with its indent follows."""
+    lines, following = before.split("\n"), after.split("\n")
+    last, first = lines[-1], following[0]
+    widest = max(map(len, lines))
+    indents = [
+        len(line) - len(line.lstrip())
+        for line in (lines[-2] if len(lines) > 1 else "", last, first)
+    ]
+    goes_on = len(following) > 1 or first.rstrip().endswith(_SENTENCE_ENDS)
+    return (
+        len(last) >= _FULL_LINE * widest
+        and len(set(indents)) == 1
+        and bool(lines[-2].strip() if len(lines) > 1 else "")
+        and first.lstrip()[0].isalpha()
+        and goes_on
+    )
 
 
 def drop_contents(text: str) -> str:
-    """Remove the lines of a table of contents: those whose dots lead to a page number."""
+    """Remove a table of contents: the lines whose dots lead to a page number, and its title."""
     if ". . ." not in text and "...." not in text:
         return text
     lines = text.split("\n")
     marked = [len(line) < 300 and _LEADER.fullmatch(line) is not None for line in lines]
     if sum(marked) < _LEAST_CONTENTS_LINES:
         return text
+    if (title := contents_title(lines, marked.index(True))) is not None:
+        marked[title] = True
     return "\n".join(line for line, is_listed in zip(lines, marked, strict=True) if not is_listed)
+
+
+def contents_title(lines: Sequence[str], first: int) -> int | None:
+    """Return the short line that stands alone before the entries, if there is one."""
+    at = first - 1
+    while at >= 0 and not lines[at].strip():
+        at -= 1
+    if at < 0 or (at and lines[at - 1].strip()) or lines[at].rstrip().endswith(_SENTENCE_ENDS[:3]):
+        return None
+    return at if len(lines[at].split()) <= _MAX_TITLE_WORDS else None
 
 
 def drop_page_contents(page: str) -> str:

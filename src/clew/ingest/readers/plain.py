@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from itertools import pairwise
 
 from clew.ingest.readers.decode import decode
-from clew.ingest.readers.pages import drop_contents, join_pages, strip_running_lines
+from clew.ingest.readers.pages import contents_title, drop_contents, join_pages, strip_running_lines
 from clew.ingest.readers.source import ReadBudget, Skipped, SourceFile, make_document, read_bytes
 from clew.ingest.readers.text import first_line_title, text_metadata
 from clew.text.unicode import clean
@@ -25,6 +25,7 @@ _COUNTED = re.compile(
 )
 _UNDERLINE = re.compile(r"([=\-~*^#])\1{2,}[ \t]*")
 _CAPITALS = re.compile(r"[^\W\d_a-z][^\na-z]{2,60}")
+_PAGE_END = re.compile(r"^.*\[Page \d{1,4}\][ \t]*$", re.MULTILINE)
 _LEAST_HEADINGS = 3
 _INDENTED_SHARE = (
     0.6  # of the lines: then those at the margin that are written in capitals are headings
@@ -48,9 +49,20 @@ def tidy_pages(text: str) -> str:
     """Join the pages of a text with form feeds; others are returned as they are."""
     pages = text.split("\f")
     if len(pages) < 2:
+        pages = _split_at_page_numbers(text)
+    if len(pages) < 2:
         return drop_contents(text)
     joined, _ = join_pages(strip_running_lines(pages), "")
     return re.sub(r"\n{4,}", "\n\n\n", drop_contents(joined)).strip("\n") or text
+
+
+def _split_at_page_numbers(text: str) -> list[str]:
+    """Split a text whose form feeds were lost after the lines that end in `[Page 3]`."""
+    ends = [found.end() for found in _PAGE_END.finditer(text)]
+    if len(ends) < 2:
+        return [text]
+    bounds = [0, *ends, len(text)]
+    return [text[a:b] for a, b in pairwise(bounds) if text[a:b].strip()]
 
 
 def mark_headings(text: str) -> str:
@@ -60,8 +72,31 @@ def mark_headings(text: str) -> str:
     if len(underlined) >= max(2, len(numbered)):
         lines = ["" if at - 1 in underlined else line for at, line in enumerate(lines)]
         return _mark_lines(lines, underlined)
+    if numbered:
+        lines, numbered = _drop_listed(lines, numbered)
     levels = numbered or _counted_headings(lines) or _capital_headings(lines)
     return _mark_lines(lines, levels) if len(levels) >= _LEAST_HEADINGS else text
+
+
+def _drop_listed(lines: list[str], levels: dict[int, int]) -> tuple[list[str], dict[int, int]]:
+    """Drop a table of contents: lines in a row before the headings that only repeat them."""
+    titles = {" ".join(lines[at].split()) for at in levels}
+    first, listed = min(levels), list[int]()
+    for at, line in enumerate(lines[:first]):
+        if " ".join(line.split()) in titles:
+            listed.append(at)
+        elif line.strip() and len(listed) < _LEAST_HEADINGS:
+            listed.clear()
+        elif line.strip():
+            break
+    if len(listed) < _LEAST_HEADINGS:
+        return lines, levels
+    gone = set(listed)
+    if (title := contents_title(lines, listed[0])) is not None:
+        gone.add(title)
+    kept = [at for at in range(len(lines)) if at not in gone]
+    moved = {new: levels[old] for new, old in enumerate(kept) if old in levels}
+    return [lines[at] for at in kept], moved
 
 
 def _mark_lines(lines: list[str], levels: dict[int, int]) -> str:

@@ -4,9 +4,12 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
+from clew.text.structure import find_blocks
+
 _MAX_LABEL_CHARS = 60
 _MAX_CELL_CHARS = 1_000  # a longer cell is no value: the table arranges a page
 _MAX_SPAN = 100
+_BAR = re.compile(r"(?<!\\)\|")
 _HEADING_LINE = re.compile(r"^#{1,6} |^```", re.MULTILINE)
 
 
@@ -117,6 +120,34 @@ def write_table(rows: Sequence[Sequence[str]]) -> list[str]:
     marked = [[(text, False, at) for at, text in enumerate(row)] for row in rows]
     head = 1 if len(rows) > 1 and _looks_like_labels(rows) else 0
     return write_rows(marked[:head], marked[head:])
+
+
+def label_rows(text: str) -> str:
+    """Give the values of each table in Markdown the labels of their columns; the rest stays."""
+    if "|" not in text or "---" not in text:
+        return text
+    blocks = find_blocks(text)
+    pieces, at = list[str](), 0
+    for number, block in enumerate(blocks):
+        if block.kind != "header" or block.start < at:
+            continue
+        after = number + 1
+        while after < len(blocks) and blocks[after].kind == "row":
+            after += 1
+        rows = [_split_cells(text[one.start : one.end]) for one in blocks[number:after]]
+        if len(rows) < 2:
+            continue
+        marked = [[(cell, False, at) for at, cell in enumerate(row)] for row in rows]
+        indent = text[text.rfind("\n", 0, block.start) + 1 : block.start]
+        pieces += [text[at : block.start], f"\n{indent}".join(write_rows(marked[:1], marked[1:]))]
+        at = blocks[after - 1].end
+    return "".join([*pieces, text[at:]])
+
+
+def _split_cells(line: str) -> list[str]:
+    """Return the cells of a row in Markdown; a bar after a backslash is text, and stays so."""
+    cells = [cell.strip() for cell in _BAR.split(line.strip().removeprefix("|"))]
+    return cells[:-1] if len(cells) > 1 and not cells[-1] else cells
 
 
 def _looks_like_labels(rows: Sequence[Sequence[str]]) -> bool:

@@ -1,13 +1,14 @@
-"""Reads Markdown, source code and other text unchanged; finds their titles."""
+"""Reads Markdown, with labelled rows, source code and other text unchanged; finds their titles."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from itertools import islice
 from pathlib import PurePosixPath
 
 from clew.ingest.readers.decode import decode
 from clew.ingest.readers.html import tokenize_html
 from clew.ingest.readers.source import ReadBudget, Skipped, SourceFile, make_document, read_bytes
+from clew.ingest.readers.table_text import label_rows
 from clew.text.code_outline import CODE_FORMAT
 from clew.text.names import tokenize
 from clew.text.structure import find_headings
@@ -29,6 +30,11 @@ _BARE_FRONT_MATTER = re.compile(
     r"\A(?:[A-Za-z][\w-]{0,40}+:(?:[ \t].*)?\n(?:[ \t]+.*\n)*+){2,}+(?:[ \t]*\n|\Z)"
 )
 _FRONT_MATTER_FIELD = re.compile(r"^([A-Za-z][\w-]{0,40}):[ \t]+(\S.*)$", re.MULTILINE)
+_FRONT_MATTER_LIST = re.compile(
+    r"^([A-Za-z][\w-]{0,40}):[ \t]*\n((?:[ \t]*-[ \t]+\S.*(?:\n|\Z))+)", re.MULTILINE
+)
+# What a reader may ask about a work itself; other fields are metadata.
+_WORK_FIELDS = ("subtitle", "author", "authors", "creator", "date", "description", "summary")
 _UNDERLINE = re.compile(r"^([=\-~^*+\"'`#])\1{2,}[ \t]*$")
 _LONGEST_TITLE = 120
 
@@ -106,14 +112,24 @@ def read_markdown(source: SourceFile, budget: ReadBudget) -> Iterator[Document |
     """Read Markdown; the title is the front matter's, a heading, or the file's name."""
     text, encoding = decode(read_bytes(source, budget))
     text = clean(text)
-    front = _FRONT_MATTER.match(text)
-    fields = _parse_front_matter(front[1]) if front else {}
-    front = front or _BARE_FRONT_MATTER.match(text)
-    body = text[front.end() if front else 0 :]
+    fields = dict[str, str]()
+    if (fenced := _FRONT_MATTER.match(text)) and text[fenced.end() :].strip():
+        fields = _parse_front_matter(fenced[1])
+        text = text[fenced.end() :].lstrip("\n")
+    bare = None if fenced else _BARE_FRONT_MATTER.match(text)
+    body = text[bare.end() if bare else 0 :]
     title = fields.pop("title", "") or heading_title(body)
     if title is None:
         title = file_title(source.name, body)
-    yield make_document(text, title, source.name, fields | text_metadata("markdown", encoding))
+    metadata = fields | text_metadata("markdown", encoding)
+    text = describe_work(fields) + label_rows(text)
+    yield make_document(text, title, source.name, metadata)
+
+
+def describe_work(fields: Mapping[str, str]) -> str:
+    """Return lines with the author, the date and the like of a work, for its beginning."""
+    lines = [f"{name.capitalize()}: {fields[name]}" for name in _WORK_FIELDS if fields.get(name)]
+    return "\n".join(lines) + "\n\n" if lines else ""
 
 
 def text_metadata(kind: str, encoding: str) -> dict[str, str]:
@@ -122,11 +138,21 @@ def text_metadata(kind: str, encoding: str) -> dict[str, str]:
 
 
 def _parse_front_matter(front_matter: str) -> dict[str, str]:
-    """Parse the plain `key: value` lines, without a YAML parser."""
-    return {
-        key.lower(): value.strip(" \t\"'")
-        for key, value in _FRONT_MATTER_FIELD.findall(front_matter)
+    """Parse the plain `key: value` lines and lists, without a YAML parser."""
+    fields = {
+        key.lower(): _join_list(value) for key, value in _FRONT_MATTER_FIELD.findall(front_matter)
     }
+    for key, items in _FRONT_MATTER_LIST.findall(front_matter):
+        values = (item.strip().removeprefix("-").strip(" \t\"'") for item in items.split("\n"))
+        fields[key.lower()] = ", ".join(filter(None, values))
+    return fields
+
+
+def _join_list(value: str) -> str:
+    value = value.strip()
+    if value.startswith("[") and value.endswith("]"):
+        value = ", ".join(part.strip(" \t\"'") for part in value[1:-1].split(","))
+    return value.strip(" \t\"'")
 
 
 def first_line_title(text: str) -> str:

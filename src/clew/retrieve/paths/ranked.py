@@ -21,6 +21,7 @@ from clew.retrieve.paths.relation_paths import (
     ScoredRelationPaths,
     describe_paths,
     prepare_search,
+    search_further,
     search_relation_paths,
     select_best_paths,
 )
@@ -34,6 +35,7 @@ _IN_ORDER = ("unexplained_in_order", "unspoken_in_order", "backward", "chain_gap
 _MAX_HOPS = 3  # of a path; more count as many
 _GOOD_SCORE = 8.0  # by which the scorer's sum is divided: about that of a path that fits
 _LONGEST_CHAIN = 6  # links of a possessive chain that are followed
+_FURTHER_HOPS = 2  # beyond `max_hop`, where a relation that is asked for was not reached
 
 
 @dataclass(frozen=True)
@@ -86,7 +88,8 @@ def _fact_scores(wanted: Ints, facts: Ints, scores: Doubles) -> Doubles:
 class RankedPaths:
     """Enumerates every relation path up to `max_hop` steps, then keeps the best fitting.
 
-    A possessive chain with more links ("X's a's b's c's d") is followed to its end.
+    A possessive chain with more links ("X's a's b's c's d") is followed to its end, and the best
+    paths are followed further while a relation that the question names was not taken.
     `scorer` says how: ours, or LEGO-GraphRAG's (`cosine`, `cross-encoder`, `llm-embeddings`). With
     `by="llm"` a model chooses among the best relation paths, `rounds` times over (M-LLMs).
     `supplement="fill"` fills the remaining places by the scorer's ranking (EEMs-S); `rerank` puts
@@ -107,6 +110,8 @@ class RankedPaths:
         linked, _ = search.shape.bound_hops()
         hops = max(self.max_hop, min(linked, _LONGEST_CHAIN))
         all_trails = await search_relation_paths(search, hops, KeepAllPaths(search.scorer))
+        if self.scorer == "clew":
+            all_trails = await search_further(ctx, search, all_trails, hops + _FURTHER_HOPS)
         if self.by == "llm":
             all_trails = await self._choose_by_model(ctx, search, all_trails)
         return replace(

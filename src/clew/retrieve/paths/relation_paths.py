@@ -19,12 +19,14 @@ from clew.graph.traverse import (
 from clew.retrieve.expand import subgraph_facts
 from clew.retrieve.graph_cache import build_traversal
 from clew.retrieve.labels import load_relation_texts
+from clew.retrieve.path_scores import count_unsaid_relations
 from clew.retrieve.question import QuestionShape, locate_names, parse_question
 from clew.retrieve.rank import top_positions
 from clew.retrieve.text_scores import PathScorer, PathScorerName, create_scorer
 from clew.types import Found, Path
 
 MAX_RELATION_PATHS = 2048  # relation paths of one length that are extended
+_MAX_FURTHER = 64  # of the longest relation paths that are extended further than usual
 _MAX_VOTING_PATHS = 16  # relation paths that vote for answers
 _MIN_RELATIVE_CHANCE = 0.002  # chance relative to the best path's below which a path is ignored …
 _MIN_PATHS = 8  # … once there are this many paths
@@ -107,9 +109,37 @@ async def search_relation_paths(
         rows, onward = await keep(frontier)
         frontier = frontier.select(rows)
         parts.append(frontier)
+    return await _score_parts(search, parts)
+
+
+async def _score_parts(
+    search: PathSearchContext, parts: list[RelationPathTable]
+) -> ScoredRelationPaths:
     codes, part, row = stack_relation_paths(parts)
     scores = await search.scorer.score_paths(codes) if len(codes) else np.zeros(0, np.float32)
     return ScoredRelationPaths(tuple(parts), codes, part, row, scores)
+
+
+async def search_further(
+    ctx: Context, search: PathSearchContext, found: ScoredRelationPaths, hops: int
+) -> ScoredRelationPaths:
+    """Extend the longest paths, up to `hops` steps, while the best does not take all it should.
+
+    What it should take are the relations that words of the question name.
+    """
+    while 0 < len(found.by_length) < hops:
+        best = found.rank()[:1].tolist()
+        codes = found.step_codes(best[0]) if best else np.zeros(0, np.int64)
+        if not await count_unsaid_relations(ctx, search.ways, search.shape, codes):
+            break
+        last = found.by_length[-1]
+        fit = await search.scorer.score_paths(last.codes, whole=False)
+        rows = top_positions(fit, np.arange(len(fit)), _MAX_FURTHER)
+        longer = extend_relation_paths(search.ways, last.select(rows))
+        if not len(longer):
+            break
+        found = await _score_parts(search, [*found.by_length, longer])
+    return found
 
 
 @dataclass(frozen=True)

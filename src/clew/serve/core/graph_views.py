@@ -20,7 +20,7 @@ from clew.graph.paths import EntityPathTable, shortest_paths
 from clew.index.view import View
 from clew.json_output import to_json_value
 from clew.retrieve.graph_cache import build_traversal
-from clew.serve.core.problems import not_found
+from clew.serve.core.problems import Problem, not_found
 from clew.show import describe_entity
 from clew.types import Entity, Kind
 
@@ -126,6 +126,9 @@ class GraphReader:
     async def find_paths(self, start: str, end: str, hops: int) -> list[dict[str, Any]]:
         """Return the shortest paths between two entities, by name."""
         source, targets = self._find_positions(start)[0], self._find_positions(end)
+        if source in targets:
+            told = f"{start!r} and {end!r} are the same entity; name two different ones"
+            raise Problem(422, told)
         for table in shortest_paths(build_traversal(self.view), source, hops):
             here = np.flatnonzero(np.isin(table.entities[:, -1], targets))
             if len(here):

@@ -63,6 +63,7 @@ class Server:
         self.is_cut = False
         """Whether the time of running requests is over, as the server stops."""
         self.drawing = asyncio.Lock()  # one page at a time, so that none waits in a thread
+        self.checked_files: dict[tuple[str, int, int, str], bool] = {}
         self.uploads = UploadStore(self.database, self.folders.state / "uploads")
         self.ledger = JobLedger(self.database, self.folders.state / "jobs")
         self.runner = JobRunner(self.ledger, self.settings.serve.jobs, self._start_job)

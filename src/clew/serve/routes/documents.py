@@ -16,6 +16,13 @@ from clew.labels import check_labels, is_visible, read_labels, save_labels
 from clew.serve.core.access import Access, Admin, Reader, Writer
 from clew.serve.core.bodies import StrictBody
 from clew.serve.core.jobs import Job
+from clew.serve.core.originals import (
+    NO_ORIGINAL,
+    Original,
+    check_unchanged,
+    find_original,
+    list_names,
+)
 from clew.serve.core.problems import Problem, not_found
 from clew.serve.core.uploads import Upload, check_name
 from clew.serve.routes.jobs import check_may_build, queue_job
@@ -145,24 +152,27 @@ async def document_text(access: Reader, document: str) -> Response:
     return PlainTextResponse((await find_document(access, document)).text)
 
 
-@router.get("/{document}/original", summary="The file as it was uploaded")
+@router.get("/{document}/original", summary="The file that a document was read from")
 async def document_original(access: Reader, document: str) -> Response:
     """Return the bytes, if this key may see every document that was read from them.
 
-    Documents that were added or replaced on the command line have none, nor have those for which
-    a newer upload waits.
+    Files that were added on the command line are sent if they are where they were, and unchanged.
+    Documents for which a newer upload waits have none.
     """
     if _UPLOAD_ID.fullmatch(document):
-        found = _own_uploads_of(access, document)
+        uploads = _own_uploads_of(access, document)
+        if not uploads:
+            raise not_found(NO_ORIGINAL)
+        path = access.server.uploads.path(access.workspace, uploads[0].name, uploads[0].hash)
+        original = Original(path, uploads[0].name, uploaded=True)
     else:
-        found = await find_originals(access, await find_document(access, document))
-    if not found:
-        raise not_found("there is no original of this document")
-    path = access.server.uploads.path(access.workspace, found[0].name, found[0].hash)
+        found = await find_document(access, document)
+        original = await find_original(access, found)
+        await check_unchanged(access, original, found)
     return FileResponse(
-        path,
+        original.path,
         media_type="application/octet-stream",
-        filename=found[0].name.rsplit("/", 1)[-1],
+        filename=original.name.rsplit("/", 1)[-1],
         headers={"Content-Security-Policy": "sandbox"},
     )
 
@@ -217,22 +227,6 @@ async def find_document(access: Access, document: str) -> Document:
     if found is None:
         raise not_found()
     return found
-
-
-async def find_originals(access: Access, document: Document) -> list[Upload]:
-    """Return the uploads that a document was built from, less those with a hidden document."""
-    files = dict.fromkeys(name.partition("#")[0] for name in document.names)
-    seen = set(await access.run(list_names))
-    every = await access.run_on_all(list_names)
-    hidden = {name.partition("#")[0] for name in every if name not in seen}
-    uploads = access.server.uploads
-    found = [uploads.find(access.workspace, file) for file in files if file not in hidden]
-    return [u for u in found if u and uploads.gave(access.workspace, u, document.id)]
-
-
-async def list_names(base: KnowledgeBase) -> list[str]:
-    """Return the names of all documents."""
-    return list(await base.store.sources())
 
 
 async def _remove_empty_files(access: Access, names: Iterable[str]) -> None:

@@ -16,14 +16,10 @@ from clew.graph.csr import Ints
 from clew.index.view import View
 from clew.ingest.schema_store import SchemaStore
 from clew.json_output import to_json_value
-from clew.serve.core.access import Admin, Reader
-from clew.serve.core.problems import not_found
-from clew.serve.routes.documents import (
-    find_arrivals,
-    find_originals,
-    labels_of,
-    list_names,
-)
+from clew.serve.core.access import Access, Admin, Reader
+from clew.serve.core.originals import find_original, list_names
+from clew.serve.core.problems import Problem, not_found
+from clew.serve.routes.documents import find_arrivals, labels_of
 from clew.store.protocol import Snapshot
 from clew.tree.outline import COMMUNITY, OutlineOptions, read_outline
 from clew.types import Document, Kind
@@ -123,10 +119,19 @@ async def show_reading(
             "text": document.text,
             "page_starts": list(document.page_starts),
             "metadata": dict(document.metadata),
-            "original": bool(await find_originals(access, document)),
+            **await _describe_original(access, document),
             "facts": listed,
         }
     )
+
+
+async def _describe_original(access: Access, document: Document) -> dict[str, Any]:
+    """Return whether there is a file to send and draw, and if not, why."""
+    try:
+        await find_original(access, document)
+    except Problem as problem:
+        return {"original": False, "no_original": problem.detail}
+    return {"original": True, "no_original": ""}
 
 
 @router.get("/checks", summary="What `clew doctor` finds: extras, embedder, model endpoints")

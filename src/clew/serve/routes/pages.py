@@ -11,8 +11,9 @@ from fastapi.responses import JSONResponse, Response
 from clew.errors import InputError
 from clew.ingest.readers.source import ReadBudget, SourceFile
 from clew.serve.core.access import Reader
+from clew.serve.core.originals import check_unchanged, find_original
 from clew.serve.core.problems import Problem, not_found
-from clew.serve.routes.documents import find_document, find_originals
+from clew.serve.routes.documents import find_document
 from clew.types import Document
 
 router = APIRouter(prefix="/workspaces/{workspace}/documents/{document}/pages", tags=["documents"])
@@ -31,19 +32,15 @@ async def show_page(
 ) -> Response:
     """Return the picture as a data address, and boxes as shares of its width and height.
 
-    A key may see the pictures if it may see the file that was uploaded. Documents that were added
-    on the command line have none. Boxes are empty where the words are not found on the page.
+    A key may see the pictures if it may see the file, which was uploaded, or added on the command
+    line and is unchanged. Boxes are empty where the words are not found on the page.
     """
     found = await find_document(access, document)
     if found.metadata.get("format") != "pdf" or number > len(found.page_starts):
         raise not_found("this document has no such page")
-    originals = await find_originals(access, found)
-    if not originals:
-        raise not_found("there is no original of this document")
-    upload = originals[0]
-    source = SourceFile(
-        access.server.uploads.path(access.workspace, upload.name, upload.hash), upload.name
-    )
+    original = await find_original(access, found)
+    await check_unchanged(access, original, found)
+    source = SourceFile(original.path, original.name)
     words, share = select_words(found, number, start, end)
     from clew.ingest.readers.pdf_image import draw_page  # takes a while, and a start shall not
 

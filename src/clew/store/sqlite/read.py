@@ -23,7 +23,7 @@ from clew.store.sqlite import rows
 from clew.store.sqlite.connections import DAMAGED_ROW, translate_errors
 from clew.store.sqlite.keyvalue import select_values
 from clew.store.sqlite.tables import COLUMN_PREFIX
-from clew.types import Chunk, Document, Entity, Fact, Kind, Participant, Support
+from clew.types import Chunk, Document, Entity, EntityLabel, Fact, Kind, Participant, Support
 
 _Found = TypeVar("_Found")
 Keys = Sequence[str] | Sequence[int]
@@ -98,6 +98,10 @@ _EXTRACTED = (
     "SELECT s.chunk, f.id, s.text, s.relation, s.keywords, s.description, s.weight, s.start, "
     "s.$end FROM sayings s JOIN facts f ON f.key = s.fact WHERE s.chunk $keys",
 )
+_ENTITIES = (
+    "SELECT checksum, id, name, name_hash, type, description, aliases, attributes, support, key "
+    "FROM entities WHERE key $keys ORDER BY key"
+)
 _SUPPORTS = {
     "entities": "SELECT key, support FROM entities WHERE key $keys",
     "facts": "SELECT key, support FROM facts WHERE key $keys",
@@ -161,14 +165,16 @@ class TableSnapshot:
         chunks = {row[-1]: Chunk(*row[:-2]) for row in found}
         return self._require_all("chunks", keys, chunks)
 
+    async def entity_labels(self, keys: Sequence[int]) -> dict[int, EntityLabel]:
+        """Id and name of entities by key."""
+        found = await self._select_checked(_ENTITIES, keys, beside=1)
+        return self._require_all(
+            "entities", keys, {row[-1]: EntityLabel(*row[:2]) for row in found}
+        )
+
     async def entities(self, keys: Sequence[int]) -> dict[int, Entity]:
         """Entities by key."""
-        found = await self._select_checked(
-            "SELECT checksum, id, name, name_hash, type, description, aliases, attributes, support,"
-            " key FROM entities WHERE key $keys ORDER BY key",
-            keys,
-            beside=1,
-        )
+        found = await self._select_checked(_ENTITIES, keys, beside=1)
         entities = {row[-1]: rows.row_to_entity((*row[:2], *row[3:-1])) for row in found}
         return self._require_all("entities", keys, entities)
 

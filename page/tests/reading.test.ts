@@ -1,0 +1,52 @@
+// What is read beside an answer: the text of a document, the note of an answer, names of entities.
+import { describe, expect, it } from "vitest";
+import type { Answer } from "../src/api";
+import { chooseEntity } from "../src/entities";
+import { dropMarks, readMarkup } from "../src/markup";
+import { cutPieces, pageOf } from "../src/reader";
+import { partNote } from "../src/share";
+
+const answer = { note: "", complete: true } as Answer;
+
+describe("reading", () => {
+  it("marks code points, not UTF-16 units", () => {
+    const pieces = cutPieces(Array.from("a🧶bcd"), { start: 1, end: 3 }, [{ start: 4, end: 5 }], [0, 3], 0, 5);
+    expect(pieces.map((one) => [one.text, one.mark, one.page])).toEqual([
+      ["a", "", 1],
+      ["🧶b", "here", 0],
+      ["c", "", 2],
+      ["d", "also", 0],
+    ]);
+  });
+  it("hides the marks of Markdown and keeps the place of every character", () => {
+    const chars = Array.from("# A 🧶 title\n**Bold** and [here](http://x.y/z)\n| Year: 1924 | Who: Emil |\n|---|---|\n```\na * b\n```");
+    const text = (format: string) => cutPieces(chars, { start: 0, end: 0 }, [], [], 0, chars.length, readMarkup(chars, format)).map((one) => one.text).join("");
+    expect(text("html").split("\n").map((line) => line.trim())).toEqual(["A 🧶 title", "Bold and here", "Year: 1924 · Who: Emil", "", "", "a * b", ""]);
+    expect(text("text")).toBe(chars.join(""));
+    expect(text("pdf")).toBe(chars.slice(2).join(""));
+    const marked = chars.join("").indexOf("Bold") - 1; // the ball of yarn is one character, and two code units
+    const pieces = cutPieces(chars, { start: marked - 2, end: marked + 6 }, [], [], 0, chars.length, readMarkup(chars, "html"));
+    expect(pieces.filter((one) => one.mark).map((one) => one.text)).toEqual(["Bold"]);
+    expect(pieces.filter((one) => one.heading).map((one) => one.text)).toEqual(["A 🧶 title"]);
+    expect(dropMarks("## Staff\n| Year: 1924 |")).toBe("Staff\n Year: 1924");
+    expect(dropMarks("2 * 3 * 4 and a_b_c")).toBe("2 * 3 * 4 and a_b_c");
+  });
+  it("knows the page of a place", () => expect([0, 9, 10, 30].map((n) => pageOf([0, 10, 20], n))).toEqual([1, 1, 2, 3]));
+});
+
+describe("an answer that is not complete", () => {
+  it("says the reason that the server gives", () => {
+    const note = "incomplete: no calls were left for Who?; Where?; this is the best answer so far; fell back: x";
+    expect(partNote({ ...answer, complete: false, note })).toEqual({ ended: "no calls were left for Who?; Where?", rest: "fell back: x" });
+    expect(partNote({ ...answer, complete: false, note: "incomplete: the model failed; this is the best answer so far" })).toEqual({ ended: "the model failed", rest: "" });
+    expect(partNote({ ...answer, note: "fell back: x" })).toEqual({ ended: "", rest: "fell back: x" });
+  });
+});
+
+describe("the name of an entity", () => {
+  it("is the one that is written, else one that has the text in it", () => {
+    const entity = (name: string, ...aliases: string[]) => ({ key: 1, id: "", name, type: "", description: "", aliases, chunks: 1 });
+    const some = [entity("Ilse Brandvik Museum"), entity("Ilse Brandvik", "Ilse Maria")];
+    expect(["ilse brandvik", "ILSE MARIA", "museum", " Oda "].map((text) => chooseEntity(some, text)?.name)).toEqual(["Ilse Brandvik", "Ilse Brandvik", "Ilse Brandvik Museum", undefined]);
+  });
+});

@@ -1,0 +1,233 @@
+"""Keeps the names among what looks like one: openers, greetings, labels and headings are none.
+
+What decides is the document: whether a word has its capital elsewhere inside a sentence too, what
+follows it as behind a subject or behind a verb, and whether a heading's words recur in the text.
+"""
+
+import re
+from collections.abc import Iterator
+
+from clew.extract.document_names import DocumentNames, is_all_capitals
+from clew.text.name_spans import NAME, QUOTED, TERM, NameSpan
+from clew.text.names import Tokens
+from clew.text.word_forms import function_words
+
+_CONTRACTION = re.compile(r"['’](?:t|ll|re|ve|d|m)\b")
+_IS_SUBJECT = re.compile(r"\s+(?:is|was|are|were|has|had|can|will|does|may|supports)\b")
+_ARE = re.compile(r"\s+(?:are|were|have|can|may|must|should|will)\b")
+_BEFORE_PLACES = frozenset("in aus nach".split())  # without an article
+# Behind a verb: an article or pronoun, as in "Turn the key", "Give it back", "Let us go".
+_BEHIND_VERB = re.compile(
+    r"\s+(?:the|an?|this|that|these|those|my|your|his|our|their|its|each|every|any|all|both|some|no"
+    r"|until|it|them|me|us|you|him|up|out|off|down|away|back|only|not|sure|as|if|how|what|when"
+    r"|where|which|whether|why)\s+[\w\"“']"
+)
+# Behind a subject: a verb that is no noun, a possessive, an apposition.
+_BEHIND_SUBJECT = re.compile(
+    r"['’]s\b|\s+\(|\s*[,–—]|\s+(?:and|or|&|who|whose|which|is|was"
+    r"|are|were|has|had|have|can|could|will|would|does|did|do|may|might|must|should|shall|also|then"
+    r"|became|began|won|wrote|made|took|went|came|held|led|left|met|gave|got|sold|ran|built|grew"
+    r"|said|says|\w+ed|\w+(?<![aeiou])s|\w+ly)\b"
+)
+_MAX_ADDED = 2  # characters behind a term that are no part of it
+_LABELLED = re.compile(r"[:：](?=\s)")
+_HEADING = re.compile(r"\f? {0,3}#{1,6}[ \t]")
+_SALUTATION_END = re.compile(r"(?:[ \t]+[a-z]+)?[ \t]*[,!][ \t]*$", re.MULTILINE)
+_ARTICLES = ("the", "a", "an")
+_LEAST_SHOUTED = 4  # letters of a common word in capitals that is no acronym
+
+
+def keep_names(
+    text: str,
+    t: Tokens,
+    spans: list[NameSpan],
+    first: set[int],
+    known: DocumentNames,
+    small: frozenset[str],
+) -> Iterator[NameSpan]:
+    """Yield the spans that are names; `small` are the words that the text also writes small."""
+    for found in spans:
+        span = _strip_article(text, t, found, first, known)
+        span = _cut_to_own_term(t, span, known) if span.type == TERM else span
+        if span.type == NAME and _is_no_name(text, t, span, known, small):
+            continue
+        if span.type == QUOTED and known.is_code and span.last - span.first > 1:
+            continue  # what a program says
+        span = _drop_greeting(text, t, span, first, known)
+        if _is_lone_opener(text, t, span, first, known):
+            continue
+        if known.technical and (_is_cell_label(text, t, span) or _is_rare_term(t, span, known)):
+            continue
+        if known.technical and span.type == NAME:
+            trimmed = _drop_opener(text, t, span, first, known)
+            if trimmed is None or (trimmed != span and _is_no_name(text, t, trimmed, known, small)):
+                continue
+            span = trimmed
+        if not _is_common_noun(text, t, span, known):
+            yield span
+
+
+def _is_lone_opener(
+    text: str, t: Tokens, span: NameSpan, first: set[int], known: DocumentNames
+) -> bool:
+    """Whether a single word is only a contraction, or has its capital from the sentence."""
+    if span.last - span.first > 1:
+        return False
+    if _CONTRACTION.match(text, t.ends[span.first]):
+        return True
+    return span.first in first and _is_opener(text, t, span.first, known)
+
+
+def _is_common_noun(text: str, t: Tokens, span: NameSpan, known: DocumentNames) -> bool:
+    """Whether a single noun of German neither recurs nor stands where places do."""
+    single = span.last - span.first == 1
+    if not (known.noun_capitals and single) or t.keys[span.first] in known.repeated:
+        return False
+    return span.type == NAME and not _is_name_place(text, t, span.first)
+
+
+def _strip_article(
+    text: str, t: Tokens, span: NameSpan, first: set[int], known: DocumentNames
+) -> NameSpan:
+    """Return a span without an article that is no part of it: "A Hello", "the Lessee"."""
+    at = span.first
+    if span.last - at < 2:
+        return span
+    foreign = known.language not in ("", "en") and t.keys[at] in function_words(known.language)
+    if foreign and at in first and span.type == NAME:
+        return NameSpan(at + 1, span.last, span.type)  # "Die Ruhezeit"
+    if t.keys[at] not in _ARTICLES:
+        return span
+    if span.type == QUOTED:
+        defined = not t.upper[at] and all(t.upper[at + 1 : span.last])
+        return NameSpan(at + 1, span.last, span.type) if defined else span
+    opens = at in first and t.keys[at] not in known.inside and t.keys[at + 1] in known.inside
+    return NameSpan(at + 1, span.last, span.type) if opens and span.type == NAME else span
+
+
+def _cut_to_own_term(t: Tokens, span: NameSpan, known: DocumentNames) -> NameSpan:
+    """Return the term within a run of characters that stands alone elsewhere: 工程师周文海设计.
+
+    What ends the run stays: 县立图书馆 is no 图书馆, and neither is 青石桥管理局 only 青石桥.
+    """
+    if not t.unspaced[span.first]:
+        return span
+    for first in range(span.first, span.last - 1):
+        for last in range(span.last - 1, max(first, span.last - _MAX_ADDED - 1), -1):
+            if t.key(first, last) in known.own_terms:
+                return NameSpan(first, last, TERM)
+    return span
+
+
+def _is_no_name(
+    text: str, t: Tokens, span: NameSpan, known: DocumentNames, small: frozenset[str]
+) -> bool:
+    """Whether a capital has another reason: a heading, a label, a variable, or shouting."""
+    at = span.first
+    if _is_heading(text, t, span, known) and not _recurs(t, span, known):
+        return True
+    if span.last - at > 1:
+        return False
+    key, end = t.keys[at], t.ends[at]
+    if len(key) == 1 and key not in known.repeated:
+        return True  # O(n), "6.7 M", "at most N"
+    if is_all_capitals(text, t, at) and key in function_words("en"):
+        if key in small or len(key) >= _LEAST_SHOUTED:
+            return True  # "MUST", "NOT"
+    labelled = _LABELLED.match(text, end) is not None and key not in known.inside
+    return labelled and bool(text[text.rfind("\n", 0, t.starts[at]) + 1 : t.starts[at]].strip())
+
+
+def _is_heading(text: str, t: Tokens, span: NameSpan, known: DocumentNames) -> bool:
+    """Whether a span is in a heading, or a single word with a line and a blank line of its own."""
+    if known.is_code:
+        return False
+    start, end = t.starts[span.first], t.ends[span.last - 1]
+    line_start = text.rfind("\n", 0, start) + 1
+    if _HEADING.match(text, line_start):
+        return True
+    if span.last - span.first > 1 or text[line_start:start].strip():
+        return False
+    before = text[:line_start].rstrip(" \t")
+    return text[end : end + 2] == "\n\n" and before.endswith("\n\n")
+
+
+def _recurs(t: Tokens, span: NameSpan, known: DocumentNames) -> bool:
+    """Whether the words of a heading are a name: the text has them, single ones with a capital."""
+    if span.last - span.first == 1:
+        return t.keys[span.first] in known.inside
+    return f" {t.key(span.first, span.last)} " in known.body
+
+
+def _drop_greeting(
+    text: str, t: Tokens, span: NameSpan, first: set[int], known: DocumentNames
+) -> NameSpan:
+    """Return the name of a salutation without its first word: "Dear Ana," on a line of its own."""
+    at, end = span.first, t.ends[span.last - 1]
+    if span.type != NAME or at not in first or t.keys[at] in known.inside:
+        return span
+    line_start = text.rfind("\n", 0, t.starts[at]) + 1
+    own_line = not text[line_start : t.starts[at]].strip() and _SALUTATION_END.match(text, end)
+    if own_line and span.last - at > 1:
+        return NameSpan(at + 1, span.last, span.type)
+    return span
+
+
+def _is_opener(text: str, t: Tokens, at: int, known: DocumentNames) -> bool:
+    """Whether a word that begins a sentence is no name: it has no capital elsewhere, and what
+    follows stands behind a verb or behind no subject, or its language has no names there alone.
+    """
+    if t.keys[at] in function_words(known.language) and known.language != "en":
+        return True
+    if not t.upper[at] or t.keys[at] in known.inside or is_all_capitals(text, t, at):
+        return False
+    if any(map(str.isdigit, t.keys[at])):
+        return False
+    if known.language not in ("", "en"):
+        return True
+    end = t.ends[at]
+    if _BEHIND_VERB.match(text, end) or _SALUTATION_END.match(text, end):
+        return True
+    follows = at + 1 < len(t) and text[end : t.starts[at + 1]].isspace() and not t.upper[at + 1]
+    return follows and _BEHIND_SUBJECT.match(text, end) is None
+
+
+def _is_name_place(text: str, t: Tokens, at: int) -> bool:
+    """Whether a German noun stands as names of places do: right behind "in" or "aus"."""
+    if at == 0 or t.keys[at - 1] not in _BEFORE_PLACES:
+        return False
+    return text[t.ends[at - 1] : t.starts[at]] == " "
+
+
+def _is_cell_label(text: str, t: Tokens, span: NameSpan) -> bool:
+    """Whether a span is the label of a table cell: `| Code: 23505 |`."""
+    start, end = t.starts[span.first], t.ends[span.last - 1]
+    return text[end : end + 1] in (":", "：") and text[max(0, start - 2) : start] == "| "
+
+
+def _is_rare_term(t: Tokens, span: NameSpan, known: DocumentNames) -> bool:
+    """Whether a term of a script without case or spaces occurs only once."""
+    return span.type == TERM and t.key(span.first, span.last) not in known.repeated_terms
+
+
+def _drop_opener(
+    text: str, t: Tokens, span: NameSpan, first: set[int], known: DocumentNames
+) -> NameSpan | None:
+    """Return a span without a word that has its capital only from the sentence, None if empty."""
+    at = span.first
+    single = span.last - at == 1
+    if at not in first or (t.keys[at] in known.inside and t.keys[at] not in known.small):
+        return span
+    word = text[t.starts[at] : t.ends[at]]
+    if word[1:] != word[1:].lower() or any(map(str.isdigit, word)):
+        return span
+    if single:
+        if _ARE.match(text, t.ends[at]) and word.endswith("s"):
+            return None  # things, not a name: "Entries are compressed"
+        return span if _IS_SUBJECT.match(text, t.ends[at]) else None
+    after = at + 1
+    if t.upper[after] and t.keys[at] not in known.small and t.keys[after] not in known.inside:
+        return span  # "Mail Transfer Agents", but not "The Cache", "Der Server", "Suppose Debian"
+    while after < span.last and not t.upper[after]:
+        after += 1
+    return NameSpan(after, span.last, span.type) if after < span.last else None

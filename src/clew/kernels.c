@@ -1,0 +1,158 @@
+/* Loops over sign bits and vectors that numpy needs several passes for (see kernels.py). */
+
+#include <stdint.h>
+#include <string.h>
+
+#if defined(__x86_64__)
+#include <immintrin.h>
+#endif
+
+/* The best version for the processor is chosen when the library is loaded. */
+#if defined(__x86_64__) && defined(__gnu_linux__) && defined(__GNUC__) && !defined(__clang__)
+#define VERSIONS __attribute__((target_clones("arch=icelake-server", "arch=x86-64-v3", "default")))
+#else
+#define VERSIONS
+#endif
+
+enum { LANES = 32, PIECE = 2048, AHEAD = 2, LINE = 64 };
+
+/* Count the differing bits of `rows` rows, which lie word by word, `stride` apart. */
+VERSIONS static void count_piece(const uint64_t *bits, int64_t words, int64_t stride, int64_t rows,
+                                 const uint64_t *asked, uint16_t *out)
+{
+    uint64_t counts[PIECE];
+    for (int64_t i = 0; i < rows; i++)
+        counts[i] = 0;
+    for (int64_t word = 0; word < words; word++) {
+        const uint64_t *held = bits + word * stride;
+        const uint64_t wanted = asked[word];
+        for (int64_t i = 0; i < rows; i++)
+            counts[i] += (uint64_t)__builtin_popcountll(held[i] ^ wanted);
+    }
+    for (int64_t i = 0; i < rows; i++)
+        out[i] = (uint16_t)counts[i];
+}
+
+/* Differing bits of all rows of `blocks` blocks, each of words x rows. */
+void clew_count_differing(const uint64_t *bits, int64_t blocks, int64_t words, int64_t rows,
+                          const uint64_t *asked, uint16_t *out)
+{
+    for (int64_t block = 0; block < blocks; block++)
+        for (int64_t first = 0; first < rows; first += PIECE) {
+            int64_t size = rows - first < PIECE ? rows - first : PIECE;
+            count_piece(bits + block * words * rows + first, words, rows, size, asked,
+                        out + block * rows + first);
+        }
+}
+
+static inline void fetch_ahead(const void *row, int64_t bytes)
+{
+    for (int64_t at = 0; at < bytes; at += LINE)
+        __builtin_prefetch((const char *)row + at);
+}
+
+static inline float add_lanes(float *sum)
+{
+    for (int half = LANES / 2; half; half /= 2)
+        for (int lane = 0; lane < half; lane++)
+            sum[lane] += sum[lane + half];
+    return sum[0];
+}
+
+/* Dot products of some rows of 32-bit numbers with vectors; a row is read once for all. */
+VERSIONS void clew_dot_floats(const float *matrix, int64_t width, const int64_t *rows,
+                              int64_t count, const float *vectors, int64_t number, float *out)
+{
+    for (int64_t at = 0; at < count; at++) {
+        const float *row = matrix + rows[at] * width;
+        if (at + AHEAD < count)
+            fetch_ahead(matrix + rows[at + AHEAD] * width, width * (int64_t)sizeof(float));
+        for (int64_t which = 0; which < number; which++) {
+            const float *vector = vectors + which * width;
+            float sum[LANES] = {0};
+            int64_t i = 0;
+            for (; i + LANES <= width; i += LANES)
+                for (int lane = 0; lane < LANES; lane++)
+                    sum[lane] += row[i + lane] * vector[i + lane];
+            for (; i < width; i++)
+                sum[0] += row[i] * vector[i];
+            out[which * count + at] = add_lanes(sum);
+        }
+    }
+}
+
+/* A 16-bit number as a 32-bit one. */
+static inline float widen(uint16_t half)
+{
+    /* Sign and the other 15 bits, shifted to their places: too small by a power of two. */
+    uint32_t bits = ((uint32_t)(half & 0x8000u) << 16) | ((uint32_t)(half & 0x7FFFu) << 13);
+    float small;
+    memcpy(&small, &bits, sizeof small);
+    return small * 0x1p112f;
+}
+
+VERSIONS static void dot_halves_plainly(const uint16_t *matrix, int64_t width, const int64_t *rows,
+                                        int64_t count, const float *vectors, int64_t number,
+                                        float *out)
+{
+    for (int64_t at = 0; at < count; at++)
+        for (int64_t which = 0; which < number; which++) {
+            const uint16_t *row = matrix + rows[at] * width;
+            const float *vector = vectors + which * width;
+            float sum[LANES] = {0};
+            int64_t i = 0;
+            for (; i + LANES <= width; i += LANES)
+                for (int lane = 0; lane < LANES; lane++)
+                    sum[lane] += widen(row[i + lane]) * vector[i + lane];
+            for (; i < width; i++)
+                sum[0] += widen(row[i]) * vector[i];
+            out[which * count + at] = add_lanes(sum);
+        }
+}
+
+#if defined(__x86_64__)
+__attribute__((target("avx2,fma,f16c"))) static float
+dot_one_by_f16c(const uint16_t *row, const float *vector, int64_t width)
+{
+    __m256 sums[4] = {_mm256_setzero_ps(), _mm256_setzero_ps(), _mm256_setzero_ps(),
+                      _mm256_setzero_ps()};
+    int64_t i = 0;
+    for (; i + LANES <= width; i += LANES)
+        for (int part = 0; part < 4; part++) {
+            const int64_t from = i + 8 * part;
+            __m256 wide = _mm256_cvtph_ps(_mm_loadu_si128((const __m128i *)(row + from)));
+            sums[part] = _mm256_fmadd_ps(wide, _mm256_loadu_ps(vector + from), sums[part]);
+        }
+    float lanes[LANES];
+    for (int part = 0; part < 4; part++)
+        _mm256_storeu_ps(lanes + 8 * part, sums[part]);
+    for (; i < width; i++)
+        lanes[0] += widen(row[i]) * vector[i];
+    return add_lanes(lanes);
+}
+
+static void dot_halves_by_f16c(const uint16_t *matrix, int64_t width, const int64_t *rows,
+                               int64_t count, const float *vectors, int64_t number, float *out)
+{
+    for (int64_t at = 0; at < count; at++) {
+        if (at + AHEAD < count)
+            fetch_ahead(matrix + rows[at + AHEAD] * width, width * (int64_t)sizeof(uint16_t));
+        for (int64_t which = 0; which < number; which++)
+            out[which * count + at] =
+                dot_one_by_f16c(matrix + rows[at] * width, vectors + which * width, width);
+    }
+}
+#endif
+
+/* Dot products of some rows of 16-bit numbers with vectors. */
+void clew_dot_halves(const uint16_t *matrix, int64_t width, const int64_t *rows, int64_t count,
+                     const float *vectors, int64_t number, float *out)
+{
+#if defined(__x86_64__)
+    if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")) {
+        dot_halves_by_f16c(matrix, width, rows, count, vectors, number, out);
+        return;
+    }
+#endif
+    dot_halves_plainly(matrix, width, rows, count, vectors, number, out);
+}

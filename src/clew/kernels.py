@@ -1,0 +1,86 @@
+"""Compiled loops over vectors and sign bits, used where there are any.
+
+`hatch_build.py` compiles `kernels.c` when Clew is installed on a machine with a C compiler. Without
+the library numpy does the same in several passes, with equal results but for the last digits of
+sums. The library knows nothing of Python: one serves all versions.
+"""
+
+import ctypes
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+Floats = NDArray[np.float32]
+LIBRARY = Path(__file__).with_name("libkernels.so")
+_DOT_PRODUCTS: dict[np.dtype[Any], str] = {
+    np.dtype(np.float16): "clew_dot_halves",
+    np.dtype(np.float32): "clew_dot_floats",
+}
+_NUMBER, _POINTER = ctypes.c_int64, ctypes.c_void_p
+
+
+@dataclass(frozen=True, slots=True)
+class Kernels:
+    """The functions of the library, by what they are given."""
+
+    count: Callable[..., None]
+    dot: dict[np.dtype[Any], Callable[..., None]]
+
+    def count_differing_bits(
+        self, blocks: NDArray[np.uint64], asked: NDArray[np.uint64], out: NDArray[np.uint16]
+    ) -> None:
+        """Fill in how many bits of each row differ; `blocks` are blocks × words × rows."""
+        number, words, rows = blocks.shape
+        if len(out) != number * rows or asked.size != words:
+            raise ValueError("the sizes of sign bits differ")
+        self.count(_place(blocks), number, words, rows, _place(asked), _place(out))
+
+    def dot_rows(
+        self, matrix: NDArray[np.floating], rows: NDArray[np.int64], vectors: Floats
+    ) -> Floats:
+        """Dot products of some rows of a matrix with some vectors: vectors × rows."""
+        found = np.empty((len(vectors), len(rows)), np.float32)
+        if not found.size:
+            return found
+        # The library checks nothing.
+        if rows.min() < 0 or rows.max() >= len(matrix) or vectors.shape[1] != matrix.shape[1]:
+            raise IndexError(f"rows outside of a matrix of {matrix.shape}")
+        rows = np.ascontiguousarray(rows, np.int64)
+        vectors = np.ascontiguousarray(vectors, np.float32)
+        given = _place(matrix), matrix.shape[1], _place(rows), len(rows), _place(vectors)
+        self.dot[matrix.dtype](*given, len(vectors), _place(found))
+        return found
+
+    def can_dot(self, matrix: NDArray[np.floating]) -> bool:
+        """Whether the rows of a matrix lie one after the other, in numbers of a known kind."""
+        return matrix.flags.c_contiguous and matrix.dtype in self.dot
+
+
+def _place(array: NDArray[Any]) -> int:
+    """Where the numbers of an array are; they have to lie one after the other."""
+    place: int = array.__array_interface__["data"][0]
+    return place
+
+
+def load_kernels(library: Path) -> Kernels | None:
+    """Load the library; None where it was not compiled, or for another kind of machine."""
+    try:
+        functions = ctypes.CDLL(str(library))
+    except OSError:
+        return None
+    count = functions.clew_count_differing
+    count.argtypes = (_POINTER, _NUMBER, _NUMBER, _NUMBER, _POINTER, _POINTER)
+    count.restype = None
+    found = {kind: getattr(functions, name) for kind, name in _DOT_PRODUCTS.items()}
+    for dot in found.values():
+        dot.argtypes = (_POINTER, _NUMBER, _POINTER, _NUMBER, _POINTER, _NUMBER, _POINTER)
+        dot.restype = None
+    return Kernels(count, found)
+
+
+COMPILED = load_kernels(LIBRARY)
+"""None: numpy does it."""

@@ -1,0 +1,127 @@
+"""What looks like a name and is none: openers, greetings, labels, headings; and whole names."""
+
+import pytest
+
+from clew.extract.rules import Offline
+from clew.ingest.chunk import BySentences
+from clew.ingest.readers.source import make_document
+from clew.text.dates import parse_whole_date
+from clew.types import LITERAL_TYPES
+
+MAIL = """From: Priya Nandan
+Date: Tue, 05 Mar 2024 09:14:00 +0000
+Subject: Re: The Lagos gateway
+
+Hi Tomas,
+
+Please wash the filter. Give feedback soon. Return empty bottles to Oslo.
+The Lagos gateway was down. It is in Lagos.
+
+Kind regards,
+Priya
+"""
+MANUAL = """# Kelvar Handbook
+
+Kelvar is a broker in `/opt/kelvar`.
+
+## 12. Resource limits
+
+The header has 12 octets, and the pump gives 4.2 bar or 68 Nm. Write EUR 1,340 and EUR 85.
+Error E17 waits 250ms. Entries are packed by Kelvar. The mean is sum(x)/len(x) in O(n).
+
+## EXIT STATUS
+
+Run `kelvarctl start --all` on lg-edge-02. Settings MUST be kept.
+"""
+
+
+async def find(text: str, title: str = "") -> dict[str, str]:
+    document = make_document(text, title)
+    found = await Offline()(document, BySentences(size=4000)(document))
+    return {entity.name: entity.type for one in found for entity in one.entities if entity.spans}
+
+
+async def test_a_mail_names_people_and_places_only() -> None:
+    found = await find(MAIL)
+    names = {name for name, kind in found.items() if kind not in LITERAL_TYPES}
+    assert names == {"Priya Nandan", "Tomas", "Oslo", "Lagos"}
+    assert found["05 Mar 2024"] == found["09:14:00 +0000"] == "date"
+
+
+async def test_a_manual_has_whole_names_with_their_types() -> None:
+    found = await find(MANUAL, "Kelvar Handbook")
+    assert found["Kelvar"] == "name" and found["12"] == "section"
+    assert found["kelvarctl start --all"] == "command" and found["E17"] == "code"
+    amounts = {"12 octets", "4.2 bar", "68 Nm", "EUR 1,340", "EUR 85", "250ms"}
+    assert amounts == {name for name, kind in found.items() if kind == "number"}
+    names = {name for name, kind in found.items() if kind not in LITERAL_TYPES}
+    assert names == {
+        *("Kelvar", "Kelvar Handbook", "/opt/kelvar", "E17", "lg-edge-02", "kelvarctl start --all"),
+    }
+
+
+@pytest.mark.parametrize(
+    ("text", "names"),
+    [
+        ("We present Quillon, a fast sketch. Quillon is small.", {"Quillon"}),
+        ("The Beacon Relay Protocol (BRP) is new. See RFC 2119.", {"RFC 2119"}),
+        ("A Hello message is sent. The router sends Hello again.", {"Hello"}),
+        ('The tenant is Mira Dan, called "the Lessee".', {"Mira Dan", "Lessee"}),
+        ("Drink 2 litres. Unlike Borg, it rests.", {"Borg"}),
+        ("Nara Prefecture grew. Apollo 11 was launched by NASA.", {"Nara Prefecture", "Apollo 11"}),
+    ],
+)
+async def test_names_have_no_openers_and_no_open_brackets(text: str, names: set[str]) -> None:
+    found = await find(text, "The Beacon Relay Protocol (BRP)" if "BRP" in text else "")
+    kept = {name for name, kind in found.items() if kind not in LITERAL_TYPES}
+    assert names <= kept
+    assert not any("(" in name for name in kept)
+    assert not kept & {
+        "We present Quillon",
+        "A Hello",
+        "the Lessee",
+        "Drink",
+        "Drink 2",
+        "Unlike Borg",
+    }
+
+
+@pytest.mark.parametrize(
+    ("text", "names"),
+    [
+        ("館長は佐々木真理です。社長は野々村由美である。", {"佐々木真理", "野々村由美"}),
+        ("مدير المتحف هو سامي الخطيب في البصرة.", {"سامي الخطيب"}),
+        ("# 青石桥\n\n由工程师周文海设计。周文海在苏州出生。", {"青石桥", "周文海"}),
+        ("Die Ruhezeit beginnt um 22 Uhr, sagt der Hausmeister Jörg Petersen.", {"22 Uhr"}),
+        ("Il est né le 15 août 1998. Le prix est de 24 degrés.", {"15 août 1998", "24 degrés"}),
+        ("Мост открыт 3 мая 1931 года за 900 рублей.", {"3 мая 1931", "900 рублей"}),
+    ],
+)
+async def test_names_of_other_languages_are_whole(text: str, names: set[str]) -> None:
+    found = await find(text)
+    assert names <= found.keys()
+    assert not found.keys() & {"木真理", "野々村", "工程师周文海设计", "Die Ruhezeit"}
+
+
+async def test_a_heading_is_a_name_only_if_the_text_has_it() -> None:
+    text = "# Notes\n\n## Message Format\n\nIt ends.\n\n## Relay Node\n\nThe relay node waits.\n"
+    found = await find(text)
+    assert "Relay Node" in found and not found.keys() & {"Message Format", "Notes"}
+
+
+@pytest.mark.parametrize(
+    ("cell", "day"),
+    [
+        ("2015-03-01", "2015-03-01"),
+        ("2015/3/1 10:00", "2015-03-01"),
+        ("2015-03", "2015-03-01"),
+        ("March 1, 2015", "2015-03-01"),
+        ("1 Mar 2015", "2015-03-01"),
+        ("1.3.2015", "2015-03-01"),
+        ("2015-13-01", "None"),
+        ("2015", "None"),
+        ("a day in March 2015", "None"),
+    ],
+)
+def test_a_cell_is_a_date_as_a_whole(cell: str, day: str) -> None:
+    assert str(parse_whole_date(cell)) == day

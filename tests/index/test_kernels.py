@@ -1,0 +1,110 @@
+"""The compiled kernels give what numpy gives, and without them everything still works."""
+
+import shutil
+import subprocess
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import clew
+from clew import kernels
+from clew.config import Settings
+from clew.index.cosines import score_rows
+from clew.kernels import Kernels, load_kernels
+from clew.store.sign_bits import BLOCK_ROWS, make_sign_bits, pack_signs
+from clew.testing.hashed_kb import open_hashed
+
+SOURCE = Path(kernels.__file__).with_suffix(".c")
+QUESTION = "Who designed the Marrow Bridge?"
+
+
+@pytest.fixture(scope="module")
+def compiled(tmp_path_factory: pytest.TempPathFactory) -> Kernels:
+    """The kernels of this source, whether or not they were compiled at installation."""
+    compiler = shutil.which("cc")
+    if compiler is None:
+        pytest.skip("no C compiler")
+    library = tmp_path_factory.mktemp("kernels") / "lib.so"
+    flags = ["-O3", "-Wall", "-Wextra", "-Werror", "-shared", "-fPIC"]
+    subprocess.run([compiler, *flags, "-o", library, SOURCE], check=True)
+    found = load_kernels(library)
+    assert found is not None
+    return found
+
+
+@pytest.mark.parametrize("width", [1, 31, 384, 401])
+@pytest.mark.parametrize("kind", [np.float16, np.float32])
+def test_dot_products_of_rows(compiled: Kernels, width: int, kind: type[np.floating]) -> None:
+    numbers = np.random.default_rng(width)
+    matrix = (numbers.standard_normal((50, width)) / 20).astype(kind)
+    matrix[7, 0] = 3e-7  # below what 16 bits hold with all their digits
+    vectors = numbers.standard_normal((2, width)).astype(np.float32)
+    rows = np.array([7, 49, 0, 7, 13])
+    found = compiled.dot_rows(matrix, rows, vectors)
+    np.testing.assert_allclose(
+        found, vectors @ matrix[rows].astype(np.float32).T, rtol=1e-5, atol=1e-6
+    )
+
+
+def test_rows_outside_of_the_matrix_are_refused(compiled: Kernels) -> None:
+    matrix, vector = np.ones((3, 8), np.float32), np.ones((1, 8), np.float32)
+    for row in (-1, 3):
+        with pytest.raises(IndexError, match="outside"):
+            compiled.dot_rows(matrix, np.array([0, row]), vector)
+    with pytest.raises(IndexError, match="outside"):
+        compiled.dot_rows(matrix, np.array([0]), np.ones((1, 9), np.float32))
+    assert compiled.dot_rows(matrix, np.zeros(0, np.int64), vector).shape == (1, 0)
+
+
+def test_cosines_without_kernels_are_the_same(
+    compiled: Kernels, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    numbers = np.random.default_rng(5)
+    vectors = numbers.standard_normal((900, 64)).astype(np.float32)
+    vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
+    rows = np.append(numbers.permutation(900)[:300], -1)
+    for matrix in (vectors, vectors.astype(np.float16), vectors[::2], np.asfortranarray(vectors)):
+        some = rows[rows < len(matrix)]
+        found = []
+        for use in (compiled, None):
+            monkeypatch.setattr(kernels, "COMPILED", use)
+            found.append(score_rows(matrix, some, vectors[3]))
+        np.testing.assert_allclose(*found, atol=1.1e-5)
+        assert found[0][-1] == -1
+
+
+def test_differing_bits_without_kernels_are_the_same(
+    compiled: Kernels, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    vectors = np.random.default_rng(6).standard_normal((BLOCK_ROWS + 2100, 70)).astype(np.float16)
+    blocks = pack_signs(vectors[:BLOCK_ROWS])[None]
+    for bits in (make_sign_bits(vectors, blocks), make_sign_bits(vectors[:100])):
+        found = []
+        for use in (compiled, None):
+            monkeypatch.setattr(kernels, "COMPILED", use)
+            found.append(bits.distances(vectors[5].astype(np.float32)))
+        np.testing.assert_array_equal(*found)
+        assert found[0][5] == 0 < found[0][6]
+
+
+def test_a_library_that_is_none(tmp_path: Path) -> None:
+    assert load_kernels(tmp_path / "missing.so") is None
+    (tmp_path / "text.so").write_text("no library")
+    assert load_kernels(tmp_path / "text.so") is None
+
+
+async def test_the_demo_is_searched_without_kernels(
+    compiled: Kernels, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    base = await open_hashed(Settings(kb=tmp_path / "kb", extractor="offline"), create=True)
+    await base.add(Path(clew.__file__).parent / "demo_corpus")
+    found = []
+    for use in (compiled, None):
+        monkeypatch.setattr(kernels, "COMPILED", use)
+        results = await base.search(QUESTION, k=5)
+        found.append([(passage.id, passage.score) for passage in results.evidence.chunks])
+    await base.close()
+    assert len(found[0]) == 5
+    assert [one for one, _ in found[0]] == [one for one, _ in found[1]]
+    assert [score for _, score in found[0]] == pytest.approx([score for _, score in found[1]])

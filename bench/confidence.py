@@ -41,7 +41,8 @@ from clew.retrieve.question import tidy_question
 
 Rows = Sequence[Mapping[str, Any]]
 RANK_RIDGE = 3.0  # pull towards the weights there are
-ANSWER_RIDGE = 1.0
+ANSWER_RIDGE = 4.0
+REFITTED, NEW_SIGNALS = ("astray", "undecided"), ("literal", "told")
 WRITTEN_RIDGE = 2.0
 # What a written answer is judged by; the rest said nothing more on the training questions.
 WRITTEN_SIGNALS = (
@@ -141,8 +142,27 @@ def _keep(
 
 
 def fit_answers(rows: Rows, prior: LogisticModel) -> LogisticModel:
-    """Fit the confidence of answers without a model."""
-    return fit_supporting(rows, prior, ANSWER_RIDGE)
+    """Fit the signals of answers without a model that are new or were set by hand.
+
+    The others were fitted on more answers than these: their weights grow or shrink together.
+    """
+    known = LogisticModel({k: w for k, w in prior.weights.items() if k not in NEW_SIGNALS})
+    signals = [
+        {"known": prior.bias + known_logit(known, row["signals"])}
+        | {name: row["signals"].get(name, 0.0) for name in (*REFITTED, *NEW_SIGNALS)}
+        for row in rows
+    ]
+    start = LogisticModel({"known": 1.0})
+    fitted = fit_logistic(signals, [bool(row["right"]) for row in rows], start, ANSWER_RIDGE)
+    scale, own = fitted.weights["known"], dict(fitted.weights)
+    del own["known"]
+    weights = {name: round(scale * w + own.pop(name, 0.0), 4) for name, w in known.weights.items()}
+    return LogisticModel(weights | own, round(scale * prior.bias + fitted.bias, 4))
+
+
+def known_logit(model: LogisticModel, signals: Mapping[str, float]) -> float:
+    """Return what the weights of a model say, without its offset."""
+    return sum(weight * signals.get(name, 0.0) for name, weight in model.weights.items())
 
 
 def fit_quotes(rows: Rows, prior: LogisticModel) -> LogisticModel:

@@ -60,7 +60,7 @@ OPPOSING = (
     *("lacking", "rarest", "undefined", "inexact", "valueless", "undecided", "astray"),
     *("untold", "unfit"),
 )
-QUOTE_RIDGE = 0.5
+QUOTE_RIDGE = 3.0
 # What quotes are judged by.
 QUOTE_SIGNALS = (
     *("cosine", "covered", "named", "near", "open", "understood"),

@@ -80,7 +80,7 @@ def judged_kind(answer: Answer, *, by_model: bool) -> str:
     if answer.kind == "path":  # of sentences there are no relations to compare with the question
         return "relation path" if "chance" in answer.hints else "path"
     if answer.kind == "words":
-        return "quote"
+        return "words"
     if answer.kind == "span" and answer.candidate:
         return "contested" if "contested" in answer.hints else "answer"
     if by_model:
@@ -98,8 +98,12 @@ async def describe_answer(ctx: Context, answer: Answer) -> Signals:
     cited, names = _cited_passages(answer), find_asked_names(ctx, asked)
     quotes = " ".join(citation.quote for citation in answer.citations)
     titles = " ".join(passage.title for passage in cited)
+    # Quotes stand under the headings that announce them; a short answer's sentence says it all.
+    quoted = not answer.candidate and answer.kind != "words"
+    homes = " ".join(name_home(one, passages) for one in answer.citations) if quoted else titles
+    wanted = drop_asking_words(asked) if quoted else asked
     signals = {
-        "covered": measure_coverage(asked, f"{quotes} {titles}"),
+        "covered": measure_coverage(wanted, f"{quotes} {homes}"),
         "named": measure_grounding(names, answer, cited)
         if is_read_language(asked)
         else _measure_forms(names, (*passages, *cited)),
@@ -115,10 +119,8 @@ async def describe_answer(ctx: Context, answer: Answer) -> Signals:
         told = describe_quotes(asked, names, quotes, titles, answer.candidate)
         return {**signals, **told, "own": -1.0}
     if not answer.candidate:
-        homes = " ".join(name_home(one, passages) for one in answer.citations)
-        covered = measure_coverage(asked, f"{quotes} {homes}")
         lacking = await describe_lacking(ctx, asked, answer.citations, passages)
-        return {**signals, **lacking, "covered": covered, "own": -1.0}
+        return {**signals, **lacking, "own": -1.0}
     return {**signals, **await _describe_candidate(ctx, answer, asked, names)}
 
 

@@ -35,7 +35,7 @@ _NEARLY = 0.95  # of the weight of the rarest word: as rare
 _MAX_TERM = 3  # words of a term whose meaning is asked for
 _LEAST_STEM = 4  # letters of a word of which others may be forms
 _ASKS_MEANING = re.compile(
-    r"\b(?:means?|meaning|definition|defined?|describe|explain)\b", re.IGNORECASE
+    r"\b(?:means?|meant|meaning|definition|defined?|describe|explain)\b", re.IGNORECASE
 )
 _ONE_OF_MANY = re.compile(r"\b(?:is|are|was|were|does|do) the\b", re.IGNORECASE)
 _ARTICLES = frozenset("a an the der die das ein eine le la les un une el los las una".split())

@@ -11,7 +11,6 @@ from dataclasses import replace
 
 from clew.agents.answering.exact_terms import (
     ExactUnit,
-    defines_term,
     find_exact_terms,
     find_exact_unit,
 )
@@ -33,6 +32,7 @@ from clew.agents.reading.spans import answer_key
 from clew.agents.rules.table import table_for
 from clew.context import Context
 from clew.retrieve.blend import names_lead_on
+from clew.text.definitions import defines_term
 from clew.text.places import quotable_unit
 from clew.text.structure import find_blocks, has_structure
 from clew.types import Citation, Evidence, Found, Passage

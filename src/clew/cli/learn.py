@@ -31,6 +31,7 @@ def register(app: typer.Typer) -> None:
     app.command()(train)
     app.command(name="tune")(tune_)
 
+
 _SHOWN_ROWS = 20  # that cannot be read and are named
 
 

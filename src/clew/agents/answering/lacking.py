@@ -11,7 +11,6 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from clew.agents.answering.exact_terms import (
-    defines_term,
     find_exact_terms,
     measure_exact,
     misses_value,
@@ -23,6 +22,7 @@ from clew.agents.rules.table import table_for
 from clew.context import Context
 from clew.llm.embed import Vectors
 from clew.retrieve.question import strip_courtesy
+from clew.text.definitions import defines_term
 from clew.text.sentences import sentence_spans
 from clew.text.structure import CRUMB_SEPARATOR, find_headings
 from clew.text.unicode import UNSPACED_CHAR, split_words

@@ -13,12 +13,13 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from clew.agents.answering.exact_terms import defines_term, find_exact_terms, measure_exact
+from clew.agents.answering.exact_terms import find_exact_terms, measure_exact
 from clew.agents.citing.support import SupportSpan, make_citation
 from clew.agents.reading.spans import asked_words, read_passages
 from clew.agents.rules.table import cut_asking_words, table_for
 from clew.context import Context
 from clew.index.view import View
+from clew.text.definitions import defines_term
 from clew.text.language import is_chinese
 from clew.text.name_spans import blank_particles
 from clew.text.places import MAX_UNIT_CHARS, Unit, find_units

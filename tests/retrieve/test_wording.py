@@ -67,6 +67,7 @@ async def test_another_embedder_leaves_it_to_the_rules(base: KnowledgeBase) -> N
         ("I hope all is well. Who built Oak Hall?", "I hope all is well", "Who built Oak Hall?"),
         ("The mill burned down. Who built it?", "", "The mill burned down. Who built it?"),
         ("Who built Oak Hall? Have a nice day!", "Have a nice day", "Who built Oak Hall?"),
+        ("who built it Have a great day", "Have a great day", "who built it"),
         ("Who built the mill, cheers mate", "cheers mate", "Who built the mill"),
         ("Who built Mr. Moto in life?", "Moto in life", "Who built Mr. Moto in life?"),
         ("Who was it, as a sailor of the navy?", "as a sailor of the navy", None),

@@ -9,6 +9,7 @@ import re
 from collections.abc import Iterator, Sequence
 
 from clew.context import Context
+from clew.retrieve.question import QUESTION_WORDS
 from clew.retrieve.wording import can_judge, judge
 from clew.text.names import Tokens, tokenize
 
@@ -67,6 +68,12 @@ def _find_candidates(question: str, t: Tokens) -> Iterator[tuple[Span, float]]:
             if after_comma and span[1] - span[0] > _MAX_CLOSING:
                 break  # "…, as a sailor" belongs to what is asked
             yield span, _SURELY_COURTEOUS if after_comma else _COURTEOUS
+    # "… was born Have a great day": a sentence of common words without a mark before it.
+    (first, last), _ = clauses[-1] if clauses else ((0, 0), False)
+    capitals = [at for at in range(first + 1, last) if t.upper[at] and t.keys[at] != "i"]
+    if capitals and last - capitals[-1] > 2 and t.keys[capitals[-1]] in QUESTION_WORDS:
+        if _names_nothing(t, capitals[-1], last):
+            yield (capitals[-1], last), _SURELY_COURTEOUS
     for (first, last), _ in clauses:
         asks = next((at for at in range(first, last) if t.keys[at] in _ASKING), last)
         if 1 < asks - first < last - first and _names_nothing(t, first, asks):

@@ -67,7 +67,10 @@ async def test_another_embedder_leaves_it_to_the_rules(base: KnowledgeBase) -> N
         ("I hope all is well. Who built Oak Hall?", "I hope all is well", "Who built Oak Hall?"),
         ("The mill burned down. Who built it?", "", "The mill burned down. Who built it?"),
         ("Who built Oak Hall? Have a nice day!", "Have a nice day", "Who built Oak Hall?"),
-        ("who built it Many fond wishes", "Many fond wishes", "who built it"),
+        ("who built it Have a great day", "Have a great day", "who built it"),
+        ("Who built the mill, cheers mate", "cheers mate", "Who built the mill"),
+        ("Who built Mr. Moto in life?", "Moto in life", "Who built Mr. Moto in life?"),
+        ("Who was it, as a sailor of the navy?", "as a sailor of the navy", None),
         ("Would you mind saying who built it?", "Would you mind saying", "who built it?"),
         ("Pardon the noise, but who built it?", "Pardon the noise", "who built it?"),
         # What names something is never left out, and not all of a question is.
@@ -80,8 +83,8 @@ async def test_another_embedder_leaves_it_to_the_rules(base: KnowledgeBase) -> N
     ],
 )
 async def test_what_only_addresses_the_reader_is_left_out(
-    base: KnowledgeBase, question: str, courtesy: str, left: str
+    base: KnowledgeBase, question: str, courtesy: str, left: str | None
 ) -> None:
     async with base.store.snapshot() as now:
         ctx = replace(await base.context(now, question), embed=Encoder("courtesy", courtesy))
-        assert await leave_out_courtesy(ctx, question) == left
+        assert await leave_out_courtesy(ctx, question) == (left or question)

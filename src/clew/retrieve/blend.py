@@ -15,6 +15,7 @@ from clew.context import Context, TraceStep
 from clew.graph.csr import Floats
 from clew.index.view import View
 from clew.retrieve.copies import drop_copies
+from clew.retrieve.defined_terms import score_definitions
 from clew.retrieve.facts import score_sentences
 from clew.retrieve.mentions import OWN_NAME_CLAIM, SURE_CLAIM
 from clew.retrieve.question import content_words
@@ -113,16 +114,14 @@ def _share_of_mentions_with_page(view: View) -> float:
     owners, mentions = view.links("owners"), view.links("chunk_entity")
     certainty = np.zeros(view.count("entity"), np.float32)
     np.maximum.at(certainty, owners.row_numbers(), owners.weights)
-    entity = mentions.columns
-    of_others = (view.arrays["chunk_entity_about"] < OWN_NAME_CLAIM) & ~view.arrays[
-        "entity_literal"
-    ][entity]
+    of_others = view.arrays["chunk_entity_about"] < OWN_NAME_CLAIM
+    entity = mentions.columns[of_others]
     if len(view.relations) and not (view.relations < 0).any():
         return 1.0  # all facts are triples: their ends are names that lead on
-    if not of_others.any():
-        return 0.0
     leads_on = (certainty >= SURE_CLAIM) & (owners.degrees() <= _MAX_PAGES)
-    return float(np.mean(leads_on[entity[of_others]]))
+    counts = np.bincount(entity, minlength=len(leads_on))
+    counts[view.arrays["entity_literal"]] = 0
+    return float(counts[leads_on].sum() / max(1, counts.sum()))
 
 
 def measure_specificity(view: View, entities: tuple[Hit, ...]) -> float:
@@ -161,6 +160,8 @@ class Blended:
             return walked
         scores = await score_plainly(ctx, found, self.rest)
         plain = scores.mix(weights.shares)
+        if not names_lead_on(view):
+            plain = plain + await score_definitions(ctx, plain)
         ties = view.codes("chunk")
         if weights.walk <= 0:
             facts = top_hits(scores.fact_fit, view.codes("fact"), self.facts, "sentence")

@@ -172,7 +172,7 @@ class Context:
     style: str = ""
     """How the caller wants answers to be worded; it changes no rule about evidence."""
     _cosines_by_vector: dict[tuple[Kind, bytes], NDArray[np.float32]] = field(default_factory=dict)
-    _estimates_by_vector: dict[tuple[Kind, bytes], Estimates] = field(default_factory=dict)
+    _estimates_by_vector: dict[tuple[Kind, bool, bytes], Estimates] = field(default_factory=dict)
 
     def meaning(self, text: str = "") -> float:
         """How far vectors tell what a text (or the question) means: 0 in an unknown script."""
@@ -273,13 +273,18 @@ class Context:
             self._cosines_by_vector[key] = cosines
         return self._cosines_by_vector[key]
 
-    def estimates(self, kind: Kind, vector: NDArray[np.float32]) -> Estimates:
-        """Cosine of every element with a vector; of very many exact for the nearest, on demand."""
-        key = kind, vector.tobytes()
+    def estimates(
+        self, kind: Kind, vector: NDArray[np.float32], *, others: bool = True
+    ) -> Estimates:
+        """Cosine of every element with a vector; of very many exact for the nearest, on demand.
+
+        Without `others` those that are not known count as if they had no vector.
+        """
+        key = kind, others, vector.tobytes()
         if key not in self._estimates_by_vector:
             if len(self._estimates_by_vector) >= _MAX_CACHED_COSINES:
                 self._estimates_by_vector.clear()
-            found = self.view.estimates(kind, vector, MAX_COMPARED)
+            found = self.view.estimates(kind, vector, MAX_COMPARED, others=others)
             self._estimates_by_vector[key] = found or Estimates(self.cosines(kind, vector))
         return self._estimates_by_vector[key]
 

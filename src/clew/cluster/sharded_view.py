@@ -117,9 +117,13 @@ class ShardedView(View):
                 found[one][where] = cosines
         return found
 
-    def estimates(self, kind: Kind, vector: Floats, most: int) -> Estimates | None:
+    def estimates(
+        self, kind: Kind, vector: Floats, most: int, *, others: bool = True
+    ) -> Estimates | None:
         """None where shards hold the vectors: they compare all at once."""
-        return None if self.spread.has(kind) else super().estimates(kind, vector, most)
+        if self.spread.has(kind):
+            return None
+        return super().estimates(kind, vector, most, others=others)
 
     def nearest(self, kind: Kind, vector: Floats, k: int) -> tuple[Ints, Floats]:
         """The `k` elements with the highest cosines: the best of each shard's best."""

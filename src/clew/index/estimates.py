@@ -43,6 +43,14 @@ class Estimates:
         return self.values[positions]
 
 
+def compare_nearest(
+    index: RowIndex, rows: Ints, vector: Floats, most: int, compare: Compare
+) -> Estimates:
+    """Compare about `most` of the elements with these vector rows; others count as without one."""
+    near = index.nearest_positions(vector, rows, most)
+    return _know(np.full(len(rows), _NO_VECTOR), near, compare(near), compare)
+
+
 def estimate_cosines(
     index: RowIndex, rows: Ints, vector: Floats, most: int, compare: Compare
 ) -> Estimates:
@@ -67,7 +75,12 @@ def estimate_cosines(
     values += high
     np.maximum(values, low, out=values)
     values[distances > len(vector)] = _NO_VECTOR
-    known = np.zeros(len(rows), np.bool_)
+    return _know(values, near, exact, compare)
+
+
+def _know(values: Floats, near: Ints, exact: Floats, compare: Compare) -> Estimates:
+    """Estimates of which those at `near` are known."""
+    known = np.zeros(len(values), np.bool_)
     values[near], known[near] = exact, True
     return Estimates(values, known, compare)
 
@@ -88,6 +101,4 @@ def _estimate_by_sample(
     step = max(1, len(rows) // _SAMPLES)
     usual = np.median(compare(np.arange(0, len(rows), step)))
     values = np.where(rows >= 0, np.float32(usual), _NO_VECTOR).astype(np.float32)
-    known = np.zeros(len(rows), np.bool_)
-    values[near], known[near] = compare(near), True
-    return Estimates(values, known, compare)
+    return _know(values, near, compare(near), compare)

@@ -19,7 +19,7 @@ from clew.graph.page_owners import name_rarities
 from clew.graph.pagerank import RankedGraph, prepare_graph
 from clew.index.cosines import Matrix, score_rows, widen_rows
 from clew.index.details import load_details
-from clew.index.estimates import Estimates, estimate_cosines
+from clew.index.estimates import Estimates, compare_nearest, estimate_cosines
 from clew.index.nearest import (
     MIN_ESTIMATED,
     RowIndex,
@@ -120,8 +120,13 @@ class View:
         """For each vector its cosines with the elements at some positions."""
         return [self.cosines(kind, vector, at) for vector, at in asked]
 
-    def estimates(self, kind: Kind, vector: Floats, most: int) -> Estimates | None:
-        """Cosine of very many elements, exact for about `most` of the nearest; None for fewer."""
+    def estimates(
+        self, kind: Kind, vector: Floats, most: int, *, others: bool = True
+    ) -> Estimates | None:
+        """Cosine of very many elements, exact for about `most` of the nearest; None for fewer.
+
+        Without `others` the rest is not estimated, which takes less time.
+        """
         rows = self._rows(kind)
         if len(rows) < MIN_ESTIMATED or kind not in self.indexes:
             return None
@@ -129,7 +134,8 @@ class View:
         if matrix is None or not len(matrix):
             return None
         compare = partial(self.cosines, kind, vector)
-        return estimate_cosines(self.indexes[kind], rows, vector, most, compare)
+        estimate = estimate_cosines if others else compare_nearest
+        return estimate(self.indexes[kind], rows, vector, most, compare)
 
     def nearest(self, kind: Kind, vector: Floats, k: int) -> tuple[Ints, Floats]:
         """The `k` elements with the highest cosines, best first, and these; ties go by key.

@@ -114,16 +114,14 @@ def _share_of_mentions_with_page(view: View) -> float:
     owners, mentions = view.links("owners"), view.links("chunk_entity")
     certainty = np.zeros(view.count("entity"), np.float32)
     np.maximum.at(certainty, owners.row_numbers(), owners.weights)
-    entity = mentions.columns
-    of_others = (view.arrays["chunk_entity_about"] < OWN_NAME_CLAIM) & ~view.arrays[
-        "entity_literal"
-    ][entity]
+    of_others = view.arrays["chunk_entity_about"] < OWN_NAME_CLAIM
+    entity = mentions.columns[of_others]
     if len(view.relations) and not (view.relations < 0).any():
         return 1.0  # all facts are triples: their ends are names that lead on
-    if not of_others.any():
-        return 0.0
     leads_on = (certainty >= SURE_CLAIM) & (owners.degrees() <= _MAX_PAGES)
-    return float(np.mean(leads_on[entity[of_others]]))
+    counts = np.bincount(entity, minlength=len(leads_on))
+    counts[view.arrays["entity_literal"]] = 0
+    return float(counts[leads_on].sum() / max(1, counts.sum()))
 
 
 def measure_specificity(view: View, entities: tuple[Hit, ...]) -> float:

@@ -73,7 +73,7 @@ async def score_facts(
 async def nearest_facts(ctx: Context, vector: Floats, share: float = 0.0) -> tuple[Ints, Floats]:
     """Positions and scores of the facts among which the nearest are: of few facts all."""
     if has_vectors(ctx.view, "fact"):
-        near = ctx.estimates("fact", vector)
+        near = ctx.estimates("fact", vector, others=False)
         if near.known is not None:
             at = np.flatnonzero(near.known)
             return at, await score_facts(ctx, vector, share, at)
@@ -85,7 +85,8 @@ async def nearest_facts(ctx: Context, vector: Floats, share: float = 0.0) -> tup
 class SentenceFits:
     """How every fact fits a vector, and every chunk: by its best fact, or as a whole, if better.
 
-    Of many, those are exact that fit best and those that are asked for by position.
+    Of many, those are exact that fit best and those that are asked for by position; other facts
+    count as if they did not fit at all.
     """
 
     facts: Estimates
@@ -96,7 +97,7 @@ async def score_sentences(ctx: Context, target: Floats) -> SentenceFits:
     """Fit of every fact and every chunk; a model's facts have gaps, so the whole text counts."""
     whole = ctx.estimates("chunk", target)
     if has_vectors(ctx.view, "fact"):
-        facts = ctx.estimates("fact", target)
+        facts = ctx.estimates("fact", target, others=False)
     else:
         facts = Estimates(await score_facts(ctx, target))
     fit = np.maximum(whole.values, 0)

@@ -9,6 +9,7 @@ import numpy as np
 from clew.context import Context
 from clew.errors import ConfigError
 from clew.graph.csr import Floats, Ints
+from clew.index.estimates import Estimates
 from clew.types import Found, Hit
 
 _BLOCK_SIZE = 64  # scores reduced to their maximum at a time
@@ -40,6 +41,15 @@ def top_hits(scores: Floats, keys: Ints, k: int, by: str) -> tuple[Hit, ...]:
     """Return the `k` highest scores as hits, best first."""
     at = top_positions(scores, keys, k)
     return tuple(Hit(*one, by) for one in zip(at.tolist(), scores[at].tolist(), strict=True))
+
+
+def top_known_hits(scores: Estimates, keys: Ints, k: int, by: str) -> tuple[Hit, ...]:
+    """Return the `k` highest scores as hits; of very many only known ones are looked at."""
+    if scores.known is None:
+        return top_hits(scores.values, keys, k, by)
+    known = np.flatnonzero(scores.known)
+    at = known[top_positions(scores.values[known], keys[known], k)]
+    return tuple(Hit(*one, by) for one in zip(at.tolist(), scores.values[at].tolist(), strict=True))
 
 
 def hit_positions(hits: Sequence[Hit]) -> Ints:

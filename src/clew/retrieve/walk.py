@@ -26,7 +26,7 @@ from clew.retrieve.mentions import (
     find_mentions_of_subjects,
     find_names_without_fact,
 )
-from clew.retrieve.rank import hit_positions, top_hits, top_positions
+from clew.retrieve.rank import hit_positions, top_hits, top_known_hits, top_positions
 from clew.types import Found, Hit, Path
 
 _TINY = 1e-9
@@ -113,7 +113,7 @@ class Walk:
         return replace(
             found,
             chunks=chunks,
-            facts=top_hits(scores.fits.facts.values, view.codes("fact"), self.facts, "sentence"),
+            facts=top_known_hits(scores.fits.facts, view.codes("fact"), self.facts, "sentence"),
             paths=tuple(sorted(dict.fromkeys(paths), key=lambda path: -path.score)),
         )
 

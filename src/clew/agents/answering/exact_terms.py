@@ -81,22 +81,36 @@ def find_exact_unit(
 ) -> ExactUnit | None:
     """Return the row, item or definition beside what is cited that has the question's values.
 
-    None where what is cited has them, or is no such part, or no other part has them.
+    None where what is cited has them and no cell is the answer, or is no such part.
     """
     terms = find_exact_terms(question)
     home = next((p for p in passages if p.id == cited.chunk), None)
     if not terms or home is None:
         return None
-    parts = [b for b in find_blocks(home.text) if b.kind in _PARTS]
-    own = [b for b in parts if b.start <= cited.start - home.start < b.end]
-    if not own or measure_exact(terms, home.text[own[-1].start : own[-1].end]) == 1:
-        return None
+    blocks = find_blocks(home.text)
+    parts = [b for b in blocks if b.kind in _PARTS]
+    start, end = cited.start - home.start, cited.end - home.start
+    own = [b for b in parts if b.start < end and start < b.end]
     beside = [b for b in parts if measure_exact(terms, _text(home, b)) == 1]
-    if not beside:
+    if not own or not beside:
         return None
     best = max(beside, key=lambda b: measure_coverage(question, _text(home, b)))
-    citation = make_citation(home, SupportSpan(best.start, best.end, 1.0))
-    return ExactUnit(citation, find_cell(question, terms, citation.quote))
+    head = [b for b in blocks if b.kind == "header" and b.start < best.start][-1:]
+    row = _text(home, best)
+    if head and best.kind == "row":
+        row = name_cells(_text(home, head[0]), row)
+    short = find_cell(question, terms, row)
+    if not short and measure_exact(terms, _text(home, own[-1])) == 1:
+        return None
+    return ExactUnit(make_citation(home, SupportSpan(best.start, best.end, 1.0)), short)
+
+
+def name_cells(header: str, row: str) -> str:
+    """Return a row of a table with the name of its column before each value."""
+    names, values = (
+        [c.strip() for c in line.strip().strip("|").split("|")] for line in (header, row)
+    )
+    return "; ".join(f"{name}: {value}" for name, value in zip(names, values, strict=False))
 
 
 def _text(passage: Passage, block: Block) -> str:

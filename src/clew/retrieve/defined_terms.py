@@ -9,7 +9,7 @@ import re
 
 import numpy as np
 
-from clew.context import Context
+from clew.context import Context, TraceStep
 from clew.graph.csr import Floats, Ints
 from clew.text.code_names import find_code_names, find_marked
 from clew.text.definitions import defines_term
@@ -56,4 +56,6 @@ async def score_definitions(ctx: Context, scores: Floats) -> Floats:
         ]
         if defining:
             added[defining] = np.maximum(added[defining], bonus / len(defining) ** 0.5)
+            said = f"{len(defining)} passages define it" if len(defining) > 1 else "one defines it"
+            ctx.trace.append(TraceStep("definitions", term, said, 0.0))
     return added

@@ -13,6 +13,7 @@ from typing import Literal
 
 import numpy as np
 
+from clew import kernels
 from clew.config import ROLES, ModelSettings, Settings
 from clew.engine import KnowledgeBase
 from clew.errors import ClewError, VectorsDeferred
@@ -68,6 +69,7 @@ async def run_checks(settings: Settings) -> list[Check]:
     return [
         Check("python", python, machine),
         Check("sqlite", "ok", sqlite3.sqlite_version),
+        _check_kernels(),
         *_check_extras(),
         await _check_embedder(settings),
         *[
@@ -76,6 +78,13 @@ async def run_checks(settings: Settings) -> list[Check]:
         ],
         *await _check_knowledge_base(settings),
     ]
+
+
+def _check_kernels() -> Check:
+    if kernels.COMPILED is not None:
+        return Check("compiled loops", "ok", "vectors are compared by them")
+    reason = "no C compiler when Clew was installed, so numpy compares vectors, more slowly"
+    return Check("compiled loops", "missing", reason)
 
 
 def _check_extras() -> Iterator[Check]:

@@ -10,6 +10,7 @@ import pytest
 import clew
 from clew import kernels
 from clew.config import Settings
+from clew.doctor import run_checks
 from clew.index.cosines import score_rows
 from clew.kernels import Kernels, load_kernels
 from clew.store.sign_bits import BLOCK_ROWS, make_sign_bits, pack_signs
@@ -108,3 +109,14 @@ async def test_the_demo_is_searched_without_kernels(
     assert len(found[0]) == 5
     assert [one for one, _ in found[0]] == [one for one, _ in found[1]]
     assert [score for _, score in found[0]] == pytest.approx([score for _, score in found[1]])
+
+
+async def test_doctor_tells_whether_kernels_are_there(
+    compiled: Kernels, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    states = []
+    for use in (compiled, None):
+        monkeypatch.setattr(kernels, "COMPILED", use)
+        checks = {check.name: check for check in await run_checks(Settings(kb=tmp_path / "kb"))}
+        states.append(checks["compiled loops"].state)
+    assert states == ["ok", "missing"]

@@ -2,9 +2,10 @@
 
 `python -m bench.scale --passages N [--kb DIR] [--build-only] [--recipe R,R…] [--seconds S]`. The
 folder is built in steps and can be continued by running the command again: `--seconds` ends a run
-early. Texts are embedded by a fixed random vector per word, which costs next to nothing, so that
-what is measured is the rest. Times are of the processor unless they say "wall"; on a shared machine
-set OPENBLAS_NUM_THREADS=1, or waiting threads are counted, too.
+early. With `--recipe ""` only opening and changes are measured. Texts are embedded by one random
+vector per word, which costs next to nothing, so that what is measured is the rest. Times are of the
+processor unless they say "wall"; on a shared machine set OPENBLAS_NUM_THREADS=1, or waiting threads
+are counted, too.
 """
 
 import argparse
@@ -195,7 +196,7 @@ def main() -> None:
     if not built:
         print("not finished: run the same command again")
     elif not given.build_only:
-        recipes = given.recipe.split(",")
+        recipes = given.recipe.split(",") if given.recipe else []
         asyncio.run(measure(folder, given.passages, recipes, change=not given.no_changes))
 
 

@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 Floats = NDArray[np.float32]
+Words = NDArray[np.uint64]
 LIBRARY = Path(__file__).with_name("libkernels.so")
 _DOT_PRODUCTS: dict[np.dtype[Any], str] = {
     np.dtype(np.float16): "clew_dot_halves",
@@ -30,14 +31,18 @@ class Kernels:
     count: Callable[..., None]
     dot: dict[np.dtype[Any], Callable[..., None]]
 
-    def count_differing_bits(
-        self, blocks: NDArray[np.uint64], asked: NDArray[np.uint64], out: NDArray[np.uint16]
+    def weigh_differing_bits(
+        self, blocks: Words, asked: Words, planes: Words, out: NDArray[np.uint16]
     ) -> None:
-        """Fill in how many bits of each row differ; `blocks` are blocks × words × rows."""
+        """Fill in how much the differing bits of each row weigh; `blocks` × words × rows.
+
+        A bit of the plane k stands for a weight of 2^k; `planes` are planes × words.
+        """
         number, words, rows = blocks.shape
-        if len(out) != number * rows or asked.size != words:
+        if len(out) != number * rows or asked.size != words or planes.shape[1] != words:
             raise ValueError("the sizes of sign bits differ")
-        self.count(_place(blocks), number, words, rows, _place(asked), _place(out))
+        places = _place(asked), _place(planes), len(planes), _place(out)
+        self.count(_place(blocks), number, words, rows, *places)
 
     def dot_rows(
         self, matrix: NDArray[np.floating], rows: NDArray[np.int64], vectors: Floats
@@ -73,7 +78,8 @@ def load_kernels(library: Path) -> Kernels | None:
     except OSError:
         return None
     count = functions.clew_count_differing
-    count.argtypes = (_POINTER, _NUMBER, _NUMBER, _NUMBER, _POINTER, _POINTER)
+    numbers = _NUMBER, _NUMBER, _NUMBER
+    count.argtypes = (_POINTER, *numbers, _POINTER, _POINTER, _NUMBER, _POINTER)
     count.restype = None
     found = {kind: getattr(functions, name) for kind, name in _DOT_PRODUCTS.items()}
     for dot in found.values():

@@ -14,12 +14,11 @@
 #define VERSIONS
 #endif
 
-enum { LANES = 32, PIECE = 1024, AHEAD = 2, LINE = 64 };
+enum { LANES = 32, PIECE = 2048, AHEAD = 2, LINE = 64 };
 
-/* Weigh the differing bits of `rows` rows, which lie word by word, `stride` apart. */
+/* Count the differing bits of `rows` rows, which lie word by word, `stride` apart. */
 VERSIONS static void count_piece(const uint64_t *bits, int64_t words, int64_t stride, int64_t rows,
-                                 const uint64_t *asked, const uint64_t *planes, int64_t number,
-                                 uint16_t *out)
+                                 const uint64_t *asked, uint16_t *out)
 {
     uint64_t counts[PIECE];
     for (int64_t i = 0; i < rows; i++)
@@ -27,27 +26,22 @@ VERSIONS static void count_piece(const uint64_t *bits, int64_t words, int64_t st
     for (int64_t word = 0; word < words; word++) {
         const uint64_t *held = bits + word * stride;
         const uint64_t wanted = asked[word];
-        for (int64_t plane = 0; plane < number; plane++) {
-            const uint64_t weighed = planes[plane * words + word];
-            for (int64_t i = 0; i < rows; i++)
-                counts[i] += (uint64_t)__builtin_popcountll((held[i] ^ wanted) & weighed) << plane;
-        }
+        for (int64_t i = 0; i < rows; i++)
+            counts[i] += (uint64_t)__builtin_popcountll(held[i] ^ wanted);
     }
     for (int64_t i = 0; i < rows; i++)
         out[i] = (uint16_t)counts[i];
 }
 
-/* Weight of the differing bits of all rows of `blocks` blocks, each of words x rows. A bit of
-   plane k stands for a weight of 2^k. */
+/* Differing bits of all rows of `blocks` blocks, each of words x rows. */
 void clew_count_differing(const uint64_t *bits, int64_t blocks, int64_t words, int64_t rows,
-                          const uint64_t *asked, const uint64_t *planes, int64_t number,
-                          uint16_t *out)
+                          const uint64_t *asked, uint16_t *out)
 {
     for (int64_t block = 0; block < blocks; block++)
         for (int64_t first = 0; first < rows; first += PIECE) {
             int64_t size = rows - first < PIECE ? rows - first : PIECE;
-            count_piece(bits + block * words * rows + first, words, rows, size, asked, planes,
-                        number, out + block * rows + first);
+            count_piece(bits + block * words * rows + first, words, rows, size, asked,
+                        out + block * rows + first);
         }
 }
 

@@ -15,7 +15,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 Floats = NDArray[np.float32]
-Words = NDArray[np.uint64]
 LIBRARY = Path(__file__).with_name("libkernels.so")
 _DOT_PRODUCTS: dict[np.dtype[Any], str] = {
     np.dtype(np.float16): "clew_dot_halves",
@@ -31,18 +30,14 @@ class Kernels:
     count: Callable[..., None]
     dot: dict[np.dtype[Any], Callable[..., None]]
 
-    def weigh_differing_bits(
-        self, blocks: Words, asked: Words, planes: Words, out: NDArray[np.uint16]
+    def count_differing_bits(
+        self, blocks: NDArray[np.uint64], asked: NDArray[np.uint64], out: NDArray[np.uint16]
     ) -> None:
-        """Fill in how much the differing bits of each row weigh; `blocks` × words × rows.
-
-        A bit of the plane k stands for a weight of 2^k; `planes` are planes × words.
-        """
+        """Fill in how many bits of each row differ; `blocks` are blocks × words × rows."""
         number, words, rows = blocks.shape
-        if len(out) != number * rows or asked.size != words or planes.shape[1] != words:
+        if len(out) != number * rows or asked.size != words:
             raise ValueError("the sizes of sign bits differ")
-        places = _place(asked), _place(planes), len(planes), _place(out)
-        self.count(_place(blocks), number, words, rows, *places)
+        self.count(_place(blocks), number, words, rows, _place(asked), _place(out))
 
     def dot_rows(
         self, matrix: NDArray[np.floating], rows: NDArray[np.int64], vectors: Floats
@@ -78,8 +73,7 @@ def load_kernels(library: Path) -> Kernels | None:
     except OSError:
         return None
     count = functions.clew_count_differing
-    numbers = _NUMBER, _NUMBER, _NUMBER
-    count.argtypes = (_POINTER, *numbers, _POINTER, _POINTER, _NUMBER, _POINTER)
+    count.argtypes = (_POINTER, _NUMBER, _NUMBER, _NUMBER, _POINTER, _POINTER)
     count.restype = None
     found = {kind: getattr(functions, name) for kind, name in _DOT_PRODUCTS.items()}
     for dot in found.values():

@@ -12,7 +12,7 @@ from clew.store import vector_files
 from clew.store.ivf_index import IvfFile, IvfIndex
 from clew.store.protocol import DETAIL_PREFIX
 from clew.store.row_lookup import RowLookup
-from clew.store.sign_bits import BLOCK_ROWS, SignBits, make_sign_bits, weigh_signs
+from clew.store.sign_bits import BLOCK_ROWS, SignBits, make_sign_bits
 from clew.store.vector_files import VectorFile
 from clew.text.unicode import digest
 from clew.types import Kind
@@ -112,7 +112,7 @@ def test_sign_bits_older_than_their_vectors_still_find_the_new_ones(tmp_path: Pa
     for reader in (table, VectorFile(path)):
         index = reader.row_index()
         assert isinstance(index, SignBits)
-        asked = index.distances(weigh_signs(vectors[-1], planes=1))
+        asked = index.distances(vectors[-1])
         assert len(asked) == len(vectors)
         assert asked[-1] == 0
         expected = ((vectors > 0) != (vectors[-1] > 0)).sum(axis=1)

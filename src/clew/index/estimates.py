@@ -12,7 +12,7 @@ import numpy as np
 
 from clew.graph.csr import Floats, Ints, Mask, sorted_unique
 from clew.index.nearest import RowIndex
-from clew.store.sign_bits import SignBits, count_distances, find_limit, weigh_signs
+from clew.store.sign_bits import SignBits, count_distances, find_limit
 
 Compare = Callable[[Ints], Floats]
 """The exact cosines of the elements at some positions."""
@@ -57,16 +57,15 @@ def estimate_cosines(
     """Compare about `most` of the elements with these vector rows, and estimate the others."""
     if not isinstance(index, SignBits):
         return _estimate_by_sample(index, rows, vector, most, compare)
-    asked = weigh_signs(vector)
-    distances = index.distances_of(asked, rows)
-    counts = count_distances(distances, asked.farthest)
+    distances = index.distances_of(vector, rows)
+    counts = count_distances(distances, len(vector))
     limit = find_limit(counts, most)
-    far = max(limit + 1, asked.farthest - find_limit(counts[::-1], _SAMPLES))
+    far = max(limit + 1, len(vector) - find_limit(counts[::-1], _SAMPLES))
     near = np.flatnonzero(distances <= limit)
     exact = compare(near)
     edge = exact[distances[near] == limit]
     high = np.float32(edge.mean()) if len(edge) else _NO_VECTOR
-    sample = _find_first((distances >= far) & (distances <= asked.farthest), _SAMPLES)
+    sample = _find_first((distances >= far) & (distances <= len(vector)), _SAMPLES)
     low = min(high, compare(sample).min(initial=high))
     # The cosine falls with the number of differing bits, from the last one that was compared to
     # the farthest ones; beyond the last number there is no vector.
@@ -75,7 +74,7 @@ def estimate_cosines(
     values *= (low - high) / np.float32(far - limit)
     values += high
     np.maximum(values, low, out=values)
-    values[distances > asked.farthest] = _NO_VECTOR
+    values[distances > len(vector)] = _NO_VECTOR
     return _know(values, near, exact, compare)
 
 

@@ -30,7 +30,7 @@ _NAMES = 12  # names that are asked for
 _MAX_NAME_SHARE, _FEW_PASSAGES = 0.1, 3
 # Passages with a name that are compared with it, of more the likeliest; fewer where the fit of each
 # has to be computed.
-_MAX_COMPARED, _MAX_SETTLED = 500, 200
+_MAX_COMPARED, _MAX_SETTLED = 500, 60
 _MAX_KEPT_NAMES, _MAX_KEPT_PASSAGES = 4096, 256  # kept by a view, in passages of each
 _SHARPNESS = 4.0  # how strongly a name in a better fitting sentence is preferred
 _NEAR = 0.6  # weight of the nearness to the name, against words and fit

@@ -1,8 +1,7 @@
 """Sign bits of vectors: 1 bit per dimension, compared by Hamming distance.
 
 The angle between two vectors grows with the number of dimensions whose signs differ, so the vectors
-with few differing bits are the ones worth comparing exactly. Compiled loops weigh each bit by what
-it counts in the vector that is asked for. The bits of a vector file are stored
+with few differing bits are the ones worth comparing exactly. The bits of a vector file are stored
 in `NAME.signs.npy`, in blocks of `BLOCK_ROWS` rows that are never changed once written; rows after
 the last whole block are computed when they are first used.
 """
@@ -26,9 +25,6 @@ _BLOCKS_PER_WRITE = 16  # each write waits for the disk
 _WORD_BITS = 64
 _COMPARED_ROWS = 1 << 13
 _SUMMED_WORDS = 3
-_PLANES = 4  # of weights from 0 to 15, where compiled loops weigh signs
-_MAX_WEIGHED = 4096  # dimensions; the distances of more would not fit into 16 bits
-_TINY = 1e-9
 _COUNTED_ROWS = 1 << 14  # rows that are enough to tell how many have each distance
 
 
@@ -47,31 +43,27 @@ class SignBits:
         """Number of rows."""
         return len(self.blocks) * BLOCK_ROWS + int(self.tail.shape[1])
 
-    def distances(self, asked: "AskedSigns") -> Distances:
-        """How much the dimensions weigh in which each row has another sign."""
+    def distances(self, vector: Floats) -> Distances:
+        """Number of dimensions in which each row has another sign than `vector`."""
+        asked = pack_signs(vector[None, :])
         found = np.empty(len(self), np.uint16)
         compiled = kernels.COMPILED
         if compiled is not None and self.blocks.flags.c_contiguous and self.tail.flags.c_contiguous:
             stored = len(self.blocks) * BLOCK_ROWS
-            for blocks, out in ((self.blocks, found[:stored]), (self.tail[None], found[stored:])):
-                compiled.weigh_differing_bits(blocks, asked.signs, asked.planes, out)
+            compiled.count_differing_bits(self.blocks, asked, found[:stored])
+            compiled.count_differing_bits(self.tail[None], asked, found[stored:])
             return found
-        found[:] = 0
-        for plane, weighed in enumerate(asked.planes):
-            found += self._count_with_numpy(asked.signs, weighed[:, None]) << np.uint16(plane)
-        return found
+        return self._count_with_numpy(asked, found)
 
-    def _count_with_numpy(self, signs: Words, weighed: Words) -> Distances:
-        """Count the differing bits of one plane, a few rows at a time."""
-        found = np.empty(len(self), np.uint16)
-        bits = np.empty((len(signs), _COMPARED_ROWS), np.uint64)
+    def _count_with_numpy(self, asked: Words, found: Distances) -> Distances:
+        """Fill in the numbers of differing bits, a few rows at a time."""
+        bits = np.empty((len(asked), _COMPARED_ROWS), np.uint64)
         counts = np.empty(bits.shape, np.uint8)
         begin = 0
         for part in self._iterate_parts():
             end = begin + part.shape[1]
             differing, counted = bits[:, : end - begin], counts[:, : end - begin]
-            np.bitwise_xor(part, signs, out=differing)
-            np.bitwise_and(differing, weighed, out=differing)
+            np.bitwise_xor(part, asked, out=differing)
             np.bitwise_count(differing, out=counted)
             _sum_counts(counted, found[begin:end])
             begin = end
@@ -84,14 +76,13 @@ class SignBits:
 
         Rows that nobody points to are not looked at; positions without a row are left out.
         """
-        asked = weigh_signs(vector)
-        distances = self.distances_of(asked, rows)
-        limit = find_limit(count_distances(distances, asked.farthest), most)
+        distances = self.distances_of(vector, rows)
+        limit = find_limit(count_distances(distances, len(vector)), most)
         return np.flatnonzero(distances <= limit)
 
-    def distances_of(self, asked: "AskedSigns", rows: NDArray[np.int64]) -> Distances:
-        """Distances of some rows; more than the farthest for rows below 0."""
-        distances, no_row = self.distances(asked), np.uint16(asked.farthest + 1)
+    def distances_of(self, vector: Floats, rows: NDArray[np.int64]) -> Distances:
+        """Number of differing dimensions of some rows; more than there are for rows below 0."""
+        distances, no_row = self.distances(vector), np.uint16(len(vector) + 1)
         if len(rows) == len(distances) and self._is_whole(rows):
             return distances
         has_row = rows >= 0
@@ -117,39 +108,6 @@ class SignBits:
                 yield block[:, begin : begin + _COMPARED_ROWS]
 
 
-@dataclass(frozen=True, slots=True)
-class AskedSigns:
-    """The signs of a vector that rows are compared with, and how much each dimension weighs."""
-
-    signs: Words
-    planes: Words
-    """Planes × words: a bit of the plane k stands for a weight of 2^k."""
-    farthest: int
-    """The sum of all weights."""
-
-
-def weigh_signs(vector: Floats, planes: int | None = None) -> AskedSigns:
-    """The signs of a vector, weighed by its numbers; all alike where numpy has to count them.
-
-    What is asked for is known exactly, so that a sign that hardly matters need not count as much as
-    others: of what is near, far more is found among as many candidates.
-    """
-    if planes is None:
-        weighed = kernels.COMPILED is not None and len(vector) <= _MAX_WEIGHED
-        planes = _PLANES if weighed else 1
-    highest = (1 << planes) - 1
-    share = np.abs(vector) / max(float(np.abs(vector).max(initial=0)), _TINY)
-    weights = (
-        np.rint(share * highest).astype(np.uint8) if planes > 1 else np.ones(len(vector), np.uint8)
-    )
-    packed = [
-        pack_signs((weights >> plane & 1).astype(np.float32)[None])[:, 0] for plane in range(planes)
-    ]
-    return AskedSigns(
-        pack_signs(vector[None, :]), np.stack(packed), int(weights.sum(dtype=np.int64))
-    )
-
-
 def _sum_counts(counts: NDArray[np.uint8], out: Distances) -> None:
     """Sum counts of at most 64 by column; three of them fit into a byte, which is quick."""
     out[:] = 0
@@ -160,11 +118,11 @@ def _sum_counts(counts: NDArray[np.uint8], out: Distances) -> None:
         out += summed
 
 
-def count_distances(distances: Distances, farthest: int) -> NDArray[np.int64]:
-    """How many rows have each distance, from 0 to the farthest; of many about."""
+def count_distances(distances: Distances, dimensions: int) -> NDArray[np.int64]:
+    """How many rows have each distance, from 0 to the number of dimensions; of many about."""
     step = max(1, len(distances) // _COUNTED_ROWS)
     sample = distances[::step] if step > 1 else distances
-    return np.bincount(sample, minlength=farthest + 2)[: farthest + 1] * step
+    return np.bincount(sample, minlength=dimensions + 2)[: dimensions + 1] * step
 
 
 def find_limit(counts: NDArray[np.int64], most: int) -> int:

@@ -4,7 +4,8 @@
 [--wordings plain,lower,polite,hand,stranger]`. A set may name a range of its questions. Wordings
 are general transformations; `hand` and `fresh`: the questions of `bench/rewordings.jsonl`, put in
 other words for the same ids (`fresh`: those that nothing was built with); or `stranger`: the names
-replaced by invented ones, so that no answer exists.
+replaced by invented ones, so that no answer exists; or `hidden`: the passages that have the answer
+are not shown.
 
 Reported are F1 and SubEM of the named answer in open mode, precision and coverage at the threshold,
 the expected calibration error, and the milliseconds of a question: by the clock, and of the
@@ -25,6 +26,7 @@ from typing import Any
 
 import numpy as np
 
+from bench.hidden import hide_answers
 from bench.machine import print_result, read_jsonl, require_path
 from clew.agents.core.confidence import measure_calibration_error, risk_coverage
 from clew.agents.rules.question_analysis import find_question_name_spans
@@ -49,6 +51,7 @@ STRANGERS = (
 WORDINGS: dict[str, Callable[[str], str]] = {
     "plain": lambda text: text,
     "stranger": lambda text: text,
+    "hidden": lambda text: text,
     "lower": str.lower,
     "no mark": lambda text: text.rstrip("?. "),
     "polite": lambda text: f"Could you please tell me: {text}",
@@ -118,14 +121,17 @@ async def ask_all(
     asked: list[Asked],
     given: argparse.Namespace,
     keep: Callable[[dict[str, Any]], None],
+    *,
+    hidden: bool = False,
 ) -> list[dict[str, Any]]:
-    """Ask every question in open mode, and keep each answer at once."""
+    """Ask every question in open mode, and keep each answer at once; `hidden` hides the golds."""
     slots = asyncio.Semaphore(given.at_once)
 
     async def ask(one: Asked) -> dict[str, Any]:
         async with slots:
             began, used = perf_counter(), process_time()
-            answer = await kb.ask(one.text, recipe=given.recipe)
+            recipe = hide_answers(one.golds) if hidden else given.recipe
+            answer = await kb.ask(one.text, recipe=recipe)
         short = answer.candidate
         score = f1(short, one.golds) if one.golds else float(not short)
         row = {
@@ -196,7 +202,8 @@ async def measure_set(given: argparse.Namespace, spec: str) -> dict[str, dict[st
                 asked = await replace_names(kb, asked)
             if not asked:
                 continue
-            rows = await ask_all(kb, asked, given, partial(append_row, given.rows, spec, wording))
+            keep = partial(append_row, given.rows, spec, wording)
+            rows = await ask_all(kb, asked, given, keep, hidden=wording == "hidden")
             figures[wording] = summarise(rows, given.threshold)
             print(f"{spec:24} {wording:8} {format_row(figures[wording])}", flush=True)
     finally:

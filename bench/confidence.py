@@ -3,10 +3,11 @@
 `python -m bench.confidence candidates --data DIR --kbs DIR --sets 2wiki:150:400 --rows FILE` reads
 training questions and appends every candidate, right or wrong; `fit-rank --rows FILE` fits the
 weights that rank candidates. `bench.answer_sets --rows FILE` then answers training questions, also
-in other wordings and with invented names; `fit-answers` fits the confidence of short answers to
-those rows, and `fit-written` that of written answers on which the reader was asked (rows of
-`--recipe steps-judged`, so that none is left out); `fit-contested` that of spans where a model
-wrote something else (rows of `--recipe steps-read`). All write to `--out`, and print how well
+in other wordings, with invented names and with their answers hidden; `fit-answers` fits the
+confidence of short answers to those rows, and `fit-quotes` that of quotes to the rows of
+`bench.documents.rows`. `fit-written` fits that of written answers on which the reader was asked
+(rows of `--recipe steps-judged`, so that none is left out); `fit-contested` that of spans where a
+model wrote something else (rows of `--recipe steps-read`). All write to `--out`, and print how well
 weights fitted on the other sets do on each set. `report` prints risk and coverage by set.
 """
 
@@ -40,7 +41,8 @@ from clew.retrieve.question import tidy_question
 
 Rows = Sequence[Mapping[str, Any]]
 RANK_RIDGE = 3.0  # pull towards the weights there are
-ANSWER_RIDGE = 1.0
+ANSWER_RIDGE = 4.0
+REFITTED, NEW_SIGNALS = ("astray", "undecided"), ("literal", "told")
 WRITTEN_RIDGE = 2.0
 # What a written answer is judged by; the rest said nothing more on the training questions.
 WRITTEN_SIGNALS = (
@@ -50,7 +52,20 @@ WRITTEN_SIGNALS = (
 )
 # What a span is judged by that a model contradicts.
 CONTESTED_SIGNALS = ("alone", "lead", "moved")
-SUPPORTING = ("own", "direct", "lead", "entailed", "covered", "named", "cited", "understood")
+SUPPORTING = (
+    *("own", "direct", "lead", "entailed", "covered", "named", "cited", "understood"),
+    *("told", "margin", "literal", "near", "cosine", "open"),
+)
+OPPOSING = (
+    *("lacking", "rarest", "undefined", "inexact", "valueless", "undecided", "astray"),
+    *("untold", "unfit"),
+)
+QUOTE_RIDGE = 3.0
+# What quotes are judged by.
+QUOTE_SIGNALS = (
+    *("cosine", "covered", "named", "near", "open", "understood"),
+    *("lacking", "rarest", "undefined", "inexact", "valueless", "undecided"),
+)
 PASSAGES = 8  # that are read for a question
 
 
@@ -102,16 +117,20 @@ def measure_rank(rows: Rows, model: LogisticModel) -> str:
 def fit_supporting(
     rows: Rows, prior: LogisticModel, ridge: float, names: Sequence[str] | None = None
 ) -> LogisticModel:
-    """Fit the confidence of answers; what supports an answer may not lower it."""
+    """Fit the confidence of answers.
+
+    What supports an answer may not lower it, nor may what speaks against it raise it.
+    """
     right, left_out = [bool(row["right"]) for row in rows], set[str]()
     while True:
         signals = [_keep(row["signals"], names, left_out) for row in rows]
         kept = _keep(prior.weights, names, left_out)
         fitted = fit_logistic(signals, right, LogisticModel(kept, prior.bias), ridge)
-        lowering = {name for name in SUPPORTING if fitted.weights.get(name, 0.0) < 0}
-        if not lowering:
+        wrong = {name for name in SUPPORTING if fitted.weights.get(name, 0.0) < 0}
+        wrong |= {name for name in OPPOSING if fitted.weights.get(name, 0.0) > 0}
+        if not wrong:
             return fitted
-        left_out |= lowering
+        left_out |= wrong
 
 
 def _keep(
@@ -123,8 +142,32 @@ def _keep(
 
 
 def fit_answers(rows: Rows, prior: LogisticModel) -> LogisticModel:
-    """Fit the confidence of answers without a model."""
-    return fit_supporting(rows, prior, ANSWER_RIDGE)
+    """Fit the signals of answers without a model that are new or were set by hand.
+
+    The others were fitted on more answers than these: their weights grow or shrink together.
+    """
+    known = LogisticModel({k: w for k, w in prior.weights.items() if k not in NEW_SIGNALS})
+    signals = [
+        {"known": prior.bias + known_logit(known, row["signals"])}
+        | {name: row["signals"].get(name, 0.0) for name in (*REFITTED, *NEW_SIGNALS)}
+        for row in rows
+    ]
+    start = LogisticModel({"known": 1.0})
+    fitted = fit_logistic(signals, [bool(row["right"]) for row in rows], start, ANSWER_RIDGE)
+    scale, own = fitted.weights["known"], dict(fitted.weights)
+    del own["known"]
+    weights = {name: round(scale * w + own.pop(name, 0.0), 4) for name, w in known.weights.items()}
+    return LogisticModel(weights | own, round(scale * prior.bias + fitted.bias, 4))
+
+
+def known_logit(model: LogisticModel, signals: Mapping[str, float]) -> float:
+    """Return what the weights of a model say, without its offset."""
+    return sum(weight * signals.get(name, 0.0) for name, weight in model.weights.items())
+
+
+def fit_quotes(rows: Rows, prior: LogisticModel) -> LogisticModel:
+    """Fit the confidence of quotes that name no short answer."""
+    return fit_supporting(rows, prior, QUOTE_RIDGE, QUOTE_SIGNALS)
 
 
 def fit_written(rows: Rows, prior: LogisticModel) -> LogisticModel:
@@ -177,6 +220,7 @@ def fit_and_compare(
 
 FITTED = {
     "fit-answers": ("answer", fit_answers),
+    "fit-quotes": ("quote", fit_quotes),
     "fit-written": ("seconded", fit_written),
     "fit-contested": ("contested", fit_contested),
 }
@@ -190,11 +234,12 @@ def refit(given: argparse.Namespace) -> None:
         models["rank"] = fit_and_compare(rows, models["rank"], fit_rank, measure_rank)
     else:
         kind, fit = FITTED[given.what]
-        short = [row for row in rows if row["signals"] and row["short"]]
+        named = kind != "quote"
+        short = [row for row in rows if row["signals"] and bool(row["short"]) == named]
         if kind == "contested":
             short = [row for row in short if row["signals"].get("contested")]
         if not short:
-            raise SystemExit(f"{given.rows} has no short answer to fit the confidence to")
+            raise SystemExit(f"{given.rows} has no answer to fit the confidence of {kind} to")
         models[kind] = fit_and_compare(short, models[kind], fit, measure_answers)
     given.out.write_text(format_models(models) + "\n", encoding="utf-8")
 

@@ -25,7 +25,7 @@ from clew.config import ROLES, ModelSettings, load_settings
 from clew.engine import KnowledgeBase
 from clew.errors import ClewError
 from clew.evaluate.datasets import Question, load_dataset
-from clew.evaluate.metrics.answers import exact_match
+from clew.evaluate.metrics.answers import exact_match, f1
 from clew.evaluate.scoring import RecipeOutput
 from clew.llm.chat import Request
 from clew.llm.openai_api import estimate_prompt_tokens
@@ -44,6 +44,7 @@ YES_NO = ("yes", "no")
 # A line of evidence: numbered, found by ReAct, or one fact that Graph-R1 is shown.
 LINE = re.compile(r"^(?:\[(\d+)\]|found:|-|\d+\.) (.+)$", re.MULTILINE)
 EXAMPLE_END = "=== assistant ==="
+OFFERED = re.compile(r"^(\d+): (.+)$", re.MULTILINE)  # an answer that may be chosen
 
 
 @dataclass(frozen=True)
@@ -72,6 +73,8 @@ class PerfectModel:
             return reply_in_tags(messages, asked, gold)
         found = quote_gold(messages[-1]["content"], asked, gold)
         whole = asked in messages[-1]["content"]
+        if name == "choose_answer":
+            return json.dumps({"reason": "", "choice": choose_gold(messages[-1]["content"], gold)})
         reply = reply_to(name, asked, gold if whole else "", found if whole else [])
         return json.dumps(reply, ensure_ascii=False)
 
@@ -97,6 +100,14 @@ def quote_gold(prompt: str, question: str, gold: str) -> list[Quotation]:
         return [Quotation(text, number) for _, number, text in best[:1]]
     by_line = {number: Quotation(text, number) for _, number, text in reversed(best)}
     return list(reversed(by_line.values()))[:2]
+
+
+def choose_gold(prompt: str, gold: str) -> int:
+    """Return the number of the offered answer that is the gold or most like it; 0 for none."""
+    offered = OFFERED.findall(prompt.rpartition("Answers:")[2])
+    scores = [(f1(text, [gold]), -int(number)) for number, text in offered]
+    best, number = max(scores, default=(0.0, 0))
+    return -number if best > 0 else 0
 
 
 def reply_to(name: str, asked: str, gold: str, found: Sequence[Quotation]) -> dict[str, Any]:

@@ -29,6 +29,7 @@ from bench.documents.scoring import (
     load_questions,
     score_answer,
     squeeze,
+    strip_labels,
     summarize,
 )
 from bench.machine import print_result
@@ -80,7 +81,8 @@ async def find_unread(kb: KnowledgeBase, asked: Sequence[DocumentQuestion]) -> s
     texts: dict[str, str] = {}
     for file in {question.file.removesuffix(".gz") for question in asked if question.file}:
         ids = {source.document for name, source in sources.items() if file in name}
-        texts[file] = squeeze("\n".join(documents[one].text for one in sorted(ids)))
+        text = "\n".join(documents[one].text for one in sorted(ids))
+        texts[file] = f"{squeeze(text)} {squeeze(strip_labels(text))}"
     return {
         question.id
         for question in asked

@@ -13,6 +13,7 @@ from bench.machine import read_jsonl
 from clew.agents.core.types import Answer
 from clew.types import Passage
 
+_LABEL = re.compile(r"\| [^|:\n]{1,60}: ")  # of a value in a row, as readers write tables
 UNANSWERABLE = "unanswerable"
 COVERED = 0.8  # share of the gold span that a text must have in one piece
 HALF = 0.5  # share of the items of a list, and of an accepted answer, that a headline must name
@@ -92,8 +93,17 @@ def split_cells(span: str) -> list[str]:
     return [cell for cell in span.split("|") if squeeze(cell)] if span.lstrip()[:1] == "|" else []
 
 
+def strip_labels(text: str) -> str:
+    """Return a text whose table rows have values only, as they are laid out in the file."""
+    return _LABEL.sub("| ", text)
+
+
 def covers(text: str, span: str) -> bool:
     """Tell whether the text has most of the span in one piece, or all cells of a row in a line."""
+    return _covers(text, span) or ("| " in text and _covers(strip_labels(text), span))
+
+
+def _covers(text: str, span: str) -> bool:
     if cells := split_cells(span):
         lines = map(squeeze, text.split("\n"))
         return any(all(squeeze(cell) in line for cell in cells) for line in lines)

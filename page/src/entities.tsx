@@ -50,7 +50,10 @@ interface Props {
 }
 export function EntityField({ id, label, value, onChange }: Props) {
   const [typed, setTyped] = useState("");
-  const hits = useEntities(typed);
+  const found = useEntities(typed);
+  // What only has to do with the text is proposed where nothing is called like it.
+  const called = found.filter((one) => [one.name, ...one.aliases].some((name) => fold(name).includes(fold(typed))));
+  const hits = called.length ? called : found;
   const type = (text: string) => (setTyped(text), onChange(text));
   return (
     <Suggest

@@ -1,5 +1,6 @@
 // A field that proposes names while one types: arrow keys go through them, Enter chooses, Escape closes.
 import { useEffect, useRef, useState } from "preact/hooks";
+import { t } from "./i18n";
 
 export interface Hit {
   key: number;
@@ -26,6 +27,15 @@ export function moveIn(count: number, from: number, key: string): number {
   return ((from + 1 + step + count + 1) % (count + 1)) - 1;
 }
 
+let pressed = false;
+globalThis.addEventListener?.("pointerdown", () => (pressed = true), true);
+globalThis.addEventListener?.("pointerup", () => (pressed = false), true);
+/** Waits for the end of a click: what stands below a list must not move away under it. */
+function afterPress(act: () => void): void {
+  if (pressed) addEventListener("pointerup", () => setTimeout(act), { once: true });
+  else act();
+}
+
 /** The field and its proposals; `id` tells apart those of one page. */
 export function Suggest(props: Props & { id: string; required?: boolean; search?: boolean }) {
   const { id, hits } = props;
@@ -42,6 +52,8 @@ export function Suggest(props: Props & { id: string; required?: boolean; search?
     } else if (event.key === "Enter" && hits[active]) {
       event.preventDefault();
       props.onChoose(hits[active]);
+    } else if (event.key === "Enter" && !props.search) {
+      props.onClose(); // the form is sent with what was typed
     } else if (hits.length && (/^Arrow(Up|Down)$/.test(event.key) || (active >= 0 && /^(Home|End)$/.test(event.key)))) {
       event.preventDefault();
       setActive(moveIn(hits.length, active, event.key));
@@ -65,11 +77,11 @@ export function Suggest(props: Props & { id: string; required?: boolean; search?
         value={props.text}
         onInput={(e) => props.onText(e.currentTarget.value)}
         onKeyDown={onKey}
-        onBlur={props.search ? undefined : props.onClose}
+        onBlur={props.search ? undefined : () => afterPress(props.onClose)}
       />
       {hits.length > 0 && (
         // A press keeps the focus in the field, which else would close the list before the click.
-        <ul class="card hits" id={`${id}-hits`} role="listbox" aria-label={props.label} ref={list} onMouseDown={(e) => e.preventDefault()}>
+        <ul class="card hits" id={`${id}-hits`} role="listbox" aria-label={t("Suggestions")} ref={list} onMouseDown={(e) => e.preventDefault()}>
           {hits.map((one, n) => (
             <li key={one.key} id={`${id}-hit-${n}`} role="option" aria-selected={n === active} onClick={() => props.onChoose(one)}>
               <span dir="auto">{one.name}</span> <span class="small soft">{one.type}</span>

@@ -132,6 +132,7 @@ export const zh: Record<string, string> = {
   "Start with {n} questions": "用 {n} 个问题开始",
   Step: "步骤",
   Stop: "停止",
+  Suggestions: "建议",
   "Stopped. What was found until then is shown.": "已停止，显示到此为止的结果。",
   "Test again": "重新测试",
   "Text of the document": "文档正文",

@@ -262,10 +262,14 @@ class Builder:
         [found] = await self.make_extractor()(addition.document, [chunk])
         seconds, used = perf_counter() - began, self.models.meter.total - before
         await self.models.record_spending()
-        if found.failed:
+        replied = used.calls + used.cached_calls
+        if found.failed and not replied:
             raise ModelError(f"the probe call failed: {found.failed}")
+        # A reply that cannot be read took as long as any other.
+        note = f"the probe's reply could not be used: {found.failed}" if found.failed else ""
         tokens = used.completion_tokens + used.cached_completion_tokens
-        return CostRates(tokens / max(1, len(chunk.text)), seconds, calls=max(1, used.calls))
+        rate = tokens / max(1, len(chunk.text))
+        return CostRates(rate, seconds, calls=max(1, used.calls), note=note)
 
     async def _start_schema_growth(
         self, wanted: str | DocumentExtractor | None

@@ -23,6 +23,7 @@ from clew.agents.ask import (
 from clew.agents.core.scratchpad import drop_duplicate_hits
 from clew.agents.core.types import Answer, Mode, Results
 from clew.agents.relevance_gate import GATE_PASSAGES, Relevance, score_relevance
+from clew.agents.tables.rows import save_tables
 from clew.builder import Builder, ignore_progress
 from clew.config import Role, Settings
 from clew.context import Context, PassageReader
@@ -30,7 +31,7 @@ from clew.entities.editor import EntityEditor
 from clew.extract.model_extractors import DocumentExtractor
 from clew.index.derive import derive_arrays
 from clew.index.view import View
-from clew.ingest.build import AddResult
+from clew.ingest.build import TABLES_KEY, AddResult, mark_tables_changed
 from clew.ingest.cost import CostEstimate
 from clew.ingest.details import count_pending, derive_stale_arrays, mark_new
 from clew.ingest.document_names import resolve_document_names
@@ -191,6 +192,7 @@ class KnowledgeBase:
             await self.models.record_spending()
             counts = await self.builder.embed_details(progress, recheck_long=True)
             added = replace(added, counts=counts or added.counts)
+        await save_tables(self.store)
         return added
 
     async def plan(
@@ -245,7 +247,10 @@ class KnowledgeBase:
         await self.builder.embed_details()  # of a removal that was stopped before this
         listed = [names] if isinstance(names, str) else names
         found = await resolve_document_names(self.store, listed)
+        if (await self.store.get("manifest", [TABLES_KEY])).get(TABLES_KEY):
+            await mark_tables_changed(self.store, *found)
         counts = await self.store.write(make_removal(found), derive_arrays)
+        await save_tables(self.store)
         counts = await self.builder.embed_details() or counts
         return await self.builder.update_trees() or counts
 

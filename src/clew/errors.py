@@ -93,10 +93,24 @@ class Locked(StoreError):  # noqa: N818  (reads as what happened)
     """Another process is writing to the knowledge base."""
 
 
+_ARTICLES = frozenset("the a an der die das le la les el los las il lo".split())
+
+
 def suggest(name: str, known: Iterable[str]) -> str:
     """Return "; did you mean …?" for the known name nearest to `name`, or "" if none is near."""
     from difflib import get_close_matches  # only needed for messages
 
-    by_fold = {one.casefold(): one for one in known}
-    near = get_close_matches(name.casefold(), by_fold, n=1, cutoff=0.6)
+    by_fold = {_fold_name(one): one for one in known}
+    wanted = _fold_name(name)
+    near = get_close_matches(wanted, by_fold, n=3, cutoff=0.6)
+    # One that begins otherwise must be nearer: "Next" is not "EXIT".
+    sure = get_close_matches(wanted, near, n=3, cutoff=0.8)
+    near = [one for one in near if one[:1] == wanted[:1] or one in sure]
     return f"; did you mean {by_fold[near[0]]!r}?" if near else ""
+
+
+def _fold_name(name: str) -> str:
+    """Fold a name for comparison: small letters, no article before it."""
+    folded = name.casefold().strip()
+    first, _, rest = folded.partition(" ")
+    return rest.strip() if rest and first in _ARTICLES else folded

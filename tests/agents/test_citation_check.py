@@ -64,6 +64,21 @@ async def test_a_sentence_in_other_words_is_cited_by_meaning(valley: KnowledgeBa
         assert await checking.find_paraphrase(ctx, "Anything.", []) is None
 
 
+async def test_where_it_stands_and_small_talk_claim_nothing(valley: KnowledgeBase) -> None:
+    text = "The Marrow Bridge is of stone. It was designed by the engineer Ilse Brandvik in 1887."
+    passage = Passage("c", "marrow", "Marrow Bridge", 1.0, text, 0, len(text))
+    said = (
+        "Well, let me think. In the passage, Ilse Brandvik designed the Marrow Bridge. According "
+        "to the text, Ilse Brandvik sold the Marrow Bridge. I hope this helps!"
+    )
+    async with valley.store.snapshot() as snapshot:
+        ctx = await valley.context(snapshot, "Who designed the Marrow Bridge?")
+        lines, cited = await checking.check_sentences(ctx, [(said, [1])], [passage], "open")
+    assert [line[:11] for line in lines] == ["In the pass", "According t"]
+    assert lines[0].endswith("[1]") and "not supported" in lines[1]
+    assert [one.quote[:15] for one in cited] == ["It was designed"]
+
+
 async def test_a_chinese_question_is_planned_read_and_cited(base: KnowledgeBase) -> None:
     pages = [
         document("bridge", "马罗桥是一座石桥。它由伊尔莎设计。", "马罗桥"),

@@ -4,11 +4,13 @@ from pathlib import Path
 
 import pytest
 
+from clew.agents.answering.by_words import Sentence, name_answer
 from clew.agents.rules.table import table_for
 from clew.config import Settings
 from clew.engine import KnowledgeBase
 from clew.testing.hashed_kb import open_hashed
 from clew.text.word_forms import asked_terms, compare_words, mentions_form, question_language
+from clew.types import Passage
 
 PAGES = {
     "Schleuse Tornau": "Die Schleuse Tornau wurde 1911 von dem Baumeister Veit Hollmann entworfen. "
@@ -74,6 +76,14 @@ async def test_a_question_in_another_language_is_understood(base: KnowledgeBase)
     assert refused.verdict == "refused"
     unknown = await base.ask("Wer ist der Bürgermeister von Oberhausen?", mode="reject")
     assert unknown.verdict == "refused"
+
+
+@pytest.mark.parametrize("question", ["¿Cuántos días fermenta?", "¿Cuánto tiempo fermenta?"])
+def test_a_number_in_words_beside_one_in_digits(question: str) -> None:
+    text = "El mosto fermenta durante dieciocho días a 24 grados."
+    sentence = Sentence(Passage("c", "d", "Mosto", 1.0, text, 0, len(text)), 0, len(text))
+    assert name_answer(sentence, "number", question) == "dieciocho días"
+    assert name_answer(sentence, "number", "¿Cuántos grados tiene el mosto?") == "24 grados"
 
 
 async def test_a_quote_without_a_place_says_not_where(tmp_path: Path) -> None:

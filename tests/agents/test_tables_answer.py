@@ -9,9 +9,11 @@ import pytest
 import clew
 from clew.agents.ask import AskOptions
 from clew.agents.conversation import ConversationTurn
-from clew.agents.tables.load import find_links, load_tables
+from clew.agents.tables.load import find_links
 from clew.agents.tables.parse import parse_question
+from clew.agents.tables.rows import load_tables
 from clew.agents.tables.words import is_same_word, load_operators, split_question
+from clew.ingest.build import SAVED_TABLES_KIND
 from conftest import KnowledgeBase, document, stream
 
 TOWNS = (
@@ -96,6 +98,27 @@ async def test_a_removed_row_no_longer_counts(tables: KnowledgeBase, tmp_path: P
     (tmp_path / "towns.csv").write_text("\n".join(TOWNS.splitlines()[:3]))
     await tables.add([tmp_path / "towns.csv"])
     assert (await tables.ask("How many towns are there in the Grey Coast region?")).candidate == "1"
+
+
+async def test_what_is_saved_of_tables_follows_every_change(
+    tables: KnowledgeBase, tmp_path: Path
+) -> None:
+    async def saved() -> str:
+        return (await tables.store.get(SAVED_TABLES_KIND, ["rows"]))["rows"]
+
+    assert "Hallowmere" in await saved()  # with the add: the first question need not read rows
+    async with tables.store.snapshot() as snapshot:
+        ctx = await tables.context(snapshot, "Which?")
+        loaded = await load_tables(ctx)
+        await tables.store.set(SAVED_TABLES_KIND, {"mark": ""})
+        ctx.view.memo.clear()
+        assert [(t.name, t.label, list(map(tuple, t.rows))) for t in loaded] == [
+            (t.name, t.label, list(map(tuple, t.rows))) for t in await load_tables(ctx)
+        ]
+    gone = next(name for name in await tables.store.sources() if "towns.csv" in name)
+    await tables.remove(gone.rpartition("#")[0])
+    assert "Hallowmere" not in await saved()
+    assert not (await tables.ask("How many towns are there in the Grey Coast region?")).computed
 
 
 async def test_the_same_row_twice_counts_twice(base: KnowledgeBase, tmp_path: Path) -> None:

@@ -19,6 +19,11 @@ TABLES = {
     'D-9,drill,402,"1.250,00"\nD-4,drill,401,"310,50"\nS-2,saw,402,"85,00"\nL-1,ladder,403,"99,00"\n',
     "films.csv": "film,genre,year,length (min)\nLow Tide,drama,1962,98\nSalt,drama,1988,101\n"
     "Kites,comedy,1971,88\n",
+    "towns.csv": "town,county,population\nRook,Eastmoor,1200\nFell,Eastmoor,800\n"
+    "Tarn,Westmoor,90\n",
+    "clients.csv": "client_id,name,county\n7001,Ana Brix,Eastmoor\n7002,Per Sund,Westmoor\n"
+    "7003,Ida Moll,Westmoor\n",
+    "orders.csv": "order_no,client_id,item\n1,7001,lamp\n2,7001,desk\n3,7003,lamp\n",
     "depot.csv": "part,class,quantity\nA4,bolt,300\nA5,bolt,120\nB2,nut,80\n",
 }
 
@@ -66,6 +71,16 @@ def yard(tmp_path_factory: pytest.TempPathFactory) -> Iterator[clew.Kb]:
         ("How many tools are lent to Ivo Marsh?", "2"),
         ("Who has the drill D-4?", "Ada Brook"),
         ("Which crew have a saw?", "Ivo Marsh"),
+        # Rows that none of another table refers to.
+        ("Which crew have no saw?", "Ada Brook, Mei Tan"),
+        ("How many crew have no drill?", "1"),
+        ("Which clients have no orders?", "Per Sund"),
+        ("Which clients in Westmoor have no orders?", "Per Sund"),
+        ("How many clients never ordered?", "1"),
+        ("Which clients never ordered a desk?", "Per Sund, Ida Moll"),
+        # A population counts people.
+        ("How many people live in Eastmoor?", "2000"),
+        ("How many inhabitants does Tarn have?", "90"),
         # Money as its column writes it, with the unit of its header.
         ("What is the total pay?", "$124,651"),
         ("What is the total cost of the drills?", "1560.50 EUR"),
@@ -84,7 +99,7 @@ def test_rows_are_meant_by_kind_state_and_time(yard: clew.Kb, question: str, sai
     [
         "Who was dismissed first?",
         "How many crew were dismissed before 2020?",
-        "Which crew have no saw?",
+        "How many people live in Houston?",
         "Who trained Ivo Marsh?",
         "How many sinks are there?",
     ],

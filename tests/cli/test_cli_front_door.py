@@ -16,7 +16,7 @@ from clew.cli.add import print_added
 from clew.cli.app import FIRST_COMMANDS, FIRST_RECIPES
 from clew.cli.watch import follow_changes, read_states
 from clew.config import load_settings
-from clew.errors import ConfigError, InputError
+from clew.errors import ConfigError, InputError, suggest
 from clew.evaluate.compare import Cell
 from clew.ingest.build import AddResult
 from clew.ingest.fetch import document_name_of, fetch_page, fetch_sources, guess_suffix
@@ -288,7 +288,11 @@ def test_a_dead_endpoint_still_leaves_the_evidence(team: Path) -> None:
     [
         ("http://h/v1 timed out; a longer timeout may help", "raise timeout"),
         ("http://h/v1 failed on 'm' (HTTP 500: boom)", "See to the endpoint"),
-        ("m gave no usable answer to 'extract' in two attempts", "Try a larger model"),
+        (
+            "m gave no usable answer in 2 attempts (no JSON): try a larger model.",
+            "Try a larger model",
+        ),
+        ("m gave no usable answer in 2 attempts (no JSON): raise max_tokens.", "Raise max_tokens"),
     ],
 )
 def test_the_hint_fits_the_failure(
@@ -297,3 +301,17 @@ def test_the_hint_fits_the_failure(
     print_added(AddResult(Counts(), chunks=2, failed=2), reason=reason)
     said = " ".join(capsys.readouterr().out.split())
     assert hint in said and ("raise timeout" in said) == (hint == "raise timeout")
+    advice = [said.lower().count(word) for word in ("larger model", "max_tokens", "timeout")]
+    assert sorted(advice) == sorted((hint == "raise timeout", 0, hint != "See to the endpoint"))
+
+
+@pytest.mark.parametrize(
+    ("asked", "near"),
+    [
+        ("the Nle", "; did you mean 'Nile'?"),
+        ("Lesee", "; did you mean 'the Lessee'?"),
+        ("Next", ""),
+    ],
+)
+def test_names_are_suggested_whatever_article_they_have(asked: str, near: str) -> None:
+    assert suggest(asked, ["Nile", "the Lessee", "Please", "EXIT"]) == near

@@ -5,6 +5,7 @@ Answers that are lists, as models write them, against sets of gold answers.
 
 import pytest
 
+from clew.evaluate.datasets import parse_question
 from clew.evaluate.metrics import answers
 from clew.evaluate.metrics.answers import (
     answer_tokens,
@@ -14,6 +15,7 @@ from clew.evaluate.metrics.answers import (
     parse_reversion,
     reversion_accuracy,
     set_f1,
+    statement_recall,
 )
 from clew.evaluate.metrics.grounding import groundedness, score_citations, split_claims
 from clew.types import Citation, Passage
@@ -229,3 +231,11 @@ def test_a_long_list_is_read_item_by_item(monkeypatch: pytest.MonkeyPatch) -> No
     items = [f"name{number}" for number in range(300)]
     assert set_f1(", ".join(items), [[item] for item in items[:100]]) == pytest.approx(0.5)
     assert len(looked) < 10 * len(items)
+
+
+def test_statements_of_a_summary_are_counted_by_their_words() -> None:
+    stated = ["The bridge was built in 1903.", "Anna Lind designed the lighthouse of Vessen."]
+    row = {"question": "Tell of the bridge.", "answer": "all of it", "statements": stated}
+    assert parse_question(row, 1).statements == tuple(stated)
+    assert statement_recall("In 1903 they built a bridge.", stated) == 0.5
+    assert statement_recall("It rained.", stated) == 0.0

@@ -3,6 +3,7 @@
 import json
 import random
 import re
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -155,7 +156,7 @@ async def test_one_wording_serves_one_question(valley: KnowledgeBase) -> None:
 
 
 async def test_no_facts_no_questions(base: KnowledgeBase) -> None:
-    with pytest.raises(ConfigError, match="no two facts share an entity"):
+    with pytest.raises(ConfigError, match="no question with one clear answer"):
         await make_questions(base, 5)
     with pytest.raises(ConfigError, match="unknown kind of question 'riddle'"):
         await make_questions(base, 5, kinds=["riddle"])
@@ -194,6 +195,26 @@ def test_of_equals_the_cheapest_is_taken_and_the_reason_says_so() -> None:
     name, reason = choose_recipe(rows, "recall@5", QueryCostLimit())
     assert name == "cheap"
     assert "not significant" in reason
+
+
+def test_of_equal_scores_the_default_is_taken_unless_it_is_much_slower() -> None:
+    rows = table(clew=(0.8, 0.055, 0.0), beam=(0.8, 0.05, 0.0))
+    name, reason = choose_recipe(rows, "recall@5", QueryCostLimit(), "clew")
+    assert name == "clew" and "beam scores the same" in reason
+    slow = table(clew=(0.8, 0.5, 0.0), beam=(0.8, 0.05, 0.0))
+    assert choose_recipe(slow, "recall@5", QueryCostLimit(), "clew")[0] == "beam"
+
+
+async def test_on_a_graph_the_first_answer_decides(base: KnowledgeBase, tmp_path: Path) -> None:
+    people = [f"{first} {last}" for first in ("Ada", "Bo", "Cleo") for last in ("Moe", "Lie")]
+    rows = [f"{one}|mother|{two}" for one, two in pairwise(people)]
+    rows += [f"{one}|profession|job {at}" for at, one in enumerate(people)]
+    file = tmp_path / "graph.txt"
+    file.write_text("\n".join(rows) + "\n", encoding="utf-8")
+    await base.import_graph(file)
+    told = await advise(base, TrialSettings(("lego-12", "bm25"), 6), (), QueryCostLimit())
+    assert told.kind == GRAPH and told.metric == "hits@1"
+    assert told.recipe == "lego-12"
 
 
 async def test_advice_on_the_users_own_documents(valley: KnowledgeBase) -> None:
@@ -236,13 +257,13 @@ async def test_with_few_questions_advice_goes_by_the_kind_of_corpus(valley: Know
 
 
 async def test_without_any_question_advice_goes_by_the_kind_of_corpus(base: KnowledgeBase) -> None:
-    with pytest.raises(ConfigError, match="no two facts share an entity"):
+    with pytest.raises(ConfigError, match="no question with one clear answer"):
         await advise(base, TrialSettings(), (), QueryCostLimit())
     await base.take(stream([document("only", "nothing is named here.")]))
     told = await advise(base, TrialSettings(), (), QueryCostLimit())
     assert told.recipe == "clew" and told.questions == 0
     assert "not measured here" in told.to_dict()["reason"]
-    assert "no question can be generated" in told.problems[0]
+    assert "no question with one clear answer" in told.problems[0]
 
 
 async def test_the_kind_of_a_corpus_is_measured(base: KnowledgeBase, tmp_path: Path) -> None:

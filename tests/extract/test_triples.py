@@ -145,6 +145,22 @@ async def test_nonsense_fails_its_chunk_and_no_other(said: str) -> None:
     assert not bad.entities
 
 
+async def test_what_is_said_in_prose_is_read() -> None:
+    said = (
+        "Well, let me think. In the passage, Ilse Brandvik designed the Marrow Bridge. She adored "
+        "Venice. I hope this helps!\n- **Ilse Brandvik** | was born in | Hallowmere\n"
+        "- Ilse Brandvik | was born in | Atlantis"
+    )
+    text = "Ilse Brandvik, born in Hallowmere, designed the Marrow Bridge."
+    [found] = await Triples(ScriptedChat(lambda _: said))(*doc(text))
+    assert not found.failed
+    assert names(found) == ["Ilse Brandvik", "Marrow Bridge", "Hallowmere"]
+    assert [fact.text for fact in found.facts] == [
+        "In the passage, Ilse Brandvik designed the Marrow Bridge.",
+        "Ilse Brandvik was born in Hallowmere",
+    ]
+
+
 async def test_an_endpoint_that_fails_once_fails_one_chunk() -> None:
     chat = ScriptedChat(lambda _: GOOD, failures={1: EndpointError("busy", status=503)})
     found = await Triples(chat)(*doc(TEXT, " And more.", " And so on."))

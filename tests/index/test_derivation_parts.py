@@ -85,7 +85,7 @@ async def test_parts_give_the_same_arrays(tmp_path: Path, count: int) -> None:
     assert len(kept["whole"]["sense_mentions"])
     assert run.seen.keys() == {
         *("_split_names", "_find_bucket_pairs", "_measure_pairs", "pair_by_spelling"),
-        *("find_agreeing", "build_csr", "_index_texts"),
+        *("build_csr", "_index_texts"),
     }
     assert run.seen["pair_by_spelling"] == count
     await base.close()

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from clew.graph.csr import build_csr
 from clew.graph.entity_resolution import find_common_entities, find_senses
 from clew.index.derive import derive_arrays
-from clew.index.resolution import split_homonyms
+from clew.index.homonyms import split_homonyms
 from clew.store.memory import MemoryStore
 from clew.store.merge import entity_id
 from clew.store.protocol import SENSE_STRIDE, Addition, Change, Store, Tables
@@ -233,7 +233,7 @@ def test_senses_are_those_found_with_the_company_of_all_chunks() -> None:
         entities[:, 0], chunks[:, 0] = np.arange(20) + 1, np.arange(40) + 1
         mentions = np.stack([who + 1, where + 1, zeros + 1, zeros, kinds], axis=1)
         rest = none[:, :3], none[:, :3], none[:, :4]
-        _, moved = split_homonyms(Tables(chunks, entities, none, mentions, *rest))
+        moved = split_homonyms(Tables(chunks, entities, none, mentions, *rest)).moved
         company, common = build_csr(40, where, who), find_common_entities(who, 20, 40)
         sense = find_senses((who, where, kinds), company, common, np.arange(20))
         np.testing.assert_array_equal(moved[:, 2] // SENSE_STRIDE, sense[sense > 0])

@@ -45,6 +45,15 @@ $\cost(\beta)=\frac{1}{2}$, said \cite{knuth}.\footnote{Without tax.}
     )
 
 
+async def test_comments_of_latex_are_no_text(tmp_path: Path) -> None:
+    text = await read_text(
+        tmp_path / "a.tex",
+        "% Use \\refa, \\refb or \\refc, as you like. {\n\\section{Maps}\n50\\% are at "
+        "\\url{x.org/a%20b}.\n%   \\platform{Unix}\n\\begin{verbatim}\n% kept\n\\end{verbatim}\n",
+    )
+    assert text == "## Maps\n\n50% are at x.org/a%20b.\n\n```\n% kept\n```"
+
+
 def test_macros_that_call_themselves_end() -> None:
     bomb = r"\def\a{\b\b}\def\b{\c\c}\def\c{\a\a}\def\z{\z x}" + r"\a \z " * 50
     assert len(expand_macros(bomb)) < 3_000_000

@@ -124,10 +124,17 @@ async def test_a_bad_answer_is_mended_in_one_turn():
 async def test_two_bad_answers_are_one_clear_error():
     chat = ScriptedChat([GOOD, "I would rather not.", "Really not."])
     await ask_structured(chat, QUESTION)
-    with pytest.raises(
-        ParseError, match=r"scripted .*'found' in two attempts .*Really not.*larger"
-    ):
+    with pytest.raises(ParseError, match=r"scripted .*'found' in 2 attempts .*Really not.*larger"):
         await ask_structured(chat, QUESTION)
+
+
+async def test_prose_in_every_mode_is_counted_and_not_probed_again():
+    chat = ScriptedChat(lambda _: "I would rather not.")
+    with pytest.raises(ParseError, match="in 5 attempts"):
+        await ask_structured(chat, QUESTION)
+    with pytest.raises(ParseError, match="in 2 attempts"):
+        await ask_structured(chat, QUESTION)
+    assert not CAPABILITIES[chat.name].proven
 
 
 async def test_an_answer_without_room_says_so():

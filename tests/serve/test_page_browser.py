@@ -10,6 +10,7 @@ from clew.serve.core.server import Server
 
 pytestmark = pytest.mark.slow
 AXE = Path(__file__).parents[2] / "page" / "node_modules" / "axe-core" / "axe.min.js"
+OPEN_DETAILS = "document.querySelectorAll('main details').forEach((d, n) => (d.open ||= n < 12))"
 VIEWS = ("ask", "documents", "graph", "compare", "tree", "schema", "settings")
 
 
@@ -117,6 +118,8 @@ def test_every_view_is_accessible_and_fits_a_narrow_screen(server: Server) -> No
                 page.fill("textarea", QUESTION)
                 page.press("textarea", "Enter")
                 page.locator(".conclusion").wait_for()
+            page.evaluate(OPEN_DETAILS)
+            page.wait_for_load_state("networkidle")
             page.evaluate(AXE.read_text(encoding="utf-8"))
             result = page.evaluate("axe.run()")["violations"]
             page.set_viewport_size({"width": 360, "height": 740})

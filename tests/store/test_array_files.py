@@ -8,9 +8,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from clew.errors import StoreError
+from clew.errors import DamagedArrays, StoreError
 from clew.index.derive import derive_arrays
 from clew.store.array_files import MappedArrays, remove_old_generations, save_arrays
+from clew.store.checksums import FileSum, checksum_bytes, sum_file
 from clew.store.protocol import Change
 from clew.store.sqlite.store import SqliteStore
 from clew.testing.contracts import MARIE, PIERRE
@@ -180,7 +181,53 @@ def test_an_unchanged_array_shares_its_file_with_the_previous_generation(tmp_pat
     third = {**second, "a": np.arange(500), "d": np.arange(3)}
     save_arrays(tmp_path / "3", third, previous=again)
     shared = {path.name for path in (tmp_path / "3").glob("*.npy") if path.stat().st_nlink == 2}
-    assert shared == {"a.npy", "b.npy", "c.npy"}
+    assert shared == {"a.npy", "b.npy", "c.npy", "d.npy"}
+
+
+def test_further_rows_are_appended_and_earlier_generations_do_not_see_them(tmp_path: Path) -> None:
+    rows = np.arange(60_000).reshape(-1, 3)
+    grown = {
+        1: {"long": rows[:19_000], "short": rows[:2], "none": rows[:0], "changed": rows[:9]},
+        2: {"long": rows[:19_999], "short": rows[:9], "none": rows[:4], "changed": rows[1:11]},
+        3: {"long": rows, "short": rows[:9], "none": rows[:5], "changed": rows[1:12]},
+    }
+    held, seals = None, {}
+    for number, arrays in grown.items():
+        seals[number] = save_arrays(tmp_path / str(number), arrays, previous=held)
+        held = MappedArrays(tmp_path / str(number), seals[number])
+    for number, arrays in grown.items():
+        found = MappedArrays(tmp_path / str(number), seals[number])
+        assert found.check_all() == []
+        for name, array in arrays.items():
+            np.testing.assert_array_equal(found[name], array)
+    links = {path.name: path.stat().st_nlink for path in (tmp_path / "3").glob("*.npy")}
+    assert links == {"long.npy": 3, "short.npy": 3, "none.npy": 3, "changed.npy": 2}
+    os.truncate(tmp_path / "3" / "long.npy", (tmp_path / "3" / "long.npy").stat().st_size - 24)
+    assert MappedArrays(tmp_path / "2", seals[2]).check_all() == []
+    with pytest.raises(DamagedArrays, match="its size is wrong"):
+        MappedArrays(tmp_path / "3", seals[3])
+
+
+def test_what_an_interrupted_write_appended_is_overwritten(tmp_path: Path) -> None:
+    rows = np.arange(90_000)
+    seal = save_arrays(tmp_path / "1", {"a": rows[:50_000]})
+    held = MappedArrays(tmp_path / "1", seal)
+    save_arrays(tmp_path / "2", {"a": np.append(rows[:50_000], -rows)}, previous=held)
+    # The second was never published: the next write begins again after the first.
+    seal_2 = save_arrays(tmp_path / "2", {"a": rows}, previous=MappedArrays(tmp_path / "1", seal))
+    again = MappedArrays(tmp_path / "2", seal_2)
+    assert again.check_all() == [] == MappedArrays(tmp_path / "1", seal).check_all()
+    np.testing.assert_array_equal(again["a"], rows)
+    np.testing.assert_array_equal(held["a"], rows[:50_000])
+
+
+@pytest.mark.parametrize("begin", [0, 1, 511, 512, 513, 1024, 3000])
+def test_a_checksum_that_is_continued_is_that_of_the_whole(begin: int) -> None:
+    raw = np.random.default_rng(begin).bytes(3000)
+    whole = sum_file(raw)
+    assert sum_file(raw, sum_file(raw[:begin])) == whole
+    assert sum_file(raw, FileSum(begin, 0)) == whole  # a sum of an earlier version
+    assert checksum_bytes(raw) == whole.checksum != sum_file(raw[:begin] + b"!").checksum
 
 
 def test_a_damaged_array_is_not_shared(tmp_path: Path) -> None:

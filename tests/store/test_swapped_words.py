@@ -9,7 +9,7 @@ import pytest
 from clew.engine import KnowledgeBase, open_store
 from clew.errors import DamagedArrays, StoreError
 from clew.store.array_files import MappedArrays, save_arrays
-from clew.store.checksums import checksum_bytes, checksum_vectors, is_sound
+from clew.store.checksums import FileSum, checksum_bytes, checksum_vectors, is_sound
 from clew.store.vector_files import VectorFile
 from clew.testing.fakes import HashEmbed
 from clew.text.unicode import digest
@@ -93,7 +93,8 @@ def test_arrays_with_sums_of_an_earlier_version_get_new_ones(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(
-        "clew.store.array_files.checksum_bytes", lambda raw: checksum_bytes(raw, by_place=False)
+        "clew.store.array_files.sum_file",
+        lambda raw: FileSum(len(raw), checksum_bytes(raw, by_place=False)),
     )
     seal = save_arrays(tmp_path / "1", {"a": np.arange(500)})
     monkeypatch.undo()

@@ -100,19 +100,21 @@ export function CorrectionList({ made, onUndone }: { made: number; onUndone: () 
       <summary>{t("Corrections")}</summary>
       <Problem error={error} />
       {shown && found?.corrections.length === 0 && <p class="soft small">{t("Nobody has merged or split a name.")}</p>}
-      <ul class="facts" role="status">
-        {found?.corrections.map((one) => (
-          <li key={one.number}>
-            <span>{describeCorrection(one)}</span>
-            <span class="row spread">
-              <span class="small soft">{new Date(one.time * 1000).toLocaleString()}</span>
-              <button class="quiet" disabled={busy} aria-label={`${t("Undo")}: ${describeCorrection(one)}`} onClick={() => void undo(one.number)}>
-                {t("Undo")}
-              </button>
-            </span>
-          </li>
-        ))}
-      </ul>
+      <div role="status">
+        <ul class="facts">
+          {found?.corrections.map((one) => (
+            <li key={one.number}>
+              <span>{describeCorrection(one)}</span>
+              <span class="row spread">
+                <span class="small soft">{new Date(one.time * 1000).toLocaleString()}</span>
+                <button class="quiet" disabled={busy} aria-label={`${t("Undo")}: ${describeCorrection(one)}`} onClick={() => void undo(one.number)}>
+                  {t("Undo")}
+                </button>
+              </span>
+            </li>
+          ))}
+        </ul>
+      </div>
     </details>
   );
 }

@@ -12,6 +12,7 @@ from typing import Any, get_args
 from clew.agents.answering.parts import join_parts
 from clew.agents.answering.write import make_refusal
 from clew.agents.baselines import ClosedBook
+from clew.agents.citing.support import place_citations
 from clew.agents.conversation import ConversationTurn, condense_question
 from clew.agents.core.confidence import DEFAULT_THRESHOLD
 from clew.agents.core.types import Agent, Answer, Mode
@@ -26,10 +27,8 @@ from clew.layout import Modality
 from clew.llm.budget import UNLIMITED, BudgetExceeded, UsageBudget, UsageLimits
 from clew.llm.wrappers import UsageMeter
 from clew.retrieve.step import Step
-from clew.text.places import find_breadcrumbs, page_at
-from clew.text.structure import CRUMB_SEPARATOR
 from clew.tree.outline import NO_TREE
-from clew.types import Citation, Evidence
+from clew.types import Evidence
 
 AnswerStream = AsyncGenerator[Event | Answer]
 NO_DOCUMENTS = "there are no documents to answer from"
@@ -112,25 +111,12 @@ async def answer_with(
     except BudgetExceeded as ended:
         answer = replace(make_refusal(ctx, Evidence(), str(ended)), complete=False)
     answer = drop_repeats(answer)
-    return replace(answer, question=ctx.question, citations=_place_citations(answer))
+    placed = place_citations(answer.citations, answer.evidence.chunks)
+    return replace(answer, question=ctx.question, citations=placed)
 
 
 def _has_nothing(view: View) -> bool:
     return not any(view.count(kind) for kind in ("chunk", "entity", "fact"))
-
-
-def _place_citations(answer: Answer) -> tuple[Citation, ...]:
-    """Return the citations with their section, the term they define and their page."""
-    passages = {passage.id: passage for passage in answer.evidence.chunks}
-    found = []
-    for cited in answer.citations:
-        if (passage := passages.get(cited.chunk)) is not None and not cited.heading:
-            at = max(0, cited.start - passage.start)
-            crumbs = find_breadcrumbs(passage.doc, passage.text, at, passage.heading)
-            page = page_at(passage.text, at, passage.page)
-            cited = replace(cited, heading=CRUMB_SEPARATOR.join(crumbs), page=page)
-        found.append(cited)
-    return tuple(found)
 
 
 async def stream_answer(

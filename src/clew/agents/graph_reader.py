@@ -48,6 +48,13 @@ from clew.agents.quote_units import (
 from clew.agents.reading.answer import QuestionReader, RankedCandidate, describe_best
 from clew.agents.reading.confirm import confirm
 from clew.agents.reading.follow import Follower
+from clew.agents.reading.lists import (
+    find_others,
+    join_items,
+    list_items,
+    may_be_several,
+    wants_several,
+)
 from clew.agents.reading.spans import can_read, same_answer
 from clew.agents.rule_planner import combine_notes, make_rule_plan
 from clew.agents.rules.operators import is_polar
@@ -192,10 +199,17 @@ class GraphReader:
     def _name_best(self, ctx: Context, book: Notebook, ranked: list[RankedCandidate]) -> Answer:
         """Name the best candidate and quote the sentence of each reading that led to it."""
         best = ranked[0]
-        notes = best.notes(ctx.question)
+        notes, items = best.notes(ctx.question), [best.candidate.text]
+        if may_be_several(ctx.question):
+            items = list_items(best.candidate.readings[-1])
+        if wants_several(ctx.question):
+            for other in find_others(ctx.question, ranked, items):
+                items.append(other.candidate.text)
+                notes += other.notes(ctx.question)[-1:]
         for note in notes:
             book.add(note)
-        answer = quote_chain(ctx, book.evidence(), notes, best.candidate.text)
+        short = join_items(items) if len(items) > 1 else best.candidate.text
+        answer = quote_chain(ctx, book.evidence(), notes, short)
         hints = describe_best(ranked)
         return replace(answer, support=best.probability, hints=hints, kind="span")
 
@@ -403,9 +417,19 @@ def choose_better(planned: Answer, direct: Answer) -> Answer:
 
 
 def prefer_options(plan: Plan, ranked: list[RankedCandidate]) -> list[RankedCandidate]:
-    """Put the candidates first that are among the things a question lets choose from."""
+    """Put the candidates first that are among the things a question lets choose from.
+
+    Where none is, the value that was read belongs to one of them: that one is named.
+    """
     join = plan.join
     chooses = join is not None and not join.yes_no and join.how not in ("same", "both")
     options = join.options if join is not None and chooses else ()
     among = [r for r in ranked if any(same_answer(r.candidate.text, o) for o in options)]
+    for one in () if among else ranked:
+        passages = [reading.passage for reading in one.candidate.readings]
+        texts = [f"{passage.title} {passage.text}" for passage in passages]
+        said = [o for o in options if any(mentions_name(o, text) for text in texts)]
+        if len(said) == 1:
+            among = [replace(one, candidate=replace(one.candidate, text=said[0]))]
+            break
     return [*among, *(one for one in ranked if one not in among)]

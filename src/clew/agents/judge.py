@@ -7,10 +7,18 @@ from dataclasses import replace
 
 from clew.agents.answering.by_words import describe_quotes
 from clew.agents.answering.exact_terms import misses_value
-from clew.agents.answering.lacking import list_texts, measure_lacking
+from clew.agents.answering.lacking import (
+    describe_lacking,
+    drop_asking_words,
+    find_unsaid,
+    list_texts,
+    name_home,
+)
 from clew.agents.answering.quote_block import find_wanted_block
+from clew.agents.answering.units import weigh_words
+from clew.agents.answering.write import LIST_BREAK
 from clew.agents.citing.entailment import Quote, is_entailed, to_stem
-from clew.agents.citing.support import mentions_name
+from clew.agents.citing.support import mentions_name, place_citations
 from clew.agents.core.confidence import Signals, load_models, name_written
 from clew.agents.core.evidence_page import passage_of
 from clew.agents.core.messages import YES_NO
@@ -21,6 +29,7 @@ from clew.agents.reading.choose import (
     measure_names,
     squash,
 )
+from clew.agents.reading.lists import may_be_several
 from clew.agents.reading.spans import Reading, asked_words, read_passages, same_answer
 from clew.agents.rules.chinese import find_subject, plan_chinese
 from clew.agents.rules.operators import is_polar
@@ -71,7 +80,7 @@ def judged_kind(answer: Answer, *, by_model: bool) -> str:
     if answer.kind == "path":  # of sentences there are no relations to compare with the question
         return "relation path" if "chance" in answer.hints else "path"
     if answer.kind == "words":
-        return "quote"
+        return "words"
     if answer.kind == "span" and answer.candidate:
         return "contested" if "contested" in answer.hints else "answer"
     if by_model:
@@ -85,11 +94,16 @@ async def describe_answer(ctx: Context, answer: Answer) -> Signals:
     """Return what speaks for an answer, as numbers between -1 and 1."""
     asked = tidy_question(split_options(ctx.question)[0])
     passages = answer.evidence.chunks
+    answer = replace(answer, citations=place_citations(answer.citations, passages))
     cited, names = _cited_passages(answer), find_asked_names(ctx, asked)
     quotes = " ".join(citation.quote for citation in answer.citations)
     titles = " ".join(passage.title for passage in cited)
+    # Quotes stand under the headings that announce them; a short answer's sentence says it all.
+    quoted = not answer.candidate and answer.kind != "words"
+    homes = " ".join(name_home(one, passages) for one in answer.citations) if quoted else titles
+    wanted = drop_asking_words(asked) if quoted else asked
     signals = {
-        "covered": measure_coverage(asked, f"{quotes} {titles}"),
+        "covered": measure_coverage(wanted, f"{quotes} {homes}"),
         "named": measure_grounding(names, answer, cited)
         if is_read_language(asked)
         else _measure_forms(names, (*passages, *cited)),
@@ -105,8 +119,8 @@ async def describe_answer(ctx: Context, answer: Answer) -> Signals:
         told = describe_quotes(asked, names, quotes, titles, answer.candidate)
         return {**signals, **told, "own": -1.0}
     if not answer.candidate:
-        lacking = measure_lacking(ctx.view, asked, answer.citations, passages)
-        return signals | {"own": -1.0, "lacking": lacking}
+        lacking = await describe_lacking(ctx, asked, answer.citations, passages)
+        return {**signals, **lacking, "own": -1.0}
     return {**signals, **await _describe_candidate(ctx, answer, asked, names)}
 
 
@@ -120,8 +134,8 @@ async def _describe_candidate(
     seen = () if answer.computed else tuple(dict.fromkeys((*passages[:_READ], *cited)))
     readings = await read_passages(ctx, asked, seen)
     # Letters are judged by the options that they stand for.
-    chosen = spell_out_choice(ctx.question, answer.candidate) or [answer.candidate]
-    agreeing, rival = _compare_readings(chosen, readings)
+    chosen = spell_out_choice(ctx.question, answer.candidate) or list_parts(asked, answer)
+    agreeing, rival = _compare_readings((answer.candidate, *chosen), readings)
     own = max(answer.support, agreeing.probability if agreeing else 0.0)
     polar = answer.candidate.casefold() in YES_NO
     # Which of two was first stands in no passage: a span beside it says nothing against it.
@@ -131,7 +145,12 @@ async def _describe_candidate(
     entailed = (answer.computed and polar) or all(
         _is_supported(one, answer, cited) for one in chosen
     )
+    told = measure_told(ctx, asked, answer)
+    margin = measure_margin(agreeing, rival)
     return {
+        "told": told,
+        "margin": 0.0 if compared else margin,
+        "literal": told * max(0.0, margin) * (squash(agreeing.score) if agreeing else 0.0),
         "own": squash(_logit(own)),
         "direct": squash(agreeing.score) if agreeing else 0.0 if compared else -1.0,
         "rival": squash(rival.score) if rival and (polar or not compared) else -1.0,
@@ -142,6 +161,27 @@ async def _describe_candidate(
         "polar": float(polar),
         "steps": min(1.0, (len(answer.citations) - 1) / 2),
     }
+
+
+def measure_told(ctx: Context, question: str, answer: Answer) -> float:
+    """Return the share of a question's words, by their rarity, that its quotes and headings say."""
+    homes = (name_home(one, answer.evidence.chunks) for one in answer.citations)
+    text = " ".join((*homes, *(one.quote for one in answer.citations)))
+    return 1 - sum(find_unsaid(weigh_words(ctx.view, drop_asking_words(question)), text).values())
+
+
+def measure_margin(agreeing: Reading | None, rival: Reading | None) -> float:
+    """Return how far the reader prefers an answer to the next other one, or to none: -1 to 1."""
+    if agreeing is None:
+        return -1.0
+    return squash(agreeing.score - max(0.0, rival.score if rival else 0.0))
+
+
+def list_parts(question: str, answer: Answer) -> list[str]:
+    """Return what a short answer lists where several things are asked for; else it alone."""
+    if answer.kind != "span" or not may_be_several(question):
+        return [answer.candidate]
+    return [part for part in LIST_BREAK.split(answer.candidate) if part]
 
 
 def is_untold(question: str, names: Sequence[str], quotes: str) -> bool:

@@ -11,7 +11,6 @@ from dataclasses import replace
 
 from clew.agents.answering.exact_terms import (
     ExactUnit,
-    defines_term,
     find_exact_terms,
     find_exact_unit,
 )
@@ -24,14 +23,16 @@ from clew.agents.answering.units import (
     gather_signs,
     rank_units,
 )
-from clew.agents.answering.write import make_answer
+from clew.agents.answering.write import LIST_BREAK, make_answer
 from clew.agents.core.messages import CANDIDATE_LABEL, explain_not_written
 from clew.agents.core.types import Answer
 from clew.agents.judge import judge_answer
+from clew.agents.reading.lists import wants_several
 from clew.agents.reading.spans import answer_key
 from clew.agents.rules.table import table_for
 from clew.context import Context
 from clew.retrieve.blend import names_lead_on
+from clew.text.definitions import defines_term
 from clew.text.places import quotable_unit
 from clew.text.structure import find_blocks, has_structure
 from clew.types import Citation, Evidence, Found, Passage
@@ -75,10 +76,13 @@ async def quote_units(ctx: Context, answer: Answer, found: Found, *, keep: bool 
     With `keep` its own quotes come first as they are.
     """
     passages = answer.evidence.chunks
-    if answer.verdict == "refused" or not is_technical(ctx, passages):
+    stepwise = find_wanted_block(ctx.question) == "steps"  # a span does not say how
+    if answer.verdict == "refused" or not (stepwise or is_technical(ctx, passages)):
         return answer
     judged = await judge_answer(ctx, answer)
-    named = judged.confidence >= _NAMED and asks_one_thing(ctx.question)
+    sure = judged.confidence >= _NAMED
+    listed = wants_several(ctx.question) and LIST_BREAK.search(judged.candidate) is not None
+    named = sure and (judged.computed or listed or asks_one_thing(ctx.question))
     short = judged.candidate if named else ""
     ranked = rank_units(await gather_signs(ctx, found, passages), passages)
     kept = _widen_citations(answer, passages) if short else answer.citations if keep else ()

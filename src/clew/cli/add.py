@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import re
 import shlex
 import sys
 import tempfile
@@ -42,6 +43,10 @@ if TYPE_CHECKING:
 
 _SHOWN_SKIPS = 5
 _SHOWN_REASONS = 4
+# Advice that a failure carries itself; the command says it once.
+_OWN_ADVICE = re.compile(
+    r"(?:: (?:try a larger model|raise max_tokens)|; a longer timeout may help)\b(?=[.\s]*$|[;,.])"
+)
 _SHOWN_GONE = 3
 PathsArgument = Annotated[list[Path], typer.Argument(help="Files and folders.", metavar="PATH…")]
 ExtractorOption = Annotated[
@@ -319,6 +324,8 @@ def _print_estimate(plan: CostEstimate) -> None:
         out.print("time unknown: no call to this model was timed yet; `--probe` times one")
     else:
         out.print(f"about {plan.seconds:.0f} s")
+    if plan.note:
+        out.print(plan.note, style="yellow", markup=False)
     out.print("nothing was written")
 
 
@@ -334,8 +341,14 @@ async def _find_common_reason(base: "KnowledgeBase", added: AddResult) -> str:
     return reasons.most_common(1)[0][0] if reasons else ""
 
 
+def _split_advice(reason: str) -> tuple[str, str]:
+    """Return a reason without the advice at its end, and what helps against it."""
+    return _OWN_ADVICE.sub("", reason).rstrip(". "), _advise(reason)
+
+
 def _advise(reason: str) -> str:
-    """Say what helps against the cause of a failure."""
+    if "raise max_tokens" in reason:
+        return "Raise max_tokens in clew.toml"
     if "timeout" in reason or "timed out" in reason or "within" in reason:
         return "If the model is slow, raise timeout or lower max_tokens in clew.toml"
     if "HTTP" in reason or "connect" in reason:
@@ -369,11 +382,11 @@ def print_added(added: AddResult, *, by_rules: bool = False, reason: str = "") -
         out.print(f"  … and {len(added.skipped) - _SHOWN_SKIPS} more (all of them with --json)")
     out.print(f"knowledge base: {describe_counts(counts)}")
     if 2 * added.failed > added.chunks:
+        why, advice = _split_advice(reason)
         out.print(
             f"the model failed on {added.failed} of {count_of(added.chunks, 'chunk')}"
             + (", extracted by rules instead" if by_rules else ", without a graph for them")
-            + f": {reason.rstrip('. ') or '`clew status` says why'}. {_advise(reason)}, "
-            "then `clew add --retry`"
+            + f": {why or '`clew status` says why'}. {advice}, then `clew add --retry`"
             + ("" if by_rules else "; with --fallback it extracts by rules what fails again"),
             style="red",
             markup=False,

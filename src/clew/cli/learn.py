@@ -32,6 +32,9 @@ def register(app: typer.Typer) -> None:
     app.command(name="tune")(tune_)
 
 
+_SHOWN_ROWS = 20  # that cannot be read and are named
+
+
 @command
 async def train(
     ctx: CommandContext,
@@ -253,7 +256,14 @@ async def _tune_encoder(ctx: CommandContext, paths: list[Path], limit: int | Non
 
 
 def _load_questions(paths: list[Path], limit: int | None) -> list[Question]:
-    return [question for path in paths for question in load_dataset(path).questions[:limit]]
+    """Read the questions; rows that cannot be read are named, with the reason."""
+    sets = [load_dataset(path) for path in paths]
+    unread = [problem for one in sets for problem in one.problems[: one.unread]]
+    for problem in unread[:_SHOWN_ROWS]:
+        err.print(problem, style="yellow", markup=False)
+    if len(unread) > _SHOWN_ROWS:
+        err.print(f"{len(unread) - _SHOWN_ROWS} more rows could not be read", style="yellow")
+    return [question for one in sets for question in one.questions[:limit]]
 
 
 async def _tune(

@@ -17,6 +17,7 @@ from clew.ingest.embedding import ProgressCallback
 from clew.recipes.default import GRAPH_RECIPE, is_only_graph
 from clew.retrieve.blend import measure_corpus_trust
 
+_MUCH_LONGER, _SHORT_SECONDS = 2.0, 0.02  # times, and seconds that make no difference
 _TRIAL_QUESTIONS = 3  # a recipe that fails on all of these first questions is left out
 GENERATED_QUESTIONS_WARNING = (
     "generated questions share words with your documents, which favours bm25; your own "
@@ -149,6 +150,8 @@ async def advise(
             return _advise_by_kind(kind, str(nothing))
     sampled = sample_questions(questions, trial.sample, trial.seed)
     metrics = default_metrics(sampled, trial.answers)
+    if kind is GRAPH and "hits@1" not in metrics and any(one.answers for one in sampled):
+        metrics.append("hits@1")
     run = RecipeRunner(kb, metrics, trial.answers, progress=progress)
     reports: list[RecipeReport] = []
     left_out: dict[str, str] = {}
@@ -164,9 +167,9 @@ async def advise(
         why = next(iter(left_out.values()), "no recipe was given")
         raise ConfigError(f"no recipe could run: {why}")
     table = compare(reports, seed=trial.seed)
-    metric = _select_metric(table, trial.answers, generated)
+    metric = _select_metric(table, trial.answers or kind is GRAPH, generated)
     few = len(sampled) < MIN_QUESTIONS
-    recipe, reason = choose_recipe(table, metric, budget, kind.recipe if few else "")
+    recipe, reason = choose_recipe(table, metric, budget, kind.recipe, sure=not few)
     if few:
         reason += (
             f"; {len(sampled)} questions are too few for significant differences; "
@@ -192,11 +195,12 @@ def _advise_by_kind(kind: CorpusKind, problem: str) -> Advice:
 
 
 def choose_recipe(
-    table: Comparison, metric: str, budget: QueryCostLimit, preferred: str = ""
+    table: Comparison, metric: str, budget: QueryCostLimit, default: str = "", *, sure: bool = True
 ) -> tuple[str, str]:
     """Pick the cheapest recipe within the budget that is not significantly worse than the best.
 
-    If `preferred` is one of them, it is picked: for when there are too few questions to tell.
+    `default` is picked if it scores as high as that one at no price and not much more time, or if
+    it is not significantly worse and there are too few questions to be `sure`.
     """
     cells = {name: row[metric] for name, row in table.cells.items() if metric in row}
     costs = {report.recipe: report.costs() for report in table.reports}
@@ -211,14 +215,28 @@ def choose_recipe(
     within_budget = compare([r for r in table.reports if r.recipe in fit], against=best)
     equal = [name for name in fit if within_budget.cells[name][metric].p >= P_SIGNIFICANT]
     chosen = min(
-        [preferred] if preferred in equal else equal,
+        equal,
         key=lambda name: (
             costs[name]["money_per_1k_queries"],
             costs[name]["tokens_per_query"],
             costs[name]["seconds_p50"],
         ),
     )
+    if default in equal and (not sure or _is_as_good(default, chosen, cells, costs)):
+        chosen = default
     return chosen, _explain_choice(chosen, best, metric, cells, costs)
+
+
+def _is_as_good(
+    default: str, chosen: str, cells: dict[str, Cell], costs: dict[str, dict[str, float]]
+) -> bool:
+    """Whether the default scores no less, costs no more money, and not much more time."""
+    if cells[default].mean < cells[chosen].mean:
+        return False
+    spent, least = costs[default], costs[chosen]
+    if any(spent[name] > least[name] for name in ("money_per_1k_queries", "tokens_per_query")):
+        return False
+    return spent["seconds_p50"] <= _MUCH_LONGER * least["seconds_p50"] + _SHORT_SECONDS
 
 
 def _explain_choice(
@@ -230,6 +248,8 @@ def _explain_choice(
     if chosen == best:
         return f"best within the budget: {text}"
     gap = cells[best].mean - cell.mean
+    if gap <= 0:
+        return f"{text}; {best} scores the same and costs {_format_cost(costs[best])}"
     return (
         f"{text}; {best} is {gap:.3f} better, which is not significant on these questions, "
         f"and costs {_format_cost(costs[best])}"
@@ -252,6 +272,7 @@ def _format_cost(costs: dict[str, float]) -> str:
 
 
 def _select_metric(table: Comparison, answers: bool, generated: bool) -> str:
+    """Return the metric to choose by; `answers`: the recipes find answers, not only passages."""
     preferred = ["f1", "choice", "hits@1"] if answers else []
     # Generated questions share words with their passages: every recipe reaches recall@5 of 1.
     preferred += ["recall@2", "recall@5", "hits@1"] if generated else ["recall@5", "hits@1"]

@@ -105,6 +105,8 @@ class Question:
     """Gold evidence as text, where the data set has it."""
     aliases: tuple[tuple[str, ...], ...] = ()
     """Groups of answers that are names of one thing, for things with several names."""
+    statements: tuple[str, ...] = ()
+    """What a summary must say, one sentence each."""
 
     def answer_groups(self) -> tuple[tuple[str, ...], ...]:
         """Return the distinct answers, each with all its names."""
@@ -183,6 +185,7 @@ def parse_question(row: Mapping[str, Any], number: int) -> Question:
         answerable=read_flag(row, "answerable", True),
         evidence=read_text_list(row, "evidence"),
         aliases=tuple(group for group in answers if len(group) > 1),
+        statements=read_text_list(row, "statements"),
     )
 
 

@@ -86,8 +86,8 @@ async def make_questions(
         drafts = _interleave([generators[kind] for kind in kinds], count)
         if not drafts:
             raise NoQuestionsError(
-                "no two facts share an entity, so no question can be generated; "
-                "add more documents with `clew add`"
+                "no question with one clear answer can be made from these facts; give your own "
+                "questions, or add more documents with `clew add`"
             )
         kept_template = 0
         rows = []

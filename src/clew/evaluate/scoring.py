@@ -14,6 +14,7 @@ from clew.evaluate.metrics.answers import (
     choice_f1,
     reversion_accuracy,
     set_f1,
+    statement_recall,
     sub_exact_match,
 )
 from clew.evaluate.metrics.grounding import groundedness, score_citations
@@ -26,6 +27,7 @@ from clew.evaluate.metrics.registry import (
     REFUSAL_METRICS,
     SET_METRICS,
     SHORT_METRICS,
+    STATEMENT_RECALL,
     get_answer_ranking_metric,
     get_ranking_metric,
     is_text_metric,
@@ -195,6 +197,8 @@ def _compute_metric(name: str, question: Question, outcome: RecipeOutput) -> flo
         return reversion_accuracy(answer, question.originals) if question.originals else None
     if name in GROUND_METRICS:
         return _score_grounding(name, question, outcome)
+    if name == STATEMENT_RECALL:
+        return statement_recall(answer, question.statements) if question.statements else None
     if not question.answers:
         return None
     if name in CHOICE_METRICS:

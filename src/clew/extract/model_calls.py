@@ -19,6 +19,7 @@ from pydantic import BaseModel
 from clew.errors import AuthError, ClewError, ModelError, ParseError
 from clew.extract.collect import ExtractionCollector
 from clew.extract.locate import ChunkLocator, fold
+from clew.extract.prose import read_prose
 from clew.extract.response_models import CompletenessVerdict
 from clew.llm.chat import Chat, EndpointError, Request
 from clew.llm.parse import Out, example_json
@@ -233,9 +234,15 @@ class PromptedExtraction(Generic[Out]):
         example = fold_example(self.prompt.template, self.prompt.out, ask.language)
         collector = ExtractionCollector(ChunkLocator(chunk), title, example, options.dropped)
         if chunk.text.strip():
+            try:
+                first = await ask(self.prompt)
+            except ParseError as problem:
+                if not read_prose(problem.reply, collector):
+                    raise
+                return collector.to_extraction()
             found = await glean(
                 options.gleaning,
-                await ask(self.prompt),
+                first,
                 lambda found: ask(self.follow_up, known=self.describe(found)),
                 lambda found: is_incomplete(ask, self.describe(found)),
                 self.merge,

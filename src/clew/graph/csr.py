@@ -78,7 +78,7 @@ def sorted_unique(values: NDArray[np.integer]) -> Ints:
     return ordered[is_first]
 
 
-def isin_sorted(wanted: Ints, known: Ints) -> Mask:
+def isin_sorted(wanted: NDArray[np.integer], known: Ints) -> Mask:
     """Return which of `wanted` are in the ascending `known`."""
     if not len(known):
         return np.zeros(len(wanted), np.bool_)
@@ -117,6 +117,60 @@ def argsort_numbers(numbers: Ints) -> Ints:
     packed.sort()
     order: Ints = packed & ((1 << shift) - 1)
     return order
+
+
+def argsort_pairs(first: NDArray[np.integer], second: Ints) -> Ints:
+    """Return the order of a stable sort by `first`, then by the numbers from 0 on in `second`.
+
+    Only equals are sorted again: of numbers that mostly differ this is several times faster.
+    """
+    order = np.argsort(first)
+    ordered = first[order]
+    is_same = ordered[1:] == ordered[:-1]
+    tied = np.flatnonzero(np.append(False, is_same) | np.append(is_same, False))
+    run = np.cumsum(np.append(False, ~is_same))[tied] if len(tied) else tied
+    again, by_place = order[tied], np.argsort(order[tied])
+    again, run = again[by_place], run[by_place]
+    by_second = argsort_numbers(second[again])
+    order[tied] = again[by_second][argsort_numbers(run[by_second])]
+    return order
+
+
+def bisect_column(
+    column: NDArray[np.integer],
+    wanted: NDArray[np.integer],
+    within: tuple[Ints, Ints] | None = None,
+    *,
+    right: bool = False,
+) -> Ints:
+    """The same as np.searchsorted for a few values, without a copy of a column of a table.
+
+    `within` says for each value between which places it is looked for.
+    """
+    first, last = within or (np.zeros(1, np.int64), np.full(1, len(column)))
+    first, last = (np.broadcast_to(edge, wanted.shape).copy() for edge in (first, last))
+    while (open_ := np.flatnonzero(first < last)).size:
+        middle = (first[open_] + last[open_]) // 2
+        held, sought = column[middle], wanted[open_]
+        before = held <= sought if right else held < sought
+        first[open_[before]] = middle[before] + 1
+        last[open_[~before]] = middle[~before]
+    return first
+
+
+def group_equals(values: NDArray[np.integer]) -> tuple[NDArray[np.integer], Ints, Ints]:
+    """Return the distinct values, the index of the first of each, and the group of each value.
+
+    The same as np.unique, which sorts stably and therefore several times slower.
+    """
+    order = np.argsort(values)
+    ordered = values[order]
+    is_first = np.append(True, ordered[1:] != ordered[:-1])[: len(ordered)]
+    begins = np.flatnonzero(is_first)
+    group = np.empty(len(order), np.int64)
+    group[order] = np.cumsum(is_first) - 1
+    first = np.minimum.reduceat(order, begins) if len(begins) else begins
+    return ordered[begins], first, group
 
 
 def find_positions(keys: Ints, wanted: Ints) -> Ints:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from clew.graph.csr import Csr, Floats, Ints, Mask, expand_ranges, sorted_unique
+from clew.graph.csr import Csr, Floats, Ints, Mask, expand_ranges, group_equals, sorted_unique
 from clew.graph.parts import HERE, RunParts, split_by_key, split_range
 
 # Why two names are one entity, the most certain reason first.
@@ -34,6 +34,7 @@ _MAX_BUCKET = 2000  # comparisons per vector and bucket; only huge buckets reach
 _MAX_IDENTICAL = 8  # names with the same vector
 _PAIR_BLOCK = 20_000  # pairs per block
 _SAME_SENSE_OVERLAP = 0.1  # share of the smaller context at which two uses are one sense
+_MAX_CLASS_BITS = 62  # classes below are counted as bits of a number
 _COMMON_SHARE = 0.02  # an entity in a larger share of the chunks carries no context
 
 
@@ -130,14 +131,14 @@ def _is_cannot_link(mine: list[int], theirs: list[int], apart: set[tuple[int, in
 
 def pair_by_spelling(hashes: Ints) -> CandidatePairs:
     """Pair names with the same loose key, each with the first of them."""
-    _, first, group = np.unique(hashes, return_index=True, return_inverse=True)
+    _, first, group = group_equals(hashes)
     other = np.flatnonzero(first[group] != np.arange(len(hashes)))
     return make_pairs(first[group][other], other, SPELLING)
 
 
 def pair_by_alias(hashes: Ints, claimants: Ints, claimed: Ints) -> CandidatePairs:
     """Pair a stated alias with the entity of that name, when only one name claims it."""
-    names, owner = np.unique(hashes, return_index=True)
+    names, owner, _ = group_equals(hashes)
     at = np.minimum(np.searchsorted(names, claimed), max(len(names) - 1, 0))
     real = (names[at] == claimed) if len(names) else np.zeros(len(claimed), np.bool_)
     claimants, claimed, at = claimants[real], claimed[real], at[real]
@@ -365,7 +366,12 @@ def _split_names(
 
 
 def find_ambiguous_names(entities: Ints, classes: Ints) -> Ints:
-    """Return the names that are mentioned with several classes, ascending."""
+    """Return the names that are mentioned with several classes; both ascend by name."""
+    if len(entities) and int(classes.max()) < _MAX_CLASS_BITS and int(classes.min()) >= 0:
+        first = np.flatnonzero(np.append(True, entities[1:] != entities[:-1]))
+        bits = np.bitwise_or.reduceat(np.int64(1) << classes, first) & ~np.int64(1)
+        found: Ints = entities[first[(bits & (bits - 1)) != 0]]  # more than one bit
+        return found
     known = classes > 0
     width = int(classes.max(initial=0)) + 1
     name = sorted_unique(entities[known] * width + classes[known]) // width

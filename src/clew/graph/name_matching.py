@@ -10,7 +10,17 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from clew.graph.csr import Csr, Doubles, Floats, Ints, Mask, build_csr, expand_ranges, row_starts
+from clew.graph.csr import (
+    Csr,
+    Doubles,
+    Floats,
+    Ints,
+    Mask,
+    build_csr,
+    expand_ranges,
+    group_equals,
+    row_starts,
+)
 
 # A query's rarest token is looked up if at most so many names have it; where the second rarest is
 # not shared, if at most `_MAX_NAMES_ALONE` have it; the second rarest alone: `_MAX_NAMES_SECOND`.
@@ -61,9 +71,9 @@ class NameTokenIndex:
 
 def build_token_index(count: int, names: Ints, codes: Ints) -> NameTokenIndex:
     """Build the index from tokens grouped by name and, within a name, in order."""
-    distinct, at = np.unique(codes, return_inverse=True)
+    distinct, _, at = group_equals(codes)
     tokens = Csr(row_starts(names, count), at.astype(np.int32), np.ones(len(at), np.float32))
-    return NameTokenIndex(distinct, build_csr(len(distinct), at, names), tokens)
+    return NameTokenIndex(distinct.astype(np.int64), build_csr(len(distinct), at, names), tokens)
 
 
 def match_names(

@@ -8,7 +8,16 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from clew.graph.csr import Csr, Floats, Ints, Mask, build_csr, expand_ranges
+from clew.graph.csr import (
+    Csr,
+    Floats,
+    Ints,
+    Mask,
+    argsort_numbers,
+    build_csr,
+    expand_ranges,
+    sorted_unique,
+)
 from clew.graph.name_matching import NameTokenIndex, match_names
 from clew.text.names import FORM, HEAD, PART
 
@@ -192,21 +201,26 @@ def _find_unmatched(count: int, found: EntityPassages) -> Mask:
 
 
 def _drop_ambiguous(count: int, found: EntityPassages) -> EntityPassages:
-    pairs = np.unique(np.stack([found.entities, found.chunks], 1), axis=0)
-    many = np.bincount(pairs[:, 0], minlength=count) > MAX_AMBIGUOUS_PASSAGES
+    width = int(found.chunks.max(initial=0)) + 1
+    pairs = sorted_unique(found.entities * width + found.chunks) // width
+    many = np.bincount(pairs, minlength=count) > MAX_AMBIGUOUS_PASSAGES
     keep = ~many[found.entities]
     return EntityPassages(found.entities[keep], found.chunks[keep], found.about[keep])
 
 
 def _keep_surest(count: int, found: EntityPassages, codes: Ints) -> Csr:
     """Keep each pair once with its best weight, and the best `MAX_PASSAGES` per entity."""
-    order = np.lexsort((-found.about, found.chunks, found.entities))
-    entities, chunks, about = found.entities[order], found.chunks[order], found.about[order]
-    is_first = np.ones(len(order), np.bool_)
-    is_first[1:] = (np.diff(entities) != 0) | (np.diff(chunks) != 0)
-    entities, chunks, about = entities[is_first], chunks[is_first], about[is_first]
-    order = np.lexsort((codes[chunks], -about, entities))
-    entities, chunks, about = entities[order], chunks[order], about[order]
-    begin = np.searchsorted(entities, entities, "left")
-    keep = np.arange(len(entities)) - begin < MAX_PASSAGES
+    width = len(codes)
+    pair = found.entities * width + found.chunks
+    order = argsort_numbers(pair)
+    pair = pair[order]
+    first = np.flatnonzero(np.append(True, pair[1:] != pair[:-1])[: len(pair)])
+    entities, chunks = pair[first] // max(width, 1), pair[first] % max(width, 1)
+    about = found.about[order]
+    about = np.maximum.reduceat(about, first) if len(first) else about
+    keep = np.ones(len(first), np.bool_)
+    many = np.flatnonzero((np.bincount(entities, minlength=count) > MAX_PASSAGES)[entities])
+    ranked = many[np.lexsort((codes[chunks[many]], -about[many], entities[many]))]
+    begin = np.searchsorted(entities[ranked], entities[ranked], "left")
+    keep[ranked[np.arange(len(ranked)) - begin >= MAX_PASSAGES]] = False
     return build_csr(count, entities[keep], chunks[keep], about[keep])

@@ -9,10 +9,7 @@ from numpy.typing import NDArray
 
 from clew.graph.community_tree import carry_over_trees, has_whole_trees
 from clew.graph.csr import (
-    Csr,
-    Floats,
     Ints,
-    build_csr,
     expand_ranges,
     find_positions,
     row_starts,
@@ -29,7 +26,9 @@ from clew.graph.page_owners import (
 )
 from clew.graph.parts import HERE, RunParts, split_range
 from clew.index.details import derive_details, sum_mention_codes, use_detailed_rows
-from clew.index.resolution import ResolvedTables, resolve
+from clew.index.incidences import csr_arrays, derive_incidences, is_resolved_as_before
+from clew.index.name_table import index_names
+from clew.index.resolution import ResolvedTables, resolve, sort_tokens
 from clew.store.bm25 import (
     TextSegment,
     build_index,
@@ -40,7 +39,6 @@ from clew.store.bm25 import (
 )
 from clew.store.protocol import DETAIL_PREFIX, HAS_DETAILS, Arrays, DeriveArrays, Tables
 from clew.store.resolved_entities import LONG_DESCRIPTION
-from clew.text.names import FORM, TOKEN
 
 # Increase it whenever the arrays or their meaning change: older ones are then derived again.
 LAYOUT = 6
@@ -58,31 +56,11 @@ def derive_arrays(tables: Tables, run: RunParts = HERE) -> dict[str, NDArray[Any
     resolved = resolve(tables, run)
     tables = resolved.tables
     arrays = {"layout": np.array([LAYOUT]), **resolved.arrays, **_derive_columns(tables)}
-    chunks, entities, facts = (arrays[f"{kind}_keys"] for kind in ("chunk", "entity", "fact"))
-
-    entity, chunk, times, about, _ = tables.mentions.T
-    entity, chunk = find_positions(entities, entity), find_positions(chunks, chunk)
-    counts = np.maximum(times, 1).astype(np.float32)
-    arrays |= _build_incidence(
-        ("entity", len(entities), entity), ("chunk", len(chunks), chunk), counts, run
-    )
-    arrays["chunk_entity_about"] = build_csr(
-        len(chunks), chunk, entity, about / np.float32(1000)
-    ).weights
-
-    fact, member, role = tables.participants.T
-    fact, member = find_positions(facts, fact), find_positions(entities, member)
-    roles = role.astype(np.float32)
-    arrays |= _build_incidence(
-        ("fact", len(facts), fact), ("entity", len(entities), member), roles, run
-    )
-
-    stated, stated_in, start = tables.supports.T
-    stated, stated_in = find_positions(facts, stated), find_positions(chunks, stated_in)
-    starts = start.astype(np.float32)
-    arrays |= _build_incidence(
-        ("fact", len(facts), stated), ("chunk", len(chunks), stated_in), starts, run
-    )
+    keys = {kind: arrays[f"{kind}_keys"] for kind in ("chunk", "entity", "fact")}
+    known = tables.previous if has_current_layout(tables.previous) else None
+    if known is not None and not is_resolved_as_before(known, keys, resolved.arrays):
+        known = None
+    arrays |= derive_incidences(resolved, keys, known, run)
 
     arrays |= _find_quotes(tables)
     # Equal scores are ordered by these: keys depend on when an element was added.
@@ -92,11 +70,11 @@ def derive_arrays(tables: Tables, run: RunParts = HERE) -> dict[str, NDArray[Any
     arrays |= _derive_details(resolved)
     if tables.facts[:, 4].any():
         arrays["fact_rows"] = use_detailed_rows(arrays)
-    arrays |= _index_names(tables, entities)
-    arrays |= _index_owners(tables, arrays, EntityPassages(entity, chunk, about / np.float32(1000)))
+    arrays |= index_names(resolved, keys["entity"], known)
+    arrays |= _index_owners(tables, arrays)
     arrays |= carry_over_trees(tables.previous, arrays)
     make = partial(_index_by_shards, run) if run.count > 1 else make_segment
-    text = build_index(chunks, tables.texts, index_from_arrays(tables.previous), make)
+    text = build_index(keys["chunk"], tables.texts, index_from_arrays(tables.previous), make)
     return arrays | index_to_arrays(text)
 
 
@@ -195,37 +173,6 @@ def has_current_layout(arrays: Mapping[str, NDArray[Any]]) -> bool:
     return held is not None and int(held[0]) == LAYOUT
 
 
-def _build_incidence(
-    left: tuple[str, int, Ints], right: tuple[str, int, Ints], weights: Floats, run: RunParts
-) -> dict[str, NDArray[Any]]:
-    """Build an incidence in both directions, as named CSR arrays."""
-    (source, rows, sources), (target, columns, targets) = left, right
-    out = _build_by_shards(rows, sources, targets, weights, run)
-    back = _build_by_shards(columns, targets, sources, weights, run)
-    return _csr_arrays(f"{source}_{target}", out) | _csr_arrays(f"{target}_{source}", back)
-
-
-def _build_by_shards(count: int, rows: Ints, columns: Ints, weights: Floats, run: RunParts) -> Csr:
-    """Build a CSR by ranges of its rows."""
-    ranges = split_range(count, run.count)
-    if len(ranges) == 1:
-        return build_csr(count, rows, columns, weights)
-    parts = []
-    for some in ranges:
-        mine = np.flatnonzero((rows >= some.start) & (rows < some.stop))
-        parts.append(
-            (some.stop - some.start, rows[mine] - some.start, columns[mine], weights[mine])
-        )
-    built: list[Csr] = run(build_csr, parts)
-    sizes = np.cumsum([0, *(len(one.columns) for one in built)])
-    starts = [one.starts[:-1] + size for one, size in zip(built, sizes, strict=False)]
-    return Csr(
-        np.concatenate([*starts, sizes[-1:]]),
-        np.concatenate([one.columns for one in built]),
-        np.concatenate([one.weights for one in built]),
-    )
-
-
 def _order_passages(codes: Ints, starts: Ints) -> Ints:
     """Number passages so that of equals the one nearer to its document's beginning is first."""
     return (np.clip(starts, 0, _MAX_START) << _CODE_BITS) | (codes & ((1 << _CODE_BITS) - 1))
@@ -236,50 +183,26 @@ def _encode_labels(name: str, bearer: str, codes: Ints) -> dict[str, NDArray[Any
 
     A label's text is read from the store through that element: arrays hold numbers only.
     """
-    found, first, label = np.unique(codes, return_index=True, return_inverse=True)
+    found = sorted_unique(codes)
+    label = np.searchsorted(found, codes)
+    first = np.zeros(len(found), np.int64)
+    first[label[::-1]] = np.arange(len(codes))[::-1]  # the first one last, which then stays
     real = found != 0
     number = np.where(real, np.cumsum(real) - 1, -1).astype(np.int32)
-    return {name: number[label], bearer: first[real].astype(np.int64)}
+    return {name: number[label], bearer: first[real]}
 
 
-def _index_names(tables: Tables, entities: Ints) -> dict[str, NDArray[Any]]:
-    """Names and their short forms sorted by hash, own names first (marked by weight 2).
-
-    `entity_same` maps an entity to the first one whose name has the same loose key.
-    """
-    own, forms = tables.entities, tables.forms[tables.forms[:, 3] != TOKEN]
-    hashes = np.concatenate([own[:, 2], forms[:, 1]]).astype(np.uint64)
-    bearers = find_positions(entities, np.concatenate([own[:, 0], forms[:, 0]]))
-    weights = np.concatenate([np.full(len(own), 2000), forms[:, 2]])
-    kinds = np.concatenate([np.full(len(own), FORM), forms[:, 3]])
-    # Own names first, then by weight; one combined sort key is faster than two.
-    order = np.lexsort((bearers - (weights << 40), hashes))
-    _, first, group = np.unique(own[:, 2], return_index=True, return_inverse=True)
-    return {
-        "entity_same": first[group].astype(np.int32),
-        "name_hashes": hashes[order],
-        "name_entities": bearers[order].astype(np.int32),
-        "name_weights": (weights[order] / 1000).astype(np.float32),
-        "name_kinds": kinds[order].astype(np.int8),
-    }
-
-
-def _index_owners(
-    tables: Tables, arrays: dict[str, NDArray[Any]], mentions: EntityPassages
-) -> dict[str, NDArray[Any]]:
+def _index_owners(tables: Tables, arrays: dict[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
     """Map entities to the chunks about them, and index the name tokens of those entities."""
     entities, same = arrays["entity_keys"], arrays["entity_same"].astype(np.int64)
     count = len(entities)
-    tokens = tables.forms[tables.forms[:, 3] == TOKEN]
-    bearer = find_positions(entities, tokens[:, 0])
-    order = np.lexsort((tokens[:, 2], bearer))
-    bearer, codes = bearer[order], tokens[order, 1]
+    bearer, codes, place = sort_tokens(tables)
     lengths = np.zeros(count, np.int64)
-    np.maximum.at(lengths, bearer, tokens[order, 2] + 1)
-    chunk_counts = np.bincount(same[mentions.entities], minlength=count)[same]
-    is_owned = mentions.about > 0
+    lengths[bearer] = place + 1  # the last one stays
+    degrees = np.diff(arrays["entity_chunk_starts"])
+    chunk_counts = np.bincount(same, degrees, minlength=count).astype(np.int64)[same]
     owned, _ = resolve_claims(
-        EntityPassages(*(getattr(mentions, part)[is_owned] for part in EntityPassages.__slots__)),
+        _find_claims(arrays),
         same,
         lengths,
         name_rarities(chunk_counts, len(arrays["chunk_keys"])),
@@ -299,10 +222,16 @@ def _index_owners(
         **{f"owners_{part}": getattr(owners, part) for part in owners.__slots__},
         "word_codes": words.codes,
         "word_entities": known,
-        **_csr_arrays("word_names", words.names),
-        **_csr_arrays("word_tokens", words.tokens),
+        **csr_arrays("word_names", words.names),
+        **csr_arrays("word_tokens", words.tokens),
     }
 
 
-def _csr_arrays(name: str, links: Csr) -> dict[str, NDArray[Any]]:
-    return {f"{name}_{part}": getattr(links, part) for part in ("starts", "columns", "weights")}
+def _find_claims(arrays: dict[str, NDArray[Any]]) -> EntityPassages:
+    """The mentions of which a passage may be about the entity."""
+    about = arrays["chunk_entity_about"]
+    at = np.flatnonzero(about > 0)
+    chunks = np.searchsorted(arrays["chunk_entity_starts"], at, "right") - 1
+    # Thousandths again, as they are in the table.
+    sure: NDArray[Any] = np.rint(about[at].astype(np.float64) * 1000) / 1000
+    return EntityPassages(arrays["chunk_entity_columns"][at].astype(np.int64), chunks, sure)

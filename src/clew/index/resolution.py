@@ -9,9 +9,10 @@ from clew.graph.csr import (
     Csr,
     Ints,
     Mask,
+    argsort_numbers,
+    argsort_pairs,
     build_csr,
     find_positions,
-    isin_sorted,
     row_starts,
     sorted_unique,
 )
@@ -29,9 +30,7 @@ from clew.graph.entity_resolution import (
     empty_lsh_index,
     extend_lsh_index,
     find_agreeing,
-    find_ambiguous_names,
     find_common_entities,
-    find_senses,
     group_pairs,
     make_pairs,
     pair_by_alias,
@@ -39,130 +38,77 @@ from clew.graph.entity_resolution import (
 )
 from clew.graph.parts import HERE, RunParts, split_by_key
 from clew.index.details import sum_mention_codes
+from clew.index.homonyms import SplitTables, build_company, split_homonyms
 from clew.store.protocol import SENSE_STRIDE, STATED_WEIGHT, Array, Tables
-from clew.store.resolved_entities import majority_sense
 from clew.text.entity_types import alias_relation_codes
 from clew.text.names import FORM, HONORIFICS, TOKEN, encode_token
 
-
-def split_homonyms(tables: Tables, run: RunParts = HERE) -> tuple[Tables, Ints]:
-    """Give every further sense of a name its own key: the name's key plus class * SENSE_STRIDE.
-
-    Also returns which mentions moved, as (name, chunk, sense) keys.
-    """
-    keys, mentions = tables.entities[:, 0], tables.mentions
-    chunk_keys = tables.chunks[:, 0]
-    who = find_positions(keys, mentions[:, 0])
-    where = find_positions(chunk_keys, mentions[:, 1])
-    # Only the company of names that may have several senses is looked at.
-    company = _build_company(
-        len(chunk_keys), who, where, isin_sorted(who, find_ambiguous_names(who, mentions[:, 4]))
-    )
-    common = find_common_entities(who, len(keys), len(chunk_keys))
-    columns = (who, where, mentions[:, 4])
-    sense = find_senses(columns, company, common, tables.entities[:, 2], run)
-    sense = _apply_pins(tables, sense)
-    if not sense.any():
-        return tables, np.zeros((0, 3), np.int64)
-    moved = sense > 0
-    virtual = mentions[:, 0] + sense * SENSE_STRIDE
-    mapped = np.concatenate([virtual[:, None], mentions[:, 1:]], axis=1)
-    rows = np.stack([mentions[moved, 0], mentions[moved, 1], virtual[moved]], axis=1)
-    fresh, first = np.unique(rows[:, 2], return_index=True)
-    base = np.searchsorted(keys, rows[first, 0])
-    entities = tables.entities[base].copy()
-    entities[:, 0] = fresh
-    forms = _copy_forms(tables, fresh, rows[first, 0])
-    left = np.isin(keys, sorted_unique(mapped[:, 0]))  # a sense may take all of a name's mentions
-    return (
-        replace(
-            tables,
-            entities=np.concatenate([tables.entities[left], entities]),
-            mentions=mapped[np.lexsort((mapped[:, 1], mapped[:, 0]))],
-            participants=_assign_senses_in_facts(tables, rows),
-            forms=np.concatenate([tables.forms[np.isin(tables.forms[:, 0], keys[left])], forms]),
-        ),
-        rows,
-    )
-
-
-def _apply_pins(tables: Tables, sense: Ints) -> Ints:
-    """Apply the senses that a user pinned (entity, chunk, sense) over the detected ones."""
-    if not len(tables.sense_pins):
-        return sense
-    chunks = np.concatenate([tables.mentions[:, 1], tables.sense_pins[:, 1]])
-    width = int(chunks.max()) + 1
-    codes = tables.mentions[:, 0] * width + tables.mentions[:, 1]
-    pins = tables.sense_pins[:, 0] * width + tables.sense_pins[:, 1]
-    order = np.argsort(codes)
-    at = np.minimum(np.searchsorted(codes[order], pins), max(len(codes) - 1, 0))
-    real = codes[order][at] == pins if len(codes) else np.zeros(len(pins), np.bool_)
-    found = sense.copy()
-    found[order[at[real]]] = tables.sense_pins[real, 2]
-    return found
-
-
-def _copy_forms(tables: Tables, senses: Ints, bases: Ints) -> Array:
-    """Copy the forms of a name to its senses."""
-    parts = []
-    for key, base in zip(senses.tolist(), bases.tolist(), strict=True):
-        mine = tables.forms[tables.forms[:, 0] == base].copy()
-        mine[:, 0] = key
-        parts.append(mine)
-    return np.concatenate(parts) if parts else np.zeros((0, 4), np.int64)
-
-
-def _assign_senses_in_facts(tables: Tables, rows: Ints) -> Array:
-    """Assign each fact the sense that most of its chunks have."""
-    supports = tables.supports
-    sense = {(entity, chunk): key for entity, chunk, key in rows.tolist()}
-    moved = {entity for entity, _, _ in rows.tolist()}
-    found = tables.participants.copy()
-    for at in np.flatnonzero(np.isin(found[:, 1], list(moved))).tolist():
-        fact, entity = int(found[at, 0]), int(found[at, 1])
-        where = supports[slice(*np.searchsorted(supports[:, 0], [fact, fact + 1])), 1].tolist()
-        found[at, 1] = majority_sense(sense.get((entity, chunk), entity) for chunk in where)
-    return found
-
-
 _MIN_NEAR_COSINE = 0.85  # cosine from which a model may be asked about a pair
 _MIN_SAME_COSINE = 0.9  # cosine from which words and context decide
+_MAX_COUNTED_CLASSES = 64  # of more, mentions are sorted: counting takes a number for each
 _MAX_COMPARED_NAMES = 250_000  # above, names are compared by their words only
 
 
 @dataclass(frozen=True)
 class ResolvedTables:
-    """The resolved tables, and the reasons as arrays for the generation's folder."""
+    """The resolved tables, and the reasons as arrays for the generation's folder.
+
+    Mentions and participants in `tables` are as stored: those methods resolve what is needed.
+    """
 
     tables: Tables
     arrays: dict[str, Array]
     mention_codes: Ints
     """A hash of the mentions that each entity is merged from."""
+    _split: SplitTables
+    _groups: EntityGroups
+
+    def mentions(self, which: Ints | None = None) -> Array:
+        """Return these mentions, or all, of resolved entities."""
+        split = self._split
+        found, who, where = split.tables.mentions, split.who, split.where
+        if which is not None:
+            found, who, where = found[which], who[which], where[which]
+        found = found.astype(np.int64)
+        into = self._groups.into[who]
+        found[:, 0] = split.tables.entities[into, 0]
+        return _combine_mentions(found, into, where) if len(self.arrays["merged"]) else found
+
+    def participants(self, facts: Ints | None = None) -> Array:
+        """Return the resolved participants of some facts (keys, ascending), or of all."""
+        found, keys = self._split.participants(facts), self._split.tables.entities[:, 0]
+        if not len(self.arrays["merged"]):
+            return found
+        members = self._groups.into[find_positions(keys, found[:, 1])]
+        found = found.copy()
+        found[:, 1] = keys[members]
+        # A fact with two names of one entity holds it once per role.
+        return found[_find_distinct_members(found, members, len(keys))]
 
 
 def resolve(tables: Tables, run: RunParts = HERE) -> ResolvedTables:
     """Split names of several entities, then merge names of one entity."""
-    split, moved = split_homonyms(tables, run)
+    split = split_homonyms(tables, run)
     near = _find_near_names(tables, run)
     groups, found = _group_names(split, near, run)
     arrays: dict[str, Array] = {
         "near_codes": near.codes,
         "near_pairs": near.pairs,
         "near_cosines": near.cosines,
-        "sense_mentions": moved,
-        **_record_merges(split.entities[:, 0], groups, found),
+        "sense_mentions": split.moved,
+        **_record_merges(split.tables.entities[:, 0], groups, found),
     }
     codes = _hash_mentions(split, groups)
-    return ResolvedTables(_merge_tables(split, groups), arrays, codes)
+    return ResolvedTables(_merge_tables(split.tables, groups), arrays, codes, split, groups)
 
 
-def _hash_mentions(tables: Tables, groups: EntityGroups) -> Ints:
+def _hash_mentions(split: SplitTables, groups: EntityGroups) -> Ints:
     """Return a code of the mentions of each entity that stays, in order."""
-    keys = tables.entities[:, 0]
-    if not tables.entities[:, 6].any():
+    keys = split.tables.entities[:, 0]
+    if not split.tables.entities[:, 6].any():
         return np.zeros(len(sorted_unique(groups.into)), np.int64)  # nobody has anything to look up
-    owners = groups.into[find_positions(keys, tables.mentions[:, 0])]
-    codes = sum_mention_codes(len(keys), owners, tables.mentions[:, 0], tables.mentions[:, 1])
+    owners, chunks = groups.into[split.who], split.tables.mentions[:, 1]
+    codes = sum_mention_codes(len(keys), owners, keys[split.who], chunks)
     stays: Ints = codes[keys[groups.into] == keys]
     return stays
 
@@ -195,28 +141,29 @@ def _find_near_names(tables: Tables, run: RunParts) -> LshIndex:
 
 
 def _group_names(
-    tables: Tables, near: LshIndex, run: RunParts
+    split: SplitTables, near: LshIndex, run: RunParts
 ) -> tuple[EntityGroups, CandidatePairs]:
     """Collect all candidate pairs and group them."""
+    tables = split.tables
     keys, things = tables.entities[:, 0], tables.entities[:, 3] == 0
     count = len(keys)
     # By name and sense, never by key: keys depend on insertion order.
-    ranked = np.lexsort((keys // SENSE_STRIDE, tables.entities[:, 5]))
+    ranked = argsort_pairs(tables.entities[:, 5], keys // SENSE_STRIDE)
     order = np.empty(count, np.int64)
     order[ranked] = np.arange(count)
     found = concatenate_pairs(
         [
             *_pair_by_name(tables, things, ranked, order, run),
-            _pair_by_statement(tables, things),
-            _pair_by_vectors(tables, near, things, run),
+            _pair_by_statement(split, things),
+            _pair_by_vectors(split, near, things, run),
             *_pair_by_decision(tables),
         ]
     )
-    support = np.bincount(find_positions(keys, tables.mentions[:, 0]), minlength=count)
+    support = np.bincount(split.who, minlength=count)
     given = tables.entities[:, 7] > 0
     # User-given nodes represent what is merged into them.
     support = support + given * (int(support.max(initial=0)) + 1)
-    limits = MergeConstraints(_find_classes(tables), given, _find_cannot_links(tables))
+    limits = MergeConstraints(_find_classes(split), given, _find_cannot_links(tables))
     return group_pairs(found, order, support, limits), found
 
 
@@ -240,10 +187,11 @@ def _pair_by_name(
     ]
 
 
-def _pair_by_statement(tables: Tables, things: Mask) -> CandidatePairs:
+def _pair_by_statement(split: SplitTables, things: Mask) -> CandidatePairs:
     """Pair names that a document states to be the same."""
+    tables = split.tables
     same = tables.facts[np.isin(tables.facts[:, 2], list(alias_relation_codes())), 0]
-    members = tables.participants[np.isin(tables.participants[:, 0], same)]
+    members = split.participants(same)
     ends = [members[members[:, 2] == role] for role in (2, 3)]  # head, tail
     if not all(len(side) for side in ends):
         return make_pairs(np.zeros(0, np.int64), np.zeros(0, np.int64), STATED_SAME)
@@ -256,8 +204,11 @@ def _pair_by_statement(tables: Tables, things: Mask) -> CandidatePairs:
     return make_pairs(left[real], right[real], STATED_SAME)
 
 
-def _pair_by_vectors(tables: Tables, near: LshIndex, things: Mask, run: RunParts) -> CandidatePairs:
+def _pair_by_vectors(
+    split: SplitTables, near: LshIndex, things: Mask, run: RunParts
+) -> CandidatePairs:
     """Pair names with close vectors when words and context agree."""
+    tables = split.tables
     close = near.cosines >= _MIN_SAME_COSINE
     rows, keys = tables.entities[:, 1], tables.entities[:, 0]
     at = np.full(int(max(rows.max(initial=-1), near.pairs.max(initial=-1))) + 1, -1, np.int64)
@@ -266,8 +217,10 @@ def _pair_by_vectors(tables: Tables, near: LshIndex, things: Mask, run: RunParts
     pair = at[near.pairs[close]]
     valid = (pair >= 0).all(axis=1)
     pair, cosines = pair[valid], near.cosines[close][valid]
+    if not len(pair):
+        return make_pairs(pair[:, 0], pair[:, 1], SIMILARITY, cosines)
     blocks = split_by_key(tables.entities[pair[:, 0], 2], run.count)
-    shared = (_tokenize_names(tables), *_build_context(tables, pair))
+    shared = (_tokenize_names(tables), *_build_context(split, pair))
     found = run(find_agreeing, [(pair[block],) for block in blocks], shared)
     keep = np.sort(np.concatenate([block[at] for block, at in zip(blocks, found, strict=True)]))
     keep = keep.astype(np.int64)
@@ -275,12 +228,10 @@ def _pair_by_vectors(tables: Tables, near: LshIndex, things: Mask, run: RunParts
 
 
 def _tokenize_names(tables: Tables) -> TokenizedNames:
-    tokens = tables.forms[tables.forms[:, 3] == TOKEN]
-    entity = find_positions(tables.entities[:, 0], tokens[:, 0])
-    order = np.lexsort((tokens[:, 2], entity))
+    entity, codes, _ = sort_tokens(tables)
     return TokenizedNames(
         row_starts(entity, len(tables.entities)),
-        tokens[order, 1],
+        codes,
         stopwords=_token_codes("the a an of de"),
         of_code=encode_token("of"),
         titles=frozenset(map(encode_token, HONORIFICS)),
@@ -288,32 +239,30 @@ def _tokenize_names(tables: Tables) -> TokenizedNames:
     )
 
 
+def sort_tokens(tables: Tables) -> tuple[Ints, Ints, Ints]:
+    """Return the tokens of all names, in order: the position of the entity, the code, the place."""
+    at = np.flatnonzero(tables.forms[:, 3] == TOKEN)
+    entity = find_positions(tables.entities[:, 0], tables.forms[at, 0])
+    place = tables.forms[at, 2]
+    order = argsort_numbers(entity * (int(place.max(initial=0)) + 1) + place)
+    return entity[order], tables.forms[at[order], 1], place[order]
+
+
 @cache
 def _token_codes(words: str) -> frozenset[int]:
     return frozenset(map(encode_token, words.split()))
 
 
-def _build_context(tables: Tables, pairs: Ints) -> tuple[Csr, Csr]:
+def _build_context(split: SplitTables, pairs: Ints) -> tuple[Csr, Csr]:
     """Return the chunks of paired entities, and the entities there that are not too common."""
-    keys, chunk_keys = tables.entities[:, 0], tables.chunks[:, 0]
-    who = find_positions(keys, tables.mentions[:, 0])
-    where = find_positions(chunk_keys, tables.mentions[:, 1])
+    keys, chunk_keys = split.tables.entities[:, 0], split.tables.chunks[:, 0]
+    who, where = split.who, split.where
     is_paired = np.zeros(len(keys), np.bool_)
     is_paired[pairs] = True
     mine = is_paired[who]
     common = find_common_entities(who, len(keys), len(chunk_keys))
-    company = _build_company(len(chunk_keys), who, where, mine, common)
+    company = build_company(len(chunk_keys), who, where, mine, common)
     return build_csr(len(keys), who[mine], where[mine]), company
-
-
-def _build_company(
-    chunks: int, who: Ints, where: Ints, mine: Mask, common: Mask | None = None
-) -> Csr:
-    """Return the entities, except `common` ones, of each chunk with one of the mentions `mine`."""
-    is_near = np.zeros(chunks, np.bool_)
-    is_near[where[mine]] = True
-    kept = is_near[where] if common is None else is_near[where] & ~common[who]
-    return build_csr(chunks, where[kept], who[kept])
 
 
 def _pair_by_decision(tables: Tables) -> list[CandidatePairs]:
@@ -343,34 +292,32 @@ def _find_cannot_links(tables: Tables) -> set[tuple[int, int]]:
     return found
 
 
-def _find_classes(tables: Tables) -> Ints:
+def _find_classes(split: SplitTables) -> Ints:
     """Return the most frequent class of each entity; of equals the first."""
-    keys = tables.entities[:, 0]
-    found = np.zeros(len(keys), np.int64)
-    known = tables.mentions[tables.mentions[:, 4] > 0]
+    count, classes = len(split.tables.entities), split.tables.mentions[:, 4]
+    found = np.zeros(count, np.int64)
+    known = np.flatnonzero(classes > 0)
     if not len(known):
         return found
-    # One number for entity and class: sorting numbers is many times faster than sorting rows.
-    width = int(known[:, 4].max()) + 1
-    codes = find_positions(keys, known[:, 0]) * width + known[:, 4]
-    pair, times = np.unique(codes, return_counts=True)
-    pair = pair[np.lexsort((-(pair % width), times))]  # the best last, which then stays
-    found[pair // width] = pair % width
-    return found
+    width = int(classes.max()) + 1
+    codes = split.who[known] * width + classes[known]
+    if width > _MAX_COUNTED_CLASSES:
+        pair, times = np.unique(codes, return_counts=True)
+        pair = pair[np.lexsort((-(pair % width), times))]  # the best last, which then stays
+        found[pair // width] = pair % width
+        return found
+    times = np.bincount(codes, minlength=count * width).reshape(-1, width)
+    best: Ints = times.argmax(axis=1)  # class 0 is never counted: it is the best only of none
+    return best
 
 
 def _merge_tables(tables: Tables, groups: EntityGroups) -> Tables:
-    """Replace every entity by the representative of its group, in all tables."""
+    """Replace every entity by the representative of its group, among entities and forms."""
     keys = tables.entities[:, 0]
     into = keys[groups.into]
     gone = into != keys
     if not gone.any():
         return tables
-    mentions = tables.mentions.copy()
-    mentions[:, 0] = into[find_positions(keys, mentions[:, 0])]
-    participants = tables.participants.copy()
-    members = groups.into[find_positions(keys, participants[:, 1])]
-    participants[:, 1] = keys[members]
     own = np.empty((int(gone.sum()), 4), np.int64)
     own[:, 0], own[:, 1] = into[gone], tables.entities[gone, 2]
     own[:, 2], own[:, 3] = STATED_WEIGHT, FORM
@@ -383,9 +330,6 @@ def _merge_tables(tables: Tables, groups: EntityGroups) -> Tables:
     return replace(
         tables,
         entities=entities[~gone],
-        mentions=_combine_mentions(mentions),
-        # A fact with two names of one entity holds it once per role.
-        participants=participants[_find_distinct_members(participants, members, len(keys))],
         forms=_merge_forms(np.concatenate([forms[stays], own]), tables.entities),
     )
 
@@ -399,9 +343,12 @@ def _find_distinct_members(participants: Array, members: Ints, entities: int) ->
     return found
 
 
-def _combine_mentions(mentions: Array) -> Array:
-    """Keep one row per entity and chunk: span counts add up, the highest claim counts."""
-    mentions = mentions[np.lexsort((mentions[:, 1], mentions[:, 0]))]
+def _combine_mentions(mentions: Array, who: Ints, where: Ints) -> Array:
+    """Keep one row per entity and chunk: span counts add up, the highest claim counts.
+
+    `who` and `where` are the positions of the entity and of the chunk.
+    """
+    mentions = mentions[argsort_numbers(who * (int(where.max(initial=0)) + 1) + where)]
     starts = np.flatnonzero(_is_first_of_pair(mentions))
     found = mentions[starts].copy()
     found[:, 2] = np.add.reduceat(mentions[:, 2], starts)
@@ -411,10 +358,21 @@ def _combine_mentions(mentions: Array) -> Array:
 
 def _merge_forms(forms: Array, entities: Array) -> Array:
     """Keep each form once per entity, the most certain; a name is no form of itself."""
-    forms = forms[np.lexsort((forms[:, 3], -forms[:, 2], forms[:, 1], forms[:, 0]))]
-    own = entities[find_positions(entities[:, 0], forms[:, 0]), 2] == forms[:, 1]
+    bearers = find_positions(entities[:, 0], forms[:, 0])
+    # By hash, weight and kind, then by entity: nearly all hashes differ, and positions are small.
+    order = argsort_pairs(forms[:, 1], _rank_forms(forms))
+    order = order[argsort_numbers(bearers[order])]
+    forms = forms[order]
+    own = entities[bearers[order], 2] == forms[:, 1]
     kept: Array = forms[(_is_first_of_pair(forms) & ~own) | (forms[:, 3] == TOKEN)]
     return kept
+
+
+def _rank_forms(forms: Array) -> Ints:
+    """Numbers from 0 on that ascend as the weight falls, then as the kind ascends."""
+    kinds = int(forms[:, 3].max(initial=0)) + 1
+    ranks: Ints = (int(forms[:, 2].max(initial=0)) - forms[:, 2]) * kinds + forms[:, 3]
+    return ranks
 
 
 def _is_first_of_pair(rows: Array) -> Mask:

@@ -55,6 +55,7 @@ _DOCUMENTS_PER_WRITE = 10_000  # per transaction: bounds memory on large corpora
 BYTES_PER_CHARACTER = 100  # that a text takes at most until it is written, with what it says
 _FEW_ITEMS = 64  # of so few, only their own names are looked up
 TABLES_KEY = "tables"
+SAVED_TABLES_KIND = "tables"  # key-value kind: the rows of all tables, as questions read them
 """Manifest key that is set once a knowledge base has had tables, so that others need not look."""
 _NAME_TAKEN = "has the same name as another document of this add; give each row its own id"
 
@@ -105,6 +106,14 @@ async def _read_ahead(
     return (first if len(first) <= _FEW_ITEMS else None), replay()
 
 
+async def mark_tables_changed(store: Store, *what: str) -> None:
+    """Mark, before rows are changed, that what was saved of the tables is out of date; drop it."""
+    held = (await store.get("manifest", [TABLES_KEY])).get(TABLES_KEY, "")
+    await store.set("manifest", {TABLES_KEY: digest(held, *what)})
+    if await store.get(SAVED_TABLES_KIND, ["mark"]):
+        await store.set(SAVED_TABLES_KIND, {"mark": "", "rows": ""})
+
+
 @dataclass(frozen=True)
 class IngestPipeline:
     """Adds documents to a store: classify, chunk, extract, embed, write."""
@@ -132,12 +141,12 @@ class IngestPipeline:
             pending: list[Document] = []
             room = self._characters_per_write()
             done = _Tally()
-            tables = TABLES_KEY in await self.store.get("manifest", [TABLES_KEY])
+            marked = False
             async for item in found:
                 document = classifier.classify(item)
-                if not tables and isinstance(item, Document) and TABLE_KEY in item.metadata:
-                    await self.store.set("manifest", {TABLES_KEY: "yes"})
-                    tables = True
+                if document is not None and not marked and TABLE_KEY in document.metadata:
+                    await mark_tables_changed(self.store, document.id)
+                    marked = True
                 self.progress("read", classifier.status_counts.total(), 0)
                 if document is not None:
                     pending.append(document)
@@ -149,6 +158,7 @@ class IngestPipeline:
                 done += await self._write(pending)
             # A run that is killed before this finds the same removed rows when it is repeated.
             if removed := await classifier.find_removed_rows(self.store):
+                await mark_tables_changed(self.store, *removed)
                 await self.store.write(make_removal(removed), self._derive)
             counts = await self.store.counts()
         by_status = classifier.status_counts

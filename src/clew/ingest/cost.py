@@ -35,6 +35,8 @@ class CostRates:
     """Calls that ran at once while these were measured."""
     calls: int = 0
     """Number of calls the rates were measured on; 0: a guess, and the time is unknown."""
+    note: str = ""
+    """What is to be said about how they were measured."""
 
 
 @dataclass(frozen=True)
@@ -56,6 +58,8 @@ class CostEstimate:
     """Whether completion tokens are guessed rather than measured in earlier runs or by a probe."""
     removed: int = 0
     """Rows that are no longer in the file they were read from."""
+    note: str = ""
+    """What the probe call showed."""
 
 
 Probe = Callable[[Addition], Awaitable[CostRates]]
@@ -160,6 +164,7 @@ async def estimate_cost(
         seconds=round(seconds + embedding, 1) if known else None,
         guessed=bool(sent.calls) and not rates.calls,
         removed=len(await classifier.find_removed_rows(pipeline.store)),
+        note=rates.note,
     )
 
 

@@ -65,6 +65,8 @@ class EndpointCapability:
 
     level: int = 0
     proven: bool = False
+    in_prose: bool = False
+    """Replies in every mode were prose: the modes are not tried again, but nothing is proven."""
     _locks: WeakKeyDictionary[AbstractEventLoop, Lock] = field(
         default_factory=WeakKeyDictionary, init=False, repr=False
     )
@@ -175,9 +177,11 @@ class _Exchange(Generic[Out]):
     chat: Chat
     question: StructuredRequest[Out]
     spent: Usage = field(default_factory=Usage)
+    attempts: int = 0
 
     async def send(self, request: Request) -> Reply:
         """Send a request and add its usage."""
+        self.attempts += 1
         reply = await self.chat(request)
         self.spent += reply.usage
         return reply
@@ -196,7 +200,8 @@ class _Exchange(Generic[Out]):
         except ParseError as still:
             advice = "raise max_tokens" if retried.finish == "length" else "try a larger model"
             failure = ParseError(
-                f"{self.chat.name} gave no usable answer to {self.question.name!r} in two attempts "
+                f"{self.chat.name} gave no usable answer to {self.question.name!r} in "
+                f"{self.attempts} attempts "
                 f"({still}; the reply begins {_excerpt(retried)}): {advice}."
             )
             # The first reply was not asked to be short.
@@ -236,7 +241,7 @@ async def _probe_levels(
     exchange: _Exchange[Out], capability: EndpointCapability
 ) -> StructuredAnswer[Out]:
     """Try the levels in order; one counts as unsupported only if a later one works."""
-    for level in range(TEXT_LEVEL):
+    for level in () if capability.in_prose else range(TEXT_LEVEL):
         request = exchange.question.request_at(level, proven=False)
         try:
             reply = await _send_with_retry(exchange, request)
@@ -254,7 +259,11 @@ async def _probe_levels(
             answer = await exchange.repair(request, reply, problem)
         capability.set_level(level)
         return answer
-    answer = await _ask_at_level(exchange, TEXT_LEVEL, proven=False)
+    try:
+        answer = await _ask_at_level(exchange, TEXT_LEVEL, proven=False)
+    except ParseError:
+        capability.in_prose = True
+        raise
     capability.set_level(TEXT_LEVEL)
     return answer
 

@@ -15,6 +15,7 @@ from clew.context import Context, TraceStep
 from clew.graph.csr import Floats
 from clew.index.view import View
 from clew.retrieve.copies import drop_copies
+from clew.retrieve.defined_terms import score_definitions
 from clew.retrieve.facts import score_sentences
 from clew.retrieve.mentions import OWN_NAME_CLAIM, SURE_CLAIM
 from clew.retrieve.question import content_words
@@ -159,6 +160,8 @@ class Blended:
             return walked
         scores = await score_plainly(ctx, found, self.rest)
         plain = scores.mix(weights.shares)
+        if not names_lead_on(view):
+            plain = plain + await score_definitions(ctx, plain)
         ties = view.codes("chunk")
         if weights.walk <= 0:
             facts = top_hits(scores.fact_fit, view.codes("fact"), self.facts, "sentence")

@@ -1,14 +1,18 @@
 """Tells whether a question wants breadth: an account or a list, not one fact.
 
-It goes by how a question is built, not by what it is about: an order to give an account, a word for
-a summary, several things asked for by what they matter ("the main …") or by all of them, what a
-whole document says, and how something changed.
+Two look at it. Rules go by how a question is built: an order to give an account, a word for a
+summary, several things asked for by what they matter ("the main …") or by all of them, what a whole
+document says, and how something changed. A linear model on the question's vector, for the default
+embedder, knows wordings that no rule lists, and objects to orders that ask for one fact; it is
+fitted on wordings of our own (`clew.retrieve.wording`).
 """
 
 import re
 from collections.abc import Sequence
 
+from clew.context import Context
 from clew.retrieve.question import QUESTION_WORDS, strip_courtesy
+from clew.retrieve.wording import can_judge, judge
 from clew.text.names import Tokens, tokenize
 
 _ORDERS = frozenset(
@@ -70,8 +74,23 @@ _SIGNS_ZH = re.compile(
 )
 
 
+_LIKELY, _POSSIBLE = 0.5, 0.1  # least probability by the model alone, and where a rule agrees
+
+
+async def judge_breadth(ctx: Context) -> bool:
+    """Tell whether a question wants breadth, by rules and, where it knows the words, the model."""
+    ruled = wants_breadth(ctx.question)
+    several = _asks_for_several(list(tokenize(ctx.question).keys))
+    if ruled and (several or _SIGNS_ZH.search(ctx.question)):
+        return True
+    if not can_judge(ctx):
+        return ruled
+    [chance] = await judge(ctx, "breadth", [ctx.question])
+    return chance > (_POSSIBLE if ruled else _LIKELY)
+
+
 def wants_breadth(question: str) -> bool:
-    """Tell whether a question asks for an account with several parts, not for one fact."""
+    """Tell by its wording whether a question asks for an account with several parts."""
     if _SIGNS_ZH.search(question):
         return True
     plain = strip_courtesy(question)
@@ -96,6 +115,8 @@ def _orders_account(t: Tokens) -> bool:
     for at, key in enumerate(t.keys[:_MAX_ORDER_POSITION]):
         if key in _ORDERS and not (at and t.upper[at]):
             asked = {"what", *_ONE_FACT} - {"how"}  # "how would you describe" is an order, too
+            if t.keys[at + 1 : at + 2] and t.keys[at + 1] in asked - {"what"}:
+                return False  # "explain who founded it" asks for one fact
             return all(one in QUESTION_WORDS and one not in asked for one in t.keys[:at])
     if t.keys[0] not in _GIVING:
         return False

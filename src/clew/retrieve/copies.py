@@ -5,8 +5,9 @@ differ. Vectors say which passages are worth comparing; runs of words decide.
 """
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from zlib import crc32
 
 import numpy as np
 
@@ -28,6 +29,8 @@ _NEAR_IF_SHORT, _NEAR_IF_LONG, _LONG = 0.6, 0.9, 60
 _SAME_MENTIONS, _FEW_MENTIONS = 1 / 3, 4
 _SAME_TEXT = 0.9  # least share of the runs of words of both that two copies have in common
 _RUN = 3  # words of a run
+# One run in so many is sampled; of at least so many, copies have at least this share in common.
+_SAMPLED, _ENOUGH, _SAMPLE_SHARE = 8, 10, 0.6
 _LOOKED_AT, _CROWD = 30, 15  # of so many first passages, copies of one that crowd others out
 _MAX_CROWDS = 5  # of one ranking that are thinned out
 _SAME_WORDS = 0.95  # share of a passage's words that its copies elsewhere have …
@@ -41,7 +44,10 @@ class _OwnText:
     """What two passages are compared by."""
 
     words: frozenset[str]
-    runs: frozenset[tuple[str, ...]]
+    runs: frozenset[int]
+    """A number for each run of words."""
+    sample: frozenset[int]
+    """Some of the runs, the same in all texts that have them; enough to tell most pairs apart."""
 
 
 async def group_copies(ctx: Context, positions: Ints) -> Ints:
@@ -58,6 +64,7 @@ async def group_copies(ctx: Context, positions: Ints) -> Ints:
     read = await _read_own_texts(ctx, positions[involved].tolist())
     texts = {at: read[int(positions[at])] for at in involved if int(positions[at]) in read}
     asked = set(content_words(ctx.question))
+    near = near & _may_be_copies(texts, count)
     firsts: list[int] = []
     for at, own in texts.items():
         for first in firsts:
@@ -82,6 +89,25 @@ def _find_pairs(ctx: Context, positions: Ints) -> Mask:
     if near.any():
         near &= _mention_alike(ctx.view, positions)
     return near
+
+
+def _may_be_copies(texts: Mapping[int, _OwnText], count: int) -> Mask:
+    """Return which pairs are of like size and have most of the sampled runs in common.
+
+    All at once: pages of one kind are many and alike, and whole texts take long to compare.
+    """
+    sizes, sampled = np.zeros(count), np.zeros(count)
+    column = {
+        run: at for at, run in enumerate({run for own in texts.values() for run in own.sample})
+    }
+    has = np.zeros((count, len(column)), np.float32)
+    for at, own in texts.items():
+        sizes[at], sampled[at] = len(own.runs), len(own.sample)
+        has[at, [column[run] for run in own.sample]] = 1
+    least = np.minimum(sampled[:, None], sampled)
+    unlike = (least >= _ENOUGH) & (has @ has.T < _SAMPLE_SHARE * least)
+    like: Mask = np.minimum(sizes[:, None], sizes) >= _SAME_TEXT * np.maximum(sizes[:, None], sizes)
+    return like & ~unlike
 
 
 def _mention_alike(view: View, positions: Ints) -> Mask:
@@ -113,8 +139,10 @@ async def _read_own_texts(ctx: Context, positions: Sequence[int]) -> dict[int, _
 def _read_own_text(chunk: Chunk) -> _OwnText:
     """Return the words of a chunk and their runs, without titles and headings."""
     words = _split_own_words(chunk)
-    runs = zip(*(words[at:] for at in range(_RUN)), strict=False) if len(words) >= _RUN else ()
-    return _OwnText(frozenset(words), frozenset(runs) or frozenset([tuple(words)]))
+    count = max(1, len(words) - _RUN + 1)
+    runs = frozenset(crc32(" ".join(words[at : at + _RUN]).encode()) for at in range(count))
+    sample = frozenset(run for run in runs if run % _SAMPLED == 0)
+    return _OwnText(frozenset(words), runs, sample)
 
 
 def _split_own_words(chunk: Chunk) -> list[str]:

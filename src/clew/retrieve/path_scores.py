@@ -270,7 +270,8 @@ def _stack_features(
     columns = (
         _question_similarity(table, meaning.whole, question),
         _missing_votes(table, word_votes, contains),
-        contains @ (1 - mentioned),
+        # Not a matrix product: some BLAS warn of overflow in the unused lanes of a narrow one.
+        np.where(contains > 0, 1 - mentioned, 0).sum(axis=1),
         table.hops - 1,
         order,
         nearer,

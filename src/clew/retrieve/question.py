@@ -277,9 +277,17 @@ def _find_closing(t: Tokens, left: Sequence[int]) -> Sequence[int]:
     """Return "please" or "thanks in advance" at the end, if something is asked before it."""
     for first in range(max(1, len(left) - _MAX_COURTESY), len(left)):
         asked = any(t.keys[at] not in QUESTION_WORDS for at in left[:first])
-        if asked and t.keys[left[first]] in _CLOSING_WORDS and _is_courtesy(t, left[first:]):
+        opens = (
+            left[first + 1] if first + 1 < len(left) and _stresses(t, left[first]) else left[first]
+        )
+        if asked and t.keys[opens] in _CLOSING_WORDS and _is_courtesy(t, left[first:]):
             return left[first:]
     return ()
+
+
+def _stresses(t: Tokens, at: int) -> bool:
+    """Whether a word only makes the thanks after it greater: "many thanks"."""
+    return t.keys[at] in ("many", "so", "very", "with", "and")
 
 
 def _is_courtesy(t: Tokens, some: Sequence[int]) -> bool:

@@ -13,7 +13,7 @@ import numpy as np
 
 from clew.context import Context, TraceStep
 from clew.graph.csr import Floats, Mask
-from clew.retrieve.breadth import wants_breadth
+from clew.retrieve.breadth import judge_breadth
 from clew.retrieve.copies import SAME_VECTOR, can_compare_vectors, group_copies
 from clew.retrieve.labels import has_vectors
 from clew.retrieve.rank import hit_positions, top_positions
@@ -44,7 +44,7 @@ class Spread:
             return found
         chunks = await _fold_copies(ctx, found.chunks)
         first, rest = chunks[: self.top_k], chunks[self.top_k :]
-        broad = wants_breadth(ctx.question)
+        broad = await judge_breadth(ctx)
         places = await fetch_places(ctx, hit_positions(first).tolist())
         pages = [place.document for place in places]
         known = can_compare_vectors(ctx)

@@ -14,6 +14,7 @@ import numpy as np
 
 from clew.context import Context, TraceStep
 from clew.index.view import View
+from clew.retrieve.courtesy import leave_out_courtesy
 from clew.retrieve.question import NAME_BREAKS, OPENING_WORDS, span_key, tidy_question
 from clew.retrieve.step import Step
 from clew.text.names import CONNECTORS, STOP_WORDS, Tokens, tokenize
@@ -42,7 +43,8 @@ class TidyQuestion:
 
     async def __call__(self, ctx: Context, found: Found, /) -> Found:
         """Run the step; the trace says if the question differs."""
-        question = await restore_capitals(ctx, tidy_question(ctx.question))
+        asked = await leave_out_courtesy(ctx, tidy_question(ctx.question))
+        question = await restore_capitals(ctx, tidy_question(asked))
         if question == ctx.question:
             return await self.inner(ctx, found)
         ctx.trace.append(TraceStep("tidy question", ctx.question, question, 0.0))

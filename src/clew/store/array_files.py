@@ -1,4 +1,10 @@
-"""A generation's derived arrays: a folder of `.npy` files, read memory-mapped."""
+"""A generation's derived arrays: a folder of `.npy` files, read memory-mapped.
+
+Generations share files. A file whose array only got longer has the further rows appended: each
+generation reads as many bytes as its own list of sizes says, so an earlier one never sees them, and
+neither does anybody see what an interrupted write left. The number of rows in such a file's header
+is that of its first generation.
+"""
 
 import hashlib
 import json
@@ -9,6 +15,7 @@ from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from io import BytesIO
+from math import prod
 from pathlib import Path
 from tokenize import TokenError
 
@@ -16,10 +23,11 @@ import numpy as np
 from numpy.lib import format as npy
 
 from clew.errors import DamagedArrays
-from clew.store.checksums import checksum_bytes, is_sound
+from clew.store.checksums import FileSum, is_sound, sum_file
 from clew.store.protocol import Array, Arrays
 
 _MAX_READ_BYTES = 1 << 18  # smaller files are read at once: a mapped one keeps a handle open
+_COMPARED_ROWS = 1 << 16  # compared at once, so that a difference is found early
 _MAX_HEADER_BYTES = 1 << 14
 _REMOVED_SUFFIX = ".gone"
 SUMS_FILE = "sums.json"  # sizes and checksums of the other files
@@ -33,21 +41,28 @@ class MappedArrays(Mapping[str, Array]):
     A writer removes the files two generations later; they stay readable here.
     """
 
-    def __init__(self, folder: Path, seal: str = "") -> None:
-        """`seal` is what `save_arrays` returned; without one (version 0.1) nothing is checked."""
+    def __init__(self, folder: Path, seal: str = "", *, just_saved: bool = False) -> None:
+        """`seal` is what `save_arrays` returned; without one (version 0.1) nothing is checked.
+
+        Neither is it if this process has `just_saved` them, and so has just read all of them.
+        """
         self.folder = folder
+        self._is_checked = just_saved
         self._sums = _load_sums(folder, seal)
-        names = self._sums or sorted(path.stem for path in folder.glob("*.npy"))
+        names = self._sums or dict.fromkeys(sorted(path.stem for path in folder.glob("*.npy")))
         if not names:
             raise FileNotFoundError(folder)
         try:
-            self._bytes = {name: _load_bytes(folder / f"{name}.npy") for name in names}
+            self._bytes = {
+                name: _load_bytes(folder / f"{name}.npy", held and held.size)
+                for name, held in names.items()
+            }
         except FileNotFoundError as error:
             if not folder.is_dir():  # removed by a writer while it was opened
                 raise
             raise DamagedArrays(_DAMAGED.format(error.filename, "it is missing")) from error
-        for name, (size, _) in self._sums.items():
-            if len(self._bytes[name]) != size:
+        for name, held in self._sums.items():
+            if len(self._bytes[name]) != held.size:
                 raise DamagedArrays(_DAMAGED.format(f"{name}.npy", "its size is wrong"))
         self._read: dict[str, Array] = {}
 
@@ -55,7 +70,7 @@ class MappedArrays(Mapping[str, Array]):
         """Return the array, checked and parsed on first access."""
         if name not in self._read:
             raw = self._bytes[name]
-            if len(raw) <= MAX_CHECKED_BYTES:
+            if len(raw) <= MAX_CHECKED_BYTES and not self._is_checked:
                 self._check(name)
             try:
                 self._read[name] = _parse_npy(raw)
@@ -63,17 +78,14 @@ class MappedArrays(Mapping[str, Array]):
                 raise DamagedArrays(_DAMAGED.format(f"{name}.npy", error)) from error
         return self._read[name]
 
-    def find_equal(self, name: str, array: Array) -> tuple[int, int] | None:
-        """Size and checksum of the file that already holds this array; None without one."""
+    def find_beginning(self, name: str, array: Array) -> tuple[FileSum, int] | None:
+        """Sum of the file that holds the first rows of this array, and their number, or None."""
         if name not in self._sums:
             return None
         held = self[name]
-        same = held is array or (
-            (held.dtype, held.shape, held.flags.f_contiguous)
-            == (array.dtype, array.shape, array.flags.f_contiguous)
-            and bool(np.array_equal(held, array))
-        )
-        return self._sums[name] if same else None
+        if held is not array and not _begins_with(array, held):
+            return None
+        return self._sums[name], len(held) if held.ndim else 0
 
     def check_all(self) -> list[str]:
         """Check every file whole; return one sentence per damaged one."""
@@ -89,11 +101,10 @@ class MappedArrays(Mapping[str, Array]):
     def _check(self, name: str) -> None:
         if name not in self._sums:
             return
-        size, held = self._sums[name]
-        found = checksum_bytes(self._bytes[name])
-        if found != held and not is_sound(self._bytes[name], held):
+        held, found = self._sums[name], sum_file(self._bytes[name])
+        if found.checksum != held.checksum and not is_sound(self._bytes[name], held.checksum):
             raise DamagedArrays(_DAMAGED.format(f"{name}.npy", "its checksum is wrong"))
-        self._sums[name] = size, found  # the next generation has today's sum of a linked file
+        self._sums[name] = found  # the next generation has today's sum of a linked file
 
     def __iter__(self) -> Iterator[str]:
         """Iterate over the names."""
@@ -104,12 +115,34 @@ class MappedArrays(Mapping[str, Array]):
         return len(self._bytes)
 
 
-def _load_bytes(path: Path) -> bytes | mmap.mmap:
-    """Read or map a file; the bytes stay valid even if the file is removed."""
+def _begins_with(array: Array, held: Array) -> bool:
+    """Whether an array is `held`, perhaps with further rows."""
+    if array.dtype != held.dtype or array.ndim != held.ndim:
+        return False
+    if array.shape != held.shape:
+        same_rows = held.ndim and array.shape[1:] == held.shape[1:] and len(array) > len(held)
+        if not same_rows or not array.flags.c_contiguous or not held.flags.c_contiguous:
+            return False
+    elif array.flags.f_contiguous != held.flags.f_contiguous:
+        return False
+    if not held.ndim:
+        return bool(array == held)
+    return all(
+        np.array_equal(
+            held[at : at + _COMPARED_ROWS], array[at : at + _COMPARED_ROWS][: len(held) - at]
+        )
+        for at in range(0, len(held), _COMPARED_ROWS)
+    )
+
+
+def _load_bytes(path: Path, size: int | None = None) -> bytes | mmap.mmap:
+    """Read or map a file, or its beginning; the bytes stay valid even if the file is removed."""
     with path.open("rb", buffering=0) as file:
-        if os.fstat(file.fileno()).st_size <= _MAX_READ_BYTES:
-            return file.read()
-        return mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+        there = os.fstat(file.fileno()).st_size
+        wanted = there if size is None else min(size, there)
+        if wanted <= _MAX_READ_BYTES:
+            return file.read(wanted)
+        return mmap.mmap(file.fileno(), wanted, access=mmap.ACCESS_READ)
 
 
 def _parse_npy(raw: bytes | mmap.mmap) -> Array:
@@ -121,10 +154,13 @@ def _parse_npy(raw: bytes | mmap.mmap) -> Array:
     shape, fortran_order, dtype = read(head)
     if dtype.hasobject:
         raise ValueError("it holds Python objects")
+    if shape and not fortran_order and (width := dtype.itemsize * prod(shape[1:])):
+        # Further rows may have been appended.
+        shape = max(shape[0], (len(raw) - head.tell()) // width), *shape[1:]
     return np.ndarray(shape, dtype, raw, head.tell(), order="F" if fortran_order else "C")
 
 
-def _load_sums(folder: Path, seal: str) -> dict[str, tuple[int, int]]:
+def _load_sums(folder: Path, seal: str) -> dict[str, FileSum]:
     """Sizes and checksums of the files of a generation; none for one of version 0.1."""
     if not seal:
         return {}
@@ -136,7 +172,7 @@ def _load_sums(folder: Path, seal: str) -> dict[str, tuple[int, int]]:
         raise DamagedArrays(_DAMAGED.format(SUMS_FILE, "it is missing")) from error
     if _make_seal(raw) != seal:
         raise DamagedArrays(_DAMAGED.format(SUMS_FILE, "it is not that of this generation"))
-    return {name: (size, checksum) for name, (size, checksum) in json.loads(raw).items()}
+    return {name: FileSum(*held) for name, held in json.loads(raw).items()}
 
 
 def load_sound_arrays(folder: Path, seal: str) -> dict[str, Array]:
@@ -148,8 +184,8 @@ def load_sound_arrays(folder: Path, seal: str) -> dict[str, Array]:
         return {}
     for name, expected in sums.items():
         with suppress(FileNotFoundError):
-            raw = _load_bytes(folder / f"{name}.npy")
-            if len(raw) == expected[0] and is_sound(raw, expected[1]):
+            raw = _load_bytes(folder / f"{name}.npy", expected.size)
+            if len(raw) == expected.size and is_sound(raw, expected.checksum):
                 found[name] = _parse_npy(raw)
     return found
 
@@ -163,7 +199,7 @@ def save_arrays(
 ) -> str:
     """Write all arrays to a temporary folder, then rename it to `folder`; return their seal.
 
-    An array that is as in the `previous` generation shares its file.
+    An array that is as in the `previous` generation, or begins with it, shares its file.
     """
     temporary = folder.with_name(folder.name + ".new")
     shutil.rmtree(temporary, ignore_errors=True)
@@ -171,11 +207,9 @@ def save_arrays(
     written, sums = [temporary / SUMS_FILE, temporary], {}
     for name in sorted(arrays):
         path = temporary / f"{name}.npy"
-        held = _link_equal(path, arrays[name], previous)
-        if held is None:
-            np.save(path, arrays[name], allow_pickle=False)
+        sums[name], is_written = _save_array(path, arrays[name], previous)
+        if is_written:
             written.append(path)
-        sums[name] = held or _measure(path)
     raw = json.dumps(sums)
     (temporary / SUMS_FILE).write_text(raw)
     if durable:
@@ -187,22 +221,35 @@ def save_arrays(
     return _make_seal(raw.encode())
 
 
-def _link_equal(path: Path, array: Array, previous: Arrays | None) -> tuple[int, int] | None:
-    """Link the file of an unchanged array; return its size and checksum, None if there is none."""
+def _save_array(path: Path, array: Array, previous: Arrays | None) -> tuple[FileSum, bool]:
+    """Write an array, or share the file of an earlier one; return its sum, and whether it grew."""
+    begin = _link_beginning(path, array, previous)
+    if begin is None:
+        np.save(path, array, allow_pickle=False)
+        return sum_file(_load_bytes(path)), True
+    held, rows = begin
+    if not array.ndim or rows == len(array):
+        return held, False
+    with path.open("r+b", buffering=0) as file:
+        file.truncate(held.size)  # of what an interrupted write appended
+        file.seek(held.size)
+        array[rows:].tofile(file)
+    return sum_file(_load_bytes(path), held), True
+
+
+def _link_beginning(
+    path: Path, array: Array, previous: Arrays | None
+) -> tuple[FileSum, int] | None:
+    """Link the file that holds an array or its first rows; return its sum and their number."""
     if not isinstance(previous, MappedArrays):
         return None
     try:
-        held = previous.find_equal(path.stem, array)
-        if held is not None:
+        begin = previous.find_beginning(path.stem, array)
+        if begin is not None:
             path.hardlink_to(previous.folder / path.name)
     except (OSError, DamagedArrays):
         return None  # removed meanwhile, damaged, or a file system without links: it is written
-    return held
-
-
-def _measure(path: Path) -> tuple[int, int]:
-    raw = _load_bytes(path)
-    return len(raw), checksum_bytes(raw)
+    return begin
 
 
 def sync_to_disk(path: Path) -> None:

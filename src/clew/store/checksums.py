@@ -5,6 +5,7 @@ They detect damage (flipped bits, lost or swapped blocks, truncation), not tampe
 
 from math import gcd
 from mmap import mmap
+from typing import NamedTuple
 from zlib import crc32
 
 import numpy as np
@@ -15,16 +16,41 @@ _BLOCK_BYTES = 512  # summed together, which is several times faster than a CRC 
 _FACTORS = np.array([0x9E3779B97F4A7C15, 0xC2B2AE3D27D4EB4F], np.uint64)  # odd: bits spread upwards
 
 
-def checksum_bytes(raw: bytes | mmap, *, by_place: bool = True) -> int:
+class FileSum(NamedTuple):
+    """Size and checksum of a file, and the CRC of its whole blocks from which it is continued."""
+
+    size: int
+    checksum: int
+    blocks: int | None = None
+    """None if an earlier version did not write it."""
+
+
+def sum_file(raw: bytes | mmap, begin: FileSum | None = None) -> FileSum:
     """Checksum of a file's bytes: a CRC of the sums of its 512-byte blocks.
+
+    Whole blocks of a beginning whose sum is known are not read again.
+    """
+    data = np.frombuffer(raw, np.uint8)
+    known, crc = 0, 0
+    if begin is not None and begin.blocks is not None:
+        known, crc = begin.size // _BLOCK_BYTES * _BLOCK_BYTES, begin.blocks
+    return _sum_data(data, known, crc, by_place=True)
+
+
+def _sum_data(data: NDArray[np.uint8], known: int, crc: int, *, by_place: bool) -> FileSum:
+    whole = len(data) // _BLOCK_BYTES * _BLOCK_BYTES
+    sums = _sum_rows(data[known:whole].reshape(-1, _BLOCK_BYTES), by_place)
+    blocks = crc32(sums.tobytes(), crc)
+    tail = crc32(data[whole:].tobytes(), blocks)
+    return FileSum(len(data), crc32(len(data).to_bytes(8, "little"), tail), blocks)
+
+
+def checksum_bytes(raw: bytes | mmap, *, by_place: bool = True) -> int:
+    """The same of a file as a number.
 
     Earlier versions did not weigh words by their place in a block: see `is_sound`.
     """
-    data = np.frombuffer(raw, np.uint8)
-    whole = len(data) // _BLOCK_BYTES * _BLOCK_BYTES
-    sums = _sum_rows(data[:whole].reshape(-1, _BLOCK_BYTES), by_place)
-    tail = crc32(data[whole:].tobytes(), crc32(sums.tobytes()))
-    return crc32(len(data).to_bytes(8, "little"), tail)
+    return _sum_data(np.frombuffer(raw, np.uint8), 0, 0, by_place=by_place).checksum
 
 
 def is_sound(raw: bytes | mmap, checksum: int) -> bool:

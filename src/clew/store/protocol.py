@@ -112,6 +112,7 @@ class FindsQuotes(Protocol):
 class Tables:
     """The graph as integer columns, input of the derived arrays. Keys are ascending.
 
+    Numbers have 64 bits; those of mentions, participants and supports 32 where all of them fit.
     In the store's tables an entity is a name; entity resolution merges and splits names.
     """
 
@@ -137,6 +138,9 @@ class Tables:
     """Searchable text of chunks that are new in this generation."""
     previous: Arrays = field(default_factory=dict)
     """The arrays of the previous generation."""
+    touched_names: Array | None = None
+    """Keys (ascending) of entities of which rows may differ from those that `previous` was derived
+    from, or that are gone; None if it is not known."""
 
 
 DeriveArrays = Callable[[Tables], Arrays]

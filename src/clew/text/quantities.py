@@ -121,12 +121,17 @@ def _parse_number(written: str) -> float:
     return float(re.sub("[, ]", "", written))
 
 
+def is_people(word: str) -> bool:
+    """Whether a word counts people: residents, inhabitants, population."""
+    return word.lower().removesuffix("s") in _PEOPLE_NOUNS
+
+
 def _counted_noun(word: str) -> str:
     """Return the counted noun, "people" for all words for people; "" where there is none."""
     single = word.lower().removesuffix("s")
     if len(word) < 3 or not word.isascii() or word.lower() in _NOT_COUNTED_NOUNS:
         return ""
-    return "people" if single in _PEOPLE_NOUNS else single
+    return "people" if is_people(word) else single
 
 
 def _normalise_unit(word: str) -> str:

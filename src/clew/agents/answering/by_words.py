@@ -44,6 +44,21 @@ _UNIT = r"(?:\s?[^\W\d_]+(?:\s[^\W\d_]+)?)?"
 _NUMBER = re.compile(rf"(?<![A-Za-zÀ-ӿ\d.,])\d+(?:[.,\s]\d+)*{_UNIT}")
 _NUMERAL = re.compile(r"\d|[〇一二三四五六七八九十百千万][時分年月日人冊個円歳回度階本枚台]")
 _ROW = re.compile(r"[^\n:;]{1,60}: [^\n;]*; [^\n:;]{1,60}: ")
+_DURATION = re.compile(
+    r"\b(?:cuánto tiempo|wie lange|combien de temps|quanto tempo|сколько времени|как долго)\b",
+    re.IGNORECASE,
+)
+_HOW_MANY = re.compile(
+    r"\b(?:cuánt[oa]s|wie viele|combien d(?:e |['’])|quant[ie]|сколько)\s*([^\W\d_]{3,})",
+    re.IGNORECASE,
+)
+_TIME_SPAN = re.compile(
+    r"([^\W_]+(?:[.,]\d+)?) (segundos?|minutos?|horas?|días?|semanas?|mes(?:es)?|años?|"
+    r"sekunden?|minuten?|stunden?|tage?n?|wochen?|monate?n?|jahre?n?|secondes?|minutes?|heures?|"
+    r"jours?|semaines?|mois|ans?|années?|секунд\w?|минут\w?|час\w{0,2}|день|дн\w{1,2}|недел\w|"
+    r"месяц\w{0,2}|год\w?|лет)\b",
+    re.IGNORECASE,
+)
 _DATE = re.compile(
     r"\d{3,4}年(?:\d{1,2}月(?:\d{1,2}日)?)?|(?<!\d)(?:\d{1,2}\.?\s(?:de\s)?[^\W\d_]{3,}\s(?:de\s)?)?"
     r"\d{4}(?!\d)|\d{1,2}[./]\d{1,2}[./]\d{2,4}"
@@ -249,6 +264,8 @@ def name_answer(sentence: Sentence, kind: str, question: str) -> str:
         dates = list(dict.fromkeys(m[0] for m in _DATE.finditer(text)))
         return dates[0] if len(dates) == 1 else ""
     if kind == "number":
+        if counted := _find_counted(text, question):
+            return counted[0] if len(counted) == 1 else ""
         rest = _DATE.sub(" ", text)
         numbers = [_trim_unit(m[0], question) for m in _NUMBER.finditer(rest)]
         numbers = [n for n in numbers if n.split()[0] not in asked_terms(question)]
@@ -257,6 +274,23 @@ def name_answer(sentence: Sentence, kind: str, question: str) -> str:
         new = [n for n in _capitalised(text) if not _is_asked(n, question, sentence.passage)]
         return new[0] if len(new) == 1 else ""
     return ""
+
+
+def _find_counted(text: str, question: str) -> list[str]:
+    """Return the amounts of what a question counts, or of time where it asks how long.
+
+    A number may be written in words: "dieciocho días a 24 grados" is no 24 days.
+    """
+    if _DURATION.search(question):
+        found = _TIME_SPAN.finditer(text)
+    elif asked := _HOW_MANY.search(question):
+        pairs = re.finditer(r"(?=\b([^\W_]+) ([^\W\d_]+))", text)
+        found = (pair for pair in pairs if mentions_form(asked[1], pair[2]))
+    else:
+        return []
+    closed = foreign_function_words()
+    counts = (pair for pair in found if pair[1].casefold() not in closed)
+    return [" ".join(p.groups()) for p in counts if not mentions_form(p[1], question)]
 
 
 def _is_asked(name: str, question: str, passage: Passage) -> bool:

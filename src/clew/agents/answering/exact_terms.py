@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from clew.agents.citing.support import SupportSpan, make_citation
 from clew.agents.reading.choose import measure_coverage
 from clew.text.code_names import find_acronyms, find_code_names
-from clew.text.names import name_key
+from clew.text.definitions import defines_term, holds_term
 from clew.text.sentences import sentence_spans
 from clew.text.structure import Block, find_blocks
 from clew.text.unicode import split_words
@@ -24,10 +24,6 @@ _PARTS = ("row", "definition", "item")  # kinds of blocks that differ in a value
 _CELL = re.compile(
     r"(?:^|[|;])\s*(?P<column>[^|;:\n]{1,60}):\s*(?P<value>[^|;\n]{1,200}?)\s*(?=[|;]|\.?$)"
 )
-_HEAD_END = re.compile(r"\s{2,}|\t|\||: | = | ?\(")  # what stands between a term and its value
-_MARKED = re.compile(r"[ \t]*(?:[-*•+][ \t]+[`*]*|[`*]+)")  # an item, or a marked name
-_MAX_HEAD = 80  # characters of a line before its value
-_BODY = re.compile(r"[ \t]*:[ \t]+\S|[ \t]{2,}\S")  # the line after a term that stands alone
 _VALUE_ASKED = re.compile(
     r"\b(?:defaults?|value|standardwert|vorgabe(?:wert)?|wert|par défaut|valeur|predeterminado|"
     r"por defecto|valor|по умолчанию|значение)\b"
@@ -54,37 +50,9 @@ def find_exact_terms(question: str) -> tuple[str, ...]:
     return tuple(dict.fromkeys((*codes, *numbers)))
 
 
-def holds_term(term: str, text: str) -> bool:
-    """Whether a text has a term as it is, not as a part of another; `A_B` may be written "A B"."""
-    if "_" in term:
-        return f" {name_key(term)} " in f" {name_key(text)} "
-    return re.search(rf"(?<![\w-])(?<!\d[.,]){re.escape(term)}(?![\w-]|[.,]\d)", text) is not None
-
-
 def measure_exact(terms: Sequence[str], text: str) -> float:
     """Return the share of the terms that a text has as they are; 1 of none."""
     return sum(holds_term(term, text) for term in terms) / len(terms) if terms else 1.0
-
-
-def defines_term(term: str, text: str) -> bool:
-    """Whether a line begins with a term and gives its value or meaning, there or on the next."""
-    lines, key = text.split("\n"), name_key(term)
-    for line, after in zip(lines, [*lines[1:], ""], strict=True):
-        if not holds_term(term, line):
-            continue
-        marked = _MARKED.match(line)
-        if marked and holds_term(term, line[marked.end() :][: len(term) + 1]):
-            return True
-        bare = line.strip(" \t|*•`")
-        end = _HEAD_END.search(bare)
-        head, rest = (bare[: end.start()], bare[end.end() :]) if end else (bare, "")
-        parts = head.split(",") if len(head) <= _MAX_HEAD else ()
-        begins = any(holds_term(term, p) and name_key(p).startswith(key) for p in parts)
-        deeper = len(after) - len(after.lstrip()) > len(line) - len(line.lstrip())
-        goes_on = _BODY.match(after) and (deeper or after.lstrip().startswith(":"))
-        if begins and (rest.strip() or goes_on):
-            return True
-    return False
 
 
 def misses_value(question: str, quotes: Sequence[str]) -> bool:
@@ -113,22 +81,36 @@ def find_exact_unit(
 ) -> ExactUnit | None:
     """Return the row, item or definition beside what is cited that has the question's values.
 
-    None where what is cited has them, or is no such part, or no other part has them.
+    None where what is cited has them and no cell is the answer, or is no such part.
     """
     terms = find_exact_terms(question)
     home = next((p for p in passages if p.id == cited.chunk), None)
     if not terms or home is None:
         return None
-    parts = [b for b in find_blocks(home.text) if b.kind in _PARTS]
-    own = [b for b in parts if b.start <= cited.start - home.start < b.end]
-    if not own or measure_exact(terms, home.text[own[-1].start : own[-1].end]) == 1:
-        return None
+    blocks = find_blocks(home.text)
+    parts = [b for b in blocks if b.kind in _PARTS]
+    start, end = cited.start - home.start, cited.end - home.start
+    own = [b for b in parts if b.start < end and start < b.end]
     beside = [b for b in parts if measure_exact(terms, _text(home, b)) == 1]
-    if not beside:
+    if not own or not beside:
         return None
     best = max(beside, key=lambda b: measure_coverage(question, _text(home, b)))
-    citation = make_citation(home, SupportSpan(best.start, best.end, 1.0))
-    return ExactUnit(citation, find_cell(question, terms, citation.quote))
+    head = [b for b in blocks if b.kind == "header" and b.start < best.start][-1:]
+    row = _text(home, best)
+    if head and best.kind == "row":
+        row = name_cells(_text(home, head[0]), row)
+    short = find_cell(question, terms, row)
+    if not short and measure_exact(terms, _text(home, own[-1])) == 1:
+        return None
+    return ExactUnit(make_citation(home, SupportSpan(best.start, best.end, 1.0)), short)
+
+
+def name_cells(header: str, row: str) -> str:
+    """Return a row of a table with the name of its column before each value."""
+    names, values = (
+        [c.strip() for c in line.strip().strip("|").split("|")] for line in (header, row)
+    )
+    return "; ".join(f"{name}: {value}" for name, value in zip(names, values, strict=False))
 
 
 def _text(passage: Passage, block: Block) -> str:

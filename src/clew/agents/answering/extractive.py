@@ -12,7 +12,7 @@ from itertools import compress
 import numpy as np
 from numpy.typing import NDArray
 
-from clew.agents.answering.quote_block import find_lead, find_wanted_block, quote_block
+from clew.agents.answering.quote_block import find_announcement, find_wanted_block, quote_block
 from clew.agents.answering.units import stem_words, weigh_words
 from clew.agents.answering.write import make_answer, make_refusal
 from clew.agents.citing.support import SupportSpan, make_citation
@@ -104,7 +104,7 @@ def quote_whole(ctx: Context, evidence: Evidence, found: Found) -> Answer | None
 
 
 def _tells_rare_words(ctx: Context, block: Citation, passages: Sequence[Passage]) -> bool:
-    """Whether a block, its lead and its headings have the question's rarer words.
+    """Whether what announces a block has the question's rarer words.
 
     Steps to install something have all words but one of a question how to remove it. Words that
     no passage has say nothing.
@@ -112,8 +112,7 @@ def _tells_rare_words(ctx: Context, block: Citation, passages: Sequence[Passage]
     home = next((passage for passage in passages if passage.id == block.chunk), None)
     if home is None:
         return True
-    lead = find_lead(home, block.start - home.start)
-    said = stem_words(f"{home.title} {home.heading} {lead} {block.quote}")
+    said = stem_words(find_announcement(home, block.start - home.start))
     words = weigh_words(ctx.view, ctx.question)
     held = stem_words(" ".join(f"{p.title} {p.heading} {p.text}" for p in passages))
     known = {word: weight for word, weight in words.items() if word in held}

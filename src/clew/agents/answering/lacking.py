@@ -6,59 +6,123 @@ kind of answer: the value of a setting, or what a term means.
 """
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+
+import numpy as np
 
 from clew.agents.answering.exact_terms import (
-    defines_term,
     find_exact_terms,
     measure_exact,
     misses_value,
 )
 from clew.agents.answering.quote_block import find_wanted_block
-from clew.agents.answering.units import stem_words, weigh_words
+from clew.agents.answering.units import STEM, stem_words, weigh_words
 from clew.agents.reading.spans import asked_words
 from clew.agents.rules.table import table_for
-from clew.index.view import View
+from clew.context import Context
+from clew.llm.embed import Vectors
 from clew.retrieve.question import strip_courtesy
+from clew.text.definitions import defines_term
 from clew.text.sentences import sentence_spans
-from clew.text.structure import CRUMB_SEPARATOR
+from clew.text.structure import CRUMB_SEPARATOR, find_headings
 from clew.text.unicode import UNSPACED_CHAR, split_words
 from clew.types import Citation, Passage
 
-_RAREST = 0.7  # lacking where the rarest word of the question is not said
-_UNDEFINED = 0.5  # lacking where a meaning is asked for and no quote is about that term
+_ALIKE = 2  # letters that forms of a word have in common at least
+_FORM = 0.6  # cosine of two words that begin alike, from which they are forms of one
+_NEAR_CHARS = 300  # characters of a quote that are compared with the question
 _NEARLY = 0.95  # of the weight of the rarest word: as rare
 _MAX_TERM = 3  # words of a term whose meaning is asked for
 _LEAST_STEM = 4  # letters of a word of which others may be forms
 _ASKS_MEANING = re.compile(
-    r"\b(?:means?|meaning|definition|defined?|describe|explain)\b", re.IGNORECASE
+    r"\b(?:means?|meant|meaning|definition|defined?|describe|explain)\b", re.IGNORECASE
 )
 _ONE_OF_MANY = re.compile(r"\b(?:is|are|was|were|does|do) the\b", re.IGNORECASE)
 _ARTICLES = frozenset("a an the der die das ein eine le la les un une el los las una".split())
 
 
-def measure_lacking(
-    view: View, question: str, quotes: Sequence[Citation], passages: Sequence[Passage]
-) -> float:
-    """Return how much of a question its quotes lack, 0 to 1.
+async def describe_lacking(
+    ctx: Context, question: str, quotes: Sequence[Citation], passages: Sequence[Passage]
+) -> dict[str, float]:
+    """Return what of a question its quotes lack, each 0 to 1.
 
-    By the rarity of its words that neither they nor their headings have; all of it where they have
-    none of its options, identifiers and numbers, or not the value that is asked for.
+    `lacking` is the share of its words by their rarity, `rarest` whether the rarest is among them;
+    `undefined` whether a meaning is asked for and no quote is about that term, `inexact` the share
+    of its options, identifiers and numbers, `valueless` whether it asks for a value that is not
+    there. `near` is how near the first quote is to the question in meaning.
     """
-    titles = {passage.id: passage.title for passage in passages}
-    homes = [f"{titles.get(one.chunk, '')} {one.heading}" for one in quotes]
-    text = " ".join(f"{home} {one.quote}" for home, one in zip(homes, quotes, strict=True))
-    said, words = stem_words(text), weigh_words(view, _drop_asking_words(question))
-    missing = {word: weight for word, weight in words.items() if not _is_said(word, said)}
-    lacking = sum(missing.values())
-    if max(missing.values(), default=0.0) >= _NEARLY * max(words.values(), default=1.0):
-        lacking = max(lacking, _RAREST)
+    homes = [name_home(one, passages) for one in quotes]
+    texts = [f"{home} {one.quote}" for home, one in zip(homes, quotes, strict=True)]
+    words = weigh_words(ctx.view, drop_asking_words(question))
+    # One quote must say it: what two say apart, of other things, is no answer.
+    best = min(texts, key=lambda text: sum(find_unsaid(words, text).values()), default="")
+    missing = await _find_missing(ctx, question, words, best)
     terms = find_exact_terms(question)
-    if misses_value(question, list_texts(quotes)):
-        return 1.0
-    if find_wanted_block(question) == "definition" and not _is_defined(question, quotes, homes):
-        lacking = max(lacking, _UNDEFINED)
-    return max(lacking, 1 - measure_exact(terms, text))
+    lacking = sum(missing.values())
+    rarest = max(missing.values(), default=0.0) >= _NEARLY * max(words.values(), default=1.0)
+    defined = find_wanted_block(question) != "definition" or _is_defined(question, quotes, homes)
+    return {
+        "lacking": lacking,
+        "rarest": float(rarest),
+        "undefined": float(not defined),
+        "inexact": 1 - max((measure_exact(terms, text) for text in texts), default=0.0),
+        "valueless": float(misses_value(question, list_texts(quotes))),
+        "near": await _measure_near(ctx, question, quotes[0].quote) if quotes else 0.0,
+    }
+
+
+def name_home(quote: Citation, passages: Sequence[Passage]) -> str:
+    """Return the title and the headings that a quote stands under."""
+    home = next((one for one in passages if one.id == quote.chunk), None)
+    if home is None:
+        return quote.heading
+    above = [one.title for one in find_headings(home.text) if one.start < quote.start - home.start]
+    return " ".join((home.title, quote.heading or home.heading, *above[-1:]))
+
+
+async def _find_missing(
+    ctx: Context, question: str, words: Mapping[str, float], text: str
+) -> dict[str, float]:
+    """Return the beginnings of words that a text has in no form, with their weights.
+
+    "made" has other letters than "makes": what begins alike and means the same is a form of it.
+    """
+    missing = find_unsaid(words, text)
+    whole = {word[:STEM]: word for word in split_words(question) if word.isalpha()}
+    said = frozenset(split_words(text))
+    forms = {
+        stem: [one for one in said if one[:_ALIKE] == stem[:_ALIKE]]
+        for stem in missing
+        if stem in whole
+    }
+    texts = [*(whole[one] for one in forms), *(one for some in forms.values() for one in some)]
+    if not any(forms.values()) or ctx.embed is None:
+        return missing
+    vectors = dict(zip(texts, await ctx.vectors(texts), strict=True))
+    near = {
+        stem
+        for stem, some in forms.items()
+        if any(_cosine(vectors[whole[stem]], vectors[one]) >= _FORM for one in some)
+    }
+    return {stem: weight for stem, weight in missing.items() if stem not in near}
+
+
+def find_unsaid(words: Mapping[str, float], text: str) -> dict[str, float]:
+    """Return the beginnings of words of which a text has none, with their weights."""
+    stems = stem_words(text)
+    return {word: weight for word, weight in words.items() if not _is_said(word, stems)}
+
+
+async def _measure_near(ctx: Context, question: str, quote: str) -> float:
+    """Return the cosine of a question and a quote, 0 without an embedder."""
+    if ctx.embed is None:
+        return 0.0
+    asked, said = await ctx.vectors([question, quote[:_NEAR_CHARS]])
+    return max(0.0, _cosine(asked, said))
+
+
+def _cosine(one: Vectors, other: Vectors) -> float:
+    return float(one @ other / max(1e-9, float(np.linalg.norm(one) * np.linalg.norm(other))))
 
 
 def list_texts(quotes: Sequence[Citation]) -> list[str]:
@@ -69,7 +133,7 @@ def list_texts(quotes: Sequence[Citation]) -> list[str]:
     ]
 
 
-def _drop_asking_words(question: str) -> str:
+def drop_asking_words(question: str) -> str:
     """Return a question without what says that it asks: "how long", "mean"."""
     for _, words in table_for(question).asks:
         question = words.sub(" ", question)
@@ -87,7 +151,7 @@ def _is_defined(question: str, quotes: Sequence[Citation], homes: Sequence[str])
     """Whether a quote, or the section that it stands in, is about the term that is asked for."""
     if terms := find_exact_terms(question):
         return any(defines_term(term, one.quote) for term in terms for one in quotes)
-    asked = stem_words(" ".join(asked_words(_drop_asking_words(strip_courtesy(question)))))
+    asked = stem_words(" ".join(asked_words(drop_asking_words(strip_courtesy(question)))))
     one = _ONE_OF_MANY.search(question) is None
     if not one or not 0 < len(asked) <= _MAX_TERM or UNSPACED_CHAR.search(question):
         return True  # a value or more than a term, or words that are not known apart

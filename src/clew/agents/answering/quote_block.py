@@ -9,15 +9,19 @@ from clew.agents.reading.choose import measure_coverage
 from clew.agents.rules.table import table_for
 from clew.retrieve.question import strip_courtesy
 from clew.text.structure import find_headings
+from clew.text.unicode import UNSPACED_CHAR
 from clew.types import Citation, Passage
 
 _STEP = r"[Ss]tep\s+\d+[.:]?|第[一二三四五六七八九十\d]+步"
 _ORDERED_ITEM = re.compile(rf"[ \t]*(?:\(?\d{{1,3}}[.)、]|{_STEP})")
-_ITEM = re.compile(rf"[ \t]*(?:[-*+•‣]|\(?\d{{1,3}}[.)、]|\(?[a-zA-Z][.)]|{_STEP})\s+\S")
+_ITEM = re.compile(
+    rf"[ \t]*(?:(?:[-*+•‣]|\(?\d{{1,3}}[.)、]|\(?[a-zA-Z][.)]|{_STEP})\s+\S|\(?\d{{1,3}}、\S)"
+)
+_ROW = re.compile(r"[ \t]*\|.+\|")  # of a table, its header among them
 _MIN_ITEMS = 2
 _MAX_BLOCK_CHARS = 4_000  # characters of a block that is quoted
 _LEAD_CHARS = 300  # characters before a block that announce it
-_MIN_COVERAGE = 0.5  # share of the question's words in the block, its lead and its title
+_MIN_COVERAGE = 0.5  # share of the question's words in what announces a block
 _ORDER_BONUS = 0.2  # for numbered items where steps are asked for
 
 
@@ -40,8 +44,10 @@ class Block:
 def find_wanted_block(question: str) -> str:
     """Return what a question wants quoted whole: steps, list, definition; "" for an answer."""
     asked = strip_courtesy(question).lstrip()
+    # Without spaces the words that ask stand behind what they ask about as well.
+    find = re.Pattern.search if UNSPACED_CHAR.match(asked) else re.Pattern.match
     for kind, words in table_for(question).blocks:
-        if words.match(asked):
+        if find(words, asked):
             return kind
     return ""
 
@@ -54,14 +60,24 @@ def quote_block(question: str, passages: Sequence[Passage]) -> Citation | None:
     best, best_value = None, _MIN_COVERAGE
     for passage in passages:
         for block in find_blocks(passage):
-            lead = find_lead(passage, block.start)
-            covered = measure_coverage(question, f"{passage.title} {lead} {block.text}")
+            if kind == "steps" and _ROW.match(block.text.splitlines()[-1]):
+                continue  # a table lists things, it does not say how to do one
+            covered = measure_coverage(question, find_announcement(passage, block.start))
             value = covered + (_ORDER_BONUS if kind == "steps" and block.ordered else 0.0)
             if covered >= _MIN_COVERAGE and value > best_value:
                 best, best_value = block, value
     if best is None:
         return None
     return make_citation(best.passage, SupportSpan(best.start, best.end, 1.0))
+
+
+def find_announcement(passage: Passage, start: int) -> str:
+    """Return the titles and the lead of a block with its first line.
+
+    They say what it is about; a long block may have the words of a question far apart.
+    """
+    first = passage.text[start:].partition("\n")[0]
+    return f"{passage.title} {passage.heading} {find_lead(passage, start)} {first}"
 
 
 def find_lead(passage: Passage, start: int) -> str:
@@ -72,7 +88,7 @@ def find_lead(passage: Passage, start: int) -> str:
 
 
 def find_blocks(passage: Passage) -> Iterator[Block]:
-    """Yield each run of items with the line before it; what is indented under an item belongs."""
+    """Yield each run of items or rows with the line before it; what is indented belongs to it."""
     at, lines = 0, passage.text.splitlines(keepends=True)
     spans = []
     for line in lines:
@@ -80,7 +96,7 @@ def find_blocks(passage: Passage) -> Iterator[Block]:
         at += len(line)
     run: list[int] = []
     for number, (_, _, line) in enumerate([*spans, (at, at, "end")]):
-        if _ITEM.match(line):
+        if _ITEM.match(line) or _ROW.match(line):
             run.append(number)
         elif run and (not line.strip() or line[:1] in " \t"):
             continue

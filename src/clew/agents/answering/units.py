@@ -13,12 +13,13 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from clew.agents.answering.exact_terms import defines_term, find_exact_terms, measure_exact
+from clew.agents.answering.exact_terms import find_exact_terms, measure_exact
 from clew.agents.citing.support import SupportSpan, make_citation
 from clew.agents.reading.spans import asked_words, read_passages
-from clew.agents.rules.table import table_for
+from clew.agents.rules.table import cut_asking_words, table_for
 from clew.context import Context
 from clew.index.view import View
+from clew.text.definitions import defines_term
 from clew.text.language import is_chinese
 from clew.text.name_spans import blank_particles
 from clew.text.places import MAX_UNIT_CHARS, Unit, find_units
@@ -28,7 +29,8 @@ from clew.types import Citation, Found, Passage
 
 Place = tuple[int, int, float]
 """A span of a passage and a value."""
-_STEM = 5  # letters that forms of a word share
+STEM = 5
+"""Letters that forms of a word share."""
 _READINGS = 3  # spans that are read in a passage
 _MAX_PASSAGES = 6  # that are cut into units
 _WORDS, _HEADINGS, _MEANING, _READ, _RANK = 1.0, 0.4, 0.8, 0.5, 0.3  # weights of what counts
@@ -172,19 +174,20 @@ def _say_same(one: ScoredUnit, other: ScoredUnit) -> bool:
 
 def stem_words(text: str) -> frozenset[str]:
     """Return the beginnings of a text's words."""
-    return frozenset(word[:_STEM] for word in split_words(text))
+    return frozenset(word[:STEM] for word in split_words(text))
 
 
 def weigh_words(view: View, question: str) -> dict[str, float]:
     """Return the beginnings of the question's words with their rarity; sums to 1."""
     exact = [word for term in find_exact_terms(question) for word in split_words(term)]
+    question = cut_asking_words(question)
     question = blank_particles(question) if is_chinese(question) else question
     words = [*asked_words(question), *exact] or split_words(question)
     count = max(1, view.count("chunk"))
     weights: dict[str, float] = {}
     for word in words:
         rarity = math.log(1 + count / (1 + len(view.bm25.chunks_with(word))))
-        weights[word[:_STEM]] = max(rarity, weights.get(word[:_STEM], 0.0))
+        weights[word[:STEM]] = max(rarity, weights.get(word[:STEM], 0.0))
     total = sum(weights.values()) or 1.0
     return {word: weight / total for word, weight in weights.items()}
 

@@ -44,6 +44,22 @@ _ANSWER_FRAME = re.compile(
     r"|(?:所以|因此)?[，,]?(?:最终|正确)?答案(?:是|为|：|:)\s*(?P<zh>\S.*?)[.。]?",
     re.IGNORECASE | re.DOTALL,
 )
+# "In the passage, …" says where something stands, and claims nothing itself.
+_SOURCE_FRAME = re.compile(
+    r"(?:in|from|per|according to|based on|as (?:stated|said|mentioned|described) in)\s+"
+    r"(?:the|this|these|that)\s+(?:(?:given|provided|above|first|second|third)\s+)?"
+    r"(?:passage|text|document|context|evidence|article|source|excerpt)s?"
+    r"(?:\s+(?:above|provided|given))?,\s+(?=\S)",
+    re.IGNORECASE,
+)
+# What a model says to whom it speaks, in whole sentences: no claim at all.
+_SMALL_TALK = re.compile(
+    r"(?:(?:well|ok|okay|sure|certainly|of course|great question|good question)[,.!]?\s*)*"
+    r"(?:(?:let me|let's|let us) (?:think|see|look|check)(?: about (?:this|that|it))?"
+    r"|i hope (?:this|that|it) helps(?: you)?|(?:please )?let me know if .{0,80}"
+    r"|here(?:'s| is) (?:the|my|your) answer|you(?:'re| are) welcome)?\s*[.!:…]*",
+    re.IGNORECASE,
+)
 _WORD_CHAR = re.compile(r"\w")
 # "It's a Wonderful Day" and "Her Majesty" are names.
 _LEADING_PRONOUN = re.compile(r"(?:He|She|It|They|His|Her|Its|Their)\s+(?=[a-z])")
@@ -79,9 +95,10 @@ async def check_sentences(
 
 
 def _split_sentences(text: str) -> list[str]:
-    """Split a text into sentences, without those that have no word."""
-    pieces = (text[start:end] for start, end in sentence_spans(text))
-    return [piece for piece in pieces if _WORD_CHAR.search(piece)]
+    """Split a text into sentences, without those that have no word or only make talk."""
+    pieces = [text[start:end] for start, end in sentence_spans(text)]
+    pieces = [piece for piece in pieces if _WORD_CHAR.search(piece)]
+    return [piece for piece in pieces if not _SMALL_TALK.fullmatch(piece)] or pieces
 
 
 def _filter_by_pronoun_subject(
@@ -146,6 +163,8 @@ def spell_out_claim(question: str, text: str) -> list[str]:
     """
     named = _ANSWER_FRAME.fullmatch(text)
     bare = (named[1] or named["zh"]) if named else text
+    if frame := _SOURCE_FRAME.match(bare):
+        bare = bare[frame.end()].upper() + bare[frame.end() + 1 :]
     if bare.strip(" .。!").casefold() in _YES_NO:
         return [asked_question(question)]
     return spell_out_choice(question, text) or [bare]

@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from clew.agents.citing.entailment import Quote, find_entailing_sentences, is_entailed, is_negated
 from clew.text.name_spans import find_name_spans
@@ -15,7 +15,9 @@ from clew.text.names import (
     strip_disambiguation,
     tokenize,
 )
+from clew.text.places import find_breadcrumbs, page_at
 from clew.text.sentences import sentence_spans
+from clew.text.structure import CRUMB_SEPARATOR
 from clew.text.unicode import split_words
 from clew.types import LITERAL_TYPES, Citation, Passage
 
@@ -258,3 +260,19 @@ def find_best_citation(sentence: str, passages: Sequence[Passage]) -> Citation |
     ]
     best = max(places, key=lambda pair: pair[0].share, default=None)
     return None if best is None else make_citation(best[1], best[0])
+
+
+def place_citations(
+    citations: Iterable[Citation], passages: Iterable[Passage]
+) -> tuple[Citation, ...]:
+    """Return the citations with their section, the term they define and their page."""
+    homes = {passage.id: passage for passage in passages}
+    found = []
+    for cited in citations:
+        if (passage := homes.get(cited.chunk)) is not None and not cited.heading:
+            at = max(0, cited.start - passage.start)
+            crumbs = find_breadcrumbs(passage.doc, passage.text, at, passage.heading)
+            page = page_at(passage.text, at, passage.page)
+            cited = replace(cited, heading=CRUMB_SEPARATOR.join(crumbs), page=page)
+        found.append(cited)
+    return tuple(found)

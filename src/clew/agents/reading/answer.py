@@ -10,6 +10,7 @@ from clew.agents.core.scratchpad import Note, RecordingRetriever
 from clew.agents.core.types import run_both
 from clew.agents.reading.choose import (
     Candidate,
+    contradicts_kind,
     describe_candidate,
     gather_candidates,
     squash_scores,
@@ -125,7 +126,10 @@ def rank_candidates(
     candidates: Sequence[Candidate],
     pages: Mapping[str, Passage],
 ) -> list[RankedCandidate]:
-    """Rank the most likely candidates by the model, best first."""
+    """Rank the most likely candidates by the model, best first.
+
+    What is plainly of another kind comes last: a date does not say where.
+    """
     some = sorted(candidates, key=_best_score, reverse=True)[:_MAX_CANDIDATES]
     scores = [squash_scores(one) for one in some]
     best = {way: max(one[way] for one in scores) for way in scores[0]} if scores else {}
@@ -133,7 +137,9 @@ def rank_candidates(
     for one in some:
         signals = describe_candidate(one, some, question, names, pages, best)
         ranked.append(RankedCandidate(one, signals, rank(signals)))
-    return sorted(ranked, key=lambda one: -one.probability)
+    return sorted(
+        ranked, key=lambda o: (contradicts_kind(question, o.candidate.text), -o.probability)
+    )
 
 
 def describe_best(ranked: Sequence[RankedCandidate]) -> dict[str, float]:

@@ -8,7 +8,7 @@ from clew.agents.citing.support import mentions_name
 from clew.agents.reading.follow import Chain
 from clew.agents.reading.spans import Reading, answer_key, asked_words, same_answer
 from clew.agents.reading.values import is_astray
-from clew.agents.rules.table import table_for
+from clew.agents.rules.table import cut_asking_words, table_for
 from clew.text.dates import MONTH_PATTERN
 from clew.text.quantities import parse_quantity
 from clew.text.word_forms import asked_terms, is_read_language, measure_terms
@@ -233,7 +233,7 @@ def measure_coverage(question: str, text: str) -> float:
     if not is_read_language(question):
         values = measure_terms(asked_terms(question), text)
         return sum(values) / max(1, len(values))
-    asked = {word[:_STEM] for word in asked_words(question)}
+    asked = {word[:_STEM] for word in asked_words(cut_asking_words(question))}
     said = {word[:_STEM] for word in asked_words(text)}
     return len(asked & said) / max(1, len(asked))
 

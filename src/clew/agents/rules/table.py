@@ -9,9 +9,13 @@ from importlib.resources import files
 from typing import Any
 
 from clew.agents.core.plan import JoinKind
+from clew.text.unicode import UNSPACED_CHAR
 from clew.text.word_forms import question_language
 
 _LANGUAGES = ("en", "zh", "de", "fr", "es", "ru", "ar", "ja")
+_PARTICLES = re.compile(
+    "请问|请?告诉我|我想知道|麻烦|[的了是我你要在有和与及吗呢们]"
+)  # of Chinese, which say nothing alone
 _OPENING_WORDS = 4  # words behind a question word in which it says what it asks for
 
 
@@ -46,6 +50,8 @@ class RuleTable:
     """Each thing that numbers measure, with the words that ask for it."""
     blocks: tuple[tuple[str, re.Pattern[str]], ...]
     """Each kind of block that is quoted whole (steps, list, definition), with its openings."""
+    several: re.Pattern[str]
+    """Openings of questions that want all of several things."""
     question_words: re.Pattern[str]
     fillers: re.Pattern[str]
     """Words of "is it true that", which only ask whether the rest is so."""
@@ -122,6 +128,19 @@ def table_for(question: str) -> RuleTable:
     return load_table(language if language in _LANGUAGES else "en")
 
 
+def cut_asking_words(question: str) -> str:
+    """Return a question in a script without spaces with a space for each word that only asks.
+
+    There words are pairs of characters, and those across such a word would be said nowhere.
+    """
+    if not UNSPACED_CHAR.search(question):
+        return question
+    table = table_for(question)
+    for words in (*(words for _, words in table.blocks), table.question_words):
+        question = words.sub(" ", question)
+    return _PARTICLES.sub(" ", question)
+
+
 def _build_table(raw: Mapping[str, Any], *, spaced: bool) -> RuleTable:
     def words(some: Sequence[str]) -> re.Pattern[str]:
         return _compile_words(some, spaced=spaced)
@@ -145,6 +164,7 @@ def _build_table(raw: Mapping[str, Any], *, spaced: bool) -> RuleTable:
         asks=named("asks"),
         measures=named("measures"),
         blocks=named("blocks"),
+        several=words(raw.get("several", ())),
         question_words=words(raw["question_words"]),
         fillers=words(raw.get("fillers", ())),
         unique=words(raw.get("unique", ())),

@@ -5,9 +5,10 @@ from dataclasses import replace
 
 from clew.agents.answering.write import make_answer
 from clew.agents.core.types import Answer
-from clew.agents.tables.load import Table, join_tables, load_tables
+from clew.agents.tables.load import Table, join_tables
 from clew.agents.tables.parse import may_ask_tables, parse_question
 from clew.agents.tables.reading import Filter, Query
+from clew.agents.tables.rows import load_tables
 from clew.agents.tables.run import TableResult, group_filters, run_query
 from clew.agents.tables.senses import Senses, load_senses
 from clew.context import Context, TraceStep
@@ -123,7 +124,13 @@ def describe_query(query: Query) -> str:
     }.get(query.wants, of)
     groups = group_filters(query.filters)
     where = " and ".join(" or ".join(map(_describe_filter, some)) for some in groups)
-    return f"{what}, where {where}" if where else what
+    described = f"{what}, where {where}" if where else what
+    if query.unlinked is None:
+        return described
+    groups = group_filters(query.unlinked.filters)
+    named = " and ".join(" or ".join(map(_describe_filter, some)) for some in groups)
+    without = f"without a row of {query.unlinked.table.name}"
+    return f"{described}, {without}{f' where {named}' if named else ''}"
 
 
 def _describe_best(query: Query) -> str:

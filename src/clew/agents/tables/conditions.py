@@ -140,6 +140,9 @@ def _deny(reading: Reading, start: int, end: int) -> bool:
     first = min((one.at for one in behind), default=len(reading.words))
     columns = [one for one in reading.columns if end <= one[0] < min(first, end + _NEAR)]
     before = [one for one in reading.filters if one.at < start]
+    if not behind and _names_table(reading, end):  # "no orders": of one table that says nothing
+        reading.unlinked = True
+        return bool(reading.table.partners)
     if columns or not (behind or before):
         columns = columns or [one for one in reading.columns if one[1] <= start]
         if not columns:
@@ -157,6 +160,12 @@ def _deny(reading: Reading, start: int, end: int) -> bool:
         for one in reading.filters
     ]
     return True
+
+
+def _names_table(reading: Reading, at: int) -> bool:
+    """Whether a word behind "no" or "never" is the name of the table: "no orders"."""
+    behind = [word.fold for word in reading.words[at : at + _NEAR]]
+    return any(is_same_word(word, own) for word in behind for own in reading.table.own_words)
 
 
 def add_text_filters(reading: Reading, found: Sequence[Mention]) -> None:

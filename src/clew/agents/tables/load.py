@@ -1,18 +1,17 @@
-"""Tables as columns of typed values, loaded from the documents of their rows, and joined."""
+"""Tables as columns of typed values, and joined."""
 
 import re
 from collections import Counter, defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from itertools import islice
 from pathlib import PurePosixPath
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal
 
 from clew.agents.tables.values import is_year, load_vocabulary, read_truths
 from clew.agents.tables.words import fold_text, is_same_word
-from clew.context import Context
-from clew.ingest.build import TABLES_KEY
-from clew.ingest.readers.tables import CELLS_KEY, LABEL_KEY, TABLE_KEY, split_column
+from clew.ingest.readers.tables import split_column
 from clew.text.dates import parse_whole_date
 from clew.text.quantities import (
     WrittenNumber,
@@ -21,10 +20,10 @@ from clew.text.quantities import (
     split_unit,
     to_float,
 )
-from clew.types import Document
 
 ColumnType = Literal["number", "date", "text", "flag"]
-_BATCH = 5_000  # rows whose documents are in memory at once
+_SAMPLE = 400  # different values by which a column is first looked at
+_PLAIN_DIGITS = frozenset("0123456789.-")
 _MOSTLY = 0.95  # share of the values that decides a column's type
 _KEY_SHARE = 0.999
 _LINK_SHARE = 0.95  # share of a column's values that are keys of the other table
@@ -33,13 +32,10 @@ _MAX_CODE = 3  # characters of texts that agree by chance: yes, no, codes of cou
 _MIN_TEXTS = 2  # different texts that are a link whatever the column is called
 _MAX_JOINED = 200_000  # rows of all tables together, beyond which links are not looked for
 _MAX_MEASURED = 100  # numbers up to this agree by chance
-_MEMO = "tables"
 _LETTERS_OR_DIGITS = re.compile(r"[^\W\d_]{2,}|\d{2,}")
 _MARKED_UNIT = re.compile(r"[(\[]\s*([^\W\d_]+|[€$£¥₽%])\s*[)\]]\s*$")
 _NO_UNITS = ("min", "sec")  # more often the smallest, or a section
 _SURE_IDS = ("id", "ids", "code", "key", "uid", "uuid")
-_MAX_SUMMING = 2  # rows at the end that may sum up the others
-_CLOSE = 0.006  # of a sum that was rounded
 
 
 @dataclass(frozen=True)
@@ -57,7 +53,7 @@ class Column:
     @cached_property
     def type(self) -> ColumnType:
         """What nearly all of its values are."""
-        there = Counter(cell for cell in self.cells if cell is not None)
+        there = self._counts
         if self.truths is not None and not all(parse_number(cell) in (0, 1) for cell in there):
             return "flag"
         if there and any(isinstance(cell, bool) for cell in there):
@@ -65,6 +61,8 @@ class Column:
         least = _MOSTLY * there.total()
         if there and sum(n for cell, n in there.items() if cell in self._floats) >= least:
             return "number"
+        if self._is_seldom(parse_whole_date):
+            return "text"
         if there and sum(n for cell, n in there.items() if parse_whole_date(cell)) >= least:
             return "date"
         return "text"
@@ -81,9 +79,35 @@ class Column:
         return known.get(self.cells[row], missing)
 
     @cached_property
+    def _counts(self) -> Counter[Any]:
+        """How often each value stands here."""
+        return Counter(cell for cell in self.cells if cell is not None)
+
+    def _is_seldom(self, parse: Callable[[Any], object | None]) -> bool:
+        """Whether few of some values can be parsed: then most of all cannot, either."""
+        step = max(1, len(self._counts) // _SAMPLE)
+        some = list(islice(self._counts, 0, None, step))
+        return sum(parse(cell) is not None for cell in some) < len(some) / 2
+
+    @cached_property
+    def _plain(self) -> Mapping[Any, float] | None:
+        """The values as numbers if all are digits with at most a point, else None: it is quick."""
+        texts = [cell for cell in self._counts if isinstance(cell, str)]
+        if len(texts) < len(self._counts) or not _PLAIN_DIGITS.issuperset("".join(texts)):
+            return None
+        try:
+            return {cell: float(cell) for cell in texts}
+        except ValueError:
+            return None
+
+    @cached_property
     def _quantities(self) -> Mapping[Any, WrittenNumber]:
         """The values that are numbers, if their units agree."""
-        cells = Counter(cell for cell in self.cells if cell is not None)
+        cells = self._counts
+        if self._plain is not None:
+            return {cell: WrittenNumber(cell, "", False) for cell in cells}
+        if self._is_seldom(split_unit):
+            return {}
         found = {cell: one for cell in cells if (one := split_unit(cell)) is not None}
         sizes: Counter[str] = Counter()
         for cell, one in found.items():
@@ -117,6 +141,8 @@ class Column:
     @cached_property
     def is_grouped(self) -> bool:
         """Whether thousands are told apart by commas in its values."""
+        if self._plain is not None:
+            return False
         decimal = choose_decimal(one.digits for one in self._quantities.values())
         return decimal == "." and any("," in one.digits for one in self._quantities.values())
 
@@ -130,6 +156,8 @@ class Column:
     @cached_property
     def _floats(self) -> Mapping[Any, float]:
         """The values that are numbers, in the column's unit."""
+        if self._plain is not None:
+            return self._plain
         decimal = choose_decimal(one.digits for one in self._quantities.values())
         known, found = load_vocabulary().units, {}
         _, own = known.get(self.unit[0].casefold(), ("", 1.0))
@@ -235,12 +263,16 @@ class Table:
         return inner or PurePosixPath(file).stem
 
     @cached_property
-    def words(self) -> frozenset[str]:
-        """The words of its name and its partners', without folders and the file's suffix."""
+    def own_words(self) -> frozenset[str]:
+        """The words of its name, without folders and the file's suffix."""
         file, _, inner = self.name.partition("#")
         own = split_column(f"{PurePosixPath(file).stem} {inner}")
-        own += [part for word in own for part in _LETTERS_OR_DIGITS.findall(word)]
-        return frozenset(own).union(*(one.table.words for one in self.partners))
+        return frozenset([*own, *(p for word in own for p in _LETTERS_OR_DIGITS.findall(word))])
+
+    @cached_property
+    def words(self) -> frozenset[str]:
+        """The words of its name and its partners'."""
+        return self.own_words.union(*(one.table.words for one in self.partners))
 
     def __len__(self) -> int:
         """Number of rows."""
@@ -269,116 +301,12 @@ class Partner:
     """The column that names its rows, as it is called here."""
 
 
-async def load_tables(ctx: Context) -> list[Table]:
-    """Return the tables of a knowledge base, loaded once per generation."""
-    if _MEMO not in ctx.view.memo and ctx.key_values is not None:
-        held = await ctx.key_values.get("manifest", [TABLES_KEY])
-        ctx.view.memo[_MEMO] = await _read_tables(ctx) if held.get(TABLES_KEY) else []
-    found: list[Table] = ctx.view.memo.get(_MEMO, [])
-    return found
-
-
-async def _read_tables(ctx: Context) -> list[Table]:
-    rows: dict[str, list[_StoredRow]] = defaultdict(list)
-    keys = ctx.view.keys("chunk").tolist()
-    for start in range(0, len(keys), _BATCH):
-        chunks = await ctx.snapshot.chunks(keys[start : start + _BATCH])
-        first = {one.document: one for one in chunks.values() if one.start == 0}
-        documents = await ctx.snapshot.documents(list(first))
-        some = [document for document in documents.values() if is_row(document)]
-        names = await ctx.snapshot.names([document.id for document in some])
-        for document in some:
-            for name in names[document.id]:
-                table, _, number = name.rpartition("#")
-                if number.isdigit():
-                    row = _StoredRow(
-                        int(number),
-                        name,
-                        document.id,
-                        first[document.id].id,
-                        document.metadata[CELLS_KEY],
-                        document.metadata[LABEL_KEY],
-                    )
-                    rows[table].append(row)
-    return [_make_table(name, sorted(rows[name], key=_row_number)) for name in sorted(rows)]
-
-
-class _StoredRow(NamedTuple):
-    """A row as it was stored."""
-
-    number: int
-    name: str
-    document: str
-    chunk: str
-    cells: Mapping[str, Any]
-    label: str
-
-
-def _row_number(row: _StoredRow) -> int:
-    return row.number
-
-
-def _make_table(name: str, rows: Sequence[_StoredRow]) -> Table:
-    cells: dict[str, list[Any]] = {}
-    for number, row in enumerate(rows):
-        _append_row(cells, row.cells, number)
-    for column in cells.values():
-        column.extend([None] * (len(rows) - len(column)))
-    columns = {column: Column(column, values) for column, values in cells.items()}
-    kept = len(rows) - _count_summing_rows(columns, len(rows))
-    if kept < len(rows):
-        columns = {column: Column(column, values[:kept]) for column, values in cells.items()}
-    return Table(
-        name, rows[0].label, columns, [(row.name, row.document, row.chunk) for row in rows[:kept]]
-    )
-
-
-def _count_summing_rows(columns: Mapping[str, Column], size: int) -> int:
-    """Return how many rows at the end sum up the others: by their label and by their numbers."""
-    for count in range(min(_MAX_SUMMING, size - 2), 0, -1):
-        body = size - count
-        if all(_sums_up(columns, row, body) for row in range(body, size)):
-            return count
-    return 0
-
-
-def _sums_up(columns: Mapping[str, Column], row: int, body: int) -> bool:
-    """Whether a row is called a total and most of its numbers are those of the rows above."""
-    texts = [one.cells[row] for one in columns.values() if isinstance(one.cells[row], str)]
-    words = fold_text(texts[0]).split()[:2] if texts else []
-    totals = load_vocabulary().totals
-    how = next((totals[word] for word in words if word in totals), "")
-    if not how:
-        return False
-    agreed, compared = 0, 0
-    for column in columns.values():
-        own = column.numbers[row] if column.type == "number" else None
-        above = [number for number in column.numbers[:body] if number is not None]
-        if own is not None and above:
-            value = sum(above) / (len(above) if how == "mean" else 1)
-            compared += 1
-            agreed += abs(value - own) <= _CLOSE * max(1.0, abs(own))
-    return agreed * 2 > compared
-
-
-def is_row(document: Document) -> bool:
-    """Whether a document is a row of a table."""
-    return TABLE_KEY in document.metadata and isinstance(document.metadata.get(CELLS_KEY), dict)
-
-
-def _append_row(cells: dict[str, list[Any]], row: Mapping[str, Any], number: int) -> None:
-    for column, value in row.items():
-        values = cells.setdefault(column, [])
-        values.extend([None] * (number - len(values)))
-        values.append(value)
-
-
 def find_links(table: Table, others: Sequence[Table]) -> list[Link]:
     """Return the columns of a table whose values are keys of another one."""
     found = []
     for name, column in table.columns.items():
         values = column.rows_by_value.keys()
-        least = 1 if column.type == "text" else _MIN_LINKED
+        least = 1 if column.type == "text" or column.is_id else _MIN_LINKED
         if len(values) < least or column.type == "date":
             continue
         for other in others:

@@ -25,6 +25,7 @@ from clew.agents.tables.senses import (
     Senses,
     find_choice,
     find_comparatives,
+    find_meant_values,
     find_measured,
     find_superlatives,
 )
@@ -99,6 +100,7 @@ def _read(words: list[Word], table: Table, foreign: frozenset[str], senses: Sens
     if not add_flags(reading, negations, bool(best or aggregates)):
         return None
     head = _find_head(reading, ask)
+    find_meant_values(reading, senses, head)
     if not _account_for_rest(reading, head, ask[2], bool(best or aggregates)):
         return None
     limit = len(table) if orders else limits[0][3] if limits else count

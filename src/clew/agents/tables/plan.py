@@ -4,7 +4,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from clew.agents.tables.load import Partner, Table
-from clew.agents.tables.reading import Filter, Query, Reading, is_measure, to_extreme
+from clew.agents.tables.reading import (
+    Filter,
+    Query,
+    Reading,
+    Unlinked,
+    is_measure,
+    to_extreme,
+)
 from clew.agents.tables.words import is_same_word, load_operators
 
 _COUNTED = ("most", "fewest")  # of rows, where no column is measured
@@ -30,10 +37,14 @@ def make_query(reading: Reading, sought: Sought, head: int) -> Query | None:
     mentioned = [name for _, _, name in sorted(reading.columns)]
     asked = [name for start, end, name in reading.columns if start <= head < end]
     owner = _find_asked_partner(reading, head)
+    if without := _find_unlinked(reading, sought, owner, asked):
+        return without
+    if reading.unlinked or _denies_some(reading, asked):
+        return None
     if owner is not None:
         own = [one for one in reading.filters if one.column not in owner.columns]
         if not owner.label or not own or any(one.negated or one.how == "empty" for one in own):
-            return None  # its rows that are not linked are not here: "which members have no car"
+            return None  # its rows that are not linked are not here
         asked = [owner.label]
         sought = replace(sought, wants="distinct" if sought.wants == "count" else sought.wants)
     rest = [name for name in mentioned if name not in asked]
@@ -60,11 +71,52 @@ def _find_asked_partner(reading: Reading, head: int) -> Partner | None:
     """Return the linked table whose rows are asked for: "which members booked Clay"."""
     if head < 0 or reading.taken[head] != "table":
         return None
-    word, file = reading.words[head].fold, replace(reading.table, partners=())
-    if any(is_same_word(word, own) for own in file.words):
+    word = reading.words[head].fold
+    if any(is_same_word(word, own) for own in reading.table.own_words):
         return None
     named = [p for p in reading.table.partners if any(is_same_word(word, w) for w in p.table.words)]
     return named[0] if len(named) == 1 else None
+
+
+def _denies_some(reading: Reading, asked: Sequence[str]) -> bool:
+    """Whether what keys stand for is asked for, and a row of several is denied: other rows of the
+    same key may have it.
+    """
+    keys = [name for name in asked if name in reading.entities]
+    shared = [name for name in keys if not reading.table.columns[name].is_key]
+    return bool(shared) and any(one.negated and one.how != "flag" for one in reading.filters)
+
+
+def _find_unlinked(
+    reading: Reading, sought: Sought, owner: Partner | None, asked: Sequence[str]
+) -> Query | None:
+    """The rows of a linked table that nothing refers to: "which members have no car"."""
+    partners = reading.table.partners
+    if owner is None and sought.wants == "names" and len(partners) == 1:
+        owner = partners[0]
+    if owner is None:  # "customers" is `customer_id`, which refers to them
+        named = reading.entities.intersection(asked)
+        owner = next((one for one in partners if one.link in named), None)
+    if owner is None or sought.best or sought.aggregate or sought.group or sought.pair:
+        return None
+    own = [one for one in reading.filters if one.column not in owner.columns]
+    denied = [one for one in own if one.negated and one.how != "flag"]
+    mentioned = {name for _, _, name in reading.columns} - {owner.link}
+    if len(denied) + reading.unlinked != 1 or mentioned or not owner.table.label:
+        return None
+    kept = tuple(replace(one, negated=False) if one in denied else one for one in own)
+    theirs = [one for one in reading.filters if one.column in owner.columns]
+    names = {name: name.rpartition(".")[2] for name in owner.columns}
+    filters = tuple(replace(one, column=names[one.column]) for one in theirs)
+    if any(one.column not in owner.table.columns for one in filters):
+        return None
+    return Query(
+        *(owner.table, "count" if sought.wants == "count" else "value", filters),
+        targets=(owner.table.label,),
+        score=reading.score,
+        doubts=reading.doubts,
+        unlinked=Unlinked(reading.table, kept, owner.rows),
+    )
 
 
 def _choose_plan(query: Query, sought: Sought, asked: list[str], rest: list[str]) -> Query | None:

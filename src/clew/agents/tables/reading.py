@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from clew.agents.tables.load import Column, Table
 from clew.agents.tables.values import load_vocabulary
 from clew.agents.tables.words import Operators, Word, is_same_word
+from clew.text.quantities import is_people
 
 _COLUMN_WEIGHT = 2.0
 _MIN_VALUE = 4  # letters of a value that is no code
@@ -45,6 +46,16 @@ class Filter:
 
 
 @dataclass(frozen=True)
+class Unlinked:
+    """Rows of another table that refer to none of those asked for: "members without a car"."""
+
+    table: Table
+    filters: tuple[Filter, ...]
+    rows: Sequence[int | None] = field(repr=False)
+    """For each row of that table, the row it refers to."""
+
+
+@dataclass(frozen=True)
 class Query:
     """What a question asks of a table."""
 
@@ -75,6 +86,8 @@ class Query:
     """Whether "how many" asks for a sum: "how many hours"."""
     counts_things: bool = False
     """Whether what is counted is a kind of thing that rows are of: "lamps"."""
+    unlinked: Unlinked | None = None
+    """What must not refer to the rows."""
 
     @property
     def columns(self) -> frozenset[str]:
@@ -104,6 +117,8 @@ class Reading:
     """Words that name a flag and deny it: "unresolved"."""
     dropped: set[int] = field(default_factory=set)
     """Comparisons with what is no number: they are no names."""
+    unlinked: bool = False
+    """Whether the table itself is denied: "customers without orders"."""
 
     def take(self, start: int, end: int, kind: str) -> None:
         """Mark words as accounted for."""
@@ -128,18 +143,39 @@ def find_columns(reading: Reading) -> None:
         for start in range(len(reading.words) - len(column.words) + 1):
             _try_column(reading, column, start)
     for at, word in enumerate(reading.words):
+        if (word.fold,) in reading.operators.phrases["negations"]:
+            continue  # "no" is no number: "order no"
         if reading.is_free(at, at + 1) and word.fold not in reading.operators.fillers:
             having = [one for one in names if any(is_same_word(word.fold, w) for w in one.words)]
             exact = [one for one in having if {word.fold, word.stem} & set(one.words)]
             if not exact and is_value(reading, word):
                 continue  # "open" of a status, not of "opened"
             having = _prefer_own(reading, exact or having)
+            having = [one for one in having if not _is_own_id(reading, one, word)]
             if len(having) == 1 and not word.fold[:1].isdigit():
                 note_column(reading, at, at + 1, having[0].name)
                 if having[0].is_id and word.fold not in load_vocabulary().identifiers:
                     reading.entities.add(having[0].name)
-            elif not having:
+            elif not having and not _try_people(reading, at):
                 _try_denied_flag(reading, at)
+
+
+def _is_own_id(reading: Reading, column: Column, word: Word) -> bool:
+    """Whether a word is the table's name and a column only its rows' number: orders, `order_no`."""
+    rest = [own for own in column.words if not is_same_word(word.fold, own)]
+    is_id = bool(rest) and load_vocabulary().identifiers.issuperset(rest)
+    return is_id and any(is_same_word(word.fold, own) for own in reading.table.own_words)
+
+
+def _try_people(reading: Reading, at: int) -> bool:
+    """Take "people" for the only column that counts them: a population."""
+    if not is_people(reading.words[at].fold):
+        return False
+    columns = reading.table.columns.values()
+    having = [one for one in columns if one.is_quantity and any(map(is_people, one.words))]
+    if len(having) == 1:
+        note_column(reading, at, at + 1, having[0].name)
+    return len(having) == 1
 
 
 def is_value(reading: Reading, word: Word) -> bool:
@@ -197,8 +233,11 @@ def is_measure(reading: Reading, at: int) -> bool:
     named = [
         reading.table.columns[name] for start, end, name in reading.columns if start <= at < end
     ]
-    return any(one.is_quantity and not one.is_rank and word in one.words for one in named) and not (
-        any("year" in one.words for one in named)
+    if any("year" in one.words for one in named):
+        return False
+    amounts = [one for one in named if one.is_quantity and not one.is_rank]
+    return any(
+        word in one.words or (is_people(word) and any(map(is_people, one.words))) for one in amounts
     )
 
 

@@ -48,7 +48,7 @@ class TableResult:
 
 def run_query(query: Query) -> TableResult | None:
     """Return what the rows say, or None if no row fits."""
-    rows = find_rows(query.table, query.filters)
+    rows = _drop_linked(query, find_rows(query.table, query.filters))
     match query.wants:
         case "count":
             return TableResult((str(len(rows)),), tuple(rows), len(rows))
@@ -69,6 +69,14 @@ def run_query(query: Query) -> TableResult | None:
         case "difference" | "ratio":
             return _compare_two(query, rows)
     return _read_values(query.table, query.targets, rows)
+
+
+def _drop_linked(query: Query, rows: list[int]) -> list[int]:
+    """Return the rows that nothing of another table refers to, where that is asked for."""
+    if (other := query.unlinked) is None:
+        return rows
+    used = {other.rows[row] for row in find_rows(other.table, other.filters)}
+    return [row for row in rows if row not in used]
 
 
 def find_rows(table: Table, filters: Sequence[Filter]) -> list[int]:

@@ -9,8 +9,8 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from clew.agents.tables.load import Table
-from clew.agents.tables.reading import Mention, Reading, note_column, to_extreme
+from clew.agents.tables.load import Column, Table
+from clew.agents.tables.reading import Filter, Mention, Reading, note_column, to_extreme
 from clew.agents.tables.unspaced import asks_unspaced
 from clew.agents.tables.values import load_vocabulary
 from clew.agents.tables.verbs import find_time
@@ -24,7 +24,10 @@ _ALL = ("number", "date", "text")
 _MEASURED = ("number", "date")
 _LEAST = 0.5  # cosine of a word with the name of a column that it may mean
 _LEAST_OF_DEGREE = 0.35  # of "tallest" with one that can be measured: few columns can
-_LEAD = 0.1  # over the next column
+_LEAST_OF_KIND = 0.6  # of a word with a value that rows share, or with the name of the table
+_LEAD = 0.1  # over the next one
+_MAX_VALUES = 1_000  # of all tables that words are compared with
+_MAX_KINDS = 100  # different values of a column that tells kinds
 _MAX_NAMES = 400  # columns of all tables, beyond which meaning costs too much
 _SIGNS = {"max": ">", "min": "<"}
 
@@ -37,6 +40,9 @@ async def load_senses(ctx: Context, tables: Sequence[Table]) -> Senses:
         return {}
     if ctx.meaning() < 1:
         return {}
+    values = [value for t in tables for c in _kinds_of(t) for value in c.rows_by_value]
+    words_of_tables = [word for table in tables for word in table.own_words]
+    names = list(dict.fromkeys([*names, *words_of_tables, *values[:_MAX_VALUES]]))
     vectors = np.stack(await ctx.vectors([*words, *names]))
     cosines = vectors[: len(words)] @ vectors[len(words) :].T
     rows = (dict(zip(names, row, strict=True)) for row in cosines.tolist())
@@ -47,6 +53,42 @@ def _has_meaning(word: Word) -> bool:
     """Whether a word is neither a name, a number nor one that only joins others."""
     is_plain = word.text.islower() and word.fold.isalpha()
     return is_plain and word.fold not in load_operators().fillers
+
+
+def _kinds_of(table: Table) -> list[Column]:
+    """Return the columns of texts that rows share: kinds, states, places."""
+    texts = [one for one in table.columns.values() if one.type == "text"]
+    return [one for one in texts if not one.is_nearly_key and len(one.rows_by_value) <= _MAX_KINDS]
+
+
+def find_meant_values(reading: Reading, senses: Senses, head: int) -> None:
+    """Filter by what free words mean: "notebooks" for laptop; and take the noun for the table."""
+    for at, word in enumerate(reading.words):
+        if word.fold not in senses or not reading.is_free(at, at + 1) or _is_known(reading, word):
+            continue
+        near = senses[word.fold]
+        own = max((near.get(one, 0.0) for one in reading.table.own_words), default=0.0)
+        others = max((near.get(one, 0.0) for one in reading.foreign), default=0.0)
+        best, lead, column, value = _nearest_value(reading.table, near)
+        if at == head and own >= _LEAST_OF_KIND and own > max(best, others):
+            reading.take(at, at + 1, "table")
+            reading.doubts += 1
+        elif best >= _LEAST_OF_KIND and lead >= _LEAD and best > max(own, others):
+            reading.filters.append(Filter(column, "=", value, at=at))
+            reading.values.append((at, at + 1, column))
+            reading.take(at, at + 1, "value")
+            reading.doubts += 1
+
+
+def _nearest_value(table: Table, near: Mapping[str, float]) -> tuple[float, float, str, str]:
+    """Return how near the nearest value is that rows share, by how much, its column, and itself."""
+    found = [
+        (near.get(value, 0.0), column.name, value)
+        for column in _kinds_of(table)
+        for value in column.rows_by_value
+    ]
+    first, second = (sorted(found, reverse=True) + [(0.0, "", "")] * 2)[:2]
+    return first[0], first[0] - second[0], first[1], first[2]
 
 
 def _find_meant_columns(reading: Reading, senses: Senses) -> None:

@@ -20,9 +20,16 @@ Phrases = dict[tuple[str, ...], tuple[str, str]]
 
 
 @cache
-def _load_phrases(language: str) -> Phrases:
-    """Return the phrases of a language, word by word, with their kind and English words."""
-    return {tuple(_split(phrase)): found for phrase, found in load_words(language).items()}
+def _load_phrases(language: str) -> dict[str, Phrases]:
+    """Return the phrases of a language, word by word, with their kind and English words.
+
+    They stand under their first letter: most words of a question begin none.
+    """
+    found: dict[str, Phrases] = {}
+    for phrase, meaning in load_words(language).items():
+        words = tuple(_split(phrase))
+        found.setdefault(words[0][:1], {})[words] = meaning
+    return found
 
 
 def _split(phrase: str) -> list[str]:
@@ -78,10 +85,10 @@ def write_spaced_in_english(question: str, tables: Sequence[Table]) -> str:
     return " ".join(found) + "?"
 
 
-def _match(words: Sequence[str], at: int, phrases: Phrases) -> tuple[int, str, str]:
+def _match(words: Sequence[str], at: int, phrases: dict[str, Phrases]) -> tuple[int, str, str]:
     """Return how many words the longest phrase here has, its kind and its English words."""
     best = (0, "", "")
-    for phrase, (kind, english) in phrases.items():
+    for phrase, (kind, english) in phrases.get(words[at][:1], {}).items():
         size = len(phrase)
         if size > best[0] and _begins(words[at : at + size], phrase):
             best = (size, kind, english)

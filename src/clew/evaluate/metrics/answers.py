@@ -11,7 +11,9 @@ from collections.abc import Mapping, Sequence
 from functools import lru_cache
 
 from clew.text.unicode import UNSPACED, nfc, split_words
+from clew.text.word_forms import function_words
 
+_SAID = 0.6  # of the words of a statement that an answer has to have
 _ARTICLES = re.compile(r"\b(a|an|the)\b")
 _PUNCTUATION = str.maketrans("", "", string.punctuation)
 _TOKEN = re.compile(f"[{UNSPACED}]|[^{UNSPACED}\\s]+")
@@ -159,6 +161,16 @@ def answer_reciprocal_rank(ranked: Sequence[str], golds: Sequence[str]) -> float
         if hits([answer], golds):
             return 1 / rank
     return 0.0
+
+
+def statement_recall(answer: str, statements: Sequence[str]) -> float:
+    """Share of the statements of which an answer has most of the words that say something."""
+    have, closed = set(split_words(answer)), function_words("en")
+    said = 0
+    for statement in statements:
+        words = set(split_words(statement)) - closed
+        said += len(words & have) >= _SAID * len(words)
+    return said / len(statements)
 
 
 def rouge_l(answer: str, golds: Sequence[str]) -> float:

@@ -88,12 +88,14 @@ GRAPH_METRICS: dict[str, NamesMetric] = {
 CHOICE_METRICS = ("choice", "choice-f1")
 REFUSAL_METRICS = ("refusal-precision", "refusal-recall")
 """Precision and recall of refusing unanswerable questions."""
+STATEMENT_RECALL = "statement-recall"
+"""Of questions that say what a summary must state."""
 OTHER_METRICS = ("reversion", "refusal", *REFUSAL_METRICS, "r-s")
 GROUND_METRICS = ("grounded", "citation-precision", "citation-recall")
 JUDGED_METRICS = ("accuracy", "judge@1", "a-score", "e-score", "g-e")
 NEED_ANSWERS = frozenset(
     [*SHORT_METRICS, *SET_METRICS, *FULL_METRICS, *CHOICE_METRICS, *GROUND_METRICS]
-    + [*JUDGED_METRICS, "reversion", "refusal", *REFUSAL_METRICS]
+    + [*JUDGED_METRICS, "reversion", "refusal", STATEMENT_RECALL, *REFUSAL_METRICS]
 )
 """Metrics of generated answers, which need `--answers`."""
 _AT_K = re.compile(r"([a-z]+)@([1-9]\d{0,3})")
@@ -104,7 +106,7 @@ METRIC_NAMES_HELP = (
     f"{', '.join(GRAPH_METRICS)}, "
     + ", ".join([*SHORT_METRICS, *SET_METRICS, *FULL_METRICS, *CHOICE_METRICS, *OTHER_METRICS])
     + ", "
-    + ", ".join([*GROUND_METRICS, *JUDGED_METRICS])
+    + ", ".join([STATEMENT_RECALL, *GROUND_METRICS, *JUDGED_METRICS])
 )
 
 

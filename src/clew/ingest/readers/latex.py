@@ -6,7 +6,7 @@ from typing import Any
 
 from clew.errors import InputError
 from clew.ingest.readers.decode import decode
-from clew.ingest.readers.latex_macros import VERBATIM, expand_macros
+from clew.ingest.readers.latex_macros import VERBATIM, expand_macros, strip_comments
 from clew.ingest.readers.latex_symbols import ACCENTS, OPERATORS, SYMBOLS
 from clew.ingest.readers.markup import MarkupWriter
 from clew.ingest.readers.source import ReadBudget, Skipped, SourceFile, make_document, read_bytes
@@ -15,7 +15,6 @@ from clew.ingest.readers.text import describe_work
 from clew.text.unicode import clean
 from clew.types import Document
 
-_COMMENT = re.compile(r"(?<!\\)%.*")
 _SECTION_LEVELS = {
     "part": 1,
     "chapter": 1,
@@ -59,7 +58,8 @@ _MAX_NESTING = 40
 def read_latex(source: SourceFile, budget: ReadBudget) -> Iterator[Document | Skipped]:
     r"""Read LaTeX; the title is that of `\title`, else the first heading."""
     raw, encoding = decode(read_bytes(source, budget))
-    text = expand_macros(clean(raw).translate(dict.fromkeys(range(0xE000, 0xE003))))
+    bare = strip_comments(clean(raw).translate(dict.fromkeys(range(0xE000, 0xE003))))
+    text = expand_macros(bare)
     title = _find_argument(text, r"\title")
     begin = text.find(r"\begin{document}")
     page = LatexPage()
@@ -169,7 +169,6 @@ class LatexPage:
         return found.end()
 
     def _add(self, piece: str) -> None:
-        piece = _COMMENT.sub("", piece)
         if piece:
             self._text.append(" ".join(piece.split("\n")))
 
@@ -334,7 +333,6 @@ class LatexPage:
         return at
 
     def _table(self, body: str) -> None:
-        body = _COMMENT.sub("", body)
         while body.startswith(("{", "[")):
             closing = _braced(body, 0)[1] if body[0] == "{" else body.find("]") + 1
             if closing <= 0:

@@ -14,6 +14,7 @@ _VERBATIM_PART = re.compile(
     re.DOTALL,
 )
 _COMMENT = re.compile(r"(?<!\\)%[^\n]*")
+_LITERAL = re.compile(r"\\(?:url|href|path)\{[^}\s]*\Z|\\verb(.)(?:(?!\1).)*\Z")  # before a `%`
 _COMMAND = re.compile(
     r"\\(?:newcommand|renewcommand|providecommand|DeclareRobustCommand|DeclareMathOperator)\*?\s*"
     r"(?:\{\s*\\([A-Za-z@]+)\s*\}|\\([A-Za-z@]+))\s*"
@@ -31,6 +32,7 @@ _KEPT = frozenset(
 _MAX_MACROS = 2_000
 _MAX_BODY = 5_000  # characters of a macro, and of an argument
 _MAX_DEPTH = 12
+_MAX_LOOK = 200  # characters before a comment that may make it none
 _MAX_CALLS = 50_000
 _MAX_GROWTH = 1_000_000  # characters that macros may add
 
@@ -39,6 +41,24 @@ class _Macro(NamedTuple):
     body: str
     arguments: int
     default: str | None  # of the first argument, where it may be left out
+
+
+def strip_comments(text: str) -> str:
+    """Return a text without its comments and what they name; listings have none."""
+    if "%" not in text:
+        return text
+    listings = [found.span() for found in _VERBATIM_PART.finditer(text)]
+    pieces, at = list[str](), 0
+    for found in _COMMENT.finditer(text):
+        while listings and listings[0][1] <= found.start():
+            listings.pop(0)
+        before = text[max(0, found.start() - _MAX_LOOK) : found.start()].rpartition("\n")[2]
+        if (listings and listings[0][0] <= found.start()) or _LITERAL.search(before):
+            continue
+        pieces.append(text[at : found.start()])
+        alone = not before.strip()  # a line that is a comment ends no paragraph
+        at = min(found.end() + alone, len(text))
+    return "".join([*pieces, text[at:]])
 
 
 def expand_macros(text: str) -> str:

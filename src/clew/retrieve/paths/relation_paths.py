@@ -179,6 +179,9 @@ def score_answers(found: ScoredRelationPaths) -> AnswerCandidates:
         return AnswerCandidates(np.zeros(0, np.int64), np.zeros(0, np.float32))
     chance = np.exp(found.scores[order] - found.scores[order[0]])
     ends = [found.end_entities(at) for at in order]
+    # A way that leads only back to its start answers nothing, unless it is what was asked for.
+    for place, at in enumerate(order):
+        chance[place] *= not (place and ends[place].tolist() == [found.origin(at)])
     weight = np.repeat(chance / chance.sum(), [len(one) for one in ends])
     entities, which = np.unique(np.concatenate(ends), return_inverse=True)
     return AnswerCandidates(entities, np.bincount(which, weight).astype(np.float32))

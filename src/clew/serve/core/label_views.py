@@ -15,6 +15,7 @@ from pathlib import Path
 from clew.engine import KnowledgeBase
 from clew.errors import ClewError, Locked, StoreError
 from clew.index.derive import derive_arrays
+from clew.ingest.build import TABLES_KEY
 from clew.kb_address import KbLocation
 from clew.labels import KINDS_OF_LABELS, REVISION_KEY, find_hidden, read_revision
 from clew.llm.embed import Embedder
@@ -34,7 +35,7 @@ from clew.text.unicode import digest
 from clew.tree.manage import TreeManager
 
 _KEPT_KINDS = (RESOLUTION_KIND, SENSES_KIND)
-_KEPT_MANIFEST = ("embedder", "dim", PARTLY_EMBEDDED, *LATE_KINDS)
+_KEPT_MANIFEST = ("embedder", "dim", TABLES_KEY, PARTLY_EMBEDDED, *LATE_KINDS)
 _PATIENCE = 600.0  # seconds to wait for another process that makes the same copy
 _COPY_VERSION = "2"
 _LOCK_FILE = "views.lock"

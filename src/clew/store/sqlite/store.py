@@ -348,10 +348,12 @@ class SqliteStore:
             attach_scratch(db, self.folder, change),
             transaction(db),
         ):
-            before = self._apply(db, change, derive, options)
+            before, seal = self._apply(db, change, derive, options)
         # The write is committed: failing to remove old arrays must not undo it.
         with suppress(OSError):
             (self.folder / "arrays" / str(before + 1) / COMMITTED_FILE).touch()
+            saved = MappedArrays(self.folder / "arrays" / str(before + 1), seal, just_saved=True)
+            self._arrays = before + 1, saved
         remove_old_generations(self.folder / "arrays", {before, before + 1})
         with self._pool.connection() as db:
             if change.remove:
@@ -361,8 +363,8 @@ class SqliteStore:
 
     def _apply(
         self, db: sqlite3.Connection, change: Change, derive: DeriveArrays, options: Sequence[Any]
-    ) -> int:
-        """Write the next generation; return the number of the previous one."""
+    ) -> tuple[int, str]:
+        """Write the next generation; return the number of the previous one, and the new seal."""
         before = _read_generation(db)
         previous: Arrays = {} if change.rebuild else self._load_newest(db)[1]
         held = previous
@@ -408,7 +410,7 @@ class SqliteStore:
             previous=held,
         )
         publish_generation(db, before + 1, seal)
-        return before
+        return before, seal
 
     def _index_vectors(self, embedder: str) -> None:
         """Write the index of many vectors; of few, all are compared."""

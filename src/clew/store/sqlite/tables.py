@@ -9,7 +9,6 @@ from itertools import chain
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from clew.errors import StoreError
 from clew.store.protocol import HAS_DETAILS, Array, Arrays, Tables
@@ -21,6 +20,7 @@ from clew.store.resolved_entities import (
 )
 from clew.store.sqlite.connections import DAMAGED_ROW
 
+_MAX_SPLICED_ROWS = 20_000  # of more, rows are gathered one by one
 COLUMN_PREFIX = "raw_"  # prefix of column files that a generation's folder keeps for the next one
 
 
@@ -88,6 +88,8 @@ _QUERIES = {
 }
 _KEY_COLUMNS = {"mentions": 1, "supports": 1}
 """The column of the key by which a table is read again, where it is not the first."""
+_CODED = ("chunks", "entities", "facts", "forms")
+"""Tables from which larger numbers are computed: they always have 64 bits in memory."""
 _TOUCHED_BY = {
     "chunks": "chunks",
     "entities": "entities",
@@ -123,9 +125,13 @@ def update_tables(
         if held is None:
             found[name] = _sort_by_key(read(name, None))
         else:
-            held = np.asarray(held, np.int64)  # codes are computed from them
             keys, column = touched[by], held[:, _KEY_COLUMNS.get(name, 0)]
-            found[name] = _replace_rows(held, _is_in(column, keys), _sort_by_key(read(name, keys)))
+            fresh = _sort_by_key(read(name, keys))
+            found[name] = _replace_rows(held, _find_rows(column, keys), fresh)
+            if name in _CODED:
+                found[name] = np.asarray(found[name], np.int64)
+    if all(COLUMN_PREFIX + name in previous for name in ("entities", "forms")):
+        found["touched_names"] = np.array(sorted(touched["entities"]), np.int64)
     return Tables(**found)
 
 
@@ -134,24 +140,45 @@ def _sort_by_key(table: Array) -> Array:
     return table[np.argsort(table[:, 0], kind="stable")]
 
 
-def _replace_rows(held: Array, dropped: NDArray[np.bool_], fresh: Array) -> Array:
-    """Replace the dropped rows by `fresh`; all are sorted by their first column."""
-    if not len(fresh) and not dropped.any():
+def _replace_rows(held: Array, gone: Array, fresh: Array) -> Array:
+    """Replace the rows `gone` by `fresh`; all are sorted by their first column."""
+    if held.dtype == np.int32:
+        fresh = _narrow(fresh)
+    if not len(gone) and not len(fresh):
         return held
-    kept = np.flatnonzero(~dropped)
-    at = np.searchsorted(held[kept, 0], fresh[:, 0], "right")
-    # Reorders row numbers first, so that the wide rows are copied only once.
-    order = np.insert(kept, at, np.arange(len(held), len(held) + len(fresh)))
-    return np.concatenate([held, fresh]).take(order, axis=0)
+    at = np.searchsorted(held[:, 0], fresh[:, 0], "right")
+    if len(gone) + len(at) <= _MAX_SPLICED_ROWS:
+        return _splice_rows(held, gone, at, fresh)
+    order = np.insert(np.arange(len(held)), at, np.arange(len(held), len(held) + len(fresh)))
+    kept = np.ones(len(held), np.bool_)
+    kept[gone] = False
+    return np.concatenate([held, fresh]).take(order[np.insert(kept, at, True)], axis=0)
 
 
-def _is_in(column: Array, keys: Collection[int]) -> NDArray[np.bool_]:
-    """Membership of values in keys, like `np.isin` for small positive integers."""
+def _splice_rows(held: Array, gone: Array, at: Array, fresh: Array) -> Array:
+    """Drop some rows and insert others before the given places, copying whole stretches."""
+    dropped = set(gone.tolist())
+    first = np.flatnonzero(np.diff(at, prepend=-1))
+    runs = np.split(fresh, first[1:]) if len(at) else []
+    inserted = dict(zip(at[first].tolist(), runs, strict=True))
+    pieces, done = [], 0
+    for place in sorted(dropped | inserted.keys()):
+        pieces.append(held[done:place])
+        if place in inserted:
+            pieces.append(inserted[place])
+        done = place + (place in dropped)
+    return np.concatenate([*pieces, held[done:]])
+
+
+def _find_rows(column: Array, keys: Collection[int]) -> Array:
+    """Where a column has one of these keys."""
     if not keys or not len(column):
-        return np.zeros(len(column), np.bool_)
-    is_key = np.zeros(max(int(column.max()), max(keys)) + 1, np.bool_)
+        return np.zeros(0, np.int64)
+    # Most keys are new, and larger than all others.
+    at = np.flatnonzero(column >= min(keys))
+    is_key = np.zeros(max(int(column[at].max(initial=0)), max(keys)) + 1, np.bool_)
     is_key[list(keys)] = True
-    found: NDArray[np.bool_] = is_key[column]
+    found: Array = at[is_key[column[at]]]
     return found
 
 
@@ -186,6 +213,8 @@ def columns_to_keep(tables: Tables) -> dict[str, Array]:
 def _narrow(table: Array) -> Array:
     """The same numbers in half the bytes, if none is too large."""
     limits = np.iinfo(np.int32)
-    if not len(table) or table.min() < limits.min or table.max() > limits.max:
+    if not len(table):
+        return table.astype(np.int64, copy=False)
+    if table.dtype == np.int32 or table.min() < limits.min or table.max() > limits.max:
         return table
     return table.astype(np.int32)

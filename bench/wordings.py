@@ -1,0 +1,94 @@
+"""Fit the models that judge a question by its wording, and test them on wordings held out.
+
+`python -m bench.wordings [--write]`. `breadth`: does it want an account or a list? `courtesy`: does
+a clause only address the reader? Every wording of `bench/wordings.json` is asked of a few topics,
+if it has any, and embedded with the default embedder; a logistic model is fitted on the vectors.
+Printed is the share of wordings held out that are told rightly. `--write` stores the weights where
+`clew/retrieve/wording.py` reads them.
+"""
+
+import argparse
+import asyncio
+import json
+import random
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+import clew.retrieve.wording
+from bench.machine import print_result
+from clew.config import Settings
+from clew.llm.embed import Embedder
+from clew.llm.factory import create_embedder
+from clew.retrieve.question import tidy_question
+
+TOPICS = 6  # that each wording is asked of
+RIDGE = 0.3  # pull of the weights towards 0
+STEPS = 30  # of Newton's method
+WORDINGS = Path(__file__).with_name("wordings.json")
+
+
+def ask(wordings: Sequence[str], topics: Sequence[str]) -> list[str]:
+    """Return each wording as a question about a few topics, the same ones on every run."""
+    choose = random.Random(0)
+    if not topics:
+        return [*wordings, *map(str.lower, wordings)]
+    return [
+        tidy_question(wording.replace("{}", topic))
+        for wording in wordings
+        for topic in choose.sample(list(topics), min(TOPICS, len(topics)))
+    ]
+
+
+def fit(vectors: NDArray[np.float32], broad: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return the weights of a logistic model, the offset last."""
+    table = np.hstack([vectors, np.ones((len(vectors), 1))]).astype(np.float64)
+    weights, penalty = np.zeros(table.shape[1]), RIDGE * np.eye(table.shape[1])
+    penalty[-1, -1] = 1e-6
+    for _ in range(STEPS):
+        chance = 1 / (1 + np.exp(-np.clip(table @ weights, -30, 30)))
+        gradient = table.T @ (chance - broad) + penalty @ weights
+        curve = (table * (chance * (1 - chance))[:, None]).T @ table + penalty
+        weights -= np.linalg.solve(curve, gradient)
+    return weights
+
+
+def fit_task(
+    embed: Embedder, said: dict[str, list[str]]
+) -> tuple[NDArray[np.float64], dict[str, float]]:
+    """Return the weights of one task, and the share of each answer held out that is right."""
+    asked = [ask(said[answer], said["topics"]) for answer in ("yes", "no")]
+    vectors = [asyncio.run(embed(some, role="query")) for some in asked]
+    weights = fit(np.vstack(vectors), np.repeat([1.0, 0.0], [len(some) for some in asked]))
+    right = {}
+    for answer in ("yes", "no"):
+        held = ask(said[f"held_out_{answer}"], said["held_out_topics"])
+        logits = asyncio.run(embed(held, role="query")) @ weights[:-1] + weights[-1]
+        right[answer] = float(((logits > 0) == (answer == "yes")).mean())
+    return weights, right
+
+
+def main() -> None:
+    """Fit, test, print, and store if asked to."""
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--write", action="store_true")
+    write = parser.parse_args().write
+    embed = create_embedder(Settings().embed, Settings().cache)
+    stored: dict[str, object] = {"embedder": embed.name.partition("/")[0]}
+    figures = {}
+    said = json.loads(WORDINGS.read_text(encoding="utf-8"))
+    for task, wordings in said.items():
+        weights, figures[task] = fit_task(embed, wordings)
+        stored[task] = [round(float(one), 3) for one in weights]
+    print_result(
+        "wordings", figures, {task: sum(map(len, one.values())) for task, one in said.items()}
+    )
+    if write:
+        beside = Path(clew.retrieve.wording.__file__).with_name("wording_weights.json")
+        beside.write_text(json.dumps(stored) + "\n", encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

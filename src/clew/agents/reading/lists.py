@@ -1,0 +1,119 @@
+"""Answers of several items: which questions want them, and what stands in one list with a span.
+
+A reader names one span. Where a question asks for several things ("Which films …?", "Who are …?"),
+the names that stand beside the span in the same list belong to the answer, and so does what other
+sentences say as well as the first one.
+"""
+
+import re
+from collections.abc import Sequence
+
+from clew.agents.reading.answer import RankedCandidate
+from clew.agents.reading.choose import fits_kind, measure_coverage
+from clew.agents.reading.spans import Reading, answer_key
+from clew.agents.rules.table import table_for
+from clew.retrieve.question import strip_courtesy
+
+_PLURAL = re.compile(
+    r"\W*(?:(?:in|of|on|at|for|by|to|from|with)\s+)?(?:what|which)\s+(?:(?:two|three|four|five|other|"
+    r"\w+(?:an|ese|ish|al|ic))\s+)?(?P<noun>[a-z]+)\b",
+    re.IGNORECASE,
+)
+_SINGULAR_ENDS = ("ss", "us", "is", "series", "species", "news")
+_AGENT = re.compile(r"\W*(?:who|whom)\s+(?!is\b|was\b|are\b|were\b|does\b|did\b)[a-z]+ed\b", re.I)
+_CAPITAL = r"[^\W\d_a-z][\w’'.-]*(?<![.’'-])"
+_SMALL_WORD = r"(?:of|the|de|da|van|von|der|la|le|du|di|al)"
+_NAME = rf"(?:{_CAPITAL}(?:\.?\s+(?:{_SMALL_WORD}\s+)*{_CAPITAL})*|\d[\d.,]*\d)"
+_BRACKETS = r"(?:\s*\([^()]{1,80}\))?"
+_JOINT = r"\s*(?:,\s*(?:and\b|or\b)?|;|\band\b|\bas\s+well\s+as\b|&)\s*"
+# "and her brother N": what is said of the next one before its name.
+_NO_VERB = r"(?!\w+ed\b|is\b|are\b|was\b|were\b)[a-z][\w-]*\s+"
+_DESCRIPTION = rf"(?:(?:the|an?|his|her|their|its)\s+(?:{_NO_VERB}){{0,2}})?"
+_NEXT = re.compile(rf"{_BRACKETS}{_JOINT}{_DESCRIPTION}(?P<item>{_NAME})")
+_LIST = re.compile(rf"{_NAME}(?:{_BRACKETS}{_JOINT}{_DESCRIPTION}{_NAME})+")
+_SMALL = re.compile(
+    r"(?:,\s*(?:and\s+|or\s+)?|\s+(?:and|or)\s+)(?P<item>[\w-]+(?:\s+[\w-]+){0,2}?)"
+    r"(?=,|\.|;|$|\s+(?:and|or)\s)"
+)
+_LAST_JOINT = re.compile(r"\b(?:and|as\s+well\s+as)\b|&")
+_MIN_OTHER = 0.8  # the reader's probability of an answer that another sentence adds
+_MAX_OTHERS = 7
+_MAX_WORDS = 6  # of an item that another sentence adds
+
+
+def wants_several(question: str) -> bool:
+    """Whether a question asks for all of several things."""
+    asked = strip_courtesy(question).lstrip()
+    table = table_for(question)
+    if table.several.match(asked):
+        return True
+    found = _PLURAL.match(asked)
+    noun = found["noun"].lower() if found else ""
+    plural = noun.endswith("s") and not noun.endswith(_SINGULAR_ENDS)
+    return plural and table.auxiliaries.fullmatch(noun) is None
+
+
+def may_be_several(question: str) -> bool:
+    """Whether a question does not say how many it asks for: "Who founded N?"."""
+    return wants_several(question) or _AGENT.match(strip_courtesy(question)) is not None
+
+
+def find_list(text: str, start: int, end: int) -> list[str]:
+    """Return the items of the list in a sentence that holds a span; the span alone if none does."""
+    found = next((m for m in _LIST.finditer(text) if m.start() < end and start < m.end()), None)
+    if found is not None and _LAST_JOINT.search(found[0]):
+        first = re.compile(_NAME).match(text, found.start())
+        items, at = [first[0]] if first else [], first.end() if first else end
+        while at < found.end() and (more := _NEXT.match(text, at)):
+            items.append(more["item"])
+            at = more.end()
+        return items
+    items, at = [text[start:end]], end
+    while (more := _SMALL.match(text, at)) is not None:
+        items.append(more["item"])
+        at = more.end()
+    joined = len(items) > 1 and _LAST_JOINT.search(text[end:at])
+    return items if joined else items[:1]
+
+
+def list_items(reading: Reading) -> list[str]:
+    """Return what stands in one list with a reading's span, in the order of the text."""
+    first, last = reading.sentence()
+    sentence = reading.passage.text[first:last]
+    items = find_list(sentence, reading.start - first, reading.end - first)
+    key = answer_key(reading.text)
+    own = [one for one in items if answer_key(one) in key or key in answer_key(one)]
+    return items if own else [reading.text]
+
+
+def find_others(
+    question: str, ranked: Sequence[RankedCandidate], known: Sequence[str]
+) -> list[RankedCandidate]:
+    """Return the other candidates that their sentences say as well as the best one's."""
+    best = ranked[0]
+    told = _measure_told(question, best)
+    keys = {answer_key(one) for one in known}
+    found = []
+    for one in ranked[1:]:
+        direct = one.candidate.direct
+        new = answer_key(one.candidate.text) not in keys and not one.signals["repeats"]
+        long = len(one.candidate.text.split()) > _MAX_WORDS
+        if direct is None or not new or long or direct.probability < _MIN_OTHER:
+            continue
+        if fits_kind(question, direct.text) >= 0 and _measure_told(question, one) >= told:
+            found.append(one)
+    return found[:_MAX_OTHERS]
+
+
+def _measure_told(question: str, one: RankedCandidate) -> float:
+    reading = one.candidate.readings[-1]
+    return measure_coverage(question, f"{reading.cite().quote} {reading.passage.title}")
+
+
+def join_items(items: Sequence[str]) -> str:
+    """Write items as one answer: "A, B and C"."""
+    found: dict[str, str] = {}
+    for one in items:
+        found.setdefault(answer_key(one), one)
+    different = list(found.values())
+    return " and ".join(filter(None, (", ".join(different[:-1]), different[-1])))

@@ -1,0 +1,118 @@
+"""The table of names: all names and short forms sorted by hash, made anew or updated.
+
+Of names with the same hash own names are first, then those of the highest weight.
+"""
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from clew.graph.csr import (
+    Ints,
+    argsort_pairs,
+    bisect_column,
+    expand_ranges,
+    find_positions,
+    isin_sorted,
+    sorted_unique,
+)
+from clew.graph.csr_update import GONE, find_places
+from clew.graph.page_owners import NameTable
+from clew.index.resolution import ResolvedTables
+from clew.store.protocol import SENSE_STRIDE, Arrays, Tables
+from clew.text.names import FORM, TOKEN
+
+_OWN_WEIGHT = 2000  # marks an entity's own name; no form has as much
+
+
+def index_names(
+    resolved: ResolvedTables, entities: Ints, previous: Arrays | None = None
+) -> dict[str, NDArray[Any]]:
+    """Return names and forms sorted by hash; weight 2 marks own names.
+
+    `previous` are the arrays of a generation in which all names were resolved as they are now.
+    `entity_same` maps an entity to the first one whose name has the same hash.
+    """
+    tables = resolved.tables
+    changed = None if previous is None else _find_changed(resolved, entities, previous)
+    if previous is None or changed is None:
+        names = _make_table(tables, entities, np.arange(len(entities)))
+    else:
+        names = _update_table(tables, entities, changed, previous)
+    own = np.flatnonzero(names.weights > 1)
+    hashes, bearers = names.hashes[own], names.entities[own]
+    is_first = np.append(True, hashes[1:] != hashes[:-1])[: len(own)]
+    same = np.empty(len(entities), np.int32)
+    same[bearers] = bearers[np.flatnonzero(is_first)[np.cumsum(is_first) - 1]]
+    return {"entity_same": same} | {
+        f"name_{part}": getattr(names, part) for part in NameTable.__slots__
+    }
+
+
+def _make_table(tables: Tables, entities: Ints, some: Ints) -> NameTable:
+    """Return the sorted names of the entities at these positions."""
+    own, forms = tables.entities[some], tables.forms
+    if len(some) < len(entities):
+        edges = (bisect_column(forms[:, 0], entities[some], right=side) for side in (False, True))
+        forms = forms[expand_ranges(*edges)[1]]
+    at = np.flatnonzero(forms[:, 3] != TOKEN)
+    hashes = np.concatenate([own[:, 2], forms[at, 1]]).astype(np.uint64)
+    bearers = find_positions(entities, np.concatenate([own[:, 0], forms[at, 0]]))
+    weights = np.concatenate([np.full(len(own), _OWN_WEIGHT), forms[at, 2]])
+    kinds = np.concatenate([np.full(len(own), FORM), forms[at, 3]])
+    # One combined sort key is faster than two.
+    highest = int(weights.max(initial=0))
+    order = argsort_pairs(hashes, (highest - weights) * len(entities) + bearers)
+    return NameTable(
+        hashes[order],
+        bearers[order].astype(np.int32),
+        (weights[order] / 1000).astype(np.float32),
+        kinds[order].astype(np.int8),
+    )
+
+
+def _find_changed(resolved: ResolvedTables, entities: Ints, previous: Arrays) -> Ints | None:
+    """Return the positions of entities whose names may have changed; None if all may have."""
+    touched = resolved.tables.touched_names
+    merged = resolved.arrays["merged"], previous["merged"]
+    # Where nothing is merged, forms are not looked through for repetitions.
+    if touched is None or bool(len(merged[0])) != bool(len(merged[1])):
+        return None
+    targets = [rows[isin_sorted(rows[:, 0] % SENSE_STRIDE, touched), 1] for rows in merged]
+    own = entities[isin_sorted(entities % SENSE_STRIDE, touched)]
+    keys = sorted_unique(np.concatenate([own, *targets]))
+    return np.flatnonzero(isin_sorted(entities, keys))
+
+
+def _update_table(tables: Tables, entities: Ints, changed: Ints, previous: Arrays) -> NameTable:
+    """Replace the names of entities that changed, and drop those of entities that are gone."""
+    held = NameTable(*(previous[f"name_{part}"] for part in NameTable.__slots__))
+    places = find_places(previous["entity_keys"], entities).astype(np.int32)
+    places[isin_sorted(places, changed)] = GONE
+    bearers = places[held.entities]
+    left = np.flatnonzero(bearers != GONE)
+    bearers, hashes, weights = bearers[left], held.hashes[left], held.weights[left]
+    fresh = _make_table(tables, entities, changed)
+    at = _find_slots(hashes, weights, bearers, fresh)
+    return NameTable(
+        np.insert(hashes, at, fresh.hashes),
+        np.insert(bearers, at, fresh.entities),
+        np.insert(weights, at, fresh.weights),
+        np.insert(held.kinds[left], at, fresh.kinds),
+    )
+
+
+def _find_slots(
+    hashes: NDArray[np.uint64], weights: NDArray[Any], bearers: NDArray[Any], fresh: NameTable
+) -> Ints:
+    """Return before which of the sorted names each fresh one is."""
+    first = np.searchsorted(hashes, fresh.hashes)
+    last = np.searchsorted(hashes, fresh.hashes, "right")
+    while (open_ := np.flatnonzero(first < last)).size:
+        middle = (first[open_] + last[open_]) // 2
+        held, sought = weights[middle], fresh.weights[open_]
+        before = (held > sought) | ((held == sought) & (bearers[middle] < fresh.entities[open_]))
+        first[open_[before]] = middle[before] + 1
+        last[open_[~before]] = middle[~before]
+    return first

@@ -1,0 +1,120 @@
+"""A question that wants several things gets all of them, with what says so."""
+
+from pathlib import Path
+
+import pytest
+
+from clew.agents.answering.quote_block import find_wanted_block
+from clew.agents.reading.choose import measure_coverage
+from clew.agents.reading.lists import find_list, join_items, wants_several
+from clew.config import Settings
+from clew.engine import KnowledgeBase
+from clew.testing.hashed_kb import open_hashed
+
+NOTES = """# Ferry office
+
+## Signals of the gate
+
+| Code | Meaning | What to do |
+|---|---|---|
+| G-11 | The ramp is wet | Drive slowly |
+| G-27 | The ramp is closed | Wait in lane 3 |
+"""
+CHINESE = """# 渡轮公司
+
+公司位于青岛。
+
+## 退票流程
+
+1. 打开网站。
+2. 填写退票单。
+3. 等待短信。
+"""
+
+
+@pytest.fixture
+async def base(tmp_path: Path) -> KnowledgeBase:
+    (tmp_path / "ferry.md").write_text(NOTES, encoding="utf-8")
+    (tmp_path / "duolun.md").write_text(CHINESE, encoding="utf-8")
+    kb = await open_hashed(Settings(kb=tmp_path / "kb"), True)
+    await kb.add([tmp_path / "ferry.md", tmp_path / "duolun.md"])
+    return kb
+
+
+@pytest.mark.parametrize(
+    ("sentence", "span", "items"),
+    [
+        (
+            "It was begun by Ada Norr and her brother Olaf Norr.",
+            "Ada Norr",
+            ["Ada Norr", "Olaf Norr"],
+        ),
+        (
+            "She shot Low Tide (1961) and The Quay (1968).",
+            "The Quay",
+            ["Low Tide", "The Quay"],
+        ),
+        ("Its owners are J.K. Lund, Mia de Vries, and Bo Ek.", "Mia de Vries", 3),
+        ("The soup needs salt, black pepper and olive oil.", "salt", 3),
+        ("He was born in Tromsø, Norway.", "Tromsø", ["Tromsø"]),
+        ("It was led by Ada Norr and was sold to Bo Ek.", "Ada Norr", ["Ada Norr"]),
+        ("The owners are Ada Norr and Bo Ek; the seat is Oslo.", "Bo Ek", ["Ada Norr", "Bo Ek"]),
+    ],
+)
+def test_what_stands_in_one_list_is_found(sentence: str, span: str, items: list[str] | int) -> None:
+    start = sentence.index(span)
+    found = find_list(sentence, start, start + len(span))
+    assert (len(found) if isinstance(items, int) else found) == items
+
+
+def test_items_are_written_as_one_answer() -> None:
+    assert join_items(["Ada", "Bo", "ada"]) == "Ada and Bo"
+    assert join_items(["Ada", "Bo", "Cy"]) == "Ada, Bo and Cy"
+
+
+@pytest.mark.parametrize(
+    ("question", "several"),
+    [
+        ("Which films did N direct?", True),
+        ("In which cities did N live?", True),
+        ("Could you tell me who are the owners of N?", True),
+        ("Name the founders of N.", True),
+        ("Which bus goes to N?", False),
+        ("Which series is about N?", False),
+        ("Who founded N?", False),
+        ("What does N do?", False),
+    ],
+)
+def test_plural_questions_want_several(question: str, several: bool) -> None:
+    assert wants_several(question) is several
+
+
+async def test_a_table_is_listed_whole(base: KnowledgeBase) -> None:
+    answer = await base.ask("List the signals of the gate.", mode="reject")
+    assert answer.verdict == "answered"
+    assert answer.citations[0].quote.count("G-") == 2
+
+
+@pytest.mark.parametrize(
+    ("question", "named"),
+    [("What does G-27 mean?", "The ramp is closed"), ("What to do on G-11?", "Drive slowly")],
+)
+async def test_a_cell_is_named_by_its_row_and_column(
+    base: KnowledgeBase, question: str, named: str
+) -> None:
+    answer = await base.ask(question, mode="reject")
+    assert answer.candidate == named
+    assert named in answer.citations[0].quote
+
+
+@pytest.mark.parametrize("question", ["如何退票?", "退票的步骤有哪些?", "请问退票流程是怎样的?"])
+async def test_chinese_steps_are_quoted_in_order(base: KnowledgeBase, question: str) -> None:
+    answer = await base.ask(question, mode="reject")
+    quote = answer.citations[0].quote
+    assert [quote.index(one) for one in ("1. 打开网站", "2. 填写退票单", "3. 等待短信")]
+
+
+def test_what_asks_in_chinese_need_not_be_said() -> None:
+    assert find_wanted_block("退票的步骤有哪些?") == "steps"
+    assert measure_coverage("退票的步骤有哪些?", "退票流程") == 1
+    assert measure_coverage("如何改签?", "退票流程") == 0

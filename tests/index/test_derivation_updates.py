@@ -1,0 +1,68 @@
+"""Arrays that are updated from those of the previous generation equal arrays made afresh."""
+
+from collections import Counter
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from clew.index.derive import derive_arrays
+from clew.index.incidences import is_resolved_as_before
+from clew.store.protocol import Addition, Arrays, Change, Tables
+from clew.store.sqlite.store import SqliteStore
+from clew.testing.contracts import make_addition, make_triple
+
+COMPANY = {
+    "person": ["Ada", "Byron", "Mary", "Shelley", "ADA", "Percy"],
+    "place": ["Kent", "Dover", "Sussex", "Hastings", "dover", "Rye"],
+}
+NOT_COMPARED = ("text_", "detail_")  # they need the texts of all passages, or what was embedded
+
+
+def draw_document(draw: np.random.Generator, number: int) -> Addition:
+    """A document of a few names, of which one is sometimes a person and sometimes a place."""
+    kind = str(draw.choice(list(COMPANY)))
+    names = draw.choice(COMPANY[kind], 3, replace=False).tolist()
+    names.insert(int(draw.integers(0, 3)), "Avalon")
+    facts = [make_triple(names[0], "knows", names[1]), make_triple(names[1], "likes", names[2])]
+    if draw.random() < 0.2:
+        facts.append(make_triple(names[2], "also known as", names[3]))
+    made = make_addition(f"doc {number}", f"{' '.join(names)} {number % 17}.", facts=facts)
+    found = made.extractions[0]
+    entities = tuple(
+        replace(one, type=kind if one.name == "Avalon" else one.type) for one in found.entities
+    )
+    return replace(made, extractions=(replace(found, entities=entities),))
+
+
+@pytest.mark.parametrize("seed", range(3))
+async def test_updated_arrays_equal_fresh_ones(tmp_path: Path, seed: int) -> None:
+    draw = np.random.default_rng(seed)
+    store = SqliteStore(tmp_path, create=True, durable=False)
+    seen: Counter[str] = Counter()
+
+    def derive(tables: Tables) -> Arrays:
+        found = derive_arrays(tables)
+        fresh = derive_arrays(replace(tables, previous={}, touched_names=None))
+        compared = [name for name in fresh if not name.startswith(NOT_COMPARED)]
+        assert {*compared} == {name for name in found if not name.startswith(NOT_COMPARED)}
+        for name in compared:
+            assert found[name].dtype == fresh[name].dtype, name
+            assert np.array_equal(found[name], fresh[name]), name
+        keys = {kind: found[f"{kind}_keys"] for kind in ("chunk", "entity", "fact")}
+        seen["updated"] += is_resolved_as_before(tables.previous, keys, found)
+        seen["moved"] += not set(tables.previous.get("entity_keys", ())) <= set(keys["entity"])
+        seen["senses"] += len(found["sense_mentions"]) > 0
+        seen["merged"] += len(found["merged"]) > 0
+        return found
+
+    held: list[str] = []
+    for number in range(0, 66, 3):
+        added = [draw_document(draw, number + i) for i in range(int(draw.integers(0, 4)))]
+        gone = draw.choice(held, min(len(held), int(draw.integers(0, 3))), replace=False).tolist()
+        await store.write(Change(add=added, remove=gone), derive)
+        held = [*(set(held) - {*gone}), *(one.document.names[0] for one in added)]
+        held.sort()
+    await store.close()
+    assert min(seen.values()) >= 2, seen

@@ -1,0 +1,90 @@
+"""What is asked is told from how it is asked: breadth and courtesy, judged by a model."""
+
+import json
+from collections.abc import Sequence
+from dataclasses import replace
+from importlib.resources import files
+
+import numpy as np
+import pytest
+
+from clew.engine import KnowledgeBase
+from clew.llm.embed import EmbedRole, Vectors
+from clew.retrieve.breadth import judge_breadth
+from clew.retrieve.courtesy import leave_out_courtesy
+
+STORED = json.loads(files("clew.retrieve").joinpath("wording_weights.json").read_text("utf-8"))
+
+
+class Encoder:
+    """An encoder with the default one's name, to which some texts mean what a model looks for."""
+
+    def __init__(self, task: str, *meant: str, name: str = "all-MiniLM-L6-v2/int8") -> None:
+        self.name, self.meant = name, meant
+        self.weights = np.array(STORED[task][:-1], np.float32)
+        self.dim = len(self.weights)
+
+    async def __call__(self, texts: Sequence[str], /, *, role: EmbedRole = "passage") -> Vectors:
+        return np.array([self.weights * (1 if t in self.meant else -1) for t in texts], np.float32)
+
+
+@pytest.mark.parametrize(
+    ("question", "found", "broad"),
+    [
+        ("What speaks for and against the dam?", True, True),
+        ("What speaks for and against the dam?", False, False),
+        ("Describe the colour of the flag", False, False),
+        ("Explain who founded Acme", False, False),
+        ("Name all members of the quartet", True, True),
+        ("What are some of the oldest mills?", False, True),
+        ("列出所有的桥", False, True),
+    ],
+)
+async def test_a_model_knows_wordings_that_no_rule_lists(
+    base: KnowledgeBase, question: str, found: bool, broad: bool
+) -> None:
+    encoder = Encoder("breadth", *([question] if found else []))
+    async with base.store.snapshot() as now:
+        ctx = replace(await base.context(now, question), embed=encoder)
+        assert await judge_breadth(ctx) == broad
+
+
+async def test_another_embedder_leaves_it_to_the_rules(base: KnowledgeBase) -> None:
+    question = "What speaks for and against the dam?"
+    async with base.store.snapshot() as now:
+        ctx = replace(
+            await base.context(now, question), embed=Encoder("breadth", question, name="other")
+        )
+        assert not await judge_breadth(ctx)
+        assert await leave_out_courtesy(ctx, "All is well. Who built it?") == (
+            "All is well. Who built it?"
+        )
+
+
+@pytest.mark.parametrize(
+    ("question", "courtesy", "left"),
+    [
+        ("I hope all is well. Who built Oak Hall?", "I hope all is well", "Who built Oak Hall?"),
+        ("The mill burned down. Who built it?", "", "The mill burned down. Who built it?"),
+        ("Who built Oak Hall? Have a nice day!", "Have a nice day", "Who built Oak Hall?"),
+        ("who built it Have a great day", "Have a great day", "who built it"),
+        ("Who built the mill, cheers mate", "cheers mate", "Who built the mill"),
+        ("Who built Mr. Moto in life?", "Moto in life", "Who built Mr. Moto in life?"),
+        ("Who was it, as a sailor of the navy?", "as a sailor of the navy", None),
+        ("Would you mind saying who built it?", "Would you mind saying", "who built it?"),
+        ("Pardon the noise, but who built it?", "Pardon the noise", "who built it?"),
+        # What names something is never left out, and not all of a question is.
+        (
+            "Good old Oak Hall. Who built it?",
+            "Good old Oak Hall",
+            "Good old Oak Hall. Who built it?",
+        ),
+        ("Good day!", "Good day", "Good day!"),
+    ],
+)
+async def test_what_only_addresses_the_reader_is_left_out(
+    base: KnowledgeBase, question: str, courtesy: str, left: str | None
+) -> None:
+    async with base.store.snapshot() as now:
+        ctx = replace(await base.context(now, question), embed=Encoder("courtesy", courtesy))
+        assert await leave_out_courtesy(ctx, question) == (left or question)

@@ -1,11 +1,11 @@
 """Build, search, change and recall as a knowledge base grows, over a synthetic world.
 
-`python -m bench.scale --passages N [--kb DIR] [--build-only] [--recipe R,R…] [--seconds S]`. The
-folder is built in steps and can be continued by running the command again: `--seconds` ends a run
-early. With `--recipe ""` only opening and changes are measured. Texts are embedded by one random
-vector per word, which costs next to nothing, so that what is measured is the rest. Times are of the
-processor unless they say "wall"; on a shared machine set OPENBLAS_NUM_THREADS=1, or waiting threads
-are counted, too.
+`python -m bench.scale --passages N [--kb DIR] [--build-only] [--recipe R,R…] [--questions N]
+[--seconds S]`. The folder is built in steps and can be continued by running the command again:
+`--seconds` ends a run early. With `--recipe ""` only opening and changes are measured. Texts are
+embedded by one random vector per word, which costs next to nothing, so that what is measured is the
+rest. Times are of the processor unless they say "wall"; on a shared machine set
+OPENBLAS_NUM_THREADS=1, or waiting threads are counted, too.
 """
 
 import argparse
@@ -160,12 +160,13 @@ async def measure_changes(folder: Path, passages: int) -> dict[str, Any]:
     return found
 
 
-async def measure(folder: Path, passages: int, recipes: Sequence[str], *, change: bool) -> None:
+async def measure(
+    folder: Path, questions: Sequence[WorldQuestion], recipes: Sequence[str], *, change: bool
+) -> None:
     """Print everything about a folder that is built."""
     first = [await measure_first_search(folder, recipe) for recipe in ("naive", recipes[0])]
     figures: dict[str, Any] = {"open": first[0] | first[1]}
     print(figures["open"], flush=True)
-    questions = list(make_world_questions(QUESTIONS, passages))
     bases = [await open_base(folder), await open_base(folder, exact=True)]
     for recipe in recipes:
         near, near_ranked = await measure_search(bases[0], recipe, questions)
@@ -174,10 +175,13 @@ async def measure(folder: Path, passages: int, recipes: Sequence[str], *, change
         figures[recipe] = near | {f"exact {name}": value for name, value in exact.items()}
         print(recipe, figures[recipe], flush=True)
     if change:
-        figures["changes"] = await measure_changes(folder, passages)
+        held = (await bases[0].store.counts()).documents
+        figures["changes"] = await measure_changes(folder, held)
     counts = await bases[0].store.counts()
     print_result(
-        "scale", figures, {"passages": passages, "facts": counts.facts, "MB": counts.bytes / 1e6}
+        "scale",
+        figures,
+        {"passages": counts.documents, "facts": counts.facts, "MB": counts.bytes / 1e6},
     )
 
 
@@ -186,6 +190,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--passages", type=int, default=10_000)
     parser.add_argument("--kb", type=Path)
+    parser.add_argument("--questions", type=int, default=QUESTIONS)
     parser.add_argument("--recipe", default=",".join(RECIPES))
     parser.add_argument("--seconds", type=float, default=1e9)
     parser.add_argument("--build-only", action="store_true")
@@ -197,7 +202,8 @@ def main() -> None:
         print("not finished: run the same command again")
     elif not given.build_only:
         recipes = given.recipe.split(",") if given.recipe else []
-        asyncio.run(measure(folder, given.passages, recipes, change=not given.no_changes))
+        questions = list(make_world_questions(given.questions, given.passages))
+        asyncio.run(measure(folder, questions, recipes, change=not given.no_changes))
 
 
 if __name__ == "__main__":

@@ -16,7 +16,7 @@ from clew.store.sign_bits import SignBits, count_distances, find_limit
 
 Compare = Callable[[Ints], Floats]
 """The exact cosines of the elements at some positions."""
-_SAMPLES = 64  # far elements that are compared, to know how low cosines go
+_SAMPLES = 512  # far elements that are compared, to know how low cosines go
 _SEARCHED = 1 << 14  # elements among which they are looked for first
 _NO_VECTOR = np.float32(-1)
 

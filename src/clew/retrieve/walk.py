@@ -14,6 +14,7 @@ import numpy as np
 
 from clew.context import Context
 from clew.graph.csr import Floats, Ints
+from clew.index.estimates import Estimates
 from clew.index.view import View
 from clew.retrieve.copies import drop_copies
 from clew.retrieve.facts import SentenceFits, score_sentences
@@ -44,7 +45,7 @@ class _QuestionScores:
 
     question: Floats
     fits: SentenceFits
-    relevance: Floats
+    relevance: Estimates
     words: WordScores
     """BM25 of every chunk, by word of the question."""
 
@@ -138,14 +139,17 @@ class Walk:
 
     def _weigh_relevance(self, scores: _QuestionScores) -> Floats:
         """Return what plain relevance adds to the total of each chunk."""
-        added: Floats = self.fused * scores.relevance + self.relevance * scores.fits.chunks.values
+        relevance, fit = scores.relevance.values, scores.fits.chunks.values
+        added: Floats = self.fused * relevance + self.relevance * fit
         return added
 
     def _settle(self, view: View, reached: Floats, scores: _QuestionScores) -> None:
         """Compare all chunks exactly that may be among the best."""
         if scores.fits.chunks.known is not None:
             likely = reached + self._weigh_relevance(scores)
-            scores.fits.chunks.at(top_positions(likely, view.codes("chunk"), _SETTLED * self.top_k))
+            best = top_positions(likely, view.codes("chunk"), _SETTLED * self.top_k)
+            scores.fits.chunks.at(best)
+            scores.relevance.at(best)
 
     async def _score_elements(
         self, ctx: Context, question: Floats, rest: Floats
@@ -166,18 +170,17 @@ class Walk:
             group = [hit for hit in about if hit.by == name]
             at = hit_positions(group)
             weight = np.array([hit.score for hit in group], np.float32)
+            relevance = scores.relevance.at(at)
             # A passage yields to more relevant ones that are about the name as surely.
-            rival = np.where(
-                weight[None, :] >= _RIVAL_SHARE * weight[:, None], scores.relevance[at], 0
-            )
-            lag = scores.relevance[at] - rival.max(axis=1)
+            rival = np.where(weight[None, :] >= _RIVAL_SHARE * weight[:, None], relevance, 0)
+            lag = relevance - rival.max(axis=1)
             np.maximum.at(start, at, weight * np.exp(self.sure * lag))
         back = np.zeros_like(start)
         for entity in named:
             back += np.sqrt(view.rarity[entity]) * self._passages_mentioning(view, entity, scores)
         start = np.maximum(start, self.back * np.minimum(back, 2))
-        top = top_positions(scores.relevance, view.codes("chunk"), self.seeds)
-        start[top] = np.maximum(start[top], self.seed * scores.relevance[top])
+        top = top_positions(scores.relevance.values, view.codes("chunk"), self.seeds)
+        start[top] = np.maximum(start[top], self.seed * scores.relevance.values[top])
         return start
 
     def _passages_mentioning(self, view: View, entity: int, scores: _QuestionScores) -> Floats:
@@ -293,21 +296,36 @@ class Walk:
         return first + mention, chunks.columns[where].astype(np.int64), value
 
 
-def score_hybrid(ctx: Context, question: Floats, words: WordScores) -> Floats:
-    """Mean of dense and lexical relevance of every chunk, scaled so that the best scores 1."""
+def score_hybrid(ctx: Context, question: Floats, words: WordScores) -> Estimates:
+    """Mean of dense and lexical relevance of every chunk, scaled so that the best scores 1.
+
+    Of very many chunks it is exact for the best ones, and for any other when it is asked for.
+    """
     near = ctx.estimates("chunk", question)
-    mixed = _mix_evenly(near.values, words.total)
-    if near.known is not None:
-        near.at(top_positions(mixed, ctx.view.codes("chunk"), _SETTLED * _MAX_RELEVANT))
-        mixed = _mix_evenly(near.values, words.total)
-    fused: Floats = (mixed / max(_TINY, float(mixed.max()))).astype(np.float32)
-    return fused
+    mixed = _mix_evenly(near.values, words.total, near.values)
+    if near.known is None:
+        return Estimates(_scale_to_best(mixed, mixed))
+    near.at(top_positions(mixed, ctx.view.codes("chunk"), _SETTLED * _MAX_RELEVANT))
+    dense = near.values.copy()  # what is asked for later does not change the scale
+    mixed = _mix_evenly(dense, words.total, dense)
+
+    def compare(at: Ints) -> Floats:
+        return _scale_to_best(_mix_evenly(near.at(at), words.total, dense, at), mixed)
+
+    return Estimates(_scale_to_best(mixed, mixed), near.known.copy(), compare)
 
 
-def _mix_evenly(dense: Floats, lexical: Floats) -> Floats:
-    dense = (dense - dense.min()) / max(_TINY, float(dense.max() - dense.min()))
-    mixed = dense / 2 + lexical / max(_TINY, float(lexical.max())) / 2
+def _mix_evenly(dense: Floats, lexical: Floats, of: Floats, at: Ints | None = None) -> Floats:
+    """Mean of the cosines of chunks (those at `at`) and their words, by the range of all."""
+    low, most = np.float32(of.min()), max(_TINY, float(lexical.max()))
+    lexical = lexical if at is None else lexical[at]
+    mixed = (dense - low) / max(_TINY, float(of.max() - low)) / 2 + lexical / most / 2
     return mixed.astype(np.float32, copy=False)
+
+
+def _scale_to_best(mixed: Floats, of: Floats) -> Floats:
+    scaled: Floats = (mixed / max(_TINY, float(of.max()))).astype(np.float32)
+    return scaled
 
 
 def _group_max(values: Floats, groups: Ints, count: int) -> Floats:

@@ -8,9 +8,12 @@ from typing import Any
 
 import pytest
 
-from clew.config import EmbedSettings, ModelSettings, Settings
+from clew.config import EmbedSettings, ModelSettings, Price, Settings
 from clew.engine import KnowledgeBase
 from clew.errors import ConfigError
+from clew.ingest.readers.source import ReadBudget, SourceFile
+from clew.ingest.remote import encode_read_task
+from clew.llm.budget import BudgetExceeded
 from clew.store.protocol import COPIED_COLUMNS, CopiedStore
 from clew.testing.stub_endpoint import StubEndpoint
 from conftest import document, stream
@@ -24,11 +27,15 @@ from clew.cluster.ray_tasks import open_ray_runner
 
 pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore")]
 
+CALLS_AT_ONCE = 4
 RECIPES = ("naive", "bm25", "hybrid", "hipporag2", "clew")
 DOCUMENTS = [
     document(f"page {n}", f"Town Number{n} lies on the Sarn. Anton Reeve{n % 7} founded it.")
     for n in range(24)
 ]
+
+
+_READ = encode_read_task(SourceFile(Path("a.txt"), "a.txt"), ReadBudget(), b"A town.")
 
 
 @pytest.fixture(scope="module")
@@ -54,8 +61,15 @@ async def stub() -> AsyncIterator[StubEndpoint]:
 def _settings(folder: Path, stub: StubEndpoint) -> Settings:
     return Settings(
         kb=folder,
-        models=ModelSettings(model="stub", base_url=stub.base_url),
-        embed=EmbedSettings(model="stub-embed", base_url=stub.base_url, batch=16),
+        models=ModelSettings(
+            model="stub",
+            base_url=stub.base_url,
+            concurrency=CALLS_AT_ONCE,
+            prices={"stub": Price(prompt=1, completion=2), "stub-embed": Price(prompt=1)},
+        ),
+        embed=EmbedSettings(
+            model="stub-embed", base_url=stub.base_url, batch=16, concurrency=CALLS_AT_ONCE
+        ),
     )
 
 
@@ -78,13 +92,18 @@ async def test_a_build_on_two_nodes_equals_one_on_one_machine(
 ) -> None:
     alone = await _build_alone(_settings(tmp_path / "alone", stub))
     base = await KnowledgeBase.open(_settings(tmp_path / "kb", stub), create=True)
+    before = stub.stats.chat_calls + stub.stats.embed_calls
+    stub.stats.most_in_flight = 0
     async with open_ray_runner(base) as runner:
         base.builder = replace(base.builder, runner=runner)
         added = await base.take(stream(DOCUMENTS))
     assert _tables(base.store) == alone
+    assert stub.stats.most_in_flight <= CALLS_AT_ONCE  # of both actors together
     assert len(runner.nodes) == 2
     assert len(runner.parts.nodes) == 2  # names were resolved and arrays derived on both, too
-    assert added.usage.calls == len(DOCUMENTS)
+    # Extraction and embedding, which has a price, are counted as on one machine.
+    assert added.usage.calls == stub.stats.chat_calls + stub.stats.embed_calls - before
+    assert added.usage.money > 0
     await base.close()
 
 
@@ -95,6 +114,46 @@ async def test_other_settings_on_the_cluster_are_named(
     async with open_ray_runner(base, actors=1) as runner:
         with pytest.raises(ConfigError, match="same \\[embed\\]"):
             await runner.run("embed", b'{"embedder": "another", "texts": ["x"]}')
+    await base.close()
+
+
+async def test_one_actor_is_enough(cluster: Any, stub: StubEndpoint, tmp_path: Path) -> None:
+    base = await KnowledgeBase.open(_settings(tmp_path / "kb", stub), create=True)
+    async with open_ray_runner(base, actors=5) as runner:  # for which there are two processors
+        base.builder = replace(base.builder, runner=runner)
+        assert (await base.take(stream(DOCUMENTS))).added == len(DOCUMENTS)
+    await base.close()
+
+
+async def test_a_cluster_without_room_is_named(
+    cluster: Any, stub: StubEndpoint, tmp_path: Path
+) -> None:
+    base = await KnowledgeBase.open(_settings(tmp_path / "kb", stub), create=True)
+    async with open_ray_runner(base, patience=120) as first:
+        await first.run("read", _READ)  # both processors are held, or will be
+        async with open_ray_runner(base, actors=1, patience=2) as second:
+            with pytest.raises(ConfigError, match="no actor of the cluster has answered for 2 s"):
+                await second.run("read", _READ)
+    await base.close()
+
+
+async def test_what_was_paid_for_is_kept_and_the_budget_holds(
+    cluster: Any, stub: StubEndpoint, tmp_path: Path
+) -> None:
+    settings = _settings(tmp_path / "kb", stub)
+    base = await KnowledgeBase.open(settings, create=True)
+    with pytest.raises(BudgetExceeded, match="larger --budget"):
+        async with open_ray_runner(base, budget=0.0005) as runner:
+            base.builder = replace(base.builder, runner=runner)
+            await base.take(stream(DOCUMENTS))
+    paid = stub.stats.chat_calls
+    assert 0 < paid < len(DOCUMENTS)
+    await base.close()
+    base = await KnowledgeBase.open(settings)
+    async with open_ray_runner(base) as runner:
+        base.builder = replace(base.builder, runner=runner)
+        assert (await base.take(stream(DOCUMENTS))).added == len(DOCUMENTS)
+    assert stub.stats.chat_calls < paid + len(DOCUMENTS)
     await base.close()
 
 
@@ -167,6 +226,7 @@ async def test_a_node_lost_in_the_middle_loses_nothing(
     made, _ = cluster
     alone = await _build_alone(_settings(tmp_path / "alone", stub))
     stub.latency = 0.5
+    before = stub.stats.chat_calls + stub.stats.embed_calls
     base = await KnowledgeBase.open(_settings(tmp_path / "kb", stub), create=True)
     async with open_ray_runner(base) as runner:
         base.builder = replace(base.builder, runner=runner)
@@ -174,6 +234,10 @@ async def test_a_node_lost_in_the_middle_loses_nothing(
         await _wait_for_call(stub)
         # Another test may have removed the second node, and has added a third.
         await asyncio.to_thread(made.remove_node, next(iter(made.worker_nodes)), False)
-        assert (await building).added == len(DOCUMENTS)
+        added = await building
+        assert added.added == len(DOCUMENTS)
     assert _tables(base.store) == alone
+    # Calls that were lost with the node are counted, too.
+    calls = stub.stats.chat_calls + stub.stats.embed_calls - before
+    assert added.usage.calls == calls >= len(DOCUMENTS) + runner.lost_calls
     await base.close()

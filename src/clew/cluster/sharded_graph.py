@@ -46,7 +46,6 @@ _MAX_TRIES = 4  # of a walk whose shards are lost
 _EXACT_SHARE = 4  # a graph with fewer edges than the budget over this is ranked exactly
 # Seeds that reach fewer edges than the budget over this use all of them until nothing waits.
 _REACH_SHARE = 128
-_REST = 1e-9  # mass on its way that is not worth a round, as in an exact solution on one machine
 _walk_numbers = count(1)
 
 
@@ -109,10 +108,8 @@ class ShardedGraph:
     def _walk(
         self, walk: "_Walk", seeds: tuple[Ints, Doubles], k: int, budget: int | None
     ) -> PageRankResult:
-        if budget is None:
+        if budget is None or self._reaches_few(seeds[0], budget // _REACH_SHARE):
             walk.push_until(WALK_ERROR, WALK_ERROR / (4 * max(1, self._edges)))
-        elif self._reaches_few(seeds[0], budget // _REACH_SHARE):
-            walk.push_until(_REST, _REST / (4 * max(1, self._edges)))  # in any order
         else:
             walk.push_along(budget, float(seeds[1].max()))
         rest, scale = walk.settle([rows.strengths for rows in self._rows])
@@ -172,7 +169,7 @@ class _Walk:
     def push_along(self, budget: int, level: float) -> None:
         """Push along so many edges, the largest residuals first, as `forward_push` does."""
         left, before, drained = budget, level, False
-        while level > MIN_MASS and self._damping * self._left > _REST:
+        while level > MIN_MASS and self._damping * self._left > WALK_ERROR:
             pushed = self._push(level, left)
             peak = max(one.peak for one in pushed)
             if drained and (known := _lower_level(before, peak)) != level:

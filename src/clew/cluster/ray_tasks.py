@@ -40,6 +40,7 @@ PATIENCE = 180.0
 _START_SECONDS = 60.0  # in which an actor has answered, else another one is started for it
 _SILENT_SECONDS = 60.0  # after which an actor that does not answer is given up
 _LOOK_SECONDS = 5.0  # between two questions whether an actor is there
+_GATHER_SECONDS = 10.0  # that the first actor waits for others, so that tasks are spread
 _LONGEST_PAUSE = 5.0  # between starts of actors that die at once
 _TASKS_PER_ACTOR = 16
 
@@ -203,6 +204,16 @@ class RayRunner:
             "its nodes have; the same command goes on with what was finished"
         )
 
+    async def gather(self) -> None:
+        """Wait until all actors have answered, but not long for those that come late."""
+        with suppress(TimeoutError):
+            async with asyncio.timeout(min(_START_SECONDS, self.patience)) as limit:
+                while len(self._live) < self.many:
+                    self._news.clear()
+                    await self._news.wait()
+                    if len(self._live) == 1:
+                        limit.reschedule(asyncio.get_running_loop().time() + _GATHER_SECONDS)
+
     async def close(self) -> None:
         """End all actors."""
         for task in self._keeping:
@@ -240,18 +251,19 @@ class RayRunner:
         self._news.set()
         try:
             while not live.lost.is_set():
-                with suppress(TimeoutError):
+                try:
                     async with asyncio.timeout(_LOOK_SECONDS):
                         await live.lost.wait()
-                async with asyncio.timeout(_SILENT_SECONDS):
-                    await actor.node.remote()
+                except TimeoutError:
+                    async with asyncio.timeout(_SILENT_SECONDS):
+                        await actor.node.remote()
         finally:
             self._live.remove(live)
             live.lost.set()
 
     async def _choose_actor(self) -> _LiveActor:
         """The least busy actor that answers; wait for one if there is none."""
-        while not self._live:
+        while not (live := [one for one in self._live if not one.lost.is_set()]):
             self._news.clear()
             try:
                 async with asyncio.timeout(self.patience):
@@ -262,7 +274,7 @@ class RayRunner:
                     f"({self._why}); see `ray status`, and give the same command again: it goes on "
                     "with what was finished"
                 ) from error
-        return min(self._live, key=lambda live: live.busy)
+        return min(live, key=lambda one: one.busy)
 
     async def _count_lost_calls(self, holder: str) -> None:
         with suppress(StoreError):  # else who loses the cluster is told by a task
@@ -338,6 +350,7 @@ async def open_ray_runner(
             start, many, RayParts(max(2, many)), limits, count, kept, patience=patience
         )
         try:
+            await runner.gather()
             yield runner
         finally:
             await runner.close()

@@ -1,6 +1,10 @@
 """A build on Ray equals one on one machine; a node may be lost meanwhile."""
 
 import asyncio
+import json
+import socket
+import sys
+from asyncio.subprocess import PIPE
 from collections.abc import AsyncIterator, Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -43,11 +47,14 @@ def cluster() -> Iterator[Any]:
     """Two nodes on this machine."""
     from ray.cluster_utils import Cluster
 
-    made = Cluster(initialize_head=True, head_node_args={"num_cpus": 1})
-    second = made.add_node(num_cpus=1)
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    head = {"num_cpus": 1, "ray_client_server_port": port}
+    made = Cluster(initialize_head=True, head_node_args=head)
+    made.add_node(num_cpus=1)
     made.wait_for_nodes()
     ray.init(address=made.address, log_to_driver=False)
-    yield made, second
+    yield made, f"ray://127.0.0.1:{port}"
     ray.shutdown()
     made.shutdown()
 
@@ -115,6 +122,35 @@ async def test_other_settings_on_the_cluster_are_named(
         with pytest.raises(ConfigError, match="same \\[embed\\]"):
             await runner.run("embed", b'{"embedder": "another", "texts": ["x"]}')
     await base.close()
+
+
+async def test_an_add_by_the_address_of_a_cluster(
+    cluster: Any, stub: StubEndpoint, tmp_path: Path
+) -> None:
+    (tmp_path / "towns").mkdir()
+    for number in range(3):
+        (tmp_path / "towns" / f"{number}.txt").write_text(f"Town Number{number} is on the Sarn.")
+    (tmp_path / "clew.toml").write_text(
+        f'[models]\nmodel = "stub"\nbase_url = "{stub.base_url}"\n[embed]\nmodel = "e"\n'
+        f'base_url = "{stub.base_url}"\n'
+    )
+    words = (sys.executable, "-m", "clew", "add", "towns", "--json", "--on", cluster[1])
+    adding = await asyncio.create_subprocess_exec(*words, cwd=tmp_path, stdout=PIPE, stderr=PIPE)
+    said, errors = await adding.communicate()
+    assert adding.returncode == 0, errors.decode()
+    assert json.loads(said)["added"] == 3
+    assert json.loads(said)["usage"]["calls"] == 3
+
+
+async def test_a_missing_part_of_ray_is_named(tmp_path: Path) -> None:
+    code = (
+        "import sys; sys.modules['grpc'] = None\n"  # as if it were not installed
+        "from clew.cluster.ray_connection import connect\n"
+        "connect('ray://127.0.0.1:1')"
+    )
+    asking = await asyncio.create_subprocess_exec(sys.executable, "-c", code, stderr=PIPE)
+    _, errors = await asking.communicate()
+    assert b"ConfigError: ray://127.0.0.1:1 needs a part of Ray that is not installed" in errors
 
 
 async def test_one_actor_is_enough(cluster: Any, stub: StubEndpoint, tmp_path: Path) -> None:

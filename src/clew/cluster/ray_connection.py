@@ -13,6 +13,7 @@ from clew.version import pip_install_command
 _TRIES = 3
 _PAUSE = 5.0  # seconds between tries: a server of the cluster may still end an earlier session
 _BUSY = "Starting Ray client server failed"
+_INCOMPLETE = "requires pip package"
 
 
 def connect(address: str | None) -> bool:
@@ -24,12 +25,7 @@ def connect(address: str | None) -> bool:
     for tries_left in reversed(range(_TRIES)):
         try:
             _start(address)
-        except ImportError as error:
-            raise ConfigError(
-                f"{address} needs a part of Ray that is not installed; run "
-                f"`{pip_install_command('cluster')}`"
-            ) from error
-        except (OSError, RuntimeError, ValueError) as error:  # ConnectionError is an OSError
+        except (ImportError, OSError, RuntimeError, ValueError) as error:
             if not tries_left or _BUSY not in str(error):
                 raise ConfigError(_explain(address, str(error))) from error
             time.sleep(_PAUSE)
@@ -47,6 +43,11 @@ def _start(address: str | None) -> None:
 
 def _explain(address: str | None, why: str) -> str:
     """Why there is no connection, and what to look at."""
+    if _INCOMPLETE in why:
+        return (
+            f"{address} needs a part of Ray that is not installed; run "
+            f"`{pip_install_command('cluster')}`"
+        )
     if address is None:
         return f"the Ray of this machine cannot be used ({_first_line(why)}); see `ray status`"
     if _BUSY in why:

@@ -1,8 +1,6 @@
 """A build on Ray equals one on one machine; a node may be lost meanwhile."""
 
 import asyncio
-import json
-import socket
 import sys
 from asyncio.subprocess import PIPE
 from collections.abc import AsyncIterator, Iterator
@@ -47,14 +45,11 @@ def cluster() -> Iterator[Any]:
     """Two nodes on this machine."""
     from ray.cluster_utils import Cluster
 
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        port = free.getsockname()[1]
-    head = {"num_cpus": 1, "ray_client_server_port": port}
-    made = Cluster(initialize_head=True, head_node_args=head)
+    made = Cluster(initialize_head=True, head_node_args={"num_cpus": 1})
     made.add_node(num_cpus=1)
     made.wait_for_nodes()
     ray.init(address=made.address, log_to_driver=False)
-    yield made, f"ray://127.0.0.1:{port}"
+    yield made
     ray.shutdown()
     made.shutdown()
 
@@ -122,24 +117,6 @@ async def test_other_settings_on_the_cluster_are_named(
         with pytest.raises(ConfigError, match="same \\[embed\\]"):
             await runner.run("embed", b'{"embedder": "another", "texts": ["x"]}')
     await base.close()
-
-
-async def test_an_add_by_the_address_of_a_cluster(
-    cluster: Any, stub: StubEndpoint, tmp_path: Path
-) -> None:
-    (tmp_path / "towns").mkdir()
-    for number in range(3):
-        (tmp_path / "towns" / f"{number}.txt").write_text(f"Town Number{number} is on the Sarn.")
-    (tmp_path / "clew.toml").write_text(
-        f'[models]\nmodel = "stub"\nbase_url = "{stub.base_url}"\n[embed]\nmodel = "e"\n'
-        f'base_url = "{stub.base_url}"\n'
-    )
-    words = (sys.executable, "-m", "clew", "add", "towns", "--json", "--on", cluster[1])
-    adding = await asyncio.create_subprocess_exec(*words, cwd=tmp_path, stdout=PIPE, stderr=PIPE)
-    said, errors = await adding.communicate()
-    assert adding.returncode == 0, errors.decode()
-    assert json.loads(said)["added"] == 3
-    assert json.loads(said)["usage"]["calls"] == 3
 
 
 async def test_a_missing_part_of_ray_is_named(tmp_path: Path) -> None:
@@ -223,19 +200,18 @@ async def _find_ids(base: KnowledgeBase, recipe: str) -> list[str]:
 async def test_a_node_lost_with_its_shards_loses_no_question(
     cluster: Any, stub: StubEndpoint, tmp_path: Path
 ) -> None:
-    made, _ = cluster
-    made.add_node(num_cpus=1)
-    made.wait_for_nodes()
+    cluster.add_node(num_cpus=1)
+    cluster.wait_for_nodes()
     base = await KnowledgeBase.open(_settings(tmp_path / "kb", stub), create=True)
     await base.take(stream(DOCUMENTS))
     whole = await _find_ids(base, "hipporag2")
     spread = spread_over_ray(base, 3)
     base.forget_view()
     assert await _find_ids(base, "hipporag2") == whole
-    holding = [node for node in made.worker_nodes if node.node_id in spread.nodes]
+    holding = [node for node in cluster.worker_nodes if node.node_id in spread.nodes]
     asking = asyncio.create_task(_ask_often(base))
     await asyncio.sleep(0.1)
-    await asyncio.to_thread(made.remove_node, holding[-1], False)
+    await asyncio.to_thread(cluster.remove_node, holding[-1], False)
     assert all(found == whole for found in await asking)
     await base.close()
 
@@ -259,7 +235,6 @@ async def _wait_for_call(stub: StubEndpoint) -> None:
 async def test_a_node_lost_in_the_middle_loses_nothing(
     cluster: Any, stub: StubEndpoint, tmp_path: Path
 ) -> None:
-    made, _ = cluster
     alone = await _build_alone(_settings(tmp_path / "alone", stub))
     stub.latency = 0.5
     before = stub.stats.chat_calls + stub.stats.embed_calls
@@ -269,7 +244,7 @@ async def test_a_node_lost_in_the_middle_loses_nothing(
         building = asyncio.create_task(base.take(stream(DOCUMENTS)))
         await _wait_for_call(stub)
         # Another test may have removed the second node, and has added a third.
-        await asyncio.to_thread(made.remove_node, next(iter(made.worker_nodes)), False)
+        await asyncio.to_thread(cluster.remove_node, next(iter(cluster.worker_nodes)), False)
         added = await building
         assert added.added == len(DOCUMENTS)
     assert _tables(base.store) == alone

@@ -41,7 +41,7 @@ _EXTRAS = {
     "parquet": ("pyarrow",),
     "ann": ("faiss",),
     "postgres": ("psycopg",),
-    "cluster": ("ray",),
+    "cluster": ("ray", "grpc"),
     "train": ("torch", "transformers", "peft"),
 }
 _COMPARED_WITH: dict[Kind, Kind] = {"chunk": "entity", "fact": "entity", "entity": "chunk"}

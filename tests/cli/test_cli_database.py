@@ -4,14 +4,21 @@ import asyncio
 import json
 import sys
 from asyncio.subprocess import DEVNULL, PIPE
+from functools import partial
 from pathlib import Path
 
 import pytest
 from in_process import clew
 
+from clew.config import Settings
+from clew.errors import StoreError
 from clew.kb_address import DatabaseAddress
+from clew.stores.copying import copy_store
+from clew.stores.opening import open_located_store
 from clew.testing.fakes import HashEmbed
+from clew.testing.hashed_kb import open_hashed
 from clew.testing.stub_endpoint import StubEndpoint
+from conftest import VALLEY, stream
 
 psycopg = pytest.importorskip("psycopg", reason="psycopg is not installed")
 
@@ -82,3 +89,43 @@ def test_a_worker_makes_nothing_where_nothing_is(address: DatabaseAddress, tmp_p
     with psycopg.connect(address.url) as db:
         asked = "SELECT count(*) FROM pg_namespace WHERE nspname = %s"
         assert db.execute(asked, [address.schema]).fetchone() == (0,)
+
+
+async def test_a_copy_that_was_cut_off_is_continued(
+    shared: Settings, address: DatabaseAddress, tmp_path: Path
+) -> None:
+    folder = await open_hashed(Settings(kb=tmp_path / "kb"), True)
+    await folder.take(stream(VALLEY))
+    there = open_located_store(shared, create=True)
+
+    def cut(stage: str, done: int, total: int) -> None:
+        if stage == "copy rows":
+            raise StoreError("the connection is lost")
+
+    with pytest.raises(StoreError, match="connection is lost"):
+        await copy_store(folder.store, there, cut)
+    await there.close()
+    (tmp_path / "clew.toml").write_text(f'cache = "{shared.cache}"')
+    copy = partial(clew, "copy", "kb", address.full_url, cwd=tmp_path)
+    assert "copied" in await asyncio.to_thread(copy)
+    there = open_located_store(shared)
+    assert await there.find_problems() == []
+    assert (await there.counts()).facts == (await folder.store.counts()).facts
+    await there.close()
+    await folder.close()
+    assert "holds a knowledge base already" in await asyncio.to_thread(partial(copy, code=1))
+
+
+@pytest.mark.slow
+async def test_a_build_without_a_worker_says_so(address: DatabaseAddress, tmp_path: Path) -> None:
+    (tmp_path / "town.txt").write_text("Pellworth is a market town on the Sarn.")
+    (tmp_path / "clew.toml").write_text(f'kb = "{address.full_url}"\ncache = "cache"\n')
+    words = (sys.executable, "-m", "clew", "add", "town.txt", "--on", "workers")
+    adding = await asyncio.create_subprocess_exec(*words, cwd=tmp_path, stderr=PIPE)
+    assert adding.stderr is not None
+    async with asyncio.timeout(60):
+        said = (await adding.stderr.readuntil(b"starts one")).decode()
+    adding.terminate()
+    await adding.wait()
+    assert "no worker is there" in said
+    assert "`clew worker --kb postgresql://" in said

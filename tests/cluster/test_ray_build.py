@@ -1,6 +1,8 @@
 """A build on Ray equals one on one machine; a node may be lost meanwhile."""
 
 import asyncio
+import sys
+from asyncio.subprocess import PIPE
 from collections.abc import AsyncIterator, Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -8,9 +10,12 @@ from typing import Any
 
 import pytest
 
-from clew.config import EmbedSettings, ModelSettings, Settings
+from clew.config import EmbedSettings, ModelSettings, Price, Settings
 from clew.engine import KnowledgeBase
 from clew.errors import ConfigError
+from clew.ingest.readers.source import ReadBudget, SourceFile
+from clew.ingest.remote import encode_read_task
+from clew.llm.budget import BudgetExceeded
 from clew.store.protocol import COPIED_COLUMNS, CopiedStore
 from clew.testing.stub_endpoint import StubEndpoint
 from conftest import document, stream
@@ -24,11 +29,15 @@ from clew.cluster.ray_tasks import open_ray_runner
 
 pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore")]
 
+CALLS_AT_ONCE = 4
 RECIPES = ("naive", "bm25", "hybrid", "hipporag2", "clew")
 DOCUMENTS = [
     document(f"page {n}", f"Town Number{n} lies on the Sarn. Anton Reeve{n % 7} founded it.")
     for n in range(24)
 ]
+
+
+_READ = encode_read_task(SourceFile(Path("a.txt"), "a.txt"), ReadBudget(), b"A town.")
 
 
 @pytest.fixture(scope="module")
@@ -37,10 +46,10 @@ def cluster() -> Iterator[Any]:
     from ray.cluster_utils import Cluster
 
     made = Cluster(initialize_head=True, head_node_args={"num_cpus": 1})
-    second = made.add_node(num_cpus=1)
+    made.add_node(num_cpus=1)
     made.wait_for_nodes()
     ray.init(address=made.address, log_to_driver=False)
-    yield made, second
+    yield made
     ray.shutdown()
     made.shutdown()
 
@@ -54,8 +63,15 @@ async def stub() -> AsyncIterator[StubEndpoint]:
 def _settings(folder: Path, stub: StubEndpoint) -> Settings:
     return Settings(
         kb=folder,
-        models=ModelSettings(model="stub", base_url=stub.base_url),
-        embed=EmbedSettings(model="stub-embed", base_url=stub.base_url, batch=16),
+        models=ModelSettings(
+            model="stub",
+            base_url=stub.base_url,
+            concurrency=CALLS_AT_ONCE,
+            prices={"stub": Price(prompt=1, completion=2), "stub-embed": Price(prompt=1)},
+        ),
+        embed=EmbedSettings(
+            model="stub-embed", base_url=stub.base_url, batch=16, concurrency=CALLS_AT_ONCE
+        ),
     )
 
 
@@ -78,13 +94,18 @@ async def test_a_build_on_two_nodes_equals_one_on_one_machine(
 ) -> None:
     alone = await _build_alone(_settings(tmp_path / "alone", stub))
     base = await KnowledgeBase.open(_settings(tmp_path / "kb", stub), create=True)
+    before = stub.stats.chat_calls + stub.stats.embed_calls
+    stub.stats.most_in_flight = 0
     async with open_ray_runner(base) as runner:
         base.builder = replace(base.builder, runner=runner)
         added = await base.take(stream(DOCUMENTS))
     assert _tables(base.store) == alone
+    assert stub.stats.most_in_flight <= CALLS_AT_ONCE  # of both actors together
     assert len(runner.nodes) == 2
     assert len(runner.parts.nodes) == 2  # names were resolved and arrays derived on both, too
-    assert added.usage.calls == len(DOCUMENTS)
+    # Extraction and embedding, which has a price, are counted as on one machine.
+    assert added.usage.calls == stub.stats.chat_calls + stub.stats.embed_calls - before
+    assert added.usage.money > 0
     await base.close()
 
 
@@ -95,6 +116,57 @@ async def test_other_settings_on_the_cluster_are_named(
     async with open_ray_runner(base, actors=1) as runner:
         with pytest.raises(ConfigError, match="same \\[embed\\]"):
             await runner.run("embed", b'{"embedder": "another", "texts": ["x"]}')
+    await base.close()
+
+
+async def test_a_missing_part_of_ray_is_named(tmp_path: Path) -> None:
+    code = (
+        "import sys; sys.modules['grpc'] = None\n"  # as if it were not installed
+        "from clew.cluster.ray_connection import connect\n"
+        "connect('ray://127.0.0.1:1')"
+    )
+    asking = await asyncio.create_subprocess_exec(sys.executable, "-c", code, stderr=PIPE)
+    _, errors = await asking.communicate()
+    assert b"ConfigError: ray://127.0.0.1:1 needs a part of Ray that is not installed" in errors
+
+
+async def test_one_actor_is_enough(cluster: Any, stub: StubEndpoint, tmp_path: Path) -> None:
+    base = await KnowledgeBase.open(_settings(tmp_path / "kb", stub), create=True)
+    async with open_ray_runner(base, actors=5) as runner:  # for which there are two processors
+        base.builder = replace(base.builder, runner=runner)
+        assert (await base.take(stream(DOCUMENTS))).added == len(DOCUMENTS)
+    await base.close()
+
+
+async def test_a_cluster_without_room_is_named(
+    cluster: Any, stub: StubEndpoint, tmp_path: Path
+) -> None:
+    base = await KnowledgeBase.open(_settings(tmp_path / "kb", stub), create=True)
+    async with open_ray_runner(base, patience=120) as first:
+        await first.run("read", _READ)  # both processors are held, or will be
+        async with open_ray_runner(base, actors=1, patience=2) as second:
+            with pytest.raises(ConfigError, match="no actor of the cluster has answered for 2 s"):
+                await second.run("read", _READ)
+    await base.close()
+
+
+async def test_what_was_paid_for_is_kept_and_the_budget_holds(
+    cluster: Any, stub: StubEndpoint, tmp_path: Path
+) -> None:
+    settings = _settings(tmp_path / "kb", stub)
+    base = await KnowledgeBase.open(settings, create=True)
+    with pytest.raises(BudgetExceeded, match="larger --budget"):
+        async with open_ray_runner(base, budget=0.0005) as runner:
+            base.builder = replace(base.builder, runner=runner)
+            await base.take(stream(DOCUMENTS))
+    paid = stub.stats.chat_calls
+    assert 0 < paid < len(DOCUMENTS)
+    await base.close()
+    base = await KnowledgeBase.open(settings)
+    async with open_ray_runner(base) as runner:
+        base.builder = replace(base.builder, runner=runner)
+        assert (await base.take(stream(DOCUMENTS))).added == len(DOCUMENTS)
+    assert stub.stats.chat_calls < paid + len(DOCUMENTS)
     await base.close()
 
 
@@ -128,19 +200,18 @@ async def _find_ids(base: KnowledgeBase, recipe: str) -> list[str]:
 async def test_a_node_lost_with_its_shards_loses_no_question(
     cluster: Any, stub: StubEndpoint, tmp_path: Path
 ) -> None:
-    made, _ = cluster
-    made.add_node(num_cpus=1)
-    made.wait_for_nodes()
+    cluster.add_node(num_cpus=1)
+    cluster.wait_for_nodes()
     base = await KnowledgeBase.open(_settings(tmp_path / "kb", stub), create=True)
     await base.take(stream(DOCUMENTS))
     whole = await _find_ids(base, "hipporag2")
     spread = spread_over_ray(base, 3)
     base.forget_view()
     assert await _find_ids(base, "hipporag2") == whole
-    holding = [node for node in made.worker_nodes if node.node_id in spread.nodes]
+    holding = [node for node in cluster.worker_nodes if node.node_id in spread.nodes]
     asking = asyncio.create_task(_ask_often(base))
     await asyncio.sleep(0.1)
-    await asyncio.to_thread(made.remove_node, holding[-1], False)
+    await asyncio.to_thread(cluster.remove_node, holding[-1], False)
     assert all(found == whole for found in await asking)
     await base.close()
 
@@ -164,16 +235,20 @@ async def _wait_for_call(stub: StubEndpoint) -> None:
 async def test_a_node_lost_in_the_middle_loses_nothing(
     cluster: Any, stub: StubEndpoint, tmp_path: Path
 ) -> None:
-    made, _ = cluster
     alone = await _build_alone(_settings(tmp_path / "alone", stub))
     stub.latency = 0.5
+    before = stub.stats.chat_calls + stub.stats.embed_calls
     base = await KnowledgeBase.open(_settings(tmp_path / "kb", stub), create=True)
     async with open_ray_runner(base) as runner:
         base.builder = replace(base.builder, runner=runner)
         building = asyncio.create_task(base.take(stream(DOCUMENTS)))
         await _wait_for_call(stub)
         # Another test may have removed the second node, and has added a third.
-        await asyncio.to_thread(made.remove_node, next(iter(made.worker_nodes)), False)
-        assert (await building).added == len(DOCUMENTS)
+        await asyncio.to_thread(cluster.remove_node, next(iter(cluster.worker_nodes)), False)
+        added = await building
+        assert added.added == len(DOCUMENTS)
     assert _tables(base.store) == alone
+    # Calls that were lost with the node are counted, too.
+    calls = stub.stats.chat_calls + stub.stats.embed_calls - before
+    assert added.usage.calls == calls >= len(DOCUMENTS) + runner.lost_calls
     await base.close()

@@ -122,6 +122,24 @@ def test_a_budget_of_edges_gives_what_it_gives_on_one_machine(budget: int) -> No
     assert found.bound == pytest.approx(alone.bound)
 
 
+def test_a_walk_that_can_reach_little_takes_few_rounds() -> None:
+    rng = np.random.default_rng(3)
+    one, other = rng.integers(20, 2_000, (2, 9_000))  # beside an island of twenty nodes
+    ring = np.arange(20)
+    source = np.concatenate([one, other, ring, (ring + 1) % 20])
+    target = np.concatenate([other, one, (ring + 1) % 20, ring])
+    links = build_csr(2_000, source, target)
+    seeds = {3: 1.0, 11: 0.5}
+    alone = prepare_graph(links).rank(seeds, 1_000, damping=0.8, budget=40_000)
+    owner = rng.integers(0, 2, 2_000).astype(np.int16)
+    graph = ShardedGraph("g", links, owner, LocalShards([_empty_shard() for _ in range(2)]))
+    graph.send()
+    found = graph.rank(seeds, 1_000, damping=0.8, budget=40_000)
+    assert graph.rounds < 75
+    assert found.nodes[:20].tolist() == alone.nodes[:20].tolist()
+    assert found.scores[:20] == pytest.approx(alone.scores[:20], abs=alone.bound + WALK_ERROR)
+
+
 def test_a_shard_that_was_started_again_is_sent_its_graph() -> None:
     shards = [_empty_shard() for _ in range(2)]
     graph, exact = _make_graph(shards)

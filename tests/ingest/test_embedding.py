@@ -232,5 +232,6 @@ async def test_an_answer_that_waits_for_a_slower_call_outlives_a_kill(
     assert second.vectors("hash", "entity").find_rows(
         [digest(text) for text in texts]
     ).tolist() == [*range(4)]
+    assert len(list(tmp_path.glob("vectors/*"))) == 1  # what was kept aside is gone
     await first.close()
     await second.close()

@@ -162,7 +162,7 @@ async def add(
         typer.Option(help="Who extracts and embeds: workers, auto (Ray), or ray://HOST:PORT."),
     ] = None,
     budget: Annotated[
-        float | None, typer.Option(min=0, help="With --on workers: money they may spend.")
+        float | None, typer.Option(min=0, help="With --on: money that this build may spend.")
     ] = None,
 ) -> None:
     """Build a knowledge base from files and folders, or extend it; unchanged files cost nothing."""
@@ -217,8 +217,8 @@ async def _run_elsewhere(
     base: "KnowledgeBase", on: str | None, budget: float | None
 ) -> AsyncIterator[None]:
     """Let workers or a Ray cluster do the work of an add."""
-    if budget is not None and on != "workers":
-        raise ConfigError("--budget limits what workers spend; use it with --on workers")
+    if budget is not None and on is None:
+        raise ConfigError("--budget limits what others spend; use it with --on workers, or on Ray")
     if on is None:
         yield
         return

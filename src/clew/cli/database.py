@@ -36,19 +36,25 @@ def register(app: typer.Typer) -> None:
 async def copy_(
     ctx: CommandContext,
     source: Annotated[str, typer.Argument(help="A knowledge base: folder or address.")],
-    target: Annotated[str, typer.Argument(help="Where the copy is made; nothing may be there.")],
+    target: Annotated[
+        str,
+        typer.Argument(
+            help="Where the copy is made; nothing may be there, but a copy that was cut off."
+        ),
+    ],
 ) -> None:
     """Copy a knowledge base between folders and databases, with vectors and arrays."""
-    from clew.stores.copying import copy_store
+    from clew.stores.copying import copy_store, is_unfinished_copy
     from clew.stores.opening import is_knowledge_base, open_located_store
 
     here, there = (ctx.settings_at(parse_location(one)) for one in (source, target))
-    if await asyncio.to_thread(is_knowledge_base, there):
-        raise InputError(f"{there.kb} holds a knowledge base already; name a new one")
+    is_there = await asyncio.to_thread(is_knowledge_base, there)
     taken = await asyncio.to_thread(open_located_store, here)
     try:
         made = await asyncio.to_thread(open_located_store, there, create=True)
         try:
+            if is_there and not await is_unfinished_copy(made):
+                raise InputError(f"{there.kb} holds a knowledge base already; name a new one")
             with show_progress(ctx.json) as report:
                 counts = await copy_store(taken, made, report)
         finally:
@@ -65,7 +71,8 @@ async def copy_(
 def _copy_encoder(here: Settings, there: Settings) -> None:
     """Copy the encoder that was tuned for this knowledge base, if there is one."""
     if (here.folder / TUNED_ENCODER).is_dir():
-        shutil.copytree(here.folder / TUNED_ENCODER, there.folder / TUNED_ENCODER)
+        made = there.folder / TUNED_ENCODER
+        shutil.copytree(here.folder / TUNED_ENCODER, made, dirs_exist_ok=True)
 
 
 @command
@@ -149,7 +156,13 @@ async def open_runner(
         require_driver(kb)
         from clew.cluster.queue import open_queue_runner
 
-        async with open_queue_runner(base, budget) as queue_runner:
+        def say_nobody_works() -> None:
+            err.print(
+                f"no worker is there, so nothing is done; `clew worker --kb {kb}` starts one",
+                markup=False,
+            )
+
+        async with open_queue_runner(base, budget, say_nobody_works) as queue_runner:
             yield queue_runner
         return
     if on != "auto" and not on.startswith("ray://"):
@@ -158,5 +171,11 @@ async def open_runner(
         raise ConfigError(f"--on {on} needs Ray; run `{pip_install_command('cluster')}`")
     from clew.cluster.ray_tasks import open_ray_runner
 
-    async with open_ray_runner(base, None if on == "auto" else on) as ray_runner:
+    address = None if on == "auto" else on
+    async with open_ray_runner(base, address, budget=budget) as ray_runner:
         yield ray_runner
+        if ray_runner.lost_calls:
+            err.print(
+                f"{count_of(ray_runner.lost_calls, 'model call')} under way on lost nodes counted "
+                "as estimated, and made again"
+            )

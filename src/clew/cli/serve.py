@@ -78,6 +78,8 @@ async def serve_(
     _require_extra("serve", "fastapi", "uvicorn")
     keep_to_owner()
     open_kb = open_knowledge_base if shards is None else _open_spread(shards, on)
+    if shards is not None and (workers or ctx.settings.serve.workers) == 1:
+        await _connect_to_ray(on)  # with more processes, each of them connects
     given = {"host": host, "port": port, "workers": workers}
     async with _open_demo(ctx) if demo else _open_folders(ctx, root) as folders:
         await _serve_http(ctx, folders, given, open_kb)
@@ -149,6 +151,15 @@ def _open_spread(count: int, on: str) -> OpenKb:
     from clew.cluster.ray_shards import OpenSpread
 
     return OpenSpread(count, None if on == "auto" else on)
+
+
+async def _connect_to_ray(on: str) -> None:
+    """Connect before the first question, which would else be told why that failed."""
+    from clew.cluster.ray_connection import connect
+
+    err.print("starting Ray …" if on == "auto" else f"connecting to {on} …", markup=False)
+    await asyncio.to_thread(connect, None if on == "auto" else on)
+    err.print("the shards are made for the first question, which may wait for half a minute")
 
 
 def _require_extra(extra: str, *modules: str) -> None:

@@ -7,11 +7,11 @@ import asyncio
 import json
 import secrets
 from collections import Counter
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from clew.builder import Builder
 from clew.config import ModelSettings, Price, Settings
@@ -19,7 +19,7 @@ from clew.engine import KnowledgeBase
 from clew.errors import AuthError, ConfigError, StoreError
 from clew.extract.model_extractors import DocumentExtractor
 from clew.ingest.remote import decode_document, do_read_task, encode_extractions, encode_vectors
-from clew.llm.budget import BudgetExceeded
+from clew.llm.budget import BudgetExceeded, UsageBudget, UsageLimits
 from clew.llm.chat import Chat, EndpointError, Reply, Request, TextCallback
 from clew.llm.embed import Embedder, can_quote
 from clew.llm.embed_endpoint import EndpointCall, EndpointEmbedder
@@ -119,6 +119,24 @@ class TaskHandler:
         return encode_vectors(await embed(task["texts"]))
 
 
+class CallSlots(Protocol):
+    """Slots, rates and money that the calls of several processes share."""
+
+    async def take(
+        self, slot: int, model: str, run: str, most: int, seconds: float, about: Usage
+    ) -> bool:
+        """Take a slot if one is free."""
+
+    async def free(self, slot: int, run: str, used: Usage) -> None:
+        """Give a slot back, and count what the call used."""
+
+    async def reserve(self, model: str, what: str, seconds: float) -> float:
+        """Reserve so many seconds of a rate; return how long to wait before using it."""
+
+    async def is_out_of_money(self, run: str) -> bool:
+        """Whether a build has spent its budget."""
+
+
 @dataclass(eq=False)
 class ModelSlots:
     """Takes and frees slots for calls, of which all workers together have so many per model."""
@@ -147,6 +165,14 @@ class ModelSlots:
         except StoreError:
             self.owed[slot] = (run, used)
 
+    async def reserve(self, model: str, what: str, seconds: float) -> float:
+        """Reserve so many seconds of a rate; return how long to wait before using it."""
+        return await asyncio.to_thread(self.queue.reserve, model, what, seconds)
+
+    async def is_out_of_money(self, run: str) -> bool:
+        """Whether a build has spent its budget."""
+        return await asyncio.to_thread(self.queue.is_out_of_money, run)
+
     async def settle(self) -> None:
         """Free the slots that could not be freed before."""
         for slot, (run, used) in list(self.owed.items()):
@@ -159,7 +185,7 @@ class SharedLimit:
     """Lets calls to a model through: slots, rates and the budget are those of all workers."""
 
     name: str
-    slots: ModelSlots
+    slots: CallSlots
     price: Price | None
     """None: calls are not counted."""
     most: int
@@ -194,12 +220,12 @@ class SharedLimit:
     async def _wait_for_slot(self, slot: int, run: str, about: Usage) -> None:
         given = (slot, self.name, run, self.most, self.seconds, about)
         while not await self.slots.take(*given):
-            if await asyncio.to_thread(self.slots.queue.is_out_of_money, run):
+            if await self.slots.is_out_of_money(run):
                 raise BudgetExceeded("the budget of this build is spent")
             await asyncio.sleep(_SLOT_WAIT)
 
 
-def share_embedder(embed: Embedder | None, slots: ModelSlots, settings: Settings) -> None:
+def share_embedder(embed: Embedder | None, slots: CallSlots, settings: Settings) -> None:
     """Let an embedder at an endpoint take slots; its calls are counted if it has a price."""
     if isinstance(embed, EndpointEmbedder):
         name = f"{embed.model} at {embed.base_url}, embedding"
@@ -209,13 +235,30 @@ def share_embedder(embed: Embedder | None, slots: ModelSlots, settings: Settings
         ).call
 
 
+def share_budget(
+    base: KnowledgeBase, budget: float | None, count: Callable[[Usage], None]
+) -> Callable[[Usage], None]:
+    """Let calls of the build itself count against its budget, too; return who is told of others."""
+    if budget is None:
+        return count
+    base.models.check_prices(["extract"])
+    base.models.check_embedder_price(base.embed)
+    spending = base.models.budget = UsageBudget(UsageLimits(money=budget))
+
+    def count_both(usage: Usage) -> None:
+        count(usage)
+        spending.add(usage)
+
+    return count_both
+
+
 @dataclass(frozen=True, eq=False)
 class SharedLimitChat:
     """Takes a slot and a share of the rate of its model, which all workers have in common."""
 
     inner: Chat
     model: str
-    slots: ModelSlots
+    slots: CallSlots
     settings: ModelSettings
 
     @property
@@ -241,9 +284,8 @@ class SharedLimitChat:
             "requests": (self.settings.requests_per_minute, 1.0),
             "tokens": (self.settings.tokens_per_minute, float(tokens)),
         }
-        reserve = self.slots.queue.reserve
         waits = [
-            await asyncio.to_thread(reserve, self.name, what, amount * 60 / per_minute)
+            await self.slots.reserve(self.name, what, amount * 60 / per_minute)
             for what, (per_minute, amount) in rates.items()
             if per_minute
         ]

@@ -8,11 +8,18 @@ from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from functools import partial
 from threading import Event, Thread
+from time import monotonic
 
 import psycopg
 from psycopg import sql
 
-from clew.cluster.handle import ModelSlots, SharedLimitChat, TaskHandler, share_embedder
+from clew.cluster.handle import (
+    ModelSlots,
+    SharedLimitChat,
+    TaskHandler,
+    share_budget,
+    share_embedder,
+)
 from clew.engine import KnowledgeBase
 from clew.errors import AuthError, ClewError, ConfigError, ModelError, StoreError
 from clew.graph.parts import HERE, RunParts
@@ -26,6 +33,7 @@ _POLL_SECONDS = 0.5  # without a notification
 _EARLY_SECONDS = 0.02  # while a result is there of which nobody knows yet
 _RETRY_SECONDS = 2.0
 _LAST_HEARTBEATS = 3  # per lease
+_ALONE_SECONDS = 5.0  # that a build waits for a worker before it says that there is none
 
 
 class JobListener:
@@ -78,8 +86,14 @@ class QueueRunner:
     _new: list[tuple[TaskKind, bytes, Future[bytes]]] = field(default_factory=list)
     _sending: Task[None] | None = None
     failure: ClewError | None = None
+    on_alone: Callable[[], None] = lambda: None
+    """Told that no worker is alive, once until there is one again."""
     parts: RunParts = HERE
     """Workers extract and embed; arrays are derived by the process that builds."""
+
+    def __post_init__(self) -> None:
+        """No worker was looked for yet."""
+        self._looked_at, self._alone = monotonic(), False
 
     async def run(self, kind: TaskKind, payload: bytes) -> bytes:
         """Add a job and wait for its result."""
@@ -129,12 +143,24 @@ class QueueRunner:
                 _resolve(self._waiting.pop(job.id, None), job.result, error)
             if not used:
                 await self._check_budget()
+                await self._look_for_workers()
                 await self.listener.wait(_EARLY_SECONDS if ended else _POLL_SECONDS)
 
     async def stop(self) -> None:
         """Wait for what is being sent: it must not be in the queue after the build has left it."""
         if self._sending is not None:
             await asyncio.wait([self._sending])
+
+    async def _look_for_workers(self) -> None:
+        """Say that no worker is there, if jobs wait for one."""
+        if not self._waiting or monotonic() - self._looked_at < _ALONE_SECONDS:
+            return
+        self._looked_at = monotonic()
+        with suppress(StoreError):
+            alone = await asyncio.to_thread(self.queue.count_workers) == 0
+            if alone and not self._alone:
+                self.on_alone()
+            self._alone = alone
 
     async def _check_budget(self) -> None:
         """Fail all waiting tasks once the money is spent: no worker will take them."""
@@ -167,16 +193,19 @@ def _open_queue(base: KnowledgeBase) -> JobQueue:
 
 @asynccontextmanager
 async def open_queue_runner(
-    base: KnowledgeBase, budget: float | None = None
+    base: KnowledgeBase,
+    budget: float | None = None,
+    on_alone: Callable[[], None] = lambda: None,
 ) -> AsyncIterator[QueueRunner]:
-    """Begin a build whose tasks workers do; `budget` is the money that they may spend."""
+    """Begin a build whose tasks workers do.
+
+    `budget` is the money that they may spend; `on_alone` is told if there are none.
+    """
     queue = _open_queue(base)
-    if budget is not None:
-        base.models.check_prices(["extract"])
-        base.models.check_embedder_price(base.embed)
+    count = share_budget(base, budget, base.models.count_recorded)
     run = await asyncio.to_thread(queue.begin_run, budget)
     listener = JobListener(queue)
-    runner = QueueRunner(queue, run, listener, base.models.count_recorded)
+    runner = QueueRunner(queue, run, listener, count, on_alone=on_alone)
     collecting = asyncio.create_task(runner.collect())
     try:
         yield runner

@@ -13,7 +13,7 @@ from typing import Any
 import ray
 from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
-from clew.cluster.ray_tasks import connect
+from clew.cluster.ray_connection import connect, last_line
 from clew.cluster.sharded_graph import Question
 from clew.cluster.sharded_view import spread_view
 from clew.cluster.shards import Owners, Shard, cut_shard, find_owners
@@ -190,8 +190,7 @@ def _wait_for(asked: list[Any]) -> list[Any]:
             return [_LOST]
         return [answer for one in asked for answer in _wait_for([one])]
     except ray.exceptions.RayError as error:
-        why = str(getattr(error, "cause", error)).strip().splitlines()[-1]
-        raise StoreError(f"a shard was lost ({why}); ask again") from error
+        raise StoreError(f"a shard was lost ({last_line(error)}); ask again") from error
     return found
 
 

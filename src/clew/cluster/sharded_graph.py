@@ -44,6 +44,8 @@ Question = Literal[
 """What shards are asked: the methods of `Shard`."""
 _MAX_TRIES = 4  # of a walk whose shards are lost
 _EXACT_SHARE = 4  # a graph with fewer edges than the budget over this is ranked exactly
+# Seeds that reach fewer edges than the budget over this use all of them until nothing waits.
+_REACH_SHARE = 128
 _walk_numbers = count(1)
 
 
@@ -66,6 +68,7 @@ class ShardedGraph:
 
     def __init__(self, name: str, links: Csr, owner: NDArray[np.int16], shards: Shards) -> None:
         self._name, self._owner, self._shards = name, owner, shards
+        self._links = links
         self._rows: list[WalkRows] = split_graph(links, owner, len(shards))
         self._nodes = [np.flatnonzero(owner == number) for number in range(len(shards))]
         self._edges = len(links.columns)
@@ -105,7 +108,7 @@ class ShardedGraph:
     def _walk(
         self, walk: "_Walk", seeds: tuple[Ints, Doubles], k: int, budget: int | None
     ) -> PageRankResult:
-        if budget is None:
+        if budget is None or self._reaches_few(seeds[0], budget // _REACH_SHARE):
             walk.push_until(WALK_ERROR, WALK_ERROR / (4 * max(1, self._edges)))
         else:
             walk.push_along(budget, float(seeds[1].max()))
@@ -119,6 +122,18 @@ class ShardedGraph:
         return take_top_k(
             ScoreEstimate(np.concatenate(reached), scores, bounds, rest), k, len(self)
         )
+
+    def _reaches_few(self, nodes: Ints, most: int) -> bool:
+        """Whether no more than so many edges can be reached from these nodes."""
+        visited, edges = nodes, 0
+        while len(nodes):
+            _, edge = self._links.edges_of(nodes)
+            edges += len(edge)
+            if edges > most:
+                return False
+            nodes = np.setdiff1d(self._links.columns[edge].astype(np.int64), visited)
+            visited = np.union1d(visited, nodes)
+        return True
 
     def _split(self, nodes: Ints, masses: Doubles) -> list[Mass]:
         """The seeds of each shard, by place."""
@@ -154,7 +169,7 @@ class _Walk:
     def push_along(self, budget: int, level: float) -> None:
         """Push along so many edges, the largest residuals first, as `forward_push` does."""
         left, before, drained = budget, level, False
-        while level > MIN_MASS:
+        while level > MIN_MASS and self._damping * self._left > WALK_ERROR:
             pushed = self._push(level, left)
             peak = max(one.peak for one in pushed)
             if drained and (known := _lower_level(before, peak)) != level:

@@ -158,6 +158,7 @@ class EmbeddingQueue:
                 block_seconds = perf_counter() - began
         finally:
             await self._finish_saving()  # what is answered is saved even if the next call failed
+        await asyncio.to_thread(_EarlyVectors(self.store, self.embed.name).forget)
 
     def _split_by_calls(self, block: list[_PendingText]) -> Iterator[list[list[_PendingText]]]:
         """Split a block into calls, and these into groups that are in flight together."""
@@ -281,6 +282,10 @@ class _EarlyVectors:
     def save(self, keys: Sequence[str], vectors: Vectors) -> None:
         """Keep vectors, durably."""
         self.store.vectors(self._name, "chunk").append(keys, vectors)
+
+    def forget(self) -> None:
+        """Remove them all: each is in its own file now."""
+        self.store.forget_vectors(self._name)
 
     def find(self, keys: Sequence[str]) -> Vectors | None:
         """Return the vectors of these texts, if all were kept."""

@@ -224,6 +224,10 @@ class MemoryStore:
         """The vectors of one embedder for one kind of element."""
         return self._vectors.setdefault((embedder, kind), MemoryVectors(kind))
 
+    def forget_vectors(self, embedder: str) -> None:
+        """Remove the vectors of an embedder, which no element may use."""
+        self._vectors = {key: held for key, held in self._vectors.items() if key[0] != embedder}
+
     @asynccontextmanager
     async def background_writer(
         self, derive: DeriveArrays, documents: int

@@ -358,6 +358,9 @@ class Store(KeyValueStore, Protocol):
     def vectors(self, embedder: str, kind: Kind) -> VectorTable:
         """The vectors of one embedder for one kind of element."""
 
+    def forget_vectors(self, embedder: str) -> None:
+        """Remove the vectors of an embedder, which no element may use."""
+
     async def follow(self) -> None:
         """Stay up to date in the background, for a reader that stays open."""
 

@@ -12,6 +12,7 @@ from clew.store.protocol import CopiedStore, Counts, Store
 from clew.store.sqlite.store import SqliteStore
 from clew.types import Kind
 
+_COPYING = "copying"  # in the manifest of a copy until it is whole
 Report = Callable[[str, int, int], None]
 
 
@@ -22,10 +23,15 @@ class CopyableStore(Store, CopiedStore, Protocol):
 async def copy_store(
     source: CopyableStore, target: CopyableStore, progress: Report = lambda stage, done, total: None
 ) -> Counts:
-    """Copy everything to an empty store; it has the same keys, rows and arrays afterwards."""
+    """Copy everything to an empty store; it has the same keys, rows and arrays afterwards.
+
+    A copy that was cut off is continued by the next one from the same source.
+    """
     async with target.write_lock():
         if (await target.counts()).generation:  # also one that is empty now has a history
             raise StoreError("the target holds a knowledge base already; name a new one")
+        # Its rows replace this in one transaction, which makes the copy whole.
+        await target.set("manifest", {_COPYING: "1"})
         embedder = (await source.get("manifest", ["embedder"])).get("embedder", "")
         # Vectors first: rows that refer to them are visible only afterwards.
         for at, kind in enumerate(get_args(Kind) if embedder else ()):
@@ -37,10 +43,19 @@ async def copy_store(
         return await target.counts()
 
 
+async def is_unfinished_copy(store: Store) -> bool:
+    """Whether a store is what a copy that was cut off has left."""
+    if (await store.counts()).generation:
+        return False
+    return _COPYING in await store.get("manifest", [_COPYING])
+
+
 def _copy_vectors(source: CopyableStore, target: CopyableStore, embedder: str, kind: Kind) -> None:
     table, first = target.vectors(embedder, kind), 0
     for hashes, vectors in source.vectors(embedder, kind).iterate():
-        table.append(hashes, np.ascontiguousarray(vectors))
+        new = np.flatnonzero(table.find_rows(hashes) < 0)  # others are of a copy that was cut off
+        if len(new):
+            table.append([hashes[at] for at in new], np.ascontiguousarray(vectors[new]))
         _check_rows(table.find_rows(hashes).tolist(), first, kind)
         first += len(hashes)
 

@@ -356,6 +356,11 @@ class PostgresStore:
             )
         return self._vectors[embedder, kind]
 
+    def forget_vectors(self, embedder: str) -> None:
+        """Remove the vectors of an embedder, which no element may use."""
+        for kind in get_args(Kind):
+            self.vectors(embedder, kind).forget_all()
+
     async def close(self) -> None:
         """Close connections."""
         if self._follower is not None:

@@ -144,7 +144,7 @@ class SharedVectors:
             try:
                 self.count_checked_rows()
             except DamagedVectors:
-                self._forget_all()
+                self.forget_all()
             return True
 
     def _drop_copy(self) -> None:
@@ -156,10 +156,12 @@ class SharedVectors:
                     path.unlink(missing_ok=True)
             self._copy = VectorFile(self._path, self.shape_in_use)
 
-    def _forget_all(self) -> None:
+    def forget_all(self) -> None:
         """Begin anew: every vector of this kind is computed again."""
         given = (self.embedder, self.kind)
         with self.database.transaction() as db:
+            if not self._count_rows(db):
+                return
             for _, file, _ in self._list_blocks(db, 0):
                 self.files.remove(file)
             db.execute("DELETE FROM vector_blocks WHERE embedder = %s AND kind = %s", given)

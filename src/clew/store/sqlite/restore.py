@@ -168,9 +168,12 @@ class SqliteRows:
     def rows(self, table: str) -> Iterator[tuple[Any, ...]]:
         """The rows of a table."""
         columns = ", ".join(f'"{name}"' for name in COPIED_COLUMNS[table])
-        yield from self.db.execute(
+        found = self.db.execute(
             f"SELECT {columns} FROM {table} ORDER BY 1, 2"  # noqa: S608  (our own names)
         )
+        # Not `yield from`: it closes the cursor of a copy that failed, maybe after its database.
+        for row in found:  # noqa: UP028
+            yield row
 
 
 def replace_all_rows(db: sqlite3.Connection, found: TableRows) -> None:

@@ -8,6 +8,7 @@ from contextlib import asynccontextmanager, closing, contextmanager, suppress
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
+from shutil import rmtree
 from typing import Any, get_args
 
 import numpy as np
@@ -243,6 +244,11 @@ class SqliteStore:
             path = self.folder / "vectors" / digest(embedder)[:12] / f"{kind}.npy"
             self._vectors[embedder, kind] = VectorFile(path, partial(self._shape_in_use, kind))
         return self._vectors[embedder, kind]
+
+    def forget_vectors(self, embedder: str) -> None:
+        """Remove the vectors of an embedder, which no element may use."""
+        self._vectors = {key: held for key, held in self._vectors.items() if key[0] != embedder}
+        rmtree(self.folder / "vectors" / digest(embedder)[:12], ignore_errors=True)
 
     def _shape_in_use(self, kind: Kind) -> tuple[int, int]:
         """Number of vector rows that the tables refer to, and the vectors' dimension."""

@@ -109,7 +109,7 @@ async def describe_answer(ctx: Context, answer: Answer) -> Signals:
         else _measure_forms(names, (*passages, *cited)),
         "open": float(asks_openly(asked)),
         "cited": float(bool(answer.citations)),
-        "understood": float(is_understood(asked)),
+        "understood": float(is_understood(asked) or is_understood(ctx.question)),
         "cosine": await _nearest_cosine(ctx),
     }
     # What names nothing and shares no word with the quotes says nothing about them.

@@ -15,7 +15,7 @@ from clew.testing.fakes import AgentScript
 from conftest import document, stream
 
 PAGES = {
-    "Ada Brink": "Ada Brink was a surveyor. She was born in Ribe. An old book says that she was born in Odense.",
+    "Ada Brink": "Ada Brink was a surveyor. She was born in Ribe. One book says: born in Odense.",
     "Storm Works": "Storm Works makes pumps. It was founded by Ada Brink.",
 }
 

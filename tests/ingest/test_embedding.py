@@ -232,6 +232,7 @@ async def test_an_answer_that_waits_for_a_slower_call_outlives_a_kill(
     assert second.vectors("hash", "entity").find_rows(
         [digest(text) for text in texts]
     ).tolist() == [*range(4)]
-    assert len(list(tmp_path.glob("vectors/*"))) == 1  # what was kept aside is gone
+    kept = list(tmp_path.glob("vectors/*"))  # noqa: ASYNC240  (a folder of a test)
+    assert len(kept) == 1  # what was kept aside is gone
     await first.close()
     await second.close()

@@ -75,20 +75,15 @@ from clew.text.unicode import digest
 from clew.types import Kind
 
 _COUNT_QUERIES = {
-    "documents": "SELECT count(*) FROM documents",
-    "chunks": "SELECT count(*) FROM chunks",
-    "entities": "SELECT count(*) FROM entities",
-    "facts": "SELECT count(*) FROM facts",
-    "failed": "SELECT count(*) FROM chunks WHERE failed != ''",
-}
+    name: f"SELECT count(*) FROM {name}" for name in ("documents", "chunks", "entities", "facts")
+} | {"failed": "SELECT count(*) FROM chunks WHERE failed != ''"}
 _SELECT_EMBEDDER = "SELECT value FROM memory WHERE kind = 'manifest' AND key = 'embedder'"
 _SELECT_DIMENSION = "SELECT value FROM memory WHERE kind = 'manifest' AND key = 'dim'"
 SELECT_GENERATION = "SELECT value FROM meta WHERE key = 'generation'"
 _SELECT_SEAL = "SELECT value FROM meta WHERE key = 'arrays'"
 _COUNT_ROWS: dict[str, str] = {
-    "chunk": "SELECT max(row) + 1 FROM chunks",
-    "entity": "SELECT max(row) + 1 FROM entities",
-    "fact": "SELECT max(row) + 1 FROM facts",
+    kind: f"SELECT max(row) + 1 FROM {table}"
+    for kind, table in (("chunk", "chunks"), ("entity", "entities"), ("fact", "facts"))
 }
 _EMPTIED = (
     "kb.sqlite in {} is missing or empty, but arrays or vectors of an earlier one lie beside it; "

@@ -33,6 +33,13 @@ GetValues = Callable[[str, Sequence[str]], Awaitable[dict[str, str]]]
 SELECT_SOURCES = (
     "SELECT s.name, d.id, d.stamp FROM sources s JOIN documents d ON d.key = s.document"
 )
+COUNT_QUERIES = {
+    "documents": "SELECT count(*) FROM documents",
+    "chunks": "SELECT count(*) FROM chunks",
+    "entities": "SELECT count(*) FROM entities",
+    "facts": "SELECT count(*) FROM facts",
+    "failed": "SELECT count(*) FROM chunks WHERE failed != ''",
+}
 _AMONG_NAMES = " WHERE s.name IN (SELECT value FROM json_each(?))"
 
 

@@ -56,7 +56,7 @@ from clew.store.sqlite.keyvalue import (
     store_values,
 )
 from clew.store.sqlite.migrations import migrate, read_version
-from clew.store.sqlite.read import open_snapshot, select_sources
+from clew.store.sqlite.read import COUNT_QUERIES, open_snapshot, select_sources
 from clew.store.sqlite.restore import (
     MARK_FINISHED,
     SELECT_UNFINISHED,
@@ -74,16 +74,14 @@ from clew.store.write_lock import TaskLock, WriterLock
 from clew.text.unicode import digest
 from clew.types import Kind
 
-_COUNT_QUERIES = {
-    name: f"SELECT count(*) FROM {name}" for name in ("documents", "chunks", "entities", "facts")
-} | {"failed": "SELECT count(*) FROM chunks WHERE failed != ''"}
 _SELECT_EMBEDDER = "SELECT value FROM memory WHERE kind = 'manifest' AND key = 'embedder'"
 _SELECT_DIMENSION = "SELECT value FROM memory WHERE kind = 'manifest' AND key = 'dim'"
 SELECT_GENERATION = "SELECT value FROM meta WHERE key = 'generation'"
 _SELECT_SEAL = "SELECT value FROM meta WHERE key = 'arrays'"
 _COUNT_ROWS: dict[str, str] = {
-    kind: f"SELECT max(row) + 1 FROM {table}"
-    for kind, table in (("chunk", "chunks"), ("entity", "entities"), ("fact", "facts"))
+    "chunk": "SELECT max(row) + 1 FROM chunks",
+    "entity": "SELECT max(row) + 1 FROM entities",
+    "fact": "SELECT max(row) + 1 FROM facts",
 }
 _EMPTIED = (
     "kb.sqlite in {} is missing or empty, but arrays or vectors of an earlier one lie beside it; "
@@ -468,7 +466,7 @@ class SqliteStore:
 
     def _read_counts(self, db: sqlite3.Connection) -> Counts:
         generation, arrays = self._load_newest(db)
-        count = {name: db.execute(query).fetchone()[0] for name, query in _COUNT_QUERIES.items()}
+        count = {name: db.execute(query).fetchone()[0] for name, query in COUNT_QUERIES.items()}
         count["communities"] = len(arrays.get("community_keys", ()))
         if "entity_keys" in arrays:  # resolved entities; the table holds names
             count["entities"] = len(arrays["entity_keys"])

@@ -3,6 +3,7 @@ import { useEffect, useState } from "preact/hooks";
 import { at, get, type Entity } from "./api";
 import { Suggest, type Hit } from "./find";
 import { t } from "./i18n";
+import { dropMarks } from "./markup";
 import { useShared } from "./state";
 import { nameType } from "./ui";
 
@@ -68,4 +69,17 @@ export function EntityField({ id, label, value, onChange }: Props) {
       onClose={() => setTyped("")}
     />
   );
+}
+
+export interface SharedFact {
+  key: number;
+  text: string;
+  relation: string;
+  /** Whether its words name both ends; else they stand in the same passage only. */
+  states: boolean;
+}
+/** A fact between two entities in short, and whether it only stands beside them. */
+export function describeShared(fact: SharedFact): string {
+  const text = fact.relation || dropMarks(fact.text);
+  return fact.states ? text : t("stated in the same passage: {text}", { text });
 }

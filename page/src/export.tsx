@@ -5,6 +5,7 @@ import { countTypes, GraphCanvas } from "./graph/canvas";
 import { Find } from "./find";
 import { colourOf } from "./graph/colours";
 import { LocalLayout } from "./graph/layout";
+import { dropMarks } from "./markup";
 import { describeMissing, findNodes } from "./names";
 import "./style.css";
 
@@ -165,11 +166,11 @@ function Detail({ graph, n, onChoose }: { graph: Exported; n: number; onChoose: 
           <li key={f}>
             <span dir="auto">
               {fact.relation && <b>{fact.relation}: </b>}
-              {fact.text}
+              {dropMarks(fact.text)}
             </span>
             {fact.cited.map((one, c) => (
               <span key={c} class="small soft" dir="auto">
-                {one.quote && one.quote !== fact.text ? `“${one.quote}” — ` : ""}
+                {one.quote && one.quote !== fact.text ? `“${dropMarks(one.quote)}” — ` : ""}
                 {one.doc}, characters {one.start}–{one.end}
               </span>
             ))}

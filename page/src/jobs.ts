@@ -1,6 +1,7 @@
 // Follows a job by its events, and goes on following after a lost connection.
 import { useEffect, useState } from "preact/hooks";
 import { ApiError, at, get, stream, type Job } from "./api";
+import { t } from "./i18n";
 
 export interface Progress {
   stage: string;
@@ -65,3 +66,7 @@ export function useJob(workspace: string, id: string | null): [Job | null, Progr
   }, [workspace, id]);
   return [job, progress];
 }
+
+/** Seconds left, in minutes where they are many. */
+export const formatLeft = (seconds: number): string =>
+  seconds < 100 ? t("about {n} s left", { n: Math.ceil(seconds) }) : t("about {n} min left", { n: Math.ceil(seconds / 60) });

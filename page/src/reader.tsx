@@ -2,7 +2,7 @@
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import { at, download, get, type Citation } from "./api";
 import { t, translateMessage } from "./i18n";
-import { NO_MARKUP, readMarkup, type Markup } from "./markup";
+import { dropMarks, NO_MARKUP, readMarkup, type Markup } from "./markup";
 import { PdfPage } from "./pdf";
 import { current } from "./state";
 import { describe, Drawer, Problem, useLoad } from "./ui";
@@ -197,7 +197,7 @@ export function Reader(props: { place: Citation; all?: Citation[]; workspace?: s
             <li key={fact.key}>
               <button class="plain" onClick={() => setPlace({ ...place, start: fact.start, end: fact.end, quote: fact.text })}>
                 {fact.relation && <b>{fact.relation} </b>}
-                {fact.text}
+                {dropMarks(fact.text)}
               </button>
             </li>
           ))}

@@ -1,6 +1,7 @@
 // An answer as Markdown with footnotes, and as a link that holds the answer itself.
 import type { Answer, Citation } from "./api";
 import { t, translateMessage } from "./i18n";
+import { dropMarks } from "./markup";
 
 /** Leaves only the words of pictures and of links that lead to no web page, and keeps HTML text where it is pasted. */
 const disarm = (text: string): string =>
@@ -9,10 +10,14 @@ const disarm = (text: string): string =>
     .replace(/\[([^\]\n]*)\]\((?!https?:)[^\s)]*\)+/g, "$1")
     .replace(/(`[^`]*`)|<(?=[a-z/!?])/gi, (all, code: string | undefined) => code ?? `\\${all}`);
 
-/** The answer with footnotes that name document and characters. */
+/** The short answer and the text, with footnotes that name document, page and characters. */
 export function toMarkdown(answer: Answer): string {
-  const text = spaceParagraphs(disarm(answer.answer)).replace(/\[(\d{1,3})\](?!\()/g, "[^$1]");
-  const notes = answer.citations.map((one, n) => `[^${n + 1}]: ${formatPlace(one)}: “${disarm(one.quote.replaceAll("\n", " "))}”`);
+  const { marks, rest } = isHeaded(answer) ? partRepeated(answer.answer, answer.candidate) : { marks: [], rest: answer.answer };
+  const short = isHeaded(answer) && rest.trim() !== answer.candidate ? [answer.candidate, ...marks.map((n) => `[${n}]`)].join(" ") : "";
+  const head = short && !isSure(answer) ? `${t("Not sure, perhaps:")} ${short}` : short;
+  const text = spaceParagraphs(disarm(head ? `${head}\n${rest}` : rest)).replace(/\[(\d{1,3})\](?!\()/g, "[^$1]");
+  const quote = (one: Citation) => disarm(dropMarks(one.quote).replaceAll("\n", " "));
+  const notes = answer.citations.map((one, n) => `[^${n + 1}]: ${formatPlace(one)}: “${quote(one)}”`);
   return [`**${answer.question}**`, "", text, "", ...notes].join("\n").trimEnd() + "\n";
 }
 /** Puts a blank line between lines that are paragraphs of their own; lists, tables and code stay together. */
@@ -30,7 +35,9 @@ export function spaceParagraphs(text: string): string {
     })
     .join("\n");
 }
-export const formatPlace = (one: Citation): string => `${one.doc}, ${one.start}–${one.end}`;
+const formatPlace = (one: Citation): string => [one.doc, ...(one.page ? [t("Page {n}", { n: one.page })] : []), `${one.start}–${one.end}`].join(", ");
+/** Whether the short answer stands above the text. */
+export const isHeaded = ({ candidate, verdict }: Answer): boolean => Boolean(candidate) && verdict === "answered" && candidate.length < 120;
 /** The document and, where it has pages, the page of the quote itself. */
 export const formatSource = (one: Citation): string =>
   one.page ? `${one.doc} · ${t("Page {n}", { n: one.page })}` : one.doc;

@@ -1,12 +1,22 @@
 // What is read beside an answer: the text of a document, the note of an answer, names of entities.
 import { describe, expect, it } from "vitest";
 import type { Answer } from "../src/api";
-import { chooseEntity } from "../src/entities";
+import { chooseEntity, describeShared } from "../src/entities";
 import { dropMarks, readMarkup } from "../src/markup";
 import { cutPieces, pageOf } from "../src/reader";
-import { partNote } from "../src/share";
+import { partNote, toMarkdown } from "../src/share";
+import { arrangeRows } from "../src/views/documents";
+import { ThreadDrawing } from "../src/views/thread";
 
-const answer = { note: "", complete: true } as Answer;
+const answer = {
+  question: "Where was she born?",
+  answer: "She was born in Hallowmere. [1]",
+  candidate: "Hallowmere",
+  verdict: "answered",
+  note: "",
+  complete: true,
+  citations: [{ doc: "bridge.md", chunk: "a", start: 10, end: 40, quote: "It was designed by Ilse." }],
+} as unknown as Answer;
 
 describe("reading", () => {
   it("marks code points, not UTF-16 units", () => {
@@ -48,5 +58,38 @@ describe("the name of an entity", () => {
     const entity = (name: string, ...aliases: string[]) => ({ key: 1, id: "", name, type: "", description: "", aliases, chunks: 1 });
     const some = [entity("Ilse Brandvik Museum"), entity("Ilse Brandvik", "Ilse Maria")];
     expect(["ilse brandvik", "ILSE MARIA", "museum", " Oda "].map((text) => chooseEntity(some, text)?.name)).toEqual(["Ilse Brandvik", "Ilse Brandvik", "Ilse Brandvik Museum", undefined]);
+  });
+});
+
+describe("marks of Markdown", () => {
+  it("are not drawn with a fact", () => {
+    expect(describeShared({ key: 1, text: "# 盐门桥", relation: "", states: true })).toBe("盐门桥");
+    expect(describeShared({ key: 1, text: "**Ilse** built it", relation: "", states: false })).toBe("stated in the same passage: Ilse built it");
+    const nodes = ["A", "B"].map((name) => ({ name, known: true }));
+    const thread = { nodes, edges: [{ text: "## Bridges\nBuilt by **Ilse**.", cited: answer.citations[0]!, mark: 1 }] };
+    const drawn = JSON.stringify(ThreadDrawing({ thread, live: false, onOpen: () => {} }));
+    expect(drawn).toContain("Bridges Built by Ilse.");
+    expect(drawn).not.toMatch(/##|\*\*/);
+  });
+});
+
+describe("documents", () => {
+  const row = (name: string, state: string) => ({ id: name, name, state, labels: [] });
+  it("lists what failed and what waits first, wherever the names stand", () => {
+    const waiting = [row("y.md", "uploaded"), row("z.md", "failed")];
+    const rows = [row("a.md", "added"), row("y.md", "uploaded")];
+    expect(arrangeRows(waiting, rows).map((one) => one.name)).toEqual(["z.md", "y.md", "a.md"]);
+  });
+});
+
+describe("copying", () => {
+  it("copies the short answer above the text, and names the page of a footnote", () => {
+    const [, text] = toMarkdown(answer).split("\n\n");
+    expect(text).toBe("Hallowmere");
+    expect(toMarkdown({ ...answer, confidence: 0.2 })).toContain("\nNot sure, perhaps: Hallowmere\n");
+    const repeated = toMarkdown({ ...answer, answer: "Hallowmere [1]\nShe was born there. [1]" });
+    expect(repeated).toContain("\nHallowmere [^1]\n\nShe was born there. [^1]\n");
+    const citations = [{ ...answer.citations[0]!, page: 7, quote: "# Bridges\nIt was designed by **Ilse**." }];
+    expect(toMarkdown({ ...answer, citations })).toContain("[^1]: bridge.md, Page 7, 10–40: “Bridges It was designed by Ilse.”");
   });
 });

@@ -1,15 +1,18 @@
 import asyncio
 import json
+from dataclasses import replace
 
 import pytest
 from pydantic import BaseModel
 
 from clew.errors import AuthError, ParseError
+from clew.llm.cache import DictCache, cache_key, encode_reply
 from clew.llm.chat import EndpointError, Reply, text_request
 from clew.llm.limits import RetryingChat, RetryPolicy
 from clew.llm.openai_chat import OpenAIChat
 from clew.llm.parse import example_json, json_schema
 from clew.llm.structured import CAPABILITIES, StructuredRequest, ask_structured
+from clew.llm.wrappers import CachedChat
 from clew.testing.fakes import ScriptedChat
 from clew.testing.stub_endpoint import StubEndpoint
 from clew.testing.stub_responses import CUT, DROP, GARBAGE, HUGE, Fault
@@ -219,3 +222,40 @@ async def test_a_wrong_key_goes_straight_through():
         with pytest.raises(AuthError):
             await ask_structured(RetryingChat(OpenAIChat("m", stub.base_url)), QUESTION)
         assert stub.stats.chat_calls == 1
+
+
+async def test_a_reply_that_cannot_be_used_is_not_given_again():
+    inner = ScriptedChat(['{"entities": 1}', '{"entities": 2}', GOOD])
+    chat = CachedChat(inner, DictCache())
+    with pytest.raises(ParseError):
+        await ask_structured(chat, QUESTION)
+    for _ in range(2):  # the repair is asked for once more, then known
+        assert (await ask_structured(chat, QUESTION)).value.entities == ["Ada Lovelace"]
+    assert len(inner.requests) == 3
+
+
+async def test_a_kept_reply_that_cannot_be_used_is_asked_for_again():
+    inner, cache = ScriptedChat(['{"entities": 1}', '{"entities": 2}', GOOD]), DictCache()
+    with pytest.raises(ParseError):
+        await ask_structured(CachedChat(inner, cache), QUESTION)
+    repair = inner.requests[-1]
+    cache.items[cache_key(inner.name, repair)] = encode_reply(Reply('{"entities": 2}'))
+    assert (await ask_structured(CachedChat(inner, cache), QUESTION)).value.entities
+
+
+async def test_a_refusal_is_not_given_again():
+    inner = ScriptedChat([Reply("I cannot help.", finish="refusal"), GOOD])
+    chat = CachedChat(inner, DictCache())
+    with pytest.raises(ParseError, match="refuses"):
+        await ask_structured(chat, QUESTION)
+    assert (await ask_structured(chat, QUESTION)).value.entities == ["Ada Lovelace"]
+
+
+async def test_what_is_made_from_one_text_is_kept_as_another_sample_retries_it():
+    inner = ScriptedChat(['{"entities": 1}', '{"entities": 2}'])
+    chat = CachedChat(inner, DictCache())
+    question = replace(QUESTION, request=replace(QUESTION.request, text="Ada met Charles."))
+    for _ in range(2):
+        with pytest.raises(ParseError):
+            await ask_structured(chat, question)
+    assert len(inner.requests) == 2

@@ -215,6 +215,23 @@ def test_a_file_that_cannot_be_read_fails_with_a_reason(tmp_path: Path) -> None:
         assert row["state"] == "failed" and row["reason"]
 
 
+def test_files_that_wait_are_listed_on_their_own_however_many_documents_there_are(
+    tmp_path: Path,
+) -> None:
+    fill(tmp_path / "valley")
+    with running(make_server(tmp_path)) as client:
+        at = "/workspaces/valley/documents"
+        for name in ("zz.md", "zzz.md"):
+            client.post(at, params={"name": name}, content=BRIDGE)
+        first = client.get(at, params={"limit": 1}).json()["documents"]
+        assert [one["state"] for one in first] == ["added"]
+        page = client.get(at, params={"limit": 1, "waiting": True}).json()
+        assert [one["name"] for one in page["documents"]] == ["zz.md"]
+        rest = client.get(at, params={"after": page["next"], "waiting": True}).json()
+        assert [one["state"] for one in rest["documents"]] == ["uploaded"]
+        assert rest["next"] is None
+
+
 def test_a_body_over_the_limit_is_refused_before_it_is_read(tmp_path: Path) -> None:
     fill(tmp_path / "valley")
     with running(make_server(tmp_path, upload_bytes=2000, body_bytes=1000)) as client:

@@ -26,7 +26,13 @@ from clew.store.sqlite.store import SqliteStore
 from clew.testing.fakes import HashEmbed, ScriptedChat
 from clew.tree.manage import TreeManager
 from clew.tree.outline import OutlineOptions, read_outline
-from clew.tree.summaries import MODEL, QUOTED, load_summaries
+from clew.tree.summaries import (
+    MODEL,
+    QUOTED,
+    CommunitySummary,
+    SummaryPoint,
+    load_summaries,
+)
 from clew.types import Document
 from conftest import VALLEY, document, stream
 
@@ -427,3 +433,9 @@ async def test_after_another_embedder_the_tree_is_grown_afresh(base: KnowledgeBa
     await other.take(stream(VALLEY))
     await whole(other)
     assert (await forest(other)).middles.shape[1] == 32
+
+
+def test_the_marks_of_a_quoted_heading_are_not_part_of_a_summary() -> None:
+    points = (SummaryPoint("It crosses the Tarn."), SummaryPoint("## Marrow Bridge\nOf stone."))
+    summary = CommunitySummary("bridges", points)
+    assert summary.summary == "It crosses the Tarn. Marrow Bridge Of stone."

@@ -7,7 +7,7 @@ import { Markdown } from "../markdown";
 import { dropMarks } from "../markup";
 import { Reader } from "../reader";
 import { Candidate } from "../candidate";
-import { explainRefusal, formatSource, headRefusal, isBareRefusal, packAnswer, partNote, partRepeated, toMarkdown, unpackAnswer } from "../share";
+import { explainRefusal, formatSource, headRefusal, isBareRefusal, isHeaded, packAnswer, partNote, partRepeated, toMarkdown, unpackAnswer } from "../share";
 import { current, toast, useRoute, useShared } from "../state";
 import { findThread, listRead } from "../thread";
 import { formatCost, formatSeconds, Icon, RecipeSelect, useLoad, Words } from "../ui";
@@ -251,7 +251,7 @@ function AnswerText({ turn, open }: { turn: Turn; open: (place: Citation) => voi
       </button>
     );
   };
-  const headed = answer?.candidate && answer.verdict === "answered" && answer.candidate.length < 120;
+  const headed = answer && isHeaded(answer);
   const parted = headed ? partRepeated(turn.text, answer.candidate) : null;
   return (
     <>

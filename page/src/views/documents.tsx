@@ -2,7 +2,7 @@
 import { useEffect, useRef, useState } from "preact/hooks";
 import { at, call, get, post, upload, type Job } from "../api";
 import { t, tn, translateMessage } from "../i18n";
-import { hasEnded, useJob, type Progress } from "../jobs";
+import { formatLeft, hasEnded, useJob, type Progress } from "../jobs";
 import { OpenDocument } from "../reader";
 import { go, mayWrite, refreshStatus, toast, useRoute, useShared } from "../state";
 import { describe, Empty, formatBytes, formatCost, formatMoney, Icon, Problem, takeFocus, useLoad, Words } from "../ui";
@@ -29,16 +29,36 @@ interface Sending {
   reason: string;
 }
 
+/** All files that no build has added: they may stand behind any number of documents. */
+async function listWaiting(workspace: string): Promise<Row[]> {
+  const found: Row[] = [];
+  for (let after: string | null = ""; after !== null; ) {
+    const page: Page = await get<Page>(at(workspace, "/documents", { waiting: true, after, limit: 500 }));
+    found.push(...page.documents);
+    after = page.next;
+  }
+  return found;
+}
+const MOST_WAITING = 200; // are listed; the build takes them all
+/** What is to be done first: files that failed, files that wait, then the documents. */
+export function arrangeRows(waiting: Row[], rows: Row[]): Row[] {
+  const failed = waiting.filter((row) => row.state === "failed");
+  const others = waiting.filter((row) => row.state !== "failed");
+  return [...[...failed, ...others].slice(0, MOST_WAITING), ...rows.filter((row) => row.state === "added")];
+}
+
 export function Documents() {
   const { workspace, status } = useShared();
   const { query } = useRoute();
   const [rows, setRows] = useState<Row[]>([]);
+  const [unbuilt, setUnbuilt] = useState<Row[]>([]);
   const [next, setNext] = useState<string | null>(null);
   const [loaded, setLoaded] = useState(false);
   const [error, setError] = useState<unknown>(null);
   const load = async (after = "") => {
     try {
       const page = await get<Page>(at(workspace, "/documents", { after, limit: 100 }));
+      if (!after) setUnbuilt(await listWaiting(workspace));
       setRows((before) => (after ? [...before, ...page.documents] : page.documents));
       setNext(page.next);
       setError(null);
@@ -49,7 +69,8 @@ export function Documents() {
   };
   useEffect(() => void load(), [workspace]);
   const [retried, setRetried] = useState("");
-  const waiting = rows.filter((row) => row.state === "uploaded").map((row) => row.name);
+  const waiting = unbuilt.filter((row) => row.state === "uploaded").map((row) => row.name);
+  const listed = arrangeRows(unbuilt, rows);
   const changed = async () => {
     await load();
     await refreshStatus();
@@ -74,10 +95,13 @@ export function Documents() {
       {mayWrite() && <DropZone onDone={() => void changed()} />}
       {mayWrite() && loaded && <Build waiting={waiting} retried={retried} onDone={() => (setRetried(""), void changed())} />}
       <Problem error={error} onRetry={() => void load()} />
-      {loaded && !error && rows.length === 0 && <Empty title={t("No documents yet")} />}
-      {rows.length > 0 && (
+      {loaded && !error && listed.length === 0 && <Empty title={t("No documents yet")} />}
+      {unbuilt.length > MOST_WAITING && (
+        <p class="small soft">{t("{n} of {all} files that are not built are listed.", { n: MOST_WAITING, all: unbuilt.length.toLocaleString() })}</p>
+      )}
+      {listed.length > 0 && (
         <ul class="card list" aria-label={t("Documents")} ref={list}>
-          {rows.map((row, n) => (
+          {listed.map((row, n) => (
             <RowView key={row.name} row={row} onGone={() => void leave(n)} onRetry={() => setRetried(row.name)} />
           ))}
         </ul>
@@ -331,10 +355,6 @@ function Estimate({ plan }: { plan: Plan }) {
     </>
   );
 }
-
-/** Seconds left, in minutes where they are many. */
-export const formatLeft = (seconds: number): string =>
-  seconds < 100 ? t("about {n} s left", { n: Math.ceil(seconds) }) : t("about {n} min left", { n: Math.ceil(seconds / 60) });
 
 function Running({ job, progress }: { job: Job; progress: Progress | null }) {
   const { workspace } = useShared();

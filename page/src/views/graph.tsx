@@ -224,11 +224,15 @@ function Search({ onChoose }: { onChoose: (entity: Entity) => void }) {
   );
 }
 
+const COMMON_TYPES = 14; // stand in the legend at first
 function Filters({ found, canvas }: { found: Overview; canvas: { current: GraphCanvas | null } }) {
   const grouped = found.communities.length > 0;
   const [by, setBy] = useState<ColourBy>(grouped ? "community" : "type");
   const [hidden, setHidden] = useState(new Set<string>());
   const [newest, setNewest] = useState(100);
+  const [every, setEvery] = useState(false);
+  const types = countTypes(found.nodes);
+  const more = types.length - COMMON_TYPES;
   useEffect(() => canvas.current?.setColours(by), [by, found]);
   useEffect(() => {
     const keys = found.nodes.map((one) => one.key).sort((a, b) => a - b);
@@ -241,7 +245,7 @@ function Filters({ found, canvas }: { found: Overview; canvas: { current: GraphC
     setHidden(next);
   };
   return (
-    <div class="legend">
+    <div class={every ? "legend every" : "legend"}>
       {grouped && (
         <select aria-label={t("Colours")} value={by} onChange={(e) => setBy(e.currentTarget.value as ColourBy)}>
           <option value="community">{t("by community")}</option>
@@ -252,14 +256,17 @@ function Filters({ found, canvas }: { found: Overview; canvas: { current: GraphC
         <span class="soft">{t("newest {n} %", { n: newest })}</span>
         <input type="range" min={5} max={100} step={5} value={newest} onInput={(e) => setNewest(Number(e.currentTarget.value))} />
       </label>
-      {countTypes(found.nodes)
-        .slice(0, 14)
-        .map(([type, count], n) => (
-          <button key={type} aria-pressed={!hidden.has(type)} onClick={() => toggle(type)}>
-            {by === "type" && <span class="dot" style={{ background: colourOf(n) }} />}
-            {nameType(type) || t("without type")} {count}
-          </button>
-        ))}
+      {more > 0 && (
+        <button aria-expanded={every} onClick={() => setEvery(!every)}>
+          {every ? t("fewer types") : t("{n} more types", { n: more.toLocaleString() })}
+        </button>
+      )}
+      {types.slice(0, every ? types.length : COMMON_TYPES).map(([type, count], n) => (
+        <button key={type} aria-pressed={!hidden.has(type)} onClick={() => toggle(type)}>
+          {by === "type" && <span class="dot" style={{ background: colourOf(n) }} />}
+          {nameType(type) || t("without type")} {count}
+        </button>
+      ))}
     </div>
   );
 }

@@ -3,7 +3,7 @@ import type { ComponentChildren } from "preact";
 import { useEffect, useRef, useState } from "preact/hooks";
 import { at, get, type Citation, type Entity } from "../api";
 import { isCrowded, type Overview } from "../graph/canvas";
-import { EntityField, findEntity } from "../entities";
+import { describeShared, EntityField, findEntity, type SharedFact } from "../entities";
 import { colourOf } from "../graph/colours";
 import { t, tn } from "../i18n";
 import { dropMarks } from "../markup";
@@ -12,13 +12,6 @@ import { Attributes, Icon, nameType, Problem, useLoad } from "../ui";
 import { Correct, CorrectionList } from "./corrections";
 
 export type Shown = { kind: "entity" | "fact"; key: number } | { kind: "pair"; key: number; other: number } | null;
-interface SharedFact {
-  key: number;
-  text: string;
-  relation: string;
-  /** Whether its words name both ends; else they stand in the same passage only. */
-  states: boolean;
-}
 export interface Neighbour extends Entity {
   facts: SharedFact[];
 }
@@ -100,7 +93,7 @@ function Summary({ found, onSelect }: Props & { found: Overview }) {
               <summary>
                 <span class="dot" style={{ background: colourOf(n) }} /> {one.name || t("Community {n}", { n: n + 1 })} <span class="small soft">{one.size}</span>
               </summary>
-              <p class="small pad">{one.summary}</p>
+              <p class="small pad">{dropMarks(one.summary)}</p>
             </details>
           ))}
         </div>
@@ -139,7 +132,7 @@ function EntityDetail({ id, onExpand, onSelect, onFact, onPair, onRead, onCorrec
         <p class="soft small">
           {[nameType(entity.type), tn(entity.support, "1 passage", "{n} passages"), ...entity.aliases].filter(Boolean).join(" · ")}
         </p>
-        {entity.description && <p>{entity.description}</p>}
+        {entity.description && <p>{dropMarks(entity.description)}</p>}
         <Attributes of={entity.attributes} />
       </div>
       <div class="row">
@@ -155,7 +148,7 @@ function EntityDetail({ id, onExpand, onSelect, onFact, onPair, onRead, onCorrec
             <li key={n}>
               <span>
                 {fact.relation && <b>{fact.relation}: </b>}
-                {fact.text}
+                {dropMarks(fact.text)}
               </span>
               {fact.doc && (
                 <button class="plain small soft" onClick={() => onRead({ ...fact, quote: fact.text })}>
@@ -202,10 +195,6 @@ function EntityDetail({ id, onExpand, onSelect, onFact, onPair, onRead, onCorrec
   );
 }
 
-/** A fact between two entities in short, and whether it only stands beside them. */
-export const describeShared = (fact: SharedFact): string =>
-  fact.states ? fact.relation || fact.text : t("stated in the same passage: {text}", { text: fact.relation || fact.text });
-
 /** Everything behind one line: the facts that two entities share, those that name both first. */
 function PairView({ one, other, onSelect, onFact }: Props & { one: number; other: number }) {
   const { workspace } = useShared();
@@ -248,9 +237,9 @@ function FactView({ id, onSelect, onRead }: Props & { id: number }) {
     <>
       <div>
         <h2 class="label">{t("Fact")}</h2>
-        <Heading>{fact.relation || fact.text}</Heading>
-        {fact.relation && <p>{fact.text}</p>}
-        {fact.description && <p class="soft">{fact.description}</p>}
+        <Heading>{fact.relation || dropMarks(fact.text)}</Heading>
+        {fact.relation && <p>{dropMarks(fact.text)}</p>}
+        {fact.description && <p class="soft">{dropMarks(fact.description)}</p>}
       </div>
       <div class="group">
         <h2 class="label">{t("Evidence")}</h2>
@@ -320,7 +309,7 @@ export function PathForm(props: PathProps) {
         <EntityField id="path-to" label={t("To")} value={end} onChange={edit(setEnd)} />
         <button class="quiet">{t("Find the path")}</button>
         <Problem error={error} />
-        {paths && paths.length === 0 && <p class="soft">{t("They are further apart than five facts.")}</p>}
+        {paths && paths.length === 0 && <p class="soft">{t("No path was found within five facts.")}</p>}
         {paths?.slice(0, 5).map((path, n) => (
           <div key={n} class="shared">
             {path.entities.map((one, i) => (

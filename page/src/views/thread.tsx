@@ -1,6 +1,7 @@
 // The thread of an answer as a small drawing: entities on a line, the facts between them beside it.
 import type { Citation } from "../api";
 import { t } from "../i18n";
+import { dropMarks } from "../markup";
 import { linkTo } from "../state";
 import type { Thread } from "../thread";
 
@@ -34,7 +35,8 @@ export function ThreadDrawing(props: { thread: Thread; live: boolean; onOpen: (c
     >
       <path class="line" pathLength={1} d={`M ${swing(0)} ${y(0)} ${curve}`} />
       {edges.map((edge, n) => {
-        const lines = wrap(edge.text, edge.mark ? 42 : 44);
+        const said = dropMarks(edge.text).replace(/\s+/g, " ");
+        const lines = wrap(said, edge.mark ? 42 : 44);
         const shown = (
           <text class="edge" x={74} y={y(n) + STEP / 2 - (lines.length > 1 ? 2 : -4)}>
             {lines.map((line, i) => (
@@ -45,7 +47,7 @@ export function ThreadDrawing(props: { thread: Thread; live: boolean; onOpen: (c
                 {line}
               </tspan>
             ))}
-            <title>{edge.text}</title>
+            <title>{said}</title>
           </text>
         );
         const { cited } = edge;
@@ -56,7 +58,7 @@ export function ThreadDrawing(props: { thread: Thread; live: boolean; onOpen: (c
             class="open"
             role="button"
             tabIndex={0}
-            aria-description={t("Open the source: {text}", { text: edge.text })}
+            aria-description={t("Open the source: {text}", { text: said })}
             onClick={() => props.onOpen(cited)}
             onKeyDown={(e) => (e.key === "Enter" || e.key === " ") && (e.preventDefault(), props.onOpen(cited))}
           >

@@ -4,6 +4,7 @@ import { at, get, post, type Job } from "../api";
 import { colourOf } from "../graph/colours";
 import { t, translateMessage } from "../i18n";
 import { useJob } from "../jobs";
+import { dropMarks } from "../markup";
 import { linkTo, mayWrite, refreshStatus, toast, useShared } from "../state";
 import { layOutTreemap, wrapLabel, type Box } from "../treemap";
 import { Attributes, describe, Empty, nameType, Problem, useLoad, Words } from "../ui";
@@ -198,7 +199,7 @@ function Branches({ branches, top = false }: { branches: Branch[]; top?: boolean
             <summary>
               {top && <span class="dot" style={{ background: colourOf(n) }} />} {one.name || one.id} <span class="small soft">{one.size}</span>
             </summary>
-            {one.summary && <p class="soft">{one.summary}</p>}
+            {one.summary && <p class="soft">{dropMarks(one.summary)}</p>}
             {one.keywords.length > 0 && (
               <ul class="outline">
                 {one.keywords.map((word) => (
@@ -207,12 +208,15 @@ function Branches({ branches, top = false }: { branches: Branch[]; top?: boolean
                     <Attributes of={word.attributes} />
                     {word.facts.map((fact, f) => (
                       <p key={f} class="small">
-                        {fact}
+                        {dropMarks(fact)}
                       </p>
                     ))}
                   </li>
                 ))}
               </ul>
+            )}
+            {one.keywords.length > 0 && one.keywords.length < one.size && (
+              <p class="small soft">{t("{n} of {all} entities are listed, the most central ones.", { n: one.keywords.length, all: one.size.toLocaleString() })}</p>
             )}
             {one.below.length > 0 && <Branches branches={one.below} />}
           </details>

@@ -67,6 +67,8 @@ class Request:
     """The one text of a document that the reply is made from; "": it may quote any. Never sent."""
     account: CallAccount | None = field(default=None, compare=False, repr=False)
     """Who pays if it is sent; neither sent nor part of the cache key."""
+    keep: "Callable[[Reply], bool] | None" = field(default=None, compare=False, repr=False)
+    """Which replies a cache may keep; None: all. Neither sent nor part of the cache key."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,7 @@ does not support is detected at its first rejection and kept for the life of the
 
 import asyncio
 from asyncio import AbstractEventLoop, Lock
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 from typing import Generic
@@ -148,7 +148,7 @@ class StructuredRequest(Generic[Out]):
         """Build the request for a level; the last two levels describe the format in the prompt."""
         mode = FALLBACK_MODES[level]
         shape = ResponseFormat(mode, self.name, json_schema(self.out), proven) if mode else None
-        request = replace(self.request, response_format=shape)
+        request = replace(self.request, response_format=shape, keep=self._keep(_is_no_refusal))
         if mode in ("schema", "tool"):
             return request
         *before, last = request.messages
@@ -167,7 +167,22 @@ class StructuredRequest(Generic[Out]):
         if self.limit is not None:
             quote = cut_to_tokens(quote, self.limit - estimate_prompt_tokens(messages) - 4)
         quoted = [Message("assistant", quote)] * bool(quote.strip())
-        return replace(request, messages=(*request.messages, *quoted, messages[-1]))
+        messages = (*request.messages, *quoted, messages[-1])
+        return replace(request, messages=messages, keep=self._keep(self._is_usable))
+
+    def _keep(self, check: Callable[[Reply], bool]) -> Callable[[Reply], bool] | None:
+        """The check of what may be kept: else a failure would be given again for ever.
+
+        What is made from one text is kept: who retries it asks for another sample.
+        """
+        return None if self.request.text else check
+
+    def _is_usable(self, reply: Reply) -> bool:
+        try:
+            parse_answer(reply.text, self.out)
+        except ParseError:
+            return False
+        return True
 
 
 @dataclass
@@ -276,6 +291,10 @@ async def _send_with_retry(exchange: _Exchange[Out], request: Request) -> Reply:
         if error.status != 500 or not error.rejects_format(request.response_format):
             raise
     return await exchange.send(request)
+
+
+def _is_no_refusal(reply: Reply) -> bool:
+    return reply.finish != "refusal"
 
 
 def _excerpt(reply: Reply) -> str:

@@ -56,14 +56,20 @@ class CachedChat:
     async def _get_or_ask(
         self, cache: BatchedCache, key: str, request: Request, on_text: TextCallback | None
     ) -> Reply:
-        """Return the cached reply, or ask and store the new one; empty replies are not stored."""
+        """Return the cached reply, or ask and store the new one; useless replies are not stored."""
         stored = await cache.get(key)
-        if stored is not None:
-            return _replay(decode_reply(stored), on_text)
+        # An earlier version kept them, so the stored one is checked as well.
+        if stored is not None and _may_keep(request, known := decode_reply(stored)):
+            return _replay(known, on_text)
         reply = await self.inner(request, on_text)
-        if reply.text:
+        if _may_keep(request, reply):
             await cache.set(key, encode_reply(reply))
         return reply
+
+
+def _may_keep(request: Request, reply: Reply) -> bool:
+    """Whether a reply is worth giving again: it has a text, and who asked can use it."""
+    return bool(reply.text) and (request.keep is None or request.keep(reply))
 
 
 @dataclass(eq=False, slots=True)

@@ -92,7 +92,7 @@ async def _fold_copies(ctx: Context, hits: tuple[Hit, ...]) -> tuple[Hit, ...]:
     group = await group_copies(ctx, hit_positions(hits))
     kept = tuple(hit for at, hit in enumerate(hits) if group[at] == at)
     if folded := len(hits) - len(kept):
-        said = f"{folded} near {'copy' if folded == 1 else 'copies'} folded"
+        said = "1 near copy folded" if folded == 1 else f"{folded} near copies folded"
         ctx.trace.append(TraceStep("copies", "", said, 0.0))
     return kept
 

@@ -1,6 +1,7 @@
 """Community summaries: a name, and sentences with the facts or spans they cite."""
 
 import json
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -13,6 +14,7 @@ from clew.store.protocol import KeyValueStore
 SUMMARY_KIND = "community"  # key-value kind of the stored summaries, by community mark
 MODEL = "model"
 _EMBEDDED_SENTENCES = 3  # sentences that are embedded
+_HEADING_MARKS = re.compile(r"^#{1,6} +", re.MULTILINE)
 QUOTED = "quoted"  # made of the facts' own sentences, without a model
 
 
@@ -49,8 +51,7 @@ class CommunitySummary:
     def summary(self) -> str:
         """All sentences; a full stop is added to those that end in a letter, as triples do."""
         return " ".join(
-            f"{text}." if text[-1:].isalnum() else text
-            for text in map(_collapse_spaces, self.points)
+            f"{text}." if text[-1:].isalnum() else text for text in map(_to_line, self.points)
         )
 
     @property
@@ -94,8 +95,9 @@ def summary_from_json(text: str) -> CommunitySummary:
     )
 
 
-def _collapse_spaces(point: SummaryPoint) -> str:
-    return " ".join(point.text.split())
+def _to_line(point: SummaryPoint) -> str:
+    """Return a sentence in one line, without the marks of a quoted heading."""
+    return " ".join(_HEADING_MARKS.sub("", point.text).split())
 
 
 async def load_summaries(

@@ -67,6 +67,7 @@ async def list_documents(
     after: Annotated[str, Query(description="Names after this one.", max_length=1000)] = "",
     limit: Annotated[int, Query(ge=1, le=_MAX_LISTED)] = 100,
     failed: Annotated[bool, Query(description="Only those with failed passages.")] = False,
+    waiting: Annotated[bool, Query(description="Only files that no build has added.")] = False,
 ) -> Response:
     """Return names in order; `next` is the `after` of the following page.
 
@@ -74,7 +75,7 @@ async def list_documents(
     """
 
     async def work(base: KnowledgeBase) -> list[dict[str, Any]]:
-        return await _list_built(base, after, limit + 1, failed)
+        return [] if waiting else await _list_built(base, after, limit + 1, failed)
 
     found = {one["name"]: one for one in await access.run(work)}
     for upload in [] if failed else _own_uploads(access):

@@ -120,6 +120,13 @@ class QuestionShape:
     chain: tuple[tuple[int, ...], ...] = ()
     """The links of a possessive chain from the name outwards, each the indices of its words."""
 
+    def word_before_name(self) -> str:
+        """Return the word before the first name and its article, "" for none."""
+        at = self.name_position - 1
+        while at >= 0 and self.keys[at] in _ARTICLES:
+            at -= 1
+        return self.keys[at] if at >= 0 else ""
+
     def bound_hops(self) -> tuple[int, int | None]:
         """Return the least and the greatest number of hops that a possessive chain allows.
 

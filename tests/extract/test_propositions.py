@@ -202,6 +202,24 @@ def test_chinese_statements_are_split_too() -> None:
     assert texts(told, "鲁迅")[1:] == ["鲁迅写了《呐喊》。", "鲁迅于1936年在上海去世。"]
 
 
+@pytest.mark.parametrize(
+    ("text", "kept"),
+    [
+        (
+            "The studio won the Amber Prize twice. It burned down in 2007.",
+            "It burned down in 2007.",
+        ),
+        ("The director hired Tom Ford. He left in 2007.", "He left in 2007."),
+    ],
+)
+def test_a_subject_without_a_name_goes_on_as_a_pronoun(text: str, kept: str) -> None:
+    assert texts(text)[1] == kept
+
+
+def test_a_heading_is_no_fact() -> None:
+    assert texts("# Oak Hall\n\nOak Hall is a barn.", "Oak Hall") == ["Oak Hall is a barn."]
+
+
 @given(st.text(max_size=200), st.text(max_size=30))
 def test_any_text_gives_propositions_within_it(text: str, title: str) -> None:
     for fact in propositions(text, title):

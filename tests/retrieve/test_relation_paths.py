@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -174,6 +175,22 @@ async def test_words_of_relations_are_no_names_in_lower_case(family: KnowledgeBa
 async def test_a_graph_of_one_relation_answers(base: KnowledgeBase, tmp_path: Path) -> None:
     one = await take_films(base, tmp_path, "A Rock|near|B Hill\nB Hill|near|C Lake\n")
     assert (await best(one, "what is near A Rock", "lego-12"))[0] == "B Hill"
+
+
+@pytest.mark.parametrize(
+    ("question", "answer"),
+    [
+        ("what leads to Town Five", "Town Four"),
+        ("which town has a road to Town Five", "Town Four"),
+        ("where does the road from Town Five lead", "Town Six"),
+    ],
+)
+async def test_the_word_before_the_name_tells_the_direction(
+    base: KnowledgeBase, tmp_path: Path, question: str, answer: str
+) -> None:
+    towns = [f"Town {name}" for name in "One Two Three Four Five Six Seven".split()]
+    rows = "".join(f"{one}|road_to|{other}\n" for one, other in pairwise(towns))
+    assert (await best(await take_films(base, tmp_path, rows), question, "lego-12"))[0] == answer
 
 
 @pytest.mark.parametrize("name", [f"lego-{n}" for n in range(1, 16)])

@@ -47,6 +47,24 @@ async def test_capitals_are_those_of_the_texts(
     assert await restore(base, question) == restored
 
 
+@pytest.mark.parametrize(
+    ("question", "tidied"),
+    [
+        ("WHERE DOES COTULA GROW?", "where does Cotula grow?"),
+        ("Where does Cotula grow!!??", "Where does Cotula grow?"),
+        ("Where does Cotula grow?!", "Where does Cotula grow?"),
+        ("Hello. where does cotula grow? I ask you", "where does Cotula grow? I ask you?"),
+        ("MTV", "MTV?"),
+    ],
+)
+async def test_capitals_only_and_many_marks_are_tidied(
+    base: KnowledgeBase, question: str, tidied: str
+) -> None:
+    await base.take(stream(PAGES))
+    results = await base.search(question)
+    assert [step.output for step in results.trace if step.step == "tidy question"] == [tidied]
+
+
 async def test_an_empty_knowledge_base_knows_no_names(base: KnowledgeBase) -> None:
     async with base.store.snapshot() as now:
         ctx = await base.context(now, "where is york?")

@@ -73,6 +73,13 @@ async def test_another_embedder_leaves_it_to_the_rules(base: KnowledgeBase) -> N
         ("Who was it, as a sailor of the navy?", "as a sailor of the navy", None),
         ("Would you mind saying who built it?", "Would you mind saying", "who built it?"),
         ("Pardon the noise, but who built it?", "Pardon the noise", "who built it?"),
+        # A writer's name goes with the courtesy before it.
+        ("Who built Oak Hall? Cheers, Anna", "Cheers", "Who built Oak Hall?"),
+        ("Who built Oak Hall? In spring, Anna", "", None),
+        # Nothing in the middle is left out, and what no passage says at the end is.
+        ("Are both journals, a good day to you, old ones?", "a good day to you", None),
+        ("could u tell me was it built", "could u tell me", "was it built"),
+        ("who built it thx", "thx", "who built it"),
         # What names something is never left out, and not all of a question is.
         (
             "Good old Oak Hall. Who built it?",

@@ -76,7 +76,7 @@ class PropositionsOffline:
     """The rule-based extractor of propositions; `names` finds the names."""
 
     names: Offline = Offline()
-    version: int = 3
+    version: int = 4
 
     def stamp_parts(self, document: Document) -> tuple[str, ...]:
         """Return what a document's stamp needs besides the settings above."""
@@ -104,7 +104,9 @@ def _read_chunk(chunk: Chunk, found: Extraction, reading: Reading) -> Iterator[R
         start, end = fact.span
         inside = [one for one in mentions if start <= one.start and one.end <= end]
         if _is_heading(fact, reading.text):
-            yield _read_heading(fact, inside, reading)
+            heading = _read_heading(fact, inside, reading)
+            if not fact.text.startswith("#"):  # a line without a mark may be an item of a list
+                yield heading
             continue
         yield from _read_sentence(_Sentence(fact, inside), reading)
         reading.end_sentence(fact.text, inside)
@@ -181,6 +183,7 @@ def _read_sentence(sentence: _Sentence, reading: Reading) -> Iterator[RawFact]:
         written, referent = _complete(sentence, part, named, reading)
         leading = sentence.leading_name(part.begin, reading.subject) or referent
         written, other = _fill_other(written, leading, named, reading)
+        reading.led = bool(leading)
         reading.leading = leading or reading.leading
         reading.remember(referent, named)
         if part.end < len(text):

@@ -46,6 +46,10 @@ _NEW_THING = re.compile(
     r"than|like|all|both|when|where|while|because|if)\b)[a-z]+ (?:an?|the|two|three|many|some) "
     r"(?:[^\W\d_a-z]\w* )?[a-z]"
 )
+# "The studio won …", "Her first teacher was …": a subject without a name.
+_UNNAMED_SUBJECT = re.compile(
+    r"\W*(?:The|An?|This|That|His|Her|Its|Their|Our|One|Another) ([a-z][\w-]*)(?: ([a-z][\w-]*))?"
+)
 _PERSON_BEFORE = re.compile(
     r"\b(?:brother|sister|wife|husband|son|daughter|mother|father|uncle|aunt|cousin|nephew|niece|"
     r"friend|king|queen|prince|princess|pope|saint|mrs?\.?|ms\.?|dr\.?|[a-z]{3,}(?:er|or|ist|man))"
@@ -109,6 +113,10 @@ class Reading:
     """The name the sentence before begins with, or that its first pronoun stands for."""
     opens: bool = False
     """Whether the sentence before brings in a thing without a name, which may go on as "it"."""
+    led: bool = False
+    """Whether the sentence before begins with a name, or one was filled in."""
+    unnamed: tuple[str, ...] = ()
+    """The first words of the subject of the sentence before, if it has no name."""
     several: bool = False
     """Whether the sentence before names several things: "they" may be all of them."""
     persons: tuple[str, ...] = ()
@@ -162,11 +170,14 @@ class Reading:
         """Forget who was spoken of: below a heading a pronoun may stand for the subject only."""
         self.leading, self.persons, self.things = self.subject, (), ()
         self.several = self.opens = False
+        self.unnamed = ()
 
     def end_sentence(self, sentence: str, named: Sequence[Mention]) -> None:
         """Keep what may make the pronouns of the next sentence unclear."""
         self.several = len({self.called(one) for one in named if one.known}) > 1
         self.opens = _NEW_THING.search(sentence) is not None
+        unnamed = None if self.led else _UNNAMED_SUBJECT.match(sentence)
+        self.unnamed = tuple(filter(None, unnamed.groups())) if unnamed else ()
 
     def resolve(self, pronoun: str) -> str:
         """Return the name a pronoun stands for, "" if more than one fits, or none."""
@@ -182,6 +193,8 @@ class Reading:
 
     def _find_person(self, kind: str) -> str:
         """Return whom "he" or "she" stands for: the only one who was spoken of and fits."""
+        if any(map(_PERSON_NOUN.fullmatch, self.unnamed)):  # "The director hired Tom Ford. He …"
+            return ""
         fitting = [one for one in self.persons if self.pronouns.get(one, kind) == kind]
         if self.pronouns.get(self.leading) == kind and self.leading not in fitting:
             fitting.append(self.leading)
@@ -203,7 +216,10 @@ class Reading:
         if self.opens:
             return ""
         if self.leading and self._may_be_thing(self.leading):
-            return self.leading
+            known = self.leading == self.subject and self.pronouns.get(self.subject) == IT
+            return self.leading if known or not self.unnamed else ""
+        if self.unnamed:  # it is what goes on as "it", rather than what was acted on
+            return ""
         fitting = [one for one in self.things if self._may_be_thing(one)]
         if fitting:
             return fitting[0] if len(fitting) == 1 else ""

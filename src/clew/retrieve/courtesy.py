@@ -6,23 +6,44 @@ words before a question that speak of "I" or "you" ("would you mind telling me w
 """
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 
 from clew.context import Context
 from clew.retrieve.question import QUESTION_WORDS
 from clew.retrieve.wording import can_judge, judge
 from clew.text.names import Tokens, tokenize
+from clew.text.unicode import split_words
 
 Span = tuple[int, int]
 """The first token and the one behind the last."""
+
+
+@dataclass(frozen=True, slots=True)
+class Clause:
+    """What stands between marks, and whether the mark before it is only a comma."""
+
+    span: Span
+    after_comma: bool
+
+    @property
+    def size(self) -> int:
+        """Return the number of its words."""
+        return self.span[1] - self.span[0]
+
+
 _ASKING = frozenset("who whom whose which what when where why how".split())
-_ADDRESSING = frozenset("i you me we us my your".split())
+_ADDRESSING = frozenset("i you u me we us my your ur".split())
+_VERBS = frozenset("is are was were did does do has have had can could will would".split())
 _JOINING = frozenset(("but", "and", "so"))  # "sorry to bother you, but who …"
 _MAX_WORDS = 14  # of a clause that may be courtesy
 _LEAST_LEFT = 2  # words that a question keeps
 # Probability from which a clause is left out, and a last one that only a comma parts from the rest.
 _COURTEOUS, _SURELY_COURTEOUS = 0.6, 0.9
 _MAX_CLOSING = 4  # words of such a one
+_MAX_SIGNATURE = 3  # words of a writer's name
+# Probability and words of a clause that goes with a courteous one: "For my report, if I may: …".
+_PERHAPS, _MAX_CONTEXT = 0.3, 6
 _ABBREVIATION = 3  # letters of a capitalised word whose mark may be its own
 _SENTENCE_END = re.compile(r"[.!?]\S?\s|\n")
 _COMMA = re.compile(r"\s*[,:;–—]\s")
@@ -31,17 +52,19 @@ _COMMA = re.compile(r"\s*[,:;–—]\s")
 async def leave_out_courtesy(ctx: Context, question: str) -> str:
     """Return the question without the clauses that only address the reader."""
     t = tokenize(question)
-    least = dict(_find_candidates(question, t))
-    if not least or not can_judge(ctx, question):
+    clauses = list(_split_clauses(question, t))
+    outer = [_take_outer(t, clauses), _take_last(t, clauses)] if len(clauses) > 1 else []
+    inner = dict(_find_within(t, clauses))
+    if t and not _stands_in_texts(ctx, question, t):  # "… was born thx"
+        inner[len(t) - 1, len(t)] = _SURELY_COURTEOUS
+    spans = list(dict.fromkeys([*(one.span for run in outer for one in run), *inner]))
+    if not spans or not can_judge(ctx, question):
         return question
-    texts = [question[t.starts[first] : t.ends[last - 1]] for first, last in least]
-    chances = await judge(ctx, "courtesy", texts)
-    dropped = {
-        at
-        for ((first, last), enough), chance in zip(least.items(), chances, strict=True)
-        if chance > enough
-        for at in range(first, last)
-    }
+    texts = [question[t.starts[first] : t.ends[last - 1]] for first, last in spans]
+    chances = dict(zip(spans, await judge(ctx, "courtesy", texts), strict=True))
+    left_out = [span for run in outer for span in _choose_outer(t, run, chances)]
+    left_out += [span for span, enough in inner.items() if chances[span] > enough]
+    dropped = {at for span in left_out for at in range(*span)}
     kept = [at for at in range(len(t)) if at not in dropped]
     if 0 in dropped and kept and t.keys[kept[0]] in _JOINING:
         kept = kept[1:]
@@ -59,38 +82,91 @@ def _join(question: str, t: Tokens, kept: Sequence[int]) -> str:
     return text + question[t.starts[last] : t.ends[last]] + closing.rstrip(",;:–—")
 
 
-def _find_candidates(question: str, t: Tokens) -> Iterator[tuple[Span, float]]:
-    """Yield the parts at both ends that name nothing and ask nothing, and how sure one must be."""
-    clauses = list(_split_clauses(question, t))
-    if len(clauses) > 1:
-        yield from ((span, _COURTEOUS) for span, _ in _take_outer(t, clauses))
-        for span, after_comma in _take_outer(t, clauses[::-1]):
-            if after_comma and span[1] - span[0] > _MAX_CLOSING:
-                break  # "…, as a sailor" belongs to what is asked
-            yield span, _SURELY_COURTEOUS if after_comma else _COURTEOUS
+def _take_outer(t: Tokens, clauses: Sequence[Clause]) -> list[Clause]:
+    """Return the clauses before the first that names or asks something."""
+    taken: list[Clause] = []
+    for clause in clauses:
+        first, last = clause.span
+        if not _ASKING.isdisjoint(t.keys[first:last]) or not _names_nothing(t, first, last):
+            break
+        taken.append(clause)
+    return taken
+
+
+def _take_last(t: Tokens, clauses: Sequence[Clause]) -> list[Clause]:
+    """Return the clauses after the last that names or asks something, the last one first."""
+    *others, last = clauses
+    signature = [last] if others and _may_sign(t, last, others[-1]) else []
+    taken = _take_outer(t, [*others, *([] if signature else [last])][::-1])
+    for at, one in enumerate(taken):
+        if one.after_comma and one.size > _MAX_CLOSING:  # "…, as a sailor" belongs to the question
+            return signature + taken[:at]
+    return signature + taken
+
+
+def _may_sign(t: Tokens, clause: Clause, before: Clause) -> bool:
+    """Whether a clause may be a writer's name, as after "Cheers,"."""
+    first, last = clause.span
+    if not clause.after_comma or clause.size > _MAX_SIGNATURE or any(t.digit[first:last]):
+        return False
+    return before.size <= _MAX_CLOSING and not before.after_comma and before.span[0] > 0
+
+
+def _choose_outer(
+    t: Tokens, run: Sequence[Clause], chances: Mapping[Span, float]
+) -> Sequence[Span]:
+    """Return the clauses up to the last courteous one, if those before it are or go with it."""
+    chosen = 0
+    for at, one in enumerate(run):
+        first, last = one.span
+        closing = run[0].span > run[-1].span
+        enough = _SURELY_COURTEOUS if closing and one.after_comma else _COURTEOUS
+        if chances[one.span] > enough:
+            chosen = at + 1
+        elif closing:
+            # A signature has its courtesy before it.
+            if at or not _may_sign(t, one, run[1]):
+                break
+        elif chances[one.span] < _PERHAPS or one.size > _MAX_CONTEXT:
+            break
+        elif _ADDRESSING.isdisjoint(t.keys[first:last]):
+            break
+    return [one.span for one in run[:chosen]]
+
+
+def _find_within(t: Tokens, clauses: Sequence[Clause]) -> Iterator[tuple[Span, float]]:
+    """Yield what stands before or behind a question without a mark, and how sure one must be."""
     # "… was born Have a great day": a sentence of common words without a mark before it.
-    (first, last), _ = clauses[-1] if clauses else ((0, 0), False)
+    first, last = clauses[-1].span if clauses else (0, 0)
     capitals = [at for at in range(first + 1, last) if t.upper[at] and t.keys[at] != "i"]
     if capitals and last - capitals[-1] > 2 and t.keys[capitals[-1]] in QUESTION_WORDS:
         if _names_nothing(t, capitals[-1], last):
             yield (capitals[-1], last), _SURELY_COURTEOUS
-    for (first, last), _ in clauses:
+    for clause in clauses:
+        first, last = clause.span
         asks = next((at for at in range(first, last) if t.keys[at] in _ASKING), last)
         if 1 < asks - first < last - first and _names_nothing(t, first, asks):
             if not _ADDRESSING.isdisjoint(t.keys[first:asks]):
                 yield (first, asks), _COURTEOUS
+        told = next((at for at in range(first + 2, asks) if t.keys[at] in ("me", "us")), last)
+        # "can u tell me were they …", "help me figure out is it …"
+        for end in range(told + 1, min(told + 4, last)):
+            opens = end == told + 1 or t.keys[end] in _VERBS
+            if opens and end < asks and _names_nothing(t, first, end):
+                yield (first, end), _SURELY_COURTEOUS
 
 
-def _take_outer(t: Tokens, clauses: Sequence[tuple[Span, bool]]) -> Iterator[tuple[Span, bool]]:
-    """Yield the clauses before the first that names or asks something."""
-    for (first, last), after_comma in clauses:
-        if not _ASKING.isdisjoint(t.keys[first:last]) or not _names_nothing(t, first, last):
-            return
-        yield (first, last), after_comma
+def _stands_in_texts(ctx: Context, question: str, t: Tokens) -> bool:
+    """Whether a passage has the question's last word, or it may be a name."""
+    last = len(t) - 1
+    if t.upper[last] or t.unspaced[last] or not t.keys[last].isalpha():
+        return True
+    words = split_words(question[t.starts[last] : t.ends[last]])
+    return bool(len(ctx.view.bm25.chunks_with_all(words))) if words else True
 
 
-def _split_clauses(question: str, t: Tokens) -> Iterator[tuple[Span, bool]]:
-    """Yield what stands between marks, and whether the mark before it is only a comma.
+def _split_clauses(question: str, t: Tokens) -> Iterator[Clause]:
+    """Yield what stands between marks.
 
     Marks of abbreviations ("Mr. Moto", "U.S.A.") end nothing.
     """
@@ -102,7 +178,7 @@ def _split_clauses(question: str, t: Tokens) -> Iterator[tuple[Span, bool]]:
         ends = _SENTENCE_END.search(between) and not (short and between.startswith("."))
         comma = _COMMA.match(between)
         if last or ends or comma:
-            yield (first, at + 1), after_comma
+            yield Clause((first, at + 1), after_comma)
             first, after_comma = at + 1, not ends
 
 

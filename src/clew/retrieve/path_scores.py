@@ -200,7 +200,8 @@ async def compute_path_features(
     spoken = np.pad(votes.of_steps(steps, labels), ((0, 0), (0, 1)))
     column = np.where(codes >= 0, np.searchsorted(steps, codes), -1)
     aligned = align_paths(shape, spoken, votes.required.sum(axis=1), column)
-    backward = _count_unnamed_returns(column, votes, steps)
+    turned = await _find_turned(ctx, shape, codes)
+    backward = _count_unnamed_returns(column, votes, steps, turned)
     more = np.column_stack(
         [
             aligned.unexplained,
@@ -214,15 +215,32 @@ async def compute_path_features(
     return np.hstack([plain, more]).astype(np.float32)
 
 
-def _count_unnamed_returns(column: Ints, votes: WordVotes, steps: Ints) -> Floats:
-    """Count the steps against their relation's direction whose end no word names."""
+def _count_unnamed_returns(column: Ints, votes: WordVotes, steps: Ints, turned: Mask) -> Floats:
+    """Count the steps against their relation's direction whose end no word names.
+
+    A first step that is `turned` counts as if it went the other way.
+    """
     named = votes.weight.max(axis=0, initial=0.0)
     cost = np.zeros(len(steps) + 1, np.float32)
     for at, code in enumerate(steps.tolist()):
         if code % 2:
             cost[at] = 1 - (named[votes.kind_column[code]] if code in votes.kind_column else 0)
     found: Floats = cost[column].sum(axis=1)
-    return found
+    first = column[:, 0]
+    return np.where(turned, found - cost[first] + (steps[first] % 2 == 0), found)
+
+
+async def _find_turned(ctx: Context, shape: QuestionShape, codes: Ints) -> Mask:
+    """Mark the paths whose first step the word before the name turns round.
+
+    "What leads to X" asks for what "road to" starts at: X stands where its label ends. It matters
+    only where the start has the relation in both directions.
+    """
+    before, taken = shape.word_before_name(), set(codes[:, 0].tolist())
+    texts = await load_short_texts(ctx) if before else []
+    both = [code for code in taken if before and code ^ 1 in taken]
+    named = [code for code in both if texts[code >> 1].endswith(f" {before}")]
+    return np.isin(codes[:, 0], np.array(named, np.int64))
 
 
 def _chain_gap(shape: QuestionShape, hops: Ints) -> Floats:

@@ -83,6 +83,8 @@ _ASKING_ZH = re.compile(
     "请问|应该|应当|可以|能够|需要|最多|最少|至少|多少个?|几个|多长|多久|多大|什么样的?|什么时候|什么|怎么样?|怎样|如何|"
     "为什么|为何|哪几个|哪一个|哪个|哪些|哪里|哪儿|哪种|谁的?|是不是|是否|还是|有没有|表示|代表|意思|吗|呢|的(?=[？?]|$)"
 )
+# "!!??"; one mark before the question mark may be a name's.
+_MANY_MARKS = re.compile(r"(?:[?？]\s*[!！?？]|[?？.。!！…]\s*[.。!！…]\s*[?？])\s*\Z")
 _WHICH_WORDS = frozenset(("what", "which"))
 _MAX_WORDS = 24  # content words that are read, those nearest to the name: as many as are aligned
 _MAX_NOUN_DISTANCE = 6  # words after "what" or "which" that are searched for the noun
@@ -117,6 +119,13 @@ class QuestionShape:
 
     chain: tuple[tuple[int, ...], ...] = ()
     """The links of a possessive chain from the name outwards, each the indices of its words."""
+
+    def word_before_name(self) -> str:
+        """Return the word before the first name and its article, "" for none."""
+        at = self.name_position - 1
+        while at >= 0 and self.keys[at] in _ARTICLES:
+            at -= 1
+        return self.keys[at] if at >= 0 else ""
 
     def bound_hops(self) -> tuple[int, int | None]:
         """Return the least and the greatest number of hops that a possessive chain allows.
@@ -213,6 +222,8 @@ def content_words(text: str) -> list[str]:
 def tidy_question(question: str) -> str:
     """Remove courtesy and close with a question mark, so that neither makes a difference."""
     plain = strip_courtesy(question).strip()
+    if _MANY_MARKS.search(plain):
+        plain = plain.rstrip("?？.。!！… ")
     if plain.endswith(("?", "？")):
         return plain
     plain = plain.rstrip(".。!！… ")

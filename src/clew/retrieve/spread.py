@@ -52,6 +52,9 @@ class Spread:
         similar = _similarities(vectors, len(first))
         said = await _compare_sentences(ctx, first) if broad else None
         order = self._choose_order(first, pages, similar, said)
+        if last := _count_copies(similar[np.ix_(order, order)]):
+            said_of = f"{last} near {'copy' if last == 1 else 'copies'} put last"
+            ctx.trace.append(TraceStep("copies", "", said_of, 0.0))
         ctx.trace.append(TraceStep("spread", "", f"breadth {'wanted' if broad else 'not'}", 0.0))
         return replace(found, chunks=(*(first[at] for at in order), *rest))
 
@@ -118,6 +121,11 @@ def _new_share(said: Floats, chosen: Sequence[int], left: Mask) -> Floats:
     gain = np.maximum(said - covered, 0).sum(axis=1)
     shares: Floats = gain / max(1e-9, float(gain[left].max(initial=0)))
     return shares
+
+
+def _count_copies(similar: Floats) -> int:
+    """Count the passages of a ranking with a near copy before them."""
+    return int(np.tril(similar >= SAME_VECTOR, -1).any(axis=1).sum())
 
 
 def _similarities(vectors: Floats | None, count: int) -> Floats:

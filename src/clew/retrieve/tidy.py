@@ -29,6 +29,8 @@ _UNTOLD_SHARE = 0.5  # what a capital at the beginning of a sentence counts
 _BEFORE = 20  # characters before a word that are looked at
 _MAX_CACHED = 50_000  # words and phrases whose writing a view keeps
 _SENTENCE_END = re.compile(r"(?:[.!?:;•|*\n\"“(\[])\s*$")
+_NEXT_SENTENCE = re.compile(r"[.!?]\s+\Z|\n")
+_SHOUTED = 3  # words from which capitals alone tell nothing
 _ARTICLES = frozenset(("the", "a", "an"))
 _WORD_BEFORE = re.compile(r"[A-Z][\w'’.-]* ?$")
 _WORD_AFTER = re.compile(r"[- ][A-Z]")
@@ -43,18 +45,26 @@ class TidyQuestion:
 
     async def __call__(self, ctx: Context, found: Found, /) -> Found:
         """Run the step; the trace says if the question differs."""
-        asked = await leave_out_courtesy(ctx, tidy_question(ctx.question))
-        question = await restore_capitals(ctx, tidy_question(asked))
+        asked = await restore_capitals(ctx, tidy_question(_lower_capitals(ctx.question)))
+        # Names first: "pick me up" without capitals reads like a request.
+        plain = tidy_question(await leave_out_courtesy(ctx, asked))
+        question = asked if plain == asked else await restore_capitals(ctx, plain)
         if question == ctx.question:
             return await self.inner(ctx, found)
         ctx.trace.append(TraceStep("tidy question", ctx.question, question, 0.0))
         return await self.inner(ctx.with_question(question), found)
 
 
+def _lower_capitals(question: str) -> str:
+    """Return a question of nothing but capitals in lower case."""
+    shouted = question.isupper() and len(question.split()) >= _SHOUTED
+    return question.lower() if shouted else question
+
+
 async def restore_capitals(ctx: Context, question: str) -> str:
     """Return a question without capitals with those that the texts give its words."""
     t = tokenize(question)
-    if any(t.upper[1:]):
+    if _has_capitals(question, t):
         return question
     spans = _choose_spans(ctx.view, t)
     words = [question[a:b].lower() for a, b in zip(t.starts, t.ends, strict=True)]
@@ -70,6 +80,16 @@ async def restore_capitals(ctx: Context, question: str) -> str:
     for at in raised:
         letters[t.starts[at]] = letters[t.starts[at]].upper()
     return "".join(letters)
+
+
+def _has_capitals(question: str, t: Tokens) -> bool:
+    """Whether a word has a capital that neither begins a sentence nor is "I"."""
+    return any(
+        t.upper[at]
+        and t.keys[at] != "i"
+        and not _NEXT_SENTENCE.search(question, t.ends[at - 1], t.starts[at])
+        for at in range(1, len(t))
+    )
 
 
 def _choose_spans(view: View, t: Tokens) -> list[Span]:
@@ -97,7 +117,8 @@ def _choose_spans(view: View, t: Tokens) -> list[Span]:
         if (weights[~parts] >= 1).any()
     ]
     pairs = [(a, d) for (a, b), (c, d) in pairwise(words) if b == c]
-    return list(dict.fromkeys(words + pairs + named))
+    alone = [span for span in words if len(t.keys[span[0]]) > 1]  # "u" is no name alone
+    return list(dict.fromkeys(alone + pairs + named))
 
 
 async def _find_names(ctx: Context, phrases: Sequence[str]) -> set[str]:

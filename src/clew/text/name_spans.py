@@ -342,4 +342,5 @@ def _is_hiragana(key: str) -> bool:
 
 
 def _is_uncased(word: str) -> bool:
-    return word[0].isalpha() and word[0].upper() == word[0].lower() and not word.isascii()
+    first = word[:1]  # "" for a mark that folds to nothing
+    return first.isalpha() and first.upper() == first.lower() and not word.isascii()

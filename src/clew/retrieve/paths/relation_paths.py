@@ -51,6 +51,11 @@ class PathSearchContext:
     scorer: PathScorer
     starts: Ints
 
+    @property
+    def may_return(self) -> bool:
+        """Whether a relation there and back may be asked for: by a chain of two links or more."""
+        return len(self.shape.chain) > 1
+
 
 @dataclass(frozen=True, slots=True)
 class ScoredRelationPaths:
@@ -103,7 +108,7 @@ async def search_relation_paths(
     parts: list[RelationPathTable] = []
     onward = True
     while onward and len(parts) < hops:
-        frontier = extend_relation_paths(search.ways, frontier)
+        frontier = extend_relation_paths(search.ways, frontier, returns=search.may_return)
         if not len(frontier):
             break
         rows, onward = await keep(frontier)
@@ -135,7 +140,7 @@ async def search_further(
         last = found.by_length[-1]
         fit = await search.scorer.score_paths(last.codes, whole=False)
         rows = top_positions(fit, np.arange(len(fit)), _MAX_FURTHER)
-        longer = extend_relation_paths(search.ways, last.select(rows))
+        longer = extend_relation_paths(search.ways, last.select(rows), returns=search.may_return)
         if not len(longer):
             break
         found = await _score_parts(search, [*found.by_length, longer])

@@ -93,6 +93,10 @@ class Locked(StoreError):  # noqa: N818  (reads as what happened)
     """Another process is writing to the knowledge base."""
 
 
+class NotPermitted(StoreError):  # noqa: N818  (reads as what happened)
+    """The user of a database may not do that there."""
+
+
 _ARTICLES = frozenset("the a an der die das le la les el los las il lo".split())
 
 

@@ -8,9 +8,11 @@ from multiprocessing.queues import Queue
 from multiprocessing.synchronize import Event
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote, urlencode
 
 import pytest
 
+from clew.errors import NotPermitted
 from clew.index.derive import derive_arrays
 from clew.index.view import View
 from clew.kb_address import DatabaseAddress
@@ -53,6 +55,36 @@ async def test_a_reader_fetches_what_is_announced(address: DatabaseAddress, tmp_
     await _wait_until(lambda: _has_generation(tmp_path / "reader", 3))
     await reader.close()
     await writer.close()
+
+
+async def test_who_may_only_read_keeps_replies_for_this_process(
+    address: DatabaseAddress, tmp_path: Path
+) -> None:
+    writer = PostgresStore(address, tmp_path / "writer", create=True)
+    await writer.write(Change(add=[MARIE]), derive_arrays)
+    owner = writer.database.connect()
+    user = f"reads_{address.schema}"
+    owner.execute(f'CREATE ROLE "{user}" LOGIN')
+    try:
+        owner.execute(f'GRANT USAGE ON SCHEMA "{address.schema}" TO "{user}"')
+        owner.execute(f'GRANT SELECT ON ALL TABLES IN SCHEMA "{address.schema}" TO "{user}"')
+        owner.execute(f'GRANT "{user}" TO CURRENT_USER')
+        options = urlencode({"options": f"-c role={user}"}, quote_via=quote)
+        url = f"{address.url}{'&' if '?' in address.url else '?'}{options}"
+        reader = PostgresStore(DatabaseAddress(url, address.schema), tmp_path / "reader")
+        await reader.set("reply", {"window": "4096"})
+        await reader.increment("manifest", "calls", 1)
+        assert await reader.get("reply", ["window", "other"]) == {"window": "4096"}
+        with pytest.raises(NotPermitted, match="denied"):
+            await reader.set("manifest", {"schema": "{}"})
+        assert await writer.get("reply", ["window"]) == {}
+        assert await writer.get("manifest", ["calls"]) == {}
+        await reader.close()
+    finally:
+        owner.execute(f'DROP OWNED BY "{user}"')
+        owner.execute(f'DROP ROLE "{user}"')
+        owner.close()
+        await writer.close()
 
 
 def _read_on(

@@ -6,6 +6,7 @@ import signal
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager, suppress
 from importlib.util import find_spec
+from shlex import quote
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -156,9 +157,11 @@ async def open_runner(
         require_driver(kb)
         from clew.cluster.queue import open_queue_runner
 
+        told = quote(str(kb))
+
         def say_nobody_works() -> None:
             err.print(
-                f"no worker is there, so nothing is done; `clew worker --kb {kb}` starts one",
+                f"no worker is there, so nothing is done; `clew worker --kb {told}` starts one",
                 markup=False,
             )
 
@@ -172,6 +175,7 @@ async def open_runner(
     from clew.cluster.ray_tasks import open_ray_runner
 
     address = None if on == "auto" else on
+    err.print("starting Ray …" if address is None else f"connecting to {on} …", markup=False)
     async with open_ray_runner(base, address, budget=budget) as ray_runner:
         yield ray_runner
         if ray_runner.lost_calls:

@@ -25,7 +25,7 @@ def connect(address: str | None) -> bool:
     for tries_left in reversed(range(_TRIES)):
         try:
             _start(address)
-        except (ImportError, OSError, RuntimeError, ValueError) as error:
+        except Exception as error:  # Ray raises bare ones when it starts slowly
             if not tries_left or _BUSY not in str(error):
                 raise ConfigError(_explain(address, str(error))) from error
             time.sleep(_PAUSE)

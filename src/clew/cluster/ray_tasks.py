@@ -146,7 +146,7 @@ class _LiveActor:
 async def _wait_for(reference: Any) -> Any:
     """The answer of an actor; None if it is lost."""
     try:
-        return await reference
+        return await _await_reply(reference)
     except ray.exceptions.RayTaskError:
         raise
     except (ray.exceptions.RayError, ConnectionError):
@@ -230,7 +230,7 @@ class RayRunner:
             actor = self.start(holder)
             try:
                 async with asyncio.timeout(_START_SECONDS):
-                    await actor.node.remote()
+                    await _await_reply(actor.node.remote())
                 await self._use(actor)
                 pause, self._why = 0.5, "the last one was lost"
             except TimeoutError:
@@ -256,7 +256,7 @@ class RayRunner:
                         await live.lost.wait()
                 except TimeoutError:
                     async with asyncio.timeout(_SILENT_SECONDS):
-                        await actor.node.remote()
+                        await _await_reply(actor.node.remote())
         finally:
             self._live.remove(live)
             live.lost.set()
@@ -302,6 +302,19 @@ class RayRunner:
             found = json.loads(result)["extractions"]
             if not any(one["failed"] for one in found):
                 await self.kept.set("reply", {key: result.decode()})
+
+
+async def _await_reply(reference: Any) -> Any:
+    """Wait for a reply; who stops waiting leaves the call alone, which Ray's client answers yet."""
+    loop, answered, reply = asyncio.get_running_loop(), asyncio.Event(), reference.future()
+
+    def tell(_: Any) -> None:
+        with suppress(RuntimeError):  # the loop has ended
+            loop.call_soon_threadsafe(answered.set)
+
+    reply.add_done_callback(tell)
+    await answered.wait()
+    return reply.result()
 
 
 def _to_own_error(error: Any) -> Exception:

@@ -14,7 +14,7 @@ import psycopg
 from psycopg import sql
 from psycopg.conninfo import conninfo_to_dict
 
-from clew.errors import Locked, StoreError
+from clew.errors import Locked, NotPermitted, StoreError
 from clew.kb_address import DatabaseAddress
 from clew.text.unicode import hash64, to_signed
 
@@ -192,7 +192,7 @@ def translate_errors(address: DatabaseAddress) -> Iterator[None]:
             if "for database" in told
             else "to own the schema, or be granted what it is to do there"
         )
-        raise StoreError(f"{address}: {told}; the user needs {needs}") from error
+        raise NotPermitted(f"{address}: {told}; the user needs {needs}") from error
     except psycopg.OperationalError as error:
         raise StoreError(
             f"the connection to {address} failed ({_first_line(error)}); nothing was changed that "

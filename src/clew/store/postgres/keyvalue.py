@@ -5,9 +5,9 @@ Unlike in a folder, a running write does not block it, so nothing has to wait in
 
 import json
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 
-from clew.errors import StoreError
+from clew.errors import NotPermitted, StoreError
 from clew.store.checksums import checksum_cells
 from clew.store.postgres.connections import Connection, Database
 from clew.store.sqlite.keyvalue import CHECKED_WHEN_OPENED, COUNTED_KINDS, compare_sums
@@ -17,8 +17,7 @@ _UPSERT = (
     "INSERT INTO memory SELECT * FROM unnest(%s::text[], %s::text[], %s::text[], %s::bigint[]) "
     "ON CONFLICT (kind, key) DO UPDATE SET value = excluded.value, checksum = excluded.checksum"
 )
-
-
+_REPLY = "reply"  # the kind of what can be asked for again
 _SUMS = "rows of "  # begins the names, in `meta`, of the counts and sums by kind
 _SUM_OF_KEYS = (
     "SELECT kind, count(*), coalesce(sum(checksum), 0)::bigint FROM memory WHERE (kind, key) IN "
@@ -150,22 +149,34 @@ def increment_values(db: Connection, kind: str, amounts: Mapping[str, float]) ->
 
 
 class PostgresKeyValueStore:
-    """The key-value table, each access a transaction of its own."""
+    """The key-value table, each access a transaction of its own.
+
+    A user who may only read keeps replies for this process alone, and adds nothing to the totals.
+    """
 
     def __init__(self, database: Database) -> None:
         self._database = database
+        self._own_replies: dict[str, str] = {}
 
     def get(self, kind: str, keys: Sequence[str]) -> dict[str, str]:
         """Return the stored values of these keys."""
         with self._database.transaction() as db:
-            return select_values(db, kind, keys)
+            found = select_values(db, kind, keys)
+        if kind == _REPLY and self._own_replies:
+            found |= {key: self._own_replies[key] for key in keys if key in self._own_replies}
+        return found
 
     def set(self, kind: str, items: Mapping[str, str]) -> None:
         """Store values by key."""
-        with self._database.transaction() as db:
-            store_values(db, {kind: items})
+        try:
+            with self._database.transaction() as db:
+                store_values(db, {kind: items})
+        except NotPermitted:
+            if kind != _REPLY:
+                raise
+            self._own_replies |= items
 
     def increment(self, kind: str, key: str, amount: float) -> None:
         """Add to a stored number atomically."""
-        with self._database.transaction() as db:
+        with suppress(NotPermitted), self._database.transaction() as db:
             increment_values(db, kind, {key: amount})

@@ -1,5 +1,6 @@
 """The schema of the tables as a list of migrations; append one, never edit an existing one."""
 
+from shlex import quote
 from typing import LiteralString
 
 import psycopg
@@ -167,7 +168,7 @@ def migrate(database: Database, *, create: bool) -> None:
         if not create:
             raise StoreError(
                 f"no knowledge base in {database.address}; `clew add PATH --kb "
-                f"{database.address}` creates one"
+                f"{quote(str(database.address))}` creates one"
             )
         _create_schema(database)
     with database.transaction() as db:

@@ -336,6 +336,7 @@ export const zh: Record<string, string> = {
   "{n} of {all} facts are listed.": "列出 {n} / {all} 条事实。",
   "{n} of {all} files that are not built are listed.": "列出 {n} / {all} 个尚未构建的文件。",
   "{n} of {all} entities are listed, the most central ones.": "列出 {n} / {all} 个实体，即最核心的几个。",
+  "1 more type": "另外 1 种类型",
   "{n} more types": "另外 {n} 种类型",
   "fewer types": "较少类型",
   name: "名称",

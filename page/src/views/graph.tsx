@@ -5,7 +5,7 @@ import { countTypes, GraphCanvas, type ColourBy, type Overview, type OverviewNod
 import { toHits, useEntities } from "../entities";
 import { colourOf } from "../graph/colours";
 import { Find } from "../find";
-import { t } from "../i18n";
+import { t, tn } from "../i18n";
 import { Reader } from "../reader";
 import { go, toast, useRoute, useShared } from "../state";
 import { describe, Empty, nameType, Problem, useLoad } from "../ui";
@@ -258,7 +258,7 @@ function Filters({ found, canvas }: { found: Overview; canvas: { current: GraphC
       </label>
       {more > 0 && (
         <button aria-expanded={every} onClick={() => setEvery(!every)}>
-          {every ? t("fewer types") : t("{n} more types", { n: more.toLocaleString() })}
+          {every ? t("fewer types") : tn(more, "1 more type", "{n} more types")}
         </button>
       )}
       {types.slice(0, every ? types.length : COMMON_TYPES).map(([type, count], n) => (

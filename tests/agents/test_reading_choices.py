@@ -1,8 +1,11 @@
 """What a question asks for, and whether a page says that an answer is it."""
 
+from dataclasses import replace
+
 import pytest
 
 from clew.agents.answering.parts import split_questions
+from clew.agents.reading.answer import split_statements
 from clew.agents.reading.choose import find_asked_stem, match_page
 from clew.engine import KnowledgeBase
 from clew.types import Passage
@@ -73,3 +76,24 @@ async def test_options_are_no_part_of_what_is_read_for(valley: KnowledgeBase, op
     chosen = await valley.ask(asked + options)
     assert chosen.candidate == plain.candidate == "Hallowmere"
     assert not chosen.parts
+
+
+@pytest.mark.parametrize(
+    ("question", "left"),
+    [
+        ("Where does the road from Elm lead?", ["Elm road to Fir"]),
+        ("What leads to Elm?", ["Oak road to Elm"]),
+        ("Who built Elm?", ["Elm road to Fir"]),
+        ("Where is it?", None),
+    ],
+)
+def test_of_rows_of_a_graph_those_with_the_name_are_read(
+    question: str, left: list[str] | None
+) -> None:
+    text = "Ash road to Oak\nOak road to Elm\nElm road to Fir"
+    rows = Passage("p", "d", "", 1.0, text, 100, 100 + len(text))
+    found = split_statements(question, ["Elm"] if left else [], [rows])
+    assert [one.text for one in found] == (left or [text])
+    assert all(text[one.start - 100 : one.end - 100] == one.text for one in found)
+    titled = replace(rows, title="Roads")
+    assert split_statements(question, ["Elm"], [titled]) == [titled]

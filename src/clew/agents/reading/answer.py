@@ -1,7 +1,8 @@
 """Answer one question by reading: passages alone, together, along chains; one model ranks."""
 
+import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import chain
 
 from clew.agents.citing.support import mentions_name
@@ -21,7 +22,7 @@ from clew.agents.reading.values import move_to_condition
 from clew.agents.rules.question_analysis import find_subject_names
 from clew.agents.rules.table import table_for
 from clew.context import Context
-from clew.text.names import strip_disambiguation
+from clew.text.names import name_key, strip_disambiguation
 from clew.types import Passage
 
 _FIRST = 4  # passages that are read for the question itself; all of them where nothing is followed
@@ -31,6 +32,10 @@ _MAX_CANDIDATES = 12  # that are ranked
 _KEPT_SIGNALS = ("together", "chain", "fits", "said", "noun", "bridge", "repeats", "astray")
 _SURE = 0.9  # probability of a direct reading beyond which no chain is followed
 _SURE_COVERAGE = 0.5  # share of the question that it must cover for that
+_LINE = re.compile(r"[^\n]+")
+_SMALL_WORD = re.compile(r"\b[a-z]+\b")
+# "Town Three road to Town Four": a name, words between, and no mark at the end.
+_STATEMENT = re.compile(r"(?=[^\Wa-z_])[^\n]* [a-z][^\n]* [^\n]*[^\s.!?:;,]\s*\Z")
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,6 +81,7 @@ class QuestionReader:
     async def read(self, ctx: Context, passages: Sequence[Passage]) -> list[RankedCandidate]:
         """Read the context's question in passages and along the chains they begin."""
         names = find_subject_names(ctx.view, ctx.question)
+        passages = split_statements(ctx.question, names, passages)
         written_out = table_for(ctx.question).write_out(ctx.question)
         near = choose_mentioning(names, passages) if self.named_only else passages
         read = await read_passages(ctx, ctx.question, near[:_FIRST])
@@ -108,6 +114,51 @@ def choose_mentioning(names: Sequence[str], passages: Sequence[Passage]) -> list
     texts = ((passage, f"{passage.title} {passage.text}") for passage in passages)
     found = [p for p, text in texts if any(mentions_name(name, text) for name in names)]
     return found or list(passages)
+
+
+def split_statements(
+    question: str, names: Sequence[str], passages: Sequence[Passage]
+) -> list[Passage]:
+    """Take of passages that are lines of statements, such as rows of a graph, the named lines.
+
+    Beside "A road to B", the line "C road to D" says nothing about A.
+    """
+    found: list[Passage] = []
+    cut: list[Passage] = []
+    for passage in passages:
+        lines = list(_LINE.finditer(passage.text))
+        if passage.title or passage.heading or not _are_statements(lines):
+            found.append(passage)
+            continue
+        first = passage.start
+        cut += [
+            replace(passage, text=line[0], start=first + line.start(), end=first + line.end())
+            for line in lines
+            if any(mentions_name(name, line[0]) for name in names)
+        ]
+    return _choose_direction(question, names, cut) + found or list(passages)
+
+
+def _choose_direction(
+    question: str, names: Sequence[str], lines: Sequence[Passage]
+) -> list[Passage]:
+    """Of lines with the same relation keep those that have the name on the side asked about.
+
+    "Who has a road to B" is told by "A road to B", "where does B lead" by "B road to C".
+    """
+    asked, keys = f" {name_key(question)} ", [name_key(name) for name in names]
+    before = [f" {asked.partition(f' {key} ')[0].split(' ')[-1]} {key} " for key in keys]
+    told = [line for line in lines if any(one in f" {name_key(line.text)} " for one in before)]
+    if not told:
+        told = [
+            one for one in lines if name_key(one.text).startswith(tuple(f"{key} " for key in keys))
+        ]
+    said = {tuple(_SMALL_WORD.findall(line.text)) for line in told}
+    return [one for one in lines if one in told or tuple(_SMALL_WORD.findall(one.text)) not in said]
+
+
+def _are_statements(lines: Sequence[re.Match[str]]) -> bool:
+    return len(lines) > 1 and all(_STATEMENT.match(line[0]) for line in lines)
 
 
 def find_pages(passages: Sequence[Passage]) -> dict[str, Passage]:
@@ -154,8 +205,9 @@ def describe_best(ranked: Sequence[RankedCandidate]) -> dict[str, float]:
 async def rank_readings(ctx: Context, passages: Sequence[Passage]) -> list[RankedCandidate]:
     """Rank the answers read in passages alone, without following anything."""
     rank = (await load_models(ctx.key_values))["rank"]
-    direct = await read_passages(ctx, ctx.question, passages)
     names = find_subject_names(ctx.view, ctx.question)
+    passages = split_statements(ctx.question, names, passages)
+    direct = await read_passages(ctx, ctx.question, passages)
     found = gather_candidates(direct, [], [])
     return rank_candidates(rank, ctx.question, names, found, find_pages(passages))
 

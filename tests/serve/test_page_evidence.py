@@ -155,7 +155,7 @@ def test_the_thread_grows_while_one_question_is_answered(tmp_path: Path) -> None
             page.fill("textarea", QUESTION)
             page.keyboard.press("Enter")
             page.locator(".thread.live .node", has_text="Marrow Bridge").wait_for()
-            page.locator(".thread.live .edge", has_text="Marrow Bridge").first.wait_for()
+            page.locator(".thread.live .edge", has_text="designed by").first.wait_for()
             ilse = SENTENCES[0].partition(" designed")[0]
             page.locator(".thread:not(.live) .node.last", has_text=ilse).wait_for()
             assert errors == []

@@ -52,6 +52,13 @@ def test_compare_tells_what_eval_tells_and_what_is_sure(house: Path) -> None:
     assert (house / "out" / "table.md").read_text().startswith("# data: recipes compared")
 
 
+def test_gold_is_found_in_a_corpus_that_was_added_as_a_file(house: Path) -> None:
+    clew("add", "data/corpus.jsonl", "--kb", "added", cwd=house)
+    words = ("eval", "data", "--kb", "added", "--recipe", "bm25", "--metrics", "recall@5")
+    found = json.loads(clew(*words, "--json", cwd=house))
+    assert found["recipes"]["bm25"]["recall@5"] == 1.0
+
+
 def test_records_alone_run_nothing(house: Path) -> None:
     words = ("compare", "data", "--records", "peers.jsonl", "--mode", "reject", "-k", "3")
     found = json.loads(clew(*words, "--json", "--out", "alone", cwd=house))

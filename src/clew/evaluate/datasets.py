@@ -247,6 +247,12 @@ def deduplicate_ids(ids: Sequence[str]) -> list[str]:
     return found
 
 
+def to_corpus_id(name: str) -> str:
+    """Return the id of a document in its corpus, also if `clew add corpus.jsonl` named it."""
+    folder, mark, row = name.rpartition(f"{CORPUS_FILE}#")
+    return row if mark and (not folder or folder.endswith("/")) else name
+
+
 def _check_gold(questions: Sequence[Question], corpus: Path | None) -> list[str]:
     """Report gold ids missing from the corpus and questions without gold; both are kept."""
     known = _read_corpus_ids(corpus) if corpus else None

@@ -7,6 +7,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, TextIO
 
+from clew.evaluate.datasets import to_corpus_id
 from clew.types import Usage
 
 _MAX_PASSAGE_CHARS = 400  # characters of a passage in a record
@@ -67,7 +68,7 @@ def trim_passages(passages: Sequence[Any]) -> tuple[dict[str, Any], ...]:
     """Return the best passages, shortened for a record."""
     return tuple(
         {
-            "doc": passage.doc,
+            "doc": to_corpus_id(passage.doc),
             "title": passage.title,
             "score": round(float(passage.score), 4),
             "text": passage.text[:_MAX_PASSAGE_CHARS],

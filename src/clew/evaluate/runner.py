@@ -17,7 +17,7 @@ from clew.config import Price
 from clew.context import TraceStep
 from clew.engine import ANSWERING_ROLES, KnowledgeBase
 from clew.errors import ClewError
-from clew.evaluate.datasets import Question
+from clew.evaluate.datasets import Question, to_corpus_id
 from clew.evaluate.judges import Judge
 from clew.evaluate.metrics.registry import JUDGED_METRICS, required_depth
 from clew.evaluate.record import Record, RunLog, trim_passages, trim_trace
@@ -293,7 +293,7 @@ def _without_quotes(result: Answer | Results) -> Answer | Results:
 
 def _to_output(result: Answer | Results, question: Question, answered: bool) -> RecipeOutput:
     evidence = result.evidence
-    found = tuple(passage.doc for passage in evidence.chunks)
+    found = tuple(to_corpus_id(passage.doc) for passage in evidence.chunks)
     ranked = () if answered else rank_answers(evidence, question)
     output = RecipeOutput(
         found,
@@ -320,7 +320,7 @@ def collect_retrievals(trace: Sequence[TraceStep]) -> Iterator[tuple[str, ...]]:
     """Yield the documents of each retrieval of an agent, in the order in which they ended."""
     for step in trace:
         if step.docs:
-            yield step.docs
+            yield tuple(to_corpus_id(name) for name in step.docs)
         yield from collect_retrievals(step.steps)
 
 
@@ -357,7 +357,7 @@ def rank_answers(evidence: Evidence, question: Question) -> tuple[str, ...]:
 async def load_gold_texts(kb: KnowledgeBase, questions: Sequence[Question]) -> dict[str, str]:
     """Load the texts of the gold documents by their data set ids."""
     gold_ids = {doc for question in questions for doc in question.gold}
-    sources = await kb.store.sources()
+    sources = {to_corpus_id(name): one for name, one in (await kb.store.sources()).items()}
     ids = {name: sources[name].document for name in gold_ids if name in sources}
     async with kb.store.snapshot() as now:
         documents = await now.documents(list(set(ids.values())))

@@ -14,6 +14,7 @@ from typing import Any, get_args
 import numpy as np
 
 from clew.errors import ArraysMissing, DamagedArrays, StoreError
+from clew.out_of_core import WorkingMemory
 from clew.store.array_files import (
     MappedArrays,
     load_sound_arrays,
@@ -109,6 +110,8 @@ class SqliteStore:
         restore was not finished, unless `restoring` says that the caller will finish it.
         """
         self.folder = folder
+        self.memory: int | None = None
+        """Bytes that a write may use, if there is a limit: more goes through scratch files."""
         self._durable = durable
         self._patience = patience
         path = folder / DATABASE_FILE
@@ -344,7 +347,7 @@ class SqliteStore:
     ) -> Counts:
         with (
             self._pool.connection() as db,
-            attach_scratch(db, self.folder, change),
+            attach_scratch(db, self.folder, change, self.memory),
             transaction(db),
         ):
             before, seal = self._apply(db, change, derive, options)
@@ -393,7 +396,7 @@ class SqliteStore:
         late = " ".join(select_values(db, "manifest", LATE_KINDS).values()).split()
         compared = embedder and "entity" not in late
         tables = replace(
-            read_tables(db, columns, changed),
+            read_tables(db, columns, changed, WorkingMemory(self.memory, self.folder)),
             merge_decisions=decided,
             sense_pins=pinned,
             texts=texts,

@@ -16,6 +16,7 @@ from tempfile import TemporaryFile
 from typing import IO, Any
 
 import numpy as np
+from numpy.lib import format as npy
 from numpy.typing import DTypeLike, NDArray
 
 Array = NDArray[Any]
@@ -88,6 +89,18 @@ def _reserve(file: IO[bytes], size: int) -> None:
         os.posix_fallocate(file.fileno(), 0, size)
     else:
         file.truncate(size)
+
+
+def write_npy(path: Path, array: Array, memory: WorkingMemory) -> None:
+    """Write the same file as `np.save`, a block of rows at a time."""
+    row = max(1, array.nbytes // max(len(array), 1)) if array.ndim else 1
+    if not array.ndim or not array.flags.c_contiguous or memory.fits(len(array), row):
+        np.save(path, array, allow_pickle=False)
+        return
+    with path.open("wb", buffering=0) as file:
+        npy.write_array_header_1_0(file, npy.header_data_from_array_1_0(array))
+        for some in memory.blocks(len(array), row):
+            array[some].tofile(file)
 
 
 def blocks_of_groups(memory: WorkingMemory, groups: Array, row_bytes: int) -> Iterator[slice]:

@@ -234,14 +234,25 @@ def read_decisions(db: sqlite3.Connection) -> tuple[Array, Array]:
 
 def columns_to_keep(tables: Tables) -> dict[str, Array]:
     """Columns as named arrays, to be saved in the generation's folder."""
-    return {COLUMN_PREFIX + name: _narrow(getattr(tables, name)) for name in _QUERIES}
+    return {
+        COLUMN_PREFIX + name: _narrow(getattr(tables, name), tables.memory) for name in _QUERIES
+    }
 
 
 def _narrow(table: Array, memory: WorkingMemory = UNBOUNDED) -> Array:
     """The same numbers in half the bytes, if none is too large."""
-    limits = np.iinfo(np.int32)
     if not len(table):
         return table.astype(np.int64, copy=False)
-    if table.dtype == np.int32 or table.min() < limits.min or table.max() > limits.max:
+    if table.dtype == np.int32 or not _has_small_numbers(table, memory):
         return table
     return memory.copy(table, np.int32)
+
+
+def _has_small_numbers(table: Array, memory: WorkingMemory) -> bool:
+    """Whether all numbers have 32 bits; mostly the first rows tell."""
+    limits = np.iinfo(np.int32)
+    for some in memory.blocks(len(table), 8 * table.shape[1]):
+        if table[some].min() < limits.min or table[some].max() > limits.max:
+            memory.release()
+            return False
+    return True

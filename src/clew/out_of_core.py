@@ -70,8 +70,15 @@ class WorkingMemory:
     def copy(self, column: Array, dtype: DTypeLike | None = None) -> Array:
         """A contiguous copy, perhaps with another type of numbers."""
         found = self.empty(column.shape, dtype or column.dtype)
-        for some in self.blocks(len(column)):
+        for some in self.blocks(len(column), max(_COPIED_BYTES, column[:1].nbytes)):
             found[some] = column[some]
+        return found
+
+    def take(self, table: Array, rows: Array) -> Array:
+        """Copy some rows of a table."""
+        found = self.empty((len(rows), *table.shape[1:]), table.dtype)
+        for some in self.blocks(len(rows), max(1, 2 * table[:1].nbytes)):
+            found[some] = table[rows[some]]
         return found
 
     def release(self) -> None:

@@ -21,6 +21,7 @@ from clew.store.protocol import Addition, Arrays, Change, Tables
 from clew.store.sqlite.store import SqliteStore
 from clew.testing.contracts import make_addition
 from clew.testing.hashed_kb import open_hashed
+from clew.tree.manage import TreeManager
 from conftest import VALLEY, document, stream
 
 TINY = 40_000  # bytes: blocks of a few dozen rows
@@ -115,6 +116,20 @@ async def test_an_import_gives_the_same_arrays(tmp_path: Path, memory: int) -> N
     assert_same(whole, bounded)
     left = {path.name for path in (tmp_path / "bounded").iterdir()}
     assert left == {path.name for path in (tmp_path / "whole").iterdir()}
+
+
+async def test_a_tree_is_the_same_within_bounded_memory(tmp_path: Path) -> None:
+    embed = EmbedSettings(kinds=("chunk", "entity", "fact"))
+    found = []
+    for name, memory in (("whole", UNBOUNDED), ("bounded", WorkingMemory(TINY, tmp_path))):
+        base = await open_hashed(Settings(kb=tmp_path / name, embed=embed), True)
+        await base.take(stream([*VALLEY, *TOWNS]))
+        await TreeManager(base.store, base.embed, memory=memory).build(["dual"])
+        async with base.store.snapshot() as snapshot:
+            found.append({key: np.array(held) for key, held in snapshot.arrays.items()})
+        await base.close()
+    assert len(found[0]["community_keys"])
+    assert_same(*found)
 
 
 EDGES = st.lists(

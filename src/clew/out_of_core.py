@@ -47,7 +47,10 @@ class WorkingMemory:
             return np.empty(shape, dtype)
         with TemporaryFile(dir=self.folder) as file:
             _reserve(file, size)
-            held = mmap(file.fileno(), size)
+            try:
+                held = mmap(file.fileno(), size)
+            except OSError as error:  # the process may not have so much address space
+                raise MemoryError from error
         self._maps.add(held)
         return np.ndarray(shape, dtype, held)
 

@@ -1,8 +1,8 @@
 """Speed and memory of importing a graph file; no model, no vectors.
 
-`python -m bench.import_graph [--file ../shared/data/metaqa/kb.txt] [--rows 1000000]`. With `--rows`
-a file of that many rows is generated: heads and tails follow a power law, with hubs. Each
-import runs in its own process, for its peak memory.
+`python -m bench.import_graph [--file ../shared/data/metaqa/kb.txt] [--rows 1000000]
+[--memory 2e9]`. With `--rows` a file of that many rows is generated: heads and tails follow a power
+law, with hubs. Each import runs in its own process, for its peak memory.
 """
 
 import argparse
@@ -41,8 +41,9 @@ def generate(file: Path, rows: int, seed: int = 7) -> None:
             )
 
 
-async def _measure_import(file: Path, folder: Path) -> dict[str, Any]:
+async def _measure_import(file: Path, folder: Path, memory: int | None) -> dict[str, Any]:
     store = SqliteStore(folder, create=True)
+    store.memory = memory
     began, cpu = perf_counter(), process_time()
     done = await GraphImport(store, folder / "import")(file)
     seconds = perf_counter() - began
@@ -66,10 +67,11 @@ async def _measure_import(file: Path, folder: Path) -> dict[str, Any]:
     return row
 
 
-def _measure_in_process(file: Path) -> dict[str, Any]:
+def _measure_in_process(file: Path, memory: int | None) -> dict[str, Any]:
     """Run the measurement in a new process."""
     with tempfile.TemporaryDirectory() as folder:
         words = [sys.executable, "-m", "bench.import_graph", "--one", str(file), folder]
+        words += ["--memory", str(memory)] if memory else []
         done = subprocess.run(words, check=True, stdout=subprocess.PIPE, text=True)
     found: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
     return found
@@ -80,17 +82,19 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m bench.import_graph", description=__doc__)
     parser.add_argument("--file", type=Path, default=Path("../shared/data/metaqa/kb.txt"))
     parser.add_argument("--rows", type=int, default=1_000_000)
+    parser.add_argument("--memory", type=float, help="bytes that the import may use, as 2e9")
     parser.add_argument("--one", nargs=2, type=Path, help=argparse.SUPPRESS)
     given = parser.parse_args()
+    memory = int(given.memory) if given.memory else None
     if given.one:
-        print(json.dumps(asyncio.run(_measure_import(*given.one))))
+        print(json.dumps(asyncio.run(_measure_import(*given.one, memory))))
         return
-    rows = {given.file.name: _measure_in_process(given.file)} if given.file.exists() else {}
+    rows = {given.file.name: _measure_in_process(given.file, memory)} if given.file.exists() else {}
     if given.rows:
         with tempfile.TemporaryDirectory() as folder:
             file = Path(folder) / "generated.tsv"
             generate(file, given.rows)
-            rows["generated"] = _measure_in_process(file)
+            rows["generated"] = _measure_in_process(file, memory)
     for name, row in rows.items():
         print(name, *(f"{key}={value}" for key, value in row.items()), sep="  ")
     print_result("import_graph", rows, {name: row["rows"] for name, row in rows.items()})

@@ -1,6 +1,7 @@
 """The knowledge tree: time, memory, quality against Leiden and k-means, recall with and without it.
 
-`python -m bench.tree [--kb NAME=FOLDER…] [--questions NAME=FILE…] [--sizes N…] [--limit N]`
+`python -m bench.tree [--kb NAME=FOLDER…] [--questions NAME=FILE…] [--sizes N…] [--limit N]
+[--memory BYTES]`
 
 Every knowledge base is copied first and the whole tree (structure, summaries, vectors) is built in
 the copy. Sizes are synthetic graphs of three facts per entity whose vectors are generated block by
@@ -37,6 +38,7 @@ from clew.graph.cluster.leiden import leiden_communities
 from clew.graph.cluster.relations import count_relations_with_fallback
 from clew.graph.cluster.vectors import entity_vectors, relabel_by_size
 from clew.index.view import View
+from clew.out_of_core import WorkingMemory
 from clew.recipes.registry import RECIPES
 from clew.retrieve.communities.steps import IfGrown
 from clew.retrieve.step import Chain, Fork
@@ -63,12 +65,12 @@ def make_synthetic_graph(entities: int, seed: int = 1) -> tuple[TripleGraph, Cal
     return graph, read
 
 
-def measure_tree(entities: int) -> dict[str, Any]:
+def measure_tree(entities: int, memory: WorkingMemory) -> dict[str, Any]:
     """Build one synthetic tree as Clew does, and return time, memory and sizes."""
     graph, read = make_synthetic_graph(entities)
     began, before = time.perf_counter(), time.process_time()
     members = graph.members()
-    vectors = entity_vectors(members, entities, WIDTH, read)
+    vectors = entity_vectors(members, entities, WIDTH, read, memory)
     none = np.full(entities, -1)
     ties = count_relations_with_fallback(members, entities, graph.relations, none)
     prepared = time.perf_counter()
@@ -274,10 +276,13 @@ def main() -> None:
     parser.add_argument("--questions", nargs="*", default=[])
     parser.add_argument("--sizes", type=int, nargs="*", default=[10_000, 100_000])
     parser.add_argument("--limit", type=int, default=100)
+    parser.add_argument("--memory", type=float, help="bytes that vectors may take, as 5e8")
     parser.add_argument("--one")
     given = parser.parse_args()
     if given.one == "size":
-        print(json.dumps(measure_tree(given.sizes[0])))
+        with tempfile.TemporaryDirectory() as scratch:
+            memory = WorkingMemory(int(given.memory) if given.memory else None, Path(scratch))
+            print(json.dumps(measure_tree(given.sizes[0], memory)))
         return
     bases, asked = _parse_pairs(given.kb), _parse_pairs(given.questions)
     if given.one == "kb":
@@ -288,9 +293,10 @@ def main() -> None:
         print(json.dumps(said))
         return
     figures: dict[str, Any] = {}
+    bound = ["--memory", str(given.memory)] if given.memory else []
     for size in given.sizes:
         found = figures[f"synthetic {size}"] = _run_in_process(
-            ["--one", "size", "--sizes", str(size)]
+            ["--one", "size", "--sizes", str(size), *bound]
         )
         print(f"{size:>9,}", *(f"{k}={v}" for k, v in found.items()), flush=True)
     for name, folder in bases.items():

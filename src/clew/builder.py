@@ -42,6 +42,7 @@ from clew.llm.embed import Embedder, can_quote
 from clew.llm.limits import FailFastChat
 from clew.llm.wrappers import ResampledChat
 from clew.models import Models
+from clew.out_of_core import WorkingMemory
 from clew.recipes.chunking import (
     ChosenChunking,
     describe_mixture,
@@ -194,7 +195,8 @@ class Builder:
 
     def make_tree_manager(self, progress: ProgressCallback = ignore_progress) -> TreeManager:
         """Return the manager that builds and updates knowledge trees."""
-        return TreeManager(self.store, self.embed, self.models, progress)
+        memory = WorkingMemory(self.settings.memory, self.settings.folder)
+        return TreeManager(self.store, self.embed, self.models, progress, memory)
 
     async def update_trees(self, progress: ProgressCallback = ignore_progress) -> Counts | None:
         """Update trees if the settings say so; return the new counts if anything changed."""

@@ -337,7 +337,7 @@ TEMPLATE = """\
 # schema_file = "schema.toml"   # the types that `--extractor schema` starts from
 # cache = "~/.cache/clew"   # where weights prepared for this machine are kept
 # wait = 10.0               # seconds to wait for another writer
-# memory = "2GB"            # builds and imports hold fewer texts at once; default: no limit
+# memory = "2GB"            # builds and imports use scratch files beyond it; default: no limit
 
 [store]
 # files = ""                # of a database: a folder or s3://… for arrays and vectors

@@ -231,7 +231,6 @@ class KnowledgeBase:
             None if embed else self.settings.embed.import_limit,
             strict,
             progress,
-            self.settings.memory is not None,
         )
         await mark_new(self.store)
         done = await importer(Path(path), form)

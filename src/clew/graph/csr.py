@@ -173,12 +173,14 @@ def group_equals(values: NDArray[np.integer]) -> tuple[NDArray[np.integer], Ints
     return ordered[begins], first, group
 
 
-def find_positions(keys: Ints, wanted: Ints) -> Ints:
+def find_positions(keys: Ints, wanted: NDArray[np.integer]) -> Ints:
     """Index of each wanted key in the ascending keys; every key must be present."""
     if not len(keys) or not len(wanted):
         return np.zeros(len(wanted), np.int64)
+    if int(keys[-1]) - int(keys[0]) == len(keys) - 1:  # no key is missing
+        return wanted.astype(np.int64) - int(keys[0])
     # A table finds dense keys far faster than binary search; a few sparse ones may follow.
-    limit = 4 * len(keys) + 1024
+    limit = min(4 * len(keys) + 1024, int(keys[-1]) + 1)
     dense = int(np.searchsorted(keys, limit))
     table = np.zeros(limit, np.int64)
     table[keys[:dense]] = np.arange(dense)

@@ -113,28 +113,42 @@ class EntityTokens:
 
 
 def find_entity_passages(
-    count: int, named: NameTable, owned: EntityPassages, spelt: EntityTokens, codes: Ints
+    count: int,
+    named: NameTable,
+    owned: EntityPassages,
+    spelt: EntityTokens,
+    codes: Ints,
+    within: slice | None = None,
 ) -> Csr:
-    """Return for each of `count` entities the passages about it, weighted by certainty.
+    """Return for each of `count` entities, or `within` a range of them, the passages about it.
 
-    Of more than are kept, equals are chosen by the `codes` of their chunks.
+    They are weighted by certainty; of more than are kept, equals are chosen by the `codes` of their
+    chunks.
     """
     passages_of = build_csr(count, owned.entities, owned.chunks, owned.about)
+    wanted = np.zeros(count, np.bool_)
+    wanted[within or slice(None)] = True
     own = named.weights > 1
     form = ~own & (named.kinds == FORM)
+    asking_own, asking_form = own & wanted[named.entities], form & wanted[named.entities]
     found = _concatenate(
-        _match_hashes(named, own, own, passages_of), _match_hashes(named, own, form, passages_of)
+        _match_hashes(named, asking_own, own, passages_of),
+        _match_hashes(named, asking_own, form, passages_of),
     )
-    unmatched = _find_unmatched(count, found)
+    unmatched = wanted & _find_unmatched(count, found)
     found = _concatenate(
-        found, _match_hashes(named, form & unmatched[named.entities], own, passages_of)
+        found, _match_hashes(named, asking_form & unmatched[named.entities], own, passages_of)
     )
-    found = _concatenate(found, _match_similar(spelt, passages_of, _best_certainty(count, found)))
+    certainty = np.where(wanted, _best_certainty(count, found), 1)
+    found = _concatenate(found, _match_similar(spelt, passages_of, certainty))
     for asking, answering in ((named.kinds == HEAD, own), (own, named.kinds == PART)):
-        unmatched = _find_unmatched(count, found)
+        unmatched = wanted & _find_unmatched(count, found)
         guessed = _match_hashes(named, asking & unmatched[named.entities], answering, passages_of)
         found = _concatenate(found, _drop_ambiguous(count, guessed))
-    return _keep_surest(count, found, codes)
+    links = _keep_surest(count, found, codes)
+    if within is None:
+        return links
+    return Csr(links.starts[within.start : within.stop + 1], links.columns, links.weights)
 
 
 def _match_hashes(

@@ -10,17 +10,15 @@ from numpy.typing import NDArray
 from clew.graph.community_tree import carry_over_trees, has_whole_trees
 from clew.graph.csr import (
     Ints,
-    expand_ranges,
     find_positions,
+    isin_sorted,
     row_starts,
     sorted_unique,
 )
-from clew.graph.name_matching import build_token_index
 from clew.graph.page_owners import (
     EntityPassages,
     EntityTokens,
     NameTable,
-    find_entity_passages,
     name_rarities,
     resolve_claims,
 )
@@ -28,7 +26,9 @@ from clew.graph.parts import HERE, RunParts, split_range
 from clew.index.details import derive_details, sum_mention_codes, use_detailed_rows
 from clew.index.incidences import csr_arrays, derive_incidences, is_resolved_as_before
 from clew.index.name_table import index_names
+from clew.index.owner_blocks import find_owners, index_tokens
 from clew.index.resolution import ResolvedTables, resolve, sort_tokens
+from clew.out_of_core import WorkingMemory
 from clew.store.bm25 import (
     TextSegment,
     build_index,
@@ -37,6 +37,7 @@ from clew.store.bm25 import (
     make_segment,
     merge_segments,
 )
+from clew.store.bm25_runs import make_segment_in_runs
 from clew.store.protocol import DETAIL_PREFIX, HAS_DETAILS, Arrays, DeriveArrays, Tables
 from clew.store.resolved_entities import LONG_DESCRIPTION
 
@@ -64,8 +65,8 @@ def derive_arrays(tables: Tables, run: RunParts = HERE) -> dict[str, NDArray[Any
 
     arrays |= _find_quotes(tables)
     # Equal scores are ordered by these: keys depend on when an element was added.
-    arrays["entity_codes"] = tables.entities[:, 5].copy()
-    arrays["fact_codes"] = tables.facts[:, 5].copy()
+    arrays["entity_codes"] = tables.memory.copy(tables.entities[:, 5])
+    arrays["fact_codes"] = tables.memory.copy(tables.facts[:, 5])
     arrays["chunk_codes"] = _order_passages(*tables.chunks[:, 2:].T)
     arrays |= _derive_details(resolved)
     if tables.facts[:, 4].any():
@@ -73,7 +74,9 @@ def derive_arrays(tables: Tables, run: RunParts = HERE) -> dict[str, NDArray[Any
     arrays |= index_names(resolved, keys["entity"], known)
     arrays |= _index_owners(tables, arrays)
     arrays |= carry_over_trees(tables.previous, arrays)
-    make = partial(_index_by_shards, run) if run.count > 1 else make_segment
+    make = partial(make_segment_in_runs, tables.memory)
+    if run.count > 1:
+        make = partial(_index_by_shards, run)
     text = build_index(keys["chunk"], tables.texts, index_from_arrays(tables.previous), make)
     return arrays | index_to_arrays(text)
 
@@ -83,14 +86,17 @@ def _derive_columns(tables: Tables) -> dict[str, NDArray[Any]]:
     arrays: dict[str, NDArray[Any]] = {}
     columns = {"chunk": tables.chunks, "entity": tables.entities, "fact": tables.facts}
     for kind, table in columns.items():
-        arrays[f"{kind}_keys"] = table[:, 0].copy()
-        arrays[f"{kind}_rows"] = table[:, 1].copy()
+        arrays[f"{kind}_keys"] = tables.memory.copy(table[:, 0])
+        arrays[f"{kind}_rows"] = tables.memory.copy(table[:, 1])
     arrays["entity_literal"] = tables.entities[:, 3] > 0
     arrays["entity_long"] = tables.entities[:, 6] % HAS_DETAILS > LONG_DESCRIPTION
     arrays["fact_long"] = tables.facts[:, 4] % HAS_DETAILS > LONG_DESCRIPTION
-    arrays["fact_weight"] = (tables.facts[:, 3] / 1000).astype(np.float32)
-    arrays |= _encode_labels("fact_relation", "relation_fact", tables.facts[:, 2])
-    return arrays | _encode_labels("entity_type", "type_entity", tables.entities[:, 4])
+    arrays["fact_weight"] = tables.memory.empty(len(tables.facts), np.float32)
+    for some in tables.memory.blocks(len(tables.facts)):
+        arrays["fact_weight"][some] = tables.facts[some, 3] / 1000
+    relations, types = tables.facts[:, 2], tables.entities[:, 4]
+    arrays |= _encode_labels("fact_relation", "relation_fact", relations, tables.memory)
+    return arrays | _encode_labels("entity_type", "type_entity", types, tables.memory)
 
 
 def _index_by_shards(run: RunParts, keys: Ints, texts: Mapping[int, str]) -> TextSegment:
@@ -150,11 +156,20 @@ def _derive_details(resolved: ResolvedTables) -> dict[str, NDArray[Any]]:
         unsteady,
     )
     facts = tables.facts[tables.facts[:, 4] > 0, 0]
-    stated = tables.supports[np.isin(tables.supports[:, 0], facts)]
+    stated = _select_supports(tables, facts)
     codes = sum_mention_codes(
         len(facts), np.searchsorted(facts, stated[:, 0]), stated[:, 0], stated[:, 1]
     )
     return arrays | derive_details("fact", facts, codes, tables.previous, unsteady[:0])
+
+
+def _select_supports(tables: Tables, facts: Ints) -> NDArray[Any]:
+    """The statements of these facts (ascending)."""
+    parts = [
+        tables.supports[some][isin_sorted(tables.supports[some, 0], facts)]
+        for some in tables.memory.blocks(len(tables.supports) if len(facts) else 0)
+    ]
+    return np.concatenate([tables.supports[:0], *parts])
 
 
 def derive_keeping_trees(held: Arrays) -> DeriveArrays:
@@ -178,18 +193,25 @@ def _order_passages(codes: Ints, starts: Ints) -> Ints:
     return (np.clip(starts, 0, _MAX_START) << _CODE_BITS) | (codes & ((1 << _CODE_BITS) - 1))
 
 
-def _encode_labels(name: str, bearer: str, codes: Ints) -> dict[str, NDArray[Any]]:
+def _encode_labels(
+    name: str, bearer: str, codes: Ints, memory: WorkingMemory
+) -> dict[str, NDArray[Any]]:
     """Encode labels as small integers, -1 for none; `bearer` maps each to one element with it.
 
     A label's text is read from the store through that element: arrays hold numbers only.
     """
-    found = sorted_unique(codes)
-    label = np.searchsorted(found, codes)
-    first = np.zeros(len(found), np.int64)
-    first[label[::-1]] = np.arange(len(codes))[::-1]  # the first one last, which then stays
+    parts = [sorted_unique(codes[some]) for some in memory.blocks(len(codes))]
+    found = parts[0] if len(parts) == 1 else sorted_unique(np.concatenate([codes[:0], *parts]))
     real = found != 0
     number = np.where(real, np.cumsum(real) - 1, -1).astype(np.int32)
-    return {name: number[label], bearer: first[real]}
+    encoded, first = memory.empty(len(codes), np.int32), np.full(len(found), -1, np.int64)
+    for some in memory.blocks(len(codes)):
+        label = np.searchsorted(found, codes[some])
+        encoded[some] = number[label]
+        here = np.full(len(found), -1, np.int64)
+        here[label[::-1]] = np.arange(some.start, some.stop)[::-1]  # the first one last: it stays
+        first = np.where(first < 0, here, first)
+    return {name: encoded, bearer: first[real]}
 
 
 def _index_owners(tables: Tables, arrays: dict[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
@@ -211,13 +233,12 @@ def _index_owners(tables: Tables, arrays: dict[str, NDArray[Any]]) -> dict[str, 
     # One entity represents all that have the same name.
     known = sorted_unique(same[owned.entities[owned.about >= _MIN_OWNERSHIP]])
     known = known[np.argsort(arrays["entity_codes"][known])]  # equally similar ones go by these
-    name, slots = expand_ranges(starts[known], starts[known + 1])
-    words = build_token_index(len(known), name, codes[slots])
+    words = index_tokens(starts, codes, known, tables.memory)
     position_of = np.full(count, -1, np.int64)
     position_of[known] = np.arange(len(known))
     spelt = EntityTokens(starts, codes, words, known, position_of[same])
     named = NameTable(*(arrays[f"name_{part}"] for part in NameTable.__slots__))
-    owners = find_entity_passages(count, named, owned, spelt, arrays["chunk_codes"])
+    owners = find_owners(named, owned, spelt, arrays["chunk_codes"], tables.memory)
     return {
         **{f"owners_{part}": getattr(owners, part) for part in owners.__slots__},
         "word_codes": words.codes,

@@ -15,10 +15,14 @@ from clew.graph.csr import (
     isin_sorted,
     sorted_unique,
 )
+from clew.graph.csr_blocks import find_positions_in_blocks
 from clew.graph.entity_resolution import find_ambiguous_names, find_common_entities, find_senses
 from clew.graph.parts import HERE, RunParts
+from clew.out_of_core import WorkingMemory, blocks_of_groups
 from clew.store.protocol import SENSE_STRIDE, Array, Tables
 from clew.store.resolved_entities import majority_sense
+
+_MENTION_BYTES = 64  # taken by a mention while its class is looked at
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,9 +40,11 @@ class SplitTables:
     def participants(self, facts: Ints | None = None) -> Array:
         """Return the participants of some facts (keys, ascending) or of all, as senses."""
         found = self.tables.participants
-        if facts is not None:
-            found = select_rows(found, facts)
-        found = np.asarray(found, np.int64)
+        return self.with_senses(found if facts is None else select_rows(found, facts))
+
+    def with_senses(self, participants: Array) -> Array:
+        """Return these rows of the table of participants, as senses."""
+        found = np.asarray(participants, np.int64)
         return _assign_senses_in_facts(found, self.tables, self.moved) if len(self.moved) else found
 
 
@@ -46,11 +52,11 @@ def split_homonyms(tables: Tables, run: RunParts = HERE) -> SplitTables:
     """Give every further sense of a name its own key: the name's key plus class * SENSE_STRIDE."""
     keys, mentions = tables.entities[:, 0], tables.mentions
     chunk_keys = tables.chunks[:, 0]
-    who = find_positions(keys, mentions[:, 0])
-    where = find_positions(chunk_keys, mentions[:, 1])
+    who = find_positions_in_blocks(keys, mentions[:, 0], tables.memory)
+    where = find_positions_in_blocks(chunk_keys, mentions[:, 1], tables.memory)
     none = SplitTables(tables, who, where, np.zeros((0, 3), np.int64))
-    classes = np.ascontiguousarray(mentions[:, 4])
-    several = find_ambiguous_names(who, classes)
+    classes = tables.memory.copy(mentions[:, 4])
+    several = _find_ambiguous(who, classes, tables.memory)
     if not len(several) and not len(tables.sense_pins):
         return none
     # Only the company of names that may have several senses is looked at.
@@ -75,6 +81,15 @@ def split_homonyms(tables: Tables, run: RunParts = HERE) -> SplitTables:
         forms=np.concatenate([tables.forms[np.isin(tables.forms[:, 0], keys[left])], forms]),
     )
     return SplitTables(split, find_positions(split.entities[:, 0], virtual), where, rows)
+
+
+def _find_ambiguous(who: Ints, classes: Array, memory: WorkingMemory) -> Ints:
+    """Names that are mentioned with several classes, block by block of names."""
+    found = [
+        find_ambiguous_names(who[some], classes[some])
+        for some in blocks_of_groups(memory, who, _MENTION_BYTES)
+    ]
+    return np.concatenate([np.zeros(0, np.int64), *found])
 
 
 def select_rows(table: Array, keys: Ints) -> Array:

@@ -22,6 +22,7 @@ from clew.graph.csr import (
 )
 from clew.graph.csr_update import GONE, find_places, update_csr
 from clew.graph.parts import HERE, RunParts, split_range
+from clew.index.incidence_blocks import build_in_blocks, fits_in_memory
 from clew.index.resolution import ResolvedTables
 from clew.store.protocol import Array, Arrays
 
@@ -52,6 +53,8 @@ def derive_incidences(
     """
     if previous is not None:
         return _update_all(resolved, keys, previous)
+    if not fits_in_memory(resolved.tables):
+        return build_in_blocks(resolved, keys)
     counts = {kind: len(keys[kind]) for kind in _KINDS}
     arrays: Named = {}
     for edges in (

@@ -3,6 +3,7 @@
 Of names with the same hash own names are first, then those of the highest weight.
 """
 
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -20,9 +21,14 @@ from clew.graph.csr import (
 from clew.graph.csr_update import GONE, find_places
 from clew.graph.page_owners import NameTable
 from clew.index.resolution import ResolvedTables
-from clew.store.protocol import SENSE_STRIDE, Arrays, Tables
+from clew.out_of_core import Buckets
+from clew.store.protocol import SENSE_STRIDE, Array, Arrays, Tables
 from clew.text.names import FORM, TOKEN
 
+_NAME_BYTES = 128  # taken by a name while it is sorted
+_NAME_RECORD = np.dtype(
+    [("hash", np.uint64), ("bearer", np.int32), ("weight", np.int32), ("kind", np.int8)]
+)
 _OWN_WEIGHT = 2000  # marks an entity's own name; no form has as much
 
 
@@ -37,7 +43,7 @@ def index_names(
     tables = resolved.tables
     changed = None if previous is None else _find_changed(resolved, entities, previous)
     if previous is None or changed is None:
-        names = _make_table(tables, entities, np.arange(len(entities)))
+        names = _make_whole_table(tables, entities)
     else:
         names = _update_table(tables, entities, changed, previous)
     own = np.flatnonzero(names.weights > 1)
@@ -50,25 +56,71 @@ def index_names(
     }
 
 
+def _make_whole_table(tables: Tables, entities: Ints) -> NameTable:
+    """Return the sorted names of all entities, of more than fit into memory by ranges of hashes."""
+    memory, total = tables.memory, len(entities) + len(tables.forms)
+    if memory.fits(total, _NAME_BYTES):
+        return _make_table(tables, entities, np.arange(len(entities)))
+    parts = -(-total // (memory.rows_at_once(_NAME_BYTES) or total))
+    edges = np.linspace(0, 2.0**64, parts + 1)[1:-1].astype(np.uint64)
+    buckets, count = Buckets(memory, edges, _NAME_RECORD), 0
+    for found in _collect_names(tables, entities):
+        buckets.add(found["hash"], found)
+        count += len(found)
+    names = NameTable(
+        *(memory.empty(count, kind) for kind in (np.uint64, np.int32, np.float32, np.int8))
+    )
+    done = 0
+    for found in buckets:
+        some = slice(done, done + len(found))
+        sorted_names = _sort_names(found, len(entities))
+        for part in NameTable.__slots__:
+            getattr(names, part)[some] = getattr(sorted_names, part)
+        done = some.stop
+        memory.release()
+    return names
+
+
+def _collect_names(tables: Tables, entities: Ints) -> Iterator[NDArray[Any]]:
+    """All names, then all forms, as records, block by block."""
+    for some in tables.memory.blocks(len(tables.entities), _NAME_BYTES):
+        yield _name_records(tables.entities[some], tables.forms[:0], entities)
+    for some in tables.memory.blocks(len(tables.forms), _NAME_BYTES):
+        yield _name_records(tables.entities[:0], tables.forms[some], entities)
+
+
 def _make_table(tables: Tables, entities: Ints, some: Ints) -> NameTable:
     """Return the sorted names of the entities at these positions."""
     own, forms = tables.entities[some], tables.forms
     if len(some) < len(entities):
         edges = (bisect_column(forms[:, 0], entities[some], right=side) for side in (False, True))
         forms = forms[expand_ranges(*edges)[1]]
+    return _sort_names(_name_records(own, forms, entities), len(entities))
+
+
+def _name_records(own: Array, forms: Array, entities: Ints) -> NDArray[Any]:
+    """The names of rows of entities and of rows of forms; words of names are left out."""
     at = np.flatnonzero(forms[:, 3] != TOKEN)
-    hashes = np.concatenate([own[:, 2], forms[at, 1]]).astype(np.uint64)
-    bearers = find_positions(entities, np.concatenate([own[:, 0], forms[at, 0]]))
-    weights = np.concatenate([np.full(len(own), _OWN_WEIGHT), forms[at, 2]])
-    kinds = np.concatenate([np.full(len(own), FORM), forms[at, 3]])
+    found = np.empty(len(own) + len(at), _NAME_RECORD)
+    found["hash"] = np.concatenate([own[:, 2], forms[at, 1]]).astype(np.uint64)
+    found["bearer"] = find_positions(entities, np.concatenate([own[:, 0], forms[at, 0]]))
+    found["weight"] = np.concatenate([np.full(len(own), _OWN_WEIGHT), forms[at, 2]])
+    found["kind"] = np.concatenate([np.full(len(own), FORM), forms[at, 3]])
+    return found
+
+
+def _sort_names(found: NDArray[Any], entities: int) -> NameTable:
+    """Names by hash, then own ones, then by weight; the number of entities is given."""
+    weights = found["weight"].astype(np.int64)
     # One combined sort key is faster than two.
     highest = int(weights.max(initial=0))
-    order = argsort_pairs(hashes, (highest - weights) * len(entities) + bearers)
+    hashes = np.ascontiguousarray(found["hash"])
+    order = argsort_pairs(hashes, (highest - weights) * entities + found["bearer"])
     return NameTable(
         hashes[order],
-        bearers[order].astype(np.int32),
+        found["bearer"][order].astype(np.int32),
         (weights[order] / 1000).astype(np.float32),
-        kinds[order].astype(np.int8),
+        found["kind"][order].astype(np.int8),
     )
 
 

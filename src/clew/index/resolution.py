@@ -1,5 +1,6 @@
 """Entity resolution over the store's tables: split homonyms, then merge the names of one entity."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cache
 
@@ -39,12 +40,14 @@ from clew.graph.entity_resolution import (
 from clew.graph.parts import HERE, RunParts, split_by_key
 from clew.index.details import sum_mention_codes
 from clew.index.homonyms import SplitTables, build_company, split_homonyms
+from clew.out_of_core import blocks_of_groups
 from clew.store.protocol import SENSE_STRIDE, STATED_WEIGHT, Array, Tables
 from clew.text.entity_types import alias_relation_codes
 from clew.text.names import FORM, HONORIFICS, TOKEN, encode_token
 
 _MIN_NEAR_COSINE = 0.85  # cosine from which a model may be asked about a pair
 _MIN_SAME_COSINE = 0.9  # cosine from which words and context decide
+_ROW_BYTES = 96  # taken by a mention or participant while it is resolved
 _MAX_COUNTED_CLASSES = 64  # of more, mentions are sorted: counting takes a number for each
 _MAX_COMPARED_NAMES = 250_000  # above, names are compared by their words only
 
@@ -76,7 +79,22 @@ class ResolvedTables:
 
     def participants(self, facts: Ints | None = None) -> Array:
         """Return the resolved participants of some facts (keys, ascending), or of all."""
-        found, keys = self._split.participants(facts), self._split.tables.entities[:, 0]
+        return self._merge_members(self._split.participants(facts))
+
+    def participant_blocks(self) -> Iterator[Array]:
+        """Return the resolved participants of all facts, block by block of facts."""
+        stored = self.tables.participants
+        for some in blocks_of_groups(self.tables.memory, stored[:, 0], _ROW_BYTES):
+            yield self._merge_members(self._split.with_senses(stored[some]))
+
+    def mention_blocks(self) -> Iterator[tuple[Ints, Array]]:
+        """Return all mentions as stored, with the resolved entity's key, block by block."""
+        split, keys = self._split, self._split.tables.entities[:, 0]
+        for some in self.tables.memory.blocks(len(split.who), _ROW_BYTES):
+            yield keys[self._groups.into[split.who[some]]], split.tables.mentions[some]
+
+    def _merge_members(self, found: Array) -> Array:
+        keys = self._split.tables.entities[:, 0]
         if not len(self.arrays["merged"]):
             return found
         members = self._groups.into[find_positions(keys, found[:, 1])]
@@ -107,8 +125,10 @@ def _hash_mentions(split: SplitTables, groups: EntityGroups) -> Ints:
     keys = split.tables.entities[:, 0]
     if not split.tables.entities[:, 6].any():
         return np.zeros(len(sorted_unique(groups.into)), np.int64)  # nobody has anything to look up
-    owners, chunks = groups.into[split.who], split.tables.mentions[:, 1]
-    codes = sum_mention_codes(len(keys), owners, keys[split.who], chunks)
+    codes = np.zeros(len(keys), np.int64)
+    for some in split.tables.memory.blocks(len(split.who), _ROW_BYTES):
+        who, chunks = split.who[some], split.tables.mentions[some, 1]
+        codes += sum_mention_codes(len(keys), groups.into[who], keys[who], chunks)
     stays: Ints = codes[keys[groups.into] == keys]
     return stays
 
@@ -190,7 +210,16 @@ def _pair_by_name(
 def _pair_by_statement(split: SplitTables, things: Mask) -> CandidatePairs:
     """Pair names that a document states to be the same."""
     tables = split.tables
-    same = tables.facts[np.isin(tables.facts[:, 2], list(alias_relation_codes())), 0]
+    relations = list(alias_relation_codes())
+    same = np.concatenate(
+        [
+            np.zeros(0, np.int64),
+            *(
+                tables.facts[some][np.isin(tables.facts[some, 2], relations), 0]
+                for some in tables.memory.blocks(len(tables.facts))
+            ),
+        ]
+    )
     members = split.participants(same)
     ends = [members[members[:, 2] == role] for role in (2, 3)]  # head, tail
     if not all(len(side) for side in ends):
@@ -241,11 +270,20 @@ def _tokenize_names(tables: Tables) -> TokenizedNames:
 
 def sort_tokens(tables: Tables) -> tuple[Ints, Ints, Ints]:
     """Return the tokens of all names, in order: the position of the entity, the code, the place."""
-    at = np.flatnonzero(tables.forms[:, 3] == TOKEN)
-    entity = find_positions(tables.entities[:, 0], tables.forms[at, 0])
-    place = tables.forms[at, 2]
-    order = argsort_numbers(entity * (int(place.max(initial=0)) + 1) + place)
-    return entity[order], tables.forms[at[order], 1], place[order]
+    memory, forms = tables.memory, tables.forms
+    count = int(np.count_nonzero(forms[:, 3] == TOKEN))
+    found = tuple(memory.empty(count, np.int64) for _ in range(3))
+    done = 0
+    for some in blocks_of_groups(memory, forms[:, 0], _ROW_BYTES):
+        tokens = forms[some]
+        tokens = tokens[tokens[:, 3] == TOKEN]
+        entity = find_positions(tables.entities[:, 0], tokens[:, 0])
+        order = argsort_numbers(entity * (int(tokens[:, 2].max(initial=0)) + 1) + tokens[:, 2])
+        here = slice(done, done + len(order))
+        for column, values in zip(found, (entity, tokens[:, 1], tokens[:, 2]), strict=True):
+            column[here] = values[order]
+        done = here.stop
+    return found[0], found[1], found[2]
 
 
 @cache
@@ -294,13 +332,25 @@ def _find_cannot_links(tables: Tables) -> set[tuple[int, int]]:
 
 def _find_classes(split: SplitTables) -> Ints:
     """Return the most frequent class of each entity; of equals the first."""
-    count, classes = len(split.tables.entities), split.tables.mentions[:, 4]
+    found, memory = np.zeros(len(split.tables.entities), np.int64), split.tables.memory
+    if len(split.moved):  # mentions are in the order of names, not of senses
+        return _count_classes(split.who, split.tables.mentions[:, 4], len(found))
+    for some in blocks_of_groups(memory, split.who, _ROW_BYTES):
+        who = split.who[some]
+        first, last = int(who[0]), int(who[-1]) + 1
+        classes = split.tables.mentions[some, 4]
+        found[first:last] = _count_classes(who - first, classes, last - first)
+    return found
+
+
+def _count_classes(who: Ints, classes: Array, count: int) -> Ints:
+    """The same for these mentions, of so many entities."""
     found = np.zeros(count, np.int64)
     known = np.flatnonzero(classes > 0)
     if not len(known):
         return found
     width = int(classes.max()) + 1
-    codes = split.who[known] * width + classes[known]
+    codes = who[known] * width + classes[known]
     if width > _MAX_COUNTED_CLASSES:
         pair, times = np.unique(codes, return_counts=True)
         pair = pair[np.lexsort((-(pair % width), times))]  # the best last, which then stays
@@ -321,7 +371,7 @@ def _merge_tables(tables: Tables, groups: EntityGroups) -> Tables:
     own = np.empty((int(gone.sum()), 4), np.int64)
     own[:, 0], own[:, 1] = into[gone], tables.entities[gone, 2]
     own[:, 2], own[:, 3] = STATED_WEIGHT, FORM
-    forms = tables.forms.copy()
+    forms = tables.memory.copy(tables.forms)
     bearers = find_positions(keys, forms[:, 0])
     stays = ~(gone[bearers] & (forms[:, 3] == TOKEN))
     forms[:, 0] = into[bearers]

@@ -23,6 +23,7 @@ import numpy as np
 from numpy.lib import format as npy
 
 from clew.errors import DamagedArrays
+from clew.out_of_core import UNBOUNDED, WorkingMemory, write_npy
 from clew.store.checksums import FileSum, is_sound, sum_file
 from clew.store.protocol import Array, Arrays
 
@@ -195,7 +196,12 @@ def _make_seal(raw: bytes) -> str:
 
 
 def save_arrays(
-    folder: Path, arrays: Arrays, *, durable: bool = True, previous: Arrays | None = None
+    folder: Path,
+    arrays: Arrays,
+    *,
+    durable: bool = True,
+    previous: Arrays | None = None,
+    memory: WorkingMemory = UNBOUNDED,
 ) -> str:
     """Write all arrays to a temporary folder, then rename it to `folder`; return their seal.
 
@@ -207,7 +213,7 @@ def save_arrays(
     written, sums = [temporary / SUMS_FILE, temporary], {}
     for name in sorted(arrays):
         path = temporary / f"{name}.npy"
-        sums[name], is_written = _save_array(path, arrays[name], previous)
+        sums[name], is_written = _save_array(path, arrays[name], previous, memory)
         if is_written:
             written.append(path)
     raw = json.dumps(sums)
@@ -221,13 +227,16 @@ def save_arrays(
     return _make_seal(raw.encode())
 
 
-def _save_array(path: Path, array: Array, previous: Arrays | None) -> tuple[FileSum, bool]:
+def _save_array(
+    path: Path, array: Array, previous: Arrays | None, memory: WorkingMemory
+) -> tuple[FileSum, bool]:
     """Write an array, or share the file of an earlier one; return its sum, and whether it grew."""
     begin = _link_beginning(path, array, previous)
     if begin is None:
-        np.save(path, array, allow_pickle=False)
-        return sum_file(_load_bytes(path)), True
+        write_npy(path, array, memory)
+        return _sum_in_pieces(path, memory), True
     held, rows = begin
+    memory.release()
     if not array.ndim or rows == len(array):
         return held, False
     with path.open("r+b", buffering=0) as file:
@@ -235,6 +244,14 @@ def _save_array(path: Path, array: Array, previous: Arrays | None) -> tuple[File
         file.seek(held.size)
         array[rows:].tofile(file)
     return sum_file(_load_bytes(path), held), True
+
+
+def _sum_in_pieces(path: Path, memory: WorkingMemory) -> FileSum:
+    """Checksum of a file, of which a piece is in memory at a time."""
+    size, found = path.stat().st_size, None
+    for some in memory.blocks(size, 2):
+        found = sum_file(_load_bytes(path, some.stop), found)
+    return found or sum_file(_load_bytes(path))
 
 
 def _link_beginning(

@@ -251,7 +251,12 @@ def _find_places(wanted: Ints, keys: Ints) -> Ints:
 def make_segment(keys: Ints, texts: Mapping[int, str]) -> TextSegment:
     """Index the words of texts; `keys` are those of all chunks, ascending."""
     lengths = np.zeros(len(keys), np.int32)
-    return _pack_segment(_sort_postings(_make_postings(keys, texts, lengths)), lengths, keys)
+    return _pack_segment(sort_texts(keys, texts, lengths), lengths, keys)
+
+
+def sort_texts(keys: Ints, texts: Mapping[int, str], lengths: NDArray[np.int32]) -> Postings:
+    """The sorted postings of texts; their `lengths` are filled in."""
+    return _sort_postings(_make_postings(keys, texts, lengths))
 
 
 def merge_segments(segments: Sequence[TextSegment], keys: Ints) -> TextSegment:
@@ -273,11 +278,16 @@ def _pack_segment(
     postings: Postings, lengths: NDArray[np.int32], keys: NDArray[np.int64]
 ) -> TextSegment:
     terms, chunks, counts = postings
-    begins = np.flatnonzero(np.append(True, terms[1:] != terms[:-1])[: len(terms)])
-    starts = np.append(begins, len(terms)).astype(np.int64)
+    distinct, starts = pack_terms(terms)
     # Few words occur more than 255 times in a chunk.
     small = counts.astype(np.min_scalar_type(int(counts.max(initial=0))))
-    return TextSegment(terms[starts[:-1]], starts, chunks, small, lengths, np.asarray(keys))
+    return TextSegment(distinct, starts, chunks, small, lengths, np.asarray(keys))
+
+
+def pack_terms(terms: NDArray[np.uint64]) -> tuple[NDArray[np.uint64], Ints]:
+    """The distinct ones of sorted terms, and where each starts, and the end."""
+    begins = np.flatnonzero(np.append(True, terms[1:] != terms[:-1])[: len(terms)])
+    return terms[begins], np.append(begins, len(terms)).astype(np.int64)
 
 
 class _HashCache(dict[str, int]):

@@ -9,6 +9,7 @@ from typing import Any, LiteralString, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from clew.out_of_core import UNBOUNDED, WorkingMemory
 from clew.types import Chunk, Document, Entity, EntityLabel, Extraction, Fact, Kind, Support
 
 Array = NDArray[Any]
@@ -141,6 +142,8 @@ class Tables:
     touched_names: Array | None = None
     """Keys (ascending) of entities of which rows may differ from those that `previous` was derived
     from, or that are gone; None if it is not known."""
+    memory: WorkingMemory = UNBOUNDED
+    """How much memory a derivation may use; what is derived does not depend on it."""
 
 
 DeriveArrays = Callable[[Tables], Arrays]

@@ -21,9 +21,11 @@ def open_located_store(
     """Open the configured folder or database; `check` and `restoring` as in `SqliteStore`."""
     if isinstance(settings.kb, DatabaseAddress):
         return open_database(settings, settings.kb, create=create, check=check)
-    return SqliteStore(
+    store = SqliteStore(
         settings.kb, create=create, patience=settings.wait, check=check, restoring=restoring
     )
+    store.memory = settings.memory
+    return store
 
 
 def open_database(

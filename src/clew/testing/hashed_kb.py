@@ -15,4 +15,5 @@ async def open_hashed(settings: Settings, create: bool) -> KnowledgeBase:
         store: Store = open_located_store(settings, create=create)
     else:
         store = SqliteStore(settings.kb, create=create, patience=settings.wait, durable=False)
+        store.memory = settings.memory
     return KnowledgeBase(store, settings, HashEmbed())

@@ -35,6 +35,7 @@ from clew.graph.community_tree import (
 )
 from clew.graph.csr import Csr, Floats, Ints, Mask, build_csr
 from clew.index.view import View
+from clew.out_of_core import UNBOUNDED, WorkingMemory
 from clew.types import Kind
 
 _NO_VECTORS = (
@@ -57,6 +58,8 @@ class TreeInput:
     view: View
     relation_vectors: Floats | None = None
     """A vector for each relation label, where facts have none of their own."""
+    memory: WorkingMemory = UNBOUNDED
+    """How much memory vectors may take; more of them are in scratch files."""
 
     @cached_property
     def entities(self) -> Ints:
@@ -76,8 +79,10 @@ class TreeInput:
             raise ConfigError(f"{_NO_VECTORS}, or build the tree with `--by leiden`")
         width = (facts if facts is not None else names).shape[1]  # type: ignore[union-attr]
         members = self.view.links("fact_entity")
-        means = entity_vectors(members, self.view.count("entity"), width, self._read_facts)
-        means = means[self.entities]
+        count = self.view.count("entity")
+        means = entity_vectors(members, count, width, self._read_facts, self.memory)
+        if len(self.entities) < count:
+            means = self.memory.take(means, self.entities)
         missing = ~means.any(axis=1)
         if missing.any() and names is not None:
             # Entities without facts would all have the zero vector.

@@ -28,6 +28,7 @@ from clew.index.derive import derive_arrays
 from clew.index.view import View
 from clew.llm.embed import Embedder, check_meaning
 from clew.models import Models
+from clew.out_of_core import UNBOUNDED, WorkingMemory
 from clew.store.protocol import Change, Snapshot, Store, Tables
 from clew.text.unicode import digest, hash64
 from clew.tree.build import PassageInfo, TreeInput, build_tree, update_tree
@@ -65,6 +66,7 @@ class TreeManager:
     embed: Embedder | None = None
     models: Models | None = None
     progress: Progress = lambda stage, done, total: None
+    memory: WorkingMemory = UNBOUNDED
 
     async def build(self, trees: Sequence[str], *, write: bool = False) -> TreeReport:
         """Build these trees from scratch; summaries of unchanged communities are kept."""
@@ -203,7 +205,7 @@ class TreeManager:
         self, view: View, snapshot: Snapshot, trees: Sequence[str], rebuild: bool
     ) -> tuple[CommunityForest, dict[str, dict[str, Any]]]:
         forest = forest_from_arrays(snapshot.arrays)
-        inputs = TreeInput(view, await self.embed_relations(view, snapshot))
+        inputs = TreeInput(view, await self.embed_relations(view, snapshot), self.memory)
         passages = None
         if any(TREES.index(tree) >= FIRST_CHUNK_TREE for tree in trees):
             passages = await _load_passages(view, snapshot)

@@ -7,6 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from clew.graph.csr import Csr, Doubles, Floats, Ints, Mask, sorted_unique
+from clew.out_of_core import UNBOUNDED, WorkingMemory
 
 _FACT_BLOCK = 1 << 12  # facts read at once
 _SHORT_RUN = 8  # whole-array additions before runs are summed one by one
@@ -17,7 +18,13 @@ FactVectorReader = Callable[[Ints], tuple[Floats, Mask]]
 """Returns the vectors of some facts, and which of them have one."""
 
 
-def entity_vectors(members: Csr, entities: int, width: int, read: FactVectorReader) -> Floats:
+def entity_vectors(
+    members: Csr,
+    entities: int,
+    width: int,
+    read: FactVectorReader,
+    memory: WorkingMemory = UNBOUNDED,
+) -> Floats:
     """Return the mean of the vectors of each entity's facts; zeros without facts.
 
     A fact that has an entity twice counts once. `read` supplies the facts' vectors, once and in
@@ -26,7 +33,8 @@ def entity_vectors(members: Csr, entities: int, width: int, read: FactVectorRead
     # In double precision, sums do not depend on the order of facts; above a gigabyte memory matters
     # more, and the last bit may depend on it.
     exact = np.float64 if entities * width <= _MAX_EXACT_NUMBERS else np.float32
-    means = np.zeros((entities, width), exact)
+    means = memory.empty((entities, width), exact)
+    means[:] = 0
     counts = np.zeros(entities, np.int64)
     for first in range(0, len(members), _FACT_BLOCK):
         facts = np.arange(first, min(first + _FACT_BLOCK, len(members)))
@@ -37,9 +45,10 @@ def entity_vectors(members: Csr, entities: int, width: int, read: FactVectorRead
         entity, which = entity[known[which]], which[known[which]]
         add_rows(means, entity, vectors, which)
         counts += np.bincount(entity, minlength=entities)
+        memory.release()
     for first in range(0, entities, BLOCK):
         means[first : first + BLOCK] /= np.maximum(counts[first : first + BLOCK], 1)[:, None]
-    return means.astype(np.float32, copy=False)
+    return means if exact == np.float32 else memory.copy(means, np.float32)
 
 
 def add_rows(sums: NDArray[Any], to: Ints, rows: NDArray[Any], at: Ints) -> None:

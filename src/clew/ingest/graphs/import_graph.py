@@ -1,7 +1,7 @@
 """Imports a graph: graph file → staged rows → passages → vectors → one write.
 
 Rows are read into a stage, from which a killed import resumes; vectors are cached by content; the
-write is one transaction. Memory does not grow with the file except for the derived arrays.
+write is one transaction. Where the store's memory is bounded, it does not grow with the file.
 """
 
 import asyncio
@@ -73,8 +73,6 @@ class GraphImport:
     """Maximum number of elements to embed; None: all."""
     strict: bool = False
     progress: ProgressCallback = field(default=lambda stage, done, total: None, repr=False)
-    sparing: bool = False
-    """Whether to use small caches, which takes longer."""
 
     async def __call__(self, path: Path, wanted: str | None = None) -> ImportResult:
         """Import a file; an unchanged one costs no more than reading it."""
@@ -112,7 +110,7 @@ class GraphImport:
         clock.lap("embed")
         self.progress("write", 0, 1)
         await record_arrivals(self.store, [name])
-        change = Change(remove=parts, bulk=passages(stage), sparing=self.sparing)
+        change = Change(remove=parts, bulk=passages(stage))
         counts = await self.store.write(change, derive_arrays)
         self.progress("write", 1, 1)
         clock.lap("write")

@@ -29,6 +29,7 @@ _MERGE_BLOCK = 4_000  # elements merged per block
 _CHUNK_BLOCK = 64  # chunks prepared and inserted together
 _CACHE_KILOBYTES = 400_000  # page cache while writing …
 _SPARING_KILOBYTES = 16_000  # … and where memory is to be spared
+_CACHE_SHARE = 8  # of a bound on memory: a cache takes as much, and so does a sort
 _SCRATCH_SCHEMA = """
 CREATE TABLE scratch.mentions(
   entity TEXT, chunk INTEGER, surface TEXT, type TEXT, description TEXT, spans TEXT,
@@ -81,7 +82,9 @@ _JOIN_STATEMENTS = (
 
 
 @contextmanager
-def attach_scratch(db: sqlite3.Connection, folder: Path, change: Change) -> Iterator[None]:
+def attach_scratch(
+    db: sqlite3.Connection, folder: Path, change: Change, memory: int | None = None
+) -> Iterator[None]:
     """Attach a temporary scratch database for a bulk write; sorting may spill to disk meanwhile."""
     if change.bulk is None:
         yield
@@ -94,6 +97,8 @@ def attach_scratch(db: sqlite3.Connection, folder: Path, change: Change) -> Iter
         db.execute("PRAGMA scratch.journal_mode = OFF")
         db.execute("PRAGMA scratch.synchronous = OFF")
         size = _SPARING_KILOBYTES if change.sparing else _CACHE_KILOBYTES
+        if memory is not None:
+            size = min(size, memory // _CACHE_SHARE // 1000)
         db.execute(f"PRAGMA main.cache_size = -{size}")
         db.execute("PRAGMA temp_store = FILE")
         db.executescript(_SCRATCH_SCHEMA)

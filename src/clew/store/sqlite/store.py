@@ -14,6 +14,7 @@ from typing import Any, get_args
 import numpy as np
 
 from clew.errors import ArraysMissing, DamagedArrays, StoreError
+from clew.out_of_core import WorkingMemory
 from clew.store.array_files import (
     MappedArrays,
     load_sound_arrays,
@@ -88,6 +89,7 @@ _EMPTIED = (
     "`clew restore FILE` restores a backup, or remove the folder to start anew"
 )
 DATABASE_FILE = "kb.sqlite"
+_MUCH_MEMORY = 10**9  # bytes; with less, names are not cached between the blocks of a bulk write
 
 
 class SqliteStore:
@@ -109,6 +111,8 @@ class SqliteStore:
         restore was not finished, unless `restoring` says that the caller will finish it.
         """
         self.folder = folder
+        self.memory: int | None = None
+        """Bytes that a write may use, if there is a limit: more goes through scratch files."""
         self._durable = durable
         self._patience = patience
         path = folder / DATABASE_FILE
@@ -342,9 +346,11 @@ class SqliteStore:
     def _write_generation(
         self, change: Change, derive: DeriveArrays, options: Sequence[Any] = ()
     ) -> Counts:
+        if self.memory is not None and self.memory < _MUCH_MEMORY:
+            change = replace(change, sparing=True)
         with (
             self._pool.connection() as db,
-            attach_scratch(db, self.folder, change),
+            attach_scratch(db, self.folder, change, self.memory),
             transaction(db),
         ):
             before, seal = self._apply(db, change, derive, options)
@@ -382,18 +388,15 @@ class SqliteStore:
         touched = (BulkWriter(db, writer, has_vectors) if is_bulk else writer).apply(change)
         # Texts to index: those of new chunks, or all if there is no index yet.
         texts = ChunkTexts(db, touched.chunks if "text_terms" in previous else None)
-        changed = {
-            "chunks": {*touched.chunks, *touched.removed_chunks},
-            "entities": touched.entities,
-            "facts": touched.facts,
-        }
         # A new embedder and a bulk write change most rows: all columns are read again.
         columns = {} if change.embedder or is_bulk else previous
+        chunks = {*touched.chunks, *touched.removed_chunks} if columns else ()
+        changed = {"chunks": chunks, "entities": touched.entities, "facts": touched.facts}
         decided, pinned = read_decisions(db)
         late = " ".join(select_values(db, "manifest", LATE_KINDS).values()).split()
         compared = embedder and "entity" not in late
         tables = replace(
-            read_tables(db, columns, changed),
+            read_tables(db, columns, changed, WorkingMemory(self.memory, self.folder)),
             merge_decisions=decided,
             sense_pins=pinned,
             texts=texts,
@@ -407,6 +410,7 @@ class SqliteStore:
             {**derive(tables), **columns_to_keep(tables)},
             durable=self._durable,
             previous=held,
+            memory=tables.memory,
         )
         publish_generation(db, before + 1, seal)
         return before, seal

@@ -3,14 +3,15 @@
 import json
 import sqlite3
 from collections import defaultdict
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
-from itertools import chain
+from itertools import chain, islice
 from typing import Any
 
 import numpy as np
 
 from clew.errors import StoreError
+from clew.out_of_core import UNBOUNDED, WorkingMemory
 from clew.store.protocol import HAS_DETAILS, Array, Arrays, Tables
 from clew.store.resolved_entities import (
     RESOLUTION_KIND,
@@ -20,6 +21,7 @@ from clew.store.resolved_entities import (
 )
 from clew.store.sqlite.connections import DAMAGED_ROW
 
+_ROWS_PER_BLOCK = 50_000  # read at once of a table that does not fit into memory
 _MAX_SPLICED_ROWS = 20_000  # of more, rows are gathered one by one
 COLUMN_PREFIX = "raw_"  # prefix of column files that a generation's folder keeps for the next one
 
@@ -32,12 +34,23 @@ class _Query:
     source: str
     key: str
     width: int
+    order: str = ""
+    """How all rows are read: in the order of the first column."""
 
-    def read_all(self, db: sqlite3.Connection) -> Array:
+    def read_all(self, db: sqlite3.Connection, memory: WorkingMemory) -> Array:
         # Counted first: an array that grows is copied, and there are several times as many bytes.
         rows = db.execute(f"SELECT count(*) FROM {self.source}").fetchone()[0]  # noqa: S608
-        cursor = db.execute(f"SELECT {self.columns} FROM {self.source}")  # noqa: S608
-        return self._to_array(cursor, rows)
+        cursor = db.execute(f"SELECT {self.columns} FROM {self.source} {self.order}")  # noqa: S608
+        if memory.fits(rows, 8 * self.width):
+            return self._to_array(cursor, rows)
+        found = memory.empty((rows, self.width), np.int64)
+        done = 0
+        for _ in range(0, rows, _ROWS_PER_BLOCK):
+            block = self._to_array(islice(cursor, _ROWS_PER_BLOCK))
+            found[done : done + len(block)] = block
+            done += len(block)
+            memory.release()
+        return found[:done]
 
     def read_some(self, db: sqlite3.Connection, keys: Collection[int]) -> Array:
         return self._to_array(
@@ -48,7 +61,7 @@ class _Query:
             )
         )
 
-    def _to_array(self, cursor: sqlite3.Cursor, rows: int | None = None) -> Array:
+    def _to_array(self, cursor: Iterable[tuple[Any, ...]], rows: int | None = None) -> Array:
         count = -1 if rows is None else rows * self.width
         try:
             found = np.fromiter(chain.from_iterable(cursor), np.int64, count)
@@ -88,6 +101,7 @@ _QUERIES = {
         "sayings s JOIN chunks c ON c.key = s.chunk",
         "s.chunk",
         3,
+        "ORDER BY s.fact, s.chunk",
     ),
     "forms": _Query("entity, hash, weight, part", "forms", "entity", 4),
 }
@@ -107,21 +121,25 @@ _TOUCHED_BY = {
 
 
 def read_tables(
-    db: sqlite3.Connection, previous: Arrays, touched: Mapping[str, Collection[int]]
+    db: sqlite3.Connection,
+    previous: Arrays,
+    touched: Mapping[str, Collection[int]],
+    memory: WorkingMemory = UNBOUNDED,
 ) -> Tables:
     """Update the touched rows of the previous columns; read all if there are none."""
 
     def read(name: str, keys: Collection[int] | None) -> Array:
         query = _QUERIES[name]
-        return query.read_all(db) if keys is None else query.read_some(db, keys)
+        return query.read_all(db, memory) if keys is None else query.read_some(db, keys)
 
-    return update_tables(previous, touched, read)
+    return update_tables(previous, touched, read, memory)
 
 
 def update_tables(
     previous: Arrays,
     touched: Mapping[str, Collection[int]],
     read: Callable[[str, Collection[int] | None], Array],
+    memory: WorkingMemory = UNBOUNDED,
 ) -> Tables:
     """The same for any database: `read` reads a table's columns, of some keys or of all."""
     found: dict[str, Any] = {}
@@ -129,7 +147,8 @@ def update_tables(
         held = previous.get(COLUMN_PREFIX + name)
         if held is None:
             table = _sort_by_key(read(name, None))
-            found[name] = table if name in _CODED else _narrow(table)
+            found[name] = table if name in _CODED else _narrow(table, memory)
+            memory.release()
         else:
             keys, column = touched[by], held[:, _KEY_COLUMNS.get(name, 0)]
             fresh = _sort_by_key(read(name, keys))
@@ -138,7 +157,7 @@ def update_tables(
                 found[name] = np.asarray(found[name], np.int64)
     if all(COLUMN_PREFIX + name in previous for name in ("entities", "forms")):
         found["touched_names"] = np.array(sorted(touched["entities"]), np.int64)
-    return Tables(**found)
+    return Tables(**found, memory=memory)
 
 
 def _sort_by_key(table: Array) -> Array:
@@ -215,14 +234,25 @@ def read_decisions(db: sqlite3.Connection) -> tuple[Array, Array]:
 
 def columns_to_keep(tables: Tables) -> dict[str, Array]:
     """Columns as named arrays, to be saved in the generation's folder."""
-    return {COLUMN_PREFIX + name: _narrow(getattr(tables, name)) for name in _QUERIES}
+    return {
+        COLUMN_PREFIX + name: _narrow(getattr(tables, name), tables.memory) for name in _QUERIES
+    }
 
 
-def _narrow(table: Array) -> Array:
+def _narrow(table: Array, memory: WorkingMemory = UNBOUNDED) -> Array:
     """The same numbers in half the bytes, if none is too large."""
-    limits = np.iinfo(np.int32)
     if not len(table):
         return table.astype(np.int64, copy=False)
-    if table.dtype == np.int32 or table.min() < limits.min or table.max() > limits.max:
+    if table.dtype == np.int32 or not _has_small_numbers(table, memory):
         return table
-    return table.astype(np.int32)
+    return memory.copy(table, np.int32)
+
+
+def _has_small_numbers(table: Array, memory: WorkingMemory) -> bool:
+    """Whether all numbers have 32 bits; mostly the first rows tell."""
+    limits = np.iinfo(np.int32)
+    for some in memory.blocks(len(table), 8 * table.shape[1]):
+        if table[some].min() < limits.min or table[some].max() > limits.max:
+            memory.release()
+            return False
+    return True

@@ -88,7 +88,8 @@ async def open_writer_process(
     store: SqliteStore, derive: DeriveArrays, documents: int
 ) -> AsyncIterator[WriterProcess | None]:
     """Start a writer process for a locked store; None if not worthwhile or not possible."""
-    given = (str(store.folder.absolute()), derive.__module__, derive.__name__)
+    memory = "" if store.memory is None else str(store.memory)
+    given = (str(store.folder.absolute()), derive.__module__, derive.__name__, memory)
     async with run_writer(__name__, given, documents, store.lock_fds()) as writer:
         yield writer
 
@@ -161,9 +162,11 @@ def decode_addition(raw: tuple[Any, ...]) -> Addition:
     return Addition(Document(*document), passages, decoded, stamp)
 
 
-def main(folder: str, module: str, name: str) -> None:
+def main(folder: str, module: str, name: str, memory: str = "") -> None:
     """Run until the input ends, at the latest when the parent exits."""
-    receive_additions(read_messages(sys.stdin.buffer), SqliteStore(Path(folder)), module, name)
+    store = SqliteStore(Path(folder))
+    store.memory = int(memory) if memory else None
+    receive_additions(read_messages(sys.stdin.buffer), store, module, name)
 
 
 class PreparedStore(Protocol):

@@ -21,6 +21,7 @@ from clew.store.resolved_entities import (
 from clew.store.sqlite.connections import DAMAGED_ROW
 
 _MAX_SPLICED_ROWS = 20_000  # of more, rows are gathered one by one
+_PROBED_ROWS = 64
 COLUMN_PREFIX = "raw_"  # prefix of column files that a generation's folder keeps for the next one
 
 
@@ -223,6 +224,10 @@ def _narrow(table: Array) -> Array:
     limits = np.iinfo(np.int32)
     if not len(table):
         return table.astype(np.int64, copy=False)
-    if table.dtype == np.int32 or table.min() < limits.min or table.max() > limits.max:
+    if table.dtype == np.int32:
         return table
+    # A table of codes has a large one among its first rows: the others need not be read.
+    for some in (table[:_PROBED_ROWS], table):
+        if some.min() < limits.min or some.max() > limits.max:
+            return table
     return table.astype(np.int32)

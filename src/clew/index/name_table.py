@@ -94,10 +94,11 @@ def _update_table(tables: Tables, entities: Ints, changed: Ints, previous: Array
     places[is_changed[places]] = GONE
     bearers = places[held.entities]
     gone = np.flatnonzero(bearers == GONE)
-    left = [splice(one, gone, gone[:0], one[:0]) for one in (held.hashes, held.weights, bearers)]
+    hashes, weights, bearers = (
+        splice(one, gone, gone[:0], one[:0]) for one in (held.hashes, held.weights, bearers)
+    )
     fresh = _make_table(tables, entities, changed)
-    at = _find_slots(*left, fresh)
-    hashes, weights, bearers = left
+    at = _find_slots(hashes, weights, bearers, fresh)
     return NameTable(
         splice(hashes, gone[:0], at, fresh.hashes),
         splice(bearers, gone[:0], at, fresh.entities),

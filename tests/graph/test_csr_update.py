@@ -2,9 +2,11 @@
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from clew.graph.csr import argsort_pairs, bisect_column, build_csr, group_equals
-from clew.graph.csr_update import GONE, find_places, update_csr
+from clew.graph.csr_update import GONE, find_places, splice, update_csr
 
 
 @pytest.mark.parametrize("seed", range(30))
@@ -72,3 +74,13 @@ def test_sorts_equal_those_of_numpy(seed: int) -> None:
     for right, side in ((False, "left"), (True, "right")):
         found = bisect_column(table[:, 1], np.arange(-1, 30), right=right)
         assert found.tolist() == np.searchsorted(table[:, 1], np.arange(-1, 30), side).tolist()
+
+
+@given(st.data())
+def test_splicing_equals_deleting_and_inserting(data: st.DataObject) -> None:
+    held = np.arange(data.draw(st.integers(0, 12)))
+    gone = np.flatnonzero([data.draw(st.booleans()) for _ in held])
+    at = np.sort(data.draw(st.lists(st.integers(0, len(held)), max_size=6))).astype(np.int64)
+    added = 100 + np.arange(len(at))
+    wanted = np.delete(np.insert(held, at, added), gone + np.searchsorted(at, gone, "right"))
+    assert splice(held, gone, at, added).tolist() == wanted.tolist()

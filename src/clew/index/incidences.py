@@ -168,12 +168,15 @@ def _update_all(resolved: ResolvedTables, keys: dict[str, Ints], previous: Array
     """Update the incidences of the previous generation."""
     tables = resolved.tables
     places = {kind: find_places(previous[f"{kind}_keys"], keys[kind]) for kind in _KINDS}
-    is_new = ~isin_sorted(keys["chunk"], previous["chunk_keys"])
+    is_new = np.ones(len(keys["chunk"]), np.bool_)
+    is_new[places["chunk"][places["chunk"] != GONE]] = False
     new = keys["chunk"][is_new]
     supports = tables.supports[_find_among(tables.supports[:, 1], new)]
     stale = places["fact"]
     touched = _find_stated_in_removed(previous, places["chunk"])
-    touched |= isin_sorted(previous["fact_keys"], sorted_unique(supports[:, 0]))
+    stated = sorted_unique(supports[:, 0])
+    held = stated[isin_sorted(stated, previous["fact_keys"])]
+    touched[np.searchsorted(previous["fact_keys"], held)] = True
     # What a fact's names stand for may depend on the passages that state it.
     if not _has_same_members(resolved, keys, previous, np.flatnonzero(touched)):
         stale = np.where(touched, GONE, stale)

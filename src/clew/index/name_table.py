@@ -18,7 +18,7 @@ from clew.graph.csr import (
     isin_sorted,
     sorted_unique,
 )
-from clew.graph.csr_update import GONE, find_places
+from clew.graph.csr_update import GONE, find_places, splice
 from clew.graph.page_owners import NameTable
 from clew.index.resolution import ResolvedTables
 from clew.out_of_core import Buckets
@@ -141,17 +141,21 @@ def _update_table(tables: Tables, entities: Ints, changed: Ints, previous: Array
     """Replace the names of entities that changed, and drop those of entities that are gone."""
     held = NameTable(*(previous[f"name_{part}"] for part in NameTable.__slots__))
     places = find_places(previous["entity_keys"], entities).astype(np.int32)
-    places[isin_sorted(places, changed)] = GONE
+    is_changed = np.zeros(len(entities) + 1, np.bool_)  # the last one is that of GONE
+    is_changed[changed] = True
+    places[is_changed[places]] = GONE
     bearers = places[held.entities]
-    left = np.flatnonzero(bearers != GONE)
-    bearers, hashes, weights = bearers[left], held.hashes[left], held.weights[left]
+    gone = np.flatnonzero(bearers == GONE)
+    hashes, weights, bearers = (
+        splice(one, gone, gone[:0], one[:0]) for one in (held.hashes, held.weights, bearers)
+    )
     fresh = _make_table(tables, entities, changed)
     at = _find_slots(hashes, weights, bearers, fresh)
     return NameTable(
-        np.insert(hashes, at, fresh.hashes),
-        np.insert(bearers, at, fresh.entities),
-        np.insert(weights, at, fresh.weights),
-        np.insert(held.kinds[left], at, fresh.kinds),
+        splice(hashes, gone[:0], at, fresh.hashes),
+        splice(bearers, gone[:0], at, fresh.entities),
+        splice(weights, gone[:0], at, fresh.weights),
+        splice(splice(held.kinds, gone, gone[:0], held.kinds[:0]), gone[:0], at, fresh.kinds),
     )
 
 

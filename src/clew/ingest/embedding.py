@@ -382,9 +382,8 @@ async def embed_texts(
 def check_width(store: Store, embedder: str, width: int) -> None:
     """Raise if vectors differ in width from those the embedder gave before."""
     for kind in _VECTOR_KINDS:
-        matrix = store.vectors(embedder, kind).matrix()
-        if len(matrix):
-            check_same_dim(embedder, matrix.shape[1], width)
+        if held := store.vectors(embedder, kind).width():
+            check_same_dim(embedder, held, width)
 
 
 def repair_vectors(store: Store, embedder: str) -> None:

@@ -1,12 +1,13 @@
 """In-memory reference store: keeps the additions and rebuilds everything at every write."""
 
 from collections import defaultdict
-from collections.abc import AsyncIterator, Collection, Mapping, Sequence
+from collections.abc import AsyncIterator, Collection, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import numpy as np
+from numpy.typing import NDArray
 
 from clew.errors import StoreError
 from clew.store.merge import (
@@ -49,7 +50,8 @@ from clew.store.resolved_entities import (
     parse_decisions,
     parse_sense_pins,
 )
-from clew.store.vector_files import MemoryVectors
+from clew.store.row_lookup import parse_hashes
+from clew.store.vector_files import check_width, choose_precision
 from clew.store.write_lock import TaskLock
 from clew.text.entity_types import classify_type
 from clew.text.unicode import digest, mark_text
@@ -151,6 +153,53 @@ class MemorySnapshot:
                     for span in mention.spans or ((chunk.start, chunk.end),):
                         found[key].append(Support(chunk.id, *span))
         return dict(found)
+
+
+class MemoryVectors:
+    """In-memory reference implementation."""
+
+    def __init__(self, kind: str = "chunk") -> None:
+        self._precision = choose_precision(kind)
+        self._row: dict[str, int] = {}
+        self._vectors: list[NDArray[np.float32]] = []
+
+    def find_rows(self, hashes: Sequence[str]) -> NDArray[np.int64]:
+        """Row of each hash; -1 if absent."""
+        return np.array([self._row.get(key, -1) for key in hashes], np.int64)
+
+    def append(self, hashes: Sequence[str], vectors: NDArray[np.float32]) -> None:
+        """Append new vectors."""
+        fresh = {key: at for at, key in enumerate(hashes) if key not in self._row}
+        if fresh and self._vectors:
+            check_width("vectors", len(self._vectors[0]), vectors.shape[1])
+        for key, at in fresh.items():
+            self._row[key] = len(self._vectors)
+            rounded = np.asarray(vectors[at], self._precision)
+            self._vectors.append(np.asarray(rounded, np.float32))
+
+    def width(self) -> int:
+        """Number of dimensions; 0 if there is no row."""
+        return len(self._vectors[0]) if self._vectors else 0
+
+    def matrix(self) -> NDArray[np.float32]:
+        """All rows."""
+        return np.stack(self._vectors) if self._vectors else np.zeros((0, 0), np.float32)
+
+    def read_hashes(self, rows: NDArray[np.int64]) -> NDArray[np.uint64]:
+        """The content hashes of rows, two words each."""
+        return parse_hashes([*self._row])[rows]
+
+    def iterate(self) -> Iterator[tuple[list[str], NDArray[np.float32]]]:
+        """All rows in order."""
+        yield list(self._row), self.matrix()
+
+    def find_lost_rows(self, rows: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Those of the rows in use that hold no vector."""
+        return rows[rows >= len(self._vectors)]
+
+    def repair(self) -> bool:
+        """Do nothing: there are no files."""
+        return False
 
 
 class MemoryStore:

@@ -183,6 +183,9 @@ class VectorTable(Protocol):
     def append(self, hashes: Sequence[str], vectors: NDArray[np.float32]) -> None:
         """Append new vectors durably; another dimension is an error."""
 
+    def width(self) -> int:
+        """Number of dimensions; 0 if there is no row."""
+
     def matrix(self) -> NDArray[np.floating]:
         """All rows."""
 

@@ -185,6 +185,11 @@ class SignFile:
             append_rows(self._path, np.stack(packed), begin)
         self._loaded = None if last > first else self._loaded
 
+    def lacks_blocks(self, vectors: Matrix) -> bool:
+        """Whether the file is missing, of other vectors, or lacks whole blocks of these."""
+        held = self._map_blocks(vectors)
+        return held is None or len(held) < len(vectors) // BLOCK_ROWS
+
     def is_right(self, vectors: Matrix) -> bool:
         """Whether the file, if there is one, holds the sign bits of these vectors."""
         held = self._map_blocks(vectors)

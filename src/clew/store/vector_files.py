@@ -62,49 +62,6 @@ def choose_precision(kind: str) -> np.dtype[np.floating]:
     return _SINGLE if kind == "chunk" else _HALF
 
 
-class MemoryVectors:
-    """In-memory reference implementation."""
-
-    def __init__(self, kind: str = "chunk") -> None:
-        self._precision = choose_precision(kind)
-        self._row: dict[str, int] = {}
-        self._vectors: list[NDArray[np.float32]] = []
-
-    def find_rows(self, hashes: Sequence[str]) -> NDArray[np.int64]:
-        """Row of each hash; -1 if absent."""
-        return np.array([self._row.get(key, -1) for key in hashes], np.int64)
-
-    def append(self, hashes: Sequence[str], vectors: NDArray[np.float32]) -> None:
-        """Append new vectors."""
-        fresh = {key: at for at, key in enumerate(hashes) if key not in self._row}
-        if fresh and self._vectors:
-            _check_width("vectors", len(self._vectors[0]), vectors.shape[1])
-        for key, at in fresh.items():
-            self._row[key] = len(self._vectors)
-            rounded = np.asarray(vectors[at], self._precision)
-            self._vectors.append(np.asarray(rounded, np.float32))
-
-    def matrix(self) -> NDArray[np.float32]:
-        """All rows."""
-        return np.stack(self._vectors) if self._vectors else np.zeros((0, 0), np.float32)
-
-    def read_hashes(self, rows: NDArray[np.int64]) -> NDArray[np.uint64]:
-        """The content hashes of rows, two words each."""
-        return parse_hashes([*self._row])[rows]
-
-    def iterate(self) -> Iterator[tuple[list[str], NDArray[np.float32]]]:
-        """All rows in order."""
-        yield list(self._row), self.matrix()
-
-    def find_lost_rows(self, rows: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Those of the rows in use that hold no vector."""
-        return rows[rows >= len(self._vectors)]
-
-    def repair(self) -> bool:
-        """Do nothing: there are no files."""
-        return False
-
-
 class VectorFile:
     """Vectors in append-only files; a row, once given, belongs to its text for ever."""
 
@@ -141,7 +98,7 @@ class VectorFile:
             added = parse_hashes(list(fresh))
             at = len(self._records)
             if at:
-                _check_width(self._path.name, self._map_rows(at).shape[1], block.shape[1])
+                check_width(self._path.name, self._map_rows(at).shape[1], block.shape[1])
             with _translate_errors(self._path):
                 self._path.parent.mkdir(parents=True, exist_ok=True)
                 self._rewrite_earlier_format()
@@ -191,6 +148,12 @@ class VectorFile:
             self._load_records()
             return len(self._records)
 
+    def width(self) -> int:
+        """Number of dimensions; 0 if there is no row."""
+        with self._lock:
+            self._load_records()
+            return int(self._map_rows(len(self._records)).shape[1])
+
     def row_index(self) -> SignBits | IvfIndex:
         """The index over all rows; what its files lack is computed once."""
         with self._lock:
@@ -201,8 +164,10 @@ class VectorFile:
     def save_index(self) -> None:
         """Write the index of rows that are not in it yet, so that readers need not make it."""
         with self._lock, _translate_errors(self._path):
-            mapped = self._read_stored()
-            self._sign_file.extend(mapped)
+            self._load_records()
+            mapped = self._map_rows(len(self._records))
+            if self._sign_file.lacks_blocks(mapped):
+                self._sign_file.extend(self._read_stored())
             if len(mapped) >= MIN_IVF_ROWS:
                 self._ivf_file.update(mapped)
 
@@ -287,7 +252,7 @@ class VectorFile:
         """Row numbers by hash."""
         self._load_records()
         if self._lookup is None:
-            self._lookup = RowLookup(_to_words(self._records))
+            self._lookup = RowLookup(_view_words(self._records))
         return self._lookup
 
     def _load_records(self) -> None:
@@ -405,6 +370,11 @@ def _have_sums(records: Records) -> bool:
     return bool(records["sum"].all()) or bool((_is_unused(records) | (records["sum"] != 0)).all())
 
 
+def _view_words(records: Records) -> NDArray[np.uint64]:
+    """The hashes as two words each, where they lie."""
+    return records.view(np.uint64).reshape(-1, 3)[:, :2]
+
+
 def _to_words(records: Records) -> NDArray[np.uint64]:
     return np.ascontiguousarray(records["hash"]).view(np.uint64).reshape(-1, 2)
 
@@ -464,7 +434,8 @@ def _read_vectors(path: Path) -> Stored:
     return found.reshape(-1, shape[1])
 
 
-def _check_width(name: str, held: int, given: int) -> None:
+def check_width(name: str, held: int, given: int) -> None:
+    """Raise if new vectors have another number of dimensions than those of a file."""
     if held != given:
         raise StoreError(
             f"{name}: stored vectors have {held} dimensions, new ones {given}; another model now "

@@ -59,6 +59,10 @@ class SharedVectors:
         """Row of each hash; -1 if absent."""
         return self._fetch().find_rows(hashes)
 
+    def width(self) -> int:
+        """Number of dimensions; 0 if there is no row."""
+        return self._fetch().width()
+
     def matrix(self) -> NDArray[np.floating]:
         """All rows, as `VectorFile` gives them."""
         return self._fetch().matrix()

@@ -84,6 +84,7 @@ _COUNT_ROWS: dict[str, str] = {
     "entity": "SELECT max(row) + 1 FROM entities",
     "fact": "SELECT max(row) + 1 FROM facts",
 }
+_COUNTED_KEYS = {"chunks": "chunk_keys", "entities": "entity_keys", "facts": "fact_keys"}
 _EMPTIED = (
     "kb.sqlite in {} is missing or empty, but arrays or vectors of an earlier one lie beside it; "
     "`clew restore FILE` restores a backup, or remove the folder to start anew"
@@ -470,10 +471,11 @@ class SqliteStore:
 
     def _read_counts(self, db: sqlite3.Connection) -> Counts:
         generation, arrays = self._load_newest(db)
-        count = {name: db.execute(query).fetchone()[0] for name, query in COUNT_QUERIES.items()}
+        # Resolved entities; the table holds names. To count the rows of a table reads all of it.
+        known = {name: len(arrays[key]) for name, key in _COUNTED_KEYS.items() if key in arrays}
+        asked = {name: query for name, query in COUNT_QUERIES.items() if name not in known}
+        count = known | {name: db.execute(query).fetchone()[0] for name, query in asked.items()}
         count["communities"] = len(arrays.get("community_keys", ()))
-        if "entity_keys" in arrays:  # resolved entities; the table holds names
-            count["entities"] = len(arrays["entity_keys"])
         return Counts(**count, generation=generation, bytes=_folder_size(self.folder))
 
 
@@ -495,5 +497,5 @@ def _folder_size(folder: Path) -> int:
     for where, _, names in os.walk(folder):
         for name in names:
             with suppress(FileNotFoundError):
-                size += (Path(where) / name).stat().st_size
+                size += os.lstat(f"{where}/{name}").st_size
     return size

@@ -23,6 +23,7 @@ from clew.store.sqlite.connections import DAMAGED_ROW
 
 _ROWS_PER_BLOCK = 50_000  # read at once of a table that does not fit into memory
 _MAX_SPLICED_ROWS = 20_000  # of more, rows are gathered one by one
+_PROBED_ROWS = 64
 COLUMN_PREFIX = "raw_"  # prefix of column files that a generation's folder keeps for the next one
 
 
@@ -249,9 +250,9 @@ def _narrow(table: Array, memory: WorkingMemory = UNBOUNDED) -> Array:
 
 
 def _has_small_numbers(table: Array, memory: WorkingMemory) -> bool:
-    """Whether all numbers have 32 bits; mostly the first rows tell."""
+    """Whether all numbers have 32 bits; a table of codes has a large one among its first rows."""
     limits = np.iinfo(np.int32)
-    for some in memory.blocks(len(table), 8 * table.shape[1]):
+    for some in (slice(_PROBED_ROWS), *memory.blocks(len(table), 8 * table.shape[1])):
         if table[some].min() < limits.min or table[some].max() > limits.max:
             memory.release()
             return False

@@ -60,7 +60,7 @@ WRITTEN_SIGNALS = (
 CONTESTED_SIGNALS = ("alone", "lead", "moved")
 SUPPORTING = (
     *("own", "direct", "lead", "entailed", "covered", "named", "cited", "understood"),
-    *("told", "margin", "literal", "near", "cosine", "open", "sentence"),
+    *("told", "near", "cosine", "open", "sentence"),
 )
 OPPOSING = (
     *("lacking", "rarest", "undefined", "inexact", "valueless", "undecided", "astray"),

@@ -275,7 +275,8 @@ class GraphReader:
     ) -> Answer:
         """Answer as if there were no model, where what it wrote has no support.
 
-        In open mode the likelier of both is given, each judged by what speaks against it.
+        In open mode the likelier of both is given, each judged by what speaks against it; a model
+        that is wrong takes nothing from what is found without it.
         """
         bare, own = replace(ctx, models=None), replace(retriever, book=Notebook())
         said = explain_unsupported(written)
@@ -284,8 +285,8 @@ class GraphReader:
             found = await judge_answer(asked, await self._answer_one(asked, own.book, own, mode))
             step.output = found.candidate or found.verdict
         if written.candidate and mode == "open":
-            judged, found = await self._judge_both(ctx, written, found)
-            if found.confidence < judged.confidence:
+            judged, contested = await self._judge_both(ctx, written, found)
+            if contested.confidence < judged.confidence:
                 return judged
         how = found.note.removeprefix(f"{explain_no_model(bare)}: ")
         return replace(found, note="; ".join(filter(None, (said, how))))

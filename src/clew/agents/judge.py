@@ -147,13 +147,9 @@ async def _describe_candidate(
     entailed = (answer.computed and polar) or all(
         _is_supported(one, answer, cited) for one in chosen
     )
-    told = measure_told(ctx, asked, answer)
     sentence = await read_sentence(ctx, asked, answer, (answer.candidate, *chosen))
-    margin = measure_margin(agreeing, rival)
     return {
-        "told": told,
-        "margin": 0.0 if compared else margin,
-        "literal": told * max(0.0, margin) * (squash(agreeing.score) if agreeing else 0.0),
+        "told": measure_told(ctx, asked, answer),
         "sentence": squash(sentence.score) if sentence else -1.0,
         "elsewhere": measure_elsewhere(answer, (answer.candidate, *chosen), readings),
         "own": squash(_logit(own)),
@@ -173,13 +169,6 @@ def measure_told(ctx: Context, question: str, answer: Answer) -> float:
     homes = (name_home(one, answer.evidence.chunks) for one in answer.citations)
     text = " ".join((*homes, *(one.quote for one in answer.citations)))
     return 1 - sum(find_unsaid(weigh_words(ctx.view, drop_asking_words(question)), text).values())
-
-
-def measure_margin(agreeing: Reading | None, rival: Reading | None) -> float:
-    """Return how far the reader prefers an answer to the next other one, or to none: -1 to 1."""
-    if agreeing is None:
-        return -1.0
-    return squash(agreeing.score - max(0.0, rival.score if rival else 0.0))
 
 
 async def read_sentence(

@@ -67,7 +67,7 @@ from clew.text.word_forms import is_read_language
 from clew.types import Evidence
 
 _MAX_STEPS = 4  # questions of a model's plan
-_MIN_OPINION = 0.2  # a reader less sure than this finds no answer, which is a sign as well
+_MIN_OPINION = 0.14  # a reader less sure than this finds no answer, which is a sign as well
 _MIN_CONFIDENCE = 0.5  # as in reject mode: of what is read where the model finds too little
 
 

@@ -14,6 +14,7 @@ weights fitted on the other sets do on each set. `report` prints risk and covera
 import argparse
 import asyncio
 import json
+import math
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence, Set
 from pathlib import Path
@@ -41,8 +42,13 @@ from clew.retrieve.question import tidy_question
 
 Rows = Sequence[Mapping[str, Any]]
 RANK_RIDGE = 3.0  # pull towards the weights there are
-ANSWER_RIDGE = 4.0
-REFITTED, NEW_SIGNALS = ("astray", "undecided"), ("literal", "told")
+ANSWER_RIDGE = 0.3
+# What a short answer is judged by; the other signals said nothing more on sets left out.
+ANSWER_SIGNALS = ("cosine", "elsewhere", "lead", "sentence", "told", "untold")
+# Nearly alike on data sets: they are pulled towards the weights they have.
+KEPT_SIGNALS = ("named", "undecided", "understood", "unfit")
+WRONG_COUNTS = 1.5  # how much more a wrong answer that is given costs than a right one withheld
+COMPUTED_SIGNALS = ("own", "polar", "told")
 WRITTEN_RIDGE = 2.0
 # What a written answer is judged by; the rest said nothing more on the training questions.
 WRITTEN_SIGNALS = (
@@ -54,11 +60,11 @@ WRITTEN_SIGNALS = (
 CONTESTED_SIGNALS = ("alone", "lead", "moved")
 SUPPORTING = (
     *("own", "direct", "lead", "entailed", "covered", "named", "cited", "understood"),
-    *("told", "margin", "literal", "near", "cosine", "open"),
+    *("told", "near", "cosine", "open", "sentence"),
 )
 OPPOSING = (
     *("lacking", "rarest", "undefined", "inexact", "valueless", "undecided", "astray"),
-    *("untold", "unfit"),
+    *("untold", "unfit", "elsewhere"),
 )
 QUOTE_RIDGE = 3.0
 # What quotes are judged by.
@@ -142,27 +148,21 @@ def _keep(
 
 
 def fit_answers(rows: Rows, prior: LogisticModel) -> LogisticModel:
-    """Fit the signals of answers without a model that are new or were set by hand.
-
-    The others were fitted on more answers than these: their weights grow or shrink together.
-    """
-    known = LogisticModel({k: w for k, w in prior.weights.items() if k not in NEW_SIGNALS})
-    signals = [
-        {"known": prior.bias + known_logit(known, row["signals"])}
-        | {name: row["signals"].get(name, 0.0) for name in (*REFITTED, *NEW_SIGNALS)}
-        for row in rows
-    ]
-    start = LogisticModel({"known": 1.0})
-    fitted = fit_logistic(signals, [bool(row["right"]) for row in rows], start, ANSWER_RIDGE)
-    scale, own = fitted.weights["known"], dict(fitted.weights)
-    del own["known"]
-    weights = {name: round(scale * w + own.pop(name, 0.0), 4) for name, w in known.weights.items()}
-    return LogisticModel(weights | own, round(scale * prior.bias + fitted.bias, 4))
+    """Fit the confidence of answers that were read without a model; it starts from nothing."""
+    fitted = fit_from_nothing(rows, prior, ANSWER_SIGNALS)
+    return LogisticModel(fitted.weights, round(fitted.bias - math.log(WRONG_COUNTS), 4))
 
 
-def known_logit(model: LogisticModel, signals: Mapping[str, float]) -> float:
-    """Return what the weights of a model say, without its offset."""
-    return sum(weight * signals.get(name, 0.0) for name, weight in model.weights.items())
+def fit_computed(rows: Rows, prior: LogisticModel) -> LogisticModel:
+    """Fit the confidence of what code computed from values that were read."""
+    return fit_from_nothing(rows, prior, COMPUTED_SIGNALS)
+
+
+def fit_from_nothing(rows: Rows, prior: LogisticModel, names: Sequence[str]) -> LogisticModel:
+    """Fit these signals from nothing, beside those that keep what weights they have."""
+    kept = {name: prior.weights.get(name, 0.0) for name in KEPT_SIGNALS}
+    start = LogisticModel({**dict.fromkeys(names, 0.0), **kept}, -sum(kept.values()))
+    return fit_supporting(rows, start, ANSWER_RIDGE, (*names, *KEPT_SIGNALS))
 
 
 def fit_quotes(rows: Rows, prior: LogisticModel) -> LogisticModel:
@@ -220,6 +220,7 @@ def fit_and_compare(
 
 FITTED = {
     "fit-answers": ("answer", fit_answers),
+    "fit-computed": ("computed", fit_computed),
     "fit-quotes": ("quote", fit_quotes),
     "fit-written": ("seconded", fit_written),
     "fit-contested": ("contested", fit_contested),
@@ -236,6 +237,9 @@ def refit(given: argparse.Namespace) -> None:
         kind, fit = FITTED[given.what]
         named = kind != "quote"
         short = [row for row in rows if row["signals"] and bool(row["short"]) == named]
+        if kind in ("answer", "computed"):
+            computed = float(kind == "computed")
+            short = [row for row in short if row["signals"].get("computed", 0.0) == computed]
         if kind == "contested":
             short = [row for row in short if row["signals"].get("contested")]
         if not short:

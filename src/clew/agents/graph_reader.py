@@ -67,7 +67,7 @@ from clew.text.word_forms import is_read_language
 from clew.types import Evidence
 
 _MAX_STEPS = 4  # questions of a model's plan
-_MIN_OPINION = 0.2  # a reader less sure than this finds no answer, which is a sign as well
+_MIN_OPINION = 0.14  # a reader less sure than this finds no answer, which is a sign as well
 _MIN_CONFIDENCE = 0.5  # as in reject mode: of what is read where the model finds too little
 
 
@@ -275,7 +275,8 @@ class GraphReader:
     ) -> Answer:
         """Answer as if there were no model, where what it wrote has no support.
 
-        What it named is given only where nothing is read and what is quoted has less support.
+        In open mode the likelier of both is given, each judged by what speaks against it; a model
+        that is wrong takes nothing from what is found without it.
         """
         bare, own = replace(ctx, models=None), replace(retriever, book=Notebook())
         said = explain_unsupported(written)
@@ -283,12 +284,31 @@ class GraphReader:
             asked = step.ctx
             found = await judge_answer(asked, await self._answer_one(asked, own.book, own, mode))
             step.output = found.candidate or found.verdict
-        if not found.candidate and written.candidate and mode == "open":
-            judged = await judge_answer(ctx, written)
-            if found.verdict == "refused" or found.confidence < judged.confidence:
+        if written.candidate and mode == "open":
+            judged, contested = await self._judge_both(ctx, written, found)
+            if contested.confidence < judged.confidence:
                 return judged
         how = found.note.removeprefix(f"{explain_no_model(bare)}: ")
         return replace(found, note="; ".join(filter(None, (said, how))))
+
+    async def _judge_both(
+        self, ctx: Context, written: Answer, found: Answer
+    ) -> tuple[Answer, Answer]:
+        """Judge what a model wrote and what was found without it by each other.
+
+        Where both name something else, each has the confidence of answers that were contradicted.
+        """
+        if not found.candidate or not is_span_like(ctx.question, written.candidate):
+            return await judge_answer(ctx, written), found
+        if agree(ctx.question, written.candidate, found.candidate):
+            return await self._second(ctx, written, found), found
+        hints = {"against": found.confidence}
+        judged = await judge_answer(ctx, replace(written, hints=hints))
+        if found.kind != "span":
+            return judged, found
+        heard = {**found.hints, "alone": found.confidence, "contested": 1.0}
+        contested = await judge_answer(ctx, replace(found, hints=heard))
+        return judged, contested
 
     async def _ask_whether(
         self, ctx: Context, book: Notebook, written: Answer, evidence: Evidence
@@ -320,8 +340,6 @@ class GraphReader:
         if not written.candidate:
             return await self._compare_prose(ctx, written, named, read)
         span_like = is_span_like(ctx.question, written.candidate)
-        if sure and span_like and not written.citations and self.give != "written":
-            return overrule(written, read)
         if read.confidence < _MIN_OPINION:
             unread = replace(written, hints={"unread": 1.0})
             return await judge_answer(ctx, unread) if span_like else written

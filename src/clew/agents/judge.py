@@ -72,7 +72,7 @@ async def judge_answer(ctx: Context, answer: Answer) -> Answer:
 
 
 def judged_kind(answer: Answer, *, by_model: bool) -> str:
-    """Return which model of confidence judges an answer: written, a short answer, or quotes.
+    """Return which model of confidence judges an answer: written, short, computed, or quotes.
 
     A written one is seconded where the reader was asked as well, or code computed it from values;
     a span is contested where a model wrote something else.
@@ -87,6 +87,8 @@ def judged_kind(answer: Answer, *, by_model: bool) -> str:
         heard = ("agreed", "against", "unread")
         seconded = answer.computed or not answer.hints.keys().isdisjoint(heard)
         return "seconded" if seconded else "written"
+    if answer.computed:
+        return "computed"
     return "answer" if answer.candidate else "quote"
 
 
@@ -145,12 +147,11 @@ async def _describe_candidate(
     entailed = (answer.computed and polar) or all(
         _is_supported(one, answer, cited) for one in chosen
     )
-    told = measure_told(ctx, asked, answer)
-    margin = measure_margin(agreeing, rival)
+    sentence = await read_sentence(ctx, asked, answer, (answer.candidate, *chosen))
     return {
-        "told": told,
-        "margin": 0.0 if compared else margin,
-        "literal": told * max(0.0, margin) * (squash(agreeing.score) if agreeing else 0.0),
+        "told": measure_told(ctx, asked, answer),
+        "sentence": squash(sentence.score) if sentence else -1.0,
+        "elsewhere": measure_elsewhere(answer, (answer.candidate, *chosen), readings),
         "own": squash(_logit(own)),
         "direct": squash(agreeing.score) if agreeing else 0.0 if compared else -1.0,
         "rival": squash(rival.score) if rival and (polar or not compared) else -1.0,
@@ -170,11 +171,27 @@ def measure_told(ctx: Context, question: str, answer: Answer) -> float:
     return 1 - sum(find_unsaid(weigh_words(ctx.view, drop_asking_words(question)), text).values())
 
 
-def measure_margin(agreeing: Reading | None, rival: Reading | None) -> float:
-    """Return how far the reader prefers an answer to the next other one, or to none: -1 to 1."""
-    if agreeing is None:
-        return -1.0
-    return squash(agreeing.score - max(0.0, rival.score if rival else 0.0))
+async def read_sentence(
+    ctx: Context, question: str, answer: Answer, chosen: Sequence[str]
+) -> Reading | None:
+    """Read the last sentence that is cited by itself; what is only near is no longer found there.
+
+    None where it does not name one of the answers, or code computed them.
+    """
+    home = _find_home(answer.citations[-1], _cited_passages(answer)) if answer.citations else None
+    if home is None or answer.computed:
+        return None
+    cited = answer.citations[-1]
+    text = home.text[cited.start - home.start : cited.end - home.start]
+    alone = replace(home, text=text, start=cited.start, end=cited.end)
+    return _compare_readings(chosen, await read_passages(ctx, question, (alone,)))[0]
+
+
+def measure_elsewhere(answer: Answer, chosen: Sequence[str], readings: Sequence[Reading]) -> float:
+    """Return the best score of another answer in passages that are not cited, -1 to 1."""
+    cited = {citation.chunk for citation in answer.citations}
+    _, rival = _compare_readings(chosen, [r for r in readings if r.passage.id not in cited])
+    return squash(rival.score) if rival else -1.0
 
 
 def list_parts(question: str, answer: Answer) -> list[str]:

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Sequence
 from pydantic import BaseModel
 
 from clew.agents.citing.entailment import is_negated, to_stem
-from clew.agents.citing.support import find_names, mentions_name
+from clew.agents.citing.support import contains_answer, find_names, mentions_name
 from clew.agents.core.evidence_page import show_evidence
 from clew.agents.core.types import Answer
 from clew.agents.reading.answer import RankedCandidate
@@ -48,13 +48,14 @@ async def choose_answer(
 ) -> str:
     """Return the answer that the model chooses among its own and those read; "" for none.
 
-    What it wrote without support is not offered again.
+    What it wrote is offered again only if it is cited or a passage that is shown has it.
     """
     chat = ctx.chat("answer")
     some = ranked[:_CANDIDATES]
-    own = [written.candidate] if written.citations else []
-    answers = list_different([*(one.candidate.text for one in some), *own])
     passages = gather_cited(ctx.question, written, read, some)
+    held = any(contains_answer(written.candidate, f"{p.title} {p.text}") for p in passages)
+    own = [written.candidate] if written.citations or held else []
+    answers = list_different([*(one.candidate.text for one in some), *own])
     if chat is None or not passages:
         return ""
     async with ctx.step("choose", "; ".join(answers)) as step:

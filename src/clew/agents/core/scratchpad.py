@@ -18,7 +18,6 @@ from clew.retrieve.linking.order_found import order_found, put_named_first
 from clew.retrieve.pack import fetch_evidence
 from clew.retrieve.signals import run_recipe
 from clew.retrieve.step import Step
-from clew.text.unicode import split_words
 from clew.types import (
     Citation,
     Evidence,
@@ -194,7 +193,6 @@ def _interleave(lists: Sequence[Sequence[Item]]) -> list[Item]:
 
 
 _MAX_PAGE_CHUNKS = 2  # passages of a page that are looked up by its name
-_MAX_MENTIONS = 40  # passages with a name of which the best are looked up
 
 
 @dataclass(frozen=True)
@@ -242,24 +240,6 @@ class RecordingRetriever:
             return ()
         async with ctx.step("find page", name) as step:
             found = Found(chunks=tuple(Hit(at, 1.0, by="page") for at in places))
-            evidence = await fetch_evidence(ctx, found)
-            step.output = f"{len(evidence.chunks)} passages"
-            step.docs = tuple(dict.fromkeys(one.doc for one in evidence.chunks))
-        self.book.add(Retrieval(name, found, evidence))
-        return evidence.chunks
-
-    async def find_mentions(self, ctx: Context, name: str, question: str) -> tuple[Passage, ...]:
-        """Return the passages that mention a name, those with most of a question's words first.
-
-        None where too many do: then the words of the question alone do not tell which are meant.
-        """
-        places = ctx.view.bm25.chunks_with_all(list(dict.fromkeys(split_words(name))))
-        if not 0 < len(places) <= _MAX_MENTIONS:
-            return ()
-        async with ctx.step("find mentions", name) as step:
-            scores = ctx.view.bm25.scores(split_words(question))[places]
-            best = places[np.argsort(-scores, kind="stable")[:_MAX_PAGE_CHUNKS]]
-            found = Found(chunks=tuple(Hit(int(at), 1.0, by="mention") for at in best))
             evidence = await fetch_evidence(ctx, found)
             step.output = f"{len(evidence.chunks)} passages"
             step.docs = tuple(dict.fromkeys(one.doc for one in evidence.chunks))

@@ -118,16 +118,11 @@ class Follower:
 async def _look_up(
     ctx: Context, retriever: RecordingRetriever, chain: Chain, known: Sequence[Passage]
 ) -> list[Passage]:
-    """Return the page about what a chain has reached, or where it is mentioned, else what is found.
-
-    Both are looked up by words, without another retrieval.
-    """
+    """Return the page about what a chain has reached, else what is found for its question."""
     bridge = chain.steps[-1].text
     page = await retriever.find_page(ctx, bridge)
     if any(has_title(passage, bridge) for passage in page):
         return [*page, *known]
-    if mentions := await retriever.find_mentions(ctx, bridge, chain.question):
-        return [*mentions, *known]
     return list((await retriever(ctx, chain.question)).evidence.chunks)
 
 

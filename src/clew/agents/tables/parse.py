@@ -271,10 +271,8 @@ def _account_for_rest(reading: Reading, head: int, asks: str, measured: bool) ->
             reading.score += _NOUN_WEIGHT
         elif word.fold in reading.operators.fillers:
             reading.take(at, at + 1, "filler")
-        elif word.text[:1].isupper() or any(is_same_word(word.fold, o) for o in reading.foreign):
-            return False  # a name that no cell has, or what another table holds
-        elif at in reading.dropped or (word.fold,) in reading.operators.phrases["degrees"]:
-            return False  # "older" is no part of the name behind it
+        elif _is_unknown(reading, at):
+            return False
         elif _names_table(reading, word):
             reading.take(at, at + 1, "table")
             reading.doubts += 1
@@ -289,6 +287,16 @@ def _account_for_rest(reading: Reading, head: int, asks: str, measured: bool) ->
         else:
             return False
     return _names_what_is_asked(reading, head, asks)
+
+
+def _is_unknown(reading: Reading, at: int) -> bool:
+    """Whether a word says what no reading of this table does: a name that no cell has, what another
+    table holds, or "older", which is no part of the name behind it.
+    """
+    word = reading.words[at]
+    if word.text[:1].isupper() or any(is_same_word(word.fold, one) for one in reading.foreign):
+        return True
+    return at in reading.dropped or (word.fold,) in reading.operators.phrases["degrees"]
 
 
 def _may_mean_column(reading: Reading, head: int) -> bool:

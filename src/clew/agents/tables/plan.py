@@ -154,7 +154,7 @@ def _tells_far_keys(query: Query) -> bool:
 def _name_keys(query: Query) -> Query:
     """Return a query that tells names for keys: of the linked table, or of the row itself."""
     labels = {one.link: one.label for one in query.table.partners if one.label}
-    keys = [name for name in query.entities if query.table.columns[name].is_nearly_key]
+    keys = [name for name in query.entities if query.table.columns[name].is_key]
     own = {name: query.table.label for name in keys if query.table.label}
     names = {name: label for name, label in (own | labels).items() if name in query.entities}
     if query.wants in ("distinct", "aggregate"):

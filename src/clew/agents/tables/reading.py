@@ -147,22 +147,28 @@ def find_columns(reading: Reading) -> None:
         if (word.fold,) in reading.operators.phrases["negations"]:
             continue  # "no" is no number: "order no"
         if reading.is_free(at, at + 1) and word.fold not in reading.operators.fillers:
-            having = [one for one in names if any(is_same_word(word.fold, w) for w in one.words)]
-            exact = [one for one in having if {word.fold, word.stem} & set(one.words)]
-            if not exact and is_value(reading, word):
-                continue  # "open" of a status, not of "opened"
-            having = _prefer_own(reading, exact or having)
-            if _is_table(reading, word):
-                continue  # "orders" are the rows, not their `order_date`
-            having = [one for one in having if not _is_own_id(reading, one, word)]
-            if not exact and reading.words[0].fold == "what":  # "does it measure" is no date
-                having = [one for one in having if one.type != "date"]
-            if len(having) == 1 and not word.fold[:1].isdigit():
-                note_column(reading, at, at + 1, having[0].name)
-                if having[0].is_id and word.fold not in load_vocabulary().identifiers:
-                    reading.entities.add(having[0].name)
-            elif not having and not _try_people(reading, at):
-                _try_denied_flag(reading, at)
+            _try_word(reading, at, names)
+
+
+def _try_word(reading: Reading, at: int, names: Sequence[Column]) -> None:
+    """Take a word for the only column that has it in its name."""
+    word = reading.words[at]
+    having = [one for one in names if any(is_same_word(word.fold, w) for w in one.words)]
+    exact = [one for one in having if {word.fold, word.stem} & set(one.words)]
+    if not exact and is_value(reading, word):
+        return  # "open" of a status, not of "opened"
+    if _is_table(reading, word):
+        return  # "orders" are the rows, not their `order_date`
+    having = _prefer_own(reading, exact or having)
+    having = [one for one in having if not _is_own_id(reading, one, word)]
+    if not exact and reading.words[0].fold == "what":  # "does it measure" is no date
+        having = [one for one in having if one.type != "date"]
+    if len(having) == 1 and not word.fold[:1].isdigit():
+        note_column(reading, at, at + 1, having[0].name)
+        if having[0].is_id and word.fold not in load_vocabulary().identifiers:
+            reading.entities.add(having[0].name)
+    elif not having and not _try_people(reading, at):
+        _try_denied_flag(reading, at)
 
 
 def _is_table(reading: Reading, word: Word) -> bool:

@@ -100,7 +100,7 @@ async def describe_entity(now: Snapshot, view: View, at: int) -> dict[str, Any]:
             "start": support.start,
             "end": support.end,
         }
-        if is_heading_line(fact["text"]):
+        if is_heading_line(facts[fact_key].text):
             continue  # the line of a heading is found by, but says nothing of what it names
         # A merged entity takes part in a sentence once per name, so duplicates are dropped.
         listed.setdefault(tuple(fact.values()), fact)

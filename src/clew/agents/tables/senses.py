@@ -16,6 +16,7 @@ from clew.agents.tables.values import load_vocabulary
 from clew.agents.tables.verbs import find_time
 from clew.agents.tables.words import Word, is_same_word, load_operators, split_question
 from clew.context import Context
+from clew.graph.csr import Floats
 
 Senses = Mapping[str, Mapping[str, float]]
 """For words of a question, the cosine with the name of every column."""
@@ -43,7 +44,7 @@ async def load_senses(ctx: Context, tables: Sequence[Table]) -> Senses:
     values = [value for t in tables for c in _kinds_of(t) for value in c.rows_by_value]
     words_of_tables = [word for table in tables for word in table.own_words]
     names = list(dict.fromkeys([*names, *words_of_tables, *values[:_MAX_VALUES]]))
-    cosines = np.zeros((len(words), len(names)))
+    cosines: Floats = np.zeros((len(words), len(names)), np.float32)
     if ctx.meaning() == 1:
         vectors = np.stack(await ctx.vectors([*words, *names]))
         cosines = vectors[: len(words)] @ vectors[len(words) :].T

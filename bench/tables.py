@@ -72,7 +72,7 @@ def is_right(gold: Any, answer: Answer) -> bool:
         whole = {part.strip() for value in gold for part in str(value).split(", ")}
         return said == whole
     try:
-        said_number = float(answer.candidate)
+        said_number = float(answer.candidate.partition(" ")[0])  # without the unit
     except ValueError:
         return False
     if said_number == round(gold, 2):

@@ -7,6 +7,7 @@ from typing import Any
 from clew.errors import StoreError, suggest
 from clew.index.view import View
 from clew.store.protocol import DocumentSource, Snapshot
+from clew.text.structure import is_heading_line
 from clew.text.unicode import split_words
 
 _MAX_NAMES = 50_000  # names that are looked through for a part of one, or a similar one
@@ -99,6 +100,8 @@ async def describe_entity(now: Snapshot, view: View, at: int) -> dict[str, Any]:
             "start": support.start,
             "end": support.end,
         }
+        if is_heading_line(facts[fact_key].text):
+            continue  # the line of a heading is found by, but says nothing of what it names
         # A merged entity takes part in a sentence once per name, so duplicates are dropped.
         listed.setdefault(tuple(fact.values()), fact)
     return {

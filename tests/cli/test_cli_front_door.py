@@ -315,3 +315,11 @@ def test_the_hint_fits_the_failure(
 )
 def test_names_are_suggested_whatever_article_they_have(asked: str, near: str) -> None:
     assert suggest(asked, ["Nile", "the Lessee", "Please", "EXIT"]) == near
+
+
+def test_a_heading_is_shown_as_no_fact(tmp_path: Path) -> None:
+    text = "# Ilse Brandvik\n\nIlse Brandvik is a botanist.\n\n## Work\n\nShe wrote an atlas.\n"
+    (tmp_path / "ilse.md").write_text(text, encoding="utf-8")
+    clew("add", "ilse.md", cwd=tmp_path)
+    shown = clew("show", "Ilse Brandvik", cwd=tmp_path)
+    assert "is a botanist" in shown and "# Ilse" not in shown and "## Work" not in shown

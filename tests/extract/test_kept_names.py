@@ -125,3 +125,9 @@ async def test_a_heading_is_a_name_only_if_the_text_has_it() -> None:
 )
 def test_a_cell_is_a_date_as_a_whole(cell: str, day: str) -> None:
     assert str(parse_whole_date(cell)) == day
+
+
+async def test_things_of_a_name_are_no_part_of_it() -> None:
+    found = await find("It is long. Users of Fedora can wait. Gangs of Ostmark is a film.")
+    assert "Fedora" in found and "Users of Fedora" not in found
+    assert "Gangs of Ostmark" in found

@@ -54,6 +54,7 @@ def keep_names(
         if span.type == QUOTED and known.is_code and span.last - span.first > 1:
             continue  # what a program says
         span = _drop_greeting(text, t, span, first, known)
+        span = _drop_plural(text, t, span, first, known)
         if _is_lone_opener(text, t, span, first, known):
             continue
         if known.technical and (_is_cell_label(text, t, span) or _is_rare_term(t, span, known)):
@@ -170,6 +171,21 @@ def _drop_greeting(
     own_line = not text[line_start : t.starts[at]].strip() and _SALUTATION_END.match(text, end)
     if own_line and span.last - at > 1:
         return NameSpan(at + 1, span.last, span.type)
+    return span
+
+
+def _drop_plural(
+    text: str, t: Tokens, span: NameSpan, first: set[int], known: DocumentNames
+) -> NameSpan:
+    """Return the name behind things that are of it: "Users of Fedora can …"; not "Gangs of New
+    York is …", of which only one is spoken.
+    """
+    at = span.first
+    if span.type != NAME or at not in first or span.last - at < 3 or t.keys[at] in known.inside:
+        return span
+    plural = t.keys[at].endswith("s") and t.keys[at + 1] == "of"
+    if plural and _ARE.match(text, t.ends[span.last - 1]):
+        return NameSpan(at + 2, span.last, span.type)
     return span
 
 

@@ -14,6 +14,7 @@ from clew.adapters import get_tuning
 from clew.context import Context, TraceStep
 from clew.graph.csr import Floats
 from clew.index.view import View
+from clew.retrieve.best_units import score_units
 from clew.retrieve.copies import drop_copies
 from clew.retrieve.defined_terms import score_definitions
 from clew.retrieve.facts import score_sentences
@@ -162,6 +163,7 @@ class Blended:
         plain = scores.mix(weights.shares)
         if not names_lead_on(view):
             plain = plain + await score_definitions(ctx, plain)
+            plain = plain + await score_units(ctx, plain)
         ties = view.codes("chunk")
         if weights.walk <= 0:
             facts = top_hits(scores.fact_fit, view.codes("fact"), self.facts, "sentence")

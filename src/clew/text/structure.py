@@ -95,6 +95,11 @@ def has_structure(text: str) -> bool:
 # -- headings and sections
 
 
+def is_heading_line(text: str) -> bool:
+    """Whether a text is only the line of a heading with its marks: `## Work`."""
+    return _ATX.fullmatch(text.strip()) is not None
+
+
 def find_headings(text: str) -> Iterator[Heading]:
     """Yield the headings outside of code blocks."""
     at = before_at = 0

@@ -15,7 +15,7 @@ from clew.agents.tables.reading import (
 )
 from clew.agents.tables.senses import Senses, find_measure
 from clew.agents.tables.values import is_year, load_vocabulary
-from clew.agents.tables.words import Operators, Word, is_same_word
+from clew.agents.tables.words import Operators, Word, is_same_word, strip_plural
 from clew.text.dates import MONTHS, parse_whole_date
 from clew.text.quantities import parse_number
 
@@ -110,7 +110,11 @@ def _is_year(value: str) -> bool:
 
 
 def _only_date(reading: Reading) -> Mention | None:
+    """Return the only column of dates, or the only one that is called as the rows are."""
     dates = [name for name, one in reading.table.columns.items() if one.type == "date"]
+    if len(dates) > 1:  # of orders the `order_date`
+        own = {strip_plural(one) for one in reading.table.own_words} | reading.operators.times
+        dates = [name for name in dates if own.issuperset(reading.table.columns[name].words)]
     return (0, 0, dates[0]) if len(dates) == 1 else None
 
 
@@ -141,6 +145,8 @@ def _deny(reading: Reading, start: int, end: int) -> bool:
     columns = [one for one in reading.columns if end <= one[0] < min(first, end + _NEAR)]
     before = [one for one in reading.filters if one.at < start]
     if not behind and _names_table(reading, end):  # "no orders": of one table that says nothing
+        for mention in [one for one in reading.columns if end <= one[0] < end + _NEAR]:
+            consume(reading, mention)
         reading.unlinked = True
         return bool(reading.table.partners)
     if columns or not (behind or before):

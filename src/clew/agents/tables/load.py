@@ -10,7 +10,7 @@ from pathlib import PurePosixPath
 from typing import Any, Literal
 
 from clew.agents.tables.values import is_year, load_vocabulary, read_truths
-from clew.agents.tables.words import fold_text, is_same_word
+from clew.agents.tables.words import fold_text, is_same_word, load_operators
 from clew.ingest.readers.tables import split_column
 from clew.text.dates import parse_whole_date
 from clew.text.quantities import (
@@ -196,6 +196,18 @@ class Column:
         named = bool(self.words) and self.words[-1] in load_vocabulary().stocks
         return self.is_quantity and whole and named and not self.unit[0]
 
+    @property
+    def is_additive(self) -> bool:
+        """Whether its values are amounts of which a group has the sum: by its name."""
+        named = any("turnover" in load_operators().concepts_of(word) for word in self.words)
+        return self.is_stock or (self.is_quantity and named)
+
+    @property
+    def is_reading(self) -> bool:
+        """Whether it holds what another column of its row says is measured: by its name."""
+        named = bool(self.words) and self.words[-1] in load_vocabulary().readings
+        return self.is_quantity and named
+
     @cached_property
     def numbers(self) -> list[float | None]:
         """The values as numbers; dates as days, so that they can be compared."""
@@ -311,16 +323,24 @@ def find_links(table: Table, others: Sequence[Table]) -> list[Link]:
             continue
         for other in others:
             for key, keys in other.columns.items():
-                if other is table or keys.type == "date" or not keys.is_key:
+                if keys.type == "date" or not keys.is_key:
+                    continue
+                if other is table and (name == key or not _refers_within(column)):
                     continue
                 if len(values & keys.rows_by_value.keys()) >= _LINK_SHARE * len(values):
                     found.append(Link(name, other, key))
     return found
 
 
+def _refers_within(column: Column) -> bool:
+    """Whether a column of ids refers to rows of its own table: `manager_id`."""
+    said = set(column.words) - load_vocabulary().identifiers
+    return column.is_id and not load_vocabulary().references.isdisjoint(said)
+
+
 def join_tables(tables: Sequence[Table]) -> list[Table]:
     """Return every table that refers to others, with the columns of these beside its own."""
-    if len(tables) < 2 or sum(map(len, tables)) > _MAX_JOINED:
+    if sum(map(len, tables)) > _MAX_JOINED:
         return []
     found = [_join(table, tables) for table in tables]
     return [table for table in found if table.partners]
@@ -332,6 +352,7 @@ def _join(table: Table, tables: Sequence[Table]) -> Table:
     for link in find_links(table, tables):
         own = table.columns[link.column]
         is_meant = _is_named_alike(own, link.other, link.key) or _refers_by_values(own, link)
+        is_meant = is_meant or link.other is table
         if not is_meant and not _has_texts(own):
             continue  # values that agree by chance: years and small numbers do
         keys = link.other.columns[link.key].rows_by_value

@@ -28,6 +28,7 @@ from clew.agents.tables.senses import (
     find_meant_values,
     find_measured,
     find_superlatives,
+    shares_concept,
 )
 from clew.agents.tables.spaced import find_language, write_spaced_in_english
 from clew.agents.tables.unspaced import asks_unspaced, write_unspaced_in_english
@@ -78,11 +79,12 @@ def _read(words: list[Word], table: Table, foreign: frozenset[str], senses: Sens
     if ask is None:
         return None
     add_values(reading, 2)  # "Town 7" before the column "town"
+    phrases = reading.find("aggregates", least=2)  # "in total" before the column "total"
     find_columns(reading)
     orders, group = reading.find("orders"), _find_group(reading)
     comparisons, texts = reading.find("comparisons"), reading.find("texts")
-    aggregates, distinct = reading.find("aggregates"), reading.find("distinct")
-    shares, pairs = reading.find("shares"), reading.find("pairs")
+    aggregates, distinct = phrases + reading.find("aggregates"), reading.find("distinct")
+    shares, pairs = _find_shares(reading), reading.find("pairs")
     reading.find("placements")  # they are accounted for
     negations = reading.find("negations")
     limits = _find_limits(reading)
@@ -101,11 +103,14 @@ def _read(words: list[Word], table: Table, foreign: frozenset[str], senses: Sens
         return None
     head = _find_head(reading, ask)
     find_meant_values(reading, senses, head)
+    if not senses and _may_mean_column(reading, head):
+        return None
     if not _account_for_rest(reading, head, ask[2], bool(best or aggregates)):
         return None
     limit = len(table) if orders else limits[0][3] if limits else count
+    much = "much" in [word.fold for word in words[ask[0] : ask[1]]]
     sought = Sought(
-        "share" if shares else "distinct" if distinct else ask[2],
+        "share" if shares else "distinct" if distinct else "much" if much else ask[2],
         aggregates[0][2] if aggregates else "",
         _name_best(reading, orders or best, bool(pairs)),
         group,
@@ -168,6 +173,13 @@ def _find_opener(reading: Reading) -> Mention | None:
                     reading.take(start, end, "asks")
                 return 0, end if wants == "check" else 0, wants
     return (0, 0, "rows") if any(operators.find("orders", words)) else None
+
+
+def _find_shares(reading: Reading) -> list[Mention]:
+    """Find "percentage of"; behind a number it is a unit: "less than 20 percent battery"."""
+    found = reading.find("shares")
+    units = [one for one in found if one[0] and literal_type(reading.words[one[0] - 1].fold)]
+    return [one for one in found if one not in units]
 
 
 def _find_limits(reading: Reading) -> list[tuple[int, int, str, int]]:
@@ -259,10 +271,11 @@ def _account_for_rest(reading: Reading, head: int, asks: str, measured: bool) ->
             reading.score += _NOUN_WEIGHT
         elif word.fold in reading.operators.fillers:
             reading.take(at, at + 1, "filler")
-        elif word.text[:1].isupper() or any(is_same_word(word.fold, o) for o in reading.foreign):
-            return False  # a name that no cell has, or what another table holds
-        elif at in reading.dropped or (word.fold,) in reading.operators.phrases["degrees"]:
-            return False  # "older" is no part of the name behind it
+        elif _is_unknown(reading, at):
+            return False
+        elif _names_table(reading, word):
+            reading.take(at, at + 1, "table")
+            reading.doubts += 1
         elif at == head and asks == "count" and add_kind(reading, at):
             reading.take(at, at + 1, "kind")
         elif (at == head and not literal_type(word.fold)) or _is_compound(reading, at):
@@ -276,9 +289,34 @@ def _account_for_rest(reading: Reading, head: int, asks: str, measured: bool) ->
     return _names_what_is_asked(reading, head, asks)
 
 
+def _is_unknown(reading: Reading, at: int) -> bool:
+    """Whether a word says what no reading of this table does: a name that no cell has, what another
+    table holds, or "older", which is no part of the name behind it.
+    """
+    word = reading.words[at]
+    if word.text[:1].isupper() or any(is_same_word(word.fold, one) for one in reading.foreign):
+        return True
+    return at in reading.dropped or (word.fold,) in reading.operators.phrases["degrees"]
+
+
+def _may_mean_column(reading: Reading, head: int) -> bool:
+    """Whether the noun asked for is free and means a column: "items" a quantity."""
+    if head < 0 or not reading.is_free(head, head + 1):
+        return False
+    word, columns = reading.words[head].fold, reading.table.columns.values()
+    if any(is_same_word(word, own) for own in reading.table.words):
+        return False
+    return any(shares_concept(word, own) for one in columns for own in one.words)
+
+
+def _names_table(reading: Reading, word: Word) -> bool:
+    """Whether a word names the same thing as the table: "sold" of orders."""
+    return any(shares_concept(word.fold, own) for own in reading.table.own_words)
+
+
 def _names_what_is_asked(reading: Reading, head: int, asks: str) -> bool:
     """Whether the words that are known say what is asked for."""
-    if asks == "count" and {"table", "kind"} & set(reading.taken):
+    if reading.unlinked or (asks == "count" and {"table", "kind"} & set(reading.taken)):
         return True
     if asks == "count" and head >= 0 and reading.taken[head] == "value":
         return _is_kind_of_rows(reading, head)

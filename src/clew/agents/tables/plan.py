@@ -133,12 +133,15 @@ def _choose_plan(query: Query, sought: Sought, asked: list[str], rest: list[str]
         return _make_groups(query, [*asked, *rest])
     columns = query.table.columns
     numeric = any(columns[name].is_quantity for name in [*asked, *rest])
+    numeric = numeric or bool(_find_reading(query, [*asked, *rest]))
     if sought.best or (sought.aggregate and numeric):
         return _make_aggregate(query, asked, rest)
     if sought.aggregate and (sought.aggregate != "sum" or sought.wants != "count"):
         return None  # "average" of nothing that is a number
     if sought.wants in ("count", "distinct"):
         return _make_count(query, asked, rest)
+    if sought.wants == "much":
+        return _make_amount(replace(query, wants="value"), [*asked, *rest])
     return _make_lookup(query, asked, rest)
 
 
@@ -151,7 +154,8 @@ def _tells_far_keys(query: Query) -> bool:
 def _name_keys(query: Query) -> Query:
     """Return a query that tells names for keys: of the linked table, or of the row itself."""
     labels = {one.link: one.label for one in query.table.partners if one.label}
-    own = {name: query.table.label for name in query.entities if query.table.label}
+    keys = [name for name in query.entities if query.table.columns[name].is_key]
+    own = {name: query.table.label for name in keys if query.table.label}
     names = {name: label for name, label in (own | labels).items() if name in query.entities}
     if query.wants in ("distinct", "aggregate"):
         return query
@@ -229,13 +233,27 @@ def _make_groups(query: Query, mentioned: Sequence[str]) -> Query | None:
     return replace(query, wants="groups", measure=measure, aggregate=how, best="")
 
 
+def _make_amount(query: Query, mentioned: list[str]) -> Query | None:
+    """The sum of what "how much" asks for if it adds up, else the values themselves."""
+    amounts = [name for name in mentioned if query.table.columns[name].is_additive]
+    if len(mentioned) == 1 and amounts and query.filters:
+        return replace(query, wants="aggregate", aggregate="sum", measure=amounts[0])
+    return _make_lookup(query, [], mentioned)
+
+
 def _make_lookup(query: Query, asked: list[str], rest: list[str]) -> Query | None:
     """The values of the columns that are asked for, else the names of the rows."""
     table, filters = query.table, query.filters
     by_name = query.wants in ("rows", "names") and not asked and bool(filters)
     targets = [table.label] * bool(table.label) if by_name else asked or rest
+    if query.wants == "place" and not targets:  # "Where is SN007?"
+        places = load_operators().places
+        targets = [name for name, one in table.columns.items() if not places.isdisjoint(one.words)]
+        targets = targets if len(targets) == 1 else []
     used = {one.column for one in filters if one.how == "="}
-    if by_name and query.wants == "names" and table.label in used and not rest:
+    if by_name and query.wants == "names" and table.label in used and rest:
+        targets = rest  # "Who is Dana's manager?"
+    elif by_name and query.wants == "names" and table.label in used:
         targets = [one.label for one in table.partners if one.label and one.label not in used]
         targets = targets if len(targets) == 1 else []
     targets = [name for name in targets if name not in used and _fits(table, name, query.wants)]
@@ -269,6 +287,8 @@ def _make_aggregate(query: Query, asked: list[str], rest: list[str]) -> Query | 
         fitting = [name for name in rest if columns[name].is_quantity]
     targets = [name for name in [*asked, *rest] if name not in fitting[:1]]
     measure = next(iter(fitting), "")
+    if not measure and (measure := _find_reading(query, targets)):
+        targets = [name for name in targets if columns[name].type != "date" or dated]
     query = replace(query, best=to_extreme(query.best, columns.get(measure)), measure=measure)
     if not query.best:
         return replace(query, wants="aggregate") if measure else None
@@ -276,10 +296,21 @@ def _make_aggregate(query: Query, asked: list[str], rest: list[str]) -> Query | 
         return _make_largest_group(query, asked, rest) if counts_rows else None
     if query.aggregate and targets:
         return replace(query, wants="group", group=targets[0])
-    if counts_rows and query.wants == "rows" and targets[:1] == asked[:1] and asked:
+    adds_up = counts_rows or columns[measure].is_additive
+    if adds_up and query.wants == "rows" and targets[:1] == asked[:1] and asked:
         if _is_category(query.table, asked[0]):
             return replace(query, wants="group", group=asked[0], aggregate="sum")
     return _make_best(query, asked, targets)
+
+
+def _find_reading(query: Query, targets: Sequence[str]) -> str:
+    """Return the column with what a kind of row measures: "the highest temperature"."""
+    columns = query.table.columns
+    kinds = [one.column for one in query.filters if one.how == "=" and not one.negated]
+    found = [name for name, column in columns.items() if column.is_reading]
+    others = [name for name in targets if columns[name].type != "date"]
+    known = kinds and not others and query.best not in _COUNTED
+    return found[0] if known and len(found) == 1 else ""
 
 
 def _is_category(table: Table, name: str) -> bool:

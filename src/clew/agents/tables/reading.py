@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 
 from clew.agents.tables.load import Column, Table
 from clew.agents.tables.values import load_vocabulary
-from clew.agents.tables.words import Operators, Word, is_same_word
+from clew.agents.tables.words import Operators, Word, is_same_word, strip_plural
 from clew.text.quantities import is_people
 
 _COLUMN_WEIGHT = 2.0
@@ -128,9 +128,10 @@ class Reading:
         """Whether none of the words is taken."""
         return not any(self.taken[start:end])
 
-    def find(self, kind: str) -> list[Mention]:
-        """Find the operators of a kind among the free words, and take them."""
+    def find(self, kind: str, least: int = 1) -> list[Mention]:
+        """Find the operators of a kind, of so many words, among the free ones, and take them."""
         found = [one for one in self.operators.find(kind, self.words) if self.is_free(*one[:2])]
+        found = [one for one in found if one[1] - one[0] >= least]
         for start, end, _ in found:
             self.take(start, end, kind)
         return found
@@ -146,18 +147,34 @@ def find_columns(reading: Reading) -> None:
         if (word.fold,) in reading.operators.phrases["negations"]:
             continue  # "no" is no number: "order no"
         if reading.is_free(at, at + 1) and word.fold not in reading.operators.fillers:
-            having = [one for one in names if any(is_same_word(word.fold, w) for w in one.words)]
-            exact = [one for one in having if {word.fold, word.stem} & set(one.words)]
-            if not exact and is_value(reading, word):
-                continue  # "open" of a status, not of "opened"
-            having = _prefer_own(reading, exact or having)
-            having = [one for one in having if not _is_own_id(reading, one, word)]
-            if len(having) == 1 and not word.fold[:1].isdigit():
-                note_column(reading, at, at + 1, having[0].name)
-                if having[0].is_id and word.fold not in load_vocabulary().identifiers:
-                    reading.entities.add(having[0].name)
-            elif not having and not _try_people(reading, at):
-                _try_denied_flag(reading, at)
+            _try_word(reading, at, names)
+
+
+def _try_word(reading: Reading, at: int, names: Sequence[Column]) -> None:
+    """Take a word for the only column that has it in its name."""
+    word = reading.words[at]
+    having = [one for one in names if any(is_same_word(word.fold, w) for w in one.words)]
+    exact = [one for one in having if {word.fold, word.stem} & set(one.words)]
+    if not exact and is_value(reading, word):
+        return  # "open" of a status, not of "opened"
+    if _is_table(reading, word):
+        return  # "orders" are the rows, not their `order_date`
+    having = _prefer_own(reading, exact or having)
+    having = [one for one in having if not _is_own_id(reading, one, word)]
+    if not exact and reading.words[0].fold == "what":  # "does it measure" is no date
+        having = [one for one in having if one.type != "date"]
+    if len(having) == 1 and not word.fold[:1].isdigit():
+        note_column(reading, at, at + 1, having[0].name)
+        if having[0].is_id and word.fold not in load_vocabulary().identifiers:
+            reading.entities.add(having[0].name)
+    elif not having and not _try_people(reading, at):
+        _try_denied_flag(reading, at)
+
+
+def _is_table(reading: Reading, word: Word) -> bool:
+    """Whether a word is the plural of the table's name."""
+    own = {strip_plural(one) for one in reading.table.own_words}
+    return word.fold != word.stem and word.stem in own
 
 
 def _is_own_id(reading: Reading, column: Column, word: Word) -> bool:
@@ -236,8 +253,12 @@ def is_measure(reading: Reading, at: int) -> bool:
     if any("year" in one.words for one in named):
         return False
     amounts = [one for one in named if one.is_quantity and not one.is_rank]
+    concepts = reading.operators.concepts_of
     return any(
-        word in one.words or (is_people(word) and any(map(is_people, one.words))) for one in amounts
+        word in one.words
+        or (is_people(word) and any(map(is_people, one.words)))
+        or any(concepts(word) & concepts(own) for own in one.words)
+        for one in amounts
     )
 
 

@@ -5,7 +5,7 @@ and clearly closer than the others, so that what a table does not hold stays una
 """
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 import numpy as np
 
@@ -16,15 +16,18 @@ from clew.agents.tables.values import load_vocabulary
 from clew.agents.tables.verbs import find_time
 from clew.agents.tables.words import Word, is_same_word, load_operators, split_question
 from clew.context import Context
+from clew.graph.csr import Floats
 
 Senses = Mapping[str, Mapping[str, float]]
 """For words of a question, the cosine with the name of every column."""
 
-_ALL = ("number", "date", "text")
+_TIMELESS = ("number", "text", "flag")
+_ALL = (*_TIMELESS, "date")
 _MEASURED = ("number", "date")
 _LEAST = 0.5  # cosine of a word with the name of a column that it may mean
 _LEAST_OF_DEGREE = 0.35  # of "tallest" with one that can be measured: few columns can
 _LEAST_OF_KIND = 0.6  # of a word with a value that rows share, or with the name of the table
+_SAME_CONCEPT = 0.95  # for a cosine, of words that are listed as naming the same
 _LEAD = 0.1  # over the next one
 _MAX_VALUES = 1_000  # of all tables that words are compared with
 _MAX_KINDS = 100  # different values of a column that tells kinds
@@ -38,15 +41,35 @@ async def load_senses(ctx: Context, tables: Sequence[Table]) -> Senses:
     words = [word.fold for word in split_question(ctx.question) if _has_meaning(word)]
     if not names or not words or len(names) > _MAX_NAMES or asks_unspaced(ctx.question):
         return {}
-    if ctx.meaning() < 1:
-        return {}
     values = [value for t in tables for c in _kinds_of(t) for value in c.rows_by_value]
     words_of_tables = [word for table in tables for word in table.own_words]
     names = list(dict.fromkeys([*names, *words_of_tables, *values[:_MAX_VALUES]]))
-    vectors = np.stack(await ctx.vectors([*words, *names]))
-    cosines = vectors[: len(words)] @ vectors[len(words) :].T
-    rows = (dict(zip(names, row, strict=True)) for row in cosines.tolist())
-    return dict(zip(words, rows, strict=True))
+    cosines: Floats = np.zeros((len(words), len(names)), np.float32)
+    if ctx.meaning() == 1:
+        vectors = np.stack(await ctx.vectors([*words, *names]))
+        cosines = vectors[: len(words)] @ vectors[len(words) :].T
+    return {
+        word: {
+            name: _SAME_CONCEPT if shares_concept(word, name, words_of_tables) else cosine
+            for name, cosine in zip(names, row, strict=True)
+        }
+        for word, row in zip(words, cosines.tolist(), strict=True)
+    }
+
+
+def shares_concept(word: str, name: str, tables: Collection[str] = ()) -> bool:
+    """Whether a word and one of a name's words name the same thing: "earns" and "salary".
+
+    What a table is called says nothing in the names of its columns: "order no".
+    """
+    concepts, parts = load_operators().concepts_of, name.split()
+    known = [one for one in parts if len(parts) == 1 or not _is_any_of(one, tables)]
+    return any(concepts(word) & concepts(own) for own in known if own != word)
+
+
+def _is_any_of(word: str, names: Collection[str]) -> bool:
+    """Whether a word is a form of one of some names."""
+    return any(is_same_word(word, name) for name in names)
 
 
 def _has_meaning(word: Word) -> bool:
@@ -95,9 +118,11 @@ def _find_meant_columns(reading: Reading, senses: Senses) -> None:
     """Take free words for the columns they mean."""
     for at, word in enumerate(reading.words):
         if word.fold in senses and reading.is_free(at, at + 1) and not _is_known(reading, word):
-            name = _choose(reading, senses[word.fold], _ALL, _LEAST)
+            types = _TIMELESS if reading.words[0].fold == "what" else _ALL
+            name = _choose(reading, senses[word.fold], types, _LEAST)
             if name and not _tells_another_event(reading, word, name):
                 note_column(reading, at, at + 1, name)
+                reading.entities |= {name} if reading.table.columns[name].is_id else set()
 
 
 def _tells_another_event(reading: Reading, word: Word, name: str) -> bool:
@@ -251,8 +276,9 @@ def _choose(
 ) -> str:
     """Return the column of these types that is close enough and clearly the closest, or ""."""
     columns = reading.table.columns
-    having = [name for name, one in columns.items() if one.type in types and not one.is_id]
-    near = {name: cosines.get(" ".join(columns[name].words), 0.0) for name in having}
+    near = {name: cosines.get(" ".join(one.words), 0.0) for name, one in columns.items()}
+    having = [name for name, one in columns.items() if one.type in types]
+    near = {n: near[n] for n in having if not columns[n].is_id or near[n] == _SAME_CONCEPT}
     first, second = (sorted(near, key=lambda name: -near[name]) + ["", ""])[:2]
     if not first or near[first] < least:
         return ""

@@ -20,6 +20,7 @@ class Vocabulary(NamedTuple):
     ranks: frozenset[str]
     stocks: frozenset[str]
     references: frozenset[str]
+    readings: frozenset[str]
     units: Mapping[str, tuple[str, float]]
     """For each unit what it measures, and its size."""
 
@@ -31,7 +32,7 @@ def load_vocabulary() -> Vocabulary:
     data = tomllib.loads(raw)
     flags = {word: kind == "true" for kind, text in data["flags"].items() for word in text.split()}
     totals = {word: kind for kind, text in data["totals"].items() for word in text.split()}
-    kinds = ("identifiers", "ranks", "stocks", "references")
+    kinds = ("identifiers", "ranks", "stocks", "references", "readings")
     words = {kind: frozenset(data[kind]["words"].split()) for kind in kinds}
     return Vocabulary(flags, totals, units=units_of_cells(), **words)
 

@@ -34,6 +34,8 @@ def may_be_verb(reading: Reading, at: int, head: int, measured: bool) -> bool:
     linked = any(one.column in brought for one in reading.filters)
     linked = linked or (bool(table.partners) and reading.words[0].fold == "who")
     has_do = any(one.fold in _DO for one in reading.words[:at])
+    if has_do and any(table.columns[name].is_additive for _, _, name in reading.columns):
+        return bool(reading.filters)  # "how much revenue did we make from …"
     behind_name = bool(at) and reading.taken[at - 1] == "value"
     return linked and bool(reading.filters) and (has_do or not behind_name)
 

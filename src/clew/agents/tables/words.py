@@ -5,7 +5,7 @@ import tomllib
 import unicodedata
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, cached_property
 from importlib.resources import files
 from os.path import commonprefix
 
@@ -106,6 +106,8 @@ class Operators:
     """Words of columns that say how old something is."""
     denying: frozenset[str]
     """Beginnings that deny a word: "unresolved"."""
+    places: frozenset[str]
+    """Words of columns that say where a row is."""
 
     def find(self, kind: str, words: Sequence[Word]) -> Iterator[tuple[int, int, str]]:
         """Yield the phrases of a kind in a question: from, to (exclusive), meaning."""
@@ -127,6 +129,18 @@ class Operators:
         if plain or not word.endswith(ending) or len(word) - len(ending) < _MIN_ADJECTIVE:
             return plain
         return "max" if self.low.isdisjoint(list_adjectives(word, ending)) else "min"
+
+    def concepts_of(self, word: str) -> frozenset[str]:
+        """Return the things that a word names: "revenue" a turnover, like the column "total"."""
+        return self._concepts.get(word, frozenset())
+
+    @cached_property
+    def _concepts(self) -> dict[str, frozenset[str]]:
+        found: dict[str, frozenset[str]] = {}
+        for (concept,), words in self.phrases["concepts"].items():
+            for word in words.split():
+                found[word] = found.get(word, frozenset()) | {concept}
+        return found
 
     def measured_by(self, word: str) -> frozenset[str]:
         """Return what an adjective measures, as units do: "tallest" lengths, "cheaper" money."""

@@ -156,3 +156,109 @@ void clew_dot_halves(const uint16_t *matrix, int64_t width, const int64_t *rows,
 #endif
     dot_halves_plainly(matrix, width, rows, count, vectors, number, out);
 }
+
+/* One ranking by forward push (graph/pagerank_push.py): the graph, and a slot per touched node. */
+typedef struct {
+    const int64_t *starts;
+    const int32_t *columns;
+    const float *weights;    /* none where every edge weighs 1 */
+    const double *strengths; /* none likewise */
+    int32_t *slots;
+    int64_t *nodes;
+    double *passed, *waiting;
+    int64_t *first, *degree;
+    double *strength;
+    int64_t *chosen;
+    double *mass;
+    int64_t base, count, used, budget, drained;
+    double damping, level, dangling, least, factor;
+} push_state;
+
+/* The slot of a node; nodes met for the first time get the next one. */
+static inline int64_t find_slot(push_state *at, int64_t node)
+{
+    int64_t slot = (int64_t)at->slots[node] - at->base;
+    if (slot >= 0)
+        return slot;
+    slot = at->count++;
+    at->slots[node] = (int32_t)(at->base + slot);
+    at->nodes[slot] = node;
+    at->passed[slot] = at->waiting[slot] = 0;
+    at->first[slot] = at->starts[node];
+    at->degree[slot] = at->starts[node + 1] - at->starts[node];
+    at->strength[slot] = at->strengths ? at->strengths[node] : (double)at->degree[slot];
+    return slot;
+}
+
+void clew_push_seeds(push_state *at, const int64_t *seeds, const double *masses, int64_t count)
+{
+    for (int64_t i = 0; i < count; i++)
+        at->waiting[find_slot(at, seeds[i])] = masses[i];
+}
+
+/* Push all that waits at the first `count` chosen slots along their edges. */
+void clew_push_chosen(push_state *at, int64_t count)
+{
+    for (int64_t i = 0; i < count; i++) {
+        const int64_t slot = at->chosen[i];
+        at->mass[i] = at->damping * at->waiting[slot];
+        at->passed[slot] += at->waiting[slot];
+        at->waiting[slot] = 0;
+    }
+    for (int64_t i = 0; i < count; i++) {
+        const int64_t slot = at->chosen[i], first = at->first[slot];
+        const int64_t last = first + at->degree[slot];
+        if (at->strength[slot] <= 0) {
+            at->dangling += at->mass[i];
+            continue;
+        }
+        const double share = at->mass[i] / at->strength[slot];
+        at->used += last - first;
+        for (int64_t edge = first; edge < last; edge++) {
+            const int64_t target = find_slot(at, at->columns[edge]);
+            at->waiting[target] += at->weights ? share * (double)at->weights[edge] : share;
+        }
+    }
+}
+
+static inline double edges_of(const push_state *at, int64_t slot)
+{
+    return at->degree[slot] > 1 ? (double)at->degree[slot] : 1.0;
+}
+
+/* Choose the slots with more waiting per edge than the level; returns how many edges they have. */
+static int64_t choose_above(push_state *at, int64_t *count)
+{
+    int64_t found = 0, edges = 0;
+    for (int64_t slot = 0; slot < at->count; slot++)
+        if (at->waiting[slot] > at->level * edges_of(at, slot)) {
+            at->chosen[found++] = slot;
+            edges += at->degree[slot];
+        }
+    *count = found;
+    return edges;
+}
+
+static double next_level(const push_state *at)
+{
+    double highest = 0;
+    for (int64_t slot = 0; slot < at->count; slot++)
+        if (at->waiting[slot] > highest * edges_of(at, slot))
+            highest = at->waiting[slot] / edges_of(at, slot);
+    return (at->level < highest ? at->level : highest) / at->factor;
+}
+
+/* Push level by level until nothing waits; returns how many were chosen that do not all fit. */
+int64_t clew_push_levels(push_state *at)
+{
+    while (at->level > at->least) {
+        int64_t count;
+        const int64_t edges = choose_above(at, &count);
+        if (edges > at->budget - at->used)
+            return count;
+        clew_push_chosen(at, count);
+        if (edges <= at->drained)
+            at->level = next_level(at);
+    }
+    return 0;
+}

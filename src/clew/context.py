@@ -279,6 +279,19 @@ class Context:
             self._cosines_by_vector[key] = cosines
         return self._cosines_by_vector[key]
 
+    def compare_together(self, kind: Kind, vectors: Sequence[NDArray[np.float32]]) -> None:
+        """Compare every element with several vectors at once; `cosines` then has them.
+
+        Of very many, which are not all compared, none.
+        """
+        asked = {(kind, vector.tobytes()): vector for vector in vectors}
+        if self.view.is_estimated(kind) or any(key in self._cosines_by_vector for key in asked):
+            return
+        compared = self.view.cosines_with(kind, list(asked.values()))
+        for key, found in zip(asked, compared, strict=True):
+            found.flags.writeable = False
+            self._cosines_by_vector[key] = found
+
     def estimates(
         self, kind: Kind, vector: NDArray[np.float32], *, others: bool = True
     ) -> Estimates:

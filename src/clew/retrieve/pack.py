@@ -408,7 +408,9 @@ async def _count_tokens(ctx: Context, kind: Kind, hits: Sequence[Hit]) -> list[i
     at = [hit.at for hit in hits]
     if kind == "chunk":
         chunks = await fetch_chunks(ctx, at)
-        return [estimate_tokens(chunks[one].text) + estimate_tokens(chunks[one].title) for one in at]
+        return [
+            estimate_tokens(chunks[one].text) + estimate_tokens(chunks[one].title) for one in at
+        ]
     if kind == "fact":
         facts = await fetch_facts(ctx, at)
         return [min(estimate_tokens(facts[one].text), _MAX_LINE_TOKENS) for one in at]

@@ -6,6 +6,7 @@ it is never cleared: slots of earlier queries are below the current query's `bas
 
 from dataclasses import dataclass, field
 from threading import Lock
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -91,9 +92,9 @@ def forward_push(
 def _can_compile(graph: TransitionGraph) -> bool:
     """Whether the arrays of a graph are as the compiled push expects them."""
     links = graph.links
-    kinds = ((links.starts, np.int64), (links.columns, np.int32))
+    kinds: list[tuple[NDArray[Any], type]] = [(links.starts, np.int64), (links.columns, np.int32)]
     if graph.strengths is not None:
-        kinds = (*kinds, (links.weights, np.float32), (graph.strengths, np.float64))
+        kinds += [(links.weights, np.float32), (graph.strengths, np.float64)]
     return all(array.dtype == kind and array.flags.c_contiguous for array, kind in kinds)
 
 
@@ -113,12 +114,14 @@ def _push_compiled(
     size = min(len(graph), len(nodes) + budget)
     state = _new_state(size, slots.next)
     chosen, mass = np.empty(size, np.int64), np.empty(size)
-    held = {name: getattr(state, name) for name in _SLOT_ARRAYS}
+    arrays: dict[str, NDArray[Any] | None] = {
+        **{"starts": links.starts, "columns": links.columns, "strengths": graph.strengths},
+        **{"weights": links.weights if weighted else None, "slots": slots.slots},
+        **{name: getattr(state, name) for name in _SLOT_ARRAYS},
+        **{"chosen": chosen, "mass": mass},
+    }
     call = kernels.PushCall.prepare(
-        {"starts": links.starts, "columns": links.columns, "strengths": graph.strengths}
-        | {"weights": links.weights if weighted else None, "slots": slots.slots}
-        | held
-        | {"chosen": chosen, "mass": mass},
+        arrays,
         base=state.base,
         budget=budget,
         drained=int(DRAINED_SHARE * budget),

@@ -29,7 +29,8 @@ def score_rows(matrix: Matrix, rows: Ints, vector: Floats) -> Floats:
     """Dot product of some rows of a matrix with a vector; -1 for rows below 0."""
     compiled = kernels.COMPILED
     if compiled is not None and compiled.can_dot(matrix):
-        return score_rows_together(compiled, matrix, rows, vector[None])[0]
+        found: Floats = score_rows_together(compiled, matrix, rows, vector[None])[0]
+        return found
     scores = np.empty(len(rows), np.float32)
     # Selected rows are copied: for many of them a scan of the whole matrix is faster.
     if matrix.dtype == np.float32 and len(rows) > _FULL_SCAN_SHARE * len(matrix):

@@ -124,7 +124,7 @@ class View:
             return [self.cosines(kind, vector) for vector in vectors]
         if not compiled.can_dot(matrix):
             return [self.cosines(kind, vector) for vector in vectors]
-        return score_rows_together(compiled, matrix, self._rows(kind), np.stack(vectors))
+        return [*score_rows_together(compiled, matrix, self._rows(kind), np.stack(vectors))]
 
     def compare(self, kind: Kind, asked: Sequence[tuple[Floats, Ints]]) -> list[Floats]:
         """For each vector its cosines with the elements at some positions."""

@@ -173,10 +173,16 @@ class Context:
     """How the caller wants answers to be worded; it changes no rule about evidence."""
     _cosines_by_vector: dict[tuple[Kind, bytes], NDArray[np.float32]] = field(default_factory=dict)
     _estimates_by_vector: dict[tuple[Kind, bool, bytes], Estimates] = field(default_factory=dict)
+    _meaning_by_text: dict[str, float] = field(default_factory=dict)
 
     def meaning(self, text: str = "") -> float:
         """How far vectors tell what a text (or the question) means: 0 in an unknown script."""
-        return 0.0 if self.embed is None else measure_known(self.embed, text or self.question)
+        if self.embed is None:
+            return 0.0
+        text = text or self.question
+        if text not in self._meaning_by_text:
+            self._meaning_by_text[text] = measure_known(self.embed, text)
+        return self._meaning_by_text[text]
 
     def has(self, role: Role) -> bool:
         """Whether a model is configured for this role."""
@@ -272,6 +278,19 @@ class Context:
             cosines.flags.writeable = False
             self._cosines_by_vector[key] = cosines
         return self._cosines_by_vector[key]
+
+    def compare_together(self, kind: Kind, vectors: Sequence[NDArray[np.float32]]) -> None:
+        """Compare every element with several vectors at once; `cosines` then has them.
+
+        Of very many, which are not all compared, none.
+        """
+        asked = {(kind, vector.tobytes()): vector for vector in vectors}
+        if self.view.is_estimated(kind) or any(key in self._cosines_by_vector for key in asked):
+            return
+        compared = self.view.cosines_with(kind, list(asked.values()))
+        for key, found in zip(asked, compared, strict=True):
+            found.flags.writeable = False
+            self._cosines_by_vector[key] = found
 
     def estimates(
         self, kind: Kind, vector: NDArray[np.float32], *, others: bool = True

@@ -5,6 +5,8 @@
 
 #if defined(__x86_64__)
 #include <immintrin.h>
+#elif defined(__aarch64__)
+#include <arm_neon.h>
 #endif
 
 /* The best version for the processor is chosen when the library is loaded. */
@@ -16,10 +18,39 @@
 
 enum { LANES = 32, PIECE = 2048, AHEAD = 2, LINE = 64 };
 
+#if defined(__aarch64__)
+enum { BYTE_WORDS = 31 }; /* words whose counts of bits, 8 a byte, fit into a byte */
+
+/* Differing bits of two rows, which lie beside each other, as two numbers. */
+static inline uint64x2_t count_two(const uint64_t *bits, int64_t words, int64_t stride,
+                                   const uint64_t *asked)
+{
+    uint64x2_t total = vdupq_n_u64(0);
+    for (int64_t first = 0; first < words; first += BYTE_WORDS) {
+        const int64_t last = words - first < BYTE_WORDS ? words : first + BYTE_WORDS;
+        uint8x16_t counts = vdupq_n_u8(0);
+        for (int64_t word = first; word < last; word++) {
+            uint64x2_t differing =
+                veorq_u64(vld1q_u64(bits + word * stride), vdupq_n_u64(asked[word]));
+            counts = vaddq_u8(counts, vcntq_u8(vreinterpretq_u8_u64(differing)));
+        }
+        total = vaddq_u64(total, vpaddlq_u32(vpaddlq_u16(vpaddlq_u8(counts))));
+    }
+    return total;
+}
+#endif
+
 /* Count the differing bits of `rows` rows, which lie word by word, `stride` apart. */
 VERSIONS static void count_piece(const uint64_t *bits, int64_t words, int64_t stride, int64_t rows,
                                  const uint64_t *asked, uint16_t *out)
 {
+#if defined(__aarch64__)
+    for (; rows >= 2; rows -= 2, bits += 2, out += 2) {
+        uint64x2_t found = count_two(bits, words, stride, asked);
+        out[0] = (uint16_t)vgetq_lane_u64(found, 0);
+        out[1] = (uint16_t)vgetq_lane_u64(found, 1);
+    }
+#endif
     uint64_t counts[PIECE];
     for (int64_t i = 0; i < rows; i++)
         counts[i] = 0;
@@ -51,6 +82,62 @@ static inline void fetch_ahead(const void *row, int64_t bytes)
         __builtin_prefetch((const char *)row + at);
 }
 
+/* A 16-bit number as a 32-bit one. */
+static inline float widen(uint16_t half)
+{
+    /* Sign and the other 15 bits, shifted to their places: too small by a power of two. */
+    uint32_t bits = ((uint32_t)(half & 0x8000u) << 16) | ((uint32_t)(half & 0x7FFFu) << 13);
+    float small;
+    memcpy(&small, &bits, sizeof small);
+    return small * 0x1p112f;
+}
+
+#if defined(__aarch64__)
+static inline float add_quads(const float32x4_t *sum)
+{
+    float32x4_t low = vaddq_f32(vaddq_f32(sum[0], sum[4]), vaddq_f32(sum[2], sum[6]));
+    float32x4_t high = vaddq_f32(vaddq_f32(sum[1], sum[5]), vaddq_f32(sum[3], sum[7]));
+    float32x4_t four = vaddq_f32(low, high);
+    return vpadds_f32(vadd_f32(vget_low_f32(four), vget_high_f32(four)));
+}
+
+static float dot_floats_by_neon(const float *row, const float *vector, int64_t width)
+{
+    float32x4_t sum[LANES / 4];
+    for (int part = 0; part < LANES / 4; part++)
+        sum[part] = vdupq_n_f32(0);
+    int64_t i = 0;
+    for (; i + LANES <= width; i += LANES)
+        for (int part = 0; part < LANES / 4; part++)
+            sum[part] = vfmaq_f32(sum[part], vld1q_f32(row + i + 4 * part),
+                                  vld1q_f32(vector + i + 4 * part));
+    float total = add_quads(sum);
+    for (; i < width; i++)
+        total += row[i] * vector[i];
+    return total;
+}
+
+static float dot_halves_by_neon(const uint16_t *row, const float *vector, int64_t width)
+{
+    float32x4_t sum[LANES / 4];
+    for (int part = 0; part < LANES / 4; part++)
+        sum[part] = vdupq_n_f32(0);
+    int64_t i = 0;
+    for (; i + LANES <= width; i += LANES)
+        for (int part = 0; part < LANES / 4; part += 2) {
+            const int64_t from = i + 4 * part;
+            float16x8_t halves = vreinterpretq_f16_u16(vld1q_u16(row + from));
+            sum[part] = vfmaq_f32(sum[part], vcvt_f32_f16(vget_low_f16(halves)),
+                                  vld1q_f32(vector + from));
+            sum[part + 1] = vfmaq_f32(sum[part + 1], vcvt_high_f32_f16(halves),
+                                      vld1q_f32(vector + from + 4));
+        }
+    float total = add_quads(sum);
+    for (; i < width; i++)
+        total += widen(row[i]) * vector[i];
+    return total;
+}
+#else
 static inline float add_lanes(float *sum)
 {
     for (int half = LANES / 2; half; half /= 2)
@@ -58,6 +145,7 @@ static inline float add_lanes(float *sum)
             sum[lane] += sum[lane + half];
     return sum[0];
 }
+#endif
 
 /* Dot products of some rows of 32-bit numbers with vectors; a row is read once for all. */
 VERSIONS void clew_dot_floats(const float *matrix, int64_t width, const int64_t *rows,
@@ -69,6 +157,9 @@ VERSIONS void clew_dot_floats(const float *matrix, int64_t width, const int64_t 
             fetch_ahead(matrix + rows[at + AHEAD] * width, width * (int64_t)sizeof(float));
         for (int64_t which = 0; which < number; which++) {
             const float *vector = vectors + which * width;
+#if defined(__aarch64__)
+            out[which * count + at] = dot_floats_by_neon(row, vector, width);
+#else
             float sum[LANES] = {0};
             int64_t i = 0;
             for (; i + LANES <= width; i += LANES)
@@ -77,28 +168,24 @@ VERSIONS void clew_dot_floats(const float *matrix, int64_t width, const int64_t 
             for (; i < width; i++)
                 sum[0] += row[i] * vector[i];
             out[which * count + at] = add_lanes(sum);
+#endif
         }
     }
-}
-
-/* A 16-bit number as a 32-bit one. */
-static inline float widen(uint16_t half)
-{
-    /* Sign and the other 15 bits, shifted to their places: too small by a power of two. */
-    uint32_t bits = ((uint32_t)(half & 0x8000u) << 16) | ((uint32_t)(half & 0x7FFFu) << 13);
-    float small;
-    memcpy(&small, &bits, sizeof small);
-    return small * 0x1p112f;
 }
 
 VERSIONS static void dot_halves_plainly(const uint16_t *matrix, int64_t width, const int64_t *rows,
                                         int64_t count, const float *vectors, int64_t number,
                                         float *out)
 {
-    for (int64_t at = 0; at < count; at++)
+    for (int64_t at = 0; at < count; at++) {
+        if (at + AHEAD < count)
+            fetch_ahead(matrix + rows[at + AHEAD] * width, width * (int64_t)sizeof(uint16_t));
         for (int64_t which = 0; which < number; which++) {
             const uint16_t *row = matrix + rows[at] * width;
             const float *vector = vectors + which * width;
+#if defined(__aarch64__)
+            out[which * count + at] = dot_halves_by_neon(row, vector, width);
+#else
             float sum[LANES] = {0};
             int64_t i = 0;
             for (; i + LANES <= width; i += LANES)
@@ -107,7 +194,9 @@ VERSIONS static void dot_halves_plainly(const uint16_t *matrix, int64_t width, c
             for (; i < width; i++)
                 sum[0] += widen(row[i]) * vector[i];
             out[which * count + at] = add_lanes(sum);
+#endif
         }
+    }
 }
 
 #if defined(__x86_64__)
@@ -155,4 +244,110 @@ void clew_dot_halves(const uint16_t *matrix, int64_t width, const int64_t *rows,
     }
 #endif
     dot_halves_plainly(matrix, width, rows, count, vectors, number, out);
+}
+
+/* One ranking by forward push (graph/pagerank_push.py): the graph, and a slot per touched node. */
+typedef struct {
+    const int64_t *starts;
+    const int32_t *columns;
+    const float *weights;    /* none where every edge weighs 1 */
+    const double *strengths; /* none likewise */
+    int32_t *slots;
+    int64_t *nodes;
+    double *passed, *waiting;
+    int64_t *first, *degree;
+    double *strength;
+    int64_t *chosen;
+    double *mass;
+    int64_t base, count, used, budget, drained;
+    double damping, level, dangling, least, factor;
+} push_state;
+
+/* The slot of a node; nodes met for the first time get the next one. */
+static inline int64_t find_slot(push_state *at, int64_t node)
+{
+    int64_t slot = (int64_t)at->slots[node] - at->base;
+    if (slot >= 0)
+        return slot;
+    slot = at->count++;
+    at->slots[node] = (int32_t)(at->base + slot);
+    at->nodes[slot] = node;
+    at->passed[slot] = at->waiting[slot] = 0;
+    at->first[slot] = at->starts[node];
+    at->degree[slot] = at->starts[node + 1] - at->starts[node];
+    at->strength[slot] = at->strengths ? at->strengths[node] : (double)at->degree[slot];
+    return slot;
+}
+
+void clew_push_seeds(push_state *at, const int64_t *seeds, const double *masses, int64_t count)
+{
+    for (int64_t i = 0; i < count; i++)
+        at->waiting[find_slot(at, seeds[i])] = masses[i];
+}
+
+/* Push all that waits at the first `count` chosen slots along their edges. */
+void clew_push_chosen(push_state *at, int64_t count)
+{
+    for (int64_t i = 0; i < count; i++) {
+        const int64_t slot = at->chosen[i];
+        at->mass[i] = at->damping * at->waiting[slot];
+        at->passed[slot] += at->waiting[slot];
+        at->waiting[slot] = 0;
+    }
+    for (int64_t i = 0; i < count; i++) {
+        const int64_t slot = at->chosen[i], first = at->first[slot];
+        const int64_t last = first + at->degree[slot];
+        if (at->strength[slot] <= 0) {
+            at->dangling += at->mass[i];
+            continue;
+        }
+        const double share = at->mass[i] / at->strength[slot];
+        at->used += last - first;
+        for (int64_t edge = first; edge < last; edge++) {
+            const int64_t target = find_slot(at, at->columns[edge]);
+            at->waiting[target] += at->weights ? share * (double)at->weights[edge] : share;
+        }
+    }
+}
+
+static inline double edges_of(const push_state *at, int64_t slot)
+{
+    return at->degree[slot] > 1 ? (double)at->degree[slot] : 1.0;
+}
+
+/* Choose the slots with more waiting per edge than the level; returns how many edges they have. */
+static int64_t choose_above(push_state *at, int64_t *count)
+{
+    int64_t found = 0, edges = 0;
+    for (int64_t slot = 0; slot < at->count; slot++)
+        if (at->waiting[slot] > at->level * edges_of(at, slot)) {
+            at->chosen[found++] = slot;
+            edges += at->degree[slot];
+        }
+    *count = found;
+    return edges;
+}
+
+static double next_level(const push_state *at)
+{
+    double highest = 0;
+    for (int64_t slot = 0; slot < at->count; slot++)
+        if (at->waiting[slot] > highest * edges_of(at, slot))
+            highest = at->waiting[slot] / edges_of(at, slot);
+    return (at->level < highest ? at->level : highest) / at->factor;
+}
+
+/* Push level by level until nothing waits; returns how many were chosen that do not all fit. */
+int64_t clew_push_levels(push_state *at)
+{
+    while (at->level > at->least) {
+        int64_t count;
+        const int64_t edges = choose_above(at, &count);
+        if (edges > at->budget - at->used)
+            return count;
+        clew_push_chosen(at, count);
+        if (edges <= at->drained)
+            at->level = next_level(at);
+    }
+    return 0;
 }

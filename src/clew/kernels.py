@@ -1,4 +1,4 @@
-"""Compiled loops over vectors and sign bits, used where there are any.
+"""Compiled loops over vectors, sign bits and graphs, used where there are any.
 
 `hatch_build.py` compiles `kernels.c` when Clew is installed on a machine with a C compiler. Without
 the library numpy does the same in several passes, with equal results but for the last digits of
@@ -6,7 +6,7 @@ sums. The library knows nothing of Python: one serves all versions.
 """
 
 import ctypes
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -21,6 +21,26 @@ _DOT_PRODUCTS: dict[np.dtype[Any], str] = {
     np.dtype(np.float32): "clew_dot_floats",
 }
 _NUMBER, _POINTER = ctypes.c_int64, ctypes.c_void_p
+_PUSH_ARRAYS = (
+    *("starts", "columns", "weights", "strengths", "slots", "nodes", "passed", "waiting"),
+    *("first", "degree", "strength", "chosen", "mass"),
+)
+
+
+class PushCall(ctypes.Structure):
+    """What the functions of a push are given; see `push_state` in kernels.c."""
+
+    _fields_ = (
+        *((name, _POINTER) for name in _PUSH_ARRAYS),
+        *((name, _NUMBER) for name in ("base", "count", "used", "budget", "drained")),
+        *((name, ctypes.c_double) for name in ("damping", "level", "dangling", "least", "factor")),
+    )
+
+    @classmethod
+    def prepare(cls, arrays: Mapping[str, NDArray[Any] | None], **numbers: float) -> "PushCall":
+        """Make one from arrays, which have to stay, and numbers."""
+        places = {name: None if one is None else _place(one) for name, one in arrays.items()}
+        return cls(**places, **numbers)
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,6 +49,9 @@ class Kernels:
 
     count: Callable[..., None]
     dot: dict[np.dtype[Any], Callable[..., None]]
+    push_seeds: Callable[..., None]
+    push_chosen: Callable[..., None]
+    push_levels: Callable[..., int]
 
     def count_differing_bits(
         self, blocks: NDArray[np.uint64], asked: NDArray[np.uint64], out: NDArray[np.uint16]
@@ -67,11 +90,15 @@ def _place(array: NDArray[Any]) -> int:
 
 
 def load_kernels(library: Path) -> Kernels | None:
-    """Load the library; None where it was not compiled, or for another kind of machine."""
+    """Load the library; None where it was not compiled, for another machine, or from older code."""
     try:
         functions = ctypes.CDLL(str(library))
-    except OSError:
+        pushes = [getattr(functions, f"clew_push_{name}") for name in ("seeds", "chosen", "levels")]
+    except (OSError, AttributeError):
         return None
+    for push, given in zip(pushes, ((_POINTER, _POINTER, _NUMBER), (_NUMBER,), ()), strict=True):
+        push.argtypes, push.restype = (ctypes.POINTER(PushCall), *given), None
+    pushes[2].restype = _NUMBER
     count = functions.clew_count_differing
     count.argtypes = (_POINTER, _NUMBER, _NUMBER, _NUMBER, _POINTER, _POINTER)
     count.restype = None
@@ -79,7 +106,7 @@ def load_kernels(library: Path) -> Kernels | None:
     for dot in found.values():
         dot.argtypes = (_POINTER, _NUMBER, _POINTER, _NUMBER, _POINTER, _NUMBER, _POINTER)
         dot.restype = None
-    return Kernels(count, found)
+    return Kernels(count, found, *pushes)
 
 
 COMPILED = load_kernels(LIBRARY)

@@ -11,6 +11,10 @@ import clew
 from clew import kernels
 from clew.config import Settings
 from clew.doctor import run_checks
+from clew.graph.csr import build_csr
+from clew.graph.pagerank import approximate_pagerank
+from clew.graph.pagerank_push import allocate_slots
+from clew.graph.transition import build_transition_graph
 from clew.index.cosines import score_rows
 from clew.kernels import Kernels, load_kernels
 from clew.store.sign_bits import BLOCK_ROWS, make_sign_bits, pack_signs
@@ -87,6 +91,27 @@ def test_differing_bits_without_kernels_are_the_same(
             found.append(bits.distances(vectors[5].astype(np.float32)))
         np.testing.assert_array_equal(*found)
         assert found[0][5] == 0 < found[0][6]
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_rankings_without_kernels_are_the_same(
+    compiled: Kernels, monkeypatch: pytest.MonkeyPatch, weighted: bool
+) -> None:
+    numbers = np.random.default_rng(7)
+    one, other = numbers.integers(0, 5000, (2, 20_000))
+    weight = numbers.random(20_000).astype(np.float32) if weighted else np.ones(20_000, np.float32)
+    both = np.concatenate([one, other]), np.concatenate([other, one]), np.tile(weight, 2)
+    graph = build_transition_graph(build_csr(5100, *both))
+    slots = allocate_slots(len(graph))
+    seeds = {3: 1.0, 4000: 2.0, 5050: 0.5}  # the last has no edges
+    for budget in (200, 30_000):
+        found = []
+        for use in (compiled, None):
+            monkeypatch.setattr(kernels, "COMPILED", use)
+            found.append(approximate_pagerank(graph, slots, seeds, 100, budget=budget))
+        np.testing.assert_array_equal(found[0].nodes, found[1].nodes)
+        np.testing.assert_allclose(found[0].scores, found[1].scores)
+        assert found[0].touched == found[1].touched > 3
 
 
 def test_a_library_that_is_none(tmp_path: Path) -> None:

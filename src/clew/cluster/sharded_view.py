@@ -95,6 +95,10 @@ class ShardedView(View):
             scores[self.spread.positions[kind, number]] = part
         return scores
 
+    def cosines_with(self, kind: Kind, vectors: Sequence[Floats]) -> Sequence[Floats]:
+        """For each vector its cosines with every element."""
+        return [self.cosines(kind, vector) for vector in vectors]
+
     def compare(self, kind: Kind, asked: Sequence[tuple[Floats, Ints]]) -> list[Floats]:
         """For each vector its cosines with some elements; every shard is asked once for all."""
         if not self.spread.has(kind):

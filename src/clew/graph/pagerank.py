@@ -286,7 +286,7 @@ def normalize_seeds(count: int, seeds: Seeds) -> tuple[Ints, Doubles]:
     else:
         nodes = np.fromiter(seeds.keys(), np.int64, len(seeds))
         masses = np.fromiter(seeds.values(), np.float64, len(seeds))
-    order = np.argsort(nodes)
+    order = np.argsort(nodes, kind="stable")  # quick where most are in order already
     nodes, masses = nodes[order], masses[order]
     if not len(nodes) or nodes[0] < 0 or nodes[-1] >= count:
         raise InputError(f"seeds must be nodes from 0 to {count - 1}; got {nodes[:5].tolist()}")

@@ -6,10 +6,12 @@ it is never cleared: slots of earlier queries are below the current query's `bas
 
 from dataclasses import dataclass, field
 from threading import Lock
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from clew import kernels
 from clew.graph.csr import Doubles, Ints
 from clew.graph.transition import TransitionGraph
 
@@ -17,6 +19,7 @@ from clew.graph.transition import TransitionGraph
 DRAINED_SHARE = 0.03
 # The threshold falls by this factor from level to level.
 LEVEL_FACTOR = 2.0
+_SLOT_ARRAYS = ("nodes", "passed", "waiting", "first", "degree", "strength")
 MIN_MASS = 1e-18  # mass per edge not worth pushing in double precision
 
 
@@ -68,6 +71,8 @@ def forward_push(
 ) -> PushState:
     """Push `masses` from the distinct `seeds` along at most `budget` edges."""
     slots.reserve(len(seeds) + budget)
+    if kernels.COMPILED is not None and _can_compile(graph):
+        return _push_compiled(kernels.COMPILED, graph, slots, (seeds, masses), damping, budget)
     state = _new_state(max(4096, len(seeds)), slots.next)
     _assign_slots(graph, slots, state, seeds)
     state.waiting[: len(seeds)] = masses
@@ -80,6 +85,59 @@ def forward_push(
             break
         if cost <= DRAINED_SHARE * budget:
             level = _next_level(state, level)
+    slots.next = state.base + state.count
+    return state
+
+
+def _can_compile(graph: TransitionGraph) -> bool:
+    """Whether the arrays of a graph are as the compiled push expects them."""
+    links = graph.links
+    kinds: list[tuple[NDArray[Any], type]] = [(links.starts, np.int64), (links.columns, np.int32)]
+    if graph.strengths is not None:
+        kinds += [(links.weights, np.float32), (graph.strengths, np.float64)]
+    return all(array.dtype == kind and array.flags.c_contiguous for array, kind in kinds)
+
+
+def _push_compiled(
+    compiled: kernels.Kernels,
+    graph: TransitionGraph,
+    slots: NodeSlots,
+    seeds: tuple[Ints, Doubles],
+    damping: float,
+    budget: int,
+) -> PushState:
+    """The same by compiled loops: scores may differ in their last digits."""
+    links, weighted = graph.links, graph.strengths is not None
+    nodes = np.ascontiguousarray(seeds[0], np.int64)
+    masses = np.ascontiguousarray(seeds[1], np.float64)
+    # Each edge that is used may touch one more node.
+    size = min(len(graph), len(nodes) + budget)
+    state = _new_state(size, slots.next)
+    chosen, mass = np.empty(size, np.int64), np.empty(size)
+    arrays: dict[str, NDArray[Any] | None] = {
+        **{"starts": links.starts, "columns": links.columns, "strengths": graph.strengths},
+        **{"weights": links.weights if weighted else None, "slots": slots.slots},
+        **{name: getattr(state, name) for name in _SLOT_ARRAYS},
+        **{"chosen": chosen, "mass": mass},
+    }
+    call = kernels.PushCall.prepare(
+        arrays,
+        base=state.base,
+        budget=budget,
+        drained=int(DRAINED_SHARE * budget),
+        damping=damping,
+        level=float(masses.max()),
+        least=MIN_MASS,
+        factor=LEVEL_FACTOR,
+    )
+    compiled.push_seeds(call, nodes.ctypes.data, masses.ctypes.data, len(nodes))
+    left = compiled.push_levels(call)
+    state.count, state.edges_used = call.count, call.used
+    if left:  # not all that are above the level fit
+        last, _ = _select_above(state, call.level, budget - call.used)
+        chosen[: len(last)] = last
+        compiled.push_chosen(call, len(last))
+    state.count, state.edges_used, state.dangling_mass = call.count, call.used, call.dangling
     slots.next = state.base + state.count
     return state
 
@@ -170,7 +228,7 @@ def _ensure_capacity(state: PushState, size: int) -> None:
     if size <= len(state.nodes):
         return
     capacity = max(size, 2 * len(state.nodes))
-    for name in ("nodes", "passed", "waiting", "first", "degree", "strength"):
+    for name in _SLOT_ARRAYS:
         old = getattr(state, name)
         wider = np.zeros(capacity, old.dtype)
         wider[: state.count] = old[: state.count]

@@ -28,11 +28,12 @@ _KEPT_BITS = np.uint32(0x8FFFE000).view(np.int32)  # sign, and what is left of t
 def score_rows(matrix: Matrix, rows: Ints, vector: Floats) -> Floats:
     """Dot product of some rows of a matrix with a vector; -1 for rows below 0."""
     compiled = kernels.COMPILED
-    scores = np.empty(len(rows), np.float32)
     if compiled is not None and compiled.can_dot(matrix):
-        scores = compiled.dot_rows(matrix, np.maximum(rows, 0), vector[None])[0]
+        found: Floats = score_rows_together(compiled, matrix, rows, vector[None])[0]
+        return found
+    scores = np.empty(len(rows), np.float32)
     # Selected rows are copied: for many of them a scan of the whole matrix is faster.
-    elif matrix.dtype == np.float32 and len(rows) > _FULL_SCAN_SHARE * len(matrix):
+    if matrix.dtype == np.float32 and len(rows) > _FULL_SCAN_SHARE * len(matrix):
         scores[:] = (matrix @ vector)[rows]
     elif matrix.dtype == np.float16:
         _score_halves(matrix, np.maximum(rows, 0), vector, scores)
@@ -41,6 +42,17 @@ def score_rows(matrix: Matrix, rows: Ints, vector: Floats) -> Floats:
             some = np.maximum(rows[at : at + _COPIED_ROWS], 0)
             scores[at : at + _COPIED_ROWS] = np.asarray(matrix[some], np.float32) @ vector
     scores[rows < 0] = -1
+    return round_cosines(scores)
+
+
+def score_rows_together(
+    compiled: kernels.Kernels, matrix: Matrix, rows: Ints, vectors: Floats
+) -> Floats:
+    """Vectors × rows: as `score_rows` of each vector, but a row is read once for all of them."""
+    if not len(rows) or rows.min() >= 0:
+        return round_cosines(compiled.dot_rows(matrix, rows, vectors))
+    scores = compiled.dot_rows(matrix, np.maximum(rows, 0), vectors)
+    scores[:, rows < 0] = -1
     return round_cosines(scores)
 
 

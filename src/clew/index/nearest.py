@@ -16,7 +16,7 @@ from clew.store.sign_bits import make_sign_bits
 from clew.types import Kind
 
 MIN_INDEXED = 50_000  # elements; fewer are compared exactly, which takes a few milliseconds
-MIN_ESTIMATED = 50_000  # elements; of more, not all cosines that a step works with are exact
+MIN_ESTIMATED = 20_000  # elements; of more, not all cosines that a step works with are exact
 CANDIDATES = 2000  # compared exactly whatever `k` is
 CANDIDATES_PER_HIT = 60  # and for each element wanted; measured, see docs/scale.md
 

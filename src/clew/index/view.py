@@ -12,12 +12,13 @@ from typing import Any, get_args
 import numpy as np
 from numpy.typing import NDArray
 
+from clew import kernels
 from clew.errors import StoreError, VectorsDeferred
 from clew.graph.csr import Csr, Floats, Ints, Mask
 from clew.graph.name_matching import NameTokenIndex, build_token_index
 from clew.graph.page_owners import name_rarities
 from clew.graph.pagerank import RankedGraph, prepare_graph
-from clew.index.cosines import Matrix, score_rows, widen_rows
+from clew.index.cosines import Matrix, score_rows, score_rows_together, widen_rows
 from clew.index.details import load_details
 from clew.index.estimates import Estimates, compare_nearest, estimate_cosines
 from clew.index.nearest import (
@@ -116,6 +117,15 @@ class View:
             return np.full(len(rows), -1, np.float32)
         return score_rows(matrix, rows, vector)
 
+    def cosines_with(self, kind: Kind, vectors: Sequence[Floats]) -> Sequence[Floats]:
+        """For each vector its cosines with every element, as `cosines`."""
+        matrix, compiled = self.matrices.get(kind), kernels.COMPILED
+        if kind == "description" or matrix is None or not len(matrix) or compiled is None:
+            return [self.cosines(kind, vector) for vector in vectors]
+        if not compiled.can_dot(matrix):
+            return [self.cosines(kind, vector) for vector in vectors]
+        return [*score_rows_together(compiled, matrix, self._rows(kind), np.stack(vectors))]
+
     def compare(self, kind: Kind, asked: Sequence[tuple[Floats, Ints]]) -> list[Floats]:
         """For each vector its cosines with the elements at some positions."""
         return [self.cosines(kind, vector, at) for vector, at in asked]
@@ -127,15 +137,19 @@ class View:
 
         Without `others` the rest is not estimated, which takes less time.
         """
-        rows = self._rows(kind)
-        if len(rows) < MIN_ESTIMATED or kind not in self.indexes:
+        if not self.is_estimated(kind):
             return None
+        rows = self._rows(kind)
         matrix = self.matrices.get(kind)  # vectors that are still to be made are asked for here
         if matrix is None or not len(matrix):
             return None
         compare = partial(self.cosines, kind, vector)
         estimate = estimate_cosines if others else compare_nearest
         return estimate(self.indexes[kind], rows, vector, most, compare)
+
+    def is_estimated(self, kind: Kind) -> bool:
+        """Whether there are so many elements of a kind that not all are compared exactly."""
+        return len(self._rows(kind)) >= MIN_ESTIMATED and kind in self.indexes
 
     def nearest(self, kind: Kind, vector: Floats, k: int) -> tuple[Ints, Floats]:
         """The `k` elements with the highest cosines, best first, and these; ties go by key.

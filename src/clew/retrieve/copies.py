@@ -12,7 +12,7 @@ from zlib import crc32
 import numpy as np
 
 from clew.context import Context, TraceStep
-from clew.graph.csr import Floats, Ints, Mask
+from clew.graph.csr import Floats, Ints, Mask, sorted_unique
 from clew.index.view import View
 from clew.retrieve.labels import has_vectors
 from clew.retrieve.pack import fetch_chunks
@@ -55,9 +55,13 @@ async def group_copies(ctx: Context, positions: Ints) -> Ints:
 
     A passage that says another of the question's words is no copy: it may hold the answer.
     """
+    return await _group_pairs(ctx, positions, _find_pairs(ctx, positions))
+
+
+async def _group_pairs(ctx: Context, positions: Ints, near: Mask) -> Ints:
+    """Group copies; `near` are the pairs that are worth comparing."""
     count = len(positions)
     group = np.arange(count)
-    near = _find_pairs(ctx, positions)
     involved = np.flatnonzero(near.any(axis=1)).tolist()
     if not involved:
         return group
@@ -86,8 +90,9 @@ def _find_pairs(ctx: Context, positions: Ints) -> Mask:
         least = np.where(long[:, None] & long, _NEAR_IF_LONG, _NEAR_IF_SHORT)
         near = vectors @ vectors.T >= least
     np.fill_diagonal(near, val=False)
-    if near.any():
-        near &= _mention_alike(ctx.view, positions)
+    some = np.flatnonzero(near.any(axis=1))
+    if len(some):
+        near[np.ix_(some, some)] &= _mention_alike(ctx.view, positions[some])
     return near
 
 
@@ -112,14 +117,20 @@ def _may_be_copies(texts: Mapping[int, _OwnText], count: int) -> Mask:
 
 def _mention_alike(view: View, positions: Ints) -> Mask:
     """Return which pairs mention much the same, or too little to tell: texts need not be read."""
-    links = view.links("chunk_entity")
+    links, size = view.links("chunk_entity"), len(positions)
     which, edge = links.edges_of(positions)
-    entities, column = np.unique(links.columns[edge], return_inverse=True)
-    mentions = np.zeros((len(positions), len(entities)), np.float32)
-    mentions[which, column] = 1
-    shared, count = mentions @ mentions.T, mentions.sum(axis=1)
+    entity, which = np.divmod(sorted_unique(links.columns[edge] * np.int64(size) + which), size)
+    count = np.bincount(which, minlength=size)
+    # What only one of them mentions is not shared: most names.
+    again = np.zeros(len(entity), np.bool_)
+    np.equal(entity[1:], entity[:-1], out=again[1:])
+    common = again.copy()
+    common[:-1] |= again[1:]
+    column = np.cumsum(~again[common]) - 1
+    mentions = np.zeros((size, int(column[-1]) + 1 if len(column) else 0), np.float32)
+    mentions[which[common], column] = 1
     fewer = np.minimum(count[:, None], count)
-    alike: Mask = (shared >= _SAME_MENTIONS * fewer) | (fewer < _FEW_MENTIONS)
+    alike: Mask = (mentions @ mentions.T >= _SAME_MENTIONS * fewer) | (fewer < _FEW_MENTIONS)
     return alike
 
 
@@ -167,11 +178,14 @@ async def drop_copies(ctx: Context, scores: Floats) -> Floats:
         first = first[scores[first] > last]  # those put last are no crowd any more
         if len(first) < _CROWD:
             break
-        group = await group_copies(ctx, first)
-        alike = group[:, None] == group
+        near, alike = _find_pairs(ctx, first), np.eye(len(first), dtype=np.bool_)
         if can_compare_vectors(ctx):
             vectors = view.vectors("chunk", first)
             alike |= vectors @ vectors.T >= SAME_VECTOR
+        if near.sum(axis=1).max() + alike.sum(axis=1).max() < _CROWD:
+            break  # whatever their texts say
+        group = await _group_pairs(ctx, first, near)
+        alike |= group[:, None] == group
         copied = int(np.argmax(alike.sum(axis=1)))
         if alike[copied].sum() < _CROWD:
             break

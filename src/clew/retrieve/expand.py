@@ -125,10 +125,10 @@ def entity_fact_pairs(
 
 def endpoint_degrees(view: View, facts: Ints) -> Floats:
     """Return the sum of the two highest degrees among a fact's members."""
-    members, degrees = view.links("fact_entity"), view.links("entity_fact").degrees()
+    members, stated = view.links("fact_entity"), view.links("entity_fact")
     first, second = np.zeros(len(facts), np.float32), np.zeros(len(facts), np.float32)
     at, edge = members.edges_of(facts)
-    degree = degrees[members.columns[edge]].astype(np.float32)
+    degree = stated.degrees_of(members.columns[edge]).astype(np.float32)
     np.maximum.at(first, at, degree)
     # The second highest is the highest once one of the highest is removed.
     order = np.lexsort((-degree, at))

@@ -8,7 +8,7 @@ and "goal" and "season", though no sentence connects them.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -31,7 +31,10 @@ _MAX_NAME_SHARE, _FEW_PASSAGES = 0.1, 3
 # Passages with a name that are compared with it, of more the likeliest; fewer where the fit of each
 # has to be computed.
 _MAX_COMPARED, _MAX_SETTLED = 500, 60
-_MAX_KEPT_NAMES, _MAX_KEPT_PASSAGES = 4096, 256  # kept by a view, in passages of each
+_MAX_KEPT_NAMES, _MAX_KEPT_PLACES = 4096, 1 << 21  # kept by a view, and the passages of all
+_FEW, _MANY = "passages of rare names", "passages of frequent names"
+_MAX_KEPT_NEAR = 256  # passages of a name that are all compared with it
+_DENSE_SHARE = 1 / 32  # of the passages; the words of more are summed for all passages at once
 _SHARPNESS = 4.0  # how strongly a name in a better fitting sentence is preferred
 _NEAR = 0.6  # weight of the nearness to the name, against words and fit
 
@@ -93,7 +96,7 @@ async def ask_for_missing(
     names, weight = _choose_names(ctx.view, mentions, fits.facts, total[rows])
     followed = await _look_up(ctx, names.entity.tolist())
     most = _MAX_COMPARED if fits.chunks.known is None else _MAX_SETTLED
-    asked = _AskedWords(words.by_word, max(_TINY, float(words.total.max())))
+    asked = _AskedWords(words.by_word, max(_TINY, float(words.total.max())), len(total))
     likely = [
         _find_likely(followed[entity], int(rows[row]), asked, fits.chunks, most)
         for entity, row in zip(names.entity.tolist(), names.row.tolist(), strict=True)
@@ -116,16 +119,27 @@ class _AskedWords:
 
     scores: dict[str, Floats]
     scale: float
+    count: int
+    """Of all chunks."""
+    _unsaid: dict[int, list[str]] = field(default_factory=dict)
+    _dense: dict[tuple[str, ...], Floats] = field(default_factory=dict)
 
     def score_missing(self, origin: int, said: Sequence[str], at: Ints) -> Floats:
         """Score chunks by the words that neither `said` nor the passage `origin` contains."""
-        missing = [
-            one for word, one in self.scores.items() if one[origin] == 0 and word not in said
-        ]
-        found: Floats = (
-            sum((one[at] for one in missing), np.zeros(len(at), np.float32)) / self.scale
-        )
-        return found
+        if origin not in self._unsaid:
+            self._unsaid[origin] = [word for word, one in self.scores.items() if not one[origin]]
+        missing = tuple(word for word in self._unsaid[origin] if word not in said)
+        if len(at) > _DENSE_SHARE * self.count and missing not in self._dense:
+            self._dense[missing] = self._sum(missing, None)
+        dense = self._dense.get(missing)
+        return self._sum(missing, at) if dense is None else dense[at]
+
+    def _sum(self, words: Sequence[str], at: Ints | None) -> Floats:
+        total = np.zeros(self.count if at is None else len(at), np.float32)
+        for word in words:
+            total += self.scores[word] if at is None else self.scores[word][at]
+        total /= self.scale
+        return total
 
 
 def _find_likely(
@@ -138,35 +152,49 @@ def _find_likely(
     # What the passage that led here says already is no longer asked.
     said = asked.score_missing(origin, name.words, at)
     if len(at) > most:
-        worst = -(said + fits.values[at])
-        low = np.flatnonzero(worst <= np.partition(worst, most - 1)[most - 1])
-        likely = low[np.argsort(worst[low], kind="stable")[:most]]
+        likely = top_positions(said + fits.values[at], at, most)
         at, said = at[likely], said[likely]
     return at, said
 
 
 async def _look_up(ctx: Context, names: Sequence[int]) -> FollowedNames:
-    """Find the passages with each name; a view keeps those of names in few passages."""
+    """Find the passages with each name; a view keeps them for a while."""
     view = ctx.view
-    kept: FollowedNames = view.memo.setdefault("passages of names", {})
-    found = {entity: kept[entity] for entity in names if entity in kept}
-    new = [entity for entity in names if entity not in kept]
+    few: FollowedNames = view.memo.setdefault(_FEW, {})
+    many: FollowedNames = view.memo.setdefault(_MANY, {})
+    found = {one: few.get(one) or many[one] for one in names if one in few or one in many}
+    new = [entity for entity in names if entity not in found]
+    if not new:
+        return found
     entities = await fetch_entity_labels(ctx, new)
     vectors = await name_vectors(ctx, {at: one.name for at, one in entities.items()})
     words = {one: content_words(entities[one].name) if one in entities else [] for one in new}
     # All words, and then all vectors, at once: the view may have to ask elsewhere for them.
     view.bm25.keep_postings({word for said in words.values() for word in said})
     at = {entity: view.bm25.chunks_with_all(words[entity]) for entity in new}
-    few = [one for one in new if one in vectors and 0 < len(at[one]) <= _MAX_KEPT_PASSAGES]
-    compared = view.compare("chunk", [(vectors[one], at[one]) for one in few])
-    near = dict(zip(few, compared, strict=True))
+    near_all = [one for one in new if one in vectors and 0 < len(at[one]) <= _MAX_KEPT_NEAR]
+    compared = view.compare("chunk", [(vectors[one], at[one]) for one in near_all])
+    near = dict(zip(near_all, compared, strict=True))
     for one in new:
         vector = vectors.get(one, np.zeros(0, np.float32))
-        found[one] = NamePassages(tuple(words[one]), vector, at[one], near.get(one))
-    if len(kept) > _MAX_KEPT_NAMES:
-        kept.clear()
-    kept.update({one: found[one] for one in new if len(found[one].at) <= _MAX_KEPT_PASSAGES})
+        # Without the passage that mentions it there may be one less.
+        led = leads_on(max(1, len(at[one]) - 1), view.count("chunk"))
+        places = at[one] if led else at[one][:0]
+        found[one] = NamePassages(tuple(words[one]), vector, places, near.get(one))
+    _keep(view, found, new)
     return found
+
+
+def _keep(view: View, found: FollowedNames, new: Sequence[int]) -> None:
+    """Keep names for later questions: many in few passages, and some in many."""
+    most = max(2 * _NAMES, int(_MAX_KEPT_PLACES / (_MAX_NAME_SHARE * view.count("chunk") + 1)))
+    for key, limit in ((_FEW, _MAX_KEPT_NAMES), (_MANY, min(most, _MAX_KEPT_NAMES))):
+        kept: FollowedNames = view.memo[key]
+        if len(kept) > limit:
+            kept.clear()
+        kept.update(
+            {at: found[at] for at in new if (len(found[at].at) > _MAX_KEPT_NEAR) == (key == _MANY)}
+        )
 
 
 def leads_on(passages: int, of: int) -> bool:

@@ -407,10 +407,9 @@ def count_within_budget(sizes: Sequence[int], budget: int) -> int:
 async def _count_tokens(ctx: Context, kind: Kind, hits: Sequence[Hit]) -> list[int]:
     at = [hit.at for hit in hits]
     if kind == "chunk":
-        keys = [int(ctx.view.keys(kind)[one]) for one in at]
-        chunks = await ctx.snapshot.chunks(keys)
+        chunks = await fetch_chunks(ctx, at)
         return [
-            estimate_tokens(chunks[key].text) + estimate_tokens(chunks[key].title) for key in keys
+            estimate_tokens(chunks[one].text) + estimate_tokens(chunks[one].title) for one in at
         ]
     if kind == "fact":
         facts = await fetch_facts(ctx, at)

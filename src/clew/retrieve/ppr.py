@@ -1,6 +1,7 @@
 """Personalised PageRank over entities and passages (HippoRAG and HippoRAG 2)."""
 
 from collections import defaultdict
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Literal
@@ -34,14 +35,14 @@ class WeighEntities:
         if not found.facts:
             return replace(found, entities=())
         members, literal = ctx.view.links("fact_entity"), ctx.view.arrays["entity_literal"]
-        counts = np.maximum(ctx.view.links("entity_chunk").degrees(), 1)
         best = max(hit.score for hit in found.facts)
         scores: dict[int, list[float]] = defaultdict(list)
         for hit in found.facts:
             for entity in dict.fromkeys(members.row(hit.at).tolist()):
                 if not literal[entity]:
                     scores[entity].append(max(hit.score / best, 0.0))
-        weight = {at: float(np.mean(s)) / int(counts[at]) for at, s in scores.items()}
+        counts = _count_passages(ctx.view, scores)
+        weight = {at: float(np.mean(s)) / counts[at] for at, s in scores.items()}
         ranked = sorted(weight, key=lambda at: (-weight[at], at))[: self.top_k]
         return replace(found, entities=tuple(Hit(at, weight[at], "reset") for at in ranked))
 
@@ -52,9 +53,16 @@ class Specific:
 
     async def __call__(self, ctx: Context, found: Found, /) -> Found:
         """Set the scores of `entities`, heaviest first."""
-        counts = np.maximum(ctx.view.links("entity_chunk").degrees(), 1)
-        weighted = [Hit(hit.at, 1 / int(counts[hit.at]), hit.by) for hit in found.entities]
+        counts = _count_passages(ctx.view, [hit.at for hit in found.entities])
+        weighted = [Hit(hit.at, 1 / counts[hit.at], hit.by) for hit in found.entities]
         return replace(found, entities=tuple(sorted(weighted, key=lambda h: (-h.score, h.at))))
+
+
+def _count_passages(view: View, entities: Iterable[int]) -> dict[int, int]:
+    """Return how many passages mention each entity; at least 1."""
+    at = np.fromiter(entities, np.int64)
+    counts = np.maximum(view.links("entity_chunk").degrees_of(at), 1)
+    return dict(zip(at.tolist(), counts.tolist(), strict=True))
 
 
 @dataclass(frozen=True)

@@ -157,6 +157,7 @@ class Walk:
         """Compute the scores that do not depend on the walk."""
         # A weighted sum of cosines is the cosine with the weighted sum: one pass over memory.
         target = (1 - self.rest) * question + self.rest * rest
+        ctx.compare_together("chunk", [target, question])
         fits = await score_sentences(ctx, target)
         words = score_words(ctx)
         return _QuestionScores(question, fits, score_hybrid(ctx, question, words), words)

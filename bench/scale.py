@@ -50,7 +50,8 @@ class WordVectors:
 
 
 def _text_vector(text: str) -> Any:
-    found = sum((_word_vector(word) for word in split_words(text)), np.zeros(DIMENSIONS))
+    words = split_words(text) or [text]  # signs alone are one word
+    found = sum((_word_vector(word) for word in words), np.zeros(DIMENSIONS))
     return (found / max(float(np.linalg.norm(found)), 1e-9)).astype(np.float32)
 
 

@@ -9,6 +9,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import replace
 
+from clew.agents.answering.cells import find_asked_cell
 from clew.agents.answering.exact_terms import (
     ExactUnit,
     find_exact_terms,
@@ -118,15 +119,18 @@ def cite_exact(ctx: Context, evidence: Evidence, unit: ExactUnit) -> Answer:
     return replace(answer, computed=bool(unit.short))  # its key and column chose it, no reader
 
 
-def keep_exact(ctx: Context, answer: Answer) -> Answer:
-    """Return the answer from the row or definition with the question's values, where one has them.
+async def keep_exact(ctx: Context, answer: Answer) -> Answer:
+    """Return the answer from the cell that is asked for, or the definition with the question's
+    values, where one has them.
 
     What only repeats the question is quoted, not named.
     """
     if answer.verdict == "refused" or not answer.citations:
         return answer
     passages = answer.evidence.chunks
-    unit = find_exact_unit(ctx.question, answer.citations[-1], passages)
+    unit = await find_asked_cell(ctx, passages)
+    if unit is None:
+        unit = find_exact_unit(ctx.question, answer.citations[-1], passages)
     if unit is not None:
         return replace(cite_exact(ctx, answer.evidence, unit), support=answer.support)
     if repeats_question(ctx.question, answer):

@@ -28,7 +28,7 @@ from clew.agents.answering.write import LIST_BREAK, make_answer
 from clew.agents.core.messages import CANDIDATE_LABEL, explain_not_written
 from clew.agents.core.types import Answer
 from clew.agents.judge import judge_answer
-from clew.agents.reading.lists import wants_several
+from clew.agents.reading.lists import is_enumeration, wants_several
 from clew.agents.reading.spans import answer_key
 from clew.agents.rules.table import table_for
 from clew.context import Context
@@ -83,7 +83,10 @@ async def quote_units(ctx: Context, answer: Answer, found: Found, *, keep: bool 
     judged = await judge_answer(ctx, answer)
     sure = judged.confidence >= _NAMED
     listed = wants_several(ctx.question) and LIST_BREAK.search(judged.candidate) is not None
-    named = sure and (judged.computed or listed or asks_one_thing(ctx.question))
+    quotes = [one.quote for one in answer.citations]
+    whole = listed and is_enumeration(ctx.question, judged.candidate, quotes)
+    one = not listed and asks_one_thing(ctx.question)
+    named = sure and (judged.computed or whole or one)
     short = judged.candidate if named else ""
     ranked = rank_units(await gather_signs(ctx, found, passages), passages)
     kept = _widen_citations(answer, passages) if short else answer.citations if keep else ()

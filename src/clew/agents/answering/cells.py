@@ -1,4 +1,4 @@
-"""Look up a cell: the value that a table or a list of terms has for a thing and what is asked of it.
+"""Look up a cell: the value that a table or a list of terms has for what is asked of a thing.
 
 One label names the thing ("K7", "Q102"), the other what is asked: in its words, in a word of the
 same concept (`[columns]` of the rule table), or by meaning. A table that lacks what is asked has no

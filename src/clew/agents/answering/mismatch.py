@@ -12,6 +12,7 @@ from clew.agents.answering.cells import find_asked_cell, lies_in_rows
 from clew.agents.answering.lacking import name_home
 from clew.agents.answering.quote_block import find_wanted_block
 from clew.agents.citing.clauses import find_clause, has_other_name, is_of
+from clew.agents.citing.entailment import is_negated
 from clew.agents.citing.support import mentions_name
 from clew.agents.core.messages import YES_NO
 from clew.agents.core.types import Answer
@@ -32,7 +33,7 @@ MOST = 0.3
 _SHORT = 3  # words beside the names of a question that asks one thing of them
 _FORM = 0.9  # from which two words are forms of one
 _SAME_ACTION = 0.6  # cosine of two words for one action: "remove" and "uninstall"
-_OPENING = 200  # characters of steps that say what they are for
+_OPENING = 3  # words of a sentence that say what it tells to do
 _COMMON = 0.5  # share of the passages that mention what all of them are about
 
 
@@ -132,21 +133,38 @@ def _lacks_name(ctx: Context, answer: Answer) -> bool:
 
 
 async def _are_other_steps(ctx: Context, answer: Answer) -> bool:
-    """Whether quoted steps, and what announces them, lack the action or the object asked about."""
+    """Whether quoted steps, and what announces them, lack the action or the object asked about.
+
+    A heading may name the action in any form ("Installation"); a sentence must tell to do it: that
+    blocks are encrypted does not say how. What a sentence denies it does not explain.
+    """
     asked = strip_courtesy(ctx.question)
     for kind, words in table_for(asked).blocks:
         asked = words.sub(" ", asked) if kind == "steps" else asked
-    texts = [(name_home(one, answer.evidence.chunks), one.quote) for one in answer.citations]
-    for home, quote in texts:
-        said = split_words(f"{home} {quote}")
-        missing = [
-            word
-            for word in asked_words(asked)
-            if not any(compare_words(word, one) >= _FORM for one in said)
-        ]
-        if not missing or await _mean_same(ctx, missing, f"{home} {quote[:_OPENING]}"):
-            return False
+    wanted = asked_words(asked)
+    for cited in answer.citations:
+        home = name_home(cited, answer.evidence.chunks)
+        for start, end in sentence_spans(cited.quote):
+            sentence = cited.quote[start:end]
+            if is_negated(sentence):
+                continue
+            missing = _find_untold(wanted, home, sentence)
+            opening = " ".join(sentence.split()[:_OPENING])
+            action = missing == wanted[:1]  # may be told by another word, the object may not
+            if not missing or (action and await _mean_same(ctx, missing, f"{home} {opening}")):
+                return False
     return True
+
+
+def _find_untold(wanted: Sequence[str], home: str, sentence: str) -> list[str]:
+    """Return the words, the action first, that neither a heading nor an instruction says."""
+    above, said = split_words(home), split_words(sentence)
+    missing = []
+    for at, word in enumerate(wanted):
+        told = [one for one in said if at or one == word or one.endswith("ing")]
+        if not any(compare_words(word, one) >= _FORM for one in (*above, *told)):
+            missing.append(word)
+    return missing
 
 
 async def _mean_same(ctx: Context, words: Sequence[str], text: str) -> bool:

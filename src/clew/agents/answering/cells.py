@@ -29,6 +29,7 @@ _SAME_MEANING = 0.55  # cosine of what is asked and a label
 _CONCEPT = 0.9  # what a label of the same concept counts
 _TIE = 0.02  # two columns that fit as well as each other
 _TERM_LINE = re.compile(r"[-*•+][ \t]+(?P<term>`[^`\n]+`|\S+): +(?P<rest>\S.*)", re.DOTALL)
+_OFFERS = re.compile(r"\bor\b", re.IGNORECASE)
 _FEW_LETTERS = 3  # a word as short tells nothing alone: "get"
 
 
@@ -102,7 +103,7 @@ def _name_value(cell: str) -> tuple[str, str]:
 async def find_asked_cell(ctx: Context, passages: Sequence[Passage]) -> ExactUnit | None:
     """Return the cell that a question asks for, with its row, if both its labels fit."""
     rows = find_rows(passages)
-    if not rows:
+    if not rows or _OFFERS.search(ctx.question):  # which of two is no cell
         return None
     return _find_key(ctx.question, rows) or await _find_value(ctx, rows)
 
@@ -134,10 +135,12 @@ def _fits(label: str, asked: Sequence[str]) -> bool:
 
 async def _find_value(ctx: Context, rows: Sequence[Row]) -> ExactUnit | None:
     """Return the value of what is asked of the thing that a row or a column is named after."""
-    things = _find_things(ctx.question, rows)
+    things, parts = _find_things(ctx.question, rows)
     found: list[tuple[float, Row, str]] = []
     for row in rows:
         for column, value in row.cells[1:]:
+            if row.label in parts or column in parts:
+                continue
             pairs = ((row.label, column), (column, row.label))
             named = [(thing, label) for thing, label in pairs if thing in things]
             fits = [await _measure_asked(ctx, row, thing, label) for thing, label in named]
@@ -150,8 +153,8 @@ async def _find_value(ctx: Context, rows: Sequence[Row]) -> ExactUnit | None:
     return found[0][1].name(found[0][2])
 
 
-def _find_things(question: str, rows: Sequence[Row]) -> set[str]:
-    """Return the labels that a question names, but for parts of others: of "K7 Pro" not "K7".
+def _find_things(question: str, rows: Sequence[Row]) -> tuple[set[str], set[str]]:
+    """Return the labels that a question names, and those that are parts of others: of "K7 Pro" "K7".
 
     One that says what is asked ("meaning") is none.
     """
@@ -159,7 +162,8 @@ def _find_things(question: str, rows: Sequence[Row]) -> set[str]:
     labels = {label for row in rows for label in (row.label, *(c for c, _ in row.cells[1:]))}
     things = [label for label in labels if not _names_concept(table, question, label)]
     named = {label: set(_content(label)) for label in things if _fits(label, asked)}
-    return {one for one in named if not any(named[one] < other for other in named.values())}
+    parts = {one for one in named if any(named[one] < other for other in named.values())}
+    return named.keys() - parts, parts
 
 
 async def _measure_asked(ctx: Context, row: Row, thing: str, label: str) -> float:
@@ -168,7 +172,7 @@ async def _measure_asked(ctx: Context, row: Row, thing: str, label: str) -> floa
     rest = find_rest(ctx.question, row, thing)
     if _names_concept(table, ctx.question, label):
         return _CONCEPT
-    if not rest:  # "What is Q102?"
+    if not rest and not _concept(table, ctx.question):  # "What is Q102?"
         return _CONCEPT if _concept(table, label) == "meaning" or not label else 0.0
     words = _content(label)
     matched = [word for word in words if _says(rest, word)]

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from clew.agents.answering.cells import find_asked_cell, lies_in_rows
-from clew.agents.answering.lacking import name_home
+from clew.agents.answering.lacking import drop_asking_words, name_home
 from clew.agents.answering.quote_block import find_wanted_block
 from clew.agents.citing.clauses import find_clause, has_other_name, is_of
 from clew.agents.citing.entailment import is_negated
@@ -53,7 +53,9 @@ async def is_mismatched(ctx: Context, answer: Answer) -> bool:
     if wanted != "list" and lies_in_rows(answer.citations[0], passages):
         return await find_asked_cell(ctx, passages) is None
     if answer.candidate:
-        return _only_repeats(ctx.question, answer.candidate) or _is_of_sibling(ctx, answer)
+        if _only_repeats(ctx.question, answer.candidate) or _is_of_sibling(ctx, answer):
+            return True
+        return _tells_little(ctx, answer)
     return _lacks_name(ctx, answer)
 
 
@@ -97,6 +99,20 @@ def _is_of_sibling(ctx: Context, answer: Answer) -> bool:
     return bool(found) and all(found)
 
 
+def _tells_little(ctx: Context, answer: Answer) -> bool:
+    """Whether the only quote has less than half of what a question without names asks about.
+
+    What a hotel may cost is not what a dinner may cost.
+    """
+    if len(answer.citations) > 1 or find_subject_names(ctx.view, ctx.question):
+        return False
+    cited = answer.citations[0]
+    said = split_words(f"{name_home(cited, answer.evidence.chunks)} {cited.quote}")
+    words = asked_words(drop_asking_words(ctx.question))
+    told = [word for word in words if any(compare_words(word, one) >= _FORM for one in said)]
+    return 2 * len(told) < len(words)
+
+
 def _sentences_with(short: str, cited: Citation) -> list[tuple[int, str, int]]:
     """Return the sentences of a quote that have a short answer, where they begin, and where it."""
     spans = [(start, cited.quote[start:end]) for start, end in sentence_spans(cited.quote)]
@@ -106,12 +122,9 @@ def _sentences_with(short: str, cited: Citation) -> list[tuple[int, str, int]]:
 def _says_of_other(
     names: Sequence[str], question: str, home: Passage, start: int, sentence: str, at: int
 ) -> bool:
-    if any(mentions_name(name, sentence) for name in names):
-        clause = find_clause(sentence, at)
-        relative = sentence[clause.start : clause.end]
-        if any(mentions_name(name, relative) for name in names):
-            return False
     clause = find_clause(sentence, at)
+    if any(mentions_name(name, sentence[clause.start : clause.end]) for name in names):
+        return False
     if any(is_of(name, home, start, sentence, clause) for name in names):
         return False
     return has_other_name(clause.subject, question)

@@ -1,4 +1,4 @@
-"""Without a model: the cell that is asked for is named, and what is said of another thing is not."""
+"""Without a model: the cell asked for is named, and what is said of another thing is not."""
 
 from pathlib import Path
 

@@ -154,7 +154,7 @@ async def _find_value(ctx: Context, rows: Sequence[Row]) -> ExactUnit | None:
 
 
 def _find_things(question: str, rows: Sequence[Row]) -> tuple[set[str], set[str]]:
-    """Return the labels that a question names, and those that are parts of others: of "K7 Pro" "K7".
+    """Return the labels that a question names, and those of them that are parts of others: "K7".
 
     One that says what is asked ("meaning") is none.
     """

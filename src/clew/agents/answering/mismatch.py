@@ -34,6 +34,7 @@ _SHORT = 3  # words beside the names of a question that asks one thing of them
 _FORM = 0.9  # from which two words are forms of one
 _SAME_ACTION = 0.6  # cosine of two words for one action: "remove" and "uninstall"
 _OPENING = 3  # words of a sentence that say what it tells to do
+_BEFORE = 120  # characters before a quote that may name what it is about
 _COMMON = 0.5  # share of the passages that mention what all of them are about
 
 
@@ -106,8 +107,11 @@ def _tells_little(ctx: Context, answer: Answer) -> bool:
     """
     if len(answer.citations) > 1 or find_subject_names(ctx.view, ctx.question):
         return False
-    cited = answer.citations[0]
-    said = split_words(f"{name_home(cited, answer.evidence.chunks)} {cited.quote}")
+    cited, passages = answer.citations[0], answer.evidence.chunks
+    home = next((one for one in passages if one.id == cited.chunk), None)
+    at = cited.start - home.start if home else 0
+    before = home.text[max(0, at - _BEFORE) : at] if home else ""  # may name what "it" is
+    said = split_words(f"{name_home(cited, passages)} {before} {cited.quote}")
     words = asked_words(drop_asking_words(ctx.question))
     told = [word for word in words if any(compare_words(word, one) >= _FORM for one in said)]
     return 2 * len(told) < len(words)

@@ -146,7 +146,7 @@ class GraphReader:
         whole = quote_whole(ctx, retrieval.evidence, retrieval.found)
         read = whole or await self._read(ctx, book, retriever, retrieval, plan)
         if whole is None:
-            read = keep_exact(ctx, read)
+            read = await keep_exact(ctx, read)
         units = await quote_units(ctx, read, retrieval.found, keep=whole is not None)
         return widen_quotes(units)
 

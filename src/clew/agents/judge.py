@@ -14,6 +14,7 @@ from clew.agents.answering.lacking import (
     list_texts,
     name_home,
 )
+from clew.agents.answering.mismatch import MOST, is_mismatched
 from clew.agents.answering.quote_block import find_wanted_block
 from clew.agents.answering.units import weigh_words
 from clew.agents.answering.write import LIST_BREAK
@@ -68,7 +69,10 @@ async def judge_answer(ctx: Context, answer: Answer) -> Answer:
     kind = judged_kind(answer, by_model=chat is not None)
     own = models.get(name_written(kind, chat.name)) if chat is not None else None
     signals = {**answer.hints, **await describe_answer(ctx, answer)}
-    return replace(answer, confidence=round((own or models[kind])(signals), 4), signals=signals)
+    confidence = (own or models[kind])(signals)
+    if chat is None and await is_mismatched(ctx, answer):
+        signals["mismatch"], confidence = 1.0, min(confidence, MOST)
+    return replace(answer, confidence=round(confidence, 4), signals=signals)
 
 
 def judged_kind(answer: Answer, *, by_model: bool) -> str:

@@ -9,6 +9,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import replace
 
+from clew.agents.answering.cells import find_asked_cell
 from clew.agents.answering.exact_terms import (
     ExactUnit,
     find_exact_terms,
@@ -27,7 +28,7 @@ from clew.agents.answering.write import LIST_BREAK, make_answer
 from clew.agents.core.messages import CANDIDATE_LABEL, explain_not_written
 from clew.agents.core.types import Answer
 from clew.agents.judge import judge_answer
-from clew.agents.reading.lists import wants_several
+from clew.agents.reading.lists import is_enumeration, wants_several
 from clew.agents.reading.spans import answer_key
 from clew.agents.rules.table import table_for
 from clew.context import Context
@@ -82,7 +83,10 @@ async def quote_units(ctx: Context, answer: Answer, found: Found, *, keep: bool 
     judged = await judge_answer(ctx, answer)
     sure = judged.confidence >= _NAMED
     listed = wants_several(ctx.question) and LIST_BREAK.search(judged.candidate) is not None
-    named = sure and (judged.computed or listed or asks_one_thing(ctx.question))
+    quotes = [one.quote for one in answer.citations]
+    whole = listed and is_enumeration(ctx.question, judged.candidate, quotes)
+    one = not listed and asks_one_thing(ctx.question)
+    named = sure and (judged.computed or whole or one)
     short = judged.candidate if named else ""
     ranked = rank_units(await gather_signs(ctx, found, passages), passages)
     kept = _widen_citations(answer, passages) if short else answer.citations if keep else ()
@@ -118,15 +122,18 @@ def cite_exact(ctx: Context, evidence: Evidence, unit: ExactUnit) -> Answer:
     return replace(answer, computed=bool(unit.short))  # its key and column chose it, no reader
 
 
-def keep_exact(ctx: Context, answer: Answer) -> Answer:
-    """Return the answer from the row or definition with the question's values, where one has them.
+async def keep_exact(ctx: Context, answer: Answer) -> Answer:
+    """Return the answer from the cell that is asked for, or the definition with the question's
+    values, where one has them.
 
     What only repeats the question is quoted, not named.
     """
     if answer.verdict == "refused" or not answer.citations:
         return answer
     passages = answer.evidence.chunks
-    unit = find_exact_unit(ctx.question, answer.citations[-1], passages)
+    unit = await find_asked_cell(ctx, passages)
+    if unit is None:
+        unit = find_exact_unit(ctx.question, answer.citations[-1], passages)
     if unit is not None:
         return replace(cite_exact(ctx, answer.evidence, unit), support=answer.support)
     if repeats_question(ctx.question, answer):

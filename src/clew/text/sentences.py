@@ -37,6 +37,11 @@ _SENTENCE_STARTERS = frozenset(
     "upon we were what when where which while who with you your "
     "der die das er sie es ein eine im am nach le la les il elle un une el los las en der".split()
 )
+# Words that a name follows.
+_BEFORE_NAMES = frozenset(
+    "a an and as at but by de der du for from if in la le nor of on or so than that the to van von "
+    "vs was when while who with y und et von dr mr ms".split()
+)
 _GERMAN_MONTHS = frozenset(
     "januar jänner februar märz april mai juni juli august september oktober november "
     "dezember".split()
@@ -129,7 +134,21 @@ def _is_stop_end(text: str, start: int, found: re.Match[str]) -> bool:
         return True
     if stop - start < 10 and _LIST_MARKER.fullmatch(text, start, stop):
         return False  # "1." and "(a" at the start number the item that follows
-    return _is_dot_end(text[max(start, stop - 24) : stop], word)
+    before = text[max(start, stop - 24) : stop]
+    if "\n" in text[at : at + 2] and _is_letter_of_thing(before):
+        return True
+    return _is_dot_end(before, word)
+
+
+def _is_letter_of_thing(before: str) -> bool:
+    """Whether a capital at a line end names a thing ("building C"), and is no initial of a name.
+
+    An initial stands behind another one, a name, or a word that a name follows: "by J".
+    """
+    words = before.split()
+    if len(words) < 2 or len(words[-1]) != 1 or not words[-1].isupper():
+        return False
+    return words[-2].isalpha() and words[-2].islower() and words[-2] not in _BEFORE_NAMES
 
 
 def _continues(stop: str, following: str) -> bool:

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 from clew.agents.citing.support import SupportSpan, make_citation
 from clew.agents.reading.choose import measure_coverage
+from clew.agents.reading.spans import asked_words
 from clew.text.code_names import find_acronyms, find_code_names
 from clew.text.definitions import defines_term, holds_term
 from clew.text.sentences import sentence_spans
@@ -99,7 +100,9 @@ def find_exact_unit(
     row = _text(home, best)
     if head and best.kind == "row":
         row = name_cells(_text(home, head[0]), row)
-    short = find_cell(question, terms, row)
+    # Of a row that has the terms as the names of its columns, no value is the one asked for.
+    keyed = any(holds_term(term, one["value"]) for term in terms for one in _CELL.finditer(row))
+    short = find_cell(question, terms, row) if keyed else ""
     if not short and measure_exact(terms, _text(home, own[-1])) == 1:
         return None
     return ExactUnit(make_citation(home, SupportSpan(best.start, best.end, 1.0)), short)
@@ -124,7 +127,7 @@ def find_cell(question: str, terms: Sequence[str], row: str) -> str:
     for cell in _CELL.finditer(row):
         if any(holds_term(term, cell["value"]) for term in terms):
             continue
-        words = split_words(cell["column"])
+        words = asked_words(cell["column"])  # "what to do" is not what "what" asks for
         shared = sum(max(compare_words(w, a) for a in asked) for w in words) / max(1, len(words))
         found.append((shared, cell["value"].strip()))
     found.sort(key=lambda one: -one[0])

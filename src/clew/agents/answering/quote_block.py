@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from clew.agents.citing.support import SupportSpan, make_citation
 from clew.agents.reading.choose import measure_coverage
+from clew.agents.reading.lists import wants_several
 from clew.agents.rules.table import table_for
 from clew.retrieve.question import strip_courtesy
 from clew.text.structure import find_headings
@@ -55,6 +56,8 @@ def find_wanted_block(question: str) -> str:
 def quote_block(question: str, passages: Sequence[Passage]) -> Citation | None:
     """Cite the block of steps or of a list that covers the question best, if one does."""
     kind = find_wanted_block(question)
+    if kind != "steps" and wants_several(question):
+        kind = "list"
     if kind not in ("steps", "list"):
         return None
     best, best_value = None, _MIN_COVERAGE

@@ -36,6 +36,14 @@ _SMALL = re.compile(
     r"(?=,|\.|;|$|\s+(?:and|or)\s)"
 )
 _LAST_JOINT = re.compile(r"\b(?:and|as\s+well\s+as)\b|&")
+COUNTS = {
+    word: number
+    for number, word in enumerate("one two three four five six seven eight nine ten".split(), 1)
+}
+"""Numbers in words, which say how many items a list has."""
+_NOTES = re.compile(r"\s*(?:\([^()]*\)|\[[^\[\]]*\])")
+_BETWEEN = re.compile(r"\s*(?:[,;]\s*(?:and\s+|or\s+)?|\s(?:and|or)\s)\s*")
+_LEAST_ITEMS = 2
 _MIN_OTHER = 0.8  # the reader's probability of an answer that another sentence adds
 _MAX_OTHERS = 7
 _MAX_WORDS = 6  # of an item that another sentence adds
@@ -56,6 +64,27 @@ def wants_several(question: str) -> bool:
 def may_be_several(question: str) -> bool:
     """Whether a question does not say how many it asks for: "Who founded N?"."""
     return wants_several(question) or _AGENT.match(strip_courtesy(question)) is not None
+
+
+def find_announced(sentence: str) -> list[str]:
+    """Return the items that a sentence lists behind a colon, in order; none if it lists none."""
+    lead, _, rest = _NOTES.sub("", sentence).partition(":")
+    items = [one.strip(" \t\n.;,-") for one in _BETWEEN.split(rest)]
+    items = [" ".join(one.split()) for one in items if one]
+    short = all(len(one.split()) <= _MAX_WORDS for one in items)
+    said = [COUNTS[word] for word in lead.lower().split() if word in COUNTS]
+    return items if len(items) > 1 and short and (not said or said[-1] == len(items)) else []
+
+
+def is_enumeration(question: str, short: str, quotes: Sequence[str]) -> bool:
+    """Whether the items of an answer stand in one list of a quote, as many as are asked for."""
+    items = [" ".join(one.split()) for one in _BETWEEN.split(short) if one.strip()]
+    asked = [COUNTS[word] for word in question.lower().split() if word in COUNTS]
+    if len(items) < _LEAST_ITEMS or (asked and asked[0] != len(items)):
+        return False
+    between = r"[\s,;]*(?:\band\b|\bor\b|&|\bas\s+well\s+as\b)?\s*(?:the\s+|an?\s+|-\s+)?"
+    whole = between.join(re.escape(one).replace(r"\ ", r"\s+") for one in items)
+    return any(re.search(whole, _NOTES.sub("", quote), re.IGNORECASE) for quote in quotes)
 
 
 def find_list(text: str, start: int, end: int) -> list[str]:
@@ -80,6 +109,8 @@ def list_items(reading: Reading) -> list[str]:
     """Return what stands in one list with a reading's span, in the order of the text."""
     first, last = reading.sentence()
     sentence = reading.passage.text[first:last]
+    if announced := find_announced(sentence):
+        return announced
     items = find_list(sentence, reading.start - first, reading.end - first)
     key = answer_key(reading.text)
     own = [one for one in items if answer_key(one) in key or key in answer_key(one)]
@@ -91,6 +122,9 @@ def find_others(
 ) -> list[RankedCandidate]:
     """Return the other candidates that their sentences say as well as the best one's."""
     best = ranked[0]
+    first, last = best.candidate.readings[-1].sentence()
+    if find_announced(best.candidate.readings[-1].passage.text[first:last]):
+        return []  # the list is whole
     told = _measure_told(question, best)
     keys = {answer_key(one) for one in known}
     found = []
@@ -98,7 +132,8 @@ def find_others(
         direct = one.candidate.direct
         new = answer_key(one.candidate.text) not in keys and not one.signals["repeats"]
         long = len(one.candidate.text.split()) > _MAX_WORDS
-        if direct is None or not new or long or direct.probability < _MIN_OTHER:
+        counts = one.candidate.text.lower() in COUNTS  # says how many, not which
+        if direct is None or not new or long or counts or direct.probability < _MIN_OTHER:
             continue
         if fits_kind(question, direct.text) >= 0 and _measure_told(question, one) >= told:
             found.append(one)

@@ -8,11 +8,13 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from clew.agents.citing.support import SupportSpan, make_citation
+from clew.agents.rules.table import table_for
 from clew.context import Context
 from clew.reader.span_reader import ReadSpan
 from clew.retrieve.question import NAME_BREAKS, OPENING_WORDS, QUESTION_WORDS
 from clew.text.names import name_key
 from clew.text.options import split_options
+from clew.text.quantities import parse_quantity
 from clew.text.sentences import sentence_spans
 from clew.text.unicode import split_words
 from clew.text.word_forms import is_read_language
@@ -26,6 +28,8 @@ _FUNCTION_WORDS = (QUESTION_WORDS | OPENING_WORDS - NAME_BREAKS) - frozenset(
 _TRIMMED = " \t\n,;:.!?\"'“”‘’()[]"
 _MAX_SPAN_CHARS = 160  # characters; what is longer is a quote, no short answer
 _SPANS_PER_PASSAGE = 3
+_AMOUNT = re.compile(r"[$€£]?\d+(?:[.,]\d+)*(?:\s+(?:thousand|million|billion))?(?:\s+[a-z]{3,})?")
+_AMOUNT_WORDS = 4  # more than a sum and what it is a sum of
 _MIN_SHARED = 0.6  # share of words at which one answer counts as a form of another
 
 
@@ -137,10 +141,24 @@ def _to_readings(question: str, found: Iterable[ReadSpan], passage: Passage) -> 
     readings = []
     for span in found:
         start, end = trim_span(passage.text, *keep_in_sentence(passage.text, span.start, span.end))
+        start, end = cut_to_amount(question, passage.text, start, end)
         if 0 < end - start <= _MAX_SPAN_CHARS:
             text = passage.text[start:end]
             readings.append(Reading(question, text, passage, start, end, span.score))
     return readings
+
+
+def cut_to_amount(question: str, text: str, start: int, end: int) -> tuple[int, int]:
+    """Return the only sum of money in a span that is most of a sentence, if that is asked for."""
+    long = len(text[start:end].split()) > _AMOUNT_WORDS
+    if not long or table_for(question).find_asked_measure(question) != "money":
+        return start, end
+    found = []
+    for one in _AMOUNT.finditer(text, start, end):
+        amount = parse_quantity(one[0])
+        if amount and (amount.dimension.startswith("money") or amount.unit.startswith("pound")):
+            found.append(one.span())
+    return found[0] if len(found) == 1 else (start, end)
 
 
 def keep_in_sentence(text: str, start: int, end: int) -> tuple[int, int]:

@@ -203,16 +203,48 @@ def move_to_condition(names: Sequence[str], reading: Reading) -> Reading:
     asked = [name for name in (*names, *years) if not titles_name(reading.passage, name)]
     holding = [part for part in parts if _has_any(asked, reading, part)]
     here = [part for part in parts if part[0] <= reading.start < part[1]]
+    qualified = [] if holding else _find_qualified(names, reading, parts)
+    holding = holding or qualified
     amount = parse_quantity(reading.text)
     if amount is None or len(holding) != 1 or not here or here[0] == holding[0]:
         return reading
-    if not _OTHER.search(reading.passage.text[reading.start : here[0][1]].lstrip("0123456789")):
+    beside = reading.passage.text[reading.start : here[0][1]].lstrip("0123456789")
+    if not (qualified or _OTHER.search(beside)):
         return reading  # nothing says that it is the value of another one
     for found in _AMOUNT.finditer(reading.passage.text, *holding[0]):
         there = parse_quantity(found[0])
-        if found[0] not in asked and there and there.dimension == amount.dimension:
+        same = there is not None and there.dimension == amount.dimension
+        counted = {one.noun for one in (there, amount) if one and one.noun}
+        if qualified and len(counted) > 1:
+            continue  # of two things
+        if found[0] not in asked and same:
             return replace(reading, text=found[0], start=found.start(), end=found.end())
     return reading
+
+
+def _find_qualified(
+    names: Sequence[str], reading: Reading, parts: Sequence[tuple[int, int]]
+) -> list[tuple[int, int]]:
+    """Return the part of a sentence that has a word of the question which the others lack.
+
+    "45 euros, or 60 euros abroad": the value abroad is the second. The part that the reading is in
+    needs no such word where its own are those that the others leave out.
+    """
+    named = {word for name in names for word in split_words(name)}
+    asked = {to_stem(word) for word in asked_words(reading.question) if word not in named}
+    said = [
+        asked & {to_stem(word) for word in split_words(reading.passage.text[slice(*part)])}
+        for part in parts
+    ]
+    last = [at for at, part in enumerate(parts) if part[0] <= reading.start < part[1]]
+    own = said[last[0]] if last else asked
+    return [
+        part
+        for at, part in enumerate(parts)
+        if at not in last
+        and said[at] - own
+        and (at > (last[0] if last else at) or len(said[at]) > len(own))
+    ][:1]
 
 
 def _has_any(names: Sequence[str], reading: Reading, part: tuple[int, int]) -> bool:

@@ -48,6 +48,10 @@ class RuleTable:
     """Each kind of answer (date, number, person, place), with the words that ask for it."""
     measures: tuple[tuple[str, re.Pattern[str]], ...]
     """Each thing that numbers measure, with the words that ask for it."""
+    columns: tuple[tuple[str, re.Pattern[str]], ...]
+    """Concepts of a table's columns, with the words that name them or ask for them."""
+    links: re.Pattern[str]
+    """Verbs that only tie an option to what it is for: "sets", "controls"."""
     blocks: tuple[tuple[str, re.Pattern[str]], ...]
     """Each kind of block that is quoted whole (steps, list, definition), with its openings."""
     several: re.Pattern[str]
@@ -163,6 +167,8 @@ def _build_table(raw: Mapping[str, Any], *, spaced: bool) -> RuleTable:
         shared=named("shared"),
         asks=named("asks"),
         measures=named("measures"),
+        columns=named("columns"),
+        links=words(raw.get("links", ())),
         blocks=named("blocks"),
         several=words(raw.get("several", ())),
         question_words=words(raw["question_words"]),

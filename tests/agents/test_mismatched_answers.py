@@ -1,0 +1,105 @@
+"""Without a model: the cell asked for is named, and what is said of another thing is not."""
+
+from pathlib import Path
+
+import pytest
+
+from clew.config import Settings
+from clew.engine import KnowledgeBase
+from clew.testing.hashed_kb import open_hashed
+from clew.text.sentences import sentence_spans
+
+SHEET = """# Lapwing pumps: sheet
+
+The Lapwing pumps move water out of cellars.
+
+| | P3 | P3 Max |
+|---|---|---|
+| Flow | 40 litres | 75 litres |
+| Weight | 6 kg | 9 kg |
+| Price | 180 euros | 260 euros |
+
+## Faults
+
+| Code | Cause | What to do |
+|---|---|---|
+| F11 | the filter is blocked | rinse the filter |
+| F12 | the pump runs dry | lower the hose |
+
+## Options
+
+| Option | Default | Effect |
+|---|---|---|
+| `--pause` | 20s | seconds between two runs |
+| `--noise` | low | greatest loudness at night |
+
+## Cleaning the filter
+
+1. Unplug the pump.
+2. Unscrew the lid.
+3. Rinse the filter.
+
+Three hoses are sold: grey, black and amber.
+"""
+OFFICES = """# Places
+
+The Corran depot was opened in 2004 and is led by Wanda Strome in building D.
+The Tilbeck depot stands beside the canal and has a large yard for lorries and trailers in hall C.
+Ulf Markham sweeps it.
+"""
+
+
+@pytest.fixture
+async def kb(tmp_path: Path) -> KnowledgeBase:
+    (tmp_path / "sheet.md").write_text(SHEET, encoding="utf-8")
+    (tmp_path / "places.md").write_text(OFFICES, encoding="utf-8")
+    base = await open_hashed(Settings(kb=tmp_path / "kb"), True)
+    await base.add([tmp_path / "sheet.md", tmp_path / "places.md"])
+    return base
+
+
+@pytest.mark.parametrize(
+    ("question", "named"),
+    [
+        ("What is the flow of the P3?", "40 litres"),
+        ("what is the flow of the p3 max", "75 litres"),
+        ("How heavy is the P3 Max?", "9 kg"),
+        ("What does the P3 cost?", "180 euros"),
+        ("What does fault F11 mean?", "the filter is blocked"),
+        ("Why do I get F12?", "the pump runs dry"),
+        ("I got f11. What is wrong?", "the filter is blocked"),
+        ("What should I do about F12?", "lower the hose"),
+        ("Which option sets the seconds between two runs?", "--pause"),
+    ],
+)
+async def test_the_cell_that_is_asked_for_is_named(
+    kb: KnowledgeBase, question: str, named: str
+) -> None:
+    answer = await kb.ask(question)
+    await kb.close()
+    assert answer.candidate == named, answer.answer
+
+
+@pytest.mark.parametrize(
+    "question",
+    [
+        "What colour is the P3?",
+        "How many speeds does the P3 Max have?",
+        "What is the weight of the hose?",
+        "How do I replace the motor?",
+        "When was the Tilbeck depot opened?",
+        "Who leads the Tilbeck depot?",
+        "Quand Wanda Strome est-elle née ?",
+    ],
+)
+async def test_what_is_said_of_another_thing_is_no_answer(kb: KnowledgeBase, question: str) -> None:
+    answer = await kb.ask(question, mode="reject")
+    await kb.close()
+    assert answer.verdict == "refused" and answer.confidence < 0.5, answer.answer
+
+
+async def test_a_letter_at_a_line_end_ends_the_sentence() -> None:
+    said = [OFFICES[start:end] for start, end in sentence_spans(OFFICES)]
+    assert said[-1] == "Ulf Markham sweeps it."
+    wrapped = "This part of the text was written a long time ago and in great haste by J.\nPostel."
+    assert [wrapped[a:b] for a, b in sentence_spans(wrapped)] == [wrapped]

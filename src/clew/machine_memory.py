@@ -9,7 +9,7 @@ from pathlib import Path
 LEAST_BOUND = 500_000_000
 _SMALL_MACHINE = 8_000_000_000
 _SPARE_BYTES = 64_000_000  # where they cannot be had, a library or a thread may not start
-_GROUP_LIMITS = ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes")
+GROUP_LIMITS = ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes")
 
 
 def bound_of_small_machine() -> int | None:
@@ -17,7 +17,7 @@ def bound_of_small_machine() -> int | None:
     sizes = []
     if hasattr(os, "sysconf") and "SC_PHYS_PAGES" in os.sysconf_names:
         sizes.append(os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"))
-    for limit in map(Path, _GROUP_LIMITS):
+    for limit in map(Path, GROUP_LIMITS):
         if limit.exists() and (given := limit.read_text().strip()).isdigit():
             sizes.append(int(given))
     if min(sizes, default=_SMALL_MACHINE) >= _SMALL_MACHINE:

@@ -83,7 +83,7 @@ def test_a_small_machine_has_a_bound_by_itself(
     limit: str, bound: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "memory.max").write_text(f"{limit}\n")
-    monkeypatch.setattr("clew.machine_memory._GROUP_LIMITS", (str(tmp_path / "memory.max"),))
+    monkeypatch.setattr("clew.machine_memory.GROUP_LIMITS", (str(tmp_path / "memory.max"),))
     assert Settings().memory == bound
     assert Settings(memory="3GB").memory == 3 * 10**9
 

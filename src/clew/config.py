@@ -24,6 +24,7 @@ from pydantic_core import PydanticCustomError
 
 from clew.errors import ConfigError, suggest
 from clew.kb_address import DatabaseAddress, KbLocation, parse_location
+from clew.machine_memory import LEAST_BOUND, bound_of_small_machine
 from clew.types import Usage
 
 Role = Literal["extract", "plan", "answer", "judge"]
@@ -34,7 +35,6 @@ OPENAI_URL = "https://api.openai.com/v1"
 
 
 _SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*([MG])(?:i?B)?", re.IGNORECASE)
-_LEAST_MEMORY = 500_000_000
 
 
 def _parse_memory(given: Any) -> Any:
@@ -43,7 +43,7 @@ def _parse_memory(given: Any) -> Any:
         return None
     found = _SIZE.fullmatch(str(given).strip())
     size = int(float(found[1]) * (10**9 if found[2] in "gG" else 10**6)) if found else 0
-    if size < _LEAST_MEMORY:
+    if size < LEAST_BOUND:
         why = 'must be a size such as "2GB" and at least "500MB"'
         raise PydanticCustomError("memory", "{why}", {"why": why})
     return size
@@ -287,7 +287,9 @@ class Settings(_Section):
         default=Path("~/.cache/clew"), validate_default=True
     )
     wait: float = Field(default=10.0, ge=0)
-    memory: Annotated[int | None, BeforeValidator(_parse_memory)] = None
+    memory: Annotated[int | None, BeforeValidator(_parse_memory)] = Field(
+        default_factory=bound_of_small_machine
+    )
     """Bytes that texts in work and caches of a build or import may take, such as `2GB`."""
     store: StoreSettings = StoreSettings()
     embed: EmbedSettings = EmbedSettings()
@@ -337,7 +339,8 @@ TEMPLATE = """\
 # schema_file = "schema.toml"   # the types that `--extractor schema` starts from
 # cache = "~/.cache/clew"   # where weights prepared for this machine are kept
 # wait = 10.0               # seconds to wait for another writer
-# memory = "2GB"            # builds and imports use scratch files beyond it; default: no limit
+# memory = "2GB"            # builds and imports use scratch files beyond it; default: no limit,
+#                            below 8 GB of memory half of it
 
 [store]
 # files = ""                # of a database: a folder or s3://… for arrays and vectors

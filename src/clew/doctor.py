@@ -18,7 +18,7 @@ from clew.config import ROLES, ModelSettings, Settings
 from clew.engine import KnowledgeBase
 from clew.errors import ClewError, VectorsDeferred
 from clew.graph.csr import Floats
-from clew.index.nearest import is_indexed
+from clew.index.nearest import StoredIndexes, is_indexed
 from clew.index.view import View
 from clew.ingest.embedding import load_view
 from clew.llm.embed_local import LocalEmbedder
@@ -230,8 +230,17 @@ def _compare_nearest(view: View, kind: Kind) -> Check:
     if count >= MIN_IVF_ROWS and not has_faiss():
         message += f"; `{pip_install_command('ann')}` makes it faster"
     if recall >= _MIN_RECALL:
-        return Check(name, "ok", message)
+        return Check(name, *_describe_index(view, kind, message))
     return Check(name, "broken", f"{message}; set `exact = true` under [index] in clew.toml")
+
+
+def _describe_index(view: View, kind: Kind, message: str) -> tuple[Literal["ok", "missing"], str]:
+    """Say also whether the stored index is older than the vectors: what it lacks takes time."""
+    stored = view.indexes
+    told = stored.describe(kind) if isinstance(stored, StoredIndexes) else ""
+    if not told:
+        return "ok", message
+    return "missing", f"{message}; {told}: they are computed for each process until the next write"
 
 
 def _find_all_nearest(view: View, kind: Kind, queries: Floats) -> tuple[list[set[int]], float]:

@@ -1,5 +1,7 @@
 """What happens where memory is scarce: a sentence instead of a traceback, and smaller writes."""
 
+import subprocess
+import sys
 from errno import EACCES, ENOMEM
 from pathlib import Path
 
@@ -33,6 +35,57 @@ def test_other_errors_of_the_system_are_not_called_memory() -> None:
 
     with pytest.raises(OSError, match="Permission denied"):
         run(work, debug=False)
+
+
+_EMBED_WITH_LITTLE = """
+import resource
+from contextlib import suppress
+from pathlib import Path
+from typer import Exit
+from clew.cli.common import run
+from clew.llm.embed_local import open_session
+
+async def work():
+    open_session(Path("missing.onnx"))
+
+used = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
+resource.setrlimit(resource.RLIMIT_AS, (used + 12_000_000, resource.RLIM_INFINITY))
+with suppress(Exit):
+    run(work, debug=False)
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="address space is limited in Linux only")
+def test_an_embedder_that_does_not_fit_is_not_to_be_reinstalled() -> None:
+    ended = subprocess.run(
+        [sys.executable, "-c", _EMBED_WITH_LITTLE], capture_output=True, text=True, check=False
+    )
+    told = " ".join(ended.stderr.split())
+    assert told.startswith("error: there is not enough memory") and "pip install" not in told
+
+
+def test_threads_that_cannot_start_are_a_lack_of_memory(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    async def work() -> None:
+        raise RuntimeError("can't start new thread")
+
+    with pytest.raises(RuntimeError):
+        run(work, debug=False)
+    monkeypatch.setattr("clew.cli.common.is_memory_short", lambda: True)
+    with pytest.raises(typer.Exit):
+        run(work, debug=False)
+    assert "not enough memory" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(("limit", "bound"), [("2000000000", 10**9), ("600000000", 5 * 10**8)])
+def test_a_small_machine_has_a_bound_by_itself(
+    limit: str, bound: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "memory.max").write_text(f"{limit}\n")
+    monkeypatch.setattr("clew.machine_memory.GROUP_LIMITS", (str(tmp_path / "memory.max"),))
+    assert Settings().memory == bound
+    assert Settings(memory="3GB").memory == 3 * 10**9
 
 
 def test_the_setting_is_read_as_a_size(tmp_path: Path) -> None:

@@ -141,13 +141,46 @@ def test_damaged_sign_bits_are_found_and_made_again(tmp_path: Path) -> None:
         assert path.read_bytes() == written
 
 
+def test_sign_bits_of_other_vectors_are_told_not_used_and_replaced(tmp_path: Path) -> None:
+    older, vectors = _make_vectors(2 * BLOCK_ROWS, 8), _make_vectors(2 * BLOCK_ROWS, 9)
+    for folder, held in ((tmp_path / "older", older), (tmp_path / "newer", vectors)):
+        table = VectorFile(folder / "chunk.npy")
+        _append(table, held, 0)
+        table.save_index()
+        assert table.describe_index() == ""
+    path = tmp_path / "newer" / "chunk.signs.npy"
+    written = path.read_bytes()
+    path.write_bytes((tmp_path / "older" / "chunk.signs.npy").read_bytes())
+    again = VectorFile(tmp_path / "newer" / "chunk.npy")
+    assert not again.has_right_indexes()
+    assert again.describe_index() == "the sign bits are missing, or older than the vectors"
+    index = again.row_index()
+    assert isinstance(index, SignBits)
+    expected = ((vectors > 0) != (vectors[5] > 0)).sum(axis=1)
+    assert np.array_equal(index.distances(vectors[5]), expected)
+    again.save_index()
+    assert path.read_bytes() == written and again.describe_index() == ""
+    path.unlink()
+    assert again.describe_index() == "the sign bits are missing, or older than the vectors"
+    assert np.array_equal(again.row_index().distances(vectors[5]), expected)
+
+
+def test_inverted_lists_of_other_vectors_are_told(tmp_path: Path) -> None:
+    table = VectorFile(tmp_path / "chunk.npy")
+    _append(table, _make_vectors(20, 7), 0)
+    made = tmp_path / "made"
+    made.write_bytes(b"lists")
+    IvfFile(tmp_path / "chunk.ivf").publish(made, _make_vectors(20, 8))
+    assert not table.has_right_indexes()
+
+
 def test_a_damaged_index_of_lists_is_found_and_removed(tmp_path: Path) -> None:
     table = VectorFile(tmp_path / "chunk.npy")
     _append(table, _make_vectors(20, 7), 0)
     path = tmp_path / "chunk.ivf"
     made = tmp_path / "made"
     made.write_bytes(bytes(range(256)) * 40)  # in the place of lists that the library writes
-    IvfFile(path).publish(made)
+    IvfFile(path).publish(made, table.matrix())
     written = path.read_bytes()
     assert table.has_right_indexes()
     for damaged in (_flip(written, 5000), written[:-1], b""):

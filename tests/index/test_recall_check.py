@@ -2,11 +2,26 @@
 
 import pytest
 
+from clew import doctor
 from clew.config import IndexSettings
 from clew.doctor import check_nearest
 from clew.engine import KnowledgeBase
 from clew.index import nearest
+from clew.store import sign_bits, vector_files
 from clew.store.sign_bits import SignBits
+
+
+def _index_all(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Use an index of few vectors, too, which proposes all of them."""
+    monkeypatch.setattr(nearest, "MIN_INDEXED", 1)
+    monkeypatch.setattr(nearest, "CANDIDATES", 1)
+    monkeypatch.setattr(nearest, "CANDIDATES_PER_HIT", 0)
+    whole = SignBits.nearest_positions
+    monkeypatch.setattr(
+        SignBits,
+        "nearest_positions",
+        lambda self, vector, rows, most: whole(self, vector, rows, 99),
+    )
 
 
 async def test_few_vectors_are_compared_exactly(valley: KnowledgeBase) -> None:
@@ -32,17 +47,23 @@ async def test_recall_is_measured_and_a_low_one_names_the_way_out(
 async def test_an_index_that_proposes_all_has_full_recall(
     valley: KnowledgeBase, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(nearest, "MIN_INDEXED", 1)
-    monkeypatch.setattr(nearest, "CANDIDATES", 1)
-    monkeypatch.setattr(nearest, "CANDIDATES_PER_HIT", 0)
-    whole = SignBits.nearest_positions
-    monkeypatch.setattr(
-        SignBits,
-        "nearest_positions",
-        lambda self, vector, rows, most: whole(self, vector, rows, 99),
-    )
+    _index_all(monkeypatch)
     [chunk, *_] = await check_nearest(valley.settings)
     assert (chunk.state, chunk.message[:22]) == ("ok", "recall@10 1.000 over 6")
+
+
+async def test_it_says_what_to_install_and_what_an_index_lacks(
+    valley: KnowledgeBase, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _index_all(monkeypatch)
+    monkeypatch.setattr(doctor, "MIN_IVF_ROWS", 1)
+    monkeypatch.setattr(doctor, "has_faiss", lambda: False)
+    [chunk, *_] = await check_nearest(valley.settings)
+    assert chunk.state == "ok" and "[ann]" in chunk.message
+    monkeypatch.setattr(vector_files, "MIN_SIGNED_ROWS", 1)
+    monkeypatch.setattr(sign_bits, "BLOCK_ROWS", 1)
+    [chunk, *_] = await check_nearest(valley.settings)
+    assert chunk.state == "missing" and "the sign bits are missing" in chunk.message
 
 
 async def test_without_a_knowledge_base_it_says_so(valley: KnowledgeBase) -> None:

@@ -94,7 +94,7 @@ def test_arrays_with_sums_of_an_earlier_version_get_new_ones(
 ) -> None:
     monkeypatch.setattr(
         "clew.store.array_files.sum_file",
-        lambda raw: FileSum(len(raw), checksum_bytes(raw, by_place=False)),
+        lambda raw, begin=None: FileSum(len(raw), checksum_bytes(raw, by_place=False)),
     )
     seal = save_arrays(tmp_path / "1", {"a": np.arange(500)})
     monkeypatch.undo()

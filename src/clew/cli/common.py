@@ -23,6 +23,7 @@ from clew import sync
 from clew.config import Settings, load_settings
 from clew.errors import ClewError, ConfigError, InputError, ModelError, StoreError
 from clew.kb_address import KbLocation, parse_location
+from clew.machine_memory import is_memory_short
 from clew.version import pip_install_command
 
 if TYPE_CHECKING:
@@ -212,7 +213,8 @@ def warn_no_embedder() -> None:
 
 _NO_MEMORY = (
     "there is not enough memory for this; what is stored is unchanged: close other programs, raise "
-    "the limit of this process, or set memory in clew.toml if it was building"
+    "the limit of this process, or set memory in clew.toml if it was building; `clew import "
+    "--no-embed` and `clew search --recipe bm25` do without the embedder"
 )
 
 
@@ -232,13 +234,19 @@ def run(work: Callable[[], Coroutine[Any, Any, T]], debug: bool) -> T:
         if debug:
             raise
         fail(str(error))
-    except (MemoryError, OSError) as error:
-        # What cannot be mapped is an error of the system that only its number tells.
-        if debug or (isinstance(error, OSError) and error.errno != ENOMEM):
+    except (MemoryError, OSError, RuntimeError, ImportError) as error:
+        if debug or not _is_lack_of_memory(error):
             raise
         fail(_NO_MEMORY)
     except KeyboardInterrupt:
         fail("interrupted; finished work is saved, and the same command resumes from there")
+
+
+def _is_lack_of_memory(error: Exception) -> bool:
+    """Whether memory was refused: to Python, to a file that was mapped, a thread or a library."""
+    if isinstance(error, OSError):
+        return error.errno == ENOMEM
+    return isinstance(error, MemoryError) or is_memory_short()
 
 
 def command(work: Callable[..., Coroutine[Any, Any, None]]) -> Callable[..., None]:

@@ -22,6 +22,7 @@ from clew.types import Usage
 ProgressCallback = Callable[[str, int, int], None]
 UsageFunction = Callable[[], Usage]
 _MODEL_STAGES = frozenset({"extract", "passages", "describe"})  # stages that call models
+_SLOW_STAGES = _MODEL_STAGES | {"embed"}  # reported while they are waited for
 _UNITS = {  # by stage: singular, plural
     "read": ("document", "documents"),
     "file": ("byte", "bytes"),
@@ -174,14 +175,14 @@ class LineReport:
         self._last: dict[str, float] = {}
         self._ended: dict[str, int] = {}
         self._now: tuple[str, int, int] | None = None
-        """The stage that calls a model now, and how far it is."""
+        """The slow stage that is worked on now, and how far it is."""
 
     def __call__(self, stage: str, done: int, total: int) -> None:
         """Report how far a stage is."""
         now = self._clock()
         self._began.setdefault(stage, (now, done))
         self._last.setdefault(stage, now)
-        working = stage in _MODEL_STAGES and not (total and done == total)
+        working = stage in _SLOW_STAGES and not (total and done == total)
         self._now = (stage, done, total) if working else None
         if total and done == total:
             if self._ended.get(stage) != total:  # the end may be reported twice
@@ -191,7 +192,7 @@ class LineReport:
             self._report_at_interval(stage, done, total)
 
     def report_waiting(self) -> None:
-        """Report a stage that calls a model, though no document was finished meanwhile."""
+        """Report a slow stage, though nothing of it was finished meanwhile."""
         if self._now is not None:
             self._report_at_interval(*self._now)
 

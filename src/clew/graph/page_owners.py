@@ -98,6 +98,16 @@ class NameTable:
     weights: Floats
     kinds: NDArray[np.int8]
 
+    def take(self, rows: Ints, first: int = 0) -> "NameTable":
+        """Some rows, of entities that count from `first`."""
+        entities = self.entities[rows]
+        return NameTable(
+            self.hashes[rows],
+            entities - entities.dtype.type(first),
+            self.weights[rows],
+            self.kinds[rows],
+        )
+
 
 @dataclass(frozen=True, slots=True)
 class EntityTokens:
@@ -112,59 +122,81 @@ class EntityTokens:
     """For each entity its own name in `words`; -1 for none."""
 
 
-def find_entity_passages(
-    count: int,
-    named: NameTable,
-    owned: EntityPassages,
-    spelt: EntityTokens,
-    codes: Ints,
-    within: slice | None = None,
-) -> Csr:
-    """Return for each of `count` entities, or `within` a range of them, the passages about it.
+class PassageFinder:
+    """Finds the passages about entities; what a search needs of all names is made once."""
 
-    They are weighted by certainty; of more than are kept, equals are chosen by the `codes` of their
-    chunks.
-    """
-    passages_of = build_csr(count, owned.entities, owned.chunks, owned.about)
-    wanted = np.zeros(count, np.bool_)
-    wanted[within or slice(None)] = True
-    own = named.weights > 1
-    form = ~own & (named.kinds == FORM)
-    asking_own, asking_form = own & wanted[named.entities], form & wanted[named.entities]
-    found = _concatenate(
-        _match_hashes(named, asking_own, own, passages_of),
-        _match_hashes(named, asking_own, form, passages_of),
-    )
-    unmatched = wanted & _find_unmatched(count, found)
-    found = _concatenate(
-        found, _match_hashes(named, asking_form & unmatched[named.entities], own, passages_of)
-    )
-    certainty = np.where(wanted, _best_certainty(count, found), 1)
-    found = _concatenate(found, _match_similar(spelt, passages_of, certainty))
-    for asking, answering in ((named.kinds == HEAD, own), (own, named.kinds == PART)):
-        unmatched = wanted & _find_unmatched(count, found)
-        guessed = _match_hashes(named, asking & unmatched[named.entities], answering, passages_of)
-        found = _concatenate(found, _drop_ambiguous(count, guessed))
-    links = _keep_surest(count, found, codes)
-    if within is None:
-        return links
-    return Csr(links.starts[within.start : within.stop + 1], links.columns, links.weights)
+    def __init__(
+        self,
+        count: int,
+        named: NameTable,
+        owned: EntityPassages,
+        spelt: EntityTokens,
+        codes: Ints,
+    ) -> None:
+        """`count` is that of all entities; of many passages, equals are chosen by their `codes`."""
+        self._spelt, self._codes = spelt, codes
+        self._passages_of = build_csr(count, owned.entities, owned.chunks, owned.about)
+        known = (self._passages_of.degrees() > 0)[named.entities]
+        own = named.weights > 1
+        self._own = named.take(np.flatnonzero(known & own))
+        self._forms = named.take(np.flatnonzero(known & ~own & (named.kinds == FORM)))
+        self._parts = named.take(np.flatnonzero(known & (named.kinds == PART)))
 
+    def find(self, asked: NameTable, within: slice) -> Csr:
+        """Return for each entity of a range the passages about it, weighted by certainty.
 
-def _match_hashes(
-    named: NameTable, asking: Mask, answering: Mask, passages_of: Csr
-) -> EntityPassages:
-    """Match names in `asking` to equal names in `answering` of entities with passages."""
-    ask, answer = np.flatnonzero(asking), np.flatnonzero(answering)
-    answer = answer[passages_of.degrees()[named.entities[answer]] > 0]
-    first = np.searchsorted(named.hashes[answer], named.hashes[ask], "left")
-    last = np.searchsorted(named.hashes[answer], named.hashes[ask], "right")
-    who, which = expand_ranges(first, last)
-    query, known = ask[who], answer[which]
-    certainty = np.minimum(named.weights[query], 1) * np.minimum(named.weights[known], 1)
-    return _transfer_passages(
-        named.entities[query].astype(np.int64), named.entities[known], certainty, passages_of
-    )
+        `asked` are the names of these entities, which count from the first of the range.
+        """
+        count = within.stop - within.start
+        own = asked.weights > 1
+        form = ~own & (asked.kinds == FORM)
+        found = _concatenate(
+            self._match_hashes(asked, own, self._own), self._match_hashes(asked, own, self._forms)
+        )
+        unmatched = _find_unmatched(count, found)
+        found = _concatenate(
+            found, self._match_hashes(asked, form & unmatched[asked.entities], self._own)
+        )
+        found = _concatenate(found, self._match_similar(_best_certainty(count, found), within))
+        for asking, answers in ((asked.kinds == HEAD, self._own), (own, self._parts)):
+            unmatched = _find_unmatched(count, found)
+            guessed = self._match_hashes(asked, asking & unmatched[asked.entities], answers)
+            found = _concatenate(found, _drop_ambiguous(count, guessed))
+        return _keep_surest(count, found, self._codes)
+
+    def _match_hashes(self, asked: NameTable, asking: Mask, answers: NameTable) -> EntityPassages:
+        """Match names in `asking` to equal names of entities with passages."""
+        ask = np.flatnonzero(asking)
+        hashes = asked.hashes[ask]
+        first = np.searchsorted(answers.hashes, hashes, "left")
+        last = np.searchsorted(answers.hashes, hashes, "right")
+        who, known = expand_ranges(first, last)
+        query = ask[who]
+        certainty = np.minimum(asked.weights[query], 1) * np.minimum(answers.weights[known], 1)
+        return _transfer_passages(
+            asked.entities[query].astype(np.int64),
+            answers.entities[known],
+            certainty,
+            self._passages_of,
+        )
+
+    def _match_similar(self, certainty: Floats, within: slice) -> EntityPassages:
+        """Match entities without certain passages to those with the most similar names."""
+        tokens = self._spelt
+        begins = tokens.starts[within.start : within.stop + 1]
+        queries = np.flatnonzero((certainty < MIN_CERTAINTY) & (np.diff(begins) > 0))
+        size = np.diff(begins)[queries]
+        _, at = expand_ranges(begins[queries], begins[queries + 1])
+        starts = np.concatenate([[0], np.cumsum(size)])
+        query, name, score = match_names(
+            tokens.words, starts, tokens.codes[at], tokens.own_names[within][queries]
+        )
+        single = size[query] == 1
+        unique = np.bincount(query, minlength=len(queries))[query] == 1
+        score = np.where(single, score * SINGLE_WORD_FACTOR, score).astype(np.float32)
+        keep = ~single | unique
+        entities = tokens.name_entities[name[keep]]
+        return _transfer_passages(queries[query[keep]], entities, score[keep], self._passages_of)
 
 
 def _transfer_passages(
@@ -174,24 +206,6 @@ def _transfer_passages(
     pair, edge = passages_of.edges_of(known.astype(np.int64))
     about = (certainty[pair] * passages_of.weights[edge]).astype(np.float32)
     return EntityPassages(entity[pair], passages_of.columns[edge].astype(np.int64), about)
-
-
-def _match_similar(tokens: EntityTokens, passages_of: Csr, certainty: Floats) -> EntityPassages:
-    """Match entities without certain passages to those with the most similar names."""
-    queries = np.flatnonzero((certainty < MIN_CERTAINTY) & (np.diff(tokens.starts) > 0))
-    size = np.diff(tokens.starts)[queries]
-    _, at = expand_ranges(tokens.starts[queries], tokens.starts[queries + 1])
-    starts = np.concatenate([[0], np.cumsum(size)])
-    query, name, score = match_names(
-        tokens.words, starts, tokens.codes[at], tokens.own_names[queries]
-    )
-    single = size[query] == 1
-    unique = np.bincount(query, minlength=len(queries))[query] == 1
-    score = np.where(single, score * SINGLE_WORD_FACTOR, score).astype(np.float32)
-    keep = ~single | unique
-    return _transfer_passages(
-        queries[query[keep]], tokens.name_entities[name[keep]], score[keep], passages_of
-    )
 
 
 def _concatenate(one: EntityPassages, other: EntityPassages) -> EntityPassages:

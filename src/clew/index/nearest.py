@@ -35,6 +35,9 @@ class IndexedTable(Protocol):
     def row_index(self) -> RowIndex:
         """The index over all rows."""
 
+    def describe_index(self) -> str:
+        """What is to be said about one that is missing, or older than the vectors."""
+
 
 class StoredIndexes(Mapping[Kind, RowIndex]):
     """The indexes over the vectors of one generation, each loaded when it is first used."""
@@ -56,6 +59,11 @@ class StoredIndexes(Mapping[Kind, RowIndex]):
             else:
                 self._read[kind] = make_sign_bits(np.asarray(table.matrix()))
         return self._read[kind]
+
+    def describe(self, kind: Kind) -> str:
+        """What is to be said about the stored index of a kind; nothing if it is as it should be."""
+        table = self._store.vectors(self._embedder, kind)
+        return table.describe_index() if isinstance(table, IndexedTable) else ""
 
     def __iter__(self) -> Iterator[Kind]:
         """Iterate over the kinds."""

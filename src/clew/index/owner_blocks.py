@@ -8,8 +8,8 @@ import numpy as np
 from clew.graph.csr import Csr, Ints, expand_ranges, sorted_unique
 from clew.graph.csr_blocks import EdgeBlock, build_csr_in_blocks
 from clew.graph.name_matching import NameTokenIndex, build_token_index
-from clew.graph.page_owners import EntityPassages, EntityTokens, NameTable, find_entity_passages
-from clew.out_of_core import WorkingMemory
+from clew.graph.page_owners import EntityPassages, EntityTokens, NameTable, PassageFinder
+from clew.out_of_core import Buckets, WorkingMemory
 
 _TOKEN_BYTES = 96  # taken by a token while it is indexed
 _ENTITY_BYTES = 512  # taken by an entity while its passages are looked for
@@ -66,12 +66,17 @@ def find_owners(
 ) -> Csr:
     """Find the passages about each entity, range by range of entities."""
     count = len(spelt.own_names)
-    parts = [
-        find_entity_passages(count, named, owned, spelt, codes, some)
-        for some in memory.blocks(count, _ENTITY_BYTES)
-    ]
-    if len(parts) == 1:
-        return parts[0]
+    finder = PassageFinder(count, named, owned, spelt, codes)
+    if memory.fits(count, _ENTITY_BYTES):
+        return finder.find(named, slice(0, count))
+    ranges = list(memory.blocks(count, _ENTITY_BYTES))
+    rows = Buckets(memory, [some.start for some in ranges[1:]], np.dtype(np.int64))
+    for some in memory.blocks(len(named.hashes)):
+        rows.add(named.entities[some], np.arange(some.start, some.stop))
+    parts = []
+    for some, asked in zip(ranges, rows, strict=True):
+        parts.append(finder.find(named.take(asked, some.start), some))
+        memory.release()
     sizes = np.cumsum([0, *(len(one.columns) for one in parts)])
     starts = [one.starts[:-1] + size for one, size in zip(parts, sizes, strict=False)]
     return Csr(

@@ -146,6 +146,8 @@ class EmbeddingQueue:
     async def run(self) -> None:
         """Embed block after block until closed; each is saved while the next is embedded."""
         block_seconds = _QUICK_SECONDS
+        if self._closed and self._total:
+            self.progress("embed", 0, self._total)
         try:
             while block := await self._blocks.get():
                 if self._closed and self._blocks.qsize() == 1 and block_seconds < _QUICK_SECONDS:

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from clew.errors import ConfigError, ModelError
 from clew.llm.embed import EmbedRole, Passage, Vectors, hash_prefix
 from clew.llm.embed_weights import HUB_URL, EmbedderWeights, Precision, prepare_weights
+from clew.machine_memory import short_memory_told
 from clew.version import pip_install_command
 
 if TYPE_CHECKING:
@@ -268,6 +269,7 @@ def measure_known_letters(tokenizer: "Tokenizer", text: str, unknown: str = "[UN
     return known / total if total else 1.0
 
 
+@short_memory_told()
 def open_session(model: Path) -> Any:
     """Open an ONNX model to run on one thread; errors name the file."""
     ort = _import_onnxruntime()
@@ -301,6 +303,7 @@ def _load_error_types(ort: Any) -> tuple[type[Exception], ...]:
     return (RuntimeError, ValueError, *own)
 
 
+@short_memory_told()
 def open_tokenizer(path: Path, max_tokens: int) -> "Tokenizer":
     """Load a tokenizer that truncates and never pads."""
     from tokenizers import Tokenizer

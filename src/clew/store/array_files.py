@@ -11,7 +11,7 @@ import json
 import mmap
 import os
 import shutil
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from io import BytesIO
@@ -220,8 +220,7 @@ def save_arrays(
     (temporary / SUMS_FILE).write_text(raw)
     if durable:
         # Synced in parallel after all are written: the disk then needs few commits, not forty.
-        with ThreadPoolExecutor(8) as pool:
-            list(pool.map(sync_to_disk, written))
+        _do_in_threads(sync_to_disk, written)
     shutil.rmtree(folder, ignore_errors=True)
     temporary.rename(folder)
     return _make_seal(raw.encode())
@@ -269,6 +268,16 @@ def _link_beginning(
     return begin
 
 
+def _do_in_threads(work: Callable[[Path], None], paths: Sequence[Path]) -> None:
+    """Do for each file what may be done twice; one by one where memory is short of threads."""
+    with ThreadPoolExecutor(8) as pool:
+        try:
+            list(pool.map(work, paths))
+        except RuntimeError:  # a thread cannot be started
+            for path in paths:
+                work(path)
+
+
 def sync_to_disk(path: Path) -> None:
     """Wait until a file or folder is durable."""
     handle = os.open(path, os.O_RDONLY)
@@ -286,6 +295,5 @@ def remove_old_generations(parent: Path, keep: set[int]) -> None:
         with suppress(OSError):
             # Renamed first: a reader that is opening it must find all files or none.
             folder.rename(renamed)
-            with ThreadPoolExecutor(8) as pool:
-                list(pool.map(lambda path: path.unlink(missing_ok=True), renamed.iterdir()))
+            _do_in_threads(lambda path: path.unlink(missing_ok=True), list(renamed.iterdir()))
         shutil.rmtree(renamed, ignore_errors=True)

@@ -28,6 +28,7 @@ _ROUNDS = 8  # of k-means
 _BLOCK_ROWS = 1 << 16  # vectors added at a time
 _LISTS_READ = 128
 _QUERY_BITS = 8  # bits per dimension of the query
+_COMPARED_ROWS = 64  # vectors whose checksum tells whether an index is that of its matrix
 
 
 def has_faiss() -> bool:
@@ -99,24 +100,29 @@ class IvfFile:
             return
         beside = self._path.with_name(f"{self._path.name}.new")
         _write_index(vectors, beside)
-        self.publish(beside)
+        self.publish(beside, vectors)
 
-    def publish(self, made: Path) -> None:
+    def publish(self, made: Path, vectors: NDArray[np.floating]) -> None:
         """Put a finished file in place; after a kill in between the old one is not used."""
         sums = self._sum_path.with_name(f"{self._sum_path.name}.new")
-        sums.write_text(_describe_content(made), encoding="ascii")
+        told = f"{_describe_content(made)} {len(vectors)} {_sum_sample(vectors)}"
+        sums.write_text(told, encoding="ascii")
         sums.replace(self._sum_path)
         made.replace(self._path)
         self._loaded = None
 
-    def is_right(self) -> bool:
-        """Whether the file, if there is one, is as it was written."""
+    def is_right(self, vectors: NDArray[np.floating]) -> bool:
+        """Whether the file, if there is one, is as it was written, and of these vectors."""
         if not self._path.exists():
             return True
-        if not self._has_right_size():
+        if not self._has_right_size() or not self._is_of(vectors):
             return False
         with self._path.open("rb") as file, mmap(file.fileno(), 0, access=ACCESS_READ) as raw:
-            return is_sound(raw, int(self._sum_path.read_bytes().split()[-1]))
+            return is_sound(raw, int(self._read_sums()[1]))
+
+    def is_used(self, vectors: NDArray[np.floating]) -> bool:
+        """Whether there is an index of these vectors, or of the first of them."""
+        return self._read(vectors) is not None
 
     def remove(self) -> None:
         """Remove the file; the index can be made again."""
@@ -128,9 +134,19 @@ class IvfFile:
     def _sum_path(self) -> Path:
         return self._path.with_name(f"{self._path.name}.sum")
 
+    def _read_sums(self) -> list[bytes]:
+        """Size and checksum of the file, number of its vectors and checksum of some of them."""
+        return self._sum_path.read_bytes().split() if self._sum_path.exists() else []
+
+    def _is_of(self, vectors: NDArray[np.floating]) -> bool:
+        """Whether it was made of these vectors, or of the first of them, as far as it says."""
+        told = [int(one) for one in self._read_sums()[2:]]  # none in earlier versions
+        return not told or (told[0] <= len(vectors) and told[1] == _sum_sample(vectors[: told[0]]))
+
     def _has_right_size(self) -> bool:
-        held = self._sum_path.read_bytes().split() if self._sum_path.exists() else []
-        return held[:1] == [str(self._path.stat().st_size).encode("ascii")]
+        held = self._read_sums()
+        right = held[:1] == [str(self._path.stat().st_size).encode("ascii")]
+        return right and len(held) > 1
 
     def _read(self, vectors: NDArray[np.floating]) -> Any:
         """The faiss index; None if it is missing or not of such vectors."""
@@ -141,7 +157,14 @@ class IvfFile:
             index = faiss.read_index(str(self._path), faiss.IO_FLAG_MMAP | faiss.IO_FLAG_READ_ONLY)
         except RuntimeError:  # damaged, or of another version of faiss
             return None
-        return index if index.d == vectors.shape[1] and index.ntotal <= len(vectors) else None
+        fits = index.d == vectors.shape[1] and index.ntotal <= len(vectors)
+        return index if fits and self._is_of(vectors) else None
+
+
+def _sum_sample(vectors: NDArray[np.floating]) -> int:
+    """A checksum of a few vectors, evenly chosen."""
+    chosen = np.linspace(0, max(len(vectors) - 1, 0), _COMPARED_ROWS).astype(np.int64)
+    return checksum_bytes(np.ascontiguousarray(vectors[chosen]).tobytes()) if len(vectors) else 0
 
 
 def _describe_content(path: Path) -> str:

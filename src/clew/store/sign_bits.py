@@ -25,6 +25,7 @@ _BLOCKS_PER_WRITE = 16  # each write waits for the disk
 _WORD_BITS = 64
 _COMPARED_ROWS = 1 << 13
 _SUMMED_WORDS = 3
+_COMPARED_BLOCKS = 16  # of which a row is compared with its vector, whenever a file is read
 _COUNTED_ROWS = 1 << 14  # rows that are enough to tell how many have each distance
 
 
@@ -212,7 +213,15 @@ class SignFile:
         except (FileNotFoundError, *READ_ERRORS):
             return None
         fits = blocks.dtype == np.uint64 and blocks.shape[1:] == _block_shape(vectors)
-        return blocks if fits else None
+        return blocks if fits and _are_of(blocks, vectors) else None
+
+
+def _are_of(blocks: Words, vectors: Matrix) -> bool:
+    """Whether some rows have the signs of their vectors; a file may be that of other vectors."""
+    most = min(len(blocks), len(vectors) // BLOCK_ROWS)
+    chosen = np.unique(np.linspace(0, most - 1, _COMPARED_BLOCKS).astype(np.int64))[: max(most, 0)]
+    signs = pack_signs(np.ascontiguousarray(vectors[chosen * BLOCK_ROWS])) if most else blocks[:0]
+    return not most or np.array_equal(blocks[chosen, :, 0].T, signs)
 
 
 def _block_shape(vectors: Matrix) -> tuple[int, int]:

@@ -33,7 +33,7 @@ from clew.store.append_files import (
     read_version,
 )
 from clew.store.checksums import checksum_vectors
-from clew.store.ivf_index import MIN_IVF_ROWS, IvfFile, IvfIndex
+from clew.store.ivf_index import MIN_IVF_ROWS, IvfFile, IvfIndex, has_faiss
 from clew.store.row_lookup import RowLookup, parse_hashes
 from clew.store.sign_bits import SignBits, SignFile
 from clew.text.unicode import hash64
@@ -174,7 +174,21 @@ class VectorFile:
     def has_right_indexes(self) -> bool:
         """Whether the indexes, if there are any, are those of the vectors."""
         with self._lock:
-            return self._sign_file.is_right(self._read_stored()) and self._ivf_file.is_right()
+            stored = self._read_stored()
+            return self._sign_file.is_right(stored) and self._ivf_file.is_right(stored)
+
+    def describe_index(self) -> str:
+        """What is to be said about an index that is missing, or older than the vectors."""
+        with self._lock:
+            self._load_records()
+            mapped = self._map_rows(len(self._records))
+            if len(mapped) < MIN_SIGNED_ROWS:
+                return ""
+            if len(mapped) >= MIN_IVF_ROWS and has_faiss() and not self._ivf_file.is_used(mapped):
+                return "the inverted lists are missing or of other vectors"
+            if self._sign_file.lacks_blocks(mapped):
+                return "the sign bits are missing, or older than the vectors"
+            return ""
 
     def read_hashes(self, rows: NDArray[np.int64]) -> NDArray[np.uint64]:
         """The content hashes of rows, two words each; zeros for a lost one."""

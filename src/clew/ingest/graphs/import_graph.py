@@ -180,7 +180,7 @@ class GraphImport:
         if self.embed is None:
             return (), tuple(EMBEDDED_KINDS)
         texts = await asyncio.to_thread(_collect_texts, passages(), self.max_embedded)
-        if not texts:
+        if not any(texts.values()):
             return (), tuple(EMBEDDED_KINDS)
         await check_embedder(self.store, self.embed, claim=True)
         by_kind = {kind: texts[name] for name, kind in EMBEDDED_KINDS.items() if name in texts}

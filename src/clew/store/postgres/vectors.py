@@ -75,6 +75,10 @@ class SharedVectors:
         """The index over all rows; what this machine's files lack is computed once."""
         return self._fetch().row_index()
 
+    def describe_index(self) -> str:
+        """What is to be said about this machine's index, if it is missing or old."""
+        return self._fetch().describe_index()
+
     def save_index(self) -> None:
         """Write this machine's index of many rows, so that questions need not make it."""
         copy = self._fetch()

@@ -356,10 +356,10 @@ class SqliteStore:
         ):
             before, seal = self._apply(db, change, derive, options)
         # The write is committed: failing to remove old arrays must not undo it.
+        saved = self.folder / "arrays" / str(before + 1)
         with suppress(OSError):
-            (self.folder / "arrays" / str(before + 1) / COMMITTED_FILE).touch()
-            saved = MappedArrays(self.folder / "arrays" / str(before + 1), seal, just_saved=True)
-            self._arrays = before + 1, saved
+            (saved / COMMITTED_FILE).touch()
+            self._arrays = before + 1, MappedArrays(saved, seal, just_saved=True)
         remove_old_generations(self.folder / "arrays", {before, before + 1})
         with self._pool.connection() as db:
             if change.remove:
@@ -485,10 +485,9 @@ def _read_value(db: sqlite3.Connection, statement: str) -> str:
 
 
 def _read_generation(db: sqlite3.Connection) -> int:
-    held = _read_value(db, SELECT_GENERATION)
-    if not held.isdecimal():
-        raise StoreError(DAMAGED_ROW)
-    return int(held)
+    if (held := _read_value(db, SELECT_GENERATION)).isdecimal():
+        return int(held)
+    raise StoreError(DAMAGED_ROW)
 
 
 def _folder_size(folder: Path) -> int:

@@ -49,7 +49,18 @@ WORDINGS: dict[str, Callable[[str], str]] = {
     "lower": str.lower,
     "no mark": lambda text: text.rstrip("?. "),
     "polite": lambda text: f"Could you please tell me the following: {text} Thank you!",
+    "greeting": lambda text: f"Hi, quick question - {_continue(text)}",
+    "thanks": lambda text: f"{text} Many thanks!",
+    "wondering": lambda text: f"I was wondering, {_continue(text)}",
+    "somebody": lambda text: f"Could somebody explain {_continue(text)}",
+    "all": lambda text: f"hi, quick question - {text.rstrip('?. ')} many thanks".lower(),
 }
+
+
+def _continue(question: str) -> str:
+    """Write the first word small, as after other words, if it is no name."""
+    small = split_words(question)[0] in QUESTION_WORDS
+    return question[0].lower() + question[1:] if small else question
 
 
 @dataclass

@@ -123,9 +123,10 @@ def _mention_alike(view: View, positions: Ints, sure: Mask) -> Mask:
     mentions[which, column] = 1
     shared, count = mentions @ mentions.T, mentions.sum(axis=1)
     fewer = np.minimum(count[:, None], count)
-    alike: Mask = (shared >= _SAME_MENTIONS * fewer) | (fewer < _FEW_MENTIONS)
     same = np.maximum(count[:, None], count) - shared <= _OTHER_MENTIONS
-    return alike & (sure | same)
+    alike: Mask = (shared >= _SAME_MENTIONS * fewer) | (fewer < _FEW_MENTIONS)
+    alike &= sure | same
+    return alike
 
 
 async def _read_own_texts(ctx: Context, positions: Sequence[int]) -> dict[int, _OwnText]:

@@ -31,7 +31,7 @@ from clew.config import Settings
 from clew.engine import KnowledgeBase
 from clew.errors import ClewError, InputError
 from clew.evaluate.build import build_if_empty
-from clew.evaluate.datasets import load_dataset, parse_question
+from clew.evaluate.datasets import load_dataset, parse_question, to_corpus_id
 from clew.evaluate.metrics.registry import recall
 from clew.evaluate.runner import rank_answers
 from clew.llm.embed import Embedder, EmbedRole, Vectors
@@ -49,7 +49,18 @@ WORDINGS: dict[str, Callable[[str], str]] = {
     "lower": str.lower,
     "no mark": lambda text: text.rstrip("?. "),
     "polite": lambda text: f"Could you please tell me the following: {text} Thank you!",
+    "greeting": lambda text: f"Hi, quick question - {_continue(text)}",
+    "thanks": lambda text: f"{text} Many thanks!",
+    "wondering": lambda text: f"I was wondering, {_continue(text)}",
+    "somebody": lambda text: f"Could somebody explain {_continue(text)}",
+    "all": lambda text: f"hi, quick question - {text.rstrip('?. ')} many thanks".lower(),
 }
+
+
+def _continue(question: str) -> str:
+    """Write the first word small, as after other words, if it is no name."""
+    small = split_words(question)[0] in QUESTION_WORDS
+    return question[0].lower() + question[1:] if small else question
 
 
 @dataclass
@@ -157,7 +168,7 @@ async def measure_recipe(
             values[f"{question.type} hits@1"].append(hit)
             continue
         passages = evidence.chunks
-        documents = list(dict.fromkeys(passage.doc for passage in passages))
+        documents = list(dict.fromkeys(to_corpus_id(passage.doc) for passage in passages))
         for depth in (2, 5):
             value = recall(documents[:depth], question.gold)
             values[f"recall@{depth}"].append(value)

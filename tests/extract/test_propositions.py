@@ -160,7 +160,7 @@ def test_a_section_about_someone_is_told_by_their_name_elsewhere() -> None:
 
 def test_he_is_no_bridge_and_they_may_be_several() -> None:
     bridge = texts("Marrow Bridge is a bridge in Vessen. He lived there.", "Marrow Bridge")
-    assert bridge[1] == "Marrow Bridge: He lived there."
+    assert bridge[1] == "He lived there."
     met = "Anton Reeve met Clara Lindqvist. They married in Vessen."
     assert "They married in Vessen." in texts(met, "Anton Reeve")[1]
 
@@ -203,17 +203,33 @@ def test_chinese_statements_are_split_too() -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "kept"),
+    ("title", "text", "last"),
     [
+        ("", "The studio was sold in 2001. It burned in 2007.", "The studio burned in 2007."),
         (
-            "The studio won the Amber Prize twice. It burned down in 2007.",
-            "It burned down in 2007.",
+            "Ines Moe",
+            "Ines Moe owned a mill in Vessen. The mill stood by a river. It burned down.",
+            "The mill burned down.",
         ),
-        ("The director hired Tom Ford. He left in 2007.", "He left in 2007."),
+        ("Ines Moe", "Ines Moe was a baker. She bought a mill. It burned.", "The mill burned."),
+        ("Ines Moe", "Ines Moe was a baker. Her mill was old. It fell.", "Ines Moe's mill fell."),
+        (
+            "Ines Moe",
+            "Ines Moe wrote two books. The first book sold. We like it.",
+            "We like the first book.",
+        ),
+        ("Harbour", "The crane was repaired. It failed. Its arm broke.", "The crane's arm broke."),
+        ("Router X2", "The Router X2 needs power. The fan is loud. It turns.", "The fan turns."),
+        # Unclear: it stays as it is written, and nothing precedes it.
+        ("Ines Moe", "Ines Moe was a baker. She bought a mill in a town. It is old.", "It is old."),
+        ("Tarn Sonar", "Tarn Sonar bought a mill. It is in Vessen.", "It is in Vessen."),
+        ("Harbour", "The crane was repaired. It was raining.", "It was raining."),
+        ("Harbour", "The cranes were repaired. It failed.", "It failed."),
+        ("", "The director hired Tom Ford. He left in 2007.", "He left in 2007."),
     ],
 )
-def test_a_subject_without_a_name_goes_on_as_a_pronoun(text: str, kept: str) -> None:
-    assert texts(text)[1] == kept
+def test_a_subject_without_a_name_goes_on_as_a_pronoun(title: str, text: str, last: str) -> None:
+    assert texts(text, title)[-1] == last
 
 
 def test_a_heading_is_no_fact() -> None:

@@ -164,6 +164,39 @@ async def test_copies_under_other_titles_are_folded_by_their_own_text(base: Know
     assert "139 near copies put last" in said and any("folded" in one for one in said)
 
 
+TERMS = (
+    "Payment is due within thirty days by bank transfer to the account named below. Goods remain "
+    "the property of the seller until they are paid in full. Complaints must be made in writing "
+    "within eight days of delivery. Returns are accepted in the original packaging only. "
+) * 5
+
+
+async def test_pages_of_one_template_with_other_values_are_no_copies(base: KnowledgeBase) -> None:
+    pages = [
+        document(
+            f"invoice{n}",
+            f"Date: 2024-03-{10 + n % 20}\n{TERMS}\nPieces: {n + 3}. Sum: {612 + 37 * n} crowns.",
+            f"Invoice {n}",
+        )
+        for n in range(40)
+    ]
+    await base.take(stream(pages))
+    results = await ask(base, "Which invoices say that payment is due by bank transfer?", 20)
+    assert len(docs(results)) == 20
+    assert not [step for step in results.trace if step.step == "copies"]
+
+
+async def test_copies_with_other_titles_dates_and_spaces_count_once(base: KnowledgeBase) -> None:
+    dates = [f"Retrieved on {n + 1} May 2021\n" if n % 2 else "" for n in range(30)]
+    texts = [TERMS if n % 3 else TERMS.replace(". ", ".  ") for n in range(30)]
+    copies = [
+        document(f"copy{n}", dates[n] + texts[n], f"{PLACES[n % 8]} mirror {n}") for n in range(30)
+    ]
+    await base.take(stream([*copies, document("own", "The bank moved to the quay.", "Bank")]))
+    found = docs(await ask(base, "When is payment by bank transfer due?", 5))
+    assert len(found) == 2 and "own" in found
+
+
 @pytest.mark.parametrize(
     "pages",
     [

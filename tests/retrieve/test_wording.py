@@ -73,6 +73,9 @@ async def test_another_embedder_leaves_it_to_the_rules(base: KnowledgeBase) -> N
         ("Who was it, as a sailor of the navy?", "as a sailor of the navy", None),
         ("Would you mind saying who built it?", "Would you mind saying", "who built it?"),
         ("Pardon the noise, but who built it?", "Pardon the noise", "who built it?"),
+        ("One more thing - who built Oak Hall?", "One more thing", "who built Oak Hall?"),
+        ("Who built Oak Hall - cheers mate", "cheers mate", "Who built Oak Hall"),
+        ("Could somebody explain who built it?", "Could somebody explain", "who built it?"),
         # A writer's name goes with the courtesy before it.
         ("Who built Oak Hall? Cheers, Anna", "Cheers", "Who built Oak Hall?"),
         ("Who built Oak Hall? In spring, Anna", "", None),

@@ -1,9 +1,9 @@
 """Propositions by rules: sentences that can be understood alone, each one an n-ary fact.
 
 The names come from `clew.extract.rules`. Every sentence is split where two statements are joined,
-a pronoun before any name is replaced by the name it stands for, "The film" gets its title, and a
-sentence that names nothing is preceded by the subject of its document. What is not certain stays
-as it is written: a wrong name does more harm than a pronoun.
+a pronoun before any name is replaced by the name or noun it stands for, "The film" gets its title,
+and a sentence that names nothing, by a pronoun neither, is preceded by the subject of its document.
+What is not certain stays as it is written: a wrong name does more harm than a pronoun.
 """
 
 import re
@@ -43,7 +43,9 @@ _POSSESSIVES = frozenset({"his", "her", "its", "their"})
 # "It is known that" and "It was then that" stand for nothing.
 _EMPTY_IT = re.compile(
     r"it\s+(?:is|was|has been|seems|appears)\s+(?:(?:\S+\s+){0,3}(?:that|who)\b"
-    r"|(?:also |not |im)?(?:possible|important|necessary|common|easy|hard|difficult|worth\w*)\s)"
+    r"|(?:also |not |im)?(?:possible|important|necessary|common|easy|hard|difficult|worth\w*)\s"
+    r"|(?:\w+ly )?(?:rain|snow|wind|cold|hot|warm|dark|late|early|noon|midnight|time)\w*)"
+    r"|it\s+(?:rain|snow)"
 )
 _VERBS = "is|was|are|were|has|had|became"
 _VERB_LIKE = re.compile(
@@ -76,7 +78,7 @@ class PropositionsOffline:
     """The rule-based extractor of propositions; `names` finds the names."""
 
     names: Offline = Offline()
-    version: int = 4
+    version: int = 5
 
     def stamp_parts(self, document: Document) -> tuple[str, ...]:
         """Return what a document's stamp needs besides the settings above."""
@@ -108,8 +110,9 @@ def _read_chunk(chunk: Chunk, found: Extraction, reading: Reading) -> Iterator[R
             if not fact.text.startswith("#"):  # a line without a mark may be an item of a list
                 yield heading
             continue
-        yield from _read_sentence(_Sentence(fact, inside), reading)
-        reading.end_sentence(fact.text, inside)
+        propositions = list(_read_sentence(_Sentence(fact, inside), reading))
+        yield from propositions
+        reading.end_sentence(propositions[-1].text, inside)
 
 
 def _is_heading(fact: RawFact, text: str) -> bool:
@@ -209,9 +212,12 @@ def _complete(
         text = text[:1].upper() + text[1:]
     before = things[0].start - offset if things else len(text)
     pronoun = _find_pronoun(text[: max(before, 0)])
-    if pronoun is not None and (name := reading.resolve(pronoun[0])):
-        filled = strip_disambiguation(name) + ("'s" if pronoun[0].lower() in _POSSESSIVES else "")
-        return text[: pronoun.start()] + filled + text[pronoun.end() :], name
+    if pronoun is not None:
+        name = reading.resolve(pronoun[0])
+        if filled := strip_disambiguation(name) or reading.resolve_thing(pronoun[0]):
+            filled += "'s" if pronoun[0].lower() in _POSSESSIVES else ""
+            filled = filled if pronoun.start() else filled[0].upper() + filled[1:]
+            return text[: pronoun.start()] + filled + text[pronoun.end() :], name
     subject = reading.subject
     if not subject or any(one.names_subject for one in things):
         return text, ""
@@ -220,7 +226,7 @@ def _complete(
     shown = strip_disambiguation(subject)
     if at := _definite_end(text, reading.nouns):
         return f"{text[:at]} {shown}{text[at:]}", subject
-    if things and pronoun is None:
+    if things or pronoun is not None or PRONOUN.match(text):
         return text, ""
     return shown + ("：" if is_unspaced(text[0]) else ": ") + text, ""
 

@@ -25,7 +25,8 @@ _GOES_ON_AS_IT = re.compile(r"\s*Its?\s+(?!is\b|was\b)\w")
 _ITS_FIRST = re.compile(r"\b(he|she|his|her|him|its)\b", re.IGNORECASE)
 _HE_OR_SHE = re.compile(r"\b(?:he|she|his|her|him)\b", re.IGNORECASE)
 _ANY_PRONOUN = re.compile(rf"{PRONOUN.pattern}|{CHINESE_PRONOUN.pattern}", re.IGNORECASE)
-_NOUN_END = re.compile(r"\w+(?:ed|ing)|of|in|on|at|for|from|by|with|to|and|or|that|which|who|where")
+_PREPOSITION = re.compile(r"of|in|on|at|for|from|by|with|to|and|or|that|which|who|where")
+_NOUN_END = re.compile(rf"\w+(?:ed|ing)|{_PREPOSITION.pattern}")
 _PERSON_NOUN = re.compile(r"\w{3,}(?:er|or|ist|ian|man|woman|ess)s?")
 _THING_NOUN = re.compile(
     r"(?:film|movie|album|song|single|novel|book|series|play|opera|game|magazine|\w*paper|river|"
@@ -50,6 +51,17 @@ _NEW_THING = re.compile(
 _UNNAMED_SUBJECT = re.compile(
     r"\W*(?:The|An?|This|That|His|Her|Its|Their|Our|One|Another) ([a-z][\w-]*)(?: ([a-z][\w-]*))?"
 )
+# Nouns that end a phrase for certain: "a mill in", "two novels."
+_HEAD_NOUN = re.compile(
+    r"\b(?:the|an?|one|two|three|his|her|its|their) (?:[a-z-]+ ){0,2}?([a-z-]{3,})"
+    r"(?=[.,;:]|\s(?:in|on|at|of|by|for|from|with|to|near|and|that|which|was|is|has|had)\b)"
+)
+# "She bought an old mill in …": what a sentence brings in.
+_OBJECT = re.compile(rf"(?={_NEW_THING.pattern})[a-z]+ (?:an?|the) ((?:[a-z-]+ )?([a-z-]+))\b")
+_SURE_VERB = re.compile(r"is|was|has|had|became|also|can|could|will|would|may|does|did|\w{3,}ed")
+_PLURAL_VERB = re.compile(r"are|were|have")
+_ARTICLES = frozenset(("the", "a", "an", "his", "her", "its", "their"))
+_PHRASE_WORDS = 3  # of a subject without a name, after its article
 _PERSON_BEFORE = re.compile(
     r"\b(?:brother|sister|wife|husband|son|daughter|mother|father|uncle|aunt|cousin|nephew|niece|"
     r"friend|king|queen|prince|princess|pope|saint|mrs?\.?|ms\.?|dr\.?|[a-z]{3,}(?:er|or|ist|man))"
@@ -117,6 +129,10 @@ class Reading:
     """Whether the sentence before begins with a name, or one was filled in."""
     unnamed: tuple[str, ...] = ()
     """The first words of the subject of the sentence before, if it has no name."""
+    thing: str = ""
+    """What has no name and goes on as "it" for certain: "the mill"."""
+    heads: frozenset[str] | None = None
+    """Nouns that end a phrase somewhere in the text, once they were looked for."""
     several: bool = False
     """Whether the sentence before names several things: "they" may be all of them."""
     persons: tuple[str, ...] = ()
@@ -170,14 +186,53 @@ class Reading:
         """Forget who was spoken of: below a heading a pronoun may stand for the subject only."""
         self.leading, self.persons, self.things = self.subject, (), ()
         self.several = self.opens = False
-        self.unnamed = ()
+        self.unnamed, self.thing = (), ""
 
-    def end_sentence(self, sentence: str, named: Sequence[Mention]) -> None:
+    def end_sentence(self, written: str, named: Sequence[Mention]) -> None:
         """Keep what may make the pronouns of the next sentence unclear."""
         self.several = len({self.called(one) for one in named if one.known}) > 1
-        self.opens = _NEW_THING.search(sentence) is not None
-        unnamed = None if self.led else _UNNAMED_SUBJECT.match(sentence)
+        written = written.removeprefix(f"{strip_disambiguation(self.subject)}: ")
+        if not self.led and PRONOUN.match(written):  # what it speaks of is still unclear
+            self.opens, self.thing = True, ""
+            return
+        self.opens = _NEW_THING.search(written) is not None
+        unnamed = None if self.led else _UNNAMED_SUBJECT.match(written)
         self.unnamed = tuple(filter(None, unnamed.groups())) if unnamed else ()
+        self.thing = self._find_unnamed(written)
+
+    def _find_unnamed(self, written: str) -> str:
+        """Return what a sentence speaks of without a name: its subject, or what someone got."""
+        first, _, rest = written.partition(" ")
+        if not self.led:
+            return self._find_phrase("the ", rest) if first in ("The", "This", "That") else ""
+        if self.pronouns.get(self.leading) not in (HE, SHE):  # it may go on as "it" as well
+            return ""
+        owner = f"{strip_disambiguation(self.leading)}'s "
+        if written.startswith(owner):
+            return self._find_phrase(owner, written[len(owner) :])
+        things = {one[1] for one in _OBJECT.finditer(written) if self._ends_phrase(one[2])}
+        return f"the {things.pop()}" if len(things) == 1 else ""
+
+    def _find_phrase(self, article: str, rest: str) -> str:
+        """Return the article and the words up to the first that is a verb for certain."""
+        words = rest.rstrip(".!?").split()
+        for size in range(1, min(_PHRASE_WORDS, len(words) - 1) + 1):
+            head, verb, after = words[size - 1], words[size], "".join(words[size + 1 : size + 2])
+            if not (head.isalpha() and head.islower()) or is_person_noun(head):
+                break
+            if _SURE_VERB.fullmatch(head):  # "This was …" speaks of all that was said
+                break
+            acts = after in _ARTICLES or size + 1 == len(words)
+            if _PLURAL_VERB.fullmatch(verb) or _PREPOSITION.fullmatch(verb):
+                break
+            if self._ends_phrase(head) or _SURE_VERB.fullmatch(verb) or acts:
+                return article + " ".join(words[:size])
+        return ""
+
+    def _ends_phrase(self, noun: str) -> bool:
+        if self.heads is None:
+            self.heads = frozenset(_HEAD_NOUN.findall(self.text))
+        return not is_person_noun(noun) and (noun in self.heads or f"{noun}s" in self.heads)
 
     def resolve(self, pronoun: str) -> str:
         """Return the name a pronoun stands for, "" if more than one fits, or none."""
@@ -191,9 +246,13 @@ class Reading:
             self.pronouns[name] = kind
         return name
 
+    def resolve_thing(self, pronoun: str) -> str:
+        """Return the thing without a name that "it" or "its" stands for, "" if that is unclear."""
+        return self.thing if _PRONOUNS[pronoun.lower()] == IT else ""
+
     def _find_person(self, kind: str) -> str:
         """Return whom "he" or "she" stands for: the only one who was spoken of and fits."""
-        if any(map(_PERSON_NOUN.fullmatch, self.unnamed)):  # "The director hired Tom Ford. He …"
+        if any(map(is_person_noun, self.unnamed)):  # "The director hired Tom Ford. He …"
             return ""
         fitting = [one for one in self.persons if self.pronouns.get(one, kind) == kind]
         if self.pronouns.get(self.leading) == kind and self.leading not in fitting:
@@ -215,11 +274,10 @@ class Reading:
         """Return what "it" stands for: what leads, what alone was acted on, or the subject."""
         if self.opens:
             return ""
-        if self.leading and self._may_be_thing(self.leading):
-            known = self.leading == self.subject and self.pronouns.get(self.subject) == IT
-            return self.leading if known or not self.unnamed else ""
         if self.unnamed:  # it is what goes on as "it", rather than what was acted on
             return ""
+        if self.leading and self._may_be_thing(self.leading):
+            return self.leading
         fitting = [one for one in self.things if self._may_be_thing(one)]
         if fitting:
             return fitting[0] if len(fitting) == 1 else ""
@@ -278,6 +336,11 @@ def _says_name(name: str, text: str) -> bool:
 def is_full_name(name: str) -> bool:
     """Whether a name has several words, or several signs of a script without spaces."""
     return " " in name or (is_unspaced(name[0]) and len(name) > 1)
+
+
+def is_person_noun(word: str) -> bool:
+    """Whether a noun is said of persons, by its ending: "baker", not "tower"."""
+    return bool(_PERSON_NOUN.fullmatch(word)) and not _THING_NOUN.fullmatch(word)
 
 
 def is_unspaced(char: str) -> bool:

@@ -1,7 +1,9 @@
 """Near copies of a passage: told by their own text, titles and headings apart, and counted once.
 
 Mirrors and versions of a page stand under titles of their own, so that vectors of title and text
-differ. Vectors say which passages are worth comparing; runs of words decide.
+differ. Vectors say which passages are worth comparing; runs of words decide. Pages of one template
+(invoices, minutes) have nearly one vector and most runs in common: where each of two says a word
+that the other does not, values differ, and neither is a copy. A line with a date does not count.
 """
 
 import re
@@ -18,13 +20,13 @@ from clew.retrieve.labels import has_vectors
 from clew.retrieve.pack import fetch_chunks
 from clew.retrieve.question import content_words
 from clew.retrieve.rank import top_positions
+from clew.text.dates import parse_whole_date
 from clew.text.unicode import split_words
 from clew.types import Chunk
 
-SAME_VECTOR = 0.985  # passages with at least this cosine say the same
-# Least cosine, with titles, of passages whose own texts may be copies: in a long text the title
-# counts little.
-_NEAR_IF_SHORT, _NEAR_IF_LONG, _LONG = 0.6, 0.9, 60
+# Least cosine, with titles, of passages whose own texts may be copies. Long ones below the second
+# are copies only if they mention the same, but for so many entities: their titles and dates.
+_NEAR, _NEAR_IF_LONG, _LONG, _OTHER_MENTIONS = 0.6, 0.9, 60, 3
 # Copies mention the same; if not nearly the same entities were found in them, at least a third.
 _SAME_MENTIONS, _FEW_MENTIONS = 1 / 3, 4
 _SAME_TEXT = 0.9  # least share of the runs of words of both that two copies have in common
@@ -33,10 +35,11 @@ _RUN = 3  # words of a run
 _SAMPLED, _ENOUGH, _SAMPLE_SHARE = 8, 10, 0.6
 _LOOKED_AT, _CROWD = 30, 15  # of so many first passages, copies of one that crowd others out
 _MAX_CROWDS = 5  # of one ranking that are thinned out
-_SAME_WORDS = 0.95  # share of a passage's words that its copies elsewhere have …
-_MORE_WORDS, _TITLE_WORDS = 1.1, 20  # … who are no longer than it, but for a title
+_MORE_WORDS, _TITLE_WORDS = 1.1, 20  # how much longer copies elsewhere are, and their titles
+_DATE_PIECES, _LABEL_WORDS = 2, 4  # first and last lines that may be a date, and words before it
 _MAX_KEPT = 2048  # chunks whose own texts a view keeps
 _HEADING = re.compile(r"^\s*#.*$", re.MULTILINE)
+_PIECE = re.compile(r"\n+|(?<=[.!?])\s+")
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,16 +86,17 @@ async def _group_pairs(ctx: Context, positions: Ints, near: Mask) -> Ints:
 def _find_pairs(ctx: Context, positions: Ints) -> Mask:
     """Return which pairs are worth comparing: all of them where vectors do not tell."""
     count = len(positions)
-    near = np.ones((count, count), np.bool_)
+    near = sure = np.ones((count, count), np.bool_)
     if can_compare_vectors(ctx):
         vectors = ctx.view.vectors("chunk", positions)
+        cosines = vectors @ vectors.T
         long = ctx.view.bm25.lengths[positions] >= _LONG
-        least = np.where(long[:, None] & long, _NEAR_IF_LONG, _NEAR_IF_SHORT)
-        near = vectors @ vectors.T >= least
-    np.fill_diagonal(near, val=False)
+        near, sure = cosines >= _NEAR, (cosines >= _NEAR_IF_LONG) | ~(long[:, None] & long)
+    near = near & ~np.eye(count, dtype=np.bool_)
     some = np.flatnonzero(near.any(axis=1))
     if len(some):
-        near[np.ix_(some, some)] &= _mention_alike(ctx.view, positions[some])
+        pairs = np.ix_(some, some)
+        near[pairs] &= _mention_alike(ctx.view, positions[some], sure[pairs])
     return near
 
 
@@ -115,8 +119,11 @@ def _may_be_copies(texts: Mapping[int, _OwnText], count: int) -> Mask:
     return like & ~unlike
 
 
-def _mention_alike(view: View, positions: Ints) -> Mask:
-    """Return which pairs mention much the same, or too little to tell: texts need not be read."""
+def _mention_alike(view: View, positions: Ints, sure: Mask) -> Mask:
+    """Return which pairs mention much the same, or too little to tell: texts need not be read.
+
+    Those that are not `sure` to be near each other must mention nearly the same.
+    """
     links, size = view.links("chunk_entity"), len(positions)
     which, edge = links.edges_of(positions)
     entity, which = np.divmod(sorted_unique(links.columns[edge] * np.int64(size) + which), size)
@@ -130,7 +137,10 @@ def _mention_alike(view: View, positions: Ints) -> Mask:
     mentions = np.zeros((size, int(column[-1]) + 1 if len(column) else 0), np.float32)
     mentions[which[common], column] = 1
     fewer = np.minimum(count[:, None], count)
-    alike: Mask = (mentions @ mentions.T >= _SAME_MENTIONS * fewer) | (fewer < _FEW_MENTIONS)
+    shared = mentions @ mentions.T
+    same = np.maximum(count[:, None], count) - shared <= _OTHER_MENTIONS
+    alike: Mask = (shared >= _SAME_MENTIONS * fewer) | (fewer < _FEW_MENTIONS)
+    alike &= sure | same
     return alike
 
 
@@ -159,12 +169,24 @@ def _read_own_text(chunk: Chunk) -> _OwnText:
 def _split_own_words(chunk: Chunk) -> list[str]:
     """Return the words of a chunk below its title and headings; all where nothing else is said."""
     text = chunk.text.removeprefix(chunk.title) if chunk.title else chunk.text
-    return split_words(_HEADING.sub("", text)) or split_words(chunk.text)
+    pieces = [one for one in _PIECE.split(_HEADING.sub("", text).strip()) if one.strip()]
+    inner = range(_DATE_PIECES, len(pieces) - _DATE_PIECES)
+    told = [one for at, one in enumerate(pieces) if at in inner or not _is_date_line(one)]
+    return split_words("\n".join(told)) or split_words(chunk.text)
+
+
+def _is_date_line(piece: str) -> bool:
+    """Whether a line says no more than when something was written: "Updated on 3 May 2021"."""
+    words = piece.strip(" .()[]*_").split()
+    starts = range(min(_LABEL_WORDS + 1, len(words)))
+    return any(parse_whole_date(" ".join(words[at:])) is not None for at in starts)
 
 
 def _say_the_same(one: _OwnText, other: _OwnText, asked: set[str]) -> bool:
     shared = len(one.runs & other.runs)
     if shared < _SAME_TEXT * (len(one.runs) + len(other.runs) - shared):
+        return False
+    if one.words - other.words and other.words - one.words:  # values differ
         return False
     return asked.isdisjoint(one.words ^ other.words)
 
@@ -178,14 +200,11 @@ async def drop_copies(ctx: Context, scores: Floats) -> Floats:
         first = first[scores[first] > last]  # those put last are no crowd any more
         if len(first) < _CROWD:
             break
-        near, alike = _find_pairs(ctx, first), np.eye(len(first), dtype=np.bool_)
-        if can_compare_vectors(ctx):
-            vectors = view.vectors("chunk", first)
-            alike |= vectors @ vectors.T >= SAME_VECTOR
-        if near.sum(axis=1).max() + alike.sum(axis=1).max() < _CROWD:
+        near = _find_pairs(ctx, first)
+        if near.sum(axis=1).max() + 1 < _CROWD:
             break  # whatever their texts say
         group = await _group_pairs(ctx, first, near)
-        alike |= group[:, None] == group
+        alike = group[:, None] == group
         copied = int(np.argmax(alike.sum(axis=1)))
         if alike[copied].sum() < _CROWD:
             break
@@ -201,20 +220,15 @@ async def drop_copies(ctx: Context, scores: Floats) -> Floats:
 
 
 async def _find_all_copies(ctx: Context, position: int) -> Mask:
-    """Mark all chunks with nearly the vector of one, or all of its words and no more."""
-    view = ctx.view
-    copies = np.zeros(view.count("chunk"), np.bool_)
-    if can_compare_vectors(ctx):
-        copies |= view.cosines("chunk", view.vectors("chunk", np.array([position]))[0]) >= (
-            SAME_VECTOR
-        )
+    """Mark all chunks with all words of one, and hardly more."""
+    bm25 = ctx.view.bm25
+    copies = np.zeros(len(bm25.lengths), np.bool_)
     for chunk in (await fetch_chunks(ctx, [position])).values():
-        words = set(_split_own_words(chunk))
         shared = np.zeros(len(copies), np.int32)
-        for word in words:
-            shared[view.bm25.chunks_with(word)] += 1
-        longest = _MORE_WORDS * view.bm25.lengths[position] + _TITLE_WORDS
-        copies |= (shared >= _SAME_WORDS * len(words)) & (view.bm25.lengths <= longest)
+        for word in set(_split_own_words(chunk)):
+            shared[bm25.chunks_with(word)] += 1
+        longest = _MORE_WORDS * bm25.lengths[position] + _TITLE_WORDS
+        copies |= (shared == shared[position]) & (bm25.lengths <= longest)
     return copies
 
 

@@ -33,7 +33,9 @@ class Clause:
 
 
 _ASKING = frozenset("who whom whose which what when where why how".split())
-_ADDRESSING = frozenset("i you u me we us my your ur".split())
+_ADDRESSING = frozenset(
+    "i you u me we us my your ur somebody someone anybody anyone everybody everyone".split()
+)
 _VERBS = frozenset("is are was were did does do has have had can could will would".split())
 _JOINING = frozenset(("but", "and", "so"))  # "sorry to bother you, but who …"
 _MAX_WORDS = 14  # of a clause that may be courtesy
@@ -46,7 +48,7 @@ _MAX_SIGNATURE = 3  # words of a writer's name
 _PERHAPS, _MAX_CONTEXT = 0.3, 6
 _ABBREVIATION = 3  # letters of a capitalised word whose mark may be its own
 _SENTENCE_END = re.compile(r"[.!?]\S?\s|\n")
-_COMMA = re.compile(r"\s*[,:;–—]\s")
+_COMMA = re.compile(r"\s*[,:;–—]\s|\s+-+\s")
 
 
 async def leave_out_courtesy(ctx: Context, question: str) -> str:
@@ -79,7 +81,7 @@ def _join(question: str, t: Tokens, kept: Sequence[int]) -> str:
     last = kept[-1]
     text = "".join(question[t.starts[at] : ends[at]] for at in kept[:-1])
     closing = question[t.ends[last] : ends[last]].strip()
-    return text + question[t.starts[last] : t.ends[last]] + closing.rstrip(",;:–—")
+    return text + question[t.starts[last] : t.ends[last]] + closing.rstrip(",;:–—-")
 
 
 def _take_outer(t: Tokens, clauses: Sequence[Clause]) -> list[Clause]:

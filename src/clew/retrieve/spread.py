@@ -14,12 +14,13 @@ import numpy as np
 from clew.context import Context, TraceStep
 from clew.graph.csr import Floats, Mask
 from clew.retrieve.breadth import judge_breadth
-from clew.retrieve.copies import SAME_VECTOR, can_compare_vectors, group_copies
+from clew.retrieve.copies import can_compare_vectors, group_copies
 from clew.retrieve.labels import has_vectors
 from clew.retrieve.rank import hit_positions, top_positions
 from clew.retrieve.sections import fetch_places
 from clew.types import Found, Hit
 
+_SAME_VECTOR = 0.985  # passages of one page with at least this cosine say the same
 _SENTENCES = 20  # best fitting sentences that an account should say
 
 
@@ -52,16 +53,13 @@ class Spread:
         similar = _similarities(vectors, len(first))
         said = await _compare_sentences(ctx, first) if broad else None
         order = self._choose_order(first, pages, similar, said)
-        if last := _count_copies(similar[np.ix_(order, order)]):
-            said_of = f"{last} near {'copy' if last == 1 else 'copies'} put last"
-            ctx.trace.append(TraceStep("copies", "", said_of, 0.0))
         ctx.trace.append(TraceStep("spread", "", f"breadth {'wanted' if broad else 'not'}", 0.0))
         return replace(found, chunks=(*(first[at] for at in order), *rest))
 
     def _choose_order(
         self, hits: Sequence[Hit], pages: Sequence[str], similar: Floats, said: Floats | None
     ) -> list[int]:
-        """Take the best of what is left, again and again; copies come last.
+        """Take the best of what is left, again and again; what its page repeats comes last.
 
         `said` is how far each hit says each sentence, where breadth is wanted.
         """
@@ -69,11 +67,11 @@ class Spread:
         score = (score - score.min()) / max(1e-9, float(score.max() - score.min()))
         penalty, left = np.zeros_like(score), np.ones(len(hits), np.bool_)
         _, page = np.unique(pages, return_inverse=True)
-        same_page, copies = page[:, None] == page, (similar >= SAME_VECTOR)
+        same_page = page[:, None] == page
+        repeated = same_page & (similar >= _SAME_VECTOR)
         order: list[int] = []
-        alone = np.count_nonzero(copies) == np.trace(copies) and same_page.sum() == len(hits)
-        if said is None and alone:
-            order = np.argsort(-score, kind="stable").tolist()  # no pair has anything in common
+        if said is None and same_page.sum() == len(hits):
+            order = np.argsort(-score, kind="stable").tolist()  # no two are of one page
             return order
         for place in range(len(hits)):
             value = score
@@ -83,7 +81,7 @@ class Spread:
             order.append(at)
             left[at] = False
             score[same_page[at]] *= self.page if said is None else self.broad_page
-            penalty[copies[at]] = 2.0
+            penalty[repeated[at]] = 2.0
             if said is not None:
                 near = self.novelty * np.maximum(similar[at], 0)
                 penalty = np.maximum(penalty, near)
@@ -121,11 +119,6 @@ def _new_share(said: Floats, chosen: Sequence[int], left: Mask) -> Floats:
     gain = np.maximum(said - covered, 0).sum(axis=1)
     shares: Floats = gain / max(1e-9, float(gain[left].max(initial=0)))
     return shares
-
-
-def _count_copies(similar: Floats) -> int:
-    """Count the passages of a ranking with a near copy before them."""
-    return int(np.tril(similar >= SAME_VECTOR, -1).any(axis=1).sum())
 
 
 def _similarities(vectors: Floats | None, count: int) -> Floats:

@@ -31,7 +31,7 @@ from clew.config import Settings
 from clew.engine import KnowledgeBase
 from clew.errors import ClewError, InputError
 from clew.evaluate.build import build_if_empty
-from clew.evaluate.datasets import load_dataset, parse_question
+from clew.evaluate.datasets import load_dataset, parse_question, to_corpus_id
 from clew.evaluate.metrics.registry import recall
 from clew.evaluate.runner import rank_answers
 from clew.llm.embed import Embedder, EmbedRole, Vectors
@@ -157,7 +157,7 @@ async def measure_recipe(
             values[f"{question.type} hits@1"].append(hit)
             continue
         passages = evidence.chunks
-        documents = list(dict.fromkeys(passage.doc for passage in passages))
+        documents = list(dict.fromkeys(to_corpus_id(passage.doc) for passage in passages))
         for depth in (2, 5):
             value = recall(documents[:depth], question.gold)
             values[f"recall@{depth}"].append(value)

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from clew.agents.answering.exact_terms import find_cell, find_exact_terms, holds_term
-from clew.agents.reading.spans import trim_span
+from clew.agents.reading.spans import keep_in_cell, trim_span
 from clew.config import Settings
 from clew.engine import KnowledgeBase
 from clew.testing.hashed_kb import open_hashed
@@ -70,3 +70,12 @@ def test_a_bracket_is_closed_or_left_out() -> None:
     text = "It is 4 megabytes (4MB)."
     assert text[slice(*trim_span(text, 6, 22))] == "4 megabytes (4MB)"
     assert text[slice(*trim_span(text, 6, 21))] == "4 megabytes"
+
+
+def test_an_answer_is_the_value_of_one_cell() -> None:
+    text = "Resistance\n\n| Sample: S1 | Ohm: 112 |\n| Sample: S2 | Ohm: 87 |"
+    start = text.index("S2 |")
+    assert (
+        text[slice(*keep_in_cell("What is the resistance of S2?", text, start, start + 12))] == "87"
+    )
+    assert keep_in_cell("What is it?", text, start, start + 2) == (start, start + 2)

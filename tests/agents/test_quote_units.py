@@ -140,3 +140,16 @@ def test_only_one_thing_is_named(question: str, one: bool) -> None:
 def test_rows_of_tables_are_quoted_like_other_parts() -> None:
     assert has_parts("name: Hallowmere; region: Grey Coast; people: 1200.")
     assert not has_parts("Note: the bridge was built in 1871. It is long; it is old.")
+
+
+@pytest.mark.parametrize(
+    ("question", "said"),
+    [
+        ("What does lock_wait set?", "how long the server waits"),
+        ("How do I upgrade the server?", "Copy the data folder."),
+    ],
+)
+async def test_what_adds_nothing_is_not_quoted(kb: KnowledgeBase, question: str, said: str) -> None:
+    answer = await kb.ask(question)
+    [only] = answer.citations
+    assert said in only.quote

@@ -194,3 +194,19 @@ async def test_tables_in_tables_in_tables_cost_no_more_than_their_text(tmp_path:
     cells = "".join(f"<w:tbl><w:tr><w:tc>{p(f'cell {n}')}" for n in range(depth))
     found = await text(tmp_path, cells + "</w:tc></w:tr></w:tbl>" * depth)
     assert found.split() == " ".join(f"cell {n}" for n in range(depth)).split()
+
+
+async def test_a_note_stands_in_the_section_that_refers_to_it(tmp_path: Path) -> None:
+    named = '<w:style w:styleId="H"><w:name w:val="heading 1"/></w:style>'
+    styles = f"<w:styles {W}>{named}</w:styles>"
+    heading = '<w:pStyle w:val="H"/>'
+    refers = '<w:p><w:r><w:t>Tea is paid.</w:t><w:footnoteReference w:id="2"/></w:r></w:p>'
+    body = p("Meals", heading) + refers + p("Soup is not.") + p("Trips", heading) + p("By train.")
+    notes = (
+        f'<w:footnotes {W}><w:footnote w:id="2">{p("Not wine.")}</w:footnote>'
+        f'<w:footnote w:id="3">{p("Nowhere referred to.")}</w:footnote></w:footnotes>'
+    )
+    assert await text(tmp_path, body, styles=styles, footnotes=notes) == (
+        "# Meals\n\nTea is paid.\n\nSoup is not.\n\nNot wine.\n\n# Trips\n\nBy train.\n\n"
+        "Nowhere referred to."
+    )

@@ -133,6 +133,20 @@ async def test_latex(tmp_path: Path) -> None:
     )
 
 
+async def test_latex_notes_and_quantities(tmp_path: Path) -> None:
+    source = (
+        "\\begin{document}\n\\section{Method}\nFilms of \\SI{40}{\\nano\\metre} at "
+        "\\qty{3}{\\metre\\per\\second}.\\footnote{Twice.}\n\\section{Results}\n"
+        "They broke.\n\\end{document}"
+    )
+    [found] = await read_all(tmp_path / "b.tex", source)
+    assert isinstance(found, Document)
+    assert found.text == (
+        "## Method\n\nFilms of 40 nanometre at 3 metre per second.[1]\n\n[1] Twice.\n\n"
+        "## Results\n\nThey broke."
+    )
+
+
 async def test_a_standard_on_pages(tmp_path: Path) -> None:
     bodies = [f"   The {word} of it goes on\n   for two {word}s.\n" for word in ("a", "b", "c")]
     pages = [

@@ -6,7 +6,7 @@ best are quoted, and nothing is named.
 """
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from clew.agents.answering.cells import find_asked_cell
@@ -16,6 +16,7 @@ from clew.agents.answering.exact_terms import (
     find_exact_unit,
 )
 from clew.agents.answering.extractive import QUOTED_NOTE, format_quotes, is_open_request
+from clew.agents.answering.lacking import find_unsaid
 from clew.agents.answering.parts import renumber
 from clew.agents.answering.quote_block import find_wanted_block
 from clew.agents.answering.units import (
@@ -39,6 +40,8 @@ from clew.text.structure import find_blocks, has_structure
 from clew.types import Citation, Evidence, Found, Passage
 
 _QUOTES = 3
+# A further unit is quoted if it fits nearly as well as the best, or has a word that others lack.
+_AS_GOOD, _MORE = 0.7, 0.02  # share of the best score, and of the question's words by rarity
 _PARTS = ("code", "item", "definition", "row", "header")  # kinds of blocks
 # A row as it is read from a table: each value has the name of its column.
 _ROW = re.compile(r"[^\n:;]{1,60}: [^\n;]*(?:; [^\n:;]{1,60}: [^\n;]*)+\.")
@@ -88,11 +91,12 @@ async def quote_units(ctx: Context, answer: Answer, found: Found, *, keep: bool 
     one = not listed and asks_one_thing(ctx.question)
     named = sure and (judged.computed or whole or one)
     short = judged.candidate if named else ""
-    ranked = rank_units(await gather_signs(ctx, found, passages), passages)
+    signs = await gather_signs(ctx, found, passages)
+    ranked = rank_units(signs, passages)
     kept = _widen_citations(answer, passages) if short else answer.citations if keep else ()
     chosen = list(kept)
     if not (keep and _defines_asked(ctx.question, answer, kept)):
-        chosen = _fill_up(kept, choose_units(ranked, 2 * _QUOTES))
+        chosen = _fill_up(kept, choose_units(ranked, 2 * _QUOTES), signs.words)
     if not chosen:
         return judged
     text = format_quotes(chosen)
@@ -227,13 +231,24 @@ def _widen_citations(answer: Answer, passages: Sequence[Passage]) -> list[Citati
     return list(dict.fromkeys(found))[:_QUOTES]
 
 
-def _fill_up(kept: Sequence[Citation], units: Sequence[ScoredUnit]) -> list[Citation]:
-    """Return the citations, and further units until there are enough."""
+def _fill_up(
+    kept: Sequence[Citation], units: Sequence[ScoredUnit], words: Mapping[str, float]
+) -> list[Citation]:
+    """Return the citations, and further units that add something until there are enough."""
     found = list(kept)
-    for one in (unit.cite() for unit in units):
+    for unit in units:
+        one = unit.cite()
         if len(found) >= _QUOTES:
             break
         apart = (c.chunk != one.chunk or c.end <= one.start or one.end <= c.start for c in found)
-        if all(apart):
+        as_good = not found or unit.score >= _AS_GOOD * units[0].score
+        if all(apart) and (as_good or _says_more(one, found, words)):
             found.append(one)
     return found
+
+
+def _says_more(one: Citation, found: Sequence[Citation], words: Mapping[str, float]) -> bool:
+    """Whether a quote has a word of the question that those before and their headings lack."""
+    lacking = find_unsaid(words, " ".join(f"{c.heading} {c.quote}" for c in found))
+    left = find_unsaid(lacking, f"{one.heading} {one.quote}")
+    return sum(lacking.values()) - sum(left.values()) >= _MORE

@@ -26,6 +26,7 @@ _FUNCTION_WORDS = (QUESTION_WORDS | OPENING_WORDS - NAME_BREAKS) - frozenset(
     "born die died name named last first".split()
 )
 _TRIMMED = " \t\n,;:.!?\"'“”‘’()[]"
+_CELL = re.compile(r"(?:[^|:\n]{1,60}: )?(?P<value>[^|\n]+)")
 _MAX_SPAN_CHARS = 160  # characters; what is longer is a quote, no short answer
 _SPANS_PER_PASSAGE = 3
 _AMOUNT = re.compile(r"[$€£]?\d+(?:[.,]\d+)*(?:\s+(?:thousand|million|billion))?(?:\s+[a-z]{3,})?")
@@ -140,7 +141,8 @@ def _to_readings(question: str, found: Iterable[ReadSpan], passage: Passage) -> 
     """Return the spans that are short enough for an answer, without marks at their ends."""
     readings = []
     for span in found:
-        start, end = trim_span(passage.text, *keep_in_sentence(passage.text, span.start, span.end))
+        kept = keep_in_sentence(passage.text, span.start, span.end)
+        start, end = trim_span(passage.text, *keep_in_cell(question, passage.text, *kept))
         start, end = cut_to_amount(question, passage.text, start, end)
         if 0 < end - start <= _MAX_SPAN_CHARS:
             text = passage.text[start:end]
@@ -174,6 +176,21 @@ def keep_in_sentence(text: str, start: int, end: int) -> tuple[int, int]:
     below = [part for part in parts if not _is_in_heading(text, part[0])] or parts
     longest = max(below, key=lambda part: (len(text[slice(*part)].strip()), part[0]), default=None)
     return longest or (start, end)
+
+
+def keep_in_cell(question: str, text: str, start: int, end: int) -> tuple[int, int]:
+    """Return the last value of a row in a span that the question does not name: no two cells.
+
+    A row is `| Sample: S2 | Ohm: 87 |`, with or without the names of its columns.
+    """
+    is_row = text[text.rfind("\n", 0, start) + 1 :].startswith("|")
+    if not is_row or " | " not in text[start:end]:
+        return start, end
+    asked = answer_key(question)
+    for cell in reversed(list(_CELL.finditer(text, start, end))):
+        if cell["value"].strip() and answer_key(cell["value"]) not in asked:
+            return cell.span("value")
+    return start, end
 
 
 def _is_in_heading(text: str, at: int) -> bool:

@@ -16,6 +16,7 @@ from clew.types import Document
 _BODY = "word/document.xml"
 _STYLES = "word/styles.xml"
 _NOTES = ("word/footnotes.xml", "word/endnotes.xml")
+_NOTE_REFERENCES = {"footnoteReference": "footnote", "endnoteReference": "endnote"}
 _PROPERTIES = "docProps/core.xml"
 _HEADING_NAME = re.compile(r"heading ([1-9])", re.IGNORECASE)
 _LIST_NAME = re.compile(r"list (?P<kind>bullet|number)(?: [1-9])?", re.IGNORECASE)
@@ -33,22 +34,25 @@ def read_docx(source: SourceFile, budget: ReadBudget) -> Iterator[Document | Ski
         styles, properties = StyleHandler(), PropertiesHandler()
         if _STYLES in archive.names:
             archive.parse(_STYLES, styles)
-        body = BodyHandler(styles)
+        body = BodyHandler(styles, _parse_notes(archive, styles))
         archive.parse(_BODY, body)
-        _parse_notes(archive, body)
+        body.write_notes()
         if not body.title and _PROPERTIES in archive.names:
             archive.parse(_PROPERTIES, properties)
-    text = "\n\n".join(body.blocks)
+    text = "\n\n".join([*body.blocks, *body.notes.values()])
     if not text.strip():
         raise InputError("has no text")
     title = body.title or properties.title.strip()
     yield make_document(text, title, source.name, {"format": "docx"})
 
 
-def _parse_notes(archive: Archive, body: "BodyHandler") -> None:
+def _parse_notes(archive: Archive, styles: "StyleHandler") -> dict[tuple[str, str], str]:
+    """Return the text of each note, by its kind and number."""
+    notes = NotesHandler(styles)
     for part in _NOTES:
         if part in archive.names:
-            archive.parse(part, body)
+            archive.parse(part, notes)
+    return notes.found
 
 
 class StyleHandler:
@@ -117,8 +121,11 @@ class _Paragraph:
 class BodyHandler:
     """Converts the body to blocks of text, in document order."""
 
-    def __init__(self, styles: StyleHandler) -> None:
+    def __init__(self, styles: StyleHandler, notes: dict[tuple[str, str], str]) -> None:
         self.blocks: list[str] = []
+        self.notes = dict(notes)
+        """Notes that nothing has referred to yet."""
+        self._section_notes: list[str] = []  # they are written where their section ends
         self.title = ""
         self._title_level: int | None = None
         self._styles = styles
@@ -200,6 +207,9 @@ class BodyHandler:
             paragraph.level = int(level) + 1 if level in set("012345678") else None
         elif tag == "numPr":
             paragraph.list_kind = paragraph.list_kind or "bullet"
+        elif tag in _NOTE_REFERENCES:
+            key = (_NOTE_REFERENCES[tag], get_attribute(attributes, "id"))
+            self._section_notes.append(self.notes.pop(key, ""))
         elif self._runs and tag in _RUN_CHARACTERS:  # outside a run, `tab` is a tab stop
             paragraph.pieces.append(_RUN_CHARACTERS[tag])
 
@@ -213,6 +223,7 @@ class BodyHandler:
             marker = {"": "", "bullet": "- ", "number": f"{self._steps}. "}[paragraph.list_kind]
             self._append_block(f"{marker}{text}")
             return
+        self.write_notes()
         if not self.title or (level == _TITLE_LEVEL and self._title_level != _TITLE_LEVEL):
             self.title, self._title_level = text, level
         self._append_block(f"{'#' * min(max(level, 1), 6)} {' '.join(text.split())}")
@@ -222,3 +233,32 @@ class BodyHandler:
             self._cells[-1].append(" ".join(text.split()))
         else:
             self.blocks.append(text)
+
+    def write_notes(self) -> None:
+        """Write the notes of the section that ends here."""
+        if not self._cells:
+            self.blocks += [note for note in self._section_notes if note]
+            self._section_notes = []
+
+
+class NotesHandler(BodyHandler):
+    """Collects the text of footnotes and endnotes."""
+
+    def __init__(self, styles: StyleHandler) -> None:
+        super().__init__(styles, {})
+        self.found: dict[tuple[str, str], str] = {}
+        self._number = ""
+
+    def start(self, tag: str, attributes: dict[str, str]) -> None:
+        """Begin a note, or an element in it."""
+        if tag in _NOTE_REFERENCES.values():
+            self._number = get_attribute(attributes, "id")
+        super().start(tag, attributes)
+
+    def end(self, tag: str) -> None:
+        """End a note, or an element in it."""
+        super().end(tag)
+        if tag in _NOTE_REFERENCES.values() and self.blocks:
+            key = (tag, self._number or f"unnumbered {len(self.found)}")
+            self.found[key] = "\n\n".join(self.blocks)
+            self.blocks = []

@@ -47,7 +47,13 @@ _TOKEN = re.compile(
 _SPACES = {"\\": "\n", ",": " ", " ": " ", ";": " ", "-": "", "/": ""}
 _OPTIONAL = re.compile(r"\s*\[[^\]\n]{0,400}\]")
 _FRACTIONS = frozenset({"frac", "dfrac", "tfrac", "nicefrac"})
-_TWO_ARGUMENTS = _FRACTIONS | {"href"}
+_QUANTITIES = frozenset({"SI", "qty"})
+_TWO_ARGUMENTS = _FRACTIONS | _QUANTITIES | {"href"}
+_UNIT_NAME = re.compile(r"\\([A-Za-z]+)\s*")
+_UNIT_PREFIXES = frozenset(
+    "quecto ronto yocto zepto atto femto pico nano micro milli centi deci deca hecto kilo mega "
+    "giga tera peta exa zetta yotta ronna quetta".split()
+)
 _CODE_COMMANDS = frozenset({"texttt", "code", "verb", "lstinline", "mintinline"})
 _BRACE = re.compile(r"\\.|[{}]", re.DOTALL)  # an escaped brace is no brace
 _MAX_ARGUMENT_CHARS = 20_000
@@ -96,6 +102,11 @@ def _braced(text: str, at: int) -> tuple[str, int]:
             if not depth:
                 return text[at + 1 : end], end + 1
     return "", at + 1
+
+
+def _name_units(unit: str) -> str:
+    r"""Return a unit with its commands as words: `\kilo\metre\per\hour` is kilometre per hour."""
+    return _UNIT_NAME.sub(lambda one: one[1] + " " * (one[1] not in _UNIT_PREFIXES), unit).strip()
 
 
 def _accented(found: re.Match[str]) -> str:
@@ -226,6 +237,10 @@ class LatexPage:
             return f"[{len(self._notes)}]"
         if command == "href":
             return self.plain(second)
+        if command in _QUANTITIES:
+            return f"{self.plain(argument)} {self.plain(_name_units(second))}"
+        if command == "si":
+            return self.plain(_name_units(argument))
         if command in _FRACTIONS:
             return f"{_bracket(self.plain(argument))}/{_bracket(self.plain(second))}"
         if command in _CITATIONS:
@@ -270,7 +285,7 @@ class LatexPage:
         return "".join(f"[{number}]" for number in numbers if number)
 
     def _heading(self, command: str, argument: str) -> None:
-        self._flush()
+        self._write_notes()  # they belong to the section that ends here
         title = self.plain(argument)
         self.title = self.title or title
         self._lists, self._counts, self._in_item = [], [], []

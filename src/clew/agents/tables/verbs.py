@@ -40,6 +40,34 @@ def may_be_verb(reading: Reading, at: int, head: int, measured: bool) -> bool:
     return linked and bool(reading.filters) and (has_do or not behind_name)
 
 
+def stands_as_verb(reading: Reading, at: int, head: int, asks: str) -> bool:
+    """Whether a word that nothing knows stands where only a verb can, beside what is known.
+
+    Behind the noun that is asked for ("which vet treated"), behind a verb that helps ("was seen
+    most often") or at the end of what "do" opens ("where does she work"). What else a participle
+    says of rows that are only counted ("visits were postponed") would be a condition.
+    """
+    word = reading.words[at]
+    if not word.text.islower() or not word.fold.isalpha():
+        return False
+    if "verb" in reading.taken:  # its particle: "took place", "went out"
+        is_last = at + 1 == len(reading.words) or reading.words[at + 1].fold in _JOINING
+        return reading.taken[at - 1] == "verb" and is_last
+    before = reading.words[at - 1].fold if at else ""
+    is_past = word.fold.endswith("ed") or word.fold in reading.operators.irregular
+    if is_past and before in reading.operators.auxiliaries:
+        return asks != "count" or "distinct" in reading.taken
+    if is_past and at and reading.taken[at - 1] == "negations":
+        return reading.unlinked
+    if any(one.fold in _DO for one in reading.words[:at]) and before not in _JOINING:
+        rest = reading.words[at + 1 :]
+        return word.stem == word.fold and all(
+            reading.taken[at + 1 + place] or one.fold in reading.operators.fillers
+            for place, one in enumerate(rest)
+        )
+    return at == head + 1 > 0 and is_past and reading.taken[head] in ("table", "column")
+
+
 def _joins_flag(reading: Reading, at: int) -> bool:
     """Whether a word stands before what says yes or no of a row: "work remotely"."""
     return reading.taken[at + 1 : at + 2] == ["flag"]

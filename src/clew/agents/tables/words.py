@@ -106,6 +106,8 @@ class Operators:
     """Words of columns that say how old something is."""
     denying: frozenset[str]
     """Beginnings that deny a word: "unresolved"."""
+    irregular: frozenset[str]
+    """Forms of verbs that end in no -ed."""
     places: frozenset[str]
     """Words of columns that say where a row is."""
 

@@ -68,7 +68,12 @@ def make_query(reading: Reading, sought: Sought, head: int) -> Query | None:
     if found is not None and found.wants == "value" and _is_for_one(reading, head):
         if all(one.how == "filled" for one in found.filters):
             return None  # "which machine" asks for one, and this tells all
-    return _name_keys(found) if found is not None and not _tells_far_keys(found) else None
+    if found is None or _tells_far_keys(found):
+        return None
+    found = _name_keys(found)
+    said = {one.column for one in found.filters if one.how == "=" and not one.negated}
+    is_echo = found.wants == "value" and said.issuperset(found.targets)
+    return None if is_echo else found  # "which vet trained Tom": not Tom
 
 
 def _is_for_one(reading: Reading, head: int) -> bool:
@@ -333,7 +338,7 @@ def _is_category(table: Table, name: str) -> bool:
 
 def _make_largest_group(query: Query, asked: list[str], rest: list[str]) -> Query | None:
     """The value that most rows have: "which state has the most airports"."""
-    if not asked or query.wants != "rows":
+    if not asked or query.wants != "rows" or query.table.columns[asked[0]].is_key:
         return None
     filters = (*query.filters, *(Filter(name, "filled") for name in rest))
     return replace(query, wants="group", group=asked[0], filters=filters, aggregate="")

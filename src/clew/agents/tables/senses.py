@@ -23,6 +23,7 @@ Senses = Mapping[str, Mapping[str, float]]
 
 _TIMELESS = ("number", "text", "flag")
 _ALL = (*_TIMELESS, "date")
+_TYPES_ASKED = {"what": _TIMELESS, "where": ("text",)}
 _MEASURED = ("number", "date")
 _LEAST = 0.5  # cosine of a word with the name of a column that it may mean
 _LEAST_OF_DEGREE = 0.35  # of "tallest" with one that can be measured: few columns can
@@ -123,7 +124,7 @@ def _find_meant_columns(reading: Reading, senses: Senses) -> None:
     """Take free words for the columns they mean."""
     for at, word in enumerate(reading.words):
         if word.fold in senses and reading.is_free(at, at + 1) and not _is_known(reading, word):
-            types = _TIMELESS if reading.words[0].fold == "what" else _ALL
+            types = _TYPES_ASKED.get(reading.words[0].fold, _ALL)
             name = _choose(reading, senses[word.fold], types, _LEAST)
             if name and _means_value(reading, senses[word.fold], name):
                 continue  # "surgeons" are those of Surgery, no specialties
@@ -196,7 +197,7 @@ def find_measured(reading: Reading, senses: Senses, ask: Mention) -> None:
     if reading.words[ask[0]].fold != "how" or ask[1] - ask[0] != 1:
         return
     for phrase in find_measured_phrase(reading.words):
-        name = _choose(reading, senses.get(phrase, {}), _MEASURED, _LEAST)
+        name = _choose(reading, senses.get(phrase, {}), ("number",), _LEAST)
         end = ask[1] + len(phrase.split())
         if name and {"column", "value"}.isdisjoint(reading.taken[ask[1] : end]):
             note_column(reading, ask[1], end, name)

@@ -144,6 +144,11 @@ class Operators:
                 found[word] = found.get(word, frozenset()) | {concept}
         return found
 
+    @cached_property
+    def placing(self) -> frozenset[str]:
+        """The verbs that say no more than where something is."""
+        return frozenset(phrase[0] for phrase in self.phrases["placements"])
+
     def measured_by(self, word: str) -> frozenset[str]:
         """Return what an adjective measures, as units do: "tallest" lengths, "cheaper" money."""
         forms = {form for ending in ("est", "er") for form in list_adjectives(word, ending)}

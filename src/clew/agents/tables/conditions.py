@@ -435,6 +435,10 @@ def _choose_literal_column(
     """Return the column that a number or date is a value of, how it is compared, its mention."""
     word = reading.words[at].fold
     year = find_year_column(reading) if _is_year(word) else None
+    before = reading.words[at - 1].fold if at else ""
+    if any(is_same_word(before, own) for own in reading.table.own_words):
+        if key := _find_key_column(reading, word):
+            return key  # "visit 17"
     for one in reading.columns:
         if reading.table.columns[one[2]].type == type_ and _is_joined(reading, one, at, year):
             return one[2], "=", one

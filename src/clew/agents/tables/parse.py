@@ -64,15 +64,19 @@ def may_ask_tables(question: str) -> bool:
 
 
 def parse_question(
-    question: str, tables: Sequence[Table], senses: Senses | None = None
+    question: str,
+    tables: Sequence[Table],
+    senses: Senses | None = None,
+    known: Sequence[Table] = (),
 ) -> list[Query]:
     """Return the readings of a question over the tables that can answer it, the best first.
 
-    With `senses`, words that nothing else accounts for may stand for the columns they mean.
+    With `senses`, words that nothing else accounts for may stand for the columns they mean. What
+    other tables that are `known` are called, none of these rows is.
     """
     english = write_spaced_in_english(write_unspaced_in_english(question, tables), tables)
     words = split_question(english)
-    named = {table.name: table.words for table in tables}
+    named = {table.name: table.words for table in (*known, *tables)}
     found = []
     for table in tables:
         others = frozenset().union(*(some for name, some in named.items() if name != table.name))

@@ -325,7 +325,8 @@ def find_measure(
         return _find_ages(reading)
     if _degree(reading, word) in ("first", "last"):
         return find_time(reading, word)
-    return _choose(reading, senses.get(word, {}), _MEASURED, _LEAST_OF_DEGREE)
+    types = ("number",) if kinds else _MEASURED  # no date is deep
+    return _choose(reading, senses.get(word, {}), types, _LEAST_OF_DEGREE)
 
 
 def _degree(reading: Reading, word: str) -> str:

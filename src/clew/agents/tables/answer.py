@@ -30,7 +30,7 @@ async def answer_from_tables(ctx: Context) -> Answer | None:
     if not tables:
         return None
     async for some, senses in _iter_readings(ctx, tables):
-        for query in parse_question(ctx.question, some, senses):
+        for query in parse_question(ctx.question, some, senses, tables):
             if _tells_keys(ctx, query, tables):
                 continue
             result = run_query(query)

@@ -15,7 +15,8 @@ from clew.agents.tables.reading import (
 )
 from clew.agents.tables.senses import Senses, find_measure
 from clew.agents.tables.values import is_year, load_vocabulary
-from clew.agents.tables.words import Operators, Word, is_same_word, strip_plural
+from clew.agents.tables.words import Operators, Word, fold_text, is_same_word, strip_plural
+from clew.text.countries import find_countries
 from clew.text.dates import MONTHS, parse_whole_date
 from clew.text.quantities import parse_number
 
@@ -89,7 +90,7 @@ def _find_compared_column(
         return named
     if type_ == "date":
         return _only_date(reading)
-    name = find_measure(reading, senses, start, unit)
+    name = find_measure(reading, senses, start, unit, parse_number(number))
     return (0, 0, name) if name else None
 
 
@@ -171,7 +172,19 @@ def _deny(reading: Reading, start: int, end: int) -> bool:
 def _names_table(reading: Reading, at: int) -> bool:
     """Whether a word behind "no" or "never" is the name of the table: "no orders"."""
     behind = [word.fold for word in reading.words[at : at + _NEAR]]
-    return any(is_same_word(word, own) for word in behind for own in reading.table.own_words)
+    names = reading.table.own_words
+    if any(is_same_word(word, own) for word in behind for own in names):
+        return True
+    if not reading.is_free(at, at + 1) or not any(_is_deed(behind[0], own) for own in names):
+        return False
+    reading.take(at, at + 1, "table")  # "never observed" of observations
+    return True
+
+
+def _is_deed(verb: str, name: str) -> bool:
+    """Whether a verb and the name of a table are of one stem: "observed", observations."""
+    shared = len(commonprefix([verb, name]))
+    return shared > _MIN_SHARED and shared * 2 > max(len(verb), len(name))
 
 
 def add_text_filters(reading: Reading, found: Sequence[Mention]) -> None:
@@ -237,6 +250,27 @@ def _may_be_derived(reading: Reading, at: int) -> bool:
         return False
     names = {*reading.table.words, *reading.foreign}
     return not any(is_same_word(word.fold, own) for own in names)
+
+
+def add_demonyms(reading: Reading) -> None:
+    """Filter by the country that a word is of: "Norwegian" for Norway."""
+    for at, word in enumerate(reading.words):
+        if not reading.is_free(at, at + 1) or not word.text[:1].isupper():
+            continue
+        countries, _ = find_countries([word.stem if word.fold.endswith("s") else word.fold])
+        names = {fold_text(country) for country in countries}
+        found = [
+            (column.name, value)
+            for column in reading.table.columns.values()
+            if column.type == "text"
+            for value in names.intersection(column.rows_by_value)
+        ]
+        if len(found) == 1:
+            [(name, value)] = found
+            reading.filters.append(Filter(name, "=", value, at=at))
+            reading.values.append((at, at + 1, name))
+            reading.take(at, at + 1, "value")
+            reading.score += _VALUE_WEIGHT
 
 
 def add_kind(reading: Reading, at: int) -> bool:
@@ -401,6 +435,10 @@ def _choose_literal_column(
     """Return the column that a number or date is a value of, how it is compared, its mention."""
     word = reading.words[at].fold
     year = find_year_column(reading) if _is_year(word) else None
+    before = reading.words[at - 1].fold if at else ""
+    if any(is_same_word(before, own) for own in reading.table.own_words):
+        if key := _find_key_column(reading, word):
+            return key  # "visit 17"
     for one in reading.columns:
         if reading.table.columns[one[2]].type == type_ and _is_joined(reading, one, at, year):
             return one[2], "=", one

@@ -179,6 +179,12 @@ class Column:
         known = last in load_vocabulary().identifiers
         return is_whole and known and (last in _SURE_IDS or self.is_nearly_key)
 
+    @property
+    def names_rows(self) -> bool:
+        """Whether its values are keys, numbers or texts, that stand for something: `vet_id`."""
+        named = len(self.words) > 1 and self.words[-1] in _SURE_IDS
+        return self.is_id or (self.type == "text" and named)
+
     @cached_property
     def is_rank(self) -> bool:
         """Whether its numbers are places in an order: the highest is 1."""
@@ -188,6 +194,11 @@ class Column:
     def is_quantity(self) -> bool:
         """Whether its values are numbers that can be added up or compared."""
         return self.type == "number" and not self.is_id
+
+    def reaches(self, limit: float) -> bool:
+        """Whether a number lies between its smallest and its largest."""
+        known = [number for number in self.numbers if number is not None]
+        return bool(known) and min(known) <= limit <= max(known)
 
     @property
     def is_stock(self) -> bool:
@@ -234,6 +245,12 @@ class Column:
             if fold is not None:
                 found[fold].append(row)
         return dict(found)
+
+    @property
+    def tells_kinds(self) -> bool:
+        """Whether its values are common nouns, of which there are many: dog, not Denmark."""
+        plain = sum(str(cell)[:1].islower() for cell in self._counts)
+        return self.type == "text" and plain * 2 > len(self._counts)
 
     @cached_property
     def has_years(self) -> bool:

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 
 from clew.agents.tables.conditions import (
     add_comparisons,
+    add_demonyms,
     add_derived_values,
     add_flags,
     add_kind,
@@ -25,6 +26,7 @@ from clew.agents.tables.senses import (
     Senses,
     find_choice,
     find_comparatives,
+    find_implied,
     find_meant_values,
     find_measured,
     find_superlatives,
@@ -32,8 +34,14 @@ from clew.agents.tables.senses import (
 )
 from clew.agents.tables.spaced import find_language, write_spaced_in_english
 from clew.agents.tables.unspaced import asks_unspaced, write_unspaced_in_english
-from clew.agents.tables.verbs import may_be_verb
-from clew.agents.tables.words import Word, is_same_word, load_operators, split_question
+from clew.agents.tables.verbs import may_be_verb, stands_as_verb
+from clew.agents.tables.words import (
+    Word,
+    is_same_word,
+    load_operators,
+    split_question,
+    strip_plural,
+)
 
 _NOUN_WEIGHT = 1.0
 _MAX_BEFORE_ASK = 1  # words before it: "in which year"
@@ -56,15 +64,19 @@ def may_ask_tables(question: str) -> bool:
 
 
 def parse_question(
-    question: str, tables: Sequence[Table], senses: Senses | None = None
+    question: str,
+    tables: Sequence[Table],
+    senses: Senses | None = None,
+    known: Sequence[Table] = (),
 ) -> list[Query]:
     """Return the readings of a question over the tables that can answer it, the best first.
 
-    With `senses`, words that nothing else accounts for may stand for the columns they mean.
+    With `senses`, words that nothing else accounts for may stand for the columns they mean. What
+    other tables that are `known` are called, none of these rows is.
     """
     english = write_spaced_in_english(write_unspaced_in_english(question, tables), tables)
     words = split_question(english)
-    named = {table.name: table.words for table in tables}
+    named = {table.name: table.words for table in (*known, *tables)}
     found = []
     for table in tables:
         others = frozenset().union(*(some for name, some in named.items() if name != table.name))
@@ -89,11 +101,15 @@ def _read(words: list[Word], table: Table, foreign: frozenset[str], senses: Sens
     negations = reading.find("negations")
     limits = _find_limits(reading)
     find_measured(reading, senses, ask)
+    comparisons = [one for one in comparisons if reading.taken[one[0]] == "comparisons"]
     best = find_superlatives(reading, senses, ask[1])
     rank, count = _find_rank(reading, best), _count_best(reading, best, ask[1])
+    best, negations = _turn_absence(reading, best, negations)
+    find_implied(reading, senses, ask[2], any(one[2] == "sum" for one in aggregates))
     add_comparisons(reading, comparisons + find_comparatives(reading, senses), senses)
     add_text_filters(reading, texts)
     add_values(reading)
+    add_demonyms(reading)
     add_parts_of_values(reading)
     add_months(reading)
     add_numbers(reading)
@@ -119,6 +135,21 @@ def _read(words: list[Word], table: Table, foreign: frozenset[str], senses: Sens
         limit,
     )
     return make_query(reading, sought, head)
+
+
+def _turn_absence(
+    reading: Reading, best: list[Mention], negations: list[Mention]
+) -> tuple[list[Mention], list[Mention]]:
+    """Read "longest without service" as the first of the times of service."""
+    columns = reading.table.columns
+    for one in best:
+        without = next((no for no in negations if no[0] == one[1]), None)
+        if without is None or one[2] not in ("max", "most"):
+            continue
+        named = [name for start, _, name in reading.columns if start >= without[1]]
+        if named and columns[named[0]].type == "date":
+            return [(*one[:2], "first")], [no for no in negations if no is not without]
+    return best, negations
 
 
 def _name_best(reading: Reading, best: Sequence[Mention], is_pair: bool) -> str:
@@ -266,7 +297,7 @@ def _account_for_rest(reading: Reading, head: int, asks: str, measured: bool) ->
     for at, word in enumerate(reading.words):
         if reading.taken[at]:
             continue
-        if any(is_same_word(word.fold, own) for own in reading.table.words):
+        if _is_of_table(reading, word):
             reading.take(at, at + 1, "table")
             reading.score += _NOUN_WEIGHT
         elif word.fold in reading.operators.fillers:
@@ -281,12 +312,21 @@ def _account_for_rest(reading: Reading, head: int, asks: str, measured: bool) ->
         elif (at == head and not literal_type(word.fold)) or _is_compound(reading, at):
             reading.take(at, at + 1, "noun")
             reading.doubts += at != head or asks == "count"
-        elif may_be_verb(reading, at, head, measured):
+        elif stands_as_verb(reading, at, head, asks) or may_be_verb(reading, at, head, measured):
+            reading.doubts += (1 + (not reading.filters)) * ("verb" not in reading.taken)
             reading.take(at, at + 1, "verb")
-            reading.doubts += 1
         else:
             return False
     return _names_what_is_asked(reading, head, asks)
+
+
+def _is_of_table(reading: Reading, word: Word) -> bool:
+    """Whether a word is of the table's name, and not just as another table's is written."""
+    own = {strip_plural(one) for one in reading.table.words}
+    others = {strip_plural(one) for one in reading.foreign}
+    if word.stem in others - own:
+        return False  # "observations" are not of an observatory's telescopes
+    return any(is_same_word(word.fold, one) for one in own)
 
 
 def _is_unknown(reading: Reading, at: int) -> bool:

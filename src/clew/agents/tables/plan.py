@@ -15,6 +15,7 @@ from clew.agents.tables.reading import (
 from clew.agents.tables.words import is_same_word, load_operators
 
 _COUNTED = ("most", "fewest")  # of rows, where no column is measured
+_COMPARING = ("<", ">", "<=", ">=")
 _DATED = ("last", "first", "old", "young")
 
 
@@ -64,7 +65,22 @@ def make_query(reading: Reading, sought: Sought, head: int) -> Query | None:
         counts_things=head >= 0 and reading.taken[head] in ("kind", "value"),
     )
     found = _choose_plan(query, sought, asked, rest)
-    return _name_keys(found) if found is not None and not _tells_far_keys(found) else None
+    if found is not None and found.wants == "value" and _is_for_one(reading, head):
+        if all(one.how == "filled" for one in found.filters):
+            return None  # "which machine" asks for one, and this tells all
+    if found is None or _tells_far_keys(found):
+        return None
+    found = _name_keys(found)
+    said = {one.column for one in found.filters if one.how == "=" and not one.negated}
+    is_echo = found.wants == "value" and said.issuperset(found.targets)
+    return None if is_echo else found  # "which vet trained Tom": not Tom
+
+
+def _is_for_one(reading: Reading, head: int) -> bool:
+    """Whether the noun that is asked for is in the singular."""
+    if head < 0 or reading.words[0].fold != "which":
+        return False
+    return reading.words[head].stem == reading.words[head].fold
 
 
 def _find_asked_partner(reading: Reading, head: int) -> Partner | None:
@@ -322,7 +338,7 @@ def _is_category(table: Table, name: str) -> bool:
 
 def _make_largest_group(query: Query, asked: list[str], rest: list[str]) -> Query | None:
     """The value that most rows have: "which state has the most airports"."""
-    if not asked or query.wants != "rows":
+    if not asked or query.wants != "rows" or query.table.columns[asked[0]].is_key:
         return None
     filters = (*query.filters, *(Filter(name, "filled") for name in rest))
     return replace(query, wants="group", group=asked[0], filters=filters, aggregate="")
@@ -367,4 +383,7 @@ def _make_count(query: Query, asked: list[str], rest: list[str]) -> Query | None
         return replace(query, wants="aggregate", aggregate="sum", measure=column.name)
     if query.wants != "distinct" and column.is_nearly_key:
         return replace(query, wants="count")
+    compared = any(one.how in _COMPARING for one in query.filters)
+    if query.wants != "distinct" and compared and column.tells_kinds:
+        return replace(query, wants="count", doubts=query.doubts + 1)  # "animals over 300 kg"
     return replace(query, wants="distinct", targets=(column.name,))

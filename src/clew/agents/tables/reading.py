@@ -9,6 +9,7 @@ from clew.agents.tables.words import Operators, Word, is_same_word, strip_plural
 from clew.text.quantities import is_people
 
 _COLUMN_WEIGHT = 2.0
+_TIMELY = ("first", "last")
 _MIN_VALUE = 4  # letters of a value that is no code
 Mention = tuple[int, int, str]
 """Words of a question, from and to (exclusive), and the column or meaning."""
@@ -146,6 +147,8 @@ def find_columns(reading: Reading) -> None:
     for at, word in enumerate(reading.words):
         if (word.fold,) in reading.operators.phrases["negations"]:
             continue  # "no" is no number: "order no"
+        if reading.operators.phrases["superlatives"].get((word.fold,)) in _TIMELY:
+            continue  # "serviced last" asks for the last of `last service`
         if reading.is_free(at, at + 1) and word.fold not in reading.operators.fillers:
             _try_word(reading, at, names)
 
@@ -165,7 +168,7 @@ def _try_word(reading: Reading, at: int, names: Sequence[Column]) -> None:
         having = [one for one in having if one.type != "date"]
     if len(having) == 1 and not word.fold[:1].isdigit():
         note_column(reading, at, at + 1, having[0].name)
-        if having[0].is_id and word.fold not in load_vocabulary().identifiers:
+        if having[0].names_rows and word.fold not in load_vocabulary().identifiers:
             reading.entities.add(having[0].name)
     elif not having and not _try_people(reading, at):
         _try_denied_flag(reading, at)

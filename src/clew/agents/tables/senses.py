@@ -23,15 +23,20 @@ Senses = Mapping[str, Mapping[str, float]]
 
 _TIMELESS = ("number", "text", "flag")
 _ALL = (*_TIMELESS, "date")
+_TYPES_ASKED = {"what": _TIMELESS, "where": ("text",)}
 _MEASURED = ("number", "date")
 _LEAST = 0.5  # cosine of a word with the name of a column that it may mean
 _LEAST_OF_DEGREE = 0.35  # of "tallest" with one that can be measured: few columns can
 _LEAST_OF_KIND = 0.6  # of a word with a value that rows share, or with the name of the table
+_LEAST_OF_PRICE = 0.4  # of "price" with a column of money
+_LEAST_OF_PLACE = 0.35  # of "city" with a column of places
 _SAME_CONCEPT = 0.95  # for a cosine, of words that are listed as naming the same
 _LEAD = 0.1  # over the next one
 _MAX_VALUES = 1_000  # of all tables that words are compared with
 _MAX_KINDS = 100  # different values of a column that tells kinds
 _MAX_NAMES = 400  # columns of all tables, beyond which meaning costs too much
+_PRICE, _PLACE = "price", "city"
+_IMPLIED = (_PRICE, _PLACE)  # "bring in", "where": compared with columns, too
 _SIGNS = {"max": ">", "min": "<"}
 
 
@@ -39,7 +44,8 @@ async def load_senses(ctx: Context, tables: Sequence[Table]) -> Senses:
     """Compare the words of the question with the names of columns; empty without an embedder."""
     names = list(dict.fromkeys(" ".join(c.words) for t in tables for c in t.columns.values()))
     words = [word.fold for word in split_question(ctx.question) if _has_meaning(word)]
-    if not names or not words or len(names) > _MAX_NAMES or asks_unspaced(ctx.question):
+    words += [*_IMPLIED, *find_measured_phrase(split_question(ctx.question))]
+    if not names or len(names) > _MAX_NAMES or asks_unspaced(ctx.question):
         return {}
     values = [value for t in tables for c in _kinds_of(t) for value in c.rows_by_value]
     words_of_tables = [word for table in tables for word in table.own_words]
@@ -118,11 +124,20 @@ def _find_meant_columns(reading: Reading, senses: Senses) -> None:
     """Take free words for the columns they mean."""
     for at, word in enumerate(reading.words):
         if word.fold in senses and reading.is_free(at, at + 1) and not _is_known(reading, word):
-            types = _TIMELESS if reading.words[0].fold == "what" else _ALL
+            types = _TYPES_ASKED.get(reading.words[0].fold, _ALL)
             name = _choose(reading, senses[word.fold], types, _LEAST)
+            if name and _means_value(reading, senses[word.fold], name):
+                continue  # "surgeons" are those of Surgery, no specialties
             if name and not _tells_another_event(reading, word, name):
                 note_column(reading, at, at + 1, name)
                 reading.entities |= {name} if reading.table.columns[name].is_id else set()
+
+
+def _means_value(reading: Reading, near: Mapping[str, float], column: str) -> bool:
+    """Whether a word is clearly closer to a value that rows share than to a column."""
+    best, lead, _, _ = _nearest_value(reading.table, near)
+    own = near.get(" ".join(reading.table.columns[column].words), 0.0)
+    return best >= max(_LEAST_OF_KIND, own + _LEAD) and lead >= _LEAD
 
 
 def _tells_another_event(reading: Reading, word: Word, name: str) -> bool:
@@ -178,9 +193,61 @@ def _asks_age(reading: Reading, found: Sequence[Mention]) -> bool:
 
 
 def find_measured(reading: Reading, senses: Senses, ask: Mention) -> None:
-    """Find what "how long" measures."""
-    if reading.words[ask[0]].fold == "how" and ask[1] - ask[0] == 1:
-        _add_adjective(reading, senses, ask[1])
+    """Find what "how long" or "how high above sea level" measures."""
+    if reading.words[ask[0]].fold != "how" or ask[1] - ask[0] != 1:
+        return
+    for phrase in find_measured_phrase(reading.words):
+        name = _choose(reading, senses.get(phrase, {}), ("number",), _LEAST)
+        end = ask[1] + len(phrase.split())
+        if name and {"column", "value"}.isdisjoint(reading.taken[ask[1] : end]):
+            note_column(reading, ask[1], end, name)
+            reading.doubts += 1
+            return
+    _add_adjective(reading, senses, ask[1])
+
+
+def find_measured_phrase(words: Sequence[Word]) -> list[str]:
+    """Return the words behind "how" that say together what is measured, if there are several."""
+    folds = [word.fold for word in words]
+    if folds[:1] != ["how"]:
+        return []
+    ends = [at for at, one in enumerate(folds) if at and one in load_operators().auxiliaries]
+    phrase = folds[1 : min(ends, default=1)]
+    return [" ".join(phrase)] if len(phrase) > 1 and phrase[0] not in ("many", "much") else []
+
+
+def find_implied(reading: Reading, senses: Senses, asks: str, is_sum: bool) -> None:
+    """Note the column that a question asks for without a word for it.
+
+    "What did the horses bring in altogether" asks for money, "where does she work" for a place.
+    """
+    if _has_measure(reading) or (asks == "place" and reading.columns):
+        return
+    columns = reading.table.columns
+    if asks == "value" and is_sum:
+        name = _choose(reading, senses.get(_PRICE, {}), ("number",), _LEAST_OF_PRICE)
+    elif asks == "place":
+        texts = [name for name, one in columns.items() if one.type == "text"]
+        places = reading.operators.places
+        texts = [name for name in texts if not places.isdisjoint(columns[name].words)]
+        name = "" if texts else _find_places(reading.table, senses.get(_PLACE, {}))
+    else:
+        return
+    if name:
+        reading.columns.append((len(reading.words), len(reading.words), name))
+        reading.doubts += 1
+
+
+def _find_places(table: Table, near: Mapping[str, float]) -> str:
+    """Return the column of kinds that is closest to places, by its name and its values."""
+    close = {
+        one.name: max(near.get(name, 0.0) for name in (" ".join(one.words), *one.rows_by_value))
+        for one in _kinds_of(table)
+    }
+    first, second = (sorted(close, key=lambda name: -close[name]) + ["", ""])[:2]
+    if not first or close[first] < _LEAST_OF_PLACE:
+        return ""
+    return first if not second or close[first] - close[second] >= _LEAD / 2 else ""
 
 
 def _add_adjective(reading: Reading, senses: Senses, at: int) -> bool:
@@ -240,18 +307,26 @@ def _add_measure(reading: Reading, senses: Senses, at: int) -> str:
     return name
 
 
-def find_measure(reading: Reading, senses: Senses, at: int, unit: str = "") -> str:
-    """Return the column that a word of degree measures: by a unit, its ages, or its meaning."""
+def find_measure(
+    reading: Reading, senses: Senses, at: int, unit: str = "", limit: float | None = None
+) -> str:
+    """Return the column that a word of degree measures: by a unit, its ages, or its meaning.
+
+    Of several in a unit, the limit is compared with one whose values reach it.
+    """
     word, columns = reading.words[at].fold, reading.table.columns
     kinds = {load_vocabulary().units[unit][0]} if unit else reading.operators.measured_by(word)
     fitting = [name for name, one in columns.items() if one.is_quantity and one.measures in kinds]
+    if len(fitting) > 1 and limit is not None:
+        fitting = [name for name in fitting if columns[name].reaches(limit)]
     if len(fitting) == 1:
         return fitting[0]
     if _degree(reading, word) in ("old", "young"):
         return _find_ages(reading)
     if _degree(reading, word) in ("first", "last"):
         return find_time(reading, word)
-    return _choose(reading, senses.get(word, {}), _MEASURED, _LEAST_OF_DEGREE)
+    types = ("number",) if kinds else _MEASURED  # no date is deep
+    return _choose(reading, senses.get(word, {}), types, _LEAST_OF_DEGREE)
 
 
 def _degree(reading: Reading, word: str) -> str:

@@ -28,7 +28,8 @@ def may_be_verb(reading: Reading, at: int, head: int, measured: bool) -> bool:
     if _joins_flag(reading, at) or _joins_sum(reading, at, head):
         return True
     table = reading.table
-    if measured and any(table.columns[name].is_quantity for _, _, name in reading.columns):
+    said = [name for start, _, name in reading.columns if start < len(reading.words)]
+    if measured and any(table.columns[name].is_quantity for name in said):
         return bool(at) and reading.taken[at - 1] in ("column", "table", "asks")
     brought = {name for one in table.partners for name in one.columns}
     linked = any(one.column in brought for one in reading.filters)
@@ -38,6 +39,51 @@ def may_be_verb(reading: Reading, at: int, head: int, measured: bool) -> bool:
         return bool(reading.filters)  # "how much revenue did we make from …"
     behind_name = bool(at) and reading.taken[at - 1] == "value"
     return linked and bool(reading.filters) and (has_do or not behind_name)
+
+
+def stands_as_verb(reading: Reading, at: int, head: int, asks: str) -> bool:
+    """Whether a word that nothing knows stands where only a verb can, beside what is known.
+
+    Behind the noun that is asked for ("which vet treated"), behind a verb that helps ("was seen
+    most often") or at the end of what "do" opens ("where does she work"). What else a participle
+    says of rows that are only counted ("visits were postponed") would be a condition.
+    """
+    word = reading.words[at]
+    if not word.text.islower() or not word.fold.isalpha():
+        return False
+    if "verb" in reading.taken:
+        return _is_particle(reading, at)
+    if _find_times_behind(reading, at):
+        return False  # what happened then, the column of the time must say
+    before = reading.words[at - 1].fold if at else ""
+    is_past = _is_past(reading, at)
+    if is_past and before in reading.operators.auxiliaries:
+        return asks != "count" or "distinct" in reading.taken
+    if is_past and at and reading.taken[at - 1] == "negations":
+        return reading.unlinked
+    if any(one.fold in _DO for one in reading.words[:at]) and before not in _JOINING:
+        if asks == "place" and word.fold not in reading.operators.placing:
+            return False  # "where does she shop": no column says that
+        rest = reading.words[at + 1 :]
+        return word.stem == word.fold and all(
+            reading.taken[at + 1 + place] or one.fold in reading.operators.fillers
+            for place, one in enumerate(rest)
+        )
+    return at == head + 1 > 0 and is_past and reading.taken[head] in ("table", "column")
+
+
+def _is_past(reading: Reading, at: int) -> bool:
+    fold = reading.words[at].fold
+    return fold.endswith("ed") or fold in reading.operators.irregular
+
+
+def _is_particle(reading: Reading, at: int) -> bool:
+    """Whether a word belongs to the verb before it: "took place", "went out"."""
+    is_last = at + 1 == len(reading.words) or reading.words[at + 1].fold in _JOINING
+    if reading.taken[at - 1] != "verb" or not _is_past(reading, at - 1) or not is_last:
+        return False
+    verb, times = reading.words[at - 1].fold, _find_times_behind(reading, at)
+    return all(is_time_of(reading, one, verb) for one in times)
 
 
 def _joins_flag(reading: Reading, at: int) -> bool:

@@ -106,6 +106,8 @@ class Operators:
     """Words of columns that say how old something is."""
     denying: frozenset[str]
     """Beginnings that deny a word: "unresolved"."""
+    irregular: frozenset[str]
+    """Forms of verbs that end in no -ed."""
     places: frozenset[str]
     """Words of columns that say where a row is."""
 
@@ -141,6 +143,11 @@ class Operators:
             for word in words.split():
                 found[word] = found.get(word, frozenset()) | {concept}
         return found
+
+    @cached_property
+    def placing(self) -> frozenset[str]:
+        """The verbs that say no more than where something is."""
+        return frozenset(phrase[0] for phrase in self.phrases["placements"])
 
     def measured_by(self, word: str) -> frozenset[str]:
         """Return what an adjective measures, as units do: "tallest" lengths, "cheaper" money."""

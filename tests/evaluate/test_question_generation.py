@@ -197,12 +197,18 @@ def test_of_equals_the_cheapest_is_taken_and_the_reason_says_so() -> None:
     assert "not significant" in reason
 
 
-def test_of_equal_scores_the_default_is_taken_unless_it_is_much_slower() -> None:
-    rows = table(clew=(0.8, 0.055, 0.0), beam=(0.8, 0.05, 0.0))
+def test_the_default_is_taken_unless_another_is_significantly_better_or_the_budget_too_small() -> (
+    None
+):
+    rows = table(clew=(0.8, 0.5, 0.0), beam=(0.8, 0.5, 0.0), bm25=(0.79, 0.001, 0.0))
     name, reason = choose_recipe(rows, "recall@5", QueryCostLimit(), "clew")
-    assert name == "clew" and "beam scores the same" in reason
-    slow = table(clew=(0.8, 0.5, 0.0), beam=(0.8, 0.05, 0.0))
-    assert choose_recipe(slow, "recall@5", QueryCostLimit(), "clew")[0] == "beam"
+    assert name == "clew" and reason.startswith("best within the budget")
+    assert "cheaper: bm25 is" in reason and "worse, which is not significant" in reason
+    assert choose_recipe(rows, "recall@5", QueryCostLimit(ms=100), "clew")[0] == "bm25"
+    worse = table(clew=(0.5, 0.5, 0.0), beam=(0.8, 0.5, 0.0))
+    assert choose_recipe(worse, "recall@5", QueryCostLimit(), "clew")[0] == "beam"
+    name, reason = choose_recipe(worse, "recall@5", QueryCostLimit(), "clew", sure=False)
+    assert name == "clew" and "beam is" in reason and "not significant" not in reason
 
 
 async def test_on_a_graph_the_first_answer_decides(base: KnowledgeBase, tmp_path: Path) -> None:

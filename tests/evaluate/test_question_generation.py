@@ -262,6 +262,21 @@ async def test_with_few_questions_advice_goes_by_the_kind_of_corpus(valley: Know
     assert told.to_dict()["corpus"]["kind"] == LINKED_PAGES.name
 
 
+async def test_generated_questions_that_no_recipe_answers_decide_nothing(
+    base: KnowledgeBase, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("clew.evaluate.advise.MIN_QUESTIONS", 2)
+    file = tmp_path / "graph.txt"
+    people = [f"Ada{at} Moe" for at in range(12)]
+    rows = [f"{one}|mother|{two}" for one, two in pairwise(people)]
+    file.write_text("\n".join([*rows, *(f"{one}|trade|job {one[3]}" for one in people)]))
+    await base.import_graph(file)
+    poor = await advise(base, TrialSettings(("g-retriever", "lego-12")), (), QueryCostLimit())
+    assert "tell little" not in poor.reason and poor.recipe == "lego-12"
+    poor = await advise(base, TrialSettings(("g-retriever",)), (), QueryCostLimit())
+    assert "no recipe has hits@1 of 0.3 on the generated questions" in poor.reason
+
+
 async def test_without_any_question_advice_goes_by_the_kind_of_corpus(base: KnowledgeBase) -> None:
     with pytest.raises(ConfigError, match="no question with one clear answer"):
         await advise(base, TrialSettings(), (), QueryCostLimit())

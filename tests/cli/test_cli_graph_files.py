@@ -87,3 +87,22 @@ def test_an_export_says_what_it_holds_and_makes_its_folder(here: Path) -> None:
     refused = _clew("export", "file/g.parquet")
     assert refused.exit_code == 1 and "cannot write file/g.parquet" in refused.output
     assert ".new" not in refused.output
+
+
+def test_relations_with_a_domain_and_a_type_are_read_by_their_last_segment(here: Path) -> None:
+    rows = [
+        ("Ida Olsen", "/people/person/spouse_s", "Pavel Novak"),
+        ("Pavel Novak", "/people/person/profession", "Violinist"),
+        ("Pavel Novak", "/people/person/place_of_birth", "Brno"),
+    ]
+    (here / "people.tsv").write_text("\n".join(map("\t".join, rows)))
+    assert _clew("import", "people.tsv", "--no-embed").exit_code == 0
+    assert "Ida Olsen spouse Pavel Novak" in _clew("show", "Ida Olsen").output
+    [shown] = json.loads(_clew("show", "Ida Olsen", "--json").stdout)["entities"]
+    assert shown["facts"][0]["text"] == "Ida Olsen spouse Pavel Novak"
+    assert shown["facts"][0]["relation"] == "/people/person/spouse_s"  # as the file has it
+    assert _clew("make-questions", "--out", "made").exit_code == 0
+    asked = [json.loads(row) for row in (here / "made/questions.jsonl").read_text().splitlines()]
+    ends = "place of birth", "profession"
+    possible = {f"What is the {end} of the spouse of Ida Olsen?" for end in ends}
+    assert asked and {row["question"] for row in asked} <= possible

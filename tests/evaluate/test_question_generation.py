@@ -197,12 +197,18 @@ def test_of_equals_the_cheapest_is_taken_and_the_reason_says_so() -> None:
     assert "not significant" in reason
 
 
-def test_of_equal_scores_the_default_is_taken_unless_it_is_much_slower() -> None:
-    rows = table(clew=(0.8, 0.055, 0.0), beam=(0.8, 0.05, 0.0))
+def test_the_default_is_taken_unless_another_is_significantly_better_or_the_budget_too_small() -> (
+    None
+):
+    rows = table(clew=(0.8, 0.5, 0.0), beam=(0.8, 0.5, 0.0), bm25=(0.79, 0.001, 0.0))
     name, reason = choose_recipe(rows, "recall@5", QueryCostLimit(), "clew")
-    assert name == "clew" and "beam scores the same" in reason
-    slow = table(clew=(0.8, 0.5, 0.0), beam=(0.8, 0.05, 0.0))
-    assert choose_recipe(slow, "recall@5", QueryCostLimit(), "clew")[0] == "beam"
+    assert name == "clew" and reason.startswith("best within the budget")
+    assert "cheaper: bm25 is" in reason and "worse, which is not significant" in reason
+    assert choose_recipe(rows, "recall@5", QueryCostLimit(ms=100), "clew")[0] == "bm25"
+    worse = table(clew=(0.5, 0.5, 0.0), beam=(0.8, 0.5, 0.0))
+    assert choose_recipe(worse, "recall@5", QueryCostLimit(), "clew")[0] == "beam"
+    name, reason = choose_recipe(worse, "recall@5", QueryCostLimit(), "clew", sure=False)
+    assert name == "clew" and "beam is" in reason and "not significant" not in reason
 
 
 async def test_on_a_graph_the_first_answer_decides(base: KnowledgeBase, tmp_path: Path) -> None:
@@ -254,6 +260,21 @@ async def test_with_few_questions_advice_goes_by_the_kind_of_corpus(valley: Know
     assert "clew led on other corpora of this kind: pages that name each other" in told.reason
     assert set(told.to_dict()["recipes"]) | set(told.left_out) == set(LINKED_PAGES.recipes)
     assert told.to_dict()["corpus"]["kind"] == LINKED_PAGES.name
+
+
+async def test_generated_questions_that_no_recipe_answers_decide_nothing(
+    base: KnowledgeBase, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("clew.evaluate.advise.MIN_QUESTIONS", 2)
+    file = tmp_path / "graph.txt"
+    people = [f"Ada{at} Moe" for at in range(12)]
+    rows = [f"{one}|mother|{two}" for one, two in pairwise(people)]
+    file.write_text("\n".join([*rows, *(f"{one}|trade|job {one[3]}" for one in people)]))
+    await base.import_graph(file)
+    poor = await advise(base, TrialSettings(("g-retriever", "lego-12")), (), QueryCostLimit())
+    assert "tell little" not in poor.reason and poor.recipe == "lego-12"
+    poor = await advise(base, TrialSettings(("g-retriever",)), (), QueryCostLimit())
+    assert "no recipe has hits@1 of 0.3 on the generated questions" in poor.reason
 
 
 async def test_without_any_question_advice_goes_by_the_kind_of_corpus(base: KnowledgeBase) -> None:

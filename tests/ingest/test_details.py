@@ -368,7 +368,8 @@ async def check_vectors(kb: KnowledgeBase) -> None:
             texts += attribute_texts(one)  # type: ignore[arg-type]
         vectors = np.asarray(await kb.embed(texts))
         expected = sorted(vectors.round(4).tolist())
-        np.testing.assert_allclose(held[one.id], expected, atol=2e-4, err_msg=str(one))
+        # 16 bits are half of 4.9e-4 apart from what they stand for, and both are rounded.
+        np.testing.assert_allclose(held[one.id], expected, atol=4e-4, err_msg=str(one))
 
 
 async def embedded_texts(kb: KnowledgeBase) -> list[str]:

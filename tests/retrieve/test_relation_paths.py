@@ -18,8 +18,8 @@ from clew.retrieve.linking.link_entities import LinkEntities
 from clew.retrieve.paths.beam import BeamPaths
 from clew.retrieve.paths.ranked import RankedPaths
 from clew.retrieve.question import locate_names, parse_question
-from clew.retrieve.relation_vectors import head_type, shorten_relation
 from clew.retrieve.subgraph.partition import PartitionSubgraph
+from clew.text.names import head_type, read_relation
 from clew.types import Found
 
 FAMILY = """\
@@ -126,6 +126,9 @@ async def test_a_way_back_by_the_same_relation_leads_to_others(
         ("/people/person/place_of_birth", "place of birth", "person"),
         ("people.person.place_of_birth", "place of birth", "person"),
         ("__people__person__place_of_birth", "place of birth", "person"),
+        ("/people/person/spouse_s", "spouse", "person"),
+        ("owner/operator", "owner operator", ""),
+        ("speed_m_s", "speed m s", ""),
         ("starred_actors", "starred actors", ""),
         ("is the mother of", "is the mother of", ""),
         ("http://example.org/ontology/birthPlace", "birth place", ""),
@@ -133,7 +136,7 @@ async def test_a_way_back_by_the_same_relation_leads_to_others(
     ],
 )
 def test_the_last_segment_names_a_relation(name: str, short: str, head: str) -> None:
-    assert (shorten_relation(name), head_type(name)) == (short, head)
+    assert (read_relation(name), head_type(name)) == (short, head)
 
 
 @pytest.mark.parametrize(

@@ -178,3 +178,30 @@ def test_the_command_learns_and_forgets(tmp_path: Path, monkeypatch: pytest.Monk
     monkeypatch.setitem(sys.modules, "torch", None)
     said = run.invoke(app, ["tune", str(file), "--encoder", "--kb", str(kb)])
     assert said.exit_code == 1 and "[train]" in said.stderr
+
+
+def test_the_command_keeps_nothing_that_is_worse_and_says_so(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("onnxruntime")
+    monkeypatch.chdir(tmp_path)
+    run = CliRunner()
+    people = "Ida Ulf Pia Kai Ada Bo Cleo Dan Eva Finn".split()
+    rows = [f"{one} Moe|profession|job {at}" for at, one in enumerate(people)]
+    Path("people.txt").write_text("\n".join(rows), encoding="utf-8")
+    asked = [
+        {
+            "question": f"What is the profession of {one} Moe?",
+            "entities": [f"{one} Moe"],
+            "answers": [f"job {at}"],
+        }
+        for at, one in enumerate(people)
+    ]
+    Path("asked.jsonl").write_text("\n".join(map(json.dumps, asked)), encoding="utf-8")
+    assert run.invoke(app, ["import", "people.txt", "--no-embed"]).exit_code == 0
+    said = run.invoke(app, ["tune", "asked.jsonl"]).stdout
+    assert "correct path ranked first: 1.000 before, 1.000 after; not kept: no better" in said
+    assert "nothing kept: retrieval is as without tuning" in said
+    assert "nothing stored" in said and "bytes" not in said
+    told = json.loads(run.invoke(app, ["tune", "asked.jsonl", "--json"]).stdout)
+    assert told["kept"] == [] and told["bytes"] == 0

@@ -295,16 +295,20 @@ def _split_recipes(recipes: str | None) -> list[str]:
 
 
 def _print_tuned(learnt: TuningReport) -> None:
-    _print_gains(learnt)
-    if learnt.hops is not None:
-        out.print(f"correct hop counts: {learnt.hops_before:.3f} before, {learnt.hops:.3f} after")
+    _print_gains(learnt, learnt.kept)
+    if learnt.hops is not None and learnt.hops_before is not None:
+        gain = _format_gain(learnt.hops_before, learnt.hops, "hops", learnt.kept)
+        out.print(f"correct hop counts: {gain}")
     for one in learnt.recipes:
         usage = "uses it" if one.used else "does not use it"
         out.print(f"  {one.recipe}: gold documents in the top 5: {_format_change(one)}; {usage}")
     if (signals := learnt.signals) is not None:
         out.print(_format_signals(signals))
     seconds = _format_seconds(learnt.seconds)
-    out.print(f"[dim]measured on a held-out fifth; {seconds}; {learnt.bytes} bytes stored[/dim]")
+    stored = f"{learnt.bytes} bytes stored" if learnt.kept else "nothing stored"
+    out.print(f"[dim]measured on a held-out fifth; {seconds}; {stored}[/dim]")
+    if not learnt.kept:
+        out.print("nothing kept: retrieval is as without tuning", style="yellow")
 
 
 def _format_signals(one: SignalTrial) -> str:
@@ -324,19 +328,30 @@ def _print_encoder(learnt: EncoderTuningReport) -> None:
     out.print(f"[dim]measured on a held-out fifth; {_format_seconds(learnt.seconds)}[/dim]")
 
 
-def _print_gains(learnt: TuningReport | EncoderTuningReport) -> None:
+def _print_gains(
+    learnt: TuningReport | EncoderTuningReport, kept: tuple[str, ...] | None = None
+) -> None:
     out.print(
         f"{learnt.questions} questions: {learnt.paths} with paths, {learnt.passages} with passages"
     )
     if learnt.before is not None and learnt.after is not None:
-        out.print(
-            f"correct path ranked first: {learnt.before:.3f} before, {learnt.after:.3f} after"
-        )
+        gain = _format_gain(learnt.before, learnt.after, "paths", kept)
+        out.print(f"correct path ranked first: {gain}")
     if learnt.passages_before is not None and learnt.passages_after is not None:
         out.print(
             f"gold passages in the top 5: {learnt.passages_before:.3f} before, "
             f"{learnt.passages_after:.3f} after"
         )
+
+
+def _format_gain(before: float, after: float, part: str, kept: tuple[str, ...] | None) -> str:
+    """Both scores of a part of the tuning, and whether it is kept; None: not decided by them."""
+    text = f"{before:.3f} before, {after:.3f} after"
+    if kept is None:
+        return text
+    if part in kept:
+        return f"{text}; kept"
+    return f"{text}; not kept: {'worse' if after < before else 'no better'} on held-out questions"
 
 
 def _format_change(one: RecipeTrial) -> str:

@@ -18,6 +18,7 @@ from clew.recipes.default import GRAPH_RECIPE, is_only_graph
 from clew.retrieve.blend import measure_corpus_trust
 
 _MUCH_LONGER, _SHORT_SECONDS = 2.0, 0.02  # times, and seconds that make no difference
+_POOR = 0.3  # where no recipe scores more on generated questions, these tell little
 _TRIAL_QUESTIONS = 3  # a recipe that fails on all of these first questions is left out
 GENERATED_QUESTIONS_WARNING = (
     "generated questions share words with your documents, which favours bm25; your own "
@@ -168,17 +169,30 @@ async def advise(
         raise ConfigError(f"no recipe could run: {why}")
     table = compare(reports, seed=trial.seed)
     metric = _select_metric(table, trial.answers or kind is GRAPH, generated)
-    few = len(sampled) < MIN_QUESTIONS
-    recipe, reason = choose_recipe(table, metric, budget, kind.recipe, sure=not few)
-    if few:
-        reason += (
-            f"; {len(sampled)} questions are too few for significant differences; "
-            f"use at least {MIN_QUESTIONS}"
-        )
+    doubt = _find_doubt(table, metric, len(sampled), generated)
+    recipe, reason = choose_recipe(table, metric, budget, kind.recipe, sure=not doubt)
+    if doubt:
+        reason += f"; {doubt}"
         if recipe == kind.recipe:
             reason += f"; {recipe} led on other corpora of this kind: {kind.name}"
     problems = tuple(describe_dropped_metrics(reports))
     return Advice(recipe, metric, reason, table, left_out, generated, len(sampled), kind, problems)
+
+
+def _find_doubt(table: Comparison, metric: str, asked: int, generated: bool) -> str:
+    """Say why these questions cannot tell which recipe is better; "" if they can."""
+    if asked < MIN_QUESTIONS:
+        return (
+            f"{asked} questions are too few for significant differences; "
+            f"use at least {MIN_QUESTIONS}"
+        )
+    best = max((row[metric].mean for row in table.cells.values() if metric in row), default=0.0)
+    if generated and best < _POOR:
+        return (
+            f"no recipe has {metric} of {_POOR} on the generated questions, so that they tell "
+            "little; use your own"
+        )
+    return ""
 
 
 async def _generate(kb: KnowledgeBase, trial: TrialSettings) -> list[Question]:
@@ -197,10 +211,11 @@ def _advise_by_kind(kind: CorpusKind, problem: str) -> Advice:
 def choose_recipe(
     table: Comparison, metric: str, budget: QueryCostLimit, default: str = "", *, sure: bool = True
 ) -> tuple[str, str]:
-    """Pick the cheapest recipe within the budget that is not significantly worse than the best.
+    """Pick the default within the budget unless another recipe is significantly better.
 
-    `default` is picked if it scores as high as that one at no price and not much more time, or if
-    it is not significantly worse and there are too few questions to be `sure`.
+    If the default is not tried, dearer than the budget or significantly worse, pick the cheapest
+    within the budget that is not significantly worse than the best. Where questions are too few or
+    too poor to be `sure`, the default stays even if it seems worse.
     """
     cells = {name: row[metric] for name, row in table.cells.items() if metric in row}
     costs = {report.recipe: report.costs() for report in table.reports}
@@ -211,49 +226,49 @@ def choose_recipe(
             f"no recipe fits the budget; {nearest} is closest, with "
             f"{_format_cost(costs[nearest])} and {metric} {cells[nearest].mean:.3f}"
         )
-    best = max(fit, key=lambda name: (cells[name].mean, -costs[name]["seconds_p50"]))
+    best = max(fit, key=lambda name: (cells[name].mean, name == default, -_spent(costs[name])[-1]))
     within_budget = compare([r for r in table.reports if r.recipe in fit], against=best)
     equal = [name for name in fit if within_budget.cells[name][metric].p >= P_SIGNIFICANT]
-    chosen = min(
-        equal,
-        key=lambda name: (
-            costs[name]["money_per_1k_queries"],
-            costs[name]["tokens_per_query"],
-            costs[name]["seconds_p50"],
-        ),
-    )
-    if default in equal and (not sure or _is_as_good(default, chosen, cells, costs)):
-        chosen = default
-    return chosen, _explain_choice(chosen, best, metric, cells, costs)
-
-
-def _is_as_good(
-    default: str, chosen: str, cells: dict[str, Cell], costs: dict[str, dict[str, float]]
-) -> bool:
-    """Whether the default scores no less, costs no more money, and not much more time."""
-    if cells[default].mean < cells[chosen].mean:
-        return False
-    spent, least = costs[default], costs[chosen]
-    if any(spent[name] > least[name] for name in ("money_per_1k_queries", "tokens_per_query")):
-        return False
-    return spent["seconds_p50"] <= _MUCH_LONGER * least["seconds_p50"] + _SHORT_SECONDS
-
-
-def _explain_choice(
-    chosen: str, best: str, metric: str, cells: dict[str, Cell], costs: dict[str, dict[str, float]]
-) -> str:
+    cheapest = min(equal, key=lambda name: _spent(costs[name]))
+    chosen = default if default in (equal if sure else fit) else cheapest
     cell = cells[chosen]
     cost = _format_cost(costs[chosen])
-    text = f"{metric} {cell.mean:.3f} ({cell.low:.3f} to {cell.high:.3f}) at {cost}"
+    reason = f"{metric} {cell.mean:.3f} ({cell.low:.3f} to {cell.high:.3f}) at {cost}"
     if chosen == best:
-        return f"best within the budget: {text}"
-    gap = cells[best].mean - cell.mean
-    if gap <= 0:
-        return f"{text}; {best} scores the same and costs {_format_cost(costs[best])}"
-    return (
-        f"{text}; {best} is {gap:.3f} better, which is not significant on these questions, "
-        f"and costs {_format_cost(costs[best])}"
-    )
+        reason = f"best within the budget: {reason}"
+    else:
+        reason += "; " + _compare_with(best, chosen, cells, costs, significant=chosen not in equal)
+    if cheapest not in (chosen, best) and _is_much_cheaper(costs[cheapest], costs[chosen]):
+        reason += "; cheaper: " + _compare_with(cheapest, chosen, cells, costs, significant=False)
+    return chosen, reason
+
+
+def _spent(costs: dict[str, float]) -> tuple[float, float, float]:
+    return costs["money_per_1k_queries"], costs["tokens_per_query"], costs["seconds_p50"]
+
+
+def _is_much_cheaper(costs: dict[str, float], others: dict[str, float]) -> bool:
+    """Whether a recipe takes less money or tokens than another, or much less time."""
+    *prices, seconds = _spent(costs)
+    *other_prices, other_seconds = _spent(others)
+    return prices < other_prices or other_seconds > _MUCH_LONGER * seconds + _SHORT_SECONDS
+
+
+def _compare_with(
+    other: str,
+    chosen: str,
+    cells: dict[str, Cell],
+    costs: dict[str, dict[str, float]],
+    *,
+    significant: bool,
+) -> str:
+    """Say how another recipe compares with the chosen one."""
+    gap = cells[other].mean - cells[chosen].mean
+    cost = f"costs {_format_cost(costs[other])}"
+    if not gap:
+        return f"{other} scores the same and {cost}"
+    apart = "" if significant else ", which is not significant on these questions,"
+    return f"{other} is {abs(gap):.3f} {'better' if gap > 0 else 'worse'}{apart} and {cost}"
 
 
 def _fits_budget(costs: dict[str, float], budget: QueryCostLimit) -> bool:

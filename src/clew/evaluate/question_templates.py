@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 
 from clew.index.view import View
 from clew.store.protocol import Snapshot
-from clew.text.names import name_key
+from clew.text.names import name_key, read_relation
 from clew.text.unicode import split_words
 from clew.types import HEAD, LITERAL_TYPES, SUBJECT, Entity, Fact
 
@@ -186,14 +186,19 @@ def _build_chain_question(
 
 
 def _same_relation_targets(steps: FactStepIndex, step: FactStep) -> set[str]:
-    """Return all targets of this relation from the same source."""
-    return {s.target.id for s in steps.by_source[step.source.id] if s.relation == step.relation}
+    """Return all targets of relations that read the same from the same source."""
+    said = read_relation(step.relation)
+    return {
+        other.target.id
+        for other in steps.by_source[step.source.id]
+        if read_relation(other.relation) == said
+    }
 
 
 def _nest_relations(path: Sequence[FactStep]) -> str:
     phrase = path[0].source.name
     for step in path:
-        phrase = f"the {step.relation.replace('_', ' ')} of {phrase}"
+        phrase = f"the {read_relation(step.relation)} of {phrase}"
     return phrase
 
 
@@ -258,7 +263,7 @@ def _parse_dated_event(step: FactStep) -> tuple[str, int] | None:
     if year is None:
         return None
     if step.relation:
-        return step.relation.replace("_", " "), int(year[1])
+        return read_relation(step.relation), int(year[1])
     event = _EVENT.search(step.text[: step.text.index(step.target.name)])
     return (event[1], int(year[1])) if event and event[1].islower() else None
 

@@ -57,13 +57,14 @@ def measure_best_unit(words: Mapping[str, float], chunk: Chunk) -> float:
     """Return the share of the words that the best unit of a chunk and its headings have."""
     best = 0.0
     for unit in find_units(chunk.text):
-        said = _stems(unit.quote(chunk.text))
-        above = _stems(" ".join((chunk.title, chunk.heading, *unit.section))) - said
+        said = stems_of(unit.quote(chunk.text))
+        above = stems_of(" ".join((chunk.title, chunk.heading, *unit.section))) - said
         share = sum(weight for word, weight in words.items() if word in said)
         share += _HEADINGS * sum(weight for word, weight in words.items() if word in above)
         best = max(best, share)
     return best
 
 
-def _stems(text: str) -> frozenset[str]:
+def stems_of(text: str) -> frozenset[str]:
+    """Return the beginnings of a text's words."""
     return frozenset(word[:_STEM] for word in split_words(text))

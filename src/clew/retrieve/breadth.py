@@ -32,6 +32,8 @@ _IMPORTANCE = frozenset(
     "crucial leading top".split()
 )
 _TOTALITY = frozenset("all every each various different".split())
+BREADTH_WORDS = _ORDERS | _GIVING | _SUMMARIES | _IMPORTANCE | _TOTALITY
+"""They say that breadth is wanted, not of what."""
 _ONE_FACT = frozenset("who whom whose when where which how".split())
 # They may stand between "what are" and the word that says which: "the company's main …".
 _DETERMINERS = frozenset("the a an his her its their our my your this these those s".split())

@@ -1,6 +1,5 @@
 """Vectors of relations, and of the kind of entity at the end of each step."""
 
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
@@ -11,14 +10,13 @@ from clew.graph.csr import Floats, Ints
 from clew.graph.traverse import FactGraph, expand_entities
 from clew.retrieve.labels import embed_cached, has_vectors, mean_direction, relation_names
 from clew.retrieve.question import QUESTION_WORDS
-from clew.text.names import local_name, relation_to_words, relations_to_words
+from clew.text.names import head_type, relation_segments, relations_to_words
 
 _SAMPLE_SIZE = 32  # sampled entities at the end of a step
 _MAX_EMBEDDED_NAMES = 8  # names without a stored vector that are embedded for one step
 _MIN_CLASS_SHARE = 0.5  # least share with outgoing relations for these to describe the kind
 _MIN_STEM_CHARS = 4  # least letters that two words of one stem share
 _MIN_STEM_SHARE = 0.5
-_SEGMENT_BREAKS = re.compile(r"__+|[./:]")
 
 
 # Nouns for the two ends of one relation: who asks for X's children may be told by "parents".
@@ -97,31 +95,6 @@ class EndVectors:
     """Whether `kind` comes from its own relations: no label names the head of a relation."""
 
 
-def shorten_relation(name: str) -> str:
-    """Return the last segment in words: "place of birth" of `people.person.place_of_birth`.
-
-    The segments before it repeat the domain and the type of the head.
-    """
-    return relation_to_words(_split_segments(name)[-1]).lower()
-
-
-def head_type(name: str) -> str:
-    """Return the segment that names the type of the head, in words; empty without segments."""
-    segments = _split_segments(name)
-    return relation_to_words(segments[-2]).lower() if len(segments) > 2 else ""
-
-
-def _split_segments(name: str) -> list[str]:
-    """Split `/people/person/gender`, `people.person.gender` or `__people__person__gender`."""
-    if not _SEGMENT_BREAKS.search(name):  # nor is it an IRI, which has a colon
-        return [name]
-    plain = local_name(name)
-    if any(map(str.isspace, plain)):
-        return [plain]
-    parts = [part.strip("_") for part in _SEGMENT_BREAKS.split(plain)]
-    return [part for part in parts if any(map(str.isalpha, part))] or [plain]
-
-
 async def embed_asked(ctx: Context, texts: Sequence[str]) -> Floats:
     """Embed words and labels as something that is asked for."""
     return await embed_cached(ctx, [_FRAME.format(text) for text in texts])
@@ -130,7 +103,7 @@ async def embed_asked(ctx: Context, texts: Sequence[str]) -> Floats:
 async def load_short_texts(ctx: Context) -> list[str]:
     """Return every relation's last segment in words."""
     if "short labels" not in ctx.view.memo:
-        last = [_split_segments(name)[-1] for name in await relation_names(ctx)]
+        last = [relation_segments(name)[-1] for name in await relation_names(ctx)]
         ctx.view.memo["short labels"] = relations_to_words(last)
     texts: list[str] = ctx.view.memo["short labels"]
     return texts

@@ -2,25 +2,33 @@
 
 A question that wants breadth ("describe", "what are the main …") is given passages that differ
 from each other, and after the first five those that say the best sentences that none before says;
+if the name, title or heading of a page is what is asked for ("list all environment variables"),
+several of its passages come early, since it may be the list itself;
 other questions keep their order, except that a further passage of a page, or a copy, must be better
 by a margin.
 """
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from pathlib import PurePosixPath
 
 import numpy as np
 
 from clew.context import Context, TraceStep
 from clew.graph.csr import Floats, Mask
-from clew.retrieve.breadth import judge_breadth
+from clew.retrieve.best_units import stems_of, weigh_stems
+from clew.retrieve.breadth import BREADTH_WORDS, judge_breadth
 from clew.retrieve.copies import can_compare_vectors, group_copies
 from clew.retrieve.labels import has_vectors
+from clew.retrieve.pack import fetch_chunks
 from clew.retrieve.rank import hit_positions, top_positions
 from clew.retrieve.sections import fetch_places
+from clew.text.unicode import split_words
 from clew.types import Found, Hit
 
 _SAME_VECTOR = 0.985  # passages of one page with at least this cosine say the same
+_NAMED = 0.2  # least share of the question's words, by rarity, that names a page
+_SEVERAL = 5  # passages of that page
 _SENTENCES = 20  # best fitting sentences that an account should say
 
 
@@ -37,6 +45,8 @@ class Spread:
     """What saying sentences counts that no passage before says, where breadth is wanted."""
     head: int = 5
     """Places that go by fit alone before coverage counts."""
+    before: int = 2
+    """Places before the passages of a page that is named by what is asked for."""
     top_k: int = 30
 
     async def __call__(self, ctx: Context, found: Found, /) -> Found:
@@ -54,7 +64,11 @@ class Spread:
         said = await _compare_sentences(ctx, first) if broad else None
         order = self._choose_order(first, pages, similar, said)
         ctx.trace.append(TraceStep("spread", "", f"breadth {'wanted' if broad else 'not'}", 0.0))
-        return replace(found, chunks=(*(first[at] for at in order), *rest))
+        ranked = (*(first[at] for at in order), *rest)
+        if broad and (listed := await _find_list_page(ctx, ranked)):
+            ctx.trace.append(TraceStep("spread", "", f"{len(listed)} of one page about it", 0.0))
+            ranked = tuple(dict.fromkeys((*ranked[: self.before], *listed, *ranked)))
+        return replace(found, chunks=ranked)
 
     def _choose_order(
         self, hits: Sequence[Hit], pages: Sequence[str], similar: Floats, said: Floats | None
@@ -96,6 +110,25 @@ async def _fold_copies(ctx: Context, hits: tuple[Hit, ...]) -> tuple[Hit, ...]:
         said = "1 near copy folded" if folded == 1 else f"{folded} near copies folded"
         ctx.trace.append(TraceStep("copies", "", said, 0.0))
     return kept
+
+
+async def _find_list_page(ctx: Context, hits: Sequence[Hit]) -> list[Hit]:
+    """Return the best hits of the page whose name, title or heading is what is asked for."""
+    asked = " ".join(word for word in split_words(ctx.question) if word not in BREADTH_WORDS)
+    words = weigh_stems(ctx.view, asked)
+    chunks = await fetch_chunks(ctx, hit_positions(hits).tolist())
+    names = await ctx.snapshot.names([chunk.document for chunk in chunks.values()])
+    shares: dict[str, float] = {}
+    for chunk in chunks.values():
+        last = [PurePosixPath(name).stem for name in names.get(chunk.document, ())]
+        for label in (chunk.title, chunk.heading, *last):
+            said = stems_of(label)
+            share = sum(words[word] for word in said) if said <= words.keys() else 0.0
+            shares[chunk.document] = max(share, shares.get(chunk.document, 0.0))
+    page = max(shares, key=lambda one: shares[one], default="")
+    if not page or shares[page] < _NAMED:
+        return []
+    return [hit for hit in hits if chunks[hit.at].document == page][:_SEVERAL]
 
 
 async def _compare_sentences(ctx: Context, hits: Sequence[Hit]) -> Floats:

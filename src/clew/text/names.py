@@ -37,6 +37,7 @@ _UNDERSCORES_AND_SPACES = re.compile(r"[_\s]+")
 _PLAIN_IDENTIFIER = re.compile(r"[A-Z0-9_./#-]*[a-z][A-Za-z0-9_./#-]*")
 _WORD_SEPARATORS = re.compile(r"[_./# -]+")
 _IDENTIFIER_SEPARATORS = re.compile(r"[_.:/#-]+")
+_SEGMENT_BREAKS = re.compile(r"__+|[./:]")
 _IRI = re.compile(r"^[A-Za-z][A-Za-z0-9+.-]*:\S+$")
 CONNECTORS = frozenset(
     "of the de la le les du des del della di da do dos das van von der den zu zum bin ibn al el y "
@@ -234,6 +235,38 @@ def relations_to_words(relations: Sequence[str]) -> list[str]:
     lines = _WORD_SEPARATORS.sub(" ", text).split("\n")
     words = {at: line.strip() for at, line in zip(plain, lines, strict=False)}
     return [words.get(at) or relation_to_words(name).lower() for at, name in enumerate(relations)]
+
+
+@lru_cache(maxsize=4096)
+def read_relation(relation: str) -> str:
+    """Return the last segment in words: "place of birth" of `people.person.place_of_birth`.
+
+    The segments before it repeat the domain and the type of the head.
+    """
+    return relation_to_words(relation_segments(relation)[-1])
+
+
+def head_type(relation: str) -> str:
+    """Return the segment that names the type of the head, in words; empty without segments."""
+    segments = relation_segments(relation)
+    return relation_to_words(segments[-2]).lower() if len(segments) > 2 else ""
+
+
+def relation_segments(relation: str) -> list[str]:
+    """Split `/people/person/gender`, `people.person.gender` or `__people__person__gender`.
+
+    `/people/person/spouse_s`, one or more of them, ends in `spouse`; `owner/operator` is whole.
+    """
+    if not _SEGMENT_BREAKS.search(relation):  # nor is it an IRI, which has a colon
+        return [relation]
+    plain = local_name(relation)
+    if any(map(str.isspace, plain)):
+        return [plain]
+    parts = [part.strip("_") for part in _SEGMENT_BREAKS.split(plain)]
+    parts = [part for part in parts if any(map(str.isalpha, part))]
+    if len(parts) < 2 or (len(parts) == 2 and "/" in plain[1:] and plain[0] != "/"):
+        return parts if len(parts) == 1 else [plain]
+    return [*parts[:-1], parts[-1].removesuffix("_s")]
 
 
 @lru_cache(maxsize=65_536)

@@ -12,6 +12,7 @@ from clew.adapters import (
     QueryAdapter,
     SignalMix,
     Tuning,
+    delete_tuning,
     save_tuning,
     step_slots,
     without_tuning,
@@ -50,6 +51,7 @@ ProgressCallback = Callable[[str, int, int], None]
 HOLDOUT_EVERY = 5  # every n-th example is held out for measurement
 _MIN_EXAMPLES = 8  # examples needed at least
 _TOP_PASSAGES = 5  # passages among which gold ones are counted
+_PARTS = ("paths", "hops", "queries", "signals")  # of a tuning
 _DEFAULT_RECIPES = ("clew", "naive", "hybrid")
 """Recipes that the query adapter is tried with, unless others are named."""
 
@@ -88,8 +90,11 @@ class TuningReport:
     """Trials of the query adapter with each recipe; those it helps use it."""
     signals: SignalTrial | None
     """Weights of walk, meaning, words and best sentence; None without gold documents."""
+    kept: tuple[str, ...]
+    """Which of paths, hops, queries and signals are better with it on the held-out questions."""
     seconds: dict[str, float]
     bytes: int
+    """Stored; 0 when nothing is kept."""
 
 
 async def tune(
@@ -128,7 +133,12 @@ async def tune(
         tuning = replace(tuning, queries=queries, helped_recipes=helped)
     tuning = replace(tuning, signals=signals)
     done = perf_counter()
-    size = await save_tuning(kb.store, kb.embed.name, tuning)
+    kept = tuple(name for name in _PARTS if getattr(tuning, name) is not None)
+    if kept:
+        size = await save_tuning(kb.store, kb.embed.name, tuning)
+    else:
+        size = 0
+        await delete_tuning(kb.store, kb.embed.name)
     kb.forget_view()
     progress("learn", 1, 1)
     return TuningReport(
@@ -136,6 +146,7 @@ async def tune(
         *(result.before, result.after, *recalls, result.hops_before, result.hops),
         recipes=trials,
         signals=signal_trial,
+        kept=kept,
         seconds={"examples": round(collected - started, 2), "learning": round(done - collected, 2)},
         bytes=size,
     )

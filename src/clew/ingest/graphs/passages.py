@@ -14,7 +14,7 @@ from typing import Any
 from clew.ingest.graphs.rows import id_as_label
 from clew.ingest.graphs.staging import ANONYMOUS_ID_PREFIX, GraphStage
 from clew.store.protocol import Addition
-from clew.text.names import relation_to_words
+from clew.text.names import read_relation
 from clew.text.unicode import digest, hash64
 from clew.types import HEAD, TAIL, Chunk, Document, Extraction, RawEntity, RawFact
 
@@ -147,7 +147,7 @@ class PassageBuilder:
         if text:
             spans = _find_spans(text, [name for name, _ in roles])
         else:
-            middle = relation_to_words(relation_label)
+            middle = read_relation(relation_label)
             text = f"{head_label} {middle} {tail_label}"
             spans = (
                 (head_label, 0, len(head_label), _id_alias(head, head_label)),

@@ -5,7 +5,6 @@ export const steps: [string, string][] = [
   ["read", "阅读"],
   ["read spans", "阅读原文"],
   ["find page", "查找条目原文"],
-  ["find mentions", "查找提及之处"],
   ["choose", "选定答案"],
   ["write", "撰写"],
   ["plan", "计划"],

@@ -71,7 +71,7 @@ _PERSON_BEFORE = re.compile(
 _UNKNOWN_TYPES = frozenset(("", "person", "name", "title", "term"))
 _BEFORE_CHARS = 16  # read before a name
 _PLACE_BEFORE = re.compile(
-    r"\b(?:in|at|near|on|into|across|around|over|to|from|of|by|with|for|under|after|before)\s+"
+    r"\b(?:in|at|near|on|into|across|around|over|to|from|of|with|for|under|after|before)\s+"
     r"(?:the\s+)?\Z|[于在到往至从]\Z",
     re.IGNORECASE,
 )
@@ -138,6 +138,8 @@ class Reading:
     persons: tuple[str, ...] = ()
     things: tuple[str, ...] = ()
     """The names spoken of last that may be persons, and those that may be things."""
+    goes_on: bool = False
+    """Whether the things are those of an earlier clause of the same sentence."""
     pronouns: dict[str, str] = field(default_factory=dict)
     """The pronoun of each name whose kind is known."""
     types: dict[str, str] = field(default_factory=dict)
@@ -190,6 +192,7 @@ class Reading:
 
     def end_sentence(self, written: str, named: Sequence[Mention]) -> None:
         """Keep what may make the pronouns of the next sentence unclear."""
+        self.goes_on = False
         self.several = len({self.called(one) for one in named if one.known}) > 1
         written = written.removeprefix(f"{strip_disambiguation(self.subject)}: ")
         if not self.led and PRONOUN.match(written):  # what it speaks of is still unclear
@@ -305,7 +308,10 @@ class Reading:
         elif referent:
             things.append(referent)
         self.persons = tuple(dict.fromkeys(persons)) or self.persons
+        if self.goes_on:
+            things = [*self.things, *things]
         self.things = tuple(dict.fromkeys(things)) or self.things
+        self.goes_on = True
 
     def _is_place(self, mention: Mention) -> bool:
         """Whether a name stands after a preposition: what follows it rarely goes on as "it"."""

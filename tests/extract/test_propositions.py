@@ -226,6 +226,12 @@ def test_chinese_statements_are_split_too() -> None:
         ("Harbour", "The crane was repaired. It was raining.", "It was raining."),
         ("Harbour", "The cranes were repaired. It failed.", "It failed."),
         ("", "The director hired Tom Ford. He left in 2007.", "He left in 2007."),
+        (
+            "Ada Quill",
+            "Ada Quill founded the Green Press. Her brother Tom wrote novels; they were printed by the "
+            "Green Press and he won the Lark Prize. It moved to Oslo and was sold to Brandt in 1984.",
+            "It was sold to Brandt in 1984.",
+        ),
     ],
 )
 def test_a_subject_without_a_name_goes_on_as_a_pronoun(title: str, text: str, last: str) -> None:

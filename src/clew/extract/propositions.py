@@ -206,6 +206,9 @@ def _complete(
     text = sentence.fact.text[part.begin : part.end].strip()
     offset = sentence.fact.span[0] + part.begin
     things = [one for one in named if one.known]
+    unclear = None if reading.led else PRONOUN.match(sentence.fact.text)
+    if part.goes_on and unclear:  # the same "it" goes on
+        return f"{unclear[0]} {text}", ""
     if part.goes_on and reading.leading:
         return f"{strip_disambiguation(reading.leading)} {text}", reading.leading
     if part.begin:

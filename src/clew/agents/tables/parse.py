@@ -313,7 +313,9 @@ def _account_for_rest(reading: Reading, head: int, asks: str, measured: bool) ->
             reading.take(at, at + 1, "noun")
             reading.doubts += at != head or asks == "count"
         elif stands_as_verb(reading, at, head, asks) or may_be_verb(reading, at, head, measured):
-            reading.doubts += (1 + (not reading.filters)) * ("verb" not in reading.taken)
+            reading.doubts += (1 + (not reading.filters and not measured)) * (
+                "verb" not in reading.taken
+            )
             reading.take(at, at + 1, "verb")
         else:
             return False

@@ -40,7 +40,7 @@ def make_query(reading: Reading, sought: Sought, head: int) -> Query | None:
     owner = _find_asked_partner(reading, head)
     if without := _find_unlinked(reading, sought, owner, asked):
         return without
-    if reading.unlinked or _denies_some(reading, asked):
+    if reading.unlinked or _denies_some(reading, asked) or _is_of_partner(reading, asked):
         return None
     if owner is not None:
         own = [one for one in reading.filters if one.column not in owner.columns]
@@ -74,6 +74,17 @@ def make_query(reading: Reading, sought: Sought, head: int) -> Query | None:
     said = {one.column for one in found.filters if one.how == "=" and not one.negated}
     is_echo = found.wants == "value" and said.issuperset(found.targets)
     return None if is_echo else found  # "which vet trained Tom": not Tom
+
+
+def _is_of_partner(reading: Reading, asked: Sequence[str]) -> bool:
+    """Whether all that is said is of a linked table, whose own rows are more than those linked."""
+    named = {name for _, _, name in reading.columns} - {*asked}
+    used = named | {one.column for one in reading.filters}
+    return (
+        bool(used)
+        and "table" not in reading.taken
+        and any(list(asked) == [one.link] and used <= one.columns for one in reading.table.partners)
+    )
 
 
 def _is_for_one(reading: Reading, head: int) -> bool:

@@ -69,7 +69,11 @@ def stands_as_verb(reading: Reading, at: int, head: int, asks: str) -> bool:
             reading.taken[at + 1 + place] or one.fold in reading.operators.fillers
             for place, one in enumerate(rest)
         )
-    return at == head + 1 > 0 and is_past and reading.taken[head] in ("table", "column")
+    if at != head + 1 or head < 0 or reading.taken[head] not in ("table", "column"):
+        return False
+    noun, behind = reading.words[head], [one.fold for one in reading.words[at + 1 : at + 2]]
+    is_plain = noun.stem != noun.fold and word.stem == word.fold and behind[:1] != ["of"]
+    return is_past or (is_plain and not _JOINING.isdisjoint(behind))  # "couriers ride a bicycle"
 
 
 def _is_past(reading: Reading, at: int) -> bool:

@@ -228,8 +228,9 @@ def test_chinese_statements_are_split_too() -> None:
         ("", "The director hired Tom Ford. He left in 2007.", "He left in 2007."),
         (
             "Ada Quill",
-            "Ada Quill founded the Green Press. Her brother Tom wrote novels; they were printed by the "
-            "Green Press and he won the Lark Prize. It moved to Oslo and was sold to Brandt in 1984.",
+            "Ada Quill founded the Green Press. Her brother Tom wrote novels; they were printed "
+            "by the Green Press and he won the Lark Prize. "
+            "It moved to Oslo in 1970 and was sold to Brandt in 1984.",
             "It was sold to Brandt in 1984.",
         ),
     ],

@@ -5,7 +5,7 @@ them in one piece, below a heading with the others. Only the first passages are 
 """
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
@@ -14,7 +14,7 @@ from clew.graph.csr import Floats, Ints
 from clew.index.view import View
 from clew.retrieve.pack import fetch_chunks
 from clew.retrieve.question import content_words
-from clew.text.places import find_units
+from clew.text.places import Unit, find_units
 from clew.text.unicode import split_words
 from clew.types import Chunk
 
@@ -34,8 +34,11 @@ async def score_units(ctx: Context, scores: Floats) -> Floats:
         return added
     best: Ints = np.argsort(-scores, kind="stable")[:_READ]
     chunks = await fetch_chunks(ctx, best.tolist())
+    units = {at: find_units(chunk.text) for at, chunk in chunks.items()}
+    if all(len(found) < 2 for found in units.values()):  # each is one unit: nothing to tell apart
+        return added
     for at, chunk in chunks.items():
-        added[at] = _WEIGHT * measure_best_unit(words, chunk)
+        added[at] = _WEIGHT * measure_best_unit(words, chunk, units[at])
     # What was not read says as much as the least of those that were, so that none falls behind it.
     rest = np.setdiff1d(np.arange(len(scores)), best)
     added[rest] = min((float(added[at]) for at in chunks), default=0.0)
@@ -53,10 +56,10 @@ def weigh_stems(view: View, question: str) -> dict[str, float]:
     return {word: weight / total for word, weight in weights.items()} if total else {}
 
 
-def measure_best_unit(words: Mapping[str, float], chunk: Chunk) -> float:
+def measure_best_unit(words: Mapping[str, float], chunk: Chunk, units: Sequence[Unit]) -> float:
     """Return the share of the words that the best unit of a chunk and its headings have."""
     best = 0.0
-    for unit in find_units(chunk.text):
+    for unit in units:
         said = stems_of(unit.quote(chunk.text))
         above = stems_of(" ".join((chunk.title, chunk.heading, *unit.section))) - said
         share = sum(weight for word, weight in words.items() if word in said)

@@ -169,6 +169,13 @@ def test_the_column_that_names_rows() -> None:
     rows = [{"id": f"x{n}", "kind": "a", "full name": f"Town {n}"} for n in range(9)]
     assert choose_label(rows) == "full name"
     assert choose_label([{"n": 1}, {"n": 2}]) == ""
+    people = (
+        {"employee": "Eva Lind", "job title": "Director"},
+        {"employee": "Bo Ek", "job title": "Clerk"},
+    )
+    assert choose_label(people) == "employee"
+    films = ({"id": 1, "film title": "Grey Coast"}, {"id": 2, "film title": "Night Ferry"})
+    assert choose_label(films) == "film title"
     assert split_column("birthDate") == ["birth", "date"] and split_column("eol-lts") == [
         "eol",
         "lts",

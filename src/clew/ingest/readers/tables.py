@@ -136,10 +136,15 @@ def choose_label(rows: Sequence[Cells]) -> str:
     """Return the column that names the rows: texts, no two alike, named like one or the first."""
     columns = list(dict.fromkeys(column for row in rows for column in row))
     called = [one for one in columns if _names_rows(one, rows, _NAMESAKES)]
+    first = columns[0] if columns and _names_rows(columns[0], rows, _DISTINCT) else ""
+    coded = any(_is_code(row.get(first)) for row in rows)
     for wanted in NAME_COLUMNS:
         # "name" itself before "country name" before "username".
         for column in sorted(called, key=len):
-            if column.casefold() == wanted or wanted in split_column(column):
+            if column.casefold() == wanted:
+                return column
+            # A "job title" does not name a row whose first column, "employee", does.
+            if wanted in split_column(column) and (wanted == "name" or not first or coded):
                 return column
     found = [column for column in columns if _names_rows(column, rows, _DISTINCT)]
     words = [column for column in found if not any(_is_code(row.get(column)) for row in rows)]

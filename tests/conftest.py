@@ -1,11 +1,13 @@
 """Fixtures shared by the rooms: a fake embedder and a small knowledge base."""
 
-from collections.abc import AsyncIterator, Iterable, Iterator, Sequence
+from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from itertools import count
 from pathlib import Path
 
 import pytest
 
+import clew
 from clew.config import EmbedSettings, Settings
 from clew.engine import KnowledgeBase
 from clew.kb_address import DatabaseAddress, parse_location
@@ -89,3 +91,13 @@ def address(server: str) -> DatabaseAddress:
 def shared(address: DatabaseAddress, tmp_path: Path) -> Settings:
     """Settings of a knowledge base in that schema."""
     return Settings(kb=address, cache=tmp_path / "cache", wait=0.2)
+
+
+@contextmanager
+def open_tables(folder: Path, tables: Mapping[str, str]) -> Iterator[clew.Kb]:
+    """Open a knowledge base of tables, given by the names and texts of their files."""
+    for name, text in tables.items():
+        (folder / name).write_text(text, encoding="utf-8")
+    with clew.open(folder / "kb") as base:
+        base.add([folder / name for name in tables])
+        yield base

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 import pytest
 
 import clew
+from conftest import open_tables
 
 TABLES = {
     "sales.csv": "sale_no,buyer_id,product,category,quantity,unit_price,total,sale_date,sent_date\n"
@@ -22,11 +23,7 @@ TABLES = {
 
 @pytest.fixture(scope="module")
 def shop(tmp_path_factory: pytest.TempPathFactory) -> Iterator[clew.Kb]:
-    folder = tmp_path_factory.mktemp("shop")
-    for name, text in TABLES.items():
-        (folder / name).write_text(text, encoding="utf-8")
-    with clew.open(folder / "kb") as base:
-        base.add([folder / name for name in TABLES])
+    with open_tables(tmp_path_factory.mktemp("shop"), TABLES) as base:
         yield base
 
 

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 import pytest
 
 import clew
+from conftest import open_tables
 
 TABLES = {
     "guides.csv": "guide_id,name,skill,pay_eur\n"
@@ -21,11 +22,7 @@ TABLES = {
 
 @pytest.fixture(scope="module")
 def trips(tmp_path_factory: pytest.TempPathFactory) -> Iterator[clew.Kb]:
-    folder = tmp_path_factory.mktemp("trips")
-    for name, text in TABLES.items():
-        (folder / name).write_text(text, encoding="utf-8")
-    with clew.open(folder / "kb") as base:
-        base.add([folder / name for name in TABLES])
+    with open_tables(tmp_path_factory.mktemp("trips"), TABLES) as base:
         yield base
 
 

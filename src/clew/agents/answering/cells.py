@@ -9,10 +9,8 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-import numpy as np
-
 from clew.agents.answering.exact_terms import ExactUnit
-from clew.agents.answering.lacking import drop_asking_words
+from clew.agents.answering.lacking import cosine, drop_asking_words
 from clew.agents.citing.support import SupportSpan, make_citation
 from clew.agents.reading.choose import find_asked_stem
 from clew.agents.reading.spans import asked_words
@@ -208,9 +206,8 @@ def _names_concept(table: RuleTable, question: str, label: str) -> bool:
 async def _measure_meaning(ctx: Context, asked: str, label: str) -> float:
     if ctx.embed is None:
         return 0.0
-    one, other = await ctx.vectors([asked, label])
-    cosine = float(one @ other / max(1e-9, float(np.linalg.norm(one) * np.linalg.norm(other))))
-    return cosine if cosine >= _SAME_MEANING else 0.0
+    near = cosine(*await ctx.vectors([asked, label]))
+    return near if near >= _SAME_MEANING else 0.0
 
 
 # -- which thing has a value

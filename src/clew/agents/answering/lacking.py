@@ -102,7 +102,7 @@ async def _find_missing(
     near = {
         stem
         for stem, some in forms.items()
-        if any(_cosine(vectors[whole[stem]], vectors[one]) >= _FORM for one in some)
+        if any(cosine(vectors[whole[stem]], vectors[one]) >= _FORM for one in some)
     }
     return {stem: weight for stem, weight in missing.items() if stem not in near}
 
@@ -118,10 +118,11 @@ async def _measure_near(ctx: Context, question: str, quote: str) -> float:
     if ctx.embed is None:
         return 0.0
     asked, said = await ctx.vectors([question, quote[:_NEAR_CHARS]])
-    return max(0.0, _cosine(asked, said))
+    return max(0.0, cosine(asked, said))
 
 
-def _cosine(one: Vectors, other: Vectors) -> float:
+def cosine(one: Vectors, other: Vectors) -> float:
+    """Return the cosine of two vectors, 0 if one has no length."""
     return float(one @ other / max(1e-9, float(np.linalg.norm(one) * np.linalg.norm(other))))
 
 

@@ -2,7 +2,7 @@
 
     python -m bench.gpu.pack --kb KB --gguf FILE --questions DIR --out carry [--binary KB2]
 
-Needs torch's companion `transformers` (for the tokenizer) and `gguf`; the knowledge base must have
+Needs `gguf`; the knowledge base must have
 vectors. Parts of the model are written as `model-part-00` and so on.
 """
 
@@ -39,7 +39,6 @@ def main() -> None:
     folder = home / "assets" / MODEL_NAME
     export_minilm(folder / GRAPH_FILE, folder / TOKENIZER_FILE, given.out / "minilm.npz")
     shutil.copy(given.questions / "questions.jsonl", given.out / "questions.jsonl")
-    _save_tokenizer(given.gguf, given.out / "tokenizer")
     gguf = importlib.util.find_spec("gguf")
     if gguf and gguf.origin:
         shutil.copytree(
@@ -65,13 +64,6 @@ async def _export_kb(folder: Path, path: Path) -> None:
         print(await export_kb(kb.store, path))
     finally:
         await kb.close()
-
-
-def _save_tokenizer(gguf: Path, folder: Path) -> None:
-    from transformers import AutoTokenizer
-
-    if not folder.is_dir():
-        AutoTokenizer.from_pretrained(str(gguf.parent), gguf_file=gguf.name).save_pretrained(folder)
 
 
 def _split_file(file: Path, folder: Path, size: int) -> None:

@@ -21,8 +21,7 @@ def main() -> None:
         with whole.open("wb") as file:
             for part in parts:
                 file.write(part.read_bytes())
-        given = folder / "tokenizer"
-        unpack_gguf(whole, folder / "hf", tokenizer=given if given.is_dir() else None, workers=16)
+        unpack_gguf(whole, folder / "hf", workers=16)
     print(json.dumps({"parts": len(parts), "seconds": round(time.perf_counter() - began, 1)}))
 
 

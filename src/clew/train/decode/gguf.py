@@ -30,6 +30,14 @@ _LAYER_TENSORS = {
     "ffn_down": "mlp.down_proj",
 }
 
+# Kinds of tokens in a GGUF file.
+_PLAIN, _CONTROL, _ADDED = 1, 3, 4
+# What Qwen2 takes for one word before merging: every digit is a word of its own.
+_WORDS = (
+    r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}"
+    r"| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+"
+)
+
 
 def transformers_name(name: str) -> str:
     """Map a GGUF tensor name to its transformers name."""
@@ -42,10 +50,8 @@ def transformers_name(name: str) -> str:
         raise ConfigError(f"{name!r} is not a tensor of a Qwen2 model; use another file") from None
 
 
-def unpack_gguf(
-    file: Path, folder: Path, *, tokenizer: Path | None = None, workers: int = 8
-) -> Path:
-    """Write a transformers model folder if absent, with the file's tokenizer or a given one."""
+def unpack_gguf(file: Path, folder: Path, *, workers: int = 8) -> Path:
+    """Write a transformers model folder if absent, with the file's tokenizer."""
     if (folder / "config.json").is_file():
         return folder
     import gguf
@@ -65,7 +71,7 @@ def unpack_gguf(
         weights = dict(pool.map(dequantize, reader.tensors))
     config["tie_word_embeddings"] = "lm_head.weight" not in weights
     folder.mkdir(parents=True, exist_ok=True)
-    _write_tokenizer(file, folder, tokenizer)
+    write_tokenizer(reader, folder)
     save_file(weights, folder / "model.safetensors", metadata={"format": "pt"})
     (folder / "config.json").write_text(
         json.dumps(config), encoding="utf-8"
@@ -73,14 +79,54 @@ def unpack_gguf(
     return folder
 
 
-def _write_tokenizer(file: Path, folder: Path, given: Path | None) -> None:
-    if given is None:
-        from transformers import AutoTokenizer
+def write_tokenizer(reader: Any, folder: Path) -> None:
+    """Write the tokenizer of a GGUF file as transformers reads it.
 
-        AutoTokenizer.from_pretrained(str(file.parent), gguf_file=file.name).save_pretrained(folder)
-        return
-    for one in given.iterdir():
-        (folder / one.name).write_bytes(one.read_bytes())
+    It is built from the file's own lists, so packing a model needs neither torch nor transformers;
+    texts become the same tokens as with the one that transformers makes.
+    """
+    from tokenizers import (
+        AddedToken,
+        Regex,
+        Tokenizer,
+        decoders,
+        models,
+        normalizers,
+        pre_tokenizers,
+    )
+
+    def field(name: str) -> Any:
+        return reader.fields[name].contents()
+
+    tokens, kinds = field("tokenizer.ggml.tokens"), field("tokenizer.ggml.token_type")
+    plain = {token: i for i, token in enumerate(tokens) if kinds[i] == _PLAIN}
+    merges = [tuple(merge.split(" ", 1)) for merge in field("tokenizer.ggml.merges")]
+    made = Tokenizer(models.BPE(vocab=plain, merges=merges))
+    made.normalizer = normalizers.NFC()
+    made.pre_tokenizer = pre_tokenizers.Sequence(
+        [
+            pre_tokenizers.Split(Regex(_WORDS), "isolated"),
+            pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False),
+        ]
+    )
+    made.decoder = decoders.ByteLevel()
+    for i, token in enumerate(tokens):
+        if kinds[i] in (_CONTROL, _ADDED):
+            special = kinds[i] == _CONTROL
+            made.add_tokens([AddedToken(token, special=special, normalized=False)])
+            if made.token_to_id(token) != i:
+                raise ConfigError(f"the file's token {token!r} stands among its words; use another")
+    end = tokens[int(field("tokenizer.ggml.eos_token_id"))]
+    settings = {
+        "tokenizer_class": "PreTrainedTokenizerFast",
+        "chat_template": field("tokenizer.chat_template"),
+        "eos_token": end,
+        "pad_token": end,
+        "clean_up_tokenization_spaces": False,
+    }
+    folder.mkdir(parents=True, exist_ok=True)
+    made.save(str(folder / "tokenizer.json"))
+    (folder / "tokenizer_config.json").write_text(json.dumps(settings), encoding="utf-8")
 
 
 def _read_config(reader: Any) -> dict[str, Any]:

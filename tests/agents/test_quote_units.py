@@ -153,3 +153,51 @@ async def test_what_adds_nothing_is_not_quoted(kb: KnowledgeBase, question: str,
     answer = await kb.ask(question)
     [only] = answer.citations
     assert said in only.quote
+
+
+SHEET = """# Calder bench supplies
+
+The P30 costs 189 euros and the P60 costs 259 euros. The warranty of the P30 is two years. The case
+is made of steel. The fuse of the P60 is a slow type. The output is cut above 85 degrees.
+
+| Part | Number |
+|---|---|
+| Lead | CL-11 |
+| Clamp | CB-20 |
+"""
+AGENDA = """Minutes of the choir
+
+1. Finances. The balance is 4310 pounds. The hire of the hall costs 25 pounds. Members agreed.
+
+2. Summer concert. The concert will be on 21 June. Mara Lind orders 200 programmes. The hall is old.
+
+3. Piano. The piano was tuned in March. The pedal is broken. Nobody has time for it.
+"""
+
+
+async def _open_page(folder: Path, text: str) -> KnowledgeBase:
+    (folder / "page.md").write_text(text.replace("case\nis", "case is"), encoding="utf-8")
+    base = await open_hashed(Settings(kb=folder / "kb"), True)
+    await base.add([folder / "page.md"])
+    return base
+
+
+async def test_a_paragraph_is_quoted_by_the_sentence_that_tells(tmp_path: Path) -> None:
+    base = await _open_page(tmp_path, SHEET)
+    answer = await base.ask("Why is the output cut?")
+    assert answer.citations[0].quote == "The output is cut above 85 degrees."
+
+
+async def test_what_two_sentences_say_of_two_things_is_no_answer(tmp_path: Path) -> None:
+    base = await _open_page(tmp_path, SHEET)
+    own = await base.ask("What type is the fuse of the P60?")
+    other = await base.ask("What type is the fuse of the P30?")
+    assert other.confidence < own.confidence - 0.3
+
+
+async def test_a_numbered_paragraph_is_quoted_from_its_title_to_its_sentence(
+    tmp_path: Path,
+) -> None:
+    base = await _open_page(tmp_path, AGENDA)
+    answer = await base.ask("Why is there a summer concert on 21 June?")
+    assert answer.citations[0].quote == "2. Summer concert. The concert will be on 21 June."

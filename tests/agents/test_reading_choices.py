@@ -60,6 +60,8 @@ def test_a_page_says_whether_its_subject_is_what_is_asked_for(
         ("Who is the mother of Ana Roth and when did she die?", 2),
         ("Who built Ash Hall and who leads the Orm office?", 2),
         ("Who built Ash Hall and how many rooms has it?", 2),
+        ("When is the summer fair and who is the treasurer?", 2),
+        ("Who built Ash Hall? Why?", 1),
         ("Who is the man who built Ash Hall and who leads the Orm office?", 1),
         ("Where do the Tarn and the Orm meet?", 1),
         ("Which town was Ana Roth born in? A) Orm B) Ash Hall", 1),

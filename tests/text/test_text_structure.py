@@ -168,3 +168,12 @@ def test_the_outline_of_code() -> None:
     c = "static int add(int a, int b)\n{\n  if (a) {\n  }\n}\n"
     assert [one.title for one in find_code_headings(c)] == ["add"]
     assert is_code("src/a.PY") and not is_code("notes.md")
+
+
+def test_a_numbered_paragraph_is_no_list_of_steps() -> None:
+    prose = "1. Money. We have 40 pounds. The fee stays. All agreed.\n2. Hall. It is cold.\n"
+    at = prose.index("fee")
+    assert quotable_unit(prose, at, at + 3).quote(prose) == "The fee stays."
+    steps = "1. Stop it.\n2. Copy the data.\n3. Start it.\n"
+    at = steps.index("data")
+    assert quotable_unit(steps, at, at + 4).quote(steps) == steps.strip()

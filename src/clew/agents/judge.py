@@ -10,6 +10,7 @@ from clew.agents.answering.exact_terms import misses_value
 from clew.agents.answering.lacking import (
     describe_lacking,
     drop_asking_words,
+    find_telling,
     find_unsaid,
     list_texts,
     name_home,
@@ -106,10 +107,13 @@ async def describe_answer(ctx: Context, answer: Answer) -> Signals:
     titles = " ".join(passage.title for passage in cited)
     # Quotes stand under the headings that announce them; a short answer's sentence says it all.
     quoted = not answer.candidate and answer.kind != "words"
-    homes = " ".join(name_home(one, passages) for one in answer.citations) if quoted else titles
     wanted = drop_asking_words(asked) if quoted else asked
+    said = f"{quotes} {titles}"
+    if quoted:
+        texts = [f"{name_home(one, passages)} {one.quote}" for one in answer.citations]
+        said = find_telling(weigh_words(ctx.view, wanted), texts)
     signals = {
-        "covered": measure_coverage(wanted, f"{quotes} {homes}"),
+        "covered": measure_coverage(wanted, said),
         "named": measure_grounding(names, answer, cited)
         if is_read_language(asked)
         else _measure_forms(names, (*passages, *cited)),

@@ -19,6 +19,7 @@ from clew.agents.answering.extractive import QUOTED_NOTE, format_quotes, is_open
 from clew.agents.answering.lacking import find_unsaid
 from clew.agents.answering.parts import renumber
 from clew.agents.answering.quote_block import find_wanted_block
+from clew.agents.answering.statements import cut_to_statement
 from clew.agents.answering.units import (
     ScoredUnit,
     choose_units,
@@ -96,7 +97,10 @@ async def quote_units(ctx: Context, answer: Answer, found: Found, *, keep: bool 
     kept = _widen_citations(answer, passages) if short else answer.citations if keep else ()
     chosen = list(kept)
     if not (keep and _defines_asked(ctx.question, answer, kept)):
-        chosen = _fill_up(kept, choose_units(ranked, 2 * _QUOTES), signs.words)
+        units = choose_units(ranked, 2 * _QUOTES)
+        if not (keep or stepwise or wants_several(ctx.question)):
+            units = [cut_to_statement(signs, one) for one in units]
+        chosen = _fill_up(kept, units, signs.words)
     if not chosen:
         return judged
     text = format_quotes(chosen)

@@ -7,8 +7,8 @@ season for Peter Bonetti's team" goes on, from the passage about him, to passage
 and "goal" and "season", though no sentence connects them.
 """
 
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -63,16 +63,22 @@ class NamePassages:
     """A name's words and vector, the passages that contain them all, and how near these are."""
 
     words: tuple[str, ...]
-    vector: Floats
     at: Ints
-    near: Floats | None
+    vector: Floats | None = None
+    """None as long as nothing is compared with it."""
+    near: Floats | None = None
     """None for a name in many passages: the likeliest of these are compared."""
+
+    def leads_from(self, origin: int) -> bool:
+        """Whether another passage than the one that mentions it here has the name."""
+        return len(self.at) > 1 or (len(self.at) == 1 and int(self.at[0]) != origin)
 
     def compare(self, view: View, at: Ints) -> Floats:
         """How near some of the passages are to the name."""
-        if self.near is None:
-            return view.cosines("chunk", self.vector, at)
-        return self.near[np.searchsorted(self.at, at)]
+        if self.near is not None:
+            return self.near[np.searchsorted(self.at, at)]
+        vector = np.zeros(0, np.float32) if self.vector is None else self.vector
+        return view.cosines("chunk", vector, at)
 
 
 FollowedNames = dict[int, NamePassages]
@@ -94,7 +100,8 @@ async def ask_for_missing(
     rows = top_positions(total, ctx.view.codes("chunk"), _PASSAGES)
     mentions = find_mentions(ctx.view, rows, known)
     names, weight = _choose_names(ctx.view, mentions, fits.facts, total[rows])
-    followed = await _look_up(ctx, names.entity.tolist())
+    origins = dict(zip(names.entity.tolist(), rows[names.row].tolist(), strict=True))
+    followed = await _look_up(ctx, origins)
     most = _MAX_COMPARED if fits.chunks.known is None else _MAX_SETTLED
     asked = _AskedWords(words.by_word, max(_TINY, float(words.total.max())), len(total))
     likely = [
@@ -157,32 +164,45 @@ def _find_likely(
     return at, said
 
 
-async def _look_up(ctx: Context, names: Sequence[int]) -> FollowedNames:
-    """Find the passages with each name; a view keeps them for a while."""
+async def _look_up(ctx: Context, origins: Mapping[int, int]) -> FollowedNames:
+    """Find the passages with each name, given with the passage that mentions it.
+
+    A view keeps them for a while. Most names stand in one passage only: they lead nowhere, and no
+    vector is made of them.
+    """
     view = ctx.view
     few: FollowedNames = view.memo.setdefault(_FEW, {})
     many: FollowedNames = view.memo.setdefault(_MANY, {})
-    found = {one: few.get(one) or many[one] for one in names if one in few or one in many}
-    new = [entity for entity in names if entity not in found]
-    if not new:
-        return found
-    entities = await fetch_entity_labels(ctx, new)
-    vectors = await name_vectors(ctx, {at: one.name for at, one in entities.items()})
-    words = {one: content_words(entities[one].name) if one in entities else [] for one in new}
+    found = {one: few.get(one) or many[one] for one in origins if one in few or one in many}
+    new = [one for one in origins if one not in found]
+    labels = await fetch_entity_labels(ctx, new) if new else {}
+    words = {one: content_words(labels[one].name) if one in labels else [] for one in new}
     # All words, and then all vectors, at once: the view may have to ask elsewhere for them.
     view.bm25.keep_postings({word for said in words.values() for word in said})
-    at = {entity: view.bm25.chunks_with_all(words[entity]) for entity in new}
-    near_all = [one for one in new if one in vectors and 0 < len(at[one]) <= _MAX_KEPT_NEAR]
-    compared = view.compare("chunk", [(vectors[one], at[one]) for one in near_all])
-    near = dict(zip(near_all, compared, strict=True))
     for one in new:
-        vector = vectors.get(one, np.zeros(0, np.float32))
+        at = view.bm25.chunks_with_all(words[one])
         # Without the passage that mentions it there may be one less.
-        led = leads_on(max(1, len(at[one]) - 1), view.count("chunk"))
-        places = at[one] if led else at[one][:0]
-        found[one] = NamePassages(tuple(words[one]), vector, places, near.get(one))
-    _keep(view, found, new)
+        led = leads_on(max(1, len(at) - 1), view.count("chunk"))
+        found[one] = NamePassages(tuple(words[one]), at if led else at[:0])
+    compared = await _compare_with_passages(
+        ctx,
+        {n: one for n, one in found.items() if one.vector is None and one.leads_from(origins[n])},
+    )
+    found |= compared
+    _keep(view, found, [*dict.fromkeys((*new, *compared))])
     return found
+
+
+async def _compare_with_passages(ctx: Context, names: FollowedNames) -> FollowedNames:
+    """Return names with their vectors, and how near to them the passages are that have them."""
+    if not names:
+        return {}
+    labels = await fetch_entity_labels(ctx, list(names))
+    vectors = await name_vectors(ctx, {at: one.name for at, one in labels.items()})
+    few = [n for n, one in names.items() if n in vectors and len(one.at) <= _MAX_KEPT_NEAR]
+    cosines = ctx.view.compare("chunk", [(vectors[n], names[n].at) for n in few])
+    near = dict(zip(few, cosines, strict=True))
+    return {n: replace(one, vector=vectors.get(n), near=near.get(n)) for n, one in names.items()}
 
 
 def _keep(view: View, found: FollowedNames, new: Sequence[int]) -> None:

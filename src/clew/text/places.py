@@ -22,6 +22,7 @@ _REFERS_BACK = re.compile(
     r"\b|[这此该該其這]|これ|それ|この|その|هذا|هذه|ذلك",
     re.IGNORECASE,
 )
+_PROSE = 4  # sentences, its number among them, from which an item is a paragraph
 _ANNOUNCES = (":", "：")
 _MAX_CRUMB_CHARS = 80
 PAGE_BREAK = "\f"  # between the pages of a document that has pages
@@ -90,9 +91,8 @@ def quotable_unit(text: str, start: int, end: int, most: int = MAX_UNIT_CHARS) -
         return _code_unit(text, blocks, inner, most)
     if steps := _steps_unit(text, blocks, around, most):
         return steps
-    for block in around:  # the outermost that fits
-        if block.kind in ("definition", "item") and block.end - block.start <= most:
-            return Unit(block.start, block.end)
+    if part := next((b for b in around if _is_quoted_whole(text, b, most)), None):
+        return Unit(part.start, part.end)  # the outermost that fits
     lines = inner.kind == "paragraph" and "\n" in text[inner.start : inner.end]
     if lines and inner.end - inner.start <= most // 2:
         return Unit(inner.start, inner.end)  # lines that belong together, such as a signature
@@ -151,7 +151,7 @@ def _code_unit(text: str, blocks: list[Block], code: Block, most: int) -> Unit:
 def _steps_unit(text: str, blocks: list[Block], around: list[Block], most: int) -> Unit | None:
     """Return the numbered list that holds the span, with its announcement, if it is short."""
     step = next((b for b in around if b.kind == "item" and b.title[-1:] in ".)"), None)
-    if step is None or not any(map(str.isalnum, step.title)):
+    if step is None or not any(map(str.isalnum, step.title)) or is_numbered_prose(text, step):
         return None
     same = [b for b in blocks if b.depth == step.depth]
     at = bisect_right([b.start for b in same], step.start) - 1
@@ -169,6 +169,16 @@ def _steps_unit(text: str, blocks: list[Block], around: list[Block], most: int) 
 
 def _is_step(block: Block) -> bool:
     return block.kind == "item" and any(map(str.isalnum, block.title))
+
+
+def _is_quoted_whole(text: str, block: Block, most: int) -> bool:
+    part = block.kind in ("definition", "item") and not is_numbered_prose(text, block)
+    return part and block.end - block.start <= most
+
+
+def is_numbered_prose(text: str, block: Block) -> bool:
+    """Whether an item is no step but a paragraph with a number, as in minutes or a contract."""
+    return _is_step(block) and len(sentence_spans(text[block.start : block.end])) >= _PROSE
 
 
 # -- all units of a text
@@ -212,7 +222,7 @@ def _run_end(text: str, blocks: list[Block], at: int, most: int) -> int:
         joined = _run_end(text, blocks, after, most)
         return joined if blocks[joined - 1].end - first.start <= most else after
     kinds = ("header", "row") if first.kind in ("header", "row") else (first.kind,)
-    if first.kind not in ("item", "header", "row"):
+    if first.kind not in ("item", "header", "row") or is_numbered_prose(text, first):
         return after
     while after < len(blocks) and blocks[after].kind in kinds and blocks[after].kind != "header":
         after += 1

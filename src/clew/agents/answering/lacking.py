@@ -54,8 +54,7 @@ async def describe_lacking(
     homes = [name_home(one, passages) for one in quotes]
     texts = [f"{home} {one.quote}" for home, one in zip(homes, quotes, strict=True)]
     words = weigh_words(ctx.view, drop_asking_words(question))
-    # One quote must say it: what two say apart, of other things, is no answer.
-    best = min(texts, key=lambda text: sum(find_unsaid(words, text).values()), default="")
+    best = find_telling(words, texts)
     missing = await _find_missing(ctx, question, words, best)
     terms = find_exact_terms(question)
     lacking = sum(missing.values())
@@ -65,10 +64,18 @@ async def describe_lacking(
         "lacking": lacking,
         "rarest": float(rarest),
         "undefined": float(not defined),
-        "inexact": 1 - max((measure_exact(terms, text) for text in texts), default=0.0),
+        "inexact": 1 - measure_exact(terms, best) if texts else 1.0,
         "valueless": float(misses_value(question, list_texts(quotes))),
         "near": await _measure_near(ctx, question, quotes[0].quote) if quotes else 0.0,
     }
+
+
+def find_telling(words: Mapping[str, float], texts: Sequence[str]) -> str:
+    """Return the text that says most of a question's words.
+
+    One quote must say it: what two say apart, of other things, is no answer.
+    """
+    return min(texts, key=lambda text: sum(find_unsaid(words, text).values()), default="")
 
 
 def name_home(quote: Citation, passages: Sequence[Passage]) -> str:
@@ -150,9 +157,12 @@ def _is_said(stem: str, said: frozenset[str]) -> bool:
 
 def _is_defined(question: str, quotes: Sequence[Citation], homes: Sequence[str]) -> bool:
     """Whether a quote, or the section that it stands in, is about the term that is asked for."""
-    if terms := find_exact_terms(question):
-        return any(defines_term(term, one.quote) for term in terms for one in quotes)
     asked = stem_words(" ".join(asked_words(drop_asking_words(strip_courtesy(question)))))
+    if terms := find_exact_terms(question):
+        if any(defines_term(term, one.quote) for term in terms for one in quotes):
+            return True
+        rest = asked - stem_words(" ".join(terms))  # "What does P30 cost?" asks for no meaning
+        return bool(rest) and any(_tells_all(terms, rest, one.quote) for one in quotes)
     one = _ONE_OF_MANY.search(question) is None
     if not one or not 0 < len(asked) <= _MAX_TERM or UNSPACED_CHAR.search(question):
         return True  # a value or more than a term, or words that are not known apart
@@ -160,6 +170,12 @@ def _is_defined(question: str, quotes: Sequence[Citation], homes: Sequence[str])
         asked <= stem_words(home) or _opens_with(asked, one.quote)
         for home, one in zip(homes, quotes, strict=True)
     )
+
+
+def _tells_all(terms: Sequence[str], rest: frozenset[str], quote: str) -> bool:
+    """Whether a quote has all of these terms, and the other words beside them."""
+    said = stem_words(quote)
+    return measure_exact(terms, quote) == 1 and all(_is_said(stem, said) for stem in rest)
 
 
 def _opens_with(asked: frozenset[str], quote: str) -> bool:

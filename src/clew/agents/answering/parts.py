@@ -32,11 +32,16 @@ def split_questions(question: str) -> list[str]:
         return [question]
     if len(parts := list(dict.fromkeys(parts))) == 1:
         return parts
-    asks = table_for(parts[0]).question_words.search(parts[0]) is not None  # "Who is the auditor?"
-    full = [parts[0]] if len(content_words(parts[0])) >= _MIN_PART_WORDS - asks else []
+    full = [parts[0]] if _asks_something(parts[0]) else []
     # "… and where was she born?" asks about what the part before asks about, or answers.
-    full += [p for p in parts[1:] if len(content_words(p)) >= _MIN_PART_WORDS or _PRONOUN.search(p)]
+    full += [part for part in parts[1:] if _asks_something(part) or _PRONOUN.search(part)]
     return full[:_MAX_PARTS] if len(full) > 1 else [question]
+
+
+def _asks_something(part: str) -> bool:
+    """Whether a part is a question of its own: "Who is the auditor?" is, "Why?" is none."""
+    asks = table_for(part).question_words.search(part) is not None
+    return len(content_words(part)) >= _MIN_PART_WORDS - asks
 
 
 def _split_at_and(asked: str) -> list[str]:

@@ -6,7 +6,7 @@ sums. The library knows nothing of Python: one serves all versions.
 """
 
 import ctypes
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -21,6 +21,17 @@ _DOT_PRODUCTS: dict[np.dtype[Any], str] = {
     np.dtype(np.float32): "clew_dot_floats",
 }
 _NUMBER, _POINTER = ctypes.c_int64, ctypes.c_void_p
+WALK_ROWS = (
+    *("chunk_fact", "fact_entity", "chunk_entity", "entity_chunk", "entity_fact", "fact_chunk"),
+    "owners",
+)
+_FLOAT = ctypes.c_float
+_WALKS: dict[str, tuple[Any, ...]] = {  # their arguments between the graph and what is found
+    "find_mentions": (_POINTER, _NUMBER, _POINTER, _NUMBER, _FLOAT),
+    "find_subjects": (_POINTER, _NUMBER, _POINTER, _NUMBER, _FLOAT, _NUMBER),
+    "find_owners": (_POINTER, _NUMBER),
+    "find_co_mentions": (_POINTER, _NUMBER, _NUMBER),
+}
 _PUSH_ARRAYS = (
     *("starts", "columns", "weights", "strengths", "slots", "nodes", "passed", "waiting"),
     *("first", "degree", "strength", "chosen", "mass"),
@@ -43,12 +54,40 @@ class PushCall(ctypes.Structure):
         return cls(**places, **numbers)
 
 
+class _Rows(ctypes.Structure):
+    _fields_ = tuple((name, _POINTER) for name in ("starts", "columns", "weights"))
+
+
+class WalkCall(ctypes.Structure):
+    """What the functions of a walk are given; see `walk_graph` in kernels.c."""
+
+    _fields_ = (
+        *((name, _Rows) for name in WALK_ROWS),
+        *((name, _POINTER) for name in ("literal", "namesake", "about")),
+    )
+
+    @classmethod
+    def prepare(
+        cls, rows: Sequence[Sequence[NDArray[Any]]], entities: Sequence[NDArray[Any]]
+    ) -> "WalkCall":
+        """Make one from arrays, which have to stay."""
+        return cls(*(_Rows(*map(_place, one)) for one in rows), *map(_place, entities))
+
+
+class _Triples(ctypes.Structure):
+    _fields_ = (
+        *((name, _POINTER) for name in ("first", "second", "third")),
+        *((name, _NUMBER) for name in ("room", "count")),
+    )
+
+
 @dataclass(frozen=True, slots=True)
 class Kernels:
     """The functions of the library, by what they are given."""
 
     count: Callable[..., None]
     dot: dict[np.dtype[Any], Callable[..., None]]
+    walks: dict[str, Callable[..., None]]
     push_seeds: Callable[..., None]
     push_chosen: Callable[..., None]
     push_levels: Callable[..., int]
@@ -78,6 +117,26 @@ class Kernels:
         self.dot[matrix.dtype](*given, len(vectors), _place(found))
         return found
 
+    def find_edges(
+        self,
+        what: str,
+        graph: WalkCall,
+        given: tuple[NDArray[np.int64], NDArray[np.int64] | None],
+        numbers: Sequence[float],
+        room: int,
+    ) -> tuple[NDArray[np.int64], int]:
+        """Three columns with up to `room` edges, and how many there are.
+
+        `given` are rows, and for some functions the names that are left out.
+        """
+        found = np.empty((3, room), np.int64)
+        begin = _place(found)
+        out = _Triples(begin, begin + 8 * room, begin + 16 * room, room, 0)
+        arrays = [np.ascontiguousarray(one, np.int64) for one in given if one is not None]
+        places = [part for one in arrays for part in (_place(one), len(one))]
+        self.walks[what](graph, *places, *numbers, out)
+        return found, out.count
+
     def can_dot(self, matrix: NDArray[np.floating]) -> bool:
         """Whether the rows of a matrix lie one after the other, in numbers of a known kind."""
         return matrix.flags.c_contiguous and matrix.dtype in self.dot
@@ -94,11 +153,15 @@ def load_kernels(library: Path) -> Kernels | None:
     try:
         functions = ctypes.CDLL(str(library))
         pushes = [getattr(functions, f"clew_push_{name}") for name in ("seeds", "chosen", "levels")]
+        walks = {name: getattr(functions, f"clew_{name}") for name in _WALKS}
     except (OSError, AttributeError):
         return None
     for push, given in zip(pushes, ((_POINTER, _POINTER, _NUMBER), (_NUMBER,), ()), strict=True):
         push.argtypes, push.restype = (ctypes.POINTER(PushCall), *given), None
     pushes[2].restype = _NUMBER
+    for name, walk in walks.items():
+        walk.argtypes = (ctypes.POINTER(WalkCall), *_WALKS[name], ctypes.POINTER(_Triples))
+        walk.restype = None
     count = functions.clew_count_differing
     count.argtypes = (_POINTER, _NUMBER, _NUMBER, _NUMBER, _POINTER, _POINTER)
     count.restype = None
@@ -106,7 +169,7 @@ def load_kernels(library: Path) -> Kernels | None:
     for dot in found.values():
         dot.argtypes = (_POINTER, _NUMBER, _POINTER, _NUMBER, _POINTER, _NUMBER, _POINTER)
         dot.restype = None
-    return Kernels(count, found, *pushes)
+    return Kernels(count, found, walks, *pushes)
 
 
 COMPILED = load_kernels(LIBRARY)

@@ -18,6 +18,7 @@ from clew.graph.csr import Csr, Floats, Ints, Mask
 from clew.graph.name_matching import NameTokenIndex, build_token_index
 from clew.graph.page_owners import name_rarities
 from clew.graph.pagerank import RankedGraph, prepare_graph
+from clew.graph.walk_edges import INCIDENCES, WalkColumns, WalkEdges, prepare_edges
 from clew.index.cosines import Matrix, score_rows, score_rows_together, widen_rows
 from clew.index.details import load_details
 from clew.index.estimates import Estimates, compare_nearest, estimate_cosines
@@ -36,12 +37,7 @@ from clew.types import Kind
 
 NameRows = tuple[NDArray[np.int32], Floats, NDArray[np.integer]]
 """Entities with a name, their weights, and what kind of name it is."""
-# Incidences in CSR form, in both directions where retrieval needs both.
 _NO_MASK = np.zeros(0, np.bool_)
-_INCIDENCES = (
-    *("chunk_entity", "entity_chunk", "fact_entity", "entity_fact", "fact_chunk", "chunk_fact"),
-    "owners",  # entity → the chunks about it, weighted by confidence
-)
 
 
 class StoredMatrices(Mapping[Kind, Matrix]):
@@ -247,8 +243,15 @@ class View:
     def _links(self) -> dict[str, Csr]:
         empty = np.zeros(1, np.int64), np.zeros(0, np.int32), np.zeros(0, np.float32)
         if "chunk_keys" not in self.arrays:
-            return {name: Csr(*empty) for name in _INCIDENCES}
-        return {name: self._load_csr(name) for name in _INCIDENCES}
+            return {name: Csr(*empty) for name in INCIDENCES}
+        return {name: self._load_csr(name) for name in INCIDENCES}
+
+    @cached_property
+    def walk_edges(self) -> WalkEdges:
+        """The edges between chunks, facts and entities that a walk follows."""
+        literal = self.arrays.get("entity_literal", _NO_MASK)
+        about = self.arrays.get("chunk_entity_about", np.zeros(0, np.float32))
+        return prepare_edges(WalkColumns(self._links, literal, self.first_namesake, about))
 
     def _load_csr(self, name: str) -> Csr:
         return Csr(*(self.arrays[f"{name}_{part}"] for part in ("starts", "columns", "weights")))

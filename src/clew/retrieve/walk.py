@@ -263,28 +263,19 @@ class Walk:
     def _edges_to_owners(
         self, view: View, entity: Ints, fit: Floats, scores: _QuestionScores
     ) -> tuple[Ints, Ints, Floats]:
-        owners = view.links("owners")
-        mention, edge = owners.edges_of(entity)
-        target = owners.columns[edge].astype(np.int64)
-        value = (
-            fit[mention] + np.log(owners.weights[edge]) + self.fit * scores.fits.chunks.at(target)
-        )
+        mention, target, edge = view.walk_edges.find_owners(entity)
+        sure = np.log(view.links("owners").weights[edge])
+        value = fit[mention] + sure + self.fit * scores.fits.chunks.at(target)
         return mention, target, value
 
     def _edges_to_co_mentions(
         self, view: View, entity: Ints, fit: Floats, scores: _QuestionScores
     ) -> tuple[Ints, Ints, Floats]:
         """Edges to other sentences that mention the entity, unless it is too common."""
-        passage_counts = view.links("entity_chunk").degrees_of(entity)
-        rare_enough = np.flatnonzero((passage_counts > 1) & (passage_counts <= self.common))
-        facts, chunks = view.links("entity_fact"), view.links("fact_chunk")
-        mention, edge = facts.edges_of(entity[rare_enough])
-        stating = facts.columns[edge].astype(np.int64)
-        place, where = chunks.edges_of(stating)
-        mention, stating = rare_enough[mention[place]], stating[place]
+        mention, target, stating = view.walk_edges.find_co_mentions(entity, self.common)
         rarity = np.log(self.sideways * view.rarity[entity[mention]] ** 2 + 1e-6)
         value = fit[mention] + self.fit * scores.fits.facts.at(stating) + rarity
-        return mention, chunks.columns[where].astype(np.int64), value
+        return mention, target, value
 
     def _edges_to_mentioners(
         self, view: View, inward: Mentions, first: int, scores: _QuestionScores

@@ -246,6 +246,112 @@ void clew_dot_halves(const uint16_t *matrix, int64_t width, const int64_t *rows,
     dot_halves_plainly(matrix, width, rows, count, vectors, number, out);
 }
 
+/* Round to five digits as numpy does: to the nearest, of two to the even one. */
+VERSIONS static void round_cosines(float *values, int64_t count)
+{
+    for (int64_t i = 0; i < count; i++) {
+        const double scaled = (double)(values[i] * 1e5f);
+        const double whole = (scaled + 0x1.8p52) - 0x1.8p52; /* for less than 2^51 */
+        values[i] = (float)(scaled < 0x1p31 && scaled > -0x1p31 ? whole : scaled) / 1e5f;
+    }
+}
+
+/* Cosines of groups of rows, each with a vector of its own, rounded to five digits; returns 0, or
+   1 if a row is below 0, or 2 if there is none of that number: nothing is computed then. */
+int64_t clew_score_groups(const void *matrix, int64_t is_half, int64_t total, int64_t width,
+                          const int64_t *rows, const int64_t *starts, int64_t groups,
+                          const float *vectors, float *out)
+{
+    const int64_t count = starts[groups];
+    int64_t below = 0, beyond = 0;
+    for (int64_t i = 0; i < count; i++) {
+        below |= rows[i] < 0;
+        beyond |= rows[i] >= total;
+    }
+    if (below | beyond)
+        return beyond ? 2 : 1;
+    for (int64_t group = 0; group < groups; group++) {
+        const int64_t first = starts[group], size = starts[group + 1] - first;
+        const float *vector = vectors + group * width;
+        if (is_half)
+            clew_dot_halves(matrix, width, rows + first, size, vector, 1, out + first);
+        else
+            clew_dot_floats(matrix, width, rows + first, size, vector, 1, out + first);
+    }
+    round_cosines(out, count);
+    return 0;
+}
+
+/* Whether one position is to come after another: by a lower score, else by key and position. */
+static inline int comes_after(const float *scores, const int64_t *keys, int64_t one, int64_t other)
+{
+    if (scores[one] != scores[other])
+        return scores[one] < scores[other];
+    return keys[one] != keys[other] ? keys[one] > keys[other] : one > other;
+}
+
+/* Let what is at the top of a heap, whose top comes last, sink to its place. */
+static void sink(const float *scores, const int64_t *keys, int64_t *heap, int64_t size)
+{
+    for (int64_t at = 0, child; (child = 2 * at + 1) < size; at = child) {
+        if (child + 1 < size && comes_after(scores, keys, heap[child + 1], heap[child]))
+            child++;
+        if (comes_after(scores, keys, heap[at], heap[child]))
+            return;
+        const int64_t held = heap[at];
+        heap[at] = heap[child];
+        heap[child] = held;
+    }
+}
+
+/* Positions of the `most` highest scores (there are as many), best first; ties go by key. */
+void clew_find_top(const float *scores, const int64_t *keys, int64_t count, int64_t most,
+                   int64_t *heap)
+{
+    int64_t size = 0;
+    for (int64_t at = 0; at < count; at++) {
+        if (size < most) {
+            int64_t place = size++;
+            for (; place && comes_after(scores, keys, at, heap[(place - 1) / 2]);
+                 place = (place - 1) / 2)
+                heap[place] = heap[(place - 1) / 2];
+            heap[place] = at;
+            continue;
+        }
+        for (; at + LANES <= count; at += LANES) { /* most are too low: several are told at once */
+            int high = 0;
+            for (int lane = 0; lane < LANES; lane++)
+                high |= scores[at + lane] >= scores[heap[0]];
+            if (high)
+                break;
+        }
+        for (const int64_t end = at + LANES < count ? at + LANES : count; at < end; at++)
+            if (comes_after(scores, keys, heap[0], at)) {
+                heap[0] = at;
+                sink(scores, keys, heap, size);
+            }
+        at--;
+    }
+    while (--size > 0) {
+        const int64_t last = heap[0];
+        heap[0] = heap[size];
+        sink(scores, keys, heap, size);
+        heap[size] = last;
+    }
+}
+
+/* Take the positions that are not known yet, each once, and mark them; returns their number. */
+int64_t clew_take_unknown(uint8_t *known, const int64_t *positions, int64_t count, int64_t *out)
+{
+    int64_t found = 0;
+    for (int64_t i = 0; i < count; i++)
+        if (!known[positions[i]]) {
+            known[positions[i]] = 1;
+            out[found++] = positions[i];
+        }
+    return found;
+}
+
 /* One ranking by forward push (graph/pagerank_push.py): the graph, and a slot per touched node. */
 typedef struct {
     const int64_t *starts;
@@ -352,120 +458,4 @@ int64_t clew_push_levels(push_state *at)
     return 0;
 }
 
-/* Rows of a sparse matrix: those of `row` are columns[starts[row]] to columns[starts[row + 1]]. */
-typedef struct {
-    const int64_t *starts;
-    const int32_t *columns;
-    const float *weights;
-} incidence;
-
-/* What a walk goes by (graph/walk_edges.py): incidences, and what is known of entities. */
-typedef struct {
-    incidence chunk_fact, fact_entity, chunk_entity, entity_chunk, entity_fact, fact_chunk, owners;
-    const uint8_t *literal;
-    const int64_t *namesake;
-    const float *about; /* parallel to the columns of chunk_entity */
-} walk_graph;
-
-/* Columns that are filled in up to `room`; `count` goes on, so that the caller knows what it takes. */
-typedef struct {
-    int64_t *first, *second, *third;
-    int64_t room, count;
-} triples;
-
-static inline void put(triples *out, int64_t first, int64_t second, int64_t third)
-{
-    if (out->count < out->room) {
-        out->first[out->count] = first;
-        out->second[out->count] = second;
-        out->third[out->count] = third;
-    }
-    out->count++;
-}
-
-static inline int64_t degree(const incidence *links, int64_t row)
-{
-    return links->starts[row + 1] - links->starts[row];
-}
-
-/* Whether an entity is no literal, and none of the ascending `known` has its name. */
-static int can_follow(const walk_graph *graph, int64_t entity, const int64_t *known, int64_t count)
-{
-    const int64_t name = graph->namesake[entity];
-    for (int64_t i = 0; i < count && known[i] <= name; i++)
-        if (known[i] == name)
-            return 0;
-    return !graph->literal[entity];
-}
-
-static int is_own_name(const walk_graph *graph, int64_t chunk, int64_t entity, float claim)
-{
-    const incidence *links = &graph->chunk_entity;
-    for (int64_t edge = links->starts[chunk]; edge < links->starts[chunk + 1]; edge++)
-        if (links->columns[edge] == entity && graph->about[edge] >= claim)
-            return 1;
-    return 0;
-}
-
-/* What the facts of some chunks mention: index of the chunk, entity, fact. */
-void clew_find_mentions(const walk_graph *graph, const int64_t *chunks, int64_t count,
-                        const int64_t *known, int64_t knowns, float claim, triples *out)
-{
-    const incidence *facts = &graph->chunk_fact, *members = &graph->fact_entity;
-    for (int64_t at = 0; at < count; at++)
-        for (int64_t i = facts->starts[chunks[at]]; i < facts->starts[chunks[at] + 1]; i++) {
-            const int64_t fact = facts->columns[i];
-            for (int64_t j = members->starts[fact]; j < members->starts[fact + 1]; j++) {
-                const int64_t entity = members->columns[j];
-                if (members->weights[j] > 0 && can_follow(graph, entity, known, knowns) &&
-                    !is_own_name(graph, chunks[at], entity, claim))
-                    put(out, at, entity, fact);
-            }
-        }
-}
-
-/* Facts that mention what some chunks are about: index of the chunk, entity, fact. */
-void clew_find_subjects(const walk_graph *graph, const int64_t *chunks, int64_t count,
-                        const int64_t *known, int64_t knowns, float claim, int64_t common,
-                        triples *out)
-{
-    const incidence *links = &graph->chunk_entity, *facts = &graph->entity_fact;
-    for (int64_t at = 0; at < count; at++)
-        for (int64_t i = links->starts[chunks[at]]; i < links->starts[chunks[at] + 1]; i++) {
-            const int64_t entity = links->columns[i];
-            if (!(graph->about[i] >= claim))
-                continue;
-            const int64_t passages = degree(&graph->entity_chunk, entity);
-            if (passages <= 1 || passages > common || !can_follow(graph, entity, known, knowns))
-                continue;
-            for (int64_t j = facts->starts[entity]; j < facts->starts[entity + 1]; j++)
-                if (facts->weights[j] > 0)
-                    put(out, at, entity, facts->columns[j]);
-        }
-}
-
-/* Passages about entities: number of the entity, passage, edge of `owners`. */
-void clew_find_owners(const walk_graph *graph, const int64_t *entities, int64_t count, triples *out)
-{
-    const incidence *owners = &graph->owners;
-    for (int64_t at = 0; at < count; at++)
-        for (int64_t i = owners->starts[entities[at]]; i < owners->starts[entities[at] + 1]; i++)
-            put(out, at, owners->columns[i], i);
-}
-
-/* Other sentences with an entity that is not too common: its number, their passage, fact. */
-void clew_find_co_mentions(const walk_graph *graph, const int64_t *entities, int64_t count,
-                           int64_t common, triples *out)
-{
-    const incidence *facts = &graph->entity_fact, *chunks = &graph->fact_chunk;
-    for (int64_t at = 0; at < count; at++) {
-        const int64_t entity = entities[at], passages = degree(&graph->entity_chunk, entity);
-        if (passages <= 1 || passages > common)
-            continue;
-        for (int64_t i = facts->starts[entity]; i < facts->starts[entity + 1]; i++) {
-            const int64_t fact = facts->columns[i];
-            for (int64_t j = chunks->starts[fact]; j < chunks->starts[fact + 1]; j++)
-                put(out, at, chunks->columns[j], fact);
-        }
-    }
-}
+#include "kernels_walk.h"

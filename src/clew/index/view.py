@@ -124,6 +124,15 @@ class View:
 
     def compare(self, kind: Kind, asked: Sequence[tuple[Floats, Ints]]) -> list[Floats]:
         """For each vector its cosines with the elements at some positions."""
+        matrix, compiled = self.matrices.get(kind), kernels.COMPILED
+        if compiled is not None and len(asked) > 1 and kind != "description" and matrix is not None:
+            if len(matrix) and compiled.can_dot(matrix):
+                rows = self._rows(kind)[np.concatenate([at for _, at in asked])]
+                ends = np.cumsum([len(at) for _, at in asked])
+                vectors = np.stack([vector for vector, _ in asked])
+                together = compiled.score_groups(matrix, rows, ends.tolist(), vectors)
+                if together is not None:
+                    return np.split(together, ends[:-1])
         return [self.cosines(kind, vector, at) for vector, at in asked]
 
     def estimates(

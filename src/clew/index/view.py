@@ -30,6 +30,7 @@ from clew.index.nearest import (
     select_best,
 )
 from clew.store.bm25 import Bm25Index, build_index, index_from_arrays
+from clew.store.kept_graphs import keep, load_kept
 from clew.store.protocol import DETAIL_ROWS, Arrays, Store
 from clew.text.names import FORM, name_key
 from clew.text.unicode import hash64
@@ -38,6 +39,7 @@ from clew.types import Kind
 NameRows = tuple[NDArray[np.int32], Floats, NDArray[np.integer]]
 """Entities with a name, their weights, and what kind of name it is."""
 _NO_MASK = np.zeros(0, np.bool_)
+MIN_KEPT = 5000  # chunks; graphs over fewer are made in no time
 
 
 class StoredMatrices(Mapping[Kind, Matrix]):
@@ -266,9 +268,13 @@ class View:
         return Csr(*(self.arrays[f"{name}_{part}"] for part in ("starts", "columns", "weights")))
 
     def ranked_graph(self, name: str, build: Callable[[], Csr]) -> RankedGraph:
-        """A graph for PageRank, made once per generation by `build`."""
+        """A graph for PageRank, made once per generation by `build`; a large one is kept."""
         if name not in self.memo:
-            self.memo[name] = prepare_graph(build())
+            kept = load_kept(self.arrays, name) if self.count("chunk") >= MIN_KEPT else None
+            links = build() if kept is None else Csr(**kept)
+            if kept is None and self.count("chunk") >= MIN_KEPT:
+                keep(self.arrays, name, {part: getattr(links, part) for part in Csr.__slots__})
+            self.memo[name] = prepare_graph(links)
         found: RankedGraph = self.memo[name]
         return found
 

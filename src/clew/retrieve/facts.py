@@ -14,7 +14,7 @@ from functools import partial
 import numpy as np
 
 from clew.context import Context
-from clew.graph.csr import Csr, Floats, Ints, sorted_unique
+from clew.graph.csr import Csr, Floats, Ints, group_equals, sorted_unique
 from clew.index.estimates import Estimates
 from clew.index.view import View
 from clew.retrieve.labels import embed_cached, has_vectors, load_relation_texts
@@ -55,7 +55,7 @@ async def score_facts(
         return near
     entities, of, length = about.entities, about.index, about.vector_lengths(share, at)
     if at is not None:
-        used, of = np.unique(of[at], return_inverse=True)
+        used, _, of = group_equals(of[at])
         # The index past the end stands for facts without a subject.
         entities = entities[used[used < len(entities)]]
     if len(entities) > _FULL_SCAN_SHARE * view.count("entity"):

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from clew.context import Context
-from clew.graph.csr import Floats, Ints
+from clew.graph.csr import Floats, Ints, group_equals
 from clew.index.estimates import Estimates
 from clew.index.view import View
 from clew.retrieve.facts import SentenceFits
@@ -290,7 +290,7 @@ def _choose_names(
     weight = passage_weight[mentions.row] * np.exp(_SHARPNESS * (fit - best[mentions.row]))
     entities, facts = view.codes("entity")[mentions.entity], view.codes("fact")[mentions.fact]
     order = np.lexsort((facts, mentions.row, entities, -weight))
-    _, first = np.unique(mentions.entity[order], return_index=True)
+    first = group_equals(mentions.entity[order])[1]
     chosen = order[np.sort(first)[:_NAMES]]
     names = Mentions(mentions.row[chosen], mentions.entity[chosen], mentions.fact[chosen])
     return names, weight[chosen] / max(_TINY, float(passage_weight.max(initial=0)))

@@ -13,7 +13,7 @@ from functools import partial
 import numpy as np
 
 from clew.context import Context
-from clew.graph.csr import Floats, Ints
+from clew.graph.csr import Floats, Ints, sorted_unique
 from clew.index.estimates import Estimates
 from clew.index.view import View
 from clew.retrieve.copies import drop_copies
@@ -102,7 +102,7 @@ class Walk:
         scores = await self._score_elements(ctx, question, rest)
         named = [hit.at for hit in found.entities if hit.score >= 1]
         start = self._initial_weights(view, found.chunks, named, scores)
-        known = np.unique(view.first_namesake[named])
+        known = sorted_unique(view.first_namesake[named])
         walk_hops = await self._run_hops(ctx, start, known, scores)
         reached = np.maximum.reduce([start, *(hop.weight for hop in walk_hops)])
         total, jumps = await self._find_missing(ctx, reached, known, scores)

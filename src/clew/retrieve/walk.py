@@ -36,6 +36,7 @@ _RIVAL_SHARE = 0.97  # passages whose weights are this near compete for a name
 _MAX_SENTENCES = 2000  # sentences mentioning one name that are compared with the question
 _MAX_RELEVANT = 100  # passages whose relevance decides anything
 _SETTLED = 4  # times as many of the likeliest are compared exactly, where there are very many
+_MAX_KEPT_SUBJECTS = 20_000
 _MIN_WEIGHT = 0.05  # a passage below this weight passes nothing on
 
 
@@ -382,6 +383,16 @@ def _fact_joins(view: View, fact: int, one: int, other: int) -> bool:
 
 
 def _main_entity(view: View, chunk: int) -> int | None:
+    """Return what a chunk is about; a view keeps it."""
+    kept: dict[int, int | None] = view.memo.setdefault("main entities", {})
+    if chunk not in kept:
+        if len(kept) >= _MAX_KEPT_SUBJECTS:
+            kept.clear()
+        kept[chunk] = _find_main_entity(view, chunk)
+    return kept[chunk]
+
+
+def _find_main_entity(view: View, chunk: int) -> int | None:
     links = view.links("chunk_entity")
     part = slice(int(links.starts[chunk]), int(links.starts[chunk + 1]))
     about = view.arrays["chunk_entity_about"][part]

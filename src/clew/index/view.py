@@ -29,8 +29,8 @@ from clew.index.nearest import (
     is_indexed,
     select_best,
 )
+from clew.store.array_files import keep_arrays, load_kept
 from clew.store.bm25 import Bm25Index, build_index, index_from_arrays
-from clew.store.kept_graphs import keep, load_kept
 from clew.store.protocol import DETAIL_ROWS, Arrays, Store
 from clew.text.names import FORM, name_key
 from clew.text.unicode import hash64
@@ -273,7 +273,9 @@ class View:
             kept = load_kept(self.arrays, name) if self.count("chunk") >= MIN_KEPT else None
             links = build() if kept is None else Csr(**kept)
             if kept is None and self.count("chunk") >= MIN_KEPT:
-                keep(self.arrays, name, {part: getattr(links, part) for part in Csr.__slots__})
+                keep_arrays(
+                    self.arrays, name, {part: getattr(links, part) for part in Csr.__slots__}
+                )
             self.memo[name] = prepare_graph(links)
         found: RankedGraph = self.memo[name]
         return found

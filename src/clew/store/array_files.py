@@ -39,6 +39,8 @@ _PLAIN_HEADER = re.compile(
     re.DOTALL,
 )
 _REMOVED_SUFFIX = ".gone"
+_KEPT_SUFFIX, _SEAL_SUFFIX = ".kept", ".seal"
+_OTHER_SIGNS = re.compile(r"[^A-Za-z0-9.]+")
 SUMS_FILE = "sums.json"  # sizes and checksums of the other files
 MAX_CHECKED_BYTES = 1 << 26  # larger files are checked by `clew verify`, not when they are used
 _DAMAGED = "{} is damaged ({}); `clew verify --repair` derives it again"
@@ -317,3 +319,39 @@ def remove_old_generations(parent: Path, keep: set[int]) -> None:
             folder.rename(renamed)
             _do_in_threads(lambda path: path.unlink(missing_ok=True), list(renamed.iterdir()))
         shutil.rmtree(renamed, ignore_errors=True)
+
+
+# -- what a search derives from a generation, kept beside it for the next process: the next write
+# -- removes it, so that what is derived of another generation is never read
+
+
+def load_kept(arrays: Arrays, name: str) -> Arrays | None:
+    """Arrays that were kept under a name for this generation; None if there are none."""
+    folder = _find_folder(arrays, name)
+    if folder is None:
+        return None
+    with suppress(OSError, DamagedArrays, ValueError):
+        seal = folder.with_name(folder.name + _SEAL_SUFFIX).read_text(encoding="ascii")
+        kept = MappedArrays(folder, seal)
+        return {part: kept[part] for part in kept}
+    return None
+
+
+def keep_arrays(arrays: Arrays, name: str, kept: dict[str, Array]) -> None:
+    """Keep arrays under a name for as long as this generation is the last one."""
+    folder = _find_folder(arrays, name)
+    if folder is None:
+        return
+    with suppress(OSError):  # a folder that is read-only, or gone with its generation
+        seal = save_arrays(folder, kept, durable=False)
+        written = folder.with_name(folder.name + ".new")
+        written.write_text(seal, encoding="ascii")
+        written.replace(folder.with_name(folder.name + _SEAL_SUFFIX))
+
+
+def _find_folder(arrays: Arrays, name: str) -> Path | None:
+    """Where arrays with this name are kept; None for a generation that is in no folder."""
+    if not isinstance(arrays, MappedArrays) or not arrays.folder.is_dir():
+        return None
+    own = arrays.folder
+    return own.with_name(own.name + _KEPT_SUFFIX) / _OTHER_SIGNS.sub("-", name)

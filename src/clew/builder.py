@@ -26,6 +26,7 @@ from clew.ingest.document_names import read_for_store
 from clew.ingest.embedding import (
     EMBEDDED_KINDS,
     ProgressCallback,
+    StoredPassages,
     check_embedder,
     embed_texts,
     list_passages,
@@ -437,7 +438,9 @@ class Builder:
         async with self.store.snapshot() as now:
             # Merged names too: a split makes entities of them again.
             names = await load_all_names(now) if "entity" in kinds else []
-            passages = await list_passages(now, quoted and "fact" in kinds)
+            passages = StoredPassages([], [], {})
+            if "chunk" in kinds or "fact" in kinds:  # reading all of them takes long
+                passages = await list_passages(now, quoted and "fact" in kinds)
         texts: dict[Kind, Sequence[str]] = {
             "chunk": passages.texts,
             "entity": [embedded_text(e) for e in names if e.type not in LITERAL_TYPES],

@@ -246,6 +246,112 @@ void clew_dot_halves(const uint16_t *matrix, int64_t width, const int64_t *rows,
     dot_halves_plainly(matrix, width, rows, count, vectors, number, out);
 }
 
+/* Round to five digits as numpy does: to the nearest, of two to the even one. */
+VERSIONS static void round_cosines(float *values, int64_t count)
+{
+    for (int64_t i = 0; i < count; i++) {
+        const double scaled = (double)(values[i] * 1e5f);
+        const double whole = (scaled + 0x1.8p52) - 0x1.8p52; /* for less than 2^51 */
+        values[i] = (float)(scaled < 0x1p31 && scaled > -0x1p31 ? whole : scaled) / 1e5f;
+    }
+}
+
+/* Cosines of groups of rows, each with a vector of its own, rounded to five digits; returns 0, or
+   1 if a row is below 0, or 2 if there is none of that number: nothing is computed then. */
+int64_t clew_score_groups(const void *matrix, int64_t is_half, int64_t total, int64_t width,
+                          const int64_t *rows, const int64_t *starts, int64_t groups,
+                          const float *vectors, float *out)
+{
+    const int64_t count = starts[groups];
+    int64_t below = 0, beyond = 0;
+    for (int64_t i = 0; i < count; i++) {
+        below |= rows[i] < 0;
+        beyond |= rows[i] >= total;
+    }
+    if (below | beyond)
+        return beyond ? 2 : 1;
+    for (int64_t group = 0; group < groups; group++) {
+        const int64_t first = starts[group], size = starts[group + 1] - first;
+        const float *vector = vectors + group * width;
+        if (is_half)
+            clew_dot_halves(matrix, width, rows + first, size, vector, 1, out + first);
+        else
+            clew_dot_floats(matrix, width, rows + first, size, vector, 1, out + first);
+    }
+    round_cosines(out, count);
+    return 0;
+}
+
+/* Whether one position is to come after another: by a lower score, else by key and position. */
+static inline int comes_after(const float *scores, const int64_t *keys, int64_t one, int64_t other)
+{
+    if (scores[one] != scores[other])
+        return scores[one] < scores[other];
+    return keys[one] != keys[other] ? keys[one] > keys[other] : one > other;
+}
+
+/* Let what is at the top of a heap, whose top comes last, sink to its place. */
+static void sink(const float *scores, const int64_t *keys, int64_t *heap, int64_t size)
+{
+    for (int64_t at = 0, child; (child = 2 * at + 1) < size; at = child) {
+        if (child + 1 < size && comes_after(scores, keys, heap[child + 1], heap[child]))
+            child++;
+        if (comes_after(scores, keys, heap[at], heap[child]))
+            return;
+        const int64_t held = heap[at];
+        heap[at] = heap[child];
+        heap[child] = held;
+    }
+}
+
+/* Positions of the `most` highest scores (there are as many), best first; ties go by key. */
+void clew_find_top(const float *scores, const int64_t *keys, int64_t count, int64_t most,
+                   int64_t *heap)
+{
+    int64_t size = 0;
+    for (int64_t at = 0; at < count; at++) {
+        if (size < most) {
+            int64_t place = size++;
+            for (; place && comes_after(scores, keys, at, heap[(place - 1) / 2]);
+                 place = (place - 1) / 2)
+                heap[place] = heap[(place - 1) / 2];
+            heap[place] = at;
+            continue;
+        }
+        for (; at + LANES <= count; at += LANES) { /* most are too low: several are told at once */
+            int high = 0;
+            for (int lane = 0; lane < LANES; lane++)
+                high |= scores[at + lane] >= scores[heap[0]];
+            if (high)
+                break;
+        }
+        for (const int64_t end = at + LANES < count ? at + LANES : count; at < end; at++)
+            if (comes_after(scores, keys, heap[0], at)) {
+                heap[0] = at;
+                sink(scores, keys, heap, size);
+            }
+        at--;
+    }
+    while (--size > 0) {
+        const int64_t last = heap[0];
+        heap[0] = heap[size];
+        sink(scores, keys, heap, size);
+        heap[size] = last;
+    }
+}
+
+/* Take the positions that are not known yet, each once, and mark them; returns their number. */
+int64_t clew_take_unknown(uint8_t *known, const int64_t *positions, int64_t count, int64_t *out)
+{
+    int64_t found = 0;
+    for (int64_t i = 0; i < count; i++)
+        if (!known[positions[i]]) {
+            known[positions[i]] = 1;
+            out[found++] = positions[i];
+        }
+    return found;
+}
+
 /* One ranking by forward push (graph/pagerank_push.py): the graph, and a slot per touched node. */
 typedef struct {
     const int64_t *starts;
@@ -351,3 +457,5 @@ int64_t clew_push_levels(push_state *at)
     }
     return 0;
 }
+
+#include "kernels_walk.h"

@@ -6,7 +6,7 @@ sums. The library knows nothing of Python: one serves all versions.
 """
 
 import ctypes
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -21,6 +21,26 @@ _DOT_PRODUCTS: dict[np.dtype[Any], str] = {
     np.dtype(np.float32): "clew_dot_floats",
 }
 _NUMBER, _POINTER = ctypes.c_int64, ctypes.c_void_p
+WALK_ROWS = (
+    *("chunk_fact", "fact_entity", "chunk_entity", "entity_chunk", "entity_fact", "fact_chunk"),
+    "owners",
+)
+_FLOAT = ctypes.c_float
+_WALKS: dict[str, tuple[Any, ...]] = {  # their arguments between the graph and what is found
+    "find_mentions": (_POINTER, _NUMBER, _POINTER, _NUMBER, _FLOAT),
+    "find_subjects": (_POINTER, _NUMBER, _POINTER, _NUMBER, _FLOAT, _NUMBER),
+    "find_owners": (_POINTER, _NUMBER),
+    "find_co_mentions": (_POINTER, _NUMBER, _NUMBER),
+}
+_OTHERS: dict[str, tuple[tuple[Any, ...], Any]] = {  # arguments and result
+    "score_groups": (
+        (_POINTER, _NUMBER, _NUMBER, _NUMBER, _POINTER, _POINTER, _NUMBER, _POINTER, _POINTER),
+        _NUMBER,
+    ),
+    "find_top": ((_POINTER, _POINTER, _NUMBER, _NUMBER, _POINTER), None),
+    "take_unknown": ((_POINTER, _POINTER, _NUMBER, _POINTER), _NUMBER),
+}
+_NO_SUCH_ROW = 2
 _PUSH_ARRAYS = (
     *("starts", "columns", "weights", "strengths", "slots", "nodes", "passed", "waiting"),
     *("first", "degree", "strength", "chosen", "mass"),
@@ -43,6 +63,33 @@ class PushCall(ctypes.Structure):
         return cls(**places, **numbers)
 
 
+class _Rows(ctypes.Structure):
+    _fields_ = tuple((name, _POINTER) for name in ("starts", "columns", "weights"))
+
+
+class WalkCall(ctypes.Structure):
+    """What the functions of a walk are given; see `walk_graph` in kernels.c."""
+
+    _fields_ = (
+        *((name, _Rows) for name in WALK_ROWS),
+        *((name, _POINTER) for name in ("literal", "namesake", "about")),
+    )
+
+    @classmethod
+    def prepare(
+        cls, rows: Sequence[Sequence[NDArray[Any]]], entities: Sequence[NDArray[Any]]
+    ) -> "WalkCall":
+        """Make one from arrays, which have to stay."""
+        return cls(*(_Rows(*map(_place, one)) for one in rows), *map(_place, entities))
+
+
+class _Triples(ctypes.Structure):
+    _fields_ = (
+        *((name, _POINTER) for name in ("first", "second", "third")),
+        *((name, _NUMBER) for name in ("room", "count")),
+    )
+
+
 @dataclass(frozen=True, slots=True)
 class Kernels:
     """The functions of the library, by what they are given."""
@@ -52,6 +99,10 @@ class Kernels:
     push_seeds: Callable[..., None]
     push_chosen: Callable[..., None]
     push_levels: Callable[..., int]
+    walks: dict[str, Callable[..., None]]
+    scores: Callable[..., int]
+    top: Callable[..., None]
+    unknown: Callable[..., int]
 
     def count_differing_bits(
         self, blocks: NDArray[np.uint64], asked: NDArray[np.uint64], out: NDArray[np.uint16]
@@ -78,6 +129,78 @@ class Kernels:
         self.dot[matrix.dtype](*given, len(vectors), _place(found))
         return found
 
+    def find_edges(
+        self,
+        what: str,
+        graph: WalkCall,
+        given: tuple[NDArray[np.int64], NDArray[np.int64] | None],
+        numbers: Sequence[float],
+        room: int,
+    ) -> tuple[NDArray[np.int64], int]:
+        """Three columns with up to `room` edges, and how many there are.
+
+        `given` are rows, and for some functions the names that are left out.
+        """
+        found = np.empty((3, room), np.int64)
+        begin = _place(found)
+        out = _Triples(begin, begin + 8 * room, begin + 16 * room, room, 0)
+        arrays = [np.ascontiguousarray(one, np.int64) for one in given if one is not None]
+        places = [part for one in arrays for part in (_place(one), len(one))]
+        self.walks[what](graph, *places, *numbers, out)
+        return found, out.count
+
+    def score_groups(
+        self,
+        matrix: NDArray[np.floating],
+        rows: NDArray[np.int64],
+        ends: Sequence[int],
+        vectors: Floats,
+    ) -> Floats | None:
+        """Cosines of groups of rows, each with its own vector, to five digits.
+
+        `ends` says where each group ends. None if a row is below 0.
+        """
+        rows = np.ascontiguousarray(rows, np.int64)
+        vectors = np.ascontiguousarray(vectors, np.float32)
+        starts = (_NUMBER * (len(ends) + 1))(0, *ends)
+        found = np.empty(len(rows), np.float32)
+        if (
+            starts[len(ends)] != len(rows)
+            or len(vectors) != len(ends)
+            or vectors.shape[1] != matrix.shape[1]
+        ):
+            raise IndexError("the sizes of vectors differ")
+        shape = matrix.dtype == np.float16, *matrix.shape
+        groups = _place(rows), starts, len(ends)
+        state = self.scores(_place(matrix), *shape, *groups, _place(vectors), _place(found))
+        if state == _NO_SUCH_ROW:
+            raise IndexError(f"rows outside of a matrix of {matrix.shape}")
+        return None if state else found
+
+    def find_top(self, scores: Floats, keys: NDArray[np.int64], k: int) -> NDArray[np.int64]:
+        """Positions of the `k` highest of more than so many scores, best first; ties go by key."""
+        found = np.empty(k, np.int64)
+        self.top(_place(scores), _place(keys), len(scores), k, _place(found))
+        return found
+
+    def can_rank(self, scores: NDArray[Any], keys: NDArray[Any]) -> bool:
+        """Whether scores and keys are of the kinds that are compared here."""
+        return (
+            scores.dtype == np.float32
+            and keys.dtype == np.int64
+            and scores.flags.c_contiguous
+            and keys.flags.c_contiguous
+            and len(scores) == len(keys)
+        )
+
+    def take_unknown(
+        self, known: NDArray[np.bool_], positions: NDArray[np.int64]
+    ) -> NDArray[np.int64]:
+        """The positions that are not known, each once; they are marked as known."""
+        found = np.empty(len(positions), np.int64)
+        count = self.unknown(_place(known), _place(positions), len(positions), _place(found))
+        return found[:count]
+
     def can_dot(self, matrix: NDArray[np.floating]) -> bool:
         """Whether the rows of a matrix lie one after the other, in numbers of a known kind."""
         return matrix.flags.c_contiguous and matrix.dtype in self.dot
@@ -94,11 +217,18 @@ def load_kernels(library: Path) -> Kernels | None:
     try:
         functions = ctypes.CDLL(str(library))
         pushes = [getattr(functions, f"clew_push_{name}") for name in ("seeds", "chosen", "levels")]
+        walks = {name: getattr(functions, f"clew_{name}") for name in _WALKS}
+        others = [getattr(functions, f"clew_{name}") for name in _OTHERS]
     except (OSError, AttributeError):
         return None
     for push, given in zip(pushes, ((_POINTER, _POINTER, _NUMBER), (_NUMBER,), ()), strict=True):
         push.argtypes, push.restype = (ctypes.POINTER(PushCall), *given), None
     pushes[2].restype = _NUMBER
+    for name, walk in walks.items():
+        walk.argtypes = (ctypes.POINTER(WalkCall), *_WALKS[name], ctypes.POINTER(_Triples))
+        walk.restype = None
+    for other, (given, result) in zip(others, _OTHERS.values(), strict=True):
+        other.argtypes, other.restype = given, result
     count = functions.clew_count_differing
     count.argtypes = (_POINTER, _NUMBER, _NUMBER, _NUMBER, _POINTER, _POINTER)
     count.restype = None
@@ -106,7 +236,7 @@ def load_kernels(library: Path) -> Kernels | None:
     for dot in found.values():
         dot.argtypes = (_POINTER, _NUMBER, _POINTER, _NUMBER, _POINTER, _NUMBER, _POINTER)
         dot.restype = None
-    return Kernels(count, found, *pushes)
+    return Kernels(count, found, pushes[0], pushes[1], pushes[2], walks, *others)
 
 
 COMPILED = load_kernels(LIBRARY)

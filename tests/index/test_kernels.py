@@ -6,6 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from numpy.typing import NDArray
 
 import clew
 from clew import kernels
@@ -16,7 +17,9 @@ from clew.graph.pagerank import approximate_pagerank
 from clew.graph.pagerank_push import allocate_slots
 from clew.graph.transition import build_transition_graph
 from clew.index.cosines import score_rows
+from clew.index.estimates import Estimates
 from clew.kernels import Kernels, load_kernels
+from clew.retrieve.rank import top_positions
 from clew.store.sign_bits import BLOCK_ROWS, make_sign_bits, pack_signs
 from clew.testing.hashed_kb import open_hashed
 
@@ -145,3 +148,52 @@ async def test_doctor_tells_whether_kernels_are_there(
         checks = {check.name: check for check in await run_checks(Settings(kb=tmp_path / "kb"))}
         states.append(checks["compiled loops"].state)
     assert states == ["ok", "missing"]
+
+
+@pytest.mark.parametrize("count", [1, 7, 40, 3000])
+def test_best_positions_with_and_without_kernels(
+    compiled: Kernels, monkeypatch: pytest.MonkeyPatch, count: int
+) -> None:
+    numbers = np.random.default_rng(count)
+    scores = numbers.integers(0, 9, count).astype(np.float32)  # most are ties
+    keys = numbers.integers(0, 50, count)
+    for k in (1, 5, count // 2, count):
+        found = []
+        for use in (compiled, None):
+            monkeypatch.setattr(kernels, "COMPILED", use)
+            found.append(top_positions(scores, keys, k))
+        np.testing.assert_array_equal(*found)
+
+
+def test_what_is_asked_for_is_compared_once(
+    compiled: Kernels, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for use in (compiled, None):
+        monkeypatch.setattr(kernels, "COMPILED", use)
+        asked: list[int] = []
+
+        def compare(at: NDArray[np.int64], asked: list[int] = asked) -> NDArray[np.float32]:
+            asked += at.tolist()
+            return at.astype(np.float32)
+
+        known = np.zeros(9, np.bool_)
+        held = Estimates(np.full(9, -1, np.float32), known, compare)
+        assert held.at(np.array([5, 2, 5])).tolist() == [5, 2, 5]
+        assert held.at(np.array([2, 8])).tolist() == [2, 8]
+        assert sorted(asked) == [2, 5, 8]
+
+
+def test_groups_of_rows_are_compared_with_their_own_vectors(compiled: Kernels) -> None:
+    numbers = np.random.default_rng(11)
+    vectors = numbers.standard_normal((3, 48)).astype(np.float32)
+    for kind in (np.float16, np.float32):
+        matrix = (numbers.standard_normal((20, 48)) * 9).astype(kind)
+        rows = np.array([3, 3, 19, 0, 7])
+        found = compiled.score_groups(matrix, rows, [2, 2, 5], vectors)
+        assert found is not None
+        expected = [compiled.dot_rows(matrix, rows[:2], vectors[:1])[0]]
+        expected.append(compiled.dot_rows(matrix, rows[2:], vectors[2:])[0])
+        np.testing.assert_array_equal(found, np.round(np.concatenate(expected), 5))
+        assert compiled.score_groups(matrix, np.array([-1]), [1], vectors[:1]) is None
+        with pytest.raises(IndexError, match="outside"):
+            compiled.score_groups(matrix, np.array([20]), [1], vectors[:1])

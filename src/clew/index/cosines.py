@@ -29,7 +29,9 @@ def score_rows(matrix: Matrix, rows: Ints, vector: Floats) -> Floats:
     """Dot product of some rows of a matrix with a vector; -1 for rows below 0."""
     compiled = kernels.COMPILED
     if compiled is not None and compiled.can_dot(matrix):
-        found: Floats = score_rows_together(compiled, matrix, rows, vector[None])[0]
+        found = compiled.score_groups(matrix, rows, [len(rows)], vector[None])
+        if found is None:
+            found = score_rows_together(compiled, matrix, rows, vector[None])[0]
         return found
     scores = np.empty(len(rows), np.float32)
     # Selected rows are copied: for many of them a scan of the whole matrix is faster.

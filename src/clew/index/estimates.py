@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from clew import kernels
 from clew.graph.csr import Floats, Ints, Mask, sorted_unique
 from clew.index.nearest import RowIndex
 from clew.store.sign_bits import SignBits, count_distances, find_limit
@@ -35,12 +36,20 @@ class Estimates:
     def at(self, positions: Ints) -> Floats:
         """The exact scores of some elements."""
         if self.known is not None and self.compare is not None:
-            new = positions[~self.known[positions]]
+            new = _take_unknown(self.known, positions)
             if len(new):
-                new = sorted_unique(new)
                 self.values[new] = self.compare(new)
-                self.known[new] = True
         return self.values[positions]
+
+
+def _take_unknown(known: Mask, positions: Ints) -> Ints:
+    """Mark positions as known; return those that were not, each once."""
+    compiled = kernels.COMPILED
+    if compiled is not None and positions.dtype == np.int64 and positions.flags.c_contiguous:
+        return compiled.take_unknown(known, positions)
+    new = sorted_unique(positions[~known[positions]])
+    known[new] = True
+    return new
 
 
 def compare_nearest(

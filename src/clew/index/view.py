@@ -18,6 +18,7 @@ from clew.graph.csr import Csr, Floats, Ints, Mask
 from clew.graph.name_matching import NameTokenIndex, build_token_index
 from clew.graph.page_owners import name_rarities
 from clew.graph.pagerank import RankedGraph, prepare_graph
+from clew.graph.walk_edges import INCIDENCES, WalkColumns, WalkEdges, prepare_edges
 from clew.index.cosines import Matrix, score_rows, score_rows_together, widen_rows
 from clew.index.details import load_details
 from clew.index.estimates import Estimates, compare_nearest, estimate_cosines
@@ -28,6 +29,7 @@ from clew.index.nearest import (
     is_indexed,
     select_best,
 )
+from clew.store.array_files import keep_arrays, load_kept
 from clew.store.bm25 import Bm25Index, build_index, index_from_arrays
 from clew.store.protocol import DETAIL_ROWS, Arrays, Store
 from clew.text.names import FORM, name_key
@@ -36,12 +38,8 @@ from clew.types import Kind
 
 NameRows = tuple[NDArray[np.int32], Floats, NDArray[np.integer]]
 """Entities with a name, their weights, and what kind of name it is."""
-# Incidences in CSR form, in both directions where retrieval needs both.
 _NO_MASK = np.zeros(0, np.bool_)
-_INCIDENCES = (
-    *("chunk_entity", "entity_chunk", "fact_entity", "entity_fact", "fact_chunk", "chunk_fact"),
-    "owners",  # entity → the chunks about it, weighted by confidence
-)
+MIN_KEPT = 5000  # chunks; graphs over fewer are made in no time
 
 
 class StoredMatrices(Mapping[Kind, Matrix]):
@@ -128,6 +126,15 @@ class View:
 
     def compare(self, kind: Kind, asked: Sequence[tuple[Floats, Ints]]) -> list[Floats]:
         """For each vector its cosines with the elements at some positions."""
+        matrix, compiled = self.matrices.get(kind), kernels.COMPILED
+        if compiled is not None and len(asked) > 1 and kind != "description" and matrix is not None:
+            if len(matrix) and compiled.can_dot(matrix):
+                rows = self._rows(kind)[np.concatenate([at for _, at in asked])]
+                ends = np.cumsum([len(at) for _, at in asked])
+                vectors = np.stack([vector for vector, _ in asked])
+                together = compiled.score_groups(matrix, rows, ends.tolist(), vectors)
+                if together is not None:
+                    return np.split(together, ends[:-1])
         return [self.cosines(kind, vector, at) for vector, at in asked]
 
     def estimates(
@@ -247,16 +254,29 @@ class View:
     def _links(self) -> dict[str, Csr]:
         empty = np.zeros(1, np.int64), np.zeros(0, np.int32), np.zeros(0, np.float32)
         if "chunk_keys" not in self.arrays:
-            return {name: Csr(*empty) for name in _INCIDENCES}
-        return {name: self._load_csr(name) for name in _INCIDENCES}
+            return {name: Csr(*empty) for name in INCIDENCES}
+        return {name: self._load_csr(name) for name in INCIDENCES}
+
+    @cached_property
+    def walk_edges(self) -> WalkEdges:
+        """The edges between chunks, facts and entities that a walk follows."""
+        literal = self.arrays.get("entity_literal", _NO_MASK)
+        about = self.arrays.get("chunk_entity_about", np.zeros(0, np.float32))
+        return prepare_edges(WalkColumns(self._links, literal, self.first_namesake, about))
 
     def _load_csr(self, name: str) -> Csr:
         return Csr(*(self.arrays[f"{name}_{part}"] for part in ("starts", "columns", "weights")))
 
     def ranked_graph(self, name: str, build: Callable[[], Csr]) -> RankedGraph:
-        """A graph for PageRank, made once per generation by `build`."""
+        """A graph for PageRank, made once per generation by `build`; a large one is kept."""
         if name not in self.memo:
-            self.memo[name] = prepare_graph(build())
+            kept = load_kept(self.arrays, name) if self.count("chunk") >= MIN_KEPT else None
+            links = build() if kept is None else Csr(**kept)
+            if kept is None and self.count("chunk") >= MIN_KEPT:
+                keep_arrays(
+                    self.arrays, name, {part: getattr(links, part) for part in Csr.__slots__}
+                )
+            self.memo[name] = prepare_graph(links)
         found: RankedGraph = self.memo[name]
         return found
 

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from clew.context import Context
 from clew.retrieve.question import QUESTION_WORDS, strip_courtesy
 from clew.retrieve.wording import can_judge, judge
-from clew.text.names import Tokens, tokenize
+from clew.text.names import Tokens, tokenize_question
 
 _ORDERS = frozenset(
     """
@@ -82,7 +82,7 @@ _LIKELY, _POSSIBLE = 0.5, 0.1  # least probability by the model alone, and where
 async def judge_breadth(ctx: Context) -> bool:
     """Tell whether a question wants breadth, by rules and, where it knows the words, the model."""
     ruled = wants_breadth(ctx.question)
-    several = _asks_for_several(list(tokenize(ctx.question).keys))
+    several = _asks_for_several(list(tokenize_question(ctx.question).keys))
     if ruled and (several or _SIGNS_ZH.search(ctx.question)):
         return True
     if not can_judge(ctx):
@@ -96,7 +96,7 @@ def wants_breadth(question: str) -> bool:
     if _SIGNS_ZH.search(question):
         return True
     plain = strip_courtesy(question)
-    t = tokenize(plain)
+    t = tokenize_question(plain)
     keys = list(t.keys)
     if not keys:
         return False

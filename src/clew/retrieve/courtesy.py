@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from clew.context import Context
 from clew.retrieve.question import QUESTION_WORDS
 from clew.retrieve.wording import can_judge, judge
-from clew.text.names import Tokens, tokenize
+from clew.text.names import Tokens, tokenize_question
 from clew.text.unicode import split_words
 
 Span = tuple[int, int]
@@ -53,7 +53,7 @@ _COMMA = re.compile(r"\s*[,:;–—]\s|\s+-+\s")
 
 async def leave_out_courtesy(ctx: Context, question: str) -> str:
     """Return the question without the clauses that only address the reader."""
-    t = tokenize(question)
+    t = tokenize_question(question)
     clauses = list(_split_clauses(question, t))
     outer = [_take_outer(t, clauses), _take_last(t, clauses)] if len(clauses) > 1 else []
     inner = dict(_find_within(t, clauses))

@@ -14,7 +14,7 @@ from functools import partial
 import numpy as np
 
 from clew.context import Context
-from clew.graph.csr import Csr, Floats, Ints
+from clew.graph.csr import Csr, Floats, Ints, group_equals, sorted_unique
 from clew.index.estimates import Estimates
 from clew.index.view import View
 from clew.retrieve.labels import embed_cached, has_vectors, load_relation_texts
@@ -31,17 +31,15 @@ class FactSubjects:
 
     entities: Ints
     index: Ints
-    cosine: Floats
+    cosine: Estimates
+    """Compared when it is asked for, and kept."""
 
-    def vector_lengths(self, view: View, share: float) -> Floats:
-        """Length of each fact's text vector plus `share` of its subject's; 1 without one."""
-        key = f"subjects {share}"
-        if key not in view.memo:
-            has_subject = self.index < len(self.entities)
-            length = np.sqrt(1 + share * share + 2 * share * self.cosine)
-            view.memo[key] = np.where(has_subject, length, 1).astype(np.float32)
-        lengths: Floats = view.memo[key]
-        return lengths
+    def vector_lengths(self, share: float, at: Ints | None = None) -> Floats:
+        """Length of facts' text vectors plus `share` of their subjects'; 1 without one."""
+        at = np.arange(len(self.index)) if at is None else at
+        length = np.sqrt(1 + share * share + 2 * share * self.cosine.at(at))
+        lengths: Floats = np.where(self.index[at] < len(self.entities), length, 1)
+        return lengths.astype(np.float32, copy=False)
 
 
 async def score_facts(
@@ -55,11 +53,11 @@ async def score_facts(
     about = fact_subjects(view) if share else None
     if about is None or not len(about.entities):
         return near
-    entities, of, length = about.entities, about.index, about.vector_lengths(view, share)
+    entities, of, length = about.entities, about.index, about.vector_lengths(share, at)
     if at is not None:
-        used, of = np.unique(of[at], return_inverse=True)
+        used, _, of = group_equals(of[at])
         # The index past the end stands for facts without a subject.
-        entities, length = entities[used[used < len(entities)]], length[at]
+        entities = entities[used[used < len(entities)]]
     if len(entities) > _FULL_SCAN_SHARE * view.count("entity"):
         subject = ctx.cosines("entity", vector)[entities]
     else:
@@ -178,15 +176,23 @@ def _compute_fact_subjects(view: View) -> FactSubjects:
     subject = np.flatnonzero(members.weights == 0)  # role 0
     of = np.full(len(members), -1, np.int64)
     of[owner[subject]] = members.columns[subject]
-    cosine = np.zeros(len(members), np.float32)
+    count = len(members)
     if not has_vectors(view, "entity"):
-        return FactSubjects(np.zeros(0, np.int64), np.zeros(len(members), np.int64), cosine)
-    with_subject = np.flatnonzero(of >= 0)
-    for begin in range(0, len(with_subject), _BLOCK_SIZE):
-        some = with_subject[begin : begin + _BLOCK_SIZE]
-        both = view.vectors("fact", some) * view.vectors("entity", of[some])
-        cosine[some] = both.sum(axis=1)
-    entities, index = np.unique(of[with_subject], return_inverse=True)
-    of[:] = len(entities)
-    of[with_subject] = index
-    return FactSubjects(entities, of, cosine)
+        none = Estimates(np.zeros(count, np.float32))
+        return FactSubjects(np.zeros(0, np.int64), np.zeros(count, np.int64), none)
+    entities = sorted_unique(of[of >= 0])
+    index = np.where(of >= 0, np.searchsorted(entities, of), len(entities))
+    compare = partial(_compare_with_subjects, view, of)
+    cosine = Estimates(np.zeros(count, np.float32), np.zeros(count, np.bool_), compare)
+    return FactSubjects(entities, index, cosine)
+
+
+def _compare_with_subjects(view: View, subject: Ints, facts: Ints) -> Floats:
+    """Cosine of each fact's text with the name of its subject; 0 without one."""
+    cosine = np.zeros(len(facts), np.float32)
+    for begin in range(0, len(facts), _BLOCK_SIZE):
+        some = slice(begin, begin + _BLOCK_SIZE)
+        names = np.maximum(subject[facts[some]], 0)
+        both = view.vectors("fact", facts[some]) * view.vectors("entity", names)
+        cosine[some] = np.where(subject[facts[some]] >= 0, both.sum(axis=1), 0)
+    return cosine

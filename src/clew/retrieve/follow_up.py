@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from clew.context import Context
-from clew.graph.csr import Floats, Ints
+from clew.graph.csr import Floats, Ints, group_equals
 from clew.index.estimates import Estimates
 from clew.index.view import View
 from clew.retrieve.facts import SentenceFits
@@ -73,13 +73,6 @@ class NamePassages:
         """Whether another passage than the one that mentions it here has the name."""
         return len(self.at) > 1 or (len(self.at) == 1 and int(self.at[0]) != origin)
 
-    def compare(self, view: View, at: Ints) -> Floats:
-        """How near some of the passages are to the name."""
-        if self.near is not None:
-            return self.near[np.searchsorted(self.at, at)]
-        vector = np.zeros(0, np.float32) if self.vector is None else self.vector
-        return view.cosines("chunk", vector, at)
-
 
 FollowedNames = dict[int, NamePassages]
 """By entity: questions, and the rounds of one question, follow the same names."""
@@ -104,19 +97,18 @@ async def ask_for_missing(
     followed = await _look_up(ctx, origins)
     most = _MAX_COMPARED if fits.chunks.known is None else _MAX_SETTLED
     asked = _AskedWords(words.by_word, max(_TINY, float(words.total.max())), len(total))
-    likely = [
-        _find_likely(followed[entity], int(rows[row]), asked, fits.chunks, most)
-        for entity, row in zip(names.entity.tolist(), names.row.tolist(), strict=True)
-    ]
-    fits.chunks.at(np.concatenate([np.zeros(0, np.int64), *(at for at, _ in likely)]))
+    looked_up = [followed[entity] for entity in names.entity.tolist()]
+    likely = _find_likely(ctx.view, looked_up, rows[names.row], asked, fits.chunks, most)
+    rarity = [name_rarity(len(name.at), len(total)) for name in looked_up]
+    factor = weight * np.array(rarity, np.float32)
+    fit = fits.chunks.at(likely.at)
+    value = factor[likely.number] * (likely.said + fit + np.float32(_NEAR) * likely.near)
     score, via = np.zeros(len(total), np.float32), np.full(len(total), -1)
-    for number, (entity, (at, said)) in enumerate(zip(names.entity.tolist(), likely, strict=True)):
-        name = followed[entity]
-        rarity = name_rarity(len(name.at), len(total))
-        near = name.compare(ctx.view, at) if len(at) else said
-        value = weight[number] * rarity * (said + fits.chunks.values[at] + _NEAR * near)
-        better = value > score[at]
-        score[at[better]], via[at[better]] = value[better], number
+    # Assigned in ascending order, so that each passage keeps its highest value, and of equals
+    # the first name's.
+    order = np.lexsort((-likely.number, value))
+    order = order[value[order] > 0]
+    score[likely.at[order]], via[likely.at[order]] = value[order], likely.number[order]
     return WalkHop(score, via, names.entity, names.fact, rows[names.row])
 
 
@@ -128,14 +120,20 @@ class _AskedWords:
     scale: float
     count: int
     """Of all chunks."""
-    _unsaid: dict[int, list[str]] = field(default_factory=dict)
+    _unsaid: dict[int, set[str]] = field(default_factory=dict)
     _dense: dict[tuple[str, ...], Floats] = field(default_factory=dict)
+
+    def find_missing(self, origin: int, said: Sequence[str]) -> list[bool]:
+        """For each word whether neither `said` nor the passage `origin` contains it."""
+        if origin not in self._unsaid:
+            self._unsaid[origin] = {word for word, one in self.scores.items() if not one[origin]}
+        unsaid = self._unsaid[origin]
+        return [word in unsaid and word not in said for word in self.scores]
 
     def score_missing(self, origin: int, said: Sequence[str], at: Ints) -> Floats:
         """Score chunks by the words that neither `said` nor the passage `origin` contains."""
-        if origin not in self._unsaid:
-            self._unsaid[origin] = [word for word, one in self.scores.items() if not one[origin]]
-        missing = tuple(word for word in self._unsaid[origin] if word not in said)
+        is_missing = zip(self.scores, self.find_missing(origin, said), strict=True)
+        missing = tuple(word for word, wanted in is_missing if wanted)
         if len(at) > _DENSE_SHARE * self.count and missing not in self._dense:
             self._dense[missing] = self._sum(missing, None)
         dense = self._dense.get(missing)
@@ -149,19 +147,98 @@ class _AskedWords:
         return total
 
 
+@dataclass(frozen=True, slots=True)
+class _Likely:
+    """Passages with a name: its number, the passage, words that were missing, and nearness."""
+
+    number: Ints
+    at: Ints
+    said: Floats
+    near: Floats
+
+
 def _find_likely(
+    view: View,
+    names: Sequence[NamePassages],
+    origins: Ints,
+    asked: _AskedWords,
+    fits: Estimates,
+    most: int,
+) -> _Likely:
+    """Return the likeliest other passages with each name, and how they score by what is missing.
+
+    What the passage that led to a name says already, its origin, is no longer asked.
+    """
+    parts = []
+    leading = [name.leads_from(int(at)) for name, at in zip(names, origins, strict=True)]
+    few = [at for at, name in enumerate(names) if leading[at] and len(name.at) <= most]
+    if few:
+        parts.append(_compare_few(view, names, few, origins, asked))
+    many = [at for at, name in enumerate(names) if len(name.at) > most]
+    chosen = [_choose_of_many(names[one], int(origins[one]), asked, fits, most) for one in many]
+    near = _compare_names(
+        view, [(names[one], at) for one, (at, _) in zip(many, chosen, strict=True)]
+    )
+    for one, (at, said), nearness in zip(many, chosen, near, strict=True):
+        parts.append(_Likely(np.full(len(at), one), at, said, nearness))
+    if not parts:
+        none, nothing = np.zeros(0, np.int64), np.zeros(0, np.float32)
+        return _Likely(none, none, nothing, nothing)
+    columns = zip(*((one.number, one.at, one.said, one.near) for one in parts), strict=True)
+    return _Likely(*(np.concatenate(column) for column in columns))
+
+
+def _compare_names(view: View, asked: Sequence[tuple[NamePassages, Ints]]) -> list[Floats]:
+    """How near some passages with each name are to it; those not kept are compared at once."""
+    new = [number for number, (name, _) in enumerate(asked) if name.near is None]
+    nothing = np.zeros(0, np.float32)
+    vectors = [nothing if asked[one][0].vector is None else asked[one][0].vector for one in new]
+    compared = view.compare(
+        "chunk", [(vector, asked[one][1]) for vector, one in zip(vectors, new, strict=True)]
+    )
+    found = dict(zip(new, compared, strict=True))
+    return [
+        found[number] if name.near is None else name.near[np.searchsorted(name.at, at)]
+        for number, (name, at) in enumerate(asked)
+    ]
+
+
+def _compare_few(
+    view: View,
+    names: Sequence[NamePassages],
+    few: Sequence[int],
+    origins: Ints,
+    asked: _AskedWords,
+) -> _Likely:
+    """Compare all passages with rare names, those of all names at once."""
+    number = np.repeat(few, [len(names[one].at) for one in few])
+    at = np.concatenate([names[one].at for one in few])
+    near = np.concatenate(_compare_names(view, [(names[one], names[one].at) for one in few]))
+    keep = at != origins[number]
+    led = np.bincount(number[keep], minlength=len(names))
+    if any(not leads_on(int(led[one]), asked.count) for one in few):
+        keep &= np.array([leads_on(int(count), asked.count) for count in led])[number]
+    number, at, near = number[keep], at[keep], near[keep]
+    missing = np.zeros((len(names), len(asked.scores)), np.bool_)
+    for one in few:
+        missing[one] = asked.find_missing(int(origins[one]), names[one].words)
+    said = np.zeros(len(at), np.float32)
+    for word, scores in enumerate(asked.scores.values()):
+        said += scores[at] * missing[number, word]
+    said /= np.float32(asked.scale)
+    return _Likely(number, at, said, near)
+
+
+def _choose_of_many(
     name: NamePassages, origin: int, asked: _AskedWords, fits: Estimates, most: int
 ) -> tuple[Ints, Floats]:
-    """Return the likeliest other passages with a name, and how they score by what is missing."""
+    """Choose the likeliest passages with a frequent name, and how they score by what is missing."""
     at = name.at[name.at != origin]
-    if not leads_on(len(at), len(fits.values)):
-        return np.zeros(0, np.int64), np.zeros(0, np.float32)
-    # What the passage that led here says already is no longer asked.
+    if not leads_on(len(at), asked.count):
+        at = at[:0]
     said = asked.score_missing(origin, name.words, at)
-    if len(at) > most:
-        likely = top_positions(said + fits.values[at], at, most)
-        at, said = at[likely], said[likely]
-    return at, said
+    likely = top_positions(said + fits.values[at], at, most)
+    return at[likely], said[likely]
 
 
 async def _look_up(ctx: Context, origins: Mapping[int, int]) -> FollowedNames:
@@ -237,7 +314,7 @@ def _choose_names(
     weight = passage_weight[mentions.row] * np.exp(_SHARPNESS * (fit - best[mentions.row]))
     entities, facts = view.codes("entity")[mentions.entity], view.codes("fact")[mentions.fact]
     order = np.lexsort((facts, mentions.row, entities, -weight))
-    _, first = np.unique(mentions.entity[order], return_index=True)
+    first = group_equals(mentions.entity[order])[1]
     chosen = order[np.sort(first)[:_NAMES]]
     names = Mentions(mentions.row[chosen], mentions.entity[chosen], mentions.fact[chosen])
     return names, weight[chosen] / max(_TINY, float(passage_weight.max(initial=0)))

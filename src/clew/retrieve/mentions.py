@@ -58,16 +58,11 @@ class WalkHop:
 
 
 def find_mentions(view: View, rows: Ints, known: Ints) -> Mentions:
-    """Return what the facts of some passages mention, without the names in `known`."""
-    facts, members = view.links("chunk_fact"), view.links("fact_entity")
-    at, edge = facts.edges_of(rows)
-    stated = facts.columns[edge].astype(np.int64)
-    fact, member = members.edges_of(stated)
-    entity = members.columns[member].astype(np.int64)
-    found = Mentions(at[fact], entity, stated[fact])
-    # Role 0 is the subject, which is not a mention.
-    wanted = (members.weights[member] > 0) & _is_followable(view, entity, known)
-    return found.select(wanted & ~_is_own_name(view, rows, found))
+    """Return what the facts of some passages mention, without the names in `known`.
+
+    Other names of a passage's subject lead to namesakes only: they are left out, too.
+    """
+    return Mentions(*view.walk_edges.find_mentions(rows, known, OWN_NAME_CLAIM))
 
 
 def find_mentions_of_subjects(view: View, rows: Ints, known: Ints, common: int) -> Mentions:
@@ -75,18 +70,7 @@ def find_mentions_of_subjects(view: View, rows: Ints, known: Ints, common: int) 
 
     Names in more than `common` passages are too frequent to be informative.
     """
-    links = view.links("chunk_entity")
-    at, edge = links.edges_of(rows)
-    certain = view.arrays["chunk_entity_about"][edge] >= SURE_CLAIM
-    at, entity = at[certain], links.columns[edge[certain]].astype(np.int64)
-    passage_counts = view.links("entity_chunk").degrees_of(entity)
-    usable = (passage_counts > 1) & (passage_counts <= common) & _is_followable(view, entity, known)
-    at, entity = at[usable], entity[usable]
-    facts = view.links("entity_fact")
-    which, edge = facts.edges_of(entity)
-    named = facts.weights[edge] > 0
-    which, edge = which[named], edge[named]
-    return Mentions(at[which], entity[which], facts.columns[edge].astype(np.int64))
+    return Mentions(*view.walk_edges.find_subjects(rows, known, SURE_CLAIM, common))
 
 
 async def find_names_without_fact(
@@ -107,15 +91,6 @@ async def find_names_without_fact(
     there = stated.row * view.count("entity") + stated.entity
     new = ~np.isin(at * view.count("entity") + entity, there) & _is_followable(view, entity, known)
     return Mentions(at[new], entity[new], np.full(int(new.sum()), NO_FACT))
-
-
-def _is_own_name(view: View, rows: Ints, found: Mentions) -> Mask:
-    """Mark mentions that are other names of the passage's subject: they lead to namesakes only."""
-    links, count = view.links("chunk_entity"), view.count("entity")
-    at, edge = links.edges_of(rows)
-    own = view.arrays["chunk_entity_about"][edge] >= OWN_NAME_CLAIM
-    names = np.sort(at[own] * count + links.columns[edge[own]])
-    return isin_sorted(found.row * count + found.entity, names)
 
 
 def _is_followable(view: View, entity: Ints, known: Ints) -> Mask:

@@ -3,7 +3,7 @@
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -185,46 +185,58 @@ async def _fetch_statements(
 
     `fetched` are the facts, the chunks by key, and the facts' members.
     """
-    fact_at, chunk_at, label_at = fetched
-    members, chunk_keys = ctx.view.links("fact_entity"), ctx.view.keys("chunk")
-    supports = await _fetch_cached(
-        ctx, "fact", list(first), partial(ctx.snapshot.supports, "fact"), "places"
-    )
-    stated, unscored = {}, Hit(-1, 0.0, "")
-    hit_at = {hit.at: hit for hit in reversed(hits)}
-    for at, stating in first.items():
-        places = supports.get(at, [])
-        chunk = chunk_at.get(int(chunk_keys[stating])) if stating >= 0 else None
-        nowhere = places[0] if places else Support("", 0, 0)
-        place = next((p for p in places if chunk and p.chunk == chunk.id), nowhere)
-        participants = [label_at[m] for m in members.row(at).tolist()]
-        hit = hit_at.get(at, unscored)
-        stated[at] = _build_statement(hit, fact_at[at], participants, chunk, place, names)
-    return stated
+    kept: dict[int, _Stated] = ctx.view.memo.setdefault("statements", {})
+    missing = [at for at in first if at not in kept]
+    if len(kept) + len(missing) > _MAX_CACHED:
+        kept.clear()
+        missing = list(first)
+    places = partial(ctx.snapshot.supports, "fact")
+    supports = await _fetch_cached(ctx, "fact", missing, places, "places")
+    for at in missing:
+        kept[at] = _prepare_statement(ctx.view, at, first[at], supports.get(at, []), fetched, names)
+    hit_at, unscored = {hit.at: hit for hit in reversed(hits)}, Hit(-1, 0.0, "")
+    return {at: kept[at].make(hit_at.get(at, unscored)) for at in first}
 
 
-def _build_statement(
-    hit: Hit,
-    fact: Fact,
-    participants: Sequence[EntityLabel],
-    chunk: Chunk | None,
-    place: Support,
+@dataclass(frozen=True, slots=True)
+class _Stated:
+    """A statement but for its score; questions find the same ones."""
+
+    head: tuple[str, str, str, tuple[str, ...]]
+    rest: Mapping[str, Any]
+
+    def make(self, hit: Hit) -> Statement:
+        """Return the statement as it was found."""
+        return Statement(*self.head, hit.score, by=hit.by, **self.rest)
+
+
+def _prepare_statement(
+    view: View,
+    at: int,
+    stating: int,
+    places: Sequence[Support],
+    fetched: tuple[Mapping[int, Fact], Mapping[int, Chunk], Mapping[int, EntityLabel]],
     names: Mapping[str, str],
-) -> Statement:
+) -> _Stated:
+    fact_at, chunk_at, label_at = fetched
+    fact = fact_at[at]
+    chunk = chunk_at.get(int(view.keys("chunk")[stating])) if stating >= 0 else None
+    nowhere = places[0] if places else Support("", 0, 0)
+    place = next((p for p in places if chunk and p.chunk == chunk.id), nowhere)
+    participants = [label_at[member] for member in view.links("fact_entity").row(at).tolist()]
     order = {p.entity: _ROLE_ORDER.get(p.role, 1) for p in reversed(fact.participants)}
     named = sorted(participants, key=lambda entity: order.get(entity.id, 1))
-    return Statement(
-        *(fact.id, fact.text, fact.relation, tuple(entity.name for entity in named), hit.score),
-        doc=names.get(chunk.document, "") if chunk else "",
-        chunk=place.chunk,
-        start=place.start,
-        end=place.end,
-        by=hit.by,
-        title=chunk.title if chunk else "",
-        quote=_quote_at(chunk, place),
-        keywords=fact.keywords,
-        description=fact.description,
-    )
+    rest = {
+        "doc": names.get(chunk.document, "") if chunk else "",
+        "chunk": place.chunk,
+        "start": place.start,
+        "end": place.end,
+        "title": chunk.title if chunk else "",
+        "quote": _quote_at(chunk, place),
+        "keywords": fact.keywords,
+        "description": fact.description,
+    }
+    return _Stated((fact.id, fact.text, fact.relation, tuple(one.name for one in named)), rest)
 
 
 def _quote_at(chunk: Chunk | None, place: Support) -> str:

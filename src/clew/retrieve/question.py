@@ -7,7 +7,7 @@ from functools import lru_cache
 from itertools import pairwise
 from typing import Literal
 
-from clew.text.names import Tokens, tokenize
+from clew.text.names import Tokens, tokenize, tokenize_question
 from clew.text.unicode import split_words
 
 QUESTION_WORDS = frozenset(
@@ -147,7 +147,7 @@ class QuestionShape:
 
 def parse_question(question: str, spans: Sequence[tuple[int, int]]) -> QuestionShape:
     """Parse a question whose names are at these token spans (first, last)."""
-    t = tokenize(question)
+    t = tokenize_question(question)
     keys, polite = _mask_names(t, spans, find_courtesy(question, t))
     word_position, answer_kind, nouns = _find_question_word(keys)
     if not answer_kind:
@@ -233,7 +233,7 @@ def tidy_question(question: str) -> str:
 @lru_cache(maxsize=256)  # several steps ask for the same
 def strip_courtesy(question: str) -> str:
     """Remove "could you please tell me" and "thank you", wherever they stand."""
-    t = tokenize(question)
+    t = tokenize_question(question)
     courtesy = find_courtesy(question, t)
     kept = [at for at in range(len(t)) if at not in courtesy]
     # What follows a word (spaces, marks) goes with it, but for a mark that opens what follows.
@@ -314,7 +314,7 @@ def _is_courtesy(t: Tokens, some: Sequence[int]) -> bool:
 
 def locate_names(question: str, names: Sequence[str]) -> list[tuple[int, int]]:
     """Return the token spans (first, last) of names in a question; absent names are left out."""
-    t = tokenize(question)
+    t = tokenize_question(question)
     found: list[tuple[int, int]] = []
     for name in names:
         keys = tokenize(name).keys

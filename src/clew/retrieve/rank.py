@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from clew import kernels
 from clew.context import Context
 from clew.errors import ConfigError
 from clew.graph.csr import Floats, Ints
@@ -22,6 +23,9 @@ def top_positions(scores: Floats, keys: Ints, k: int) -> Ints:
     k = min(k, len(scores))
     if k <= 0:
         return np.zeros(0, np.int64)
+    compiled = kernels.COMPILED
+    if compiled is not None and compiled.can_rank(scores, keys):
+        return compiled.find_top(scores, keys, k)
     high = np.flatnonzero(scores >= _threshold(scores, k))
     order = np.lexsort((keys[high], -scores[high]))
     return high[order][:k].astype(np.int64)

@@ -39,6 +39,9 @@ SIGNALS: dict[str, tuple[str, ...]] = {
     "communities": (*("TopDown", "BottomUp", "Reports", "CitedChunks", "Around", "ReportsOf"),),
     "cross-encoder": ("Reranked",),
 }
+_MAX_KEPT = 64
+_KEPT: dict[int, tuple[Step, tuple[str, ...]]] = {}
+"""Signals by the identity of a recipe, which is kept, too."""
 _SIGNAL_OF = {step: signal for signal, steps in SIGNALS.items() for step in steps}
 
 
@@ -66,11 +69,22 @@ def level_scores(hits: tuple[Hit, ...]) -> tuple[Hit, ...]:
 
 def describe_signals(recipe: Step, found: Found) -> str:
     """Name what a recipe ranks by, in the order of its steps, and what of it was not there."""
-    used = dict.fromkeys(filter(None, map(_SIGNAL_OF.get, _step_names(recipe))))
+    used = dict.fromkeys(_list_signals(recipe))
     if _NAMES in used and not (found.entities or found.names):
         del used[_NAMES]
         return f"{', '.join(used) or 'nothing'} (the question names nothing known)"
     return ", ".join(used) or type(recipe).__name__
+
+
+def _list_signals(recipe: Step) -> tuple[str, ...]:
+    """Return the signals of all steps in order; those of the last recipes are kept."""
+    kept, found = _KEPT.get(id(recipe), (None, ()))
+    if kept is not recipe:
+        found = tuple(filter(None, map(_SIGNAL_OF.get, _step_names(recipe))))
+        if len(_KEPT) >= _MAX_KEPT:
+            _KEPT.clear()
+        _KEPT[id(recipe)] = recipe, found
+    return found
 
 
 def _step_names(part: Any) -> Iterator[str]:

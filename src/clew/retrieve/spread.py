@@ -80,7 +80,8 @@ class Spread:
         score = np.array([hit.score for hit in hits], np.float32)
         score = (score - score.min()) / max(1e-9, float(score.max() - score.min()))
         penalty, left = np.zeros_like(score), np.ones(len(hits), np.bool_)
-        _, page = np.unique(pages, return_inverse=True)
+        number = {name: at for at, name in enumerate(dict.fromkeys(pages))}
+        page = np.array([number[name] for name in pages])
         same_page = page[:, None] == page
         repeated = same_page & (similar >= _SAME_VECTOR)
         order: list[int] = []

@@ -17,7 +17,7 @@ from clew.index.view import View
 from clew.retrieve.courtesy import leave_out_courtesy
 from clew.retrieve.question import NAME_BREAKS, OPENING_WORDS, span_key, tidy_question
 from clew.retrieve.step import Step
-from clew.text.names import CONNECTORS, STOP_WORDS, Tokens, tokenize
+from clew.text.names import CONNECTORS, STOP_WORDS, Tokens, tokenize_question
 from clew.text.unicode import hash64, split_words
 from clew.types import Chunk, Found
 
@@ -63,7 +63,7 @@ def _lower_capitals(question: str) -> str:
 
 async def restore_capitals(ctx: Context, question: str) -> str:
     """Return a question without capitals with those that the texts give its words."""
-    t = tokenize(question)
+    t = tokenize_question(question)
     if _has_capitals(question, t):
         return question
     spans = _choose_spans(ctx.view, t)

@@ -13,7 +13,7 @@ from functools import partial
 import numpy as np
 
 from clew.context import Context
-from clew.graph.csr import Floats, Ints
+from clew.graph.csr import Floats, Ints, sorted_unique
 from clew.index.estimates import Estimates
 from clew.index.view import View
 from clew.retrieve.copies import drop_copies
@@ -36,6 +36,7 @@ _RIVAL_SHARE = 0.97  # passages whose weights are this near compete for a name
 _MAX_SENTENCES = 2000  # sentences mentioning one name that are compared with the question
 _MAX_RELEVANT = 100  # passages whose relevance decides anything
 _SETTLED = 4  # times as many of the likeliest are compared exactly, where there are very many
+_MAX_KEPT_SUBJECTS = 20_000
 _MIN_WEIGHT = 0.05  # a passage below this weight passes nothing on
 
 
@@ -102,7 +103,7 @@ class Walk:
         scores = await self._score_elements(ctx, question, rest)
         named = [hit.at for hit in found.entities if hit.score >= 1]
         start = self._initial_weights(view, found.chunks, named, scores)
-        known = np.unique(view.first_namesake[named])
+        known = sorted_unique(view.first_namesake[named])
         walk_hops = await self._run_hops(ctx, start, known, scores)
         reached = np.maximum.reduce([start, *(hop.weight for hop in walk_hops)])
         total, jumps = await self._find_missing(ctx, reached, known, scores)
@@ -263,28 +264,19 @@ class Walk:
     def _edges_to_owners(
         self, view: View, entity: Ints, fit: Floats, scores: _QuestionScores
     ) -> tuple[Ints, Ints, Floats]:
-        owners = view.links("owners")
-        mention, edge = owners.edges_of(entity)
-        target = owners.columns[edge].astype(np.int64)
-        value = (
-            fit[mention] + np.log(owners.weights[edge]) + self.fit * scores.fits.chunks.at(target)
-        )
+        mention, target, edge = view.walk_edges.find_owners(entity)
+        sure = np.log(view.links("owners").weights[edge])
+        value = fit[mention] + sure + self.fit * scores.fits.chunks.at(target)
         return mention, target, value
 
     def _edges_to_co_mentions(
         self, view: View, entity: Ints, fit: Floats, scores: _QuestionScores
     ) -> tuple[Ints, Ints, Floats]:
         """Edges to other sentences that mention the entity, unless it is too common."""
-        passage_counts = view.links("entity_chunk").degrees_of(entity)
-        rare_enough = np.flatnonzero((passage_counts > 1) & (passage_counts <= self.common))
-        facts, chunks = view.links("entity_fact"), view.links("fact_chunk")
-        mention, edge = facts.edges_of(entity[rare_enough])
-        stating = facts.columns[edge].astype(np.int64)
-        place, where = chunks.edges_of(stating)
-        mention, stating = rare_enough[mention[place]], stating[place]
+        mention, target, stating = view.walk_edges.find_co_mentions(entity, self.common)
         rarity = np.log(self.sideways * view.rarity[entity[mention]] ** 2 + 1e-6)
         value = fit[mention] + self.fit * scores.fits.facts.at(stating) + rarity
-        return mention, chunks.columns[where].astype(np.int64), value
+        return mention, target, value
 
     def _edges_to_mentioners(
         self, view: View, inward: Mentions, first: int, scores: _QuestionScores
@@ -391,6 +383,16 @@ def _fact_joins(view: View, fact: int, one: int, other: int) -> bool:
 
 
 def _main_entity(view: View, chunk: int) -> int | None:
+    """Return what a chunk is about; a view keeps it."""
+    kept: dict[int, int | None] = view.memo.setdefault("main entities", {})
+    if chunk not in kept:
+        if len(kept) >= _MAX_KEPT_SUBJECTS:
+            kept.clear()
+        kept[chunk] = _find_main_entity(view, chunk)
+    return kept[chunk]
+
+
+def _find_main_entity(view: View, chunk: int) -> int | None:
     links = view.links("chunk_entity")
     part = slice(int(links.starts[chunk]), int(links.starts[chunk + 1]))
     about = view.arrays["chunk_entity_about"][part]

@@ -10,6 +10,7 @@ import hashlib
 import json
 import mmap
 import os
+import re
 import shutil
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -18,6 +19,7 @@ from io import BytesIO
 from math import prod
 from pathlib import Path
 from tokenize import TokenError
+from typing import Any
 
 import numpy as np
 from numpy.lib import format as npy
@@ -30,7 +32,15 @@ from clew.store.protocol import Array, Arrays
 _MAX_READ_BYTES = 1 << 18  # smaller files are read at once: a mapped one keeps a handle open
 _COMPARED_ROWS = 1 << 16  # compared at once, so that a difference is found early
 _MAX_HEADER_BYTES = 1 << 14
+_HEADER_START = 10  # bytes before the text of a header of version 1.0
+_PLAIN_HEADER = re.compile(
+    rb"\x93NUMPY\x01\x00(?P<size>..)\{'descr': '(?P<type>[<|][biuf][1-8])', "
+    rb"'fortran_order': False, 'shape': \((?P<shape>[0-9, ]*)\), \} *\n",
+    re.DOTALL,
+)
 _REMOVED_SUFFIX = ".gone"
+_KEPT_SUFFIX, _SEAL_SUFFIX = ".kept", ".seal"
+_OTHER_SIGNS = re.compile(r"[^A-Za-z0-9.]+")
 SUMS_FILE = "sums.json"  # sizes and checksums of the other files
 MAX_CHECKED_BYTES = 1 << 26  # larger files are checked by `clew verify`, not when they are used
 _DAMAGED = "{} is damaged ({}); `clew verify --repair` derives it again"
@@ -148,17 +158,29 @@ def _load_bytes(path: Path, size: int | None = None) -> bytes | mmap.mmap:
 
 def _parse_npy(raw: bytes | mmap.mmap) -> Array:
     """View the bytes of a `.npy` file as an array, without a copy."""
+    plain = _PLAIN_HEADER.match(raw[:_MAX_HEADER_BYTES])
+    if plain and plain.end() == _HEADER_START + int.from_bytes(plain["size"], "little"):
+        # As this version writes it; numpy takes longer to read a header than to map a file.
+        shape = tuple(int(part) for part in plain["shape"].split(b",") if part.strip())
+        begin, fortran_order, dtype = plain.end(), False, np.dtype(plain["type"].decode())
+    else:
+        shape, fortran_order, dtype, begin = _read_header(raw)
+    if dtype.hasobject:
+        raise ValueError("it holds Python objects")
+    if shape and not fortran_order and (width := dtype.itemsize * prod(shape[1:])):
+        # Further rows may have been appended.
+        shape = max(shape[0], (len(raw) - begin) // width), *shape[1:]
+    return np.ndarray(shape, dtype, raw, begin, order="F" if fortran_order else "C")
+
+
+def _read_header(raw: bytes | mmap.mmap) -> tuple[tuple[int, ...], bool, np.dtype[Any], int]:
+    """Shape, order, type and end of any header that numpy writes."""
     head = BytesIO(raw[:_MAX_HEADER_BYTES])
     read = (
         npy.read_array_header_1_0 if npy.read_magic(head) == (1, 0) else npy.read_array_header_2_0
     )
     shape, fortran_order, dtype = read(head)
-    if dtype.hasobject:
-        raise ValueError("it holds Python objects")
-    if shape and not fortran_order and (width := dtype.itemsize * prod(shape[1:])):
-        # Further rows may have been appended.
-        shape = max(shape[0], (len(raw) - head.tell()) // width), *shape[1:]
-    return np.ndarray(shape, dtype, raw, head.tell(), order="F" if fortran_order else "C")
+    return shape, fortran_order, dtype, head.tell()
 
 
 def _load_sums(folder: Path, seal: str) -> dict[str, FileSum]:
@@ -297,3 +319,39 @@ def remove_old_generations(parent: Path, keep: set[int]) -> None:
             folder.rename(renamed)
             _do_in_threads(lambda path: path.unlink(missing_ok=True), list(renamed.iterdir()))
         shutil.rmtree(renamed, ignore_errors=True)
+
+
+# -- what a search derives from a generation, kept beside it for the next process: the next write
+# -- removes it, so that what is derived of another generation is never read
+
+
+def load_kept(arrays: Arrays, name: str) -> Arrays | None:
+    """Arrays that were kept under a name for this generation; None if there are none."""
+    folder = _find_folder(arrays, name)
+    if folder is None:
+        return None
+    with suppress(OSError, DamagedArrays, ValueError):
+        seal = folder.with_name(folder.name + _SEAL_SUFFIX).read_text(encoding="ascii")
+        kept = MappedArrays(folder, seal)
+        return {part: kept[part] for part in kept}
+    return None
+
+
+def keep_arrays(arrays: Arrays, name: str, kept: dict[str, Array]) -> None:
+    """Keep arrays under a name for as long as this generation is the last one."""
+    folder = _find_folder(arrays, name)
+    if folder is None:
+        return
+    with suppress(OSError):  # a folder that is read-only, or gone with its generation
+        seal = save_arrays(folder, kept, durable=False)
+        written = folder.with_name(folder.name + ".new")
+        written.write_text(seal, encoding="ascii")
+        written.replace(folder.with_name(folder.name + _SEAL_SUFFIX))
+
+
+def _find_folder(arrays: Arrays, name: str) -> Path | None:
+    """Where arrays with this name are kept; None for a generation that is in no folder."""
+    if not isinstance(arrays, MappedArrays) or not arrays.folder.is_dir():
+        return None
+    own = arrays.folder
+    return own.with_name(own.name + _KEPT_SUFFIX) / _OTHER_SIGNS.sub("-", name)

@@ -219,7 +219,9 @@ class SignFile:
 def _are_of(blocks: Words, vectors: Matrix) -> bool:
     """Whether some rows have the signs of their vectors; a file may be that of other vectors."""
     most = min(len(blocks), len(vectors) // BLOCK_ROWS)
-    chosen = np.unique(np.linspace(0, most - 1, _COMPARED_BLOCKS).astype(np.int64))[: max(most, 0)]
+    # Not np.unique: its first use takes longer than all else here.
+    spread = sorted(set(np.linspace(0, most - 1, _COMPARED_BLOCKS).astype(np.int64).tolist()))
+    chosen = np.array(spread[: max(most, 0)], np.int64)
     signs = pack_signs(np.ascontiguousarray(vectors[chosen * BLOCK_ROWS])) if most else blocks[:0]
     return not most or np.array_equal(blocks[chosen, :, 0].T, signs)
 

@@ -81,16 +81,20 @@ class Tokens:
 
 def tokenize(text: str) -> Tokens:
     """Split a text of any script into tokens that names are matched by."""
-    found = Tokens([], [], [], [], [], [])
-    for match in _TOKEN.finditer(text):
-        word = match[0]
-        found.starts.append(match.start())
-        found.ends.append(match.end())
-        found.keys.append(fold_token(word))
-        found.upper.append(word[0].isupper() or word[0].istitle())
-        found.digit.append(word[0].isdigit())
-        found.unspaced.append(bool(_IS_UNSPACED.match(word)))
-    return found
+    matches = list(_TOKEN.finditer(text))
+    words = [match[0] for match in matches]
+    return Tokens(
+        [match.start() for match in matches],
+        [match.end() for match in matches],
+        [fold_token(word) for word in words],
+        [word[0].isupper() or word[0].istitle() for word in words],
+        [word[0].isdigit() for word in words],
+        [not word.isascii() and bool(_IS_UNSPACED.match(word)) for word in words],
+    )
+
+
+tokenize_question = lru_cache(maxsize=256)(tokenize)
+"""The same, kept, since every step reads the question; the result is shared."""
 
 
 def lowercase_keys(text: str) -> frozenset[str]:

@@ -11,7 +11,7 @@ from clew.llm.chat import UNUSABLE_REPLY, Chat, Request
 from clew.llm.prompt import Prompt
 from clew.retrieve.linking.link_names import link_names
 from clew.text.language import prompt_language
-from clew.text.names import tokenize
+from clew.text.names import tokenize_question
 from clew.types import Found, Hit
 
 _MAX_REPLY_TOKENS = 200  # tokens of a reply
@@ -50,7 +50,7 @@ class Recognise:
 
     def _filter_by_rules(self, ctx: Context, facts: tuple[Hit, ...]) -> tuple[Hit, ...]:
         view = ctx.view
-        links = link_names(view, ctx.question, tokenize(ctx.question))
+        links = link_names(view, ctx.question, tokenize_question(ctx.question))
         named = np.unique(
             view.first_namesake[[at for link in links for at in link.entities.tolist()]]
         )

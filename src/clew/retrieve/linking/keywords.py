@@ -14,7 +14,7 @@ from clew.retrieve.linking.link_names import link_names
 from clew.retrieve.question import OPENING_WORDS, QUESTION_WORDS, remove_names
 from clew.text.language import prompt_language
 from clew.text.name_spans import find_capitalised_runs
-from clew.text.names import Tokens, name_key, tokenize
+from clew.text.names import Tokens, name_key, tokenize, tokenize_question
 from clew.types import Found
 
 _Reply = TypeVar("_Reply", bound=BaseModel)
@@ -138,7 +138,7 @@ def _find_phrases(topics: tuple[str, ...]) -> Iterator[str]:
 
 
 def _extract_by_rules(ctx: Context, found: Found) -> Found:
-    t = tokenize(ctx.question)
+    t = tokenize_question(ctx.question)
     linked = link_names(ctx.view, ctx.question, t)
     spans = [(link.first, link.last) for link in linked]
     rest = remove_names(ctx.question, t, spans)

@@ -18,7 +18,7 @@ from clew.retrieve.lookup import require_elements
 from clew.retrieve.question import QUESTION_WORDS, locate_names, remove_names
 from clew.retrieve.rank import top_positions
 from clew.retrieve.relation_vectors import load_short_texts
-from clew.text.names import Tokens, name_key, tokenize
+from clew.text.names import Tokens, name_key, tokenize, tokenize_question
 from clew.text.unicode import hash64, normalize_name
 from clew.types import Found, Hit
 
@@ -68,7 +68,7 @@ class LinkEntities:
         if found.entities:
             return found
         require_elements(ctx, "entity")
-        t = tokenize(ctx.question)
+        t = tokenize_question(ctx.question)
         if ctx.given_entities:
             named = await self._link_given_names(ctx)
         else:

@@ -18,7 +18,7 @@ from clew.retrieve.question import (
     span_key,
 )
 from clew.text.name_spans import find_capitalised_runs
-from clew.text.names import CONNECTORS, Tokens, encode_name, tokenize
+from clew.text.names import CONNECTORS, Tokens, encode_name, tokenize_question
 from clew.text.unicode import hash64
 from clew.types import Found, Hit
 
@@ -61,7 +61,7 @@ class LinkNames:
     async def __call__(self, ctx: "Context", found: Found, /) -> Found:
         """Set `entities`, `chunks` to passages about them, `rest` to the question without names."""
         view = ctx.view
-        t = tokenize(ctx.question)
+        t = tokenize_question(ctx.question)
         linked = link_names(view, ctx.question, t)
         weight: dict[int, float] = {}
         for link in linked:

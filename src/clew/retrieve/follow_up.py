@@ -69,6 +69,11 @@ class NamePassages:
     near: Floats | None = None
     """None for a name in many passages: the likeliest of these are compared."""
 
+    @property
+    def known_vector(self) -> Floats:
+        """The vector, or an empty one: nothing is near that."""
+        return np.zeros(0, np.float32) if self.vector is None else self.vector
+
     def leads_from(self, origin: int) -> bool:
         """Whether another passage than the one that mentions it here has the name."""
         return len(self.at) > 1 or (len(self.at) == 1 and int(self.at[0]) != origin)
@@ -191,11 +196,7 @@ def _find_likely(
 def _compare_names(view: View, asked: Sequence[tuple[NamePassages, Ints]]) -> list[Floats]:
     """How near some passages with each name are to it; those not kept are compared at once."""
     new = [number for number, (name, _) in enumerate(asked) if name.near is None]
-    nothing = np.zeros(0, np.float32)
-    vectors = [nothing if asked[one][0].vector is None else asked[one][0].vector for one in new]
-    compared = view.compare(
-        "chunk", [(vector, asked[one][1]) for vector, one in zip(vectors, new, strict=True)]
-    )
+    compared = view.compare("chunk", [(asked[one][0].known_vector, asked[one][1]) for one in new])
     found = dict(zip(new, compared, strict=True))
     return [
         found[number] if name.near is None else name.near[np.searchsorted(name.at, at)]

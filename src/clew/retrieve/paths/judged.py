@@ -13,7 +13,7 @@ import numpy as np
 
 from clew.adapters import get_tuning
 from clew.context import Context
-from clew.graph.csr import Floats
+from clew.graph.csr import Floats, Ints
 from clew.graph.paths import EntityPathTable, follow_codes
 from clew.retrieve.pack import fetch_entity_labels
 from clew.retrieve.paths.relation_paths import PathSearchContext, ScoredRelationPaths
@@ -75,21 +75,24 @@ async def judge_paths(
     Not where the scores were tuned on questions of this graph, nor for sentences as relations.
     """
     rows = found.rank()[:_JUDGED_PATHS]
-    top = float(found.scores[rows[0]]) if len(rows) else _SURE_SCORE
-    share = min(1.0, (_SURE_SCORE - top) / (_SURE_SCORE - _UNSURE_SCORE))
-    codes = found.codes[rows]
-    named = not (search.ways.fact_of_code(codes) >= 0).any()
-    if len(rows) < 2 or share <= 0 or not named or get_tuning(ctx.view).paths is not None:
+    if len(rows) < 2 or get_tuning(ctx.view).paths is not None:
         return found
-    if not can_judge(ctx):
+    share = (_SURE_SCORE - float(found.scores[rows[0]])) / (_SURE_SCORE - _UNSURE_SCORE)
+    sentences = (search.ways.fact_of_code(found.codes[rows]) >= 0).any()
+    if share <= 0 or sentences or not can_judge(ctx):
         return found
     routes = [
         follow_codes(search.ways, found.origin(at), found.step_codes(at)) for at in rows.tolist()
     ]
-    read = _READ_WEIGHT * share * await read_ends(ctx, routes)
-    scores = found.scores + read.min()  # what was not read is no better than the worst that was
-    scores[rows] = found.scores[rows] + read
-    return replace(found, scores=scores.astype(np.float32))
+    read = _READ_WEIGHT * min(share, 1.0) * await read_ends(ctx, routes)
+    return replace(found, scores=_add_read(found.scores, rows, read))
+
+
+def _add_read(scores: Floats, rows: Ints, read: Floats) -> Floats:
+    """Add to the scores of some rows; what was not read stays as far behind the best as it was."""
+    added: Floats = (scores + (scores[rows] + read).max() - scores[rows].max()).astype(np.float32)
+    added[rows] = scores[rows] + read
+    return added
 
 
 async def read_ends(ctx: Context, paths: Sequence[EntityPathTable]) -> Floats:

@@ -102,8 +102,15 @@ async def main(given: argparse.Namespace) -> None:
         kb, _, questions = text.partition("=")
         require_path(Path(kb), "--fit")
         sets[text] = await collect(Path(kb), Path(questions), given.limit)
-    # What was given counts twice: a graph that is asked mostly holds the answer.
-    rows = [one for text in given.fit for one in sets[text] for _ in range(1 + one.whole)]
+    # What was given counts twice: a graph that is asked mostly holds the answer. Every graph counts
+    # about the same, however few questions it has.
+    most = max(len(sets[text]) for text in given.fit)
+    rows = [
+        one
+        for text in given.fit
+        for one in sets[text]
+        for _ in range((1 + one.whole) * round(most / max(1, len(sets[text]))))
+    ]
     model = fit_logistic([one.signals for one in rows], [one.right for one in rows])
     figures = {Path(t.partition("=")[0]).name: describe(model, found) for t, found in sets.items()}
     print({"bias": model.bias, "weights": model.weights})

@@ -4,7 +4,8 @@
 
 Questions are lines of JSON with `question` and `answers`. A scorer that is nearly always right
 shows few wrong answers, so each question also gives one with the right paths taken away: what is
-said when the graph does not hold what is asked for. Printed are the weights for
+said when the graph does not hold what is asked for. A question with no `answers` is one that the
+graph cannot answer: whatever is named is wrong. Printed are the weights for
 `src/clew/agents/core/confidence.json` and, for each graph, the share of right answers, the mean
 confidence of right and of wrong ones, and the area under the curve, without what was taken away.
 """
@@ -21,6 +22,7 @@ from bench.machine import print_result, read_jsonl, require_path
 from clew.agents.core.confidence import LogisticModel, Signals, fit_logistic
 from clew.config import Settings
 from clew.engine import KnowledgeBase
+from clew.errors import InputError
 from clew.recipes.registry import RECIPES
 from clew.retrieve.paths.ranked import measure_fit
 from clew.text.names import name_key
@@ -54,8 +56,11 @@ async def judge(base: KnowledgeBase, question: str, answers: Sequence[str]) -> l
     async with base.store.snapshot() as now:
         ctx = await base.context(now, question)
         got = Found()
-        for step in RECIPES[RECIPE].steps:
-            got = await step(ctx, got)
+        try:
+            for step in RECIPES[RECIPE].steps:
+                got = await step(ctx, got)
+        except InputError:
+            return []  # no name of the graph in it
         ends = [int(ctx.view.keys("entity")[path.entities[-1]]) for path in got.paths]
         named = await ctx.snapshot.entities(ends)
         gold = {name_key(answer) for answer in answers}
@@ -97,8 +102,15 @@ async def main(given: argparse.Namespace) -> None:
         kb, _, questions = text.partition("=")
         require_path(Path(kb), "--fit")
         sets[text] = await collect(Path(kb), Path(questions), given.limit)
-    # What was given counts twice: a graph that is asked mostly holds the answer.
-    rows = [one for text in given.fit for one in sets[text] for _ in range(1 + one.whole)]
+    # What was given counts twice: a graph that is asked mostly holds the answer. Every graph counts
+    # about the same, however few questions it has.
+    most = max(len(sets[text]) for text in given.fit)
+    rows = [
+        one
+        for text in given.fit
+        for one in sets[text]
+        for _ in range((1 + one.whole) * round(most / max(1, len(sets[text]))))
+    ]
     model = fit_logistic([one.signals for one in rows], [one.right for one in rows])
     figures = {Path(t.partition("=")[0]).name: describe(model, found) for t, found in sets.items()}
     print({"bias": model.bias, "weights": model.weights})

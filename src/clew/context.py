@@ -133,6 +133,12 @@ class PassageReader(Protocol):
         """Read the passages in one window."""
         ...
 
+    def score_spans(
+        self, question: str, passage: str, spans: Sequence[tuple[int, int]]
+    ) -> list[float]:
+        """Score given spans of one passage."""
+        ...
+
 
 Event = StepStarted | StepEnded | AnswerDelta
 EventListener = Callable[[Event], None]

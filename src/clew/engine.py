@@ -314,7 +314,8 @@ class KnowledgeBase:
         check_question(question, k)
         async with self.store.snapshot() as snapshot:
             chain = self._load_recipe(name).retrieve
-            ctx = await self.context(snapshot, question, chain.name, reads=False)
+            reads = any(getattr(step, "reads", False) for step in chain.steps)
+            ctx = await self.context(snapshot, question, chain.name, reads=reads)
             ctx = replace(manner.apply_to(ctx), given_entities=tuple(entities))
             found = await run_recipe(chain, ctx)
             gathered = await fetch_evidence(ctx, replace(found, chunks=found.chunks[:k]))

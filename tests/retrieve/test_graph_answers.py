@@ -6,6 +6,7 @@ import pytest
 from film_graph import take_films
 
 from clew.engine import KnowledgeBase
+from clew.reader.span_reader import READER_FILE, SpanReader
 
 
 @pytest.fixture
@@ -39,3 +40,44 @@ async def test_a_question_that_names_nothing_is_refused_in_plain_words(
     answer = await films.ask("what colour was the old tram?", mode="reject")
     assert answer.missing.startswith("the question names nothing in this knowledge base")
     assert "failed" not in answer.answer + answer.note
+
+
+async def import_rows(base: KnowledgeBase, folder: Path, rows: list[str]) -> None:
+    graph = folder / "rows.tsv"
+    graph.write_text("".join(row.replace(", ", "\t") + "\n" for row in rows), "utf-8")
+    await base.import_graph(graph)
+
+
+async def test_the_subject_of_a_verb_is_asked_for(base: KnowledgeBase, tmp_path: Path) -> None:
+    await import_rows(
+        base, tmp_path, ["Vale, feeds, Mere", "Mere, feeds, Tarn", "Tarn, feeds, Sea"]
+    )
+    asked = await base.ask("What feeds Tarn?", recipe="lego-12")
+    assert asked.answer.startswith("Mere") and "Sea" not in asked.answer
+
+
+MEDICINES = [
+    *("Rivaroxaban, developed by, Bayer", "Ibuprofen, developed by, Boots"),
+    *("Rivaroxaban, drug class, Anticoagulant", "Ibuprofen, drug class, Painkiller"),
+    *("Rivaroxaban, treats, Embolism", "Ibuprofen, treats, Arthritis"),
+    *("Embolism, affects, Lung", "Arthritis, affects, Joint"),
+    *("Embolism, symptom, Chest Pain", "Arthritis, symptom, Stiffness"),
+]
+
+
+async def test_which_drug_is_no_drug_class(base: KnowledgeBase, tmp_path: Path) -> None:
+    await import_rows(base, tmp_path, MEDICINES)
+    asked = await base.ask("Which drug comes from Bayer?", recipe="lego-12")
+    assert asked.answer.startswith("Rivaroxaban")
+
+
+@pytest.mark.skipif(not READER_FILE.is_file(), reason="the reader's weights are not installed")
+async def test_the_reader_tells_use_and_maker_from_class(
+    base: KnowledgeBase, tmp_path: Path
+) -> None:
+    base.reader = SpanReader.load()
+    await import_rows(base, tmp_path, MEDICINES)
+    asked = await base.ask("What is Ibuprofen good for?", recipe="lego-12")
+    assert asked.answer.startswith("Arthritis")
+    found = await base.search("Who sells Ibuprofen?", recipe="lego-12")
+    assert found.evidence.entities[0].name == "Boots"

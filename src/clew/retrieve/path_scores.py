@@ -231,15 +231,21 @@ def _count_unnamed_returns(column: Ints, votes: WordVotes, steps: Ints, turned: 
 
 
 async def _find_turned(ctx: Context, shape: QuestionShape, codes: Ints) -> Mask:
-    """Mark the paths whose first step the word before the name turns round.
+    """Mark the paths whose first step the words before the name turn round.
 
-    "What leads to X" asks for what "road to" starts at: X stands where its label ends. It matters
-    only where the start has the relation in both directions.
+    "What leads to X" asks for what "road to" starts at: X stands where its label ends. "Who knows
+    X" asks for the subject of "knows". It matters only where the start has the relation in both
+    directions.
     """
-    before, taken = shape.word_before_name(), set(codes[:, 0].tolist())
+    before, verb, taken = shape.word_before_name(), shape.subject_verb(), set(codes[:, 0].tolist())
     texts = await load_short_texts(ctx) if before else []
     both = [code for code in taken if before and code ^ 1 in taken]
-    named = [code for code in both if texts[code >> 1].endswith(f" {before}")]
+    named = [
+        code
+        for code in both
+        if texts[code >> 1].endswith(f" {before}")
+        or (texts[code >> 1].split()[:1] == [verb] and not texts[code >> 1].endswith(" by"))
+    ]
     return np.isin(codes[:, 0], np.array(named, np.int64))
 
 

@@ -123,7 +123,11 @@ def _add_stems(near: Floats, shape: QuestionShape, meaning: RelationVectors) -> 
     for row, word in enumerate(shape.words):
         for column, parts in enumerate(meaning.words):
             share = stem_share(word, parts)
-            if share:
+            compound = len(parts) > 1 and len(parts) == len(meaning.texts[column].split())
+            if word in shape.nouns and compound and share and not stem_share(word, parts[-1:]):
+                # "which drugs" asks for what has a "drug class", and not for the class.
+                near[row, column] = min(near[row, column], _MIN_VOTE)
+            elif share:
                 near[row, column] = max(near[row, column], _STEM_BASE + _STEM_GAIN * share)
 
 

@@ -11,10 +11,11 @@ import numpy as np
 
 from clew.context import Context
 from clew.graph.csr import Doubles, Floats, Ints
-from clew.graph.paths import EntityPathTable, shortest_paths, simple_paths
+from clew.graph.paths import EntityPathTable, follow_codes, shortest_paths, simple_paths
 from clew.graph.traverse import FactGraph
 from clew.retrieve.model_choice import MAX_CHOICES, ScoringModel, choose_items
 from clew.retrieve.path_scores import FEATURE_WEIGHTS, FEATURES, compute_path_features
+from clew.retrieve.paths.judged import can_judge, judge_paths, read_ends
 from clew.retrieve.paths.relation_paths import (
     KeepAllPaths,
     PathSearchContext,
@@ -34,6 +35,7 @@ _SHOWN = ("unspoken", "kind", "last")
 _IN_ORDER = ("unexplained_in_order", "unspoken_in_order", "backward", "chain_gap")
 _MAX_HOPS = 3  # of a path; more count as many
 _GOOD_SCORE = 8.0  # by which the scorer's sum is divided: about that of a path that fits
+_GOOD_READ = 10.0  # logits by which the reader puts an end before no answer where it is sure
 _LONGEST_CHAIN = 6  # links of a possessive chain that are followed
 _FURTHER_HOPS = 2  # beyond `max_hop`, where a relation that is asked for was not reached
 
@@ -89,7 +91,8 @@ class RankedPaths:
     """Enumerates every relation path up to `max_hop` steps, then keeps the best fitting.
 
     A possessive chain with more links ("X's a's b's c's d") is followed to its end, and the best
-    paths are followed further while a relation that the question names was not taken.
+    paths are followed further while a relation that the question names was not taken; where it says
+    little of the best ones, the reader judges their ends.
     `scorer` says how: ours, or LEGO-GraphRAG's (`cosine`, `cross-encoder`, `llm-embeddings`). With
     `by="llm"` a model chooses among the best relation paths, `rounds` times over (M-LLMs).
     `supplement="fill"` fills the remaining places by the scorer's ranking (EEMs-S); `rerank` puts
@@ -104,6 +107,11 @@ class RankedPaths:
     rerank: bool = False
     scorer: PathScorerName = "clew"
 
+    @property
+    def reads(self) -> bool:
+        """Whether it uses the reader."""
+        return self.scorer == "clew"
+
     async def __call__(self, ctx: Context, found: Found, /) -> Found:
         """Set `paths`, best first; never empty where there is a path."""
         search = prepare_search(ctx, found, self.scorer)
@@ -112,6 +120,7 @@ class RankedPaths:
         all_trails = await search_relation_paths(search, hops, KeepAllPaths(search.scorer))
         if self.scorer == "clew":
             all_trails = await search_further(ctx, search, all_trails, hops + _FURTHER_HOPS)
+            all_trails = await judge_paths(ctx, search, all_trails)
         if self.by == "llm":
             all_trails = await self._choose_by_model(ctx, search, all_trails)
         return replace(
@@ -242,13 +251,26 @@ async def measure_fit(ctx: Context, found: Found) -> dict[str, float]:
     first = int(which.reshape(-1)[0])
     of = dict(zip(FEATURES, features[first].tolist(), strict=True))
     hops = min(int((codes[0] >= 0).sum()), _MAX_HOPS)
+    read = await _read_first(ctx, search, found.paths[0], codes[0][codes[0] >= 0])
     return {
+        **read,
         **{name: _clip(of[name]) for name in _SHOWN},
         **{name.replace("_", " "): _clip(of[name] / hops) for name in _IN_ORDER},
         "hops": (hops - 1) / (_MAX_HOPS - 1),
         "chance": _clip(found.paths[0].score),
         "fit of path": _clip(float(features[first] @ FEATURE_WEIGHTS) / _GOOD_SCORE),
     }
+
+
+async def _read_first(
+    ctx: Context, search: PathSearchContext, path: Path, codes: Ints
+) -> dict[str, float]:
+    """Return how far the reader, shown where the first path leads, finds an answer at its end."""
+    if not can_judge(ctx):
+        return {"unread": 1.0}
+    routes = follow_codes(search.ways, path.entities[0], codes)
+    [score] = (await read_ends(ctx, [routes])).tolist()
+    return {"read": _clip(score / _GOOD_READ)}
 
 
 def _clip(value: float) -> float:

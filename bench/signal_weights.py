@@ -25,11 +25,12 @@ from clew.context import Context
 from clew.engine import KnowledgeBase
 from clew.evaluate.metrics.registry import recall
 from clew.retrieve.blend import PLAIN_SHARES, PlainScores, score_plainly
+from clew.retrieve.copies import drop_copies
 from clew.retrieve.linking.link_names import LinkNames
 from clew.retrieve.question import tidy_question
 from clew.retrieve.rank import top_hits
 from clew.retrieve.sections import fetch_places
-from clew.retrieve.spread import Spread, drop_copies
+from clew.retrieve.spread import Spread
 from clew.retrieve.tidy import restore_capitals
 from clew.types import Found
 
@@ -72,7 +73,7 @@ async def measure(one: Recorded, names: dict[str, str], mix: Mix) -> list[float]
     *shares, lead = mix
     meaning, words, sentence = shares
     ctx = one.ctx
-    scores = drop_copies(ctx, one.scores.mix((meaning, words, sentence), lead))
+    scores = await drop_copies(ctx, one.scores.mix((meaning, words, sentence), lead))
     hits = top_hits(scores, ctx.view.keys("chunk"), 100, "relevance")
     ranked = (await Spread()(ctx, Found(chunks=hits))).chunks
     places = await fetch_places(ctx, [hit.at for hit in ranked])

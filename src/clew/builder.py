@@ -395,7 +395,9 @@ class Builder:
             if only is not None and held == self.embed.name:
                 quoted = await uses_quotes(self.store, self.embed)
             await self._embed_everything(self.embed, progress, quoted, only)
-            mode = {"manifest": {QUOTED: "fact" if quoted else ""}}
+            # How facts are embedded is as before where only others are embedded.
+            facts = only is None or "fact" in only
+            mode = {"manifest": {QUOTED: "fact" if quoted else ""}} if facts else {}
             # Community summaries have no vectors of this embedder yet; old rows would be wrong.
             await self.store.write(
                 Change(embedder=self.embed.name, values=mode), _derive_without_community_vectors

@@ -53,6 +53,20 @@ async def test_a_failing_question_counts_as_nothing_found(valley: KnowledgeBase)
     assert "empty" in report.records[1].error
 
 
+async def test_statements_of_a_summary_are_counted_in_its_text_and_in_passages(
+    valley: KnowledgeBase,
+) -> None:
+    stated = ("Ilse Brandvik was born in Hallowmere.", "Ilse Brandvik flew balloons over Peru.")
+    summary = Question("s", "Summarize the life of Ilse Brandvik.", gold=("ilse",))
+    asked = [replace(summary, statements=stated), ASKED[0]]
+    metrics = ["statements@1", "statements@5", "statement-recall"]
+    report = await RecipeRunner(valley, metrics, answers=True).run_recipe("clew", asked)
+    first, other = report.records
+    assert first.values["statements@5"] == 0.5 >= first.values["statements@1"]
+    assert 0 <= first.values["statement-recall"] <= 0.5
+    assert not {*metrics} & {*other.values}  # a question without statements has none
+
+
 async def test_the_records_of_a_run_that_was_cut_short_are_taken_over(
     valley: KnowledgeBase, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -8,7 +8,7 @@ from clew.config import EmbedSettings, Settings
 from clew.engine import KnowledgeBase
 from clew.errors import StoreError, VectorsDeferred
 from clew.ingest.embedding import load_deferred
-from clew.testing.fakes import HashEmbed
+from clew.testing.fakes import HashEmbed, QuotingEmbed
 from clew.types import Kind
 
 NOTES = {
@@ -60,6 +60,27 @@ async def test_first_recipe_that_reads_names_makes_their_vectors(tmp_path: Path)
     assert count_vectors(kb, "entity") > made
     assert await kb.verify() == []
     await kb.close()
+
+
+async def test_vectors_of_names_made_later_leave_those_of_facts_as_they_are(
+    tmp_path: Path,
+) -> None:
+    kb = await open_kb(tmp_path)
+    quoting = KnowledgeBase(kb.store, kb.settings, QuotingEmbed())
+    await add_notes(quoting, tmp_path, *NOTES)
+    before = await read_fact_rows(quoting)
+    assert min(before) >= 0
+    # Another embedder of the same vectors that embeds no sentence within its passage.
+    plain = KnowledgeBase(kb.store, kb.settings, HashEmbed(QuotingEmbed().name))
+    await plain.search(QUESTION, recipe="hipporag2")
+    assert await load_deferred(kb.store) == [] and await read_fact_rows(plain) == before
+    await kb.close()
+
+
+async def read_fact_rows(kb: KnowledgeBase) -> list[int]:
+    async with kb.store.snapshot() as now:
+        rows: list[int] = now.arrays["fact_rows"].tolist()
+        return rows
 
 
 async def test_kinds_in_the_settings_are_embedded_at_once_also_of_earlier_documents(

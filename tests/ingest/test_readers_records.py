@@ -36,6 +36,32 @@ async def test_rows_are_documents_named_by_their_id(tmp_path: Path) -> None:
     assert [d.id for d in by_path] == [d.id for d in documents]
 
 
+def write_page(links: int) -> str:
+    menu = "".join(
+        f"[![Image {at}: a map](https://img.example/{at}.png)](https://a.example/m_({at}) 'Map')"
+        f"[Harbour {at}](https://a.example/harbours/{at})"
+        for at in range(links // 3 + 1)
+    )
+    return f"# Tides\n\n{menu}\n\nThe tide turns at [noon](<https://a.example/noon>).\n"
+
+
+@pytest.mark.parametrize("name", ["page.md", "pages.jsonl"])
+async def test_a_saved_web_page_is_read_without_the_addresses_of_its_links(
+    tmp_path: Path, name: str
+) -> None:
+    path = tmp_path / name
+    for links in (30, 3):
+        text = write_page(links)
+        path.write_text(json.dumps({"text": text}) if name.endswith("l") else text)
+        [[document], _] = await rows(path)
+        if links == 3:  # of few links the addresses may be what the text is about
+            assert "https://a.example/harbours/0" in document.text
+        else:
+            assert "example" not in document.text and "](" not in document.text
+            assert "Image 0: a map Harbour 0 Image 1: a map Harbour 1" in document.text
+            assert document.text.endswith("The tide turns at noon.\n")
+
+
 async def test_broken_rows_are_counted_and_the_rest_goes_on(tmp_path: Path) -> None:
     path = tmp_path / "a.ndjson"
     lines = [

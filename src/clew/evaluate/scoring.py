@@ -33,6 +33,7 @@ from clew.evaluate.metrics.registry import (
     is_text_metric,
     needs_answers,
     recall,
+    statements_depth,
     step_count,
 )
 from clew.llm.embed import Embedder
@@ -198,7 +199,10 @@ def _compute_metric(name: str, question: Question, outcome: RecipeOutput) -> flo
     if name in GROUND_METRICS:
         return _score_grounding(name, question, outcome)
     if name == STATEMENT_RECALL:
-        return statement_recall(answer, question.statements) if question.statements else None
+        return statement_recall([answer], question.statements) if question.statements else None
+    if depth := statements_depth(name):
+        texts = [passage.text for passage in outcome.passages[:depth]]
+        return statement_recall(texts, question.statements) if question.statements else None
     if not question.answers:
         return None
     if name in CHOICE_METRICS:

@@ -163,13 +163,13 @@ def answer_reciprocal_rank(ranked: Sequence[str], golds: Sequence[str]) -> float
     return 0.0
 
 
-def statement_recall(answer: str, statements: Sequence[str]) -> float:
-    """Share of the statements of which an answer has most of the words that say something."""
-    have, closed = set(split_words(answer)), function_words("en")
+def statement_recall(texts: Sequence[str], statements: Sequence[str]) -> float:
+    """Share of the statements of which one text has most of the words that say something."""
+    have, closed = [set(split_words(text)) for text in texts], function_words("en")
     said = 0
     for statement in statements:
         words = set(split_words(statement)) - closed
-        said += len(words & have) >= _SAID * len(words)
+        said += any(len(words & some) >= _SAID * len(words) for some in have)
     return said / len(statements)
 
 

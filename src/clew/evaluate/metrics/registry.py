@@ -89,7 +89,9 @@ CHOICE_METRICS = ("choice", "choice-f1")
 REFUSAL_METRICS = ("refusal-precision", "refusal-recall")
 """Precision and recall of refusing unanswerable questions."""
 STATEMENT_RECALL = "statement-recall"
-"""Of questions that say what a summary must state."""
+"""Of questions that say what a summary must state: the share that its text states …"""
+_STATEMENTS_AT = re.compile(r"statements@([1-9]\d{0,3})")
+"""… and the share that the first K passages do."""
 OTHER_METRICS = ("reversion", "refusal", *REFUSAL_METRICS, "r-s")
 GROUND_METRICS = ("grounded", "citation-precision", "citation-recall")
 JUDGED_METRICS = ("accuracy", "judge@1", "a-score", "e-score", "g-e")
@@ -103,6 +105,7 @@ _STEP_RECALL = re.compile(r"step-recall@([1-9]\d?)")
 _DEFAULT_MRR_DEPTH = 10
 METRIC_NAMES_HELP = (
     "recall@K, precision@K, all@K, any@K, ndcg@K, mrr, hits@K, answer-mrr, step-recall@N, "
+    "statements@K, "
     f"{', '.join(GRAPH_METRICS)}, "
     + ", ".join([*SHORT_METRICS, *SET_METRICS, *FULL_METRICS, *CHOICE_METRICS, *OTHER_METRICS])
     + ", "
@@ -137,6 +140,12 @@ def step_count(name: str) -> int:
     return int(match[1]) if match else 0
 
 
+def statements_depth(name: str) -> int:
+    """Return K of `statements@K`, the statements of a summary in the first K passages; else 0."""
+    match = _STATEMENTS_AT.fullmatch(name)
+    return int(match[1]) if match else 0
+
+
 def needs_answers(name: str) -> bool:
     """Whether a metric is of an answer, or of how an agent came to it."""
     return name in NEED_ANSWERS or bool(step_count(name))
@@ -165,14 +174,14 @@ def required_depth(names: Sequence[str]) -> int:
 def metric_depth(name: str) -> int:
     """Return the cutoff k of a passage-ranking metric; 0 if it has none."""
     match = _AT_K.fullmatch(name)
-    return int(match[2]) if match and get_ranking_metric(name) else 0
+    return int(match[2]) if match and get_ranking_metric(name) else statements_depth(name)
 
 
 def check_metric(name: str) -> None:
     """Raise ConfigError if the name is no metric."""
     if get_ranking_metric(name) or get_answer_ranking_metric(name) or step_count(name):
         return
-    if name in GRAPH_METRICS:
+    if name in GRAPH_METRICS or statements_depth(name):
         return
     if name not in NEED_ANSWERS and name not in OTHER_METRICS:
         raise ConfigError(f"unknown metric {name!r}; known: {METRIC_NAMES_HELP}")

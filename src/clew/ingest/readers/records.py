@@ -12,6 +12,7 @@ from typing import Any
 
 from clew.errors import InputError
 from clew.ingest.readers.decode import TextLine, decode, read_lines
+from clew.ingest.readers.links import leave_out_link_targets
 from clew.ingest.readers.source import ReadBudget, Skipped, SourceFile, make_document, read_bytes
 from clew.ingest.readers.tables import TableRow, TableSource, read_rows
 from clew.text.unicode import clean
@@ -38,7 +39,7 @@ def row_document(source: SourceFile, row: Any, number: int | None, encoding: str
     )
     if not text_key:
         raise InputError(f"has no field named {format_choice(TEXT_FIELDS)}")
-    text = _to_text(row[fields[text_key]])
+    text = leave_out_link_targets(_to_text(row[fields[text_key]]))
     if not text.strip():
         raise InputError(f"has an empty {text_key!r}")
     used = {fields[key] for key in (text_key, title_key, id_key) if key}

@@ -1,0 +1,37 @@
+"""Leaves out where the links of a web page written as Markdown lead to.
+
+Pages saved as Markdown hold an address for every link and image, menus included: up to two thirds
+of their characters. Read as text, addresses fill passages, are embedded, and become names. Pages in
+HTML are read without them, too. A text with few links keeps their addresses, which may be what it
+is about.
+"""
+
+import re
+
+_MIN_LINKS = 20  # of a page; notes and manuals have fewer, or addresses are a small part of them
+_MIN_SHARE = 0.1  # of the characters
+# `](address "title")`; an address may hold one pair of brackets, as in `Gauss_(unit)`.
+_TARGET = re.compile(
+    r"\]\([ \t]*+(?:<[^<>\n]*+>|(?:[^()\s]|\([^()\s]*+\))*+)"
+    r"(?:\s++(?:\"[^\"]*+\"|'[^']*+'))?+\s*+\)"
+)
+_NO_ADDRESS = "]()"
+# Innermost first: an image may be what is linked.
+_LABEL = re.compile(r"!?\[([^\[\]]*+)\]\(\)(?=(\S)?)")
+
+
+def leave_out_link_targets(text: str) -> str:
+    """Return a page's text with the labels of its links alone; other texts stay as they are."""
+    found = [len(match[0]) for match in _TARGET.finditer(text)]
+    if len(found) < _MIN_LINKS or sum(found) < _MIN_SHARE * len(text):
+        return text
+    text = _TARGET.sub(_NO_ADDRESS, text)
+    for _ in range(2):
+        text = _LABEL.sub(_write_label, text)
+    return text
+
+
+def _write_label(match: re.Match[str]) -> str:
+    """Return a link's label, apart from a link or word that follows it without a space."""
+    label, after = match[1].strip(), match[2] or ""
+    return f"{label} " if label and (after.isalnum() or after in ("[", "!")) else label

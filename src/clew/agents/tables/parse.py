@@ -80,13 +80,22 @@ def parse_question(
     found = []
     for table in tables:
         others = frozenset().union(*(some for name, some in named.items() if name != table.name))
-        query = _read(words, table, others - table.words, senses or {})
+        reading = Reading(table, words, load_operators(), [""] * len(words), others - table.words)
+        reading.elsewhere = _list_foreign_columns(table, known)
+        query = _read(reading, senses or {})
         found += [query] if query is not None else []
     return sorted(found, key=lambda query: -query.score)
 
 
-def _read(words: list[Word], table: Table, foreign: frozenset[str], senses: Senses) -> Query | None:
-    reading = Reading(table, words, load_operators(), [""] * len(words), foreign)
+def _list_foreign_columns(table: Table, known: Sequence[Table]) -> frozenset[str]:
+    """Return the words of columns that other tables have and this has not."""
+    own = {word for one in table.columns.values() for word in one.words}
+    others = [one for one in known if one.name != table.name]
+    return frozenset(w for one in others for c in one.columns.values() for w in c.words) - own
+
+
+def _read(reading: Reading, senses: Senses) -> Query | None:
+    table, words = reading.table, reading.words
     ask = _find_ask(reading)
     if ask is None:
         return None
@@ -133,6 +142,7 @@ def _read(words: list[Word], table: Table, foreign: frozenset[str], senses: Sens
         pairs[0][2] if pairs else "",
         rank,
         limit,
+        _precedes_rows(reading, best),
     )
     return make_query(reading, sought, head)
 
@@ -160,6 +170,24 @@ def _name_best(reading: Reading, best: Sequence[Mention], is_pair: bool) -> str:
         behind = [word.fold for word in reading.words[end : end + 2]]
         return _OF_NUMBER.get(meaning, meaning) if behind == ["number", "of"] else meaning
     return ""
+
+
+def _precedes_rows(reading: Reading, best: Sequence[Mention]) -> bool:
+    """Whether a superlative stands before what the rows are called: "the most expensive plant".
+
+    "The price of the cheapest plant" names what is measured, and asks for that.
+    """
+    for start, end, _ in best[:1]:
+        while end < len(reading.words) and (
+            reading.taken[end] in ("superlatives", "value", "flag")
+            or reading.operators.measured_by(reading.words[end].fold)
+        ):
+            end += 1
+        columns = reading.table.columns
+        named = [at for at, _, name in reading.columns if columns[name].is_quantity]
+        is_named = any(not start <= at < end for at in named)
+        return reading.taken[end : end + 1] == ["table"] and not is_named
+    return False
 
 
 def _find_group(reading: Reading) -> str:
@@ -306,16 +334,16 @@ def _account_for_rest(reading: Reading, head: int, asks: str, measured: bool) ->
             return False
         elif _names_table(reading, word):
             reading.take(at, at + 1, "table")
-            reading.doubts += 1
+            reading.guess("table", at)
         elif at == head and asks == "count" and add_kind(reading, at):
             reading.take(at, at + 1, "kind")
         elif (at == head and not literal_type(word.fold)) or _is_compound(reading, at):
             reading.take(at, at + 1, "noun")
-            reading.doubts += at != head or asks == "count"
+            kind = "noun" if at != head else "counted noun" if asks == "count" else "asked noun"
+            reading.guess(kind, at)
         elif stands_as_verb(reading, at, head, asks) or may_be_verb(reading, at, head, measured):
-            reading.doubts += (1 + (not reading.filters and not measured)) * (
-                "verb" not in reading.taken
-            )
+            bare = not reading.filters and not measured
+            reading.guess("bare verb" if bare else "verb", at)
             reading.take(at, at + 1, "verb")
         else:
             return False
@@ -336,7 +364,8 @@ def _is_unknown(reading: Reading, at: int) -> bool:
     table holds, or "older", which is no part of the name behind it.
     """
     word = reading.words[at]
-    if word.text[:1].isupper() or any(is_same_word(word.fold, one) for one in reading.foreign):
+    others = {*reading.foreign, *reading.elsewhere}
+    if word.text[:1].isupper() or any(is_same_word(word.fold, one) for one in others):
         return True
     return at in reading.dropped or (word.fold,) in reading.operators.phrases["degrees"]
 

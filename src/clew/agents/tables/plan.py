@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from clew.agents.tables.load import Partner, Table
 from clew.agents.tables.reading import (
     Filter,
+    Guess,
     Query,
     Reading,
     Unlinked,
@@ -16,6 +17,7 @@ from clew.agents.tables.words import is_same_word, load_operators
 
 _COUNTED = ("most", "fewest")  # of rows, where no column is measured
 _COMPARING = ("<", ">", "<=", ">=")
+_BEFORE_ROLE = frozenset("is was are were the a an".split())
 _DATED = ("last", "first", "old", "young")
 
 
@@ -30,6 +32,8 @@ class Sought:
     pair: str = ""
     rank: int = 1
     limit: int = 1
+    of_rows: bool = False
+    """Whether the noun behind a superlative is the table's: "the most expensive car"."""
 
 
 def make_query(reading: Reading, sought: Sought, head: int) -> Query | None:
@@ -37,6 +41,8 @@ def make_query(reading: Reading, sought: Sought, head: int) -> Query | None:
     table = reading.table
     mentioned = [name for _, _, name in sorted(reading.columns)]
     asked = [name for start, end, name in reading.columns if start <= head < end]
+    if sought.wants == "names":
+        asked = _find_asked_role(reading)
     owner = _find_asked_partner(reading, head)
     if without := _find_unlinked(reading, sought, owner, asked):
         return without
@@ -59,9 +65,10 @@ def make_query(reading: Reading, sought: Sought, head: int) -> Query | None:
         score=reading.score,
         rank=sought.rank,
         limit=sought.limit,
-        doubts=reading.doubts,
+        guesses=tuple(reading.guesses),
         entities=frozenset(reading.entities),
         adds_up=head >= 0 and is_measure(reading, head),
+        of_rows=sought.of_rows,
         counts_things=head >= 0 and reading.taken[head] in ("kind", "value"),
     )
     found = _choose_plan(query, sought, asked, rest)
@@ -70,10 +77,36 @@ def make_query(reading: Reading, sought: Sought, head: int) -> Query | None:
             return None  # "which machine" asks for one, and this tells all
     if found is None or _tells_far_keys(found):
         return None
-    found = _name_keys(found)
+    found = _note_unused(reading, _name_keys(found), head)
     said = {one.column for one in found.filters if one.how == "=" and not one.negated}
     is_echo = found.wants == "value" and said.issuperset(found.targets)
     return None if is_echo else found  # "which vet trained Tom": not Tom
+
+
+def _find_asked_role(reading: Reading) -> list[str]:
+    """Return the column that "who" asks for: "who refereed", "who is the author"."""
+    for start, _, name in sorted(reading.columns):
+        between = [word.fold for word in reading.words[1:start]]
+        column = reading.table.columns[name]
+        if reading.words[0].fold == "who" and _BEFORE_ROLE.issuperset(between):
+            if name in reading.entities or _fits(reading.table, name, "names"):
+                return [name] if column.type == "text" or name in reading.entities else []
+    return []
+
+
+def _note_unused(reading: Reading, query: Query, head: int) -> Query:
+    """Return a query that counts the columns a question names and it does not use as guesses."""
+    used = query.columns | query.entities | _find_owners(reading)
+    counted = head if query.wants in ("count", "groups") else -1
+    left = [at for at, end, name in reading.columns if name not in used and not at <= counted < end]
+    words = [reading.words[at].fold if at < len(reading.words) else "" for at in left]
+    guesses = [*query.guesses, *(Guess("unused", word) for word in words)]
+    if reading.words[0].fold == "who":  # whether those are persons, the names of columns tell
+        said = {name for at, end, name in reading.columns if end > at}
+        told = [*query.targets, query.group] if query.wants != "aggregate" else []
+        unsaid = [name for name in told if name and name not in said | query.entities]
+        guesses += [Guess("person", name=name) for name in unsaid]
+    return replace(query, guesses=tuple(guesses))
 
 
 def _is_of_partner(reading: Reading, asked: Sequence[str]) -> bool:
@@ -141,7 +174,7 @@ def _find_unlinked(
         *(owner.table, "count" if sought.wants == "count" else "value", filters),
         targets=(owner.table.label,),
         score=reading.score,
-        doubts=reading.doubts,
+        guesses=tuple(reading.guesses),
         unlinked=Unlinked(reading.table, kept, owner.rows),
     )
 
@@ -283,7 +316,8 @@ def _make_lookup(query: Query, asked: list[str], rest: list[str]) -> Query | Non
     elif by_name and query.wants == "names" and table.label in used:
         targets = [one.label for one in table.partners if one.label and one.label not in used]
         targets = targets if len(targets) == 1 else []
-    targets = [name for name in targets if name not in used and _fits(table, name, query.wants)]
+    fitting = [name for name in targets if name in query.entities or _fits(table, name, query.wants)]
+    targets = [name for name in fitting if name not in used]
     if not targets or not (filters or rest or (asked and query.wants == "rows")):
         return None
     if query.wants == "rows":
@@ -365,7 +399,7 @@ def _make_best(query: Query, asked: list[str], targets: list[str]) -> Query | No
     chosen = [one.column for one in query.filters if one.how == "="]
     if any(chosen.count(name) > 1 for name in chosen):
         return replace(query, wants="best", targets=(max(chosen, key=chosen.count),))
-    if not targets and query.wants in ("rows", "names") and table.label:
+    if not targets and (query.wants in ("rows", "names") or query.of_rows) and table.label:
         targets = [table.label]
     if query.measure in asked and not targets:
         targets = []
@@ -396,5 +430,6 @@ def _make_count(query: Query, asked: list[str], rest: list[str]) -> Query | None
         return replace(query, wants="count")
     compared = any(one.how in _COMPARING for one in query.filters)
     if query.wants != "distinct" and compared and column.tells_kinds:
-        return replace(query, wants="count", doubts=query.doubts + 1)  # "animals over 300 kg"
+        guesses = (*query.guesses, Guess("counted"))
+        return replace(query, wants="count", guesses=guesses)  # "animals over 300 kg"
     return replace(query, wants="distinct", targets=(column.name,))

@@ -35,8 +35,8 @@ _LEAD = 0.1  # over the next one
 _MAX_VALUES = 1_000  # of all tables that words are compared with
 _MAX_KINDS = 100  # different values of a column that tells kinds
 _MAX_NAMES = 400  # columns of all tables, beyond which meaning costs too much
-_PRICE, _PLACE = "price", "city"
-_IMPLIED = (_PRICE, _PLACE)  # "bring in", "where": compared with columns, too
+_PRICE, _PLACE, PERSON = "price", "city", "person"
+_IMPLIED = (_PRICE, _PLACE, PERSON)  # "bring in", "where", "who": compared with columns, too
 _SIGNS = {"max": ">", "min": "<"}
 
 
@@ -101,12 +101,15 @@ def find_meant_values(reading: Reading, senses: Senses, head: int) -> None:
         best, lead, column, value = _nearest_value(reading.table, near)
         if at == head and own >= _LEAST_OF_KIND and own > max(best, others):
             reading.take(at, at + 1, "table")
-            reading.doubts += 1
+            reading.guess("table", at)
+        elif at > head >= 0 and own >= _LEAST and own > max(best, others):
+            reading.take(at, at + 1, "table")
+            reading.guess("table", at)
         elif best >= _LEAST_OF_KIND and lead >= _LEAD and best > max(own, others):
             reading.filters.append(Filter(column, "=", value, at=at))
             reading.values.append((at, at + 1, column))
             reading.take(at, at + 1, "value")
-            reading.doubts += 1
+            reading.guess("value", at, value)
 
 
 def _nearest_value(table: Table, near: Mapping[str, float]) -> tuple[float, float, str, str]:
@@ -130,6 +133,8 @@ def _find_meant_columns(reading: Reading, senses: Senses) -> None:
                 continue  # "surgeons" are those of Surgery, no specialties
             if name and not _tells_another_event(reading, word, name):
                 note_column(reading, at, at + 1, name)
+                is_text = reading.table.columns[name].type == "text"
+                reading.guess("thing" if is_text else "measure", at, name)
                 reading.entities |= {name} if reading.table.columns[name].is_id else set()
 
 
@@ -174,8 +179,22 @@ def find_superlatives(reading: Reading, senses: Senses, after: int) -> list[Ment
             if end - start > 1 and meaning in ("first", "last"):
                 _add_time(reading, start)
             elif end - start == 1 and not _add_adjective(reading, senses, end):
-                _add_measure(reading, senses, start)
+                if not _add_measure(reading, senses, start):
+                    _add_deed(reading, senses, start)
     return found
+
+
+def _add_deed(reading: Reading, senses: Senses, superlative: int) -> None:
+    """Take the verb before "the most" for what it is the amount of: "charges" for a rate."""
+    at = superlative - 1
+    while at > 0 and reading.words[at].fold == "the":
+        at -= 1
+    word = reading.words[at]
+    if at <= 0 or not reading.is_free(at, at + 1) or word.fold not in senses:
+        return
+    if name := _choose(reading, senses[word.fold], ("number",), _LEAST_OF_DEGREE):
+        note_column(reading, at, at + 1, name)
+        reading.guess("measure", at, name)
 
 
 def _add_time(reading: Reading, at: int) -> None:
@@ -201,7 +220,7 @@ def find_measured(reading: Reading, senses: Senses, ask: Mention) -> None:
         end = ask[1] + len(phrase.split())
         if name and {"column", "value"}.isdisjoint(reading.taken[ask[1] : end]):
             note_column(reading, ask[1], end, name)
-            reading.doubts += 1
+            reading.guess("implied", ask[1])
             return
     _add_adjective(reading, senses, ask[1])
 
@@ -235,7 +254,7 @@ def find_implied(reading: Reading, senses: Senses, asks: str, is_sum: bool) -> N
         return
     if name:
         reading.columns.append((len(reading.words), len(reading.words), name))
-        reading.doubts += 1
+        reading.guess("implied")
 
 
 def _find_places(table: Table, near: Mapping[str, float]) -> str:
@@ -319,6 +338,10 @@ def find_measure(
     fitting = [name for name, one in columns.items() if one.is_quantity and one.measures in kinds]
     if len(fitting) > 1 and limit is not None:
         fitting = [name for name in fitting if columns[name].reaches(limit)]
+    if not fitting and "money" in kinds:
+        concepts = reading.operators.concepts_of
+        priced = [n for n, one in columns.items() if any("price" in concepts(w) for w in one.words)]
+        fitting = [name for name in priced if columns[name].is_quantity]
     if len(fitting) == 1:
         return fitting[0]
     if _degree(reading, word) in ("old", "young"):
@@ -342,8 +365,14 @@ def _find_ages(reading: Reading) -> str:
     times = [name for name, one in columns.items() if one.type == "date" or one.has_years]
     # The years of books say nothing about "the oldest author".
     others = [name for name in reading.entities if not columns[name].is_key]
+    said = {name for _, _, name in reading.columns if columns[name].type == "text"}
+    others += [name for name in said if name != reading.table.label and not columns[name].is_key]
     found = known or (times if not others else [])
-    return found[0] if len(found) == 1 else ""
+    if len(found) != 1:
+        return ""
+    if not known and not reading.operators.times.issuperset(columns[found[0]].words):
+        reading.guess("implied")
+    return found[0]
 
 
 def _choose(

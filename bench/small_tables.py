@@ -49,12 +49,16 @@ def write_files(folder: Path, files: dict[str, str]) -> list[Path]:
 
 def is_right(gold: str, answer: Answer) -> bool:
     """Whether an answer has just the gold values, or is none where there is none."""
-    golds = [{part.strip() for part in one.split("|")} for one in gold.split(" / ")]
+    golds = [split_values(one) for one in gold.split(" / ")]
     if answer.verdict == "refused" or answer.confidence < TRUSTED:
         return gold.endswith("/ ") or not gold
     said = answer.candidate or answer.answer
-    parts = {part.strip() for part in said.split(", ")}
-    return any({_plain(one) for one in parts} == {_plain(g) for g in some} for some in golds)
+    return split_values(said.replace(", ", " | ")) in golds
+
+
+def split_values(text: str) -> set[str]:
+    """Return the values of a gold or an answer, as they are compared."""
+    return {_plain(part) for part in text.split("|")}
 
 
 def _plain(text: str) -> str:

@@ -8,7 +8,7 @@ removed (`python -m bench.table_confidence`).
 """
 
 import tomllib
-from collections import Counter
+from collections import defaultdict
 from functools import cache
 from importlib.resources import files
 
@@ -18,7 +18,9 @@ from clew.agents.tables.reading import Guess, Query
 from clew.agents.tables.senses import PERSON, Senses
 
 _UNCOMPARED = 0.3  # for a cosine, without an embedder
-_FREE = ("counted noun", "asked noun", "noun", "verb", "bare verb", "loose")  # kinds that nothing accounts for
+_SAME = 0.75  # cosine of words that mean the same
+_FREE = ("counted noun", "asked noun")  # nouns that nothing accounts for
+_COMPARED = (*_FREE, "thing", "measure", "value", "table", "person")
 
 
 def measure_confidence(query: Query, senses: Senses) -> float:
@@ -28,11 +30,14 @@ def measure_confidence(query: Query, senses: Senses) -> float:
 
 def describe_guesses(query: Query, senses: Senses) -> Signals:
     """Return what was guessed by kind: how often, and how far the words are from what they are."""
-    found: Counter[str] = Counter()
+    found: dict[str, float] = defaultdict(float)
     for one in query.guesses:
-        found[one.kind] += 1
-        found[f"{one.kind} far"] += 1 - _find_cosine(query.table, one, senses)
-    found["joined"] = any(one.columns & query.columns for one in query.table.partners)
+        if one.kind in _COMPARED:
+            cosine = _find_cosine(query.table, one, senses)
+            found[f"{one.kind} far"] += max(0.0, 1 - cosine / _SAME)
+        else:
+            found[one.kind] += 1
+    found["joined"] = float(any(one.columns & query.columns for one in query.table.partners))
     return dict(found)
 
 

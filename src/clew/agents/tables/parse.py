@@ -34,7 +34,7 @@ from clew.agents.tables.senses import (
 )
 from clew.agents.tables.spaced import find_language, write_spaced_in_english
 from clew.agents.tables.unspaced import asks_unspaced, write_unspaced_in_english
-from clew.agents.tables.verbs import may_be_verb, stands_as_verb
+from clew.agents.tables.verbs import is_predicate, may_be_verb, stands_as_verb
 from clew.agents.tables.words import (
     Word,
     is_same_word,
@@ -343,7 +343,8 @@ def _account_for_rest(reading: Reading, head: int, asks: str, measured: bool) ->
             reading.guess(kind, at)
         elif stands_as_verb(reading, at, head, asks) or may_be_verb(reading, at, head, measured):
             bare = not reading.filters and not measured
-            reading.guess("bare verb" if bare else "verb", at)
+            is_state = is_predicate(reading, at)
+            reading.guess("state" if is_state else "bare verb" if bare else "verb", at)
             reading.take(at, at + 1, "verb")
         else:
             return False

@@ -401,8 +401,8 @@ def _make_best(query: Query, asked: list[str], targets: list[str]) -> Query | No
         return replace(query, wants="best", targets=(max(chosen, key=chosen.count),))
     if not targets and (query.wants in ("rows", "names") or query.of_rows) and table.label:
         targets = [table.label]
-    if query.measure in asked and not targets:
-        targets = []
+    if not targets and query.wants in ("rows", "names") and query.measure not in asked:
+        return None  # no column names the rows that are asked for
     return replace(query, wants="best", targets=tuple(targets[:1]))
 
 

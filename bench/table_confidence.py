@@ -38,7 +38,7 @@ from clew.engine import KnowledgeBase
 
 FIT = Path(__file__).with_name("table_fit.json")
 MODEL = Path(str(confidence.__file__)).with_suffix(".toml")
-RIDGE = 0.3  # pull towards no weight at all
+RIDGE = 1.0  # pull towards a weight of -1: what was guessed speaks against an answer
 
 
 @dataclass(frozen=True)
@@ -131,7 +131,8 @@ def fit(readings: Sequence[Reading]) -> LogisticModel:
     names, right = {name for one in readings for name in one.signals}, [o.right for o in readings]
     while True:
         rows = [{name: one.signals.get(name, 0.0) for name in names} for one in readings]
-        model = fit_logistic(rows, right, ridge=RIDGE)
+        prior = LogisticModel(dict.fromkeys(names, -1.0), 2.0)
+        model = fit_logistic(rows, right, prior, RIDGE)
         wrong = {name for name, weight in model.weights.items() if weight > 0}
         if not wrong:
             return model

@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 
 from clew.agents.tables.load import Partner, Table
 from clew.agents.tables.reading import (
+    BEFORE_ROLE,
     Filter,
     Guess,
     Query,
@@ -17,7 +18,6 @@ from clew.agents.tables.words import is_same_word, load_operators
 
 _COUNTED = ("most", "fewest")  # of rows, where no column is measured
 _COMPARING = ("<", ">", "<=", ">=")
-_BEFORE_ROLE = frozenset("is was are were the a an".split())
 _DATED = ("last", "first", "old", "young")
 
 
@@ -88,7 +88,7 @@ def _find_asked_role(reading: Reading) -> list[str]:
     for start, _, name in sorted(reading.columns):
         between = [word.fold for word in reading.words[1:start]]
         column = reading.table.columns[name]
-        if reading.words[0].fold == "who" and _BEFORE_ROLE.issuperset(between):
+        if reading.words[0].fold == "who" and BEFORE_ROLE.issuperset(between):
             if name in reading.entities or _fits(reading.table, name, "names"):
                 return [name] if column.type == "text" or name in reading.entities else []
     return []
@@ -343,7 +343,7 @@ def _make_aggregate(query: Query, asked: list[str], rest: list[str]) -> Query | 
     dated, counts_rows = query.best in _DATED, query.best in _COUNTED
     measured = "date" if dated else "number"
     fitting = [name for name in [*rest, *asked] if columns[name].type == measured]
-    fitting = [name for name in fitting if not columns[name].is_id]
+    fitting = [n for n in fitting if not columns[n].is_id and not _numbers_rows(query.table, n)]
     if dated and not fitting:  # a year may stand in a column of numbers
         fitting = [name for name in rest if columns[name].is_quantity]
     targets = [name for name in [*asked, *rest] if name not in fitting[:1]]
@@ -362,6 +362,13 @@ def _make_aggregate(query: Query, asked: list[str], rest: list[str]) -> Query | 
         if _is_category(query.table, asked[0]):
             return replace(query, wants="group", group=asked[0], aggregate="sum")
     return _make_best(query, asked, targets)
+
+
+def _numbers_rows(table: Table, name: str) -> bool:
+    """Whether a column only numbers the rows: it is called as they are, and tells them apart."""
+    column = table.columns[name]
+    own = [any(is_same_word(word, one) for one in table.own_words) for word in column.words]
+    return column.is_key and bool(own) and all(own)
 
 
 def _find_reading(query: Query, targets: Sequence[str]) -> str:
@@ -401,7 +408,8 @@ def _make_best(query: Query, asked: list[str], targets: list[str]) -> Query | No
         return replace(query, wants="best", targets=(max(chosen, key=chosen.count),))
     if not targets and (query.wants in ("rows", "names") or query.of_rows) and table.label:
         targets = [table.label]
-    if not targets and query.wants in ("rows", "names") and query.measure not in asked:
+    by_name = query.wants in ("rows", "names") or query.of_rows
+    if not targets and by_name and query.measure not in asked:
         return None  # no column names the rows that are asked for
     return replace(query, wants="best", targets=tuple(targets[:1]))
 

@@ -11,6 +11,8 @@ from clew.text.quantities import is_people
 _COLUMN_WEIGHT = 2.0
 _TIMELY = ("first", "last")
 _MIN_VALUE = 4  # letters of a value that is no code
+BEFORE_ROLE = frozenset("is was are were the a an".split())
+"""What may stand between "who" and the column that it asks for."""
 Mention = tuple[int, int, str]
 """Words of a question, from and to (exclusive), and the column or meaning."""
 

@@ -10,7 +10,7 @@ from collections.abc import Collection, Mapping, Sequence
 import numpy as np
 
 from clew.agents.tables.load import Column, Table
-from clew.agents.tables.reading import Filter, Mention, Reading, note_column, to_extreme
+from clew.agents.tables.reading import BEFORE_ROLE, Filter, Mention, Reading, note_column, to_extreme
 from clew.agents.tables.unspaced import asks_unspaced
 from clew.agents.tables.values import load_vocabulary
 from clew.agents.tables.verbs import find_time
@@ -129,6 +129,8 @@ def _find_meant_columns(reading: Reading, senses: Senses) -> None:
         if word.fold in senses and reading.is_free(at, at + 1) and not _is_known(reading, word):
             types = _TYPES_ASKED.get(reading.words[0].fold, _ALL)
             name = _choose(reading, senses[word.fold], types, _LEAST)
+            if name and not _may_name(reading, at, name):
+                continue
             if name and _means_value(reading, senses[word.fold], name):
                 continue  # "surgeons" are those of Surgery, no specialties
             if name and not _tells_another_event(reading, word, name):
@@ -136,6 +138,22 @@ def _find_meant_columns(reading: Reading, senses: Senses) -> None:
                 is_text = reading.table.columns[name].type == "text"
                 reading.guess("thing" if is_text else "measure", at, name)
                 reading.entities |= {name} if reading.table.columns[name].is_id else set()
+
+
+def _may_name(reading: Reading, at: int, name: str) -> bool:
+    """Whether a word stands where a column of texts may be asked for: "who wrote", "which job".
+
+    Elsewhere it says which rows are meant, by a value that no cell has: "who teaches the flute".
+    """
+    if reading.table.columns[name].type != "text" or reading.words[0].fold == "what":
+        return True
+    known = ("asks", "distinct", "superlatives", "value", "limits")
+    said = [
+        word.fold
+        for place, word in enumerate(reading.words[:at])
+        if reading.taken[place] not in known
+    ]
+    return BEFORE_ROLE.issuperset(said)
 
 
 def _means_value(reading: Reading, near: Mapping[str, float], column: str) -> bool:

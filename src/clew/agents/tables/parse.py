@@ -43,6 +43,7 @@ from clew.agents.tables.words import (
     strip_plural,
 )
 
+_HEADS = {"count": "counted"}
 _NOUN_WEIGHT = 1.0
 _MAX_BEFORE_ASK = 1  # words before it: "in which year"
 _OPENERS = {"checks": "check", "limits": "rows", "superlatives": "rows", "aggregates": "value"}
@@ -61,6 +62,15 @@ def may_ask_tables(question: str) -> bool:
     if next(operators.find("orders", words), None) is not None:
         return True
     return any(next(operators.find(kind, words[:2]), (1,))[0] == 0 for kind in _OPENERS)
+
+
+def asks_for_number(question: str) -> bool:
+    """Whether a question counts, adds up or compares rows: one of them alone does not answer."""
+    operators, words = load_operators(), split_question(question)
+    kinds = ("aggregates", "superlatives", "shares", "limits")
+    if any(next(operators.find(kind, words), None) for kind in kinds):
+        return True
+    return any(meaning == "count" for _, _, meaning in operators.find("asks", words))
 
 
 def parse_question(
@@ -339,7 +349,7 @@ def _account_for_rest(reading: Reading, head: int, asks: str, measured: bool) ->
             reading.take(at, at + 1, "kind")
         elif (at == head and not literal_type(word.fold)) or _is_compound(reading, at):
             reading.take(at, at + 1, "noun")
-            kind = "noun" if at != head else "counted noun" if asks == "count" else "asked noun"
+            kind = _name_guess(reading, at) if at != head else f"{_HEADS.get(asks, 'asked')} noun"
             reading.guess(kind, at)
         elif stands_as_verb(reading, at, head, asks) or may_be_verb(reading, at, head, measured):
             bare = not reading.filters and not measured
@@ -349,6 +359,13 @@ def _account_for_rest(reading: Reading, head: int, asks: str, measured: bool) ->
         else:
             return False
     return _names_what_is_asked(reading, head, asks)
+
+
+def _name_guess(reading: Reading, at: int) -> str:
+    """Return whether a word that nothing knows says which of a kind is meant: "grand piano"."""
+    behind = reading.words[at + 1 : at + 2]
+    is_kind = reading.taken[at + 1 : at + 2] == ["value"] and behind[0].text.islower()
+    return "modifier" if is_kind else "noun"
 
 
 def _is_of_table(reading: Reading, word: Word) -> bool:

@@ -102,7 +102,7 @@ def _note_unused(reading: Reading, query: Query, head: int) -> Query:
     words = [reading.words[at].fold if at < len(reading.words) else "" for at in left]
     guesses = [*query.guesses, *(Guess("unused", word) for word in words)]
     if reading.words[0].fold == "who":  # whether those are persons, the names of columns tell
-        said = {name for at, end, name in reading.columns if end > at}
+        said = set(_find_asked_role(reading))
         told = [*query.targets, query.group] if query.wants != "aggregate" else []
         unsaid = [name for name in told if name and name not in said | query.entities]
         guesses += [Guess("person", name=name) for name in unsaid]

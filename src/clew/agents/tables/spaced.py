@@ -95,7 +95,10 @@ def _find_inflected(text: str, tables: Sequence[Table]) -> str:
     kinds = [one for one in columns if one.type == "text" and not one.is_nearly_key]
     names |= {value for one in kinds for value in one.rows_by_value if " " not in value}
     found = {name for name in names if _is_inflected(form, strip_marks(name))}
-    return found.pop() if len(found) == 1 else ""
+    if len(found) != 1:
+        return ""
+    name = found.pop()
+    return f"{name}s" if len(form) > len(name) else name  # a plural, as in English
 
 
 def _is_inflected(form: str, name: str) -> bool:

@@ -9,9 +9,10 @@ is wrong unless it is the same. All readings count, and each set as much as its 
 import argparse
 import asyncio
 import json
+import re
 import tempfile
 import tomllib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -126,6 +127,24 @@ async def collect(one: dict[str, Any]) -> list[Reading]:
     return found
 
 
+def exchange_nouns(sets: Sequence[dict[str, Any]]) -> None:
+    """Add questions that count what no table of their set has: the nouns of other sets."""
+    nouns = {one["name"]: _list_counted(one["questions"]) for one in sets}
+    for number, one in enumerate(sets):
+        own = json.dumps(one["files"], ensure_ascii=False).casefold()
+        others = sorted({noun for name in nouns if name != one["name"] for noun in nouns[name]})
+        others = [noun for noun in others if noun.rstrip("s")[:5] not in own]
+        for at, question in enumerate([q for q, gold in one["questions"].items() if gold]):
+            for noun in set(_list_counted([question])):
+                other = others[(7 * at + 3 * number) % len(others)]
+                one["questions"].setdefault(question.replace(f" {noun} ", f" {other} ", 1), "")
+
+
+def _list_counted(questions: Iterable[str]) -> list[str]:
+    found = [re.match(r"How many ([a-z]+s) ", question) for question in questions]
+    return [one[1] for one in found if one]
+
+
 def fit(readings: Sequence[Reading]) -> LogisticModel:
     """Fit the weights; what was guessed never speaks for an answer."""
     names, right = {name for one in readings for name in one.signals}, [o.right for o in readings]
@@ -161,6 +180,7 @@ async def main() -> None:
     sets = json.loads(FIT.read_text(encoding="utf-8"))
     small = tomllib.loads(SETS.read_text(encoding="utf-8"))["sets"]
     sets += [one for one in small if one["split"] == "dev"]
+    exchange_nouns(sets)
     readings = [reading for one in sets for reading in await collect(one)]
     model = fit(readings)
     agreed, error = cross_validate(readings)

@@ -20,7 +20,7 @@ from clew.agents.tables.senses import PERSON, Senses
 _UNCOMPARED = 0.3  # for a cosine, without an embedder
 _SAME = 0.75  # cosine of words that mean the same
 _FREE = ("counted noun", "asked noun")  # nouns that nothing accounts for
-_COMPARED = (*_FREE, "thing", "measure", "value", "table", "person")
+_COMPARED = (*_FREE, "thing", "role", "measure", "value", "table", "person")
 
 
 def measure_confidence(query: Query, senses: Senses) -> float:

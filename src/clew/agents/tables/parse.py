@@ -340,6 +340,8 @@ def _account_for_rest(reading: Reading, head: int, asks: str, measured: bool) ->
             reading.score += _NOUN_WEIGHT
         elif word.fold in reading.operators.fillers:
             reading.take(at, at + 1, "filler")
+        elif at in reading.dropped and reading.taken[at - 1] == "verb":
+            reading.take(at, at + 1, "verb")  # "looks after"
         elif _is_unknown(reading, at):
             return False
         elif _names_table(reading, word):

@@ -313,8 +313,9 @@ def _make_lookup(query: Query, asked: list[str], rest: list[str]) -> Query | Non
     used = {one.column for one in filters if one.how == "="}
     if by_name and query.wants == "names" and table.label in used and rest:
         targets = rest  # "Who is Dana's manager?"
-    elif by_name and query.wants == "names" and table.label in used:
-        targets = [one.label for one in table.partners if one.label and one.label not in used]
+    elif by_name and query.wants == "names" and _asks_partner(query):
+        others = [one for one in table.partners if one.label and not used & one.columns]
+        targets = [one.label for one in others if one.label not in used and one.link not in used]
         targets = targets if len(targets) == 1 else []
     fitting = [name for name in targets if name in query.entities or _fits(table, name, query.wants)]
     targets = [name for name in fitting if name not in used]
@@ -323,6 +324,12 @@ def _make_lookup(query: Query, asked: list[str], rest: list[str]) -> Query | Non
     if query.wants == "rows":
         filters = (*filters, *(Filter(name, "filled") for name in rest if name not in targets))
     return replace(query, wants="value", targets=tuple(targets), filters=filters)
+
+
+def _asks_partner(query: Query) -> bool:
+    """Whether "who" cannot be the rows: they are named, or what they refer to is."""
+    table, used = query.table, {one.column for one in query.filters}
+    return table.label in used or any(used & one.columns for one in table.partners)
 
 
 def _fits(table: Table, column: str, wants: str) -> bool:
@@ -437,6 +444,7 @@ def _make_count(query: Query, asked: list[str], rest: list[str]) -> Query | None
     if query.wants != "distinct" and column.is_nearly_key:
         return replace(query, wants="count")
     compared = any(one.how in _COMPARING for one in query.filters)
+    compared = compared or any(one.name == column.name for one in query.guesses)
     if query.wants != "distinct" and compared and column.tells_kinds:
         guesses = (*query.guesses, Guess("counted"))
         return replace(query, wants="count", guesses=guesses)  # "animals over 300 kg"

@@ -106,6 +106,9 @@ def find_meant_values(reading: Reading, senses: Senses, head: int) -> None:
             reading.take(at, at + 1, "table")
             reading.guess("table", at)
         elif best >= _LEAST_OF_KIND and lead >= _LEAD and best > max(own, others):
+            called = " ".join(reading.table.columns[column].words)
+            if near.get(called, 0.0) >= _LEAST:
+                continue  # "animals" are all species, not the dogs
             reading.filters.append(Filter(column, "=", value, at=at))
             reading.values.append((at, at + 1, column))
             reading.take(at, at + 1, "value")
@@ -129,6 +132,8 @@ def _find_meant_columns(reading: Reading, senses: Senses) -> None:
         if word.fold in senses and reading.is_free(at, at + 1) and not _is_known(reading, word):
             types = _TYPES_ASKED.get(reading.words[0].fold, _ALL)
             name = _choose(reading, senses[word.fold], types, _LEAST)
+            if word.fold == "old":
+                name = _find_ages(reading)
             if name and not _may_name(reading, at, name):
                 continue
             if name and _means_value(reading, senses[word.fold], name):
@@ -136,7 +141,8 @@ def _find_meant_columns(reading: Reading, senses: Senses) -> None:
             if name and not _tells_another_event(reading, word, name):
                 note_column(reading, at, at + 1, name)
                 is_text = reading.table.columns[name].type == "text"
-                reading.guess("thing" if is_text else "measure", at, name)
+                thing = "role" if reading.words[0].fold == "who" else "thing"
+                reading.guess(thing if is_text else "measure", at, name)
                 reading.entities |= {name} if reading.table.columns[name].is_id else set()
 
 

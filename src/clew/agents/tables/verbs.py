@@ -73,8 +73,10 @@ def stands_as_verb(reading: Reading, at: int, head: int, asks: str) -> bool:
     if at != head + 1 or head < 0 or reading.taken[head] not in ("table", "column"):
         return False
     noun, behind = reading.words[head], [one.fold for one in reading.words[at + 1 : at + 2]]
-    is_plain = noun.stem != noun.fold and word.stem == word.fold and behind[:1] != ["of"]
-    return is_past or (is_plain and not _JOINING.isdisjoint(behind))  # "couriers ride a bicycle"
+    agrees = (noun.stem != noun.fold) != (word.stem != word.fold)  # "couriers ride", "vet looks"
+    is_plain = agrees and behind[:1] != ["of"]
+    joins = not _JOINING.isdisjoint(behind) or at + 1 in reading.dropped
+    return is_past or (is_plain and joins)
 
 
 def is_predicate(reading: Reading, at: int) -> bool:

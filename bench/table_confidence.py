@@ -39,6 +39,7 @@ from clew.engine import KnowledgeBase
 
 FIT = Path(__file__).with_name("table_fit.json")
 MODEL = Path(str(confidence.__file__)).with_suffix(".toml")
+LEAST = -0.5  # weight of a guess that the questions at hand do not speak against
 RIDGE = 1.0  # pull towards a weight of -1: what was guessed speaks against an answer
 
 
@@ -61,7 +62,9 @@ def ablate(tables: Sequence[Table], query: Query) -> Iterator[list[Table]]:
         column = query.table.columns[one.column]
         if one.how == "=" and column.type == "text" and not one.negated:
             rows = [row for row, fold in enumerate(column.folded) if fold != one.value]
-            yield [_keep(table, rows) if table.name == query.table.name else table for table in tables]
+            yield [
+                _keep(table, rows) if table.name == query.table.name else table for table in tables
+            ]
 
 
 def _drop_column(table: Table, name: str) -> Table:
@@ -78,7 +81,7 @@ def _keep(table: Table, rows: Sequence[int]) -> Table:
 
 
 async def read_all(ctx: Context, gold: str, group: str) -> list[Reading]:
-    """Return the readings of the question of a context, over its tables and what is left of them."""
+    """Return the readings of a question over its tables, and over what is left of them."""
     tables = await load_tables(ctx)
     found, best = await _read(ctx, tables, gold, group)
     for some in ablate(tables, best) if best is not None else ():
@@ -114,7 +117,7 @@ async def collect(one: dict[str, Any]) -> list[Reading]:
         found.extend(await read_all(ctx, gold, one["name"]))
         return None
 
-    asking.answer_from_tables = read
+    vars(asking)["answer_from_tables"] = read
     with tempfile.TemporaryDirectory(prefix="clew-fit-") as folder:
         paths = write_files(Path(folder), one["files"])
         base = await KnowledgeBase.open(Settings(kb=Path(folder) / "kb"), create=True)
@@ -148,13 +151,15 @@ def _list_counted(questions: Iterable[str]) -> list[str]:
 def fit(readings: Sequence[Reading]) -> LogisticModel:
     """Fit the weights; what was guessed never speaks for an answer."""
     names, right = {name for one in readings for name in one.signals}, [o.right for o in readings]
+    dropped: dict[str, float] = {}
     while True:
         rows = [{name: one.signals.get(name, 0.0) for name in names} for one in readings]
         prior = LogisticModel(dict.fromkeys(names, -1.0), 2.0)
         model = fit_logistic(rows, right, prior, RIDGE)
         wrong = {name for name, weight in model.weights.items() if weight > 0}
         if not wrong:
-            return model
+            return replace(model, weights=dropped | dict(model.weights))
+        dropped |= dict.fromkeys(wrong, LEAST)
         names -= wrong
 
 

@@ -19,6 +19,7 @@ from clew.agents.tables.senses import PERSON, Senses
 
 _UNCOMPARED = 0.3  # for a cosine, without an embedder
 _SAME = 0.75  # cosine of words that mean the same
+_LISTED = 0.9  # cosine that only words have which are listed as naming the same
 _FREE = ("counted noun", "asked noun")  # nouns that nothing accounts for
 _COMPARED = (*_FREE, "thing", "role", "measure", "value", "table", "person")
 
@@ -35,6 +36,8 @@ def describe_guesses(query: Query, senses: Senses) -> Signals:
         if one.kind in _COMPARED:
             cosine = _find_cosine(query.table, one, senses)
             found[f"{one.kind} far"] += max(0.0, 1 - cosine / _SAME)
+            if one.kind == "role" and cosine < _LISTED:
+                found[one.kind] += 1
         else:
             found[one.kind] += 1
     found["joined"] = float(any(one.columns & query.columns for one in query.table.partners))

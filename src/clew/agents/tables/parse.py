@@ -333,18 +333,11 @@ def _pass_adjectives(reading: Reading, at: int) -> int:
 def _account_for_rest(reading: Reading, head: int, asks: str, measured: bool) -> bool:
     """Whether every word is accounted for: names of the table, the head noun, fillers."""
     for at, word in enumerate(reading.words):
-        if reading.taken[at]:
+        if reading.taken[at] or _take_known(reading, at):
             continue
-        if _is_of_table(reading, word):
-            reading.take(at, at + 1, "table")
-            reading.score += _NOUN_WEIGHT
-        elif word.fold in reading.operators.fillers:
-            reading.take(at, at + 1, "filler")
-        elif at in reading.dropped and reading.taken[at - 1] == "verb":
-            reading.take(at, at + 1, "verb")  # "looks after"
-        elif _is_unknown(reading, at):
+        if _is_unknown(reading, at):
             return False
-        elif _names_table(reading, word):
+        if _names_table(reading, word):
             reading.take(at, at + 1, "table")
             reading.guess("table", at)
         elif at == head and asks == "count" and add_kind(reading, at):
@@ -361,6 +354,21 @@ def _account_for_rest(reading: Reading, head: int, asks: str, measured: bool) ->
         else:
             return False
     return _names_what_is_asked(reading, head, asks)
+
+
+def _take_known(reading: Reading, at: int) -> bool:
+    """Take a word of the table's name, one without meaning, or one that belongs to a verb."""
+    word = reading.words[at]
+    if _is_of_table(reading, word):
+        reading.take(at, at + 1, "table")
+        reading.score += _NOUN_WEIGHT
+    elif word.fold in reading.operators.fillers:
+        reading.take(at, at + 1, "filler")
+    elif at in reading.dropped and reading.taken[at - 1] == "verb":
+        reading.take(at, at + 1, "verb")  # "looks after"
+    else:
+        return False
+    return True
 
 
 def _name_guess(reading: Reading, at: int) -> str:

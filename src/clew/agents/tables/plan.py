@@ -317,7 +317,9 @@ def _make_lookup(query: Query, asked: list[str], rest: list[str]) -> Query | Non
         others = [one for one in table.partners if one.label and not used & one.columns]
         targets = [one.label for one in others if one.label not in used and one.link not in used]
         targets = targets if len(targets) == 1 else []
-    fitting = [name for name in targets if name in query.entities or _fits(table, name, query.wants)]
+    fitting = [
+        name for name in targets if name in query.entities or _fits(table, name, query.wants)
+    ]
     targets = [name for name in fitting if name not in used]
     if not targets or not (filters or rest or (asked and query.wants == "rows")):
         return None
@@ -329,7 +331,7 @@ def _make_lookup(query: Query, asked: list[str], rest: list[str]) -> Query | Non
 def _asks_partner(query: Query) -> bool:
     """Whether "who" cannot be the rows: they are named, or what they refer to is."""
     table, used = query.table, {one.column for one in query.filters}
-    return table.label in used or any(used & one.columns for one in table.partners)
+    return table.label in used or any(one.label in used for one in table.partners)
 
 
 def _fits(table: Table, column: str, wants: str) -> bool:

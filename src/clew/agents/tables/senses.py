@@ -10,7 +10,14 @@ from collections.abc import Collection, Mapping, Sequence
 import numpy as np
 
 from clew.agents.tables.load import Column, Table
-from clew.agents.tables.reading import BEFORE_ROLE, Filter, Mention, Reading, note_column, to_extreme
+from clew.agents.tables.reading import (
+    BEFORE_ROLE,
+    Filter,
+    Mention,
+    Reading,
+    note_column,
+    to_extreme,
+)
 from clew.agents.tables.unspaced import asks_unspaced
 from clew.agents.tables.values import load_vocabulary
 from clew.agents.tables.verbs import find_time
@@ -28,6 +35,7 @@ _MEASURED = ("number", "date")
 _LEAST = 0.5  # cosine of a word with the name of a column that it may mean
 _LEAST_OF_DEGREE = 0.35  # of "tallest" with one that can be measured: few columns can
 _LEAST_OF_KIND = 0.6  # of a word with a value that rows share, or with the name of the table
+_LEAST_OF_SORT = 0.55  # of a word with one of the values that it is the kind of
 _LEAST_OF_PRICE = 0.4  # of "price" with a column of money
 _LEAST_OF_PLACE = 0.35  # of "city" with a column of places
 _SAME_CONCEPT = 0.95  # for a cosine, of words that are listed as naming the same
@@ -136,6 +144,10 @@ def _find_meant_columns(reading: Reading, senses: Senses) -> None:
                 name = _find_ages(reading)
             if name and not _may_name(reading, at, name):
                 continue
+            if name and _is_kind_of(reading, senses[word.fold], name):
+                reading.take(at, at + 1, "table")
+                reading.guess("thing", at, name)
+                continue
             if name and _means_value(reading, senses[word.fold], name):
                 continue  # "surgeons" are those of Surgery, no specialties
             if name and not _tells_another_event(reading, word, name):
@@ -144,6 +156,13 @@ def _find_meant_columns(reading: Reading, senses: Senses) -> None:
                 thing = "role" if reading.words[0].fold == "who" else "thing"
                 reading.guess(thing if is_text else "measure", at, name)
                 reading.entities |= {name} if reading.table.columns[name].is_id else set()
+
+
+def _is_kind_of(reading: Reading, near: Mapping[str, float], name: str) -> bool:
+    """Whether a word is what all values of a column are: "animals", where rows are cat and dog."""
+    column = reading.table.columns[name]
+    closest = max((near.get(value, 0.0) for value in column.rows_by_value), default=0.0)
+    return column.tells_kinds and not column.is_nearly_key and closest >= _LEAST_OF_SORT
 
 
 def _may_name(reading: Reading, at: int, name: str) -> bool:

@@ -76,6 +76,8 @@ def stands_as_verb(reading: Reading, at: int, head: int, asks: str) -> bool:
     agrees = (noun.stem != noun.fold) != (word.stem != word.fold)  # "couriers ride", "vet looks"
     is_plain = agrees and behind[:1] != ["of"]
     joins = not _JOINING.isdisjoint(behind) or at + 1 in reading.dropped
+    if noun.stem == noun.fold and behind == ["the"]:  # "earns the most" is of no column
+        return is_past
     return is_past or (is_plain and joins)
 
 

@@ -346,6 +346,8 @@ def _account_for_rest(reading: Reading, head: int, asks: str, measured: bool) ->
             reading.take(at, at + 1, "noun")
             kind = _name_guess(reading, at) if at != head else f"{_HEADS.get(asks, 'asked')} noun"
             reading.guess(kind, at)
+            if any(is_same_word(word.fold, one) for one in reading.elsewhere):
+                reading.guess("noun", at)  # another table knows what that is
         elif stands_as_verb(reading, at, head, asks) or may_be_verb(reading, at, head, measured):
             bare = not reading.filters and not measured
             is_state = is_predicate(reading, at)
@@ -392,8 +394,7 @@ def _is_unknown(reading: Reading, at: int) -> bool:
     table holds, or "older", which is no part of the name behind it.
     """
     word = reading.words[at]
-    others = {*reading.foreign, *reading.elsewhere}
-    if word.text[:1].isupper() or any(is_same_word(word.fold, one) for one in others):
+    if word.text[:1].isupper() or any(is_same_word(word.fold, one) for one in reading.foreign):
         return True
     return at in reading.dropped or (word.fold,) in reading.operators.phrases["degrees"]
 

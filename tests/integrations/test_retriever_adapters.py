@@ -1,5 +1,7 @@
 """The adapters give the same passages as `kb.search`; each is skipped where its package is not."""
 
+import importlib
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -70,3 +72,22 @@ def test_haystack(kb: Kb) -> None:
     saved = ClewRetriever("there", recipe="keywords", k=4).to_dict()
     again = ClewRetriever.from_dict(saved)
     assert (again.folder, again.recipe, again.k) == ("there", "keywords", 4)
+
+
+@pytest.mark.parametrize(
+    ("module", "package", "extra"),
+    [
+        ("haystack", "haystack", "haystack"),
+        ("langchain", "langchain_core", "langchain"),
+        ("llama_index", "llama_index", "llama-index"),
+    ],
+)
+def test_an_adapter_without_its_package_says_what_to_install(
+    monkeypatch: pytest.MonkeyPatch, module: str, package: str, extra: str
+) -> None:
+    for name in [one for one in sys.modules if one.partition(".")[0] == package]:
+        monkeypatch.delitem(sys.modules, name)
+    monkeypatch.setitem(sys.modules, package, None)
+    monkeypatch.delitem(sys.modules, f"clew.integrations.{module}", raising=False)
+    with pytest.raises(ModuleNotFoundError, match=rf"pip install .*{extra}"):
+        importlib.import_module(f"clew.integrations.{module}")

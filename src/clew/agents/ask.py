@@ -20,6 +20,7 @@ from clew.agents.judge import explain_doubt, explain_unmentioned, judge_answer
 from clew.agents.quote_units import drop_repeats
 from clew.agents.rules.question_analysis import find_names
 from clew.agents.tables.answer import answer_from_tables
+from clew.agents.tables.quoted import judge_quoted_rows
 from clew.context import Context, Event, EventListener, TraceStep
 from clew.errors import ConfigError, suggest
 from clew.index.view import View
@@ -104,6 +105,7 @@ async def answer_with(
             answer = await agent(inner, retrieve, mode)
             if not answer.signals and not answer.parts:  # some agents judge what they read
                 answer = await judge_answer(inner, answer)
+            answer = await judge_quoted_rows(inner, answer)
             if unclear := _explain_lone_pronoun(inner):
                 answer = replace(answer, confidence=0.0, note=_join(unclear, answer.note))
             if mode == "reject":

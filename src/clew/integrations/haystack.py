@@ -2,11 +2,12 @@
 
 from typing import Any
 
-from haystack import Document, component, default_from_dict, default_to_dict
-
 from clew.api import open as open_kb
-from clew.integrations.passages import Searcher, describe_passage, find_passages
+from clew.integrations.passages import Searcher, describe_passage, find_passages, naming_extra
 from clew.types import Passage
+
+with naming_extra("haystack"):
+    from haystack import Document, component, default_from_dict, default_to_dict
 
 
 @component

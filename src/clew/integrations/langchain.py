@@ -2,11 +2,17 @@
 
 from typing import Any
 
-from langchain_core.documents import Document
-from langchain_core.retrievers import BaseRetriever
-
-from clew.integrations.passages import describe_passage, find_passages, find_passages_async
+from clew.integrations.passages import (
+    describe_passage,
+    find_passages,
+    find_passages_async,
+    naming_extra,
+)
 from clew.types import Passage
+
+with naming_extra("langchain"):
+    from langchain_core.documents import Document
+    from langchain_core.retrievers import BaseRetriever
 
 
 class ClewRetriever(BaseRetriever):

@@ -1,15 +1,17 @@
 """A LlamaIndex retriever: `ClewRetriever(clew.open("kb"), recipe="clew", k=5)`."""
 
-from llama_index.core.retrievers import BaseRetriever
-from llama_index.core.schema import NodeWithScore, QueryBundle, TextNode
-
 from clew.integrations.passages import (
     Searcher,
     describe_passage,
     find_passages,
     find_passages_async,
+    naming_extra,
 )
 from clew.types import Passage
+
+with naming_extra("llama-index"):
+    from llama_index.core.retrievers import BaseRetriever
+    from llama_index.core.schema import NodeWithScore, QueryBundle, TextNode
 
 
 class ClewRetriever(BaseRetriever):

@@ -1,10 +1,24 @@
 """What the adapters share: the passages of a question, and where each is from."""
 
 import asyncio
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any, Protocol
 
 from clew.agents.core.types import Results
 from clew.types import Passage
+from clew.version import pip_install_command
+
+
+@contextmanager
+def naming_extra(extra: str) -> Iterator[None]:
+    """Say what to install where the framework of an adapter is missing."""
+    try:
+        yield
+    except ModuleNotFoundError as missing:
+        raise ModuleNotFoundError(
+            f"{missing}: `{pip_install_command(extra)}`", name=missing.name
+        ) from missing
 
 
 class Searcher(Protocol):

@@ -1,10 +1,12 @@
 """Answers a question from the rows of tables, if one reading of it accounts for every word."""
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Iterator, Sequence
 from dataclasses import replace
+from typing import NamedTuple
 
 from clew.agents.answering.write import make_answer
 from clew.agents.core.types import Answer
+from clew.agents.tables.confidence import measure_confidence
 from clew.agents.tables.load import Table, join_tables
 from clew.agents.tables.parse import may_ask_tables, parse_question
 from clew.agents.tables.reading import Filter, Query
@@ -18,9 +20,7 @@ _MAX_CITED = 10  # rows; of more the first are cited
 _JOINED = "joined tables"  # memo of a generation
 _MAX_VALUES = 50  # shown in an answer
 _NOTE = "computed from the rows of {table}: {query}"
-# Every word of the question is accounted for; nine in ten such answers are right (bench.tables).
-_CONFIDENCE = 0.9
-_PER_DOUBT = 0.75  # of a word that was guessed
+_LEAST = 0.3  # confidence of a reading that is told at all
 _SIGNS = {"filled": "has a value", "empty": "is empty or 0", "flag": "is yes"}
 
 
@@ -29,30 +29,49 @@ async def answer_from_tables(ctx: Context) -> Answer | None:
     tables = await load_tables(ctx) if may_ask_tables(ctx.question) else []
     if not tables:
         return None
-    async for some, senses in _iter_readings(ctx, tables):
-        for query in parse_question(ctx.question, some, senses, tables):
-            if _tells_keys(ctx, query, tables):
-                continue
-            result = run_query(query)
-            if result is not None and (result.rows or query.wants == "count"):
-                return await _write_answer(ctx, query, result)
-    return None
+    found = [one async for one in iter_answers(ctx, tables)]
+    best = max(found, key=lambda one: one.confidence, default=None)
+    if best is None or best.confidence < _LEAST:
+        return None
+    return await _write_answer(ctx, best)
 
 
-async def _iter_readings(
-    ctx: Context, tables: Sequence[Table]
-) -> AsyncIterator[tuple[Sequence[Table], Senses]]:
-    """Yield single tables, joined ones, then both with columns found by meaning: each costs more.
+class ComputedAnswer(NamedTuple):
+    """A reading of a question, what it computes, and how far it is trusted."""
 
-    Joined tables are made once per generation.
+    query: Query
+    result: TableResult
+    confidence: float
+
+
+async def iter_answers(ctx: Context, tables: Sequence[Table]) -> AsyncIterator[ComputedAnswer]:
+    """Yield what readings of the question compute, until one of them guesses nothing.
+
+    Single tables come first, then joined ones, then both with columns found by meaning: each costs
+    more. What was guessed is compared by meaning, too.
     """
-    yield tables, {}
-    joined = _join_once(ctx, tables)
-    yield joined, {}
+    guessed = []
+    for some in (tables, _join_once(ctx, tables)):
+        for query, result in _run_readings(ctx, some, {}, tables):
+            if not query.guesses:
+                yield ComputedAnswer(query, result, measure_confidence(query, {}))
+                return
+            guessed.append((query, result))
     senses = await load_senses(ctx, tables)
-    if senses:
-        yield tables, senses
-        yield joined, senses
+    for some in (tables, _join_once(ctx, tables)) if senses else ():
+        guessed += _run_readings(ctx, some, senses, tables)
+    for query, result in guessed:
+        yield ComputedAnswer(query, result, measure_confidence(query, senses))
+
+
+def _run_readings(
+    ctx: Context, some: Sequence[Table], senses: Senses, tables: Sequence[Table]
+) -> Iterator[tuple[Query, TableResult]]:
+    """Yield the readings of a question over some tables that have an answer, with it."""
+    for query in parse_question(ctx.question, some, senses, tables):
+        result = None if _tells_keys(ctx, query, tables) else run_query(query)
+        if result is not None and (result.rows or query.wants == "count"):
+            yield query, result
 
 
 def _join_once(ctx: Context, tables: Sequence[Table]) -> list[Table]:
@@ -71,7 +90,8 @@ def _tells_keys(ctx: Context, query: Query, tables: Sequence[Table]) -> bool:
     return any(partner.link in shown for one in same for partner in one.partners)
 
 
-async def _write_answer(ctx: Context, query: Query, result: TableResult) -> Answer:
+async def _write_answer(ctx: Context, found: ComputedAnswer) -> Answer:
+    query, result, confidence = found
     cited = result.rows[:_MAX_CITED]
     passages = await _fetch_rows(ctx, query.table, cited)
     for partner in query.table.partners:
@@ -91,8 +111,7 @@ async def _write_answer(ctx: Context, query: Query, result: TableResult) -> Answ
     ctx.trace.append(TraceStep("query a table", described, shown[:200], 0.0))
     evidence = Evidence(chunks=tuple(passages))
     answer = make_answer(ctx, evidence, f"{shown} {marks}".strip(), citations, shown, note)
-    confidence = _CONFIDENCE * _PER_DOUBT**query.doubts
-    return replace(answer, confidence=confidence, computed=True)
+    return replace(answer, confidence=round(confidence, 4), computed=True)
 
 
 async def _fetch_rows(ctx: Context, table: Table, rows: Sequence[int]) -> list[Passage]:

@@ -238,7 +238,7 @@ def add_derived_values(reading: Reading) -> None:
             reading.values.append((at, at + 1, name))
             reading.take(at, at + 1, "value")
             reading.score += _VALUE_WEIGHT / 2
-            reading.doubts += 1
+            reading.guess("form", at)
 
 
 def _may_be_derived(reading: Reading, at: int) -> bool:
@@ -354,7 +354,13 @@ def _choose_column(reading: Reading, start: int, columns: Sequence[Column]) -> C
         # "the genus Salmonella": the column belongs to the condition.
         consume(reading, near[0])
         return names[near[0][2]]
-    reading.doubts += len(columns) > 1 and reading.table.label not in names
+    # "Away goals" are those of the column `away`.
+    said = {word for _, _, name in reading.columns for word in reading.table.columns[name].words}
+    alike = [column for column in columns if not said.isdisjoint(column.words)]
+    if len(columns) > 1 and len(alike) == 1:
+        return alike[0]
+    if len(columns) > 1 and reading.table.label not in names:
+        reading.guess("ambiguous", start)
     return names.get(reading.table.label, columns[0])
 
 

@@ -34,7 +34,7 @@ from clew.agents.tables.senses import (
 )
 from clew.agents.tables.spaced import find_language, write_spaced_in_english
 from clew.agents.tables.unspaced import asks_unspaced, write_unspaced_in_english
-from clew.agents.tables.verbs import may_be_verb, stands_as_verb
+from clew.agents.tables.verbs import is_predicate, may_be_verb, stands_as_verb
 from clew.agents.tables.words import (
     Word,
     is_same_word,
@@ -43,6 +43,7 @@ from clew.agents.tables.words import (
     strip_plural,
 )
 
+_HEADS = {"count": "counted"}
 _NOUN_WEIGHT = 1.0
 _MAX_BEFORE_ASK = 1  # words before it: "in which year"
 _OPENERS = {"checks": "check", "limits": "rows", "superlatives": "rows", "aggregates": "value"}
@@ -63,6 +64,15 @@ def may_ask_tables(question: str) -> bool:
     return any(next(operators.find(kind, words[:2]), (1,))[0] == 0 for kind in _OPENERS)
 
 
+def asks_for_number(question: str) -> bool:
+    """Whether a question counts, adds up or compares rows: one of them alone does not answer."""
+    operators, words = load_operators(), split_question(question)
+    kinds = ("aggregates", "superlatives", "shares", "limits")
+    if any(next(operators.find(kind, words), None) for kind in kinds):
+        return True
+    return any(meaning == "count" for _, _, meaning in operators.find("asks", words))
+
+
 def parse_question(
     question: str,
     tables: Sequence[Table],
@@ -80,13 +90,22 @@ def parse_question(
     found = []
     for table in tables:
         others = frozenset().union(*(some for name, some in named.items() if name != table.name))
-        query = _read(words, table, others - table.words, senses or {})
+        reading = Reading(table, words, load_operators(), [""] * len(words), others - table.words)
+        reading.elsewhere = _list_foreign_columns(table, known)
+        query = _read(reading, senses or {})
         found += [query] if query is not None else []
     return sorted(found, key=lambda query: -query.score)
 
 
-def _read(words: list[Word], table: Table, foreign: frozenset[str], senses: Senses) -> Query | None:
-    reading = Reading(table, words, load_operators(), [""] * len(words), foreign)
+def _list_foreign_columns(table: Table, known: Sequence[Table]) -> frozenset[str]:
+    """Return the words of columns that other tables have and this has not."""
+    own = {word for one in table.columns.values() for word in one.words}
+    others = [one for one in known if one.name != table.name]
+    return frozenset(w for one in others for c in one.columns.values() for w in c.words) - own
+
+
+def _read(reading: Reading, senses: Senses) -> Query | None:
+    table, words = reading.table, reading.words
     ask = _find_ask(reading)
     if ask is None:
         return None
@@ -133,6 +152,7 @@ def _read(words: list[Word], table: Table, foreign: frozenset[str], senses: Sens
         pairs[0][2] if pairs else "",
         rank,
         limit,
+        _precedes_rows(reading, best),
     )
     return make_query(reading, sought, head)
 
@@ -160,6 +180,24 @@ def _name_best(reading: Reading, best: Sequence[Mention], is_pair: bool) -> str:
         behind = [word.fold for word in reading.words[end : end + 2]]
         return _OF_NUMBER.get(meaning, meaning) if behind == ["number", "of"] else meaning
     return ""
+
+
+def _precedes_rows(reading: Reading, best: Sequence[Mention]) -> bool:
+    """Whether a superlative stands before what the rows are called: "the most expensive plant".
+
+    "The price of the cheapest plant" names what is measured, and asks for that.
+    """
+    for start, end, _ in best[:1]:
+        while end < len(reading.words) and (
+            reading.taken[end] in ("superlatives", "value", "flag")
+            or reading.operators.measured_by(reading.words[end].fold)
+        ):
+            end += 1
+        columns = reading.table.columns
+        named = [at for at, _, name in reading.columns if columns[name].is_quantity]
+        is_named = any(not start <= at < end for at in named)
+        return reading.taken[end : end + 1] == ["table"] and not is_named
+    return False
 
 
 def _find_group(reading: Reading) -> str:
@@ -295,31 +333,51 @@ def _pass_adjectives(reading: Reading, at: int) -> int:
 def _account_for_rest(reading: Reading, head: int, asks: str, measured: bool) -> bool:
     """Whether every word is accounted for: names of the table, the head noun, fillers."""
     for at, word in enumerate(reading.words):
-        if reading.taken[at]:
+        if reading.taken[at] or _take_known(reading, at):
             continue
-        if _is_of_table(reading, word):
-            reading.take(at, at + 1, "table")
-            reading.score += _NOUN_WEIGHT
-        elif word.fold in reading.operators.fillers:
-            reading.take(at, at + 1, "filler")
-        elif _is_unknown(reading, at):
+        if _is_unknown(reading, at):
             return False
-        elif _names_table(reading, word):
+        if _names_table(reading, word):
             reading.take(at, at + 1, "table")
-            reading.doubts += 1
+            reading.guess("table", at)
         elif at == head and asks == "count" and add_kind(reading, at):
             reading.take(at, at + 1, "kind")
         elif (at == head and not literal_type(word.fold)) or _is_compound(reading, at):
             reading.take(at, at + 1, "noun")
-            reading.doubts += at != head or asks == "count"
+            kind = _name_guess(reading, at) if at != head else f"{_HEADS.get(asks, 'asked')} noun"
+            reading.guess(kind, at)
+            if any(is_same_word(word.fold, one) for one in reading.elsewhere):
+                reading.guess("noun", at)  # another table knows what that is
         elif stands_as_verb(reading, at, head, asks) or may_be_verb(reading, at, head, measured):
-            reading.doubts += (1 + (not reading.filters and not measured)) * (
-                "verb" not in reading.taken
-            )
+            bare = not reading.filters and not measured
+            is_state = is_predicate(reading, at)
+            reading.guess("state" if is_state else "bare verb" if bare else "verb", at)
             reading.take(at, at + 1, "verb")
         else:
             return False
     return _names_what_is_asked(reading, head, asks)
+
+
+def _take_known(reading: Reading, at: int) -> bool:
+    """Take a word of the table's name, one without meaning, or one that belongs to a verb."""
+    word = reading.words[at]
+    if _is_of_table(reading, word):
+        reading.take(at, at + 1, "table")
+        reading.score += _NOUN_WEIGHT
+    elif word.fold in reading.operators.fillers:
+        reading.take(at, at + 1, "filler")
+    elif at in reading.dropped and reading.taken[at - 1] == "verb":
+        reading.take(at, at + 1, "verb")  # "looks after"
+    else:
+        return False
+    return True
+
+
+def _name_guess(reading: Reading, at: int) -> str:
+    """Return whether a word that nothing knows says which of a kind is meant: "grand piano"."""
+    behind = reading.words[at + 1 : at + 2]
+    is_kind = reading.taken[at + 1 : at + 2] == ["value"] and behind[0].text.islower()
+    return "modifier" if is_kind else "noun"
 
 
 def _is_of_table(reading: Reading, word: Word) -> bool:

@@ -5,7 +5,9 @@ from dataclasses import dataclass, replace
 
 from clew.agents.tables.load import Partner, Table
 from clew.agents.tables.reading import (
+    BEFORE_ROLE,
     Filter,
+    Guess,
     Query,
     Reading,
     Unlinked,
@@ -30,6 +32,8 @@ class Sought:
     pair: str = ""
     rank: int = 1
     limit: int = 1
+    of_rows: bool = False
+    """Whether the noun behind a superlative is the table's: "the most expensive car"."""
 
 
 def make_query(reading: Reading, sought: Sought, head: int) -> Query | None:
@@ -37,6 +41,8 @@ def make_query(reading: Reading, sought: Sought, head: int) -> Query | None:
     table = reading.table
     mentioned = [name for _, _, name in sorted(reading.columns)]
     asked = [name for start, end, name in reading.columns if start <= head < end]
+    if sought.wants == "names":
+        asked = _find_asked_role(reading)
     owner = _find_asked_partner(reading, head)
     if without := _find_unlinked(reading, sought, owner, asked):
         return without
@@ -59,9 +65,10 @@ def make_query(reading: Reading, sought: Sought, head: int) -> Query | None:
         score=reading.score,
         rank=sought.rank,
         limit=sought.limit,
-        doubts=reading.doubts,
+        guesses=tuple(reading.guesses),
         entities=frozenset(reading.entities),
         adds_up=head >= 0 and is_measure(reading, head),
+        of_rows=sought.of_rows,
         counts_things=head >= 0 and reading.taken[head] in ("kind", "value"),
     )
     found = _choose_plan(query, sought, asked, rest)
@@ -70,10 +77,36 @@ def make_query(reading: Reading, sought: Sought, head: int) -> Query | None:
             return None  # "which machine" asks for one, and this tells all
     if found is None or _tells_far_keys(found):
         return None
-    found = _name_keys(found)
+    found = _note_unused(reading, _name_keys(found), head)
     said = {one.column for one in found.filters if one.how == "=" and not one.negated}
     is_echo = found.wants == "value" and said.issuperset(found.targets)
     return None if is_echo else found  # "which vet trained Tom": not Tom
+
+
+def _find_asked_role(reading: Reading) -> list[str]:
+    """Return the column that "who" asks for: "who refereed", "who is the author"."""
+    for start, _, name in sorted(reading.columns):
+        between = [word.fold for word in reading.words[1:start]]
+        column = reading.table.columns[name]
+        if reading.words[0].fold == "who" and BEFORE_ROLE.issuperset(between):
+            if name in reading.entities or _fits(reading.table, name, "names"):
+                return [name] if column.type == "text" or name in reading.entities else []
+    return []
+
+
+def _note_unused(reading: Reading, query: Query, head: int) -> Query:
+    """Return a query that counts the columns a question names and it does not use as guesses."""
+    used = query.columns | query.entities | _find_owners(reading)
+    counted = head if query.wants in ("count", "groups") else -1
+    left = [at for at, end, name in reading.columns if name not in used and not at <= counted < end]
+    words = [reading.words[at].fold if at < len(reading.words) else "" for at in left]
+    guesses = [*query.guesses, *(Guess("unused", word) for word in words)]
+    if reading.words[0].fold == "who":  # whether those are persons, the names of columns tell
+        said = set(_find_asked_role(reading))
+        told = [*query.targets, query.group] if query.wants != "aggregate" else []
+        unsaid = [name for name in told if name and name not in said | query.entities]
+        guesses += [Guess("person", name=name) for name in unsaid]
+    return replace(query, guesses=tuple(guesses))
 
 
 def _is_of_partner(reading: Reading, asked: Sequence[str]) -> bool:
@@ -141,7 +174,7 @@ def _find_unlinked(
         *(owner.table, "count" if sought.wants == "count" else "value", filters),
         targets=(owner.table.label,),
         score=reading.score,
-        doubts=reading.doubts,
+        guesses=tuple(reading.guesses),
         unlinked=Unlinked(reading.table, kept, owner.rows),
     )
 
@@ -280,15 +313,25 @@ def _make_lookup(query: Query, asked: list[str], rest: list[str]) -> Query | Non
     used = {one.column for one in filters if one.how == "="}
     if by_name and query.wants == "names" and table.label in used and rest:
         targets = rest  # "Who is Dana's manager?"
-    elif by_name and query.wants == "names" and table.label in used:
-        targets = [one.label for one in table.partners if one.label and one.label not in used]
+    elif by_name and query.wants == "names" and _asks_partner(query):
+        others = [one for one in table.partners if one.label and not used & one.columns]
+        targets = [one.label for one in others if one.label not in used and one.link not in used]
         targets = targets if len(targets) == 1 else []
-    targets = [name for name in targets if name not in used and _fits(table, name, query.wants)]
+    fitting = [
+        name for name in targets if name in query.entities or _fits(table, name, query.wants)
+    ]
+    targets = [name for name in fitting if name not in used]
     if not targets or not (filters or rest or (asked and query.wants == "rows")):
         return None
     if query.wants == "rows":
         filters = (*filters, *(Filter(name, "filled") for name in rest if name not in targets))
     return replace(query, wants="value", targets=tuple(targets), filters=filters)
+
+
+def _asks_partner(query: Query) -> bool:
+    """Whether "who" cannot be the rows: they are named, or what they refer to is."""
+    table, used = query.table, {one.column for one in query.filters}
+    return table.label in used or any(one.label in used for one in table.partners)
 
 
 def _fits(table: Table, column: str, wants: str) -> bool:
@@ -309,7 +352,7 @@ def _make_aggregate(query: Query, asked: list[str], rest: list[str]) -> Query | 
     dated, counts_rows = query.best in _DATED, query.best in _COUNTED
     measured = "date" if dated else "number"
     fitting = [name for name in [*rest, *asked] if columns[name].type == measured]
-    fitting = [name for name in fitting if not columns[name].is_id]
+    fitting = [n for n in fitting if not columns[n].is_id and not _numbers_rows(query.table, n)]
     if dated and not fitting:  # a year may stand in a column of numbers
         fitting = [name for name in rest if columns[name].is_quantity]
     targets = [name for name in [*asked, *rest] if name not in fitting[:1]]
@@ -328,6 +371,13 @@ def _make_aggregate(query: Query, asked: list[str], rest: list[str]) -> Query | 
         if _is_category(query.table, asked[0]):
             return replace(query, wants="group", group=asked[0], aggregate="sum")
     return _make_best(query, asked, targets)
+
+
+def _numbers_rows(table: Table, name: str) -> bool:
+    """Whether a column only numbers the rows: it is called as they are, and tells them apart."""
+    column = table.columns[name]
+    own = [any(is_same_word(word, one) for one in table.own_words) for word in column.words]
+    return column.is_key and bool(own) and all(own)
 
 
 def _find_reading(query: Query, targets: Sequence[str]) -> str:
@@ -365,10 +415,11 @@ def _make_best(query: Query, asked: list[str], targets: list[str]) -> Query | No
     chosen = [one.column for one in query.filters if one.how == "="]
     if any(chosen.count(name) > 1 for name in chosen):
         return replace(query, wants="best", targets=(max(chosen, key=chosen.count),))
-    if not targets and query.wants in ("rows", "names") and table.label:
+    if not targets and (query.wants in ("rows", "names") or query.of_rows) and table.label:
         targets = [table.label]
-    if query.measure in asked and not targets:
-        targets = []
+    by_name = query.wants in ("rows", "names") or query.of_rows
+    if not targets and by_name and query.measure not in asked:
+        return None  # no column names the rows that are asked for
     return replace(query, wants="best", targets=tuple(targets[:1]))
 
 
@@ -395,6 +446,8 @@ def _make_count(query: Query, asked: list[str], rest: list[str]) -> Query | None
     if query.wants != "distinct" and column.is_nearly_key:
         return replace(query, wants="count")
     compared = any(one.how in _COMPARING for one in query.filters)
+    compared = compared or any(one.name == column.name for one in query.guesses)
     if query.wants != "distinct" and compared and column.tells_kinds:
-        return replace(query, wants="count", doubts=query.doubts + 1)  # "animals over 300 kg"
+        guesses = (*query.guesses, Guess("counted"))
+        return replace(query, wants="count", guesses=guesses)  # "animals over 300 kg"
     return replace(query, wants="distinct", targets=(column.name,))

@@ -11,6 +11,8 @@ from clew.text.quantities import is_people
 _COLUMN_WEIGHT = 2.0
 _TIMELY = ("first", "last")
 _MIN_VALUE = 4  # letters of a value that is no code
+BEFORE_ROLE = frozenset("is was are were the a an".split())
+"""What may stand between "who" and the column that it asks for."""
 Mention = tuple[int, int, str]
 """Words of a question, from and to (exclusive), and the column or meaning."""
 
@@ -28,6 +30,19 @@ def to_extreme(degree: str, column: Column | None) -> str:
     extremes = _EXTREMES | _OF_AGES if is_age else _EXTREMES
     found = extremes.get(degree, degree)
     return _REVERSED.get(found, found) if column is not None and column.is_rank else found
+
+
+@dataclass(frozen=True)
+class Guess:
+    """A word of a question, or what it leaves unsaid, that was taken for something without proof.
+
+    `kind` is one of `clew.agents.tables.confidence`; `name` is the column or value that it was
+    taken for by its meaning, "" of a word that nothing accounts for.
+    """
+
+    kind: str
+    word: str = ""
+    name: str = ""
 
 
 @dataclass(frozen=True)
@@ -79,12 +94,14 @@ class Query:
     """How many of the best."""
     second: str = ""
     """Another measure, for the ratio of two."""
-    doubts: int = 0
-    """How many words or columns were guessed."""
+    guesses: tuple[Guess, ...] = ()
+    """The words or columns that were guessed."""
     entities: frozenset[str] = frozenset()
     """Columns of keys that the question names by what they stand for: "student"."""
     adds_up: bool = False
     """Whether "how many" asks for a sum: "how many hours"."""
+    of_rows: bool = False
+    """Whether rows are asked for by a superlative before their name: "the cheapest car"."""
     counts_things: bool = False
     """Whether what is counted is a kind of thing that rows are of: "lamps"."""
     unlinked: Unlinked | None = None
@@ -108,11 +125,13 @@ class Reading:
     """Per word: what it is taken for, "" if nothing yet."""
     foreign: frozenset[str] = frozenset()
     """The words of other tables' names."""
+    elsewhere: frozenset[str] = frozenset()
+    """The words of columns that only other tables have."""
     columns: list[Mention] = field(default_factory=list)
     values: list[Mention] = field(default_factory=list)
     filters: list[Filter] = field(default_factory=list)
     score: float = 0.0
-    doubts: int = 0
+    guesses: list[Guess] = field(default_factory=list)
     entities: set[str] = field(default_factory=set)
     reversed: set[int] = field(default_factory=set)
     """Words that name a flag and deny it: "unresolved"."""
@@ -120,6 +139,11 @@ class Reading:
     """Comparisons with what is no number: they are no names."""
     unlinked: bool = False
     """Whether the table itself is denied: "customers without orders"."""
+
+    def guess(self, kind: str, at: int = -1, name: str = "") -> None:
+        """Note that a word was taken for something without proof."""
+        word = self.words[at].fold if 0 <= at < len(self.words) else ""
+        self.guesses.append(Guess(kind, word, name))
 
     def take(self, start: int, end: int, kind: str) -> None:
         """Mark words as accounted for."""
@@ -162,7 +186,7 @@ def _try_word(reading: Reading, at: int, names: Sequence[Column]) -> None:
         return  # "open" of a status, not of "opened"
     if _is_table(reading, word):
         return  # "orders" are the rows, not their `order_date`
-    having = _prefer_own(reading, exact or having)
+    having = _prefer_said(reading, at, _prefer_own(reading, exact or having))
     having = [one for one in having if not _is_own_id(reading, one, word)]
     if not exact and reading.words[0].fold == "what":  # "does it measure" is no date
         having = [one for one in having if one.type != "date"]
@@ -209,6 +233,19 @@ def _prefer_own(reading: Reading, having: list[Column]) -> list[Column]:
     """Return the columns a word may mean, without those that a linked table brought, if any is."""
     brought = {name for one in reading.table.partners for name in one.columns}
     return [one for one in having if one.name not in brought] or having
+
+
+def _prefer_said(reading: Reading, at: int, having: list[Column]) -> list[Column]:
+    """Return those of several columns of which the question says more: "goals … at home"."""
+    if len(having) < 2:
+        return having
+    others = [word.fold for place, word in enumerate(reading.words) if place != at]
+    said = {
+        one.name: sum(any(is_same_word(word, own) for word in others) for own in one.words)
+        for one in having
+    }
+    most = max(said.values())
+    return [one for one in having if said[one.name] == most] if most else having
 
 
 def _try_denied_flag(reading: Reading, at: int) -> None:

@@ -10,7 +10,14 @@ from collections.abc import Collection, Mapping, Sequence
 import numpy as np
 
 from clew.agents.tables.load import Column, Table
-from clew.agents.tables.reading import Filter, Mention, Reading, note_column, to_extreme
+from clew.agents.tables.reading import (
+    BEFORE_ROLE,
+    Filter,
+    Mention,
+    Reading,
+    note_column,
+    to_extreme,
+)
 from clew.agents.tables.unspaced import asks_unspaced
 from clew.agents.tables.values import load_vocabulary
 from clew.agents.tables.verbs import find_time
@@ -28,6 +35,7 @@ _MEASURED = ("number", "date")
 _LEAST = 0.5  # cosine of a word with the name of a column that it may mean
 _LEAST_OF_DEGREE = 0.35  # of "tallest" with one that can be measured: few columns can
 _LEAST_OF_KIND = 0.6  # of a word with a value that rows share, or with the name of the table
+_LEAST_OF_SORT = 0.55  # of a word with one of the values that it is the kind of
 _LEAST_OF_PRICE = 0.4  # of "price" with a column of money
 _LEAST_OF_PLACE = 0.35  # of "city" with a column of places
 _SAME_CONCEPT = 0.95  # for a cosine, of words that are listed as naming the same
@@ -35,8 +43,8 @@ _LEAD = 0.1  # over the next one
 _MAX_VALUES = 1_000  # of all tables that words are compared with
 _MAX_KINDS = 100  # different values of a column that tells kinds
 _MAX_NAMES = 400  # columns of all tables, beyond which meaning costs too much
-_PRICE, _PLACE = "price", "city"
-_IMPLIED = (_PRICE, _PLACE)  # "bring in", "where": compared with columns, too
+_PRICE, _PLACE, PERSON = "price", "city", "person"
+_IMPLIED = (_PRICE, _PLACE, PERSON)  # "bring in", "where", "who": compared with columns, too
 _SIGNS = {"max": ">", "min": "<"}
 
 
@@ -101,12 +109,18 @@ def find_meant_values(reading: Reading, senses: Senses, head: int) -> None:
         best, lead, column, value = _nearest_value(reading.table, near)
         if at == head and own >= _LEAST_OF_KIND and own > max(best, others):
             reading.take(at, at + 1, "table")
-            reading.doubts += 1
+            reading.guess("table", at)
+        elif at > head >= 0 and own >= _LEAST and own > max(best, others):
+            reading.take(at, at + 1, "table")
+            reading.guess("table", at)
         elif best >= _LEAST_OF_KIND and lead >= _LEAD and best > max(own, others):
+            called = " ".join(reading.table.columns[column].words)
+            if near.get(called, 0.0) >= _LEAST:
+                continue  # "animals" are all species, not the dogs
             reading.filters.append(Filter(column, "=", value, at=at))
             reading.values.append((at, at + 1, column))
             reading.take(at, at + 1, "value")
-            reading.doubts += 1
+            reading.guess("value", at, value)
 
 
 def _nearest_value(table: Table, near: Mapping[str, float]) -> tuple[float, float, str, str]:
@@ -126,11 +140,45 @@ def _find_meant_columns(reading: Reading, senses: Senses) -> None:
         if word.fold in senses and reading.is_free(at, at + 1) and not _is_known(reading, word):
             types = _TYPES_ASKED.get(reading.words[0].fold, _ALL)
             name = _choose(reading, senses[word.fold], types, _LEAST)
+            if word.fold == "old":
+                name = _find_ages(reading)
+            if name and not _may_name(reading, at, name):
+                continue
+            if name and _is_kind_of(reading, senses[word.fold], name):
+                reading.take(at, at + 1, "table")
+                reading.guess("thing", at, name)
+                continue
             if name and _means_value(reading, senses[word.fold], name):
                 continue  # "surgeons" are those of Surgery, no specialties
             if name and not _tells_another_event(reading, word, name):
                 note_column(reading, at, at + 1, name)
+                is_text = reading.table.columns[name].type == "text"
+                thing = "role" if reading.words[0].fold == "who" else "thing"
+                reading.guess(thing if is_text else "measure", at, name)
                 reading.entities |= {name} if reading.table.columns[name].is_id else set()
+
+
+def _is_kind_of(reading: Reading, near: Mapping[str, float], name: str) -> bool:
+    """Whether a word is what all values of a column are: "animals", where rows are cat and dog."""
+    column = reading.table.columns[name]
+    closest = max((near.get(value, 0.0) for value in column.rows_by_value), default=0.0)
+    return column.tells_kinds and not column.is_nearly_key and closest >= _LEAST_OF_SORT
+
+
+def _may_name(reading: Reading, at: int, name: str) -> bool:
+    """Whether a word stands where a column of texts may be asked for: "who wrote", "which job".
+
+    Elsewhere it says which rows are meant, by a value that no cell has: "who teaches the flute".
+    """
+    if reading.table.columns[name].type != "text" or reading.words[0].fold == "what":
+        return True
+    known = ("asks", "distinct", "superlatives", "value", "limits")
+    said = [
+        word.fold
+        for place, word in enumerate(reading.words[:at])
+        if reading.taken[place] not in known
+    ]
+    return BEFORE_ROLE.issuperset(said)
 
 
 def _means_value(reading: Reading, near: Mapping[str, float], column: str) -> bool:
@@ -174,8 +222,22 @@ def find_superlatives(reading: Reading, senses: Senses, after: int) -> list[Ment
             if end - start > 1 and meaning in ("first", "last"):
                 _add_time(reading, start)
             elif end - start == 1 and not _add_adjective(reading, senses, end):
-                _add_measure(reading, senses, start)
+                if not _add_measure(reading, senses, start):
+                    _add_deed(reading, senses, start)
     return found
+
+
+def _add_deed(reading: Reading, senses: Senses, superlative: int) -> None:
+    """Take the verb before "the most" for what it is the amount of: "charges" for a rate."""
+    at = superlative - 1
+    while at > 0 and reading.words[at].fold == "the":
+        at -= 1
+    word = reading.words[at]
+    if at <= 0 or not reading.is_free(at, at + 1) or word.fold not in senses:
+        return
+    if name := _choose(reading, senses[word.fold], ("number",), _LEAST_OF_DEGREE):
+        note_column(reading, at, at + 1, name)
+        reading.guess("measure", at, name)
 
 
 def _add_time(reading: Reading, at: int) -> None:
@@ -201,7 +263,7 @@ def find_measured(reading: Reading, senses: Senses, ask: Mention) -> None:
         end = ask[1] + len(phrase.split())
         if name and {"column", "value"}.isdisjoint(reading.taken[ask[1] : end]):
             note_column(reading, ask[1], end, name)
-            reading.doubts += 1
+            reading.guess("implied", ask[1])
             return
     _add_adjective(reading, senses, ask[1])
 
@@ -235,7 +297,7 @@ def find_implied(reading: Reading, senses: Senses, asks: str, is_sum: bool) -> N
         return
     if name:
         reading.columns.append((len(reading.words), len(reading.words), name))
-        reading.doubts += 1
+        reading.guess("implied")
 
 
 def _find_places(table: Table, near: Mapping[str, float]) -> str:
@@ -319,6 +381,10 @@ def find_measure(
     fitting = [name for name, one in columns.items() if one.is_quantity and one.measures in kinds]
     if len(fitting) > 1 and limit is not None:
         fitting = [name for name in fitting if columns[name].reaches(limit)]
+    if not fitting and "money" in kinds:
+        concepts = reading.operators.concepts_of
+        priced = [n for n, one in columns.items() if any("price" in concepts(w) for w in one.words)]
+        fitting = [name for name in priced if columns[name].is_quantity]
     if len(fitting) == 1:
         return fitting[0]
     if _degree(reading, word) in ("old", "young"):
@@ -342,8 +408,14 @@ def _find_ages(reading: Reading) -> str:
     times = [name for name, one in columns.items() if one.type == "date" or one.has_years]
     # The years of books say nothing about "the oldest author".
     others = [name for name in reading.entities if not columns[name].is_key]
+    said = {name for _, _, name in reading.columns if columns[name].type == "text"}
+    others += [name for name in said if name != reading.table.label and not columns[name].is_key]
     found = known or (times if not others else [])
-    return found[0] if len(found) == 1 else ""
+    if len(found) != 1:
+        return ""
+    if not known and not reading.operators.times.issuperset(columns[found[0]].words):
+        reading.guess("implied")
+    return found[0]
 
 
 def _choose(

@@ -10,11 +10,13 @@ from functools import cache
 
 from clew.agents.tables.load import Table
 from clew.agents.tables.unspaced import load_words
-from clew.agents.tables.words import fold_text, fold_word, is_same_word, load_operators
+from clew.agents.tables.words import fold_text, fold_word, is_same_word, load_operators, strip_marks
 
 _LANGUAGES = ("de", "fr", "es", "ru", "ar")
 _WORD = re.compile(r"\d[\d.,:/-]*|[^\W_]+")
 _MAX_NAME_WORDS = 6
+_MIN_STEM = 3  # letters of a name that is inflected …
+_MAX_ENDING = 2  # … and of the ending
 _MAX_BEFORE_ASK = 1  # words before it: "in welchem Jahr"
 Phrases = dict[tuple[str, ...], tuple[str, str]]
 
@@ -80,9 +82,29 @@ def write_spaced_in_english(question: str, tables: Sequence[Table]) -> str:
             found += english.split()
             at += size
         else:
-            found.append(texts[at])
+            found.append(_find_inflected(texts[at], tables) or texts[at])
             at += 1
     return " ".join(found) + "?"
+
+
+def _find_inflected(text: str, tables: Sequence[Table]) -> str:
+    """Return the only value or word of a column that a word is a form of: "Räder" of "Rad"."""
+    form = strip_marks(text.casefold())
+    columns = [column for table in tables for column in table.columns.values()]
+    names = {word for column in columns for word in column.words}
+    kinds = [one for one in columns if one.type == "text" and not one.is_nearly_key]
+    names |= {value for one in kinds for value in one.rows_by_value if " " not in value}
+    found = {name for name in names if _is_inflected(form, strip_marks(name))}
+    if len(found) != 1:
+        return ""
+    name = found.pop()
+    return f"{name}s" if len(form) > len(name) else name  # a plural, as in English
+
+
+def _is_inflected(form: str, name: str) -> bool:
+    shared = min(len(form), len(name))
+    longer = max(len(form), len(name))
+    return shared >= _MIN_STEM and longer - shared <= _MAX_ENDING and form[:shared] == name[:shared]
 
 
 def _match(words: Sequence[str], at: int, phrases: dict[str, Phrases]) -> tuple[int, str, str]:

@@ -8,6 +8,7 @@ from clew.agents.tables.load import Column
 from clew.agents.tables.reading import Reading, is_measure
 from clew.agents.tables.words import is_same_word
 
+_BE = ("is", "are", "was", "were", "been", "be", "got", "not", "never")
 _DO = ("do", "does", "did")
 _JOINING = frozenset("of the a an in on at by for from with to and or".split())
 _BEFORE_TIME = ("in", "on", "during")
@@ -72,8 +73,19 @@ def stands_as_verb(reading: Reading, at: int, head: int, asks: str) -> bool:
     if at != head + 1 or head < 0 or reading.taken[head] not in ("table", "column"):
         return False
     noun, behind = reading.words[head], [one.fold for one in reading.words[at + 1 : at + 2]]
-    is_plain = noun.stem != noun.fold and word.stem == word.fold and behind[:1] != ["of"]
-    return is_past or (is_plain and not _JOINING.isdisjoint(behind))  # "couriers ride a bicycle"
+    agrees = (noun.stem != noun.fold) != (word.stem != word.fold)  # "couriers ride", "vet looks"
+    is_plain = agrees and behind[:1] != ["of"]
+    joins = not _JOINING.isdisjoint(behind) or at + 1 in reading.dropped
+    if noun.stem == noun.fold and behind == ["the"]:  # "earns the most" is of no column
+        return is_past
+    return is_past or (is_plain and joins)
+
+
+def is_predicate(reading: Reading, at: int) -> bool:
+    """Whether a participle ends a question and says of the rows what no column does: "stolen"."""
+    before = reading.words[at - 1].fold if at else ""
+    is_last = at + 1 == len(reading.words)
+    return is_last and _is_past(reading, at) and before in _BE
 
 
 def _is_past(reading: Reading, at: int) -> bool:

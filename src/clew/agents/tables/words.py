@@ -70,7 +70,7 @@ def strip_plural(word: str) -> str:
     return word
 
 
-def _strip_marks(word: str) -> str:
+def strip_marks(word: str) -> str:
     """Return a word without accents and article: "Städte" and "Stadt" begin alike."""
     if word.isascii():
         return word
@@ -80,7 +80,7 @@ def _strip_marks(word: str) -> str:
 
 def is_same_word(one: str, other: str) -> bool:
     """Whether two words are forms of one: equal without endings, or one begins the other."""
-    a, b = strip_plural(_strip_marks(one)), strip_plural(_strip_marks(other))
+    a, b = strip_plural(strip_marks(one)), strip_plural(strip_marks(other))
     if a == b:
         return True
     if not (a.isalpha() and b.isalpha()):

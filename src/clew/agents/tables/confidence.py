@@ -1,0 +1,76 @@
+"""How far the answer that code computed from rows is trusted: by the words that were guessed.
+
+A question whose every word is a column, a value, an operator or the table's name is read as it
+was meant nine times in ten. Each word that was taken for something without proof speaks against
+the reading, the more the less the embedder finds the two alike. The weights are fitted on questions
+over several tables, and on the same questions after the column or the rows that answer them were
+removed (`python -m bench.table_confidence`).
+"""
+
+import tomllib
+from collections import defaultdict
+from functools import cache
+from importlib.resources import files
+
+from clew.agents.core.confidence import LogisticModel, Signals
+from clew.agents.tables.load import Table
+from clew.agents.tables.reading import Guess, Query
+from clew.agents.tables.senses import PERSON, Senses
+
+_UNCOMPARED = 0.3  # for a cosine, without an embedder
+_SAME = 0.75  # cosine of words that mean the same
+_LISTED = 0.9  # cosine that only words have which are listed as naming the same
+_FREE = ("counted noun", "asked noun")  # nouns that nothing accounts for
+_COMPARED = (*_FREE, "thing", "role", "measure", "value", "table", "person")
+
+
+def measure_confidence(query: Query, senses: Senses) -> float:
+    """Return how probable it is that a query says what was asked."""
+    return _load_model()(describe_guesses(query, senses))
+
+
+def describe_guesses(query: Query, senses: Senses) -> Signals:
+    """Return what was guessed by kind: how often, and how far the words are from what they are."""
+    found: dict[str, float] = defaultdict(float)
+    for one in query.guesses:
+        if one.kind in _COMPARED:
+            cosine = _find_cosine(query.table, one, senses)
+            found[f"{one.kind} far"] += max(0.0, 1 - cosine / _SAME)
+            if one.kind == "role" and cosine < _LISTED:
+                found[one.kind] += 1
+        else:
+            found[one.kind] += 1
+    found["joined"] = float(any(one.columns & query.columns for one in query.table.partners))
+    return dict(found)
+
+
+def _find_cosine(table: Table, guess: Guess, senses: Senses) -> float:
+    """Return the cosine of a word with what it was taken for, or with what is nearest to it."""
+    near = senses.get(guess.word, {})
+    if guess.kind == "person":
+        near = senses.get(PERSON, {})
+        return max((near.get(name, 0.0) for name in _name_things(table, guess.name)), default=0.0)
+    if not near:
+        return _UNCOMPARED
+    if guess.kind in _FREE or not guess.name:
+        names = [*(" ".join(one.words) for one in table.columns.values()), *table.words]
+        return max(near.get(name, 0.0) for name in names)
+    column = table.columns.get(guess.name)
+    return near.get(" ".join(column.words) if column else guess.name, 0.0)
+
+
+def _name_things(table: Table, column: str) -> list[str]:
+    """Return what the things are called that a column names: rows as their table is."""
+    if column == table.label:
+        return sorted(table.own_words)
+    partner = next((one for one in table.partners if one.label == column), None)
+    if partner is not None:
+        return sorted(partner.table.own_words)
+    return [" ".join(table.columns[column].words)]
+
+
+@cache
+def _load_model() -> LogisticModel:
+    raw = (files("clew.agents.tables") / "confidence.toml").read_text(encoding="utf-8")
+    data = tomllib.loads(raw)
+    return LogisticModel(data["weights"], data["bias"])

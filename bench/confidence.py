@@ -14,7 +14,6 @@ weights fitted on the other sets do on each set. `report` prints risk and covera
 import argparse
 import asyncio
 import json
-import math
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence, Set
 from pathlib import Path
@@ -44,10 +43,9 @@ Rows = Sequence[Mapping[str, Any]]
 RANK_RIDGE = 3.0  # pull towards the weights there are
 ANSWER_RIDGE = 0.3
 # What a short answer is judged by; the other signals said nothing more on sets left out.
-ANSWER_SIGNALS = ("cosine", "elsewhere", "lead", "sentence", "told", "untold")
+ANSWER_SIGNALS = ("cosine", "elsewhere", "settled", "told", "untold")
 # Nearly alike on data sets: they are pulled towards the weights they have.
 KEPT_SIGNALS = ("named", "undecided", "understood", "unfit")
-WRONG_COUNTS = 1.5  # how much more a wrong answer that is given costs than a right one withheld
 COMPUTED_SIGNALS = ("own", "polar", "told")
 WRITTEN_RIDGE = 2.0
 # What a written answer is judged by; the rest said nothing more on the training questions.
@@ -60,7 +58,7 @@ WRITTEN_SIGNALS = (
 CONTESTED_SIGNALS = ("alone", "lead", "moved")
 SUPPORTING = (
     *("own", "direct", "lead", "entailed", "covered", "named", "cited", "understood"),
-    *("told", "near", "cosine", "open", "sentence"),
+    *("told", "near", "cosine", "open", "sentence", "settled"),
 )
 OPPOSING = (
     *("lacking", "rarest", "undefined", "inexact", "valueless", "undecided", "astray"),
@@ -149,8 +147,7 @@ def _keep(
 
 def fit_answers(rows: Rows, prior: LogisticModel) -> LogisticModel:
     """Fit the confidence of answers that were read without a model; it starts from nothing."""
-    fitted = fit_from_nothing(rows, prior, ANSWER_SIGNALS)
-    return LogisticModel(fitted.weights, round(fitted.bias - math.log(WRONG_COUNTS), 4))
+    return fit_from_nothing(rows, prior, ANSWER_SIGNALS)
 
 
 def fit_computed(rows: Rows, prior: LogisticModel) -> LogisticModel:

@@ -156,9 +156,12 @@ async def _describe_candidate(
         _is_supported(one, answer, cited) for one in chosen
     )
     sentence = await read_sentence(ctx, asked, answer, (answer.candidate, *chosen))
+    told, alone = measure_told(ctx, asked, answer), squash(sentence.score) if sentence else -1.0
     return {
-        "told": measure_told(ctx, asked, answer),
-        "sentence": squash(sentence.score) if sentence else -1.0,
+        "told": told,
+        "sentence": alone,
+        # Either is enough: it leads all other answers, or one sentence that says what is asked.
+        "settled": max(answer.hints.get("lead", 0.0), told * max(0.0, alone)),
         "elsewhere": measure_elsewhere(answer, (answer.candidate, *chosen), readings),
         "own": squash(_logit(own)),
         "direct": squash(agreeing.score) if agreeing else 0.0 if compared else -1.0,

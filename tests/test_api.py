@@ -70,3 +70,12 @@ def test_importing_loads_nothing_heavy() -> None:
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
+
+
+def test_a_citation_names_the_title_that_is_no_section(tmp_path: Path) -> None:
+    head = "From: ann@a.org\nTo: bo@a.org\nSubject: Re: Keys of the boathouse\n"
+    (tmp_path / "m1.eml").write_text(f"{head}\nThe spare key hangs behind the red door.\n")
+    with clew.open(tmp_path / "kb") as base:
+        base.add([tmp_path / "m1.eml"])
+        answer = base.ask("Where does the spare key hang?")
+    assert [one.heading for one in answer.citations] == ["Keys of the boathouse"]

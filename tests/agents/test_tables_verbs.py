@@ -62,3 +62,33 @@ def test_verbs_and_keys_are_understood(trips: clew.Kb, question: str, said: str)
 )
 def test_what_a_verb_or_noun_adds_is_not_ignored(trips: clew.Kb, question: str) -> None:
     assert not trips.ask(question).computed
+
+
+YARD = {
+    "welders.csv": "welder_id,name\nW1,Ada Stone\nW2,Bo Lund\n",
+    "sheds.csv": "shed,welder_id,site,welded_on\n"
+    "Gull,W1,North Yard,2018-04-02\nHeron,W2,South Yard,2022-05-01\n"
+    "Stork,W1,South Yard,2023-06-09\n",
+    "boats.csv": "boat,mechanic,material,year_made\n"
+    "Wren,Eva Rask,oak,1998\nSwift,Olaf Birk,pine,2004\nRobin,Eva Rask,pine,2011\n",
+}
+
+
+@pytest.fixture(scope="module")
+def yard(tmp_path_factory: pytest.TempPathFactory) -> Iterator[clew.Kb]:
+    with open_tables(tmp_path_factory.mktemp("yard"), YARD) as base:
+        yield base
+
+
+@pytest.mark.parametrize(
+    ("question", "said"),
+    [
+        ("Who repaired the Swift?", "Olaf Birk"),
+        ("Who welded the Stork?", "Ada Stone"),  # not `welded_on`
+        ("What is the Wren made of?", "oak"),  # not the year
+        ("Which sheds came out of the South Yard?", "Heron, Stork"),  # nothing is denied
+    ],
+)
+def test_a_verb_asks_for_who_did_it_and_what_of(yard: clew.Kb, question: str, said: str) -> None:
+    answer = yard.ask(question)
+    assert (answer.candidate, answer.computed) == (said, True), answer.note

@@ -12,6 +12,7 @@ from in_process import clew
 
 import clew as package
 from clew.agents.ask import check_question
+from clew.cli import watch as watching
 from clew.cli.add import print_added
 from clew.cli.app import FIRST_COMMANDS, FIRST_RECIPES
 from clew.cli.watch import follow_changes, read_states
@@ -174,7 +175,11 @@ class _Site(BaseHTTPRequestHandler):
             self.end_headers()
             return
         body = b"<html><body><p>Ilse Brandvik was born in Hallowmere.</p></body></html>"
-        self.send_response(200 if self.path == "/page" else 404)
+        if self.path in ("/notes/", "/photos/"):
+            link = b"a%20b.html" if self.path == "/notes/" else b"cat.jpg"
+            body = b"<html><title>Index of /x</title><a href='../'>..</a><a href='%s'>x</a>" % link
+        known = ("/page", "/notes/", "/photos/", "/notes/a%20b.html")
+        self.send_response(200 if self.path in known else 404)
         self.send_header("Content-Type", "text/html")
         self.send_header("Content-Length", str(len(body)))
         self.end_headers()
@@ -203,6 +208,22 @@ def test_a_web_page_is_added_by_its_address(team: Path, site: str) -> None:
     said = clew("add", *several, cwd=team)
     assert "1 skipped" in said and "answers 404" in said
     assert f"{site}/page" in clew("status", "--documents", cwd=team)
+
+
+def test_of_a_page_that_lists_a_folder_the_documents_are_added(team: Path, site: str) -> None:
+    assert "1 added" in clew("add", f"{site}/notes/", "--allow-private", cwd=team)
+    shown = clew("status", "--documents", cwd=team)
+    assert f"{site}/notes/a b.html" in shown
+    said = clew("add", f"{site}/photos/", "--allow-private", cwd=team, code=1)
+    assert "only lists a folder" in said
+
+
+def test_ctrl_c_ends_watching_without_an_error(team: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def interrupt(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(watching, "follow_changes", interrupt)
+    clew("watch", ".", cwd=team)  # the exit code is 0
 
 
 @pytest.mark.parametrize("url", ["http://10.0.0.1/", "http://[::1]/", "http://169.254.169.254/x"])

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from clew.agents.answering.write import read_prose
-from clew.cli.progress import LineReport, UsageRate
+from clew.cli.progress import LineReport, UsageRate, no_usage
 from clew.config import ExtractSettings, ModelSettings, Settings
 from clew.engine import KnowledgeBase
 from clew.store.sqlite.store import SqliteStore
@@ -101,6 +101,15 @@ def test_progress_tells_tokens_money_and_waiting(capsys: pytest.CaptureFixture[s
         "extract: 0 of 10 documents; 2 calls, 600 tokens, cost 0.5000, 2.5 tokens/s",
         "extract: 10 documents",
     ]
+
+
+def test_without_a_model_no_reply_is_waited_for(capsys: pytest.CaptureFixture[str]) -> None:
+    time = {"now": 0.0}
+    report = LineReport(no_usage, lambda: time["now"])
+    report("extract", 0, 10)
+    time["now"] = 20.0
+    report.report_waiting()
+    assert capsys.readouterr().err.splitlines() == ["extract: 0 of 10 documents"]
 
 
 def test_nothing_is_said_before_anything_is_known() -> None:

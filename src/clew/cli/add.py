@@ -26,7 +26,7 @@ from clew.cli.common import (
     out,
     run,
 )
-from clew.cli.progress import format_usage, show_progress
+from clew.cli.progress import format_usage, no_usage, show_progress
 from clew.config import TEMPLATE, Settings
 from clew.errors import ConfigError, InputError
 from clew.ingest.build import AddResult
@@ -37,6 +37,7 @@ from clew.ingest.readers.source import Skipped, SourceFile
 from clew.json_output import to_json_value
 from clew.kb_address import DatabaseAddress, KbLocation
 from clew.labels import check_labels, save_labels
+from clew.llm.roles import has_model
 
 if TYPE_CHECKING:
     from clew.engine import KnowledgeBase
@@ -269,7 +270,9 @@ async def run_add(
     base: "KnowledgeBase", ctx: CommandContext, paths: Sequence[Path | SourceFile], **how: Any
 ) -> AddResult:
     """Add with a progress display."""
-    with show_progress(ctx.json, lambda: base.models.meter.total) as report:
+    models = base.models
+    asked = models.chats is not None or has_model("extract", models.settings)
+    with show_progress(ctx.json, (lambda: models.meter.total) if asked else no_usage) as report:
         return await base.add(paths, progress=report, **how)
 
 

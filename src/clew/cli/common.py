@@ -226,8 +226,11 @@ def load_context(
     return CommandContext(found.model_copy(update={"kb": kb}) if kb else found, as_json)
 
 
-def run(work: Callable[[], Coroutine[Any, Any, T]], debug: bool) -> T:
-    """Run a command; errors become one sentence and exit code 1."""
+def run(work: Callable[[], Coroutine[Any, Any, T]], debug: bool, stopped: str = "") -> T:
+    """Run a command; errors become one sentence and exit code 1.
+
+    `stopped` is told of a command that runs until it is interrupted: that is no error.
+    """
     try:
         return sync.run(work())
     except ClewError as error:
@@ -239,6 +242,9 @@ def run(work: Callable[[], Coroutine[Any, Any, T]], debug: bool) -> T:
             raise
         fail(_NO_MEMORY)
     except KeyboardInterrupt:
+        if stopped:
+            err.print(stopped)
+            raise typer.Exit from None
         fail("interrupted; finished work is saved, and the same command resumes from there")
 
 
@@ -249,7 +255,9 @@ def _is_lack_of_memory(error: Exception) -> bool:
     return isinstance(error, MemoryError) or is_memory_short()
 
 
-def command(work: Callable[..., Coroutine[Any, Any, None]]) -> Callable[..., None]:
+def command(
+    work: Callable[..., Coroutine[Any, Any, None]], stopped: str = ""
+) -> Callable[..., None]:
     """Make a command of an async function of a context; adds --kb, --json and --debug."""
     own = inspect.signature(work)
 
@@ -257,7 +265,7 @@ def command(work: Callable[..., Coroutine[Any, Any, None]]) -> Callable[..., Non
         async def job() -> None:
             await work(load_context(kb, as_json), **given)
 
-        run(job, debug)
+        run(job, debug, stopped)
 
     shared = {"kb": (KbOption, None), "as_json": (JsonOption, False), "debug": (DebugOption, False)}
     options = [one.replace(kind=one.KEYWORD_ONLY) for one in list(own.parameters.values())[1:]]

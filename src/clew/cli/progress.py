@@ -82,7 +82,7 @@ class UsageRate:
         if since.completion_tokens:
             rate = since.completion_tokens / max(now - self._began, 1e-9)
             shown.append(f"{_format_rate(rate)[:-2]} tokens/s")
-        if now - self._changed > _LINE_INTERVAL:
+        if self._usage is not no_usage and now - self._changed > _LINE_INTERVAL:
             shown.append(f"no reply for {now - self._changed:.0f} s")
         return ", ".join(shown)
 

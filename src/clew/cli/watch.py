@@ -29,10 +29,9 @@ Pause = Callable[[float], Awaitable[None]]
 
 def register(app: typer.Typer) -> None:
     """Register this module's commands."""
-    app.command()(watch)
+    app.command()(command(watch, stopped="stopped watching; what was added is saved"))
 
 
-@command
 async def watch(
     ctx: CommandContext,
     paths: PathsArgument,

@@ -13,6 +13,7 @@ import socket
 import zipfile
 from collections.abc import Sequence
 from contextlib import closing
+from html import unescape
 from http.client import HTTPConnection, HTTPException, HTTPResponse, HTTPSConnection
 from pathlib import Path
 from typing import BinaryIO
@@ -62,6 +63,10 @@ _ZIP_PARTS = {
     "META-INF/container.xml": ".epub",
 }
 _BEGIN = 1_000
+# How servers call the page that lists a folder.
+_LISTING = re.compile(rb"<title>\s*(?:index of|directory listing)\b", re.IGNORECASE)
+_LINK = re.compile(rb"<a\s[^>]*href=[\"']([^\"'#?]+)[\"']", re.IGNORECASE)
+_MAX_LISTED = 1_000  # files of a folder
 _TABLE_BEGIN = 20_000  # bytes that tell whether a text is a table
 _DELIMITED = {"\t": ".tsv", ",": ".csv", ";": ".csv", "|": ".csv"}
 _MIN_LINES = 3  # the header and two rows
@@ -93,10 +98,13 @@ def fetch_sources(
     """Save standard input and pages as files in a folder; each page is named by its address.
 
     Standard input is called `name`, else by what it holds, so that no text replaces another. Where
-    there are several, one that cannot be fetched is skipped.
+    there are several, one that cannot be fetched is skipped. Of a page that only lists a folder,
+    the documents in it are fetched.
     """
     found: list[SourceFile | Skipped] = []
-    for one in given:
+    waiting = list(given)
+    while waiting:
+        one = waiting.pop(0)
         try:
             if one == STDIN:
                 raw = _read_input(stdin, budget)
@@ -104,8 +112,11 @@ def fetch_sources(
                 suffix = known_suffix(called) or guess_suffix(raw) or ".txt"
             else:
                 raw, called, suffix = fetch_page(one, allow_private=allow_private, budget=budget)
+                if suffix == ".html" and _LISTING.search(raw[:_BEGIN]) and one in given:
+                    waiting += _list_files(raw, one)
+                    continue
         except InputError as error:
-            if len(given) == 1:
+            if len(given) == 1 and one in given:
                 raise
             found.append(Skipped(one if one == STDIN else document_name_of(one), str(error)))
             continue
@@ -113,6 +124,19 @@ def fetch_sources(
         path.write_bytes(raw)
         found.append(SourceFile(path, called))
     return found
+
+
+def _list_files(raw: bytes, url: str) -> list[str]:
+    """Return the addresses of the documents in a folder, of the page that lists it."""
+    folder = urlsplit(url)._replace(query="", fragment="").geturl()
+    folder = folder if folder.endswith("/") else f"{folder}/"
+    links = [unescape(one.decode("utf-8", "replace")) for one in _LINK.findall(raw)]
+    found = [urljoin(folder, link) for link in links]
+    inside = [one for one in found if one.startswith(folder) and "/" not in one[len(folder) :]]
+    files = [one for one in dict.fromkeys(inside) if known_suffix(unquote(urlsplit(one).path))]
+    if not files:
+        raise InputError(f"{url} only lists a folder, without a document that can be read")
+    return files[:_MAX_LISTED]
 
 
 def guess_suffix(raw: bytes) -> str:

@@ -262,6 +262,16 @@ def find_best_citation(sentence: str, passages: Sequence[Passage]) -> Citation |
     return None if best is None else make_citation(best[1], best[0])
 
 
+def _adds_title(passage: Passage, quote: str, crumbs: Sequence[str]) -> bool:
+    """Whether a document's title says what neither its name, its sections nor the quote do."""
+    title = name_key(passage.title)
+    told = [name_key(one) for one in (*crumbs, quote)]
+    if not title or any(title in one or (one and one in title) for one in told):
+        return False
+    name = name_key(passage.doc.rpartition("/")[2])
+    return title not in name and name.partition(".")[0] not in title
+
+
 def place_citations(
     citations: Iterable[Citation], passages: Iterable[Passage]
 ) -> tuple[Citation, ...]:
@@ -272,6 +282,8 @@ def place_citations(
         if (passage := homes.get(cited.chunk)) is not None and not cited.heading:
             at = max(0, cited.start - passage.start)
             crumbs = find_breadcrumbs(passage.doc, passage.text, at, passage.heading)
+            if _adds_title(passage, cited.quote, crumbs):
+                crumbs = (" ".join(passage.title.split()), *crumbs)
             page = page_at(passage.text, at, passage.page)
             cited = replace(cited, heading=CRUMB_SEPARATOR.join(crumbs), page=page)
         found.append(cited)

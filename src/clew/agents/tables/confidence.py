@@ -20,7 +20,8 @@ from clew.agents.tables.senses import PERSON, Senses
 _UNCOMPARED = 0.3  # for a cosine, without an embedder
 _SAME = 0.75  # cosine of words that mean the same
 _LISTED = 0.9  # cosine that only words have which are listed as naming the same
-_FREE = ("counted noun", "asked noun")  # nouns that nothing accounts for
+_FREE = ("counted noun", "asked noun", "verb", "bare verb")  # words that nothing accounts for
+_COUNTED = ("verb", "bare verb")  # a guess however close they are
 _COMPARED = (*_FREE, "thing", "role", "measure", "value", "table", "person")
 
 
@@ -36,7 +37,7 @@ def describe_guesses(query: Query, senses: Senses) -> Signals:
         if one.kind in _COMPARED:
             cosine = _find_cosine(query.table, one, senses)
             found[f"{one.kind} far"] += max(0.0, 1 - cosine / _SAME)
-            if one.kind == "role" and cosine < _LISTED:
+            if one.kind in _COUNTED or (one.kind == "role" and cosine < _LISTED):
                 found[one.kind] += 1
         else:
             found[one.kind] += 1

@@ -117,7 +117,7 @@ def _read(reading: Reading, senses: Senses) -> Query | None:
     aggregates, distinct = phrases + reading.find("aggregates"), reading.find("distinct")
     shares, pairs = _find_shares(reading), reading.find("pairs")
     reading.find("placements")  # they are accounted for
-    negations = reading.find("negations")
+    negations = _find_negations(reading)
     limits = _find_limits(reading)
     find_measured(reading, senses, ask)
     comparisons = [one for one in comparisons if reading.taken[one[0]] == "comparisons"]
@@ -249,6 +249,13 @@ def _find_shares(reading: Reading) -> list[Mention]:
     found = reading.find("shares")
     units = [one for one in found if one[0] and literal_type(reading.words[one[0] - 1].fold)]
     return [one for one in found if one not in units]
+
+
+def _find_negations(reading: Reading) -> list[Mention]:
+    """Find "not"; "out of" denies only what a column is called: "out of stock", not "the oven"."""
+    found = reading.find("negations")
+    leaving = [one for one in found if reading.words[one[0]].fold == "out"]
+    return [one for one in found if one not in leaving or reading.taken[one[1] :][:1] == ["column"]]
 
 
 def _find_limits(reading: Reading) -> list[tuple[int, int, str, int]]:

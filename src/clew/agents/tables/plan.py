@@ -103,6 +103,7 @@ def _note_unused(reading: Reading, query: Query, head: int) -> Query:
     guesses = [*query.guesses, *(Guess("unused", word) for word in words)]
     if reading.words[0].fold == "who":  # whether those are persons, the names of columns tell
         said = set(_find_asked_role(reading))
+        said |= {one.label for one in reading.table.partners if one.link in said}
         told = [*query.targets, query.group] if query.wants != "aggregate" else []
         unsaid = [name for name in told if name and name not in said | query.entities]
         guesses += [Guess("person", name=name) for name in unsaid]

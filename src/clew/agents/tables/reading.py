@@ -181,6 +181,8 @@ def _try_word(reading: Reading, at: int, names: Sequence[Column]) -> None:
     """Take a word for the only column that has it in its name."""
     word = reading.words[at]
     having = [one for one in names if any(is_same_word(word.fold, w) for w in one.words)]
+    if at == 1 and reading.words[0].fold == "who":  # "baked": the baker, not `baked_on`
+        having = [one for one in having if not _tells_time(one)] or having
     exact = [one for one in having if {word.fold, word.stem} & set(one.words)]
     if not exact and is_value(reading, word):
         return  # "open" of a status, not of "opened"
@@ -188,14 +190,30 @@ def _try_word(reading: Reading, at: int, names: Sequence[Column]) -> None:
         return  # "orders" are the rows, not their `order_date`
     having = _prefer_said(reading, at, _prefer_own(reading, exact or having))
     having = [one for one in having if not _is_own_id(reading, one, word)]
-    if not exact and reading.words[0].fold == "what":  # "does it measure" is no date
-        having = [one for one in having if one.type != "date"]
+    if reading.words[0].fold == "what" and not (exact and _may_ask_time(reading, at)):
+        having = [one for one in having if not _tells_time(one)]
     if len(having) == 1 and not word.fold[:1].isdigit():
         note_column(reading, at, at + 1, having[0].name)
         if having[0].names_rows and word.fold not in load_vocabulary().identifiers:
             reading.entities.add(having[0].name)
     elif not having and not _try_people(reading, at):
         _try_denied_flag(reading, at)
+
+
+def _tells_time(column: Column) -> bool:
+    return column.type == "date" or column.has_years
+
+
+def _may_ask_time(reading: Reading, at: int) -> bool:
+    """Whether "what" may ask for times by a word: "made of" does not ask for the year made."""
+    is_deed = is_past(reading, at) and at == len(reading.words) - 2
+    return not is_deed or reading.words[-1].fold not in reading.operators.fillers
+
+
+def is_past(reading: Reading, at: int) -> bool:
+    """Whether a word has the form of a past or a participle."""
+    fold = reading.words[at].fold
+    return fold.endswith("ed") or fold in reading.operators.irregular
 
 
 def _is_table(reading: Reading, word: Word) -> bool:

@@ -33,6 +33,7 @@ _ALL = (*_TIMELESS, "date")
 _TYPES_ASKED = {"what": _TIMELESS, "where": ("text",)}
 _MEASURED = ("number", "date")
 _LEAST = 0.5  # cosine of a word with the name of a column that it may mean
+_LEAST_OF_ROLE = 0.45  # of "repaired" with a column of names: behind "who" few can be meant
 _LEAST_OF_DEGREE = 0.35  # of "tallest" with one that can be measured: few columns can
 _LEAST_OF_KIND = 0.6  # of a word with a value that rows share, or with the name of the table
 _LEAST_OF_SORT = 0.55  # of a word with one of the values that it is the kind of
@@ -53,6 +54,7 @@ async def load_senses(ctx: Context, tables: Sequence[Table]) -> Senses:
     names = list(dict.fromkeys(" ".join(c.words) for t in tables for c in t.columns.values()))
     words = [word.fold for word in split_question(ctx.question) if _has_meaning(word)]
     words += [*_IMPLIED, *find_measured_phrase(split_question(ctx.question))]
+    words += [_join_last(split_question(ctx.question))]
     if not names or len(names) > _MAX_NAMES or asks_unspaced(ctx.question):
         return {}
     values = [value for t in tables for c in _kinds_of(t) for value in c.rows_by_value]
@@ -139,7 +141,10 @@ def _find_meant_columns(reading: Reading, senses: Senses) -> None:
     for at, word in enumerate(reading.words):
         if word.fold in senses and reading.is_free(at, at + 1) and not _is_known(reading, word):
             types = _TYPES_ASKED.get(reading.words[0].fold, _ALL)
-            name = _choose(reading, senses[word.fold], types, _LEAST)
+            near = _compare_verb(reading, senses, at)
+            name = _choose(reading, near, types, _LEAST)
+            if _stands_for_role(reading, at):
+                name = _choose_role(reading, near)
             if word.fold == "old":
                 name = _find_ages(reading)
             if name and not _may_name(reading, at, name):
@@ -156,6 +161,50 @@ def _find_meant_columns(reading: Reading, senses: Senses) -> None:
                 thing = "role" if reading.words[0].fold == "who" else "thing"
                 reading.guess(thing if is_text else "measure", at, name)
                 reading.entities |= {name} if reading.table.columns[name].is_id else set()
+
+
+def _join_last(words: Sequence[Word]) -> str:
+    """Return the last two words of a question: "made of" is material, and "made" alone is not."""
+    return " ".join(word.fold for word in words[-2:])
+
+
+def _compare_verb(reading: Reading, senses: Senses, at: int) -> Mapping[str, float]:
+    """Return the cosines of a word, with the preposition behind it that ends the question."""
+    ends = at == len(reading.words) - 2 and reading.words[-1].fold in reading.operators.fillers
+    both = senses.get(_join_last(reading.words), {}) if ends else {}
+    times = [one for one in reading.table.columns.values() if one.has_years]
+    return (
+        {**both, **{" ".join(one.words): 0.0 for one in times}}
+        if both
+        else senses[reading.words[at].fold]
+    )
+
+
+def _stands_for_role(reading: Reading, at: int) -> bool:
+    """Whether a word stands behind "who": "who painted", "who is the author"."""
+    between = {word.fold for word in reading.words[1:at]}
+    return reading.words[0].fold == "who" and between <= BEFORE_ROLE
+
+
+def _choose_role(reading: Reading, near: Mapping[str, float]) -> str:
+    """Return the column that a word behind "who" means: of names, or what is measured of them.
+
+    Values that begin in lower case name nobody, however close their column is: a material.
+    """
+    columns = reading.table.columns
+    nobody = {n for n, one in columns.items() if one.type == "text" and not _tells_names(one)}
+    near = {**near, **{" ".join(columns[name].words): 0.0 for name in nobody}}
+    name = _choose(reading, near, _ALL, _LEAST_OF_ROLE)
+    if name and columns[name].type != "text":
+        return _choose(reading, near, _ALL, _LEAST)
+    return name
+
+
+def _tells_names(column: Column) -> bool:
+    """Whether the values of a column begin as names do, and few have digits."""
+    cells = [str(cell) for cell in column.cells if cell is not None]
+    named = sum(not one[:1].islower() and not any(map(str.isdigit, one)) for one in cells)
+    return named * 2 > len(cells)
 
 
 def _is_kind_of(reading: Reading, near: Mapping[str, float], name: str) -> bool:

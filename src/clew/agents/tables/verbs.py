@@ -5,7 +5,7 @@ year, "hired" of a start, "works" of "remote". What else a verb could say, no co
 """
 
 from clew.agents.tables.load import Column
-from clew.agents.tables.reading import Reading, is_measure
+from clew.agents.tables.reading import Reading, is_measure, is_past
 from clew.agents.tables.words import is_same_word
 
 _BE = ("is", "are", "was", "were", "been", "be", "got", "not", "never")
@@ -57,10 +57,10 @@ def stands_as_verb(reading: Reading, at: int, head: int, asks: str) -> bool:
     if _find_times_behind(reading, at):
         return False  # what happened then, the column of the time must say
     before = reading.words[at - 1].fold if at else ""
-    is_past = _is_past(reading, at)
-    if is_past and before in reading.operators.auxiliaries:
+    past = is_past(reading, at)
+    if past and before in reading.operators.auxiliaries:
         return asks != "count" or "distinct" in reading.taken
-    if is_past and at and reading.taken[at - 1] == "negations":
+    if past and at and reading.taken[at - 1] == "negations":
         return reading.unlinked
     if any(one.fold in _DO for one in reading.words[:at]) and before not in _JOINING:
         if asks == "place" and word.fold not in reading.operators.placing:
@@ -77,26 +77,21 @@ def stands_as_verb(reading: Reading, at: int, head: int, asks: str) -> bool:
     is_plain = agrees and behind[:1] != ["of"]
     joins = not _JOINING.isdisjoint(behind) or at + 1 in reading.dropped
     if noun.stem == noun.fold and behind == ["the"]:  # "earns the most" is of no column
-        return is_past
-    return is_past or (is_plain and joins)
+        return past
+    return past or (is_plain and joins)
 
 
 def is_predicate(reading: Reading, at: int) -> bool:
     """Whether a participle ends a question and says of the rows what no column does: "stolen"."""
     before = reading.words[at - 1].fold if at else ""
     is_last = at + 1 == len(reading.words)
-    return is_last and _is_past(reading, at) and before in _BE
-
-
-def _is_past(reading: Reading, at: int) -> bool:
-    fold = reading.words[at].fold
-    return fold.endswith("ed") or fold in reading.operators.irregular
+    return is_last and is_past(reading, at) and before in _BE
 
 
 def _is_particle(reading: Reading, at: int) -> bool:
     """Whether a word belongs to the verb before it: "took place", "went out"."""
     is_last = at + 1 == len(reading.words) or reading.words[at + 1].fold in _JOINING
-    if reading.taken[at - 1] != "verb" or not _is_past(reading, at - 1) or not is_last:
+    if reading.taken[at - 1] != "verb" or not is_past(reading, at - 1) or not is_last:
         return False
     verb, times = reading.words[at - 1].fold, _find_times_behind(reading, at)
     return all(is_time_of(reading, one, verb) for one in times)

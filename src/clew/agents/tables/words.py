@@ -18,6 +18,7 @@ _GROUPED = re.compile(r"\d{1,3}(?:,\d{3})+(?:\.\d+)?")
 _MIN_PREFIX = 4  # letters that two forms of a word share: weigh and weight
 _MIN_STEM = 6  # letters, where both have an ending of their own: generated and generation
 _MAX_ENDING = 3
+_MIN_DEED = 3  # letters of a verb before -er of who does it
 _MIN_ADJECTIVE = 3  # letters before -er and -est
 
 
@@ -86,8 +87,18 @@ def is_same_word(one: str, other: str) -> bool:
     if not (a.isalpha() and b.isalpha()):
         return False
     shared = len(commonprefix([a, b]))
+    if _is_doer(a, b) or _is_doer(b, a):
+        return True
     least = _MIN_PREFIX if shared == min(len(a), len(b)) else _MIN_STEM
     return shared >= least and max(len(a), len(b)) - shared <= _MAX_ENDING
+
+
+def _is_doer(noun: str, verb: str) -> bool:
+    """Whether a noun names who does what a verb says: "owner" and "own", "baker" and "baked"."""
+    stem = noun.removesuffix("er") if noun.endswith("er") else noun.removesuffix("or")
+    if stem == noun or len(stem) < _MIN_DEED:
+        return False
+    return verb in {f"{stem}{ending}" for ending in ("", "e", "ed", "ing")}
 
 
 @dataclass(frozen=True)

@@ -237,5 +237,5 @@ def test_statements_of_a_summary_are_counted_by_their_words() -> None:
     stated = ["The bridge was built in 1903.", "Anna Lind designed the lighthouse of Vessen."]
     row = {"question": "Tell of the bridge.", "answer": "all of it", "statements": stated}
     assert parse_question(row, 1).statements == tuple(stated)
-    assert statement_recall("In 1903 they built a bridge.", stated) == 0.5
-    assert statement_recall("It rained.", stated) == 0.0
+    assert statement_recall(["In 1903 they built a bridge."], stated) == 0.5
+    assert statement_recall(["It rained."], stated) == 0.0

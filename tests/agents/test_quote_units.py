@@ -201,3 +201,25 @@ async def test_a_numbered_paragraph_is_quoted_from_its_title_to_its_sentence(
     base = await _open_page(tmp_path, AGENDA)
     answer = await base.ask("Why is there a summer concert on 21 June?")
     assert answer.citations[0].quote == "2. Summer concert. The concert will be on 21 June."
+
+
+@pytest.mark.parametrize(
+    "announced",
+    [
+        "\tgate_lock yes",
+        "    gate_lock yes\n    gate_wait 5",
+        "gate_lock yes",
+        "- gate_lock\n- wait",
+    ],
+)
+async def test_what_announces_something_is_quoted_with_it(tmp_path: Path, announced: str) -> None:
+    said = "To keep the harbour gate shut at night, add this to the file of the keeper:"
+    text = f"The harbour has two gates.\n\n{said}\n\n{announced}\n\nThe keeper starts it again.\n"
+    (tmp_path / "gates.txt").write_text(text, encoding="utf-8")
+    base = await open_hashed(Settings(kb=tmp_path / "kb"), True)
+    await base.add([tmp_path / "gates.txt"])
+    answer = await base.ask("What must be added to keep the harbour gate shut at night?")
+    quotes = [cited.quote for cited in answer.citations]
+    assert any(f"{said}\n\n{announced}" in quote for quote in quotes), answer.answer
+    assert all(quote in answer.answer for quote in quotes)
+    await base.close()

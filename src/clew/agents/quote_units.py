@@ -36,7 +36,7 @@ from clew.agents.rules.table import table_for
 from clew.context import Context
 from clew.retrieve.blend import names_lead_on
 from clew.text.definitions import defines_term
-from clew.text.places import quotable_unit
+from clew.text.places import ANNOUNCES, quotable_unit
 from clew.text.structure import find_blocks, has_structure
 from clew.types import Citation, Evidence, Found, Passage
 
@@ -165,13 +165,13 @@ def repeats_question(question: str, answer: Answer) -> bool:
 
 def widen_quotes(answer: Answer) -> Answer:
     """Return the answer with each quote as wide as its definition, or with the sentence before
-    that it refers to, in documents that have such parts.
+    that it refers to, in documents that have such parts; and with what it announces.
     """
     homes = {passage.id: passage for passage in answer.evidence.chunks}
     text, found = answer.answer, list[Citation]()
     for cited in answer.citations:
         home = homes.get(cited.chunk)
-        if home is not None and has_parts(home.text) and not _ROW.fullmatch(home.text.strip()):
+        if home is not None and _may_widen(home.text, cited.quote):
             unit = quotable_unit(home.text, cited.start - home.start, cited.end - home.start)
             wide = ScoredUnit(home, unit, 0.0).cite()
             if wide.start <= cited.start and cited.end <= wide.end and wide != cited:
@@ -179,6 +179,12 @@ def widen_quotes(answer: Answer) -> Answer:
                 cited = wide
         found.append(cited)
     return replace(answer, answer=text, citations=tuple(found))
+
+
+def _may_widen(text: str, quote: str) -> bool:
+    """Whether a quote may lack a part of its unit: no row of a table does."""
+    announces = quote.rstrip().endswith(ANNOUNCES)
+    return (announces or has_parts(text)) and not _ROW.fullmatch(text.strip())
 
 
 def drop_repeats(answer: Answer) -> Answer:

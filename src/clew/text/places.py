@@ -23,7 +23,8 @@ _REFERS_BACK = re.compile(
     re.IGNORECASE,
 )
 _PROSE = 4  # sentences, its number among them, from which an item is a paragraph
-_ANNOUNCES = (":", "：")
+ANNOUNCES = (":", "：")
+"""What a sentence ends with that announces what follows."""
 _MAX_CRUMB_CHARS = 80
 PAGE_BREAK = "\f"  # between the pages of a document that has pages
 
@@ -79,8 +80,38 @@ class Unit:
 
 
 def quotable_unit(text: str, start: int, end: int, most: int = MAX_UNIT_CHARS) -> Unit:
-    """Return the unit to quote around a span of a text, of at most about `most` characters."""
+    """Return the unit to quote around a span of a text, of at most about `most` characters.
+
+    One that only announces something (`… in this file:`) goes on with what it announces.
+    """
     blocks = find_blocks(text)
+    return _with_announced(text, blocks, _unit_around(text, blocks, start, end, most), most)
+
+
+def _with_announced(text: str, blocks: list[Block], unit: Unit, most: int) -> Unit:
+    """Return a unit that ends in a colon with the code, list or paragraph after it, as it fits."""
+    if not text[unit.start : unit.end].rstrip().endswith(ANNOUNCES):
+        return unit
+    after = [b for b in blocks if b.start >= unit.end]
+    if not after or after[0].kind == "heading":
+        return unit
+    first = after[0]
+    end = first.end
+    if end - first.start > most:  # as many lines or words as fit
+        cut = first.start + most
+        end = max(
+            text.rfind("\n", first.start, cut), text.rfind(" ", first.start, cut), first.start
+        )
+    for block in after[1:] if first.kind in ("item", "row", "header") else ():
+        same = block.depth == first.depth and block.kind in (first.kind, "row")
+        if block.depth < first.depth or (block.depth == first.depth and not same):
+            break
+        if same and block.end - unit.start <= 2 * most:
+            end = block.end
+    return replace(unit, end=end)
+
+
+def _unit_around(text: str, blocks: list[Block], start: int, end: int, most: int) -> Unit:
     around = [b for b in blocks if b.start < end and start < b.end]
     inner = around[-1] if around else None
     if inner is None:
@@ -116,7 +147,7 @@ def _sentences_around(text: str, start: int, end: int, within: Span, most: int) 
     low, high = held[0], held[-1]
     if low and _REFERS_BACK.match(text, spans[low][0]):
         low -= 1 if spans[high][1] - spans[low - 1][0] <= most else 0
-    if high + 1 < len(spans) and text[: spans[high][1]].endswith(_ANNOUNCES):
+    if high + 1 < len(spans) and text[: spans[high][1]].endswith(ANNOUNCES):
         high += 1 if spans[high + 1][1] - spans[low][0] <= most else 0
     return Unit(spans[low][0], spans[high][1])
 
@@ -142,7 +173,7 @@ def _code_unit(text: str, blocks: list[Block], code: Block, most: int) -> Unit:
     if before is None or before.kind not in ("paragraph", "item", "definition"):
         return Unit(code.start, code.end)
     spans = sentence_spans(text[before.start : min(before.end, code.start)])
-    if not spans or not text[before.start : before.start + spans[-1][1]].endswith(_ANNOUNCES):
+    if not spans or not text[before.start : before.start + spans[-1][1]].endswith(ANNOUNCES):
         return Unit(code.start, code.end)
     begin = before.start + spans[-1][0]
     return Unit(begin if code.end - begin <= 2 * most else code.start, code.end)
@@ -161,7 +192,7 @@ def _steps_unit(text: str, blocks: list[Block], around: list[Block], most: int) 
     while high + 1 < len(same) and _is_step(same[high + 1]):
         high += 1
     begin, finish = same[low].start, same[high].end
-    if low and same[low - 1].kind == "paragraph" and text[: same[low - 1].end].endswith(_ANNOUNCES):
+    if low and same[low - 1].kind == "paragraph" and text[: same[low - 1].end].endswith(ANNOUNCES):
         spans = sentence_spans(text[same[low - 1].start : same[low - 1].end])
         begin = same[low - 1].start + spans[-1][0] if spans else begin
     return Unit(begin, finish) if finish - begin <= 2 * most else None
@@ -215,7 +246,7 @@ def _run_end(text: str, blocks: list[Block], at: int, most: int) -> int:
     """Return the block after those that belong together with one: a list, a table, an example."""
     first, after = blocks[at], at + 1
     if first.kind == "paragraph":
-        if not text[: first.end].endswith(_ANNOUNCES) or after == len(blocks):
+        if not text[: first.end].endswith(ANNOUNCES) or after == len(blocks):
             return after
         if blocks[after].kind in ("paragraph", "heading"):
             return after

@@ -33,6 +33,7 @@ _MAX_TERM_LINES = 4
 _MAX_TERM_CHARS = 120
 _MAX_DEPTH = 6  # of blocks within blocks
 _CODE_INDENT = 4
+_TAB = 8  # columns from one tab stop to the next
 _HANGING_INDENT = 2
 _PROSE_END = (".", ",", ";", "。", "，", "、")
 _PAGE_BREAK = "\f"
@@ -43,7 +44,7 @@ CRUMB_SEPARATOR = " > "  # between the parts of a stored heading path
 _STRUCTURE = re.compile(
     r"^\f?[ \t]*(?:#{1,6}[ \t]+\S|```|~~~|\||:[ \t]+\S|[-*+•‣◦][ \t]+\S|\d{1,3}[.)][ \t]+\S|"
     r"={3,}[ \t]*$|-{3,}[ \t]*$|~{3,}[ \t]*$)"
-    r"|^[ \t]*\S[^\n]*\n[ \t]{2,}\S",
+    r"|^[ \t]*\S[^\n]*\n(?:[ \t]{2,}|\t)\S",
     re.MULTILINE,
 )
 
@@ -173,7 +174,12 @@ def _make_section(start: int, end: int, path: list[Heading]) -> Section:
 class _Line(NamedTuple):
     start: int
     text: str
-    indent: int  # -1 for a blank line
+    indent: int  # in columns; -1 for a blank line
+
+    @property
+    def begin(self) -> int:
+        """Where its first sign stands."""
+        return self.start + len(self.text) - len(self.text.lstrip())
 
     @property
     def end(self) -> int:
@@ -189,7 +195,8 @@ def find_blocks(text: str) -> list[Block]:
         if line.startswith(_PAGE_BREAK):
             line, at = line[1:], at + 1
         bare = line.strip()
-        indent = len(line) - len(line.lstrip()) if bare else -1
+        margin = line[: len(line) - len(line.lstrip())]
+        indent = len(margin.expandtabs(_TAB)) if bare else -1
         lines.append(_Line(at, line, indent))
         at = end
     return list(_BlockFinder(lines).find(0, len(lines), 0))
@@ -252,8 +259,7 @@ class _BlockFinder:
         last = after - 1
         while last > at and self._lines[last].indent < 0:
             last -= 1
-        start = self._lines[at].start + max(self._lines[at].indent, 0)
-        return Block(kind, start, self._lines[last].end, title)
+        return Block(kind, self._lines[at].begin, self._lines[last].end, title)
 
     def _inner(self, first: int, after: int) -> int:
         """Return the first line within an item or a definition that may begin another block."""
@@ -283,11 +289,11 @@ class _BlockFinder:
         headed = after > at + 1 and _DELIMITER_ROW.fullmatch(self._lines[at + 1].text) is not None
         line = self._lines[at]
         kind: BlockKind = "header" if headed else "row"
-        return Block(kind, line.start + line.indent, line.end), after, 0
+        return Block(kind, line.begin, line.end), after, 0
 
     def _rows(self, at: int, after: int, depth: int) -> Iterator[Block]:
         for line in self._lines[at:after]:
-            yield Block("row", line.start + max(line.indent, 0), line.end, "", depth)
+            yield Block("row", line.begin, line.end, "", depth)
 
     def _term_lines(self, at: int, end: int) -> int:
         """Return how many lines of terms stand before a line that begins with a colon, or 0."""

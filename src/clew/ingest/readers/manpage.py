@@ -8,6 +8,7 @@ from clew.errors import InputError
 from clew.ingest.readers.decode import decode
 from clew.ingest.readers.markup import MarkupWriter
 from clew.ingest.readers.mdoc import MDOC_INLINE, MDOC_LINES, join_mdoc, write_mdoc
+from clew.ingest.readers.roff_macros import RoffMacros, split_arguments, split_request
 from clew.ingest.readers.source import ReadBudget, Skipped, SourceFile, make_document, read_bytes
 from clew.ingest.readers.table_text import write_table
 from clew.types import Document
@@ -83,11 +84,22 @@ _ESCAPE = re.compile(
 )
 _ONE = {"-": "-", "e": "\\", "~": " ", " ": " ", "0": " ", "t": "\t", ".": ".", "'": "´", "`": "`"}
 _STRINGS = {"lq": "“", "rq": "”", "R": "®", "Tm": "™", 'L"': '"', 'R"': '"', "C'": "'", "C`": "`"}
-_ARGUMENT = re.compile(r'"((?:[^"]|"")*)"?|(\S+)')
 _FONTS = {"B", "I", "SM", "SB", "R"}
 _ALTERNATING = {"BR", "RB", "IR", "RI", "BI", "IB"}
 _BREAKS = {"PP", "P", "LP", "Pp", "sp", "HP", "Lp"}
 _CODE_BEGINS, _CODE_ENDS = {"nf", "EX", "Bd"}, {"fi", "EE", "Ed"}
+_STRUCTURE = frozenset(_FONTS | _ALTERNATING | _BREAKS | _CODE_BEGINS | _CODE_ENDS)
+# Requests of the typesetter and macros that have no text: fonts, spacing, traps, indexes, dates.
+_NO_TEXT = frozenset(
+    "ab ad af aln asciify backtrace bd blm box boxa bp br break brp c2 cc ce cf cflags ch char "
+    "chop close color continue cp cs cu da defcolor di do dt ec eo em end ev evc ex fam fc fchar "
+    "fl fp fspecial ft ftr fzoom gcolor hc hcode hla hlm hpf hw hy hym hys in it itc kern lc "
+    "length lf lg linetabs ll ls lsm lt mc mk mso na ne nh nm nn nop nr nroff ns nx open opena os "
+    "output pc pev pi pl pm pn po ps psbb pso ptr pvs rchar rd return rfschar rj rn rnn rr rs "
+    "rt schar shc shift sizes so ss stringdown stringup sty substring sv sy ta tc ti tkf tl tm "
+    "tm1 tmc tr trf trin trnt troff uf ul unformat vpt vs warn warnscale wh write writec writem "
+    "AT Bf Bk Dd DT Ef Ek FT IX LINKSTYLE Os PD Rs Sm Tg UC YS".split()
+)
 _BULLETS = {"•", "*", "-", "–", "o", "·"}
 _NUMBERED = re.compile(r"\(?\w{1,3}[.)]")
 _PROSE_END = (".", ":", ",", ";", "!", "?")
@@ -105,7 +117,10 @@ def read_manpage(source: SourceFile, budget: ReadBudget) -> Iterator[Document | 
         page.add_line(line)
     page.finish()
     if not page.writer.text():
-        raise InputError("has no text of its own: it refers to another page")
+        refers = re.search(r"^[.']\s*so\s", text, re.MULTILINE)
+        raise InputError(
+            "has no text of its own" + (": it refers to another page" if refers else "")
+        )
     metadata = {"format": "man", "encoding": encoding, "terms": page.writer.terms()}
     yield make_document(page.writer.text(), page.title, source.name, metadata)
 
@@ -127,7 +142,7 @@ class ManualPage:
         self._code: list[str] | None = None
         self._table: list[list[str]] | None = None
         self._table_state = ("", False)  # separator, whether rows have begun
-        self._skip_until = ""
+        self._macros = RoffMacros(_STRUCTURE | self._HANDLERS.keys())
         self._expect_term = 0  # 1: the next line is a term, 2: the body follows
         self._bodies: list[int] = []  # open bodies at each nesting by RS or Bl
         self._insets: list[int] = []  # nestings that each RS or Bl began
@@ -136,10 +151,10 @@ class ManualPage:
 
     def add_line(self, line: str) -> None:
         """Interpret a line."""
-        if self._skip_until:
-            if line.strip().startswith(self._skip_until):
-                self._skip_until = ""
-            return
+        for expanded in self._macros.expand(line):
+            self._interpret(expanded)
+
+    def _interpret(self, line: str) -> None:
         if self._term is not None:
             self._add_to_term(line)
             return
@@ -201,7 +216,7 @@ class ManualPage:
             term, self._term = join_mdoc("".join(self._term)), None
             self._write_term(term)
             if line[:3] != ".Xc" and not words:
-                self.add_line(line)
+                self._interpret(line)
 
     def _depth_here(self) -> int:
         return self._bodies[-1] if self._bodies else 0
@@ -214,8 +229,7 @@ class ManualPage:
     # -- requests
 
     def _add_request(self, line: str) -> None:
-        name, _, rest = line[1:].strip().partition(" ")
-        name = name.strip()
+        name, rest = split_request(line)
         if (handler := self._HANDLERS.get(name)) is not None:
             handler(self, name, rest)
         elif name in _BREAKS:
@@ -227,10 +241,10 @@ class ManualPage:
         elif name == "br" and self._text and self._code is None:
             self._text.append("\n")
         else:
-            self._add_macro(name, split_arguments(rest))
+            self._add_macro(name, split_arguments(rest), line)
 
-    def _add_macro(self, name: str, words: list[str]) -> None:
-        """Add the text of a macro; unknown ones have none."""
+    def _add_macro(self, name: str, words: list[str], line: str) -> None:
+        """Add the text of a macro; one that is not known may have any, and is kept as text."""
         if name in _FONTS:
             self._add_text(unescape_roff(" ".join(words)))
         elif name in _ALTERNATING:
@@ -243,6 +257,8 @@ class ManualPage:
             self._add_text(self._write_mdoc(words).rstrip(",") + ",")
         elif name == "Re" and self._text:  # the end of a reference
             self._text[-1] = self._text[-1].rstrip(",") + "."
+        elif name and name not in _NO_TEXT and (text := keep_text(name, words, line)):
+            self._add_text(unescape_roff(text))
 
     def _write_mdoc(self, words: list[str]) -> str:
         return write_mdoc([unescape_roff(word) for word in words], self.title)
@@ -368,12 +384,6 @@ class ManualPage:
         if rows:
             self.writer.rows(write_table(rows))
 
-    def _skip(self, name: str, rest: str) -> None:
-        """Skip a definition or an ignored block, to its end."""
-        words = rest.split()
-        if name == "ig" or words:
-            self._skip_until = "." + (words[-1] if name == "ig" and words else ".")
-
     _HANDLERS: ClassVar[dict[str, Callable[["ManualPage", str, str], None]]] = {
         **dict.fromkeys(("TH", "Dt"), _begin_page),
         **dict.fromkeys(("SH", "SS", "Sh", "Ss"), _begin_section),
@@ -384,7 +394,6 @@ class ManualPage:
         "It": _begin_item,
         "TS": _begin_table,
         "TE": _end_table,
-        **dict.fromkeys(("de", "de1", "am", "ig"), _skip),
     }
 
 
@@ -394,13 +403,10 @@ def looks_like_term(lines: list[str]) -> bool:
     return 0 < len(text.split()) <= _MAX_TERM_WORDS and not text.endswith(_PROSE_END)
 
 
-def split_arguments(rest: str) -> list[str]:
-    """Split a request's arguments, which may be quoted."""
-    rest = rest.split('\\"')[0]
-    return [
-        quoted.replace('""', '"') if not plain else plain
-        for quoted, plain in _ARGUMENT.findall(rest)
-    ]
+def keep_text(name: str, words: list[str], line: str) -> str:
+    """The text of a line with an unknown macro: a name that is a word or a path is text too."""
+    is_macro = name[:1].isalpha() and (len(name) < 4 or name.isupper() or "_" in name)
+    return " ".join(words) if line[:1] == "." and is_macro else line
 
 
 def unescape_roff(text: str) -> str:

@@ -10,6 +10,7 @@ from itertools import pairwise
 
 from clew.ingest.readers.decode import decode
 from clew.ingest.readers.pages import contents_title, drop_contents, join_pages, strip_running_lines
+from clew.ingest.readers.questions import mark_questions
 from clew.ingest.readers.source import ReadBudget, Skipped, SourceFile, make_document, read_bytes
 from clew.ingest.readers.text import first_line_title, text_metadata
 from clew.text.unicode import clean
@@ -42,6 +43,7 @@ def read_plain_text(source: SourceFile, budget: ReadBudget) -> Iterator[Document
     tidied = mark_headings(tidy_pages(text))
     if tidied != text:
         title = _centred_title(text) or title
+    tidied = mark_questions(tidied)
     yield make_document(tidied, title, source.name, text_metadata("text", encoding))
 
 

@@ -1,0 +1,86 @@
+"""Manual pages that define macros, strings and conditions of their own are read as they print."""
+
+from pathlib import Path
+
+import pytest
+
+from clew.ingest.files import read
+from clew.ingest.readers.source import Skipped
+from clew.types import Document
+
+
+def write(path: Path, source: str) -> None:
+    path.write_text(source)
+
+
+async def read_page(path: Path, source: str) -> Document | Skipped:
+    write(path, source)
+    [found] = [item async for item in read([path])]
+    return found
+
+
+async def text_of(path: Path, source: str) -> str:
+    found = await read_page(path, source)
+    assert isinstance(found, Document), found
+    return found.text
+
+
+async def test_a_page_whose_preamble_appends_to_macros_within_a_condition(tmp_path: Path) -> None:
+    text = await text_of(
+        tmp_path / "quill.1",
+        '\'\\" t\n.TH "QUILL" "1"\n.ie \\n(.g .ds Aq \\(aq\n.el       .ds Aq \'\n'
+        ".de URL\n\\fI\\\\$2\\fP <\\\\$1>\\\\$3\n..\n.als MTO URL\n.if \\n[.g] \\{\\\n"
+        ".  mso www.tmac\n"
+        ".  am URL\n.    ad l\n.  .\n.  am MTO\n.    ad l\n.  .\n.  LINKSTYLE blue R < >\n.\\}\n"
+        '.SH "NAME"\nquill \\- draws the users\\*(Aq maps\n.SH BUGS\nSee\n'
+        '.URL "https://quill.example" '
+        '"the list" "."\n',
+    )
+    assert text == (
+        "## NAME\n\nquill - draws the users' maps\n\n## BUGS\n\n"
+        "See the list <https://quill.example>."
+    )
+
+
+async def test_macros_of_the_page_stand_for_their_lines(tmp_path: Path) -> None:
+    text = await text_of(
+        tmp_path / "pens.5",
+        '.Dd May 1\n.Dt PENS 5\n.Sh KINDS\n.de pen \\" name, width\n.Bl -tag\n'
+        ".It Width\n\\\\$2 mm\n"
+        '.if "\\\\$1"" (no name)\n.ie "\\\\$3"any" any ink\n.el \\\\$3 ink\n.if !"\\\\$2"4" \\{\\\n'
+        ".It Sharpened\nweekly\n.\\}\n.El\n..\n.Ss Goose\nA broad one.\n.pen goose 4 black\n"
+        '.Ss Crow\nA fine one.\n.pen "" 1 any\n',
+    )
+    assert text == (
+        "## KINDS\n\n### Goose\n\nA broad one.\n\nWidth\n:   4 mm black ink\n\n"
+        "### Crow\n\nA fine one.\n\n"
+        "Width\n:   1 mm (no name) any ink\n\nSharpened\n:   weekly"
+    )
+
+
+async def test_lines_of_macros_that_nobody_defines_keep_their_text(tmp_path: Path) -> None:
+    text = await text_of(
+        tmp_path / "quill.1",
+        ".TH QUILL 1\n.PD 0\n.SH FILES\nMaps lie in\n.FN /etc/maps ,\nand\n"
+        ".quillignore names the others.\n"
+        "'draft' is a state.\n.ft CW\n.in +4\n",
+    )
+    assert text == (
+        "## FILES\n\nMaps lie in /etc/maps , and .quillignore names the others. 'draft' is a state."
+    )
+
+
+@pytest.mark.parametrize(("body", "refers"), [(".so man1/pen.1\n", True), (".nh\n", False)])
+async def test_a_page_without_text_says_why(tmp_path: Path, body: str, refers: bool) -> None:
+    found = await read_page(tmp_path / "quill.1", ".TH QUILL 1\n" + body)
+    assert isinstance(found, Skipped)
+    assert ("refers to another page" in found.reason) == refers
+
+
+async def test_macros_that_call_each_other_for_ever_end(tmp_path: Path) -> None:
+    calls = ".b x\n" * 50
+    text = await text_of(
+        tmp_path / "quill.1",
+        f".TH QUILL 1\n.de a\n{calls}..\n.de b\n{calls.replace('b', 'a')}..\n.a\n.SH END\nDone.\n",
+    )
+    assert text.endswith("Done.")

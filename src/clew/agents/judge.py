@@ -15,7 +15,7 @@ from clew.agents.answering.lacking import (
     list_texts,
     name_home,
 )
-from clew.agents.answering.mismatch import MOST, is_mismatched
+from clew.agents.answering.mismatch import LESS, MOST, is_less_sure, is_mismatched
 from clew.agents.answering.quote_block import find_wanted_block
 from clew.agents.answering.units import weigh_words
 from clew.agents.answering.write import LIST_BREAK
@@ -73,6 +73,8 @@ async def judge_answer(ctx: Context, answer: Answer) -> Answer:
     confidence = (own or models[kind])(signals)
     if chat is None and await is_mismatched(ctx, answer):
         signals["mismatch"], confidence = 1.0, min(confidence, MOST)
+    elif chat is None and await is_less_sure(ctx, answer):
+        signals["unsaid"], confidence = 1.0, confidence * LESS
     return replace(answer, confidence=round(confidence, 4), signals=signals)
 
 

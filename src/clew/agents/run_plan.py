@@ -152,7 +152,9 @@ class PlanRunner:
         ranked = await reader.read(ctx.with_question(question), passages)
         if of_itself:
             ranked = [one for one in ranked if _is_grounded(ctx, one)]
-        return _note_best(question, [one for one in ranked if _is_stated(ctx, one, of_itself)])
+        return _note_best(
+            question, [one for one in ranked if _is_stated(ctx, one, question, of_itself)]
+        )
 
 
 def _find_sentences_about(ctx: Context, question: str, retrieval: Retrieval) -> list[str]:
@@ -176,11 +178,17 @@ def _is_grounded(ctx: Context, ranked: RankedCandidate) -> bool:
     return followed or not names or any(mentions_name(name, text) for name in names)
 
 
-def _is_stated(ctx: Context, ranked: RankedCandidate, of_itself: bool) -> bool:
-    """Whether an answer is said of what is asked about, as what is asked for."""
-    candidate = ranked.candidate
-    last = candidate.readings[-1]
-    followed = len(candidate.readings) > 1
+def _is_stated(ctx: Context, ranked: RankedCandidate, question: str, of_itself: bool) -> bool:
+    """Whether an answer is said of what is asked about, as what is asked for.
+
+    Where a place of a thing itself is asked for, the first step to it is one as well.
+    """
+    first, last = ranked.candidate.readings[0], ranked.candidate.readings[-1]
+    followed = first is not last
+    if followed and of_itself and table_for(question).find_answer_kind(question) == "place":
+        first = replace(first, question=question)
+        if not states_value(find_names(ctx.view, question), first, of_itself=True):
+            return False
     return states_value(find_names(ctx.view, last.question), last, of_itself=of_itself or followed)
 
 

@@ -6,16 +6,22 @@ the value of another row, the steps of another task. Then no share of words make
 
 from collections.abc import Sequence
 
-import numpy as np
-
 from clew.agents.answering.cells import find_asked_cell, lies_in_rows
 from clew.agents.answering.lacking import drop_asking_words, name_home
 from clew.agents.answering.quote_block import find_wanted_block
+from clew.agents.answering.sorts import is_other_sort
+from clew.agents.answering.unsaid import (
+    is_restricted_otherwise,
+    lacks_restriction,
+    mean_same,
+    skips_relation,
+)
 from clew.agents.citing.clauses import find_clause, has_other_name, is_of
 from clew.agents.citing.entailment import is_negated
 from clew.agents.citing.support import mentions_name
 from clew.agents.core.messages import YES_NO
 from clew.agents.core.types import Answer
+from clew.agents.reading.choose import contradicts_kind
 from clew.agents.reading.spans import answer_key, asked_words
 from clew.agents.rules.question_analysis import find_subject_names
 from clew.agents.rules.table import table_for
@@ -30,6 +36,8 @@ from clew.types import Citation, Passage
 
 MOST = 0.3
 """The confidence that an answer about something else has at most."""
+LESS = 0.5
+"""What is left of the confidence where a word that restricts the question is not said."""
 _SHORT = 3  # words beside the names of a question that asks one thing of them
 _FORM = 0.9  # from which two words are forms of one
 _SAME_ACTION = 0.6  # cosine of two words for one action: "remove" and "uninstall"
@@ -42,10 +50,7 @@ async def is_mismatched(ctx: Context, answer: Answer) -> bool:
     """Whether an answer that was read or quoted without a model is about something else."""
     if not is_read_language(ctx.question):
         return _is_in_other_language(ctx.question, answer)
-    spoken = answer.candidate.casefold() in YES_NO or bool(split_options(ctx.question)[1])
-    if is_chinese(ctx.question) or not answer.citations or answer.computed or spoken:
-        return False
-    if answer.kind in ("path", "words"):
+    if not _is_told_in_words(ctx, answer):
         return False
     wanted = find_wanted_block(ctx.question)
     if not answer.candidate and wanted == "steps":
@@ -53,11 +58,32 @@ async def is_mismatched(ctx: Context, answer: Answer) -> bool:
     passages = answer.evidence.chunks
     if wanted != "list" and lies_in_rows(answer.citations[0], passages):
         return await find_asked_cell(ctx, passages) is None
+    if is_restricted_otherwise(ctx, answer) or contradicts_kind(ctx.question, answer.candidate):
+        return True
     if answer.candidate:
+        if await skips_relation(ctx, answer) or await is_other_sort(ctx, answer):
+            return True
         if _only_repeats(ctx.question, answer.candidate) or _is_of_sibling(ctx, answer):
             return True
         return _tells_little(ctx, answer)
     return _lacks_name(ctx, answer)
+
+
+async def is_less_sure(ctx: Context, answer: Answer) -> bool:
+    """Whether nothing that an answer without a model cites says what restricts the question."""
+    if not is_read_language(ctx.question) or not _is_told_in_words(ctx, answer):
+        return False
+    if answer.candidate or find_wanted_block(ctx.question) not in ("steps", "list"):
+        return await lacks_restriction(ctx, answer)
+    return False
+
+
+def _is_told_in_words(ctx: Context, answer: Answer) -> bool:
+    """Whether cited sentences of a language that is read say an answer themselves."""
+    spoken = answer.candidate.casefold() in YES_NO or bool(split_options(ctx.question)[1])
+    if is_chinese(ctx.question) or not answer.citations or answer.computed or spoken:
+        return False
+    return answer.kind not in ("path", "words")
 
 
 def _is_in_other_language(question: str, answer: Answer) -> bool:
@@ -168,7 +194,10 @@ async def _are_other_steps(ctx: Context, answer: Answer) -> bool:
             missing = _find_untold(wanted, home, sentence)
             opening = " ".join(sentence.split()[:_OPENING])
             action = missing == wanted[:1]  # may be told by another word, the object may not
-            if not missing or (action and await _mean_same(ctx, missing, f"{home} {opening}")):
+            if not missing or (
+                action
+                and await mean_same(ctx, missing, asked_words(f"{home} {opening}"), _SAME_ACTION)
+            ):
                 return False
     return True
 
@@ -182,14 +211,3 @@ def _find_untold(wanted: Sequence[str], home: str, sentence: str) -> list[str]:
         if not any(compare_words(word, one) >= _FORM for one in (*above, *told)):
             missing.append(word)
     return missing
-
-
-async def _mean_same(ctx: Context, words: Sequence[str], text: str) -> bool:
-    """Whether each of some words has another one of its meaning in a text."""
-    said = list(dict.fromkeys(asked_words(text)))
-    if ctx.embed is None or not said:
-        return False
-    rows = np.array(await ctx.vectors([*words, *said]), np.float32)
-    rows /= np.maximum(1e-9, np.linalg.norm(rows, axis=1, keepdims=True))
-    cosines = rows[: len(words)] @ rows[len(words) :].T
-    return bool((cosines.max(axis=1) >= _SAME_ACTION).all())

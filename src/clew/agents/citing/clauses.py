@@ -80,6 +80,11 @@ def find_clause(sentence: str, at: int) -> Clause:
     return inside[-1] if inside else clauses[0]
 
 
+def find_verbs(text: str) -> list[str]:
+    """Return the words of a text that are verbs by their form or place."""
+    return [found[0].lower() for found in _VERB.finditer(text)]
+
+
 def _pieces(plain: str) -> Iterator[tuple[int, int, str]]:
     """Yield the pieces between breaks, each with the mark or word that opens it."""
     start, opened = 0, ""

@@ -17,6 +17,7 @@ from clew.agents.reading.choose import (
     squash_scores,
 )
 from clew.agents.reading.follow import Chain, Follower
+from clew.agents.reading.restrictions import Told, find_skipped, is_contradicted
 from clew.agents.reading.spans import Reading, answer_key, read_passages, read_together, same_answer
 from clew.agents.reading.values import move_to_condition
 from clew.agents.rules.question_analysis import find_subject_names
@@ -179,7 +180,8 @@ def rank_candidates(
 ) -> list[RankedCandidate]:
     """Rank the most likely candidates by the model, best first.
 
-    What is plainly of another kind comes last: a date does not say where.
+    What is plainly of another kind comes last: a date does not say where; and so does what a
+    sentence says of another time, ordinal or sort of thing, or leaves out the relation to it.
     """
     some = sorted(candidates, key=_best_score, reverse=True)[:_MAX_CANDIDATES]
     scores = [squash_scores(one) for one in some]
@@ -188,9 +190,24 @@ def rank_candidates(
     for one in some:
         signals = describe_candidate(one, some, question, names, pages, best)
         ranked.append(RankedCandidate(one, signals, rank(signals)))
-    return sorted(
-        ranked, key=lambda o: (contradicts_kind(question, o.candidate.text), -o.probability)
-    )
+
+    def is_other(one: Candidate) -> bool:
+        told = gather_told(one)
+        if contradicts_kind(question, one.text) or is_contradicted(question, names, told):
+            return True
+        return bool(find_skipped(question, names, told.whole))
+
+    return sorted(ranked, key=lambda one: (is_other(one.candidate), -one.probability))
+
+
+def gather_told(candidate: Candidate) -> Told:
+    """Gather what a candidate rests on: the sentence that has it, and those that led to it."""
+    *before, last = candidate.readings
+    start, end = last.sentence()
+    quotes = [reading.cite().quote for reading in before]
+    home = f"{last.passage.title} {last.passage.heading}"
+    around = " ".join((home, *quotes, *(reading.passage.title for reading in before)))
+    return Told(last.passage.text[start:end], last.start - start, around)
 
 
 def describe_best(ranked: Sequence[RankedCandidate]) -> dict[str, float]:

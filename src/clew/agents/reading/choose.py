@@ -9,8 +9,9 @@ from clew.agents.reading.follow import Chain
 from clew.agents.reading.spans import Reading, answer_key, asked_words, same_answer
 from clew.agents.reading.values import is_astray
 from clew.agents.rules.table import cut_asking_words, table_for
-from clew.text.dates import MONTH_PATTERN
+from clew.text.dates import MONTH_PATTERN, is_date
 from clew.text.quantities import parse_quantity
+from clew.text.unicode import split_words
 from clew.text.word_forms import asked_terms, is_read_language, measure_terms
 from clew.types import Citation, Passage
 
@@ -27,6 +28,10 @@ _TIMES = re.compile(
     r"(?:(?:every|each|in|on|late|early|mid|the|next|last|of)[\s-]+)*"
     rf"(?:{MONTH_PATTERN}|spring|summer|autumn|winter|year|month|week|day|"
     r"(?:mon|tues|wednes|thurs|fri|satur|sun)day)s?(?:\s+(?:morning|afternoon|evening|night))?",
+    re.IGNORECASE,
+)
+_ACTED_ON = re.compile(
+    r"^\W*who\s+(?!(?:is|was|are|were|became)\b)[a-z]+\s+(?:the|this|that|an?)\s+(?P<noun>[a-z]+)",
     re.IGNORECASE,
 )
 COUNTED = frozenset("two three four five six seven eight nine ten eleven twelve".split())
@@ -204,9 +209,14 @@ def _match_noun(question: str, text: str, quotes: str) -> float:
 
 def find_asked_stem(question: str) -> str:
     """Return the stem of the noun asked for: "which county", "what is the name of the airport"."""
+    return find_asked_noun(question)[:_STEM]
+
+
+def find_asked_noun(question: str) -> str:
+    """Return the noun asked for, "" if a question names none."""
     found = _ASKED_NOUN.search(question)
     noun = asked_words(found["noun"]) if found else []
-    return noun[0][:_STEM] if noun else ""
+    return noun[0] if noun else ""
 
 
 def match_page(question: str, page: Passage | None) -> float:
@@ -267,6 +277,9 @@ def contradicts_kind(question: str, text: str) -> bool:
     kind = table_for(question).find_answer_kind(question)
     capitals = any(char.isupper() for char in text)
     digits = any(char.isdigit() for char in text)
+    done_to = _ACTED_ON.match(question)  # "Who founded the university?" asks for no university
+    if done_to is not None and done_to["noun"].lower() in asked_words(text):
+        return True
     if kind in ("person", "place"):
         return _TIMES.fullmatch(text) is not None or (digits and not capitals)
     if kind == "date":
@@ -279,10 +292,11 @@ def contradicts_kind(question: str, text: str) -> bool:
 
 def _fits_measure(question: str, text: str) -> float:
     """Return whether a number measures what is asked: money has no litres, a count no unit."""
-    found = parse_quantity(text)
+    found, asked = parse_quantity(text), table_for(question).find_asked_measure(question)
     if found is None:
-        return -0.5
-    asked = table_for(question).find_asked_measure(question)
+        return -1.0 if asked == "time" and not COUNTED & set(split_words(text)) else -0.5
+    if asked == "time" and not found.dimension and is_date(text):
+        return -1.0  # the year of a death is no age
     if not asked or not (found.dimension or found.noun):
         return 1.0
     unit = asked_words(text.lower())[-1:]

@@ -8,7 +8,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import replace
 
-from clew.agents.citing.clauses import Clause, find_clause, is_of, titles_name
+from clew.agents.citing.clauses import Clause, find_clause, find_verbs, is_of, titles_name
 from clew.agents.citing.entailment import to_stem
 from clew.agents.citing.support import mentions_name
 from clew.agents.reading.spans import Reading, asked_words
@@ -21,6 +21,8 @@ from clew.text.unicode import split_words
 
 _BORN, _DIED = to_stem("born"), to_stem("died")
 _COUNTRY = to_stem("nationality")
+_LOCATED = to_stem("located")
+_BEING = frozenset("is are was were lies stands".split())
 _RANGE = re.compile(r"\d{3,4}\D{0,40}?\s*[-–—]\s*|[-–—]\s*(?=\D{0,40}?\d{3,4})")
 _BIRTH_MARK = re.compile(r"\b(?:born|b\.|née?)", re.IGNORECASE)
 _DEATH_MARK = re.compile(r"\b(?:died|d\.)|†", re.IGNORECASE)
@@ -62,10 +64,10 @@ def states_value(names: Sequence[str], reading: Reading, *, of_itself: bool) -> 
 
 
 def _asks_value(question: str) -> bool:
-    """Whether a question asks for what code compares: a date, a number, a size."""
+    """Whether a question asks for what code compares: a date, a number, a size, a place."""
     asked = {to_stem(word) for word in asked_words(question)}
     kind = table_for(question).find_answer_kind(question)
-    return kind in ("date", "number") or bool(asked & _DIMENSIONS.keys())
+    return kind in ("date", "number", "place") or bool(asked & _DIMENSIONS.keys())
 
 
 def _find_sentence(reading: Reading) -> tuple[int, str]:
@@ -98,6 +100,8 @@ def _states_relation(
     kind = table.find_answer_kind(reading.question)
     if kind == "date":
         return _states_date(asked, words, sentence, clause, at, table)
+    if kind == "place":
+        return _states_place(said)
     told = {to_stem(word) for word in split_words(said)}
     if kind == "number" or asked & _DIMENSIONS.keys():
         return _states_number(asked, told, reading.text)
@@ -130,6 +134,17 @@ def _states_date(
     if any(_EVENT_VERB.fullmatch(one) for one in found):
         return True
     return to_stem("released") in asked and _DEFINED.search(said) is not None
+
+
+def _states_place(said: str) -> bool:
+    """Whether a clause says where its subject is or comes from, not where it did something.
+
+    "N won a medal in A" does not say that N is of A; "N was shot in A" and "(born in A)" do.
+    """
+    verbs = find_verbs(said)
+    return not verbs or any(
+        verb in _BEING or to_stem(verb) in (_BORN, _DIED, _LOCATED) for verb in verbs
+    )
 
 
 def _find_life(sentence: str, clause: Clause, at: int) -> str:

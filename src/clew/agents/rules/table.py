@@ -61,6 +61,15 @@ class RuleTable:
     """Words of "is it true that", which only ask whether the rest is so."""
     unique: re.Pattern[str]
     """Relations of which a thing has one value."""
+    times: tuple[tuple[str, re.Pattern[str]], ...]
+    """Each preposition that restricts to a time, with the words that say the same."""
+    ordinals: frozenset[str]
+    owners: frozenset[str]
+    """Words before an ordinal that counts things."""
+    countries: re.Pattern[str]
+    """Words for a country."""
+    kin: tuple[tuple[str, re.Pattern[str]], ...]
+    """The two sides of a kinship, with their words."""
     roles: re.Pattern[str]
     composed: Mapping[str, str]
     """Relations that stand for two steps."""
@@ -174,6 +183,11 @@ def _build_table(raw: Mapping[str, Any], *, spaced: bool) -> RuleTable:
         question_words=words(raw["question_words"]),
         fillers=words(raw.get("fillers", ())),
         unique=words(raw.get("unique", ())),
+        times=named("times"),
+        ordinals=frozenset(raw.get("ordinals", ())),
+        owners=frozenset(raw.get("owners", ())),
+        countries=words(raw.get("countries", ())),
+        kin=named("kin"),
         roles=words([form for role in raw["roles"] for form in (role, f"{role}s")]),
         composed=raw.get("composed", {}),
         yes=raw["yes"],

@@ -1,0 +1,94 @@
+"""Whether what is cited says each word that restricts a question, and each relation it goes by.
+
+Where a word is simply not said ("for managers"), an answer may still be right, but is less sure; a
+relation that nothing states ("N's daughter") is no step to an answer at all.
+"""
+
+import re
+from collections.abc import Sequence
+
+import numpy as np
+
+from clew.agents.answering.lacking import name_home
+from clew.agents.citing.clauses import find_verbs
+from clew.agents.citing.support import mentions_name
+from clew.agents.core.types import Answer
+from clew.agents.reading.restrictions import (
+    Told,
+    find_skipped,
+    find_unsaid,
+    is_contradicted,
+    is_short,
+    says_form,
+)
+from clew.agents.reading.spans import asked_words
+from clew.agents.rules.question_analysis import find_subject_names
+from clew.context import Context
+from clew.text.sentences import sentence_spans
+
+_SAME = 0.7  # cosine of two words of one meaning
+_SAME_RELATION = 0.5  # of a noun for a relation and its verb: "teacher" and "taught"
+_RESTRICTED = re.compile(
+    r"\b(?:in|on|for|at|with|from|under|by)\s+(?:(?:the|an?|my|our|your)\s+)?(?P<noun>[a-z-]+)(?=\W*$)"
+)
+
+
+def gather_cited(answer: Answer) -> Told:
+    """Gather what an answer cites: the sentence that has it, the other quotes, and their titles."""
+    passages = answer.evidence.chunks
+    first, *others = sorted(answer.citations, key=lambda one: answer.candidate not in one.quote)
+    spans = [first.quote[start:end] for start, end in sentence_spans(first.quote)]
+    own = next((one for one in spans if answer.candidate in one), first.quote)
+    homes = [name_home(one, passages) for one in answer.citations]
+    around = " ".join((*homes, *(one.quote for one in others), *(s for s in spans if s != own)))
+    return Told(own, own.find(answer.candidate), around)
+
+
+def is_restricted_otherwise(ctx: Context, answer: Answer) -> bool:
+    """Whether the sentence with an answer says it of another time, ordinal or sort of thing."""
+    names = find_subject_names(ctx.view, ctx.question)
+    return is_contradicted(ctx.question, names, gather_cited(answer))
+
+
+async def skips_relation(ctx: Context, answer: Answer) -> bool:
+    """Whether nothing cited states the relation by which a question reaches what it asks about."""
+    names = find_subject_names(ctx.view, ctx.question)
+    told = " ".join((gather_cited(answer).whole, *_find_naming(names, answer)))
+    unsaid = find_skipped(ctx.question, names, told)
+    return bool(unsaid) and not await mean_same(ctx, unsaid, find_verbs(told), _SAME_RELATION)
+
+
+def _find_naming(names: Sequence[str], answer: Answer) -> list[str]:
+    """Return the sentences of the cited passages that have a name of the question."""
+    cited = {one.chunk for one in answer.citations}
+    texts = [one.text for one in answer.evidence.chunks if one.id in cited]
+    sentences = (text[start:end] for text in texts for start, end in sentence_spans(text))
+    return [one for one in sentences if any(mentions_name(name, one) for name in names)]
+
+
+async def lacks_restriction(ctx: Context, answer: Answer) -> bool:
+    """Whether nothing cited says a word that restricts what is asked about."""
+    names = find_subject_names(ctx.view, ctx.question)
+    told = gather_cited(answer)
+    if not is_short(ctx.question, names):
+        return False
+    if find_unsaid(ctx.question, names, told):
+        return True
+    last = _RESTRICTED.search(ctx.question)
+    noun = last["noun"] if last else ""
+    if not asked_words(noun) or says_form(noun, told.whole):
+        return False
+    return not await mean_same(ctx, [noun], asked_words(told.whole))
+
+
+async def mean_same(
+    ctx: Context, words: Sequence[str], said: Sequence[str], least: float = _SAME
+) -> bool:
+    """Whether each of some words has another one of its meaning among those that are said."""
+    others = list(dict.fromkeys(said))
+    if ctx.embed is None or not others:
+        return False
+    rows = np.array(await ctx.vectors([*words, *others]), np.float32)
+    rows /= np.maximum(1e-9, np.linalg.norm(rows, axis=1, keepdims=True))
+    cosines = rows[: len(words)] @ rows[len(words) :].T
+    return bool((cosines.max(axis=1) >= least).all())

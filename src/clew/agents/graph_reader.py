@@ -60,6 +60,7 @@ from clew.agents.rule_planner import combine_notes, make_rule_plan
 from clew.agents.rules.operators import is_polar
 from clew.agents.run_plan import PlanRunner, load_rank
 from clew.context import Context
+from clew.retrieve.courtesy import leave_out_courtesy
 from clew.retrieve.step import Step
 from clew.text.language import is_chinese
 from clew.text.options import match_option, spell_out_choice, split_options
@@ -99,7 +100,8 @@ class GraphReader:
         return await run_with_fallback(ctx, book, mode, self._answer(ctx, book, retrieve, mode))
 
     async def _answer(self, ctx: Context, book: Notebook, retrieve: Step, mode: Mode) -> Answer:
-        parts = split_questions(ctx.question)
+        # What only addresses the reader makes no question of yes or no: "Do you know who …?"
+        parts = split_questions(await leave_out_courtesy(ctx, ctx.question))
         retriever = RecordingRetriever(retrieve, book, self.top_k)
         if len(parts) == 1:
             plain = replace(ctx, question=parts[0])

@@ -76,3 +76,53 @@ def test_a_question_within_a_request_is_the_question(desk: Path, question: str, 
     told = ask(desk, question)
     assert said in told["candidate"]
     assert told["confidence"] > 0.3
+
+
+@pytest.mark.parametrize("question", ["???", "Write a sonnet", "What does F99 mean?"])
+def test_open_mode_names_nothing_that_is_surely_wrong(desk: Path, question: str) -> None:
+    told = ask(desk, question)
+    assert told["verdict"] == "refused"
+    assert told["candidate"] == ""
+    assert told["missing"]
+    assert told["citations"]
+    assert "The closest passages are:" in told["answer"]
+
+
+@pytest.mark.parametrize(
+    ("question", "items"),
+    [
+        ("Which systems have an official reader?", "Linux, Android and Windows"),
+        ("What shapes can an exported list have?", "CSV and JSON"),
+    ],
+)
+def test_a_list_has_each_of_its_items_once(desk: Path, question: str, items: str) -> None:
+    assert ask(desk, question)["candidate"] == items
+
+
+def test_keywords_are_a_question(desk: Path) -> None:
+    told = ask(desk, "map room caretaker", "reject")
+    assert "not understood" not in told["missing"]
+    assert ask(desk, "map room caretaker")["candidate"] == "Sunniva Aalto"
+
+
+def test_a_refused_part_is_named_and_leaves_the_answer_incomplete(desk: Path) -> None:
+    asked = "How much does the K9 weigh and what is the capital of Neptune?"
+    told = ask(desk, asked, "reject")
+    assert told["verdict"] == "answered"
+    assert not told["complete"]
+    assert "capital of Neptune?" in told["missing"]
+
+
+@pytest.mark.parametrize(
+    "question",
+    [
+        "How is the chamber relined?",
+        "I have to reline the chamber, how do I do that?",
+        "Could you walk me through relining the chamber",
+        "Give me the steps to reline the chamber",
+    ],
+)
+def test_steps_are_quoted_however_they_are_asked_for(desk: Path, question: str) -> None:
+    told = ask(desk, question)
+    assert "1. Switch the kiln off at the wall." in told["answer"]
+    assert "4. Set the new bricks dry" in told["answer"]

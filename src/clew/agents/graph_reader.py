@@ -50,6 +50,7 @@ from clew.agents.reading.confirm import confirm
 from clew.agents.reading.follow import Follower
 from clew.agents.reading.lists import (
     find_others,
+    is_heading,
     join_items,
     list_items,
     may_be_several,
@@ -200,6 +201,8 @@ class GraphReader:
 
     def _name_best(self, ctx: Context, book: Notebook, ranked: list[RankedCandidate]) -> Answer:
         """Name the best candidate and quote the sentence of each reading that led to it."""
+        if wants_several(ctx.question):  # a heading announces the list
+            ranked = sorted(ranked, key=lambda one: is_heading(one.candidate.readings[-1]))
         best = ranked[0]
         notes, items = best.notes(ctx.question), [best.candidate.text]
         if may_be_several(ctx.question):

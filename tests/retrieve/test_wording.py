@@ -75,6 +75,13 @@ async def test_another_embedder_leaves_it_to_the_rules(base: KnowledgeBase) -> N
         ("Pardon the noise, but who built it?", "Pardon the noise", "who built it?"),
         ("One more thing - who built Oak Hall?", "One more thing", "who built Oak Hall?"),
         ("Who built Oak Hall - cheers mate", "cheers mate", "Who built Oak Hall"),
+        # What encloses a clause is no closing.
+        ("What did Ann, who ran the mill, host?", "host", None),
+        ("Do you know if Oak Hall is old?", "Do you know", "if Oak Hall is old?"),
+        ("Could you see whether Oak Hall is old?", "Could you see", "whether Oak Hall is old?"),
+        # What is left would say nothing, or lack what its verb needs.
+        ("I must paint my boat, how do I do that?", "I must paint my boat", None),
+        ("may oak be painted if it is loud", "loud", None),
         ("Could somebody explain who built it?", "Could somebody explain", "who built it?"),
         # A writer's name goes with the courtesy before it.
         ("Who built Oak Hall? Cheers, Anna", "Cheers", "Who built Oak Hall?"),

@@ -9,14 +9,21 @@ from collections.abc import AsyncGenerator, Callable, Coroutine, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, get_args
 
+from clew.agents.answering.extractive import format_quotes
 from clew.agents.answering.parts import join_parts
 from clew.agents.answering.write import make_refusal
 from clew.agents.baselines import ClosedBook
 from clew.agents.citing.support import place_citations
 from clew.agents.conversation import ConversationTurn, condense_question
-from clew.agents.core.confidence import DEFAULT_THRESHOLD
+from clew.agents.core.confidence import DEFAULT_THRESHOLD, HOPELESS
+from clew.agents.core.messages import CLOSEST_HEAD, localise
 from clew.agents.core.types import Agent, Answer, Mode
-from clew.agents.judge import explain_doubt, explain_unmentioned, judge_answer
+from clew.agents.judge import (
+    explain_doubt,
+    explain_hopeless,
+    explain_unmentioned,
+    judge_answer,
+)
 from clew.agents.quote_units import drop_repeats
 from clew.agents.rules.question_analysis import find_names
 from clew.agents.tables.answer import answer_from_tables
@@ -106,6 +113,8 @@ async def answer_with(
             if not answer.signals and not answer.parts:  # some agents judge what they read
                 answer = await judge_answer(inner, answer)
             answer = await judge_quoted_rows(inner, answer)
+            if mode == "open" and inner.chat("answer") is None:
+                answer = _name_nothing_if_hopeless(inner, answer)
             if unclear := _explain_lone_pronoun(inner):
                 answer = replace(answer, confidence=0.0, note=_join(unclear, answer.note))
             if mode == "reject":
@@ -190,6 +199,31 @@ def _refuse_if_unsure(ctx: Context, answer: Answer, threshold: float) -> Answer:
     refusal = make_refusal(ctx, answer.evidence, reason)
     return replace(
         refusal, complete=answer.complete, note=answer.note, confidence=answer.confidence
+    )
+
+
+def _name_nothing_if_hopeless(ctx: Context, answer: Answer) -> Answer:
+    """Name no answer that is all but surely wrong: say why, and quote what is nearest as such."""
+    if answer.parts:
+        parts = [
+            _name_nothing_if_hopeless(ctx.with_question(part.question), part)
+            for part in answer.parts
+        ]
+        return replace(join_parts(ctx.question, answer.evidence, parts), note=answer.note)
+    read = answer.kind in ("", "span") and not answer.computed
+    if answer.verdict == "refused" or not read or answer.confidence >= HOPELESS:
+        return answer
+    reason = explain_unmentioned(ctx, answer) or explain_hopeless(answer)
+    refusal = make_refusal(ctx, answer.evidence, reason)
+    head = localise(ctx.question, CLOSEST_HEAD)
+    quotes = f"\n{head}\n{format_quotes(answer.citations)}" if answer.citations else ""
+    return replace(
+        refusal,
+        answer=f"{refusal.answer}{quotes}",
+        citations=answer.citations,
+        complete=answer.complete,
+        note=answer.note,
+        confidence=answer.confidence,
     )
 
 

@@ -50,6 +50,7 @@ from clew.agents.reading.confirm import confirm
 from clew.agents.reading.follow import Follower
 from clew.agents.reading.lists import (
     find_others,
+    is_heading,
     join_items,
     list_items,
     may_be_several,
@@ -60,6 +61,7 @@ from clew.agents.rule_planner import combine_notes, make_rule_plan
 from clew.agents.rules.operators import is_polar
 from clew.agents.run_plan import PlanRunner, load_rank
 from clew.context import Context
+from clew.retrieve.courtesy import leave_out_courtesy
 from clew.retrieve.step import Step
 from clew.text.language import is_chinese
 from clew.text.options import match_option, spell_out_choice, split_options
@@ -99,7 +101,8 @@ class GraphReader:
         return await run_with_fallback(ctx, book, mode, self._answer(ctx, book, retrieve, mode))
 
     async def _answer(self, ctx: Context, book: Notebook, retrieve: Step, mode: Mode) -> Answer:
-        parts = split_questions(ctx.question)
+        # What only addresses the reader makes no question of yes or no: "Do you know who …?"
+        parts = split_questions(await leave_out_courtesy(ctx, ctx.question))
         retriever = RecordingRetriever(retrieve, book, self.top_k)
         if len(parts) == 1:
             plain = replace(ctx, question=parts[0])
@@ -198,6 +201,8 @@ class GraphReader:
 
     def _name_best(self, ctx: Context, book: Notebook, ranked: list[RankedCandidate]) -> Answer:
         """Name the best candidate and quote the sentence of each reading that led to it."""
+        if wants_several(ctx.question):  # a heading announces the list
+            ranked = sorted(ranked, key=lambda one: is_heading(one.candidate.readings[-1]))
         best = ranked[0]
         notes, items = best.notes(ctx.question), [best.candidate.text]
         if may_be_several(ctx.question):

@@ -54,11 +54,14 @@ from clew.types import Citation, Evidence, Passage
 
 WRITTEN = ("written", "seconded", "contested")
 """What depends on the chat model: what it wrote, alone or with a second opinion, or is against."""
+NOT_UNDERSTOOD = "the question is not understood; it can be asked in English or Chinese"
+"""Why a question that says nothing, or in a language without a table, is not answered."""
 _READ = 4  # passages in which the question is read again, beside those that are cited
 _MIN_PROBABILITY = 1e-4
 _YEAR = re.compile(r"(?<![\w-])\d{4}(?![\w-])")
 _LIFE = re.compile(r"\([^()]*\d{3,4}\s*[-–—][^()]*\d{3,4}\)")  # "(1870–1942)"
 _ALTERNATIVE = re.compile(r"\bor\b|还是|或者?", re.IGNORECASE)
+_MOST_KEYWORDS, _KNOWN_KEYWORDS = 6, 0.3  # words, and the share of them that some passage has
 _FEW_WORDS = 2  # a question of so few words is a name
 
 
@@ -121,7 +124,9 @@ async def describe_answer(ctx: Context, answer: Answer) -> Signals:
         else _measure_forms(names, (*passages, *cited)),
         "open": float(asks_openly(asked)),
         "cited": float(bool(answer.citations)),
-        "understood": float(is_understood(asked) or is_understood(ctx.question)),
+        "understood": float(
+            is_understood(asked) or is_understood(ctx.question) or is_keywords(ctx.view, asked)
+        ),
         "cosine": await _nearest_cosine(ctx),
     }
     # What names nothing and shares no word with the quotes says nothing about them.
@@ -297,6 +302,15 @@ def is_understood(question: str) -> bool:
     return bool(asks) or bool(words & (OPENING_WORDS - NAME_BREAKS)) or "the" in words
 
 
+def is_keywords(view: View, question: str) -> bool:
+    """Whether a few words that the documents have name what is wanted: "label storage period"."""
+    words = list(asked_words(question))
+    if not 0 < len(words) <= _MOST_KEYWORDS:
+        return False
+    known = sum(bool(len(view.bm25.chunks_with_all([word]))) for word in words)
+    return known >= _KNOWN_KEYWORDS * len(words)
+
+
 def _logit(probability: float) -> float:
     kept = max(_MIN_PROBABILITY, min(1 - _MIN_PROBABILITY, probability))
     return math.log(kept / (1 - kept))
@@ -380,9 +394,17 @@ def _is_in_corpus(view: View, name: str) -> bool:
 def explain_doubt(answer: Answer, threshold: float) -> str:
     """Say how unsure an answer below the threshold is, or that the question is not understood."""
     if answer.signals.get("understood") == 0:
-        return "the question is not understood; it can be asked in English or Chinese"
+        return NOT_UNDERSTOOD
     if answer.signals.get("undecided"):
         whether = is_polar(answer.question)
         return f"no passage says {'whether this is so' if whether else 'what is compared'}"
     what = f"“{answer.candidate}”" if answer.candidate else "the nearest passage"
-    return f"{what} has a confidence of {answer.confidence:.2f}, below {threshold:.2f}"
+    # Rounded to the same digits, 0.4981 would be "0.50, below 0.50".
+    digits = next((n for n in (2, 3) if round(answer.confidence, n) < round(threshold, n)), 4)
+    return f"{what} has a confidence of {answer.confidence:.{digits}f}, below {threshold:.2f}"
+
+
+def explain_hopeless(answer: Answer) -> str:
+    """Say why no answer is named at all."""
+    unclear = answer.signals.get("understood") == 0
+    return NOT_UNDERSTOOD if unclear else "the passages do not contain the answer"

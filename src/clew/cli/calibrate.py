@@ -70,7 +70,7 @@ async def _refit(ctx: CommandContext, questions: Path, recipe: str | None) -> No
     if dataset.unread and len(dataset.questions) < MIN_QUESTIONS:
         more = f" (and {dataset.unread - 1} lines more)" if dataset.unread > 1 else ""
         raise InputError(f"{dataset.problems[0]}{more}; {MIN_QUESTIONS} questions are needed")
-    print_problems(dataset.problems)
+    print_problems(dataset.problems, listed=False)
     async with ctx.open_kb() as base:
         with show_progress(ctx.json) as report:
             fit = await refit_confidence(base, dataset.questions, recipe, report)
@@ -83,7 +83,8 @@ def _print_fit(fit: ConfidenceFit) -> None:
     out.print(
         f"refitted on {fit.questions} questions, {fit.right} of them answered rightly: "
         f"calibration error {fit.error_before:.3f} before, {fit.error_after:.3f} after; "
-        f"at 0.5 precision {fit.precision:.2f} for {fit.coverage:.0%} of the questions",
+        f"at 0.5 precision {fit.precision:.2f} for {fit.coverage:.0%} of the questions "
+        f"(each judged by weights fitted without it, {fit.folds} folds)",
         markup=False,
     )
 

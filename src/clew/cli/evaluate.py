@@ -144,12 +144,13 @@ def _format_value(metric: str, row: Mapping[str, Any]) -> str:
     return f"{row[metric]:.3f}" + ("" if own is None else f" (n={own})")
 
 
-def print_problems(problems: Sequence[str]) -> None:
-    """Print the first few problems and how many more there are."""
+def print_problems(problems: Sequence[str], *, listed: bool = True) -> None:
+    """Print the first few problems, how many more there are, and that JSON has them if it does."""
     for problem in problems[:5]:
         err.print(f"  {problem}", style="yellow", markup=False)
     if len(problems) > 5:
-        err.print(f"  … and {len(problems) - 5} more; --json lists them all", style="yellow")
+        hint = "; --json lists them all" if listed else ""
+        err.print(f"  … and {len(problems) - 5} more{hint}", style="yellow")
 
 
 def print_failures(failures: dict[str, dict[str, int]]) -> None:

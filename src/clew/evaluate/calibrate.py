@@ -22,20 +22,23 @@ from clew.evaluate.metrics.answers import f1, sub_exact_match
 from clew.ingest.embedding import ProgressCallback
 
 MIN_QUESTIONS = 20
+FOLDS = 5
+"""Parts of the questions; each is judged by weights fitted on the others."""
 RIGHT = 0.5  # F1 from which a short answer counts as right
 
 
 @dataclass(frozen=True)
 class ConfidenceFit:
-    """The refitted models, and how well they fit the questions."""
+    """The refitted models, and how well they judge questions that they were not fitted on."""
 
     questions: int
     right: int
     error_before: float
     error_after: float
     precision: float
-    """Of the answers at the default threshold, after refitting."""
+    """Of the answers at the default threshold, each judged by weights fitted without it."""
     coverage: float
+    folds: int = FOLDS
     models: Mapping[str, LogisticModel] = field(default_factory=dict)
 
 
@@ -53,16 +56,18 @@ async def refit_confidence(
     kb: KnowledgeBase, questions: Sequence[Question], recipe: str | None, report: ProgressCallback
 ) -> ConfidenceFit:
     """Ask every question in open mode, and fit the shipped models to the outcomes."""
-    if len(questions) < MIN_QUESTIONS:
+    scored = [one for one in questions if one.answers or not one.answerable]
+    if len(scored) < MIN_QUESTIONS:
         raise InputError(
-            f"{len(questions)} questions are too few to refit the confidence; give {MIN_QUESTIONS}"
+            f"{len(scored)} questions with answers are too few to refit the confidence; "
+            f"give {MIN_QUESTIONS}"
         )
     by_model = kb.models is not None and kb.models.has("answer")
     judged = []
-    for number, question in enumerate(questions, start=1):
+    for number, question in enumerate(scored, start=1):
         answer = await kb.ask(question.text, recipe=recipe)
         judged.append(judge_outcome(question, answer, by_model=by_model))
-        report("asking", number, len(questions))
+        report("asking", number, len(scored))
     chat = kb.models.chat("answer").name if by_model else ""
     return fit_outcomes([one for one in judged if one.signals], chat)
 
@@ -87,16 +92,12 @@ def fit_outcomes(judged: Sequence[JudgedAnswer], chat: str = "") -> ConfidenceFi
     if not right or (right == len(judged) and not chat):
         kind = "right" if right else "wrong"
         raise InputError(f"all answers are {kind}: there is nothing to tell apart")
-    shipped, fitted = load_shipped_models(), dict[str, LogisticModel]()
-    for kind in dict.fromkeys(one.kind for one in judged):
-        some = [one for one in judged if one.kind == kind]
-        rows, outcome = [one.signals for one in some], [one.right for one in some]
-        fitted[kind] = fit_logistic(rows, outcome, shipped[kind])
+    fitted = _fit_kinds(judged)
     models = {
         name_written(kind, chat) if kind in WRITTEN else kind: one for kind, one in fitted.items()
     }
     outcomes = [one.right for one in judged]
-    after = [fitted[one.kind](one.signals) for one in judged]
+    after = _judge_held_out(judged)
     kept = [one.right for one, new in zip(judged, after, strict=True) if new >= DEFAULT_THRESHOLD]
     return ConfidenceFit(
         len(judged),
@@ -107,3 +108,24 @@ def fit_outcomes(judged: Sequence[JudgedAnswer], chat: str = "") -> ConfidenceFi
         len(kept) / len(judged),
         models,
     )
+
+
+def _fit_kinds(judged: Sequence[JudgedAnswer]) -> dict[str, LogisticModel]:
+    """Fit a model for each kind of answer."""
+    shipped, fitted = load_shipped_models(), dict[str, LogisticModel]()
+    for kind in dict.fromkeys(one.kind for one in judged):
+        some = [one for one in judged if one.kind == kind]
+        rows, outcome = [one.signals for one in some], [one.right for one in some]
+        fitted[kind] = fit_logistic(rows, outcome, shipped[kind])
+    return fitted
+
+
+def _judge_held_out(judged: Sequence[JudgedAnswer]) -> list[float]:
+    """Return for each answer the confidence by weights that were fitted without it."""
+    after = [0.0] * len(judged)
+    for fold in range(FOLDS):
+        others = [one for at, one in enumerate(judged) if at % FOLDS != fold]
+        models = {**load_shipped_models(), **_fit_kinds(others)}
+        for at in range(fold, len(judged), FOLDS):
+            after[at] = models[judged[at].kind](judged[at].signals)
+    return after

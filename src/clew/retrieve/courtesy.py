@@ -8,9 +8,10 @@ words before a question that speak of "I" or "you" ("would you mind telling me w
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 from clew.context import Context
-from clew.retrieve.question import QUESTION_WORDS
+from clew.retrieve.question import QUESTION_WORDS, content_words
 from clew.retrieve.wording import can_judge, judge
 from clew.text.names import Tokens, tokenize_question
 from clew.text.unicode import split_words
@@ -33,6 +34,7 @@ class Clause:
 
 
 _ASKING = frozenset("who whom whose which what when where why how".split())
+_WHETHER = frozenset(("if", "whether"))
 _ADDRESSING = frozenset(
     "i you u me we us my your ur somebody someone anybody anyone everybody everyone".split()
 )
@@ -57,7 +59,7 @@ async def leave_out_courtesy(ctx: Context, question: str) -> str:
     clauses = list(_split_clauses(question, t))
     outer = [_take_outer(t, clauses), _take_last(t, clauses)] if len(clauses) > 1 else []
     inner = dict(_find_within(t, clauses))
-    if t and not _stands_in_texts(ctx, question, t):  # "… was born thx"
+    if t and clauses[-1].size > 1 and not _stands_in_texts(ctx, question, t):  # "… born thx"
         inner[len(t) - 1, len(t)] = _SURELY_COURTEOUS
     spans = list(dict.fromkeys([*(one.span for run in outer for one in run), *inner]))
     if not spans or not can_judge(ctx, question):
@@ -72,7 +74,9 @@ async def leave_out_courtesy(ctx: Context, question: str) -> str:
         kept = kept[1:]
     if not dropped or len(kept) < _LEAST_LEFT:
         return question
-    return _join(question, t, kept)
+    left = _join(question, t, kept)
+    # "I have to move it, how do I do that?": what is left says nothing of its own.
+    return left if content_words(left) or not content_words(question) else question
 
 
 def _join(question: str, t: Tokens, kept: Sequence[int]) -> str:
@@ -100,8 +104,10 @@ def _take_last(t: Tokens, clauses: Sequence[Clause]) -> list[Clause]:
     *others, last = clauses
     signature = [last] if others and _may_sign(t, last, others[-1]) else []
     taken = _take_outer(t, [*others, *([] if signature else [last])][::-1])
+    enclosing = {one for before, one in pairwise(clauses) if before.after_comma}
     for at, one in enumerate(taken):
-        if one.after_comma and one.size > _MAX_CLOSING:  # "…, as a sailor" belongs to the question
+        # "…, as a sailor" belongs to the question, and so does what goes on behind a clause.
+        if one.after_comma and (one.size > _MAX_CLOSING or one in enclosing):
             return signature + taken[:at]
     return signature + taken
 
@@ -149,7 +155,15 @@ def _find_within(t: Tokens, clauses: Sequence[Clause]) -> Iterator[tuple[Span, f
         asks = next((at for at in range(first, last) if t.keys[at] in _ASKING), last)
         if 1 < asks - first < last - first and _names_nothing(t, first, asks):
             if not _ADDRESSING.isdisjoint(t.keys[first:asks]):
-                yield (first, asks), _COURTEOUS
+                # With an object it may be the question: "Do you switch the lamp off when …?"
+                whole = "the" in t.keys[first:asks]
+                yield (first, asks), _SURELY_COURTEOUS if whole else _COURTEOUS
+        whether = next((at for at in range(first, asks) if t.keys[at] in _WHETHER), first)
+        if whether - first > 1 and _names_nothing(t, first, whether):
+            if not _ADDRESSING.isdisjoint(t.keys[first:whether]):
+                # "Can you stop it if …" may ask itself.
+                sure = _COURTEOUS if t.keys[whether] == "whether" else _SURELY_COURTEOUS
+                yield (first, whether), sure
         told = next((at for at in range(first + 2, asks) if t.keys[at] in ("me", "us")), last)
         # "can u tell me were they …", "help me figure out is it …"
         for end in range(told + 1, min(told + 4, last)):
@@ -162,6 +176,8 @@ def _stands_in_texts(ctx: Context, question: str, t: Tokens) -> bool:
     """Whether a passage has the question's last word, or it may be a name."""
     last = len(t) - 1
     if t.upper[last] or t.unspaced[last] or not t.keys[last].isalpha():
+        return True
+    if last and t.keys[last - 1] in _VERBS:  # "is it allowed" needs its last word
         return True
     words = split_words(question[t.starts[last] : t.ends[last]])
     return bool(len(ctx.view.bm25.chunks_with_all(words))) if words else True

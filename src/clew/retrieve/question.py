@@ -85,6 +85,10 @@ _ASKING_ZH = re.compile(
 )
 # "!!??"; one mark before the question mark may be a name's.
 _MANY_MARKS = re.compile(r"(?:[?？]\s*[!！?？]|[?？.。!！…]\s*[.。!！…]\s*[?？])\s*\Z")
+_WHETHER = re.compile(
+    r"\A(?:if|whether)\s+(?!.*(?:,|\b(?:who|whom|whose|which|what|when|where|why|how)\b))",
+    re.IGNORECASE,
+)
 _WHICH_WORDS = frozenset(("what", "which"))
 _MAX_WORDS = 24  # content words that are read, those nearest to the name: as many as are aligned
 _MAX_NOUN_DISTANCE = 6  # words after "what" or "which" that are searched for the noun
@@ -228,6 +232,7 @@ def content_words(text: str) -> list[str]:
 def tidy_question(question: str) -> str:
     """Remove courtesy and close with a question mark, so that neither makes a difference."""
     plain = strip_courtesy(question).strip()
+    plain = _WHETHER.sub("Is it true that ", plain)  # left of "Can you tell me if it floats?"
     if _MANY_MARKS.search(plain):
         plain = plain.rstrip("?？.。!！… ")
     if plain.endswith(("?", "？")):

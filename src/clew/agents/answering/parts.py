@@ -80,7 +80,10 @@ def renumber(text: str, numbers: Mapping[int, int]) -> str:
 
 
 def join_parts(question: str, evidence: Evidence, parts: Sequence[Answer]) -> Answer:
-    """Put the judged answers to several questions together; as sure as the least sure of them."""
+    """Put the judged answers to several questions together; as sure as the least sure of them.
+
+    Incomplete where some are refused: `missing` names them, and the confidence is of the others.
+    """
     citations = list(dict.fromkeys(c for part in parts for c in part.citations))
     lines = []
     for part in parts:
@@ -94,7 +97,8 @@ def join_parts(question: str, evidence: Evidence, parts: Sequence[Answer]) -> An
         citations=tuple(citations),
         evidence=evidence,
         candidate="; ".join(part.candidate for part in answered if part.candidate),
-        missing="; ".join(part.missing for part in parts if part.missing),
+        missing="; ".join(f"{part.question} {part.missing}" for part in parts if part.missing),
         confidence=min((part.confidence for part in answered), default=0.0),
+        complete=len(answered) in (0, len(parts)) and all(part.complete for part in parts),
         parts=tuple(parts),
     )

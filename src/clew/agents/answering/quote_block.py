@@ -19,6 +19,7 @@ _ITEM = re.compile(
     rf"[ \t]*(?:(?:[-*+•‣]|\(?\d{{1,3}}[.)、]|\(?[a-zA-Z][.)]|{_STEP})\s+\S|\(?\d{{1,3}}、\S)"
 )
 _ROW = re.compile(r"[ \t]*\|.+\|")  # of a table, its header among them
+_PASSIVE = re.compile(r"\W*how\s+(?:is|are|should|must|can)\s.*\w(?:ed|en|t|ne)\W*\Z", re.I)
 _MIN_ITEMS = 2
 _MAX_BLOCK_CHARS = 4_000  # characters of a block that is quoted
 _LEAD_CHARS = 300  # characters before a block that announce it
@@ -47,8 +48,13 @@ def find_wanted_block(question: str) -> str:
     asked = strip_courtesy(question).lstrip()
     # Without spaces the words that ask stand behind what they ask about as well.
     find = re.Pattern.search if UNSPACED_CHAR.match(asked) else re.Pattern.match
-    for kind, words in table_for(question).blocks:
+    table = table_for(question)
+    for kind, words in table.blocks:
         if find(words, asked):
+            return kind
+        # "I have to move it, how do I do that?", "Give me the steps to …": nothing else is asked.
+        within = words.search(asked) if kind == "steps" else None
+        if within and not table.question_words.search(asked, 0, within.start()):
             return kind
     return ""
 
@@ -56,7 +62,10 @@ def find_wanted_block(question: str) -> str:
 def quote_block(question: str, passages: Sequence[Passage]) -> Citation | None:
     """Cite the block of steps or of a list that covers the question best, if one does."""
     kind = find_wanted_block(question)
-    if kind != "steps" and wants_several(question):
+    passive = _PASSIVE.match(strip_courtesy(question)) is not None
+    if not kind and passive:
+        kind = "steps"
+    elif kind != "steps" and wants_several(question):
         kind = "list"
     if kind not in ("steps", "list"):
         return None
@@ -65,6 +74,8 @@ def quote_block(question: str, passages: Sequence[Passage]) -> Citation | None:
         for block in find_blocks(passage):
             if kind == "steps" and _ROW.match(block.text.splitlines()[-1]):
                 continue  # a table lists things, it does not say how to do one
+            if passive and not block.ordered:
+                continue
             covered = measure_coverage(question, find_announcement(passage, block.start))
             value = covered + (_ORDER_BONUS if kind == "steps" and block.ordered else 0.0)
             if covered >= _MIN_COVERAGE and value > best_value:

@@ -21,6 +21,8 @@ Floats64 = NDArray[np.float64]
 Signals = Mapping[str, float]
 """What speaks for or against an answer, by name, each between -1 and 1."""
 DEFAULT_THRESHOLD = 0.5
+HOPELESS = 0.04
+"""Confidence below which open mode names no answer that is read without a model."""
 _STORE_KIND, _STORE_KEY = "calibration", "confidence"
 _RIDGE = 1.0  # strength of the pull towards the weights that are refitted
 _STEPS = 50  # of Newton's method, at most

@@ -16,13 +16,14 @@ CANDIDATE_LABEL = "Best-supported candidate:"
 UNSUPPORTED_MARK = "(not supported by the evidence)"
 YES_NO = ("yes", "no", "是", "否")
 OWN_KNOWLEDGE_MARK = "(from the model's own knowledge, not from the documents)"
-CLOSEST_HEAD = "the closest passages are:"
-"""How the first line of quotes ends that are not about what was asked."""
+CLOSEST_HEAD = "The closest passages are:"
+"""The line before quotes that do not answer what was asked."""
 # By language; both sides of a line have the same `$name` variables.
 TRANSLATIONS: dict[str, dict[str, str]] = {
     "zh": {
         UNSUPPORTED_MARK: "（证据未能支持）",
         OWN_KNOWLEDGE_MARK: "（出自模型自身的知识，并非来自文档）",
+        CLOSEST_HEAD: "最接近的段落是：",
         "Refused: $missing.": "无法回答：$missing。",
         "Refused: $missing": "无法回答：$missing",
         "the documents do not mention $names": "文档没有提到$names",
@@ -114,9 +115,10 @@ def is_unknown(answer: str) -> bool:
 # A citation mark as models and packages write it; a number joined to a word is a name.
 _CITATION = re.compile(r"(?<=\S)\s*\[\d+(?:\s*[,;–-]\s*\d+)*\](?![\w-])")
 OWN_MARKS = [*all_translations(UNSUPPORTED_MARK), *all_translations(OWN_KNOWLEDGE_MARK)]
+_CLOSEST = "|".join(map(re.escape, all_translations(CLOSEST_HEAD)))
 _OWN_WORDS = re.compile(
     rf"\s*(?:{'|'.join(map(re.escape, OWN_MARKS))})"
-    rf"|^{re.escape(CANDIDATE_LABEL)}[ \t]*|\A[^\n]*{re.escape(CLOSEST_HEAD)}\n",
+    rf"|^{re.escape(CANDIDATE_LABEL)}[ \t]*|\A[^\n]*\n?(?:{_CLOSEST})\n",
     re.MULTILINE,
 )
 

@@ -25,7 +25,7 @@ _CAPITAL = r"[^\W\d_a-z][\w’'.-]*(?<![.’'-])"
 _SMALL_WORD = r"(?:of|the|de|da|van|von|der|la|le|du|di|al)"
 _NAME = rf"(?:{_CAPITAL}(?:\.?\s+(?:{_SMALL_WORD}\s+)*{_CAPITAL})*|\d[\d.,]*\d)"
 _BRACKETS = r"(?:\s*\([^()]{1,80}\))?"
-_JOINT = r"\s*(?:,\s*(?:and\b|or\b)?|;|\band\b|\bas\s+well\s+as\b|&)\s*"
+_JOINT = r"\s*(?:,\s*(?:and\b|or\b)?|;|\b(?:and|or)\b|\bas\s+well\s+as\b|&)\s*"
 # "and her brother N": what is said of the next one before its name.
 _NO_VERB = r"(?!\w+ed\b|is\b|are\b|was\b|were\b)[a-z][\w-]*\s+"
 _DESCRIPTION = rf"(?:(?:the|an?|his|her|their|its)\s+(?:{_NO_VERB}){{0,2}})?"
@@ -35,7 +35,7 @@ _SMALL = re.compile(
     r"(?:,\s*(?:and\s+|or\s+)?|\s+(?:and|or)\s+)(?P<item>[\w-]+(?:\s+[\w-]+){0,2}?)"
     r"(?=,|\.|;|$|\s+(?:and|or)\s)"
 )
-_LAST_JOINT = re.compile(r"\b(?:and|as\s+well\s+as)\b|&")
+_LAST_JOINT = re.compile(r"\b(?:and|or|as\s+well\s+as)\b|&")
 COUNTS = {
     word: number
     for number, word in enumerate("one two three four five six seven eight nine ten".split(), 1)
@@ -131,6 +131,11 @@ def find_others(
     for one in ranked[1:]:
         direct = one.candidate.direct
         new = answer_key(one.candidate.text) not in keys and not one.signals["repeats"]
+        # "Go and PHP" of "Python, Go and PHP" is a piece of the list, and a heading is no item.
+        pieces = {answer_key(piece) for piece in _BETWEEN.split(one.candidate.text) if piece}
+        new = new and not pieces <= keys and not is_heading(one.candidate.readings[-1])
+        # One sentence gives one list: "The N makes A, B and C" does not list N.
+        new = new and not (len(known) > 1 and _place(one) == _place(best))
         long = len(one.candidate.text.split()) > _MAX_WORDS
         counts = one.candidate.text.lower() in COUNTS  # says how many, not which
         if direct is None or not new or long or counts or direct.probability < _MIN_OTHER:
@@ -138,6 +143,18 @@ def find_others(
         if fits_kind(question, direct.text) >= 0 and _measure_told(question, one) >= told:
             found.append(one)
     return found[:_MAX_OTHERS]
+
+
+def _place(one: RankedCandidate) -> tuple[str, int, int]:
+    """Return the passage and the sentence in which a candidate is read."""
+    reading = one.candidate.readings[-1]
+    return (reading.passage.id, *reading.sentence())
+
+
+def is_heading(reading: Reading) -> bool:
+    """Whether a span stands in a heading, which lists nothing."""
+    first, _ = reading.sentence()
+    return reading.passage.text[first : reading.start].lstrip().startswith("#")
 
 
 def _measure_told(question: str, one: RankedCandidate) -> float:

@@ -16,13 +16,16 @@ from clew.agents.citing.entailment import is_negated
 from clew.agents.citing.support import mentions_name
 from clew.agents.core.messages import YES_NO
 from clew.agents.core.types import Answer
+from clew.agents.reading.choose import contradicts_kind
 from clew.agents.reading.spans import answer_key, asked_words
 from clew.agents.rules.question_analysis import find_subject_names
 from clew.agents.rules.table import table_for
 from clew.context import Context
-from clew.retrieve.question import strip_courtesy
+from clew.retrieve.question import strip_courtesy, tidy_question
+from clew.text.dates import parse_date
 from clew.text.language import is_chinese
 from clew.text.options import split_options
+from clew.text.quantities import parse_quantity
 from clew.text.sentences import sentence_spans
 from clew.text.unicode import split_words
 from clew.text.word_forms import compare_words, is_read_language, question_language, text_language
@@ -45,7 +48,9 @@ async def is_mismatched(ctx: Context, answer: Answer) -> bool:
     spoken = answer.candidate.casefold() in YES_NO or bool(split_options(ctx.question)[1])
     if is_chinese(ctx.question) or not answer.citations or answer.computed or spoken:
         return False
-    if answer.kind in ("path", "words"):
+    if answer.kind == "path":
+        return "wrong side" in answer.hints or is_of_other_kind(ctx.question, answer.candidate)
+    if answer.kind == "words":
         return False
     wanted = find_wanted_block(ctx.question)
     if not answer.candidate and wanted == "steps":
@@ -58,6 +63,15 @@ async def is_mismatched(ctx: Context, answer: Answer) -> bool:
             return True
         return _tells_little(ctx, answer)
     return _lacks_name(ctx, answer)
+
+
+def is_of_other_kind(question: str, short: str) -> bool:
+    """Whether the end of a path is no date or number though one is asked for."""
+    asked = tidy_question(question)
+    if contradicts_kind(asked, short):
+        return True
+    kind = table_for(asked).find_answer_kind(asked)
+    return kind in ("date", "number") and not (parse_quantity(short) or parse_date(short))
 
 
 def _is_in_other_language(question: str, answer: Answer) -> bool:

@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from clew.engine import KnowledgeBase
+from clew.reader.span_reader import READER_FILE, SpanReader
 
 _ROWS = """
 Tall Heron	eats	Silver Roach
@@ -12,6 +13,9 @@ Silver Roach	eats	Mayfly
 Roof Tool	depends_on	Base Tool
 Base Tool	maintainer	Ada Lindqvist
 Mill Trust	founded_by	Jonas Ek
+Nils Roo	employer	Vinter Yard
+Olga Rask	employer	Vinter Yard
+Vinter Yard	chief_executive	Pia Holm
 Jonas Ek	teaches	Kira Moss
 Kira Moss	teaches	Levin Aho
 """
@@ -72,3 +76,34 @@ async def test_a_noun_for_who_acts_has_its_verb(rows: KnowledgeBase) -> None:
 async def test_a_name_is_no_date_and_no_number(rows: KnowledgeBase, question: str) -> None:
     answer = await rows.ask(question, recipe="lego-12")
     assert answer.confidence < 0.5
+
+
+async def test_who_works_for_an_employer_are_those_that_have_it(rows: KnowledgeBase) -> None:
+    answer = await rows.ask("Who works for Vinter Yard?", recipe="lego-12")
+    assert "Nils Roo" in answer.answer and "Olga Rask" in answer.answer
+    assert "Pia Holm" not in answer.answer
+
+
+async def test_a_role_in_capitals_is_no_name_that_the_graph_lacks(rows: KnowledgeBase) -> None:
+    role = await rows.ask("Who is the CEO of Vinter Yard?", recipe="lego-12", mode="reject")
+    name = await rows.ask("Who at ZORB hired Vinter Yard?", recipe="lego-12", mode="reject")
+    assert role.signals["named"] == 1.0 if role.signals else "CEO" not in role.missing
+    assert "ZORB" in name.missing
+
+
+@pytest.mark.skipif(not READER_FILE.is_file(), reason="the reader's weights are not installed")
+@pytest.mark.parametrize(
+    "asked",
+    [
+        "Who delivers the Base Tool",
+        "Could you please tell me: Who delivers the Base Tool?",
+        "Hi, I would like to know Who delivers the Base Tool, thanks",
+    ],
+)
+async def test_courtesy_and_marks_change_no_path(rows: KnowledgeBase, asked: str) -> None:
+    rows.reader = SpanReader.load()
+    plain = await rows.ask("Who delivers the Base Tool?", recipe="lego-12")
+    polite = await rows.ask(asked, recipe="lego-12")
+    assert polite.answer == plain.answer
+    for signal in ("read", "chance", "fit of path"):
+        assert polite.signals[signal] == pytest.approx(plain.signals[signal])

@@ -26,7 +26,7 @@ from clew.retrieve.relation_vectors import (
     load_short_texts,
     name_converse_ends,
 )
-from clew.retrieve.verb_sides import find_contradicting
+from clew.retrieve.verb_sides import find_contradicting, name_subject
 from clew.retrieve.word_votes import WordVotes, compute_votes, compute_word_votes, embed_labels
 
 _FULL_MATCH_SHARE = 0.6  # share of the highest similarity that counts as a full match
@@ -189,6 +189,7 @@ async def compute_path_features(
     named = await embed_labels(ctx, labels)
     steps = np.unique(codes[codes >= 0])
     ends = dict(zip(steps.tolist(), await embed_step_ends(ctx, ways, steps.tolist()), strict=True))
+    shape = name_subject(shape, named.meaning.texts)
     ends = await name_converse_ends(ctx, shape.words, ends)
     votes = await compute_votes(ctx, shape, named, ends)
     at = np.where(

@@ -226,7 +226,7 @@ def tidy_question(question: str) -> str:
         plain = plain.rstrip("?？.。!！… ")
     if plain.endswith(("?", "？")):
         return plain
-    plain = plain.rstrip(".。!！… ")
+    plain = plain.rstrip(".。!！…,;: ")
     return f"{plain}?" if plain else question
 
 

@@ -5,12 +5,13 @@ of "eats" is an object, that of "eaten by" and of "employer" a subject.
 """
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Literal
 
 from clew.context import Context
 from clew.retrieve.labels import embed_cached
 from clew.retrieve.question import NAME_MARK, QUESTION_WORDS, QuestionShape
-from clew.retrieve.relation_vectors import is_end_noun
+from clew.retrieve.relation_vectors import find_converse, is_end_noun
 
 Side = Literal["subject", "object", ""]
 _ASKING = frozenset("who whom what which where".split())
@@ -49,6 +50,23 @@ def asked_side(shape: QuestionShape) -> tuple[str, Side]:
     if does in _BE and before and before[-1] > helping[0] and not after and by:
         return shape.keys[before[-1]], "object"
     return "", ""
+
+
+def name_subject(shape: QuestionShape, labels: Sequence[str]) -> QuestionShape:
+    """Return a question with the noun for who acts, where a relation's name is for the other end.
+
+    "Who works for X" asks for the workers of an "employer". A verb that some relation has means it.
+    """
+    verb, side = asked_side(shape)
+    known = (word for label in labels for word in label.split())
+    if side != "subject" or any(_share_start(verb, word) for word in known):
+        return shape
+    stems = (verb, verb.removesuffix("s"), verb.removesuffix("es"), verb.removesuffix("e"))
+    for noun in dict.fromkeys(f"{stem}er" for stem in stems):
+        if any(find_converse([noun], label) for label in labels):
+            said = tuple(noun if word == verb else word for word in shape.words)
+            return replace(shape, words=said)
+    return shape
 
 
 def tail_side(label: str) -> tuple[str, Side]:

@@ -13,6 +13,7 @@ from clew.context import Context
 from clew.graph.csr import Doubles, Floats, Ints
 from clew.graph.paths import EntityPathTable, follow_codes, shortest_paths, simple_paths
 from clew.graph.traverse import FactGraph
+from clew.retrieve.courtesy import tidy_around_names
 from clew.retrieve.model_choice import MAX_CHOICES, ScoringModel, choose_items
 from clew.retrieve.path_scores import FEATURE_WEIGHTS, FEATURES, compute_path_features
 from clew.retrieve.paths.judged import (
@@ -121,6 +122,7 @@ class RankedPaths:
 
     async def __call__(self, ctx: Context, found: Found, /) -> Found:
         """Set `paths`, best first; never empty where there is a path."""
+        ctx = await tidy_around_names(ctx, found.names)
         search = prepare_search(ctx, found, self.scorer)
         linked, _ = search.shape.bound_hops()
         hops = max(self.max_hop, min(linked, _LONGEST_CHAIN))
@@ -250,6 +252,7 @@ async def measure_fit(ctx: Context, found: Found) -> dict[str, float]:
     """
     if not found.paths:
         return {}
+    ctx = await tidy_around_names(ctx, found.names)
     search = prepare_search(ctx, replace(found, facts=()))
     codes = path_codes(search.ways, found.paths)
     if (search.ways.fact_of_code(codes) >= 0).any():

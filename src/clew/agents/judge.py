@@ -107,7 +107,7 @@ async def describe_answer(ctx: Context, answer: Answer) -> Signals:
     asked = tidy_question(split_options(ctx.question)[0])
     passages = answer.evidence.chunks
     answer = replace(answer, citations=place_citations(answer.citations, passages))
-    cited, names = _cited_passages(answer), find_asked_names(ctx, asked)
+    cited, names = _cited_passages(answer), _find_answered_names(ctx, asked, answer)
     quotes = " ".join(citation.quote for citation in answer.citations)
     titles = " ".join(passage.title for passage in cited)
     # Quotes stand under the headings that announce them; a short answer's sentence says it all.
@@ -267,6 +267,23 @@ def _measure_forms(names: Sequence[str], passages: Iterable[Passage]) -> float:
     return known / len(names) if names else 1.0
 
 
+def _find_answered_names(ctx: Context, question: str, answer: Answer) -> list[str]:
+    """Return the names that an answer should be about.
+
+    For a path "the CEO of" is what is asked for: a relation may say it in other words.
+    """
+    names = find_asked_names(ctx, question)
+    if answer.kind != "path":
+        return names
+    role = r"(?:\b(?:the|an?)|['’]s)\s+{}(?=\s+of\b|['’]s|\W*$)"
+    return [
+        name
+        for name in names
+        if not (name.isupper() and re.search(role.format(re.escape(name)), question))
+        or _is_in_corpus(ctx.view, name)
+    ]
+
+
 def find_asked_names(ctx: Context, question: str) -> list[str]:
     """Return the names and years that a question is about; in Chinese its subject or its pair."""
     years = _YEAR.findall(question)
@@ -369,7 +386,7 @@ def explain_unmentioned(ctx: Context, answer: Answer) -> str:
 
     Names that no document has are told from those that only what was found lacks.
     """
-    names = find_asked_names(ctx, split_options(ctx.question)[0])
+    names = _find_answered_names(ctx, split_options(ctx.question)[0], answer)
     shows_facts = {"facts", "paths"} & {*ctx.layout.kinds}
     read = (*answer.evidence.chunks, *(list_stated(answer.evidence) if shows_facts else ()))
     known_language = is_read_language(ctx.question)

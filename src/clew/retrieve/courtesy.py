@@ -7,11 +7,11 @@ words before a question that speak of "I" or "you" ("would you mind telling me w
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 
 from clew.context import Context
-from clew.retrieve.question import QUESTION_WORDS, content_words
+from clew.retrieve.question import QUESTION_WORDS, content_words, locate_names, tidy_question
 from clew.retrieve.wording import can_judge, judge
 from clew.text.names import Tokens, tokenize_question
 from clew.text.unicode import split_words
@@ -77,6 +77,13 @@ async def leave_out_courtesy(ctx: Context, question: str) -> str:
     left = _join(question, t, kept)
     # "I have to move it, how do I do that?": what is left says nothing of its own.
     return left if content_words(left) or not content_words(question) else question
+
+
+async def tidy_around_names(ctx: Context, names: Sequence[str]) -> Context:
+    """Return the context with a question without courtesy and with its mark, if it keeps names."""
+    plain = tidy_question(await leave_out_courtesy(ctx, tidy_question(ctx.question)))
+    kept = len(locate_names(plain, names)) == len(locate_names(ctx.question, names))
+    return replace(ctx, question=plain) if kept else ctx
 
 
 def _join(question: str, t: Tokens, kept: Sequence[int]) -> str:

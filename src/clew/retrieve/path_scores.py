@@ -26,6 +26,7 @@ from clew.retrieve.relation_vectors import (
     load_short_texts,
     name_converse_ends,
 )
+from clew.retrieve.verb_sides import find_contradicting, name_subject
 from clew.retrieve.word_votes import WordVotes, compute_votes, compute_word_votes, embed_labels
 
 _FULL_MATCH_SHARE = 0.6  # share of the highest similarity that counts as a full match
@@ -188,6 +189,7 @@ async def compute_path_features(
     named = await embed_labels(ctx, labels)
     steps = np.unique(codes[codes >= 0])
     ends = dict(zip(steps.tolist(), await embed_step_ends(ctx, ways, steps.tolist()), strict=True))
+    shape = name_subject(shape, named.meaning.texts)
     ends = await name_converse_ends(ctx, shape.words, ends)
     votes = await compute_votes(ctx, shape, named, ends)
     at = np.where(
@@ -237,16 +239,13 @@ async def _find_turned(ctx: Context, shape: QuestionShape, codes: Ints) -> Mask:
     X" asks for the subject of "knows". It matters only where the start has the relation in both
     directions.
     """
-    before, verb, taken = shape.word_before_name(), shape.subject_verb(), set(codes[:, 0].tolist())
-    texts = await load_short_texts(ctx) if before else []
-    both = [code for code in taken if before and code ^ 1 in taken]
-    named = [
-        code
-        for code in both
-        if texts[code >> 1].endswith(f" {before}")
-        or (texts[code >> 1].split()[:1] == [verb] and not texts[code >> 1].endswith(" by"))
-    ]
-    return np.isin(codes[:, 0], np.array(named, np.int64))
+    before, taken = shape.word_before_name(), set(codes[:, 0].tolist())
+    texts = await load_short_texts(ctx)
+    both = {code for code in taken if code ^ 1 in taken}
+    away = await find_contradicting(ctx, shape, texts, sorted(both))
+    named = {code & ~1 for code in away if code % 2 == 0}
+    named |= {code & ~1 for code in both if before and texts[code >> 1].endswith(f" {before}")}
+    return np.isin(codes[:, 0] & ~1, np.array(sorted(named), np.int64))
 
 
 def _chain_gap(shape: QuestionShape, hops: Ints) -> Floats:

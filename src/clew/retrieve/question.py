@@ -131,12 +131,6 @@ class QuestionShape:
             at -= 1
         return self.keys[at] if at >= 0 else ""
 
-    def subject_verb(self) -> str:
-        """Return the verb of "who knows X", whose subject is asked for; "" for none."""
-        asks, *after = self.keys[:2] if len(self.keys) > 1 else ("",)
-        asked = asks in ("who", "what") and self.name_position > 1
-        return after[0] if asked and after[0] in self.words else ""
-
     def bound_hops(self) -> tuple[int, int | None]:
         """Return the least and the greatest number of hops that a possessive chain allows.
 
@@ -237,7 +231,7 @@ def tidy_question(question: str) -> str:
         plain = plain.rstrip("?？.。!！… ")
     if plain.endswith(("?", "？")):
         return plain
-    plain = plain.rstrip(".。!！… ")
+    plain = plain.rstrip(".。!！…,;: ")
     return f"{plain}?" if plain else question
 
 

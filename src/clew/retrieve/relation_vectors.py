@@ -155,6 +155,11 @@ async def _embed_step_end(ctx: Context, ways: FactGraph, code: int) -> EndVector
     return EndVectors(kind, await _embed_names(ctx, sample, len(kind)), classed or bool(named))
 
 
+def is_end_noun(word: str) -> bool:
+    """Whether a word is known as a noun for an end of a relation: "parents", "spouse"."""
+    return word in _MUTUAL or any(word in one for pair in _CONVERSES for one in pair)
+
+
 def find_converse(words: Sequence[str], label: str) -> str:
     """Return the word that names the other end of a relation than its label does, or ""."""
     said = set(label.split())

@@ -26,9 +26,11 @@ from clew.agents.reading.spans import answer_key, asked_words
 from clew.agents.rules.question_analysis import find_subject_names
 from clew.agents.rules.table import table_for
 from clew.context import Context
-from clew.retrieve.question import strip_courtesy
+from clew.retrieve.question import strip_courtesy, tidy_question
+from clew.text.dates import parse_date
 from clew.text.language import is_chinese
 from clew.text.options import split_options
+from clew.text.quantities import parse_quantity
 from clew.text.sentences import sentence_spans
 from clew.text.unicode import split_words
 from clew.text.word_forms import compare_words, is_read_language, question_language, text_language
@@ -50,6 +52,8 @@ async def is_mismatched(ctx: Context, answer: Answer) -> bool:
     """Whether an answer that was read or quoted without a model is about something else."""
     if not is_read_language(ctx.question):
         return _is_in_other_language(ctx.question, answer)
+    if answer.kind == "path" and _is_cited_in_words(ctx, answer):
+        return "wrong side" in answer.hints or is_of_other_kind(ctx.question, answer.candidate)
     if not _is_told_in_words(ctx, answer):
         return False
     wanted = find_wanted_block(ctx.question)
@@ -80,10 +84,22 @@ async def is_less_sure(ctx: Context, answer: Answer) -> bool:
 
 def _is_told_in_words(ctx: Context, answer: Answer) -> bool:
     """Whether cited sentences of a language that is read say an answer themselves."""
+    return answer.kind not in ("path", "words") and _is_cited_in_words(ctx, answer)
+
+
+def _is_cited_in_words(ctx: Context, answer: Answer) -> bool:
+    """Whether an answer to a question in words is cited, and neither computed nor chosen."""
     spoken = answer.candidate.casefold() in YES_NO or bool(split_options(ctx.question)[1])
-    if is_chinese(ctx.question) or not answer.citations or answer.computed or spoken:
-        return False
-    return answer.kind not in ("path", "words")
+    return not (is_chinese(ctx.question) or not answer.citations or answer.computed or spoken)
+
+
+def is_of_other_kind(question: str, short: str) -> bool:
+    """Whether the end of a path is no date or number though one is asked for."""
+    asked = tidy_question(question)
+    if contradicts_kind(asked, short):
+        return True
+    kind = table_for(asked).find_answer_kind(asked)
+    return kind in ("date", "number") and not (parse_quantity(short) or parse_date(short))
 
 
 def _is_in_other_language(question: str, answer: Answer) -> bool:

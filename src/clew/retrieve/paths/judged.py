@@ -18,6 +18,7 @@ from clew.graph.paths import EntityPathTable, follow_codes
 from clew.retrieve.pack import fetch_entity_labels
 from clew.retrieve.paths.relation_paths import PathSearchContext, ScoredRelationPaths
 from clew.retrieve.relation_vectors import load_short_texts
+from clew.retrieve.verb_sides import find_contradicting
 from clew.text.word_forms import is_read_language
 
 # Chosen on three small graphs, MetaQA and PathQuestion (docs/lego.md, "The reader as judge").
@@ -27,6 +28,7 @@ _SURE_SCORE, _UNSURE_SCORE = -2.0, -4.0  # best score at which the reader counts
 _MAX_READ = 15.0  # by which a span may be ahead of no answer, or behind it
 _SHOWN_ENDS = 3  # ends of one path whose facts are written
 _MAX_CHARS = 1600  # of the sentences: about one window of the reader
+_CONTRADICTED = 6.0  # about what a step against its relation's direction costs
 
 Span = tuple[int, int]
 
@@ -86,6 +88,23 @@ async def judge_paths(
     ]
     read = _READ_WEIGHT * min(share, 1.0) * await read_ends(ctx, routes)
     return replace(found, scores=_add_read(found.scores, rows, read))
+
+
+async def put_back_contradicting(
+    ctx: Context, search: PathSearchContext, found: ScoredRelationPaths
+) -> ScoredRelationPaths:
+    """Put paths behind the others whose first step ends at the side that is not asked for.
+
+    "Who eats X" is not answered by what X eats.
+    """
+    wrong = await find_contradicting(
+        ctx, search.shape, await load_short_texts(ctx), found.codes[:, 0].tolist()
+    )
+    if not wrong:
+        return found
+    away = np.isin(found.codes[:, 0], np.array(sorted(wrong), np.int64))
+    scores: Floats = np.where(away, found.scores - _CONTRADICTED, found.scores).astype(np.float32)
+    return replace(found, scores=scores)
 
 
 def _add_read(scores: Floats, rows: Ints, read: Floats) -> Floats:

@@ -13,9 +13,15 @@ from clew.context import Context
 from clew.graph.csr import Doubles, Floats, Ints
 from clew.graph.paths import EntityPathTable, follow_codes, shortest_paths, simple_paths
 from clew.graph.traverse import FactGraph
+from clew.retrieve.courtesy import tidy_around_names
 from clew.retrieve.model_choice import MAX_CHOICES, ScoringModel, choose_items
 from clew.retrieve.path_scores import FEATURE_WEIGHTS, FEATURES, compute_path_features
-from clew.retrieve.paths.judged import can_judge, judge_paths, read_ends
+from clew.retrieve.paths.judged import (
+    can_judge,
+    judge_paths,
+    put_back_contradicting,
+    read_ends,
+)
 from clew.retrieve.paths.relation_paths import (
     KeepAllPaths,
     PathSearchContext,
@@ -27,7 +33,9 @@ from clew.retrieve.paths.relation_paths import (
     select_best_paths,
 )
 from clew.retrieve.rank import ANSWER_MARK, hit_positions
+from clew.retrieve.relation_vectors import load_short_texts
 from clew.retrieve.text_scores import PathScorerName
+from clew.retrieve.verb_sides import find_contradicting
 from clew.types import Found, Hit, Path
 
 Supplement = Literal["fill", "none"]
@@ -114,6 +122,7 @@ class RankedPaths:
 
     async def __call__(self, ctx: Context, found: Found, /) -> Found:
         """Set `paths`, best first; never empty where there is a path."""
+        ctx = await tidy_around_names(ctx, found.names)
         search = prepare_search(ctx, found, self.scorer)
         linked, _ = search.shape.bound_hops()
         hops = max(self.max_hop, min(linked, _LONGEST_CHAIN))
@@ -121,6 +130,7 @@ class RankedPaths:
         if self.scorer == "clew":
             all_trails = await search_further(ctx, search, all_trails, hops + _FURTHER_HOPS)
             all_trails = await judge_paths(ctx, search, all_trails)
+            all_trails = await put_back_contradicting(ctx, search, all_trails)
         if self.by == "llm":
             all_trails = await self._choose_by_model(ctx, search, all_trails)
         return replace(
@@ -242,6 +252,7 @@ async def measure_fit(ctx: Context, found: Found) -> dict[str, float]:
     """
     if not found.paths:
         return {}
+    ctx = await tidy_around_names(ctx, found.names)
     search = prepare_search(ctx, replace(found, facts=()))
     codes = path_codes(search.ways, found.paths)
     if (search.ways.fact_of_code(codes) >= 0).any():
@@ -252,8 +263,12 @@ async def measure_fit(ctx: Context, found: Found) -> dict[str, float]:
     of = dict(zip(FEATURES, features[first].tolist(), strict=True))
     hops = min(int((codes[0] >= 0).sum()), _MAX_HOPS)
     read = await _read_first(ctx, search, found.paths[0], codes[0][codes[0] >= 0])
+    wrong = await find_contradicting(
+        ctx, search.shape, await load_short_texts(ctx), codes[:, 0].tolist()
+    )
     return {
         **read,
+        **({"wrong side": 1.0} if int(codes[0, 0]) in wrong else {}),
         **{name: _clip(of[name]) for name in _SHOWN},
         **{name.replace("_", " "): _clip(of[name] / hops) for name in _IN_ORDER},
         "hops": (hops - 1) / (_MAX_HOPS - 1),

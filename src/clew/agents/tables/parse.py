@@ -21,7 +21,7 @@ from clew.agents.tables.conditions import (
 )
 from clew.agents.tables.load import Table
 from clew.agents.tables.plan import Sought, make_query
-from clew.agents.tables.reading import Mention, Query, Reading, find_columns
+from clew.agents.tables.reading import BEFORE_ROLE, Mention, Query, Reading, find_columns
 from clew.agents.tables.senses import (
     Senses,
     find_choice,
@@ -37,6 +37,7 @@ from clew.agents.tables.unspaced import asks_unspaced, write_unspaced_in_english
 from clew.agents.tables.verbs import is_predicate, may_be_verb, stands_as_verb
 from clew.agents.tables.words import (
     Word,
+    fold_text,
     is_same_word,
     load_operators,
     split_question,
@@ -45,6 +46,7 @@ from clew.agents.tables.words import (
 
 _HEADS = {"count": "counted"}
 _NOUN_WEIGHT = 1.0
+_MIN_TABLE = 4  # letters of a table's name that is no pronoun: "us"
 _MAX_BEFORE_ASK = 1  # words before it: "in which year"
 _OPENERS = {"checks": "check", "limits": "rows", "superlatives": "rows", "aggregates": "value"}
 _OPENERS |= {"shares": "value", "pairs": "value"}
@@ -92,6 +94,7 @@ def parse_question(
         others = frozenset().union(*(some for name, some in named.items() if name != table.name))
         reading = Reading(table, words, load_operators(), [""] * len(words), others - table.words)
         reading.elsewhere = _list_foreign_columns(table, known)
+        reading.other_tables = _list_other_tables(table, known)
         query = _read(reading, senses or {})
         found += [query] if query is not None else []
     return sorted(found, key=lambda query: -query.score)
@@ -102,6 +105,13 @@ def _list_foreign_columns(table: Table, known: Sequence[Table]) -> frozenset[str
     own = {word for one in table.columns.values() for word in one.words}
     others = [one for one in known if one.name != table.name]
     return frozenset(w for one in others for c in one.columns.values() for w in c.words) - own
+
+
+def _list_other_tables(table: Table, known: Sequence[Table]) -> frozenset[str]:
+    """Return what other tables than this and its partners are called, if by one word."""
+    names = {strip_plural(fold_text(one.stem)) for one in known if one.name != table.name}
+    own = {strip_plural(word) for word in table.words}
+    return frozenset(name for name in names - own if len(name) >= _MIN_TABLE)
 
 
 def _read(reading: Reading, senses: Senses) -> Query | None:
@@ -211,11 +221,20 @@ def _find_group(reading: Reading) -> str:
         mention = next((one for one in reading.columns if one[0] == end), None)
         if mention is not None and ranked and columns[mention[2]].type in ("number", "date"):
             continue  # "the largest by revenue": what is measured
-        if mention is not None:
+        if mention is not None and not _tells_maker(reading, start, mention):
             reading.columns.remove(mention)
             return mention[2]
         reading.take(start, end, "")
     return ""
+
+
+def _tells_maker(reading: Reading, by: int, mention: Mention) -> bool:
+    """Whether "by" says whose the rows are: "are by …", "by artists from Chile"."""
+    words, end = reading.words, mention[1]
+    if words[by].fold != "by" or mention[0] != by + 1:
+        return False
+    is_said = bool(by) and words[by - 1].fold in BEFORE_ROLE
+    return is_said or (words[end - 1].stem != words[end - 1].fold and end < len(words))
 
 
 def _find_ask(reading: Reading) -> Mention | None:
@@ -371,8 +390,8 @@ def _take_known(reading: Reading, at: int) -> bool:
     if _is_of_table(reading, word):
         reading.take(at, at + 1, "table")
         reading.score += _NOUN_WEIGHT
-    elif word.fold in reading.operators.fillers:
-        reading.take(at, at + 1, "filler")
+    elif word.fold in reading.operators.fillers and word.stem not in reading.other_tables:
+        reading.take(at, at + 1, "filler")  # "records" are rows, unless a table is called so
     elif at in reading.dropped and reading.taken[at - 1] == "verb":
         reading.take(at, at + 1, "verb")  # "looks after"
     else:

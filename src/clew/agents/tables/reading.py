@@ -125,6 +125,8 @@ class Reading:
     """Per word: what it is taken for, "" if nothing yet."""
     foreign: frozenset[str] = frozenset()
     """The words of other tables' names."""
+    other_tables: frozenset[str] = frozenset()
+    """Other tables that are called by one word, in the singular."""
     elsewhere: frozenset[str] = frozenset()
     """The words of columns that only other tables have."""
     columns: list[Mention] = field(default_factory=list)

@@ -35,3 +35,16 @@ def test_a_word_for_rows_names_the_table_called_so(
     answer = rally.ask(question)
     assert (answer.candidate, answer.computed) == (said, True), answer.note
     assert answer.confidence >= 0.5
+
+
+@pytest.mark.parametrize(
+    ("question", "said"),
+    [
+        ("How much did I spend for the snow entries?", "125.50 EUR"),
+        ("How much did we spend on all the gravel entries?", "180 EUR"),
+    ],
+)
+def test_what_was_paid_for_several_rows_is_added_up(
+    rally: clew.Kb, question: str, said: str
+) -> None:
+    assert rally.ask(question).candidate == said

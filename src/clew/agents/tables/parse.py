@@ -34,7 +34,7 @@ from clew.agents.tables.senses import (
 )
 from clew.agents.tables.spaced import find_language, write_spaced_in_english
 from clew.agents.tables.unspaced import asks_unspaced, write_unspaced_in_english
-from clew.agents.tables.verbs import is_predicate, may_be_verb, stands_as_verb
+from clew.agents.tables.verbs import adds_up_deeds, is_predicate, may_be_verb, stands_as_verb
 from clew.agents.tables.words import (
     Word,
     fold_text,
@@ -154,9 +154,10 @@ def _read(reading: Reading, senses: Senses) -> Query | None:
         return None
     limit = len(table) if orders else limits[0][3] if limits else count
     much = "much" in [word.fold for word in words[ask[0] : ask[1]]]
+    total = "sum" if much and adds_up_deeds(reading, ask[1]) else ""
     sought = Sought(
         "share" if shares else "distinct" if distinct else "much" if much else ask[2],
-        aggregates[0][2] if aggregates else "",
+        aggregates[0][2] if aggregates else "" if best else total,
         _name_best(reading, orders or best, bool(pairs)),
         group,
         pairs[0][2] if pairs else "",

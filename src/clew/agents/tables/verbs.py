@@ -11,6 +11,7 @@ from clew.agents.tables.words import is_same_word
 _BE = ("is", "are", "was", "were", "been", "be", "got", "not", "never")
 _DO = ("do", "does", "did")
 _JOINING = frozenset("of the a an in on at by for from with to and or".split())
+_EXCHANGED = frozenset("for from on".split())  # before what was paid for
 _BEFORE_TIME = ("in", "on", "during")
 _OF_TIMES = (["comparisons"], ["superlatives"], ["value"])
 
@@ -86,6 +87,19 @@ def is_predicate(reading: Reading, at: int) -> bool:
     before = reading.words[at - 1].fold if at else ""
     is_last = at + 1 == len(reading.words)
     return is_last and is_past(reading, at) and before in _BE
+
+
+def adds_up_deeds(reading: Reading, asked: int) -> bool:
+    """Whether "how much" asks for the sum of what was done: "did I pay for", "honey did we get".
+
+    Of what is so at any time ("how much does a lamp cost"), rows have each their own.
+    """
+    words = [word.fold for word in reading.words[asked:]]
+    if "did" not in words:
+        return "all" in words
+    behind = words[words.index("did") + 1 :]
+    is_amount = any(start == asked for start, _, _ in reading.columns)
+    return is_amount or "all" in words or not _EXCHANGED.isdisjoint(behind)
 
 
 def _is_particle(reading: Reading, at: int) -> bool:

@@ -48,3 +48,38 @@ def test_what_was_paid_for_several_rows_is_added_up(
     rally: clew.Kb, question: str, said: str
 ) -> None:
     assert rally.ask(question).candidate == said
+
+
+SHOP = {
+    "looms.csv": "loom,weaver,wool,shed,cloth_kg,since\nAsp,Ida Moe,grey sheep,North,31,2001\n"
+    "Birk,Per Lie,alpaca,North,5,2004\nEik,Ida Moe,grey sheep,South,11,2010\n"
+    "Lind,Per Lie,merino,South,14,2012\nSelje,Per Lie,alpaca,North,6,2015\n",
+    "pickers.csv": "picker_id,name,duty\nP1,Olga Reiss,hayfork hand\nP2,Juan Diez,driver\n"
+    "P3,Mette Holm,driver\n",
+    "rounds.csv": "round,day,sort,minutes,run_by\nR11,2024-05-01,early cherry,40,P1\n"
+    "R12,2024-05-09,late plum,55,P2\nR13,2024-06-02,early cherry,35,P2\n"
+    "R14,2024-06-20,red pear,70,P2\n",
+}
+
+
+@pytest.fixture(scope="module")
+def shop(tmp_path_factory: pytest.TempPathFactory) -> Iterator[clew.Kb]:
+    with open_tables(tmp_path_factory.mktemp("shop"), SHOP) as base:
+        yield base
+
+
+@pytest.mark.parametrize(
+    "question",
+    [
+        "How many sheep live in Asp?",
+        "How many looms did Ida Moe sell?",
+        "How many hays were there?",
+    ],
+)
+def test_a_part_of_a_value_or_an_unknown_deed_is_not_told(shop: clew.Kb, question: str) -> None:
+    answer = shop.ask(question)
+    assert not answer.computed or answer.confidence < 0.5
+
+
+def test_the_least_of_a_group_is_of_its_sum(shop: clew.Kb) -> None:
+    assert shop.ask("Which shed made the least cloth?").candidate == "South"

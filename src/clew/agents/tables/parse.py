@@ -21,7 +21,14 @@ from clew.agents.tables.conditions import (
 )
 from clew.agents.tables.load import Table
 from clew.agents.tables.plan import Sought, make_query
-from clew.agents.tables.reading import BEFORE_ROLE, Mention, Query, Reading, find_columns
+from clew.agents.tables.reading import (
+    BEFORE_ROLE,
+    Mention,
+    Query,
+    Reading,
+    find_columns,
+    to_extreme,
+)
 from clew.agents.tables.senses import (
     Senses,
     find_choice,
@@ -34,7 +41,13 @@ from clew.agents.tables.senses import (
 )
 from clew.agents.tables.spaced import find_language, write_spaced_in_english
 from clew.agents.tables.unspaced import asks_unspaced, write_unspaced_in_english
-from clew.agents.tables.verbs import adds_up_deeds, is_predicate, may_be_verb, stands_as_verb
+from clew.agents.tables.verbs import (
+    adds_up_deeds,
+    is_predicate,
+    is_unexplained,
+    may_be_verb,
+    stands_as_verb,
+)
 from clew.agents.tables.words import (
     Word,
     fold_text,
@@ -189,6 +202,8 @@ def _name_best(reading: Reading, best: Sequence[Mention], is_pair: bool) -> str:
         return "range" if is_pair else "?"  # "the highest and the lowest": no single answer
     for _, end, meaning in best[:1]:
         behind = [word.fold for word in reading.words[end : end + 2]]
+        if behind and reading.operators.measured_by(behind[0]):
+            return to_extreme(meaning, None)  # "the most expensive" adds nothing up
         return _OF_NUMBER.get(meaning, meaning) if behind == ["number", "of"] else meaning
     return ""
 
@@ -377,7 +392,7 @@ def _account_for_rest(reading: Reading, head: int, asks: str, measured: bool) ->
                 reading.guess("noun", at)  # another table knows what that is
         elif stands_as_verb(reading, at, head, asks) or may_be_verb(reading, at, head, measured):
             bare = not reading.filters and not measured
-            is_state = is_predicate(reading, at)
+            is_state = is_predicate(reading, at) or is_unexplained(reading, at)
             reading.guess("state" if is_state else "bare verb" if bare else "verb", at)
             reading.take(at, at + 1, "verb")
         else:

@@ -117,12 +117,20 @@ def find_meant_values(reading: Reading, senses: Senses, head: int) -> None:
             reading.guess("table", at)
         elif best >= _LEAST_OF_KIND and lead >= _LEAD and best > max(own, others):
             called = " ".join(reading.table.columns[column].words)
-            if near.get(called, 0.0) >= _LEAST:
+            if near.get(called, 0.0) >= _LEAST or _is_mere_part(word, value):
                 continue  # "animals" are all species, not the dogs
             reading.filters.append(Filter(column, "=", value, at=at))
             reading.values.append((at, at + 1, column))
             reading.take(at, at + 1, "value")
             reading.guess("value", at, value)
+
+
+def _is_mere_part(word: Word, value: str) -> bool:
+    """Whether a value is only close to a word since it is spelled with it: "firefighter", "fire".
+
+    How close the two are is then of the letters they share, and says nothing of what is meant.
+    """
+    return word.stem in value and not is_same_word(word.fold, value)
 
 
 def _nearest_value(table: Table, near: Mapping[str, float]) -> tuple[float, float, str, str]:

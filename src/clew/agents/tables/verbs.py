@@ -89,6 +89,25 @@ def is_predicate(reading: Reading, at: int) -> bool:
     return is_last and is_past(reading, at) and before in _BE
 
 
+def is_unexplained(reading: Reading, at: int) -> bool:
+    """Whether a verb tells of an event that is known, and of which this table has nothing: "sell".
+
+    What joins two tables is told by their link, whatever the verb is.
+    """
+    operators, table = reading.operators, reading.table
+    events, word = operators.phrases["events"], reading.words[at].fold
+    event, concepts = events.get((word,), ""), operators.concepts_of(word)
+    if table.partners or not (event and concepts):
+        return False
+    named = [
+        one for column in table.columns.values() if column.type != "text" for one in column.words
+    ]
+    named += table.own_words
+    return not any(
+        events.get((one,)) == event or operators.concepts_of(one) & concepts for one in named
+    )
+
+
 def adds_up_deeds(reading: Reading, asked: int) -> bool:
     """Whether "how much" asks for the sum of what was done: "did I pay for", "honey did we get".
 

@@ -96,8 +96,13 @@ def _has_meaning(word: Word) -> bool:
 
 def _kinds_of(table: Table) -> list[Column]:
     """Return the columns of texts that rows share: kinds, states, places."""
-    texts = [one for one in table.columns.values() if one.type == "text"]
-    return [one for one in texts if not one.is_nearly_key and len(one.rows_by_value) <= _MAX_KINDS]
+    return [one for one in table.columns.values() if _list_kinds(one)]
+
+
+def _list_kinds(column: Column) -> Collection[str]:
+    """Return the texts that rows share, if they are few enough to be kinds."""
+    is_kind = column.type == "text" and not column.is_nearly_key
+    return column.rows_by_value if is_kind and len(column.rows_by_value) <= _MAX_KINDS else ()
 
 
 def find_meant_values(reading: Reading, senses: Senses, head: int) -> None:
@@ -157,6 +162,10 @@ def _find_meant_columns(reading: Reading, senses: Senses) -> None:
                 name = _find_ages(reading)
             if name and not _may_name(reading, at, name):
                 continue
+            if name and any(
+                _is_mere_part(word, v) for v in _list_kinds(reading.table.columns[name])
+            ):
+                continue  # "sheep" of "grey sheep" is narrower than the column
             if name and _is_kind_of(reading, senses[word.fold], name):
                 reading.take(at, at + 1, "table")
                 reading.guess("thing", at, name)

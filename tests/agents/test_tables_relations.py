@@ -56,7 +56,7 @@ SHOP = {
     "Lind,Per Lie,merino,South,14,2012\nSelje,Per Lie,alpaca,North,6,2015\n",
     "pickers.csv": "picker_id,name,duty\nP1,Olga Reiss,hayfork hand\nP2,Juan Diez,driver\n"
     "P3,Mette Holm,driver\n",
-    "rounds.csv": "round,day,sort,minutes,run_by\nR11,2024-05-01,early cherry,40,P1\n"
+    "rounds.csv": "round,day,sort,minutes,guided_by\nR11,2024-05-01,early cherry,40,P1\n"
     "R12,2024-05-09,late plum,55,P2\nR13,2024-06-02,early cherry,35,P2\n"
     "R14,2024-06-20,red pear,70,P2\n",
 }
@@ -83,3 +83,22 @@ def test_a_part_of_a_value_or_an_unknown_deed_is_not_told(shop: clew.Kb, questio
 
 def test_the_least_of_a_group_is_of_its_sum(shop: clew.Kb) -> None:
     assert shop.ask("Which shed made the least cloth?").candidate == "South"
+
+
+@pytest.mark.parametrize(
+    ("question", "said"),
+    [
+        ("Who guided the red pear?", "Juan Diez"),
+        ("Who guided the most rounds?", "Juan Diez"),
+        ("How many rounds did Juan Diez guide?", "3"),
+        ("Who guided round R11?", "Olga Reiss"),
+        ("How many early cherries were there?", "2"),
+    ],
+)
+def test_short_codes_link_tables(shop: clew.Kb, question: str, said: str) -> None:
+    answer = shop.ask(question)
+    assert (answer.candidate, answer.computed) == (said, True), answer.note
+
+
+def test_a_value_is_told_with_the_unit_of_its_column(shop: clew.Kb) -> None:
+    assert shop.ask("What is the cloth of Lind?").candidate == "14 kg"

@@ -22,7 +22,6 @@ from clew.agents.tables.conditions import (
 from clew.agents.tables.load import Table
 from clew.agents.tables.plan import Sought, make_query
 from clew.agents.tables.reading import (
-    BEFORE_ROLE,
     Mention,
     Query,
     Reading,
@@ -47,6 +46,7 @@ from clew.agents.tables.verbs import (
     is_unexplained,
     may_be_verb,
     stands_as_verb,
+    tells_maker,
 )
 from clew.agents.tables.words import (
     Word,
@@ -237,20 +237,11 @@ def _find_group(reading: Reading) -> str:
         mention = next((one for one in reading.columns if one[0] == end), None)
         if mention is not None and ranked and columns[mention[2]].type in ("number", "date"):
             continue  # "the largest by revenue": what is measured
-        if mention is not None and not _tells_maker(reading, start, mention):
+        if mention is not None and not tells_maker(reading, start, mention):
             reading.columns.remove(mention)
             return mention[2]
         reading.take(start, end, "")
     return ""
-
-
-def _tells_maker(reading: Reading, by: int, mention: Mention) -> bool:
-    """Whether "by" says whose the rows are: "are by …", "by artists from Chile"."""
-    words, end = reading.words, mention[1]
-    if words[by].fold != "by" or mention[0] != by + 1:
-        return False
-    is_said = bool(by) and words[by - 1].fold in BEFORE_ROLE
-    return is_said or (words[end - 1].stem != words[end - 1].fold and end < len(words))
 
 
 def _find_ask(reading: Reading) -> Mention | None:
@@ -467,8 +458,9 @@ def _names_what_is_asked(reading: Reading, head: int, asks: str) -> bool:
 
 def _is_kind_of_rows(reading: Reading, head: int) -> bool:
     """Whether rows share a value that is counted: "laptops"; "how many symbols" counts no rows."""
-    word, columns = reading.words[head], reading.table.columns
-    names = [name for start, end, name in reading.values if start <= head < end]
+    columns = reading.table.columns
+    named = [one for one in reading.values if one[0] <= head < one[1]]
+    word, names = reading.words[max(one[1] for one in named) - 1], [one[2] for one in named]
     shared = [name for name in names if not columns[name].is_nearly_key]
     return bool(shared) and word.text.islower() and word.stem != word.fold
 

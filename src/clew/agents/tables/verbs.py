@@ -5,7 +5,7 @@ year, "hired" of a start, "works" of "remote". What else a verb could say, no co
 """
 
 from clew.agents.tables.load import Column
-from clew.agents.tables.reading import Reading, is_measure, is_past
+from clew.agents.tables.reading import BEFORE_ROLE, Mention, Reading, is_measure, is_past
 from clew.agents.tables.words import is_same_word
 
 _BE = ("is", "are", "was", "were", "been", "be", "got", "not", "never")
@@ -106,6 +106,15 @@ def is_unexplained(reading: Reading, at: int) -> bool:
     return not any(
         events.get((one,)) == event or operators.concepts_of(one) & concepts for one in named
     )
+
+
+def tells_maker(reading: Reading, by: int, mention: Mention) -> bool:
+    """Whether "by" says whose the rows are: "are by …", "by artists from Chile"."""
+    words, end = reading.words, mention[1]
+    if words[by].fold != "by" or mention[0] != by + 1:
+        return False
+    is_said = bool(by) and words[by - 1].fold in BEFORE_ROLE
+    return is_said or (words[end - 1].stem != words[end - 1].fold and end < len(words))
 
 
 def adds_up_deeds(reading: Reading, asked: int) -> bool:

@@ -36,7 +36,7 @@ def trips(tmp_path_factory: pytest.TempPathFactory) -> Iterator[clew.Kb]:
         ("How many tours took place in March 2024?", "2"),
         ("How many animals carried a load of more than 100 kg?", "2"),
         ("What do the guides in Climbing earn together?", "4500 EUR"),
-        ("What was the length of tour 3?", "22"),
+        ("What was the length of tour 3?", "22 km"),
         ("List the Norwegian huts", "Alva, Dalen"),
         ("What is the average altitude of the Norwegian huts?", "920"),
         ("Which hut was repaired last?", "Brek"),

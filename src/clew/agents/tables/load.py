@@ -186,6 +186,15 @@ class Column:
         return self.is_id or (self.type == "text" and named)
 
     @cached_property
+    def holds_codes(self) -> bool:
+        """Whether its values are texts of letters and digits without a space: C1, G-2."""
+        cells = [str(cell) for cell in self._counts]
+        return self.type == "text" and all(
+            any(map(str.isdigit, one)) and any(map(str.isalpha, one)) and " " not in one
+            for one in cells
+        )
+
+    @cached_property
     def is_rank(self) -> bool:
         """Whether its numbers are places in an order: the highest is 1."""
         return self.type == "number" and not load_vocabulary().ranks.isdisjoint(self.words)
@@ -369,7 +378,7 @@ def _join(table: Table, tables: Sequence[Table]) -> Table:
     for link in find_links(table, tables):
         own = table.columns[link.column]
         is_meant = _is_named_alike(own, link.other, link.key) or _refers_by_values(own, link)
-        is_meant = is_meant or link.other is table
+        is_meant = is_meant or link.other is table or _refers_by_codes(own, link)
         if not is_meant and not _has_texts(own):
             continue  # values that agree by chance: years and small numbers do
         keys = link.other.columns[link.key].rows_by_value
@@ -416,6 +425,18 @@ def _refers_by_values(column: Column, link: Link) -> bool:
         return True
     ids = [number for number in keys.numbers if number is not None]
     return not column.has_years and max(ids) - min(ids) < min(ids) and min(ids) > _MAX_MEASURED
+
+
+def _refers_by_codes(column: Column, link: Link) -> bool:
+    """Whether all values are keys of another table that are written as codes: C1, C2."""
+    keys = link.other.columns[link.key]
+    values = column.rows_by_value.keys()
+    return (
+        keys.names_rows
+        and column.holds_codes
+        and len(values) >= _MIN_TEXTS
+        and values <= keys.rows_by_value.keys()
+    )
 
 
 def _is_named_alike(column: Column, other: Table, key: str) -> bool:

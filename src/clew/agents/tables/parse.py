@@ -21,7 +21,13 @@ from clew.agents.tables.conditions import (
 )
 from clew.agents.tables.load import Table
 from clew.agents.tables.plan import Sought, make_query
-from clew.agents.tables.reading import Mention, Query, Reading, find_columns
+from clew.agents.tables.reading import (
+    Mention,
+    Query,
+    Reading,
+    find_columns,
+    to_extreme,
+)
 from clew.agents.tables.senses import (
     Senses,
     find_choice,
@@ -34,9 +40,17 @@ from clew.agents.tables.senses import (
 )
 from clew.agents.tables.spaced import find_language, write_spaced_in_english
 from clew.agents.tables.unspaced import asks_unspaced, write_unspaced_in_english
-from clew.agents.tables.verbs import is_predicate, may_be_verb, stands_as_verb
+from clew.agents.tables.verbs import (
+    adds_up_deeds,
+    is_predicate,
+    is_unexplained,
+    may_be_verb,
+    stands_as_verb,
+    tells_maker,
+)
 from clew.agents.tables.words import (
     Word,
+    fold_text,
     is_same_word,
     load_operators,
     split_question,
@@ -45,6 +59,7 @@ from clew.agents.tables.words import (
 
 _HEADS = {"count": "counted"}
 _NOUN_WEIGHT = 1.0
+_MIN_TABLE = 4  # letters of a table's name that is no pronoun: "us"
 _MAX_BEFORE_ASK = 1  # words before it: "in which year"
 _OPENERS = {"checks": "check", "limits": "rows", "superlatives": "rows", "aggregates": "value"}
 _OPENERS |= {"shares": "value", "pairs": "value"}
@@ -92,6 +107,7 @@ def parse_question(
         others = frozenset().union(*(some for name, some in named.items() if name != table.name))
         reading = Reading(table, words, load_operators(), [""] * len(words), others - table.words)
         reading.elsewhere = _list_foreign_columns(table, known)
+        reading.other_tables = _list_other_tables(table, known)
         query = _read(reading, senses or {})
         found += [query] if query is not None else []
     return sorted(found, key=lambda query: -query.score)
@@ -102,6 +118,13 @@ def _list_foreign_columns(table: Table, known: Sequence[Table]) -> frozenset[str
     own = {word for one in table.columns.values() for word in one.words}
     others = [one for one in known if one.name != table.name]
     return frozenset(w for one in others for c in one.columns.values() for w in c.words) - own
+
+
+def _list_other_tables(table: Table, known: Sequence[Table]) -> frozenset[str]:
+    """Return what other tables than this and its partners are called, if by one word."""
+    names = {strip_plural(fold_text(one.stem)) for one in known if one.name != table.name}
+    own = {strip_plural(word) for word in table.words}
+    return frozenset(name for name in names - own if len(name) >= _MIN_TABLE)
 
 
 def _read(reading: Reading, senses: Senses) -> Query | None:
@@ -144,9 +167,10 @@ def _read(reading: Reading, senses: Senses) -> Query | None:
         return None
     limit = len(table) if orders else limits[0][3] if limits else count
     much = "much" in [word.fold for word in words[ask[0] : ask[1]]]
+    total = "sum" if much and adds_up_deeds(reading, ask[1]) else ""
     sought = Sought(
         "share" if shares else "distinct" if distinct else "much" if much else ask[2],
-        aggregates[0][2] if aggregates else "",
+        aggregates[0][2] if aggregates else "" if best else total,
         _name_best(reading, orders or best, bool(pairs)),
         group,
         pairs[0][2] if pairs else "",
@@ -178,6 +202,8 @@ def _name_best(reading: Reading, best: Sequence[Mention], is_pair: bool) -> str:
         return "range" if is_pair else "?"  # "the highest and the lowest": no single answer
     for _, end, meaning in best[:1]:
         behind = [word.fold for word in reading.words[end : end + 2]]
+        if behind and reading.operators.measured_by(behind[0]):
+            return to_extreme(meaning, None)  # "the most expensive" adds nothing up
         return _OF_NUMBER.get(meaning, meaning) if behind == ["number", "of"] else meaning
     return ""
 
@@ -211,7 +237,7 @@ def _find_group(reading: Reading) -> str:
         mention = next((one for one in reading.columns if one[0] == end), None)
         if mention is not None and ranked and columns[mention[2]].type in ("number", "date"):
             continue  # "the largest by revenue": what is measured
-        if mention is not None:
+        if mention is not None and not tells_maker(reading, start, mention):
             reading.columns.remove(mention)
             return mention[2]
         reading.take(start, end, "")
@@ -357,7 +383,7 @@ def _account_for_rest(reading: Reading, head: int, asks: str, measured: bool) ->
                 reading.guess("noun", at)  # another table knows what that is
         elif stands_as_verb(reading, at, head, asks) or may_be_verb(reading, at, head, measured):
             bare = not reading.filters and not measured
-            is_state = is_predicate(reading, at)
+            is_state = is_predicate(reading, at) or is_unexplained(reading, at)
             reading.guess("state" if is_state else "bare verb" if bare else "verb", at)
             reading.take(at, at + 1, "verb")
         else:
@@ -371,8 +397,8 @@ def _take_known(reading: Reading, at: int) -> bool:
     if _is_of_table(reading, word):
         reading.take(at, at + 1, "table")
         reading.score += _NOUN_WEIGHT
-    elif word.fold in reading.operators.fillers:
-        reading.take(at, at + 1, "filler")
+    elif word.fold in reading.operators.fillers and word.stem not in reading.other_tables:
+        reading.take(at, at + 1, "filler")  # "records" are rows, unless a table is called so
     elif at in reading.dropped and reading.taken[at - 1] == "verb":
         reading.take(at, at + 1, "verb")  # "looks after"
     else:
@@ -432,8 +458,9 @@ def _names_what_is_asked(reading: Reading, head: int, asks: str) -> bool:
 
 def _is_kind_of_rows(reading: Reading, head: int) -> bool:
     """Whether rows share a value that is counted: "laptops"; "how many symbols" counts no rows."""
-    word, columns = reading.words[head], reading.table.columns
-    names = [name for start, end, name in reading.values if start <= head < end]
+    columns = reading.table.columns
+    named = [one for one in reading.values if one[0] <= head < one[1]]
+    word, names = reading.words[max(one[1] for one in named) - 1], [one[2] for one in named]
     shared = [name for name in names if not columns[name].is_nearly_key]
     return bool(shared) and word.text.islower() and word.stem != word.fold
 

@@ -400,7 +400,7 @@ def _is_category(table: Table, name: str) -> bool:
 
 def _make_largest_group(query: Query, asked: list[str], rest: list[str]) -> Query | None:
     """The value that most rows have: "which state has the most airports"."""
-    if not asked or query.wants != "rows" or query.table.columns[asked[0]].is_key:
+    if not asked or query.wants not in ("rows", "names") or query.table.columns[asked[0]].is_key:
         return None
     filters = (*query.filters, *(Filter(name, "filled") for name in rest))
     return replace(query, wants="group", group=asked[0], filters=filters, aggregate="")

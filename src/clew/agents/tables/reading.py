@@ -125,6 +125,8 @@ class Reading:
     """Per word: what it is taken for, "" if nothing yet."""
     foreign: frozenset[str] = frozenset()
     """The words of other tables' names."""
+    other_tables: frozenset[str] = frozenset()
+    """Other tables that are called by one word, in the singular."""
     elsewhere: frozenset[str] = frozenset()
     """The words of columns that only other tables have."""
     columns: list[Mention] = field(default_factory=list)
@@ -194,10 +196,16 @@ def _try_word(reading: Reading, at: int, names: Sequence[Column]) -> None:
         having = [one for one in having if not _tells_time(one)]
     if len(having) == 1 and not word.fold[:1].isdigit():
         note_column(reading, at, at + 1, having[0].name)
-        if having[0].names_rows and word.fold not in load_vocabulary().identifiers:
+        if _stands_for_rows(reading, having[0]) and word.fold not in load_vocabulary().identifiers:
             reading.entities.add(having[0].name)
     elif not having and not _try_people(reading, at):
         _try_denied_flag(reading, at)
+
+
+def _stands_for_rows(reading: Reading, column: Column) -> bool:
+    """Whether the values of a column are keys, by its name or since it links by codes: `led_by`."""
+    links = {one.link for one in reading.table.partners if one.label}
+    return column.names_rows or (column.holds_codes and column.name in links)
 
 
 def _tells_time(column: Column) -> bool:

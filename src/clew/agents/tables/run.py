@@ -167,7 +167,12 @@ def _read_values(table: Table, targets: Sequence[str], rows: Sequence[int]) -> T
     for row in rows:
         cells = [table.columns[name].cells[row] for name in targets]
         if any(cell is not None for cell in cells):
-            values[", ".join(format_cell(cell) for cell in cells if cell is not None)] = None
+            shown = [
+                _add_unit(table.columns[name], format_cell(cell))
+                for name, cell in zip(targets, cells, strict=True)
+                if cell is not None
+            ]
+            values[", ".join(shown)] = None
             used.append(row)
     return TableResult(tuple(values), tuple(used)) if values else None
 
@@ -202,7 +207,7 @@ def _format_quantity(query: Query, value: float) -> str:
 def _add_unit(column: Column, cell: str) -> str:
     """Return a value with the unit that only the name of its column has."""
     unit, leads = column.shown_unit
-    if not unit or column.unit[0] or leads:
+    if not unit or column.unit[0] or leads or column.type != "number":
         return cell
     return f"{cell} {unit}"
 

@@ -96,8 +96,13 @@ def _has_meaning(word: Word) -> bool:
 
 def _kinds_of(table: Table) -> list[Column]:
     """Return the columns of texts that rows share: kinds, states, places."""
-    texts = [one for one in table.columns.values() if one.type == "text"]
-    return [one for one in texts if not one.is_nearly_key and len(one.rows_by_value) <= _MAX_KINDS]
+    return [one for one in table.columns.values() if _list_kinds(one)]
+
+
+def _list_kinds(column: Column) -> Collection[str]:
+    """Return the texts that rows share, if they are few enough to be kinds."""
+    is_kind = column.type == "text" and not column.is_nearly_key
+    return column.rows_by_value if is_kind and len(column.rows_by_value) <= _MAX_KINDS else ()
 
 
 def find_meant_values(reading: Reading, senses: Senses, head: int) -> None:
@@ -117,12 +122,20 @@ def find_meant_values(reading: Reading, senses: Senses, head: int) -> None:
             reading.guess("table", at)
         elif best >= _LEAST_OF_KIND and lead >= _LEAD and best > max(own, others):
             called = " ".join(reading.table.columns[column].words)
-            if near.get(called, 0.0) >= _LEAST:
+            if near.get(called, 0.0) >= _LEAST or _is_mere_part(word, value):
                 continue  # "animals" are all species, not the dogs
             reading.filters.append(Filter(column, "=", value, at=at))
             reading.values.append((at, at + 1, column))
             reading.take(at, at + 1, "value")
             reading.guess("value", at, value)
+
+
+def _is_mere_part(word: Word, value: str) -> bool:
+    """Whether a value is only close to a word since it is spelled with it: "firefighter", "fire".
+
+    How close the two are is then of the letters they share, and says nothing of what is meant.
+    """
+    return word.stem in value and not is_same_word(word.fold, value)
 
 
 def _nearest_value(table: Table, near: Mapping[str, float]) -> tuple[float, float, str, str]:
@@ -149,6 +162,10 @@ def _find_meant_columns(reading: Reading, senses: Senses) -> None:
                 name = _find_ages(reading)
             if name and not _may_name(reading, at, name):
                 continue
+            if name and any(
+                _is_mere_part(word, v) for v in _list_kinds(reading.table.columns[name])
+            ):
+                continue  # "sheep" of "grey sheep" is narrower than the column
             if name and _is_kind_of(reading, senses[word.fold], name):
                 reading.take(at, at + 1, "table")
                 reading.guess("thing", at, name)

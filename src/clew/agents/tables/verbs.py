@@ -5,12 +5,13 @@ year, "hired" of a start, "works" of "remote". What else a verb could say, no co
 """
 
 from clew.agents.tables.load import Column
-from clew.agents.tables.reading import Reading, is_measure, is_past
+from clew.agents.tables.reading import BEFORE_ROLE, Mention, Reading, is_measure, is_past
 from clew.agents.tables.words import is_same_word
 
 _BE = ("is", "are", "was", "were", "been", "be", "got", "not", "never")
 _DO = ("do", "does", "did")
 _JOINING = frozenset("of the a an in on at by for from with to and or".split())
+_EXCHANGED = frozenset("for from on".split())  # before what was paid for
 _BEFORE_TIME = ("in", "on", "during")
 _OF_TIMES = (["comparisons"], ["superlatives"], ["value"])
 
@@ -86,6 +87,47 @@ def is_predicate(reading: Reading, at: int) -> bool:
     before = reading.words[at - 1].fold if at else ""
     is_last = at + 1 == len(reading.words)
     return is_last and is_past(reading, at) and before in _BE
+
+
+def is_unexplained(reading: Reading, at: int) -> bool:
+    """Whether a verb tells of an event that is known, and of which this table has nothing: "sell".
+
+    What joins two tables is told by their link, whatever the verb is.
+    """
+    operators, table = reading.operators, reading.table
+    events, word = operators.phrases["events"], reading.words[at].fold
+    event, concepts = events.get((word,), ""), operators.concepts_of(word)
+    if table.partners or not (event and concepts):
+        return False
+    named = [
+        one for column in table.columns.values() if column.type != "text" for one in column.words
+    ]
+    named += table.own_words
+    return not any(
+        events.get((one,)) == event or operators.concepts_of(one) & concepts for one in named
+    )
+
+
+def tells_maker(reading: Reading, by: int, mention: Mention) -> bool:
+    """Whether "by" says whose the rows are: "are by …", "by artists from Chile"."""
+    words, end = reading.words, mention[1]
+    if words[by].fold != "by" or mention[0] != by + 1:
+        return False
+    is_said = bool(by) and words[by - 1].fold in BEFORE_ROLE
+    return is_said or (words[end - 1].stem != words[end - 1].fold and end < len(words))
+
+
+def adds_up_deeds(reading: Reading, asked: int) -> bool:
+    """Whether "how much" asks for the sum of what was done: "did I pay for", "honey did we get".
+
+    Of what is so at any time ("how much does a lamp cost"), rows have each their own.
+    """
+    words = [word.fold for word in reading.words[asked:]]
+    if "did" not in words:
+        return "all" in words
+    behind = words[words.index("did") + 1 :]
+    is_amount = any(start == asked for start, _, _ in reading.columns)
+    return is_amount or "all" in words or not _EXCHANGED.isdisjoint(behind)
 
 
 def _is_particle(reading: Reading, at: int) -> bool:

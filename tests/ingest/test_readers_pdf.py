@@ -176,3 +176,7 @@ def test_lines_in_a_larger_font_are_headings() -> None:
     assert find_large_lines([*body, *large]) == [(0, 1, "Pumps"), (1, 2, "1.1 Valves")]
     assert find_large_lines([]) == []
     assert find_large_lines([SizedLine(0, 10.0, "All alike")]) == []
+
+
+async def test_what_is_no_pdf_is_told_in_plain_words(tmp_path: Path) -> None:
+    assert "is no PDF" in await reason(tmp_path, bytes(range(256)) * 8)

@@ -64,6 +64,7 @@ _HEADING_NUMBER = re.compile(
     re.IGNORECASE,
 )
 _PAGE_NUMBER = re.compile(r"^\d{1,4}\s+|\s+\d{1,4}$")
+_HEADER_BYTES = 1024  # within which a PDF says that it is one
 _MAX_BOOKMARKS, _MAX_BOOKMARK_DEPTH = 20_000, 15
 # Scanned pages are rendered and read by a program of its own.
 _DOTS_PER_INCH = 200
@@ -84,6 +85,8 @@ def read_pdf(source: SourceFile, budget: ReadBudget) -> Iterator[Document | Skip
     # Show pypdf's warnings only where logging is configured.
     logging.getLogger("pypdf").addHandler(logging.NullHandler())
     raw = read_bytes(source, budget)
+    if b"%PDF" not in raw[:_HEADER_BYTES]:
+        raise InputError("is no PDF, or its beginning is damaged: it does not begin as one")
     try:
         reader = PdfReader(io.BytesIO(raw), strict=False)
         if reader.is_encrypted and not reader.decrypt(""):

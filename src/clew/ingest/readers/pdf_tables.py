@@ -4,6 +4,7 @@ Only what is surely a table is changed: lines in a row with as many cells each, 
 under a line that heads them, in another font or without the figures of its columns.
 """
 
+import re
 from ctypes import c_int, create_string_buffer
 from typing import Any, NamedTuple
 
@@ -15,6 +16,8 @@ _MAX_CELL_CHARS = 60
 _LEAST_ROWS = 2  # below the header …
 _LEAST_PAIRS = 3  # … and where there are only two columns
 _FONT_NAME_BYTES = 128
+_RULE = re.compile(r"[-=_]{3,}(?:\s+[-=_]{3,})*")
+_ALIGNED = 2.0  # points by which cells may begin left of their column
 
 
 class _Cell(NamedTuple):
@@ -41,6 +44,10 @@ def mark_tables(layer: Any, text: str) -> str:
     found: list[str] = []
     at = 0
     while at < len(lines):
+        if (ruled := _read_ruled(lines, rows, at)) is not None:
+            written, at = ruled
+            found += written
+            continue
         end = _find_table_end(rows, at)
         table = [row for row in rows[at:end] if row is not None]
         if _is_table(table):
@@ -50,6 +57,32 @@ def mark_tables(layer: Any, text: str) -> str:
             found.append(lines[at])
             at += 1
     return "\n".join(found)
+
+
+def _read_ruled(lines: list[str], rows: list[_Row | None], at: int) -> tuple[list[str], int] | None:
+    """Return the rows under a header with a line of dashes below it, and the line after them.
+
+    Where they are no table the dashes are left out: a row of cells is no heading.
+    """
+    head = rows[at]
+    if head is None or at + 1 >= len(lines) or not _RULE.fullmatch(lines[at + 1].strip()):
+        return None
+    lefts = [cell.left for cell in head.cells]
+    table: list[list[str]] = [[cell.text for cell in head.cells]]
+    end = at + 2
+    while end < len(rows) and (row := rows[end]) is not None:
+        cells = [""] * len(lefts)
+        for cell in row.cells:
+            column = sum(left <= cell.left + _ALIGNED for left in lefts[1:])
+            cells[column] = f"{cells[column]} {cell.text}".strip()
+        if cells[0]:
+            table.append(cells)
+        elif len(table) > 1:  # it goes on with the row above
+            table[-1] = [f"{a} {b}".strip() for a, b in zip(table[-1], cells, strict=True)]
+        end += 1
+    if len(table) <= _LEAST_ROWS:
+        return [lines[at]], at + 2
+    return write_table(table), end
 
 
 def _split_line(layer: Any, line: str, start: int) -> _Row | None:

@@ -13,6 +13,7 @@ from clew.ingest.readers.pages import contents_title, drop_contents, join_pages,
 from clew.ingest.readers.questions import mark_questions
 from clew.ingest.readers.source import ReadBudget, Skipped, SourceFile, make_document, read_bytes
 from clew.ingest.readers.text import first_line_title, text_metadata
+from clew.ingest.readers.text_tables import mark_text_tables
 from clew.text.unicode import clean
 from clew.types import Document
 
@@ -40,7 +41,7 @@ def read_plain_text(source: SourceFile, budget: ReadBudget) -> Iterator[Document
     text, encoding = decode(read_bytes(source, budget))
     text = clean(text)
     title = first_line_title(text)
-    tidied = mark_headings(tidy_pages(text))
+    tidied = mark_headings(mark_text_tables(tidy_pages(text)))
     if tidied != text:
         title = _centred_title(text) or title
     tidied = mark_questions(tidied)

@@ -1,0 +1,48 @@
+"""Tables that are drawn in plain text are read by rows with their headers; diagrams stay."""
+
+from pathlib import Path
+
+import pytest
+
+from clew.ingest.files import read
+from clew.types import Document
+
+GRID = """   +------+-------------+
+   | Code | Meaning     |
+   +------+-------------+
+   | 11   | clock stops |
+   |      | at night    |
+   | 23   | no ink      |
+   +------+-------------+"""
+COLUMNS = """Berth    Depth   Fee
+---------------------------
+north    4 m     12 crowns
+south    2 m     9 crowns"""
+DIAGRAM = """+-+-+-+-+
+| A | B |
++-+-+-+-+"""
+LONG_RULE = "Berth   Depth\n" + "-" * 3000 + "."
+
+
+@pytest.mark.parametrize(
+    ("drawn", "read_as"),
+    [
+        (GRID, "| Code: 11 | Meaning: clock stops at night |\n| Code: 23 | Meaning: no ink |"),
+        (
+            COLUMNS,
+            "| Berth: north | Depth: 4 m | Fee: 12 crowns |\n"
+            "| Berth: south | Depth: 2 m | Fee: 9 crowns |",
+        ),
+        (DIAGRAM, DIAGRAM),
+        (LONG_RULE, LONG_RULE),
+    ],
+)
+async def test_drawn_tables_are_rows(tmp_path: Path, drawn: str, read_as: str) -> None:
+    write(tmp_path / "a.txt", f"It says this.\n\n{drawn}\n\nMore of it.\n")
+    [found] = [item async for item in read([tmp_path / "a.txt"])]
+    assert isinstance(found, Document)
+    assert found.text.rstrip() == f"It says this.\n\n{read_as}\n\nMore of it."
+
+
+def write(path: Path, text: str) -> None:
+    path.write_text(text, encoding="utf-8")

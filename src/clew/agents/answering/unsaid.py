@@ -15,6 +15,7 @@ from clew.agents.citing.support import mentions_name
 from clew.agents.core.types import Answer
 from clew.agents.reading.restrictions import (
     Told,
+    find_rivalled,
     find_skipped,
     find_unsaid,
     is_contradicted,
@@ -75,10 +76,10 @@ async def lacks_restriction(ctx: Context, answer: Answer) -> bool:
     if find_unsaid(ctx.question, names, told):
         return True
     last = _RESTRICTED.search(ctx.question)
-    noun = last["noun"] if last else ""
-    if not asked_words(noun) or says_form(noun, told.whole):
-        return False
-    return not await mean_same(ctx, [noun], asked_words(told.whole))
+    nouns = asked_words(last["noun"]) if last else []
+    unsaid = [one for one in nouns if not says_form(one, told.whole)]
+    unsaid += find_rivalled(ctx.question, told)
+    return bool(unsaid) and not await mean_same(ctx, unsaid, asked_words(told.whole))
 
 
 async def mean_same(

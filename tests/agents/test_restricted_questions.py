@@ -14,10 +14,11 @@ pytestmark = [
 ]
 FERRY = """# Ferry rules
 
-During loading the ramp stays open for forty minutes. After loading the ramp closes for ten minutes.
+During loading the ramp stays open for forty minutes.
 Every long-stay guest gets 12 vouchers a month. Short-stay guests buy theirs at the desk.
 The first inspection of the hull took place in May 2018.
-A lost ticket is replaced up to three times.
+Every yellow card gives five crossings a week.
+A lost ticket is replaced up to three times. After loading the ramp closes for ten minutes.
 """
 BARGE = """# Barge
 
@@ -56,6 +57,7 @@ async def harbour(notes: list[Path], tmp_path: Path) -> KnowledgeBase:
 OTHERWISE = [
     "How long does the ramp stay open before loading?",
     "How many vouchers does a short-stay guest get?",
+    "How many crossings a week does a purple card give?",
     "When did the second inspection of the hull take place?",
     "How many times is a lost ticket replaced on the barge?",
     "Who was the harbour master of Skarn before Tove Lind?",
@@ -85,7 +87,8 @@ async def test_another_time_ordinal_sort_or_relation_is_not_told(harbour: Knowle
 
 
 async def test_what_a_restricted_question_asks_is_told(harbour: KnowledgeBase) -> None:
-    answers = {question: await harbour.ask(question, mode="reject") for question in SAID}
+    answers = {question: await harbour.ask(question) for question in SAID}
     await harbour.close()
-    wrong = {q: (a.candidate, a.confidence) for q, a in answers.items() if a.candidate != SAID[q]}
-    assert not wrong
+    assert {question: one.candidate for question, one in answers.items()} == SAID
+    doubted = [q for q, one in answers.items() if one.signals.keys() & {"mismatch", "unsaid"}]
+    assert not doubted

@@ -9,8 +9,8 @@ from collections.abc import Sequence
 from clew.agents.answering.cells import find_asked_cell, lies_in_rows
 from clew.agents.answering.lacking import drop_asking_words, name_home
 from clew.agents.answering.quote_block import find_wanted_block
-from clew.agents.answering.sorts import is_other_sort
 from clew.agents.answering.unsaid import (
+    is_other_sort,
     is_restricted_otherwise,
     lacks_restriction,
     mean_same,

@@ -13,8 +13,10 @@ from clew.agents.answering.lacking import name_home
 from clew.agents.citing.clauses import find_verbs
 from clew.agents.citing.support import mentions_name
 from clew.agents.core.types import Answer
+from clew.agents.reading.choose import find_asked_noun
 from clew.agents.reading.restrictions import (
     Told,
+    find_rivalled,
     find_skipped,
     find_unsaid,
     is_contradicted,
@@ -23,13 +25,22 @@ from clew.agents.reading.restrictions import (
 )
 from clew.agents.reading.spans import asked_words
 from clew.agents.rules.question_analysis import find_subject_names
+from clew.agents.rules.table import table_for
 from clew.context import Context
+from clew.text.countries import find_countries
 from clew.text.sentences import sentence_spans
+from clew.text.unicode import split_words
 
 _SAME = 0.7  # cosine of two words of one meaning
 _SAME_RELATION = 0.5  # of a noun for a relation and its verb: "teacher" and "taught"
 _RESTRICTED = re.compile(
     r"\b(?:in|on|for|at|with|from|under|by)\s+(?:(?:the|an?|my|our|your)\s+)?(?P<noun>[a-z-]+)(?=\W*$)"
+)
+
+# "N is a university city in …": what stands before the first preposition says what N is.
+_DEFINED = (
+    r"\b(?:\s*\([^()]*\))?,?\s+(?:is|was)\s+(?:an?|the|one of the)\s+(?P<sort>[^.,;()]*?)"
+    r"(?=\s(?:in|of|at|on|near|by|that|which|who|where|with|known)\b|[.,;()]|$)"
 )
 
 
@@ -75,10 +86,34 @@ async def lacks_restriction(ctx: Context, answer: Answer) -> bool:
     if find_unsaid(ctx.question, names, told):
         return True
     last = _RESTRICTED.search(ctx.question)
-    noun = last["noun"] if last else ""
-    if not asked_words(noun) or says_form(noun, told.whole):
+    nouns = asked_words(last["noun"]) if last else []
+    unsaid = [one for one in nouns if not says_form(one, told.whole)]
+    unsaid += find_rivalled(ctx.question, told)
+    return bool(unsaid) and not await mean_same(ctx, unsaid, asked_words(told.whole))
+
+
+async def is_other_sort(ctx: Context, answer: Answer) -> bool:
+    """Whether a place that is named is not what "which county" asks for.
+
+    A sentence may call it so ("the county of N"), or define it as something else; of countries all
+    that are well known are listed.
+    """
+    table, noun = table_for(ctx.question), find_asked_noun(ctx.question)
+    if not noun or table.find_answer_kind(ctx.question) != "place":
         return False
-    return not await mean_same(ctx, [noun], asked_words(told.whole))
+    name, texts = re.escape(answer.candidate), [one.text for one in answer.evidence.chunks]
+    known = " ".join((gather_cited(answer).whole, *texts))
+    called = rf"\b{noun}\W+(?:of\W+)?(?:the\W+)?{name}\b|\b{name},?\W+(?:the\W+)?{noun}\b"
+    if noun in split_words(answer.candidate) or re.search(called, known, re.IGNORECASE):
+        return False
+    country = table.countries.fullmatch(noun) is not None
+    if country and find_countries(split_words(answer.candidate))[0]:
+        return False
+    sorts = [found["sort"] for found in re.finditer(rf"\b{name}{_DEFINED}", known)]
+    if not sorts:
+        return country
+    said = asked_words(" ".join(sorts))
+    return not (noun in said or await mean_same(ctx, [noun], said))
 
 
 async def mean_same(

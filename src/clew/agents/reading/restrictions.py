@@ -126,9 +126,12 @@ def _time_words(table: RuleTable, kind: str) -> re.Pattern[str]:
 
 
 def _find_times(table: RuleTable, plain: str) -> Iterator[tuple[str, list[str]]]:
-    """Yield each preposition of time in a question, with the words of what it is about."""
+    """Yield each preposition of time in a question, with the words of what it is about.
+
+    One at the end is none: "What was N named after?".
+    """
     for kind, _ in table.times:
-        for found in re.finditer(rf"(?<!\w){kind}(?!\w)", plain, re.IGNORECASE):
+        for found in re.finditer(rf"(?<!\w){kind}(?=\W+\w)", plain, re.IGNORECASE):
             yield kind, asked_words(plain[found.end() :])[:_GOVERNED]
 
 
@@ -213,6 +216,22 @@ def find_modified(text: str) -> list[tuple[str, str]]:
         (one, noun)
         for (one, _, end), (noun, start, _) in zip(words, words[1:], strict=False)
         if asked_words(one) and asked_words(noun) and text[end:start].isspace()
+    ]
+
+
+def find_rivalled(question: str, told: Told) -> list[str]:
+    """Return the unsaid modifiers of nouns that have another one in the sentence with the answer.
+
+    A bronze member is no silver one, unless the two words mean the same.
+    """
+    asked, said = set(split_words(question)), find_modified(told.sentence)
+    return [
+        one
+        for one, noun in find_modified(question)
+        if one.isalpha()
+        and one in question  # a name has a capital there
+        and not says_form(one, told.whole)
+        and any(compare_words(noun, head) >= FORM and other not in asked for other, head in said)
     ]
 
 

@@ -142,3 +142,13 @@ async def test_a_model_that_is_right_is_trusted_once_its_answers_are_known(
     await save_models(valley.store, fit.models)
     assert (await weak.ask(asked, recipe="reader")).confidence < before
     assert (await strong.ask(asked, recipe="reader")).confidence > 0.9
+
+
+async def test_questions_without_answers_are_not_counted_in_a_refit(valley: KnowledgeBase) -> None:
+    known = [ask_about("Marrow Bridge", "Ilse Brandvik")] * 15
+    wrong = [ask_about("Marrow Bridge", "Somebody Else")] * 15
+    empty = [Question(f"empty-{n}", "Who designed Marrow Bridge?", ()) for n in range(4)]
+    fit = await refit_confidence(valley, [*known, *wrong, *empty], None, ignore_progress)
+    assert (fit.questions, fit.folds) == (30, 5)
+    # Each is judged by the others: the same signals are right half of the time.
+    assert fit.error_after > 0

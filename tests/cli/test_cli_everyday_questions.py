@@ -126,3 +126,11 @@ def test_steps_are_quoted_however_they_are_asked_for(desk: Path, question: str) 
     told = ask(desk, question)
     assert "1. Switch the kiln off at the wall." in told["answer"]
     assert "4. Set the new bricks dry" in told["answer"]
+
+
+def test_what_is_forbidden_is_denied(desk: Path) -> None:
+    told = ask(desk, "Is cement allowed for relining?")
+    assert told["candidate"] == "no"
+    assert "Never use cement" in told["answer"]
+    # Some items cannot be renewed: that denies nothing of the others.
+    assert ask(desk, "Can I renew an item?")["candidate"] != "no"

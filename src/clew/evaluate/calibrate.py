@@ -106,7 +106,7 @@ def fit_outcomes(judged: Sequence[JudgedAnswer], chat: str = "") -> ConfidenceFi
         measure_calibration_error(after, outcomes),
         sum(kept) / max(1, len(kept)),
         len(kept) / len(judged),
-        models,
+        models=models,
     )
 
 

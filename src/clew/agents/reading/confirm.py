@@ -40,6 +40,20 @@ _CLAUSE = re.compile(
     r"until|and)\b",
     re.IGNORECASE,
 )
+# "Is it allowed", "can I": leave is asked for, which a sentence of its own may refuse.
+_LEAVE = re.compile(
+    r"\b(?:allowed|permitted|recommended|advisable|use|used|using)\b", re.IGNORECASE
+)
+_ASKS_LEAVE = re.compile(
+    r"\b(?:allowed|permitted|recommended|advisable)\b|\A\W*(?:can|may|could|should)\s+(?:i|we|you|one)\b",
+    re.IGNORECASE,
+)
+_FORBIDS = re.compile(
+    r"\A(?:never|do\s+not|don['’]t)\b|\b(?:cannot|can['’]t|can\s+not|must\s+not|may\s+not|"
+    r"(?:is|are)\s+not\s+(?=allowed|permitted|recommended))",
+    re.IGNORECASE,
+)
+_MAIN_END = re.compile(r"[;:.]\s|[;:.]\Z|\s+because\b")
 _PRONOUN = re.compile(r"\b(?:he|she|it|they)\b", re.IGNORECASE)
 _BY = re.compile(r"\bby\s+(?:\w+\s+){0,3}$", re.IGNORECASE)
 _MAX_SUBJECT_WORDS = 3  # words in which a sentence names what it is about
@@ -127,7 +141,24 @@ async def confirm(ctx: Context, passages: Sequence[Passage]) -> Note | None:
         if said is not None:
             cited = make_citation(passage, SupportSpan(start, end, 1.0))
             return _note(ctx, yes=said, cited=cited, probability=_SAID)
+    if not claim.negated and _ASKS_LEAVE.search(ctx.question):
+        for passage, start, end in _sentences(passages):
+            if _forbids(claim, passage, passage.text[start:end]):
+                cited = make_citation(passage, SupportSpan(start, end, 1.0))
+                return _note(ctx, yes=False, cited=cited, probability=_SAID)
     return await _read_other_value(ctx, claim, passages)
+
+
+def _forbids(claim: Claim, passage: Passage, sentence: str) -> bool:
+    """Whether a sentence forbids what is asked for, and that alone: a condition forbids less."""
+    main = _MAIN_END.split(sentence.strip())[0]
+    if not _FORBIDS.search(main) or claim.numbers:
+        return False
+    bare = _LEAVE.sub(" ", _FORBIDS.sub(" ", main))
+    said = {cut_ending(word) for word in asked_words(bare)}
+    asked = {cut_ending(word) for word in asked_words(_LEAVE.sub(" ", claim.text))}
+    home = {cut_ending(word) for word in split_words(f"{passage.title} {passage.heading}")}
+    return bool(said & asked) and said <= asked | home and asked <= said | home
 
 
 def _note(ctx: Context, *, yes: bool, cited: Citation, probability: float) -> Note:

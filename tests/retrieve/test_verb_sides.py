@@ -16,6 +16,8 @@ Mill Trust	founded_by	Jonas Ek
 Nils Roo	employer	Vinter Yard
 Olga Rask	employer	Vinter Yard
 Vinter Yard	chief_executive	Pia Holm
+Pia Holm	lives_at	Tarnby
+Tarnby	part_of	Norway
 Jonas Ek	teaches	Kira Moss
 Kira Moss	teaches	Levin Aho
 """
@@ -107,3 +109,9 @@ async def test_courtesy_and_marks_change_no_path(rows: KnowledgeBase, asked: str
     assert polite.answer == plain.answer
     for signal in ("read", "chance", "fit of path"):
         assert polite.signals[signal] == pytest.approx(plain.signals[signal])
+
+
+async def test_a_country_is_one_step_beyond_the_town(rows: KnowledgeBase) -> None:
+    answer = await rows.ask("In which country lives Pia Holm?", recipe="lego-12")
+    town = await rows.ask("In which town lives Pia Holm?", recipe="lego-12")
+    assert (answer.candidate, town.candidate) == ("Norway", "Tarnby")

@@ -157,7 +157,8 @@ async def _embed_step_end(ctx: Context, ways: FactGraph, code: int) -> EndVector
 
 def is_end_noun(word: str) -> bool:
     """Whether a word is known as a noun for an end of a relation: "parents", "spouse"."""
-    return word in _MUTUAL or any(word in one for pair in _CONVERSES for one in pair)
+    known = any(word in one for pair in _CONVERSES for one in pair)
+    return word in _MUTUAL or (known and word != "owns")  # the one verb among them
 
 
 def find_converse(words: Sequence[str], label: str) -> str:

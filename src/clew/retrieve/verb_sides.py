@@ -102,7 +102,7 @@ async def contradicts_side(
     same = await _is_same_verb(ctx, verb, named)
     inflected = named.endswith(("s", "ed", *_AGENTS)) or label.endswith(" by")
     if same:
-        return inflected or not _share_start(verb, named)
+        return inflected or verb == named or not _share_start(verb, named)
     return both_ways and (label.endswith(" by") or named.endswith("s"))
 
 

@@ -12,6 +12,7 @@ from itertools import compress
 import numpy as np
 from numpy.typing import NDArray
 
+from clew.agents.answering.path_ends import prefer_fitting_ends
 from clew.agents.answering.quote_block import find_announcement, find_wanted_block, quote_block
 from clew.agents.answering.units import stem_words, weigh_words
 from clew.agents.answering.write import make_answer, make_refusal
@@ -285,6 +286,7 @@ def _has_ranked_answers(found: Found) -> bool:
 
 async def answer_from_paths(ctx: Context, evidence: Evidence, found: Found) -> Answer:
     """Name the entities that the best paths reach, and quote the paths of the first ones."""
+    found = await prefer_fitting_ends(ctx, found)
     ranked = [hit for hit in found.entities if hit.by == ANSWER_MARK]
     likely = [hit for hit in ranked if hit.score >= _MIN_RELATIVE_SCORE * ranked[0].score][
         :_MAX_PATH_ANSWERS

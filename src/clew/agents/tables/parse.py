@@ -63,7 +63,7 @@ _MIN_TABLE = 4  # letters of a table's name that is no pronoun: "us"
 _MAX_BEFORE_ASK = 1  # words before it: "in which year"
 _OPENERS = {"checks": "check", "limits": "rows", "superlatives": "rows", "aggregates": "value"}
 _OPENERS |= {"shares": "value", "pairs": "value"}
-_OF_NUMBER = {"max": "most", "min": "fewest"}
+_OF_NUMBER = {"max": "most", "min": "fewest", "least": "fewest"}
 
 
 def may_ask_tables(question: str) -> bool:

@@ -1,4 +1,4 @@
-"""Questions in everyday words over small tables of eight domains, asked with the default settings.
+"""Questions in everyday words over small tables of twelve domains, asked with the default settings.
 
 `python -m bench.small_tables [--split dev|held] [--show] [--set NAME]`. No model is used. Each set
 is a knowledge base of its own, made from `small_tables.toml`. Reported per split: the share of the

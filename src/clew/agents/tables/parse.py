@@ -63,7 +63,7 @@ _MIN_TABLE = 4  # letters of a table's name that is no pronoun: "us"
 _MAX_BEFORE_ASK = 1  # words before it: "in which year"
 _OPENERS = {"checks": "check", "limits": "rows", "superlatives": "rows", "aggregates": "value"}
 _OPENERS |= {"shares": "value", "pairs": "value"}
-_OF_NUMBER = {"max": "most", "min": "fewest"}
+_OF_NUMBER = {"max": "most", "min": "fewest", "least": "fewest"}
 
 
 def may_ask_tables(question: str) -> bool:
@@ -128,7 +128,6 @@ def _list_other_tables(table: Table, known: Sequence[Table]) -> frozenset[str]:
 
 
 def _read(reading: Reading, senses: Senses) -> Query | None:
-    table, words = reading.table, reading.words
     ask = _find_ask(reading)
     if ask is None:
         return None
@@ -165,12 +164,12 @@ def _read(reading: Reading, senses: Senses) -> Query | None:
         return None
     if not _account_for_rest(reading, head, ask[2], bool(best or aggregates)):
         return None
-    limit = len(table) if orders else limits[0][3] if limits else count
-    much = "much" in [word.fold for word in words[ask[0] : ask[1]]]
-    total = "sum" if much and adds_up_deeds(reading, ask[1]) else ""
+    limit = len(reading.table) if orders else limits[0][3] if limits else count
+    much = "much" in [word.fold for word in reading.words[ask[0] : ask[1]]]
+    total = much and not best and adds_up_deeds(reading, ask[1])
     sought = Sought(
         "share" if shares else "distinct" if distinct else "much" if much else ask[2],
-        aggregates[0][2] if aggregates else "" if best else total,
+        aggregates[0][2] if aggregates else "sum" if total else "",
         _name_best(reading, orders or best, bool(pairs)),
         group,
         pairs[0][2] if pairs else "",

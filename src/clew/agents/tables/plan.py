@@ -286,7 +286,7 @@ def _make_groups(query: Query, mentioned: Sequence[str]) -> Query | None:
     """A number for each value of a column: "the average price per symbol"."""
     columns = query.table.columns
     measure = next((name for name in mentioned if columns[name].is_quantity), "")
-    how = query.aggregate or {"max": "max", "min": "min"}.get(query.best, "")
+    how = query.aggregate or {"max": "max", "min": "min", "least": "min"}.get(query.best, "")
     if query.wants == "count":
         how, measure = ("sum", measure) if query.adds_up else ("", "")
     elif not (measure and how):
@@ -351,6 +351,7 @@ def _make_aggregate(query: Query, asked: list[str], rest: list[str]) -> Query | 
     """A sum, mean or extreme: of a column, of the rows, or of the groups of rows."""
     columns = query.table.columns
     dated, counts_rows = query.best in _DATED, query.best in _COUNTED
+    is_amount = counts_rows or query.best == "least"
     measured = "date" if dated else "number"
     fitting = [name for name in [*rest, *asked] if columns[name].type == measured]
     fitting = [n for n in fitting if not columns[n].is_id and not _numbers_rows(query.table, n)]
@@ -367,7 +368,7 @@ def _make_aggregate(query: Query, asked: list[str], rest: list[str]) -> Query | 
         return _make_largest_group(query, asked, rest) if counts_rows else None
     if query.aggregate and targets:
         return replace(query, wants="group", group=targets[0])
-    adds_up = counts_rows or columns[measure].is_additive
+    adds_up = is_amount or columns[measure].is_additive
     if adds_up and query.wants == "rows" and targets[:1] == asked[:1] and asked:
         if _is_category(query.table, asked[0]):
             return replace(query, wants="group", group=asked[0], aggregate="sum")

@@ -18,7 +18,7 @@ Mention = tuple[int, int, str]
 
 
 # "Oldest" is the first of dates and years, but the largest of ages.
-_EXTREMES = {"most": "max", "fewest": "min", "last": "max", "first": "min"}
+_EXTREMES = {"most": "max", "fewest": "min", "least": "min", "last": "max", "first": "min"}
 _EXTREMES |= {"old": "min", "young": "max"}
 _REVERSED = {"max": "min", "min": "max"}  # of ranks: the first is the highest
 _OF_AGES = {"old": "max", "young": "min"}

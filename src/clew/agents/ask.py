@@ -210,8 +210,8 @@ def _name_nothing_if_hopeless(ctx: Context, answer: Answer) -> Answer:
             for part in answer.parts
         ]
         return replace(join_parts(ctx.question, answer.evidence, parts), note=answer.note)
-    read = answer.kind in ("", "span") and not answer.computed
-    if answer.verdict == "refused" or not read or answer.confidence >= HOPELESS:
+    named = bool(answer.candidate) and answer.kind in ("", "span") and not answer.computed
+    if answer.verdict == "refused" or not named or answer.confidence >= HOPELESS:
         return answer
     reason = explain_unmentioned(ctx, answer) or explain_hopeless(answer)
     refusal = make_refusal(ctx, answer.evidence, reason)

@@ -8,7 +8,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from clew.agents.answering.write import make_refusal
 from clew.agents.core.types import Answer
 from clew.agents.tables.load import Table
 from clew.agents.tables.parse import asks_for_number
@@ -21,8 +20,6 @@ _MEMO = "cells of chunks"
 _MOST = 0.45  # confidence of what no reading of the question vouches for
 _MOST_OF_NUMBER = 0.25  # of one row, where several are to be counted or compared
 _TEXT_WORDS = 12  # of a cell that is a text of its own
-_LEAST = 0.1  # confidence of a row that is quoted whole
-_REASON = "no column or value of the tables is what the question asks for"
 
 
 async def judge_quoted_rows(ctx: Context, answer: Answer) -> Answer:
@@ -38,10 +35,7 @@ async def judge_quoted_rows(ctx: Context, answer: Answer) -> Answer:
         return answer
     most = _MOST_OF_NUMBER if asks_for_number(ctx.question) else _MOST
     candidate = _cut_to_cell(answer.candidate, cells)
-    confidence = min(answer.confidence, most)
-    if not candidate and answer.confidence < _LEAST:
-        return replace(make_refusal(ctx, answer.evidence, _REASON), confidence=confidence)
-    return replace(answer, candidate=candidate, confidence=confidence)
+    return replace(answer, candidate=candidate, confidence=min(answer.confidence, most))
 
 
 async def _load_cells(ctx: Context) -> Mapping[str, Sequence[Any]]:

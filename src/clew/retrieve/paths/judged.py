@@ -97,6 +97,8 @@ async def put_back_contradicting(
 
     "Who eats X" is not answered by what X eats.
     """
+    if not found.codes.size:
+        return found
     wrong = await find_contradicting(
         ctx, search.shape, await load_short_texts(ctx), found.codes[:, 0].tolist()
     )

@@ -59,12 +59,14 @@ def fill(
 def make_server(
     root: Path,
     open_kb: OpenKb = open_hashed,
-    models: ModelSettings = ModelSettings(),  # noqa: B008  (frozen)
+    models: ModelSettings | None = None,
     **serve: Any,
 ) -> Server:
     """A server over the workspaces under `root`."""
     options = {"queue": 1000, "requests_per_minute": 1e6, **serve}
-    settings = Settings(kb=root, wait=5, models=models, serve=ServeSettings(**options))
+    settings = Settings(
+        kb=root, wait=5, models=models or ModelSettings(), serve=ServeSettings(**options)
+    )
     return Server(settings, Folders(root), open_kb, start_process=fork)
 
 

@@ -41,6 +41,9 @@ class KeyLimits:
         return UsageLimits(calls=left_calls, money=left_money)
 
 
+NO_LIMITS = KeyLimits()
+
+
 @dataclass(frozen=True)
 class Key:
     """The rights of one caller."""
@@ -104,7 +107,7 @@ class KeyStore:
         *,
         labels: frozenset[str] | None = frozenset(),
         expires: float | None = None,
-        limits: KeyLimits = KeyLimits(),  # noqa: B008  (frozen)
+        limits: KeyLimits = NO_LIMITS,
     ) -> tuple[Key, str]:
         """Make a key; return it and its token, which is not stored."""
         if not name.strip() or len(name) > 100:

@@ -20,6 +20,7 @@ LEASE_SECONDS = 30.0  # a worker that is silent for so long has lost its jobs
 MAX_ATTEMPTS = 10  # a job that ended so many workers is not tried again
 _SILENT_RUN_SECONDS = 60.0  # jobs of a build that nobody waits for are left alone
 _READY, _TAKEN, _DONE, _FAILED = range(4)
+_NOTHING_USED = Usage()
 # Those that were lost least come first: a job that ends its workers must not hold up the others.
 _TAKE: LiteralString = """
 WITH next AS (
@@ -251,7 +252,7 @@ class JobQueue:
         run: str,
         most: int,
         seconds: float,
-        about: Usage = Usage(),  # noqa: B008  (frozen)
+        about: Usage = _NOTHING_USED,
     ) -> bool:
         """Take a slot for a call to a model, for so long at most; False if none is free.
 

@@ -13,9 +13,9 @@ from bench.attack.kill import attack_kill
 from bench.attack.model import attack_model
 
 SHORT: dict[str, tuple[Trial, int]] = {
-    "files": (attack_file, 8),
+    "files": (attack_file, 3),
     "history": (attack_history, 3),
-    "input": (attack_input, 5),
+    "input": (attack_input, 3),
     "kill": (attack_kill, 1),
     "model": (attack_model, 2),
     "disk": (attack_disk, 1),

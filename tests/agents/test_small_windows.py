@@ -17,7 +17,7 @@ from clew.llm.fit_prompt import fit_inputs, shorten_text
 from clew.llm.openai_api import estimate_prompt_tokens, estimate_tokens
 from clew.retrieve import pack
 from clew.types import Extraction, RawEntity, RawFact
-from conftest import document, stream
+from conftest import OpenFilled, document, stream
 
 WINDOW = 2048
 LONG = " word" * 20_000
@@ -38,8 +38,7 @@ RECIPES = (
 )
 
 
-@pytest.fixture
-async def long_winded(base: KnowledgeBase) -> KnowledgeBase:
+async def fill_long_winded(base: KnowledgeBase) -> None:
     """Long pages, long descriptions, long sentences, and both kinds of tree."""
     people = ["Ilse Brandvik", "Anton Reeve", "Clara Lindqvist", "Otto Solms"]
     pages = [
@@ -71,7 +70,12 @@ async def long_winded(base: KnowledgeBase) -> KnowledgeBase:
 
     await base.take(stream(pages), extract)
     await base.builder.make_tree_manager().build(["dual", "leiden"])
-    return base
+
+
+@pytest.fixture
+async def long_winded(open_filled: OpenFilled) -> KnowledgeBase:
+    """Long pages, long descriptions, long sentences, and both kinds of tree."""
+    return await open_filled(fill_long_winded)
 
 
 async def ask_small(base: KnowledgeBase, recipe: str) -> Answer:

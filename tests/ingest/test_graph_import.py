@@ -248,7 +248,7 @@ def _child(kb: Path, file: Path, stop: str) -> int:
     return subprocess.run(words, check=False).returncode
 
 
-@pytest.mark.parametrize("stop", ["read", "write"])
+@pytest.mark.parametrize("stop", [pytest.param("read", marks=pytest.mark.slow), "write"])
 async def test_a_killed_import_goes_on_where_it_was(
     tmp_path: Path, stop: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -152,7 +152,7 @@ def test_a_tag_within_sound_json_is_text():
     assert first('{"a": "the <think> tag"}').value == {"a": "the <think> tag"}
 
 
-@pytest.mark.parametrize("size", [1_000_000, pytest.param(10_000_000, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("size", [200_000, pytest.param(10_000_000, marks=pytest.mark.slow)])
 @pytest.mark.parametrize(
     ("begin", "unit"),
     [
@@ -171,7 +171,7 @@ def test_a_tag_within_sound_json_is_text():
         ('{"a": "', "x, \\"),
     ],
 )
-def test_megabytes_of_junk_take_bounded_time(begin, unit, size):
+def test_much_junk_takes_bounded_time(begin, unit, size):
     junk = begin + unit * (size // len(unit))
     began = time.process_time()
     for _ in iter_values(junk):

@@ -73,3 +73,21 @@ async def test_a_word_that_is_said_elsewhere_counts_against_an_answer(
     assert right.signals["strayed"] == 0
     assert other.signals["strayed"] > 0
     assert other.confidence < right.confidence / 2
+
+
+async def test_a_chain_goes_on_with_what_mentions_the_name_it_reached(
+    pottery: KnowledgeBase, tmp_path: Path
+) -> None:
+    letters = {
+        "Tower of Arnvik": "The tower of Arnvik was designed by Tove Lind. It has nine floors.",
+        "Old letters": "A letter of 1902 says that Tove Lind grew up in Skarn beside the sea.",
+    }
+    files = [tmp_path / f"{name}.md" for name in letters]
+    for file, (name, text) in zip(files, letters.items(), strict=True):
+        file.write_text(f"# {name}\n\n{text}\n", encoding="utf-8")
+    await pottery.add(files)
+    answer = await pottery.ask("Where did the designer of the Tower of Arnvik grow up?")
+    steps = [step.step for step in answer.trace]
+    assert answer.candidate == "Skarn"
+    assert steps.count("retrieve") == 1
+    assert "find page" in steps

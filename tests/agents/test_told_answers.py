@@ -20,16 +20,61 @@ NOTES = {
 }
 
 
-@pytest.fixture
-async def pottery(tmp_path: Path) -> KnowledgeBase:
+RECORDS = {
+    "Dairy": "There are 44 cows and three bulls at the dairy. In 2018 the dairy made 610 cheeses, "
+    "in 2019 it made 745.",
+    "Glaze": "The glaze dries twice: six hours on the rack and one hour in the oven.",
+    "Founder": "The dairy was named after the farmer Ebbe Rask (died 1911).",
+}
+
+
+async def build(tmp_path: Path, notes: dict[str, str]) -> KnowledgeBase:
     files = []
-    for name, text in NOTES.items():
+    for name, text in notes.items():
         files.append(tmp_path / f"{name.lower()}.md")
         files[-1].write_text(f"# {name}\n\n{text}\n", encoding="utf-8")
     kb = await KnowledgeBase.open(Settings(kb=tmp_path / "kb"), create=True)
     await kb.add(files)
     kb.reader = SpanReader.load()
     return kb
+
+
+@pytest.fixture
+async def pottery(tmp_path: Path) -> KnowledgeBase:
+    return await build(tmp_path, NOTES)
+
+
+@pytest.fixture
+async def records(tmp_path: Path) -> KnowledgeBase:
+    return await build(tmp_path, RECORDS)
+
+
+@pytest.mark.parametrize(
+    ("question", "short"),
+    [
+        ("How many cows are there at the dairy?", "44"),
+        ("How many cheeses did the dairy make in 2019?", "745"),
+        ("How long does the glaze dry in the oven?", "one hour"),
+    ],
+)
+async def test_the_amount_of_what_is_asked_about_is_told(
+    records: KnowledgeBase, question: str, short: str
+) -> None:
+    assert short in (await records.ask(question)).candidate
+
+
+@pytest.mark.parametrize(
+    "question",
+    [
+        "How many goats are there at the dairy?",
+        "How many cheeses did the dairy make in 2016?",
+        "When was Ebbe Rask born?",
+    ],
+)
+async def test_the_amount_or_date_of_something_else_is_not_told(
+    records: KnowledgeBase, question: str
+) -> None:
+    assert (await records.ask(question, mode="reject")).verdict == "refused"
 
 
 @pytest.mark.parametrize(

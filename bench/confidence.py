@@ -62,7 +62,7 @@ SUPPORTING = (
 )
 OPPOSING = (
     *("lacking", "rarest", "undefined", "inexact", "valueless", "undecided", "astray"),
-    *("untold", "unfit", "elsewhere"),
+    *("untold", "unfit", "elsewhere", "strayed"),
 )
 QUOTE_RIDGE = 3.0
 # What quotes are judged by.

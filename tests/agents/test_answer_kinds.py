@@ -2,7 +2,7 @@
 
 import pytest
 
-from clew.agents.judge import is_untold
+from clew.agents.answering.told import is_untold
 from clew.agents.reading.choose import contradicts_kind, fits_kind
 from clew.agents.rules.sections_about import cut_to_section
 from clew.agents.rules.table import table_for

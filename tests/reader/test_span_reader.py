@@ -140,3 +140,10 @@ def test_of_a_very_long_passage_what_shares_words_with_the_question_is_read() ->
     windows = maker.separate("Who built the lighthouse?", [text])
     assert len(windows) == 8
     assert any(WORDS.index("oslo") in window.ids for window in windows)
+
+
+def test_no_span_runs_from_one_sentence_into_the_next(reader: SpanReader) -> None:
+    apart = reader.read("Where?", ["It was built in Bergen. In 1871 was the light."])
+    joined = reader.read("Where?", ["It was built in Bergen in 1871."])
+    assert [span.text for span in apart[:2]] == ["Bergen", "1871"]
+    assert joined[0].text == "Bergen in 1871"

@@ -11,15 +11,15 @@ from clew.agents.answering.lacking import (
     describe_lacking,
     drop_asking_words,
     find_telling,
-    find_unsaid,
     list_texts,
     name_home,
 )
 from clew.agents.answering.mismatch import LESS, MOST, is_less_sure, is_mismatched
 from clew.agents.answering.quote_block import find_wanted_block
+from clew.agents.answering.told import find_home, find_untold, measure_told, read_sentence
 from clew.agents.answering.units import weigh_words
 from clew.agents.answering.write import LIST_BREAK
-from clew.agents.citing.entailment import Quote, is_entailed, to_stem
+from clew.agents.citing.entailment import Quote, is_entailed
 from clew.agents.citing.support import mentions_name, place_citations
 from clew.agents.core.confidence import Signals, load_models, name_written
 from clew.agents.core.evidence_page import passage_of
@@ -50,16 +50,16 @@ from clew.text.word_forms import (
     is_read_language,
     mentions_form,
 )
-from clew.types import Citation, Evidence, Passage
+from clew.types import Evidence, Passage
 
 WRITTEN = ("written", "seconded", "contested")
 """What depends on the chat model: what it wrote, alone or with a second opinion, or is against."""
 NOT_UNDERSTOOD = "the question is not understood; it can be asked in English or Chinese"
 """Why a question that says nothing, or in a language without a table, is not answered."""
+_LITERAL = 0.5  # score of a sentence that has every word of a question, to tell it of its subject
 _READ = 4  # passages in which the question is read again, beside those that are cited
 _MIN_PROBABILITY = 1e-4
 _YEAR = re.compile(r"(?<![\w-])\d{4}(?![\w-])")
-_LIFE = re.compile(r"\([^()]*\d{3,4}\s*[-–—][^()]*\d{3,4}\)")  # "(1870–1942)"
 _ALTERNATIVE = re.compile(r"\bor\b|还是|或者?", re.IGNORECASE)
 _MOST_KEYWORDS, _KNOWN_KEYWORDS = 6, 0.3  # words, and the share of them that some passage has
 _FEW_WORDS = 2  # a question of so few words is a name
@@ -74,7 +74,8 @@ async def judge_answer(ctx: Context, answer: Answer) -> Answer:
     own = models.get(name_written(kind, chat.name)) if chat is not None else None
     signals = {**answer.hints, **await describe_answer(ctx, answer)}
     confidence = (own or models[kind])(signals)
-    if chat is None and await is_mismatched(ctx, answer):
+    literal = signals.get("literal", 0.0) >= _LITERAL
+    if chat is None and await is_mismatched(ctx, answer, literal=literal):
         signals["mismatch"], confidence = 1.0, min(confidence, MOST)
     elif chat is None and await is_less_sure(ctx, answer):
         signals["unsaid"], confidence = 1.0, confidence * LESS
@@ -146,7 +147,6 @@ async def _describe_candidate(
 ) -> Signals:
     """Return what speaks for the short answer that is named."""
     passages, cited = answer.evidence.chunks, _cited_passages(answer)
-    quotes = " ".join(citation.quote for citation in answer.citations)
     # What code computed from values stands in no passage as such.
     seen = () if answer.computed else tuple(dict.fromkeys((*passages[:_READ], *cited)))
     readings = await read_passages(ctx, asked, seen)
@@ -162,47 +162,28 @@ async def _describe_candidate(
     entailed = (answer.computed and polar) or all(
         _is_supported(one, answer, cited) for one in chosen
     )
-    sentence = await read_sentence(ctx, asked, answer, (answer.candidate, *chosen))
-    told, alone = measure_told(ctx, asked, answer), squash(sentence.score) if sentence else -1.0
+    sentence = await read_sentence(ctx, asked, answer, cited, chosen)
+    alone = squash(sentence.score) if sentence else -1.0
+    untold = await find_untold(ctx, asked, names, answer)
+    of_it = max(0.0, alone) * (1 - untold.strayed) ** 2
     return {
-        "told": told,
+        "told": measure_told(ctx, asked, answer),
         "sentence": alone,
-        # Either is enough: it leads all other answers, or one sentence that says what is asked.
-        "settled": max(answer.hints.get("lead", 0.0), told * max(0.0, alone)),
+        "strayed": untold.strayed,
+        "literal": max(0.0, alone) if untold.literal else 0.0,
+        # Either is enough: it leads all others, or one sentence tells it of what is asked about.
+        "settled": max(answer.hints.get("lead", 0.0), of_it),
         "elsewhere": measure_elsewhere(answer, (answer.candidate, *chosen), readings),
         "own": squash(_logit(own)),
         "direct": squash(agreeing.score) if agreeing else 0.0 if compared else -1.0,
         "rival": squash(rival.score) if rival and (polar or not compared) else -1.0,
         "entailed": float(entailed),
-        "untold": float(single and is_untold(asked, names, quotes)),
+        "untold": float(single and untold.wholly),
         "unfit": float(not polar and all(_is_unfit(asked, one, answer) for one in chosen)),
         "computed": float(answer.computed),
         "polar": float(polar),
         "steps": min(1.0, (len(answer.citations) - 1) / 2),
     }
-
-
-def measure_told(ctx: Context, question: str, answer: Answer) -> float:
-    """Return the share of a question's words, by their rarity, that its quotes and headings say."""
-    homes = (name_home(one, answer.evidence.chunks) for one in answer.citations)
-    text = " ".join((*homes, *(one.quote for one in answer.citations)))
-    return 1 - sum(find_unsaid(weigh_words(ctx.view, drop_asking_words(question)), text).values())
-
-
-async def read_sentence(
-    ctx: Context, question: str, answer: Answer, chosen: Sequence[str]
-) -> Reading | None:
-    """Read the last sentence that is cited by itself; what is only near is no longer found there.
-
-    None where it does not name one of the answers, or code computed them.
-    """
-    home = _find_home(answer.citations[-1], _cited_passages(answer)) if answer.citations else None
-    if home is None or answer.computed:
-        return None
-    cited = answer.citations[-1]
-    text = home.text[cited.start - home.start : cited.end - home.start]
-    alone = replace(home, text=text, start=cited.start, end=cited.end)
-    return _compare_readings(chosen, await read_passages(ctx, question, (alone,)))[0]
 
 
 def measure_elsewhere(answer: Answer, chosen: Sequence[str], readings: Sequence[Reading]) -> float:
@@ -217,19 +198,6 @@ def list_parts(question: str, answer: Answer) -> list[str]:
     if answer.kind != "span" or not may_be_several(question):
         return [answer.candidate]
     return [part for part in LIST_BREAK.split(answer.candidate) if part]
-
-
-def is_untold(question: str, names: Sequence[str], quotes: str) -> bool:
-    """Whether quotes speak of nothing, in any form, that a question asks of its names.
-
-    "Where did N die?" is not answered where N studied. Dates in brackets tell of a life.
-    """
-    known = {word for name in names for word in split_words(name)}
-    asked = {to_stem(word) for word in asked_words(question) if word not in known}
-    told = {to_stem(word) for word in split_words(quotes)}
-    if _LIFE.search(quotes):
-        told |= {to_stem("born"), to_stem("died")}
-    return bool(asked) and not asked & told
 
 
 def _is_unfit(question: str, short: str, answer: Answer) -> bool:
@@ -251,7 +219,7 @@ def measure_grounding(names: Sequence[str], answer: Answer, cited: Sequence[Pass
     sections = [
         f"{home.title}\n{cut_to_section(home.text, c.start - home.start)}"
         for c in answer.citations
-        if (home := _find_home(c, cited)) is not None
+        if (home := find_home(c, cited)) is not None
     ]
     headings = [one for home in cited for one in find_headings(home.text)]
     apart = any(mentions_name(name, one) for name in names for one in headings)
@@ -347,12 +315,6 @@ def list_stated(evidence: Evidence) -> list[Passage]:
     return [span for fact in (*evidence.facts, *steps) for span in passage_of(fact)]
 
 
-def _find_home(citation: Citation, cited: Sequence[Passage]) -> Passage | None:
-    """Return the passage that holds what is cited."""
-    own = (one for one in cited if one.id == citation.chunk and one.start <= citation.start)
-    return next((one for one in own if citation.end <= one.start + len(one.text)), None)
-
-
 async def _nearest_cosine(ctx: Context) -> float:
     """Return the similarity of the nearest passage to the question."""
     if ctx.embed is None or not ctx.view.count("chunk"):
@@ -376,7 +338,7 @@ def _is_supported(short: str, answer: Answer, cited: Sequence[Passage]) -> bool:
     quotes = [
         Quote(home, c.start - home.start, c.end - home.start)
         for c in answer.citations
-        if (home := _find_home(c, cited)) is not None
+        if (home := find_home(c, cited)) is not None
     ]
     return bool(quotes) and is_entailed(short, quotes)
 

@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ from clew.llm.embed_local import count_cores, open_session
 from clew.llm.embed_weights import missing_packages
 from clew.reader.windows import MAX_POSITIONS, Window, WindowMaker
 from clew.text.language import is_unspaced
+from clew.text.sentences import sentence_spans
 from clew.version import pip_install_command
 
 READER_FILE = Path(__file__).with_name("reader.onnx")
@@ -165,6 +167,8 @@ def find_spans(
     ends = _best(np.where((where >= 0) & closes, logits[:, 1], -np.inf))
     first, last = np.repeat(starts, len(ends)), np.tile(ends, len(starts))
     fits = (first <= last) & (last < first + MAX_ANSWER_TOKENS) & (where[first] == where[last])
+    sentences = _number_sentences(window, where, passages)
+    fits &= sentences[first] == sentences[last]
     first, last = first[fits], last[fits]
     scores = logits[first, 0] + logits[last, 1]
     order = np.lexsort((first, -scores))
@@ -176,6 +180,22 @@ def find_spans(
         found.append(ReadSpan(number, start, end, passages[number][start:end], score))
         order = order[(last[order] < a) | (first[order] > b)]
     return found
+
+
+def _number_sentences(
+    window: Window, where: NDArray[np.int64], passages: Sequence[str]
+) -> NDArray[np.int64]:
+    """Number each token by its sentence: no answer runs from one into the next."""
+    numbers, starts = np.zeros(len(where), np.int64), np.array(window.starts)
+    for passage in set(window.passages) - {-1}:
+        own = where == passage
+        numbers[own] = np.searchsorted(_find_begins(passages[passage]), starts[own], side="right")
+    return numbers
+
+
+@lru_cache(maxsize=256)  # a passage is read for several questions
+def _find_begins(text: str) -> NDArray[np.int64]:
+    return np.array([start for start, _ in sentence_spans(text)], np.int64)
 
 
 def _best(scores: Floats) -> NDArray[np.intp]:

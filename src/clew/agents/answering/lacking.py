@@ -55,7 +55,7 @@ async def describe_lacking(
     texts = [f"{home} {one.quote}" for home, one in zip(homes, quotes, strict=True)]
     words = weigh_words(ctx.view, drop_asking_words(question))
     best = find_telling(words, texts)
-    missing = await _find_missing(ctx, question, words, best)
+    missing = await find_missing(ctx, question, words, best)
     terms = find_exact_terms(question)
     lacking = sum(missing.values())
     rarest = max(missing.values(), default=0.0) >= _NEARLY * max(words.values(), default=1.0)
@@ -87,7 +87,7 @@ def name_home(quote: Citation, passages: Sequence[Passage]) -> str:
     return " ".join((home.title, quote.heading or home.heading, *above[-1:]))
 
 
-async def _find_missing(
+async def find_missing(
     ctx: Context, question: str, words: Mapping[str, float], text: str
 ) -> dict[str, float]:
     """Return the beginnings of words that a text has in no form, with their weights.

@@ -23,6 +23,7 @@ from clew.agents.core.messages import YES_NO
 from clew.agents.core.types import Answer
 from clew.agents.reading.choose import contradicts_kind
 from clew.agents.reading.spans import answer_key, asked_words
+from clew.agents.reading.values import tells_other_end
 from clew.agents.rules.question_analysis import find_subject_names
 from clew.agents.rules.table import table_for
 from clew.context import Context
@@ -48,8 +49,11 @@ _BEFORE = 120  # characters before a quote that may name what it is about
 _COMMON = 0.5  # share of the passages that mention what all of them are about
 
 
-async def is_mismatched(ctx: Context, answer: Answer) -> bool:
-    """Whether an answer that was read or quoted without a model is about something else."""
+async def is_mismatched(ctx: Context, answer: Answer, *, literal: bool = False) -> bool:
+    """Whether an answer that was read or quoted without a model is about something else.
+
+    `literal`: one sentence, with what it refers to, says every word of the question.
+    """
     if not is_read_language(ctx.question):
         return _is_in_other_language(ctx.question, answer)
     if answer.kind == "path" and _is_cited_in_words(ctx, answer):
@@ -67,9 +71,12 @@ async def is_mismatched(ctx: Context, answer: Answer) -> bool:
     if answer.candidate:
         if await skips_relation(ctx, answer) or await is_other_sort(ctx, answer):
             return True
-        if _only_repeats(ctx.question, answer.candidate) or _is_of_sibling(ctx, answer):
+        if _only_repeats(ctx.question, answer.candidate) or _is_of_sibling(ctx, answer, literal):
             return True
-        return _tells_little(ctx, answer)
+        cited = answer.citations[-1].quote
+        return tells_other_end(ctx.question, cited, cited.find(answer.candidate)) or _tells_little(
+            ctx, answer
+        )
     return _lacks_name(ctx, answer)
 
 
@@ -126,8 +133,11 @@ def _names_of_short(ctx: Context) -> list[str]:
     return names if len(words) <= _SHORT else []
 
 
-def _is_of_sibling(ctx: Context, answer: Answer) -> bool:
-    """Whether the only sentence that has a short answer says it of another name."""
+def _is_of_sibling(ctx: Context, answer: Answer, literal: bool) -> bool:
+    """Whether the only sentence that has a short answer says it of another name.
+
+    Who did something to "it" is the subject himself.
+    """
     names = _names_of_short(ctx)
     if not names or len(answer.citations) > 1:
         return False
@@ -136,7 +146,10 @@ def _is_of_sibling(ctx: Context, answer: Answer) -> bool:
     if home is None:
         return False
     found = [
-        _says_of_other(names, ctx.question, home, cited.start - home.start + start, sentence, at)
+        not (literal and answer.candidate in find_clause(sentence, at).subject)
+        and _says_of_other(
+            names, ctx.question, home, cited.start - home.start + start, sentence, at
+        )
         for start, sentence, at in _sentences_with(answer.candidate, cited)
     ]
     return bool(found) and all(found)

@@ -16,6 +16,7 @@ from clew.agents.core.types import Answer
 from clew.agents.reading.choose import find_asked_noun
 from clew.agents.reading.restrictions import (
     Told,
+    counts_other,
     find_rivalled,
     find_skipped,
     find_unsaid,
@@ -74,7 +75,7 @@ async def lacks_restriction(ctx: Context, answer: Answer) -> bool:
     told = gather_cited(answer)
     if not is_short(ctx.question, names):
         return False
-    if find_unsaid(ctx.question, names, told):
+    if find_unsaid(ctx.question, names, told) or counts_other(ctx.question, told):
         return True
     last = table_for(ctx.question).restricted.search(ctx.question)
     nouns = asked_words(last["noun"]) if last else []

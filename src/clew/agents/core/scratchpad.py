@@ -18,6 +18,7 @@ from clew.retrieve.linking.order_found import order_found, put_named_first
 from clew.retrieve.pack import fetch_evidence
 from clew.retrieve.signals import run_recipe
 from clew.retrieve.step import Step
+from clew.text.unicode import split_words
 from clew.types import (
     Citation,
     Evidence,
@@ -193,6 +194,7 @@ def _interleave(lists: Sequence[Sequence[Item]]) -> list[Item]:
 
 
 _MAX_PAGE_CHUNKS = 2  # passages of a page that are looked up by its name
+_MAX_MENTIONS = 4  # passages that mention a name
 
 
 @dataclass(frozen=True)
@@ -236,10 +238,24 @@ class RecordingRetriever:
         owners = ctx.view.links("owners")
         known = [owners.row(int(at)) for at in ctx.view.find_by_name_or_alias(name)]
         places = sorted({int(at) for row in known for at in row})[:_MAX_PAGE_CHUNKS]
-        if not places:
+        return await self._fetch(ctx, name, [Hit(at, 1.0, by="page") for at in places])
+
+    async def find_mentions(self, ctx: Context, name: str, question: str) -> tuple[Passage, ...]:
+        """Return the passages with all words of a name that are nearest to a question."""
+        places = ctx.view.bm25.chunks_with_all(list(dict.fromkeys(split_words(name))))
+        if not len(places) or ctx.embed is None:
+            return ()
+        scores = ctx.view.cosines("chunk", await ctx.vector(question), places)
+        order = np.argsort(-scores, kind="stable")[:_MAX_MENTIONS]
+        hits = [Hit(int(places[at]), float(scores[at]), by="mention") for at in order]
+        return await self._fetch(ctx, name, hits)
+
+    async def _fetch(self, ctx: Context, name: str, hits: Sequence[Hit]) -> tuple[Passage, ...]:
+        """Fetch and record the passages found for a name."""
+        if not hits:
             return ()
         async with ctx.step("find page", name) as step:
-            found = Found(chunks=tuple(Hit(at, 1.0, by="page") for at in places))
+            found = Found(chunks=tuple(hits))
             evidence = await fetch_evidence(ctx, found)
             step.output = f"{len(evidence.chunks)} passages"
             step.docs = tuple(dict.fromkeys(one.doc for one in evidence.chunks))

@@ -100,10 +100,6 @@ class QuestionReader:
             else:
                 following = self.follow(ctx.with_question(written_out), self.retriever, passages)
                 together, chains = await run_both(beside, following)
-            for steps, readings in chains[:1]:
-                along = [r.passage for r in (*steps.steps, *readings)]
-                joined = list({p.id: p for p in along}.values())[:_TOGETHER]
-                together += await read_together(ctx, ctx.question, joined)
         candidates = gather_candidates(direct, together, chains)
         retrieved = (r.evidence.chunks for r in self.retriever.book.retrievals)
         pages = find_pages([*passages, *chain.from_iterable(retrieved)])

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from clew.agents.citing.support import mentions_name
 from clew.agents.reading.follow import Chain
 from clew.agents.reading.spans import Reading, answer_key, asked_words, same_answer
-from clew.agents.reading.values import is_astray
+from clew.agents.reading.values import COUNTED, is_astray
 from clew.agents.rules.table import cut_asking_words, table_for
 from clew.text.dates import MONTH_PATTERN, is_date
 from clew.text.quantities import parse_quantity
@@ -34,8 +34,6 @@ _ACTED_ON = re.compile(
     r"^\W*who\s+(?!(?:is|was|are|were|became)\b)[a-z]+\s+(?:the|this|that|an?)\s+(?P<noun>[a-z]+)",
     re.IGNORECASE,
 )
-COUNTED = frozenset("two three four five six seven eight nine ten eleven twelve".split())
-"""Numbers that are mostly written as words."""
 _PERSON = re.compile(r"\b(?:born|he|she|his|her)\b", re.IGNORECASE)
 
 

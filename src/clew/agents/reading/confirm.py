@@ -20,8 +20,8 @@ from clew.agents.citing.clauses import (
 from clew.agents.citing.entailment import SYNONYM_OF_STEM, is_negated
 from clew.agents.citing.support import SupportSpan, make_citation, mentions_name
 from clew.agents.core.scratchpad import Note
-from clew.agents.reading.choose import COUNTED
 from clew.agents.reading.spans import Reading, asked_words, read_passages, same_answer
+from clew.agents.reading.values import COUNTED
 from clew.agents.rules.operators import strip_auxiliary
 from clew.agents.rules.question_analysis import find_question_name_spans
 from clew.agents.rules.table import RuleTable, table_for

@@ -8,6 +8,7 @@ such a word, or with the word in another clause than the answer, contradicts the
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 from clew.agents.citing.entailment import to_stem
 from clew.agents.reading.spans import asked_words
@@ -23,6 +24,9 @@ _GOVERNED = 3  # words of content behind a preposition that say what it is about
 _NEAR = 4  # words behind an ordinal or a preposition in which its noun stands
 _SHORT = 6  # words beside the names of a question that one or two sentences say whole
 _OWNED = re.compile(r"_['’]s?\s+(?P<noun>[^\W\d_]+)")
+_COUNTS = re.compile(r"\bhow\s+(?:many|much)\s+(?P<noun>[a-z-]+)", re.IGNORECASE)
+# A number with its unit, and what it is a number of: "900 grams of plums", "six developers".
+_COUNTED = re.compile(r"\w+(?:[.,]\d+)*(?:\s+\w+\s+of)?\s+(?P<noun>[a-z-]+)", re.IGNORECASE)
 _POSSESSIVE = re.compile(r"['’]s?$")
 
 
@@ -209,14 +213,15 @@ def _has_other_ordinal(table: RuleTable, ordinal: str, nouns: Sequence[str], tol
 # -- modifiers
 
 
-def find_modified(text: str) -> list[tuple[str, str]]:
+@lru_cache(maxsize=512)  # a sentence may have several candidates
+def find_modified(text: str) -> tuple[tuple[str, str], ...]:
     """Return the pairs of words of content that stand side by side, compounds as one word."""
     words = [(one[0].lower(), one.start(), one.end()) for one in _WORD.finditer(text)]
-    return [
+    return tuple(
         (one, noun)
         for (one, _, end), (noun, start, _) in zip(words, words[1:], strict=False)
-        if asked_words(one) and asked_words(noun) and text[end:start].isspace()
-    ]
+        if text[end:start].isspace() and asked_words(one) and asked_words(noun)
+    )
 
 
 def find_rivalled(question: str, told: Told) -> list[str]:
@@ -235,6 +240,19 @@ def find_rivalled(question: str, told: Told) -> list[str]:
     ]
 
 
+def counts_other(question: str, told: Told) -> bool:
+    """Whether the number that answers "how many sheep" is one of something else: "31 goats".
+
+    People may be called many things.
+    """
+    asked = _COUNTS.search(question)
+    if asked is None or not asked_words(asked["noun"]) or says_form(asked["noun"], told.whole):
+        return False
+    found = _COUNTED.match(told.sentence, max(told.at, 0))
+    noun = found["noun"] if found else ""
+    return bool(asked_words(noun)) and not table_for(question).persons.fullmatch(noun)
+
+
 def _find_unsaid_compounds(question: str, told: Told) -> list[str]:
     whole = told.whole.replace("-", "")
     compounds = re.findall(r"(?<![\w-])[a-z]+(?:-[a-z]+)+(?![\w-])", question)
@@ -243,9 +261,10 @@ def _find_unsaid_compounds(question: str, told: Told) -> list[str]:
 
 def _has_other_modifier(question: str, told: Told) -> bool:
     """Whether a compound stands before the same noun as one that shares a part: "full-time"."""
-    said = find_modified(told.sentence)
-    for one, noun in find_modified(question):
-        if "-" not in one or says_form(one.replace("-", ""), told.sentence.replace("-", "")):
+    compounds = [pair for pair in find_modified(question) if "-" in pair[0]]
+    said = find_modified(told.sentence) if compounds else ()
+    for one, noun in compounds:
+        if says_form(one.replace("-", ""), told.sentence.replace("-", "")):
             continue
         parts = set(one.split("-"))
         for other, head in said:

@@ -86,7 +86,13 @@ def same_answer(one: str, other: str) -> bool:
 
 def asked_words(text: str) -> list[str]:
     """Return the words of a text that ask or say something, "born" and "died" among them."""
-    return [word for word in split_words(text) if word not in _FUNCTION_WORDS and len(word) > 1]
+    return list(_find_asked_words(text))
+
+
+@lru_cache(maxsize=8192)  # a question and its sentences are compared in many ways
+def _find_asked_words(text: str) -> tuple[str, ...]:
+    words = split_words(text)
+    return tuple(word for word in words if word not in _FUNCTION_WORDS and len(word) > 1)
 
 
 def can_read(ctx: Context, question: str) -> bool:

@@ -40,9 +40,15 @@ _DIMENSIONS = {
 }
 
 
+COUNTED = frozenset("two three four five six seven eight nine ten eleven twelve".split())
+"""Numbers that are mostly written as words."""
 _SHORT = 3  # words beside the names of a question that asks one thing
 _PART = re.compile(r"(?:(?!\s(?:and|but|while)\s|[;,.]\s).)+(?:\sand|\sbut|\swhile|[;,.]|$)?", re.S)
-_AMOUNT = re.compile(r"[$€£]?\d+(?:[.,]\d+)*(?:\s+(?:thousand|million|billion))?(?:\s+[a-z]{3,})?")
+_AMOUNT = re.compile(
+    rf"(?:[$€£]?\d+(?:[.,]\d+)*|\b(?:one|{'|'.join(sorted(COUNTED))})\b)"
+    r"(?:\s+(?:thousand|million|billion))?(?:\s+[a-z]{3,})?"
+)
+_YEAR = re.compile(r"\b\d{4}\b")
 _OTHER = re.compile(r"\b[A-Z]\w+|\b\d{4}\b")
 
 
@@ -147,6 +153,14 @@ def _states_place(said: str) -> bool:
     )
 
 
+def tells_other_end(question: str, sentence: str, at: int) -> bool:
+    """Whether a date in brackets is the other end of a life than a question asks for."""
+    asked = {_BORN, _DIED} & {to_stem(word) for word in asked_words(question)}
+    if len(asked) != 1 or at < 0:
+        return False
+    return _find_life(sentence, find_clause(sentence, at), at) in {_BORN, _DIED} - asked
+
+
 def _find_life(sentence: str, clause: Clause, at: int) -> str:
     """Return which end of a life a date in brackets is, "" where it is none."""
     said = sentence[clause.start : clause.end]
@@ -214,7 +228,7 @@ def move_to_condition(names: Sequence[str], reading: Reading) -> Reading:
     first, last = reading.sentence()
     text = reading.passage.text[first:last]
     parts = [(m.start() + first, m.end() + first) for m in _PART.finditer(text)]
-    years = re.findall(r"\b\d{4}\b", reading.question)
+    years = _YEAR.findall(reading.question)
     asked = [name for name in (*names, *years) if not titles_name(reading.passage, name)]
     holding = [part for part in parts if _has_any(asked, reading, part)]
     here = [part for part in parts if part[0] <= reading.start < part[1]]
@@ -224,12 +238,15 @@ def move_to_condition(names: Sequence[str], reading: Reading) -> Reading:
     if amount is None or len(holding) != 1 or not here or here[0] == holding[0]:
         return reading
     beside = reading.passage.text[reading.start : here[0][1]].lstrip("0123456789")
-    if not (qualified or _OTHER.search(beside)):
+    before = reading.passage.text[here[0][0] : reading.start]
+    if not (qualified or _OTHER.search(beside) or (years and _YEAR.search(before))):
         return reading  # nothing says that it is the value of another one
+    own = _AMOUNT.match(reading.passage.text, reading.start)
+    whole = parse_quantity(own[0]) if own else amount  # "31 goats", of which "31" is read
     for found in _AMOUNT.finditer(reading.passage.text, *holding[0]):
         there = parse_quantity(found[0])
         same = there is not None and there.dimension == amount.dimension
-        counted = {one.noun for one in (there, amount) if one and one.noun}
+        counted = {one.noun for one in (there, amount, whole) if one and one.noun}
         if qualified and len(counted) > 1:
             continue  # of two things
         if found[0] not in asked and same:

@@ -10,10 +10,11 @@ import numpy as np
 
 from clew.context import Context
 from clew.graph.csr import Csr, Doubles, Floats, Ints, build_csr
-from clew.graph.entity_graph import find_synonym_edges
-from clew.index.view import View
+from clew.graph.similar_names import NamedVectors, SimilarNames, find_similar_names
+from clew.index.view import MIN_KEPT, View
 from clew.retrieve.graph_cache import neighbour_graph
 from clew.retrieve.rank import top_hits
+from clew.store.array_files import keep_arrays, load_kept
 from clew.types import Found, Hit
 
 _MAX_SYNONYMS = 10  # synonyms of one entity
@@ -150,8 +151,26 @@ def synonym_graph(view: View, least: float) -> Csr:
         known = np.flatnonzero(rows >= 0) if "entity" in view.matrices else np.zeros(0, np.int64)
         if not len(known):
             return build_csr(count, known, known)
-        alike = find_synonym_edges(view.vectors("entity", known), least, _MAX_SYNONYMS)
-        source, target, weight = _edge_arrays(alike)
+        source, target, weight = _edge_arrays(_find_synonyms(view, known, least, key).edges())
         view.memo[key] = build_csr(count, known[source], known[target], weight)
     links: Csr = view.memo[key]
     return links
+
+
+def _find_synonyms(view: View, named: Ints, least: float, key: str) -> SimilarNames:
+    """Compare names; of many only those that were not compared for an earlier generation."""
+    given = NamedVectors(
+        view.keys("entity")[named],
+        view.codes("entity")[named],
+        view.vector_marks("entity", named),
+        lambda at: view.vectors("entity", named[at]),
+        lambda vectors, at: np.stack(view.compare("entity", [(v, named[at]) for v in vectors])),
+    )
+    if view.count("chunk") < MIN_KEPT:
+        return find_similar_names(given, least, _MAX_SYNONYMS)
+    held = load_kept(view.arrays, key, lasting=True)
+    known = None if held is None else SimilarNames(**held)
+    found = find_similar_names(given, least, _MAX_SYNONYMS, known)
+    parts = {part: getattr(found, part) for part in SimilarNames.__slots__}
+    keep_arrays(view.arrays, key, parts, lasting=True)
+    return found

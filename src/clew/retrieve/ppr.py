@@ -133,9 +133,9 @@ class Ppr:
         of their own is added to the best of them.
         """
         count, chunks = view.count("entity"), view.count("chunk")
+        near = _find_nearest(cosines)
         usual = float(cosines.at(np.linspace(0, chunks - 1, _SAMPLED).astype(np.int64)).mean())
-        near = top_positions(cosines.values, view.codes("chunk"), MAX_COMPARED)
-        low, high = float(cosines.values.min()), float(cosines.values[near[0]])
+        low, high = float(cosines.values.min()), float(cosines.values.max())
         scale = self.passage / max(high - low, _TINY)
         more = (cosines.at(near) - usual) * scale
         near, more = near[more > 0], more[more > 0]
@@ -190,6 +190,14 @@ class Ppr:
         weighted = scores[links.columns] * links.weights
         summed = np.bincount(links.row_numbers(), weighted, minlength=len(links))
         return scores, summed.astype(np.float32)
+
+
+def _find_nearest(cosines: Estimates) -> Ints:
+    """Positions of the nearest chunks: those that were compared, or about as many of all."""
+    if cosines.known is not None:
+        return np.flatnonzero(cosines.known)
+    least = np.partition(cosines.values, -MAX_COMPARED)[-MAX_COMPARED]
+    return np.flatnonzero(cosines.values >= least)
 
 
 def _build_graph(view: View, passages: bool, least_cosine: float) -> Csr:

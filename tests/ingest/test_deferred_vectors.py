@@ -10,8 +10,9 @@ from clew.engine import KnowledgeBase
 from clew.errors import StoreError, VectorsDeferred
 from clew.ingest.embedding import load_deferred
 from clew.store.protocol import Array
-from clew.store.sqlite.store import SqliteStore
+from clew.store.vector_files import VectorFile
 from clew.testing.fakes import HashEmbed, QuotingEmbed
+from clew.text.unicode import digest
 from clew.types import Kind
 
 NOTES = {
@@ -83,17 +84,21 @@ async def test_vectors_of_names_made_later_leave_those_of_facts_as_they_are(
 async def test_vectors_of_names_made_later_are_all_that_is_looked_up(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    find, asked = VectorFile.find_rows, set()
+
+    def note(table: VectorFile, hashes: Sequence[str]) -> Array:
+        asked.update(hashes)
+        return find(table, hashes)
+
+    monkeypatch.setattr(VectorFile, "find_rows", note)
+    fact = digest("The Marrow Bridge was designed by Ilse Brandvik in 1905.")
     kb = await open_kb(tmp_path)
     await add_notes(kb, tmp_path, *NOTES)
-    read, asked = SqliteStore._find_vector_rows, []
-
-    def note(store: SqliteStore, embedder: str, kind: Kind, hashes: Sequence[str]) -> Array:
-        asked.extend([kind] * bool(hashes))
-        return read(store, embedder, kind, hashes)
-
-    monkeypatch.setattr(SqliteStore, "_find_vector_rows", note)
+    assert fact in asked
+    asked.clear()
     found = await kb.search(QUESTION, recipe="hipporag2")
-    assert asked == ["entity"] and found.evidence.chunks
+    assert found.evidence.chunks
+    assert fact not in asked and digest("Marrow Bridge") in asked
     assert await kb.verify() == []
     async with kb.store.snapshot() as now:
         rows = {name: now.arrays[name].tolist() for name in now.arrays if name.endswith("_rows")}

@@ -372,15 +372,14 @@ class SqliteStore:
     ) -> tuple[int, str]:
         """Write the next generation; return the number of the previous one, and the new seal."""
         before = _read_generation(db)
-        previous: Arrays = {} if change.rebuild else self._load_newest(db)[1]
-        held = previous
-        switched = bool(change.embedder) and not change.kinds
+        held: Arrays = {} if change.rebuild else self._load_newest(db)[1]
+        previous, switched = held, bool(change.embedder) and not change.kinds
         if switched or (change.rebuild and not _read_value(db, _SELECT_EMBEDDER)):
             db.execute(MARK_FINISHED)  # all vector rows, if any, are looked up again
         if switched:
             # Nearest neighbours and rows of descriptions depend on the embedder.
             dropped = ("near_", DETAIL_PREFIX)
-            previous = {k: previous[k] for k in previous if not k.startswith(dropped)}
+            previous = {k: held[k] for k in held if not k.startswith(dropped)}
             store_values(db, {"manifest": {"embedder": change.embedder}})
         store_values(db, change.values)
         embedder = _read_value(db, _SELECT_EMBEDDER)
@@ -388,9 +387,8 @@ class SqliteStore:
         has_vectors = bool(embedder and self.vectors(embedder, "fact").count_rows())
         is_bulk = change.bulk is not None
         touched = (BulkWriter(db, writer, has_vectors) if is_bulk else writer).apply(change)
-        texts = ChunkTexts(
-            db, touched.chunks if "text_terms" in previous else None
-        )  # of new chunks or all
+        # Texts to index: those of new chunks, or all if there is no index yet.
+        texts = ChunkTexts(db, touched.chunks if "text_terms" in previous else None)
         # A new embedder and a bulk write change most rows: all columns are read again.
         columns = {} if switched or is_bulk else drop_columns(previous, change.kinds)
         chunks = {*touched.chunks, *touched.removed_chunks} if columns else ()

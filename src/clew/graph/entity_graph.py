@@ -1,4 +1,9 @@
-"""Entity graphs: the pairwise projection of n-ary facts."""
+"""Entity graphs: the pairwise projection of n-ary facts.
+
+A triple joins its head and its tail; a fact with more members joins each of them with every other,
+and a very long one becomes a star. What walks or ranks over entities works on this projection, to
+which `similar_names` adds edges of another kind.
+"""
 
 from dataclasses import dataclass
 

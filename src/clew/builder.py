@@ -399,9 +399,9 @@ class Builder:
             facts = only is None or "fact" in only
             mode = {"manifest": {QUOTED: "fact" if quoted else ""}} if facts else {}
             # Community summaries have no vectors of this embedder yet; old rows would be wrong.
-            await self.store.write(
-                Change(embedder=self.embed.name, values=mode), _derive_without_community_vectors
-            )
+            same = only if only is not None and held == self.embed.name else ()
+            change = Change(embedder=self.embed.name, kinds=same, values=mode)
+            await self.store.write(change, _derive_without_community_vectors)
             await self.embed_details(progress)
             await self.make_tree_manager(progress).embed_summaries()
         return self.embed.name

@@ -282,6 +282,21 @@ int64_t clew_score_groups(const void *matrix, int64_t is_half, int64_t total, in
     return 0;
 }
 
+/* Sums of the words of rows, each word weighed by its place, modulo 2^64. The lower and the upper
+   halves of weights lie in two rows: so vectors are multiplied by 32 bits at a time. */
+VERSIONS void clew_sum_words(const uint32_t *words, int64_t rows, int64_t width,
+                             const uint32_t *weights, uint64_t *out)
+{
+    for (int64_t row = 0; row < rows; row++, words += width) {
+        uint64_t low = 0, high = 0;
+        for (int64_t i = 0; i < width; i++) {
+            low += (uint64_t)words[i] * weights[i];
+            high += (uint64_t)words[i] * weights[width + i];
+        }
+        out[row] = low + (high << 32);
+    }
+}
+
 /* Whether one position is to come after another: by a lower score, else by key and position. */
 static inline int comes_after(const float *scores, const int64_t *keys, int64_t one, int64_t other)
 {

@@ -39,6 +39,7 @@ _OTHERS: dict[str, tuple[tuple[Any, ...], Any]] = {  # arguments and result
     ),
     "find_top": ((_POINTER, _POINTER, _NUMBER, _NUMBER, _POINTER), None),
     "take_unknown": ((_POINTER, _POINTER, _NUMBER, _POINTER), _NUMBER),
+    "sum_words": ((_POINTER, _NUMBER, _NUMBER, _POINTER, _POINTER), None),
 }
 _NO_SUCH_ROW = 2
 _PUSH_ARRAYS = (
@@ -103,6 +104,7 @@ class Kernels:
     scores: Callable[..., int]
     top: Callable[..., None]
     unknown: Callable[..., int]
+    sums: Callable[..., None]
 
     def count_differing_bits(
         self, blocks: NDArray[np.uint64], asked: NDArray[np.uint64], out: NDArray[np.uint16]
@@ -200,6 +202,18 @@ class Kernels:
         found = np.empty(len(positions), np.int64)
         count = self.unknown(_place(known), _place(positions), len(positions), _place(found))
         return found[:count]
+
+    def sum_words(
+        self, words: NDArray[np.uint32], weights: NDArray[np.uint64]
+    ) -> NDArray[np.uint64]:
+        """Sum of the words of each row, times their weights, modulo 2^64."""
+        if not words.flags.c_contiguous or words.shape[1] != len(weights):
+            raise ValueError("words have to lie one after the other, with a weight for each place")
+        found = np.empty(len(words), np.uint64)
+        halves = np.stack([weights & np.uint64(0xFFFFFFFF), weights >> np.uint64(32)])
+        halves = halves.astype(np.uint32)
+        self.sums(_place(words), *words.shape, _place(halves), _place(found))
+        return found
 
     def can_dot(self, matrix: NDArray[np.floating]) -> bool:
         """Whether the rows of a matrix lie one after the other, in numbers of a known kind."""

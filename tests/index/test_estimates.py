@@ -8,9 +8,12 @@ from numpy.typing import NDArray
 
 from clew import context as context_module
 from clew.engine import KnowledgeBase
+from clew.graph.csr import Ints
 from clew.index import view as view_module
 from clew.index.view import View
+from clew.retrieve.expand import ChunksOf
 from clew.store.sign_bits import make_sign_bits
+from clew.types import Found, Hit, Kind
 from conftest import document, stream
 
 Floats = NDArray[np.float32]
@@ -89,3 +92,35 @@ async def test_a_search_with_estimates_finds_what_an_exact_one_finds(
     near = await _search_all(base, recipe)
     shares = [len({*one} & {*other}) / len(other) for one, other in zip(near, exact, strict=True)]
     assert np.mean(shares) >= least
+
+
+async def test_of_many_passages_with_equal_votes_few_are_compared(
+    base: KnowledgeBase, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pages = [document(f"p{n}", f"Ada Lindberg saw Town{n} in {1700 + n}.") for n in range(90)]
+    await base.take(stream(pages))
+    exact = await _rank_by_votes(base)
+    monkeypatch.setattr(view_module, "MIN_ESTIMATED", 60)
+    monkeypatch.setattr(context_module, "MAX_COMPARED", 40)
+    compared, read = [], View.cosines
+
+    def note(view: View, kind: Kind, vector: Floats, at: Ints | None = None) -> Floats:
+        compared.append(view.count(kind) if at is None else len(at))
+        return read(view, kind, vector, at)
+
+    monkeypatch.setattr(View, "cosines", note)
+    near = await _rank_by_votes(base)
+    assert len(exact) == 5 and len({*near} & {*exact}) >= 4
+    assert 0 < max(compared) < 90
+
+
+async def _rank_by_votes(base: KnowledgeBase) -> list[int]:
+    """The best passages that mention Ada Lindberg, of which all have the same vote."""
+    base.forget_view()
+    async with base.store.snapshot() as now:
+        ctx = await base.context(now, "When did Ada Lindberg see Town7?")
+        ada = int(ctx.view.find_by_own_name(["Ada Lindberg"])[0][0])
+        assert len(ctx.view.links("entity_chunk").row(ada)) == 90
+        step = ChunksOf(("entities",), top_k=5)
+        found = await step(ctx, Found(entities=(Hit(ada, 1.0, ""),)))
+        return [hit.at for hit in found.chunks]

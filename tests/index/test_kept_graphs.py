@@ -1,6 +1,7 @@
 """A graph over many passages is made once for a generation, not by every process."""
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -8,8 +9,10 @@ import pytest
 from clew.config import Settings
 from clew.engine import KnowledgeBase
 from clew.graph.csr import Csr, build_csr
+from clew.graph.similar_names import SimilarNames, find_similar_names
 from clew.index import view as views
 from clew.index.view import View
+from clew.retrieve import ppr
 from clew.store.array_files import SUMS_FILE
 from clew.testing.hashed_kb import open_hashed
 from conftest import document, stream
@@ -53,7 +56,7 @@ async def test_the_next_process_reads_the_graph_of_the_last(
     first = await search(tmp_path)
     assert first
     assert len(kept_folders(tmp_path)) == 1
-    monkeypatch.setattr("clew.retrieve.ppr.find_synonym_edges", pytest.fail)
+    monkeypatch.setattr("clew.retrieve.ppr.find_similar_names", pytest.fail)
     assert await search(tmp_path) == first
 
 
@@ -75,6 +78,35 @@ async def test_a_write_leaves_no_graph_of_what_was_before(tmp_path: Path) -> Non
     await base.take(stream([document("holt", "Mara Holt owns the Marrow Mill.", "Mara Holt")]))
     await base.close()
     assert not kept_folders(tmp_path)
+
+
+@pytest.mark.usefixtures("every_graph_is_kept")
+async def test_after_a_write_only_new_names_are_compared(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(ppr, "MIN_KEPT", 1)
+    later = document("holt", "Mara Holt owns the Marrow Mill.", "Mara Holt")
+    fresh = tmp_path / "fresh"
+    base = await open_hashed(Settings(kb=fresh), True)
+    await base.take(stream([*PAGES, later]))
+    await base.close()
+    expected = await search(fresh)
+
+    kb = tmp_path / "kb"
+    await build(kb)
+    await search(kb)
+    base = await open_hashed(Settings(kb=kb), True)
+    await base.take(stream([later]))
+    await base.close()
+    known = []
+
+    def note(*given: Any) -> SimilarNames:
+        known.append(given[3])
+        return find_similar_names(*given)
+
+    monkeypatch.setattr(ppr, "find_similar_names", note)
+    assert await search(kb) == expected
+    assert [len(held.keys) for held in known] == [3]
 
 
 @pytest.mark.usefixtures("every_graph_is_kept")

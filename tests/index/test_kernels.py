@@ -20,6 +20,7 @@ from clew.index.cosines import score_rows
 from clew.index.estimates import Estimates
 from clew.kernels import Kernels, load_kernels
 from clew.retrieve.rank import top_positions
+from clew.store.checksums import checksum_vectors
 from clew.store.sign_bits import BLOCK_ROWS, make_sign_bits, pack_signs
 from clew.testing.hashed_kb import open_hashed
 
@@ -197,3 +198,15 @@ def test_groups_of_rows_are_compared_with_their_own_vectors(compiled: Kernels) -
         assert compiled.score_groups(matrix, np.array([-1]), [1], vectors[:1]) is None
         with pytest.raises(IndexError, match="outside"):
             compiled.score_groups(matrix, np.array([20]), [1], vectors[:1])
+
+
+@pytest.mark.parametrize("width", [1, 7, 128, 192])
+def test_sums_of_words(compiled: Kernels, width: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    rows = np.random.default_rng(width).integers(0, 256, (40, 4 * width), np.uint8)
+    rows[3] = 255
+    monkeypatch.setattr(kernels, "COMPILED", None)
+    plain = checksum_vectors(np.zeros((40, 2), np.uint64), rows)
+    monkeypatch.setattr(kernels, "COMPILED", compiled)
+    assert checksum_vectors(np.zeros((40, 2), np.uint64), rows).tolist() == plain.tolist()
+    with pytest.raises(ValueError, match="a weight for each place"):
+        compiled.sum_words(rows.view(np.uint32), np.ones(width + 1, np.uint64))

@@ -119,6 +119,26 @@ def test_sign_bits_older_than_their_vectors_still_find_the_new_ones(tmp_path: Pa
         assert np.array_equal(asked, expected)
 
 
+def test_sign_bits_in_larger_blocks_are_read_and_written_again(tmp_path: Path) -> None:
+    vectors, path = _make_vectors(5 * BLOCK_ROWS + 300, 6), tmp_path / "chunk.npy"
+    table = VectorFile(path)
+    _append(table, vectors, 0)
+    table.save_index()
+    signs = tmp_path / "chunk.signs.npy"
+    written = np.load(signs)
+    assert len(written) == 5
+    before = written[:4].reshape(2, 2, -1, BLOCK_ROWS).transpose(0, 2, 1, 3)
+    np.save(signs, before.reshape(2, -1, 2 * BLOCK_ROWS))
+    reader = VectorFile(path)
+    index = reader.row_index()
+    assert isinstance(index, SignBits)
+    assert len(index.blocks) == 4
+    assert np.array_equal(index.distances(vectors[7]), table.row_index().distances(vectors[7]))
+    assert reader.has_right_indexes()
+    reader.save_index()
+    assert np.array_equal(np.load(signs), written)
+
+
 def _flip(raw: bytes, at: int) -> bytes:
     changed = bytearray(raw)
     changed[at] ^= 1
@@ -142,7 +162,7 @@ def test_damaged_sign_bits_are_found_and_made_again(tmp_path: Path) -> None:
 
 
 def test_sign_bits_of_other_vectors_are_told_not_used_and_replaced(tmp_path: Path) -> None:
-    older, vectors = _make_vectors(2 * BLOCK_ROWS, 8), _make_vectors(2 * BLOCK_ROWS, 9)
+    older, vectors = _make_vectors(8 * BLOCK_ROWS, 8), _make_vectors(8 * BLOCK_ROWS, 9)
     for folder, held in ((tmp_path / "older", older), (tmp_path / "newer", vectors)):
         table = VectorFile(folder / "chunk.npy")
         _append(table, held, 0)

@@ -1,5 +1,6 @@
 """Vectors that the default recipe does not read are made when a recipe first reads them."""
 
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -8,7 +9,10 @@ from clew.config import EmbedSettings, Settings
 from clew.engine import KnowledgeBase
 from clew.errors import StoreError, VectorsDeferred
 from clew.ingest.embedding import load_deferred
+from clew.store.protocol import Array
+from clew.store.vector_files import VectorFile
 from clew.testing.fakes import HashEmbed, QuotingEmbed
+from clew.text.unicode import digest
 from clew.types import Kind
 
 NOTES = {
@@ -74,6 +78,33 @@ async def test_vectors_of_names_made_later_leave_those_of_facts_as_they_are(
     plain = KnowledgeBase(kb.store, kb.settings, HashEmbed(QuotingEmbed().name))
     await plain.search(QUESTION, recipe="hipporag2")
     assert await load_deferred(kb.store) == [] and await read_fact_rows(plain) == before
+    await kb.close()
+
+
+async def test_vectors_of_names_made_later_are_all_that_is_looked_up(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    find, asked = VectorFile.find_rows, set()
+
+    def note(table: VectorFile, hashes: Sequence[str]) -> Array:
+        asked.update(hashes)
+        return find(table, hashes)
+
+    monkeypatch.setattr(VectorFile, "find_rows", note)
+    fact = digest("The Marrow Bridge was designed by Ilse Brandvik in 1905.")
+    kb = await open_kb(tmp_path)
+    await add_notes(kb, tmp_path, *NOTES)
+    assert fact in asked
+    asked.clear()
+    found = await kb.search(QUESTION, recipe="hipporag2")
+    assert found.evidence.chunks
+    assert fact not in asked and digest("Marrow Bridge") in asked
+    assert await kb.verify() == []
+    async with kb.store.snapshot() as now:
+        rows = {name: now.arrays[name].tolist() for name in now.arrays if name.endswith("_rows")}
+    await kb.reembed()
+    async with kb.store.snapshot() as now:
+        assert rows == {name: now.arrays[name].tolist() for name in rows}
     await kb.close()
 
 

@@ -1,12 +1,16 @@
 """The papers' steps on graphs small enough to work out by hand."""
 
 import weakref
+from typing import Any
 
 import numpy as np
 import pytest
 from plain_graph import Chosen, after, docs_of, joins, names_of, says, take_graph, texts_of
 
 from clew.engine import KnowledgeBase
+from clew.graph.csr import Doubles, Ints
+from clew.graph.pagerank import LocalGraph
+from clew.retrieve import ppr
 from clew.retrieve.expand import ChunksOf, FactsOf, MembersOf
 from clew.retrieve.lookup import NearEntities, NearFacts, SameName, SameWords
 from clew.retrieve.paths.entity_paths import DepthFirst, FlowPaths, TypedPaths
@@ -225,6 +229,38 @@ async def test_names_that_are_alike_are_joined(base: KnowledgeBase) -> None:
     joined = await after(base, Q, Ppr(passage=0.0, synonym=0.8), found=seeds)
     apart = await after(base, Q, Ppr(passage=0.0, synonym=0.95), found=seeds)
     assert await docs_of(base, joined) == ["a", "b"] and await docs_of(base, apart) == ["a"]
+
+
+async def test_of_very_many_passages_walks_start_from_the_nearest(
+    base: KnowledgeBase, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    random = np.random.default_rng(2)
+    places = {f"Text of p{n}.": [float(one)] for n, one in enumerate(random.random(80) ** 3)}
+    base.embed = Chosen({Q: [1], **places})
+    people = [f"Person {n}" for n in random.integers(0, 60, 160)]
+    await take_graph(
+        base,
+        {f"p{n}": [joins(people[n], "met", people[n + 80])] for n in range(80)},
+    )
+    seeds = Found(entities=hits((await position(base, people[3]), 0.5)))
+    from_all = await after(base, Q, Ppr(), found=seeds)
+    asked = []
+    monkeypatch.setattr(ppr, "MIN_ESTIMATED", 80)
+    monkeypatch.setattr(ppr, "MAX_COMPARED", 15)
+    rank = LocalGraph.rank
+
+    def note(graph: LocalGraph, given: tuple[Ints, Doubles], *rest: int, **how: Any) -> Any:
+        asked.append(len(given[0]))
+        return rank(graph, given, *rest, **how)
+
+    monkeypatch.setattr(LocalGraph, "rank", note)
+    nearest = await after(base, Q, Ppr(), found=seeds)
+    assert sorted(asked) == [16, 80]  # those and the entity, and once all of them
+    wanted, found = await docs_of(base, from_all), await docs_of(base, nearest)
+    assert found[0] == wanted[0] and len({*found[:10]} & {*wanted[:10]}) >= 9
+    assert found[:10] != await docs_of(base, await after(base, Q, Ppr(passage=0.0), found=seeds))
+    for one, other in zip(from_all.chunks[:10], nearest.chunks[:10], strict=True):
+        assert other.score == pytest.approx(one.score, rel=0.25)
 
 
 # -- paths

@@ -246,6 +246,15 @@ class View:
         found[rows < 0] = 0
         return found
 
+    def vector_marks(self, kind: Kind, positions: Ints) -> Ints:
+        """The first bytes of the vectors of some elements that have one: others if it changes."""
+        matrix = self.matrices[kind]
+        width = min(matrix.shape[1], 8 // matrix.itemsize)
+        marks = np.zeros((len(positions), 8 // matrix.itemsize), matrix.dtype)
+        marks[:, :width] = matrix[self.arrays[f"{kind}_rows"][positions], :width]
+        found: Ints = marks.view(np.int64).ravel()
+        return found
+
     def links(self, name: str) -> Csr:
         """One incidence: `chunk_entity` maps a chunk to its entities, and so on."""
         return self._links[name]

@@ -112,17 +112,18 @@ def names_lead_on(view: View) -> bool:
 def _share_of_mentions_with_page(view: View) -> float:
     if not view.count("chunk"):
         return 0.0
-    owners, mentions = view.links("owners"), view.links("chunk_entity")
-    certainty = np.zeros(view.count("entity"), np.float32)
-    np.maximum.at(certainty, owners.row_numbers(), owners.weights)
-    of_others = view.arrays["chunk_entity_about"] < OWN_NAME_CLAIM
-    entity = mentions.columns[of_others]
-    if len(view.relations) and not (view.relations < 0).any():
+    if len(view.relations) and view.relations.min() >= 0:
         return 1.0  # all facts are triples: their ends are names that lead on
-    leads_on = (certainty >= SURE_CLAIM) & (owners.degrees() <= _MAX_PAGES)
-    counts = np.bincount(entity, minlength=len(leads_on))
-    counts[view.arrays["entity_literal"]] = 0
-    return float(counts[leads_on].sum() / max(1, counts.sum()))
+    owners, named = view.links("owners"), ~view.arrays["entity_literal"]
+    sure, pages = np.flatnonzero(owners.weights >= SURE_CLAIM), owners.degrees()
+    leads_on = np.zeros(len(pages), np.bool_)
+    leads_on[np.searchsorted(owners.starts, sure, "right") - 1] = True
+    leads_on &= named & (pages <= _MAX_PAGES)
+    # Of each mention whether its name leads on (2), or is a name at all (1).
+    kinds = (named.view(np.uint8) + leads_on)[view.links("chunk_entity").columns]
+    kinds *= view.arrays["chunk_entity_about"] < OWN_NAME_CLAIM
+    leading = int(np.count_nonzero(kinds == 2))
+    return leading / max(1, int(np.count_nonzero(kinds)))
 
 
 def measure_specificity(view: View, entities: tuple[Hit, ...]) -> float:

@@ -83,8 +83,11 @@ async def _group_pairs(ctx: Context, positions: Ints, near: Mask) -> Ints:
     return group
 
 
-def _find_pairs(ctx: Context, positions: Ints) -> Mask:
-    """Return which pairs are worth comparing: all of them where vectors do not tell."""
+def _find_pairs(ctx: Context, positions: Ints, crowd: int = 2) -> Mask:
+    """Return which pairs are worth comparing: all of them where vectors do not tell.
+
+    Where no chunk is near to enough others for a `crowd`, nothing else is looked at.
+    """
     count = len(positions)
     near = sure = np.ones((count, count), np.bool_)
     if can_compare_vectors(ctx):
@@ -93,8 +96,9 @@ def _find_pairs(ctx: Context, positions: Ints) -> Mask:
         long = ctx.view.bm25.lengths[positions] >= _LONG
         near, sure = cosines >= _NEAR, (cosines >= _NEAR_IF_LONG) | ~(long[:, None] & long)
     near = near & ~np.eye(count, dtype=np.bool_)
-    some = np.flatnonzero(near.any(axis=1))
-    if len(some):
+    others = near.sum(axis=1)
+    some = np.flatnonzero(others)
+    if int(others.max(initial=0)) + 1 >= crowd:
         pairs = np.ix_(some, some)
         near[pairs] &= _mention_alike(ctx.view, positions[some], sure[pairs])
     return near
@@ -200,7 +204,7 @@ async def drop_copies(ctx: Context, scores: Floats) -> Floats:
         first = first[scores[first] > last]  # those put last are no crowd any more
         if len(first) < _CROWD:
             break
-        near = _find_pairs(ctx, first)
+        near = _find_pairs(ctx, first, _CROWD)
         if near.sum(axis=1).max() + 1 < _CROWD:
             break  # whatever their texts say
         group = await _group_pairs(ctx, first, near)

@@ -13,6 +13,8 @@ from clew.retrieve.rank import hit_positions, top_positions
 from clew.types import Found, Hit
 
 VotingKind = Literal["entities", "facts", "paths"]
+_COSINE_SHARE = 1e-4  # of a cosine beside votes: small enough to break ties only
+_SETTLED = 4  # times as many of the likeliest are compared exactly, where there are very many
 _MAX_FACTS_PER_ENTITY = 2000  # facts of one entity that are considered
 
 
@@ -75,17 +77,26 @@ class ChunksOf:
         """Set `chunks`, best first."""
         view = ctx.view
         votes = [_cast_votes(view, found, kind) for kind in self.of]
-        chunks, which = np.unique(np.concatenate([at for at, _ in votes]), return_inverse=True)
-        near = view.cosines("chunk", await ctx.vector(), chunks)
-        scores = near
-        if self.order == "votes":
-            summed = np.bincount(which, np.concatenate([vote for _, vote in votes]), len(chunks))
-            # Small enough to break ties only.
-            scores = (summed + near * 1e-4).astype(np.float32)
-        top = top_positions(scores, view.codes("chunk")[chunks], self.top_k)
+        at, vote = (np.concatenate(column) for column in zip(*votes, strict=True))
+        summed: Doubles = np.bincount(at, vote, view.count("chunk")).astype(np.float64)
+        chunks, codes, vector = np.flatnonzero(summed), view.codes("chunk"), await ctx.vector()
+        most = _SETTLED * self.top_k
+        if len(chunks) > most and view.is_estimated("chunk"):
+            near = ctx.estimates("chunk", vector).values[chunks]
+            likely = top_positions(self._score(near, summed[chunks]), codes[chunks], most)
+            chunks = np.sort(chunks[likely])
+        scores = self._score(view.cosines("chunk", vector, chunks), summed[chunks])
+        top = top_positions(scores, codes[chunks], self.top_k)
         by = f"said of {', '.join(self.of)}"
         hits = tuple(Hit(int(chunks[at]), float(scores[at]), by) for at in top)
         return replace(found, chunks=hits)
+
+    def _score(self, near: Floats, votes: Doubles) -> Floats:
+        """The score of chunks with these cosines and votes."""
+        if self.order == "similar":
+            return near
+        mixed: Floats = (votes + near * _COSINE_SHARE).astype(np.float32)
+        return mixed
 
 
 def _cast_votes(view: View, found: Found, kind: VotingKind) -> tuple[Ints, Doubles]:

@@ -8,16 +8,26 @@ from typing import Literal
 
 import numpy as np
 
-from clew.context import Context
+from clew.context import MAX_COMPARED, Context
 from clew.graph.csr import Csr, Doubles, Floats, Ints, build_csr
-from clew.graph.entity_graph import find_synonym_edges
-from clew.index.view import View
+from clew.graph.pagerank import EDGE_BUDGET
+from clew.graph.similar_names import NamedVectors, SimilarNames, find_similar_names
+from clew.index.estimates import Estimates
+from clew.index.nearest import MIN_ESTIMATED
+from clew.index.view import MIN_KEPT, View
 from clew.retrieve.graph_cache import neighbour_graph
-from clew.retrieve.rank import top_hits
+from clew.retrieve.rank import top_hits, top_positions
+from clew.store.array_files import keep_arrays, load_kept
 from clew.types import Found, Hit
 
 _MAX_SYNONYMS = 10  # synonyms of one entity
 _MAX_NODES = 4000  # nodes whose scores are computed: far more than passages are wanted
+_SAMPLED = 512  # passages that tell the usual cosine of very many
+_CORRECTED = 400  # of the best of these, whose own cosine is looked at
+_NEAR_BUDGET = EDGE_BUDGET // 5  # edges; enough where walks start from the nearest only
+_USUAL_EDGES = 60  # edges per node for scores that are computed once
+Seeded = tuple[Ints, Doubles]
+"""Reset nodes and their weights."""
 _TINY = 1e-9
 
 
@@ -83,18 +93,19 @@ class Ppr:
     async def __call__(self, ctx: Context, found: Found, /) -> Found:
         """Set `chunks`, best first; without any entity to start from, chunks by cosine alone."""
         view = ctx.view
-        dense = ctx.estimates("chunk", await ctx.vector()).values
+        cosines = ctx.estimates("chunk", await ctx.vector())
         entities = {hit.at: hit.score for hit in found.entities if hit.score > 0}
         if not entities:
-            return replace(found, chunks=top_hits(dense, view.codes("chunk"), self.top_k, "dense"))
+            best = top_hits(cosines.values, view.codes("chunk"), self.top_k, "dense")
+            return replace(found, chunks=best)
         nodes = np.fromiter(entities.keys(), np.int64, len(entities))
         masses = np.fromiter(entities.values(), np.float64, len(entities))
-        if self.over == "passages":
-            resets = self._passage_weights(dense)
-            nonzero = np.flatnonzero(resets > 0)
-            nodes = np.concatenate([nodes, nonzero + view.count("entity")])
-            masses = np.concatenate([masses, resets[nonzero]])
-        scores = self._run_pagerank(view, (nodes, masses))
+        if self.over == "entities":
+            scores = self._sum_over_chunks(view, self._rank_nodes(view, (nodes, masses)))
+        elif view.count("chunk") < MIN_ESTIMATED:
+            scores = self._rank_from_all(view, (nodes, masses), cosines.values)
+        else:
+            scores = self._rank_from_nearest(view, (nodes, masses), cosines)
         near = top_hits(scores[0], view.codes("entity"), len(entities) + 20, "ppr")
         chunks = top_hits(scores[1], view.codes("chunk"), self.top_k, "ppr")
         return replace(
@@ -103,25 +114,90 @@ class Ppr:
             entities=tuple(hit for hit in near if hit.score > 0),
         )
 
-    def _passage_weights(self, dense: Floats) -> Floats:
-        low, high = float(dense.min()), float(dense.max())
-        weight: Floats = (dense - low) / max(high - low, _TINY) * self.passage
-        return weight
+    def _rank_from_all(self, view: View, seeds: Seeded, cosines: Floats) -> tuple[Floats, Floats]:
+        """Scores of entities and of chunks, each of which is a reset node, too."""
+        low, high = float(cosines.min()), float(cosines.max())
+        resets = (cosines - low) / max(high - low, _TINY) * self.passage
+        at, count = np.flatnonzero(resets > 0), view.count("entity")
+        nodes = np.concatenate([seeds[0], at + count])
+        scores = self._rank_nodes(view, (nodes, np.concatenate([seeds[1], resets[at]])))
+        return scores[:count], scores[count:]
 
-    def _run_pagerank(self, view: View, seeds: tuple[Ints, Doubles]) -> tuple[Floats, Floats]:
+    def _rank_from_nearest(
+        self, view: View, seeds: Seeded, cosines: Estimates
+    ) -> tuple[Floats, Floats]:
+        """The same for very many chunks, nearly.
+
+        Scores are linear in the reset weights. What is usual all chunks have, and its part of the
+        scores is always the same; what the nearest have beyond it is walked from. What others have
+        of their own is added to the best of them.
+        """
+        count, chunks = view.count("entity"), view.count("chunk")
+        near = _find_nearest(cosines)
+        usual = float(cosines.at(np.linspace(0, chunks - 1, _SAMPLED).astype(np.int64)).mean())
+        low, high = float(cosines.values.min()), float(cosines.values.max())
+        scale = self.passage / max(high - low, _TINY)
+        more = (cosines.at(near) - usual) * scale
+        near, more = near[more > 0], more[more > 0]
+        masses = np.concatenate([seeds[1], more])
+        walked = self._rank_nodes(
+            view, (np.concatenate([seeds[0], near + count]), masses), _NEAR_BUDGET
+        )
+        common = (usual - low) * scale * chunks
+        total = float(masses.sum()) + common
+        scores = walked * np.float32(masses.sum() / total)
+        scores += self._usual_scores(view) * np.float32(common / total)
+        best = np.setdiff1d(
+            top_positions(scores[count:], view.codes("chunk"), _CORRECTED), near, assume_unique=True
+        )
+        own = (1 - self.damping) * scale / total * (cosines.at(best) - usual)
+        scores[count + best] += own.astype(np.float32)
+        return scores[:count], scores[count:]
+
+    def _usual_scores(self, view: View) -> Floats:
+        """Scores of all nodes if every chunk is an equal reset node; kept with the generation."""
+        name = f"usual {self._graph_name} {self.damping}"
+        if name not in view.memo:
+            kept = load_kept(view.arrays, name)
+            if kept is None:
+                chunks = view.count("chunk")
+                nodes = np.arange(chunks) + view.count("entity")
+                every = view.count("entity") + chunks
+                scores = self._rank_nodes(view, (nodes, np.ones(chunks)), _USUAL_EDGES * every)
+                kept = {"scores": scores}
+                keep_arrays(view.arrays, name, {"scores": scores})
+            view.memo[name] = kept["scores"]
+        found: Floats = view.memo[name]
+        return found
+
+    @property
+    def _graph_name(self) -> str:
+        return f"ppr {self.over} {self.synonym}"
+
+    def _rank_nodes(self, view: View, seeds: Seeded, budget: int = EDGE_BUDGET) -> Floats:
+        """The score of every node; 0 beyond the best."""
         build = partial(_build_graph, view, self.over == "passages", self.synonym)
-        graph = view.ranked_graph(f"ppr {self.over} {self.synonym}", build)
-        nearest_nodes = graph.rank(seeds, _MAX_NODES, damping=self.damping)
+        graph = view.ranked_graph(self._graph_name, build)
+        most = _MAX_NODES if budget <= EDGE_BUDGET else len(graph)
+        best = graph.rank(seeds, most, damping=self.damping, budget=budget)
         scores = np.zeros(len(graph), np.float32)
-        scores[nearest_nodes.nodes] = nearest_nodes.scores
-        count = view.count("entity")
-        if self.over == "passages":
-            return scores[:count], scores[count:]
+        scores[best.nodes] = best.scores
+        return scores
+
+    def _sum_over_chunks(self, view: View, scores: Floats) -> tuple[Floats, Floats]:
+        """The scores of entities, and for each chunk their sum over those it mentions."""
         links = view.links("chunk_entity")
-        owner = links.row_numbers()
         weighted = scores[links.columns] * links.weights
-        summed = np.bincount(owner, weighted, minlength=len(links)).astype(np.float32)
-        return scores, summed
+        summed = np.bincount(links.row_numbers(), weighted, minlength=len(links))
+        return scores, summed.astype(np.float32)
+
+
+def _find_nearest(cosines: Estimates) -> Ints:
+    """Positions of the nearest chunks: those that were compared, or about as many of all."""
+    if cosines.known is not None:
+        return np.flatnonzero(cosines.known)
+    least = np.partition(cosines.values, -MAX_COMPARED)[-MAX_COMPARED]
+    return np.flatnonzero(cosines.values >= least)
 
 
 def _build_graph(view: View, passages: bool, least_cosine: float) -> Csr:
@@ -150,8 +226,26 @@ def synonym_graph(view: View, least: float) -> Csr:
         known = np.flatnonzero(rows >= 0) if "entity" in view.matrices else np.zeros(0, np.int64)
         if not len(known):
             return build_csr(count, known, known)
-        alike = find_synonym_edges(view.vectors("entity", known), least, _MAX_SYNONYMS)
-        source, target, weight = _edge_arrays(alike)
+        source, target, weight = _edge_arrays(_find_synonyms(view, known, least, key).edges())
         view.memo[key] = build_csr(count, known[source], known[target], weight)
     links: Csr = view.memo[key]
     return links
+
+
+def _find_synonyms(view: View, named: Ints, least: float, key: str) -> SimilarNames:
+    """Compare names; of many only those that were not compared for an earlier generation."""
+    given = NamedVectors(
+        view.keys("entity")[named],
+        view.codes("entity")[named],
+        view.vector_marks("entity", named),
+        lambda at: view.vectors("entity", named[at]),
+        lambda vectors, at: np.stack(view.compare("entity", [(v, named[at]) for v in vectors])),
+    )
+    if view.count("chunk") < MIN_KEPT:
+        return find_similar_names(given, least, _MAX_SYNONYMS)
+    held = load_kept(view.arrays, key, lasting=True)
+    known = None if held is None else SimilarNames(**held)
+    found = find_similar_names(given, least, _MAX_SYNONYMS, known)
+    parts = {part: getattr(found, part) for part in SimilarNames.__slots__}
+    keep_arrays(view.arrays, key, parts, lasting=True)
+    return found

@@ -40,6 +40,7 @@ _PLAIN_HEADER = re.compile(
 )
 _REMOVED_SUFFIX = ".gone"
 _KEPT_SUFFIX, _SEAL_SUFFIX = ".kept", ".seal"
+_LASTING = "lasting"  # the folder of what is brought up to date and not made again
 _OTHER_SIGNS = re.compile(r"[^A-Za-z0-9.]+")
 SUMS_FILE = "sums.json"  # sizes and checksums of the other files
 MAX_CHECKED_BYTES = 1 << 26  # larger files are checked by `clew verify`, not when they are used
@@ -311,7 +312,7 @@ def sync_to_disk(path: Path) -> None:
 
 def remove_old_generations(parent: Path, keep: set[int]) -> None:
     """Remove the folders of other generations; failures are retried at the next write."""
-    kept = {str(number) for number in keep}
+    kept = {_LASTING, *(str(number) for number in keep)}
     for folder in [path for path in parent.iterdir() if path.name not in kept and path.is_dir()]:
         renamed = folder.with_name(folder.name.removesuffix(_REMOVED_SUFFIX) + _REMOVED_SUFFIX)
         with suppress(OSError):
@@ -322,12 +323,13 @@ def remove_old_generations(parent: Path, keep: set[int]) -> None:
 
 
 # -- what a search derives from a generation, kept beside it for the next process: the next write
-# -- removes it, so that what is derived of another generation is never read
+# -- removes it, so that what is derived of another generation is never read. What is `lasting`
+# -- stays, and says itself what it was derived from.
 
 
-def load_kept(arrays: Arrays, name: str) -> Arrays | None:
+def load_kept(arrays: Arrays, name: str, *, lasting: bool = False) -> Arrays | None:
     """Arrays that were kept under a name for this generation; None if there are none."""
-    folder = _find_folder(arrays, name)
+    folder = _find_folder(arrays, name, lasting)
     if folder is None:
         return None
     with suppress(OSError, DamagedArrays, ValueError):
@@ -337,9 +339,11 @@ def load_kept(arrays: Arrays, name: str) -> Arrays | None:
     return None
 
 
-def keep_arrays(arrays: Arrays, name: str, kept: dict[str, Array]) -> None:
-    """Keep arrays under a name for as long as this generation is the last one."""
-    folder = _find_folder(arrays, name)
+def keep_arrays(
+    arrays: Arrays, name: str, kept: dict[str, Array], *, lasting: bool = False
+) -> None:
+    """Keep arrays under a name for as long as this generation is the last one, or longer."""
+    folder = _find_folder(arrays, name, lasting)
     if folder is None:
         return
     with suppress(OSError):  # a folder that is read-only, or gone with its generation
@@ -349,9 +353,10 @@ def keep_arrays(arrays: Arrays, name: str, kept: dict[str, Array]) -> None:
         written.replace(folder.with_name(folder.name + _SEAL_SUFFIX))
 
 
-def _find_folder(arrays: Arrays, name: str) -> Path | None:
+def _find_folder(arrays: Arrays, name: str, lasting: bool) -> Path | None:
     """Where arrays with this name are kept; None for a generation that is in no folder."""
     if not isinstance(arrays, MappedArrays) or not arrays.folder.is_dir():
         return None
     own = arrays.folder
-    return own.with_name(own.name + _KEPT_SUFFIX) / _OTHER_SIGNS.sub("-", name)
+    parent = own.with_name(_LASTING if lasting else own.name + _KEPT_SUFFIX)
+    return parent / _OTHER_SIGNS.sub("-", name)

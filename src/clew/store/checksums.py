@@ -3,6 +3,7 @@
 They detect damage (flipped bits, lost or swapped blocks, truncation), not tampering.
 """
 
+from functools import lru_cache
 from math import gcd
 from mmap import mmap
 from typing import NamedTuple
@@ -10,6 +11,8 @@ from zlib import crc32
 
 import numpy as np
 from numpy.typing import NDArray
+
+from clew import kernels
 
 Sums = NDArray[np.uint64]
 _BLOCK_BYTES = 512  # summed together, which is several times faster than a CRC of every byte
@@ -76,10 +79,18 @@ def _sum_rows(rows: NDArray[np.generic], by_place: bool) -> Sums:
     if not by_place:
         plain: Sums = words.sum(axis=1, dtype=np.uint64)
         return plain
-    places = np.arange(1, words.shape[1] + 1, dtype=np.uint64) * _FACTORS[0]
-    weights = ((places ^ (places >> np.uint64(29))) * _FACTORS[1]) | np.uint64(1)
+    weights, compiled = _weigh_places(words.shape[1]), kernels.COMPILED
+    if compiled is not None and words.dtype == np.uint32 and words.flags.c_contiguous:
+        return compiled.sum_words(words, weights)
     weighed: Sums = np.einsum("ij,j->i", words, weights)
     return weighed
+
+
+@lru_cache(maxsize=64)
+def _weigh_places(width: int) -> Sums:
+    places = np.arange(1, width + 1, dtype=np.uint64) * _FACTORS[0]
+    weights: Sums = ((places ^ (places >> np.uint64(29))) * _FACTORS[1]) | np.uint64(1)
+    return weights
 
 
 def checksum_cells(*cells: object) -> int:

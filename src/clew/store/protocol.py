@@ -66,6 +66,8 @@ class Change:
     """Names of documents; a document is removed with its last name."""
     embedder: str = ""
     """If given: switch to this embedder's vectors and look up every vector row again."""
+    kinds: Collection[str] = ()
+    """With the embedder that is in use: look up only the vector rows of these kinds."""
     bulk: Iterable[Addition] | None = None
     """More additions, as a stream that need not fit into memory; each name at most once."""
     sparing: bool = False

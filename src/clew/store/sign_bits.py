@@ -20,9 +20,10 @@ Words = NDArray[np.uint64]
 Floats = NDArray[np.float32]
 Matrix = NDArray[np.floating]
 Distances = NDArray[np.uint16]
-BLOCK_ROWS = 1 << 14  # small enough that a block's bits stay in the processor's cache
+BLOCK_ROWS = 1 << 12  # few enough that a reader soon has those after the last whole block
 _BLOCKS_PER_WRITE = 16  # each write waits for the disk
 _WORD_BITS = 64
+_BLOCK_DIMENSIONS = 3  # of the array of all blocks
 _COMPARED_ROWS = 1 << 13
 _SUMMED_WORDS = 3
 _COMPARED_BLOCKS = 16  # of which a row is compared with its vector, whenever a file is read
@@ -171,7 +172,7 @@ class SignFile:
     def load(self, vectors: Matrix) -> SignBits:
         """Sign bits of all vectors; those that are not in the file are computed once."""
         if self._loaded is None or len(self._loaded) != len(vectors):
-            self._loaded = make_sign_bits(vectors, self._map_blocks(vectors))
+            self._loaded = make_sign_bits(vectors, self._map_blocks(vectors, larger=True))
         return self._loaded
 
     def extend(self, vectors: Matrix) -> None:
@@ -188,12 +189,12 @@ class SignFile:
 
     def lacks_blocks(self, vectors: Matrix) -> bool:
         """Whether the file is missing, of other vectors, or lacks whole blocks of these."""
-        held = self._map_blocks(vectors)
+        held = self._map_blocks(vectors, larger=True)
         return held is None or len(held) < len(vectors) // BLOCK_ROWS
 
     def is_right(self, vectors: Matrix) -> bool:
         """Whether the file, if there is one, holds the sign bits of these vectors."""
-        held = self._map_blocks(vectors)
+        held = self._map_blocks(vectors, larger=True)
         if held is None:
             return not self._path.exists()
         return len(held) <= len(vectors) // BLOCK_ROWS and all(
@@ -206,14 +207,28 @@ class SignFile:
         self._path.unlink(missing_ok=True)
         self._loaded = None
 
-    def _map_blocks(self, vectors: Matrix) -> Words | None:
-        """The blocks of the file; None if it is missing or not of such vectors."""
+    def _map_blocks(self, vectors: Matrix, *, larger: bool = False) -> Words | None:
+        """The blocks of the file; None if it is missing or not of such vectors.
+
+        The `larger` blocks of an earlier version are split; a write makes the file again.
+        """
         try:
             blocks: Words = np.load(self._path, mmap_mode="r", allow_pickle=False)
         except (FileNotFoundError, *READ_ERRORS):
             return None
+        if larger and blocks.ndim == _BLOCK_DIMENSIONS and blocks.shape[2] > BLOCK_ROWS:
+            blocks = _split_blocks(blocks)
         fits = blocks.dtype == np.uint64 and blocks.shape[1:] == _block_shape(vectors)
         return blocks if fits and _are_of(blocks, vectors) else None
+
+
+def _split_blocks(blocks: Words) -> Words:
+    """The same in blocks of `BLOCK_ROWS` rows; as they are where these do not fit into them."""
+    number, words, rows = blocks.shape
+    if rows % BLOCK_ROWS:
+        return blocks
+    parts = np.asarray(blocks).reshape(number, words, -1, BLOCK_ROWS).transpose(0, 2, 1, 3)
+    return np.ascontiguousarray(parts).reshape(-1, words, BLOCK_ROWS)
 
 
 def _are_of(blocks: Words, vectors: Matrix) -> bool:

@@ -42,7 +42,7 @@ from clew.text.unicode import hash64
 Records = NDArray[np.void]
 Stored = NDArray[np.floating]
 Shape = tuple[int, int]
-MIN_SIGNED_ROWS = 1 << 15  # fewer vectors are all compared, so their sign bits are not stored
+MIN_SIGNED_ROWS = 1 << 14  # fewer vectors are all compared, so their sign bits are not stored
 _HASH_DTYPE = np.dtype("V16")
 _RECORD_DTYPE = np.dtype([("hash", _HASH_DTYPE), ("sum", np.uint64)])
 _RECORD_BYTES = np.dtype("V24")  # how a record is declared in the file
@@ -199,7 +199,7 @@ class VectorFile:
             self._load_records()
             held = rows < len(self._records)
             found = np.zeros((len(rows), 2), np.uint64)
-            found[held] = _to_words(self._records[rows[held]])
+            found[held] = _view_words(self._records[rows[held]])
             return found
 
     def iterate(self) -> Iterator[tuple[list[str], NDArray[np.float32]]]:
@@ -366,7 +366,7 @@ def _compute_sums(
 ) -> NDArray[np.uint64]:
     """Checksums by row; they depend on the file's name, so that files cannot be swapped."""
     seed = np.uint64(hash64(f"{path.parent.name}/{path.name}"))
-    words, vectors = _to_words(records), np.ascontiguousarray(vectors)
+    words, vectors = _view_words(records), np.ascontiguousarray(vectors)
     sums = checksum_vectors(words, vectors, by_place=by_place) ^ seed
     return np.where(sums == 0, np.uint64(1), sums)  # 0 says that there is none
 
@@ -392,13 +392,11 @@ def _view_words(records: Records) -> NDArray[np.uint64]:
     return records.view(np.uint64).reshape(-1, 3)[:, :2]
 
 
-def _to_words(records: Records) -> NDArray[np.uint64]:
-    return np.ascontiguousarray(records["hash"]).view(np.uint64).reshape(-1, 2)
-
-
 def _is_unused(records: Records) -> NDArray[np.bool_]:
-    words = _to_words(records)
-    unused: NDArray[np.bool_] = (words[:, 0] | words[:, 1]) == 0
+    words = _view_words(records)
+    unused: NDArray[np.bool_] = words[:, 0] == 0
+    if unused.any():
+        unused &= words[:, 1] == 0
     return unused
 
 

@@ -66,7 +66,7 @@ from clew.store.sqlite.restore import (
     refuse_losses,
     replace_all_rows,
 )
-from clew.store.sqlite.tables import columns_to_keep, read_decisions, read_tables
+from clew.store.sqlite.tables import columns_to_keep, drop_columns, read_decisions, read_tables
 from clew.store.sqlite.verify import COMMITTED_FILE, find_array_problems, find_lost_writes
 from clew.store.sqlite.verify_rows import find_row_problems
 from clew.store.sqlite.write import SqliteWriter
@@ -372,14 +372,14 @@ class SqliteStore:
     ) -> tuple[int, str]:
         """Write the next generation; return the number of the previous one, and the new seal."""
         before = _read_generation(db)
-        previous: Arrays = {} if change.rebuild else self._load_newest(db)[1]
-        held = previous
-        if change.embedder or (change.rebuild and not _read_value(db, _SELECT_EMBEDDER)):
+        held: Arrays = {} if change.rebuild else self._load_newest(db)[1]
+        previous, switched = held, bool(change.embedder) and not change.kinds
+        if switched or (change.rebuild and not _read_value(db, _SELECT_EMBEDDER)):
             db.execute(MARK_FINISHED)  # all vector rows, if any, are looked up again
-        if change.embedder:
+        if switched:
             # Nearest neighbours and rows of descriptions depend on the embedder.
             dropped = ("near_", DETAIL_PREFIX)
-            previous = {k: previous[k] for k in previous if not k.startswith(dropped)}
+            previous = {k: held[k] for k in held if not k.startswith(dropped)}
             store_values(db, {"manifest": {"embedder": change.embedder}})
         store_values(db, change.values)
         embedder = _read_value(db, _SELECT_EMBEDDER)
@@ -390,7 +390,7 @@ class SqliteStore:
         # Texts to index: those of new chunks, or all if there is no index yet.
         texts = ChunkTexts(db, touched.chunks if "text_terms" in previous else None)
         # A new embedder and a bulk write change most rows: all columns are read again.
-        columns = {} if change.embedder or is_bulk else previous
+        columns = {} if switched or is_bulk else drop_columns(previous, change.kinds)
         chunks = {*touched.chunks, *touched.removed_chunks} if columns else ()
         changed = {"chunks": chunks, "entities": touched.entities, "facts": touched.facts}
         decided, pinned = read_decisions(db)

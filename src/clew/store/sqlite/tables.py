@@ -233,6 +233,12 @@ def read_decisions(db: sqlite3.Connection) -> tuple[Array, Array]:
     return parse_decisions(held, entities), parse_sense_pins(pins, entities, chunks)
 
 
+def drop_columns(held: Arrays, kinds: Collection[str]) -> Arrays:
+    """The columns of an earlier generation but for those of elements of these kinds."""
+    dropped = {COLUMN_PREFIX + {"entity": "entities"}.get(kind, f"{kind}s") for kind in kinds}
+    return {name: held[name] for name in held if name not in dropped} if dropped else held
+
+
 def columns_to_keep(tables: Tables) -> dict[str, Array]:
     """Columns as named arrays, to be saved in the generation's folder."""
     return {

@@ -142,12 +142,13 @@ class SqliteWriter:
         self.merge_entities(known)
         self.merge_facts(touched.facts - touched.complete_facts)
         if change.embedder:
-            self._refresh_vector_rows()
+            self._refresh_vector_rows(change.kinds or _VECTOR_ROW_QUERIES)
         return touched
 
-    def _refresh_vector_rows(self) -> None:
-        """Look up every element's vector row again."""
-        for kind, (_, write) in _VECTOR_ROW_QUERIES.items():
+    def _refresh_vector_rows(self, kinds: Collection[str]) -> None:
+        """Look up the vector row of every element of these kinds again."""
+        for kind in _VECTOR_ROW_QUERIES.keys() & kinds:
+            write = _VECTOR_ROW_QUERIES[kind][1]
             found = list(iterate_content_hashes(self.db, kind))
             at = self.vector_rows(kind, [key for _, _, key in found])
             self.db.executemany(

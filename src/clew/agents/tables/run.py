@@ -58,6 +58,8 @@ def run_query(query: Query) -> TableResult | None:
             return _find_best_group(query, rows)
         case "groups":
             return _list_groups(query, rows)
+        case "repeated":
+            return _find_repeated(query, rows)
         case "best":
             return _find_best_rows(query, rows)
         case "aggregate":
@@ -325,6 +327,14 @@ def _find_best_group(query: Query, rows: Sequence[int]) -> TableResult | None:
     used = tuple(row for key in winners for row in members[key])
     cells = query.table.columns[query.group].cells
     return TableResult(tuple(format_cell(cells[members[key][0]]) for key in winners), used, value)
+
+
+def _find_repeated(query: Query, rows: Sequence[int]) -> TableResult | None:
+    """Return the values that more than so many rows have."""
+    often = [some for some in _group_rows(query, rows).values() if len(some) > query.limit]
+    cells = query.table.columns[query.group].cells
+    values = tuple(format_cell(cells[some[0]]) for some in often)
+    return TableResult(values, tuple(row for some in often for row in some)) if values else None
 
 
 def _list_groups(query: Query, rows: Sequence[int]) -> TableResult | None:

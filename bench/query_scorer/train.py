@@ -13,7 +13,9 @@ import gzip
 import json
 import random
 import time
-from collections import defaultdict
+from collections import defaultdict, deque
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -29,8 +31,9 @@ from bench.reader.model import ReaderModel, load_weights, save_weights
 
 MAX_TOKENS = 96
 WARM_UP = 0.06
+AHEAD = 8  # batches
 KINDS = ("part", "cond", "full", "path")
-WRONG = {"part": 8, "cond": 8, "full": 14, "path": 14}
+WRONG = {"part": 5, "cond": 5, "full": 8, "path": 9}
 """Wrong ones of each kind that a question is trained with at a time."""
 
 
@@ -80,18 +83,34 @@ class Encoder:
         return tuple(torch.from_numpy(one).to(self.device) for one in (ids, types, mask))
 
 
+def prefetch(
+    questions: list[dict[str, Any]], encode: Encoder, batch: int, rng: random.Random
+) -> Iterator[tuple[Any, Any]]:
+    """Yield tokens and labels of some questions without end, a few batches ahead."""
+
+    def make(some: list[int]) -> tuple[Any, Any]:
+        items = [item for at in some for item in choose_items(questions[at], rng)]
+        labels = torch.tensor([right for _, _, right in items], device=encode.device).float()
+        return encode([(q, text) for q, text, _ in items]), labels
+
+    waiting: deque[Any] = deque()
+    with ThreadPoolExecutor(4) as pool:
+        while True:
+            order = rng.sample(range(len(questions)), len(questions))
+            for at in range(0, len(order), batch):
+                waiting.append(pool.submit(make, order[at : at + batch]))
+                if len(waiting) > AHEAD:
+                    yield waiting.popleft().result()
+
+
 def train(model: Any, encode: Encoder, questions: list[dict[str, Any]], given: Any) -> None:
     """Train for so many minutes or epochs."""
     rng = random.Random(given.seed)
     steps = max(1, int(given.epochs * len(questions) / given.batch))
     optimiser = torch.optim.AdamW(model.parameters(), lr=given.rate, weight_decay=0.01)
-    start, done, order = time.time(), 0, []
-    loss_sum = 0.0
+    start, done, loss_sum = time.time(), 0, 0.0
+    batches = prefetch(questions, encode, given.batch, rng)
     while done < steps:
-        if len(order) < given.batch:
-            order = rng.sample(range(len(questions)), len(questions))
-        some, order = order[: given.batch], order[given.batch :]
-        items = [item for at in some for item in choose_items(questions[at], rng)]
         spent = (time.time() - start) / (60 * given.minutes)
         share = max(done / steps, spent)
         if share >= 1:
@@ -99,8 +118,7 @@ def train(model: Any, encode: Encoder, questions: list[dict[str, Any]], given: A
         rate = given.rate * min(share / WARM_UP, (1 - share) / (1 - WARM_UP)) + 1e-7
         for group in optimiser.param_groups:
             group["lr"] = rate
-        labels = torch.tensor([right for _, _, right in items], device=encode.device).float()
-        ids, types, mask = encode([(q, text) for q, text, _ in items])
+        (ids, types, mask), labels = next(batches)
         with torch.autocast(encode.device, torch.bfloat16, enabled=encode.device == "cuda"):
             logits = model(ids, types, mask)[:, 0, 0]
         loss = torch.nn.functional.binary_cross_entropy_with_logits(logits.float(), labels)

@@ -15,7 +15,7 @@ from clew.agents.tables.load import Column, Table
 from clew.agents.tables.reading import Filter, Query
 from clew.agents.tables.values import is_year
 from clew.agents.tables.wording import say_column, say_extreme, say_filter, say_samples, say_table
-from clew.agents.tables.words import Word, fold_text, is_same_word, load_operators, split_question
+from clew.agents.tables.words import Word, is_same_word, load_operators, split_question
 from clew.text.dates import MONTHS, parse_whole_date
 from clew.text.quantities import parse_number
 
@@ -29,6 +29,8 @@ _LEAST_PART, _LEAST_FILTER, _SURE_FILTER = 0.03, 0.05, 0.6
 _MAX_LIMIT = 20
 _COMPARING = (">", "<", ">=", "<=")
 _MULTIPLES = {"hundred": 100, "thousand": 1000, "k": 1000, "million": 1_000_000}
+_PLAIN = {"distinct": "distinct", "ask": "value", "over": "repeated", "each": "groups"}
+_OF_ROWS = {"most": "max", "fewest": "min"}
 _MAX_CATEGORY = 6  # values of a column that may be meant by other words
 
 
@@ -105,9 +107,11 @@ class Asked:
     @cached_property
     def numbers(self) -> list[tuple[int, str]]:
         """The numbers with their places."""
-        spelled = load_operators().phrases["numbers"]
+        spelled, said = load_operators().phrases["numbers"], self.question
         found = []
         for at, word in enumerate(self.words):
+            if word.text[:1] in "+-" and at and f"{self.words[at - 1].text}{word.text}" in said:
+                continue  # the digits of a code: SO-1042
             number = parse_number(spelled.get((word.fold,), word.fold))
             behind = self.words[at + 1].fold if at + 1 < len(self.words) else ""
             if number is not None:
@@ -158,7 +162,7 @@ class Asked:
 def list_filters(asked: Asked, table: Table) -> list[Filter]:
     """Return the conditions that a question may say: of values, numbers, times and flags."""
     found: dict[Filter, None] = {}
-    for name, column in list(table.columns.items())[:_MAX_COLUMNS]:
+    for column in list(table.columns.values())[:_MAX_COLUMNS]:
         for one in _list_own_filters(asked, column):
             found.setdefault(one)
             if len(found) >= _MAX_FILTERS:
@@ -320,85 +324,63 @@ def _clash(some: Sequence[Filter]) -> bool:
 
 
 def _make_plain(base: Query, parts: Sequence[Part]) -> Iterator[Query]:
+    """Yield the queries that a single part makes, and numbers for each value of a column."""
     told = {one.column for one in base.filters if one.how == "=" and not one.negated}
     for part in parts:
-        match part.kind:
-            case "count":
-                yield replace(base, wants="count")
-            case "share" if base.filters:
-                yield replace(base, wants="share")
-            case "distinct":
-                yield replace(base, wants="distinct", targets=(part.column,))
-            case "ask" if part.column not in told:
-                yield replace(base, wants="value", targets=(part.column,))
-            case "sum" | "mean" | "median":
-                yield replace(base, wants="aggregate", aggregate=part.kind, measure=part.column)
-            case "max" | "min":
-                yield replace(base, wants="best", best=part.kind, measure=part.column)
-            case "over":
-                yield replace(base, wants="repeated", group=part.column)
-            case "each":
-                yield replace(base, wants="groups", group=part.column)
-    for each in [one for one in parts if one.kind == "each"][:2]:
-        for part in parts:
-            if (
-                part.kind in ("sum", "mean", "max", "min")
-                and base.table.columns[part.column].is_quantity
-            ):
-                yield replace(
-                    *(base,),
-                    wants="groups",
-                    group=each.column,
-                    aggregate=part.kind,
-                    measure=part.column,
-                )
+        column, kind = part.column, part.kind
+        if kind == "count" or (kind == "share" and base.filters):
+            yield replace(base, wants=kind)
+        elif kind == "distinct" or (kind == "ask" and column not in told):
+            yield replace(base, wants=_PLAIN[kind], targets=(column,))
+        elif kind in ("sum", "mean", "median"):
+            yield replace(base, wants="aggregate", aggregate=kind, measure=column)
+        elif kind in ("max", "min"):
+            yield replace(base, wants="best", best=kind, measure=column)
+        elif kind in ("over", "each"):
+            yield replace(base, wants=_PLAIN[kind], group=column)
+    columns = base.table.columns
+    computed = [p for p in parts if p.kind in ("sum", "mean", "max", "min")]
+    for part in [one for one in computed if columns[one.column].is_quantity]:
+        for each in [one for one in parts if one.kind == "each"][:2]:
+            group, measure = each.column, part.column
+            yield replace(base, wants="groups", group=group, aggregate=part.kind, measure=measure)
 
 
 def _make_extremes(asked: Asked, base: Query, parts: Sequence[Part]) -> Iterator[Query]:
     """Yield the rows or groups with the largest or smallest of something."""
-    columns = base.table.columns
     asks = [one.column for one in parts if one.kind == "ask"][:_LIKELY_PARTS]
     if base.table.label and base.table.label not in asks:
         asks.append(base.table.label)
     extremes = [one for one in parts if one.kind in ("max", "min")][:3]
-    places = [(1, 1), *((rank, 1) for rank in asked.ranks[:1])]
-    counts = [parse_number(value) for _, value in asked.numbers]
-    places += [
-        (1, int(n)) for n in counts if n is not None and 1 < n <= _MAX_LIMIT and n.is_integer()
-    ][:1]
-    for rank, limit in places:
+    counted = [best for kind, best in _OF_ROWS.items() if any(p.kind == kind for p in parts)]
+    for rank, limit in _list_places(asked):
+        placed = replace(base, rank=rank, limit=limit)
         for column in asks:
-            for one in extremes:
-                if one.column != column:
-                    yield replace(
-                        *(base,),
-                        wants="best",
-                        best=one.kind,
-                        measure=one.column,
-                        targets=(column,),
-                        rank=rank,
-                        limit=limit,
-                    )
-            if columns[column].is_key:
-                continue
-            for one in extremes:
-                if columns[one.column].is_quantity and one.column != column:
-                    for how in ("sum", "mean"):
-                        yield replace(
-                            *(base,),
-                            wants="group",
-                            best=one.kind,
-                            measure=one.column,
-                            group=column,
-                            aggregate=how,
-                            rank=rank,
-                            limit=limit,
-                        )
-            for kind, best in (("most", "max"), ("fewest", "min")):
-                if any(one.kind == kind for one in parts):
-                    yield replace(
-                        base, wants="group", best=best, group=column, rank=rank, limit=limit
-                    )
+            others = [one for one in extremes if one.column != column]
+            for one in others:
+                yield replace(
+                    *(placed,), wants="best", best=one.kind, measure=one.column, targets=(column,)
+                )
+            if not base.table.columns[column].is_key:
+                yield from _make_best_groups(replace(placed, group=column), others, counted)
+
+
+def _make_best_groups(
+    base: Query, extremes: Sequence[Part], counted: Sequence[str]
+) -> Iterator[Query]:
+    """Yield the groups of rows with the largest or smallest total, average or number."""
+    for one in extremes:
+        if base.table.columns[one.column].is_quantity:
+            made = replace(base, wants="group", best=one.kind, measure=one.column)
+            yield from (replace(made, aggregate=how) for how in ("sum", "mean"))
+    yield from (replace(base, wants="group", best=best) for best in counted)
+
+
+def _list_places(asked: Asked) -> list[tuple[int, int]]:
+    """Return which of the best a question may ask for, and how many."""
+    counts = [parse_number(value) for _, value in asked.numbers]
+    few = [int(n) for n in counts if n is not None and n.is_integer() and 1 < n <= _MAX_LIMIT]
+    return [(1, 1), *((rank, 1) for rank in asked.ranks[:1]), *((1, n) for n in few[:1])]
 
 
 def _make_checks(base: Query, parts: Sequence[Part], some: Sequence[Filter]) -> Iterator[Query]:
@@ -415,8 +397,3 @@ def _make_checks(base: Query, parts: Sequence[Part], some: Sequence[Filter]) -> 
                     yield replace(
                         base, wants="check", best=part.kind, measure=part.column, group=name
                     )
-
-
-def normalise_value(column: Column, value: object) -> str:
-    """Return a value as conditions compare it."""
-    return fold_text(value) if column.type == "text" else str(value)

@@ -3,8 +3,8 @@
 from clew.agents.tables.load import Column, Table
 from clew.agents.tables.reading import Filter, Query
 from clew.agents.tables.run import TableResult, group_filters
-from clew.text.dates import MONTHS
 from clew.ingest.readers.tables import split_column
+from clew.text.dates import MONTHS
 
 _SIGNS = {"=": "is", ">": "over", "<": "under", ">=": "at least", "<=": "at most"}
 _DATE_SIGNS = {"=": "on", ">": "after", "<": "before", ">=": "since", "<=": "until"}
@@ -89,34 +89,25 @@ def say_extreme(table: Table, measure: str, best: str) -> str:
 def _say_sought(query: Query) -> str:
     table = query.table
     of = " and ".join(say_column(table, name) for name in query.targets)
-    match query.wants:
-        case "count":
-            return "number of rows"
-        case "distinct":
-            return f"number of different {of}"
-        case "aggregate":
-            total = _TOTALS.get(query.aggregate, query.aggregate)
-            return f"{total} {say_column(table, query.measure)}"
-        case "best":
-            return _say_best(query, of)
-        case "group":
-            return f"{say_column(table, query.group)} with {_say_place(query)}{_say_group(query)}"
-        case "groups":
-            total = query.aggregate if query.measure else "number of rows"
-            measured = f" {say_column(table, query.measure)}" if query.measure else ""
-            return (
-                f"{_TOTALS.get(total, total)}{measured} for each {say_column(table, query.group)}"
-            )
-        case "repeated":
-            return f"{say_column(table, query.group)} with more than {query.limit} rows"
-        case "share":
-            return "share of the rows"
-        case "check":
-            return _say_check(query)
-        case "difference" | "ratio":
-            other = f" to {say_column(table, query.second)}" if query.second else ""
-            return f"{query.wants} of {say_column(table, query.measure)}{other}"
-    return f"{of}"
+    measure = say_column(table, query.measure) if query.measure else ""
+    group = say_column(table, query.group) if query.group else ""
+    total = _TOTALS.get(query.aggregate, query.aggregate)
+    if query.wants == "best":
+        return _say_best(query, of)
+    if query.wants == "check":
+        return _say_check(query)
+    second = f" to {say_column(table, query.second)}" if query.second else ""
+    return {
+        "count": "number of rows",
+        "distinct": f"number of different {of}",
+        "aggregate": f"{total} {measure}",
+        "group": f"{group} with {_say_place(query)}{_say_group(query)}",
+        "groups": f"{f'{total} {measure}' if measure else 'number of rows'} for each {group}",
+        "repeated": f"{group} with more than {query.limit} rows",
+        "share": "share of the rows",
+        "difference": f"difference of {measure}{second}",
+        "ratio": f"ratio of {measure}{second}",
+    }.get(query.wants, of)
 
 
 def _say_place(query: Query) -> str:
@@ -130,8 +121,8 @@ def _say_best(query: Query, of: str) -> str:
 
 
 def _say_group(query: Query) -> str:
-    if not query.measure:
-        return "most rows" if query.best == "max" else "fewest rows"
+    if not query.measure or not query.best:
+        return "fewest rows" if query.best == "min" else "most rows"
     total = _TOTALS.get(query.aggregate, query.aggregate)
     return f"{_EXTREMES[query.best]} {total} {say_column(query.table, query.measure)}"
 

@@ -32,6 +32,7 @@ from bench.reader.model import ReaderModel, load_weights, save_weights
 MAX_TOKENS = 96
 WARM_UP = 0.06
 AHEAD = 8  # batches
+QUESTIONS = 32  # measured at a time
 KINDS = ("part", "cond", "full", "path")
 WRONG = {"part": 5, "cond": 5, "full": 8, "path": 9}
 """Wrong ones of each kind that a question is trained with at a time."""
@@ -138,30 +139,38 @@ def measure(model: Any, encode: Encoder, questions: list[dict[str, Any]]) -> dic
     """Return how often the right query is the best of its kind, and how sure that is."""
     model.eval()
     found: dict[str, list[float]] = defaultdict(list)
+    asked = [one for one in questions if one["items"]]
     with torch.inference_mode():
-        for one in questions:
-            if not one["items"]:
-                continue
-            ids, types, mask = encode([(one["q"], text) for text, _, _ in one["items"]])
+        for start in range(0, len(asked), QUESTIONS):
+            some = asked[start : start + QUESTIONS]
+            pairs = [(one["q"], text) for one in some for text, _, _ in one["items"]]
+            ids, types, mask = encode(pairs)
             with torch.autocast(encode.device, torch.bfloat16, enabled=encode.device == "cuda"):
-                chance = model(ids, types, mask)[:, 0, 0].float().sigmoid().cpu().numpy()
-            for kind in KINDS:
-                at = [i for i, item in enumerate(one["items"]) if item[2] == kind]
-                if not at:
-                    continue
-                right = np.array([one["items"][i][1] for i in at], np.bool_)
-                own = chance[at]
-                if kind in ("part", "cond"):
-                    found[f"{kind} missed"] += (own[right] < 0.1).astype(float).tolist()
-                    found[f"{kind} told wrongly"] += (own[~right] >= 0.5).astype(float).tolist()
-                elif right.any():
-                    first = bool(right[own.argmax()])
-                    found[f"{kind} first right"].append(first)
-                    found[f"{kind} told right"].append(first and own.max() >= 0.5)
-                    found[f"{kind} told wrong"].append(not first and own.max() >= 0.5)
-                else:
-                    found[f"{kind} none told"].append(own.max() >= 0.5)
+                chances = model(ids, types, mask)[:, 0, 0].float().sigmoid().cpu().numpy()
+            ends = np.cumsum([len(one["items"]) for one in some])
+            for one, own in zip(some, np.split(chances, ends[:-1]), strict=True):
+                _count(found, one["items"], own)
     return {name: round(float(np.mean(values)), 4) for name, values in found.items()}
+
+
+def _count(found: dict[str, list[float]], items: list[Any], chance: Any) -> None:
+    """Count what is right and what is told for one question."""
+    for kind in KINDS:
+        at = [i for i, item in enumerate(items) if item[2] == kind]
+        if not at:
+            continue
+        right = np.array([items[i][1] for i in at], np.bool_)
+        own = chance[at]
+        if kind in ("part", "cond"):
+            found[f"{kind} missed"] += (own[right] < 0.1).astype(float).tolist()
+            found[f"{kind} told wrongly"] += (own[~right] >= 0.5).astype(float).tolist()
+        elif right.any():
+            first = bool(right[own.argmax()])
+            found[f"{kind} first right"].append(first)
+            found[f"{kind} told right"].append(first and own.max() >= 0.5)
+            found[f"{kind} told wrong"].append(not first and own.max() >= 0.5)
+        else:
+            found[f"{kind} none told"].append(own.max() >= 0.5)
 
 
 def main() -> None:
@@ -175,6 +184,7 @@ def main() -> None:
     ask.add_argument("--batch", type=int, default=24, help="questions of a step")
     ask.add_argument("--rate", type=float, default=1e-4)
     ask.add_argument("--seed", type=int, default=0)
+    ask.add_argument("--measured", type=int, default=2000, help="questions held out")
     ask.add_argument("--all", action="store_true", help="train on what is held out, too")
     given = ask.parse_args()
     device = "cuda" if torch.cuda.is_available() else "cpu"
@@ -187,8 +197,8 @@ def main() -> None:
     print(f"{len(questions)} questions, {len(held)} held out, on {device}", flush=True)
     model.train()
     train(model, encode, questions, given)
-    print(json.dumps(measure(model, encode, held)), flush=True)
     save_weights(given.out, model.numpy_weights(), tokenizer)
+    print(json.dumps(measure(model, encode, held[: given.measured])), flush=True)
 
 
 if __name__ == "__main__":

@@ -50,11 +50,11 @@ page-test: ## lint, types and unit tests of the page, where page/node_modules is
 
 .PHONY: unit
 unit: $(STAMP) ## the test suite, without the slow ones
-	@$(BIN)/python -m pytest -q -n 2
+	@$(BIN)/python -m pytest -q -n 2 --dist worksteal
 
 .PHONY: test-all
 test-all: lint ## every gate and every test, the slow ones too
-	@$(BIN)/python -m pytest -q -n 2 -m ''
+	@$(BIN)/python -m pytest -q -n 2 --dist worksteal -m ''
 
 .PHONY: mutants
 mutants: $(STAMP) ## small faults in store, agents and retrieve that no test detects (15 minutes)

@@ -11,6 +11,7 @@ import ast
 import tomllib
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from textwrap import wrap
 from xml.sax.saxutils import escape
@@ -62,15 +63,15 @@ def _is_package(place: Path) -> bool:
 
 def _read_unit(place: Path, name: str) -> Unit:
     if place.suffix == ".py":
-        tree, lines = _parse(place)
+        tree, lines = parse(place)
         return Unit(name, _purpose(tree), 1, lines, frozenset(_imported(tree)) - {name})
-    files = [_parse(file) for file in sorted(place.rglob("*.py"))]
+    files = [parse(file) for file in sorted(place.rglob("*.py"))]
     folders = sorted(folder for folder in place.iterdir() if _is_package(folder))
     parts = tuple(_read_unit(folder, f"{name}.{folder.name}") for folder in folders)
     imported = {other for tree, _ in files for other in _imported(tree)}
     return Unit(
         name,
-        _purpose(_parse(place / "__init__.py")[0]),
+        _purpose(parse(place / "__init__.py")[0]),
         sum(1 for tree, _ in files if len(tree.body) > 1),
         sum(lines for _, lines in files),
         frozenset(imported - {name.partition(".")[0]}),
@@ -79,7 +80,9 @@ def _read_unit(place: Path, name: str) -> Unit:
     )
 
 
-def _parse(file: Path) -> tuple[ast.Module, int]:
+@cache
+def parse(file: Path) -> tuple[ast.Module, int]:
+    """Return a module's tree and its lines; each is read once."""
     text = file.read_text(encoding="utf-8")
     return ast.parse(text), len(text.splitlines())
 

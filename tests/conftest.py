@@ -1,9 +1,21 @@
 """Fixtures shared by the rooms: a fake embedder and a small knowledge base."""
 
-from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence
+import gc
+import os
+import shutil
+from collections.abc import (
+    AsyncIterator,
+    Awaitable,
+    Callable,
+    Iterable,
+    Iterator,
+    Mapping,
+    Sequence,
+)
 from contextlib import contextmanager
 from itertools import count
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -11,6 +23,8 @@ import clew
 from clew.config import EmbedSettings, Settings
 from clew.engine import KnowledgeBase
 from clew.kb_address import DatabaseAddress, parse_location
+from clew.llm import embed_local, rerank
+from clew.reader import span_reader
 from clew.store.sqlite.store import SqliteStore
 from clew.testing.fakes import HashEmbed
 from clew.testing.postgres_server import start_server, why_not
@@ -19,6 +33,42 @@ from clew.text.unicode import digest
 from clew.types import Document
 
 _SCHEMAS = count(1)
+
+
+def pytest_collection_finish() -> None:
+    """Collect garbage less often, and leave what collecting the tests made to itself."""
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(20_000, 20, 20)
+
+
+def _once_per_file(load: Callable[..., Any]) -> Callable[..., Any]:
+    """Load each file once per process; a changed file, or one that failed, is loaded again."""
+    held: dict[tuple[Any, ...], Any] = {}
+
+    def loaded(path: Path, *how: Any) -> Any:
+        if not path.is_file():
+            return load(path, *how)
+        state = path.stat()
+        key = (os.getpid(), path, state.st_ino, state.st_mtime_ns, state.st_size, *how)
+        if key not in held:
+            held[key] = load(path, *how)
+        return held[key]
+
+    return loaded
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _models_are_loaded_once() -> Iterator[None]:
+    """Every command and knowledge base opens the shipped models: a quarter of a second each."""
+    with pytest.MonkeyPatch.context() as patch:
+        session = _once_per_file(embed_local.open_session)
+        tokenizer = _once_per_file(embed_local.open_tokenizer)
+        for module in (embed_local, rerank, span_reader):
+            patch.setattr(module, "open_session", session)
+        for module in (embed_local, rerank):
+            patch.setattr(module, "open_tokenizer", tokenizer)
+        yield
 
 
 def document(name: str, text: str, title: str = "") -> Document:
@@ -50,23 +100,69 @@ VALLEY: Sequence[Document] = (
 )
 
 
-@pytest.fixture
-async def base(tmp_path: Path) -> AsyncIterator[KnowledgeBase]:
-    """An empty knowledge base with a fake embedder, which has all vectors at once for steps."""
+def open_base(folder: Path) -> KnowledgeBase:
+    """Open or create a knowledge base with a fake embedder; it has all vectors, for steps."""
     embed = EmbedSettings(kinds=("chunk", "entity", "fact"))
-    settings = Settings(kb=tmp_path / "kb", wait=0.2, embed=embed)
+    settings = Settings(kb=folder, wait=0.2, embed=embed)
     opened = KnowledgeBase(
-        SqliteStore(settings.kb, create=True, durable=False), settings, HashEmbed()
+        SqliteStore(settings.kb, create=not folder.exists(), durable=False), settings, HashEmbed()
     )
     opened.reader = WordReader()
+    return opened
+
+
+Fill = Callable[[KnowledgeBase], Awaitable[object]]
+OpenFilled = Callable[[Fill], Awaitable[KnowledgeBase]]
+
+
+@pytest.fixture(scope="session")
+def filled_folders(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Where knowledge bases that several tests begin with are kept."""
+    return tmp_path_factory.mktemp("filled")
+
+
+@pytest.fixture
+async def open_filled(filled_folders: Path, tmp_path: Path) -> AsyncIterator[OpenFilled]:
+    """Open a copy of what a function fills a knowledge base with; it is called once per run."""
+    opened = []
+
+    async def open_copy(fill: Fill) -> KnowledgeBase:
+        kept = filled_folders / f"{fill.__module__}.{fill.__qualname__}"
+        if not kept.exists():
+            first = open_base(tmp_path / "first" / "kb")
+            await fill(first)
+            await first.close()
+            (tmp_path / "first").rename(kept)
+        shutil.copytree(kept / "kb", tmp_path / "kb")
+        opened.append(open_base(tmp_path / "kb"))
+        return opened[-1]
+
+    yield open_copy
+    for one in opened:
+        await one.close()
+
+
+async def fill_valley(base: KnowledgeBase) -> None:
+    """Add the six small documents."""
+    await base.take(stream(VALLEY))
+
+
+@pytest.fixture
+async def base(
+    request: pytest.FixtureRequest, tmp_path: Path, open_filled: OpenFilled
+) -> AsyncIterator[KnowledgeBase]:
+    """An empty knowledge base with a fake embedder; `valley` where a test wants that too."""
+    if "valley" in request.fixturenames:
+        yield await open_filled(fill_valley)
+        return
+    opened = open_base(tmp_path / "kb")
     yield opened
     await opened.close()
 
 
 @pytest.fixture
-async def valley(base: KnowledgeBase) -> KnowledgeBase:
-    """The same with six small documents."""
-    await base.take(stream(VALLEY))
+def valley(base: KnowledgeBase) -> KnowledgeBase:
+    """A knowledge base of six small documents."""
     return base
 
 

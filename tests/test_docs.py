@@ -45,7 +45,7 @@ _FOLDERS = (ROOT, SOURCE, SOURCE / "clew")
 def _top_level(file: Path) -> dict[str, ast.stmt]:
     """Return the names that a module defines or imports, and where."""
     names: dict[str, ast.stmt] = {}
-    pending = list(ast.parse(file.read_text(encoding="utf-8")).body)
+    pending = list(architecture.parse(file)[0].body)
     while pending:
         node = pending.pop()
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):

@@ -2,6 +2,7 @@
 
 import ast
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 import clew.testing.contracts
@@ -19,18 +20,23 @@ CHECKS = {"raises", "warns", "fail", "deprecated_call"}
 Function = ast.FunctionDef | ast.AsyncFunctionDef
 
 
+@cache
+def parse(file: Path) -> ast.Module:
+    return ast.parse(file.read_text(encoding="utf-8"))
+
+
 def test_tests_use_no_private_name() -> None:
     found = [
         f"{file.relative_to(TESTS)}:{line} {name}"
         for file in FILES
-        for line, name in private_names(ast.parse(file.read_text(encoding="utf-8")))
+        for line, name in private_names(parse(file))
         if (file.name, name) not in ALLOWED
     ]
     assert not found, "private names in tests:\n" + "\n".join(found)
 
 
 def test_every_test_can_fail() -> None:
-    trees = {f: ast.parse(f.read_text(encoding="utf-8")) for f in (*FILES, SHARED_CHECKS)}
+    trees = {file: parse(file) for file in (*FILES, SHARED_CHECKS)}
     functions = [
         (file, function)
         for file, tree in trees.items()
@@ -38,9 +44,11 @@ def test_every_test_can_fail() -> None:
         if isinstance(function, Function)
     ]
     checking = {(file, function.name) for file, function in functions if has_check(function)}
+    imported = {file: imported_names(tree) for file, tree in trees.items()}
+    used = [(file, function.name, names_used(function)) for file, function in functions]
     while True:
-        usable = {file: usable_checks(file, tree, checking) for file, tree in trees.items()}
-        more = {(file, f.name) for file, f in functions if names_used(f) & usable[file]}
+        usable = {file: usable_checks(file, imported[file], checking) for file in trees}
+        more = {(file, name) for file, name, names in used if names & usable[file]}
         if more <= checking:
             break
         checking |= more
@@ -129,10 +137,13 @@ def is_check(name: str) -> bool:
     return name in CHECKS or name.startswith("assert_")
 
 
-def usable_checks(file: Path, tree: ast.AST, checking: set[tuple[Path, str]]) -> set[str]:
-    """Return the names of checking functions that a file defines or imports."""
+def imported_names(tree: ast.AST) -> set[str]:
     imports = (node for node in ast.walk(tree) if isinstance(node, ast.ImportFrom))
-    imported = {one.name for node in imports for one in node.names}
+    return {one.name for node in imports for one in node.names}
+
+
+def usable_checks(file: Path, imported: set[str], checking: set[tuple[Path, str]]) -> set[str]:
+    """Return the names of checking functions that a file defines or imports."""
     return {name for where, name in checking if where == file or name in imported}
 
 

@@ -2,7 +2,10 @@
 
 import ast
 from collections import defaultdict
+from functools import cache
 from pathlib import Path
+
+from bench.architecture import parse
 
 SOURCE = Path(__file__).parents[1] / "src"
 MAX_LINES = 500
@@ -24,11 +27,12 @@ def _folder(module: str) -> str:
     return module if MODULES[module].name == "__init__.py" else module.rpartition(".")[0]
 
 
+@cache
 def _imports(*, everywhere: bool) -> dict[str, set[str]]:
     """The project modules each module imports: at its top only, or within functions too."""
     found: dict[str, set[str]] = defaultdict(set)
     for module, path in MODULES.items():
-        tree = ast.parse(path.read_text(encoding="utf-8"))
+        tree, _ = parse(path)
         for node in ast.walk(tree) if everywhere else tree.body:
             if isinstance(node, ast.ImportFrom) and node.module:
                 for name in node.names:
@@ -66,7 +70,7 @@ def test_modules_form_no_cycle() -> None:
 
 
 def test_modules_have_a_readable_size() -> None:
-    lines = {m: len(p.read_text(encoding="utf-8").splitlines()) for m, p in MODULES.items()}
+    lines = {module: parse(path)[1] for module, path in MODULES.items()}
     assert {module for module, count in lines.items() if count > MAX_LINES} == set()
     importers: dict[str, set[str]] = defaultdict(set)
     for module, targets in _imports(everywhere=True).items():
@@ -83,7 +87,7 @@ def test_modules_have_a_readable_size() -> None:
 def test_no_function_or_class_is_written_twice() -> None:
     found: dict[str, list[str]] = defaultdict(list)
     for module, path in MODULES.items():
-        for node in ast.parse(path.read_text(encoding="utf-8")).body:
+        for node in parse(path)[0].body:
             if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
                 found[ast.dump(node)].append(f"{module}.{node.name}")
     assert [places for places in found.values() if len(places) > 1] == []

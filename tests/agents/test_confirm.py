@@ -4,8 +4,8 @@ import pytest
 
 from clew.agents.core.confidence import save_models
 from clew.engine import KnowledgeBase
-from clew.testing.word_reader import CONFIDENCE, WordReader
-from conftest import document, stream
+from clew.testing.word_reader import CONFIDENCE
+from conftest import OpenFilled, document, stream
 
 PAGES = {
     "Ada Brink": "Ada Brink was a Danish surveyor. She was born in Ribe in 1871 and married the "
@@ -18,12 +18,14 @@ PAGES = {
 }
 
 
-@pytest.fixture
-async def works(base: KnowledgeBase) -> KnowledgeBase:
+async def fill_works(base: KnowledgeBase) -> None:
     await base.take(stream([document(n.lower(), text, title=n) for n, text in PAGES.items()]))
-    base.reader = WordReader()
     await save_models(base.store, CONFIDENCE)
-    return base
+
+
+@pytest.fixture
+async def works(open_filled: OpenFilled) -> KnowledgeBase:
+    return await open_filled(fill_works)
 
 
 @pytest.mark.parametrize(

@@ -17,7 +17,7 @@ from clew.llm.fit_prompt import PromptRoom, WindowedChat
 from clew.llm.openai_api import error_from_response, estimate_prompt_tokens
 from clew.testing.fakes import ScriptedChat
 from clew.types import Usage
-from conftest import document, stream
+from conftest import OpenFilled, document, stream
 
 WINDOW = 2048
 REPLY = 400  # tokens of a reply, less than any prompt reserves
@@ -45,12 +45,15 @@ def dense(script: Callable[[Any], str], bytes_per_token: float, sent: list[bool]
     return say
 
 
-@pytest.fixture
-async def wordy(base: KnowledgeBase) -> KnowledgeBase:
+async def fill_wordy(base: KnowledgeBase) -> None:
     pages = [document(f"d{n}", f"{n}. {LONG}", f"Marrow Bridge {n}") for n in range(6)]
     pages.append(document("d7", "Ilse Brandvik was born in Hallowmere.", "Ilse Brandvik"))
     await base.take(stream(pages))
-    return base
+
+
+@pytest.fixture
+async def wordy(open_filled: OpenFilled) -> KnowledgeBase:
+    return await open_filled(fill_wordy)
 
 
 def steps_of(trace: Sequence[TraceStep]) -> list[str]:

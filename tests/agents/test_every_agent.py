@@ -109,7 +109,9 @@ async def test_without_a_model_evidence_is_quoted(valley: KnowledgeBase, agent: 
 
 
 @pytest.mark.parametrize("agent", EVERY)
-@pytest.mark.parametrize("calls", [1, 2, 3])
+@pytest.mark.parametrize(
+    "calls", [2, *(pytest.param(one, marks=pytest.mark.slow) for one in (1, 3))]
+)
 async def test_a_budget_that_ends_leaves_the_best_so_far(ask: Ask, agent: str, calls: int) -> None:
     manner = AskOptions(UsageLimits(calls=calls))
     answer = await ask(good(), ODD, recipe=f"{agent}+clew", manner=manner)
@@ -135,7 +137,7 @@ class Broken:
 
 
 @pytest.mark.parametrize("agent", READING)
-@pytest.mark.parametrize("good_for", [0, 1])
+@pytest.mark.parametrize("good_for", [pytest.param(0, marks=pytest.mark.slow), 1])
 async def test_a_retriever_that_fails_midway_is_seen_in_the_trace(
     ask: Ask, monkeypatch: pytest.MonkeyPatch, agent: str, good_for: int
 ) -> None:

@@ -11,7 +11,7 @@ from clew.agents.core.types import Answer
 from clew.engine import KnowledgeBase
 from clew.index.view import View
 from clew.testing.word_reader import CONFIDENCE
-from conftest import document, stream
+from conftest import OpenFilled, document, stream
 
 PAGES = (
     document("kranz", "Otto Kranz painted harbours. He was born in Leipzig in 1881.", "Otto Kranz"),
@@ -23,12 +23,16 @@ PAGES = (
 )
 
 
-@pytest.fixture
-async def people(base: KnowledgeBase) -> KnowledgeBase:
+async def fill_people(base: KnowledgeBase) -> None:
     """Pages on people of whom some share a trade."""
     await base.take(stream(PAGES))
     await save_models(base.store, CONFIDENCE)
-    return base
+
+
+@pytest.fixture
+async def people(open_filled: OpenFilled) -> KnowledgeBase:
+    """Pages on people of whom some share a trade."""
+    return await open_filled(fill_people)
 
 
 async def asked(base: KnowledgeBase, question: str, mode: Any = "reject", **how: Any) -> Answer:

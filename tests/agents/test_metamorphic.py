@@ -11,7 +11,7 @@ from clew.engine import KnowledgeBase
 from clew.reader.span_reader import READER_FILE, SpanReader
 from clew.testing.word_reader import CONFIDENCE
 from clew.types import Document
-from conftest import document, stream
+from conftest import OpenFilled, document, stream
 
 HARBOUR: Sequence[Document] = (
     document(
@@ -69,12 +69,16 @@ OTHER_WORDS = [
 ]
 
 
-@pytest.fixture
-async def harbour(base: KnowledgeBase) -> KnowledgeBase:
+async def fill_harbour(base: KnowledgeBase) -> None:
     """Two lighthouses, who designed them, and where they stand."""
     await base.take(stream(HARBOUR))
     await save_models(base.store, CONFIDENCE)
-    return base
+
+
+@pytest.fixture
+async def harbour(open_filled: OpenFilled) -> KnowledgeBase:
+    """Two lighthouses, who designed them, and where they stand."""
+    return await open_filled(fill_harbour)
 
 
 async def check_pair(kb: KnowledgeBase, plain: str, reworded: str, said: str) -> None:

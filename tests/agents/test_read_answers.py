@@ -11,7 +11,7 @@ from clew.agents.core.types import Answer
 from clew.engine import KnowledgeBase
 from clew.reader.span_reader import ReadSpan
 from clew.testing.word_reader import CONFIDENCE
-from conftest import document, stream
+from conftest import OpenFilled, document, stream
 
 HEADED = """# Notes
 
@@ -54,13 +54,17 @@ CHINESE = """《铜之歌》是1971年上映的电影，由陈雨执导。《铁
 """
 
 
-@pytest.fixture
-async def shelf(base: KnowledgeBase) -> KnowledgeBase:
+async def fill_shelf(base: KnowledgeBase) -> None:
     """Three files of several subjects each; their names say nothing."""
     files = (("notes.md", HEADED), ("lamp.md", STEPS), ("zh.txt", CHINESE))
     await base.take(stream(document(name, text) for name, text in files))
     await save_models(base.store, CONFIDENCE)
-    return base
+
+
+@pytest.fixture
+async def shelf(open_filled: OpenFilled) -> KnowledgeBase:
+    """Three files of several subjects each; their names say nothing."""
+    return await open_filled(fill_shelf)
 
 
 async def asked(base: KnowledgeBase, question: str, mode: Any = "reject") -> Answer:

@@ -20,6 +20,7 @@ from conftest import document, stream
 HERE = Path(__file__).parent / "recorded"
 ROWS = load_rows(HERE / "replies.jsonl") if (HERE / "replies.jsonl").exists() else []
 RECIPES = sorted({row["recipe"] for row in ROWS})
+HEAVY = ("graphsearch+clew", "steps+clew")  # half of the time of all
 
 
 @pytest.fixture
@@ -36,7 +37,10 @@ async def base(tmp_path: Path) -> Any:
 
 
 @pytest.mark.skipif(not ROWS, reason="no recordings here")
-@pytest.mark.parametrize("recipe", RECIPES)
+@pytest.mark.parametrize(
+    "recipe",
+    [pytest.param(one, marks=pytest.mark.slow if one in HEAVY else ()) for one in RECIPES],
+)
 async def test_real_replies_lead_to_answers_or_refusals(base: KnowledgeBase, recipe: str) -> None:
     texts = {str(row["id"]): row["text"] for row in load_rows(HERE / "corpus.jsonl")}
     asked = missed = right = 0

@@ -12,7 +12,7 @@ from clew.agents.graph_reader import overrule
 from clew.engine import KnowledgeBase
 from clew.llm.budget import UsageLimits
 from clew.testing.fakes import AgentScript
-from conftest import document, stream
+from conftest import OpenFilled, document, stream
 
 PAGES = {
     "Ada Brink": "Ada Brink was a surveyor. She was born in Ribe. One book says: born in Odense.",
@@ -20,10 +20,13 @@ PAGES = {
 }
 
 
-@pytest.fixture
-async def works(base: KnowledgeBase) -> KnowledgeBase:
+async def fill_works(base: KnowledgeBase) -> None:
     await base.take(stream([document(n.lower(), text, title=n) for n, text in PAGES.items()]))
-    return base
+
+
+@pytest.fixture
+async def works(open_filled: OpenFilled) -> KnowledgeBase:
+    return await open_filled(fill_works)
 
 
 async def ask_model(

@@ -174,6 +174,6 @@ def test_init_writes_settings_that_load(tmp_path: Path) -> None:
 
 
 def test_demo_answers_its_question(tmp_path: Path) -> None:
-    said = process("demo", cwd=tmp_path)
+    said = clew("demo", cwd=tmp_path)
     assert "Best-supported candidate: Hallowmere" in said
     assert list(tmp_path.iterdir()) == []

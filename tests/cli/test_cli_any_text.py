@@ -42,7 +42,14 @@ def _said(*words: str | bytes, cwd: Path, encoding: str, told: bytes = b"") -> s
     return done.stdout.decode("utf-8")
 
 
-@pytest.mark.parametrize("encoding", ["utf-8:strict", "utf-8:surrogateescape", "ascii"])
+@pytest.mark.parametrize(
+    "encoding",
+    [
+        pytest.param("utf-8:strict", marks=pytest.mark.slow),
+        pytest.param("utf-8:surrogateescape", marks=pytest.mark.slow),
+        "ascii",
+    ],
+)
 def test_a_question_with_broken_characters_is_answered(town: Path, encoding: str) -> None:
     words = ("search", b"caf\xe9 on the Limmat", "--recipe", "bm25")
     found = json.loads(_said(*words, "--json", cwd=town, encoding=encoding))

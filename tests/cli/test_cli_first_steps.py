@@ -10,7 +10,7 @@ from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 
 import pytest
-from in_process import clew
+from in_process import clew, invoke
 
 from clew.llm import embed_weights as weight_files
 from clew.version import pip_install_command
@@ -164,22 +164,8 @@ def test_the_doctor_says_that_nobody_answers(tmp_path: Path) -> None:
     (tmp_path / "clew.toml").write_text(
         '[models]\nbase_url = "http://127.0.0.1:9/v1"\nmodel = "small"\n'
     )
-    checks = json.loads(_told(tmp_path))
+    checks = json.loads(invoke("doctor", "--json", cwd=tmp_path, code=1).stdout)
     [model] = [check for check in checks if check["name"] == "model small"]
     assert model["state"] == "broken" and "cannot be reached" in model["message"]
     extras = {check["name"] for check in checks if check["name"].startswith("extra ")}
     assert extras >= {f"extra {name}" for name in ("tree", "rdf", "parquet", "llama", "train")}
-
-
-def _told(cwd: Path) -> str:
-    done = subprocess.run(
-        [sys.executable, "-m", "clew", "doctor", "--json"],
-        cwd=cwd,
-        env={k: v for k, v in os.environ.items() if not k.startswith(("CLEW", "OPENAI"))},
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=False,
-    )
-    assert done.returncode == 1
-    return done.stdout

@@ -80,7 +80,16 @@ async def test_a_recipe_says_that_its_tree_was_damaged(here: Path, name: str) ->
     assert "no communities" not in await call(here, *question)
 
 
-@pytest.mark.parametrize("kind", ["resolution", "label", "community", "manifest", "arrival"])
+@pytest.mark.parametrize(
+    "kind",
+    [
+        *("label", "community"),
+        *(
+            pytest.param(one, marks=pytest.mark.slow)
+            for one in ("resolution", "manifest", "arrival")
+        ),
+    ],
+)
 async def test_lost_values_are_told_by_kind(here: Path, kind: str) -> None:
     await call(here, "label", "x.md", "--label", "team=legal")
     await call(here, "tree", "--grow")

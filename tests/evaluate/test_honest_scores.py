@@ -41,10 +41,12 @@ from clew.evaluate.summary import RecipeReport
 from clew.recipes.agents import AGENTS
 from clew.recipes.registry import RECIPES
 from clew.types import Evidence, NamedEntity, Passage, Route
-from conftest import document, stream
+from conftest import OpenFilled, document, stream
 
 TEXT_METRICS = (*SHORT_METRICS, *SET_METRICS, *FULL_METRICS)
 MODES: tuple[Mode, ...] = get_args(Mode)
+QUICK_MODES = (MODES[:1], MODES[1:])
+"""By turns: each recipe is run in one mode, and in the others by `make test-all`."""
 ANSWERS = (*TEXT_METRICS, *CHOICE_METRICS, "reversion", "hits@1", "hits@10", "answer-mrr")
 ASKED = ("naive", "clew", "graph-r1", "react", "ircot", "graphsearch", "youtu", "rograg")
 # No documents are read, or not without an endpoint that embeds.
@@ -56,10 +58,13 @@ TOP = {"a-score": 10.0, "e-score": 10.0, "g-e": 100.0}
 """Judged scores keep the scale of their paper."""
 
 
-@pytest.fixture
-async def corpus(base: KnowledgeBase) -> KnowledgeBase:
+async def fill_corpus(base: KnowledgeBase) -> None:
     await base.take(stream(document(name, text, title) for name, (title, text) in CORPUS.items()))
-    return base
+
+
+@pytest.fixture
+async def corpus(open_filled: OpenFilled) -> KnowledgeBase:
+    return await open_filled(fill_corpus)
 
 
 async def run(
@@ -80,8 +85,14 @@ def find_missed(records: Sequence[Record]) -> dict[tuple[str, str], tuple[float,
     }
 
 
-@pytest.mark.parametrize("mode", MODES)
-@pytest.mark.parametrize("recipe", ASKED)
+@pytest.mark.parametrize(
+    ("recipe", "mode"),
+    [
+        pytest.param(recipe, mode, marks=() if mode in QUICK_MODES[at % 2] else pytest.mark.slow)
+        for at, recipe in enumerate(ASKED)
+        for mode in MODES
+    ],
+)
 async def test_a_perfect_model_has_full_marks(
     corpus: KnowledgeBase, mode: Mode, recipe: str
 ) -> None:
@@ -131,7 +142,10 @@ async def test_a_perfect_model_has_full_marks_wherever_its_pages_were_found(
 
 
 @pytest.mark.parametrize("mode", MODES)
-@pytest.mark.parametrize("recipe", ["naive", "graph-r1", "react"])
+@pytest.mark.parametrize(
+    "recipe",
+    ["naive", *(pytest.param(one, marks=pytest.mark.slow) for one in ("graph-r1", "react"))],
+)
 @pytest.mark.parametrize("model", [silent, wrong])
 async def test_a_silent_and_a_wrong_model_have_none(
     corpus: KnowledgeBase, mode: Mode, recipe: str, model: Model

@@ -104,7 +104,7 @@ FACTS = st.lists(
 )
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=10, deadline=None)
 @example(rows=[("0", "0", "<0>", 1.0, "")], kind="", extra={})  # a name in an IRI's brackets
 @example(rows=[("0", "<", "<", 1.0, "")], kind="", extra={})  # a bracket alone is no IRI
 @given(rows=FACTS, kind=TEXT.map(_usable), extra=st.dictionaries(NAME, NAME, max_size=3))
@@ -120,7 +120,7 @@ async def test_everything_comes_back(
         assert await _graph(back) == await _graph(first)
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=10, deadline=None)
 @given(rows=FACTS)
 @pytest.mark.parametrize("form", ["tsv", "csv"])
 async def test_triples_come_back_from_tables(

@@ -50,7 +50,7 @@ def same_groups(one: NDArray[np.int64], other: NDArray[np.int64]) -> bool:
     return pairs == len(set(one.tolist())) == len(set(other.tolist()))
 
 
-@settings(max_examples=40, deadline=None)  # the machine may be busy
+@settings(max_examples=20, deadline=None)  # the machine may be busy
 @given(TRIPLES, PRESETS)
 def test_no_entity_is_lost_and_labels_have_no_gaps(
     triples: list[tuple[int, int, int]], how: DualOptions
@@ -66,7 +66,7 @@ def test_no_entity_is_lost_and_labels_have_no_gaps(
     assert found.merges == again.merges
 
 
-@settings(max_examples=40, deadline=None)  # the machine may be busy
+@settings(max_examples=20, deadline=None)  # the machine may be busy
 @given(TRIPLES, PRESETS)
 def test_the_merges_lead_from_the_start_to_the_communities(
     triples: list[tuple[int, int, int]], how: DualOptions
@@ -80,7 +80,7 @@ def test_the_merges_lead_from_the_start_to_the_communities(
     assert same_groups(now, found.labels)
 
 
-@settings(max_examples=40, deadline=None)  # the machine may be busy
+@settings(max_examples=20, deadline=None)  # the machine may be busy
 @given(TRIPLES, st.randoms(use_true_random=False), PRESETS)
 def test_shuffled_entities_give_the_same_communities(
     triples: list[tuple[int, int, int]], random: object, how: DualOptions
@@ -100,7 +100,7 @@ def test_shuffled_entities_give_the_same_communities(
     assert same_groups(one.labels[order], other.labels)
 
 
-@settings(max_examples=40, deadline=None)  # the machine may be busy
+@settings(max_examples=20, deadline=None)  # the machine may be busy
 @given(TRIPLES, PRESETS, st.integers(2, 20))
 def test_a_grown_tree_holds_every_entity_once_on_every_level(
     triples: list[tuple[int, int, int]], how: DualOptions, size: int
@@ -144,7 +144,7 @@ def test_scores_are_those_of_the_paper() -> None:
     assert released.tolist() == pytest.approx([0.3 * 0.5 + 0.7 * cosine] * 2)
 
 
-@settings(max_examples=40, deadline=None)  # the machine may be busy
+@settings(max_examples=20, deadline=None)  # the machine may be busy
 @given(TRIPLES, st.integers(0, 5))
 def test_gaps_equal_those_computed_one_by_one(
     triples: list[tuple[int, int, int]], seed: int
@@ -213,7 +213,7 @@ def test_dust_and_identical_vectors_stay_together(how: DualOptions) -> None:
         assert np.isfinite(found.scores).all()
 
 
-@pytest.mark.parametrize("how", [PAPER, RELEASED])
+@pytest.mark.parametrize("how", [pytest.param(PAPER, marks=pytest.mark.slow), RELEASED])
 def test_a_star_of_many_leaves_is_no_harder(how: DualOptions) -> None:
     leaves = 50_000  # squared, more than there is memory for
     triples = [(0, at % 4, at) for at in range(1, leaves + 1)]

@@ -73,7 +73,7 @@ def test_exact_scores_solve_the_linear_system(
     assert np.abs(scores[1] - dense(ground, {0: 1.0}, damping)).sum() < 2e-10
 
 
-@settings(deadline=None, max_examples=300)
+@settings(deadline=None, max_examples=80)
 @given(EDGES, st.booleans(), st.booleans(), SEEDS, DAMPING, st.integers(0, 60), st.booleans())
 def test_approximate_scores_are_within_their_bounds(
     edges: Edges,

@@ -69,7 +69,7 @@ def assert_same(whole: Arrays, bounded: Arrays) -> None:
         assert array.tobytes() == other.tobytes(), name
 
 
-@pytest.mark.parametrize("limit", [TINY, 400_000])
+@pytest.mark.parametrize("limit", [TINY, pytest.param(400_000, marks=pytest.mark.slow)])
 async def test_documents_give_the_same_arrays(tmp_path: Path, limit: int) -> None:
     embed = EmbedSettings(kinds=("chunk", "entity", "fact"))
     base = await open_hashed(Settings(kb=tmp_path / "kb", embed=embed), True)
@@ -107,10 +107,10 @@ async def import_graph(folder: Path, file: Path, memory: int | None) -> Arrays:
     return MappedArrays(max((folder / "arrays").iterdir(), key=lambda path: int(path.name)))
 
 
-@pytest.mark.parametrize("memory", [TINY, 1_000_000])
+@pytest.mark.parametrize("memory", [TINY, pytest.param(1_000_000, marks=pytest.mark.slow)])
 async def test_an_import_gives_the_same_arrays(tmp_path: Path, memory: int) -> None:
     file = tmp_path / "graph.tsv"
-    write_graph(file, 3_000)
+    write_graph(file, 1_500)
     whole = await import_graph(tmp_path / "whole", file, None)
     bounded = await import_graph(tmp_path / "bounded", file, memory)
     assert_same(whole, bounded)

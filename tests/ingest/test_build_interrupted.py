@@ -103,7 +103,10 @@ def undisturbed(
     return *_added(folder / "whole", docs), int(said.split()[-1])
 
 
-@pytest.mark.parametrize("share", [0.3, 0.5, 0.9, 1.0])  # before 0.3 the first calls are in flight
+@pytest.mark.parametrize(
+    "share",  # before 0.3 the first calls are in flight
+    [*(pytest.param(one, marks=pytest.mark.slow) for one in (0.3, 0.9, 1.0)), 0.5],
+)
 def test_kill_at_any_change_then_the_same_command_again(
     tmp_path: Path, docs: Path, undisturbed: tuple[dict[str, object], int, int], share: float
 ) -> None:
@@ -132,9 +135,11 @@ def test_ctrl_c_is_one_sentence_and_leaves_nothing_half_done(tmp_path: Path, doc
     assert _documents(kb) == 0
 
 
-@pytest.mark.parametrize("limit", [40_000, 120_000, 200_000])
+@pytest.mark.parametrize(
+    "limit", [*(pytest.param(one, marks=pytest.mark.slow) for one in (40_000, 200_000)), 120_000]
+)
 def test_a_full_disk_is_one_sentence_and_the_knowledge_base_stays_whole(
-    tmp_path: Path, docs: Path, limit: int
+    tmp_path: Path, docs: Path, undisturbed: tuple[dict[str, object], int, int], limit: int
 ) -> None:
     kb = tmp_path / "kb"
     child = _child(kb, docs, pause=0.0, limit=limit)
@@ -142,5 +147,4 @@ def test_a_full_disk_is_one_sentence_and_the_knowledge_base_stays_whole(
     assert child.returncode == 1, said_out
     assert "error:" in said
     assert "Traceback" not in said
-    whole, _ = _added(tmp_path / "whole", docs)
-    assert _added(kb, docs)[0] == whole
+    assert _added(kb, docs)[0] == undisturbed[0]

@@ -43,7 +43,7 @@ def _opened(folder: Path) -> SqliteStore:
     return SqliteStore(folder, create=True, durable=False)
 
 
-@settings(max_examples=10, deadline=None)
+@settings(max_examples=5, deadline=None)
 @given(rows=ROWS, before=st.booleans())
 async def test_the_bulk_write_leaves_what_the_ordinary_write_leaves(
     rows: list[tuple[str, str, str]], before: bool
@@ -248,7 +248,7 @@ def _child(kb: Path, file: Path, stop: str) -> int:
     return subprocess.run(words, check=False).returncode
 
 
-@pytest.mark.parametrize("stop", ["read", "write"])
+@pytest.mark.parametrize("stop", [pytest.param("read", marks=pytest.mark.slow), "write"])
 async def test_a_killed_import_goes_on_where_it_was(
     tmp_path: Path, stop: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

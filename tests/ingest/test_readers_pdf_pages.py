@@ -42,7 +42,7 @@ def write_pdf(pages: list[list[Line]], bookmarks: list[tuple[int, str]] = ()) ->
         page[NameObject("/Resources")] = DictionaryObject({NameObject("/Font"): fonts})
         page.replace_contents(stream)
     for page_number, title in bookmarks:
-        writer.add_outline_item(title, page_number)
+        writer.add_outline_item(title=title, page_number=page_number)
     out = io.BytesIO()
     writer.write(out)
     return out.getvalue()

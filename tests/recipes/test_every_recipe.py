@@ -27,7 +27,7 @@ from clew.retrieve.signals import SIGNALS
 from clew.testing.fakes import ScriptedChat
 from clew.text.unicode import hash64
 from clew.types import Extraction
-from conftest import VALLEY, document, stream
+from conftest import VALLEY, OpenFilled, document, stream
 
 ASKED = "Who designed Marrow Bridge over the Tarn?"
 WITHOUT_EMBEDDER = {"bm25", "keywords"}
@@ -75,9 +75,16 @@ async def grown(base: KnowledgeBase) -> KnowledgeBase:
     return base
 
 
+async def fill_wood(base: KnowledgeBase) -> None:
+    await base.take(stream(VALLEY))
+    await grown(base)
+
+
 @pytest.fixture
-async def wooded(valley: KnowledgeBase) -> KnowledgeBase:
-    return await grown(valley)
+async def wooded(open_filled: OpenFilled) -> KnowledgeBase:
+    base = await open_filled(fill_wood)
+    base.rerank = InOrder()
+    return base
 
 
 def test_the_papers_are_all_here() -> None:
@@ -256,6 +263,7 @@ async def test_no_script_is_lost(valley: KnowledgeBase) -> None:
             assert "\ufffd" not in "".join(map(str, got.paths)), name
 
 
+@pytest.mark.slow  # the default recipe alone: test_of_a_pasted_text_the_beginning_is_asked
 async def test_a_pasted_text_of_100_kb_is_a_question_too(base: KnowledgeBase) -> None:
     base.embed = Quick()
     await base.take(stream(VALLEY))

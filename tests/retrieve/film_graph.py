@@ -5,6 +5,7 @@ from pathlib import Path
 
 from clew.engine import KnowledgeBase
 from clew.llm.embed import Embedder, EmbedRole, Vectors
+from conftest import Fill, OpenFilled
 
 FILMS = """\
 Grey Coast|directed_by|Anton Reeve
@@ -51,6 +52,19 @@ async def take_films(base: KnowledgeBase, folder: Path, rows: str = FILMS) -> Kn
     file = folder / "films.txt"
     file.write_text(rows, encoding="utf-8")
     await base.import_graph(file)
+    assert base.embed is not None
+    base.embed = Knowing(base.embed)
+    return base
+
+
+async def fill_films(base: KnowledgeBase) -> None:
+    """Import the films, for tests that begin with a copy of them."""
+    await take_films(base, Path(base.settings.kb).parent)
+
+
+async def open_films(open_filled: OpenFilled, fill: Fill = fill_films) -> KnowledgeBase:
+    """Open a copy of the films, or of another graph."""
+    base = await open_filled(fill)
     assert base.embed is not None
     base.embed = Knowing(base.embed)
     return base

@@ -24,7 +24,7 @@ from clew.retrieve.rank import ANSWER_MARK
 from clew.retrieve.step import Chain
 from clew.testing.fakes import ScriptedChat
 from clew.types import Evidence, Found, Hit, Path
-from conftest import VALLEY, document, stream
+from conftest import VALLEY, OpenFilled, document, stream
 
 ASKED = "Who designed Marrow Bridge?"
 TOWNS = [
@@ -35,12 +35,16 @@ TOWNS = [
 ]
 
 
+async def fill_wood(base: KnowledgeBase) -> None:
+    await base.take(stream(VALLEY))
+    await base.take(stream(TOWNS))
+    await base.builder.make_tree_manager().build(["dual", "leiden", "raptor", "e2"])
+
+
 @pytest.fixture
-async def wooded(valley: KnowledgeBase) -> KnowledgeBase:
+async def wooded(open_filled: OpenFilled) -> KnowledgeBase:
     """The valley with towns around it, and every tree that recipes need."""
-    await valley.take(stream(TOWNS))
-    await valley.builder.make_tree_manager().build(["dual", "leiden", "raptor", "e2"])
-    return valley
+    return await open_filled(fill_wood)
 
 
 async def found(base: KnowledgeBase, *steps: Any, question: str = ASKED) -> Evidence:

@@ -3,15 +3,16 @@
 from pathlib import Path
 
 import pytest
-from film_graph import take_films
+from film_graph import open_films
 
 from clew.engine import KnowledgeBase
 from clew.reader.span_reader import READER_FILE, SpanReader
+from conftest import OpenFilled
 
 
 @pytest.fixture
-async def films(base: KnowledgeBase, tmp_path: Path) -> KnowledgeBase:
-    return await take_films(base, tmp_path)
+async def films(open_filled: OpenFilled) -> KnowledgeBase:
+    return await open_films(open_filled)
 
 
 async def test_what_no_relation_says_is_less_sure(films: KnowledgeBase) -> None:

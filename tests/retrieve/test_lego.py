@@ -5,7 +5,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from film_graph import best, take_films
+from film_graph import best, open_films, take_films
 
 from clew.engine import KnowledgeBase
 from clew.errors import ConfigError
@@ -27,6 +27,7 @@ from clew.retrieve.subgraph.extract import (
 from clew.retrieve.subgraph.partition import PartitionSubgraph
 from clew.retrieve.subgraph.prune import Prune
 from clew.types import Found
+from conftest import OpenFilled
 
 NAMES = [recipe.name for recipe in LEGO_RECIPES]
 TABLE_1 = [f"lego-{n}" for n in range(1, 16)]
@@ -40,8 +41,8 @@ EXTRACTIONS = [f"lego-{name}" for name in "ego walk adaptive partition index".sp
 
 
 @pytest.fixture
-async def films(base: KnowledgeBase, tmp_path: Path) -> KnowledgeBase:
-    return await take_films(base, tmp_path)
+async def films(open_filled: OpenFilled) -> KnowledgeBase:
+    return await open_films(open_filled)
 
 
 async def after(base: KnowledgeBase, question: str, *steps: Step) -> Found:

@@ -2,11 +2,10 @@
 
 import re
 from collections.abc import Callable, Sequence
-from pathlib import Path
 from typing import Any
 
 import pytest
-from film_graph import take_films
+from film_graph import open_films
 
 from clew.config import ROLES, ModelSettings, Settings
 from clew.engine import KnowledgeBase
@@ -14,6 +13,7 @@ from clew.llm.chat import Request
 from clew.llm.structured import pin_mode
 from clew.models import Models
 from clew.testing.fakes import AgentScript, ScriptedChat
+from conftest import OpenFilled
 
 QUESTION = "who directed Grey Coast"
 Choose = Callable[[dict[int, str]], list[int]]
@@ -61,8 +61,8 @@ def topics(paths: list[str]) -> str:
 
 
 @pytest.fixture
-async def films(base: KnowledgeBase, tmp_path: Path) -> KnowledgeBase:
-    return await take_films(base, tmp_path)
+async def films(open_filled: OpenFilled) -> KnowledgeBase:
+    return await open_films(open_filled)
 
 
 async def answer_with(base: KnowledgeBase, recipe: str, choose: Choose, read: Read) -> str:

@@ -2,10 +2,9 @@
 
 import json
 from collections.abc import Callable
-from pathlib import Path
 
 import pytest
-from film_graph import take_films
+from film_graph import open_films
 from test_lego_models import LLM_INSTANCES, after, items
 
 from clew.engine import KnowledgeBase
@@ -22,6 +21,7 @@ from clew.retrieve.paths.beam import BeamPaths
 from clew.retrieve.paths.ranked import RankedPaths
 from clew.retrieve.step import Step
 from clew.retrieve.subgraph.prune import Prune
+from conftest import OpenFilled
 
 SMALL = 4096  # tokens a small model reads in all
 REPLIES = {
@@ -45,8 +45,8 @@ STEPS: list[tuple[Step, ...]] = [
 
 
 @pytest.fixture
-async def films(base: KnowledgeBase, tmp_path: Path) -> KnowledgeBase:
-    return await take_films(base, tmp_path)
+async def films(open_filled: OpenFilled) -> KnowledgeBase:
+    return await open_films(open_filled)
 
 
 def saying(text: str) -> Callable[[Request], str]:

@@ -4,10 +4,9 @@ import json
 import re
 from collections.abc import Callable
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
-from film_graph import take_films
+from film_graph import open_films
 
 from clew.config import ModelSettings
 from clew.engine import KnowledgeBase
@@ -23,14 +22,15 @@ from clew.retrieve.subgraph.extract import PprSubgraph
 from clew.retrieve.subgraph.prune import Prune
 from clew.testing.fakes import ScriptedChat
 from clew.types import Found
+from conftest import OpenFilled
 
 QUESTION = "who directed Grey Coast"
 LLM_INSTANCES = [f"lego-{n}" for n in (3, 4, 5, 7, 8, 9, 11, 13, 15)]
 
 
 @pytest.fixture
-async def films(base: KnowledgeBase, tmp_path: Path) -> KnowledgeBase:
-    return await take_films(base, tmp_path)
+async def films(open_filled: OpenFilled) -> KnowledgeBase:
+    return await open_films(open_filled)
 
 
 async def after(

@@ -6,12 +6,13 @@ Names of every script and with every mark are found in a question, and lead to t
 from pathlib import Path
 
 import pytest
-from film_graph import best, take_films
+from film_graph import best, open_films
 
 from clew.engine import KnowledgeBase
 from clew.errors import ClewError, InputError
 from clew.retrieve.linking.link_entities import LinkEntities
 from clew.types import Found
+from conftest import OpenFilled
 
 
 async def linked(base: KnowledgeBase, question: str) -> list[tuple[str, str]]:
@@ -24,8 +25,8 @@ async def linked(base: KnowledgeBase, question: str) -> list[tuple[str, str]]:
 
 
 @pytest.fixture
-async def films(base: KnowledgeBase, tmp_path: Path) -> KnowledgeBase:
-    return await take_films(base, tmp_path)
+async def films(open_filled: OpenFilled) -> KnowledgeBase:
+    return await open_films(open_filled)
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from film_graph import best, take_films
+from film_graph import best, open_films, take_films
 
 from clew.config import ModelSettings
 from clew.engine import KnowledgeBase
@@ -21,6 +21,7 @@ from clew.retrieve.question import locate_names, parse_question
 from clew.retrieve.subgraph.partition import PartitionSubgraph
 from clew.text.names import head_type, read_relation
 from clew.types import Found
+from conftest import OpenFilled
 
 FAMILY = """\
 Alda Stein|/people/person/mother|Bela Stein
@@ -38,9 +39,13 @@ painter|/people/profession/people|Bela Stein
 """
 
 
+async def fill_family(base: KnowledgeBase) -> None:
+    await take_films(base, Path(base.settings.kb).parent, FAMILY)
+
+
 @pytest.fixture
-async def family(base: KnowledgeBase, tmp_path: Path) -> KnowledgeBase:
-    return await take_films(base, tmp_path, FAMILY)
+async def family(open_filled: OpenFilled) -> KnowledgeBase:
+    return await open_films(open_filled, fill_family)
 
 
 @pytest.mark.parametrize(

@@ -1,12 +1,15 @@
 """A server over small knowledge bases, with keys, for the tests of the HTTP API."""
 
+import atexit
 import multiprocessing
+import shutil
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from multiprocessing.process import BaseProcess
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 from fastapi.testclient import TestClient
@@ -22,12 +25,17 @@ from clew.serve.core.workspaces import OpenKb
 from clew.serve.http_server import StoppableServer
 from clew.serve.run import bind
 from clew.testing.hashed_kb import open_hashed
+from clew.text.unicode import digest
 from clew.types import Document
 from conftest import VALLEY, stream
 
 # Jobs are processes of their own here too, but forked from one that has imported everything.
 _FORKS = multiprocessing.get_context("forkserver")
 _FORKS.set_forkserver_preload(["clew.serve.core.job_process", "clew.testing.hashed_kb"])
+
+# Knowledge bases that several tests begin with.
+_KEPT = TemporaryDirectory(prefix="clew-tests-")
+atexit.register(_KEPT.cleanup)
 
 
 def fork(target: Callable[..., None], *arguments: Any) -> BaseProcess:
@@ -43,11 +51,26 @@ def fill(
     labels: Mapping[str, Sequence[str]] | None = None,
     trees: Sequence[str] = (),
 ) -> None:
-    """Build a knowledge base; labels are by document name."""
+    """Build a knowledge base, or copy it if it has no labels; they are by document name."""
+    if labels or folder.exists():
+        _build(folder, documents, labels or {}, trees)
+        return
+    held = [part for one in documents for part in (one.id, *one.names)]
+    kept = Path(_KEPT.name) / digest(*held, "with", *trees)
+    if not kept.exists():
+        _build(kept, documents, {}, trees)
+    shutil.copytree(kept, folder)
 
+
+def _build(
+    folder: Path,
+    documents: Sequence[Document],
+    labels: Mapping[str, Sequence[str]],
+    trees: Sequence[str],
+) -> None:
     async def build() -> None:
         base = await open_hashed(Settings(kb=folder), True)
-        await save_labels(base.store, labels or {})
+        await save_labels(base.store, labels)
         await base.take(stream(documents))
         if trees:
             await base.builder.make_tree_manager().build(trees)

@@ -203,6 +203,7 @@ async def test_a_server_for_agents_alone(tmp_path: Path) -> None:
                 assert (await http.get(url + path)).status_code == 404, path
 
 
+@pytest.mark.slow  # in this process: test_over_http_every_call_has_the_rights_of_its_key
 async def test_the_command_speaks_over_http(tmp_path: Path) -> None:
     fill(tmp_path / "kb")
     command = [sys.executable, "-m", "clew", "mcp", "--http", "--port", "0", "--kb", "kb"]

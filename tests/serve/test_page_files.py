@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from bench.architecture import parse
 from serving import fill, make_key, make_server, running
 
 from clew.agents.core.messages import OWN_MARKS
@@ -53,7 +54,7 @@ def hash_sources() -> str:
 def test_the_messages_that_the_page_translates_are_still_said() -> None:
     listed = (PAGE / "src" / "zh-messages.ts").read_text(encoding="utf-8")
     messages = re.findall(r'^  \["([^"]+)", "', listed, re.MULTILINE)
-    trees = (ast.parse(one.read_text(encoding="utf-8")) for one in SOURCES.rglob("*.py"))
+    trees = (parse(one)[0] for one in SOURCES.rglob("*.py"))
     nodes = (node for tree in trees for node in ast.walk(tree) if isinstance(node, ast.Constant))
     said = "\n".join({node.value for node in nodes if isinstance(node.value, str)})
     gone = [
@@ -68,7 +69,7 @@ def test_the_messages_that_the_page_translates_are_still_said() -> None:
 
 def test_every_step_of_an_agent_has_a_name_in_chinese() -> None:
     listed = (PAGE / "src" / "zh-messages.ts").read_text(encoding="utf-8")
-    trees = (ast.parse(one.read_text(encoding="utf-8")) for one in SOURCES.rglob("agents/**/*.py"))
+    trees = (parse(one)[0] for one in SOURCES.rglob("agents/**/*.py"))
     calls = (node for tree in trees for node in ast.walk(tree) if isinstance(node, ast.Call))
     first = (one.args[0] for one in calls if ast.unparse(one.func).endswith("ctx.step"))
     names = {one.value for one in first if isinstance(one, ast.Constant)}

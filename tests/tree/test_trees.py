@@ -406,7 +406,13 @@ async def test_a_model_cites_the_words_of_passages(base: KnowledgeBase) -> None:
     assert "died in Vessen" in chunk.text[place.start - chunk.start : place.end - chunk.start]
 
 
-@pytest.mark.parametrize("tree", ["dual", "paper", "released", "leiden", "raptor"])
+@pytest.mark.parametrize(
+    "tree",
+    [
+        *("dual", "leiden"),
+        *(pytest.param(one, marks=pytest.mark.slow) for one in ("paper", "released", "raptor")),
+    ],
+)
 async def test_the_order_of_documents_does_not_show(
     base: KnowledgeBase, tmp_path: Path, tree: str
 ) -> None:

@@ -121,7 +121,7 @@ def riddles(count: int) -> tuple[list[Document], list[Question]]:
 async def test_only_recipes_that_gain_use_what_was_learnt_from_passages(
     base: KnowledgeBase, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    texts, questions = riddles(25)
+    texts, questions = riddles(12)
     await base.take(stream(texts))
     monkeypatch.setattr("clew.tune.run.RECALL_AT", 1)
     learnt = await tune(base, questions, silent, ["naive", "bm25"])

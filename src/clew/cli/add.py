@@ -49,12 +49,27 @@ _OWN_ADVICE = re.compile(
     r"(?:: (?:try a larger model|raise max_tokens)|; a longer timeout may help)\b(?=[.\s]*$|[;,.])"
 )
 _SHOWN_GONE = 3
+SourcesArgument = Annotated[
+    list[str] | None,
+    typer.Argument(help="Files, folders, web addresses, or - for standard input.", metavar="PATH…"),
+]
 PathsArgument = Annotated[list[Path], typer.Argument(help="Files and folders.", metavar="PATH…")]
 ExtractorOption = Annotated[
     str | None, typer.Option(help="Extraction method; offline needs no model.")
 ]
 ForRecipeOption = Annotated[
     str | None, typer.Option(help="Split documents as this recipe wants it (its `chunk`).")
+]
+LabelOption = Annotated[
+    list[str] | None,
+    typer.Option(help="Label of the documents, for readers with that right: team=legal."),
+]
+RunnerOption = Annotated[
+    str | None,
+    typer.Option(help="Who extracts and embeds: workers, auto (Ray), or ray://HOST:PORT."),
+]
+BudgetOption = Annotated[
+    float | None, typer.Option(min=0, help="With --on: money that this build may spend.")
 ]
 
 
@@ -128,12 +143,7 @@ def _write_location(kb: KbLocation) -> str:
 @command
 async def add(
     ctx: CommandContext,
-    paths: Annotated[
-        list[str] | None,
-        typer.Argument(
-            help="Files, folders, web addresses, or - for standard input.", metavar="PATH…"
-        ),
-    ] = None,
+    paths: SourcesArgument = None,
     extractor: ExtractorOption = None,
     retry: Annotated[
         bool, typer.Option("--retry", help="Retry chunks whose extraction failed; needs no PATH.")
@@ -148,23 +158,15 @@ async def add(
         bool, typer.Option("--fallback", help="Extract by rules where the model fails.")
     ] = False,
     recipe: ForRecipeOption = None,
-    label: Annotated[
-        list[str] | None,
-        typer.Option(help="Label of the documents, for readers with that right: team=legal."),
-    ] = None,
+    label: LabelOption = None,
     name: Annotated[
         str, typer.Option(help="What standard input is called; else it is named by its content.")
     ] = "",
     allow_private: Annotated[
         bool, typer.Option("--allow-private", help="Fetch web addresses of a private network too.")
     ] = False,
-    on: Annotated[
-        str | None,
-        typer.Option(help="Who extracts and embeds: workers, auto (Ray), or ray://HOST:PORT."),
-    ] = None,
-    budget: Annotated[
-        float | None, typer.Option(min=0, help="With --on: money that this build may spend.")
-    ] = None,
+    on: RunnerOption = None,
+    budget: BudgetOption = None,
 ) -> None:
     """Build a knowledge base from files and folders, or extend it; unchanged files cost nothing."""
     if not paths and not retry:

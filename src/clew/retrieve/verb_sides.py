@@ -12,16 +12,16 @@ from clew.context import Context
 from clew.retrieve.labels import embed_cached
 from clew.retrieve.question import NAME_MARK, QUESTION_WORDS, QuestionShape
 from clew.retrieve.relation_vectors import find_converse, is_end_noun
+from clew.text.word_forms import word_class
 
 Side = Literal["subject", "object", ""]
-_ASKING = frozenset("who whom what which where".split())
-_DO = frozenset("do does did".split())
-_BE = frozenset("is are was were be been being".split())
-_HELPING = _DO | _BE | frozenset("can could will would shall should may might must".split())
+_ASKING, _DO, _BE, _MODAL, _AGENTS = (
+    word_class("en", name) for name in ("asking_for_things", "do", "be", "modal", "agent_endings")
+)
+_HELPING = frozenset((*_DO, *_BE, *_MODAL))
 _MIN_SHARED = 3  # least letters that two forms of a verb share
 _ENDING = 2  # letters at the end of the shorter form that may differ
 _SAME_VERB = 0.6  # least cosine of two forms of an irregular verb ("wrote", "writes")
-_AGENTS = ("er", "or", "ers", "ors")
 _MAX_BEFORE_VERB = 3  # content words of "which wild animals eat X"
 
 

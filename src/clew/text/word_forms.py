@@ -41,14 +41,19 @@ _ALIKE, _PART = 0.9, 0.6  # what a form of a word counts, and a word with a comm
 
 
 @cache
+def _read_words() -> Mapping[str, Mapping[str, str]]:
+    """Return the words of each language by class, as they stand in the table."""
+    return tomllib.loads((files("clew.text") / "function_words.toml").read_text(encoding="utf-8"))
+
+
+@cache
 def _load_words() -> Mapping[str, tuple[frozenset[str], frozenset[str]]]:
     """Return by language its question words and all its function words, with and without accents.
 
     A word written with an accent is looked up as it is: "né" is not "ne".
     """
-    text = files("clew.text").joinpath("function_words.toml").read_text(encoding="utf-8")
     found = {}
-    for language, words in tomllib.loads(text).items():
+    for language, words in _read_words().items():
         asking, other = (frozenset(words[part].split()) for part in ("asking", "other"))
         both = asking | other
         found[language] = (asking | _fold_all(asking), both | _fold_all(both))
@@ -62,6 +67,12 @@ def _fold_all(words: Iterable[str]) -> frozenset[str]:
 def function_words(language: str) -> frozenset[str]:
     """Return the closed-class words of a language in lower case; none of one without a table."""
     return _load_words().get(language, (frozenset(), frozenset()))[1]
+
+
+@cache
+def word_class(language: str, name: str) -> tuple[str, ...]:
+    """Return the words of a named class of a language, such as its modal verbs."""
+    return tuple(_read_words()[language][name].split())
 
 
 @cache

@@ -113,11 +113,7 @@ async def tune(
         raise ConfigError(
             "tuning needs an embedder, and none is configured; set [embed] in clew.toml"
         )
-    recipe_names = tuple(recipes) or tuple(
-        dict.fromkeys([retriever_name(kb, kb.settings.recipe), *_DEFAULT_RECIPES])
-    )
-    # Raises for unknown names before the work begins.
-    chains = [get_recipe(name, kb.recipes) for name in recipe_names]
+    chains = _find_chains(kb, recipes)  # raises for unknown names before the work begins
     started = perf_counter()
     async with kb.store.snapshot() as snapshot:
         ctx = await kb.context(snapshot, "tune")
@@ -150,6 +146,12 @@ async def tune(
         seconds={"examples": round(collected - started, 2), "learning": round(done - collected, 2)},
         bytes=size,
     )
+
+
+def _find_chains(kb: KnowledgeBase, recipes: Sequence[str]) -> list[Chain]:
+    """Return the recipes of these names, or those that are tried where none is named."""
+    usual = (retriever_name(kb, kb.settings.recipe), *_DEFAULT_RECIPES)
+    return [get_recipe(name, kb.recipes) for name in recipes or dict.fromkeys(usual)]
 
 
 async def try_recipe(

@@ -1,6 +1,6 @@
 """Which end of the paths found is of the kind that a question asks for."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from clew.agents.answering.mismatch import is_of_other_kind
@@ -10,7 +10,7 @@ from clew.retrieve.rank import ANSWER_MARK
 from clew.text.countries import find_countries
 from clew.text.names import relation_segments, relation_to_words
 from clew.text.unicode import split_words
-from clew.types import Found, Hit, Path
+from clew.types import Entity, Found, Hit, Path
 
 
 async def prefer_fitting_ends(ctx: Context, found: Found) -> Found:
@@ -25,35 +25,40 @@ async def prefer_fitting_ends(ctx: Context, found: Found) -> Found:
         return found
     keys = ctx.view.keys("entity")
     entities = await ctx.snapshot.entities([int(keys[hit.at]) for hit in ranked])
-    names = {hit.at: entities[int(keys[hit.at])].name for hit in ranked}
-    if is_of_other_kind(ctx.question, names[ranked[0].at]):
-        better = [at for at, name in names.items() if not is_of_other_kind(ctx.question, name)]
+    ends = {hit.at: entities[int(keys[hit.at])] for hit in ranked}
+    if is_of_other_kind(ctx.question, ends[ranked[0].at].name):
+        better = [at for at, end in ends.items() if not is_of_other_kind(ctx.question, end.name)]
         return _answer_with(found, better[:1], 0.0)
     question = tidy_question(ctx.question)
     nouns = parse_question(question, locate_names(question, found.names)).nouns
-    if not nouns or await _is_called(ctx, first, names[ranked[0].at], nouns):
+    if not nouns:
         return found
-    beyond = [path for path in found.paths if path.entities[:-1] == first.entities]
-    better = [
-        path.entities[-1]
-        for path in beyond
-        if path.entities[-1] in names
-        and await _is_called(ctx, path, names[path.entities[-1]], nouns)
+    beyond = [
+        path
+        for path in found.paths
+        if path.entities[:-1] == first.entities and path.entities[-1] in ends
     ]
+    fitting = await _find_called(ctx, [first, *beyond], ends, nouns)
+    better = [] if first in fitting else [path.entities[-1] for path in fitting]
     return _answer_with(found, better, ranked[0].score)
 
 
-async def _is_called(ctx: Context, path: Path, name: str, nouns: Sequence[str]) -> bool:
-    """Whether the last relation of a path, or the type of its end, is one of the nouns."""
-    key = int(ctx.view.keys("fact")[path.facts[-1]])
-    relation = (await ctx.snapshot.facts([key]))[key].relation
-    label = relation_to_words(relation_segments(relation)[-1]).lower() if relation else ""
-    place = int(ctx.view.keys("entity")[path.entities[-1]])
-    kind = (await ctx.snapshot.entities([place]))[place].type.casefold()
-    called = {*label.split()[-1:], kind}
-    if find_countries(split_words(name))[0]:
-        called.add("country")
-    return not called.isdisjoint(nouns)
+async def _find_called(
+    ctx: Context, paths: Sequence[Path], ends: Mapping[int, Entity], nouns: Sequence[str]
+) -> list[Path]:
+    """Return the paths whose last relation, or the type of whose end, is one of the nouns."""
+    keys = ctx.view.keys("fact")[[path.facts[-1] for path in paths]].tolist()
+    relations = await ctx.snapshot.relations(keys)
+    found = []
+    for path, key in zip(paths, keys, strict=True):
+        relation, end = relations[key], ends[path.entities[-1]]
+        label = relation_to_words(relation_segments(relation)[-1]).lower() if relation else ""
+        called = {*label.split()[-1:], end.type.casefold()}
+        if find_countries(split_words(end.name))[0]:
+            called.add("country")
+        if not called.isdisjoint(nouns):
+            found.append(path)
+    return found
 
 
 def _answer_with(found: Found, ends: Sequence[int], score: float) -> Found:

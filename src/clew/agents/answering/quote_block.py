@@ -19,7 +19,6 @@ _ITEM = re.compile(
     rf"[ \t]*(?:(?:[-*+•‣]|\(?\d{{1,3}}[.)、]|\(?[a-zA-Z][.)]|{_STEP})\s+\S|\(?\d{{1,3}}、\S)"
 )
 _ROW = re.compile(r"[ \t]*\|.+\|")  # of a table, its header among them
-_PASSIVE = re.compile(r"\W*how\s+(?:is|are|should|must|can)\s.*\w(?:ed|en|t|ne)\W*\Z", re.I)
 _MIN_ITEMS = 2
 _MAX_BLOCK_CHARS = 4_000  # characters of a block that is quoted
 _LEAD_CHARS = 300  # characters before a block that announce it
@@ -62,7 +61,7 @@ def find_wanted_block(question: str) -> str:
 def quote_block(question: str, passages: Sequence[Passage]) -> Citation | None:
     """Cite the block of steps or of a list that covers the question best, if one does."""
     kind = find_wanted_block(question)
-    passive = _PASSIVE.match(strip_courtesy(question)) is not None
+    passive = table_for(question).passive.match(strip_courtesy(question)) is not None
     if not kind and passive:
         kind = "steps"
     elif kind != "steps" and wants_several(question):

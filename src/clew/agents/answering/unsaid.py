@@ -33,15 +33,6 @@ from clew.text.unicode import split_words
 
 _SAME = 0.7  # cosine of two words of one meaning
 _SAME_RELATION = 0.5  # of a noun for a relation and its verb: "teacher" and "taught"
-_RESTRICTED = re.compile(
-    r"\b(?:in|on|for|at|with|from|under|by)\s+(?:(?:the|an?|my|our|your)\s+)?(?P<noun>[a-z-]+)(?=\W*$)"
-)
-
-# "N is a university city in …": what stands before the first preposition says what N is.
-_DEFINED = (
-    r"\b(?:\s*\([^()]*\))?,?\s+(?:is|was)\s+(?:an?|the|one of the)\s+(?P<sort>[^.,;()]*?)"
-    r"(?=\s(?:in|of|at|on|near|by|that|which|who|where|with|known)\b|[.,;()]|$)"
-)
 
 
 def gather_cited(answer: Answer) -> Told:
@@ -85,7 +76,7 @@ async def lacks_restriction(ctx: Context, answer: Answer) -> bool:
         return False
     if find_unsaid(ctx.question, names, told):
         return True
-    last = _RESTRICTED.search(ctx.question)
+    last = table_for(ctx.question).restricted.search(ctx.question)
     nouns = asked_words(last["noun"]) if last else []
     unsaid = [one for one in nouns if not says_form(one, told.whole)]
     unsaid += find_rivalled(ctx.question, told)
@@ -109,7 +100,7 @@ async def is_other_sort(ctx: Context, answer: Answer) -> bool:
     country = table.countries.fullmatch(noun) is not None
     if country and find_countries(split_words(answer.candidate))[0]:
         return False
-    sorts = [found["sort"] for found in re.finditer(rf"\b{name}{_DEFINED}", known)]
+    sorts = [found["sort"] for found in re.finditer(rf"\b{name}{table.defined}", known)]
     if not sorts:
         return country
     said = asked_words(" ".join(sorts))

@@ -16,6 +16,7 @@ _LANGUAGES = ("en", "zh", "de", "fr", "es", "ru", "ar", "ja")
 _PARTICLES = re.compile(
     "请问|请?告诉我|我想知道|麻烦|[的了是我你要在有和与及吗呢们]"
 )  # of Chinese, which say nothing alone
+_NEVER = "(?!)"  # matches nowhere
 _OPENING_WORDS = 4  # words behind a question word in which it says what it asks for
 
 
@@ -71,6 +72,12 @@ class RuleTable:
     kin: tuple[tuple[str, re.Pattern[str]], ...]
     """The two sides of a kinship, with their words."""
     roles: re.Pattern[str]
+    restricted: re.Pattern[str]
+    """The noun at the end of a question that restricts it."""
+    defined: str
+    """A pattern of what a sentence says that a thing is, behind its name."""
+    passive: re.Pattern[str]
+    """Questions for steps that name nobody who takes them."""
     composed: Mapping[str, str]
     """Relations that stand for two steps."""
     yes: str
@@ -161,6 +168,7 @@ def _build_table(raw: Mapping[str, Any], *, spaced: bool) -> RuleTable:
     def named(part: str) -> tuple[tuple[str, re.Pattern[str]], ...]:
         return tuple((name, words(some)) for name, some in raw.get(part, {}).items())
 
+    patterns = raw.get("patterns", {})
     return RuleTable(
         operators=tuple(
             OperatorRule(one["how"], words(one["words"]), tuple(one["ask"]))
@@ -189,6 +197,9 @@ def _build_table(raw: Mapping[str, Any], *, spaced: bool) -> RuleTable:
         countries=words(raw.get("countries", ())),
         kin=named("kin"),
         roles=words([form for role in raw["roles"] for form in (role, f"{role}s")]),
+        restricted=re.compile(patterns.get("restricted", _NEVER)),
+        defined=patterns.get("defined", _NEVER),
+        passive=re.compile(patterns.get("passive", _NEVER)),
         composed=raw.get("composed", {}),
         yes=raw["yes"],
         no=raw["no"],
@@ -199,6 +210,6 @@ def _compile_words(some: Sequence[str], *, spaced: bool) -> re.Pattern[str]:
     """Match any of the words, the longest first; whole words where the script has spaces."""
     longest_first = sorted(some, key=lambda word: -len(word))
     if not some:
-        return re.compile("(?!)")
+        return re.compile(_NEVER)
     found = "|".join(re.escape(word).replace(r"\ ", r"\s+") for word in longest_first)
     return re.compile(rf"(?<!\w)(?:{found})(?!\w)" if spaced else f"(?:{found})", re.IGNORECASE)

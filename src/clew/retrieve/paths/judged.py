@@ -126,10 +126,12 @@ async def score_paths(ctx: Context, paths: Sequence[EntityPathTable]) -> Floats:
     )
     names = {at: label.name for at, label in labels.items()}
     says = await load_short_texts(ctx)
-    texts = [_say_route(path, names, says) for path in shown]
-    if ctx.scorer is None or not texts:
-        return np.zeros(len(texts), np.float32)
-    return await asyncio.to_thread(ctx.scorer.score, ctx.question, texts)
+    chances = np.zeros(len(shown), np.float32)  # of those that only lead back
+    led = [at for at, path in enumerate(shown) if len(path)]
+    if ctx.scorer is not None and led:
+        texts = [_say_route(shown[at], names, says) for at in led]
+        chances[led] = await asyncio.to_thread(ctx.scorer.score, ctx.question, texts)
+    return chances
 
 
 def _say_route(path: EntityPathTable, names: dict[int, str], says: list[str]) -> str:

@@ -45,7 +45,14 @@ def encoder_graph() -> Path:
     return home / "assets" / MODEL_NAME / GRAPH_FILE
 
 
-def write_full(graph: Path, weights: dict[str, Any], tokenizer: bytes, target: Path) -> None:
+def write_full(
+    graph: Path,
+    weights: dict[str, Any],
+    tokenizer: bytes,
+    target: Path,
+    *,
+    masked: bool = False,
+) -> None:
     """Write the full-precision reader: the encoder, the span layer and the tokenizer."""
     write_weights(graph, weights, target)
     model = onnx.load(str(target))
@@ -67,7 +74,8 @@ def write_full(graph: Path, weights: dict[str, Any], tokenizer: bytes, target: P
     model.graph.output.append(
         helper.make_tensor_value_info("span_logits", TensorProto.FLOAT, shape)
     )
-    drop_mask(model)
+    if not masked:
+        drop_mask(model)
     plain = Tokenizer.from_buffer(tokenizer)
     plain.no_padding()
     plain.no_truncation()
@@ -117,6 +125,8 @@ def compare(path: Path, model: ReaderModel, windows: list[Window]) -> float:
     for window in windows:
         ids, types = np.array([window.ids]), np.array([window.types])
         feed = {"input_ids": ids, "token_type_ids": types}
+        if "attention_mask" in {one.name for one in session.get_inputs()}:
+            feed["attention_mask"] = np.ones_like(ids)
         found = session.run(None, feed)[0]
         with torch.inference_mode():
             whole = torch.ones(ids.shape, dtype=torch.bool)
@@ -131,6 +141,7 @@ def main() -> None:
     ask.add_argument("weights", type=Path)
     ask.add_argument("--out", type=Path, required=True)
     ask.add_argument("--graph", type=Path, help="the encoder's ONNX file, if not the installed one")
+    ask.add_argument("--masked", action="store_true", help="for rows that are padded")
     given = ask.parse_args()
     weights, tokenizer = load_weights(given.weights)
     model = ReaderModel(weights, drop=0.0)
@@ -139,7 +150,8 @@ def main() -> None:
     given.out.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory() as folder:
         full = Path(folder) / "full.onnx"
-        write_full(given.graph or encoder_graph(), model.numpy_weights(), tokenizer, full)
+        graph = given.graph or encoder_graph()
+        write_full(graph, model.numpy_weights(), tokenizer, full, masked=given.masked)
         write_int8(full, given.out)
         exact = compare(full, model, windows)
         if exact > 0.01:

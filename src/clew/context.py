@@ -104,6 +104,18 @@ class PromptRecorder:
         return reply
 
 
+class QueryJudge(Protocol):
+    """Tells how probable it is that a question asks what a query in plain words says."""
+
+    def reads(self, question: str) -> bool:
+        """Whether it knows the script and the words of a question."""
+        ...
+
+    def score(self, question: str, texts: Sequence[str]) -> NDArray[np.float32]:
+        """Return a probability for each text."""
+        ...
+
+
 class PassageReader(Protocol):
     """Finds answers as spans of passages, each with a score against no answer."""
 
@@ -167,6 +179,8 @@ class Context:
     rerank: Reranker | None = None
     reader: PassageReader | None = None
     """Reads answers as spans; None where its weights or packages are missing."""
+    scorer: QueryJudge | None = None
+    """Compares questions with queries and paths; None where its weights are missing."""
     spans_read: dict[tuple[str, str, str], tuple[ReadSpan, ...]] = field(default_factory=dict)
     """What the reader found for a question in a passage, by its id and this text of it."""
     layout: Layout = PASSAGES

@@ -26,7 +26,7 @@ from clew.agents.relevance_gate import GATE_PASSAGES, Relevance, score_relevance
 from clew.agents.tables.rows import save_tables
 from clew.builder import Builder, ignore_progress
 from clew.config import Role, Settings
-from clew.context import Context, PassageReader
+from clew.context import Context, PassageReader, QueryJudge
 from clew.entities.editor import EntityEditor
 from clew.extract.model_extractors import DocumentExtractor
 from clew.index.derive import derive_arrays
@@ -55,6 +55,7 @@ from clew.llm.embed import Embedder
 from clew.llm.factory import create_reranker, find_embedder
 from clew.llm.rerank import Reranker
 from clew.models import Models
+from clew.reader.query_scorer import find_query_scorer
 from clew.reader.span_reader import find_reader
 from clew.recipes.chunking import ChosenChunking, find_shared_chunking
 from clew.retrieve.pack import fetch_evidence
@@ -122,6 +123,11 @@ class KnowledgeBase:
     def reader(self) -> PassageReader | None:
         """The span reader, if its weights and packages are here."""
         return find_reader(self.settings.spans.file)
+
+    @cached_property
+    def scorer(self) -> QueryJudge | None:
+        """The query scorer, if its weights and packages are here."""
+        return find_query_scorer()
 
     @cached_property
     def builder(self) -> Builder:
@@ -396,7 +402,12 @@ class KnowledgeBase:
         view = await self._load_view(snapshot)
         embed = adapt_embedder(view, self.embed, recipe)
         given = (question, view, snapshot, embed, self.models, self.store)
-        return Context(*given, rerank=self.rerank, reader=self.reader if reads else None)
+        return Context(
+            *given,
+            rerank=self.rerank,
+            reader=self.reader if reads else None,
+            scorer=self.scorer if reads else None,
+        )
 
     def stream(
         self, question: str, *, manner: AskOptions = DEFAULT_OPTIONS, **how: Any

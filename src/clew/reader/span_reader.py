@@ -70,7 +70,7 @@ class SpanReader:
             )
         session = open_session(path)
         return cls(
-            WindowMaker(_open_tokenizer(session, path), max_tokens),
+            WindowMaker(open_tokenizer(session, path), max_tokens),
             session,
             frozenset(one.name for one in session.get_inputs()),
             ThreadPoolExecutor(workers or count_cores(), thread_name_prefix="clew-read"),
@@ -144,7 +144,8 @@ class SpanReader:
         return logits
 
 
-def _open_tokenizer(session: Any, path: Path) -> Any:
+def open_tokenizer(session: Any, path: Path) -> Any:
+    """Return the tokenizer that a model file holds."""
     from tokenizers import Tokenizer
 
     held = session.get_modelmeta().custom_metadata_map.get(TOKENIZER_KEY)

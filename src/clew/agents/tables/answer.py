@@ -7,6 +7,7 @@ from typing import NamedTuple
 from clew.agents.answering.write import make_answer
 from clew.agents.core.types import Answer
 from clew.agents.tables.confidence import measure_confidence
+from clew.agents.tables.judge import can_judge_queries, judge_queries
 from clew.agents.tables.load import Table, join_tables
 from clew.agents.tables.parse import may_ask_tables, parse_question
 from clew.agents.tables.reading import Filter, Query
@@ -26,10 +27,13 @@ _SIGNS = {"filled": "has a value", "empty": "is empty or 0", "flag": "is yes"}
 
 async def answer_from_tables(ctx: Context) -> Answer | None:
     """Return the answer that code computes from rows, or None if no table answers this."""
-    tables = await load_tables(ctx) if may_ask_tables(ctx.question) else []
+    judged = can_judge_queries(ctx)
+    tables = await load_tables(ctx) if judged or may_ask_tables(ctx.question) else []
     if not tables:
         return None
     found = [one async for one in iter_answers(ctx, tables)]
+    if judged:
+        found = await _judge_answers(ctx, tables, found)
     best = max(found, key=lambda one: one.confidence, default=None)
     if best is None or best.confidence < _LEAST:
         return None
@@ -42,6 +46,19 @@ class ComputedAnswer(NamedTuple):
     query: Query
     result: TableResult
     confidence: float
+
+
+async def _judge_answers(
+    ctx: Context, tables: Sequence[Table], found: Sequence[ComputedAnswer]
+) -> list[ComputedAnswer]:
+    """Let the scorer say which query is asked: one that rules read, or one that it proposes."""
+    every = [*tables, *_join_once(ctx, tables)]
+    judged = await judge_queries(ctx, every, [one.query for one in found])
+    return [
+        ComputedAnswer(one.query, one.result, one.chance)
+        for one in judged
+        if not _tells_keys(ctx, one.query, tables)
+    ]
 
 
 async def iter_answers(ctx: Context, tables: Sequence[Table]) -> AsyncIterator[ComputedAnswer]:
@@ -134,6 +151,7 @@ def describe_query(query: Query) -> str:
         "distinct": f"number of different {of}",
         "group": f"{query.group} with the {query.best} {query.aggregate or 'number'} of {of}",
         "groups": f"{query.aggregate or 'number'} of {of} for each {query.group}",
+        "repeated": f"{query.group} of more than {query.limit} rows",
         "best": f"{_describe_best(query)} {of}",
         "aggregate": f"{query.aggregate} of {of}",
         "share": "share of the rows",

@@ -49,25 +49,11 @@ class TableResult:
 def run_query(query: Query) -> TableResult | None:
     """Return what the rows say, or None if no row fits."""
     rows = _drop_linked(query, find_rows(query.table, query.filters))
-    match query.wants:
-        case "count":
-            return TableResult((str(len(rows)),), tuple(rows), len(rows))
-        case "distinct":
-            return _count_distinct(query, rows)
-        case "group":
-            return _find_best_group(query, rows)
-        case "groups":
-            return _list_groups(query, rows)
-        case "best":
-            return _find_best_rows(query, rows)
-        case "aggregate":
-            return _aggregate(query, rows)
-        case "share":
-            return _find_share(query, rows)
-        case "check":
-            return _check(query, rows)
-        case "difference" | "ratio":
-            return _compare_two(query, rows)
+    if query.wants == "count":
+        return TableResult((str(len(rows)),), tuple(rows), len(rows))
+    compute = _COMPUTED.get(query.wants)
+    if compute is not None:
+        return compute(query, rows)
     return _read_values(query.table, query.targets, rows)
 
 
@@ -327,6 +313,14 @@ def _find_best_group(query: Query, rows: Sequence[int]) -> TableResult | None:
     return TableResult(tuple(format_cell(cells[members[key][0]]) for key in winners), used, value)
 
 
+def _find_repeated(query: Query, rows: Sequence[int]) -> TableResult | None:
+    """Return the values that more than so many rows have."""
+    often = [some for some in _group_rows(query, rows).values() if len(some) > query.limit]
+    cells = query.table.columns[query.group].cells
+    values = tuple(format_cell(cells[some[0]]) for some in often)
+    return TableResult(values, tuple(row for some in often for row in some)) if values else None
+
+
 def _list_groups(query: Query, rows: Sequence[int]) -> TableResult | None:
     members = _group_rows(query, rows)
     cells = query.table.columns[query.group].cells
@@ -373,3 +367,17 @@ def format_number(number: float) -> str:
 def format_mean(number: float) -> str:
     """Format what was divided: two decimals, more only of what is smaller than one."""
     return f"{number:.4g}" if abs(number) < 1 else format_number(round(number, 2))
+
+
+_COMPUTED: dict[str, Callable[[Query, Sequence[int]], TableResult | None]] = {
+    "distinct": _count_distinct,
+    "group": _find_best_group,
+    "groups": _list_groups,
+    "repeated": _find_repeated,
+    "best": _find_best_rows,
+    "aggregate": _aggregate,
+    "share": _find_share,
+    "check": _check,
+    "difference": _compare_two,
+    "ratio": _compare_two,
+}

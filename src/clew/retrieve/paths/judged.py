@@ -16,6 +16,7 @@ from clew.context import Context
 from clew.graph.csr import Floats, Ints
 from clew.graph.paths import EntityPathTable, follow_codes
 from clew.retrieve.pack import fetch_entity_labels
+from clew.retrieve.paths.path_wording import say_path
 from clew.retrieve.paths.relation_paths import PathSearchContext, ScoredRelationPaths
 from clew.retrieve.relation_vectors import load_short_texts
 from clew.retrieve.verb_sides import find_contradicting
@@ -23,6 +24,8 @@ from clew.text.word_forms import is_read_language
 
 # Chosen on three small graphs, MetaQA and PathQuestion (docs/lego.md, "The reader as judge").
 _JUDGED_PATHS = 8
+_SCORED_PATHS = 24
+_SCORE_WEIGHT, _LEAST_CHANCE = 1.0, 0.001
 _READ_WEIGHT = 1.5
 _SURE_SCORE, _UNSURE_SCORE = -2.0, -4.0  # best score at which the reader counts nothing, and fully
 _MAX_READ = 15.0  # by which a span may be ahead of no answer, or behind it
@@ -76,6 +79,8 @@ async def judge_paths(
 
     Not where the scores were tuned on questions of this graph, nor for sentences as relations.
     """
+    if can_score(ctx):
+        return await _score_paths(ctx, search, found)
     rows = found.rank()[:_JUDGED_PATHS]
     if len(rows) < 2 or get_tuning(ctx.view).paths is not None:
         return found
@@ -88,6 +93,57 @@ async def judge_paths(
     ]
     read = _READ_WEIGHT * min(share, 1.0) * await read_ends(ctx, routes)
     return replace(found, scores=_add_read(found.scores, rows, read))
+
+
+def can_score(ctx: Context) -> bool:
+    """Whether there is a query scorer that knows the language of the question."""
+    known = ctx.scorer is not None and ctx.scorer.reads(ctx.question)
+    return known and is_read_language(ctx.question)
+
+
+async def _score_paths(
+    ctx: Context, search: PathSearchContext, found: ScoredRelationPaths
+) -> ScoredRelationPaths:
+    """Add to the best paths how probable the query scorer finds it that they are asked for."""
+    rows = found.rank()[:_SCORED_PATHS]
+    tuned = get_tuning(ctx.view).paths is not None
+    if not len(rows) or tuned or (search.ways.fact_of_code(found.codes[rows]) >= 0).any():
+        return found
+    routes = [
+        follow_codes(search.ways, found.origin(at), found.step_codes(at)) for at in rows.tolist()
+    ]
+    chances = await score_paths(ctx, routes)
+    odds = np.log(np.maximum(chances, _LEAST_CHANCE) / np.maximum(1 - chances, _LEAST_CHANCE))
+    read = (_SCORE_WEIGHT * odds).astype(np.float32)
+    return replace(found, scores=_add_read(found.scores, rows, read))
+
+
+async def score_paths(ctx: Context, paths: Sequence[EntityPathTable]) -> Floats:
+    """Return for each relation path how probable it is that the question asks for its end."""
+    shown = [path.select(np.arange(min(len(path), _SHOWN_ENDS))) for path in paths]
+    labels = await fetch_entity_labels(
+        ctx, sorted({at for path in shown for at in path.entities.reshape(-1).tolist()})
+    )
+    names = {at: label.name for at, label in labels.items()}
+    says = await load_short_texts(ctx)
+    chances = np.zeros(len(shown), np.float32)  # of those that only lead back
+    led = [at for at, path in enumerate(shown) if len(path)]
+    if ctx.scorer is not None and led:
+        texts = [_say_route(shown[at], names, says) for at in led]
+        chances[led] = await asyncio.to_thread(ctx.scorer.score, ctx.question, texts)
+    return chances
+
+
+def _say_route(path: EntityPathTable, names: dict[int, str], says: list[str]) -> str:
+    """Say a path by the names of its first route, and the ends of all that are shown."""
+    codes = path.codes[0].tolist()
+    route = [names[at] for at in path.entities[0].tolist()]
+    facts = [
+        (far, says[code >> 1], near) if code % 2 else (near, says[code >> 1], far)
+        for near, far, code in zip(route, route[1:], codes, strict=False)
+    ]
+    ends = list(dict.fromkeys(names[at] for at in path.entities[:, -1].tolist()))
+    return say_path(facts, [bool(code % 2) for code in codes], ends)
 
 
 async def put_back_contradicting(

@@ -1,0 +1,273 @@
+"""Writes what the query scorer is trained on: questions beside right and wrong queries.
+
+    python -m bench.query_scorer.pairs --out PAIRS.gz [--prose QUESTIONS.jsonl]
+
+Wrong are proposals of the product itself, the queries of other questions over the same table, and
+queries of other tables; for graphs other paths from the same name. `--prose` adds questions that no
+table answers.
+"""
+
+import argparse
+import gzip
+import json
+import random
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from bench.machine import print_result
+from bench.query_scorer.asked import (
+    GRAPHS,
+    TABLES,
+    SmallGraph,
+    is_held,
+    list_own_parts,
+    make_query,
+    make_table,
+    read_lines,
+    read_path,
+)
+from clew.agents.tables.load import Column, Table
+from clew.agents.tables.propose import (
+    Asked,
+    Part,
+    list_filters,
+    list_parts,
+    make_queries,
+    say_condition,
+    say_part,
+)
+from clew.agents.tables.reading import Filter, Query
+from clew.agents.tables.run import TableResult, find_rows, run_query
+from clew.agents.tables.wording import say_query
+from clew.agents.tables.words import is_same_word
+
+Item = tuple[str, int, str]
+"""What is compared with a question, whether it is right, and part, cond, full or path."""
+_PROPOSED, _OTHERS, _ELSEWHERE = 14, 5, 4  # wrong queries of each kind
+_PATHS, _LONGEST, _FRONT = 20, 3, 60
+_LIKELY, _POSSIBLE = 0.8, 0.4  # chances that are given to parts
+
+
+@dataclass
+class Writer:
+    """Makes the items of questions; counts what was reached."""
+
+    rng: random.Random
+    counts: Counter[str] = field(default_factory=Counter)
+    tables: list[Table] = field(default_factory=list)
+
+    def write_tables(self) -> Iterator[dict[str, Any]]:
+        """Yield the questions over tables with their items."""
+        for line in read_lines(TABLES):
+            table = make_table(line)
+            self.tables.append(table)
+            asks = [
+                (ask, None if ask["get"] == "none" else make_query(table, ask))
+                for ask in line["asks"]
+            ]
+            known = [query for _, query in asks if query is not None]
+            for ask, gold in asks:
+                result = run_query(gold) if gold is not None else None
+                if gold is not None and result is None:
+                    self.counts["without an answer"] += 1
+                    continue
+                for question in ask["q"]:
+                    items = self._list_items(Asked(question), table, gold, result, known)
+                    held = is_held(line["table"])
+                    yield {"q": question, "held": held, "none": gold is None, "items": items}
+
+    def _list_items(
+        self,
+        asked: Asked,
+        table: Table,
+        gold: Query | None,
+        result: TableResult | None,
+        known: Sequence[Query],
+    ) -> list[Item]:
+        parts, filters = list_parts(table), list_filters(asked, table)
+        own = list_own_parts(gold) if gold is not None else set()
+        said = {one for one in filters if gold is not None and _is_among(table, one, gold.filters)}
+        items: list[Item] = []
+        if gold is not None and result is not None:
+            self._count(table, gold, parts, filters)
+            every = dict.fromkeys([*parts, *sorted(own, key=str)])
+            items += [(say_part(table, one), int(one in own), "part") for one in every]
+            conditions = dict.fromkeys([*filters, *gold.filters])
+            items += [
+                (say_condition(table, one), int(one in said or one in gold.filters), "cond")
+                for one in conditions
+            ]
+            items.append((say_query(gold, result), 1, "full"))
+        wrong = self._propose(asked, table, gold, [one for one in filters if one not in said])
+        wrong += self._borrow(known, filters)
+        if len(self.tables) > 1 and self.rng.random() < 0.6:
+            wrong += self.propose_elsewhere(asked, self.rng.choice(self.tables[-40:-1]))
+        return [*items, *self._keep_wrong(wrong, gold, result)]
+
+    def _count(
+        self, table: Table, gold: Query, parts: Sequence[Part], filters: Sequence[Filter]
+    ) -> None:
+        reached = [any(_is_among(table, f, [one]) for f in filters) for one in gold.filters]
+        self.counts["questions"] += 1
+        self.counts["conditions"] += len(reached)
+        self.counts["conditions proposed"] += sum(reached)
+        self.counts["queries proposed"] += all(reached) and list_own_parts(gold) <= set(parts)
+
+    def _propose(
+        self, asked: Asked, table: Table, gold: Query | None, wrong: list[Filter]
+    ) -> list[Query]:
+        """Return queries of the right parts and of wrong ones that are near."""
+        own = list_own_parts(gold) if gold is not None else set()
+        parts = [one for one in list_parts(table) if one not in own]
+        self.rng.shuffle(parts)
+        near = [p for p in parts if any(p.column == g.column or p.kind == g.kind for g in own)]
+        named = [p for p in parts if p.column and _is_said(asked, table.columns[p.column])]
+        chances = dict.fromkeys(own, _LIKELY)
+        chances |= dict.fromkeys([*near[:4], *named[:5], *parts[:3]], _POSSIBLE)
+        self.rng.shuffle(wrong)
+        placed = [one for one in wrong if one.at >= 0]
+        some = [*placed[:3], *wrong[:2]]
+        conditions = dict.fromkeys(some, _POSSIBLE)
+        if gold is not None:
+            conditions |= dict.fromkeys(gold.filters, _LIKELY)
+        found = list(make_queries(asked, table, chances, conditions))
+        return sorted(found, key=lambda one: -self._measure_nearness(one, gold))[: 2 * _PROPOSED]
+
+    def _measure_nearness(self, query: Query, gold: Query | None) -> float:
+        """Return how close a query is to the right one, or how plain; partly by chance."""
+        if gold is None:
+            plain = not any(one.negated for one in query.filters)
+            return (
+                plain + 0.5 * (query.wants in ("value", "count", "aggregate")) + self.rng.random()
+            )
+        same = (query.wants == gold.wants) + (set(query.filters) == set(gold.filters))
+        same += (query.targets == gold.targets) + (query.measure == gold.measure)
+        return same + self.rng.random()
+
+    def _borrow(self, known: Sequence[Query], filters: Sequence[Filter]) -> list[Query]:
+        """Return queries of other questions over the table, also with what this one names."""
+        some = self.rng.sample(list(known), min(_OTHERS, len(known)))
+        named = tuple(f for f in filters if f.at >= 0 and f.how == "=" and not f.negated)[:1]
+        moved = [replace(one, filters=named) for one in some if named and one.wants != "check"]
+        return [*some, *moved]
+
+    def propose_elsewhere(self, asked: Asked, table: Table) -> list[Query]:
+        """Return queries of another table that a question may seem to ask for."""
+        parts, filters = list_parts(table), list_filters(asked, table)
+        self.rng.shuffle(parts)
+        self.rng.shuffle(filters)
+        named = [p for p in parts if p.column and _is_said(asked, table.columns[p.column])]
+        placed = [one for one in filters if one.at >= 0]
+        chances = dict.fromkeys([*named[:4], *parts[:4]], _LIKELY)
+        conditions = dict.fromkeys([*placed[:2], *filters[:1]], _POSSIBLE)
+        found = list(make_queries(asked, table, chances, conditions))
+        return self.rng.sample(found, min(_ELSEWHERE, len(found)))
+
+    def _keep_wrong(
+        self, queries: Iterable[Query], gold: Query | None, result: TableResult | None
+    ) -> list[Item]:
+        """Return the queries that are not the right one in other words."""
+        found: dict[str, None] = {}
+        right = say_query(gold, result) if gold is not None else ""
+        for query in queries:
+            own = run_query(query)
+            if own is None:
+                continue
+            is_same = result is not None and own.values == result.values and own.rows == result.rows
+            said = say_query(query, own)
+            if not is_same and said != right:
+                found.setdefault(said)
+        return [(said, 0, "full") for said in found]
+
+    def write_prose(self, questions: Sequence[str]) -> Iterator[dict[str, Any]]:
+        """Yield questions that none of the tables answers."""
+        for question in questions:
+            asked = Asked(question)
+            queries = [
+                query
+                for table in self.rng.sample(self.tables, 3)
+                for query in self.propose_elsewhere(asked, table)
+            ]
+            items = self._keep_wrong(queries, None, None)
+            if items:
+                self.counts["prose"] += 1
+                yield {"q": question, "held": False, "none": True, "items": items}
+
+    def write_graphs(self) -> Iterator[dict[str, Any]]:
+        """Yield the questions over graphs with the paths from what they name."""
+        for line in read_lines(GRAPHS):
+            graph = SmallGraph.read(line)
+            for ask in line["asks"]:
+                gold, topic = read_path(ask), str(ask["topic"])
+                if gold is not None and not graph.follow(topic, gold):
+                    self.counts["without an answer"] += 1
+                    continue
+                paths = graph.list_paths(topic, _LONGEST, _FRONT)
+                ends = {route[-1] for route in graph.follow(topic, gold)} if gold else set()
+                wrong = [
+                    path
+                    for path in paths
+                    if path != gold and {route[-1] for route in graph.follow(topic, path)} != ends
+                ]
+                for question in ask["q"]:
+                    self.counts["questions over graphs"] += 1
+                    near = sorted(wrong, key=lambda path: -self._measure_path(path, gold))
+                    items = [(graph.say(topic, path), 0, "path") for path in near[:_PATHS]]
+                    items += [(graph.say(topic, gold), 1, "path")] if gold else []
+                    held = is_held(line["graph"])
+                    yield {"q": question, "held": held, "none": gold is None, "items": items}
+
+    def _measure_path(self, path: Sequence[Any], gold: Sequence[Any] | None) -> float:
+        """Return how close a path is to the right one, or how short; partly by chance."""
+        if gold is None:
+            return self.rng.random() - 0.7 * (len(path) > 1)
+        turned = [(relation, not backward) for relation, backward in gold]
+        shared = sum(step in gold for step in path) + sum(step in turned for step in path)
+        return shared + 2 * self.rng.random() - 0.5 * abs(len(path) - len(gold))
+
+
+def _is_among(table: Table, one: Filter, others: Sequence[Filter]) -> bool:
+    """Whether a condition is one of others, or chooses the same rows by the same column."""
+    if one in others:
+        return True
+    rows = find_rows(table, [one])
+    if not rows or len(rows) == len(table):
+        return False
+    return any(
+        find_rows(table, [other]) == rows and (other.column == one.column or len(rows) == 1)
+        for other in others
+    )
+
+
+def _is_said(asked: Asked, column: Column) -> bool:
+    """Whether a question has a word of a column's name."""
+    return any(is_same_word(word.fold, own) for word in asked.words for own in column.words)
+
+
+def main() -> None:
+    """Write the pairs."""
+    ask = argparse.ArgumentParser(description=__doc__)
+    ask.add_argument("--out", type=Path, required=True)
+    ask.add_argument("--prose", type=Path)
+    ask.add_argument("--most", type=int, default=1500, help="questions of prose")
+    given = ask.parse_args()
+    writer = Writer(random.Random(7))
+    with gzip.open(given.out, "wt", encoding="utf-8") as out:
+        for one in writer.write_tables():
+            out.write(json.dumps(one, ensure_ascii=False) + "\n")
+        for one in writer.write_graphs():
+            out.write(json.dumps(one, ensure_ascii=False) + "\n")
+        if given.prose:
+            lines = given.prose.read_text(encoding="utf-8").splitlines()
+            questions = [json.loads(line)["question"] for line in lines]
+            for one in writer.write_prose(writer.rng.sample(questions, given.most)):
+                out.write(json.dumps(one, ensure_ascii=False) + "\n")
+    sizes = {"bytes": given.out.stat().st_size}
+    print_result("query_scorer.pairs", dict(writer.counts), sizes)
+
+
+if __name__ == "__main__":
+    main()

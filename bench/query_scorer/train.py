@@ -1,0 +1,205 @@
+"""Trains the query scorer: the local encoder, and one number for a question beside a query.
+
+    PYTHONPATH=src python3 -m bench.query_scorer.train --pairs PAIRS.gz … --start minilm.npz \
+        --out NAME.npz --minutes 1.5
+
+Each pair of a question and the words of a query, of a part of one or of a path of relations is
+right or wrong; `--pairs` come from `bench.query_scorer.pairs`. Every seventh table and graph is
+held out. On a GPU a minute does, on two cores an hour.
+"""
+
+import argparse
+import gzip
+import json
+import random
+import time
+from collections import defaultdict, deque
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from tokenizers import Tokenizer
+
+try:
+    import torch
+except ImportError as missing:
+    raise SystemExit("this needs torch; install the extra: pip install 'clew[train]'") from missing
+
+from bench.reader.model import ReaderModel, load_weights, save_weights
+
+MAX_TOKENS = 96
+WARM_UP = 0.06
+AHEAD = 8  # batches
+QUESTIONS = 32  # measured at a time
+KINDS = ("part", "cond", "full", "path")
+WRONG = {"part": 5, "cond": 5, "full": 8, "path": 9}
+"""Wrong ones of each kind that a question is trained with at a time."""
+
+
+def load_questions(files: list[Path], held: bool) -> list[dict[str, Any]]:
+    """Read the questions that are trained on, or those held out."""
+    found = []
+    for file in files:
+        with gzip.open(file, "rt", encoding="utf-8") as lines:
+            found += [one for one in map(json.loads, lines) if one["held"] == held]
+    return found
+
+
+def choose_items(one: dict[str, Any], rng: random.Random) -> list[tuple[str, str, int]]:
+    """Return the right items of a question and some wrong ones of each kind."""
+    wrong = defaultdict(list)
+    found = []
+    for text, right, kind in one["items"]:
+        if right:
+            found.append((one["q"], text, 1))
+        else:
+            wrong[kind].append(text)
+    for kind, texts in wrong.items():
+        some = rng.sample(texts, min(len(texts), WRONG[kind]))
+        found += [(one["q"], text, 0) for text in some]
+    return found
+
+
+class Encoder:
+    """Turns pairs of texts into padded rows of token ids."""
+
+    def __init__(self, tokenizer: bytes, device: str) -> None:
+        """Take the encoder's tokenizer."""
+        self.tokenizer = Tokenizer.from_buffer(tokenizer)
+        self.tokenizer.no_padding()
+        self.tokenizer.enable_truncation(MAX_TOKENS)
+        self.device = device
+
+    def __call__(self, pairs: list[tuple[str, str]]) -> tuple[Any, Any, Any]:
+        """Return ids, types and mask."""
+        rows = self.tokenizer.encode_batch(pairs)
+        width = max(len(row.ids) for row in rows)
+        ids, types = np.zeros((2, len(rows), width), np.int64)
+        mask = np.zeros((len(rows), width), np.bool_)
+        for at, row in enumerate(rows):
+            size = len(row.ids)
+            ids[at, :size], types[at, :size], mask[at, :size] = row.ids, row.type_ids, True
+        return tuple(torch.from_numpy(one).to(self.device) for one in (ids, types, mask))
+
+
+def prefetch(
+    questions: list[dict[str, Any]], encode: Encoder, batch: int, rng: random.Random
+) -> Iterator[tuple[Any, Any]]:
+    """Yield tokens and labels of some questions without end, a few batches ahead."""
+
+    def make(some: list[int]) -> tuple[Any, Any]:
+        items = [item for at in some for item in choose_items(questions[at], rng)]
+        labels = torch.tensor([right for _, _, right in items], device=encode.device).float()
+        return encode([(q, text) for q, text, _ in items]), labels
+
+    waiting: deque[Any] = deque()
+    with ThreadPoolExecutor(4) as pool:
+        while True:
+            order = rng.sample(range(len(questions)), len(questions))
+            for at in range(0, len(order), batch):
+                waiting.append(pool.submit(make, order[at : at + batch]))
+                if len(waiting) > AHEAD:
+                    yield waiting.popleft().result()
+
+
+def train(model: Any, encode: Encoder, questions: list[dict[str, Any]], given: Any) -> None:
+    """Train for so many minutes or epochs."""
+    rng = random.Random(given.seed)
+    steps = max(1, int(given.epochs * len(questions) / given.batch))
+    optimiser = torch.optim.AdamW(model.parameters(), lr=given.rate, weight_decay=0.01)
+    start, done, loss_sum = time.time(), 0, 0.0
+    batches = prefetch(questions, encode, given.batch, rng)
+    while done < steps:
+        spent = (time.time() - start) / (60 * given.minutes)
+        share = max(done / steps, spent)
+        if share >= 1:
+            break
+        rate = given.rate * min(share / WARM_UP, (1 - share) / (1 - WARM_UP)) + 1e-7
+        for group in optimiser.param_groups:
+            group["lr"] = rate
+        (ids, types, mask), labels = next(batches)
+        with torch.autocast(encode.device, torch.bfloat16, enabled=encode.device == "cuda"):
+            logits = model(ids, types, mask)[:, 0, 0]
+        loss = torch.nn.functional.binary_cross_entropy_with_logits(logits.float(), labels)
+        optimiser.zero_grad()
+        loss.backward()
+        torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+        optimiser.step()
+        done, loss_sum = done + 1, loss_sum + float(loss.detach())
+        if done % 100 == 0:
+            print(
+                f"{done}/{steps} loss {loss_sum / 100:.4f} {time.time() - start:.0f} s", flush=True
+            )
+            loss_sum = 0.0
+
+
+def measure(model: Any, encode: Encoder, questions: list[dict[str, Any]]) -> dict[str, float]:
+    """Return how often the right query is the best of its kind, and how sure that is."""
+    model.eval()
+    found: dict[str, list[float]] = defaultdict(list)
+    asked = [one for one in questions if one["items"]]
+    with torch.inference_mode():
+        for start in range(0, len(asked), QUESTIONS):
+            some = asked[start : start + QUESTIONS]
+            pairs = [(one["q"], text) for one in some for text, _, _ in one["items"]]
+            ids, types, mask = encode(pairs)
+            with torch.autocast(encode.device, torch.bfloat16, enabled=encode.device == "cuda"):
+                chances = model(ids, types, mask)[:, 0, 0].float().sigmoid().cpu().numpy()
+            ends = np.cumsum([len(one["items"]) for one in some])
+            for one, own in zip(some, np.split(chances, ends[:-1]), strict=True):
+                _count(found, one["items"], own)
+    return {name: round(float(np.mean(values)), 4) for name, values in found.items()}
+
+
+def _count(found: dict[str, list[float]], items: list[Any], chance: Any) -> None:
+    """Count what is right and what is told for one question."""
+    for kind in KINDS:
+        at = [i for i, item in enumerate(items) if item[2] == kind]
+        if not at:
+            continue
+        right = np.array([items[i][1] for i in at], np.bool_)
+        own = chance[at]
+        if kind in ("part", "cond"):
+            found[f"{kind} missed"] += (own[right] < 0.1).astype(float).tolist()
+            found[f"{kind} told wrongly"] += (own[~right] >= 0.5).astype(float).tolist()
+        elif right.any():
+            first = bool(right[own.argmax()])
+            found[f"{kind} first right"].append(first)
+            found[f"{kind} told right"].append(first and own.max() >= 0.5)
+            found[f"{kind} told wrong"].append(not first and own.max() >= 0.5)
+        else:
+            found[f"{kind} none told"].append(own.max() >= 0.5)
+
+
+def main() -> None:
+    """Train, measure on what was held out, and write the weights."""
+    ask = argparse.ArgumentParser(description=__doc__)
+    ask.add_argument("--pairs", type=Path, nargs="+", required=True)
+    ask.add_argument("--start", type=Path, required=True)
+    ask.add_argument("--out", type=Path, required=True)
+    ask.add_argument("--minutes", type=float, default=5.0)
+    ask.add_argument("--epochs", type=float, default=6.0)
+    ask.add_argument("--batch", type=int, default=24, help="questions of a step")
+    ask.add_argument("--rate", type=float, default=1e-4)
+    ask.add_argument("--seed", type=int, default=0)
+    ask.add_argument("--measured", type=int, default=2000, help="questions held out")
+    ask.add_argument("--all", action="store_true", help="train on what is held out, too")
+    given = ask.parse_args()
+    device = "cuda" if torch.cuda.is_available() else "cpu"
+    torch.manual_seed(given.seed)
+    weights, tokenizer = load_weights(given.start)
+    model = ReaderModel(weights).to(device)
+    encode = Encoder(tokenizer, device)
+    held = load_questions(given.pairs, held=True)
+    questions = load_questions(given.pairs, held=False) + (held if given.all else [])
+    print(f"{len(questions)} questions, {len(held)} held out, on {device}", flush=True)
+    model.train()
+    train(model, encode, questions, given)
+    save_weights(given.out, model.numpy_weights(), tokenizer)
+    print(json.dumps(measure(model, encode, held[: given.measured])), flush=True)
+
+
+if __name__ == "__main__":
+    main()

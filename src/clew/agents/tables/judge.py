@@ -1,0 +1,145 @@
+"""Reads a question as a query over tables by a model: which proposal says what it asks."""
+
+import asyncio
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from clew.agents.tables.load import Table
+from clew.agents.tables.propose import (
+    Asked,
+    Part,
+    list_filters,
+    list_parts,
+    make_queries,
+    say_condition,
+    say_part,
+)
+from clew.agents.tables.reading import Filter, Query
+from clew.agents.tables.run import TableResult, run_query
+from clew.agents.tables.wording import say_query
+from clew.agents.tables.words import is_same_word
+from clew.context import Context, QueryJudge
+from clew.text.word_forms import question_language
+
+_MAX_TABLES = 4  # that are read for a question, those with most of its words first
+_MAX_QUERIES = 48  # that are compared with a question
+_VALUE_WORTH = 2.0  # words of a column's name that a value counts as
+
+
+@dataclass(frozen=True)
+class JudgedQuery:
+    """A query, what it computes, and how probable it is that it says what is asked."""
+
+    query: Query
+    result: TableResult
+    chance: float
+
+
+def can_judge_queries(ctx: Context) -> bool:
+    """Whether there is a scorer that knows the language of the question."""
+    known = ctx.scorer is not None and ctx.scorer.reads(ctx.question)
+    return known and question_language(ctx.question) == "en"
+
+
+async def judge_queries(
+    ctx: Context, tables: Sequence[Table], readings: Iterable[Query]
+) -> list[JudgedQuery]:
+    """Return the queries over these tables that a question may mean, the likeliest first.
+
+    `readings` are queries that were found by rules; they are compared with the others.
+    """
+    if ctx.scorer is None:
+        return []
+    return await asyncio.to_thread(_judge, ctx.scorer, ctx.question, tables, list(readings))
+
+
+def _judge(
+    scorer: QueryJudge, question: str, tables: Sequence[Table], readings: Sequence[Query]
+) -> list[JudgedQuery]:
+    asked = Asked(question)
+    found: dict[str, tuple[Query, TableResult]] = {}
+    for query in readings:
+        _note(found, query)
+    for query in _propose(scorer, asked, choose_tables(asked, tables)):
+        if len(found) >= _MAX_QUERIES:
+            break
+        _note(found, query)
+    texts = list(found)
+    chances = scorer.score(question, texts).tolist() if texts else []
+    judged = [
+        JudgedQuery(*found[text], chance) for text, chance in zip(texts, chances, strict=True)
+    ]
+    return sorted(judged, key=lambda one: -one.chance)
+
+
+def _note(found: dict[str, tuple[Query, TableResult]], query: Query) -> None:
+    """Note a query by its words if the rows answer it."""
+    result = run_query(query)
+    if result is not None and (result.rows or query.wants == "count"):
+        found.setdefault(say_query(query, result), (query, result))
+
+
+def _propose(scorer: QueryJudge, asked: Asked, tables: Sequence[Table]) -> list[Query]:
+    """Return the queries that likely parts make, the likeliest first."""
+    parts = [(table, part) for table in tables for part in list_parts(table)]
+    filters = [(table, one) for table in tables for one in list_filters(asked, table)]
+    texts = [say_part(*one) for one in parts] + [say_condition(*one) for one in filters]
+    if not texts:
+        return []
+    chances = scorer.score(asked.question, texts).tolist()
+    found: list[tuple[float, Query]] = []
+    for table in tables:
+        own = {p: c for (t, p), c in zip(parts, chances, strict=False) if t is table}
+        conditions = {
+            f: c for (t, f), c in zip(filters, chances[len(parts) :], strict=True) if t is table
+        }
+        for query in make_queries(asked, table, own, conditions):
+            if _uses_partners(query):
+                found.append((_estimate(query, own, conditions), query))
+    return [query for _, query in sorted(found, key=lambda one: -one[0])]
+
+
+def _uses_partners(query: Query) -> bool:
+    """Whether a query over joined tables needs the columns that were brought."""
+    partners = query.table.partners
+    return not partners or any(one.columns & query.columns for one in partners)
+
+
+def _estimate(query: Query, parts: dict[Part, float], filters: dict[Filter, float]) -> float:
+    """Return how likely a query is by its parts: each that is likely and left out counts, too."""
+    chance = 1.0
+    for one, own in filters.items():
+        if own > 0.05:
+            chance *= own if one in query.filters else 1 - own
+    used = {query.measure, query.group, *query.targets} - {""}
+    for part, own in parts.items():
+        if own > 0.05:
+            chance *= max(own, 0.02) if _has_part(query, part, used) else max(1 - own, 0.02)
+    return chance
+
+
+def _has_part(query: Query, part: Part, used: set[str]) -> bool:
+    if part.kind == "ask":
+        return part.column in used and part.column != query.measure
+    if part.kind in ("max", "min"):
+        return part.column == query.measure and query.best == part.kind
+    if part.kind in ("sum", "mean", "median"):
+        return part.column == query.measure and query.aggregate == part.kind
+    kinds = {"most": "group", "fewest": "group", "each": "groups", "over": "repeated"}
+    return query.wants == kinds.get(part.kind, part.kind)
+
+
+def choose_tables(asked: Asked, tables: Sequence[Table]) -> list[Table]:
+    """Return the tables of which a question says most: values, columns and names."""
+    if len(tables) <= _MAX_TABLES:
+        return list(tables)
+    worth = {id(table): _count_said(asked, table) for table in tables}
+    return sorted(tables, key=lambda one: -worth[id(one)])[:_MAX_TABLES]
+
+
+def _count_said(asked: Asked, table: Table) -> float:
+    names = {word for one in table.columns.values() for word in one.words} | table.own_words
+    words = [word.fold for word in asked.words if word.fold not in asked.fillers]
+    named = sum(any(is_same_word(word, own) for own in names) for word in words)
+    valued = {one.at for one in list_filters(asked, table) if one.how == "=" and one.at >= 0}
+    return named + _VALUE_WORTH * len(valued)

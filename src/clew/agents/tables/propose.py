@@ -1,0 +1,399 @@
+"""Proposes the queries that a question may mean: parts first, then what the likely ones make.
+
+Nothing of the wording is understood here: every column may be asked for, counted, added up or
+compared, and every value, number, date and flag may be a condition. A model tells which parts a
+question says, and then which query (`clew.agents.tables.judge`).
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import date
+from functools import cached_property
+from itertools import combinations
+
+from clew.agents.tables.load import Column, Table
+from clew.agents.tables.reading import Filter, Query
+from clew.agents.tables.values import is_year
+from clew.agents.tables.wording import say_column, say_extreme, say_filter, say_samples, say_table
+from clew.agents.tables.words import Word, is_same_word, load_operators, split_question
+from clew.text.dates import MONTHS, parse_whole_date
+from clew.text.quantities import parse_number
+
+_MAX_COLUMNS = 24  # of a table that are looked at
+_MAX_FILTERS = 80  # conditions that are compared with a question
+_MAX_KINDS = 2_000  # values of a column among which words of a question are looked for
+_MIN_PART = 4  # letters of a word that stands for a value it is part of
+_MAX_VALUE_WORDS = 8
+_LIKELY_PARTS, _LIKELY_FILTERS = 4, 5  # of the best that queries are made of
+_LEAST_PART, _LEAST_FILTER, _SURE_FILTER = 0.03, 0.05, 0.6
+_MAX_LIMIT = 20
+_COMPARING = (">", "<", ">=", "<=")
+_MULTIPLES = {"hundred": 100, "thousand": 1000, "k": 1000, "million": 1_000_000}
+_PLAIN = {"distinct": "distinct", "ask": "value", "over": "repeated", "each": "groups"}
+_OF_ROWS = {"most": "max", "fewest": "min"}
+_MAX_CATEGORY = 6  # values of a column that may be meant by other words
+
+
+@dataclass(frozen=True)
+class Part:
+    """What a query may be made of: a column that is asked for, or something computed."""
+
+    kind: str
+    """ask, count, distinct, sum, mean, median, max, min, most, fewest, each, over, share, check."""
+    column: str = ""
+
+
+def list_parts(table: Table) -> list[Part]:
+    """Return the parts that queries over a table may have."""
+    found = [Part(kind) for kind in ("count", "most", "fewest", "share", "check")]
+    for name, column in list(table.columns.items())[:_MAX_COLUMNS]:
+        found.append(Part("ask", name))
+        if column.is_quantity:
+            found += [Part(kind, name) for kind in ("sum", "mean", "median", "max", "min")]
+        elif column.type == "date":
+            found += [Part(kind, name) for kind in ("max", "min")]
+        if column.type == "text" and not column.is_key:
+            found += [Part(kind, name) for kind in ("distinct", "each", "over")]
+        elif column.type != "flag" and not column.is_key and column.is_id:
+            found += [Part(kind, name) for kind in ("distinct", "each", "over")]
+    return found
+
+
+def say_part(table: Table, part: Part) -> str:
+    """Say a part as the model reads it."""
+    name = say_column(table, part.column) if part.column else ""
+    said = {
+        "count": "number of rows",
+        "most": "with the most rows",
+        "fewest": "with the fewest rows",
+        "share": "share of the rows",
+        "check": "whether it is so",
+        "distinct": f"number of different {name}",
+        "sum": f"total {name}",
+        "mean": f"average {name}",
+        "median": f"median {name}",
+        "each": f"for each {name}",
+        "over": f"{name} with more than one row",
+    }.get(part.kind, "")
+    if part.kind == "ask":
+        said = f"the {say_samples(table.columns[part.column])}"
+    elif part.kind in ("max", "min"):
+        said = say_extreme(table, part.column, part.kind)
+    return f"{say_table(table)}: {said}"
+
+
+def say_condition(table: Table, one: Filter) -> str:
+    """Say a condition as the model reads it."""
+    return f"{say_table(table)}: where {say_filter(table, one)}"
+
+
+@dataclass(frozen=True)
+class Asked:
+    """The words of a question, as values and numbers are looked for among them."""
+
+    question: str
+
+    @cached_property
+    def words(self) -> list[Word]:
+        """Its words."""
+        return split_question(self.question)
+
+    @cached_property
+    def fillers(self) -> frozenset[str]:
+        """Words that no value is found by."""
+        known = load_operators()
+        return known.fillers | known.auxiliaries
+
+    @cached_property
+    def numbers(self) -> list[tuple[int, str]]:
+        """The numbers with their places."""
+        spelled, said = load_operators().phrases["numbers"], self.question
+        found = []
+        for at, word in enumerate(self.words):
+            if word.text[:1] in "+-" and at and f"{self.words[at - 1].text}{word.text}" in said:
+                continue  # the digits of a code: SO-1042
+            number = parse_number(spelled.get((word.fold,), word.fold))
+            behind = self.words[at + 1].fold if at + 1 < len(self.words) else ""
+            if number is not None:
+                found.append((at, f"{number * _MULTIPLES.get(behind, 1):g}"))
+            elif word.fold in _MULTIPLES and not (found and found[-1][0] == at - 1):
+                found.append((at, f"{_MULTIPLES[word.fold]}"))
+        return found
+
+    @cached_property
+    def times(self) -> list[tuple[int, str, str]]:
+        """Years, months and days: place, how they are compared, value."""
+        found = []
+        for at, word in enumerate(self.words):
+            behind = self.words[at + 1].fold if at + 1 < len(self.words) else ""
+            if word.fold in MONTHS:
+                month = f"{MONTHS[word.fold]:02}"
+                year = behind if behind.isdigit() and is_year(int(behind)) else ""
+                found.append((at, "month", f"{year}-{month}" if year else f"-{month}-"))
+                continue
+            if word.fold.isdigit() and len(word.fold) == 4 and is_year(int(word.fold)):
+                found.append((at, "year", word.fold))
+            elif "-" in word.fold and parse_whole_date(word.fold):
+                found.append((at, "day", word.fold))
+        return found + self._find_days()
+
+    def _find_days(self) -> list[tuple[int, str, str]]:
+        """Days of a month in words: "13 March 2025", "the 10th of Feb"; without a year "-02-10"."""
+        found = []
+        for at, word in enumerate(self.words):
+            near = [self.words[i].fold for i in range(max(0, at - 2), min(len(self.words), at + 3))]
+            days = [n for one in near if (n := one.rstrip("stndrh")).isdigit() and 0 < int(n) < 32]
+            years = [one for one in near if one.isdigit() and len(one) == 4 and is_year(int(one))]
+            if word.fold in MONTHS and days:
+                found.append(
+                    (at, "day", f"{(years or [''])[0]}-{MONTHS[word.fold]:02}-{days[0]:0>2}")
+                )
+        return found
+
+    @cached_property
+    def ranks(self) -> list[int]:
+        """Places that are asked for: 2 for "second"."""
+        ordinals = load_operators().phrases["ordinals"]
+        known = {phrase: meaning for phrase, meaning in ordinals.items() if meaning.isdigit()}
+        folds = [word.fold for word in self.words]
+        return [int(known[(one,)]) for one in folds if (one,) in known]
+
+
+def list_filters(asked: Asked, table: Table) -> list[Filter]:
+    """Return the conditions that a question may say: of values, numbers, times and flags."""
+    found: dict[Filter, None] = {}
+    for column in list(table.columns.values())[:_MAX_COLUMNS]:
+        for one in _list_own_filters(asked, column):
+            found.setdefault(one)
+            if len(found) >= _MAX_FILTERS:
+                return list(found)
+    return list(found)
+
+
+def _list_own_filters(asked: Asked, column: Column) -> Iterator[Filter]:
+    name = column.name
+    if column.truths is not None:
+        yield Filter(name, "flag")
+        yield Filter(name, "flag", negated=True)
+    if column.type == "number":
+        yield from _compare_numbers(asked, column)
+    if column.type == "date" or column.has_years:
+        yield from _compare_times(asked, column)
+    if column.type == "text" or column.is_id:
+        for at, how, value in _find_values(asked, column):
+            yield Filter(name, how, value, at=at)
+            yield Filter(name, how, value, negated=True, at=at)
+        if not column.is_key and len(column.rows_by_value) <= _MAX_CATEGORY:
+            yield from (Filter(name, "=", value) for value in column.rows_by_value)
+    if any(cell is None for cell in column.cells):
+        yield Filter(name, "empty")
+        yield Filter(name, "filled")
+    elif column.is_quantity and 0.0 in column.numbers:
+        yield Filter(name, "empty")
+
+
+def _compare_numbers(asked: Asked, column: Column) -> Iterator[Filter]:
+    for at, value in asked.numbers:
+        if column.has_years and not (value.isdigit() and is_year(int(value))):
+            continue
+        if parse_number(value) in column.numbers:
+            yield Filter(column.name, "=", value, at=at)
+        if column.is_quantity:
+            for how in _COMPARING:
+                yield Filter(column.name, how, value, at=at)
+
+
+def _compare_times(asked: Asked, column: Column) -> Iterator[Filter]:
+    for at, how, value in asked.times:
+        if column.type != "date":
+            continue  # years are numbers
+        if how == "day" and value.startswith("-"):
+            for day in dict.fromkeys(_list_days(column)):
+                if day.endswith(value):
+                    yield Filter(column.name, "=", day, at=at)
+        elif how in ("year", "month"):
+            yield Filter(column.name, how, value, at=at)
+        else:
+            yield Filter(column.name, "=", value, at=at)
+        if not value.startswith("-"):
+            for sign in _COMPARING:
+                yield Filter(column.name, sign, value, at=at)
+
+
+def _list_days(column: Column) -> Iterator[str]:
+    """Yield the dates of a column as they are compared."""
+    for number in column.numbers:
+        if number is not None:
+            yield date.fromordinal(int(number)).isoformat()
+
+
+def _find_values(asked: Asked, column: Column) -> Iterator[tuple[int, str, str]]:
+    """Find the values of a column that the question says, whole or in part."""
+    values, words = column.rows_by_value, asked.words
+    taken: set[int] = set()
+    for size in range(min(_MAX_VALUE_WORDS, len(words)), 0, -1):
+        for at in range(len(words) - size + 1):
+            some = words[at : at + size]
+            if taken.intersection(range(at, at + size)):
+                continue
+            forms = {" ".join(w.fold for w in some), " ".join(w.stem for w in some)}
+            for form in forms & values.keys():
+                if size == 1 and form in asked.fillers and len(form) < _MIN_PART:
+                    continue
+                taken.update(range(at, at + size))
+                yield at, "=", form
+    if len(values) > _MAX_KINDS:
+        return
+    yield from _find_parts(asked, values, taken)
+
+
+def _find_parts(
+    asked: Asked, values: Mapping[str, Sequence[int]], taken: set[int]
+) -> Iterator[tuple[int, str, str]]:
+    """Find values of which the question says words, in any order and form."""
+    known: dict[str, list[str]] = {}
+    for value in values:
+        for part in value.split():
+            if len(part) >= _MIN_PART or not part.isalpha():
+                known.setdefault(part, []).append(value)
+    said: dict[str, set[int]] = {}
+    for at, word in enumerate(asked.words):
+        if at in taken or word.fold in asked.fillers:
+            continue
+        if len(word.fold) < _MIN_PART and word.fold.isalpha():
+            continue
+        having = {v for part in known if _is_form(word, part) for v in known[part]}
+        for value in having:
+            said.setdefault(value, set()).add(at)
+        parts = {part for part in known if _is_form(word, part)}
+        if len(having) > 1 and len(parts) == 1:
+            yield at, "contains", next(iter(parts))
+    most = max((len(places) for places in said.values()), default=0)
+    best = [value for value, places in said.items() if len(places) == most]
+    for value in best[:3]:
+        yield min(said[value]), "=", value
+
+
+def _is_form(word: Word, part: str) -> bool:
+    return word.fold == part or word.stem == part or is_same_word(word.fold, part)
+
+
+def make_queries(
+    asked: Asked,
+    table: Table,
+    parts: Mapping[Part, float],
+    filters: Mapping[Filter, float],
+) -> Iterator[Query]:
+    """Yield the queries that the likely parts and conditions make."""
+    likely = sorted(
+        (one for one in parts if parts[one] >= _LEAST_PART), key=lambda one: -parts[one]
+    )
+    chosen = likely[: 2 * _LIKELY_PARTS]
+    for some in _choose_filters(filters):
+        base = Query(table, "value", some)
+        yield from _make_plain(base, chosen)
+        yield from _make_extremes(asked, base, chosen)
+        yield from _make_checks(base, chosen, some)
+
+
+def _choose_filters(filters: Mapping[Filter, float]) -> list[tuple[Filter, ...]]:
+    """Return sets of conditions, the likeliest first: all that are sure, and one more or less."""
+    ranked = sorted(
+        (one for one in filters if filters[one] >= _LEAST_FILTER), key=lambda f: -filters[f]
+    )
+    ranked = ranked[:_LIKELY_FILTERS]
+    found: dict[tuple[Filter, ...], float] = {}
+    for size in range(min(3, len(ranked)) + 1):
+        for some in combinations(ranked, size):
+            if _clash(some):
+                continue
+            chance = 1.0
+            for one in ranked:
+                chance *= filters[one] if one in some else 1 - filters[one]
+            found[some] = chance
+    return sorted(found, key=lambda some: -found[some])[:5]
+
+
+def _clash(some: Sequence[Filter]) -> bool:
+    """Whether two conditions are of the same word of the question, or of one flag."""
+    placed = [one.at for one in some if one.at >= 0]
+    if len(set(placed)) < len(placed):
+        return True
+    own = [one.column for one in some if one.how in ("flag", "empty", "filled")]
+    return any(sum(one.column == name for one in some) > 1 for name in own)
+
+
+def _make_plain(base: Query, parts: Sequence[Part]) -> Iterator[Query]:
+    """Yield the queries that a single part makes, and numbers for each value of a column."""
+    told = {one.column for one in base.filters if one.how == "=" and not one.negated}
+    for part in parts:
+        column, kind = part.column, part.kind
+        if kind == "count" or (kind == "share" and base.filters):
+            yield replace(base, wants=kind)
+        elif kind == "distinct" or (kind == "ask" and column not in told):
+            yield replace(base, wants=_PLAIN[kind], targets=(column,))
+        elif kind in ("sum", "mean", "median"):
+            yield replace(base, wants="aggregate", aggregate=kind, measure=column)
+        elif kind in ("max", "min"):
+            yield replace(base, wants="best", best=kind, measure=column)
+        elif kind in ("over", "each"):
+            yield replace(base, wants=_PLAIN[kind], group=column)
+    columns = base.table.columns
+    computed = [p for p in parts if p.kind in ("sum", "mean", "max", "min")]
+    for part in [one for one in computed if columns[one.column].is_quantity]:
+        for each in [one for one in parts if one.kind == "each"][:2]:
+            group, measure = each.column, part.column
+            yield replace(base, wants="groups", group=group, aggregate=part.kind, measure=measure)
+
+
+def _make_extremes(asked: Asked, base: Query, parts: Sequence[Part]) -> Iterator[Query]:
+    """Yield the rows or groups with the largest or smallest of something."""
+    asks = [one.column for one in parts if one.kind == "ask"][:_LIKELY_PARTS]
+    if base.table.label and base.table.label not in asks:
+        asks.append(base.table.label)
+    extremes = [one for one in parts if one.kind in ("max", "min")][:3]
+    counted = [best for kind, best in _OF_ROWS.items() if any(p.kind == kind for p in parts)]
+    for rank, limit in _list_places(asked):
+        placed = replace(base, rank=rank, limit=limit)
+        for column in asks:
+            others = [one for one in extremes if one.column != column]
+            for one in others:
+                yield replace(
+                    *(placed,), wants="best", best=one.kind, measure=one.column, targets=(column,)
+                )
+            if not base.table.columns[column].is_key:
+                yield from _make_best_groups(replace(placed, group=column), others, counted)
+
+
+def _make_best_groups(
+    base: Query, extremes: Sequence[Part], counted: Sequence[str]
+) -> Iterator[Query]:
+    """Yield the groups of rows with the largest or smallest total, average or number."""
+    for one in extremes:
+        if base.table.columns[one.column].is_quantity:
+            made = replace(base, wants="group", best=one.kind, measure=one.column)
+            yield from (replace(made, aggregate=how) for how in ("sum", "mean"))
+    yield from (replace(base, wants="group", best=best) for best in counted)
+
+
+def _list_places(asked: Asked) -> list[tuple[int, int]]:
+    """Return which of the best a question may ask for, and how many."""
+    counts = [parse_number(value) for _, value in asked.numbers]
+    few = [int(n) for n in counts if n is not None and n.is_integer() and 1 < n <= _MAX_LIMIT]
+    return [(1, 1), *((rank, 1) for rank in asked.ranks[:1]), *((1, n) for n in few[:1])]
+
+
+def _make_checks(base: Query, parts: Sequence[Part], some: Sequence[Filter]) -> Iterator[Query]:
+    """Yield whether there is such a row, and whether one of two that are named has more."""
+    if not any(one.kind == "check" for one in parts):
+        return
+    if len(some) > 1:
+        yield replace(base, wants="check")
+    named = [one for one in some if one.how == "=" and not one.negated]
+    for name in {one.column for one in named}:
+        if sum(one.column == name for one in named) == 2:
+            for part in parts:
+                if part.kind in ("max", "min"):
+                    yield replace(
+                        base, wants="check", best=part.kind, measure=part.column, group=name
+                    )

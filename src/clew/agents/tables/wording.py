@@ -1,0 +1,144 @@
+"""Says in plain words what a query asks, as the model that compares it with a question reads it."""
+
+from clew.agents.tables.load import Column, Table
+from clew.agents.tables.reading import Filter, Query
+from clew.agents.tables.run import TableResult, group_filters
+from clew.ingest.readers.tables import split_column
+from clew.text.dates import MONTHS
+
+_SIGNS = {"=": "is", ">": "over", "<": "under", ">=": "at least", "<=": "at most"}
+_DATE_SIGNS = {"=": "on", ">": "after", "<": "before", ">=": "since", "<=": "until"}
+_TOTALS = {"sum": "total", "mean": "average", "": "total"}
+_EXTREMES = {"max": "highest", "min": "lowest"}
+_DATE_EXTREMES = {"max": "latest", "min": "earliest"}
+_MAX_ANSWER = 40  # characters of the answer that are said
+_MAX_SAMPLE = 16  # … of a value of a column
+_MONTH_NAMES = {number: name for name, number in MONTHS.items() if len(name) > 3 or name == "may"}
+
+
+def say_query(query: Query, result: TableResult | None) -> str:
+    """Say what a query asks of its table, and what the rows answer."""
+    table = query.table
+    said = f"{say_table(table)}: {_say_sought(query)}"
+    if where := say_filters(query):
+        said += f" where {where}"
+    if query.unlinked is not None:
+        said += f" without any {say_table(query.unlinked.table)}"
+        if some := [say_filter(query.unlinked.table, one) for one in query.unlinked.filters]:
+            said += f" where {' and '.join(some)}"
+    answer = ", ".join(result.values[:3])[:_MAX_ANSWER] if result else ""
+    return f"{said} = {answer}" if answer else said
+
+
+def say_table(table: Table) -> str:
+    """Say what a table is called."""
+    return " ".join(split_column(table.stem))
+
+
+def say_column(table: Table, name: str) -> str:
+    """Say what a column is called."""
+    return " ".join(table.columns[name].words) or name
+
+
+def say_samples(column: Column) -> str:
+    """Say a column's name, and two of its values if they are words."""
+    name = " ".join(column.words) or column.name
+    if column.type != "text":
+        return name
+    some = [str(cell)[:_MAX_SAMPLE] for cell in dict.fromkeys(column.cells) if cell is not None]
+    return f"{name} ({', '.join(some[:2])})"
+
+
+def say_filters(query: Query) -> str:
+    """Say the conditions of a query."""
+    groups = group_filters(query.filters)
+    if query.wants == "check" and query.group:
+        groups = [some for some in groups if some[0].column != query.group]
+    return " and ".join(
+        " or ".join(say_filter(query.table, one) for one in some) for some in groups
+    )
+
+
+def say_filter(table: Table, one: Filter) -> str:
+    """Say a condition."""
+    column = table.columns[one.column]
+    name = say_column(table, one.column)
+    if one.how == "flag":
+        return f"{name} is {'no' if one.negated else 'yes'}"
+    denied = "not " if one.negated else ""
+    if one.how in ("filled", "empty"):
+        return f"{denied}{'has' if one.how == 'filled' else 'no'} {name}"
+    if one.how == "year":
+        return f"{name} {denied}in {one.value}"
+    if one.how == "month":
+        year, _, month = one.value.strip("-").rpartition("-")
+        return f"{name} {denied}in {_MONTH_NAMES.get(int(month), month)} {year}".rstrip()
+    is_time = column.type == "date" or column.has_years
+    sign = (_DATE_SIGNS if is_time else _SIGNS).get(one.how, one.how)
+    sign = "is" if one.how == "=" else sign
+    return f"{name} {f'{sign} not' if one.negated else sign} {one.value}"
+
+
+def say_extreme(table: Table, measure: str, best: str) -> str:
+    """Say the largest or smallest of a column."""
+    column = table.columns[measure]
+    words = _DATE_EXTREMES if column.type == "date" or column.has_years else _EXTREMES
+    return f"{words[best]} {say_column(table, measure)}"
+
+
+def _say_sought(query: Query) -> str:
+    table = query.table
+    of = " and ".join(say_column(table, name) for name in query.targets)
+    measure = say_column(table, query.measure) if query.measure else ""
+    group = say_column(table, query.group) if query.group else ""
+    total = _TOTALS.get(query.aggregate, query.aggregate)
+    if query.wants == "best":
+        return _say_best(query, of)
+    if query.wants == "check":
+        return _say_check(query)
+    second = f" to {say_column(table, query.second)}" if query.second else ""
+    return {
+        "count": "number of rows",
+        "distinct": f"number of different {of}",
+        "aggregate": f"{total} {measure}",
+        "group": f"{group} with {_say_place(query)}{_say_group(query)}",
+        "groups": f"{f'{total} {measure}' if measure else 'number of rows'} for each {group}",
+        "repeated": f"{group} with more than {query.limit} rows",
+        "share": "share of the rows",
+        "difference": f"difference of {measure}{second}",
+        "ratio": f"ratio of {measure}{second}",
+    }.get(query.wants, of)
+
+
+def _say_place(query: Query) -> str:
+    place = f"no. {query.rank} " if query.rank > 1 else ""
+    return f"{place}{f'{query.limit} ' if query.limit > 1 else ''}"
+
+
+def _say_best(query: Query, of: str) -> str:
+    extreme = _say_place(query) + say_extreme(query.table, query.measure, query.best)
+    return f"{of} with the {extreme}" if of else extreme
+
+
+def _say_group(query: Query) -> str:
+    if not query.measure or not query.best:
+        return "fewest rows" if query.best == "min" else "most rows"
+    total = _TOTALS.get(query.aggregate, query.aggregate)
+    return f"{_EXTREMES[query.best]} {total} {say_column(query.table, query.measure)}"
+
+
+def _say_check(query: Query) -> str:
+    table = query.table
+    if not query.best:
+        return "whether there is a row"
+    if not query.group:
+        of = " and ".join(say_column(table, name) for name in query.targets)
+        return f"whether {of} has the {say_extreme(table, query.measure, query.best)}"
+    named = sorted((one for one in query.filters if one.column == query.group), key=_position)
+    compared = "more" if query.best == "max" else "less"
+    names = f" is {compared} than of ".join(one.value for one in named)
+    return f"whether {say_column(table, query.measure)} of {names}"
+
+
+def _position(one: Filter) -> int:
+    return one.at

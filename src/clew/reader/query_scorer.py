@@ -1,0 +1,76 @@
+"""The query scorer: how probable it is that a question asks what a query or a path says."""
+
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from clew.llm.embed_local import count_cores, measure_known_letters, open_session
+from clew.llm.embed_weights import missing_packages
+from clew.reader.span_reader import open_tokenizer
+from clew.text.language import is_unspaced
+
+SCORER_FILE = Path(__file__).with_name("query_scorer.onnx")
+_KNOWN = 0.5  # share of a question's letters in words or parts of words that it knows
+_MAX_JUDGED_CHARS = 400
+_MAX_TOKENS = 96  # of a question and a query, as it was trained
+_ROWS = 16  # pairs that run together
+
+Floats = NDArray[np.float32]
+
+
+@dataclass(frozen=True)
+class QueryScorer:
+    """Compares a question with queries in plain words, on the CPU."""
+
+    tokenizer: Any
+    session: Any
+    pool: ThreadPoolExecutor
+
+    @classmethod
+    def load(cls, file: Path = SCORER_FILE) -> "QueryScorer":
+        """Open the weights of the package, or another file of `bench.reader.export`."""
+        session = open_session(file)
+        tokenizer = open_tokenizer(session, file)
+        tokenizer.enable_truncation(_MAX_TOKENS)
+        workers = ThreadPoolExecutor(count_cores(), thread_name_prefix="clew-score")
+        return cls(tokenizer, session, workers)
+
+    def reads(self, question: str) -> bool:
+        """Whether it knows the question's script and words."""
+        cut = question[:_MAX_JUDGED_CHARS]
+        return not is_unspaced(cut) and measure_known_letters(self.tokenizer, cut) >= _KNOWN
+
+    def score(self, question: str, texts: Sequence[str]) -> Floats:
+        """Return for each text how probable it is that it says what the question asks."""
+        rows = self.tokenizer.encode_batch([(question, text) for text in texts])
+        order = sorted(range(len(rows)), key=lambda at: -len(rows[at].ids))
+        batches = [order[at : at + _ROWS] for at in range(0, len(order), _ROWS)]
+        chances = np.zeros(len(rows), np.float32)
+        done = self.pool.map(lambda some: self._run([rows[at] for at in some]), batches)
+        for some, found in zip(batches, done, strict=True):
+            chances[some] = found
+        return chances
+
+    def _run(self, rows: Sequence[Any]) -> Floats:
+        width = max(len(row.ids) for row in rows)
+        ids = np.zeros((len(rows), width), np.int64)
+        types, mask = ids.copy(), ids.copy()
+        for at, row in enumerate(rows):
+            size = len(row.ids)
+            ids[at, :size], types[at, :size], mask[at, :size] = row.ids, row.type_ids, 1
+        feed = {"input_ids": ids, "token_type_ids": types, "attention_mask": mask}
+        logits = self.session.run(None, feed)[0][:, 0, 0]
+        found: Floats = (1 / (1 + np.exp(-logits.astype(np.float64)))).astype(np.float32)
+        return found
+
+
+def find_query_scorer() -> QueryScorer | None:
+    """Open the scorer, or return None if its packages or weights are missing."""
+    if missing_packages() or not SCORER_FILE.is_file():
+        return None
+    return QueryScorer.load()

@@ -1,0 +1,106 @@
+"""Queries that the scorer finds asked; a fake one is told which."""
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from clew.agents.tables.load import Column, Table
+from clew.agents.tables.propose import Asked, Part, list_filters, list_parts, make_queries
+from clew.agents.tables.reading import Filter
+from clew.agents.tables.run import run_query
+from clew.agents.tables.wording import say_query
+from clew.config import Settings
+from clew.engine import KnowledgeBase
+from clew.testing.word_scorer import WordScorer
+
+SHIPS = """ship,launched,length_m,yard,insured,crew,home
+Aurelia,1998-04-02,120,Korsund Works,yes,24,Tarvik
+Eider,1961-10-11,45,Lysoe Yard,no,6,Korsund
+Delphine,2005-07-30,161,Korsund Works,yes,40,Korsund
+Cormorant,2011-01-19,80,Heim Dock,no,0,Tarvik
+"""
+
+
+@pytest.fixture
+async def ships(tmp_path: Path) -> AsyncIterator[KnowledgeBase]:
+    (tmp_path / "ships.csv").write_text(SHIPS, encoding="utf-8")
+    base = await KnowledgeBase.open(Settings(kb=tmp_path / "kb"), create=True)
+    await base.add([tmp_path / "ships.csv"])
+    yield base
+    await base.close()
+
+
+def make_ships() -> Table:
+    header, *rows = [line.split(",") for line in SHIPS.split()]
+    rows = [line.split(",") for line in SHIPS.strip().splitlines()[1:]]
+    columns = {name: Column(name, [row[at] for row in rows]) for at, name in enumerate(header)}
+    return Table("ships.csv", "ship", columns, [(str(at), "", "") for at in range(len(rows))])
+
+
+@pytest.mark.parametrize(
+    ("question", "phrases", "answer"),
+    [
+        ("What's the biggest one?", ["ship (", "highest length m", "ship with the"], "Delphine"),
+        ("anything uninsured", ["ship (", "insured is no"], "Eider, Cormorant"),
+        ("ships nobody mans", ["ship (", "no crew"], "Cormorant"),
+        ("who built most of them", ["yard (", "most rows"], "Korsund Works"),
+        ("where do several lie", ["home with more than"], "Tarvik, Korsund"),
+        ("afloat before 1999?", ["ship (", "launched before 1999"], "Aurelia, Eider"),
+    ],
+)
+async def test_what_the_scorer_finds_asked_is_computed(
+    ships: KnowledgeBase, question: str, phrases: list[str], answer: str
+) -> None:
+    ships.scorer = WordScorer({question: [*phrases, f"= {answer}"]})
+    found = await ships.ask(question)
+    assert found.candidate == answer
+    assert found.confidence == pytest.approx(0.9)
+    assert found.citations
+
+
+async def test_a_reading_that_the_scorer_denies_is_not_told(ships: KnowledgeBase) -> None:
+    question = "What is the crew of the Aurelia?"
+    assert (await ships.ask(question)).candidate == "24"
+    ships.scorer = WordScorer({question: []})
+    assert not (await ships.ask(question)).computed
+
+
+async def test_a_question_that_the_scorer_cannot_read_is_read_by_rules(
+    ships: KnowledgeBase,
+) -> None:
+    ships.scorer = WordScorer({})
+    assert (await ships.ask("What is the crew of the Aurelia?")).candidate == "24"
+
+
+@pytest.mark.parametrize(
+    ("question", "condition"),
+    [
+        ("Korsund ships", Filter("home", "=", "korsund")),
+        ("longer than 80 metres", Filter("length_m", ">", "80")),
+        ("launched in July 2005", Filter("launched", "month", "2005-07")),
+        ("on 11 October 1961", Filter("launched", "=", "1961-10-11")),
+        ("on the 11th of October", Filter("launched", "=", "1961-10-11")),
+        ("since two thousand", Filter("length_m", ">=", "2000")),
+        ("not from Heim Dock", Filter("yard", "=", "heim dock", negated=True)),
+        ("works of Korsund", Filter("yard", "=", "korsund works")),
+    ],
+)
+def test_conditions_are_proposed(question: str, condition: Filter) -> None:
+    assert condition in list_filters(Asked(question), make_ships())
+
+
+def test_digits_of_a_code_are_no_number() -> None:
+    assert Asked("what is SO-1042").numbers == []
+    assert Asked("below -5 degrees").numbers == [(1, "-5")]
+
+
+def test_queries_are_said_in_plain_words() -> None:
+    table, asked = make_ships(), Asked("the two longest")
+    parts = dict.fromkeys(list_parts(table), 0.0) | {
+        Part("ask", "ship"): 0.9,
+        Part("max", "length_m"): 0.9,
+    }
+    said = {say_query(one, run_query(one)) for one in make_queries(asked, table, parts, {})}
+    assert "ships: ship with the highest length m = Delphine" in said
+    assert "ships: ship with the 2 highest length m = Delphine, Aurelia" in said

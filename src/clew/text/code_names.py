@@ -8,6 +8,7 @@ import re
 from collections.abc import Iterator
 from typing import NamedTuple
 
+from clew.text.unicode import mask_unspaced
 from clew.text.units import load_units
 
 FLAG, PATH, IDENTIFIER, COMMAND, VARIABLE, CODE, VERSION, ADDRESS = (
@@ -77,8 +78,8 @@ class CodeName(NamedTuple):
 
 def find_code_names(text: str) -> Iterator[CodeName]:
     """Yield the names in a text that are recognised by their form, in order."""
-    for found in _NAME.finditer(text):
-        kind, name = found.lastgroup or "", found[0]
+    for found in _NAME.finditer(mask_unspaced(text)):
+        kind, name = found.lastgroup or "", text[found.start() : found.end()]
         if kind == IDENTIFIER and not _is_identifier(name):
             continue
         if kind == PATH and (len(name) < 3 or name.count("/") == len(name)):

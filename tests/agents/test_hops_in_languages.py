@@ -1,5 +1,6 @@
 """Codes beside letters of a script without spaces, and two hops where no name has a capital."""
 
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -23,13 +24,13 @@ PAGES = {
 
 
 @pytest.fixture(scope="module")
-def pages(tmp_path_factory: pytest.TempPathFactory) -> clew.Kb:
+def pages(tmp_path_factory: pytest.TempPathFactory) -> Iterator[clew.Kb]:
     folder: Path = tmp_path_factory.mktemp("pages")
     for name, text in PAGES.items():
         (folder / name).write_text(text, encoding="utf-8")
-    base = clew.open(folder / "kb")
-    base.add([folder / name for name in PAGES])
-    return base
+    with clew.open(folder / "kb") as base:
+        base.add([folder / name for name in PAGES])
+        yield base
 
 
 @pytest.mark.parametrize(

@@ -1,5 +1,6 @@
 """Rows of tables are embedded by their tokens, each run once; everything else is run whole."""
 
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -75,9 +76,9 @@ def test_rows_are_found_by_meaning(tools: clew.Kb, wanted: str, row: str) -> Non
 
 
 @pytest.fixture(scope="module")
-def tools(tmp_path_factory: pytest.TempPathFactory) -> clew.Kb:
+def tools(tmp_path_factory: pytest.TempPathFactory) -> Iterator[clew.Kb]:
     folder: Path = tmp_path_factory.mktemp("tools")
     (folder / "tools.csv").write_text(TABLE, encoding="utf-8")
-    base = clew.open(folder / "kb")
-    base.add([folder / "tools.csv"])
-    return base
+    with clew.open(folder / "kb") as base:
+        base.add([folder / "tools.csv"])
+        yield base

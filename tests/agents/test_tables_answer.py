@@ -14,7 +14,7 @@ from clew.agents.tables.parse import parse_question
 from clew.agents.tables.rows import load_tables
 from clew.agents.tables.words import is_same_word, load_operators, split_question
 from clew.ingest.build import SAVED_TABLES_KIND
-from conftest import KnowledgeBase, document, stream
+from conftest import KnowledgeBase, document, open_tables, stream
 
 TOWNS = (
     "name,region,people,founded,river code\n"
@@ -290,3 +290,35 @@ async def test_a_sign_behind_a_letter_tells_languages_apart(
     before = (ConversationTurn("How many C++ books by Ann Hall are there?", "1"),)
     answer = await base.ask("And the C# ones by Tom Reed?", manner=AskOptions(history=before))
     assert answer.candidate == "2"
+
+
+NESTED = {
+    "talks.json": '[{"title": "Passkeys", "speaker": {"name": "Priya Raman"}, "attendees": 265},'
+    ' {"title": "Typed SQL", "speaker": {"name": "Luis Ferran"}, "attendees": 120}]',
+    "parcels.json": '[{"parcel": "P-7", "sender": {"name": "Ada Brook"}, "weight_kg": 4},'
+    ' {"parcel": "P-8", "sender": {"name": "Ivo Marsh"}, "weight_kg": 9}]',
+    "states.json": '[{"code": "NO", "name": {"common": "Norland", "official": "Realm of Norland"},'
+    ' "rivers": 12}, {"code": "SU", "name": {"common": "Sudland", "official": "The Sudland"},'
+    ' "rivers": 3}]',
+    "visits.json": '[{"id": 1, "guest": {"name": "Mei Tan"}, "nights": 2},'
+    ' {"id": 2, "guest": {"name": "Rui Prata"}, "nights": 5}]',
+}
+
+
+@pytest.mark.parametrize(
+    ("question", "said"),
+    [
+        ("Which talk has the most attendees?", "Passkeys"),
+        ("Which parcel has the highest weight?", "P-8"),
+        ("Which state has the most rivers?", "Norland"),
+        ("Which guest has the most nights?", "Rui Prata"),
+    ],
+)
+def test_a_row_is_named_at_its_own_level_first(nested: clew.Kb, question: str, said: str) -> None:
+    assert nested.ask(question).candidate == said
+
+
+@pytest.fixture(scope="module")
+def nested(tmp_path_factory: pytest.TempPathFactory) -> Iterator[clew.Kb]:
+    with open_tables(tmp_path_factory.mktemp("nested"), NESTED) as base:
+        yield base

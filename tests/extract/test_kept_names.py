@@ -131,3 +131,40 @@ async def test_things_of_a_name_are_no_part_of_it() -> None:
     found = await find("It is long. Users of Fedora can wait. Gangs of Ostmark is a film.")
     assert "Fedora" in found and "Users of Fedora" not in found
     assert "Gangs of Ostmark" in found
+
+
+LICENSED = """# Weft
+
+Weft draws `weft.toml` for the SDK. Ask Orla Finch. See EXIT STATUS below.
+
+II. Reading the loom
+
+The loom is read by Weft. The cells A1 B1 A2 B3 are free.
+
+## EXIT STATUS
+
+It is 0. The exit status is the SDK's.
+
+## LICENCE
+
+THE WEFT IS PROVIDED BY ITS AUTHOR, WHETHER IN CONTRACT OR TORT, WITHOUT WARRANTY OF ANY KIND.
+NO HOLDER OF THE SDK IS LIABLE FOR LOSS OF PROFITS.
+"""
+
+
+async def test_capitals_all_around_make_no_names() -> None:
+    found = {name for name, kind in (await find(LICENSED)).items() if kind not in LITERAL_TYPES}
+    assert {"Weft", "SDK", "Orla Finch"} <= found
+    named = {name for name in found if name.isupper()}
+    assert named <= {"SDK", "WEFT"}, named
+    assert not any(name.startswith(("II", "Reading", "A1 B1")) for name in found)
+
+
+async def test_marked_code_is_a_name_without_its_arguments() -> None:
+    text = (
+        "# Loom\n\nRun `loom-split [-t width]` or `weft pull --all`; `pipe [<command>]` reads, and "
+        "`n Repeat last search`, `j += a[i];`, `{right} The rightmost pane` or `3, never` are none."
+    )
+    found = await find(text)
+    assert {"loom-split", "weft pull --all", "pipe"} <= found.keys()
+    assert not [name for name in found if set(name) & set("[<{;,+") or name.startswith("n ")]

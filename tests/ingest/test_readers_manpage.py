@@ -84,3 +84,16 @@ async def test_macros_that_call_each_other_for_ever_end(tmp_path: Path) -> None:
         f".TH QUILL 1\n.de a\n{calls}..\n.de b\n{calls.replace('b', 'a')}..\n.a\n.SH END\nDone.\n",
     )
     assert text.endswith("Done.")
+
+
+async def test_a_list_in_columns_is_a_table(tmp_path: Path) -> None:
+    text = await text_of(
+        tmp_path / "loom.1",
+        ".Dd May 1, 2024\n.Dt LOOM 1\n.Sh KEYS\nThese keys work:\n"
+        '.Bl -column "Key" "Function" -offset indent\n.It Sy "Key" Ta Sy "Function"\n'
+        '.It Li "n" Ta "Repeat last search"\n.It Li "H" Ta "Jump to the start"\nof the row\n.El\n'
+        "Others do nothing.\n.Bl -tag\n.It Fl a\nAll rows.\n.El\n",
+    )
+    assert "| Key: n | Function: Repeat last search |" in text
+    assert "| Key: H | Function: Jump to the start of the row |" in text
+    assert "\n\nOthers do nothing.\n" in text and "-a\n:   All rows." in text

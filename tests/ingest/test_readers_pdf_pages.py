@@ -140,3 +140,15 @@ async def test_rows_of_a_table_have_its_header(tmp_path: Path) -> None:
     assert "| Valve: V-1 | Setting: half open | Torque: 14 Nm |" in found.text
     assert "| Valve: V-2 | Setting: shut | Torque: 22 Nm |" in found.text
     assert found.text.count("|") == 8 and "in spring.\n|" in found.text
+
+
+async def test_a_comment_in_printed_code_is_no_heading_of_later_pages(tmp_path: Path) -> None:
+    first = stack(
+        "2 Unified system", "The file begins with two lines:", "# made by the cache tool.",
+        "# DO NOT EDIT!", "text/plain:*.txt", "Programs read it at start.",
+    )  # fmt: skip
+    later = stack("The cache is read before other files.", "It has a header of six numbers.")
+    document = await read_text(tmp_path, write_pdf([first, later], [(0, "2 Unified system")]))
+    at = document.text.index("header of six")
+    assert find_breadcrumbs("book.pdf", document.text, at) == ("2 Unified system",)
+    assert "# DO NOT EDIT!" in document.text

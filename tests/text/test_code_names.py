@@ -62,3 +62,10 @@ def test_what_is_repeated_without_end_is_searched_in_time(unit: str) -> None:
 def test_a_letter_keeps_its_sign(name: str, key: str) -> None:
     assert name_key(name) == key and name_key(f"{name} é") == f"{key} e"
     assert tokenize(f"In {name}, twice").key(1, -1) == key
+
+
+def test_code_names_end_where_letters_of_a_script_without_spaces_begin() -> None:
+    found = find_code_names(
+        "値はwork_memで、使用--onto选项打开/etc/hosts文件。CVE-2024-3094を見る。"
+    )
+    assert [one.name for one in found] == ["work_mem", "--onto", "/etc/hosts", "CVE-2024-3094"]

@@ -24,7 +24,7 @@ from clew.agents.judge import (
     explain_unmentioned,
     judge_answer,
 )
-from clew.agents.quote_units import drop_repeats
+from clew.agents.quote_units import add_notes, drop_repeats
 from clew.agents.rules.question_analysis import find_names
 from clew.agents.tables.answer import answer_from_tables
 from clew.agents.tables.quoted import judge_quoted_rows
@@ -121,7 +121,7 @@ async def answer_with(
                 answer = _refuse_if_unsure(inner, answer, threshold)
     except BudgetExceeded as ended:
         answer = replace(make_refusal(ctx, Evidence(), str(ended)), complete=False)
-    answer = drop_repeats(answer)
+    answer = add_notes(drop_repeats(answer))
     placed = place_citations(answer.citations, answer.evidence.chunks)
     return replace(answer, question=ctx.question, citations=placed)
 

@@ -134,7 +134,8 @@ async def describe_answer(ctx: Context, answer: Answer) -> Signals:
     if answer.kind != "span" and not signals["covered"] and not names:
         signals["named"] = 0.0
     if answer.kind == "words":
-        told = describe_quotes(asked, names, quotes, titles, answer.candidate)
+        cited_texts = [citation.quote for citation in answer.citations]
+        told = describe_quotes(asked, names, cited_texts, titles, answer.candidate)
         return {**signals, **told, "own": -1.0}
     if not answer.candidate:
         lacking = await describe_lacking(ctx, asked, answer.citations, passages)

@@ -8,6 +8,7 @@ best are quoted, and nothing is named.
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from itertools import product
 
 from clew.agents.answering.cells import find_asked_cell
 from clew.agents.answering.exact_terms import (
@@ -15,7 +16,12 @@ from clew.agents.answering.exact_terms import (
     find_exact_terms,
     find_exact_unit,
 )
-from clew.agents.answering.extractive import QUOTED_NOTE, format_quotes, is_open_request
+from clew.agents.answering.extractive import (
+    QUOTED_NOTE,
+    format_quotes,
+    is_open_request,
+    overlaps,
+)
 from clew.agents.answering.lacking import find_unsaid
 from clew.agents.answering.parts import renumber
 from clew.agents.answering.quote_block import find_wanted_block
@@ -27,6 +33,7 @@ from clew.agents.answering.units import (
     rank_units,
 )
 from clew.agents.answering.write import LIST_BREAK, make_answer
+from clew.agents.citing.support import SupportSpan, make_citation
 from clew.agents.core.messages import CANDIDATE_LABEL, explain_not_written
 from clew.agents.core.types import Answer
 from clew.agents.judge import judge_answer
@@ -36,7 +43,7 @@ from clew.agents.rules.table import table_for
 from clew.context import Context
 from clew.retrieve.blend import names_lead_on
 from clew.text.definitions import defines_term
-from clew.text.places import ANNOUNCES, quotable_unit
+from clew.text.places import ANNOUNCES, find_note, has_examples, quotable_unit
 from clew.text.structure import find_blocks, has_structure
 from clew.types import Citation, Evidence, Found, Passage
 
@@ -46,6 +53,7 @@ _AS_GOOD, _MORE = 0.7, 0.02  # share of the best score, and of the question's wo
 _PARTS = ("code", "item", "definition", "row", "header")  # kinds of blocks
 # A row as it is read from a table: each value has the name of its column.
 _ROW = re.compile(r"[^\n:;]{1,60}: [^\n;]*(?:; [^\n:;]{1,60}: [^\n;]*)+\.")
+_NOTE_MARK = re.compile(r"(?<=[^\n])\[\^?([^\s\[\]^]{1,20})\](?!\()")
 _LOOKED_AT = 5  # passages of which most must have a structure
 _NAMED = 0.5  # confidence from which an answer is named
 _QUESTION_WORD = re.compile(r"\b(?:who|whom|whose|when|where|which|what|how|why)\b", re.IGNORECASE)
@@ -183,8 +191,30 @@ def widen_quotes(answer: Answer) -> Answer:
 
 def _may_widen(text: str, quote: str) -> bool:
     """Whether a quote may lack a part of its unit: no row of a table does."""
-    announces = quote.rstrip().endswith(ANNOUNCES)
-    return (announces or has_parts(text)) and not _ROW.fullmatch(text.strip())
+    if _ROW.fullmatch(text.strip()):
+        return False
+    return quote.rstrip().endswith(ANNOUNCES) or has_parts(text) or has_examples(text)
+
+
+def add_notes(answer: Answer) -> Answer:
+    """Return the answer with the footnotes that its quotes refer to, as further quotes."""
+    if answer.parts or not answer.citations:
+        return answer
+    found = list(answer.citations)
+    for cited in answer.citations:
+        if f"“{cited.quote}”" in answer.answer:
+            homes = (p for p in answer.evidence.chunks if p.doc == cited.doc)
+            pairs = product(homes, dict.fromkeys(_NOTE_MARK.findall(cited.quote)))
+            notes = [(home, span) for home, mark in pairs if (span := find_note(home.text, mark))]
+            found += [make_citation(home, SupportSpan(*span, 1.0)) for home, span in notes]
+    new = [
+        note
+        for note in dict.fromkeys(found[len(answer.citations) :])
+        if not any(overlaps(note, one) for one in answer.citations)
+    ]
+    lines = (f"“{one.quote}” [{n}]" for n, one in enumerate(new, len(answer.citations) + 1))
+    text = "\n".join((answer.answer, *lines))
+    return replace(answer, answer=text, citations=(*answer.citations, *new))
 
 
 def drop_repeats(answer: Answer) -> Answer:

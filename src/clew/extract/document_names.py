@@ -26,6 +26,7 @@ from clew.text.code_names import (
     find_section_numbers,
     find_sure_names,
     marked_type,
+    name_marked,
 )
 from clew.text.code_outline import CODE_FORMAT
 from clew.text.name_spans import COMMON_WORDS, NAME, find_uncased_terms
@@ -46,7 +47,7 @@ _FUNCTION_WORDS = 25
 _MAX_TERM_WORDS, _MAX_TERM_CHARS = 6, 60
 _TRAILING_BRACKETS = re.compile(r"\s*[(（\[][^()（）]*[)）\]]\s*$")
 _NOT_A_TERM = (":", ".", ";", ",", "：", "。", "!", "?")
-_RULES = "names 8"
+_RULES = "names 9"
 _TECHNICAL_MARK = re.compile(
     r"^[ \t]*(?:```|~~~|:[ \t]{1,4}\S|\|[^\n]*\|[ \t]*$)|(?<!`)`[^`\n]{2,60}`(?!`)", re.MULTILINE
 )
@@ -61,8 +62,12 @@ _OPENING = re.compile(
     r"(?:^[ \t]*(?:[-*+•|>#]+|:|\d{1,3}[.)])[ \t]+|\|[ \t]+|[(:][ \t]*|\"{3}[ \t]*)$"
 )
 _HEADING_LINE = re.compile(r"^\f? {0,3}#{1,6}[ \t].*$", re.MULTILINE)
+_AROUND, _LEAST_AROUND = 60, 4  # characters and words beside one that is in capitals as they are
+_LONG_WORD = re.compile(r"[^\W\d_]{2,}")
 _MAX_MARK_CHARS = 12  # of the mark before an item
-_NUMBERED = re.compile(r"\f?(?:#{1,6}[ \t]+)?[ \t]*\(?\d{1,3}(?:\.\d{1,3})*[.)]?[ \t]+")
+_NUMBERED = re.compile(
+    r"\f?(?:#{1,6}[ \t]+)?[ \t]*\(?(?:\d{1,3}(?:\.\d{1,3})*[.)]?|[IVX]{2,}[.)])[ \t]+"
+)
 _NOUN_CAPITALS_SHARE = 0.22  # of the words inside sentences: then nouns are written so (German)
 
 
@@ -86,6 +91,8 @@ class DocumentNames:
     """Whether `#` marks comments, not headings."""
     body: str = ""
     """The words outside headings, folded, in a text that has headings."""
+    headings: frozenset[str] = frozenset()
+    """The words of each heading, folded."""
     acronyms: tuple[tuple[str, str], ...] = ()
     language: str = ""
 
@@ -109,6 +116,7 @@ def learn_names(document: Document) -> DocumentNames:
         terms=_compile_terms(document),
         is_code=document.metadata.get("format") == CODE_FORMAT,
         body=_fold_body(text),
+        headings=_fold_headings(text),
         acronyms=acronyms,
         language=text_language(text),
     )
@@ -159,7 +167,8 @@ def _capitals_inside(text: str) -> tuple[frozenset[str], float, frozenset[str]]:
         t = tokenize(piece)
         starts = opening_tokens(piece, t, sentence_spans(piece))
         words += len(t)
-        capitals.update(t.keys[at] for at in range(len(t)) if t.upper[at] and at not in starts)
+        own = (at for at in range(len(t)) if t.upper[at] and at not in starts)
+        capitals.update(t.keys[at] for at in own if not is_shouted(piece, t.starts[at], t.ends[at]))
     share = sum(capitals.values()) / words if words else 0.0
     return frozenset(capitals), share, frozenset(k for k, n in capitals.items() if n > 1)
 
@@ -168,6 +177,10 @@ def _fold_body(text: str) -> str:
     """Return the words outside headings, as they are compared; "" without headings."""
     rest = _HEADING_LINE.sub(" ", text)
     return f" {' '.join(tokenize(rest).keys)} " if rest != text else ""
+
+
+def _fold_headings(text: str) -> frozenset[str]:
+    return frozenset(" ".join(tokenize(one[0]).keys) for one in _HEADING_LINE.finditer(text))
 
 
 def blank_code(text: str) -> str:
@@ -187,6 +200,19 @@ def is_all_capitals(text: str, t: Tokens, at: int) -> bool:
     """Whether a token is written in capitals only, as acronyms and constants are."""
     word = text[t.starts[at] : t.ends[at]]
     return len(word) > 1 and word.isupper()
+
+
+def is_shouted(text: str, start: int, end: int) -> bool:
+    """Whether all words around a span are in capitals, as in a licence: they make no name."""
+    if not text[start:end].isupper():
+        return False
+    low = max(text.rfind("\n\n", 0, start) + 1, start - _AROUND, 0)
+    stop = text.find("\n\n", end)
+    high = min(stop if stop >= 0 else len(text), end + _AROUND)
+    around = f"{text[low:start]} {text[end:high]}"
+    if around != around.upper():
+        return False
+    return len(_LONG_WORD.findall(around)) >= _LEAST_AROUND
 
 
 def opening_tokens(text: str, t: Tokens, sentences: list[tuple[int, int]]) -> set[int]:
@@ -227,9 +253,8 @@ def _compile_terms(document: Document) -> re.Pattern[str] | None:
     counts = Counter(_WORD.findall(_FENCED.sub("", document.text)))
     kept = []
     for term, number in list(marked.items())[:_MAX_TERMS]:
-        if not isinstance(term, str) or len(term) < _LEAST_TERM_CHARS or len(term.split()) > 4:
-            continue
-        if term.startswith("-"):
+        term = name_marked(term) if isinstance(term, str) else ""
+        if len(term) < _LEAST_TERM_CHARS or term.startswith("-"):
             continue  # an option is known by its form, without its value
         if term.isdigit() or term.casefold() in COMMON_WORDS or not any(map(str.isalpha, term)):
             continue

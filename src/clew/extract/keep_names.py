@@ -7,7 +7,7 @@ follows it as behind a subject or behind a verb, and whether a heading's words r
 import re
 from collections.abc import Iterator
 
-from clew.extract.document_names import DocumentNames, is_all_capitals
+from clew.extract.document_names import DocumentNames, is_all_capitals, is_shouted
 from clew.text.name_spans import NAME, QUOTED, TERM, NameSpan
 from clew.text.names import Tokens
 from clew.text.word_forms import function_words
@@ -33,6 +33,7 @@ _MAX_ADDED = 2  # characters behind a term that are no part of it
 _LABELLED = re.compile(r"[:：](?=\s)")
 _HEADING = re.compile(r"\f? {0,3}#{1,6}[ \t]")
 _SALUTATION_END = re.compile(r"(?:[ \t]+[a-z]+)?[ \t]*[,!][ \t]*$", re.MULTILINE)
+_ROMAN_MARK = re.compile(r"[IVXLC]+[.)](?=\s)")
 _ARTICLES = ("the", "a", "an")
 _LEAST_SHOUTED = 4  # letters of a common word in capitals that is no acronym
 
@@ -127,9 +128,17 @@ def _is_no_name(
     at = span.first
     if _is_heading(text, t, span, known) and not _recurs(t, span, known):
         return True
-    if span.last - at > 1:
-        return False
+    single = span.last - at == 1
+    if is_shouted(text, t.starts[at], t.ends[span.last - 1]):
+        return not (single and t.keys[at] in known.inside)
+    if _names_section(text, t, span, known, small):
+        return True
+    if not single:  # a row of codes is none of them: "A1 B1 A2"
+        keys = t.keys[at : span.last]
+        return len(keys) > 2 and all(any(map(str.isdigit, key)) for key in keys)
     key, end = t.keys[at], t.ends[at]
+    if _ROMAN_MARK.match(text, t.starts[at]) and _opens_line(text, t.starts[at]):
+        return True  # "XI. Changes"
     if len(key) == 1 and key not in known.repeated:
         return True  # O(n), "6.7 M", "at most N"
     if is_all_capitals(text, t, at) and key in function_words("en"):
@@ -137,6 +146,10 @@ def _is_no_name(
             return True  # "MUST", "NOT"
     labelled = _LABELLED.match(text, end) is not None and key not in known.inside
     return labelled and bool(text[text.rfind("\n", 0, t.starts[at]) + 1 : t.starts[at]].strip())
+
+
+def _opens_line(text: str, start: int) -> bool:
+    return not text[text.rfind("\n", 0, start) + 1 : start].strip(" \t#\f")
 
 
 def _is_heading(text: str, t: Tokens, span: NameSpan, known: DocumentNames) -> bool:
@@ -158,6 +171,18 @@ def _recurs(t: Tokens, span: NameSpan, known: DocumentNames) -> bool:
     if span.last - span.first == 1:
         return t.keys[span.first] in known.inside
     return f" {t.key(span.first, span.last)} " in known.body
+
+
+def _names_section(
+    text: str, t: Tokens, span: NameSpan, known: DocumentNames, small: frozenset[str]
+) -> bool:
+    """Whether words in capitals refer to a heading of the document: "see EXIT STATUS"."""
+    if t.key(span.first, span.last) not in known.headings:
+        return False
+    if not text[t.starts[span.first] : t.ends[span.last - 1]].isupper():
+        return False
+    key = t.keys[span.first]
+    return span.last - span.first > 1 or (len(key) >= _LEAST_SHOUTED and key in small)
 
 
 def _drop_greeting(

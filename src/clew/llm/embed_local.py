@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from clew.errors import ConfigError, ModelError
 from clew.llm.embed import EmbedRole, Passage, Vectors, hash_prefix
+from clew.llm.embed_rows import TokenVectors, find_columns
 from clew.llm.embed_weights import HUB_URL, EmbedderWeights, Precision, prepare_weights
 from clew.machine_memory import short_memory_told
 from clew.version import pip_install_command
@@ -99,7 +100,8 @@ class LocalEmbedder:
         texts = [prefix + text for text in texts] if prefix else texts
         parts = [list(texts[at : at + step]) for at in range(0, len(texts), step)]
         # One thread switch per part: on a busy machine a switch costs as much as a short text.
-        return np.concatenate([await asyncio.to_thread(self._embed, part) for part in parts])
+        embed = self._embed if role == "query" else self._embed_passages
+        return np.concatenate([await asyncio.to_thread(embed, part) for part in parts])
 
     async def embed_quotes(self, passages: Sequence[Passage], /) -> Vectors:
         """Embed texts and parts of them: a part's vector is the mean of its tokens' vectors."""
@@ -118,6 +120,9 @@ class LocalEmbedder:
 
     def _embed(self, texts: list[str]) -> Vectors:
         return self._encoder.get().embed(texts)
+
+    def _embed_passages(self, texts: list[str]) -> Vectors:
+        return self._encoder.get().embed_quotes([(text, ()) for text in texts])
 
     def _load(self) -> "_OnnxEncoder":
         return _OnnxEncoder.load(self.weights, self.max_tokens, self.workers or count_cores())
@@ -154,6 +159,10 @@ class _OnnxEncoder:
     dim: int
     pool: ThreadPoolExecutor
     unknown: str = "[UNK]"
+    _tokens: TokenVectors = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "_tokens", TokenVectors(self._run_token))
 
     @classmethod
     def load(cls, weights: EmbedderWeights, max_tokens: int, workers: int) -> "_OnnxEncoder":
@@ -200,8 +209,14 @@ class _OnnxEncoder:
         return np.concatenate([rows[at] for at in range(len(encoded))])
 
     def _run_quotes(self, passage: Passage, encoding: Any) -> Vectors:
-        """Run a text, in windows if it is long; return its vector and those of its parts."""
+        """Run a text, in windows if it is long; return its vector and those of its parts.
+
+        A row of a table is not run: its vector is made of its tokens', and its parts have the same.
+        """
         text, spans = passage
+        row = self._embed_row(text, encoding)
+        if row is not None:
+            return np.repeat(row[np.newaxis], 1 + len(spans), axis=0)
         windows = [encoding]
         if self.pooling == "mean":
             last = max((end for _, end in spans), default=0)
@@ -217,6 +232,21 @@ class _OnnxEncoder:
             else:  # no token is of this part alone
                 rows.append(self.embed([text[start:end]])[0])
         return np.stack(rows)
+
+    def _embed_row(self, text: str, encoding: Any) -> NDArray[np.float32] | None:
+        """Return the vector of a text that is a row of a table; None of another text."""
+        columns = find_columns(text) if self.pooling == "mean" and not encoding.overflowing else []
+        if not columns:
+            return None
+        tokens = zip(encoding.ids, encoding.tokens, encoding.offsets, strict=True)
+        vector = self._tokens.mean(tokens, columns)
+        return None if vector is None else _normalise(vector)
+
+    def _run_token(self, token: int) -> NDArray[np.float32]:
+        """Return the vector of a token that stands alone between the marks of begin and end."""
+        marked = self.tokenizer.encode("a").ids
+        at = len(marked) // 2
+        return _normalise(self._run_model([*marked[:at], token, *marked[at + 1 :]])[at])
 
     def measure_known(self, text: str) -> float:
         """Return the share of the letters in known tokens."""

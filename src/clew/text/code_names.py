@@ -8,6 +8,7 @@ import re
 from collections.abc import Iterator
 from typing import NamedTuple
 
+from clew.text.unicode import mask_unspaced
 from clew.text.units import load_units
 
 FLAG, PATH, IDENTIFIER, COMMAND, VARIABLE, CODE, VERSION, ADDRESS = (
@@ -51,6 +52,10 @@ _SECTION = re.compile(
     re.MULTILINE,
 )
 _MARKED = re.compile(r"(?<!`)`([^`\n]{2,60})`(?!`)")
+_USAGE = re.compile(r"\s+[\[<{(].*$", re.DOTALL)  # what a synopsis adds to a name
+_COMMAND_WORD = re.compile(r"[A-Za-z_./~$][\w./+~$-]+")  # a key such as "n" is explained, not run
+_ARGUMENT = re.compile(r"[\w./+~$@%=:*-]*\w[\w./+~$@%=:*-]*(?<!:)")
+_MAX_COMMAND_WORDS = 4
 _LONG_FORM = re.compile(r"\(([A-Z][A-Za-z0-9-]{1,9}?)s?\)")
 _SHORT_FORM = re.compile(
     r"\b([A-Z][A-Z0-9]{1,8})s? \(([A-Za-z][\w-]+(?:[ -][A-Za-z][\w-]+){1,7})\)"
@@ -77,8 +82,8 @@ class CodeName(NamedTuple):
 
 def find_code_names(text: str) -> Iterator[CodeName]:
     """Yield the names in a text that are recognised by their form, in order."""
-    for found in _NAME.finditer(text):
-        kind, name = found.lastgroup or "", found[0]
+    for found in _NAME.finditer(mask_unspaced(text)):
+        kind, name = found.lastgroup or "", text[found.start() : found.end()]
         if kind == IDENTIFIER and not _is_identifier(name):
             continue
         if kind == PATH and (len(name) < 3 or name.count("/") == len(name)):
@@ -106,10 +111,28 @@ def _is_identifier(name: str) -> bool:
 def find_marked(text: str) -> Iterator[CodeName]:
     """Yield what a text marks as code by backticks: a name where it is short."""
     for found in _MARKED.finditer(text):
-        name = found[1].strip()
-        if len(name) > 1 and len(name.split()) <= 4 and any(map(str.isalpha, name)):
-            kind = marked_type(name)
-            yield CodeName(found.start(1), found.end(1), name.removesuffix("()"), kind)
+        if name := name_marked(found[1]):
+            at = text.index(name, found.start(1))
+            yield CodeName(at, at + len(name), name, marked_type(name))
+
+
+def name_marked(code: str) -> str:
+    """Return the name in marked code: a word, or a command's words before its arguments.
+
+    `pipe [<command>]` is `pipe`; an expression, or a line that explains a key, has none.
+    """
+    bare = code.strip().removesuffix("()").strip()
+    plain = bare[: usage.start()] if (usage := _USAGE.search(bare)) else bare
+    words = plain.split()
+    if len(words) > _MAX_COMMAND_WORDS or len(plain) < 2 or not any(map(str.isalpha, plain)):
+        return ""
+    if len(words) > 1 and not (_COMMAND_WORD.fullmatch(words[0]) and _all_words(words[1:])):
+        return ""
+    return plain
+
+
+def _all_words(words: list[str]) -> bool:
+    return all(map(_ARGUMENT.fullmatch, words))
 
 
 def marked_type(name: str) -> str:

@@ -8,6 +8,7 @@ meaning, there or on the next line: an entry of a manual, a row of a table, an i
 import re
 
 from clew.text.names import name_key
+from clew.text.unicode import mask_unspaced
 
 _HEAD_END = re.compile(r"\s{2,}|\t|\||: | = | ?\(")  # what stands between a term and its value
 _MARKED = re.compile(r"[ \t]*(?:[-*•+][ \t]+[`*]*|[`*]+)")  # an item, or a marked name
@@ -20,6 +21,7 @@ def holds_term(term: str, text: str) -> bool:
     """Whether a text has a term as it is, not as a part of another; `A_B` may be written "A B"."""
     if "_" in term:
         return f" {name_key(term)} " in f" {name_key(text)} "
+    text = mask_unspaced(text) if term.isascii() else text
     return re.search(rf"(?<![\w-])(?<!\d[.,]){re.escape(term)}(?![\w-]|[.,]\d)", text) is not None
 
 

@@ -71,6 +71,7 @@ _DATE = re.compile(
     r"|\b(?:1\d{3}|20\d{2})s?\b(?![.,]\d)|\d{1,4}年(?:\d{1,2}月(?:\d{1,2}日)?)?",
     re.IGNORECASE,
 )
+_ROMAN = re.compile(r"[ivx]{2,}")
 _LEAST_IN_PAIR = 3  # letters of a word of a name of two, in a script without case
 _DASHES = frozenset("-‐‑–—")
 # What may be written right behind a number: 250ms, 6GB, 45kg.
@@ -180,9 +181,13 @@ def _find_run_end(text: str, t: Tokens, first: int, starts: set[int]) -> int:
 
 
 def _breaks_name(gap: str, t: Tokens, at: int) -> bool:
-    """Whether a name ends here: at a full stop after a long word, or at a possessive."""
-    stop = gap.startswith(".") and gap != "." and len(t.keys[at - 1]) > 3
-    return stop or (t.keys[at] == "s" and gap[:1] in ("'", "’"))
+    """Whether a name ends here: at a full stop after a long word, or at a possessive.
+
+    A number of Roman letters is no initial: "XI. Changes", "Elisabeth II. She".
+    """
+    word = t.keys[at - 1]
+    stop = gap.startswith(".") and gap != "." and (len(word) > 3 or _ROMAN.fullmatch(word))
+    return bool(stop) or (t.keys[at] == "s" and gap[:1] in ("'", "’"))
 
 
 def _join_ranks(text: str, t: Tokens, runs: list[tuple[int, int]]) -> list[tuple[int, int]]:

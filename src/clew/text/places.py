@@ -25,7 +25,17 @@ _REFERS_BACK = re.compile(
 _PROSE = 4  # sentences, its number among them, from which an item is a paragraph
 ANNOUNCES = (":", "：")
 """What a sentence ends with that announces what follows."""
+
+
+def _is_open_ended(text: str) -> bool:
+    """Whether a text ends in a colon, or in the middle of a sentence: something may follow."""
+    bare = text.rstrip()
+    return bare.endswith(ANNOUNCES) or bare[-1:].isalnum()
+
+
 _MAX_CRUMB_CHARS = 80
+_INDENTED = re.compile(r"\n[ \t]*\n[ \t]+\S")
+_NOTE_END = r"(?:\n(?![ \t]*(?:\n|\[|#|\Z)).*)*)"  # the lines that go on
 PAGE_BREAK = "\f"  # between the pages of a document that has pages
 
 
@@ -111,6 +121,59 @@ def _with_announced(text: str, blocks: list[Block], unit: Unit, most: int) -> Un
     return replace(unit, end=end)
 
 
+def _after_example(text: str, blocks: list[Block], at: int) -> int:
+    """Return the block after an indented one before which a paragraph breaks off.
+
+    With the paragraph that goes on in small letters: "you can use", the code, "before the call".
+    """
+    after = at + 1
+    if after >= len(blocks) or {blocks[at].kind, blocks[after].kind} - {"paragraph", "code"}:
+        return after
+    opener, example = blocks[at], blocks[after]
+    deeper = _indent_of(text, example.start) > _indent_of(text, opener.end - 1)
+    if not deeper or not _is_open_ended(text[opener.start : opener.end]):
+        return after
+    rest = blocks[after + 1] if after + 1 < len(blocks) else None
+    goes_on = rest is not None and rest.kind == "paragraph" and text[rest.start].islower()
+    return after + 1 + goes_on
+
+
+def has_examples(text: str) -> bool:
+    """Whether a sentence of a text breaks off before an indented line."""
+    if not _INDENTED.search(text):
+        return False
+    blocks = find_blocks(text)
+    return any(_after_example(text, blocks, at) > at + 1 for at in range(len(blocks)))
+
+
+def find_note(text: str, mark: str) -> Span | None:
+    """Return where a text has the footnote of a mark: "[1] …", or "[^1]: …" of Markdown."""
+    found = re.search(
+        rf"^[ \t]*(\[\^?{re.escape(mark)}\]:?[ \t]+\S.*{_NOTE_END}", text, re.MULTILINE
+    )
+    return found.span(1) if found else None
+
+
+def _example_unit(text: str, blocks: list[Block], inner: Block, most: int) -> Unit | None:
+    """Return the sentence that breaks off before an indented line, that line and what goes on."""
+    place = blocks.index(inner)
+    for at in range(max(0, place - 2), place + 1):
+        after = _after_example(text, blocks, at)
+        if after > max(at + 1, place):
+            spans = sentence_spans(text[blocks[at].start : blocks[at].end])
+            begin = blocks[at].start + (spans[-1][0] if spans else 0)
+            end = blocks[after - 1].end
+            return Unit(begin, end) if end - begin <= most else None
+    return None
+
+
+def _indent_of(text: str, at: int) -> int:
+    """Return the indent of the line that a character stands on."""
+    begin = text.rfind("\n", 0, at) + 1
+    line = text[begin:]
+    return len(line) - len(line.lstrip(" \t"))
+
+
 def _unit_around(text: str, blocks: list[Block], start: int, end: int, most: int) -> Unit:
     around = [b for b in blocks if b.start < end and start < b.end]
     inner = around[-1] if around else None
@@ -118,6 +181,9 @@ def _unit_around(text: str, blocks: list[Block], start: int, end: int, most: int
         return _sentences_around(text, start, end, (0, len(text)), most)
     if inner.kind in ("row", "header"):
         return _row_unit(text, blocks, inner, start, end, most)
+    example = _example_unit(text, blocks, inner, most)
+    if example is not None and start < example.end and example.start < end:
+        return replace(example, start=min(example.start, max(start, around[0].start)))
     if inner.kind == "code":
         return _code_unit(text, blocks, inner, most)
     if steps := _steps_unit(text, blocks, around, most):
@@ -246,6 +312,9 @@ def _run_end(text: str, blocks: list[Block], at: int, most: int) -> int:
     """Return the block after those that belong together with one: a list, a table, an example."""
     first, after = blocks[at], at + 1
     if first.kind == "paragraph":
+        joined = _after_example(text, blocks, at)
+        if joined > after and blocks[joined - 1].end - first.start <= most:
+            return joined
         if not text[: first.end].endswith(ANNOUNCES) or after == len(blocks):
             return after
         if blocks[after].kind in ("paragraph", "heading"):

@@ -81,6 +81,14 @@ def split_words(text: str) -> list[str]:
     return found
 
 
+def mask_unspaced(text: str) -> str:
+    """Replace letters of scripts without spaces by a sign, so that words in others end there.
+
+    "T-05とは" has the code T-05; places in the text stay the same.
+    """
+    return text if text.isascii() else UNSPACED_CHAR.sub("、", text)
+
+
 def mark_text(text: str) -> str:
     """Return how the keys of what was made from one text begin."""
     return f"of text {digest(text)} "

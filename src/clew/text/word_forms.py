@@ -12,6 +12,7 @@ from functools import cache, lru_cache
 from importlib.resources import files
 from itertools import takewhile
 
+from clew.text.definitions import holds_term
 from clew.text.language import is_chinese
 from clew.text.names import fold_token, tokenize
 from clew.text.unicode import split_words
@@ -131,7 +132,11 @@ def asked_terms(question: str) -> tuple[str, ...]:
     closed = function_words(language)
     if language == "ja":
         words = [word for word in _JAPANESE_WORD.findall(question) if word not in closed]
-        return tuple(dict.fromkeys(word for word in words if word[:1] not in closed))
+        said = [word for word in words if word[:1] not in closed]
+        # A code keeps its signs ("T-05"); other words of Latin letters are folded like any.
+        return tuple(
+            dict.fromkeys(fold_token(w) if w.isascii() and w.isalnum() else w for w in said)
+        )
     if language == "ko":
         return tuple(dict.fromkeys(split_words(question)))
     words = _words_of(question)
@@ -156,6 +161,8 @@ def _find_term(term: str, text: str, words: Iterable[str]) -> float:
             return 1.0
         pairs = [term[at : at + 2] for at in range(len(term) - 1)]
         return _ALIKE * sum(pair in text for pair in pairs) / len(pairs)
+    if term.isascii() and not term.isalnum():
+        return float(holds_term(term, text))
     return max((compare_words(term, word) for word in words), default=0.0)
 
 

@@ -99,7 +99,7 @@ async def answer_by_words(
     note = explain_not_written(ctx, QUOTED_NOTE)
     if not ranked:
         return replace(make_refusal(ctx, evidence, "no relevant passage was found"), note=note)
-    chain = await _follow(ctx, retriever, retrieval.found, ranked, terms, kind)
+    chain = await _follow(ctx, retriever, retrieval, ranked, terms, kind)
     short = name_answer(chain[-1], kind, ctx.question)
     quotes = [sentence.cite() for sentence in chain]
     if len(chain) == 1:
@@ -157,7 +157,7 @@ def has_kind(text: str, kind: str) -> bool:
 async def _follow(
     ctx: Context,
     retriever: RecordingRetriever,
-    found: Found,
+    retrieval: Retrieval,
     ranked: Sequence[Sentence],
     terms: Sequence[str],
     kind: str,
@@ -169,7 +169,9 @@ async def _follow(
         return [best]
     for first in [one for one in ranked[:_MAX_NAMES] if one.score >= best.score / 2]:
         rest = [t for t, value in zip(terms, first.around, strict=True) if value < _SAID]
-        for name in await _find_names(ctx, found, first):
+        titles = [one.title for one in retrieval.evidence.chunks]
+        titles += [one.title for one in (await retriever(ctx, first.text)).evidence.chunks]
+        for name in await _find_names(ctx, retrieval.found, first, titles):
             more = await retriever(ctx, " ".join((name, *rest)))
             pages = [p for p in more.evidence.chunks if mentions_form(name, _opening_of(p))]
             along = [s for s in rank_sentences(rest, pages, kind) if s.text != first.text]
@@ -182,16 +184,22 @@ def _opening_of(passage: Passage) -> str:
     return f"{passage.title} {passage.text[:200]}"
 
 
-async def _find_names(ctx: Context, found: Found, sentence: Sentence) -> list[str]:
+async def _find_names(
+    ctx: Context, found: Found, sentence: Sentence, titles: Sequence[str]
+) -> list[str]:
     """Return the names in a sentence that the question does not have: those that have a page first.
 
-    By case where the script has it; else the entities of its passage.
+    Then by case where the script has it; else the entities of its passage.
     """
     text = sentence.text
-    names = [name for name in _capitalised(text) if not mentions_form(name, ctx.question)]
-    if not any(map(str.isupper, text)):
-        names = await _find_entities(ctx, found, sentence)
-    return list(dict.fromkeys(names))[:_MAX_NAMES]
+    bare = (strip_disambiguation(title) for title in titles if title != sentence.passage.title)
+    names = [title for title in bare if title and mentions_form(title, text)]
+    if any(map(str.isupper, text)):
+        names += _capitalised(text)
+    else:
+        names += await _find_entities(ctx, found, sentence)
+    new = (name for name in names if not mentions_form(name, ctx.question))
+    return list(dict.fromkeys(new))[:_MAX_NAMES]
 
 
 async def _find_entities(ctx: Context, found: Found, sentence: Sentence) -> list[str]:
@@ -219,7 +227,7 @@ def _capitalised(text: str) -> list[str]:
 
 
 def describe_quotes(
-    question: str, names: Sequence[str], quotes: str, titles: str, short: str
+    question: str, names: Sequence[str], cited: Sequence[str], titles: str, short: str
 ) -> dict[str, float]:
     """Return what speaks for quotes: the question's words in them, and what is asked for.
 
@@ -227,7 +235,7 @@ def describe_quotes(
     a thing must be there. So does a quote without anything of the asked kind. Vectors of a language
     that the embedder may not know say nothing.
     """
-    terms = asked_terms(question)
+    terms, quotes = asked_terms(question), " ".join(cited)
     known = {term for name in names for term in asked_terms(name)}
     rest = [term for term in terms if term not in known]
     shares = (measure_terms(some, f"{quotes} {titles}") for some in (terms, rest or terms))
@@ -236,8 +244,24 @@ def describe_quotes(
     says = bool(short) or not kind or has_kind(quotes, kind)
     named = kind in ("person", "place")
     says = says or (named and _tells_new_name(quotes, question))
+    says = says and not (named and _tells_half(rest, cited, titles))
     told = 1.0 if says else -1.0 if named else 0.0  # a date or a number may be told in words
     return {"covered": max(-1.0, 3 * said - 2), "cosine": said, "open": told}
+
+
+def _tells_half(terms: Sequence[str], cited: Sequence[str], titles: str) -> bool:
+    """Whether quotes tell which thing is meant, but not what is asked of it.
+
+    They have some of the words beside the names and titles and lack others, and no second quote has
+    what the first lacks: who designed the weir, and nothing of where she was born.
+    """
+    above = measure_terms(terms, titles)
+    own = [term for term, value in zip(terms, above, strict=True) if value < _SAID]
+    said = [[value >= _SAID for value in measure_terms(own, quote)] for quote in cited]
+    if not own or not said:
+        return False
+    told = [any(values) for values in zip(*said, strict=True)]
+    return any(told) and not all(told) and told == said[0]
 
 
 def _tells_new_name(text: str, question: str) -> bool:

@@ -15,7 +15,7 @@ from clew.text.code_names import find_acronyms, find_code_names
 from clew.text.definitions import defines_term, holds_term
 from clew.text.sentences import sentence_spans
 from clew.text.structure import Block, find_blocks
-from clew.text.unicode import split_words
+from clew.text.unicode import mask_unspaced, split_words
 from clew.text.word_forms import compare_words
 from clew.types import Citation, Passage
 
@@ -46,7 +46,8 @@ class ExactUnit:
 def find_exact_terms(question: str) -> tuple[str, ...]:
     """Return the numbers, options, identifiers and codes of a question."""
     codes = [found.name for found in find_code_names(question)]
-    codes += [c for c in _SHORT_CODE.findall(question) if not any(c in code for code in codes)]
+    plain = mask_unspaced(question)
+    codes += [c for c in _SHORT_CODE.findall(plain) if not any(c in code for code in codes)]
     numbers = [n for n in _NUMBER.findall(question) if not any(n in code for code in codes)]
     return tuple(dict.fromkeys((*codes, *numbers)))
 

@@ -138,6 +138,7 @@ class ManualPage:
     def __init__(self) -> None:
         self.writer = MarkupWriter()
         self.title = ""
+        self._columns: list[list[str]] | None = None  # the rows of a list in columns
         self._text: list[str] = []
         self._code: list[str] | None = None
         self._table: list[list[str]] | None = None
@@ -329,6 +330,10 @@ class ManualPage:
     def _begin_inset(self, name: str, rest: str) -> None:
         """Indented text; after a short line that is no sentence it is what this term means."""
         self._bodies = self._bodies or [0]
+        if name == "Bl" and "-column" in rest.split():
+            self._flush()
+            self._columns = []
+            return
         if is_term := name == "RS" and self._code is None and looks_like_term(self._text):
             self._write_term(" ".join(self._text_taken()))
         self._flush()
@@ -339,7 +344,30 @@ class ManualPage:
         text, self._text = self._text, []
         return text
 
-    def _end_inset(self, _: str, rest: str) -> None:
+    def _add_row(self, words: list[str]) -> None:
+        """Begin a row of a list in columns: `Ta` stands between its cells."""
+        assert self._columns is not None
+        self._end_row()
+        cells: list[list[str]] = [[]]
+        for word in words:
+            if word == "Ta":
+                cells.append([])
+            else:
+                cells[-1].append(word)
+        self._columns.append([self._write_mdoc(cell) for cell in cells])
+
+    def _end_row(self) -> None:
+        """Add the lines below a row to its last cell."""
+        more = " ".join(self._text_taken())
+        if self._columns and more:
+            self._columns[-1][-1] = f"{self._columns[-1][-1]} {more}".strip()
+
+    def _end_inset(self, name: str, rest: str) -> None:
+        if name == "El" and self._columns is not None:
+            self._end_row()
+            rows, self._columns = [row for row in self._columns if any(row)], None
+            self.writer.rows(write_table(rows) if rows else [])
+            return
         self._flush()
         if not self._insets:
             return
@@ -350,6 +378,9 @@ class ManualPage:
 
     def _begin_item(self, _: str, rest: str) -> None:
         """An item of an mdoc list: with arguments a term, else a bullet."""
+        if self._columns is not None:
+            self._add_row(split_arguments(rest))
+            return
         self._end_code()
         self._flush()
         self._bodies = self._bodies or [0]

@@ -64,6 +64,7 @@ _HEADING_NUMBER = re.compile(
     re.IGNORECASE,
 )
 _PAGE_NUMBER = re.compile(r"^\d{1,4}\s+|\s+\d{1,4}$")
+_COMMENTS = re.compile(r"^ {0,3}#{1,6}(?:[ \t].*)?$(?:\n {0,3}#.*$)*", re.MULTILINE)
 _HEADER_BYTES = 1024  # within which a PDF says that it is one
 _MAX_BOOKMARKS, _MAX_BOOKMARK_DEPTH = 20_000, 15
 # Scanned pages are rendered and read by a program of its own.
@@ -281,9 +282,14 @@ def _tidy(pages: list[str], bookmarks: Sequence[Bookmark]) -> list[str]:
         passed |= here
     known = Vocabulary(pages)
     return [
-        _mark_headings(join_hyphenated(page, known), by_page.get(at, ()))
+        _mark_headings(_fence_comments(join_hyphenated(page, known)), by_page.get(at, ()))
         for at, page in enumerate(pages)
     ]
+
+
+def _fence_comments(page: str) -> str:
+    """Put printed lines that begin with `#` into code: they are comments, never our headings."""
+    return _COMMENTS.sub(lambda found: f"```\n{found[0]}\n```", page)
 
 
 def _drop_chapter_line(page: str, passed: Set[str]) -> str:

@@ -6,7 +6,7 @@ so that a table of any length is read in one pass.
 
 import json
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime, time
 from decimal import Decimal
@@ -56,9 +56,10 @@ def read_rows(
     table: TableSource, rows: Iterable[TableRow | Skipped]
 ) -> Iterator[Document | Skipped]:
     """Yield a document per row; rows without a value, and those skipped before, are skipped."""
-    flat = (row if isinstance(row, Skipped) else (row[0], flatten_row(row[1])) for row in rows)
+    own: set[str] = set()
+    flat = (row if isinstance(row, Skipped) else (row[0], _flatten(row[1], own)) for row in rows)
     first = _take_sample(flat)
-    label = choose_label([row[1] for row in first if not isinstance(row, Skipped)])
+    label = choose_label([row[1] for row in first if not isinstance(row, Skipped)], own)
     for row in chain(first, flat):
         if isinstance(row, Skipped):
             yield row
@@ -95,6 +96,18 @@ def _show(value: Cell) -> str:
     return " ".join(str(value).split())
 
 
+def _flatten(row: Mapping[str, Any], own: set[str]) -> Cells:
+    """Return a row's values as plain ones, and note the columns of its own level.
+
+    An object that is called a name is the row's own: "name.common".
+    """
+    cells = flatten_row(row)
+    inner = {_column_name(key) for key, value in row.items() if isinstance(value, Mapping)}
+    of_others = tuple(f"{key}." for key in inner if key.casefold() not in NAME_COLUMNS)
+    own.update(column for column in cells if not column.startswith(of_others))
+    return cells
+
+
 def flatten_row(row: Mapping[str, Any]) -> Cells:
     """Return a row's values as plain ones: objects become columns, lists texts; empty ones go."""
     found: Cells = {}
@@ -104,11 +117,15 @@ def flatten_row(row: Mapping[str, Any]) -> Cells:
 
 def _flatten_into(found: Cells, row: Mapping[str, Any], prefix: str, depth: int) -> None:
     for key, value in row.items():
-        column = f"{prefix}{' '.join(clean(str(key)).split())}"
+        column = f"{prefix}{_column_name(key)}"
         if isinstance(value, Mapping) and depth > 1 and value:
             _flatten_into(found, value, f"{column}.", depth - 1)
         elif (plain := _to_cell(value)) is not None and column:
             found[column] = plain
+
+
+def _column_name(key: Any) -> str:
+    return " ".join(clean(str(key)).split())
 
 
 def _to_cell(value: Any) -> Cell | None:
@@ -132,9 +149,18 @@ def _to_cell(value: Any) -> Cell | None:
     return clean(str(value)).strip() or None
 
 
-def choose_label(rows: Sequence[Cells]) -> str:
-    """Return the column that names the rows: texts, no two alike, named like one or the first."""
+def choose_label(rows: Sequence[Cells], own: Collection[str] = ()) -> str:
+    """Return the column that names the rows; one of `own`, those of no object within, if it can.
+
+    A talk is called by its title rather than by the name within its speaker.
+    """
     columns = list(dict.fromkeys(column for row in rows for column in row))
+    outer = [column for column in columns if column in own]
+    return _choose_among(outer, rows) or _choose_among(columns, rows)
+
+
+def _choose_among(columns: Sequence[str], rows: Sequence[Cells]) -> str:
+    """Return the column that names the rows: texts, no two alike, named like one or the first."""
     called = [one for one in columns if _names_rows(one, rows, _NAMESAKES)]
     first = columns[0] if columns and _names_rows(columns[0], rows, _DISTINCT) else ""
     coded = any(_is_code(row.get(first)) for row in rows)

@@ -1,7 +1,7 @@
 """Short texts of many kinds and questions about them, written by hand for the reader.
 
-`notes.jsonl.gz` holds one text or a few that belong together a line: `docs` with title and text, and
-`asks` with wordings, and either `answer` (a part of the text of `doc`; `sentence` says which where
+`notes.jsonl.gz` holds one text or a few that belong together a line: `docs` with title and text,
+and `asks` with wordings, and either `answer` (a part of the text of `doc`; `sentence` says which where
 it stands there twice; `via` another text that the question goes through) or `none`.
 """
 

@@ -1,8 +1,8 @@
 """Short texts of many kinds and questions about them, written by hand for the reader.
 
 `notes.jsonl.gz` holds one text or a few that belong together a line: `docs` with title and text,
-and `asks` with wordings, and either `answer` (a part of the text of `doc`; `sentence` says which where
-it stands there twice; `via` another text that the question goes through) or `none`.
+and `asks` with wordings, and either `answer` (a part of the text of `doc`; `sentence` says which
+where it stands there twice; `via` another text that the question goes through) or `none`.
 """
 
 from collections.abc import Iterator

@@ -95,7 +95,9 @@ def _propose(scorer: QueryJudge, asked: Asked, tables: Sequence[Table]) -> list[
     chances = dict(zip(texts, scorer.score(asked.question, texts).tolist(), strict=True))
     found: list[tuple[float, Query]] = []
     for at, table in enumerate(tables):
-        parts, filters = ({one: chances[text] for one, text in own.items()} for own in said[at])
+        own_parts, own_filters = said[at]
+        parts = {one: chances[text] for one, text in own_parts.items()}
+        filters = {one: chances[text] for one, text in own_filters.items()}
         for query in make_queries(asked, table, parts, filters):
             if _uses_partners(query):
                 found.append((_estimate(query, parts, filters), query))

@@ -39,6 +39,7 @@ from bench.reader.examples import (
     load_written,
 )
 from bench.reader.model import ReaderModel, load_weights, save_weights, span_loss
+from bench.reader.notes import NOTES, load_notes
 from bench.reader.scoring import format_table, read_with_torch, summarise
 from clew.reader.windows import WindowMaker
 
@@ -60,6 +61,8 @@ def load_pool(given: argparse.Namespace) -> Pool:
         [] if given.no_two_hop else double[: given.most],
         [] if given.no_wiki else load_2wiki(given.dir / "2wiki"),
     )
+    if given.notes:
+        load_notes(pool)
     counts = {name: len(getattr(pool, name)) for name in ("human", "written", "two_hop", "wiki")}
     print(json.dumps({"passages": len(passages), **counts}), flush=True)
     return pool
@@ -186,7 +189,9 @@ def evaluate(
     """Scores on the SQuAD articles held out and on 2Wiki questions with their gold passages."""
     held = load_squad(folder / "squad2", held=True)[:most]
     wiki = load_2wiki(folder / "2wiki", *DEV_2WIKI)[:most]
+    notes = load_notes(Pool())[:most] if NOTES.is_file() else []
     return {
+        "notes": summarise(read_with_torch(model, maker, notes, device)),
         "squad2": summarise(read_with_torch(model, maker, held, device)),
         "2wiki together": summarise(read_with_torch(model, maker, wiki, device)),
     }
@@ -244,6 +249,7 @@ def add_data_options(ask: argparse.ArgumentParser) -> None:
     ask.add_argument("--negatives", type=float, default=0.4)
     ask.add_argument("--most", type=int, default=10**9, help="written questions at most")
     ask.add_argument("--most-evaluated", type=int, default=10**9)
+    ask.add_argument("--notes", action="store_true", help="train on `bench.reader.notes`, too")
     ask.add_argument("--no-two-hop", action="store_true")
     ask.add_argument("--no-wiki", action="store_true")
     ask.add_argument("--workers", type=int, default=16)

@@ -81,21 +81,26 @@ def _note(found: dict[str, tuple[Query, TableResult]], query: Query) -> None:
 
 def _propose(scorer: QueryJudge, asked: Asked, tables: Sequence[Table]) -> list[Query]:
     """Return the queries that likely parts make, the likeliest first."""
-    parts = [(table, part) for table in tables for part in list_parts(table)]
-    filters = [(table, one) for table in tables for one in list_filters(asked, table)]
-    texts = [say_part(*one) for one in parts] + [say_condition(*one) for one in filters]
+    said = [
+        (
+            {part: say_part(table, part) for part in list_parts(table)},
+            {one: say_condition(table, one) for one in list_filters(asked, table)},
+        )
+        for table in tables
+    ]
+    # A joined table has the columns of its own, too: each text is scored once.
+    texts = list(dict.fromkeys(t for both in said for one in both for t in one.values()))
     if not texts:
         return []
-    chances = scorer.score(asked.question, texts).tolist()
+    chances = dict(zip(texts, scorer.score(asked.question, texts).tolist(), strict=True))
     found: list[tuple[float, Query]] = []
-    for table in tables:
-        own = {p: c for (t, p), c in zip(parts, chances, strict=False) if t is table}
-        conditions = {
-            f: c for (t, f), c in zip(filters, chances[len(parts) :], strict=True) if t is table
-        }
-        for query in make_queries(asked, table, own, conditions):
+    for at, table in enumerate(tables):
+        own_parts, own_filters = said[at]
+        parts = {one: chances[text] for one, text in own_parts.items()}
+        filters = {one: chances[text] for one, text in own_filters.items()}
+        for query in make_queries(asked, table, parts, filters):
             if _uses_partners(query):
-                found.append((_estimate(query, own, conditions), query))
+                found.append((_estimate(query, parts, filters), query))
     return [query for _, query in sorted(found, key=lambda one: -one[0])]
 
 

@@ -194,7 +194,8 @@ def _find_openings(t: Tokens, clauses: Sequence[Clause]) -> Iterator[tuple[Span,
     """Yield what stands before a question within its clause, and how sure one must be."""
     for clause in clauses:
         first, last = clause.span
-        begins = [at for at in range(first + 1, last - 1) if t.keys[at] in _BEGINNING]
+        least = 2 if first else 1  # "…, and why" goes on
+        begins = [at for at in range(first + least, last - 1) if t.keys[at] in _BEGINNING]
         asks = next((at for at in begins if t.keys[at] in _ASKING), last)
         told = next((at for at in range(first + 2, asks) if t.keys[at] in ("me", "us")), last)
         # "can u tell me were they …", where "were" is a slip

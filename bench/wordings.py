@@ -3,6 +3,7 @@
 `python -m bench.wordings [--write]`. `breadth`: does it want an account or a list? `courtesy`: does
 a clause only address the reader? Every wording of `bench/wordings.json` is asked of a few topics,
 if it has any, and embedded with the default embedder; a logistic model is fitted on the vectors.
+`closing`: is the end of a question courtesy? The ends of questions about topics are not.
 Printed is the share of wordings held out that are told rightly. `--write` stores the weights where
 `clew/retrieve/wording.py` reads them.
 """
@@ -26,6 +27,7 @@ from clew.retrieve.question import tidy_question
 
 TOPICS = 6  # that each wording is asked of
 RIDGE = 0.3  # pull of the weights towards 0
+TAIL_WORDS, TAILS = 4, 400  # words cut from the end of a question, and how many such ends
 STEPS = 30  # of Newton's method
 WORDINGS = Path(__file__).with_name("wordings.json")
 
@@ -42,26 +44,44 @@ def ask(wordings: Sequence[str], topics: Sequence[str]) -> list[str]:
     ]
 
 
-def fit(vectors: NDArray[np.float32], broad: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return the weights of a logistic model, the offset last."""
+def fit(
+    vectors: NDArray[np.float32], broad: NDArray[np.float64], *, balanced: bool = False
+) -> NDArray[np.float64]:
+    """Return the weights of a logistic model, the offset last; both answers may count the same."""
     table = np.hstack([vectors, np.ones((len(vectors), 1))]).astype(np.float64)
     weights, penalty = np.zeros(table.shape[1]), RIDGE * np.eye(table.shape[1])
+    share = broad.mean() if balanced else 0.5
+    counts = np.where(broad > 0, 0.5 / share, 0.5 / (1 - share))
     penalty[-1, -1] = 1e-6
     for _ in range(STEPS):
         chance = 1 / (1 + np.exp(-np.clip(table @ weights, -30, 30)))
-        gradient = table.T @ (chance - broad) + penalty @ weights
-        curve = (table * (chance * (1 - chance))[:, None]).T @ table + penalty
+        gradient = table.T @ (counts * (chance - broad)) + penalty @ weights
+        curve = (table * (counts * chance * (1 - chance))[:, None]).T @ table + penalty
         weights -= np.linalg.solve(curve, gradient)
     return weights
 
 
+def cut_tails(questions: Sequence[str]) -> list[str]:
+    """Return the last words of questions, which say something, however short they are cut."""
+    words = [question.rstrip("?.!").lower().split() for question in questions]
+    tails = {
+        " ".join(one[-count:]) for one in words for count in range(1, TAIL_WORDS + 1) if one[count:]
+    }
+    return random.Random(0).sample(sorted(tails), min(TAILS, len(tails)))
+
+
 def fit_task(
-    embed: Embedder, said: dict[str, list[str]]
+    embed: Embedder, said: dict[str, list[str]], tails: Sequence[str] = ()
 ) -> tuple[NDArray[np.float64], dict[str, float]]:
     """Return the weights of one task, and the share of each answer held out that is right."""
     asked = [ask(said[answer], said["topics"]) for answer in ("yes", "no")]
+    asked[1] += tails
     vectors = [asyncio.run(embed(some, role="query")) for some in asked]
-    weights = fit(np.vstack(vectors), np.repeat([1.0, 0.0], [len(some) for some in asked]))
+    weights = fit(
+        np.vstack(vectors),
+        np.repeat([1.0, 0.0], [len(some) for some in asked]),
+        balanced=bool(tails),
+    )
     right = {}
     for answer in ("yes", "no"):
         held = ask(said[f"held_out_{answer}"], said["held_out_topics"])
@@ -79,8 +99,12 @@ def main() -> None:
     stored: dict[str, object] = {"embedder": embed.name.partition("/")[0]}
     figures = {}
     said = json.loads(WORDINGS.read_text(encoding="utf-8"))
+    broad = said["breadth"]
+    asked = ask([*broad["yes"], *broad["no"]], broad["topics"])
+    said["closing"] = said["courtesy"]
     for task, wordings in said.items():
-        weights, figures[task] = fit_task(embed, wordings)
+        tails = cut_tails(asked) if task == "closing" else ()
+        weights, figures[task] = fit_task(embed, wordings, tails)
         stored[task] = [round(float(one), 3) for one in weights]
     print_result(
         "wordings", figures, {task: sum(map(len, one.values())) for task, one in said.items()}

@@ -316,8 +316,8 @@ class KnowledgeBase:
         `manner` the limits and the meter are used.
         """
         started = perf_counter()
-        name = recipe or self.settings.recipe
         check_question(question, k)
+        name, reason = (recipe, "") if recipe else await self._choose_recipe()
         async with self.store.snapshot() as snapshot:
             chain = self._load_recipe(name).retrieve
             reads = any(getattr(step, "reads", False) for step in chain.steps)
@@ -326,7 +326,7 @@ class KnowledgeBase:
             found = await run_recipe(chain, ctx)
             gathered = await fetch_evidence(ctx, replace(found, chunks=found.chunks[:k]))
         seconds = perf_counter() - started
-        note, used = find_missing_trees(ctx.trace), ctx.meter.total
+        note, used = reason or find_missing_trees(ctx.trace), ctx.meter.total
         return Results(question, name, gathered, tuple(ctx.trace), seconds, used, note)
 
     @embed_on_first_use

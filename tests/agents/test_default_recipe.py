@@ -35,11 +35,20 @@ async def test_a_graph_is_asked_by_its_paths(graph: KnowledgeBase) -> None:
     answer = await graph.ask(BORN)
     assert answer.candidate == "Edinburgh"
     assert answer.recipe == "lego-12"
-    reason = "answered with lego-12, because the knowledge base holds only an imported graph"
+    reason = "found with lego-12, because the knowledge base holds only an imported graph"
     assert reason in answer.note
     both = await graph.ask("What does openai depend on?", mode="reject")
     assert "pydantic" in both.answer
     assert "httpx" in both.answer
+
+
+async def test_a_graph_is_searched_by_its_paths(graph: KnowledgeBase) -> None:
+    found = await graph.search(BORN)
+    assert found.recipe == "lego-12"
+    assert "found with lego-12, because" in found.note
+    assert (await graph.search(BORN, recipe="clew")).recipe == "clew"
+    await graph.take(stream([document("note", "Ana Roth maintains a mill in Kiel.")]))
+    assert (await graph.search(BORN)).recipe == "clew"
 
 
 async def test_a_recipe_that_is_named_is_taken(graph: KnowledgeBase) -> None:

@@ -122,6 +122,20 @@ def test_question_words_do_not_mislead_a_plain_install(team: Path) -> None:
     assert [chunk["doc"] for chunk in found["chunks"]] == ["team.md"]
 
 
+def test_an_add_of_copies_says_why_there_are_fewer_documents(team: Path) -> None:
+    before = json.loads(clew("status", "--json", cwd=team))["documents"]
+    (team / "copies").mkdir()
+    for at in range(4):
+        (team / "copies" / f"c{at}.txt").write_text("Nils Aas carves boats in Bodø.")
+    said = clew("add", "copies", cwd=team)
+    assert "4 added" in said
+    assert "3 of them say the same as another one: copies share one document" in said
+    assert json.loads(clew("status", "--json", cwd=team))["documents"] == before + 1
+    (team / "again.txt").write_text("Nils Aas carves boats in Bodø.")
+    assert json.loads(clew("add", "again.txt", "--json", cwd=team))["copies"] == 1
+    assert json.loads(clew("add", "again.txt", "copies", "--json", cwd=team))["copies"] == 0
+
+
 def test_standard_input_is_added(team: Path) -> None:
     said = clew("add", "-", cwd=team, told="Ilse Brandvik designed the Marrow Bridge.")
     assert "1 added" in said

@@ -14,6 +14,8 @@ from clew.errors import ConfigError
 from clew.evaluate.advise import (
     GRAPH,
     LINKED_PAGES,
+    LONG_ARTICLES,
+    MIXED_PAGES,
     UNLINKED_PAGES,
     Advice,
     QueryCostLimit,
@@ -209,6 +211,38 @@ def test_the_default_is_taken_unless_another_is_significantly_better_or_the_budg
     assert choose_recipe(worse, "recall@5", QueryCostLimit(), "clew")[0] == "beam"
     name, reason = choose_recipe(worse, "recall@5", QueryCostLimit(), "clew", sure=False)
     assert name == "clew" and "beam is" in reason and "not significant" not in reason
+
+
+def test_much_worse_is_not_offered_as_cheaper_however_few_the_questions() -> None:
+    reports = [
+        RecipeReport(
+            name,
+            tuple(
+                Record(name, str(at), {"recall@5": float(right)}, seconds)
+                for at, right in enumerate(rights)
+            ),
+        )
+        for name, seconds, rights in (
+            ("clew", 0.5, [1] * 18 + [0] * 4 + [1, 0, 1, 1]),
+            ("bm25", 0.001, [1] * 14 + [0] * 4 + [1] * 4 + [0] * 4),
+            ("naive", 0.002, [1] * 18 + [0] * 4 + [1, 0, 1, 0]),
+        )
+    ]
+    name, reason = choose_recipe(compare(reports), "recall@5", QueryCostLimit(), "clew")
+    assert name == "clew"
+    assert "cheaper: naive" in reason
+
+
+async def test_one_screen_pages_are_no_long_articles(base: KnowledgeBase) -> None:
+    crowd = "met Dora Falk, Emil Gade, Finn Hoyer and Greta Ibsen in the harbour."
+    pages = [document("ana", "Ana Roth is a miller. She was born in Kiel.", "Ana Roth")]
+    pages += [document(f"p{at}", f"On day {at} visitors {crowd}") for at in range(12)]
+    pages += [document("talk", "Bo Lie spoke with Ana Roth about bread.")]
+    await base.take(stream(pages))
+    kind = await find_corpus_kind(base)
+    assert kind == MIXED_PAGES
+    for one in (LINKED_PAGES, LONG_ARTICLES, MIXED_PAGES, UNLINKED_PAGES):
+        assert "hipporag2" in one.recipes
 
 
 async def test_on_a_graph_the_first_answer_decides(base: KnowledgeBase, tmp_path: Path) -> None:

@@ -35,6 +35,12 @@ def texts(text: str, title: str = "") -> list[str]:
 # -- by rules
 
 
+@pytest.mark.parametrize("title", ["How the bridge was built", "Who built the bridge?"])
+def test_a_headline_stands_for_no_pronoun(title: str) -> None:
+    text = f"# {title}\n\nWork began late.\n\nPhoto gallery\n\nIts designer was Agnes Thorley.\n"
+    assert texts(text, title)[-1] == "Its designer was Agnes Thorley."
+
+
 @pytest.mark.parametrize(
     ("title", "text", "expected"),
     [

@@ -90,6 +90,12 @@ async def test_another_embedder_leaves_it_to_the_rules(base: KnowledgeBase) -> N
         ("Are both journals, a good day to you, old ones?", "a good day to you", None),
         ("could u tell me was it built", "could u tell me", "was it built"),
         ("who built it thx", "thx", "who built it"),
+        # Everyday openings and closings, whether they say "I" or "you" or not.
+        ("right so who built the mill?", "right so", "who built the mill?"),
+        ("i'd love to know is the mill old?", "i'd love to know", "is the mill old?"),
+        ("who built the mill if that's ok", "if that's ok", "who built the mill"),
+        ("who built the mill thanks guys", "thanks guys", "who built the mill"),
+        ("who built the mill when you get a sec", "you get a sec", None),
         # What names something is never left out, and not all of a question is.
         (
             "Good old Oak Hall. Who built it?",

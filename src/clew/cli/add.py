@@ -371,6 +371,8 @@ def print_added(added: AddResult, *, by_rules: bool = False, reason: str = "") -
         f"{added.added} added, {added.updated} updated, {added.unchanged} unchanged, "
         f"{len(added.skipped)} skipped{_format_removed(added.removed)}"
     )
+    if added.copies:
+        out.print(f"{added.copies} of them say the same as another one: copies share one document")
     if added.note:
         out.print(added.note, style="yellow", markup=False)
     if usage := format_usage(added.usage):

@@ -18,6 +18,7 @@ from clew.recipes.default import GRAPH_RECIPE, is_only_graph
 from clew.retrieve.blend import measure_corpus_trust
 
 _MUCH_LONGER, _SHORT_SECONDS = 2.0, 0.02  # times, and seconds that make no difference
+_LITTLE_WORSE = 0.05  # a cheaper recipe is offered, or taken for the best, if it loses no more
 _POOR = 0.3  # where no recipe scores more on generated questions, these tell little
 _TRIAL_QUESTIONS = 3  # a recipe that fails on all of these first questions is left out
 GENERATED_QUESTIONS_WARNING = (
@@ -54,14 +55,21 @@ LONG_ARTICLES = CorpusKind(
     "long articles",
     "few names lead to pages about them; words and meaning lead, names help",
     "clew",
-    ("clew", "hybrid", "bm25", "naive", "lightrag"),
+    ("clew", "hybrid", "bm25", "naive", "hipporag2", "lightrag"),
+)
+MIXED_PAGES = CorpusKind(
+    "short pages, some of which name each other",
+    "some names lead to pages about them; words, meaning and names lead together",
+    "clew",
+    ("clew", "hipporag2", "hybrid", "naive", "bm25"),
 )
 UNLINKED_PAGES = CorpusKind(
     "pages that do not name each other",
     "names lead to no page in particular, so that words, meaning and sentences lead",
     "clew",
-    ("clew", "hybrid", "naive", "bm25", "hypergraphrag"),
+    ("clew", "hybrid", "naive", "bm25", "hipporag2", "hypergraphrag"),
 )
+_LONG_ARTICLE = 4  # passages of a document, on average
 
 
 async def find_corpus_kind(kb: KnowledgeBase) -> CorpusKind:
@@ -71,7 +79,10 @@ async def find_corpus_kind(kb: KnowledgeBase) -> CorpusKind:
     if await is_only_graph(view, kb.store):
         return GRAPH
     trust = measure_corpus_trust(view)
-    return LINKED_PAGES if trust >= 1 else LONG_ARTICLES if trust > 0 else UNLINKED_PAGES
+    if trust >= 1 or trust <= 0:
+        return LINKED_PAGES if trust >= 1 else UNLINKED_PAGES
+    counts = await kb.store.counts()
+    return LONG_ARTICLES if counts.chunks >= _LONG_ARTICLE * counts.documents else MIXED_PAGES
 
 
 @dataclass(frozen=True)
@@ -214,8 +225,8 @@ def choose_recipe(
     """Pick the default within the budget unless another recipe is significantly better.
 
     If the default is not tried, dearer than the budget or significantly worse, pick the cheapest
-    within the budget that is not significantly worse than the best. Where questions are too few or
-    too poor to be `sure`, the default stays even if it seems worse.
+    within the budget that is little, and not significantly, worse than the best. Where questions
+    are too few or too poor to be `sure`, the default stays even if it seems worse.
     """
     cells = {name: row[metric] for name, row in table.cells.items() if metric in row}
     costs = {report.recipe: report.costs() for report in table.reports}
@@ -229,7 +240,9 @@ def choose_recipe(
     best = max(fit, key=lambda name: (cells[name].mean, name == default, -_spent(costs[name])[-1]))
     within_budget = compare([r for r in table.reports if r.recipe in fit], against=best)
     equal = [name for name in fit if within_budget.cells[name][metric].p >= P_SIGNIFICANT]
-    cheapest = min(equal, key=lambda name: _spent(costs[name]))
+    # Few questions leave large differences without significance.
+    near = [name for name in equal if cells[best].mean - cells[name].mean <= _LITTLE_WORSE]
+    cheapest = min(near, key=lambda name: _spent(costs[name]))
     chosen = default if default in (equal if sure else fit) else cheapest
     cell = cells[chosen]
     cost = _format_cost(costs[chosen])

@@ -15,7 +15,7 @@ from clew.evaluate.datasets import Dataset
 from clew.evaluate.grid import Grid, register_variants
 from clew.extract.openie import Recorded
 from clew.ingest.embedding import ProgressCallback
-from clew.ingest.files import find_files, read, read_files
+from clew.ingest.files import read
 from clew.llm.openai_api import estimate_tokens
 from clew.recipes.chunking import find_shared_chunking
 from clew.recipes.describe import required_trees
@@ -75,7 +75,7 @@ async def check_corpus(base: KnowledgeBase, dataset: Dataset) -> list[str]:
         sources = await base.store.sources()
         shared = {name: one for one in first for name in one.names if name in sources}
         held = await snapshot.documents([sources[name].document for name in shared])
-    if any(one.text in held[sources[name].document].text for name, one in shared.items()):
+    if any(_holds(held[sources[name].document], one) for name, one in shared.items()):
         return []
     lacking = f"the knowledge base holds no document of {dataset.corpus}"
     if shared:
@@ -86,9 +86,14 @@ async def check_corpus(base: KnowledgeBase, dataset: Dataset) -> list[str]:
     return [f"{lacking} under its id: gold documents are not found"]
 
 
+def _holds(stored: Document, read_now: Document) -> bool:
+    """Whether a stored document has all lines of one: what its site repeats may be left out."""
+    return all(line in stored.text for line in read_now.text.split("\n"))
+
+
 async def _read_first_documents(corpus: Path) -> list[Document]:
     first: list[Document] = []
-    async with aclosing(read_files(find_files([corpus], "id"))) as rows:
+    async with aclosing(read([corpus], row_names="id")) as rows:
         async for row in rows:
             first += [row] if isinstance(row, Document) else []
             if len(first) == _CHECKED_DOCUMENTS:

@@ -78,7 +78,7 @@ class PropositionsOffline:
     """The rule-based extractor of propositions; `names` finds the names."""
 
     names: Offline = Offline()
-    version: int = 5
+    version: int = 6
 
     def stamp_parts(self, document: Document) -> tuple[str, ...]:
         """Return what a document's stamp needs besides the settings above."""

@@ -186,9 +186,18 @@ class Reading:
 
     def leave_section(self) -> None:
         """Forget who was spoken of: below a heading a pronoun may stand for the subject only."""
-        self.leading, self.persons, self.things = self.subject, (), ()
+        self.leading = "" if self._is_headline(self.subject) else self.subject
+        self.persons, self.things = (), ()
         self.several = self.opens = False
         self.unnamed, self.thing = (), ""
+
+    def _is_headline(self, title: str) -> bool:
+        """Whether a title is a statement or a question about its page, which no pronoun means."""
+        capitals = sum(word[:1] != word[:1].lower() for word in title.split())
+        has_case = title[:1] != title[:1].lower()
+        if title.endswith("?"):
+            return True
+        return has_case and 2 * capitals < len(title.split()) and self.text.count(title) < 2
 
     def end_sentence(self, written: str, named: Sequence[Mention]) -> None:
         """Keep what may make the pronouns of the next sentence unclear."""

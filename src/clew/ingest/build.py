@@ -85,6 +85,8 @@ class AddResult:
     """Chunks that this add extracted from."""
     failed: int = 0
     """Those of them whose extraction failed."""
+    copies: int = 0
+    """Files and rows whose text is that of another one: they share one document."""
 
 
 async def _read_ahead(
@@ -169,6 +171,7 @@ class IngestPipeline:
             chunks=done.chunks,
             failed=done.failed,
             removed=len(removed),
+            copies=classifier.copies,
         )
 
     def _characters_per_write(self) -> float:
@@ -180,9 +183,15 @@ class IngestPipeline:
         What a file no longer has is found among the names of all documents.
         """
         names: set[str] | None = None
+        held: set[str] = set()
         if items is not None and not any(isinstance(item, FileEnd) for item in items):
-            names = {name for one in items if isinstance(one, Document) for name in one.names}
-        return ItemClassifier(await self.store.sources(names), self._current_stamps)
+            documents = [one for one in items if isinstance(one, Document)]
+            names = {name for one in documents for name in one.names}
+            async with self.store.snapshot() as now:
+                held = set(await now.names([one.id for one in documents]))
+        known = await self.store.sources(names)
+        held |= {source.document for source in known.values()}
+        return ItemClassifier(known, self._current_stamps, held=held)
 
     def _current_stamps(self, document: Document) -> set[str]:
         """Return the stamps under which a stored document counts as unchanged."""
@@ -384,6 +393,9 @@ class ItemClassifier:
     current_stamps: Callable[[Document], set[str]]
     status_counts: Counter[str] = field(default_factory=Counter)
     skipped: list[Skipped] = field(default_factory=list)
+    held: set[str] = field(default_factory=set)
+    """Ids of documents that are stored, or were classified."""
+    copies: int = 0
     _ids_by_name: dict[str, str] = field(default_factory=dict)  # document ids of this add, by name
     _finished_files: set[str] = field(default_factory=set)
 
@@ -419,7 +431,14 @@ class ItemClassifier:
             document = replace(document, names=free)
         status = self._document_status(document) if is_new else "unchanged"
         self.status_counts[status] += 1
+        if status != "unchanged":
+            own = any(self._stored_id(name) == document.id for name in document.names)
+            self.copies += document.id in self.held and not own
+            self.held.add(document.id)
         return None if status == "unchanged" else document
+
+    def _stored_id(self, name: str) -> str:
+        return self.known[name].document if name in self.known else ""
 
     def _document_status(self, document: Document) -> str:
         stored = [self.known.get(name) for name in document.names]

@@ -9,7 +9,7 @@ import os
 from collections.abc import AsyncIterator, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import replace
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 
 from clew.errors import StoreError
 from clew.ingest.files import (
@@ -20,6 +20,7 @@ from clew.ingest.files import (
     read_files,
 )
 from clew.ingest.readers.source import DEFAULT_BUDGET, ReadBudget, Skipped, SourceFile
+from clew.ingest.site_lines import Site, leave_out_site_lines
 from clew.store.protocol import Store
 from clew.text.unicode import digest
 
@@ -27,6 +28,7 @@ from clew.text.unicode import digest
 GRAPHS_KIND = "graph"  # imported graphs, by name
 _NAMES_KIND = "place"  # location hash → name
 LOCATIONS_KIND = "placed"  # name → location hash
+_SITES_KIND = "site"  # folder → what its pages repeat
 
 
 def possible_files(name: str) -> Iterator[str]:
@@ -67,9 +69,22 @@ async def read_for_store(
         first = {location: name for name, location in reversed(current.items())}
         await _save_changes(store, _NAMES_KIND, first, names)
         await _save_changes(store, LOCATIONS_KIND, current, stored)
+    before = await _load_sites(store, [item.name for item in (*found, *named)])
+    sites = dict(before)
     async with aclosing(read_files([*found, *named], budget, elsewhere)) as items:
-        async for item in items:
+        async for item in leave_out_site_lines(items, sites):
             yield item
+    if keep:
+        new = {folder: site for folder, site in sites.items() if before.get(folder) != site}
+        if new:
+            await store.set(_SITES_KIND, {folder: site.to_json() for folder, site in new.items()})
+
+
+async def _load_sites(store: Store, names: Sequence[str]) -> dict[str, Site]:
+    """Return what the pages beside these files, or the rows in them, were found to repeat."""
+    folders = {*names, *(str(PurePosixPath(name).parent) for name in names)}
+    stored = await store.get(_SITES_KIND, sorted(folders))
+    return {folder: Site.from_json(text) for folder, text in stored.items()}
 
 
 def _file_locations(found: Iterable[SourceFile | Skipped]) -> dict[Path, str]:

@@ -11,7 +11,7 @@ import threading
 import time
 import unicodedata
 from collections import deque
-from collections.abc import AsyncGenerator, AsyncIterator, Iterable, Iterator, Sequence
+from collections.abc import AsyncGenerator, Iterable, Iterator, Sequence
 from concurrent.futures import Future
 from contextlib import aclosing
 from itertools import groupby
@@ -45,6 +45,7 @@ from clew.ingest.readers.source import (
     content_suffix,
 )
 from clew.ingest.readers.text import read_code, read_markdown, read_unknown
+from clew.ingest.site_lines import leave_out_site_lines
 from clew.text.code_outline import CODE_SUFFIXES
 from clew.text.unicode import clean
 from clew.types import Document
@@ -218,11 +219,11 @@ async def read(
     *,
     row_names: RowNames = "path",
     budget: ReadBudget = DEFAULT_BUDGET,
-) -> AsyncIterator[Document | Skipped]:
+) -> AsyncGenerator[Document | Skipped]:
     """Read files, and folders recursively, in sorted order; skipped items are yielded too."""
     found = await asyncio.to_thread(find_files, paths, row_names)
     async with aclosing(read_files(found, budget)) as items:
-        async for item in items:
+        async for item in leave_out_site_lines(items, {}):
             if not isinstance(item, FileEnd):
                 yield item
 

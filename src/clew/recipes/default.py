@@ -43,7 +43,7 @@ SMALL_TO_BIG = Chain(
 GRAPH_RECIPE = "lego-12"
 """The best recipe on a graph of those that need no model (docs/lego.md)."""
 GRAPH_RECIPE_NOTE = (
-    f"answered with {GRAPH_RECIPE}, because the knowledge base holds only an imported graph and no "
+    f"found with {GRAPH_RECIPE}, because the knowledge base holds only an imported graph and no "
     "model is configured; choose another recipe with --recipe"
 )
 _MIN_RELATION_SHARE = 0.95  # of the facts

@@ -11,10 +11,9 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 
 from clew.context import Context
-from clew.retrieve.question import QUESTION_WORDS, content_words, locate_names, tidy_question
+from clew.retrieve.question import content_words, locate_names, tidy_question
 from clew.retrieve.wording import can_judge, judge
 from clew.text.names import Tokens, tokenize_question
-from clew.text.unicode import split_words
 
 Span = tuple[int, int]
 """The first token and the one behind the last."""
@@ -39,11 +38,20 @@ _ADDRESSING = frozenset(
     "i you u me we us my your ur somebody someone anybody anyone everybody everyone".split()
 )
 _VERBS = frozenset("is are was were did does do has have had can could will would".split())
+_BEGINNING = _ASKING | _WHETHER | _VERBS  # words that a question may begin with
+# Words that need what follows them.
+_DANGLING = _VERBS | _WHETHER | frozenset("the a an to of and or when whenever once as".split())
 _JOINING = frozenset(("but", "and", "so"))  # "sorry to bother you, but who …"
 _MAX_WORDS = 14  # of a clause that may be courtesy
 _LEAST_LEFT = 2  # words that a question keeps
-# Probability from which a clause is left out, and a last one that only a comma parts from the rest.
-_COURTEOUS, _SURELY_COURTEOUS = 0.6, 0.9
+# Probability from which a clause is left out, one that does not say "you" or "I", and a last one
+# that only a comma parts from the rest.
+_COURTEOUS, _LIKELY_COURTEOUS, _SURELY_COURTEOUS = 0.6, 0.8, 0.9
+_MAX_UNMARKED = 6  # words of a closing without a mark before it
+_NEARLY = 0.05
+_UNKNOWN = 0.25  # what it adds to a probability that no word of a clause stands in the texts
+_HARDLY_DOUBTED = 0.95  # least probability for one with words of the texts
+_MAX_CLOSINGS = 3  # one behind the other: "… pls thx"
 _MAX_CLOSING = 4  # words of such a one
 _MAX_SIGNATURE = 3  # words of a writer's name
 # Probability and words of a clause that goes with a courteous one: "For my report, if I may: …".
@@ -55,27 +63,60 @@ _COMMA = re.compile(r"\s*[,:;–—]\s|\s+-+\s")
 
 async def leave_out_courtesy(ctx: Context, question: str) -> str:
     """Return the question without the clauses that only address the reader."""
+    question = await _leave_out_clauses(ctx, question)
+    for _ in range(_MAX_CLOSINGS):
+        shorter = await _leave_out_closing(ctx, question)
+        if shorter == question:
+            break
+        question = shorter
+    return question
+
+
+async def _leave_out_closing(ctx: Context, question: str) -> str:
+    """Return the question without courtesy at its end that no mark parts from it."""
+    t = tokenize_question(question)
+    clauses = list(_split_clauses(question, t))
+    spans = dict(_find_closings(ctx, t, clauses[-1])) if clauses else {}
+    if not spans or not can_judge(ctx, question):
+        return question
+    texts = [question[t.starts[first] : t.ends[last - 1]] for first, last in spans]
+    chances = dict(zip(spans, await judge(ctx, "closing", texts), strict=True))
+    fitting = {span: chances[span] for span, enough in spans.items() if chances[span] > enough}
+    if not fitting:
+        return question
+    # Of those that are nearly as likely, the shortest: the words before it may be the matter's.
+    first, _ = max(span for span in fitting if fitting[span] > max(fitting.values()) - _NEARLY)
+    return _keep_matter(question, _join(question, t, range(first)))
+
+
+async def _leave_out_clauses(ctx: Context, question: str) -> str:
+    """Return the question without clauses that only address the reader, and openings within one."""
     t = tokenize_question(question)
     clauses = list(_split_clauses(question, t))
     outer = [_take_outer(t, clauses), _take_last(t, clauses)] if len(clauses) > 1 else []
-    inner = dict(_find_within(t, clauses))
-    if t and clauses[-1].size > 1 and not _stands_in_texts(ctx, question, t):  # "… born thx"
-        inner[len(t) - 1, len(t)] = _SURELY_COURTEOUS
-    spans = list(dict.fromkeys([*(one.span for run in outer for one in run), *inner]))
+    openings = dict(_find_openings(t, clauses))
+    spans = list(dict.fromkeys([*(one.span for run in outer for one in run), *openings]))
     if not spans or not can_judge(ctx, question):
         return question
     texts = [question[t.starts[first] : t.ends[last - 1]] for first, last in spans]
     chances = dict(zip(spans, await judge(ctx, "courtesy", texts), strict=True))
+    # What has no word of the texts hardly says anything of what they are about.
+    for first, last in spans:
+        if last - first <= _MAX_CONTEXT and not _has_known_word(ctx, t, first, last):
+            chances[first, last] += _UNKNOWN
     left_out = [span for run in outer for span in _choose_outer(t, run, chances)]
-    left_out += [span for span, enough in inner.items() if chances[span] > enough]
+    left_out += [span for span, enough in openings.items() if chances[span] > enough]
     dropped = {at for span in left_out for at in range(*span)}
     kept = [at for at in range(len(t)) if at not in dropped]
     if 0 in dropped and kept and t.keys[kept[0]] in _JOINING:
         kept = kept[1:]
     if not dropped or len(kept) < _LEAST_LEFT:
         return question
-    left = _join(question, t, kept)
-    # "I have to move it, how do I do that?": what is left says nothing of its own.
+    return _keep_matter(question, _join(question, t, kept))
+
+
+def _keep_matter(question: str, left: str) -> str:
+    """Return what is left unless it says nothing: "I have to move it, how do I do that?"."""
     return left if content_words(left) or not content_words(question) else question
 
 
@@ -149,45 +190,59 @@ def _choose_outer(
     return [one.span for one in run[:chosen]]
 
 
-def _find_within(t: Tokens, clauses: Sequence[Clause]) -> Iterator[tuple[Span, float]]:
-    """Yield what stands before or behind a question without a mark, and how sure one must be."""
-    # "… was born Have a great day": a sentence of common words without a mark before it.
-    first, last = clauses[-1].span if clauses else (0, 0)
-    capitals = [at for at in range(first + 1, last) if t.upper[at] and t.keys[at] != "i"]
-    if capitals and last - capitals[-1] > 2 and t.keys[capitals[-1]] in QUESTION_WORDS:
-        if _names_nothing(t, capitals[-1], last):
-            yield (capitals[-1], last), _SURELY_COURTEOUS
+def _find_openings(t: Tokens, clauses: Sequence[Clause]) -> Iterator[tuple[Span, float]]:
+    """Yield what stands before a question within its clause, and how sure one must be."""
     for clause in clauses:
         first, last = clause.span
-        asks = next((at for at in range(first, last) if t.keys[at] in _ASKING), last)
-        if 1 < asks - first < last - first and _names_nothing(t, first, asks):
-            if not _ADDRESSING.isdisjoint(t.keys[first:asks]):
-                # With an object it may be the question: "Do you switch the lamp off when …?"
-                whole = "the" in t.keys[first:asks]
-                yield (first, asks), _SURELY_COURTEOUS if whole else _COURTEOUS
-        whether = next((at for at in range(first, asks) if t.keys[at] in _WHETHER), first)
-        if whether - first > 1 and _names_nothing(t, first, whether):
-            if not _ADDRESSING.isdisjoint(t.keys[first:whether]):
-                # "Can you stop it if …" may ask itself.
-                sure = _COURTEOUS if t.keys[whether] == "whether" else _SURELY_COURTEOUS
-                yield (first, whether), sure
+        least = 2 if first else 1  # "…, and why" goes on
+        begins = [at for at in range(first + least, last - 1) if t.keys[at] in _BEGINNING]
+        asks = next((at for at in begins if t.keys[at] in _ASKING), last)
         told = next((at for at in range(first + 2, asks) if t.keys[at] in ("me", "us")), last)
-        # "can u tell me were they …", "help me figure out is it …"
-        for end in range(told + 1, min(told + 4, last)):
-            opens = end == told + 1 or t.keys[end] in _VERBS
-            if opens and end < asks and _names_nothing(t, first, end):
-                yield (first, end), _SURELY_COURTEOUS
+        # "can u tell me were they …", where "were" is a slip
+        begins += [told + 1] if told + 1 < asks else []
+        for at in begins:
+            if (
+                at > asks
+                or t.keys[first] in _BEGINNING - _VERBS
+                or not _names_nothing(t, first, at)
+            ):
+                break
+            addressed = not _ADDRESSING.isdisjoint(t.keys[first:at])
+            # With an object it may be the question: "Do you switch the lamp off when …?"; and so
+            # may what stands before a condition: "Can you stop it if …".
+            sure = addressed and (at == asks or t.keys[at] == "whether")
+            sure = sure and "the" not in t.keys[first:at]
+            if addressed or at == asks:
+                yield (first, at), _COURTEOUS if sure else _LIKELY_COURTEOUS
 
 
-def _stands_in_texts(ctx: Context, question: str, t: Tokens) -> bool:
-    """Whether a passage has the question's last word, or it may be a name."""
-    last = len(t) - 1
-    if t.upper[last] or t.unspaced[last] or not t.keys[last].isalpha():
-        return True
-    if last and t.keys[last - 1] in _VERBS:  # "is it allowed" needs its last word
-        return True
-    words = split_words(question[t.starts[last] : t.ends[last]])
-    return bool(len(ctx.view.bm25.chunks_with_all(words))) if words else True
+def _find_closings(ctx: Context, t: Tokens, clause: Clause) -> Iterator[tuple[Span, float]]:
+    """Yield what may stand behind a question without a mark: "… was born thx", "… if that's ok"."""
+    first, last = clause.span
+    closing = range(max(first + _LEAST_LEFT, last - _MAX_UNMARKED), last)
+    addressed = not _ADDRESSING.isdisjoint(t.keys[at] for at in closing)
+    if ctx.question.rstrip().endswith(("?", "？")) and not addressed:
+        return
+    for at in closing:
+        # "is it allowed" needs its last word, and "the" what follows.
+        if t.keys[at - 1] not in _DANGLING and _names_nothing(t, at, last):
+            yield (at, last), _find_least_chance(ctx, t, at, last)
+
+
+def _find_least_chance(ctx: Context, t: Tokens, first: int, last: int) -> float:
+    """Return how likely courtesy must be; a word of the texts may belong to the matter."""
+    keys = t.keys[first:last]
+    if not _ADDRESSING.isdisjoint(keys):
+        return _COURTEOUS
+    if _has_known_word(ctx, t, first, last):
+        return _HARDLY_DOUBTED
+    return _LIKELY_COURTEOUS if last - first > 1 else _SURELY_COURTEOUS
+
+
+def _has_known_word(ctx: Context, t: Tokens, first: int, last: int) -> bool:
+    """Whether a passage has one of the words, those that stand everywhere apart."""
+    words = content_words(" ".join(t.keys[first:last]))
+    return any(len(ctx.view.bm25.chunks_with(word)) for word in words)
 
 
 def _split_clauses(question: str, t: Tokens) -> Iterator[Clause]:

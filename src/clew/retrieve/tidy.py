@@ -45,7 +45,7 @@ class TidyQuestion:
 
     async def __call__(self, ctx: Context, found: Found, /) -> Found:
         """Run the step; the trace says if the question differs."""
-        asked = await restore_capitals(ctx, tidy_question(_lower_capitals(ctx.question)))
+        asked = await restore_capitals(ctx, _lower_capitals(ctx.question))
         # Names first: "pick me up" without capitals reads like a request.
         plain = tidy_question(await leave_out_courtesy(ctx, asked))
         question = asked if plain == asked else await restore_capitals(ctx, plain)

@@ -16,7 +16,7 @@ from clew.adapters import AdaptedEmbedder
 from clew.context import Context
 from clew.graph.csr import Floats
 
-Task = Literal["breadth", "courtesy"]
+Task = Literal["breadth", "courtesy", "closing"]
 
 
 def can_judge(ctx: Context, text: str = "") -> bool:

@@ -96,7 +96,7 @@ def strip_running_lines(
     `headings` (page and text), and sentences that not every page has.
     """
     split = [page.split("\n") for page in pages]
-    kept_lines = {(page, _fold(text)) for page, text in headings}
+    kept_lines = {(page, fold_line(text)) for page, text in headings}
     full = sum(bool(page.strip()) for page in pages)
     found = split
     for step in (1, -1):  # from the top, then from the end
@@ -148,7 +148,7 @@ def _find_running(pages: Sequence[list[str]], full: int) -> set[tuple[int, str]]
 
 
 def _make_edge_line(page: int, line: str) -> _EdgeLine:
-    text = _fold(line)
+    text = fold_line(line)
     numbers = tuple(int(found[-_MAX_DIGITS:]) for found in re.findall(r"\d+", text))
     is_long = len(text.split()) >= _LEAST_SENTENCE_WORDS
     is_sentence = is_long and text.endswith(_SENTENCE_ENDS[:3])
@@ -192,7 +192,8 @@ def _edge(lines: Sequence[str]) -> list[str]:
     return [line for line in lines if line.strip()][:_EDGE_LINES]
 
 
-def _fold(line: str) -> str:
+def fold_line(line: str) -> str:
+    """Return what repeated lines are compared by: without case, blanks made one."""
     return " ".join(line.casefold().split())
 
 
@@ -202,7 +203,7 @@ def _drop_edge(lines: list[str], page: int, running: Collection[tuple[int, str]]
     for number, line in enumerate(lines):
         if not line.strip():
             continue
-        if (page, _fold(line)) not in running:
+        if (page, fold_line(line)) not in running:
             break
         at = number + 1
     return lines[at:]

@@ -49,6 +49,7 @@ _COMPARED_WITH: dict[Kind, Kind] = {"chunk": "entity", "fact": "entity", "entity
 _QUERIES = 100
 _RECALL_AT = 10
 _MIN_RECALL = 0.95
+_DAMAGED_INDEX = "the stored index is damaged; run `clew verify --repair`, which makes it again"
 _TIMEOUT = 3.0  # seconds for an endpoint to list its models
 _MAX_LISTED_MODELS = 5
 
@@ -229,6 +230,8 @@ def _compare_nearest(view: View, kind: Kind) -> Check:
     message += f", {times[0]:.1f} ms (exact {times[1]:.1f})"
     if count >= MIN_IVF_ROWS and not has_faiss():
         message += f"; `{pip_install_command('ann')}` makes it faster"
+    if isinstance(view.indexes, StoredIndexes) and view.indexes.is_damaged(kind):
+        return Check(name, "broken", f"{message}; {_DAMAGED_INDEX}")
     if recall >= _MIN_RECALL:
         return Check(name, *_describe_index(view, kind, message))
     return Check(name, "broken", f"{message}; set `exact = true` under [index] in clew.toml")

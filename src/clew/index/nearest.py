@@ -38,6 +38,9 @@ class IndexedTable(Protocol):
     def describe_index(self) -> str:
         """What is to be said about one that is missing, or older than the vectors."""
 
+    def has_right_indexes(self) -> bool:
+        """Whether the stored index, if there is one, is as it was written, after reading it all."""
+
 
 class StoredIndexes(Mapping[Kind, RowIndex]):
     """The indexes over the vectors of one generation, each loaded when it is first used."""
@@ -64,6 +67,11 @@ class StoredIndexes(Mapping[Kind, RowIndex]):
         """What is to be said about the stored index of a kind; nothing if it is as it should be."""
         table = self._store.vectors(self._embedder, kind)
         return table.describe_index() if isinstance(table, IndexedTable) else ""
+
+    def is_damaged(self, kind: Kind) -> bool:
+        """Whether the stored index of a kind is not that of its vectors; all of it is read."""
+        table = self._store.vectors(self._embedder, kind)
+        return isinstance(table, IndexedTable) and not table.has_right_indexes()
 
     def __iter__(self) -> Iterator[Kind]:
         """Iterate over the kinds."""

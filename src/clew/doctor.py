@@ -199,7 +199,7 @@ async def check_nearest(settings: Settings) -> list[Check]:
     try:
         embedder = (await base.store.get("manifest", ["embedder"])).get("embedder", "")
         async with base.store.snapshot() as now:
-            view = await load_view(base.store, embedder, now, exact=settings.index.exact)
+            view = await load_view(base.store, embedder, now, **settings.index.model_dump())
             return [_check_kind(view, kind) for kind in _COMPARED_WITH]
     except ClewError as error:
         return [Check("nearest", "broken", str(error))]

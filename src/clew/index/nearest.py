@@ -11,6 +11,7 @@ from typing import Protocol, get_args, runtime_checkable
 import numpy as np
 
 from clew.graph.csr import Floats, Ints
+from clew.store.ivf_index import IvfIndex
 from clew.store.protocol import Store
 from clew.store.sign_bits import make_sign_bits
 from clew.types import Kind
@@ -47,8 +48,9 @@ class StoredIndexes(Mapping[Kind, RowIndex]):
 
     _kinds: tuple[Kind, ...] = get_args(Kind)
 
-    def __init__(self, store: Store, embedder: str) -> None:
-        self._store, self._embedder = store, embedder
+    def __init__(self, store: Store, embedder: str, lists: int = 0) -> None:
+        """Of an index that has lists a query reads so many; 0: as many as are enough."""
+        self._store, self._embedder, self._lists = store, embedder, lists
         self._read: dict[Kind, RowIndex] = {}
 
     def __getitem__(self, kind: Kind) -> RowIndex:
@@ -58,7 +60,10 @@ class StoredIndexes(Mapping[Kind, RowIndex]):
         if kind not in self._read:
             table = self._store.vectors(self._embedder, kind)
             if isinstance(table, IndexedTable):
-                self._read[kind] = table.row_index()
+                index = table.row_index()
+                if self._lists and isinstance(index, IvfIndex):
+                    index = index.with_lists(self._lists)
+                self._read[kind] = index
             else:
                 self._read[kind] = make_sign_bits(np.asarray(table.matrix()))
         return self._read[kind]

@@ -447,15 +447,18 @@ async def load_deferred(store: Store) -> list[str]:
     return (await store.get("manifest", [DEFERRED])).get(DEFERRED, "").split()
 
 
-async def load_view(store: Store, embedder: str, now: Snapshot, *, exact: bool = False) -> View:
+async def load_view(
+    store: Store, embedder: str, now: Snapshot, *, exact: bool = False, lists: int = 0
+) -> View:
     """View of a generation with the vectors of an embedder, if there is one.
 
-    With `exact` the nearest elements are found without an index.
+    With `exact` the nearest elements are found without an index; else `lists` are read of one that
+    has lists, or as many as are enough.
     """
     if not embedder:
         return View(now.arrays, {}, now.generation)
     matrices = StoredMatrices(store, embedder, now.arrays, await load_deferred(store))
-    indexes = {} if exact else StoredIndexes(store, embedder)
+    indexes = {} if exact else StoredIndexes(store, embedder, lists)
     return View(now.arrays, matrices, now.generation, indexes=indexes)
 
 

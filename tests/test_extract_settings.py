@@ -118,7 +118,7 @@ def test_long_stages_say_what_is_left_and_what_was_paid(
         now["time"] = time
         tell(stage, done, total)
     told = capsys.readouterr().err
-    assert "extract: 10 of 100 documents, 180 s left (0.5/s)" in told
+    assert "extract: 10 of 100 documents, 180 s left to extract (0.5/s)" in told
     assert told.count("file: 462 bytes\n") == 1
     assert "embed: 6 texts (0.6/min)" in told
     assert "grow: 1 tree\n" in told

@@ -212,6 +212,8 @@ class IndexSettings(_Section):
 
     exact: bool = False
     """Compare all vectors instead of the candidates of an index, also where there are many."""
+    lists: int = Field(default=0, ge=0)
+    """Inverted lists that a query reads (extra ann); 0: as many as were enough when measured."""
 
 
 class StoreSettings(_Section):
@@ -400,6 +402,7 @@ TEMPLATE = """\
 
 [index]
 # exact = false             # true: compare all vectors, also where an index would be faster
+# lists = 0                 # inverted lists that a query reads; 0: as many as measured to be enough
 
 [tree]
 # grow = "auto"             # keep an existing tree up to date; never: only `clew tree --grow`

@@ -49,6 +49,7 @@ _COMPARED_WITH: dict[Kind, Kind] = {"chunk": "entity", "fact": "entity", "entity
 _QUERIES = 100
 _RECALL_AT = 10
 _MIN_RECALL = 0.95
+_DAMAGED_INDEX = "the stored index is damaged; run `clew verify --repair`, which makes it again"
 _TIMEOUT = 3.0  # seconds for an endpoint to list its models
 _MAX_LISTED_MODELS = 5
 
@@ -198,7 +199,7 @@ async def check_nearest(settings: Settings) -> list[Check]:
     try:
         embedder = (await base.store.get("manifest", ["embedder"])).get("embedder", "")
         async with base.store.snapshot() as now:
-            view = await load_view(base.store, embedder, now, exact=settings.index.exact)
+            view = await load_view(base.store, embedder, now, **settings.index.model_dump())
             return [_check_kind(view, kind) for kind in _COMPARED_WITH]
     except ClewError as error:
         return [Check("nearest", "broken", str(error))]
@@ -229,6 +230,8 @@ def _compare_nearest(view: View, kind: Kind) -> Check:
     message += f", {times[0]:.1f} ms (exact {times[1]:.1f})"
     if count >= MIN_IVF_ROWS and not has_faiss():
         message += f"; `{pip_install_command('ann')}` makes it faster"
+    if isinstance(view.indexes, StoredIndexes) and view.indexes.is_damaged(kind):
+        return Check(name, "broken", f"{message}; {_DAMAGED_INDEX}")
     if recall >= _MIN_RECALL:
         return Check(name, *_describe_index(view, kind, message))
     return Check(name, "broken", f"{message}; set `exact = true` under [index] in clew.toml")

@@ -438,8 +438,8 @@ class KnowledgeBase:
         view = self._view
         if view is None or view.generation != snapshot.generation:
             await check_embedder(self.store, self.embed)
-            embedder, exact = (self.embed.name if self.embed else ""), self.settings.index.exact
-            view = await load_view(self.store, embedder, snapshot, exact=exact)
+            embedder, how = (self.embed.name if self.embed else ""), self.settings.index
+            view = await load_view(self.store, embedder, snapshot, **how.model_dump())
             if self.spread is not None:
                 view = await self.spread(view, snapshot)
             await attach_tuning(view, self.store, self.embed)

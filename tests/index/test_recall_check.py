@@ -9,6 +9,7 @@ from clew.engine import KnowledgeBase
 from clew.index import nearest
 from clew.store import sign_bits, vector_files
 from clew.store.sign_bits import SignBits
+from clew.store.sqlite import store
 
 
 def _index_all(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -64,6 +65,27 @@ async def test_it_says_what_to_install_and_what_an_index_lacks(
     monkeypatch.setattr(sign_bits, "BLOCK_ROWS", 1)
     [chunk, *_] = await check_nearest(valley.settings)
     assert chunk.state == "missing" and "the sign bits are missing" in chunk.message
+
+
+async def test_a_damaged_index_is_to_be_repaired_not_avoided(
+    valley: KnowledgeBase, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for module in (vector_files, store):
+        monkeypatch.setattr(module, "MIN_SIGNED_ROWS", 1)
+    monkeypatch.setattr(sign_bits, "BLOCK_ROWS", 2)
+    for name, value in (("MIN_INDEXED", 1), ("CANDIDATES", 1), ("CANDIDATES_PER_HIT", 0)):
+        monkeypatch.setattr(nearest, name, value)
+    await valley.repair()
+    [file] = valley.settings.kb.glob("vectors/*/chunk.signs.npy")
+    written = bytearray(file.read_bytes())
+    written[-4:] = bytes(byte ^ 255 for byte in written[-4:])  # of the second row of its block
+    file.write_bytes(written)
+    [chunk, *_] = await check_nearest(valley.settings)
+    assert chunk.state == "broken" and chunk.message.startswith("recall@10")
+    assert "run `clew verify --repair`" in chunk.message and "exact = true" not in chunk.message
+    await valley.repair()
+    [chunk, *_] = await check_nearest(valley.settings)
+    assert "verify" not in chunk.message
 
 
 async def test_without_a_knowledge_base_it_says_so(valley: KnowledgeBase) -> None:

@@ -114,3 +114,24 @@ def test_without_a_model_no_reply_is_waited_for(capsys: pytest.CaptureFixture[st
 
 def test_nothing_is_said_before_anything_is_known() -> None:
     assert UsageRate(Usage, lambda: 0.0)() == ""
+
+
+def test_an_import_estimates_no_end_before_it_writes(capsys: pytest.CaptureFixture[str]) -> None:
+    time = {"now": 0.0}
+    report = LineReport(no_usage, lambda: time["now"])
+    for now, stage, done, total in (
+        *((0.0, "file", 0, 400), (20.0, "file", 100, 400), (30.0, "file", 400, 400)),
+        *((30.0, "write", 0, 100), (50.0, "write", 25, 100)),
+    ):
+        time["now"] = now
+        report(stage, done, total)
+    time["now"] = 70.0
+    report.report_waiting()  # of a long phase, too
+    report("write", 100, 100)
+    assert capsys.readouterr().err.splitlines() == [
+        "file: 100 of 400 bytes (5.0/s)",
+        "file: 400 bytes",
+        "write: 25 %, 60 s left",
+        "write: 25 %, 120 s left",
+        "write: done",
+    ]

@@ -8,6 +8,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from clew.config import Settings
+from clew.engine import KnowledgeBase
 from clew.errors import ModelError
 from clew.ingest import embedding
 from clew.ingest.build import IngestPipeline
@@ -236,3 +238,26 @@ async def test_an_answer_that_waits_for_a_slower_call_outlives_a_kill(
     assert len(kept) == 1  # what was kept aside is gone
     await first.close()
     await second.close()
+
+
+async def test_an_add_tells_its_progress_while_one_block_is_embedded(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(embedding, "count_cores", lambda: 2)
+    (tmp_path / "notes").mkdir()
+    for number in range(300):
+        text = f"Mast {number} stands in Harrow {number}. It was raised in {1700 + number}."
+        (tmp_path / "notes" / f"{number}.txt").write_text(text)
+    store = SqliteStore(tmp_path / "kb", create=True, durable=False)
+    base = KnowledgeBase(store, Settings(kb=tmp_path / "kb"), HashEmbed())
+    told: list[tuple[int, int]] = []
+
+    def hear(stage: str, done: int, total: int) -> None:
+        if stage == "embed":
+            told.append((done, total))
+
+    await base.add([tmp_path / "notes"], progress=hear)
+    await base.close()
+    total = told[-1][0]
+    assert told[0] == (0, total) and told[-1] == (total, total)  # the total is known at once
+    assert told == sorted(told) and len(told) > 4

@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from clew.config import Settings
 from clew.engine import KnowledgeBase
 from clew.errors import InputError
 from clew.index.derive import derive_arrays
@@ -276,3 +277,18 @@ async def test_a_killed_import_goes_on_where_it_was(
     assert not list((kb / "import").iterdir())
     for one in (store, fresh):
         await one.close()
+
+
+async def test_an_import_tells_how_far_its_write_is(tmp_path: Path) -> None:
+    rows = [(f"Lake {n % 900}", "flows into", f"River {n % 700}") for n in range(2_000)]
+    told: list[tuple[str, int, int]] = []
+    base = KnowledgeBase(_opened(tmp_path / "kb"), Settings(kb=tmp_path / "kb"), HashEmbed())
+    await base.import_graph(
+        _tsv(tmp_path / "lakes.tsv", rows), progress=lambda *one: told.append(one)
+    )
+    await base.close()
+    shares = [done for stage, done, total in told if stage == "write" and total == 100]
+    assert shares == sorted(shares) and (shares[0], shares[-1]) == (0, 100)
+    gaps = [after - before for before, after in zip(shares, shares[1:], strict=False)]
+    assert max(gaps) <= 30  # staging, joining, merging, reading and deriving each tell theirs
+    assert [one for one in told if one[0] == "collect"][-1][1] > 10

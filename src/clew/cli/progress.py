@@ -22,11 +22,16 @@ from clew.types import Usage
 ProgressCallback = Callable[[str, int, int], None]
 UsageFunction = Callable[[], Usage]
 _MODEL_STAGES = frozenset({"extract", "passages", "describe"})  # stages that call models
-_SLOW_STAGES = _MODEL_STAGES | {"embed"}  # reported while they are waited for
+_SLOW_STAGES = _MODEL_STAGES | {"embed", "write"}  # reported while they are waited for
+_SMALL_STAGES = frozenset({"file"})  # most is still to come when they end, so no time is estimated
+_FOLLOWED = {stage: " to extract" for stage in ("extract", "passages")} | {"embed": " to embed"}
+"""By stage that others follow: what an estimate is of."""
+_PERCENT = 100  # total of a stage that is told in percent, if it has no unit
 _UNITS = {  # by stage: singular, plural
     "read": ("document", "documents"),
     "file": ("byte", "bytes"),
     "rows": ("row", "rows"),
+    "collect": ("part", "parts"),
     "extract": ("document", "documents"),
     "passages": ("passage", "passages"),
     "embed": ("text", "texts"),
@@ -158,10 +163,10 @@ def _format_rate(speed: float) -> str:
 
 
 def _format_count(stage: str, done: int, total: int) -> str:
-    """Format the progress of a stage with its unit; "done" for a stage of one step."""
+    """Format the progress of a stage with its unit; one without is of one step, or in percent."""
     one, several = _UNITS.get(stage, ("", ""))
-    if done == total == 1 and not one:
-        return "done"
+    if not one and total in (1, _PERCENT):
+        return "done" if done == total else f"{_PERCENT * done // total} %" if done else "…"
     of = f" of {total}" if total and done != total else ""
     return f"{done}{of} {one if done == 1 and not of else several}".rstrip()
 
@@ -203,7 +208,9 @@ class LineReport:
         self._last[stage] = now
         since, first = self._began[stage]
         speed = (done - first) / max(now - since, 1e-9)
-        left = f", {(total - done) / speed:.0f} s left" if total and speed else ""
+        known = total and speed and stage not in _SMALL_STAGES
+        then = _FOLLOWED.get(stage, "")
+        left = f", {(total - done) / speed:.0f} s left{then}" if known else ""
         paid = f"; {cost}" if stage in _MODEL_STAGES and (cost := self._rate()) else ""
-        rate = f" ({_format_rate(speed)})" if speed else ""
+        rate = f" ({_format_rate(speed)})" if speed and stage in _UNITS else ""
         err.print(f"{stage}: {_format_count(stage, done, total)}{left}{rate}{paid}")

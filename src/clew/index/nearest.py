@@ -11,6 +11,7 @@ from typing import Protocol, get_args, runtime_checkable
 import numpy as np
 
 from clew.graph.csr import Floats, Ints
+from clew.store.ivf_index import IvfIndex
 from clew.store.protocol import Store
 from clew.store.sign_bits import make_sign_bits
 from clew.types import Kind
@@ -38,14 +39,18 @@ class IndexedTable(Protocol):
     def describe_index(self) -> str:
         """What is to be said about one that is missing, or older than the vectors."""
 
+    def has_right_indexes(self) -> bool:
+        """Whether the stored index, if there is one, is as it was written, after reading it all."""
+
 
 class StoredIndexes(Mapping[Kind, RowIndex]):
     """The indexes over the vectors of one generation, each loaded when it is first used."""
 
     _kinds: tuple[Kind, ...] = get_args(Kind)
 
-    def __init__(self, store: Store, embedder: str) -> None:
-        self._store, self._embedder = store, embedder
+    def __init__(self, store: Store, embedder: str, lists: int = 0) -> None:
+        """Of an index that has lists a query reads so many; 0: as many as are enough."""
+        self._store, self._embedder, self._lists = store, embedder, lists
         self._read: dict[Kind, RowIndex] = {}
 
     def __getitem__(self, kind: Kind) -> RowIndex:
@@ -55,7 +60,10 @@ class StoredIndexes(Mapping[Kind, RowIndex]):
         if kind not in self._read:
             table = self._store.vectors(self._embedder, kind)
             if isinstance(table, IndexedTable):
-                self._read[kind] = table.row_index()
+                index = table.row_index()
+                if self._lists and isinstance(index, IvfIndex):
+                    index = index.with_lists(self._lists)
+                self._read[kind] = index
             else:
                 self._read[kind] = make_sign_bits(np.asarray(table.matrix()))
         return self._read[kind]
@@ -64,6 +72,11 @@ class StoredIndexes(Mapping[Kind, RowIndex]):
         """What is to be said about the stored index of a kind; nothing if it is as it should be."""
         table = self._store.vectors(self._embedder, kind)
         return table.describe_index() if isinstance(table, IndexedTable) else ""
+
+    def is_damaged(self, kind: Kind) -> bool:
+        """Whether the stored index of a kind is not that of its vectors; all of it is read."""
+        table = self._store.vectors(self._embedder, kind)
+        return isinstance(table, IndexedTable) and not table.has_right_indexes()
 
     def __iter__(self) -> Iterator[Kind]:
         """Iterate over the kinds."""

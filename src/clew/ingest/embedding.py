@@ -15,6 +15,7 @@ from clew.errors import EmbedderMismatch, StoreError, VectorsDeferred
 from clew.index.nearest import StoredIndexes
 from clew.index.view import StoredMatrices, View
 from clew.llm.embed import Embedder, Vectors, can_quote, check_meaning, check_same_dim
+from clew.llm.embed_local import count_cores
 from clew.store.merge import embedded_text
 from clew.store.protocol import DEFERRED, QUOTED, Addition, Snapshot, Store
 from clew.store.quotes import Quote, find_quote, find_quotes, place_quotes
@@ -27,6 +28,7 @@ _VECTOR_KINDS: tuple[Kind, ...] = get_args(Kind)
 EMBEDDED_KINDS: tuple[Kind, ...] = ("chunk", "entity", "fact")
 """What the texts of an addition are embedded as."""
 BLOCK = 1024  # texts embedded between two appends to the vector files
+_TEXTS_PER_CORE = 32  # given to an embedder without batches of its own before progress is told
 WAIT_SECONDS = 1.0  # that an answer waits for a slower call before it is kept aside
 
 ProgressCallback = Callable[[str, int, int], None]
@@ -137,17 +139,17 @@ class EmbeddingQueue:
         return tuple(quote for quote, row in zip(quotes, rows, strict=True) if row < 0)
 
     def close(self) -> None:
-        """Queue the remaining texts and mark the end."""
+        """Queue the remaining texts and mark the end; from now on the total is known."""
         self._queue_block(self._pending)
         self._pending = []
         self._closed = True
+        if self._total:
+            self._report()
         self._blocks.put_nowait([])
 
     async def run(self) -> None:
         """Embed block after block until closed; each is saved while the next is embedded."""
         block_seconds = _QUICK_SECONDS
-        if self._closed and self._total:
-            self.progress("embed", 0, self._total)
         try:
             while block := await self._blocks.get():
                 if self._closed and self._blocks.qsize() == 1 and block_seconds < _QUICK_SECONDS:
@@ -210,13 +212,23 @@ class EmbeddingQueue:
                 await asyncio.to_thread(early.save, keys, task.result())
 
     async def _embed_once(self, call: Sequence[_PendingText]) -> Vectors:
-        """Embed each different text once: a row's passage and its fact have the same."""
+        """Embed the texts of a call, a few at a time where the embedder has no batches."""
         keys = [key for item in call for _, key in item.list_keys()]
         early = _EarlyVectors(self.store, self.embed.name).find(keys)
         if early is not None:
+            self._report(len(keys))
             return early
+        few = len(call) if hasattr(self.embed, "batch") else _TEXTS_PER_CORE * count_cores()
+        found = []
+        for at in range(0, len(call), few):
+            found.append(await self._embed_few(call[at : at + few]))
+            self._report(_count(call[at : at + few]))
+        return np.concatenate(found)
+
+    async def _embed_few(self, call: Sequence[_PendingText]) -> Vectors:
+        """Embed each different text once: a row's passage and its fact have the same."""
         name = self.embed.name
-        if len(keys) > len(call) and can_quote(self.embed):
+        if _count(call) > len(call) and can_quote(self.embed):
             spans = [[(quote.start, quote.end) for quote in item.quotes] for item in call]
             texts = [item.text for item in call]
             vectors = await self.embed.embed_quotes(list(zip(texts, spans, strict=True)))
@@ -225,6 +237,11 @@ class EmbeddingQueue:
         position = {text: at for at, text in enumerate(dict.fromkeys(item.text for item in call))}
         vectors = check_meaning(name, [*position], await self.embed([*position]))
         return vectors[[position[item.text] for item in call]]
+
+    def _report(self, more: int = 0) -> None:
+        """Tell how many vectors there are, and of how many once all texts are queued."""
+        self._done += more
+        self.progress("embed", self._done, self._total if self._closed else 0)
 
     async def _start_saving(
         self, calls: list[list[_PendingText]], tasks: Sequence[asyncio.Future[Vectors]]
@@ -240,7 +257,8 @@ class EmbeddingQueue:
             vectors = np.concatenate([found for _, found in done])
             self._check_width_once(vectors)
             items = [item for call, _ in done for item in call]
-            self._saving = asyncio.ensure_future(self._save_block(items, vectors))
+            work = asyncio.to_thread(self._append_vectors, items, vectors)
+            self._saving = asyncio.ensure_future(work)
 
     async def _finish_saving(self) -> None:
         saving, self._saving = self._saving, None
@@ -251,12 +269,6 @@ class EmbeddingQueue:
         if not self._width_checked:
             check_width(self.store, self.embed.name, vectors.shape[1])
             self._width_checked = True
-
-    async def _save_block(self, block: Sequence[_PendingText], vectors: Vectors) -> None:
-        await asyncio.to_thread(self._append_vectors, block, vectors)
-        self._done += _count(block)
-        # The total is known only after closing.
-        self.progress("embed", self._done, self._total if self._closed else 0)
 
     def _append_vectors(self, block: Sequence[_PendingText], vectors: Vectors) -> None:
         listed = [pair for item in block for pair in item.list_keys()]
@@ -435,15 +447,18 @@ async def load_deferred(store: Store) -> list[str]:
     return (await store.get("manifest", [DEFERRED])).get(DEFERRED, "").split()
 
 
-async def load_view(store: Store, embedder: str, now: Snapshot, *, exact: bool = False) -> View:
+async def load_view(
+    store: Store, embedder: str, now: Snapshot, *, exact: bool = False, lists: int = 0
+) -> View:
     """View of a generation with the vectors of an embedder, if there is one.
 
-    With `exact` the nearest elements are found without an index.
+    With `exact` the nearest elements are found without an index; else `lists` are read of one that
+    has lists, or as many as are enough.
     """
     if not embedder:
         return View(now.arrays, {}, now.generation)
     matrices = StoredMatrices(store, embedder, now.arrays, await load_deferred(store))
-    indexes = {} if exact else StoredIndexes(store, embedder)
+    indexes = {} if exact else StoredIndexes(store, embedder, lists)
     return View(now.arrays, matrices, now.generation, indexes=indexes)
 
 

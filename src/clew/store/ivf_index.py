@@ -1,14 +1,16 @@
 """Index of very many vectors by faiss (extra `ann`): inverted lists of RaBitQ codes.
 
 A vector is in the list of its nearest centre, as a code of one bit per dimension; a query looks
-into the nearest lists only. The index lies in `NAME.ivf` and is memory-mapped; `NAME.ivf.sum` holds
-its size and checksum. It may have fewer rows than its matrix: the sign bits of the others are
-compared.
+into the nearest lists only: as many as were found to be enough when the index was made. It lies in
+`NAME.ivf` and is memory-mapped; `NAME.ivf.sum` holds its size and checksum, and how many lists are
+read. It may have fewer rows than its matrix: the sign bits of the others are compared.
 """
 
 import importlib
 import importlib.util
 import os
+from collections.abc import Sequence
+from contextlib import suppress
 from mmap import ACCESS_READ, mmap
 from pathlib import Path
 from typing import Any
@@ -16,6 +18,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from clew.store.append_files import READ_ERRORS
 from clew.store.checksums import checksum_bytes, is_sound
 from clew.store.sign_bits import SignBits, make_sign_bits
 
@@ -26,7 +29,12 @@ _MAX_NEW_SHARE = 0.2  # rows that the index lacks, as a share of its own; with m
 _SAMPLES_PER_CENTRE = 64  # vectors from which the centres are computed
 _ROUNDS = 8  # of k-means
 _BLOCK_ROWS = 1 << 16  # vectors added at a time
-_LISTS_READ = 128
+_LISTS_READ = 128  # of an index that does not say how many are enough
+_FEWEST_READ = 32
+_MORE_READ = 1.5  # times as many are tried next
+_MIN_RECALL = 0.98  # of the exact best ten that the lists read must hold, for each kind of query
+_BEST, _CANDIDATES = 10, 2600  # as many candidates as a search for the best ten compares exactly
+_QUERIES = 64  # of each kind
 _QUERY_BITS = 8  # bits per dimension of the query
 _COMPARED_ROWS = 64  # vectors whose checksum tells whether an index is that of its matrix
 
@@ -43,21 +51,21 @@ def _load_faiss() -> Any:
 class IvfIndex:
     """Finds candidates in the inverted lists, and among newer rows by sign bits."""
 
-    def __init__(self, index: Any, newer: SignBits) -> None:
-        self._index, self._newer = index, newer
+    def __init__(self, index: Any, newer: SignBits, lists: int) -> None:
+        self._index, self._newer, self.lists = index, newer, lists
         self._inverse: tuple[Ints, Ints, Ints] | None = None
 
     def __len__(self) -> int:
         """Number of rows."""
         return int(self._index.ntotal) + len(self._newer)
 
+    def with_lists(self, lists: int) -> "IvfIndex":
+        """The same index, of which a query reads so many lists."""
+        return IvfIndex(self._index, self._newer, lists)
+
     def nearest_positions(self, vector: Floats, rows: Ints, most: int) -> Ints:
         """About `most` positions in `rows` (-1 for none) whose vectors are likely the nearest."""
-        faiss = _load_faiss()
-        how = faiss.IVFRaBitQSearchParameters()
-        how.nprobe, how.qb = _LISTS_READ, _QUERY_BITS
-        asked = np.ascontiguousarray(vector[None, :], np.float32)
-        near = self._index.search(asked, most, params=how)[1][0]
+        near = _search(self._index, vector[None, :], most, self.lists)[0]
         found = self._find_positions(rows, near[near >= 0])
         held = int(self._index.ntotal)
         newer = np.flatnonzero(rows >= held)
@@ -89,7 +97,8 @@ class IvfFile:
             index = self._read(vectors)
             if index is None:
                 return None
-            self._loaded = IvfIndex(index, make_sign_bits(vectors[int(index.ntotal) :]))
+            newer = make_sign_bits(vectors[int(index.ntotal) :])
+            self._loaded = IvfIndex(index, newer, self._read_lists())
         return self._loaded
 
     def update(self, vectors: NDArray[np.floating]) -> None:
@@ -100,12 +109,24 @@ class IvfFile:
             return
         beside = self._path.with_name(f"{self._path.name}.new")
         _write_index(vectors, beside)
-        self.publish(beside, vectors)
+        lists = choose_lists(
+            _map_index(beside), vectors, [vectors, *self._map_other_kinds(vectors.shape[1])]
+        )
+        self.publish(beside, vectors, lists)
 
-    def publish(self, made: Path, vectors: NDArray[np.floating]) -> None:
+    def _map_other_kinds(self, width: int) -> list[NDArray[np.floating]]:
+        """The vectors of other kinds beside these: a question is as unlike these as they are."""
+        found = []
+        for path in sorted(self._path.parent.glob("*.npy")):
+            if "." not in path.stem and path.stem != self._path.stem:
+                with suppress(FileNotFoundError, *READ_ERRORS):
+                    found.append(np.load(path, mmap_mode="r", allow_pickle=False))
+        return [one for one in found if one.shape[1:] == (width,) and len(one) >= _QUERIES]
+
+    def publish(self, made: Path, vectors: NDArray[np.floating], lists: int = _LISTS_READ) -> None:
         """Put a finished file in place; after a kill in between the old one is not used."""
         sums = self._sum_path.with_name(f"{self._sum_path.name}.new")
-        told = f"{_describe_content(made)} {len(vectors)} {_sum_sample(vectors)}"
+        told = f"{_describe_content(made)} {len(vectors)} {_sum_sample(vectors)} {lists}"
         sums.write_text(told, encoding="ascii")
         sums.replace(self._sum_path)
         made.replace(self._path)
@@ -135,8 +156,13 @@ class IvfFile:
         return self._path.with_name(f"{self._path.name}.sum")
 
     def _read_sums(self) -> list[bytes]:
-        """Size and checksum of the file, number of its vectors and checksum of some of them."""
+        """Size and checksum of the file, number of its vectors, checksum of some, lists to read."""
         return self._sum_path.read_bytes().split() if self._sum_path.exists() else []
+
+    def _read_lists(self) -> int:
+        """How many lists a query reads; earlier versions did not say."""
+        told = self._read_sums()[4:]
+        return int(told[0]) if told else _LISTS_READ
 
     def _is_of(self, vectors: NDArray[np.floating]) -> bool:
         """Whether it was made of these vectors, or of the first of them, as far as it says."""
@@ -152,13 +178,17 @@ class IvfFile:
         """The faiss index; None if it is missing or not of such vectors."""
         if not has_faiss() or not self._path.exists() or not self._has_right_size():
             return None
-        faiss = _load_faiss()
         try:
-            index = faiss.read_index(str(self._path), faiss.IO_FLAG_MMAP | faiss.IO_FLAG_READ_ONLY)
+            index = _map_index(self._path)
         except RuntimeError:  # damaged, or of another version of faiss
             return None
         fits = index.d == vectors.shape[1] and index.ntotal <= len(vectors)
         return index if fits and self._is_of(vectors) else None
+
+
+def _map_index(path: Path) -> Any:
+    faiss = _load_faiss()
+    return faiss.read_index(str(path), faiss.IO_FLAG_MMAP | faiss.IO_FLAG_READ_ONLY)
 
 
 def _sum_sample(vectors: NDArray[np.floating]) -> int:
@@ -175,6 +205,62 @@ def _describe_content(path: Path) -> str:
             return "0 0"
         with mmap(file.fileno(), 0, access=ACCESS_READ) as raw:
             return f"{size} {checksum_bytes(raw)}"
+
+
+def _search(index: Any, queries: NDArray[np.floating], most: int, lists: int) -> Ints:
+    """The rows nearest to each query in so many lists; -1 where there are no more."""
+    how = _load_faiss().IVFRaBitQSearchParameters()
+    how.nprobe, how.qb = min(lists, int(index.nlist)), _QUERY_BITS
+    found: Ints = index.search(np.ascontiguousarray(queries, np.float32), most, params=how)[1]
+    return found
+
+
+def choose_lists(
+    index: Any, vectors: NDArray[np.floating], asked: Sequence[NDArray[np.floating]]
+) -> int:
+    """The fewest lists that hold nearly all of the exact nearest of a sample of each kind asked.
+
+    Where even all lists hold fewer, the fewest that hold about as many.
+    """
+    samples = [_sample_rows(one) for one in asked if len(one)]
+    exact = [_find_exact(vectors, queries) for queries in samples]
+    measured: list[tuple[int, float]] = []
+    lists = _FEWEST_READ
+    while not measured or lists < int(index.nlist) * _MORE_READ:
+        recalls = [
+            _measure_recall(_search(index, queries, _CANDIDATES, lists), best)
+            for queries, best in zip(samples, exact, strict=True)
+        ]
+        measured.append((min(lists, int(index.nlist)), min(recalls)))
+        if measured[-1][1] >= _MIN_RECALL:
+            return measured[-1][0]
+        lists = int(lists * _MORE_READ)
+    most = max(recall for _, recall in measured)
+    return next(lists for lists, recall in measured if recall >= most - (1 - _MIN_RECALL) / 10)
+
+
+def _sample_rows(vectors: NDArray[np.floating]) -> Floats:
+    chosen = np.random.default_rng(1).choice(len(vectors), min(len(vectors), _QUERIES), False)
+    return np.asarray(vectors[np.sort(chosen)], np.float32)
+
+
+def _find_exact(vectors: NDArray[np.floating], queries: Floats) -> Ints:
+    """The rows with the highest products, for each query, found block by block."""
+    scores = np.zeros((len(queries), 0), np.float32)
+    rows = np.zeros((len(queries), 0), np.int64)
+    for begin in range(0, len(vectors), _BLOCK_ROWS):
+        block = np.asarray(vectors[begin : begin + _BLOCK_ROWS], np.float32)
+        scores = np.concatenate([scores, queries @ block.T], axis=1)
+        fresh = np.broadcast_to(np.arange(begin, begin + len(block)), (len(queries), len(block)))
+        rows = np.concatenate([rows, fresh], axis=1)
+        best = np.argpartition(-scores, min(_BEST, scores.shape[1]) - 1, axis=1)[:, :_BEST]
+        scores, rows = np.take_along_axis(scores, best, 1), np.take_along_axis(rows, best, 1)
+    return rows
+
+
+def _measure_recall(found: Ints, exact: Ints) -> float:
+    shares = [np.isin(best, near).mean() for near, best in zip(found, exact, strict=True)]
+    return float(np.mean(shares))
 
 
 def _write_index(vectors: NDArray[np.floating], path: Path) -> None:

@@ -57,6 +57,10 @@ class DocumentSource:
     stamp: str
 
 
+def ignore_phase(phase: str, done: int, total: int) -> None:
+    """Ignore how far a write is."""
+
+
 @dataclass(frozen=True, slots=True)
 class Change:
     """One atomic write: first `remove`, then `add`."""
@@ -76,6 +80,8 @@ class Change:
     """Derive all arrays from the tables, reusing none of the previous generation."""
     values: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     """Values to store, by kind and key, such as the decisions that the arrays depend on."""
+    progress: Callable[[str, int, int], None] = ignore_phase
+    """Told how far the joining (`join`) and merging (`merge`) of the rows of `bulk` are."""
 
 
 # A reply may quote any document that was in its prompt; the windows of models are kept with them.

@@ -248,10 +248,15 @@ class VectorFile:
                 with _translate_errors(self._path):
                     self._replace_files()
                 return True
+            self.drop_wrong_indexes()
+        return False
+
+    def drop_wrong_indexes(self) -> None:
+        """Remove indexes that are not those of the vectors; the next write makes them again."""
+        with self._lock:
             if not self.has_right_indexes():
                 self._sign_file.remove()
                 self._ivf_file.remove()
-        return False
 
     def _replace_files(self) -> None:
         """Write both files again, with the rows that are right; the hashes last."""

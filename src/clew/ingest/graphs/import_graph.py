@@ -23,10 +23,20 @@ from clew.ingest.graphs.formats import GraphFormat, detect_format, graph_files
 from clew.ingest.graphs.passages import PASSAGES_VERSION, PassageBuilder
 from clew.ingest.graphs.rows import READER_VERSION, StartPosition, stage_rows
 from clew.ingest.graphs.staging import GraphStage, StageProgress
+from clew.ingest.graphs.write_progress import WriteProgress
 from clew.ingest.readers.source import SourceFile
 from clew.llm.embed import Embedder
 from clew.store.merge import embedded_text
-from clew.store.protocol import PARTLY_EMBEDDED, Addition, Change, Counts, KeyValueStore, Store
+from clew.store.protocol import (
+    PARTLY_EMBEDDED,
+    Addition,
+    Arrays,
+    Change,
+    Counts,
+    KeyValueStore,
+    Store,
+    Tables,
+)
 from clew.text.names import relation_to_words
 from clew.text.unicode import digest
 from clew.types import LITERAL_TYPES, Kind
@@ -108,11 +118,8 @@ class GraphImport:
         passages = PassageBuilder(name, chosen.label)
         embedded, left = await self._embed_texts(lambda: passages(stage))
         clock.lap("embed")
-        self.progress("write", 0, 1)
         await record_arrivals(self.store, [name])
-        change = Change(remove=parts, bulk=passages(stage))
-        counts = await self.store.write(change, derive_arrays)
-        self.progress("write", 1, 1)
+        counts = await self._write(parts, passages(stage), stage.count_lines())
         clock.lap("write")
         return ImportResult(
             *(counts, name, chosen.name, read.rows, read.bad, read.shown),
@@ -171,6 +178,24 @@ class GraphImport:
         self.progress("file", total, total)
         return state
 
+    # -- writing
+
+    async def _write(self, old: list[str], parts: Iterator[Addition], lines: int) -> Counts:
+        """Replace the parts of an earlier import by these, and tell how far that is."""
+        tell = WriteProgress(self.progress, lines)
+        tell("stage", 0, lines)
+
+        def derive(tables: Tables) -> Arrays:
+            tell("columns", 1, 1)
+            arrays = derive_arrays(tables)
+            tell("derive", 1, 1)
+            return arrays
+
+        change = Change(remove=old, bulk=tell.count_additions(parts), progress=tell)
+        counts = await self.store.write(change, derive)
+        self.progress("write", 100, 100)
+        return counts
+
     # -- embedding
 
     async def _embed_texts(
@@ -179,13 +204,20 @@ class GraphImport:
         """Embed relations, names, chunks and facts, in this order, up to the limit."""
         if self.embed is None:
             return (), tuple(EMBEDDED_KINDS)
-        texts = await asyncio.to_thread(_collect_texts, passages(), self.max_embedded)
+        read = self._count_parts(passages())
+        texts = await asyncio.to_thread(_collect_texts, read, self.max_embedded)
         if not any(texts.values()):
             return (), tuple(EMBEDDED_KINDS)
         await check_embedder(self.store, self.embed, claim=True)
         by_kind = {kind: texts[name] for name, kind in EMBEDDED_KINDS.items() if name in texts}
         await embed_texts(self.store, self.embed, by_kind, self.progress)
         return tuple(texts), tuple(kind for kind in EMBEDDED_KINDS if kind not in texts)
+
+    def _count_parts(self, parts: Iterator[Addition]) -> Iterator[Addition]:
+        """Yield the parts, and tell how many were."""
+        for at, part in enumerate(parts, 1):
+            yield part
+            self.progress("collect", at, 0)
 
     async def _record_import(self, name: str, seal: str, result: ImportResult) -> None:
         stored = (

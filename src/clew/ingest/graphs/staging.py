@@ -177,6 +177,11 @@ class GraphStage:
         """Yield node rows by id, each with the node's name in the last column."""
         yield from self._stream(_NODES)
 
+    def count_lines(self) -> int:
+        """Number of lines that nodes and links will be, about."""
+        count = "SELECT (SELECT count(*) FROM links) + (SELECT count(DISTINCT id) FROM nodes)"
+        return int(self._db.execute(count).fetchone()[0])
+
     def _stream(self, statement: str) -> Iterator[tuple[Any, ...]]:
         # A separate connection: several readers may stream concurrently.
         with closing(sqlite3.connect(self._path, check_same_thread=False)) as db:

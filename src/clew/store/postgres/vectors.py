@@ -79,6 +79,10 @@ class SharedVectors:
         """What is to be said about this machine's index, if it is missing or old."""
         return self._fetch().describe_index()
 
+    def has_right_indexes(self) -> bool:
+        """Whether the indexes of this machine's copy, if there are any, are of its vectors."""
+        return self._fetch().has_right_indexes()
+
     def save_index(self) -> None:
         """Write this machine's index of many rows, so that questions need not make it."""
         copy = self._fetch()
@@ -146,6 +150,7 @@ class SharedVectors:
         with self._lock:
             try:
                 self.count_checked_rows()
+                self._fetch().drop_wrong_indexes()
                 return False
             except DamagedVectors:
                 self._drop_copy()

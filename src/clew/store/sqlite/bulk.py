@@ -52,6 +52,9 @@ _SELECT_TOUCHED = {
     "entities": "SELECT key FROM scratch.entities WHERE key > ? ORDER BY key LIMIT ?",
     "facts": "SELECT key FROM scratch.facts WHERE key > ? ORDER BY key LIMIT ?",
 }
+_COUNT_TOUCHED = (
+    "SELECT (SELECT count(*) FROM scratch.entities), (SELECT count(*) FROM scratch.facts)"
+)
 # Run in this order: ids first, then the rows that refer to them.
 _JOIN_STATEMENTS = (
     "INSERT OR IGNORE INTO main.entities(id) "
@@ -181,13 +184,20 @@ class BulkWriter:
             self._stage_addition(addition, touched)
         self._drop_orphans(unnamed, removed, touched)
         last = self.db.execute("SELECT coalesce(max(key), 0) FROM main.facts").fetchone()[0]
-        for statement in _JOIN_STATEMENTS:
+        for done, statement in enumerate(_JOIN_STATEMENTS, 1):
             self.db.execute(statement, {"embedded": self.facts_have_vectors, "last": last})
+            change.progress("join", done, len(_JOIN_STATEMENTS))
         self._save_touched(touched)
         if change.sparing:
             release_memory()
-        self._merge_in_blocks("entities", self.writer.merge_entities, change.sparing)
-        self._merge_in_blocks("facts", self.writer.merge_facts, change.sparing)
+        merged, elements = 0, sum(self.db.execute(_COUNT_TOUCHED).fetchone())
+        for table, merge in (
+            ("entities", self.writer.merge_entities),
+            ("facts", self.writer.merge_facts),
+        ):
+            for count in self._merge_in_blocks(table, merge, change.sparing):
+                merged += count
+                change.progress("merge", merged, elements)
         return touched
 
     # -- names
@@ -272,10 +282,12 @@ class BulkWriter:
 
     def _merge_in_blocks(
         self, table: str, merge: Callable[[set[int]], None], sparing: bool
-    ) -> None:
+    ) -> Iterator[int]:
+        """Merge block by block; yield the size of each."""
         last = 0
         while found := self.db.execute(_SELECT_TOUCHED[table], (last, _MERGE_BLOCK)).fetchall():
             last = found[-1][0]
             merge({row[0] for row in found})
             if sparing:
                 release_memory()
+            yield len(found)

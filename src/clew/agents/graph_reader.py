@@ -11,7 +11,12 @@ from typing import Literal
 from clew.agents.answering.by_words import answer_by_words
 from clew.agents.answering.choose_answer import choose_answer, is_stated
 from clew.agents.answering.exact_terms import find_long_form
-from clew.agents.answering.extractive import QUOTED_NOTE, extract_answer, quote_whole
+from clew.agents.answering.extractive import (
+    QUOTED_NOTE,
+    extract_answer,
+    quote_under,
+    quote_whole,
+)
 from clew.agents.answering.finish import conclude, run_with_fallback
 from clew.agents.answering.parts import join_parts, split_questions
 from clew.agents.answering.quote_block import quote_block
@@ -142,6 +147,8 @@ class GraphReader:
         retrieval = await retriever(ctx, ctx.question)
         if not is_read_language(ctx.question):
             return await self._quote_words(ctx, retriever, retrieval)
+        if (told := quote_under(ctx, retrieval.evidence)) is not None:
+            return told
         if is_polar(ctx.question) and not is_chinese(ctx.question):
             return await self._confirm(ctx, book, retrieval)
         if (spelled := find_long_form(ctx.question, retrieval.evidence.chunks)) is not None:

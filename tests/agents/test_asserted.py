@@ -17,7 +17,9 @@ was broken, which turned out to be false. The cook believed the stove was stolen
 whether the bell was cast in Ribe. The deck almost burned in 1952.
 
 The funnel was raised in 1960. This was not true. The pilot confirmed that the compass was mended.
-The mate managed to free the cable. Passengers can hire a bicycle. The galley might close in winter.
+The mate managed to free the cable. The winch was oiled. The hatch was oiled by the second engineer
+shortly before the long crossing to the northern islands in the spring of that cold year.
+Passengers can hire a bicycle. The galley might close in winter.
 """
 HELP = """# Help for passengers
 
@@ -123,3 +125,10 @@ async def test_the_block_under_the_line_that_asks_is_quoted_first(
     answer = await ferry.ask(question)
     assert quoted in answer.citations[0].quote
     assert answer.answer.startswith(f"“{answer.citations[0].quote}")
+
+
+async def test_a_sentence_that_says_more_gives_a_less_certain_yes(ferry: KnowledgeBase) -> None:
+    short = await ferry.ask("Was the winch oiled?")
+    long = await ferry.ask("Was the hatch oiled?")
+    assert short.candidate == long.candidate == "yes"
+    assert short.confidence > long.confidence

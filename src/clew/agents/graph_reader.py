@@ -178,7 +178,8 @@ class GraphReader:
             return mark_undecided(await extract_answer(ctx, evidence, retrieval.found))
         book.add(said)
         answer = quote_chain(ctx, book.evidence(), [said], said.answer)
-        return replace(answer, support=said.probability, computed=True)
+        hints = {**answer.hints, **said.signs}
+        return replace(answer, support=said.probability, computed=True, hints=hints)
 
     async def _read(
         self,

@@ -99,7 +99,7 @@ def judged_kind(answer: Answer, *, by_model: bool) -> str:
         seconded = answer.computed or not answer.hints.keys().isdisjoint(heard)
         return "seconded" if seconded else "written"
     if answer.computed:
-        return "computed"
+        return "confirmed" if "close" in answer.hints else "computed"
     return "answer" if answer.candidate else "quote"
 
 

@@ -173,7 +173,28 @@ def _forbids(claim: Claim, passage: Passage, sentence: str) -> bool:
 def _note(ctx: Context, yes: bool, cited: Citation, *, probability: float) -> Note:
     table = table_for(ctx.question)
     short = table.yes if yes else table.no
-    return Note(ctx.question, short, cited.quote, cited, probability=probability)
+    # Another value that is read has the reader's own probability.
+    proven = probability in (_SAID, _REPLIED)
+    signs = describe_proof(ctx, cited.quote, yes=yes) if proven else {}
+    if probability == _REPLIED:
+        signs["close"] = 1.0  # what explains the reply takes nothing from it
+    return Note(ctx.question, short, cited.quote, cited, probability=probability, signs=signs)
+
+
+def describe_proof(ctx: Context, quote: str, *, yes: bool) -> dict[str, float]:
+    """Return what speaks for a yes or no: how near the sentence that says so is to the question.
+
+    A sentence that says little else leaves least to misread; a subject that it does not name was
+    taken from the page or the sentence before.
+    """
+    asked = {cut_ending(word) for word in split_words(ctx.question)}
+    said = {cut_ending(word) for word in asked_words(quote)}
+    claimed = {cut_ending(word) for word in asked_words(strip_auxiliary(ctx.question))}
+    return {
+        "close": len(said & asked) / max(1, len(said)),
+        "firm": len(said & claimed) / max(1, len(claimed)),
+        "denied": float(not yes),
+    }
 
 
 def _sentences(passages: Sequence[Passage]) -> Iterable[tuple[Passage, int, int]]:

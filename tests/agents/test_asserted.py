@@ -132,3 +132,24 @@ async def test_a_sentence_that_says_more_gives_a_less_certain_yes(ferry: Knowled
     long = await ferry.ask("Was the hatch oiled?")
     assert short.candidate == long.candidate == "yes"
     assert short.confidence > long.confidence
+
+
+@pytest.mark.parametrize(
+    ("question", "short"),
+    [
+        ("Did Ada Brink teach the navigation course in 1940?", "yes"),
+        ("Can I bring a horse on board?", "no"),
+        ("How do I change my ticket?", ""),
+        ("May children steer the ferry?", ""),
+    ],
+)
+@pytest.mark.parametrize("wording", ["Hi there! {} Thanks in advance.", "capitals"])
+async def test_capitals_and_thanks_change_no_answer(
+    ferry: KnowledgeBase, question: str, short: str, wording: str
+) -> None:
+    plain = await ferry.ask(question)
+    asked = question.upper() if wording == "capitals" else wording.format(question)
+    answer = await ferry.ask(asked)
+    assert answer.candidate == plain.candidate == short
+    assert answer.question == asked
+    assert answer.confidence >= 0.9 * plain.confidence

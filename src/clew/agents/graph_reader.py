@@ -68,6 +68,7 @@ from clew.agents.run_plan import PlanRunner, load_rank
 from clew.context import Context
 from clew.retrieve.courtesy import leave_out_courtesy
 from clew.retrieve.step import Step
+from clew.retrieve.tidy import lower_capitals, restore_capitals
 from clew.text.language import is_chinese
 from clew.text.options import match_option, spell_out_choice, split_options
 from clew.text.word_forms import is_read_language
@@ -103,7 +104,15 @@ class GraphReader:
     async def __call__(self, ctx: Context, retrieve: Step, mode: Mode, /) -> Answer:
         """Answer the question, or each of several questions in one."""
         book = Notebook()
-        return await run_with_fallback(ctx, book, mode, self._answer(ctx, book, retrieve, mode))
+        plain = lower_capitals(ctx.question)
+        if plain == ctx.question:
+            return await run_with_fallback(ctx, book, mode, self._answer(ctx, book, retrieve, mode))
+        asked = ctx.with_question(await restore_capitals(ctx, plain))  # SHOUTED
+        run = self._answer(asked, book, retrieve, mode)
+        answer = await run_with_fallback(asked, book, mode, run)
+        if not answer.signals and not answer.parts:
+            answer = await judge_answer(asked, answer)
+        return replace(answer, question=ctx.question)
 
     async def _answer(self, ctx: Context, book: Notebook, retrieve: Step, mode: Mode) -> Answer:
         # What only addresses the reader makes no question of yes or no: "Do you know who …?"

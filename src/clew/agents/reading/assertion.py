@@ -48,7 +48,7 @@ def asserts(
     if not places:
         return True
     kinds, start, end = table.assertion, min(places), max(places)
-    if _is_conditional(question, sentence, table) or _is_hedged(question, sentence, start, table):
+    if _is_conditional(question, sentence, table) or _is_hedged(question, sentence, table):
         return False
     if _hangs_on_verb(question, sentence, start, table):
         return False
@@ -58,8 +58,10 @@ def asserts(
         before = [*found, *_modals_before(sentence, start, kinds[kind])]
         if before and not _answers(opening, openings, before, kind, question):
             return False
-    return not any(_is_open_infinitive(question, sentence, m, words, table, stem)
-                   for m in _INFINITIVE.finditer(sentence))  # fmt: skip
+    return not any(
+        _is_open_infinitive(question, sentence, m, words, table, stem)
+        for m in _INFINITIVE.finditer(sentence)
+    )
 
 
 def _modals_before(sentence: str, start: int, modals: re.Pattern[str]) -> Iterator[re.Match[str]]:
@@ -87,7 +89,7 @@ def _is_conditional(question: str, sentence: str, table: RuleTable) -> bool:
     return bool(conditions.search(sentence)) and not conditions.search(asked)
 
 
-def _is_hedged(question: str, sentence: str, start: int, table: RuleTable) -> bool:
+def _is_hedged(question: str, sentence: str, table: RuleTable) -> bool:
     hedges = table.assertion["hedges"]
     return any(m[0].lower() not in question.lower() for m in hedges.finditer(sentence))
 
@@ -97,7 +99,7 @@ def _hangs_on_verb(question: str, sentence: str, start: int, table: RuleTable) -
     before = sentence[:start]
     for that in _THAT.finditer(before):
         after = sentence[that.end() :].split(maxsplit=1)
-        relative = bool(after) and bool(find_verbs(f"it {after[0]}"[3:]))
+        relative = bool(after) and bool(find_verbs(after[0]))
         if not relative and not _commits(before[: that.start()], table):
             return True
     if _THAT.search(before):
@@ -138,8 +140,7 @@ def _is_open_infinitive(
 def is_taken_back(text: str, start: int, end: int, table: RuleTable) -> bool:
     """Whether the sentence at a place is denied in its own end, or by the sentence behind it."""
     parts = re.split(r"[,;–—]|\bbut\b", text[start:end])[1:]
-    after = next((text[a:b] for a, b in sentence_spans(text[end:]) if text[end + a : end + b]), "")
-    behind = text[end:][: len(after) + 4].strip()
+    behind = next((text[end:][a:b] for a, b in sentence_spans(text[end:])), "")
     return any(_denies(part, table) for part in (*parts, behind))
 
 

@@ -11,7 +11,12 @@ from typing import Literal
 from clew.agents.answering.by_words import answer_by_words
 from clew.agents.answering.choose_answer import choose_answer, is_stated
 from clew.agents.answering.exact_terms import find_long_form
-from clew.agents.answering.extractive import QUOTED_NOTE, extract_answer, quote_whole
+from clew.agents.answering.extractive import (
+    QUOTED_NOTE,
+    extract_answer,
+    quote_under,
+    quote_whole,
+)
 from clew.agents.answering.finish import conclude, run_with_fallback
 from clew.agents.answering.parts import join_parts, split_questions
 from clew.agents.answering.quote_block import quote_block
@@ -63,6 +68,7 @@ from clew.agents.run_plan import PlanRunner, load_rank
 from clew.context import Context
 from clew.retrieve.courtesy import leave_out_courtesy
 from clew.retrieve.step import Step
+from clew.retrieve.tidy import lower_capitals, restore_capitals
 from clew.text.language import is_chinese
 from clew.text.options import match_option, spell_out_choice, split_options
 from clew.text.word_forms import is_read_language
@@ -98,7 +104,15 @@ class GraphReader:
     async def __call__(self, ctx: Context, retrieve: Step, mode: Mode, /) -> Answer:
         """Answer the question, or each of several questions in one."""
         book = Notebook()
-        return await run_with_fallback(ctx, book, mode, self._answer(ctx, book, retrieve, mode))
+        plain = lower_capitals(ctx.question)
+        if plain == ctx.question:
+            return await run_with_fallback(ctx, book, mode, self._answer(ctx, book, retrieve, mode))
+        asked = ctx.with_question(await restore_capitals(ctx, plain))  # SHOUTED
+        run = self._answer(asked, book, retrieve, mode)
+        answer = await run_with_fallback(asked, book, mode, run)
+        if not answer.signals and not answer.parts:
+            answer = await judge_answer(asked, answer)
+        return replace(answer, question=ctx.question)
 
     async def _answer(self, ctx: Context, book: Notebook, retrieve: Step, mode: Mode) -> Answer:
         # What only addresses the reader makes no question of yes or no: "Do you know who …?"
@@ -142,6 +156,8 @@ class GraphReader:
         retrieval = await retriever(ctx, ctx.question)
         if not is_read_language(ctx.question):
             return await self._quote_words(ctx, retriever, retrieval)
+        if (told := quote_under(ctx, retrieval.evidence)) is not None:
+            return told
         if is_polar(ctx.question) and not is_chinese(ctx.question):
             return await self._confirm(ctx, book, retrieval)
         if (spelled := find_long_form(ctx.question, retrieval.evidence.chunks)) is not None:
@@ -171,7 +187,8 @@ class GraphReader:
             return mark_undecided(await extract_answer(ctx, evidence, retrieval.found))
         book.add(said)
         answer = quote_chain(ctx, book.evidence(), [said], said.answer)
-        return replace(answer, support=said.probability, computed=True)
+        hints = {**answer.hints, **said.signs}
+        return replace(answer, support=said.probability, computed=True, hints=hints)
 
     async def _read(
         self,

@@ -40,7 +40,7 @@ from clew.agents.rules.sections_about import cut_to_section, find_headings
 from clew.agents.rules.table import table_for
 from clew.context import Context
 from clew.index.view import View
-from clew.retrieve.question import NAME_BREAKS, OPENING_WORDS, tidy_question
+from clew.retrieve.question import NAME_BREAKS, OPENING_WORDS, strip_courtesy, tidy_question
 from clew.text.language import is_chinese
 from clew.text.options import spell_out_choice, split_options
 from clew.text.unicode import split_words
@@ -75,9 +75,12 @@ async def judge_answer(ctx: Context, answer: Answer) -> Answer:
     signals = {**answer.hints, **await describe_answer(ctx, answer)}
     confidence = (own or models[kind])(signals)
     literal = signals.get("literal", 0.0) >= _LITERAL
-    if chat is None and await is_mismatched(ctx, answer, literal=literal):
+    # "Thanks in advance" restricts nothing that is asked.
+    plain = strip_courtesy(ctx.question)
+    asked = ctx if plain == ctx.question else ctx.with_question(plain)
+    if chat is None and await is_mismatched(asked, answer, literal=literal):
         signals["mismatch"], confidence = 1.0, min(confidence, MOST)
-    elif chat is None and await is_less_sure(ctx, answer):
+    elif chat is None and await is_less_sure(asked, answer):
         signals["unsaid"], confidence = 1.0, confidence * LESS
     return replace(answer, confidence=round(confidence, 4), signals=signals)
 
@@ -99,7 +102,7 @@ def judged_kind(answer: Answer, *, by_model: bool) -> str:
         seconded = answer.computed or not answer.hints.keys().isdisjoint(heard)
         return "seconded" if seconded else "written"
     if answer.computed:
-        return "computed"
+        return "confirmed" if "close" in answer.hints else "computed"
     return "answer" if answer.candidate else "quote"
 
 

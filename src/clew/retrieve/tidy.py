@@ -45,7 +45,11 @@ class TidyQuestion:
 
     async def __call__(self, ctx: Context, found: Found, /) -> Found:
         """Run the step; the trace says if the question differs."""
+<<<<<<< HEAD
         asked = await restore_capitals(ctx, _lower_capitals(ctx.question))
+=======
+        asked = await restore_capitals(ctx, tidy_question(lower_capitals(ctx.question)))
+>>>>>>> e27ec89b4d7f8a18df4b6fec95602b03ad2625a8
         # Names first: "pick me up" without capitals reads like a request.
         plain = tidy_question(await leave_out_courtesy(ctx, asked))
         question = asked if plain == asked else await restore_capitals(ctx, plain)
@@ -55,7 +59,7 @@ class TidyQuestion:
         return await self.inner(ctx.with_question(question), found)
 
 
-def _lower_capitals(question: str) -> str:
+def lower_capitals(question: str) -> str:
     """Return a question of nothing but capitals in lower case."""
     shouted = question.isupper() and len(question.split()) >= _SHOUTED
     return question.lower() if shouted else question

@@ -13,7 +13,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from clew.agents.answering.path_ends import prefer_fitting_ends
-from clew.agents.answering.quote_block import find_announcement, find_wanted_block, quote_block
+from clew.agents.answering.quote_block import (
+    find_announcement,
+    find_wanted_block,
+    has_items,
+    quote_block,
+)
 from clew.agents.answering.units import stem_words, weigh_words
 from clew.agents.answering.write import make_answer, make_refusal
 from clew.agents.citing.support import SupportSpan, make_citation
@@ -23,10 +28,12 @@ from clew.agents.core.types import Answer
 from clew.agents.reading.answer import rank_readings
 from clew.agents.reading.choose import measure_coverage
 from clew.agents.reading.confirm import confirm
+from clew.agents.reading.same_question import find_under_question
 from clew.agents.rules.chinese import find_chinese_answer
 from clew.agents.rules.operators import is_polar
 from clew.agents.rules.question_analysis import find_subject_names
 from clew.agents.rules.sections_about import find_sections
+from clew.agents.rules.table import table_for
 from clew.context import Context
 from clew.retrieve.paths.ranked import measure_fit
 from clew.retrieve.rank import ANSWER_MARK
@@ -102,6 +109,23 @@ def quote_whole(ctx: Context, evidence: Evidence, found: Found) -> Answer | None
         if is_open_request(found.rest) and (said := _quote_summary(names[0], evidence.chunks)):
             return make_answer(ctx, evidence, format_quotes(said), said, note=note)
     return None
+
+
+def quote_under(ctx: Context, evidence: Evidence) -> Answer | None:
+    """Quote what stands under the line or the heading that says just what is asked.
+
+    Not where a yes, a no or one value answers: those are read in it.
+    """
+    wanted, polar = find_wanted_block(ctx.question), is_polar(ctx.question)
+    whole = wanted in ("steps", "list")
+    under = find_under_question(ctx.question, evidence.chunks, announced=whole)
+    if under is None or (polar and under.find_reply(table_for(ctx.question))):
+        return None
+    if not (whole or polar or has_items(under.text)):
+        return None
+    cited = under.cite()
+    note = explain_not_written(ctx, QUOTED_NOTE)
+    return make_answer(ctx, evidence, format_quotes((cited,)), (cited,), note=note)
 
 
 def _tells_rare_words(ctx: Context, block: Citation, passages: Sequence[Passage]) -> bool:

@@ -84,6 +84,11 @@ def quote_block(question: str, passages: Sequence[Passage]) -> Citation | None:
     return make_citation(best.passage, SupportSpan(best.start, best.end, 1.0))
 
 
+def has_items(text: str) -> bool:
+    """Whether a text has a list."""
+    return sum(_ITEM.match(line) is not None for line in text.splitlines()) >= _MIN_ITEMS
+
+
 def find_announcement(passage: Passage, start: int) -> str:
     """Return the titles and the lead of a block with its first line.
 

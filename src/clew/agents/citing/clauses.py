@@ -12,6 +12,7 @@ from functools import lru_cache
 from clew.agents.citing.support import has_title, mentions_name
 from clew.text.countries import find_countries
 from clew.text.dates import MONTHS
+from clew.text.irregular_verbs import BASE_OF_FORM
 from clew.text.names import STOP_WORDS, name_key, strip_disambiguation
 from clew.text.sentences import sentence_spans
 from clew.text.unicode import split_words
@@ -27,14 +28,10 @@ _BREAK = re.compile(
 _FINITE = (
     "is are was were has have had do does did can could will would should may must lies stands"
 )
-_IRREGULAR = (
-    "born built wrote written led became won made held began begun sang sung ran took taken gave "
-    "given went came left met taught bought sold grew rose fell hangs hung died dies drew drawn "
-    "known shot spent found lay stood said told saw seen"
-)
+_IRREGULAR = "|".join((*BASE_OF_FORM, "born", "dies", "hangs", "lay"))
 # A participle before its noun ("the limited edition") is no verb of the clause.
 _VERB = re.compile(
-    rf"\b(?:(?P<finite>{_FINITE.replace(' ', '|')})|{_IRREGULAR.replace(' ', '|')}"
+    rf"\b(?:(?P<finite>{_FINITE.replace(' ', '|')})|{_IRREGULAR}"
     r"|(?<!the )(?<!a )(?<!an )(?<!his )(?<!her )(?<!its )(?<!of )(?<!by )[a-z]{2,}ed"
     r"|(?<=\b[Hh]e )[a-z]+|(?<=\b[Ss]he )[a-z]+|(?<=\b[Ii]t )[a-z]+|(?<=\b[Tt]hey )[a-z]+"
     r"|[a-z]{3,}s(?=\s+(?:the|an?|its|his|her|their|\d)\b))\b"

@@ -1,7 +1,7 @@
 """Scratchpad of an agent: retrievals and notes so far, from which a cut-off run still answers."""
 
 from bisect import insort
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import zip_longest
 from operator import itemgetter
@@ -67,6 +67,8 @@ class Note:
     """Lines of the evidence kept for later prompts, where the agent keeps them."""
     probability: float = 1.0
     """How likely the answer is, where it was read as a span."""
+    signs: Mapping[str, float] = field(default_factory=dict)
+    """What speaks for a yes or no, for its confidence."""
 
     @property
     def has_answer(self) -> bool:

@@ -17,21 +17,27 @@ from clew.agents.citing.clauses import (
     split_clauses,
     titles_name,
 )
-from clew.agents.citing.entailment import SYNONYM_OF_STEM, is_negated
+from clew.agents.citing.entailment import is_negated
 from clew.agents.citing.support import SupportSpan, make_citation, mentions_name
 from clew.agents.core.scratchpad import Note
+from clew.agents.reading.assertion import asserts, is_taken_back
+from clew.agents.reading.same_question import find_under_question
 from clew.agents.reading.spans import Reading, asked_words, read_passages, same_answer
+from clew.agents.reading.stems import cut_ending
 from clew.agents.reading.values import COUNTED
 from clew.agents.rules.operators import strip_auxiliary
 from clew.agents.rules.question_analysis import find_question_name_spans
 from clew.agents.rules.table import RuleTable, table_for
 from clew.context import Context
+from clew.text.asked_blocks import is_question
 from clew.text.names import name_key
 from clew.text.sentences import sentence_spans
+from clew.text.structure import is_heading_line
 from clew.text.unicode import split_words
 from clew.types import Citation, Passage
 
 _SAID = 0.8  # how sure a sentence with every word of the claim makes a yes, or a no
+_REPLIED = 0.95  # how sure a yes or no makes that stands under the same question
 _READ = 0.5  # least probability of another value that is read
 _NUMBER = re.compile(r"\d+(?:[.,]\d+)*")
 _QUANTIFIED = re.compile(r"\b(every|each|only|all|always)\s+(\w+)", re.IGNORECASE)
@@ -57,8 +63,6 @@ _MAIN_END = re.compile(r"[;:.]\s|[;:.]\Z|\s+because\b")
 _PRONOUN = re.compile(r"\b(?:he|she|it|they)\b", re.IGNORECASE)
 _BY = re.compile(r"\bby\s+(?:\w+\s+){0,3}$", re.IGNORECASE)
 _MAX_SUBJECT_WORDS = 3  # words in which a sentence names what it is about
-_MIN_STEM = 3  # letters that are left when an ending is cut
-_ENDINGS = ("ing", "ers", "er", "ors", "or", "ied", "ies", "ed", "es", "s", "e", "y")
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,35 +122,40 @@ def _light(text: str) -> str:
     return re.sub(r"\b(?:made|built)\s+(?=of\b|from\b)", "", text, flags=re.IGNORECASE)
 
 
-def cut_ending(word: str) -> str:
-    """Return what the forms of a word share: "owned" and "owns"."""
-    if group := SYNONYM_OF_STEM.get(word[:5]):
-        return group
-    for ending in _ENDINGS:
-        stem = word.removesuffix(ending)
-        if stem != word and len(stem) >= _MIN_STEM and not (ending == "s" and len(word) <= 4):
-            return stem[:6]
-    return word[:6]
-
-
 async def confirm(ctx: Context, passages: Sequence[Passage]) -> Note | None:
-    """Note yes or no for the question, and the sentence that says so; None if no sentence does."""
+    """Note yes or no for the question, and the sentence that says so; None if no sentence does.
+
+    Where the text asks the same, what stands under that line decides, and nothing else.
+    """
     claim = parse_claim(ctx, ctx.question)
     if claim is None:
         return None
+    if (under := find_under_question(ctx.question, passages)) is not None:
+        replied = under.find_reply(table_for(ctx.question))
+        return _note(ctx, *replied, probability=_REPLIED) if replied else None
     for passage, start, end in _sentences(passages):
         sentence = passage.text[start:end]
         told = resolve_pronoun(claim, passage.text[:start], sentence.lstrip())
         said = _says(claim, passage, start, told)
-        if said is not None:
+        if said is not None and _is_proof(ctx, claim, passage, (start, end), told):
             cited = make_citation(passage, SupportSpan(start, end, 1.0))
-            return _note(ctx, yes=said, cited=cited, probability=_SAID)
+            return _note(ctx, said, cited, probability=_SAID)
     if not claim.negated and _ASKS_LEAVE.search(ctx.question):
         for passage, start, end in _sentences(passages):
             if _forbids(claim, passage, passage.text[start:end]):
                 cited = make_citation(passage, SupportSpan(start, end, 1.0))
-                return _note(ctx, yes=False, cited=cited, probability=_SAID)
+                return _note(ctx, False, cited, probability=_SAID)
     return await _read_other_value(ctx, claim, passages)
+
+
+def _is_proof(
+    ctx: Context, claim: Claim, passage: Passage, span: tuple[int, int], told: str
+) -> bool:
+    """Whether a sentence says that what it has is so, and the one behind it does not deny it."""
+    table = table_for(ctx.question)
+    if is_taken_back(passage.text, *span, table):
+        return False
+    return asserts(ctx.question, claim.words, told, table, cut_ending)
 
 
 def _forbids(claim: Claim, passage: Passage, sentence: str) -> bool:
@@ -161,14 +170,41 @@ def _forbids(claim: Claim, passage: Passage, sentence: str) -> bool:
     return bool(said & asked) and said <= asked | home and asked <= said | home
 
 
-def _note(ctx: Context, *, yes: bool, cited: Citation, probability: float) -> Note:
+def _note(ctx: Context, yes: bool, cited: Citation, *, probability: float) -> Note:
     table = table_for(ctx.question)
     short = table.yes if yes else table.no
-    return Note(ctx.question, short, cited.quote, cited, probability=probability)
+    # Another value that is read has the reader's own probability.
+    proven = probability in (_SAID, _REPLIED)
+    signs = describe_proof(ctx, cited.quote, yes=yes) if proven else {}
+    if probability == _REPLIED:
+        signs["close"] = 1.0  # what explains the reply takes nothing from it
+    return Note(ctx.question, short, cited.quote, cited, probability=probability, signs=signs)
+
+
+def describe_proof(ctx: Context, quote: str, *, yes: bool) -> dict[str, float]:
+    """Return what speaks for a yes or no: how near the sentence that says so is to the question.
+
+    A sentence that says little else leaves least to misread; a subject that it does not name was
+    taken from the page or the sentence before.
+    """
+    asked = {cut_ending(word) for word in split_words(ctx.question)}
+    said = {cut_ending(word) for word in asked_words(quote)}
+    claimed = {cut_ending(word) for word in asked_words(strip_auxiliary(ctx.question))}
+    return {
+        "close": len(said & asked) / max(1, len(said)),
+        "firm": len(said & claimed) / max(1, len(claimed)),
+        "denied": float(not yes),
+    }
 
 
 def _sentences(passages: Sequence[Passage]) -> Iterable[tuple[Passage, int, int]]:
-    return ((p, start, end) for p in passages for start, end in sentence_spans(p.text))
+    """Yield the sentences that may say something: no question and no heading does."""
+    return (
+        (p, start, end)
+        for p in passages
+        for start, end in sentence_spans(p.text)
+        if not is_question(p.text[start:end]) and not is_heading_line(p.text[start:end])
+    )
 
 
 def _says(claim: Claim, passage: Passage, start: int, sentence: str) -> bool | None:
@@ -274,9 +310,10 @@ async def _read_other_value(ctx: Context, claim: Claim, passages: Sequence[Passa
         names = tuple(n for n in claim.names if n != claim.focus)
         rest = replace(claim, names=names, numbers=claim.numbers - {claim.focus})
         clause = find_clause(sentence, reading.start - start)
-        if _has_all(rest, reading.passage, start, sentence, clause):
+        proven = _is_proof(ctx, rest, reading.passage, (start, end), sentence)
+        if proven and _has_all(rest, reading.passage, start, sentence, clause):
             cited = reading.cite()
-            return _note(ctx, yes=claim.negated, cited=cited, probability=reading.probability)
+            return _note(ctx, claim.negated, cited, probability=reading.probability)
     return None
 
 

@@ -17,6 +17,7 @@ _PARTICLES = re.compile(
     "请问|请?告诉我|我想知道|麻烦|[的了是我你要在有和与及吗呢们]"
 )  # of Chinese, which say nothing alone
 _NEVER = "(?!)"  # matches nowhere
+_ASSERTION = "conditions hedges commits denials possible doubtful due future".split()
 _OPENING_WORDS = 4  # words behind a question word in which it says what it asks for
 
 
@@ -80,6 +81,8 @@ class RuleTable:
     """Questions for steps that name nobody who takes them."""
     composed: Mapping[str, str]
     """Relations that stand for two steps."""
+    assertion: Mapping[str, re.Pattern[str]]
+    """Kinds of words that keep a clause from being said to be so, and those that take it back."""
     yes: str
     no: str
 
@@ -201,6 +204,7 @@ def _build_table(raw: Mapping[str, Any], *, spaced: bool) -> RuleTable:
         defined=patterns.get("defined", _NEVER),
         passive=re.compile(patterns.get("passive", _NEVER)),
         composed=raw.get("composed", {}),
+        assertion={kind: words(raw.get("assertion", {}).get(kind, ())) for kind in _ASSERTION},
         yes=raw["yes"],
         no=raw["no"],
     )

@@ -146,8 +146,6 @@ class KnowledgeBase:
 
         return add_own_recipes(self.settings.recipes, self.settings.file)
 
-    # -- adding
-
     async def add(
         self,
         paths: Sequence[Path | str | SourceFile] | Path | str,
@@ -267,8 +265,6 @@ class KnowledgeBase:
         """Derive the arrays from the tables again, and embed elements without a vector."""
         await self.builder.repair(progress)
 
-    # -- inspecting
-
     async def status(self) -> dict[str, Any]:
         """Counts, embedder, size and money spent, in the format of `clew status --json`."""
         counts = await self.store.counts()
@@ -297,8 +293,6 @@ class KnowledgeBase:
         """Details of the entities and the document with this name."""
         async with self.store.snapshot() as now:
             return await find_details(name, now, await self.store.sources())
-
-    # -- asking
 
     @embed_on_first_use
     async def search(
@@ -402,12 +396,8 @@ class KnowledgeBase:
         view = await self._load_view(snapshot)
         embed = adapt_embedder(view, self.embed, recipe)
         given = (question, view, snapshot, embed, self.models, self.store)
-        return Context(
-            *given,
-            rerank=self.rerank,
-            reader=self.reader if reads else None,
-            scorer=self.scorer if reads else None,
-        )
+        reader, scorer = (self.reader, self.scorer) if reads else (None, None)
+        return Context(*given, rerank=self.rerank, reader=reader, scorer=scorer)
 
     def stream(
         self, question: str, *, manner: AskOptions = DEFAULT_OPTIONS, **how: Any

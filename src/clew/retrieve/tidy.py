@@ -45,11 +45,7 @@ class TidyQuestion:
 
     async def __call__(self, ctx: Context, found: Found, /) -> Found:
         """Run the step; the trace says if the question differs."""
-<<<<<<< HEAD
-        asked = await restore_capitals(ctx, _lower_capitals(ctx.question))
-=======
-        asked = await restore_capitals(ctx, tidy_question(lower_capitals(ctx.question)))
->>>>>>> e27ec89b4d7f8a18df4b6fec95602b03ad2625a8
+        asked = await restore_capitals(ctx, lower_capitals(ctx.question))
         # Names first: "pick me up" without capitals reads like a request.
         plain = tidy_question(await leave_out_courtesy(ctx, asked))
         question = asked if plain == asked else await restore_capitals(ctx, plain)

@@ -249,7 +249,7 @@ def _check_best(query: Query, rows: Sequence[int]) -> TableResult | None:
 def _size_named(query: Query, rows: Sequence[int]) -> list[tuple[str, float]]:
     """Return the numbers of the values that are named, in the question's order."""
     column, numbers = query.table.columns[query.group], query.table.columns[query.measure].numbers
-    named = sorted((one for one in query.filters if one.column == query.group), key=_position)
+    named = sorted((one for one in query.filters if one.column == query.group), key=place_of)
     found = []
     for one in named:
         own = [numbers[row] for row in rows if column.folded[row] == one.value]
@@ -258,7 +258,8 @@ def _size_named(query: Query, rows: Sequence[int]) -> list[tuple[str, float]]:
     return found
 
 
-def _position(one: Filter) -> int:
+def place_of(one: Filter) -> int:
+    """Where a condition stands in the question."""
     return one.at
 
 

@@ -2,7 +2,7 @@
 
 from clew.agents.tables.load import Column, Table
 from clew.agents.tables.reading import Filter, Query
-from clew.agents.tables.run import TableResult, group_filters
+from clew.agents.tables.run import TableResult, group_filters, place_of
 from clew.ingest.readers.tables import split_column
 from clew.text.dates import MONTHS
 
@@ -134,11 +134,7 @@ def _say_check(query: Query) -> str:
     if not query.group:
         of = " and ".join(say_column(table, name) for name in query.targets)
         return f"whether {of} has the {say_extreme(table, query.measure, query.best)}"
-    named = sorted((one for one in query.filters if one.column == query.group), key=_position)
+    named = sorted((one for one in query.filters if one.column == query.group), key=place_of)
     compared = "more" if query.best == "max" else "less"
     names = f" is {compared} than of ".join(one.value for one in named)
     return f"whether {say_column(table, query.measure)} of {names}"
-
-
-def _position(one: Filter) -> int:
-    return one.at

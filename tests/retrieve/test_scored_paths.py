@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from clew.engine import KnowledgeBase
-from clew.retrieve.paths.path_wording import say_path
+from clew.retrieve.paths.judged import say_path
 from clew.testing.word_scorer import WordScorer
 
 _ROWS = """

@@ -16,7 +16,6 @@ from clew.context import Context
 from clew.graph.csr import Floats, Ints
 from clew.graph.paths import EntityPathTable, follow_codes
 from clew.retrieve.pack import fetch_entity_labels
-from clew.retrieve.paths.path_wording import say_path
 from clew.retrieve.paths.relation_paths import PathSearchContext, ScoredRelationPaths
 from clew.retrieve.relation_vectors import load_short_texts
 from clew.retrieve.verb_sides import find_contradicting
@@ -28,6 +27,7 @@ _SCORED_PATHS = 24
 _SCORE_WEIGHT, _LEAST_CHANCE = 1.0, 0.001
 _READ_WEIGHT = 1.5
 _SURE_SCORE, _UNSURE_SCORE = -2.0, -4.0  # best score at which the reader counts nothing, and fully
+_SAID_ENDS, _MAX_END_CHARS = 2, 40  # of the ends that a path is said with
 _MAX_READ = 15.0  # by which a span may be ahead of no answer, or behind it
 _SHOWN_ENDS = 3  # ends of one path whose facts are written
 _MAX_CHARS = 1600  # of the sentences: about one window of the reader
@@ -144,6 +144,20 @@ def _say_route(path: EntityPathTable, names: dict[int, str], says: list[str]) ->
     ]
     ends = list(dict.fromkeys(names[at] for at in path.entities[:, -1].tolist()))
     return say_path(facts, [bool(code % 2) for code in codes], ends)
+
+
+def say_path(
+    facts: Sequence[tuple[str, str, str]], backward: Sequence[bool], ends: Sequence[str]
+) -> str:
+    """Say the facts of a path, head, relation and tail, with its end left open, and its ends.
+
+    `backward` tells which steps go from tail to head.
+    """
+    *before, (head, relation, tail) = facts
+    said = "".join(f"{one} {between} {other}. " for one, between, other in before)
+    last = f"? {relation} {tail}" if backward[-1] else f"{head} {relation} ?"
+    answer = ", ".join(ends[:_SAID_ENDS])[:_MAX_END_CHARS]
+    return f"{said}{last} = {answer}"
 
 
 async def put_back_contradicting(

@@ -48,7 +48,7 @@ class FirstRow:
 @pytest.fixture
 def stub_faiss(monkeypatch: pytest.MonkeyPatch) -> None:
     module = SimpleNamespace(IVFRaBitQSearchParameters=SimpleNamespace)
-    monkeypatch.setattr(ivf_index, "_load_faiss", lambda: module)
+    monkeypatch.setattr(ivf_index, "load_faiss", lambda: module)
 
 
 def _make_vectors(count: int, seed: int, centres: int = 0) -> Floats:
@@ -91,8 +91,8 @@ def test_lists_made_by_faiss_keep_how_many_are_enough(
 ) -> None:
     pytest.importorskip("faiss")
     monkeypatch.setattr(vector_files, "MIN_IVF_ROWS", 10_000)
-    monkeypatch.setattr(ivf_index, "_FEWEST_READ", 2)
-    monkeypatch.setattr(ivf_index, "_CANDIDATES", 600)
+    monkeypatch.setattr(ivf_index, "FEWEST_READ", 2)
+    monkeypatch.setattr(ivf_index, "CANDIDATES", 600)
     facts, names = _make_vectors(12_000, 2, centres=150), _make_vectors(500, 3)
     read = []
     for folder, beside in ((tmp_path / "alone", False), (tmp_path / "beside", True)):

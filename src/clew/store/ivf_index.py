@@ -30,10 +30,10 @@ _SAMPLES_PER_CENTRE = 64  # vectors from which the centres are computed
 _ROUNDS = 8  # of k-means
 _BLOCK_ROWS = 1 << 16  # vectors added at a time
 _LISTS_READ = 128  # of an index that does not say how many are enough
-_FEWEST_READ = 32
+FEWEST_READ = 32  # lists
 _MORE_READ = 1.5  # times as many are tried next
 _MIN_RECALL = 0.98  # of the exact best ten that the lists read must hold, for each kind of query
-_BEST, _CANDIDATES = 10, 2600  # as many candidates as a search for the best ten compares exactly
+_BEST, CANDIDATES = 10, 2600  # as many candidates as a search for the best ten compares exactly
 _QUERIES = 64  # of each kind
 _QUERY_BITS = 8  # bits per dimension of the query
 _COMPARED_ROWS = 64  # vectors whose checksum tells whether an index is that of its matrix
@@ -44,7 +44,8 @@ def has_faiss() -> bool:
     return importlib.util.find_spec("faiss") is not None
 
 
-def _load_faiss() -> Any:
+def load_faiss() -> Any:
+    """Return the module of the extra `ann`."""
     return importlib.import_module("faiss")
 
 
@@ -187,7 +188,7 @@ class IvfFile:
 
 
 def _map_index(path: Path) -> Any:
-    faiss = _load_faiss()
+    faiss = load_faiss()
     return faiss.read_index(str(path), faiss.IO_FLAG_MMAP | faiss.IO_FLAG_READ_ONLY)
 
 
@@ -209,7 +210,7 @@ def _describe_content(path: Path) -> str:
 
 def _search(index: Any, queries: NDArray[np.floating], most: int, lists: int) -> Ints:
     """The rows nearest to each query in so many lists; -1 where there are no more."""
-    how = _load_faiss().IVFRaBitQSearchParameters()
+    how = load_faiss().IVFRaBitQSearchParameters()
     how.nprobe, how.qb = min(lists, int(index.nlist)), _QUERY_BITS
     found: Ints = index.search(np.ascontiguousarray(queries, np.float32), most, params=how)[1]
     return found
@@ -225,10 +226,10 @@ def choose_lists(
     samples = [_sample_rows(one) for one in asked if len(one)]
     exact = [_find_exact(vectors, queries) for queries in samples]
     measured: list[tuple[int, float]] = []
-    lists = _FEWEST_READ
+    lists = FEWEST_READ
     while not measured or lists < int(index.nlist) * _MORE_READ:
         recalls = [
-            _measure_recall(_search(index, queries, _CANDIDATES, lists), best)
+            _measure_recall(_search(index, queries, CANDIDATES, lists), best)
             for queries, best in zip(samples, exact, strict=True)
         ]
         measured.append((min(lists, int(index.nlist)), min(recalls)))
@@ -265,7 +266,7 @@ def _measure_recall(found: Ints, exact: Ints) -> float:
 
 def _write_index(vectors: NDArray[np.floating], path: Path) -> None:
     """Compute the centres from a sample, add all vectors block by block, and write the file."""
-    faiss = _load_faiss()
+    faiss = load_faiss()
     rows, width = vectors.shape
     centres = max(1, int(np.sqrt(rows)))
     # An HNSW quantiser and inner products find far fewer of the nearest: see docs/scale.md.

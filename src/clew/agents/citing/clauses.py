@@ -32,7 +32,8 @@ _IRREGULAR = "|".join((*BASE_OF_FORM, "born", "dies", "hangs", "lay"))
 # A participle before its noun ("the limited edition") is no verb of the clause.
 _VERB = re.compile(
     rf"\b(?:(?P<finite>{_FINITE.replace(' ', '|')})|{_IRREGULAR}"
-    r"|(?<!the )(?<!a )(?<!an )(?<!his )(?<!her )(?<!its )(?<!of )(?<!by )[a-z]{2,}ed"
+    r"|(?<!\bthe )(?<!\ba )(?<!\ban )(?<!\bhis )(?<!\bher )(?<!\bits )(?<!\bof )(?<!\bby )"
+    r"[a-z]{2,}ed"
     r"|(?<=\b[Hh]e )[a-z]+|(?<=\b[Ss]he )[a-z]+|(?<=\b[Ii]t )[a-z]+|(?<=\b[Tt]hey )[a-z]+"
     r"|[a-z]{3,}s(?=\s+(?:the|an?|its|his|her|their|\d)\b))\b"
 )

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -11,12 +12,9 @@ from numpy.typing import NDArray
 
 from clew.llm.embed_local import count_cores, measure_known_letters, open_session
 from clew.llm.embed_weights import missing_packages
-from clew.reader.span_reader import open_tokenizer
-from clew.text.language import is_unspaced
+from clew.reader.span_reader import knows_words, open_tokenizer
 
 SCORER_FILE = Path(__file__).with_name("query_scorer.onnx")
-_KNOWN = 0.5  # share of a question's letters in words or parts of words that it knows
-_MAX_JUDGED_CHARS = 400
 _MAX_TOKENS = 96  # of a question and a query, as it was trained
 _ROWS = 16  # pairs that run together
 
@@ -42,8 +40,7 @@ class QueryScorer:
 
     def reads(self, question: str) -> bool:
         """Whether it knows the question's script and words."""
-        cut = question[:_MAX_JUDGED_CHARS]
-        return not is_unspaced(cut) and measure_known_letters(self.tokenizer, cut) >= _KNOWN
+        return knows_words(question, partial(measure_known_letters, self.tokenizer))
 
     def score(self, question: str, texts: Sequence[str]) -> Floats:
         """Return for each text how probable it is that it says what the question asks."""

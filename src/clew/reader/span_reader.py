@@ -1,6 +1,6 @@
 """The reader: answers as spans of passages, each with a score against "no answer here"."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import lru_cache
@@ -81,8 +81,7 @@ class SpanReader:
 
         In a script of which it knows single letters alone it would name spans at random.
         """
-        cut = question[:_MAX_JUDGED_CHARS]
-        return not is_unspaced(cut) and self.windows.measure_known(cut) >= _KNOWN
+        return knows_words(question, self.windows.measure_known)
 
     def read(
         self,
@@ -142,6 +141,12 @@ class SpanReader:
             feed["attention_mask"] = np.ones_like(ids)
         logits: Floats = self.session.run(None, feed)[0][0]
         return logits
+
+
+def knows_words(question: str, measure: Callable[[str], float]) -> bool:
+    """Whether a question's words are parted by spaces and known; `measure` tells the share."""
+    cut = question[:_MAX_JUDGED_CHARS]
+    return not is_unspaced(cut) and measure(cut) >= _KNOWN
 
 
 def open_tokenizer(session: Any, path: Path) -> Any:

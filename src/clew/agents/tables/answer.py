@@ -2,17 +2,16 @@
 
 from collections.abc import AsyncIterator, Iterator, Sequence
 from dataclasses import replace
-from typing import NamedTuple
 
 from clew.agents.answering.write import make_answer
 from clew.agents.core.types import Answer
 from clew.agents.tables.confidence import measure_confidence
-from clew.agents.tables.judge import can_judge_queries, judge_queries
+from clew.agents.tables.judge import ComputedAnswer, can_judge_queries, judge_queries
 from clew.agents.tables.load import Table, join_tables
 from clew.agents.tables.parse import may_ask_tables, parse_question
 from clew.agents.tables.reading import Filter, Query
 from clew.agents.tables.rows import load_tables
-from clew.agents.tables.run import TableResult, group_filters, run_query
+from clew.agents.tables.run import TableResult, find_answer, group_filters
 from clew.agents.tables.senses import Senses, load_senses
 from clew.context import Context, TraceStep
 from clew.types import Citation, Evidence, Passage
@@ -40,25 +39,13 @@ async def answer_from_tables(ctx: Context) -> Answer | None:
     return await _write_answer(ctx, best)
 
 
-class ComputedAnswer(NamedTuple):
-    """A reading of a question, what it computes, and how far it is trusted."""
-
-    query: Query
-    result: TableResult
-    confidence: float
-
-
 async def _judge_answers(
     ctx: Context, tables: Sequence[Table], found: Sequence[ComputedAnswer]
 ) -> list[ComputedAnswer]:
     """Let the scorer say which query is asked: one that rules read, or one that it proposes."""
     every = [*tables, *_join_once(ctx, tables)]
     judged = await judge_queries(ctx, every, [one.query for one in found])
-    return [
-        ComputedAnswer(one.query, one.result, one.chance)
-        for one in judged
-        if not _tells_keys(ctx, one.query, tables)
-    ]
+    return [one for one in judged if not _tells_keys(ctx, one.query, tables)]
 
 
 async def iter_answers(ctx: Context, tables: Sequence[Table]) -> AsyncIterator[ComputedAnswer]:
@@ -86,8 +73,8 @@ def _run_readings(
 ) -> Iterator[tuple[Query, TableResult]]:
     """Yield the readings of a question over some tables that have an answer, with it."""
     for query in parse_question(ctx.question, some, senses, tables):
-        result = None if _tells_keys(ctx, query, tables) else run_query(query)
-        if result is not None and (result.rows or query.wants == "count"):
+        result = None if _tells_keys(ctx, query, tables) else find_answer(query)
+        if result is not None:
             yield query, result
 
 

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from clew.agents.tables.load import Table
 from clew.agents.tables.propose import (
@@ -15,7 +15,7 @@ from clew.agents.tables.propose import (
     say_part,
 )
 from clew.agents.tables.reading import Filter, Query
-from clew.agents.tables.run import TableResult, run_query
+from clew.agents.tables.run import TableResult, find_answer
 from clew.agents.tables.wording import say_query
 from clew.agents.tables.words import is_same_word
 from clew.context import Context, QueryJudge
@@ -26,13 +26,12 @@ _MAX_QUERIES = 48  # that are compared with a question
 _VALUE_WORTH = 2.0  # words of a column's name that a value counts as
 
 
-@dataclass(frozen=True)
-class JudgedQuery:
-    """A query, what it computes, and how probable it is that it says what is asked."""
+class ComputedAnswer(NamedTuple):
+    """A reading of a question, what it computes, and how far it is trusted."""
 
     query: Query
     result: TableResult
-    chance: float
+    confidence: float
 
 
 def can_judge_queries(ctx: Context) -> bool:
@@ -43,7 +42,7 @@ def can_judge_queries(ctx: Context) -> bool:
 
 async def judge_queries(
     ctx: Context, tables: Sequence[Table], readings: Iterable[Query]
-) -> list[JudgedQuery]:
+) -> list[ComputedAnswer]:
     """Return the queries over these tables that a question may mean, the likeliest first.
 
     `readings` are queries that were found by rules; they are compared with the others.
@@ -55,7 +54,7 @@ async def judge_queries(
 
 def _judge(
     scorer: QueryJudge, question: str, tables: Sequence[Table], readings: Sequence[Query]
-) -> list[JudgedQuery]:
+) -> list[ComputedAnswer]:
     asked = Asked(question)
     found: dict[str, tuple[Query, TableResult]] = {}
     for query in readings:
@@ -67,15 +66,14 @@ def _judge(
     texts = list(found)
     chances = scorer.score(question, texts).tolist() if texts else []
     judged = [
-        JudgedQuery(*found[text], chance) for text, chance in zip(texts, chances, strict=True)
+        ComputedAnswer(*found[text], chance) for text, chance in zip(texts, chances, strict=True)
     ]
-    return sorted(judged, key=lambda one: -one.chance)
+    return sorted(judged, key=lambda one: -one.confidence)
 
 
 def _note(found: dict[str, tuple[Query, TableResult]], query: Query) -> None:
     """Note a query by its words if the rows answer it."""
-    result = run_query(query)
-    if result is not None and (result.rows or query.wants == "count"):
+    if (result := find_answer(query)) is not None:
         found.setdefault(say_query(query, result), (query, result))
 
 

@@ -57,6 +57,12 @@ def run_query(query: Query) -> TableResult | None:
     return _read_values(query.table, query.targets, rows)
 
 
+def find_answer(query: Query) -> TableResult | None:
+    """Return what the rows say, or None if there is nothing to tell; a count may be 0."""
+    result = run_query(query)
+    return result if result is not None and (result.rows or query.wants == "count") else None
+
+
 def _drop_linked(query: Query, rows: list[int]) -> list[int]:
     """Return the rows that nothing of another table refers to, where that is asked for."""
     if (other := query.unlinked) is None:

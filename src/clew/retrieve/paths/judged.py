@@ -120,11 +120,7 @@ async def _score_paths(
 
 async def score_paths(ctx: Context, paths: Sequence[EntityPathTable]) -> Floats:
     """Return for each relation path how probable it is that the question asks for its end."""
-    shown = [path.select(np.arange(min(len(path), _SHOWN_ENDS))) for path in paths]
-    labels = await fetch_entity_labels(
-        ctx, sorted({at for path in shown for at in path.entities.reshape(-1).tolist()})
-    )
-    names = {at: label.name for at, label in labels.items()}
+    shown, names = await _show_routes(ctx, paths)
     says = await load_short_texts(ctx)
     chances = np.zeros(len(shown), np.float32)  # of those that only lead back
     led = [at for at, path in enumerate(shown) if len(path)]
@@ -132,6 +128,17 @@ async def score_paths(ctx: Context, paths: Sequence[EntityPathTable]) -> Floats:
         texts = [_say_route(shown[at], names, says) for at in led]
         chances[led] = await asyncio.to_thread(ctx.scorer.score, ctx.question, texts)
     return chances
+
+
+async def _show_routes(
+    ctx: Context, paths: Sequence[EntityPathTable]
+) -> tuple[list[EntityPathTable], dict[int, str]]:
+    """Return the first routes of each path, and the names along them."""
+    shown = [path.select(np.arange(min(len(path), _SHOWN_ENDS))) for path in paths]
+    labels = await fetch_entity_labels(
+        ctx, sorted({at for path in shown for at in path.entities.reshape(-1).tolist()})
+    )
+    return shown, {at: label.name for at, label in labels.items()}
 
 
 def _say_route(path: EntityPathTable, names: dict[int, str], says: list[str]) -> str:
@@ -188,11 +195,7 @@ def _add_read(scores: Floats, rows: Ints, read: Floats) -> Floats:
 
 async def read_ends(ctx: Context, paths: Sequence[EntityPathTable]) -> Floats:
     """Return for each relation path how far the reader puts its best end before no answer."""
-    shown = [path.select(np.arange(min(len(path), _SHOWN_ENDS))) for path in paths]
-    labels = await fetch_entity_labels(
-        ctx, sorted({at for path in shown for at in path.entities.reshape(-1).tolist()})
-    )
-    names = {at: label.name for at, label in labels.items()}
+    shown, names = await _show_routes(ctx, paths)
     says, sentences = await load_short_texts(ctx), FactSentences()
     ends: list[tuple[int, Span]] = []
     for number, path in enumerate(shown):

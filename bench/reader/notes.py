@@ -35,7 +35,7 @@ def load_notes(pool: Pool, file: Path = NOTES) -> list[Example]:
             elif len(example.passages) > 1:
                 pool.two_hop.append(example)
             else:
-                pool.human.append(example)
+                pool.written.append(example)
     return held
 
 

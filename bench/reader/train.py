@@ -212,10 +212,10 @@ def main() -> None:
     for which in ("last", "average"):
         if which == "average":
             average.swap(model)
-        rows = evaluate(model, maker, given.dir, device, given.most_evaluated)
-        tables |= {f"{given.name} {which}: {name}": row for name, row in rows.items()}
         end = "" if which == "average" else "-last"
         save_weights(given.out / f"{given.name}{end}.npz", model.numpy_weights(), tokenizer)
+        rows = evaluate(model, maker, given.dir, device, given.most_evaluated)
+        tables |= {f"{given.name} {which}: {name}": row for name, row in rows.items()}
     print(format_table(tables), flush=True)
     options = {key: str(value) for key, value in vars(given).items()}
     (given.out / f"{given.name}.json").write_text(

@@ -3,9 +3,9 @@
     PYTHONPATH=src python3 -m bench.query_scorer.train --pairs PAIRS.gz … --start minilm.npz \
         --out NAME.npz --minutes 1.5
 
-Each pair of a question and the words of a query, of a part of one or of a path of relations is
-right or wrong; `--pairs` come from `bench.query_scorer.pairs`. Every seventh table and graph is
-held out. On a GPU a minute does, on two cores an hour.
+Each pair of a question and the words of a query, of a part of one, of a path of relations or of an
+answer is right or wrong; `--pairs` come from `bench.query_scorer.pairs` and `spans`. Every seventh
+table and graph and every eighth note is held out. On a GPU a minute does, on two cores an hour.
 """
 
 import argparse
@@ -29,13 +29,14 @@ except ImportError as missing:
 
 from bench.reader.model import ReaderModel, load_weights, save_weights
 
-MAX_TOKENS = 96
+MAX_TOKENS = 128
 WARM_UP = 0.06
 AHEAD = 8  # batches
 QUESTIONS = 32  # measured at a time
-KINDS = ("part", "cond", "full", "path")
-WRONG = {"part": 5, "cond": 5, "full": 8, "path": 9}
+KINDS = ("part", "cond", "full", "path", "span", "state")
+WRONG = {"part": 5, "cond": 5, "full": 8, "path": 9, "span": 5, "state": 5}
 """Wrong ones of each kind that a question is trained with at a time."""
+UNSAID = -1
 
 
 def load_questions(files: list[Path], held: bool) -> list[dict[str, Any]]:
@@ -47,18 +48,21 @@ def load_questions(files: list[Path], held: bool) -> list[dict[str, Any]]:
     return found
 
 
-def choose_items(one: dict[str, Any], rng: random.Random) -> list[tuple[str, str, int]]:
-    """Return the right items of a question and some wrong ones of each kind."""
+def choose_items(one: dict[str, Any], rng: random.Random) -> list[tuple[str, str, int, int]]:
+    """Return the right items of a question and some wrong ones of each kind.
+
+    The last number is what a statement says: 1 for yes, 0 for no, UNSAID for everything else.
+    """
     wrong = defaultdict(list)
     found = []
-    for text, right, kind in one["items"]:
+    for text, right, kind, *says in one["items"]:
         if right:
-            found.append((one["q"], text, 1))
+            found.append((one["q"], text, 1, says[0] if says else UNSAID))
         else:
             wrong[kind].append(text)
     for kind, texts in wrong.items():
         some = rng.sample(texts, min(len(texts), WRONG[kind]))
-        found += [(one["q"], text, 0) for text in some]
+        found += [(one["q"], text, 0, UNSAID) for text in some]
     return found
 
 
@@ -91,8 +95,8 @@ def prefetch(
 
     def make(some: list[int]) -> tuple[Any, Any]:
         items = [item for at in some for item in choose_items(questions[at], rng)]
-        labels = torch.tensor([right for _, _, right in items], device=encode.device).float()
-        return encode([(q, text) for q, text, _ in items]), labels
+        labels = torch.tensor([one[2:] for one in items], device=encode.device).float()
+        return encode([one[:2] for one in items]), labels
 
     waiting: deque[Any] = deque()
     with ThreadPoolExecutor(4) as pool:
@@ -102,6 +106,17 @@ def prefetch(
                 waiting.append(pool.submit(make, order[at : at + batch]))
                 if len(waiting) > AHEAD:
                     yield waiting.popleft().result()
+
+
+def measure_loss(logits: Any, labels: Any) -> Any:
+    """Cross-entropy of what is asked, and of yes or no where a statement decides."""
+    entropy = torch.nn.functional.binary_cross_entropy_with_logits
+    loss = entropy(logits[:, 0], labels[:, 0])
+    decided = labels[:, 1] >= 0
+    if not bool(decided.any()):
+        return loss
+    share = decided.float().mean()
+    return loss + share * entropy(logits[decided, 1], labels[decided, 1])
 
 
 def train(model: Any, encode: Encoder, questions: list[dict[str, Any]], given: Any) -> None:
@@ -121,8 +136,8 @@ def train(model: Any, encode: Encoder, questions: list[dict[str, Any]], given: A
             group["lr"] = rate
         (ids, types, mask), labels = next(batches)
         with torch.autocast(encode.device, torch.bfloat16, enabled=encode.device == "cuda"):
-            logits = model(ids, types, mask)[:, 0, 0]
-        loss = torch.nn.functional.binary_cross_entropy_with_logits(logits.float(), labels)
+            logits = model(ids, types, mask)[:, 0]
+        loss = measure_loss(logits.float(), labels)
         optimiser.zero_grad()
         loss.backward()
         torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
@@ -143,14 +158,14 @@ def measure(model: Any, encode: Encoder, questions: list[dict[str, Any]]) -> dic
     with torch.inference_mode():
         for start in range(0, len(asked), QUESTIONS):
             some = asked[start : start + QUESTIONS]
-            pairs = [(one["q"], text) for one in some for text, _, _ in one["items"]]
+            pairs = [(one["q"], item[0]) for one in some for item in one["items"]]
             ids, types, mask = encode(pairs)
             with torch.autocast(encode.device, torch.bfloat16, enabled=encode.device == "cuda"):
-                chances = model(ids, types, mask)[:, 0, 0].float().sigmoid().cpu().numpy()
+                chances = model(ids, types, mask)[:, 0].float().sigmoid().cpu().numpy()
             ends = np.cumsum([len(one["items"]) for one in some])
             for one, own in zip(some, np.split(chances, ends[:-1]), strict=True):
                 _count(found, one["items"], own)
-    return {name: round(float(np.mean(values)), 4) for name, values in found.items()}
+    return {name: round(float(np.mean(values)), 4) for name, values in found.items() if values}
 
 
 def _count(found: dict[str, list[float]], items: list[Any], chance: Any) -> None:
@@ -160,7 +175,9 @@ def _count(found: dict[str, list[float]], items: list[Any], chance: Any) -> None
         if not at:
             continue
         right = np.array([items[i][1] for i in at], np.bool_)
-        own = chance[at]
+        own = chance[at, 0]
+        says = [(items[i][3], chance[i, 1]) for i in at if len(items[i]) > 3]
+        found["yes or no right"] += [float((own_yes >= 0.5) == bool(yes)) for yes, own_yes in says]
         if kind in ("part", "cond"):
             found[f"{kind} missed"] += (own[right] < 0.1).astype(float).tolist()
             found[f"{kind} told wrongly"] += (own[~right] >= 0.5).astype(float).tolist()
@@ -184,7 +201,7 @@ def main() -> None:
     ask.add_argument("--batch", type=int, default=24, help="questions of a step")
     ask.add_argument("--rate", type=float, default=1e-4)
     ask.add_argument("--seed", type=int, default=0)
-    ask.add_argument("--measured", type=int, default=2000, help="questions held out")
+    ask.add_argument("--measured", type=int, default=4000, help="questions held out")
     ask.add_argument("--all", action="store_true", help="train on what is held out, too")
     given = ask.parse_args()
     device = "cuda" if torch.cuda.is_available() else "cpu"
@@ -198,6 +215,7 @@ def main() -> None:
     model.train()
     train(model, encode, questions, given)
     save_weights(given.out, model.numpy_weights(), tokenizer)
+    random.Random(given.seed).shuffle(held)
     print(json.dumps(measure(model, encode, held[: given.measured])), flush=True)
 
 

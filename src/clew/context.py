@@ -115,6 +115,12 @@ class QueryJudge(Protocol):
         """Return a probability for each text."""
         ...
 
+    def score_statements(
+        self, question: str, texts: Sequence[str]
+    ) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
+        """Return for each text how probable it decides a yes/no question, and that it says yes."""
+        ...
+
 
 class PassageReader(Protocol):
     """Finds answers as spans of passages, each with a score against no answer."""

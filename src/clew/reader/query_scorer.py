@@ -1,4 +1,4 @@
-"""The query scorer: how probable it is that a question asks what a query or a path says."""
+"""The query scorer: how probable it is that a query, a path or a sentence is what is asked for."""
 
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -15,7 +15,8 @@ from clew.llm.embed_weights import missing_packages
 from clew.reader.span_reader import knows_words, open_tokenizer
 
 SCORER_FILE = Path(__file__).with_name("query_scorer.onnx")
-_MAX_TOKENS = 96  # of a question and a query, as it was trained
+_MAX_TOKENS = 128  # of a question and a text, as it was trained
+_MAX_TOLD = 360  # characters of what an answer stands in
 _ROWS = 16  # pairs that run together
 
 Floats = NDArray[np.float32]
@@ -44,10 +45,18 @@ class QueryScorer:
 
     def score(self, question: str, texts: Sequence[str]) -> Floats:
         """Return for each text how probable it is that it says what the question asks."""
+        return self._score(question, texts)[:, 0]
+
+    def score_statements(self, question: str, texts: Sequence[str]) -> tuple[Floats, Floats]:
+        """Return for each text how probable it decides a yes/no question, and that it says yes."""
+        chances = self._score(question, texts)
+        return chances[:, 0], chances[:, 1]
+
+    def _score(self, question: str, texts: Sequence[str]) -> Floats:
         rows = self.tokenizer.encode_batch([(question, text) for text in texts])
         order = sorted(range(len(rows)), key=lambda at: -len(rows[at].ids))
         batches = [order[at : at + _ROWS] for at in range(0, len(order), _ROWS)]
-        chances = np.zeros(len(rows), np.float32)
+        chances = np.zeros((len(rows), 2), np.float32)
         done = self.pool.map(lambda some: self._run([rows[at] for at in some]), batches)
         for some, found in zip(batches, done, strict=True):
             chances[some] = found
@@ -61,9 +70,21 @@ class QueryScorer:
             size = len(row.ids)
             ids[at, :size], types[at, :size], mask[at, :size] = row.ids, row.type_ids, 1
         feed = {"input_ids": ids, "token_type_ids": types, "attention_mask": mask}
-        logits = self.session.run(None, feed)[0][:, 0, 0]
+        logits = self.session.run(None, feed)[0][:, 0]
         found: Floats = (1 / (1 + np.exp(-logits.astype(np.float64)))).astype(np.float32)
         return found
+
+
+def say_answer(answer: str, home: str, told: str) -> str:
+    """Return an answer with its page and the sentences it rests on, the last of them whole."""
+    return f"{answer} — {say_statement(home, told)}"
+
+
+def say_statement(home: str, told: str) -> str:
+    """Return sentences with the page they stand on; of many characters the last."""
+    if len(told) > _MAX_TOLD:
+        told = "…" + told[-_MAX_TOLD:].partition(" ")[2]
+    return f"{home}: {told}"
 
 
 def find_query_scorer() -> QueryScorer | None:

@@ -38,6 +38,7 @@ from clew.agents.tables.propose import (
     make_queries,
     say_condition,
     say_part,
+    weigh_conditions,
 )
 from clew.agents.tables.reading import Filter, Query
 from clew.agents.tables.run import TableResult, find_rows, run_query
@@ -47,6 +48,8 @@ from clew.agents.tables.words import is_same_word
 Item = tuple[str, int, str]
 """What is compared with a question, whether it is right, and part, cond, full or path."""
 _PROPOSED, _OTHERS, _ELSEWHERE = 14, 5, 4  # wrong queries of each kind
+_CHANGED = 14  # right queries with one thing changed
+_TURNED = {">": ("<", ">="), "<": (">", "<="), ">=": ("<=", ">"), "<=": (">=", "<")}
 _PATHS, _LONGEST, _FRONT = 20, 3, 60
 _LIKELY, _POSSIBLE = 0.8, 0.4  # chances that are given to parts
 
@@ -133,8 +136,41 @@ class Writer:
         conditions = dict.fromkeys(some, _POSSIBLE)
         if gold is not None:
             conditions |= dict.fromkeys(gold.filters, _LIKELY)
-        found = list(make_queries(asked, table, chances, conditions))
-        return sorted(found, key=lambda one: -self._measure_nearness(one, gold))[: 2 * _PROPOSED]
+        found = list(make_queries(asked, table, chances, weigh_conditions(conditions)))
+        found.sort(key=lambda one: -self._measure_nearness(one, gold))
+        near_misses = list(self._change(gold, wrong)) if gold is not None else []
+        self.rng.shuffle(near_misses)
+        return [*near_misses[:_CHANGED], *found[:_PROPOSED]]
+
+    def _change(self, gold: Query, wrong: Sequence[Filter]) -> Iterator[Query]:
+        """Yield the right query with one thing changed: a condition, a column, a direction."""
+        table = gold.table
+        for at, one in enumerate(gold.filters):
+            rest = (*gold.filters[:at], *gold.filters[at + 1 :])
+            others = [replace(one, negated=not one.negated)]
+            others += [replace(one, how=how) for how in _TURNED.get(one.how, ())]
+            others += [
+                replace(other, at=one.at)
+                for other in wrong
+                if other.value == one.value
+                and other.how == one.how
+                and other.negated == one.negated
+            ]
+            yield replace(gold, filters=rest)
+            yield from (replace(gold, filters=(*rest, other)) for other in others)
+        if gold.best:
+            yield replace(gold, best="min" if gold.best == "max" else "max")
+        if gold.limit > 1 or gold.rank > 1:
+            yield replace(gold, limit=1, rank=1)
+        columns = list(table.columns.values())
+        if gold.measure:
+            own = table.columns[gold.measure]
+            alike = [c.name for c in columns if c.type == own.type and c.name != own.name]
+            yield from (replace(gold, measure=name) for name in alike)
+        if len(gold.targets) == 1 and not gold.group:
+            taken = {*gold.targets, *(one.column for one in gold.filters)}
+            alike = [column.name for column in columns if column.name not in taken]
+            yield from (replace(gold, targets=(name,)) for name in alike)
 
     def _measure_nearness(self, query: Query, gold: Query | None) -> float:
         """Return how close a query is to the right one, or how plain; partly by chance."""
@@ -163,7 +199,7 @@ class Writer:
         placed = [one for one in filters if one.at >= 0]
         chances = dict.fromkeys([*named[:4], *parts[:4]], _LIKELY)
         conditions = dict.fromkeys([*placed[:2], *filters[:1]], _POSSIBLE)
-        found = list(make_queries(asked, table, chances, conditions))
+        found = list(make_queries(asked, table, chances, weigh_conditions(conditions)))
         return self.rng.sample(found, min(_ELSEWHERE, len(found)))
 
     def _keep_wrong(

@@ -13,8 +13,9 @@ from clew.agents.tables.propose import (
     make_queries,
     say_condition,
     say_part,
+    weigh_conditions,
 )
-from clew.agents.tables.reading import Filter, Query
+from clew.agents.tables.reading import Query
 from clew.agents.tables.run import TableResult, find_answer
 from clew.agents.tables.wording import say_query
 from clew.agents.tables.words import is_same_word
@@ -96,9 +97,10 @@ def _propose(scorer: QueryJudge, asked: Asked, tables: Sequence[Table]) -> list[
         own_parts, own_filters = said[at]
         parts = {one: chances[text] for one, text in own_parts.items()}
         filters = {one: chances[text] for one, text in own_filters.items()}
-        for query in make_queries(asked, table, parts, filters):
+        conditions = weigh_conditions(filters)
+        for query in make_queries(asked, table, parts, conditions):
             if _uses_partners(query):
-                found.append((_estimate(query, parts, filters), query))
+                found.append((conditions[query.filters] * _estimate(query, parts), query))
     return [query for _, query in sorted(found, key=lambda one: -one[0])]
 
 
@@ -108,12 +110,9 @@ def _uses_partners(query: Query) -> bool:
     return not partners or any(one.columns & query.columns for one in partners)
 
 
-def _estimate(query: Query, parts: dict[Part, float], filters: dict[Filter, float]) -> float:
+def _estimate(query: Query, parts: dict[Part, float]) -> float:
     """Return how likely a query is by its parts: each that is likely and left out counts, too."""
     chance = 1.0
-    for one, own in filters.items():
-        if own > 0.05:
-            chance *= own if one in query.filters else 1 - own
     used = {query.measure, query.group, *query.targets} - {""}
     for part, own in parts.items():
         if own > 0.05:

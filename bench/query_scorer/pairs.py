@@ -13,7 +13,10 @@ import json
 import random
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, field, replace
+from itertools import repeat
+from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
@@ -62,9 +65,9 @@ class Writer:
     counts: Counter[str] = field(default_factory=Counter)
     tables: list[Table] = field(default_factory=list)
 
-    def write_tables(self) -> Iterator[dict[str, Any]]:
+    def write_tables(self, lines: Iterable[dict[str, Any]]) -> Iterator[dict[str, Any]]:
         """Yield the questions over tables with their items."""
-        for line in read_lines(TABLES):
+        for line in lines:
             table = make_table(line)
             self.tables.append(table)
             asks = [
@@ -232,9 +235,9 @@ class Writer:
                 self.counts["prose"] += 1
                 yield {"q": question, "held": False, "none": True, "items": items}
 
-    def write_graphs(self) -> Iterator[dict[str, Any]]:
+    def write_graphs(self, lines: Iterable[dict[str, Any]]) -> Iterator[dict[str, Any]]:
         """Yield the questions over graphs with the paths from what they name."""
-        for line in read_lines(GRAPHS):
+        for line in lines:
             graph = SmallGraph.read(line)
             for ask in line["asks"]:
                 gold, topic = read_path(ask), str(ask["topic"])
@@ -283,26 +286,39 @@ def _is_said(asked: Asked, column: Column) -> bool:
     return any(is_same_word(word.fold, own) for word in asked.words for own in column.words)
 
 
+def write_part(given: argparse.Namespace, part: int) -> tuple[list[str], Counter[str]]:
+    """Return the lines of one of the workers' parts, and what was counted."""
+    writer, own = Writer(random.Random(7 + part)), slice(part, None, given.workers)
+    rows = [
+        *writer.write_tables(list(read_lines(TABLES))[own]),
+        *writer.write_graphs(list(read_lines(GRAPHS))[own]),
+    ]
+    if given.prose:
+        lines = given.prose.read_text(encoding="utf-8").splitlines()
+        questions = [json.loads(line)["question"] for line in lines]
+        some = random.Random(7).sample(questions, given.most)
+        rows += writer.write_prose(some[own])
+    return [json.dumps(one, ensure_ascii=False) for one in rows], writer.counts
+
+
 def main() -> None:
     """Write the pairs."""
     ask = argparse.ArgumentParser(description=__doc__)
     ask.add_argument("--out", type=Path, required=True)
     ask.add_argument("--prose", type=Path)
     ask.add_argument("--most", type=int, default=1500, help="questions of prose")
+    ask.add_argument("--workers", type=int, default=1, help="processes")
     given = ask.parse_args()
-    writer = Writer(random.Random(7))
-    with gzip.open(given.out, "wt", encoding="utf-8") as out:
-        for one in writer.write_tables():
-            out.write(json.dumps(one, ensure_ascii=False) + "\n")
-        for one in writer.write_graphs():
-            out.write(json.dumps(one, ensure_ascii=False) + "\n")
-        if given.prose:
-            lines = given.prose.read_text(encoding="utf-8").splitlines()
-            questions = [json.loads(line)["question"] for line in lines]
-            for one in writer.write_prose(writer.rng.sample(questions, given.most)):
-                out.write(json.dumps(one, ensure_ascii=False) + "\n")
+    counts: Counter[str] = Counter()
+    with (
+        ProcessPoolExecutor(given.workers, get_context("spawn")) as pool,
+        gzip.open(given.out, "wt", encoding="utf-8") as out,
+    ):
+        for lines, counted in pool.map(write_part, repeat(given), range(given.workers)):
+            out.writelines(f"{line}\n" for line in lines)
+            counts += counted
     sizes = {"bytes": given.out.stat().st_size}
-    print_result("query_scorer.pairs", dict(writer.counts), sizes)
+    print_result("query_scorer.pairs", dict(counts), sizes)
 
 
 if __name__ == "__main__":

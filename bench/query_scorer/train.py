@@ -39,6 +39,8 @@ RIVALS = ("full", "path", "span")
 WRONG = {"part": 4, "cond": 5, "full": 9, "path": 9, "span": 5, "state": 5}
 """Wrong ones of each kind that a question is trained with at a time."""
 UNSAID = -1
+CHUNKS = 4  # rows of similar length that are padded together
+Tokens = tuple[Any, Any, Any]
 RIVALRY = 0.15  # weight of the comparison with rivals
 
 
@@ -70,6 +72,14 @@ def choose_items(one: dict[str, Any], rng: random.Random) -> list[tuple[str, str
     return found
 
 
+def read_logits(model: Any, encoded: tuple[list[Tokens], Any], device: str) -> Any:
+    """Return the two logits of each pair at its first token."""
+    chunks, places = encoded
+    with torch.autocast(device, torch.bfloat16, enabled=device == "cuda"):
+        logits = torch.cat([model(*tokens)[:, 0] for tokens in chunks])
+    return logits.float()[places]
+
+
 class Encoder:
     """Turns pairs of texts into padded rows of token ids."""
 
@@ -80,9 +90,16 @@ class Encoder:
         self.tokenizer.enable_truncation(MAX_TOKENS)
         self.device = device
 
-    def __call__(self, pairs: list[tuple[str, str]]) -> tuple[Any, Any, Any]:
-        """Return ids, types and mask."""
+    def __call__(self, pairs: list[tuple[str, str]]) -> tuple[list[Tokens], Any]:
+        """Return ids, types and mask of rows of similar length, and where each pair's row is."""
         rows = self.tokenizer.encode_batch(pairs)
+        order = sorted(range(len(rows)), key=lambda at: len(rows[at].ids))
+        size = -(-len(rows) // CHUNKS)
+        some = [[rows[i] for i in order[at : at + size]] for at in range(0, len(rows), size)]
+        places = torch.from_numpy(np.argsort(np.array(order))).to(self.device)
+        return [self._pad(one) for one in some], places
+
+    def _pad(self, rows: list[Any]) -> Tokens:
         width = max(len(row.ids) for row in rows)
         ids, types = np.zeros((2, len(rows), width), np.int64)
         mask = np.zeros((len(rows), width), np.bool_)
@@ -160,10 +177,8 @@ def train(model: Any, encode: Encoder, questions: list[dict[str, Any]], given: A
         rate = given.rate * min(share / WARM_UP, (1 - share) / (1 - WARM_UP)) + 1e-7
         for group in optimiser.param_groups:
             group["lr"] = rate
-        (ids, types, mask), labels = next(batches)
-        with torch.autocast(encode.device, torch.bfloat16, enabled=encode.device == "cuda"):
-            logits = model(ids, types, mask)[:, 0]
-        loss = measure_loss(logits.float(), labels)
+        encoded, labels = next(batches)
+        loss = measure_loss(read_logits(model, encoded, encode.device), labels)
         optimiser.zero_grad()
         loss.backward()
         torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
@@ -185,9 +200,8 @@ def measure(model: Any, encode: Encoder, questions: list[dict[str, Any]]) -> dic
         for start in range(0, len(asked), QUESTIONS):
             some = asked[start : start + QUESTIONS]
             pairs = [(one["q"], item[0]) for one in some for item in one["items"]]
-            ids, types, mask = encode(pairs)
-            with torch.autocast(encode.device, torch.bfloat16, enabled=encode.device == "cuda"):
-                chances = model(ids, types, mask)[:, 0].float().sigmoid().cpu().numpy()
+            logits = read_logits(model, encode(pairs), encode.device)
+            chances = logits.sigmoid().cpu().numpy()
             ends = np.cumsum([len(one["items"]) for one in some])
             for one, own in zip(some, np.split(chances, ends[:-1]), strict=True):
                 _count(found, one["items"], own)

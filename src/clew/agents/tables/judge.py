@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
+from clew.agents.tables.confidence import measure_judged
 from clew.agents.tables.load import Table
 from clew.agents.tables.propose import (
     Asked,
@@ -50,12 +51,16 @@ async def judge_queries(
     """
     if ctx.scorer is None:
         return []
-    return await asyncio.to_thread(_judge, ctx.scorer, ctx.question, tables, list(readings))
+    scorer, question = ctx.scorer, ctx.question
+    return weigh_lead(
+        await asyncio.to_thread(rank_queries, scorer, question, tables, list(readings))
+    )
 
 
-def _judge(
+def rank_queries(
     scorer: QueryJudge, question: str, tables: Sequence[Table], readings: Sequence[Query]
 ) -> list[ComputedAnswer]:
+    """Return queries with the scorer's own chance that a question means them, the best first."""
     asked = Asked(question)
     found: dict[str, tuple[Query, TableResult]] = {}
     for query in readings:
@@ -70,6 +75,16 @@ def _judge(
         ComputedAnswer(*found[text], chance) for text, chance in zip(texts, chances, strict=True)
     ]
     return sorted(judged, key=lambda one: -one.confidence)
+
+
+def weigh_lead(ranked: list[ComputedAnswer]) -> list[ComputedAnswer]:
+    """Return the queries with the first one's confidence by its lead over other values."""
+    if not ranked:
+        return []
+    best, *rest = ranked
+    others = (one for one in rest if one.result.values != best.result.values)
+    rival = next((one.confidence for one in others), 0.0)
+    return [best._replace(confidence=measure_judged(best.confidence, rival)), *rest]
 
 
 def _note(found: dict[str, tuple[Query, TableResult]], query: Query) -> None:

@@ -36,10 +36,12 @@ class Judged(NamedTuple):
 def judge_tables(most: int, seed: int = 5) -> Iterator[Judged]:
     """Ask a sample of the questions over the tables that are held out."""
     lines = [line for line in read_lines(TABLES) if is_held(line["table"])]
-    asked = [(line, ask, q) for line in lines for ask in line["asks"] for q in ask["q"]]
-    scorer, tables = QueryScorer.load(), {line["table"]: make_table(line) for line in lines}
-    for line, ask, question in random.Random(seed).sample(asked, min(most, len(asked))):
-        table = tables[line["table"]]
+    asked = [
+        (at, ask, q) for at, line in enumerate(lines) for ask in line["asks"] for q in ask["q"]
+    ]
+    scorer, tables = QueryScorer.load(), [make_table(line) for line in lines]
+    for at, ask, question in random.Random(seed).sample(asked, min(most, len(asked))):
+        table, name = tables[at], lines[at]["table"]
         gold = None if ask["get"] == "none" else run_query(make_query(table, ask))
         ranked = rank_queries(scorer, question, [table], [])
         if ranked:
@@ -47,9 +49,9 @@ def judge_tables(most: int, seed: int = 5) -> Iterator[Judged]:
             rivals = [o.confidence for o in ranked if o.result.values != best.result.values]
             right = gold is not None and same_values(best.result.values, gold.values)
             signals = describe_lead(best.confidence, max(rivals, default=0.0))
-            yield Judged(line["table"], signals, right, gold is not None)
+            yield Judged(name, signals, right, gold is not None)
         elif gold is not None:
-            yield Judged(line["table"], describe_lead(0.0, 0.0), False, True)
+            yield Judged(name, describe_lead(0.0, 0.0), False, True)
 
 
 def same_values(one: Sequence[str], other: Sequence[str]) -> bool:
@@ -93,7 +95,7 @@ def main() -> None:
     plain = measure(LogisticModel({"chance": 1.0, "lead": 0.0}, 0.0), judged)
     figures = {"held out": counts, "scorer alone": plain}
     fitted = {"weights": dict(whole.weights), "bias": whole.bias}
-    print_result("query_scorer.confidence", figures | fitted)
+    print_result("query_scorer.confidence", figures | fitted, {"tables": len(names)})
 
 
 if __name__ == "__main__":

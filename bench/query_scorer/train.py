@@ -41,7 +41,7 @@ WRONG = {"part": 4, "cond": 5, "full": 9, "path": 9, "span": 5, "state": 5}
 UNSAID = -1
 CHUNKS = 4  # rows of similar length that are padded together
 Tokens = tuple[Any, Any, Any]
-RIVALRY = 0.15  # weight of the comparison with rivals
+RIVALRY, DECISION = 0.15, 0.1  # weights of the comparison with rivals, and of yes or no
 
 
 def load_questions(files: list[Path], held: bool) -> list[dict[str, Any]]:
@@ -141,8 +141,7 @@ def measure_loss(logits: Any, labels: Any) -> Any:
     loss = entropy(logits[:, 0], right.float())
     decided = says >= 0
     if bool(decided.any()):
-        share = decided.float().mean()
-        loss = loss + share * entropy(logits[decided, 1], says[decided].float())
+        loss = loss + DECISION * entropy(logits[decided, 1], says[decided].float())
     return loss + RIVALRY * compare_rivals(logits[:, 0], right, question)
 
 

@@ -17,7 +17,8 @@ from bench.machine import print_result
 from bench.query_scorer.asked import TABLES, is_held, make_query, make_table, read_lines
 from clew.agents.core.confidence import LogisticModel, Signals, fit_logistic
 from clew.agents.tables.confidence import describe_lead
-from clew.agents.tables.judge import rank_queries
+from clew.agents.tables.judge import measure_lead, rank_queries
+from clew.agents.tables.parse import parse_question
 from clew.agents.tables.run import run_query
 from clew.reader.query_scorer import QueryScorer
 
@@ -43,15 +44,13 @@ def judge_tables(most: int, seed: int = 5) -> Iterator[Judged]:
     for at, ask, question in random.Random(seed).sample(asked, min(most, len(asked))):
         table, name = tables[at], lines[at]["table"]
         gold = None if ask["get"] == "none" else run_query(make_query(table, ask))
-        ranked = rank_queries(scorer, question, [table], [])
-        if ranked:
-            best = ranked[0]
-            rivals = [o.confidence for o in ranked if o.result.values != best.result.values]
-            right = gold is not None and same_values(best.result.values, gold.values)
-            signals = describe_lead(best.confidence, max(rivals, default=0.0))
+        readings = list(parse_question(question, [table], {}, [table]))
+        if ranked := rank_queries(scorer, question, [table], readings):
+            right = gold is not None and same_values(ranked[0].result.values, gold.values)
+            signals = describe_lead(*measure_lead(ranked, readings))
             yield Judged(name, signals, right, gold is not None)
         elif gold is not None:
-            yield Judged(name, describe_lead(0.0, 0.0), False, True)
+            yield Judged(name, describe_lead(0.0, 0.0, None), False, True)
 
 
 def same_values(one: Sequence[str], other: Sequence[str]) -> bool:

@@ -33,15 +33,20 @@ def measure_confidence(query: Query, senses: Senses) -> float:
     return _load_model("guessed")(describe_guesses(query, senses))
 
 
-def measure_judged(chance: float, rival: float) -> float:
-    """Return how probable a query is that the scorer prefers, by the best with other values."""
-    return _load_model("judged")(describe_lead(chance, rival))
+def measure_judged(chance: float, rival: float, agreed: bool | None) -> float:
+    """Return how probable a query is that the scorer prefers; see `describe_lead`."""
+    return _load_model("judged")(describe_lead(chance, rival, agreed))
 
 
-def describe_lead(chance: float, rival: float) -> Signals:
-    """Return the scorer's logit of the best query, and how far it is ahead of the next."""
+def describe_lead(chance: float, rival: float, agreed: bool | None) -> Signals:
+    """Return what speaks for a query that the scorer prefers.
+
+    Its logit, how far it is ahead of the best one with other values, and whether reading the
+    question by rules told the same; None if that told nothing.
+    """
     own, other = (_to_logit(one) for one in (chance, rival))
-    return {"chance": own, "lead": own - other}
+    said = {"agreed": float(agreed is True), "denied": float(agreed is False)}
+    return {"chance": own, "lead": own - other} | said
 
 
 def _to_logit(chance: float) -> float:

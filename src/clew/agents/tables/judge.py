@@ -51,10 +51,12 @@ async def judge_queries(
     """
     if ctx.scorer is None:
         return []
-    scorer, question = ctx.scorer, ctx.question
-    return weigh_lead(
-        await asyncio.to_thread(rank_queries, scorer, question, tables, list(readings))
-    )
+    known = list(readings)
+    ranked = await asyncio.to_thread(rank_queries, ctx.scorer, ctx.question, tables, known)
+    if not ranked:
+        return []
+    best, *rest = ranked
+    return [best._replace(confidence=measure_judged(*measure_lead(ranked, known))), *rest]
 
 
 def rank_queries(
@@ -77,14 +79,15 @@ def rank_queries(
     return sorted(judged, key=lambda one: -one.confidence)
 
 
-def weigh_lead(ranked: list[ComputedAnswer]) -> list[ComputedAnswer]:
-    """Return the queries with the first one's confidence by its lead over other values."""
-    if not ranked:
-        return []
-    best, *rest = ranked
-    others = (one for one in rest if one.result.values != best.result.values)
-    rival = next((one.confidence for one in others), 0.0)
-    return [best._replace(confidence=measure_judged(best.confidence, rival)), *rest]
+def measure_lead(
+    ranked: Sequence[ComputedAnswer], readings: Sequence[Query]
+) -> tuple[float, float, bool | None]:
+    """Return the chance of the best query, of the best with other values, and if readings agree."""
+    best = ranked[0]
+    rivals = (one.confidence for one in ranked if one.result.values != best.result.values)
+    told = [one.values for query in readings if (one := find_answer(query)) is not None]
+    agreed = best.result.values in told if told else None
+    return best.confidence, next(rivals, 0.0), agreed
 
 
 def _note(found: dict[str, tuple[Query, TableResult]], query: Query) -> None:

@@ -3,7 +3,8 @@
 Generations share files. A file whose array only got longer has the further rows appended: each
 generation reads as many bytes as its own list of sizes says, so an earlier one never sees them, and
 neither does anybody see what an interrupted write left. The number of rows in such a file's header
-is that of its first generation.
+is that of its first generation. Of an array in which few rows changed only these are written
+(`clew.store.array_changes`), until they are many.
 """
 
 import hashlib
@@ -19,15 +20,26 @@ from io import BytesIO
 from math import prod
 from pathlib import Path
 from tokenize import TokenError
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.lib import format as npy
 
 from clew.errors import DamagedArrays
 from clew.out_of_core import UNBOUNDED, WorkingMemory, write_npy
+from clew.store.array_changes import (
+    MAX_CHANGES_SHARE,
+    MAX_FILES,
+    MAX_PIECES,
+    MIN_CHANGED_BYTES,
+    ChangedArrays,
+    ChangesFile,
+    apply_edits,
+    read_edits,
+)
 from clew.store.checksums import FileSum, is_sound, sum_file
 from clew.store.protocol import Array, Arrays
+from clew.store.row_edits import Edits
 
 _MAX_READ_BYTES = 1 << 18  # smaller files are read at once: a mapped one keeps a handle open
 _COMPARED_ROWS = 1 << 16  # compared at once, so that a difference is found early
@@ -45,6 +57,20 @@ _OTHER_SIGNS = re.compile(r"[^A-Za-z0-9.]+")
 SUMS_FILE = "sums.json"  # sizes and checksums of the other files
 MAX_CHECKED_BYTES = 1 << 26  # larger files are checked by `clew verify`, not when they are used
 _DAMAGED = "{} is damaged ({}); `clew verify --repair` derives it again"
+_CHANGES_FILE = "changes-{}.bin"
+_CHANGES_SEAL = b"changes"  # earlier versions find that a seal with it is not that of the files
+
+
+class SavedArray(NamedTuple):
+    """The file of an array, and if it changed since, its checksum now and the files of changes."""
+
+    file: FileSum
+    checksum: int = 0
+    changes: tuple[int, ...] = ()
+
+    def to_json(self) -> list[Any]:
+        """As it is stored; of an array without changes as earlier versions do."""
+        return [*self.file, self.checksum, self.changes] if self.changes else [*self.file]
 
 
 class MappedArrays(Mapping[str, Array]):
@@ -60,50 +86,75 @@ class MappedArrays(Mapping[str, Array]):
         """
         self.folder = folder
         self._is_checked = just_saved
-        self._sums = _load_sums(folder, seal)
-        names = self._sums or dict.fromkeys(sorted(path.stem for path in folder.glob("*.npy")))
+        self.saved = _load_sums(folder, seal)
+        names = self.saved or dict.fromkeys(sorted(path.stem for path in folder.glob("*.npy")))
         if not names:
             raise FileNotFoundError(folder)
         try:
             self._bytes = {
-                name: _load_bytes(folder / f"{name}.npy", held and held.size)
+                name: _load_bytes(folder / f"{name}.npy", held and held.file.size)
                 for name, held in names.items()
             }
+            self._changes = _load_changes(folder, self.saved)
         except FileNotFoundError as error:
             if not folder.is_dir():  # removed by a writer while it was opened
                 raise
             raise DamagedArrays(_DAMAGED.format(error.filename, "it is missing")) from error
-        for name, held in self._sums.items():
-            if len(self._bytes[name]) != held.size:
+        for name, held in self.saved.items():
+            if len(self._bytes[name]) != held.file.size:
                 raise DamagedArrays(_DAMAGED.format(f"{name}.npy", "its size is wrong"))
         self._read: dict[str, Array] = {}
 
     def __getitem__(self, name: str) -> Array:
         """Return the array, checked and parsed on first access."""
         if name not in self._read:
-            raw = self._bytes[name]
+            raw, held = self._bytes[name], self.saved.get(name)
+            if held is not None and held.changes:
+                self._read[name] = self._read_changed(name, held)
+                return self._read[name]
             if len(raw) <= MAX_CHECKED_BYTES and not self._is_checked:
                 self._check(name)
-            try:
-                self._read[name] = _parse_npy(raw)
-            except (ValueError, TypeError, EOFError, SyntaxError, TokenError) as error:
-                raise DamagedArrays(_DAMAGED.format(f"{name}.npy", error)) from error
+            self._read[name] = _parse_sound(name, raw)
         return self._read[name]
+
+    def read_edits(self, name: str) -> Edits | None:
+        """What changed in an array since its file was written; None if nothing did."""
+        if name not in self.saved or not (used := self.saved[name].changes):
+            return None
+        base = _parse_sound(name, self._bytes[name])
+        try:
+            return read_edits(name, base, self._changes, used)
+        except DamagedArrays as error:
+            raise DamagedArrays(_DAMAGED.format(f"{name}.npy", error)) from error
+
+    def _read_changed(self, name: str, held: SavedArray) -> Array:
+        """An array that is stored as an earlier one and what changed."""
+        edits, base = self.read_edits(name), _parse_sound(name, self._bytes[name])
+        try:
+            found = base if edits is None else apply_edits(name, base, edits)
+        except DamagedArrays as error:
+            raise DamagedArrays(_DAMAGED.format(f"{name}.npy", error)) from error
+        if not self._is_checked and sum_file(found.data).checksum != held.checksum:
+            raise DamagedArrays(_DAMAGED.format(f"{name}.npy", "its checksum is wrong"))
+        return found
 
     def find_beginning(self, name: str, array: Array) -> tuple[FileSum, int] | None:
         """Sum of the file that holds the first rows of this array, and their number, or None."""
-        if name not in self._sums:
+        if name not in self.saved:
             return None
         held = self[name]
         if held is not array and not _begins_with(array, held):
             return None
-        return self._sums[name], len(held) if held.ndim else 0
+        return self.saved[name].file, len(held) if held.ndim else 0
 
     def check_all(self) -> list[str]:
         """Check every file whole; return one sentence per damaged one."""
         found = []
         for name in self._bytes:
             try:
+                if name in self.saved and self.saved[name].changes:
+                    self._read_changed(name, self.saved[name])
+                    continue
                 self._check(name)
                 self[name]
             except DamagedArrays as error:
@@ -111,12 +162,12 @@ class MappedArrays(Mapping[str, Array]):
         return found
 
     def _check(self, name: str) -> None:
-        if name not in self._sums:
+        if name not in self.saved:
             return
-        held, found = self._sums[name], sum_file(self._bytes[name])
+        held, found = self.saved[name].file, sum_file(self._bytes[name])
         if found.checksum != held.checksum and not is_sound(self._bytes[name], held.checksum):
             raise DamagedArrays(_DAMAGED.format(f"{name}.npy", "its checksum is wrong"))
-        self._sums[name] = found  # the next generation has today's sum of a linked file
+        self.saved[name] = SavedArray(found)  # the next generation has today's sum of a linked file
 
     def __iter__(self) -> Iterator[str]:
         """Iterate over the names."""
@@ -157,6 +208,22 @@ def _load_bytes(path: Path, size: int | None = None) -> bytes | mmap.mmap:
         return mmap.mmap(file.fileno(), wanted, access=mmap.ACCESS_READ)
 
 
+def _load_changes(folder: Path, saved: Mapping[str, SavedArray]) -> dict[int, ChangesFile]:
+    """The files of changes that arrays of a generation are read with."""
+    used = {number for held in saved.values() for number in held.changes}
+    names = {number: _CHANGES_FILE.format(number) for number in sorted(used)}
+    return {
+        number: ChangesFile(name, (folder / name).read_bytes()) for number, name in names.items()
+    }
+
+
+def _parse_sound(name: str, raw: bytes | mmap.mmap) -> Array:
+    try:
+        return _parse_npy(raw)
+    except (ValueError, TypeError, EOFError, SyntaxError, TokenError) as error:
+        raise DamagedArrays(_DAMAGED.format(f"{name}.npy", error)) from error
+
+
 def _parse_npy(raw: bytes | mmap.mmap) -> Array:
     """View the bytes of a `.npy` file as an array, without a copy."""
     plain = _PLAIN_HEADER.match(raw[:_MAX_HEADER_BYTES])
@@ -184,7 +251,7 @@ def _read_header(raw: bytes | mmap.mmap) -> tuple[tuple[int, ...], bool, np.dtyp
     return shape, fortran_order, dtype, head.tell()
 
 
-def _load_sums(folder: Path, seal: str) -> dict[str, FileSum]:
+def _load_sums(folder: Path, seal: str) -> dict[str, SavedArray]:
     """Sizes and checksums of the files of a generation; none for one of version 0.1."""
     if not seal:
         return {}
@@ -194,9 +261,12 @@ def _load_sums(folder: Path, seal: str) -> dict[str, FileSum]:
         if not folder.is_dir():
             raise
         raise DamagedArrays(_DAMAGED.format(SUMS_FILE, "it is missing")) from error
-    if _make_seal(raw) != seal:
+    if seal not in (_make_seal(raw), _make_seal(raw, _CHANGES_SEAL)):
         raise DamagedArrays(_DAMAGED.format(SUMS_FILE, "it is not that of this generation"))
-    return {name: FileSum(*held) for name, held in json.loads(raw).items()}
+    return {
+        name: SavedArray(FileSum(*held[:3]), *(held[3:4]), *map(tuple, held[4:]))
+        for name, held in json.loads(raw).items()
+    }
 
 
 def load_sound_arrays(folder: Path, seal: str) -> dict[str, Array]:
@@ -207,15 +277,22 @@ def load_sound_arrays(folder: Path, seal: str) -> dict[str, Array]:
     except (DamagedArrays, FileNotFoundError):
         return {}
     for name, expected in sums.items():
-        with suppress(FileNotFoundError):
-            raw = _load_bytes(folder / f"{name}.npy", expected.size)
-            if len(raw) == expected.size and is_sound(raw, expected.checksum):
+        with suppress(FileNotFoundError, DamagedArrays):
+            raw = _load_bytes(folder / f"{name}.npy", expected.file.size)
+            if expected.changes:
+                changes = _load_changes(folder, {name: expected})
+                base = _parse_sound(name, raw)
+                edits = read_edits(name, base, changes, expected.changes)
+                array = apply_edits(name, base, edits)
+                if sum_file(array.data).checksum == expected.checksum:
+                    found[name] = array
+            elif len(raw) == expected.file.size and is_sound(raw, expected.file.checksum):
                 found[name] = _parse_npy(raw)
     return found
 
 
-def _make_seal(raw: bytes) -> str:
-    return hashlib.blake2b(raw, digest_size=16).hexdigest()
+def _make_seal(raw: bytes, person: bytes = b"") -> str:
+    return hashlib.blake2b(raw, digest_size=16, person=person).hexdigest()
 
 
 def save_arrays(
@@ -228,44 +305,126 @@ def save_arrays(
 ) -> str:
     """Write all arrays to a temporary folder, then rename it to `folder`; return their seal.
 
-    An array that is as in the `previous` generation, or begins with it, shares its file.
+    An array that is as in the `previous` generation, begins with it or has few other rows, shares
+    its file.
     """
     temporary = folder.with_name(folder.name + ".new")
     shutil.rmtree(temporary, ignore_errors=True)
     temporary.mkdir(parents=True)
-    written, sums = [temporary / SUMS_FILE, temporary], {}
-    for name in sorted(arrays):
-        path = temporary / f"{name}.npy"
-        sums[name], is_written = _save_array(path, arrays[name], previous, memory)
-        if is_written:
-            written.append(path)
-    raw = json.dumps(sums)
+    saving = _Saving(temporary, arrays, previous, memory)
+    sums = {name: saving.save(name) for name in sorted(arrays)}
+    saving.finish({number for held in sums.values() for number in held.changes})
+    raw = json.dumps({name: held.to_json() for name, held in sums.items()})
     (temporary / SUMS_FILE).write_text(raw)
     if durable:
         # Synced in parallel after all are written: the disk then needs few commits, not forty.
-        _do_in_threads(sync_to_disk, written)
+        _do_in_threads(sync_to_disk, [temporary / SUMS_FILE, temporary, *saving.written])
     shutil.rmtree(folder, ignore_errors=True)
     temporary.rename(folder)
-    return _make_seal(raw.encode())
+    has_changes = any(held.changes for held in sums.values())
+    return _make_seal(raw.encode(), _CHANGES_SEAL if has_changes else b"")
 
 
-def _save_array(
-    path: Path, array: Array, previous: Arrays | None, memory: WorkingMemory
-) -> tuple[FileSum, bool]:
-    """Write an array, or share the file of an earlier one; return its sum, and whether it grew."""
-    begin = _link_beginning(path, array, previous)
-    if begin is None:
-        write_npy(path, array, memory)
-        return _sum_in_pieces(path, memory), True
-    held, rows = begin
-    memory.release()
-    if not array.ndim or rows == len(array):
-        return held, False
-    with path.open("r+b", buffering=0) as file:
-        file.truncate(held.size)  # of what an interrupted write appended
-        file.seek(held.size)
-        array[rows:].tofile(file)
-    return sum_file(_load_bytes(path), held), True
+class _Saving:
+    """Writes the arrays of one generation, or what changed in them, to a folder."""
+
+    def __init__(
+        self, folder: Path, arrays: Arrays, previous: Arrays | None, memory: WorkingMemory
+    ) -> None:
+        self._folder, self._arrays, self._memory = folder, arrays, memory
+        self._previous = previous if isinstance(previous, MappedArrays) else None
+        self.written: list[Path] = []
+        self._linked = self._link_changes()
+        self._changed = ChangedArrays(self._previous or {}, arrays)
+        self._number = max(self._linked, default=0) + 1
+        self._merges = len(self._linked) >= MAX_FILES
+
+    def _link_changes(self) -> set[int]:
+        """Link the files of changes of the previous generation; return their numbers."""
+        if self._previous is None:
+            return set()
+        found = {number for held in self._previous.saved.values() for number in held.changes}
+        try:
+            for name in map(_CHANGES_FILE.format, found):
+                (self._folder / name).hardlink_to(self._previous.folder / name)
+        except OSError:  # removed meanwhile, or a file system without links: all is written
+            self._previous = None
+        return found
+
+    def save(self, name: str) -> SavedArray:
+        """Write an array, or share the file of an earlier one."""
+        path, array = self._folder / f"{name}.npy", self._arrays[name]
+        if self._previous is not None and name in self._previous.saved:
+            # Removed meanwhile, damaged, or a file system without links: it is written.
+            with suppress(OSError, DamagedArrays):
+                if (shared := self._share(path, array, self._previous)) is not None:
+                    return shared
+            path.unlink(missing_ok=True)
+        write_npy(path, array, self._memory)
+        self.written.append(path)
+        return SavedArray(_sum_in_pieces(path, self._memory))
+
+    def finish(self, used: set[int]) -> None:
+        """Write what changed, and remove links to changes that no array needs any more."""
+        for number in self._linked - used:
+            (self._folder / _CHANGES_FILE.format(number)).unlink(missing_ok=True)
+        if self._changed:
+            path = self._folder / _CHANGES_FILE.format(self._number)
+            path.write_bytes(self._changed.to_bytes())
+            self.written.append(path)
+
+    def _share(self, path: Path, array: Array, previous: MappedArrays) -> SavedArray | None:
+        """Link the file of an earlier array, if this one is not much different; or None."""
+        held = previous.saved[path.stem]
+        if not held.changes and (begin := previous.find_beginning(path.stem, array)) is not None:
+            path.hardlink_to(previous.folder / path.name)
+            return self._append(path, array, *begin)
+        if held.changes and _is_same(array, previous[path.stem]):
+            path.hardlink_to(previous.folder / path.name)
+            edits = previous.read_edits(path.stem) if self._merges else None
+            if edits is None:
+                return held
+            self._changed.add(path.stem, edits)
+            return held._replace(changes=(self._number,))
+        return self._change(path, array, previous)
+
+    def _append(self, path: Path, array: Array, held: FileSum, rows: int) -> SavedArray:
+        """Append the further rows of an array to its linked file."""
+        self._memory.release()
+        if not array.ndim or rows == len(array):
+            return SavedArray(held)
+        with path.open("r+b", buffering=0) as file:
+            file.truncate(held.size)  # of what an interrupted write appended
+            file.seek(held.size)
+            array[rows:].tofile(file)
+        self.written.append(path)
+        return SavedArray(sum_file(_load_bytes(path), held))
+
+    def _change(self, path: Path, array: Array, previous: MappedArrays) -> SavedArray | None:
+        """Note what changed in an array; None if it is too much, or the array too large."""
+        if not MIN_CHANGED_BYTES <= array.nbytes <= MAX_CHECKED_BYTES:
+            return None
+        if not self._memory.holds(array.nbytes):  # what changed is put together in memory
+            return None
+        edits, before = self._changed.find(path.stem), previous.read_edits(path.stem)
+        if edits is None:
+            return None
+        size, pieces = edits.nbytes, len(edits.starts)
+        if before is not None:
+            size, pieces = size + before.nbytes, pieces + len(before.starts)
+        if size > MAX_CHANGES_SHARE * array.nbytes or pieces > MAX_PIECES:
+            return None
+        path.hardlink_to(previous.folder / path.name)
+        held = previous.saved[path.stem]
+        used = (*held.changes, self._number)
+        if before is not None and self._merges:
+            edits, used = before.then(edits), (self._number,)
+        self._changed.add(path.stem, edits)
+        return SavedArray(held.file, sum_file(array.data).checksum, used)
+
+
+def _is_same(array: Array, held: Array) -> bool:
+    return array is held or (array.shape == held.shape and _begins_with(array, held))
 
 
 def _sum_in_pieces(path: Path, memory: WorkingMemory) -> FileSum:
@@ -274,21 +433,6 @@ def _sum_in_pieces(path: Path, memory: WorkingMemory) -> FileSum:
     for some in memory.blocks(size, 2):
         found = sum_file(_load_bytes(path, some.stop), found)
     return found or sum_file(_load_bytes(path))
-
-
-def _link_beginning(
-    path: Path, array: Array, previous: Arrays | None
-) -> tuple[FileSum, int] | None:
-    """Link the file that holds an array or its first rows; return its sum and their number."""
-    if not isinstance(previous, MappedArrays):
-        return None
-    try:
-        begin = previous.find_beginning(path.stem, array)
-        if begin is not None:
-            path.hardlink_to(previous.folder / path.name)
-    except (OSError, DamagedArrays):
-        return None  # removed meanwhile, damaged, or a file system without links: it is written
-    return begin
 
 
 def _do_in_threads(work: Callable[[Path], None], paths: Sequence[Path]) -> None:

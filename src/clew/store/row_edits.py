@@ -1,0 +1,342 @@
+"""How an array came from an earlier one: stretches of its rows, rows between them, new numbers.
+
+Edits are found by comparing both arrays, so that applying them gives the later one bit for bit.
+"""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+from math import prod
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from clew.store.protocol import Array
+
+Ints = NDArray[np.int64]
+Numbers = NDArray[np.unsignedinteger[Any]]
+PIECE_BYTES = 16
+MAX_EDITS = 4096  # in one array; where there would be more, it is written whole
+_MAX_SHARE = 0.125  # of an array's bytes, which edits may take
+_LIKELY = (1, 2, 3)  # rows inserted, dropped or replaced at a place, which are tried first
+_COMPARED_ROWS = 64  # after a place, to see how it goes on
+_SOUGHT_ROWS, _WINDOW = 8, 2048  # where to go on is looked for by so many rows in so many
+_FIRST_BLOCK, _LAST_BLOCK = 512, 1 << 16  # compared at once
+
+
+@dataclass(frozen=True, slots=True)
+class Steps:
+    """New numbers of things that were numbered: from each of `at` on, `add` is added."""
+
+    count: int
+    at: Ints  # begins with 0
+    add: Ints
+
+    def table(self) -> Ints:
+        """The new number of each old one; any number for those that are gone."""
+        found: Ints = np.arange(self.count)
+        found += np.repeat(self.add, np.diff(np.append(self.at, self.count)))
+        return found
+
+    def renumber(self, values: Array) -> Array:
+        """Replace old numbers by new ones; negative ones mean none and stay."""
+        found = self.table().astype(values.dtype)[values]
+        if values.dtype.kind == "i" and values.size and values.min() < 0:
+            found = np.where(values < 0, values, found)
+        return found
+
+    def then(self, later: "Steps | None") -> "Steps":
+        """These and later ones as one."""
+        if later is None:
+            return self
+        table = later.table() if later.count else np.zeros(1, np.int64)
+        return make_steps(table[np.clip(self.table(), 0, len(table) - 1)])
+
+
+def make_steps(table: Ints) -> Steps:
+    """The steps of a table of new numbers."""
+    add = table - np.arange(len(table))
+    at = np.flatnonzero(np.diff(add, prepend=add[:1] - 1))
+    return Steps(len(table), at, add[at])
+
+
+def find_steps(old: Ints, new: Ints) -> Steps | None:
+    """How things were numbered anew, by their identities in order; None if they were not."""
+    if len(old) <= len(new) and np.array_equal(old, new[: len(old)]):
+        return None
+    order = np.argsort(new, kind="stable")
+    at = np.minimum(np.searchsorted(new, old, sorter=order), len(new) - 1) if len(new) else None
+    if at is None:
+        return None
+    place = order[at]
+    kept = np.flatnonzero(new[place] == old)
+    table = np.arange(len(old))
+    # Those that are gone go with the one before, so that there are few steps.
+    before = np.searchsorted(kept, table, "right") - 1
+    known = before >= 0
+    add = place[kept] - kept
+    table[known] += add[before[known]]
+    steps = make_steps(table)
+    return steps if len(steps.at) <= MAX_EDITS else None
+
+
+@dataclass(frozen=True, slots=True)
+class Edits:
+    """Pieces, each a row of the earlier array from which on so many follow, or `~row` of `rows`."""
+
+    starts: Ints
+    lengths: Ints
+    rows: Array
+    steps: Steps | None = None
+    """For numbers of the earlier array; `rows` have the new ones."""
+
+    @property
+    def nbytes(self) -> int:
+        """About how many bytes they take."""
+        steps = 0 if self.steps is None else self.steps.at.nbytes + self.steps.add.nbytes
+        return PIECE_BYTES * len(self.starts) + self.rows.nbytes + steps
+
+    def apply(self, old: Array) -> Array:
+        """The later array."""
+        sources = (old, self.rows)
+        pieces = list(zip(self.starts.tolist(), self.lengths.tolist(), strict=True))
+        parts = [
+            sources[at < 0][(~at if at < 0 else at) : (~at if at < 0 else at) + size]
+            for at, size in pieces
+        ]
+        found: Array = np.concatenate([old[:0], *parts])
+        if self.steps is not None:
+            found = self.steps.renumber(found)
+            ends = np.cumsum(self.lengths)
+            for place in np.flatnonzero(self.starts < 0).tolist():
+                end = int(ends[place])
+                found[end - pieces[place][1] : end] = parts[place]
+        return found
+
+    def then(self, later: "Edits") -> "Edits":
+        """These edits and later ones as one."""
+        own = np.flatnonzero(later.starts >= 0)
+        ends = np.cumsum(self.lengths)
+        begins = ends - self.lengths
+        low, high = later.starts[own], later.starts[own] + later.lengths[own]
+        first = np.searchsorted(ends, low, "right")
+        last = np.searchsorted(begins, high, "left")
+        which, piece = np.repeat(np.arange(len(own)), last - first), _list_rows(first, last)
+        low, high = np.maximum(low[which], begins[piece]), np.minimum(high[which], ends[piece])
+        shift = low - begins[piece]
+        starts = self.starts[piece] + np.where(self.starts[piece] < 0, -shift, shift)
+        held = self.rows if later.steps is None else _renumber(self.rows, later.steps)
+        # Later rows are numbered after those that were there.
+        new = np.flatnonzero(later.starts < 0)
+        order = np.argsort(np.concatenate([own[which], new]), kind="stable")
+        return replace(
+            _gather(
+                np.concatenate([starts, later.starts[new] - len(held)])[order],
+                np.concatenate([high - low, later.lengths[new]])[order],
+                np.concatenate([held, later.rows]),
+            ),
+            steps=later.steps if self.steps is None else self.steps.then(later.steps),
+        )
+
+
+def _renumber(rows: Array, steps: Steps) -> Array:
+    return steps.renumber(rows) if len(rows) else rows
+
+
+def _gather(starts: Ints, lengths: Ints, rows: Array) -> Edits:
+    """Edits with those of the rows that a piece has, in their order."""
+    listed = np.flatnonzero(starts < 0)
+    sizes = lengths[listed]
+    used = _list_rows(~starts[listed], ~starts[listed] + sizes)
+    starts = starts.copy()
+    starts[listed] = ~(np.cumsum(sizes) - sizes)
+    return Edits(starts, lengths, rows[used])
+
+
+def _list_rows(first: Ints, last: Ints) -> Ints:
+    """All rows of several stretches."""
+    sizes = last - first
+    return np.repeat(last - np.cumsum(sizes), sizes) + np.arange(int(sizes.sum()))
+
+
+class EditFinder:
+    """Finds edits of several arrays: those whose rows belong together have the same pieces."""
+
+    def __init__(self) -> None:
+        self._found: dict[tuple[int, int], list[Edits]] = {}
+
+    def find(self, old: Array, new: Array, steps: Steps | None = None) -> Edits | None:
+        """The edits that make `new` of `old`; None if they are too many, or not to be found."""
+        if not can_be_edited(old, new):
+            return None
+        if steps is not None:
+            if old.dtype.kind not in "iu" or (old.size and int(old.max()) >= steps.count):
+                return None
+            old = steps.renumber(old)
+        known = self._found.setdefault((len(old), len(new)), [])
+        pair = _Pair(old, new)
+        for other in known:
+            if pair.fits(other):
+                return Edits(other.starts, other.lengths, pair.take_rows(other), steps)
+        pieces = pair.find_pieces()
+        if pieces is None:
+            return None
+        starts, lengths = (np.array(part, np.int64) for part in zip(*pieces, strict=True))
+        found = Edits(starts, lengths, new[:0], steps)
+        found = replace(found, rows=pair.take_rows(found))
+        known.append(found)
+        return found if found.nbytes <= _MAX_SHARE * new.nbytes else None
+
+
+def can_be_edited(old: Array, new: Array) -> bool:
+    """Whether two arrays are of one type and nearly of one size."""
+    return bool(
+        old.dtype == new.dtype
+        and old.dtype.kind in "biuf"
+        and old.dtype.itemsize in (1, 2, 4, 8)
+        and old.ndim
+        and old.shape[1:] == new.shape[1:]
+        and prod(old.shape[1:])
+        and old.flags.c_contiguous
+        and new.flags.c_contiguous
+        and abs(len(new) - len(old)) <= _MAX_SHARE * len(new)
+    )
+
+
+class _Pair:
+    """Two arrays that are compared row by row, by their bits."""
+
+    def __init__(self, old: Array, new: Array) -> None:
+        self._new = new
+        self._width = prod(old.shape[1:])
+        self._a, self._b = _view_bits(old), _view_bits(new)
+        self._most = min(MAX_EDITS, int(_MAX_SHARE * new.nbytes / (2 * PIECE_BYTES)) + 1)
+
+    def fits(self, edits: Edits) -> bool:
+        """Whether all rows that other edits keep are kept here."""
+        at = 0
+        for start, size in zip(edits.starts.tolist(), edits.lengths.tolist(), strict=True):
+            if start >= 0:
+                one, other = self._rows(self._a, start, size), self._rows(self._b, at, size)
+                if not np.array_equal(one, other):
+                    return False
+            at += size
+        return True
+
+    def take_rows(self, edits: Edits) -> Array:
+        """The rows of the later array that are not in the earlier one."""
+        ends = np.cumsum(edits.lengths)
+        own = edits.starts < 0
+        return self._new[_list_rows((ends - edits.lengths)[own], ends[own])]
+
+    def find_pieces(self) -> list[tuple[int, int]] | None:
+        """The pieces of edits; None if they are too many."""
+        found: list[tuple[int, int]] = []
+        i = j = taken = edits = 0
+        ends = self._find_end()
+        while True:
+            same = self._count_common(i, j)
+            if same:
+                found.append((i, same))
+            i, j = i + same, j + same
+            if j >= len(self._new):
+                return found or [(0, 0)]
+            edits += 1
+            if edits > self._most or (edits > _COMPARED_ROWS and self._is_hopeless(edits, j)):
+                return None
+            dropped, added = self._resume(i, j, ends)
+            if added:
+                if found and found[-1][0] < 0:
+                    found[-1] = found[-1][0], found[-1][1] + added
+                else:
+                    found.append((~taken, added))
+                taken += added
+            i, j = i + dropped, j + added
+
+    def _is_hopeless(self, edits: int, at: int) -> bool:
+        return edits * len(self._new) > 2 * self._most * at
+
+    def _find_end(self) -> tuple[int, int]:
+        """Where the rows begin that both arrays end with."""
+        most = min(len(self._a), len(self._b))
+        same = _count_equal(self._a[::-1], self._b[::-1], most) // self._width
+        return len(self._a) // self._width - same, len(self._b) // self._width - same
+
+    def _resume(self, i: int, j: int, ends: tuple[int, int]) -> tuple[int, int]:
+        """How many rows to drop and to add until both arrays go on alike."""
+        left, right = ends[0] - i, ends[1] - j
+        if left <= 0 or right <= 0:  # one of them is where both end alike
+            more = len(self._new) - j - (len(self._a) // self._width - i)
+            return max(-more, 0), max(more, 0)
+        best, length = (1, 1), 0
+        for dropped, added in self._propose(i, j):
+            if dropped > left or added > right:
+                continue
+            same = self._count_common(i + dropped, j + added, _COMPARED_ROWS)
+            if same == _COMPARED_ROWS:
+                return dropped, added
+            if same - dropped - added > length:
+                best, length = (dropped, added), same - dropped - added
+        return best
+
+    def _propose(self, i: int, j: int) -> Iterator[tuple[int, int]]:
+        """Numbers of rows to drop and to add, the likely ones first."""
+        for size in _LIKELY:
+            yield 0, size
+            yield size, 0
+            yield size, size
+        for at in self._seek(self._a, i, self._b, j):
+            yield 0, at
+        for at in self._seek(self._b, j, self._a, i):
+            yield at, 0
+        size = min(_WINDOW, len(self._a) // self._width - i, len(self._new) - j)
+        one, other = (self._rows(self._a, i, size), self._rows(self._b, j, size))
+        equal = (one == other).reshape(-1, self._width).all(axis=1)
+        yield from ((int(at), int(at)) for at in np.flatnonzero(equal)[:1])
+
+    def _seek(self, one: Numbers, i: int, other: Numbers, j: int) -> Iterable[int]:
+        """Where the next rows of one array are among the next ones of the other."""
+        sought = self._rows(one, i, _SOUGHT_ROWS).reshape(-1, self._width)
+        window = self._rows(other, j, _WINDOW).reshape(-1, self._width)
+        places = np.arange(len(window) - len(sought) + 1)
+        for at, row in enumerate(sought):
+            places = places[(window[places + at] == row).all(axis=1)]
+        return [int(place) for place in places[:2]]
+
+    def _count_common(self, i: int, j: int, most: int | None = None) -> int:
+        """How many rows from these on are alike."""
+        rows = min(len(self._a) // self._width - i, len(self._new) - j)
+        rows = rows if most is None else min(rows, most)
+        if rows <= 0:
+            return most or 0
+        one, other = self._a[i * self._width :], self._b[j * self._width :]
+        same = _count_equal(one, other, rows * self._width) // self._width
+        return most if most is not None and same == rows else same
+
+    def _rows(self, numbers: Numbers, at: int, size: int) -> Numbers:
+        return numbers[at * self._width : (at + size) * self._width]
+
+
+def _view_bits(array: Array) -> Numbers:
+    found: Numbers = array.reshape(-1).view(f"u{array.dtype.itemsize}")
+    return found
+
+
+def count_equal_rows(old: Array, new: Array) -> int:
+    """How many rows both arrays begin with."""
+    width = prod(old.shape[1:])
+    most = min(len(old), len(new)) * width
+    return _count_equal(_view_bits(old), _view_bits(new), most) // width
+
+
+def _count_equal(one: Numbers, other: Numbers, most: int) -> int:
+    """How many of the first numbers are equal, before the first that is not."""
+    at, size = 0, _FIRST_BLOCK
+    while at < most:
+        end = min(at + size, most)
+        differs = one[at:end] != other[at:end]
+        first = int(differs.argmax())
+        if differs[first]:
+            return at + first
+        at, size = end, min(4 * size, _LAST_BLOCK)
+    return most

@@ -18,10 +18,8 @@ from clew.store.protocol import Array, Arrays
 from clew.store.row_edits import EditFinder, Edits, Ints, Steps, find_steps
 
 MIN_CHANGED_BYTES = 1024  # smaller arrays are written whole: they take a block of the disk anyway
-MAX_FILES = 16  # with changes, that a generation reads; then they are merged into one
 MAX_PIECES = 8192  # of an array that is read with changes; with more it is written whole
-MAX_CHANGES_SHARE = 0.125  # of the bytes of an array; with more changes it is written whole
-_OFFSETS = "_starts"  # how the names of arrays of offsets end
+OFFSETS = "_starts"  # how the names of arrays of offsets end
 _LEVEL = 1  # of compression: most bytes of row numbers are 0
 _HEADER_BYTES = 8
 _NUMBERED_BY = {
@@ -47,16 +45,25 @@ _NUMBERED_BY = {
 
 def to_rows(name: str, array: Array) -> Array:
     """An array as it is compared with an earlier one: offsets by their differences."""
-    if not name.endswith(_OFFSETS) or array.ndim != 1 or array.dtype.kind not in "iu":
+    if not name.endswith(OFFSETS) or array.ndim != 1 or array.dtype.kind not in "iu":
         return array
     return np.diff(array, prepend=array.dtype.type(0)) if len(array) else array
 
 
 def from_rows(name: str, rows: Array) -> Array:
     """The array whose rows are compared."""
-    if not name.endswith(_OFFSETS) or rows.ndim != 1 or rows.dtype.kind not in "iu":
+    if not name.endswith(OFFSETS) or rows.ndim != 1 or rows.dtype.kind not in "iu":
         return rows
     return np.cumsum(rows, dtype=rows.dtype)
+
+
+def first_merged(number: int) -> int:
+    """From which file of changes on those before this one are merged into it.
+
+    The second file replaces the first, the fourth all three before it, as a binary counter carries:
+    few files are read, and what changed is written again as often as the logarithm of the number.
+    """
+    return number - (number & -number) + 1
 
 
 class ChangedArrays:
@@ -123,8 +130,8 @@ def _identities(numbered: str, arrays: Arrays) -> Ints:
 class ChangesFile:
     """A file of changes, unpacked when the first array is read."""
 
-    def __init__(self, name: str, raw: bytes) -> None:
-        self._name, self._raw = name, raw
+    def __init__(self, name: str, raw: bytes, checksum: int) -> None:
+        self._name, self._raw, self.checksum = name, raw, checksum
         self._opened: tuple[dict[str, Any], bytes] | None = None
 
     def read(self, name: str, base: Array) -> Edits:
@@ -151,6 +158,8 @@ class ChangesFile:
 
     def _open(self) -> tuple[dict[str, Any], bytes]:
         if self._opened is None:
+            if zlib.crc32(self._raw) != self.checksum:
+                raise ValueError("its checksum is wrong")
             raw = zlib.decompress(self._raw)
             end = _HEADER_BYTES + int.from_bytes(raw[:_HEADER_BYTES], "little")
             self._opened = json.loads(raw[_HEADER_BYTES:end]), raw[end:]
@@ -163,16 +172,16 @@ def _numbers(raw: bytes, at: int, count: int) -> Ints:
 
 def read_edits(
     name: str, base: Array, files: Mapping[int, ChangesFile], used: Sequence[int]
-) -> Edits:
-    """All edits of one array since its file was written, as one."""
+) -> list[Edits]:
+    """The edits of one array since its file was written."""
     rows = to_rows(name, base[:0])
-    return reduce(Edits.then, [files[number].read(name, rows) for number in used])
+    return [files[number].read(name, rows) for number in used]
 
 
-def apply_edits(name: str, base: Array, edits: Edits) -> Array:
+def apply_edits(name: str, base: Array, edits: Sequence[Edits]) -> Array:
     """An array as its file and the edits since say."""
     try:
-        found = from_rows(name, edits.apply(to_rows(name, base)))
+        found = from_rows(name, reduce(Edits.then, edits).apply(to_rows(name, base)))
     except (ValueError, IndexError) as error:
         raise DamagedArrays(repr(error)) from error
     found.flags.writeable = False

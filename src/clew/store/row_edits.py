@@ -17,10 +17,11 @@ Ints = NDArray[np.int64]
 Numbers = NDArray[np.unsignedinteger[Any]]
 PIECE_BYTES = 16
 MAX_EDITS = 4096  # in one array; where there would be more, it is written whole
-_MAX_SHARE = 0.125  # of an array's bytes, which edits may take
-_LIKELY = (1, 2, 3)  # rows inserted, dropped or replaced at a place, which are tried first
+MAX_SHARE = 0.25  # of an array's bytes, which edits may take
 _COMPARED_ROWS = 64  # after a place, to see how it goes on
-_SOUGHT_ROWS, _WINDOW = 8, 2048  # where to go on is looked for by so many rows in so many
+_NEAR, _WINDOW = 32, 2048  # rows among which to go on is looked for, first by one row
+_SOUGHT_ROWS = 8  # and then by so many
+_PROPOSED = 3  # places at most that are tried of each kind
 _FIRST_BLOCK, _LAST_BLOCK = 512, 1 << 16  # compared at once
 
 
@@ -62,22 +63,30 @@ def make_steps(table: Ints) -> Steps:
 
 def find_steps(old: Ints, new: Ints) -> Steps | None:
     """How things were numbered anew, by their identities in order; None if they were not."""
-    if len(old) <= len(new) and np.array_equal(old, new[: len(old)]):
+    begin = count_equal_rows(old, new)
+    if begin == len(old) or not len(new):
         return None
-    order = np.argsort(new, kind="stable")
-    at = np.minimum(np.searchsorted(new, old, sorter=order), len(new) - 1) if len(new) else None
-    if at is None:
-        return None
-    place = order[at]
-    kept = np.flatnonzero(new[place] == old)
+    most = min(len(old), len(new)) - begin
+    end = _count_equal(_view_bits(old)[::-1], _view_bits(new)[::-1], most)
     table = np.arange(len(old))
-    # Those that are gone go with the one before, so that there are few steps.
-    before = np.searchsorted(kept, table, "right") - 1
-    known = before >= 0
-    add = place[kept] - kept
-    table[known] += add[before[known]]
+    table[len(old) - end :] += len(new) - len(old)
+    middle = slice(begin, len(old) - end)
+    table[middle] += _find_moves(old[middle], new[begin : len(new) - end])
     steps = make_steps(table)
     return steps if len(steps.at) <= MAX_EDITS else None
+
+
+def _find_moves(old: Ints, new: Ints) -> Ints:
+    """How far each thing moved; those that are gone as far as the one before."""
+    if not len(new) or not len(old):
+        return np.zeros(len(old), np.int64)
+    order = np.argsort(new, kind="stable")
+    place = order[np.minimum(np.searchsorted(new, old, sorter=order), len(new) - 1)]
+    kept = np.flatnonzero(new[place] == old)
+    before = np.searchsorted(kept, np.arange(len(old)), "right") - 1
+    moves = np.append(place[kept] - kept, 0)
+    found: Ints = moves[before]
+    return found
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,19 +182,33 @@ class EditFinder:
             if old.dtype.kind not in "iu" or (old.size and int(old.max()) >= steps.count):
                 return None
             old = steps.renumber(old)
-        known = self._found.setdefault((len(old), len(new)), [])
         pair = _Pair(old, new)
+        found = self._find_alike(pair, old, new)
+        if found is None or found.nbytes > MAX_SHARE * new.nbytes:
+            return None
+        return replace(found, steps=steps)
+
+    def _find_alike(self, pair: "_Pair", old: Array, new: Array) -> Edits | None:
+        """Edits with the pieces of other arrays, perhaps with rows replaced within them."""
+        known = self._found.setdefault((len(old), len(new)), [])
         for other in known:
             if pair.fits(other):
-                return Edits(other.starts, other.lengths, pair.take_rows(other), steps)
-        pieces = pair.find_pieces()
-        if pieces is None:
-            return None
-        starts, lengths = (np.array(part, np.int64) for part in zip(*pieces, strict=True))
-        found = Edits(starts, lengths, new[:0], steps)
-        found = replace(found, rows=pair.take_rows(found))
-        known.append(found)
-        return found if found.nbytes <= _MAX_SHARE * new.nbytes else None
+                return replace(other, rows=pair.take_rows(other))
+        size = min(len(old), len(new))
+        before = self._found.get((len(old) - 1, len(new) - 1), ())
+        # Offsets have a row more than what they are offsets of.
+        for pieces in ([(0, size)], *([(0, 1), *_shift(other)] for other in before)):
+            if (found := pair.refine(pieces)) is not None:
+                return found
+        if (found := pair.search()) is not None:
+            known.append(found)
+        return found
+
+
+def _shift(edits: Edits) -> Iterator[tuple[int, int]]:
+    """The pieces one row later."""
+    for at, size in zip(edits.starts.tolist(), edits.lengths.tolist(), strict=True):
+        yield (at + 1 if at >= 0 else at), size
 
 
 def can_be_edited(old: Array, new: Array) -> bool:
@@ -199,7 +222,7 @@ def can_be_edited(old: Array, new: Array) -> bool:
         and prod(old.shape[1:])
         and old.flags.c_contiguous
         and new.flags.c_contiguous
-        and abs(len(new) - len(old)) <= _MAX_SHARE * len(new)
+        and abs(len(new) - len(old)) <= MAX_SHARE * len(new)
     )
 
 
@@ -209,16 +232,17 @@ class _Pair:
     def __init__(self, old: Array, new: Array) -> None:
         self._new = new
         self._width = prod(old.shape[1:])
+        self._sizes = len(old), len(new)
         self._a, self._b = _view_bits(old), _view_bits(new)
-        self._most = min(MAX_EDITS, int(_MAX_SHARE * new.nbytes / (2 * PIECE_BYTES)) + 1)
+        self._most = min(MAX_EDITS, int(MAX_SHARE * new.nbytes / (2 * PIECE_BYTES)) + 1)
 
     def fits(self, edits: Edits) -> bool:
         """Whether all rows that other edits keep are kept here."""
-        at = 0
+        at, width = 0, self._width
         for start, size in zip(edits.starts.tolist(), edits.lengths.tolist(), strict=True):
             if start >= 0:
-                one, other = self._rows(self._a, start, size), self._rows(self._b, at, size)
-                if not np.array_equal(one, other):
+                one = self._a[start * width : (start + size) * width]
+                if (one != self._b[at * width : (at + size) * width]).any():
                     return False
             at += size
         return True
@@ -229,7 +253,42 @@ class _Pair:
         own = edits.starts < 0
         return self._new[_list_rows((ends - edits.lengths)[own], ends[own])]
 
-    def find_pieces(self) -> list[tuple[int, int]] | None:
+    def refine(self, pieces: Iterable[tuple[int, int]]) -> Edits | None:
+        """Edits with these pieces, but for rows in them that differ; None if these are many."""
+        pieces, places = list(pieces), []
+        at = count = 0
+        for start, size in pieces:
+            if start >= 0:
+                same = _all_equal(self._view(self._a, start, size), self._view(self._b, at, size))
+                count += size - int(np.count_nonzero(same))
+                if count > self._most:
+                    return None
+                places.append((at, start, same))
+            at += size
+        source = np.full(self._sizes[1], -1)
+        for at, start, same in places:
+            end = at + len(same)
+            source[at:end] = np.where(same, np.arange(start, start + len(same)), -1)
+        own = source < 0
+        follows = np.where(own[1:], own[:-1], ~own[:-1] & (np.diff(source) == 1))
+        begins = np.flatnonzero(np.append(True, ~follows)[: len(source)])
+        lengths = np.diff(np.append(begins, len(source)))
+        literal = own[begins]
+        starts = source[begins]
+        sizes = lengths[literal]
+        starts[literal] = ~(np.cumsum(sizes) - sizes)
+        return Edits(starts, lengths, self._new[own])
+
+    def search(self) -> Edits | None:
+        """Edits that are found row by row; None if they are too many."""
+        pieces = self._find_pieces()
+        if pieces is None:
+            return None
+        starts, lengths = (np.array(part, np.int64) for part in zip(*pieces, strict=True))
+        found = Edits(starts, lengths, self._new[:0])
+        return replace(found, rows=self.take_rows(found))
+
+    def _find_pieces(self) -> list[tuple[int, int]] | None:
         """The pieces of edits; None if they are too many."""
         found: list[tuple[int, int]] = []
         i = j = taken = edits = 0
@@ -260,13 +319,13 @@ class _Pair:
         """Where the rows begin that both arrays end with."""
         most = min(len(self._a), len(self._b))
         same = _count_equal(self._a[::-1], self._b[::-1], most) // self._width
-        return len(self._a) // self._width - same, len(self._b) // self._width - same
+        return self._sizes[0] - same, self._sizes[1] - same
 
     def _resume(self, i: int, j: int, ends: tuple[int, int]) -> tuple[int, int]:
         """How many rows to drop and to add until both arrays go on alike."""
         left, right = ends[0] - i, ends[1] - j
         if left <= 0 or right <= 0:  # one of them is where both end alike
-            more = len(self._new) - j - (len(self._a) // self._width - i)
+            more = self._sizes[1] - j - (self._sizes[0] - i)
             return max(-more, 0), max(more, 0)
         best, length = (1, 1), 0
         for dropped, added in self._propose(i, j):
@@ -281,31 +340,19 @@ class _Pair:
 
     def _propose(self, i: int, j: int) -> Iterator[tuple[int, int]]:
         """Numbers of rows to drop and to add, the likely ones first."""
-        for size in _LIKELY:
-            yield 0, size
-            yield size, 0
-            yield size, size
-        for at in self._seek(self._a, i, self._b, j):
-            yield 0, at
-        for at in self._seek(self._b, j, self._a, i):
-            yield at, 0
-        size = min(_WINDOW, len(self._a) // self._width - i, len(self._new) - j)
-        one, other = (self._rows(self._a, i, size), self._rows(self._b, j, size))
-        equal = (one == other).reshape(-1, self._width).all(axis=1)
-        yield from ((int(at), int(at)) for at in np.flatnonzero(equal)[:1])
-
-    def _seek(self, one: Numbers, i: int, other: Numbers, j: int) -> Iterable[int]:
-        """Where the next rows of one array are among the next ones of the other."""
-        sought = self._rows(one, i, _SOUGHT_ROWS).reshape(-1, self._width)
-        window = self._rows(other, j, _WINDOW).reshape(-1, self._width)
-        places = np.arange(len(window) - len(sought) + 1)
-        for at, row in enumerate(sought):
-            places = places[(window[places + at] == row).all(axis=1)]
-        return [int(place) for place in places[:2]]
+        for window, sought in ((_NEAR, 1), (_WINDOW, _SOUGHT_ROWS)):
+            old, new = self._view(self._a, i, window), self._view(self._b, j, window)
+            for at in _seek(old[:sought], new):
+                yield 0, at
+            for at in _seek(new[:sought], old):
+                yield at, 0
+            size = min(len(old), len(new))
+            same = _all_equal(old[:size], new[:size]).nonzero()[0][:_PROPOSED]
+            yield from ((at, at) for at in same.tolist())
 
     def _count_common(self, i: int, j: int, most: int | None = None) -> int:
-        """How many rows from these on are alike."""
-        rows = min(len(self._a) // self._width - i, len(self._new) - j)
+        """How many rows from these on are alike; `most` if they are to the end."""
+        rows = min(self._sizes[0] - i, self._sizes[1] - j)
         rows = rows if most is None else min(rows, most)
         if rows <= 0:
             return most or 0
@@ -313,8 +360,27 @@ class _Pair:
         same = _count_equal(one, other, rows * self._width) // self._width
         return most if most is not None and same == rows else same
 
-    def _rows(self, numbers: Numbers, at: int, size: int) -> Numbers:
-        return numbers[at * self._width : (at + size) * self._width]
+    def _view(self, numbers: Numbers, at: int, size: int) -> Numbers:
+        width = self._width
+        return numbers[at * width : (at + size) * width].reshape(-1, width)
+
+
+def _seek(sought: Numbers, window: Numbers) -> list[int]:
+    """Where some rows are among others, the first places."""
+    places = _all_equal(window[: len(window) - len(sought) + 1], sought[0]).nonzero()[0]
+    for at in range(1, len(sought)):
+        if not len(places):
+            break
+        places = places[_all_equal(window[places + at], sought[at])]
+    found: list[int] = places[:_PROPOSED].tolist()
+    return found
+
+
+def _all_equal(rows: Numbers, others: Numbers) -> NDArray[np.bool_]:
+    """Which rows are equal."""
+    same = rows == others
+    found: NDArray[np.bool_] = same.ravel() if rows.shape[1] == 1 else same.all(axis=1)
+    return found
 
 
 def _view_bits(array: Array) -> Numbers:

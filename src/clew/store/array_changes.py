@@ -8,7 +8,7 @@ comes or goes changes few rows although it moves many.
 import json
 import zlib
 from collections.abc import Mapping, Sequence
-from functools import cache, reduce
+from functools import reduce
 from typing import Any
 
 import numpy as np
@@ -72,7 +72,7 @@ class ChangedArrays:
     def __init__(self, previous: Arrays, arrays: Arrays) -> None:
         self._previous, self._arrays = previous, arrays
         self._finder = EditFinder()
-        self._steps = cache(self._find_steps)
+        self._steps: dict[str, Steps | None] = {}
         self._records: dict[str, dict[str, Any]] = {}
         self._packed: dict[bytes, int] = {}
         self._size = 0
@@ -82,7 +82,7 @@ class ChangedArrays:
         old, new = (to_rows(name, held[name]) for held in (self._previous, self._arrays))
         for numbered in _NUMBERED_BY.get(name, ()):
             if numbered in self._previous and numbered in self._arrays:
-                return self._finder.find(old, new, self._steps(numbered))
+                return self._finder.find(old, new, self._find_steps(numbered))
         return self._finder.find(old, new)
 
     def add(self, name: str, edits: Edits) -> None:
@@ -114,8 +114,10 @@ class ChangedArrays:
         return self._packed[raw]
 
     def _find_steps(self, numbered: str) -> Steps | None:
-        old, new = (_identities(numbered, held) for held in (self._previous, self._arrays))
-        return find_steps(old, new)
+        if numbered not in self._steps:
+            old, new = (_identities(numbered, held) for held in (self._previous, self._arrays))
+            self._steps[numbered] = find_steps(old, new)
+        return self._steps[numbered]
 
 
 def _identities(numbered: str, arrays: Arrays) -> Ints:

@@ -54,7 +54,7 @@ def from_rows(name: str, rows: Array) -> Array:
     """The array whose rows are compared."""
     if not name.endswith(OFFSETS) or rows.ndim != 1 or rows.dtype.kind not in "iu":
         return rows
-    return np.cumsum(rows, dtype=rows.dtype)
+    return np.cumsum(rows, dtype=rows.dtype, out=rows)
 
 
 def first_merged(number: int) -> int:

@@ -22,6 +22,8 @@ _COMPARED_ROWS = 64  # after a place, to see how it goes on
 _NEAR, _WINDOW = 32, 2048  # rows among which to go on is looked for, first by one row
 _SOUGHT_ROWS = 8  # and then by so many
 _PROPOSED = 3  # places at most that are tried of each kind
+_FEW_EDITS, _BYTES_PER_EDIT = 64, 4096  # more edits than these are found in large arrays only
+_RENUMBERED_ROWS = 1 << 14  # at once, so that they stay in the processor's cache
 _FIRST_BLOCK, _LAST_BLOCK = 512, 1 << 16  # compared at once
 
 
@@ -39,11 +41,16 @@ class Steps:
         found += np.repeat(self.add, np.diff(np.append(self.at, self.count)))
         return found
 
-    def renumber(self, values: Array) -> Array:
+    def renumber(self, values: Array, out: Array | None = None) -> Array:
         """Replace old numbers by new ones; negative ones mean none and stay."""
-        found = self.table().astype(values.dtype)[values]
-        if values.dtype.kind == "i" and values.size and values.min() < 0:
-            found = np.where(values < 0, values, found)
+        found = np.empty_like(values) if out is None else out
+        table = self.table().astype(values.dtype)
+        for at in range(0, len(values), _RENUMBERED_ROWS):
+            some = values[at : at + _RENUMBERED_ROWS]
+            new = table[some]
+            if values.dtype.kind == "i" and some.min() < 0:
+                new = np.where(some < 0, some, new)
+            found[at : at + _RENUMBERED_ROWS] = new
         return found
 
     def then(self, later: "Steps | None") -> "Steps":
@@ -115,7 +122,7 @@ class Edits:
         ]
         found: Array = np.concatenate([old[:0], *parts])
         if self.steps is not None:
-            found = self.steps.renumber(found)
+            self.steps.renumber(found, found)
             ends = np.cumsum(self.lengths)
             for place in np.flatnonzero(self.starts < 0).tolist():
                 end = int(ends[place])
@@ -173,6 +180,7 @@ class EditFinder:
 
     def __init__(self) -> None:
         self._found: dict[tuple[int, int], list[Edits]] = {}
+        self._failed: set[tuple[int, int]] = set()
 
     def find(self, old: Array, new: Array, steps: Steps | None = None) -> Edits | None:
         """The edits that make `new` of `old`; None if they are too many, or not to be found."""
@@ -200,8 +208,12 @@ class EditFinder:
         for pieces in ([(0, size)], *([(0, 1), *_shift(other)] for other in before)):
             if (found := pair.refine(pieces)) is not None:
                 return found
+        if (len(old), len(new)) in self._failed:  # rows that belong together change together
+            return None
         if (found := pair.search()) is not None:
             known.append(found)
+        else:
+            self._failed.add((len(old), len(new)))
         return found
 
 
@@ -301,7 +313,7 @@ class _Pair:
             if j >= len(self._new):
                 return found or [(0, 0)]
             edits += 1
-            if edits > self._most or (edits > _COMPARED_ROWS and self._is_hopeless(edits, j)):
+            if edits > _FEW_EDITS and self._is_hopeless(edits, j):
                 return None
             dropped, added = self._resume(i, j, ends)
             if added:
@@ -313,7 +325,9 @@ class _Pair:
             i, j = i + dropped, j + added
 
     def _is_hopeless(self, edits: int, at: int) -> bool:
-        return edits * len(self._new) > 2 * self._most * at
+        """Whether it is likely that finding all edits takes longer than to write the array."""
+        most = min(self._most, max(2 * _FEW_EDITS, self._new.nbytes // _BYTES_PER_EDIT))
+        return edits > most or edits * len(self._new) > 2 * most * at
 
     def _find_end(self) -> tuple[int, int]:
         """Where the rows begin that both arrays end with."""

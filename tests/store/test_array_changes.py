@@ -18,7 +18,6 @@ from clew.store.protocol import Addition, Array, Arrays, Change, Tables
 from clew.store.sqlite.store import SqliteStore
 from clew.testing.contracts import make_addition, make_triple
 
-ROWS = 600
 PEOPLE = [f"Person{number}" for number in range(300)]
 
 
@@ -40,24 +39,26 @@ def assert_bits(found: Array, expected: Array) -> None:
     assert found.tobytes() == expected.tobytes()
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(
     seed=st.integers(0, 1 << 30),
     dtype=st.sampled_from(["i8", "i4", "u8", "u1", "f4", "f8", "?"]),
     width=st.sampled_from([None, 1, 3]),
+    rows=st.sampled_from([20, 60, 2400]),
     writes=st.lists(st.integers(0, 5), min_size=1, max_size=9),
 )
 def test_every_generation_reads_what_it_was_given(
-    seed: int, dtype: str, width: int | None, writes: list[int]
+    seed: int, dtype: str, width: int | None, rows: int, writes: list[int]
 ) -> None:
     draw = np.random.default_rng(seed)
-    shape = (ROWS * 4,) if width is None else (ROWS * 4, width)
+    shape = (rows,) if width is None else (rows, width)
     held = {
         "plain": draw.integers(0, 40, shape).astype(dtype),
         "steady": np.zeros(shape, dtype),
-        "some_starts": np.append(0, np.cumsum(draw.integers(0, 9, ROWS))),
+        "some_starts": np.append(0, np.cumsum(draw.integers(0, 9, rows))),
     }
-    with tempfile.TemporaryDirectory() as folder:
+    with tempfile.TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patch:
+        patch.setattr(array_files, "MIN_CHANGED_BYTES", 1)
         before, given_arrays, seals = None, [], []
         for number, edits in enumerate(writes):
             parent = Path(folder) / str(number)

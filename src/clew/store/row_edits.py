@@ -381,7 +381,8 @@ class _Pair:
 
 def _seek(sought: Numbers, window: Numbers) -> list[int]:
     """Where some rows are among others, the first places."""
-    places = _all_equal(window[: len(window) - len(sought) + 1], sought[0]).nonzero()[0]
+    last = max(len(window) - len(sought) + 1, 0)
+    places = _all_equal(window[:last], sought[0]).nonzero()[0]
     for at in range(1, len(sought)):
         if not len(places):
             break

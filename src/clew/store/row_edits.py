@@ -326,7 +326,7 @@ class _Pair:
 
     def _is_hopeless(self, edits: int, at: int) -> bool:
         """Whether it is likely that finding all edits takes longer than to write the array."""
-        most = min(self._most, max(2 * _FEW_EDITS, self._new.nbytes // _BYTES_PER_EDIT))
+        most = min(self._most, max(4 * _FEW_EDITS, self._new.nbytes // _BYTES_PER_EDIT))
         return edits > most or edits * len(self._new) > 2 * most * at
 
     def _find_end(self) -> tuple[int, int]:

@@ -79,6 +79,31 @@ def test_every_generation_reads_what_it_was_given(
                 assert not found[name].flags.writeable
 
 
+@settings(max_examples=40, deadline=None)
+@given(
+    seed=st.integers(0, 1 << 30), writes=st.lists(st.sampled_from("+-*"), min_size=2, max_size=12)
+)
+def test_positions_of_things_that_come_and_go(seed: int, writes: list[str]) -> None:
+    draw = np.random.default_rng(seed)
+    keys, things = np.arange(200), draw.integers(0, 200, 3000)
+    with tempfile.TemporaryDirectory() as folder:
+        before = None
+        for number, what in enumerate(["", *writes]):
+            if what in ("-", "*"):  # a thing goes, and what points to it
+                gone = draw.choice(keys, 2, replace=False)
+                keys = keys[~np.isin(keys, gone)]
+                things = things[~np.isin(things, gone)]
+            if what in ("+", "*"):  # a thing comes, and is pointed to from the middle
+                keys = np.append(keys, 1000 + number)
+                things = np.insert(things, draw.integers(0, len(things), 3), 1000 + number)
+            positions = np.searchsorted(keys, things).astype(np.int32)
+            arrays = {"chunk_keys": keys, "entity_chunk_columns": positions}
+            path = Path(folder) / str(number)
+            seal = save_arrays(path, arrays, durable=False, previous=before)
+            before = MappedArrays(path, seal)
+            assert_bits(before["entity_chunk_columns"], positions)
+
+
 def save_twice(folder: Path) -> tuple[str, dict[str, Array]]:
     """Two generations; rows in the middle of two arrays of the second are new."""
     first = {"a": np.arange(5000), "b": np.arange(9000), "same": np.arange(800)}

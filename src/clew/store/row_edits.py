@@ -122,11 +122,12 @@ class Edits:
         ]
         found: Array = np.concatenate([old[:0], *parts])
         if self.steps is not None:
+            ends, own = np.cumsum(self.lengths), self.starts < 0
+            rows = _list_rows((ends - self.lengths)[own], ends[own])
+            new = found[rows]  # they have the new numbers
+            found[rows] = 0
             self.steps.renumber(found, found)
-            ends = np.cumsum(self.lengths)
-            for place in np.flatnonzero(self.starts < 0).tolist():
-                end = int(ends[place])
-                found[end - pieces[place][1] : end] = parts[place]
+            found[rows] = new
         return found
 
     def then(self, later: "Edits") -> "Edits":

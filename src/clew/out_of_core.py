@@ -39,11 +39,15 @@ class WorkingMemory:
         """Whether there is a limit."""
         return self.limit is not None
 
+    def holds(self, size: int) -> bool:
+        """Whether an array of so many bytes is kept in memory."""
+        return self.limit is None or size <= self.limit // _ARRAY_SHARE
+
     def empty(self, shape: int | tuple[int, ...], dtype: DTypeLike) -> Array:
         """An array to be filled; a large one is in a file that is gone when it is."""
         shape = shape if isinstance(shape, tuple) else (shape,)
         size = prod(shape) * np.dtype(dtype).itemsize
-        if self.limit is None or size <= self.limit // _ARRAY_SHARE:
+        if self.holds(size):
             return np.empty(shape, dtype)
         with TemporaryFile(dir=self.folder) as file:
             _reserve(file, size)

@@ -9,7 +9,9 @@ import pytest
 
 from clew.index.derive import derive_arrays
 from clew.index.incidences import is_resolved_as_before
-from clew.store.protocol import Addition, Arrays, Change, Tables
+from clew.store import array_files
+from clew.store.mapped_arrays import MappedArrays
+from clew.store.protocol import Addition, Array, Arrays, Change, Tables
 from clew.store.sqlite.store import SqliteStore
 from clew.testing.contracts import make_addition, make_triple
 
@@ -36,8 +38,17 @@ def draw_document(draw: np.random.Generator, number: int) -> Addition:
     return replace(made, extractions=(replace(found, entities=entities),))
 
 
+def has_changes(arrays: Arrays) -> bool:
+    """Whether some of the arrays are stored as an earlier file and what changed."""
+    return isinstance(arrays, MappedArrays) and bool(arrays.changes)
+
+
 @pytest.mark.parametrize("seed", range(3))
-async def test_updated_arrays_equal_fresh_ones(tmp_path: Path, seed: int) -> None:
+async def test_updated_arrays_equal_fresh_ones(
+    tmp_path: Path, seed: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(array_files, "MIN_CHANGED_BYTES", 1)
+    derived: dict[str, Array] = {}
     draw = np.random.default_rng(seed)
     store = SqliteStore(tmp_path, create=True, durable=False)
     seen: Counter[str] = Counter()
@@ -55,6 +66,8 @@ async def test_updated_arrays_equal_fresh_ones(tmp_path: Path, seed: int) -> Non
         seen["moved"] += not set(tables.previous.get("entity_keys", ())) <= set(keys["entity"])
         seen["senses"] += len(found["sense_mentions"]) > 0
         seen["merged"] += len(found["merged"]) > 0
+        derived.clear()
+        derived.update(found)
         return found
 
     held: list[str] = []
@@ -64,5 +77,11 @@ async def test_updated_arrays_equal_fresh_ones(tmp_path: Path, seed: int) -> Non
         await store.write(Change(add=added, remove=gone), derive)
         held = [*(set(held) - {*gone}), *(one.document.names[0] for one in added)]
         held.sort()
+        reader = SqliteStore(tmp_path)
+        async with reader.snapshot() as now:
+            for name, array in derived.items():  # as they were stored, most of them as changes
+                assert np.ascontiguousarray(now.arrays[name]).tobytes() == array.tobytes(), name
+            seen["changes"] += has_changes(now.arrays)
+        await reader.close()
     await store.close()
     assert min(seen.values()) >= 2, seen

@@ -13,7 +13,7 @@ from clew.graph.similar_names import SimilarNames, find_similar_names
 from clew.index import view as views
 from clew.index.view import View
 from clew.retrieve import ppr
-from clew.store.array_files import SUMS_FILE
+from clew.store.mapped_arrays import SUMS_FILE
 from clew.testing.hashed_kb import open_hashed
 from conftest import document, stream
 

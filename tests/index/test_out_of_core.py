@@ -16,7 +16,7 @@ from clew.graph.csr_blocks import EdgeBlock, build_csr_in_blocks
 from clew.index.derive import derive_arrays
 from clew.ingest.graphs.import_graph import GraphImport
 from clew.out_of_core import UNBOUNDED, WorkingMemory, blocks_of_groups
-from clew.store.array_files import MappedArrays
+from clew.store.mapped_arrays import MappedArrays
 from clew.store.protocol import Addition, Arrays, Change, Tables
 from clew.store.sqlite.store import SqliteStore
 from clew.testing.contracts import make_addition

@@ -10,8 +10,9 @@ import pytest
 
 from clew.errors import DamagedArrays, StoreError
 from clew.index.derive import derive_arrays
-from clew.store.array_files import MappedArrays, remove_old_generations, save_arrays
+from clew.store.array_files import remove_old_generations, save_arrays
 from clew.store.checksums import FileSum, checksum_bytes, sum_file
+from clew.store.mapped_arrays import MappedArrays
 from clew.store.protocol import Change
 from clew.store.sqlite.store import SqliteStore
 from clew.testing.contracts import MARIE, PIERRE

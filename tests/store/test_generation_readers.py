@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 from clew.index.derive import derive_arrays
+from clew.store import array_files
 from clew.store.protocol import Addition, Array, Arrays, Change
 from clew.store.sqlite.store import SqliteStore
 from clew.testing.contracts import make_addition, make_triple
@@ -23,6 +24,10 @@ def make_document(number: int) -> Addition:
     names = draw.choice(_PEOPLE, 4, replace=False).tolist()
     facts = [make_triple(names[0], "knows", names[1]), make_triple(names[2], "likes", names[3])]
     return make_addition(f"doc {number}", f"{' and '.join(names)} met, {number}.", facts=facts)
+
+
+def list_changes(folder: Path) -> list[Path]:
+    return list(folder.glob("arrays/*/changes-*.bin"))
 
 
 def copy_all(arrays: Arrays) -> dict[str, Array]:
@@ -46,8 +51,9 @@ def draw_change(draw: np.random.Generator, held: set[int], number: int) -> Chang
 
 @pytest.mark.parametrize("seed", [0, pytest.param(1, marks=pytest.mark.slow)])
 async def test_readers_keep_what_they_opened_while_documents_come_and_go(
-    tmp_path: Path, seed: int
+    tmp_path: Path, seed: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(array_files, "MIN_CHANGED_BYTES", 1)
     draw, held = np.random.default_rng(seed), set(range(60))
     writer = SqliteStore(tmp_path, create=True, durable=False)
     await writer.write(Change(add=[make_document(number) for number in held]), derive_arrays)
@@ -62,6 +68,7 @@ async def test_readers_keep_what_they_opened_while_documents_come_and_go(
             assert await SqliteStore(tmp_path).find_problems() == []
     counts = await writer.counts()
     assert counts.documents == len(held)
+    assert list_changes(tmp_path)
 
 
 _WRITE_AND_DIE = """
@@ -69,12 +76,15 @@ import asyncio, os, sys
 from pathlib import Path
 sys.path.insert(0, sys.argv[4])
 from clew.index.derive import derive_arrays
+from clew.store import array_files
 from clew.store.protocol import Change
 from clew.store.sqlite.store import SqliteStore
 from test_generation_readers import make_document
 
+array_files.MIN_CHANGED_BYTES = 1  # most arrays are stored as changes
 folder, job, left = Path(sys.argv[1]), sys.argv[2], int(sys.argv[3])
 real_open, real_rename, real_sync = Path.open, Path.rename, os.fsync
+real_link = Path.hardlink_to
 
 def count_down():
     global left
@@ -91,21 +101,26 @@ def renaming(path, target):
     count_down()
     return real_rename(path, target)
 
+def linking(path, target):
+    count_down()
+    return real_link(path, target)
+
 def syncing(handle):
     count_down()
     return real_sync(handle)
 
-Path.open, Path.rename, os.fsync = opening, renaming, syncing
+Path.open, Path.rename, Path.hardlink_to, os.fsync = opening, renaming, linking, syncing
 change = Change(add=[make_document(900)]) if job == "add" else Change(remove=["doc 7"])
 asyncio.run(SqliteStore(folder).write(change, derive_arrays))
 """
 
 
-async def add_twice(store: SqliteStore) -> None:
-    """Add documents in two writes: the second one appends to the files of the first."""
-    for first in (0, 20):
-        added = [make_document(number) for number in range(first, first + 20)]
+async def add_in_steps(store: SqliteStore) -> None:
+    """Add documents in three writes: later ones append to files of the first, or note changes."""
+    for first, last in ((0, 36), (36, 38), (38, 40)):
+        added = [make_document(number) for number in range(first, last)]
         await store.write(Change(add=added), derive_arrays)
+    assert list_changes(store.folder)
 
 
 def run_writer(kb: Path, job: str, steps: int) -> int:
@@ -115,20 +130,23 @@ def run_writer(kb: Path, job: str, steps: int) -> int:
 
 
 @pytest.mark.parametrize("job", ["add", pytest.param("remove", marks=pytest.mark.slow)])
-async def test_a_write_that_is_killed_changes_nothing_for_anybody(tmp_path: Path, job: str) -> None:
+async def test_a_write_that_is_killed_changes_nothing_for_anybody(
+    tmp_path: Path, job: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(array_files, "MIN_CHANGED_BYTES", 1)
     kb = tmp_path / "kb"
-    await add_twice(SqliteStore(kb, create=True, durable=False))
+    await add_in_steps(SqliteStore(kb, create=True, durable=False))
     deaths = 0
     async with SqliteStore(kb).snapshot() as now:
         expected = copy_all(now.arrays)
-        for steps in (3, 12, 30, 10_000):
+        for steps in (3, 30, 70, 10_000):
             ended = await asyncio.to_thread(run_writer, kb, job, steps)
             assert_same(now.arrays, expected)
             assert await SqliteStore(kb).find_problems() == []
             deaths += ended == -SIGKILL
     assert deaths >= 3 and ended == 0
     spared = SqliteStore(tmp_path / "spared", create=True, durable=False)
-    await add_twice(spared)
+    await add_in_steps(spared)
     await asyncio.to_thread(run_writer, tmp_path / "spared", job, 10_000)
     async with (
         SqliteStore(kb).snapshot() as one,

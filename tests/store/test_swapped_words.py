@@ -8,8 +8,9 @@ import pytest
 
 from clew.engine import KnowledgeBase, open_store
 from clew.errors import DamagedArrays, StoreError
-from clew.store.array_files import MappedArrays, save_arrays
+from clew.store.array_files import save_arrays
 from clew.store.checksums import FileSum, checksum_bytes, checksum_vectors, is_sound
+from clew.store.mapped_arrays import MappedArrays
 from clew.store.vector_files import VectorFile
 from clew.testing.fakes import HashEmbed
 from clew.text.unicode import digest

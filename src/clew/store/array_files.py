@@ -1,221 +1,50 @@
-"""A generation's derived arrays: a folder of `.npy` files, read memory-mapped.
+"""Save a generation's derived arrays: all, or what differs from the generation before.
 
 Generations share files. A file whose array only got longer has the further rows appended: each
 generation reads as many bytes as its own list of sizes says, so an earlier one never sees them, and
 neither does anybody see what an interrupted write left. The number of rows in such a file's header
-is that of its first generation.
+is that of its first generation. Of an array in which few rows changed only these are written
+(`clew.store.array_changes`), until they are many; then it is written whole.
 """
 
-import hashlib
-import json
-import mmap
 import os
 import re
 import shutil
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
-from io import BytesIO
-from math import prod
+from functools import reduce
 from pathlib import Path
-from tokenize import TokenError
-from typing import Any
-
-import numpy as np
-from numpy.lib import format as npy
+from zlib import crc32
 
 from clew.errors import DamagedArrays
 from clew.out_of_core import UNBOUNDED, WorkingMemory, write_npy
-from clew.store.checksums import FileSum, is_sound, sum_file
-from clew.store.protocol import Array, Arrays
-
-_MAX_READ_BYTES = 1 << 18  # smaller files are read at once: a mapped one keeps a handle open
-_COMPARED_ROWS = 1 << 16  # compared at once, so that a difference is found early
-_MAX_HEADER_BYTES = 1 << 14
-_HEADER_START = 10  # bytes before the text of a header of version 1.0
-_PLAIN_HEADER = re.compile(
-    rb"\x93NUMPY\x01\x00(?P<size>..)\{'descr': '(?P<type>[<|][biuf][1-8])', "
-    rb"'fortran_order': False, 'shape': \((?P<shape>[0-9, ]*)\), \} *\n",
-    re.DOTALL,
+from clew.store.array_changes import (
+    MAX_PIECES,
+    MIN_CHANGED_BYTES,
+    OFFSETS,
+    ChangedArrays,
+    first_merged,
 )
+from clew.store.checksums import FileSum, sum_file
+from clew.store.mapped_arrays import (
+    MAX_CHECKED_BYTES,
+    SUMS_FILE,
+    MappedArrays,
+    SavedArray,
+    begins_with,
+    changes_file,
+    format_sums,
+    load_bytes,
+    make_seal,
+)
+from clew.store.protocol import Array, Arrays
+from clew.store.row_edits import MAX_SHARE, Edits
+
 _REMOVED_SUFFIX = ".gone"
 _KEPT_SUFFIX, _SEAL_SUFFIX = ".kept", ".seal"
 _LASTING = "lasting"  # the folder of what is brought up to date and not made again
 _OTHER_SIGNS = re.compile(r"[^A-Za-z0-9.]+")
-SUMS_FILE = "sums.json"  # sizes and checksums of the other files
-MAX_CHECKED_BYTES = 1 << 26  # larger files are checked by `clew verify`, not when they are used
-_DAMAGED = "{} is damaged ({}); `clew verify --repair` derives it again"
-
-
-class MappedArrays(Mapping[str, Array]):
-    """Opens all files of a generation at once; checks and parses each array on first access.
-
-    A writer removes the files two generations later; they stay readable here.
-    """
-
-    def __init__(self, folder: Path, seal: str = "", *, just_saved: bool = False) -> None:
-        """`seal` is what `save_arrays` returned; without one (version 0.1) nothing is checked.
-
-        Neither is it if this process has `just_saved` them, and so has just read all of them.
-        """
-        self.folder = folder
-        self._is_checked = just_saved
-        self._sums = _load_sums(folder, seal)
-        names = self._sums or dict.fromkeys(sorted(path.stem for path in folder.glob("*.npy")))
-        if not names:
-            raise FileNotFoundError(folder)
-        try:
-            self._bytes = {
-                name: _load_bytes(folder / f"{name}.npy", held and held.size)
-                for name, held in names.items()
-            }
-        except FileNotFoundError as error:
-            if not folder.is_dir():  # removed by a writer while it was opened
-                raise
-            raise DamagedArrays(_DAMAGED.format(error.filename, "it is missing")) from error
-        for name, held in self._sums.items():
-            if len(self._bytes[name]) != held.size:
-                raise DamagedArrays(_DAMAGED.format(f"{name}.npy", "its size is wrong"))
-        self._read: dict[str, Array] = {}
-
-    def __getitem__(self, name: str) -> Array:
-        """Return the array, checked and parsed on first access."""
-        if name not in self._read:
-            raw = self._bytes[name]
-            if len(raw) <= MAX_CHECKED_BYTES and not self._is_checked:
-                self._check(name)
-            try:
-                self._read[name] = _parse_npy(raw)
-            except (ValueError, TypeError, EOFError, SyntaxError, TokenError) as error:
-                raise DamagedArrays(_DAMAGED.format(f"{name}.npy", error)) from error
-        return self._read[name]
-
-    def find_beginning(self, name: str, array: Array) -> tuple[FileSum, int] | None:
-        """Sum of the file that holds the first rows of this array, and their number, or None."""
-        if name not in self._sums:
-            return None
-        held = self[name]
-        if held is not array and not _begins_with(array, held):
-            return None
-        return self._sums[name], len(held) if held.ndim else 0
-
-    def check_all(self) -> list[str]:
-        """Check every file whole; return one sentence per damaged one."""
-        found = []
-        for name in self._bytes:
-            try:
-                self._check(name)
-                self[name]
-            except DamagedArrays as error:
-                found.append(str(error))
-        return found
-
-    def _check(self, name: str) -> None:
-        if name not in self._sums:
-            return
-        held, found = self._sums[name], sum_file(self._bytes[name])
-        if found.checksum != held.checksum and not is_sound(self._bytes[name], held.checksum):
-            raise DamagedArrays(_DAMAGED.format(f"{name}.npy", "its checksum is wrong"))
-        self._sums[name] = found  # the next generation has today's sum of a linked file
-
-    def __iter__(self) -> Iterator[str]:
-        """Iterate over the names."""
-        return iter(self._bytes)
-
-    def __len__(self) -> int:
-        """Number of arrays."""
-        return len(self._bytes)
-
-
-def _begins_with(array: Array, held: Array) -> bool:
-    """Whether an array is `held`, perhaps with further rows."""
-    if array.dtype != held.dtype or array.ndim != held.ndim:
-        return False
-    if array.shape != held.shape:
-        same_rows = held.ndim and array.shape[1:] == held.shape[1:] and len(array) > len(held)
-        if not same_rows or not array.flags.c_contiguous or not held.flags.c_contiguous:
-            return False
-    elif array.flags.f_contiguous != held.flags.f_contiguous:
-        return False
-    if not held.ndim:
-        return bool(array == held)
-    return all(
-        np.array_equal(
-            held[at : at + _COMPARED_ROWS], array[at : at + _COMPARED_ROWS][: len(held) - at]
-        )
-        for at in range(0, len(held), _COMPARED_ROWS)
-    )
-
-
-def _load_bytes(path: Path, size: int | None = None) -> bytes | mmap.mmap:
-    """Read or map a file, or its beginning; the bytes stay valid even if the file is removed."""
-    with path.open("rb", buffering=0) as file:
-        there = os.fstat(file.fileno()).st_size
-        wanted = there if size is None else min(size, there)
-        if wanted <= _MAX_READ_BYTES:
-            return file.read(wanted)
-        return mmap.mmap(file.fileno(), wanted, access=mmap.ACCESS_READ)
-
-
-def _parse_npy(raw: bytes | mmap.mmap) -> Array:
-    """View the bytes of a `.npy` file as an array, without a copy."""
-    plain = _PLAIN_HEADER.match(raw[:_MAX_HEADER_BYTES])
-    if plain and plain.end() == _HEADER_START + int.from_bytes(plain["size"], "little"):
-        # As this version writes it; numpy takes longer to read a header than to map a file.
-        shape = tuple(int(part) for part in plain["shape"].split(b",") if part.strip())
-        begin, fortran_order, dtype = plain.end(), False, np.dtype(plain["type"].decode())
-    else:
-        shape, fortran_order, dtype, begin = _read_header(raw)
-    if dtype.hasobject:
-        raise ValueError("it holds Python objects")
-    if shape and not fortran_order and (width := dtype.itemsize * prod(shape[1:])):
-        # Further rows may have been appended.
-        shape = max(shape[0], (len(raw) - begin) // width), *shape[1:]
-    return np.ndarray(shape, dtype, raw, begin, order="F" if fortran_order else "C")
-
-
-def _read_header(raw: bytes | mmap.mmap) -> tuple[tuple[int, ...], bool, np.dtype[Any], int]:
-    """Shape, order, type and end of any header that numpy writes."""
-    head = BytesIO(raw[:_MAX_HEADER_BYTES])
-    read = (
-        npy.read_array_header_1_0 if npy.read_magic(head) == (1, 0) else npy.read_array_header_2_0
-    )
-    shape, fortran_order, dtype = read(head)
-    return shape, fortran_order, dtype, head.tell()
-
-
-def _load_sums(folder: Path, seal: str) -> dict[str, FileSum]:
-    """Sizes and checksums of the files of a generation; none for one of version 0.1."""
-    if not seal:
-        return {}
-    try:
-        raw = (folder / SUMS_FILE).read_bytes()
-    except FileNotFoundError as error:
-        if not folder.is_dir():
-            raise
-        raise DamagedArrays(_DAMAGED.format(SUMS_FILE, "it is missing")) from error
-    if _make_seal(raw) != seal:
-        raise DamagedArrays(_DAMAGED.format(SUMS_FILE, "it is not that of this generation"))
-    return {name: FileSum(*held) for name, held in json.loads(raw).items()}
-
-
-def load_sound_arrays(folder: Path, seal: str) -> dict[str, Array]:
-    """Those arrays of a damaged generation that are as they were written."""
-    found = {}
-    try:
-        sums = _load_sums(folder, seal)
-    except (DamagedArrays, FileNotFoundError):
-        return {}
-    for name, expected in sums.items():
-        with suppress(FileNotFoundError):
-            raw = _load_bytes(folder / f"{name}.npy", expected.size)
-            if len(raw) == expected.size and is_sound(raw, expected.checksum):
-                found[name] = _parse_npy(raw)
-    return found
-
-
-def _make_seal(raw: bytes) -> str:
-    return hashlib.blake2b(raw, digest_size=16).hexdigest()
 
 
 def save_arrays(
@@ -228,67 +57,137 @@ def save_arrays(
 ) -> str:
     """Write all arrays to a temporary folder, then rename it to `folder`; return their seal.
 
-    An array that is as in the `previous` generation, or begins with it, shares its file.
+    An array that is as in the `previous` generation, begins with it or has few other rows, shares
+    its file.
     """
     temporary = folder.with_name(folder.name + ".new")
     shutil.rmtree(temporary, ignore_errors=True)
     temporary.mkdir(parents=True)
-    written, sums = [temporary / SUMS_FILE, temporary], {}
-    for name in sorted(arrays):
-        path = temporary / f"{name}.npy"
-        sums[name], is_written = _save_array(path, arrays[name], previous, memory)
-        if is_written:
-            written.append(path)
-    raw = json.dumps(sums)
+    saving = _Saving(temporary, arrays, previous, memory)
+    # Offsets last: what they are offsets of tells which rows came and went.
+    saved = {name: saving.save(name) for name in sorted(arrays, key=lambda n: n.endswith(OFFSETS))}
+    sums = {name: saved[name] for name in sorted(saved)}
+    changes = saving.finish({number for held in sums.values() for number in held.changes})
+    raw = format_sums(sums, changes)
     (temporary / SUMS_FILE).write_text(raw)
     if durable:
         # Synced in parallel after all are written: the disk then needs few commits, not forty.
-        _do_in_threads(sync_to_disk, written)
+        _do_in_threads(sync_to_disk, [temporary / SUMS_FILE, temporary, *saving.written])
     shutil.rmtree(folder, ignore_errors=True)
     temporary.rename(folder)
-    return _make_seal(raw.encode())
+    return make_seal(raw.encode(), has_changes=bool(changes))
 
 
-def _save_array(
-    path: Path, array: Array, previous: Arrays | None, memory: WorkingMemory
-) -> tuple[FileSum, bool]:
-    """Write an array, or share the file of an earlier one; return its sum, and whether it grew."""
-    begin = _link_beginning(path, array, previous)
-    if begin is None:
-        write_npy(path, array, memory)
-        return _sum_in_pieces(path, memory), True
-    held, rows = begin
-    memory.release()
-    if not array.ndim or rows == len(array):
-        return held, False
-    with path.open("r+b", buffering=0) as file:
-        file.truncate(held.size)  # of what an interrupted write appended
-        file.seek(held.size)
-        array[rows:].tofile(file)
-    return sum_file(_load_bytes(path), held), True
+class _Saving:
+    """Writes the arrays of one generation, or what changed in them, to a folder."""
+
+    def __init__(
+        self, folder: Path, arrays: Arrays, previous: Arrays | None, memory: WorkingMemory
+    ) -> None:
+        self._folder, self._arrays, self._memory = folder, arrays, memory
+        self._previous = previous if isinstance(previous, MappedArrays) else None
+        self.written: list[Path] = []
+        self._linked = self._link_changes()
+        self._changed = ChangedArrays(self._previous or {}, arrays)
+        self._number = max(self._linked, default=0) + 1
+        self._merged = first_merged(self._number)
+
+    def _link_changes(self) -> dict[int, int]:
+        """Link the files of changes of the previous generation; return their numbers and sums."""
+        if self._previous is None:
+            return {}
+        found = {number: held.checksum for number, held in self._previous.changes.items()}
+        try:
+            for name in map(changes_file, found):
+                (self._folder / name).hardlink_to(self._previous.folder / name)
+        except OSError:  # removed meanwhile, or a file system without links: all is written
+            self._previous = None
+        return found
+
+    def save(self, name: str) -> SavedArray:
+        """Write an array, or share the file of an earlier one."""
+        path, array = self._folder / f"{name}.npy", self._arrays[name]
+        if self._previous is not None and name in self._previous.saved:
+            # Removed meanwhile, damaged, or a file system without links: it is written.
+            with suppress(OSError, DamagedArrays):
+                if (shared := self._share(path, array, self._previous)) is not None:
+                    return shared
+            path.unlink(missing_ok=True)
+        write_npy(path, array, self._memory)
+        self.written.append(path)
+        return SavedArray(_sum_in_pieces(path, self._memory))
+
+    def finish(self, used: set[int]) -> dict[int, int]:
+        """Write what changed; return the numbers and sums of the files of changes."""
+        for number in self._linked.keys() - used:  # links to changes that no array needs any more
+            (self._folder / changes_file(number)).unlink(missing_ok=True)
+        found = {number: held for number, held in self._linked.items() if number in used}
+        if self._number in used:
+            path, raw = self._folder / changes_file(self._number), self._changed.to_bytes()
+            path.write_bytes(raw)
+            self.written.append(path)
+            found[self._number] = crc32(raw)
+        return found
+
+    def _share(self, path: Path, array: Array, previous: MappedArrays) -> SavedArray | None:
+        """Link the file of an earlier array, if this one is not much different; or None."""
+        held = previous.saved[path.stem]
+        if not held.changes and (begin := previous.find_beginning(path.stem, array)) is not None:
+            path.hardlink_to(previous.folder / path.name)
+            return self._append(path, array, *begin)
+        if held.changes and _is_same(array, previous[path.stem]):
+            path.hardlink_to(previous.folder / path.name)
+            if held.changes[-1] < self._merged:
+                return held
+            return self._note(path.stem, previous.read_edits(path.stem), held)
+        return self._change(path, array, previous)
+
+    def _note(self, name: str, edits: list[Edits], held: SavedArray) -> SavedArray:
+        """Note the last edits of an array, with those of earlier files that are merged into one."""
+        stays = [number for number in held.changes if number < self._merged]
+        self._changed.add(name, reduce(Edits.then, edits[len(stays) :]))
+        return held._replace(changes=(*stays, self._number))
+
+    def _append(self, path: Path, array: Array, held: FileSum, rows: int) -> SavedArray:
+        """Append the further rows of an array to its linked file."""
+        self._memory.release()
+        if not array.ndim or rows == len(array):
+            return SavedArray(held)
+        with path.open("r+b", buffering=0) as file:
+            file.truncate(held.size)  # of what an interrupted write appended
+            file.seek(held.size)
+            array[rows:].tofile(file)
+        self.written.append(path)
+        return SavedArray(sum_file(load_bytes(path), held))
+
+    def _change(self, path: Path, array: Array, previous: MappedArrays) -> SavedArray | None:
+        """Note what changed in an array; None if it is too much, or the array too large."""
+        if not MIN_CHANGED_BYTES <= array.nbytes <= MAX_CHECKED_BYTES:
+            return None
+        if not self._memory.holds(array.nbytes):  # what changed is put together in memory
+            return None
+        found = self._changed.find(path.stem)
+        if found is None:
+            return None
+        edits = [*previous.read_edits(path.stem), found]
+        if sum(one.nbytes for one in edits) > MAX_SHARE * array.nbytes:
+            return None
+        if sum(len(one.starts) for one in edits) > MAX_PIECES:
+            return None
+        path.hardlink_to(previous.folder / path.name)
+        return self._note(path.stem, edits, previous.saved[path.stem])
+
+
+def _is_same(array: Array, held: Array) -> bool:
+    return array is held or (array.shape == held.shape and begins_with(array, held))
 
 
 def _sum_in_pieces(path: Path, memory: WorkingMemory) -> FileSum:
     """Checksum of a file, of which a piece is in memory at a time."""
     size, found = path.stat().st_size, None
     for some in memory.blocks(size, 2):
-        found = sum_file(_load_bytes(path, some.stop), found)
-    return found or sum_file(_load_bytes(path))
-
-
-def _link_beginning(
-    path: Path, array: Array, previous: Arrays | None
-) -> tuple[FileSum, int] | None:
-    """Link the file that holds an array or its first rows; return its sum and their number."""
-    if not isinstance(previous, MappedArrays):
-        return None
-    try:
-        begin = previous.find_beginning(path.stem, array)
-        if begin is not None:
-            path.hardlink_to(previous.folder / path.name)
-    except (OSError, DamagedArrays):
-        return None  # removed meanwhile, damaged, or a file system without links: it is written
-    return begin
+        found = sum_file(load_bytes(path, some.stop), found)
+    return found or sum_file(load_bytes(path))
 
 
 def _do_in_threads(work: Callable[[Path], None], paths: Sequence[Path]) -> None:
@@ -333,9 +232,16 @@ def load_kept(arrays: Arrays, name: str, *, lasting: bool = False) -> Arrays | N
     if folder is None:
         return None
     with suppress(OSError, DamagedArrays, ValueError):
+        if (kept := _map_kept(folder)) is not None:
+            return {part: kept[part] for part in kept}
+    return None
+
+
+def _map_kept(folder: Path) -> MappedArrays | None:
+    """What is kept in a folder; None if nothing is, or not what was written last."""
+    with suppress(OSError, DamagedArrays, ValueError):
         seal = folder.with_name(folder.name + _SEAL_SUFFIX).read_text(encoding="ascii")
-        kept = MappedArrays(folder, seal)
-        return {part: kept[part] for part in kept}
+        return MappedArrays(folder, seal)
     return None
 
 
@@ -347,7 +253,7 @@ def keep_arrays(
     if folder is None:
         return
     with suppress(OSError):  # a folder that is read-only, or gone with its generation
-        seal = save_arrays(folder, kept, durable=False)
+        seal = save_arrays(folder, kept, durable=False, previous=_map_kept(folder))
         written = folder.with_name(folder.name + ".new")
         written.write_text(seal, encoding="ascii")
         written.replace(folder.with_name(folder.name + _SEAL_SUFFIX))

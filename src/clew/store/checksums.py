@@ -28,7 +28,7 @@ class FileSum(NamedTuple):
     """None if an earlier version did not write it."""
 
 
-def sum_file(raw: bytes | mmap, begin: FileSum | None = None) -> FileSum:
+def sum_file(raw: bytes | mmap | memoryview, begin: FileSum | None = None) -> FileSum:
     """Checksum of a file's bytes: a CRC of the sums of its 512-byte blocks.
 
     Whole blocks of a beginning whose sum is known are not read again.

@@ -7,7 +7,8 @@ from pathlib import Path
 from threading import Lock
 
 from clew.errors import DamagedArrays
-from clew.store.array_files import MappedArrays, remove_old_generations, save_arrays
+from clew.store.array_files import remove_old_generations, save_arrays
+from clew.store.mapped_arrays import MappedArrays
 from clew.store.postgres.files import SharedFiles
 from clew.store.protocol import Arrays
 from clew.store.write_lock import WriterLock

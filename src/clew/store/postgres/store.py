@@ -10,7 +10,7 @@ from typing import Any, LiteralString, get_args
 
 from clew.errors import ArraysMissing, DamagedArrays, StoreError
 from clew.kb_address import DatabaseAddress
-from clew.store.array_files import load_sound_arrays
+from clew.store.mapped_arrays import load_sound_arrays
 from clew.store.postgres.connections import (
     POLL_INTERVAL,
     READ,

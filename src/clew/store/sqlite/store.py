@@ -15,13 +15,8 @@ import numpy as np
 
 from clew.errors import ArraysMissing, DamagedArrays, StoreError
 from clew.out_of_core import WorkingMemory
-from clew.store.array_files import (
-    MappedArrays,
-    load_sound_arrays,
-    remove_old_generations,
-    save_arrays,
-    sync_to_disk,
-)
+from clew.store.array_files import remove_old_generations, save_arrays, sync_to_disk
+from clew.store.mapped_arrays import MappedArrays, load_sound_arrays
 from clew.store.protocol import (
     DETAIL_PREFIX,
     LATE_KINDS,
@@ -354,12 +349,13 @@ class SqliteStore:
             attach_scratch(db, self.folder, change, self.memory),
             transaction(db),
         ):
-            before, seal = self._apply(db, change, derive, options)
+            before, seal, arrays = self._apply(db, change, derive, options)
         # The write is committed: failing to remove old arrays must not undo it.
         saved = self.folder / "arrays" / str(before + 1)
         with suppress(OSError):
             (saved / COMMITTED_FILE).touch()
-            self._arrays = before + 1, MappedArrays(saved, seal, just_saved=True)
+            self._arrays = before + 1, MappedArrays(saved, seal, just_saved=arrays)
+        del arrays
         remove_old_generations(self.folder / "arrays", {before, before + 1})
         with self._pool.connection() as db:
             if change.remove:
@@ -369,8 +365,8 @@ class SqliteStore:
 
     def _apply(
         self, db: sqlite3.Connection, change: Change, derive: DeriveArrays, options: Sequence[Any]
-    ) -> tuple[int, str]:
-        """Write the next generation; return the number of the previous one, and the new seal."""
+    ) -> tuple[int, str, Arrays]:
+        """Write the next generation; return the number of the previous one, seal and arrays."""
         before = _read_generation(db)
         held: Arrays = {} if change.rebuild else self._load_newest(db)[1]
         previous, switched = held, bool(change.embedder) and not change.kinds
@@ -406,15 +402,16 @@ class SqliteStore:
             quotes=open_quotes(self.vectors, embedder, late),
         )
         self._index_vectors(embedder)
+        arrays = {**derive(tables), **columns_to_keep(tables)}
         seal = save_arrays(
             self.folder / "arrays" / str(before + 1),
-            {**derive(tables), **columns_to_keep(tables)},
+            arrays,
             durable=self._durable,
             previous=held,
             memory=tables.memory,
         )
         publish_generation(db, before + 1, seal)
-        return before, seal
+        return before, seal, arrays
 
     def _index_vectors(self, embedder: str) -> None:
         """Write the index of many vectors; of few, all are compared."""

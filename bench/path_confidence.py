@@ -28,7 +28,7 @@ from clew.errors import InputError
 from clew.text.names import name_key
 
 _MARKS = re.compile(r"(?:\s*\[\d+\])+")
-_SIGNALS = ("odds", "margin", "chance", "fit of path", "hops", "told")
+_SIGNALS = ("odds", "margin", "chance", "told")
 # A question that names what the graph lacks is not among these; such an answer is below .5.
 _NAMED = 3.0
 _RIGHT, _WRONG = 2, 3  # how often an answer counts: a wrong one that is told is worse

@@ -36,7 +36,7 @@ _SURE, _BEHIND = 0.9, 0.5  # chances of a path behind which a round of longer on
 _SHOWN_ROUTES = 64  # routes of one path that its ends are taken from
 _LEAST_CHANCE = 0.0005
 # What words say beside the log odds: little where no path says the question, much where one does.
-_LEAST_WORDS, _MOST_WORDS = 0.25, 2.0
+_LEAST_WORDS, _MOST_WORDS = 0.3, 4.0
 _UNSAID_SCORE, _SAID_SCORE = -2.0, 2.0
 _SAID_ENDS, _MAX_END_CHARS = 2, 40  # of the ends that a path is said with
 # About what a step against its relation's direction costs, and the chance that such a path keeps.

@@ -262,6 +262,9 @@ def _select_asked_paths(
     for place, at in enumerate(order):
         routes = follow_codes(search.ways, scored.origin(at), scored.step_codes(at))
         routes = routes if search.may_return else drop_returning(routes)
+        if not place:  # first those that other likely paths lead to as well
+            voted = score_answers(scored).chances_of(routes.entities[:, -1])
+            routes = routes.select(np.argsort(-voted, kind="stable"))
         most = len(found) + _MAX_OTHERS if place else MAX_ASKED_ENDS
         rows = zip(routes.entities.tolist(), routes.facts.tolist(), strict=True)
         for entities, facts in rows:

@@ -13,7 +13,7 @@ import numpy as np
 
 from clew.adapters import get_tuning
 from clew.context import Context
-from clew.graph.csr import Floats
+from clew.graph.csr import Floats, Ints
 from clew.graph.paths import EntityPathTable, follow_codes
 from clew.graph.traverse import extend_relation_paths
 from clew.retrieve.pack import fetch_entity_labels
@@ -36,8 +36,9 @@ _SURE, _BEHIND = 0.9, 0.5  # chances of a path behind which a round of longer on
 _SHOWN_ROUTES = 64  # routes of one path that its ends are taken from
 _LEAST_CHANCE = 0.0005
 # What words say beside the log odds: little where no path says the question, much where one does.
-_LEAST_WORDS, _MOST_WORDS = 0.3, 4.0
-_UNSAID_SCORE, _SAID_SCORE = -2.0, 2.0
+_LEAST_WORDS, _MOST_WORDS = 0.25, 4.0
+_UNSAID_SCORE, _SAID_SCORE = -3.0, 1.0
+_UNREAD_COST = 1.0  # log odds behind the best of a path that the scorer cannot judge
 _SAID_ENDS, _MAX_END_CHARS = 2, 40  # of the ends that a path is said with
 # About what a step against its relation's direction costs, and the chance that such a path keeps.
 _CONTRADICTED, _CONTRADICTED_CHANCE = 6.0, 0.1
@@ -75,10 +76,15 @@ class PathBeam:
     form: AskedForm
     chances: dict[int, float] = field(default_factory=dict)
     """By row of `found`."""
+    turning: int = -1
+    """The path that words put first, if it goes along a relation and back, to others of a kind:
+    the scorer was trained on few of these, and has little to say against it."""
 
     async def run(self) -> None:
         """Score whole paths by words first, then those that go on from the best of each length."""
         rows = self.found.rank()
+        if len(rows) and _turns_back(self.found.step_codes(int(rows[0]))):
+            self.turning = int(rows[0])
         await self._score(rows[:_FIRST].tolist())
         front: list[int] | None = None
         for length in range(1, _LONGEST + 1):
@@ -98,7 +104,10 @@ class PathBeam:
         """Return the log odds of a path that was scored, with what its words add."""
         said = (float(self.found.scores.max()) - _UNSAID_SCORE) / (_SAID_SCORE - _UNSAID_SCORE)
         weight = _LEAST_WORDS + (_MOST_WORDS - _LEAST_WORDS) * min(max(said, 0.0), 1.0)
-        return to_odds(self.chances[row]) + weight * float(self.found.scores[row])
+        odds = to_odds(self.chances[row])
+        if row == self.turning:
+            odds = max(odds, to_odds(max(self.chances.values())) - _UNREAD_COST)
+        return odds + weight * float(self.found.scores[row])
 
     def rank(self) -> ScoredRelationPaths:
         """Return all paths, those that were scored before the others."""
@@ -161,6 +170,11 @@ class PathBeam:
                 returns=self.search.may_return,
             )
             self.chances.update(zip([new[at] for at in some], chances.tolist(), strict=True))
+
+
+def _turns_back(codes: Ints) -> bool:
+    """Whether a path takes a relation in one direction and then in the other."""
+    return bool((codes[1:] == codes[:-1] ^ 1).any())
 
 
 def to_odds(chance: float) -> float:

@@ -1,127 +1,176 @@
 """Fits the confidence in graph answers, and reports how it tells right from wrong on other graphs.
 
-`python -m bench.path_confidence --fit KB=QUESTIONS ... --report KB=QUESTIONS ... [--limit 60]`
+`python -m bench.path_confidence --small FOLDER [--fit KB=QUESTIONS ...] [--report KB=QUESTIONS ...]
+[--limit 60]`
 
-Questions are lines of JSON with `question` and `answers`. A scorer that is nearly always right
-shows few wrong answers, so each question also gives one with the right paths taken away: what is
-said when the graph does not hold what is asked for. A question with no `answers` is one that the
-graph cannot answer: whatever is named is wrong. Printed are the weights for
-`src/clew/agents/core/confidence.json` and, for each graph, the share of right answers, the mean
-confidence of right and of wrong ones, and the area under the curve, without what was taken away.
+`--small` takes the graphs of `bench/query_scorer` that its training leaves out, imported into
+FOLDER; a sixth of their questions cannot be answered, and whatever is told there is wrong. Further
+questions are lines of JSON with `question` and `answers`. An answer is right if it names just the
+answers of the question. Printed are the weights for `src/clew/agents/core/confidence.json` and, for
+each graph, the share of right answers and how many right and wrong ones are told at .5.
 """
 
 import argparse
 import asyncio
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 
 from bench.machine import print_result, read_jsonl, require_path
+from bench.query_scorer.asked import GRAPHS, SmallGraph, is_held, read_lines, read_path
 from clew.agents.core.confidence import LogisticModel, Signals, fit_logistic
 from clew.config import Settings
 from clew.engine import KnowledgeBase
 from clew.errors import InputError
-from clew.recipes.registry import RECIPES
-from clew.retrieve.paths.ranked import measure_fit
 from clew.text.names import name_key
-from clew.types import Found
 
-RECIPE = "lego-12"
+_MARKS = re.compile(r"(?:\s*\[\d+\])+")
+_SIGNALS = ("odds", "margin", "chance", "told")
+# A question that names what the graph lacks is not among these; such an answer is below .5.
+_NAMED = 3.0
+_RIGHT, _WRONG = 2, 3  # how often an answer counts: a wrong one that is told is worse
+_SMALL = "small graphs"
 
 
 @dataclass(frozen=True)
 class Judged:
-    """What was measured of an answer, whether it is right, and whether the right one was there."""
+    """What was measured of an answer, whether it is right, and whether there is a right one."""
 
     signals: Signals
     right: bool
-    whole: bool
+    answerable: bool
 
 
-async def collect(kb: Path, questions: Path, limit: int) -> list[Judged]:
-    """Search every question, with and without the paths that lead to its answers."""
+Asked = tuple[str, Sequence[str]]
+"""A question and its answers, none if the graph does not hold them."""
+
+
+async def collect(kb: Path, questions: Sequence[Asked]) -> list[Judged]:
+    """Ask every question, and keep what the confidence is computed from."""
     base = await KnowledgeBase.open(Settings(kb=kb))
-    rows = list(read_jsonl(questions))
     found = []
-    for row in rows[:: max(1, len(rows) // limit)][:limit]:
-        found += await judge(base, row["question"], row["answers"])
+    for question, answers in questions:
+        try:
+            answer = await base.ask(question)
+        except InputError:
+            continue  # no name of the graph in it
+        if answer.kind == "path" and "asked" in answer.signals:
+            kept = {name: answer.signals.get(name, 0.0) for name in _SIGNALS}
+            right = bool(answers) and _is_right(answer.answer, answers)
+            found.append(Judged(kept, right, bool(answers)))
     await base.close()
     return found
 
 
-async def judge(base: KnowledgeBase, question: str, answers: Sequence[str]) -> list[Judged]:
-    """Return what is measured of the first path, and of the first that leads elsewhere."""
-    async with base.store.snapshot() as now:
-        ctx = await base.context(now, question)
-        got = Found()
-        try:
-            for step in RECIPES[RECIPE].steps:
-                got = await step(ctx, got)
-        except InputError:
-            return []  # no name of the graph in it
-        ends = [int(ctx.view.keys("entity")[path.entities[-1]]) for path in got.paths]
-        named = await ctx.snapshot.entities(ends)
-        gold = {name_key(answer) for answer in answers}
-        right = [name_key(named[end].name) in gold for end in ends]
-        judged = []
-        if got.paths:
-            judged.append(Judged(await measure_fit(ctx, got), right[0], True))
-        wrong = [path for path, good in zip(got.paths, right, strict=True) if not good]
-        if wrong and right[0]:
-            mass = sum({path.entities[-1]: path.score for path in wrong}.values())
-            scaled = [replace(path, score=path.score / max(mass, 1e-9)) for path in wrong]
-            less = replace(got, paths=tuple(scaled))
-            judged.append(Judged(await measure_fit(ctx, less), False, False))
-        return [one for one in judged if one.signals]
+def _is_right(told: str, answers: Sequence[str]) -> bool:
+    """Whether a text names just these answers."""
+    left = f" {name_key(_MARKS.sub('', told))} "
+    for key in sorted({name_key(one) for one in answers}, key=len, reverse=True):
+        if key not in left:
+            return False
+        left = left.replace(key, "", 1)
+    return not re.sub(r"\W|\band\b", "", left)
+
+
+def write_small(folder: Path) -> Iterator[tuple[Path, list[Asked]]]:
+    """Write the held-out small graphs; yield each file with one wording of its questions."""
+    folder.mkdir(parents=True, exist_ok=True)
+    for line in read_lines(GRAPHS):
+        if not is_held(line["graph"]):
+            continue
+        file = folder / f"{line['graph'].replace(' ', '_')}.tsv"
+        rows = ["\t".join(map(str, triple)) for triple in line["triples"]]
+        file.write_text("\n".join(rows) + "\n", encoding="utf-8")
+        graph, asks = SmallGraph.read(line), list[Asked]()
+        for number, ask in enumerate(line["asks"]):
+            path, wordings = read_path(ask), ask["q"]
+            routes = graph.follow(str(ask["topic"]), path) if path else []
+            if bool(path) == bool(routes):
+                asks.append((wordings[number % len(wordings)], [route[-1] for route in routes]))
+        yield file, asks
+
+
+def has_base(kb: Path) -> bool:
+    """Whether a graph was imported before."""
+    return (kb / "kb.sqlite").exists()
+
+
+def read_questions(file: Path, limit: int) -> list[Asked]:
+    """Return some of the questions of a file, evenly spread."""
+    rows = list(read_jsonl(file))
+    return [(r["question"], r["answers"]) for r in rows[:: max(1, len(rows) // limit)][:limit]]
 
 
 def describe(model: LogisticModel, judged: Sequence[Judged]) -> dict[str, float]:
     """Return how the confidence tells right from wrong among what was answered."""
-    whole = [one for one in judged if one.whole]
-    confidence = np.array([model(one.signals) for one in whole])
-    right = np.array([one.right for one in whole], np.bool_)
-    pairs = confidence[right][:, None] - confidence[~right][None, :]
-    area = float((pairs > 0).mean() + (pairs == 0).mean() / 2) if pairs.size else 1.0
+    told = np.array([model(one.signals) >= 0.5 for one in judged])
+    right = np.array([one.right for one in judged], np.bool_)
+    held = np.array([one.answerable for one in judged], np.bool_)
     return {
-        "n": len(whole),
-        "right": float(right.mean()),
-        "confidence when right": float(confidence[right].mean()) if right.any() else 0.0,
-        "confidence when wrong": float(confidence[~right].mean()) if (~right).any() else 0.0,
-        "right at or above .5": float((confidence[right] >= 0.5).mean()) if right.any() else 0.0,
-        "wrong at or above .5": float((confidence[~right] >= 0.5).mean()) if pairs.size else 0.0,
-        "area": area,
+        "n": len(judged),
+        "right told": int((right & told).sum()),
+        "right below": int((right & ~told).sum()),
+        "wrong told": int((~right & held & told).sum()),
+        "wrong below": int((~right & held & ~told).sum()),
+        "unanswerable told": int((~held & told).sum()),
+        "unanswerable below": int((~held & ~told).sum()),
     }
+
+
+def fit(judged: Sequence[Judged]) -> LogisticModel:
+    """Fit the weights of the signals."""
+    rows = [one for one in judged for _ in range(_RIGHT if one.right else _WRONG)]
+    return fit_logistic([one.signals for one in rows], [one.right for one in rows])
+
+
+def cross_validate(sets: dict[str, list[Judged]]) -> dict[str, dict[str, float]]:
+    """Return how each set fares with the weights that the others give."""
+    found = {}
+    for name, own in sets.items():
+        rows = [one for other, some in sets.items() if other != name for one in some]
+        model = fit(rows)
+        found[name] = describe(model, own)
+    return found
 
 
 async def main(given: argparse.Namespace) -> None:
     """Fit on some graphs, report them and the others."""
-    sets = {}
+    sets: dict[str, list[Judged]] = {}
+    for file, asks in write_small(given.small):
+        kb = file.with_suffix("")
+        if not has_base(kb):
+            base = await KnowledgeBase.open(Settings(kb=kb), create=True)
+            await base.import_graph(file)
+            await base.close()
+        sets[f"{_SMALL} {kb.name}"] = await collect(kb, asks)
     for text in [*given.fit, *given.report]:
-        kb, _, questions = text.partition("=")
-        require_path(Path(kb), "--fit")
-        sets[text] = await collect(Path(kb), Path(questions), given.limit)
-    # What was given counts twice: a graph that is asked mostly holds the answer. Every graph counts
-    # about the same, however few questions it has.
-    most = max(len(sets[text]) for text in given.fit)
-    rows = [
-        one
-        for text in given.fit
-        for one in sets[text]
-        for _ in range((1 + one.whole) * round(most / max(1, len(sets[text]))))
-    ]
-    model = fit_logistic([one.signals for one in rows], [one.right for one in rows])
-    figures = {Path(t.partition("=")[0]).name: describe(model, found) for t, found in sets.items()}
-    print({"bias": model.bias, "weights": model.weights})
+        folder, _, questions = text.partition("=")
+        require_path(Path(folder), "--fit")
+        sets[text] = await collect(Path(folder), read_questions(Path(questions), given.limit))
+    fitted = {name: own for name, own in sets.items() if name not in given.report}
+    rows = [one for own in fitted.values() for one in own]
+    model = fit(rows)
+    figures = {"others' weights": _add_up(cross_validate(fitted))}
+    figures |= {name: describe(model, own) for name, own in sets.items() if _SMALL not in name}
+    weights = {**model.weights, "named": _NAMED}
+    print({"bias": round(model.bias - _NAMED, 4), "weights": weights})
     for name, figure in figures.items():
-        print(f"{name:20}", {key: round(value, 3) for key, value in figure.items()})
+        print(f"{Path(name.partition('=')[0]).name:20}", figure)
     print_result("path_confidence", figures, {"limit": given.limit})
+
+
+def _add_up(figures: dict[str, dict[str, float]]) -> dict[str, float]:
+    names = next(iter(figures.values()))
+    return {name: sum(one[name] for one in figures.values()) for name in names}
 
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--fit", nargs="+", required=True)
+    parser.add_argument("--small", type=Path, required=True)
+    parser.add_argument("--fit", nargs="*", default=[])
     parser.add_argument("--report", nargs="*", default=[])
     parser.add_argument("--limit", type=int, default=60)
     asyncio.run(main(parser.parse_args()))

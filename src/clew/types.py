@@ -204,6 +204,8 @@ class Path:
     facts: tuple[int, ...]
     score: float = 0.0
     by: str = ""
+    asked: float = -1.0
+    """How probable the query scorer finds it that the question asks for this; -1 if not scored."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,7 @@ import pytest
 from film_graph import open_films
 
 from clew.engine import KnowledgeBase
-from clew.reader.span_reader import READER_FILE, SpanReader
+from clew.reader.query_scorer import SCORER_FILE, QueryScorer
 from conftest import OpenFilled
 
 
@@ -72,11 +72,11 @@ async def test_which_drug_is_no_drug_class(base: KnowledgeBase, tmp_path: Path) 
     assert asked.answer.startswith("Rivaroxaban")
 
 
-@pytest.mark.skipif(not READER_FILE.is_file(), reason="the reader's weights are not installed")
-async def test_the_reader_tells_use_and_maker_from_class(
+@pytest.mark.skipif(not SCORER_FILE.is_file(), reason="the scorer's weights are not installed")
+async def test_the_scorer_tells_use_and_maker_from_class(
     base: KnowledgeBase, tmp_path: Path
 ) -> None:
-    base.reader = SpanReader.load()
+    base.scorer = QueryScorer.load()
     await import_rows(base, tmp_path, MEDICINES)
     asked = await base.ask("What is Ibuprofen good for?", recipe="lego-12")
     assert asked.answer.startswith("Arthritis")

@@ -11,6 +11,7 @@ from clew.testing.word_scorer import WordScorer
 _ROWS = """
 Hana Voss	mentored	Ivo Wick
 Ivo Wick	mentored	Jo Xander
+Hana Voss	mentored	Lena Ost
 Ivo Wick	workshop	Kiln Lane
 Kiln Lane	landlord	Ada Finch
 """
@@ -43,3 +44,49 @@ async def test_the_path_that_the_scorer_finds_asked_comes_first(
 def test_a_path_is_said_with_its_end_left_open() -> None:
     facts = [("A", "made by", "B"), ("C", "owns", "B")]
     assert say_path(facts, [False, True], ["C", "D"]) == "A made by B. ? owns B = C, D"
+
+
+async def test_only_the_ends_of_the_path_that_is_asked_are_told(lineage: KnowledgeBase) -> None:
+    question = "Who came to Hana Voss to learn?"
+    lineage.scorer = WordScorer({question: ["Hana Voss mentored ?"]})
+    answer = await lineage.ask(question, recipe="lego-12")
+    told = answer.answer.partition("\n")[0]
+    assert "Ivo Wick" in told and "Lena Ost" in told
+    assert "Jo Xander" not in told and "Kiln Lane" not in told
+
+
+@pytest.mark.parametrize(
+    ("asked", "opened", "number"),
+    [
+        ("How many apprentices had Hana Voss?", "which apprentices had Hana Voss?", "2"),
+        ("How many apprentices had Ivo Wick?", "which apprentices had Ivo Wick?", "1"),
+    ],
+)
+async def test_how_many_counts_the_ends_of_a_path(
+    lineage: KnowledgeBase, asked: str, opened: str, number: str
+) -> None:
+    lineage.scorer = WordScorer({asked: [], opened: ["Voss mentored ?", "Ivo Wick mentored ?"]})
+    answer = await lineage.ask(asked, recipe="lego-12")
+    assert answer.candidate == number
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "verdict"),
+    [
+        ("Hana Voss", "Lena Ost", "Yes"),
+        ("Ivo Wick", "Lena Ost", "No"),
+        ("Lena Ost", "Hana Voss", "No"),  # the relation goes the other way
+    ],
+)
+async def test_yes_or_no_asks_whether_the_path_leads_to_the_other_name(
+    lineage: KnowledgeBase, first: str, second: str, verdict: str
+) -> None:
+    asked = f"Did {first} mentor {second}?"
+    meant = {
+        asked: [],
+        f"{first} mentor what?": [f"{first} mentored ?"],
+        f"what mentor {second}?": [f"? mentored {second}"],
+    }
+    lineage.scorer = WordScorer(meant)
+    answer = await lineage.ask(asked, recipe="lego-12")
+    assert answer.candidate == verdict

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from clew.engine import KnowledgeBase
-from clew.reader.span_reader import READER_FILE, SpanReader
+from clew.reader.query_scorer import SCORER_FILE, QueryScorer
 
 _ROWS = """
 Tall Heron	eats	Silver Roach
@@ -93,7 +93,7 @@ async def test_a_role_in_capitals_is_no_name_that_the_graph_lacks(rows: Knowledg
     assert "ZORB" in name.missing
 
 
-@pytest.mark.skipif(not READER_FILE.is_file(), reason="the reader's weights are not installed")
+@pytest.mark.skipif(not SCORER_FILE.is_file(), reason="the scorer's weights are not installed")
 @pytest.mark.parametrize(
     "asked",
     [
@@ -103,11 +103,11 @@ async def test_a_role_in_capitals_is_no_name_that_the_graph_lacks(rows: Knowledg
     ],
 )
 async def test_courtesy_and_marks_change_no_path(rows: KnowledgeBase, asked: str) -> None:
-    rows.reader = SpanReader.load()
+    rows.scorer = QueryScorer.load()
     plain = await rows.ask("Who delivers the Base Tool?", recipe="lego-12")
     polite = await rows.ask(asked, recipe="lego-12")
     assert polite.answer == plain.answer
-    for signal in ("read", "chance", "fit of path"):
+    for signal in ("asked", "chance", "fit of path"):
         assert polite.signals[signal] == pytest.approx(plain.signals[signal])
 
 

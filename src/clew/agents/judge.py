@@ -92,7 +92,8 @@ def judged_kind(answer: Answer, *, by_model: bool) -> str:
     a span is contested where a model wrote something else.
     """
     if answer.kind == "path":  # of sentences there are no relations to compare with the question
-        return "relation path" if "chance" in answer.hints else "path"
+        related = "relation path" if "chance" in answer.hints else "path"
+        return "asked path" if "asked" in answer.hints else related
     if answer.kind == "words":
         return "words"
     if answer.kind == "span" and answer.candidate:

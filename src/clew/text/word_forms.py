@@ -65,6 +65,11 @@ def _fold_all(words: Iterable[str]) -> frozenset[str]:
     return frozenset(map(fold_token, words))
 
 
+def asking_words(language: str) -> frozenset[str]:
+    """Return the question words of a language in lower case; none of one without a table."""
+    return _load_words().get(language, (frozenset(), frozenset()))[0]
+
+
 def function_words(language: str) -> frozenset[str]:
     """Return the closed-class words of a language in lower case; none of one without a table."""
     return _load_words().get(language, (frozenset(), frozenset()))[1]
@@ -74,6 +79,13 @@ def function_words(language: str) -> frozenset[str]:
 def word_class(language: str, name: str) -> tuple[str, ...]:
     """Return the words of a named class of a language, such as its modal verbs."""
     return tuple(_read_words()[language][name].split())
+
+
+@cache
+def phrase_class(language: str, name: str) -> tuple[str, ...]:
+    """Return the phrases of a named class of a language, none where it has no such class."""
+    held = _read_words().get(language, {}).get(name, "")
+    return tuple(phrase.strip() for phrase in held.split(",") if phrase.strip())
 
 
 @cache

@@ -12,7 +12,7 @@ from itertools import compress
 import numpy as np
 from numpy.typing import NDArray
 
-from clew.agents.answering.path_ends import prefer_fitting_ends
+from clew.agents.answering.path_answer import answer_from_paths
 from clew.agents.answering.quote_block import (
     find_announcement,
     find_wanted_block,
@@ -35,12 +35,11 @@ from clew.agents.rules.question_analysis import find_subject_names
 from clew.agents.rules.sections_about import find_sections
 from clew.agents.rules.table import table_for
 from clew.context import Context
-from clew.retrieve.paths.ranked import measure_fit
 from clew.retrieve.rank import ANSWER_MARK
 from clew.text.language import is_chinese
 from clew.text.sentences import sentence_spans
 from clew.text.unicode import UNSPACED_CHAR
-from clew.types import Citation, Evidence, Found, Passage, Path, Support
+from clew.types import Citation, Evidence, Found, Passage, Support
 
 QUOTED_NOTE = "this is quoted evidence, not a composed answer"
 _MAX_PASSAGES = 5
@@ -52,11 +51,6 @@ _KNOWN_SCRIPT = 0.5  # share of the question's letters in words that the embedde
 _UNKNOWN_COSINE = 0.25  # of a sentence that has no vector
 _PATH_BONUS = 0.15  # added to the cosine of a fact on a retrieved path
 _WORDS_BONUS = 0.3  # added for a sentence with every word of the question
-_PATH_NOTE = "these are the ends of the best paths in the graph"
-# Share of the best score, as of the entities at the end of the same relation path.
-_MIN_RELATIVE_SCORE = 0.5
-_MAX_PATH_ANSWERS = 32
-_MAX_CITED_PATHS = 8  # candidates whose paths are quoted
 _MAX_SUMMARY_SENTENCES = 4  # sentences quoted
 # Beside the name an open request has only such words.
 _OPEN_REQUEST = re.compile(
@@ -78,7 +72,7 @@ class _ScoredFact:
 
 async def extract_answer(ctx: Context, evidence: Evidence, found: Found) -> Answer:
     """Name the span that is read, and quote the best sentences of the best passages."""
-    if _has_ranked_answers(found):
+    if any(hit.by == ANSWER_MARK for hit in found.entities):
         return await answer_from_paths(ctx, evidence, found)
     if (whole := quote_whole(ctx, evidence, found)) is not None:
         return whole
@@ -299,62 +293,3 @@ def _quote_summary(name: str, passages: Sequence[Passage]) -> tuple[Citation, ..
                 for a, b in sentence_spans(passage.text[start:end])
             ]
     return tuple(found[:_MAX_SUMMARY_SENTENCES])
-
-
-# -- ends of paths
-
-
-def _has_ranked_answers(found: Found) -> bool:
-    return any(hit.by == ANSWER_MARK for hit in found.entities)
-
-
-async def answer_from_paths(ctx: Context, evidence: Evidence, found: Found) -> Answer:
-    """Name the entities that the best paths reach, and quote the paths of the first ones."""
-    found = await prefer_fitting_ends(ctx, found)
-    ranked = [hit for hit in found.entities if hit.by == ANSWER_MARK]
-    likely = [hit for hit in ranked if hit.score >= _MIN_RELATIVE_SCORE * ranked[0].score][
-        :_MAX_PATH_ANSWERS
-    ]
-    keys = ctx.view.keys("entity")
-    entities = await ctx.snapshot.entities([int(keys[hit.at]) for hit in likely])
-    names = [entities[int(keys[hit.at])].name for hit in likely]
-    paths = [_first_path_to(found.paths, hit.at) for hit in likely[:_MAX_CITED_PATHS]]
-    citations, marks = await _cite_paths(ctx, [path for path in paths if path is not None])
-    text = ", ".join(
-        f"{name} {''.join(f'[{n}]' for n in marks.get(hit.at, ()))}".strip()
-        for name, hit in zip(names, likely, strict=True)
-    )
-    note = explain_not_written(ctx, _PATH_NOTE)
-    answer = make_answer(ctx, evidence, text, citations, names[0], note)
-    return replace(answer, kind="path", hints={**answer.hints, **await measure_fit(ctx, found)})
-
-
-def _first_path_to(paths: Sequence[Path], end: int) -> Path | None:
-    return next((path for path in paths if path.entities[-1] == end), None)
-
-
-async def _cite_paths(
-    ctx: Context, paths: Sequence[Path]
-) -> tuple[tuple[Citation, ...], dict[int, list[int]]]:
-    """Return the citations of the paths' facts, and which of them support each end."""
-    keys = ctx.view.keys("fact")
-    facts = list(dict.fromkeys(fact for path in paths for fact in path.facts))
-    supports = await ctx.snapshot.supports("fact", [int(keys[fact]) for fact in facts])
-    chunk_keys, where = ctx.view.keys("chunk"), ctx.view.links("fact_chunk")
-    wanted = {int(chunk_keys[at]) for fact in facts for at in where.row(fact)[:1].tolist()}
-    chunks = {chunk.id: chunk for chunk in (await ctx.snapshot.chunks(sorted(wanted))).values()}
-    names = await ctx.snapshot.names([chunk.document for chunk in chunks.values()])
-    citations: list[Citation] = []
-    number: dict[int, int] = {}
-    for fact in facts:
-        places = supports.get(int(keys[fact]), ())
-        place = next((one for one in places if one.chunk in chunks), None)
-        if place is None:
-            continue
-        chunk = chunks[place.chunk]
-        quote = chunk.text[place.start - chunk.start : place.end - chunk.start]
-        doc = (names.get(chunk.document) or (chunk.document,))[0]
-        citations.append(Citation(doc, chunk.id, place.start, place.end, quote))
-        number[fact] = len(citations)
-    marks = {path.entities[-1]: [number[f] for f in path.facts if f in number] for path in paths}
-    return tuple(citations), marks

@@ -30,6 +30,7 @@ _MAX_NAME_TOKENS = 16  # tokens in a name
 _MAX_QUESTION_TOKENS = 512  # tokens of a question that are searched for names
 _STEM_CHARS = 4  # first letters that words of one stem share
 _WEAK_SCORE = 0.1  # score of a name that is made of words which ask
+_DIGITS = re.compile(r"\d+")
 _EXACT_SCORE, _CASE_SCORE, _LOOSE_SCORE = (
     1.0,
     0.95,
@@ -329,6 +330,7 @@ async def match_fuzzily(ctx: Context, text: str, likeness: float, cosine: float)
     if index is not None:
         at, share = index.find_similar(text, _MAX_MATCHES)
         near = [(int(a), float(s)) for a, s in zip(at, share, strict=True) if s >= likeness]
+        near = await _keep_same_digits(ctx, text, near)
         if near:
             top = [pair for pair in near if pair[1] >= near[0][1] - 0.02]
             return FuzzyMatch(tuple(top), "spelt like", near[0][1] * len(text.split()))
@@ -338,7 +340,24 @@ async def match_fuzzily(ctx: Context, text: str, likeness: float, cosine: float)
     if not len(nearest) or scores[0] < cosine:
         return FuzzyMatch()
     sure = float(scores[0])
-    return FuzzyMatch(((int(nearest[0]), sure),), "means", sure * 0.5 * len(text.split()))
+    meant = await _keep_same_digits(ctx, text, [(int(nearest[0]), sure)])
+    return FuzzyMatch(tuple(meant), "means", sure * 0.5 * len(text.split()))
+
+
+async def _keep_same_digits(
+    ctx: Context, text: str, near: list[tuple[int, float]]
+) -> list[tuple[int, float]]:
+    """Return the entities with the digits of a text: SHP-2040 is no misspelt SHP-1002."""
+    digits = _DIGITS.findall(text)
+    if not digits or not near:
+        return near
+    keys = ctx.view.keys("entity")
+    fetched = await ctx.snapshot.entities([int(keys[at]) for at, _ in near])
+    return [
+        (at, share)
+        for at, share in near
+        if sorted(_DIGITS.findall(fetched[int(keys[at])].name)) == sorted(digits)
+    ]
 
 
 async def _get_ngram_index(ctx: Context) -> NgramIndex | None:

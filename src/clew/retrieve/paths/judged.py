@@ -1,8 +1,8 @@
-"""Lets the span reader judge the best relation paths, where the question does not name them.
+"""Lets the query scorer decide which relation path a question asks for.
 
-The facts along the paths are written out as short sentences and read for the question. A reader
-knows from real questions what kind of thing is asked for, and which end of a relation it is: for
-"what runs on cluster-west" it marks the service, and not the version.
+Every candidate is said in plain words and compared with the question: a beam from the names that
+were linked, one relation further in each round, beside the paths that the words of their relations
+put first. What decides is what the scorer finds and, where it is undecided, what the words say.
 """
 
 import asyncio
@@ -15,142 +15,217 @@ from clew.adapters import get_tuning
 from clew.context import Context
 from clew.graph.csr import Floats, Ints
 from clew.graph.paths import EntityPathTable, follow_codes
+from clew.graph.traverse import extend_relation_paths
 from clew.retrieve.pack import fetch_entity_labels
-from clew.retrieve.paths.relation_paths import PathSearchContext, ScoredRelationPaths
+from clew.retrieve.paths.asked_form import AskedForm, read_form
+from clew.retrieve.paths.relation_paths import (
+    PathSearchContext,
+    ScoredRelationPaths,
+    add_longer_paths,
+    drop_returning,
+)
+from clew.retrieve.question import locate_names, parse_question
 from clew.retrieve.relation_vectors import load_short_texts
 from clew.retrieve.verb_sides import find_contradicting
-from clew.text.word_forms import is_read_language
+from clew.text.word_forms import question_language
 
-# Chosen on three small graphs, MetaQA and PathQuestion (docs/lego.md, "The reader as judge").
-_JUDGED_PATHS = 8
-_SCORED_PATHS = 24
-_SCORE_WEIGHT, _LEAST_CHANCE = 1.0, 0.001
-_READ_WEIGHT = 1.5
-_SURE_SCORE, _UNSURE_SCORE = -2.0, -4.0  # best score at which the reader counts nothing, and fully
+_SCORED_LANGUAGES = ("en", "de", "fr", "es")  # that the scorer was trained on
+_LONGEST = 4  # relations of a path
+_FIRST, _WIDTH, _NEXT = 16, 5, 12  # paths by words; kept in a round; scored in a round
+_SURE, _BEHIND = 0.9, 0.5  # chances of a path behind which a round of longer ones ends the beam
+_SHOWN_ROUTES = 64  # routes of one path that its ends are taken from
+_LEAST_CHANCE = 0.0005
+# What words say beside the log odds: little where no path says the question, much where one does.
+_LEAST_WORDS, _MOST_WORDS = 0.25, 4.0
+_UNSAID_SCORE, _SAID_SCORE = -3.0, 1.0
+_UNREAD_COST = 1.0  # log odds behind the best of a path that the scorer cannot judge
 _SAID_ENDS, _MAX_END_CHARS = 2, 40  # of the ends that a path is said with
-_MAX_READ = 15.0  # by which a span may be ahead of no answer, or behind it
-_SHOWN_ENDS = 3  # ends of one path whose facts are written
-_MAX_CHARS = 1600  # of the sentences: about one window of the reader
-_CONTRADICTED = 6.0  # about what a step against its relation's direction costs
-
-Span = tuple[int, int]
-
-
-@dataclass
-class FactSentences:
-    """Facts as short sentences, each once, with the places of their two names."""
-
-    text: str = ""
-    places: dict[tuple[int, int, int], tuple[Span, Span]] = field(default_factory=dict)
-
-    def place_end(
-        self, entities: Sequence[int], codes: Sequence[int], names: dict[int, str], says: list[str]
-    ) -> Span | None:
-        """Write the facts of one path; return where its end stands, None if there is no room."""
-        place = None
-        for (near, far), code in zip(zip(entities, entities[1:], strict=False), codes, strict=True):
-            head, tail = (far, near) if code % 2 else (near, far)
-            fact = (head, code >> 1, tail)
-            if fact not in self.places:
-                if len(self.text) > _MAX_CHARS:
-                    return None
-                self.places[fact] = self._write(names[head], says[code >> 1], names[tail])
-            place = self.places[fact][0 if code % 2 else 1]
-        return place
-
-    def _write(self, head: str, relation: str, tail: str) -> tuple[Span, Span]:
-        start = len(self.text)
-        second = start + len(head) + len(relation) + 2
-        self.text += f"{head} {relation} {tail}. "
-        return (start, start + len(head)), (second, second + len(tail))
-
-
-def can_judge(ctx: Context) -> bool:
-    """Whether there is a reader that knows the language of the question."""
-    return (
-        ctx.reader is not None and ctx.reader.reads(ctx.question) and is_read_language(ctx.question)
-    )
-
-
-async def judge_paths(
-    ctx: Context, search: PathSearchContext, found: ScoredRelationPaths
-) -> ScoredRelationPaths:
-    """Add the reader's score to the best paths, the more the less the question says of them.
-
-    Not where the scores were tuned on questions of this graph, nor for sentences as relations.
-    """
-    if can_score(ctx):
-        return await _score_paths(ctx, search, found)
-    rows = found.rank()[:_JUDGED_PATHS]
-    if len(rows) < 2 or get_tuning(ctx.view).paths is not None:
-        return found
-    share = (_SURE_SCORE - float(found.scores[rows[0]])) / (_SURE_SCORE - _UNSURE_SCORE)
-    sentences = (search.ways.fact_of_code(found.codes[rows]) >= 0).any()
-    if share <= 0 or sentences or not can_judge(ctx):
-        return found
-    routes = [
-        follow_codes(search.ways, found.origin(at), found.step_codes(at)) for at in rows.tolist()
-    ]
-    read = _READ_WEIGHT * min(share, 1.0) * await read_ends(ctx, routes)
-    return replace(found, scores=_add_read(found.scores, rows, read))
+# About what a step against its relation's direction costs, and the chance that such a path keeps.
+_CONTRADICTED, _CONTRADICTED_CHANCE = 6.0, 0.1
 
 
 def can_score(ctx: Context) -> bool:
     """Whether there is a query scorer that knows the language of the question."""
     known = ctx.scorer is not None and ctx.scorer.reads(ctx.question)
-    return known and is_read_language(ctx.question)
+    return known and question_language(ctx.question) in _SCORED_LANGUAGES
 
 
-async def _score_paths(
-    ctx: Context, search: PathSearchContext, found: ScoredRelationPaths
+async def judge_paths(
+    ctx: Context, search: PathSearchContext, found: ScoredRelationPaths, names: Sequence[str]
 ) -> ScoredRelationPaths:
-    """Add to the best paths how probable the query scorer finds it that they are asked for."""
-    rows = found.rank()[:_SCORED_PATHS]
+    """Rank the paths by what the query scorer finds asked.
+
+    Not where the scores were tuned on questions of this graph, nor for sentences as relations.
+    """
     tuned = get_tuning(ctx.view).paths is not None
-    if not len(rows) or tuned or (search.ways.fact_of_code(found.codes[rows]) >= 0).any():
+    sentences = (search.ways.fact_of_code(found.codes) >= 0).any()
+    if tuned or sentences or not len(found.codes) or not can_score(ctx):
         return found
-    routes = [
-        follow_codes(search.ways, found.origin(at), found.step_codes(at)) for at in rows.tolist()
-    ]
-    chances = await score_paths(ctx, routes)
-    odds = np.log(np.maximum(chances, _LEAST_CHANCE) / np.maximum(1 - chances, _LEAST_CHANCE))
-    read = (_SCORE_WEIGHT * odds).astype(np.float32)
-    return replace(found, scores=_add_read(found.scores, rows, read))
+    beam = PathBeam(ctx, search, found, read_form(ctx.question, names))
+    await beam.run()
+    return beam.rank()
 
 
-async def score_paths(ctx: Context, paths: Sequence[EntityPathTable]) -> Floats:
-    """Return for each relation path how probable it is that the question asks for its end."""
-    shown, names = await _show_routes(ctx, paths)
+@dataclass
+class PathBeam:
+    """Scores the paths that a question may ask for, shorter ones first."""
+
+    ctx: Context
+    search: PathSearchContext
+    found: ScoredRelationPaths
+    form: AskedForm
+    chances: dict[int, float] = field(default_factory=dict)
+    """By row of `found`."""
+    turning: int = -1
+    """The path that words put first, if it goes along a relation and back, to others of a kind:
+    the scorer was trained on few of these, and has little to say against it."""
+
+    async def run(self) -> None:
+        """Score whole paths by words first, then those that go on from the best of each length."""
+        rows = self.found.rank()
+        if len(rows) and _turns_back(self.found.step_codes(int(rows[0]))):
+            self.turning = int(rows[0])
+        await self._score(rows[:_FIRST].tolist())
+        front: list[int] | None = None
+        for length in range(1, _LONGEST + 1):
+            if length > len(self.found.by_length):
+                await self._lengthen(front or [])
+            own = self._list_next(length, front)
+            if not own:
+                break
+            await self._score(own[:_NEXT])
+            scored = [row for row in own if row in self.chances]
+            front = sorted(scored, key=lambda row: -self.total(row))[:_WIDTH]
+            best = max(self.chances.values())
+            if best >= _SURE and max(self.chances[row] for row in front) < _BEHIND * best:
+                break
+
+    def total(self, row: int) -> float:
+        """Return the log odds of a path that was scored, with what its words add."""
+        said = (float(self.found.scores.max()) - _UNSAID_SCORE) / (_SAID_SCORE - _UNSAID_SCORE)
+        weight = _LEAST_WORDS + (_MOST_WORDS - _LEAST_WORDS) * min(max(said, 0.0), 1.0)
+        odds = to_odds(self.chances[row])
+        if row == self.turning:
+            odds = max(odds, to_odds(max(self.chances.values())) - _UNREAD_COST)
+        return odds + weight * float(self.found.scores[row])
+
+    def rank(self) -> ScoredRelationPaths:
+        """Return all paths, those that were scored before the others."""
+        rows = np.array(sorted(self.chances), np.int64)
+        totals = np.array([self.total(row) for row in rows.tolist()], np.float32)
+        old = self.found.scores
+        scores: Floats = (old - old.max(initial=0.0) + totals.min() - 1.0).astype(np.float32)
+        scores[rows] = totals
+        chances: Floats = np.full(len(scores), -1, np.float32)
+        chances[rows] = [self.chances[row] for row in rows.tolist()]
+        return replace(self.found, scores=scores, chances=chances)
+
+    def _list_next(self, length: int, front: list[int] | None) -> list[int]:
+        """Return the rows of one length that go on from the front, the best by words first."""
+        codes, scores = self.found.codes, self.found.scores
+        of_length = np.flatnonzero(self.found.length_index == length - 1)
+        if front is not None:
+            starts = {
+                (self.found.origin(row), *self.found.step_codes(row).tolist()) for row in front
+            }
+            of_length = np.array(
+                [
+                    row
+                    for row in of_length.tolist()
+                    if (self.found.origin(row), *codes[row, : length - 1].tolist()) in starts
+                ],
+                np.int64,
+            )
+        order: list[int] = of_length[np.argsort(-scores[of_length], kind="stable")].tolist()
+        return [row for row in order if np.isfinite(scores[row])]
+
+    async def _lengthen(self, front: Sequence[int]) -> None:
+        last, deepest = self.found.by_length[-1], len(self.found.by_length) - 1
+        rows = np.array(
+            [self.found.row[at] for at in front if self.found.length_index[at] == deepest],
+            np.int64,
+        )
+        if len(rows):
+            returns = self.search.may_return
+            longer = extend_relation_paths(self.search.ways, last.select(rows), returns=returns)
+            if len(longer):
+                self.found = await add_longer_paths(self.search, self.found, longer)
+
+    async def _score(self, rows: Sequence[int]) -> None:
+        new = [row for row in rows if row not in self.chances]
+        routes = [
+            follow_codes(
+                self.search.ways, self.found.origin(row), self.found.step_codes(row), _SHOWN_ROUTES
+            )
+            for row in new
+        ]
+        starts = sorted({self.found.origin(row) for row in new})
+        labels = await fetch_entity_labels(self.ctx, starts)
+        for start in starts:
+            some = [at for at, row in enumerate(new) if self.found.origin(row) == start]
+            chances = await score_paths(
+                self.ctx,
+                self.form.ask_about(labels[start].name),
+                [routes[at] for at in some],
+                returns=self.search.may_return,
+            )
+            self.chances.update(zip([new[at] for at in some], chances.tolist(), strict=True))
+
+
+def _turns_back(codes: Ints) -> bool:
+    """Whether a path takes a relation in one direction and then in the other."""
+    return bool((codes[1:] == codes[:-1] ^ 1).any())
+
+
+def to_odds(chance: float) -> float:
+    """Return the log odds of a probability, within bounds."""
+    kept = min(max(chance, _LEAST_CHANCE), 1 - _LEAST_CHANCE)
+    return float(np.log(kept / (1 - kept)))
+
+
+async def score_paths(
+    ctx: Context,
+    questions: Sequence[str],
+    paths: Sequence[EntityPathTable],
+    *,
+    returns: bool = False,
+) -> Floats:
+    """Return for each relation path how probable it is that one of the questions asks for its end.
+
+    Routes that pass a name twice count only with `returns`; paths of no others have no chance.
+    """
+    shown = [path if returns else drop_returning(path) for path in paths]
+    some = sorted({at for path in shown for at in _named_entities(path)})
+    names = {at: label.name for at, label in (await fetch_entity_labels(ctx, some)).items()}
     says = await load_short_texts(ctx)
-    chances = np.zeros(len(shown), np.float32)  # of those that only lead back
+    chances = np.zeros(len(shown), np.float32)
     led = [at for at, path in enumerate(shown) if len(path)]
     if ctx.scorer is not None and led:
         texts = [_say_route(shown[at], names, says) for at in led]
-        chances[led] = await asyncio.to_thread(ctx.scorer.score, ctx.question, texts)
+        for question in questions:
+            own = await asyncio.to_thread(ctx.scorer.score, question, texts)
+            chances[led] = np.maximum(chances[led], own)
     return chances
 
 
-async def _show_routes(
-    ctx: Context, paths: Sequence[EntityPathTable]
-) -> tuple[list[EntityPathTable], dict[int, str]]:
-    """Return the first routes of each path, and the names along them."""
-    shown = [path.select(np.arange(min(len(path), _SHOWN_ENDS))) for path in paths]
-    labels = await fetch_entity_labels(
-        ctx, sorted({at for path in shown for at in path.entities.reshape(-1).tolist()})
-    )
-    return shown, {at: label.name for at, label in labels.items()}
+def _named_entities(path: EntityPathTable) -> list[int]:
+    """Return what the text of a path names: its first route, and its first ends."""
+    if not len(path):
+        return []
+    ends = list(dict.fromkeys(path.entities[:, -1].tolist()))[:_SAID_ENDS]
+    return [*path.entities[0].tolist(), *ends]
 
 
 def _say_route(path: EntityPathTable, names: dict[int, str], says: list[str]) -> str:
-    """Say a path by the names of its first route, and the ends of all that are shown."""
+    """Say a path by the names of its first route, and its first ends."""
     codes = path.codes[0].tolist()
     route = [names[at] for at in path.entities[0].tolist()]
     facts = [
         (far, says[code >> 1], near) if code % 2 else (near, says[code >> 1], far)
         for near, far, code in zip(route, route[1:], codes, strict=False)
     ]
-    ends = list(dict.fromkeys(names[at] for at in path.entities[:, -1].tolist()))
-    return say_path(facts, [bool(code % 2) for code in codes], ends)
+    ends = list(dict.fromkeys(path.entities[:, -1].tolist()))[:_SAID_ENDS]
+    return say_path(facts, [bool(code % 2) for code in codes], [names[at] for at in ends])
 
 
 def say_path(
@@ -168,44 +243,27 @@ def say_path(
 
 
 async def put_back_contradicting(
-    ctx: Context, search: PathSearchContext, found: ScoredRelationPaths
+    ctx: Context, search: PathSearchContext, found: ScoredRelationPaths, names: Sequence[str]
 ) -> ScoredRelationPaths:
     """Put paths behind the others whose first step ends at the side that is not asked for.
 
-    "Who eats X" is not answered by what X eats.
+    "Who eats X" is not answered by what X eats, nor "Does Y eat X".
     """
     if not found.codes.size:
         return found
-    wrong = await find_contradicting(
-        ctx, search.shape, await load_short_texts(ctx), found.codes[:, 0].tolist()
-    )
-    if not wrong:
-        return found
-    away = np.isin(found.codes[:, 0], np.array(sorted(wrong), np.int64))
-    scores: Floats = np.where(away, found.scores - _CONTRADICTED, found.scores).astype(np.float32)
-    return replace(found, scores=scores)
-
-
-def _add_read(scores: Floats, rows: Ints, read: Floats) -> Floats:
-    """Add to the scores of some rows; what was not read stays as far behind the best as it was."""
-    added: Floats = (scores + (scores[rows] + read).max() - scores[rows].max()).astype(np.float32)
-    added[rows] = scores[rows] + read
-    return added
-
-
-async def read_ends(ctx: Context, paths: Sequence[EntityPathTable]) -> Floats:
-    """Return for each relation path how far the reader puts its best end before no answer."""
-    shown, names = await _show_routes(ctx, paths)
-    says, sentences = await load_short_texts(ctx), FactSentences()
-    ends: list[tuple[int, Span]] = []
-    for number, path in enumerate(shown):
-        for entities, codes in zip(path.entities.tolist(), path.codes.tolist(), strict=True):
-            place = sentences.place_end(entities, codes, names, says)
-            ends += [(number, place)] if place is not None else []
-    scores = np.full(len(paths), -_MAX_READ, np.float32)
-    if ends and ctx.reader is not None:
-        spans = [place for _, place in ends]
-        read = await asyncio.to_thread(ctx.reader.score_spans, ctx.question, sentences.text, spans)
-        for (number, _), score in zip(ends, read, strict=True):
-            scores[number] = max(scores[number], min(score, _MAX_READ))
-    return scores
+    form, texts = read_form(ctx.question, names), await load_short_texts(ctx)
+    starts = np.array([part.origin[row] for part, row in found.list_places()], np.int64)
+    labels = await fetch_entity_labels(ctx, np.unique(starts).tolist())
+    scores = found.scores.copy()
+    chances = None if found.chances is None else found.chances.copy()
+    for start, label in labels.items():
+        own, shape = starts == start, search.shape
+        if form.wants == "check":
+            [opened] = form.ask_about(label.name)[:1]
+            shape = parse_question(opened, locate_names(opened, [label.name]))
+        wrong = await find_contradicting(ctx, shape, texts, found.codes[own, 0].tolist())
+        away = own & np.isin(found.codes[:, 0], sorted(wrong))
+        scores[away] -= _CONTRADICTED
+        if chances is not None:
+            chances[away] = np.minimum(chances[away], _CONTRADICTED_CHANCE)
+    return replace(found, scores=scores, chances=chances)

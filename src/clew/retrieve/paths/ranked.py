@@ -4,6 +4,7 @@ question asks.
 """
 
 from collections import defaultdict
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
@@ -16,12 +17,7 @@ from clew.graph.traverse import FactGraph
 from clew.retrieve.courtesy import tidy_around_names
 from clew.retrieve.model_choice import MAX_CHOICES, ScoringModel, choose_items
 from clew.retrieve.path_scores import FEATURE_WEIGHTS, FEATURES, compute_path_features
-from clew.retrieve.paths.judged import (
-    can_judge,
-    judge_paths,
-    put_back_contradicting,
-    read_ends,
-)
+from clew.retrieve.paths.judged import judge_paths, put_back_contradicting, to_odds
 from clew.retrieve.paths.relation_paths import (
     KeepAllPaths,
     PathSearchContext,
@@ -43,7 +39,7 @@ _SHOWN = ("unspoken", "kind", "last")
 _IN_ORDER = ("unexplained_in_order", "unspoken_in_order", "backward", "chain_gap")
 _MAX_HOPS = 3  # of a path; more count as many
 _GOOD_SCORE = 8.0  # by which the scorer's sum is divided: about that of a path that fits
-_GOOD_READ = 10.0  # logits by which the reader puts an end before no answer where it is sure
+_GOOD_ODDS = 7.0  # log odds of a path that the query scorer is sure of
 _LONGEST_CHAIN = 6  # links of a possessive chain that are followed
 _FURTHER_HOPS = 2  # beyond `max_hop`, where a relation that is asked for was not reached
 
@@ -129,8 +125,8 @@ class RankedPaths:
         all_trails = await search_relation_paths(search, hops, KeepAllPaths(search.scorer))
         if self.scorer == "clew":
             all_trails = await search_further(ctx, search, all_trails, hops + _FURTHER_HOPS)
-            all_trails = await judge_paths(ctx, search, all_trails)
-            all_trails = await put_back_contradicting(ctx, search, all_trails)
+            all_trails = await judge_paths(ctx, search, all_trails, found.names)
+            all_trails = await put_back_contradicting(ctx, search, all_trails, found.names)
         if self.by == "llm":
             all_trails = await self._choose_by_model(ctx, search, all_trails)
         return replace(
@@ -262,12 +258,11 @@ async def measure_fit(ctx: Context, found: Found) -> dict[str, float]:
     first = int(which.reshape(-1)[0])
     of = dict(zip(FEATURES, features[first].tolist(), strict=True))
     hops = min(int((codes[0] >= 0).sum()), _MAX_HOPS)
-    read = await _read_first(ctx, search, found.paths[0], codes[0][codes[0] >= 0])
     wrong = await find_contradicting(
         ctx, search.shape, await load_short_texts(ctx), codes[:, 0].tolist()
     )
     return {
-        **read,
+        **_measure_asked(found.paths),
         **({"wrong side": 1.0} if int(codes[0, 0]) in wrong else {}),
         **{name: _clip(of[name]) for name in _SHOWN},
         **{name.replace("_", " "): _clip(of[name] / hops) for name in _IN_ORDER},
@@ -277,15 +272,26 @@ async def measure_fit(ctx: Context, found: Found) -> dict[str, float]:
     }
 
 
-async def _read_first(
-    ctx: Context, search: PathSearchContext, path: Path, codes: Ints
-) -> dict[str, float]:
-    """Return how far the reader, shown where the first path leads, finds an answer at its end."""
-    if not can_judge(ctx):
-        return {"unread": 1.0}
-    routes = follow_codes(search.ways, path.entities[0], codes)
-    [score] = (await read_ends(ctx, [routes])).tolist()
-    return {"read": _clip(score / _GOOD_READ)}
+def list_ends(ctx: Context, found: Found) -> list[int]:
+    """Return the entities that the relation path of the first path leads to."""
+    search = prepare_search(ctx, replace(found, facts=()))
+    codes = path_codes(search.ways, found.paths[:1])[0]
+    routes = follow_codes(search.ways, found.paths[0].entities[0], codes)
+    return list(dict.fromkeys(routes.entities[:, -1].tolist()))
+
+
+def _measure_asked(paths: Sequence[Path]) -> dict[str, float]:
+    """Return how probable the scorer finds the first path, and how far it is before others."""
+    if paths[0].asked < 0:
+        return {}
+    others = (path for path in paths if path.by != paths[0].by and path.asked >= 0)
+    second = max((path.asked for path in others), default=0.0)
+    odds = to_odds(paths[0].asked)
+    return {
+        "asked": paths[0].asked,
+        "odds": _clip(odds / _GOOD_ODDS),
+        "margin": _clip((odds - to_odds(second)) / _GOOD_ODDS),
+    }
 
 
 def _clip(value: float) -> float:

@@ -1,7 +1,7 @@
 """Searches relation paths, and turns the best of them into paths between entities or text."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Protocol
 
 import numpy as np
@@ -30,6 +30,11 @@ _MAX_FURTHER = 64  # of the longest relation paths that are extended further tha
 _MAX_VOTING_PATHS = 16  # relation paths that vote for answers
 _MIN_RELATIVE_CHANCE = 0.002  # chance relative to the best path's below which a path is ignored …
 _MIN_PATHS = 8  # … once there are this many paths
+ASKED_MARK = "asked"
+"""How paths were found that the query scorer finds asked for."""
+MAX_ASKED_ENDS = 28  # ends of the path that is asked for; other paths keep places behind them
+_MAX_OTHERS = 4  # ends of each other relation path
+_MIN_SECOND_CHANCE = 0.3  # of a path from a second name that says which ends are meant
 _MAX_END_NAMES = 2  # entities at the end of a path that are named
 _MAX_SENTENCE_CHARS = 160
 
@@ -66,11 +71,18 @@ class ScoredRelationPaths:
     length_index: Ints
     row: Ints
     scores: Floats
+    chances: Floats | None = None
+    """Where the query scorer decides: its probability of each, -1 where it was not asked."""
 
     def end_entities(self, at: int) -> Ints:
         """Return the entities one of them leads to."""
         part = self.by_length[int(self.length_index[at])]
         return part.ends_of(int(self.row[at]))
+
+    def list_places(self) -> list[tuple[RelationPathTable, int]]:
+        """Return for each of them the table of its length, and its row there."""
+        places = zip(self.length_index.tolist(), self.row.tolist(), strict=True)
+        return [(self.by_length[length], row) for length, row in places]
 
     def origin(self, at: int) -> int:
         """Return the entity one of them starts at."""
@@ -122,6 +134,16 @@ async def _score_parts(
 ) -> ScoredRelationPaths:
     codes, part, row = stack_relation_paths(parts)
     scores = await search.scorer.score_paths(codes) if len(codes) else np.zeros(0, np.float32)
+    return ScoredRelationPaths(tuple(parts), codes, part, row, scores)
+
+
+async def add_longer_paths(
+    search: PathSearchContext, found: ScoredRelationPaths, longer: RelationPathTable
+) -> ScoredRelationPaths:
+    """Return the paths with others that are one step longer."""
+    parts = [*found.by_length, longer]
+    codes, part, row = stack_relation_paths(parts)
+    scores = np.concatenate([found.scores, await search.scorer.score_paths(longer.codes)])
     return ScoredRelationPaths(tuple(parts), codes, part, row, scores)
 
 
@@ -196,6 +218,8 @@ def select_best_paths(
     search: PathSearchContext, scored: ScoredRelationPaths, top_k: int, by: str
 ) -> tuple[Path, ...]:
     """Return the `top_k` best paths: to each likely answer its best one, then alternatives."""
+    if scored.chances is not None:
+        return _select_asked_paths(search, scored, top_k, by)
     answers = score_answers(scored)
     # Of equals, the entities that the question names come last.
     named = np.isin(answers.entities, search.starts)
@@ -220,6 +244,60 @@ def select_best_paths(
     ranked = [first[end] for end in likely.tolist() if end in first]
     more.sort(key=lambda path: -path.score)
     return tuple([*ranked, *more][:top_k])
+
+
+def _select_asked_paths(
+    search: PathSearchContext, scored: ScoredRelationPaths, top_k: int, by: str
+) -> tuple[Path, ...]:
+    """Return the paths to all ends of the best relation path, then to those of the next ones.
+
+    Of two names that lead to the same, what both lead to is meant.
+    """
+    order = scored.rank()[:_MAX_VOTING_PATHS].tolist()
+    chances = scored.chances if scored.chances is not None else scored.scores
+    share = np.exp(scored.scores[order] - scored.scores[order[:1]])
+    share /= max(float(share.sum()), 1e-9)
+    meant = _find_common_ends(scored, order)
+    found: dict[int, Path] = {}
+    for place, at in enumerate(order):
+        routes = follow_codes(search.ways, scored.origin(at), scored.step_codes(at))
+        routes = routes if search.may_return else drop_returning(routes)
+        if not place:  # first those that other likely paths lead to as well
+            voted = score_answers(scored).chances_of(routes.entities[:, -1])
+            routes = routes.select(np.argsort(-voted, kind="stable"))
+        most = len(found) + _MAX_OTHERS if place else MAX_ASKED_ENDS
+        rows = zip(routes.entities.tolist(), routes.facts.tolist(), strict=True)
+        for entities, facts in rows:
+            if len(found) >= most:
+                break
+            if entities[-1] in found or (not place and meant and entities[-1] not in meant):
+                continue
+            made_by = by if place else ASKED_MARK
+            path = Path(tuple(entities), tuple(facts), float(share[place]), made_by)
+            found[entities[-1]] = replace(path, asked=float(chances[at]))
+    return tuple(found.values())[:top_k]
+
+
+def _find_common_ends(scored: ScoredRelationPaths, order: Sequence[int]) -> set[int]:
+    """Return which ends of the best path the best ones from other names lead to as well."""
+    if scored.chances is None or not order:
+        return set()
+    first = order[0]
+    common = set(scored.end_entities(first).tolist())
+    for origin in {scored.origin(at) for at in order} - {scored.origin(first)}:
+        likely = [
+            set(scored.end_entities(at).tolist()) & common
+            for at in order
+            if scored.origin(at) == origin and scored.chances[at] >= _MIN_SECOND_CHANCE
+        ]
+        common = next((some for some in likely if some), common)
+    return common
+
+
+def drop_returning(routes: EntityPathTable) -> EntityPathTable:
+    """Return the routes that pass no entity twice."""
+    ordered = np.sort(routes.entities, axis=1)
+    return routes.select(np.flatnonzero((np.diff(ordered, axis=1) != 0).all(axis=1)))
 
 
 def _to_paths(routes: EntityPathTable, answers: AnswerCandidates, by: str) -> list[Path]:

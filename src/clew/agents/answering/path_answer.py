@@ -1,0 +1,116 @@
+"""Answers from the paths of a graph: their ends, how many there are, or whether one is among them.
+
+What the query scorer finds asked is told whole and alone; otherwise the ends that are likely.
+"""
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from clew.agents.answering.path_ends import prefer_fitting_ends
+from clew.agents.answering.write import make_answer
+from clew.agents.core.messages import explain_not_written
+from clew.agents.core.types import Answer
+from clew.context import Context
+from clew.retrieve.courtesy import tidy_around_names
+from clew.retrieve.pack import fetch_entity_labels
+from clew.retrieve.paths.asked_form import AskedForm, read_form
+from clew.retrieve.paths.ranked import list_ends, measure_fit
+from clew.retrieve.paths.relation_paths import ASKED_MARK, MAX_ASKED_ENDS
+from clew.retrieve.rank import ANSWER_MARK
+from clew.text.names import name_key
+from clew.types import Citation, Evidence, Found, Hit, Path
+
+_PATH_NOTE = "these are the ends of the best paths in the graph"
+# Share of the best score, as of the entities at the end of the same relation path.
+_MIN_RELATIVE_SCORE = 0.5
+_MAX_ANSWERS = 32
+_LEAST_YES = 0.5  # probability that a path is what a question claims
+_MAX_CITED_PATHS = 8  # candidates whose paths are quoted
+
+
+async def answer_from_paths(ctx: Context, evidence: Evidence, found: Found) -> Answer:
+    """Tell what the best paths reach as the question wants it, and quote the first of them."""
+    asked = [path for path in found.paths if path.by == ASKED_MARK]
+    if not asked:
+        found = await prefer_fitting_ends(ctx, found)
+    likely = _find_likely(ctx, found, asked)
+    labels = await fetch_entity_labels(ctx, [hit.at for hit in likely])
+    names = [labels[hit.at].name for hit in likely]
+    paths = [_first_path_to(found.paths, hit.at) for hit in likely[:_MAX_CITED_PATHS]]
+    citations, marks = await _cite_paths(ctx, [path for path in paths if path is not None])
+    text = ", ".join(
+        f"{name} {''.join(f'[{n}]' for n in marks.get(hit.at, ()))}".strip()
+        for name, hit in zip(names, likely, strict=True)
+    )
+    plain = await tidy_around_names(ctx, found.names)
+    form = read_form(plain.question, found.names)
+    short = await _compute(ctx, form, found, names)
+    if short:
+        text = f"{short}: {text}" if form.wants == "count" else f"{short}\n{text}"
+    note = explain_not_written(ctx, _PATH_NOTE)
+    answer = make_answer(ctx, evidence, text, citations, short or names[0], note)
+    return replace(answer, kind="path", hints={**answer.hints, **await measure_fit(ctx, found)})
+
+
+def _find_likely(ctx: Context, found: Found, asked: Sequence[Path]) -> list[Hit]:
+    """Return the answers to tell: the ends of what is asked, else of the first path.
+
+    Without the query scorer only those of them with like scores: other paths may deny some.
+    """
+    ranked = [hit for hit in found.entities if hit.by == ANSWER_MARK]
+    if asked:
+        ends = {path.entities[-1] for path in asked}
+        return [hit for hit in ranked if hit.at in ends]
+    least, ends = _MIN_RELATIVE_SCORE * ranked[0].score, {ranked[0].at, *list_ends(ctx, found)}
+    return [hit for hit in ranked if hit.score >= least and hit.at in ends][:_MAX_ANSWERS]
+
+
+async def _compute(ctx: Context, form: AskedForm, found: Found, names: Sequence[str]) -> str:
+    """Return the number of ends or the yes or no that is asked for, "" where names are."""
+    if form.wants == "count" and not (len(names) == 1 and _is_number(names[0])):
+        told = found.paths[0].by == ASKED_MARK and len(names) < MAX_ASKED_ENDS
+        return str(len(names) if told else len(list_ends(ctx, found)))
+    if form.wants == "check":
+        best = found.paths[0]
+        start = best.entities[0]
+        own = (await fetch_entity_labels(ctx, [start]))[start].name
+        claimed = form.find_claimed(own)
+        if claimed:
+            doubted = 0 <= best.asked < _LEAST_YES
+            return "Yes" if claimed in map(name_key, names) and not doubted else "No"
+    return ""
+
+
+def _is_number(name: str) -> bool:
+    return name.replace(",", "").replace(".", "").isdigit()
+
+
+def _first_path_to(paths: Sequence[Path], end: int) -> Path | None:
+    return next((path for path in paths if path.entities[-1] == end), None)
+
+
+async def _cite_paths(
+    ctx: Context, paths: Sequence[Path]
+) -> tuple[tuple[Citation, ...], dict[int, list[int]]]:
+    """Return the citations of the paths' facts, and which of them support each end."""
+    keys = ctx.view.keys("fact")
+    facts = list(dict.fromkeys(fact for path in paths for fact in path.facts))
+    supports = await ctx.snapshot.supports("fact", [int(keys[fact]) for fact in facts])
+    chunk_keys, where = ctx.view.keys("chunk"), ctx.view.links("fact_chunk")
+    wanted = {int(chunk_keys[at]) for fact in facts for at in where.row(fact)[:1].tolist()}
+    chunks = {chunk.id: chunk for chunk in (await ctx.snapshot.chunks(sorted(wanted))).values()}
+    names = await ctx.snapshot.names([chunk.document for chunk in chunks.values()])
+    citations: list[Citation] = []
+    number: dict[int, int] = {}
+    for fact in facts:
+        places = supports.get(int(keys[fact]), ())
+        place = next((one for one in places if one.chunk in chunks), None)
+        if place is None:
+            continue
+        chunk = chunks[place.chunk]
+        quote = chunk.text[place.start - chunk.start : place.end - chunk.start]
+        doc = (names.get(chunk.document) or (chunk.document,))[0]
+        citations.append(Citation(doc, chunk.id, place.start, place.end, quote))
+        number[fact] = len(citations)
+    marks = {path.entities[-1]: [number[f] for f in path.facts if f in number] for path in paths}
+    return tuple(citations), marks

@@ -6,7 +6,12 @@ from dataclasses import replace
 from clew.agents.answering.write import make_answer
 from clew.agents.core.types import Answer
 from clew.agents.tables.confidence import measure_confidence
-from clew.agents.tables.judge import ComputedAnswer, can_judge_queries, judge_queries
+from clew.agents.tables.judge import (
+    ComputedAnswer,
+    can_judge_queries,
+    judge_queries,
+    weigh_best,
+)
 from clew.agents.tables.load import Table, join_tables
 from clew.agents.tables.parse import may_ask_tables, parse_question
 from clew.agents.tables.reading import Filter, Query
@@ -31,21 +36,22 @@ async def answer_from_tables(ctx: Context) -> Answer | None:
     if not tables:
         return None
     found = [one async for one in iter_answers(ctx, tables)]
-    if judged:
-        found = await _judge_answers(ctx, tables, found)
     best = max(found, key=lambda one: one.confidence, default=None)
+    if judged:
+        best = await _judge_answers(ctx, tables, [one.query for one in found])
     if best is None or best.confidence < _LEAST:
         return None
     return await _write_answer(ctx, best)
 
 
 async def _judge_answers(
-    ctx: Context, tables: Sequence[Table], found: Sequence[ComputedAnswer]
-) -> list[ComputedAnswer]:
+    ctx: Context, tables: Sequence[Table], readings: Sequence[Query]
+) -> ComputedAnswer | None:
     """Let the scorer say which query is asked: one that rules read, or one that it proposes."""
     every = [*tables, *_join_once(ctx, tables)]
-    judged = await judge_queries(ctx, every, [one.query for one in found])
-    return [one for one in judged if not _tells_keys(ctx, one.query, tables)]
+    judged = await judge_queries(ctx, every, readings)
+    kept = [one for one in judged if not _tells_keys(ctx, one.query, tables)]
+    return weigh_best(kept, readings) if kept else None
 
 
 async def iter_answers(ctx: Context, tables: Sequence[Table]) -> AsyncIterator[ComputedAnswer]:

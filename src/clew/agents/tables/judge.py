@@ -52,11 +52,7 @@ async def judge_queries(
     if ctx.scorer is None:
         return []
     known = list(readings)
-    ranked = await asyncio.to_thread(rank_queries, ctx.scorer, ctx.question, tables, known)
-    if not ranked:
-        return []
-    best, *rest = ranked
-    return [best._replace(confidence=measure_judged(*measure_lead(ranked, known))), *rest]
+    return await asyncio.to_thread(rank_queries, ctx.scorer, ctx.question, tables, known)
 
 
 def rank_queries(
@@ -77,6 +73,11 @@ def rank_queries(
         ComputedAnswer(*found[text], chance) for text, chance in zip(texts, chances, strict=True)
     ]
     return sorted(judged, key=lambda one: -one.confidence)
+
+
+def weigh_best(ranked: Sequence[ComputedAnswer], readings: Sequence[Query]) -> ComputedAnswer:
+    """Return the best query with its confidence."""
+    return ranked[0]._replace(confidence=measure_judged(*measure_lead(ranked, readings)))
 
 
 def measure_lead(

@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from clew.agents.answering.by_words import describe_quotes
 from clew.agents.answering.exact_terms import misses_value
+from clew.agents.answering.judged_answer import judge_cited
 from clew.agents.answering.lacking import (
     describe_lacking,
     drop_asking_words,
@@ -31,6 +32,7 @@ from clew.agents.reading.choose import (
     measure_names,
     squash,
 )
+from clew.agents.reading.decide import DECIDED
 from clew.agents.reading.lists import may_be_several
 from clew.agents.reading.spans import Reading, asked_words, read_passages, same_answer
 from clew.agents.rules.chinese import find_subject, plan_chinese
@@ -102,6 +104,8 @@ def judged_kind(answer: Answer, *, by_model: bool) -> str:
         seconded = answer.computed or not answer.hints.keys().isdisjoint(heard)
         return "seconded" if seconded else "written"
     if answer.computed:
+        if DECIDED in answer.hints:
+            return "decided"
         return "confirmed" if "close" in answer.hints else "computed"
     return "answer" if answer.candidate else "quote"
 
@@ -142,7 +146,8 @@ async def describe_answer(ctx: Context, answer: Answer) -> Signals:
         return {**signals, **told, "own": -1.0}
     if not answer.candidate:
         lacking = await describe_lacking(ctx, asked, answer.citations, passages)
-        return {**signals, **lacking, "own": -1.0}
+        judged = await judge_cited(ctx, asked, names, answer, (), cited)
+        return {**signals, **lacking, "own": -1.0, "judged": judged}
     return {**signals, **await _describe_candidate(ctx, answer, asked, names)}
 
 
@@ -171,6 +176,7 @@ async def _describe_candidate(
     untold = await find_untold(ctx, asked, names, answer)
     of_it = max(0.0, alone) * (1 - untold.strayed) ** 2
     return {
+        "judged": await judge_cited(ctx, asked, names, answer, chosen, cited),
         "told": measure_told(ctx, asked, answer),
         "sentence": alone,
         "strayed": untold.strayed,

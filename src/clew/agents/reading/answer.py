@@ -17,6 +17,7 @@ from clew.agents.reading.choose import (
     squash_scores,
 )
 from clew.agents.reading.follow import Chain, Follower
+from clew.agents.reading.judged import Place, judge_texts, say_with_places
 from clew.agents.reading.restrictions import Told, find_skipped, is_contradicted
 from clew.agents.reading.spans import Reading, answer_key, read_passages, read_together, same_answer
 from clew.agents.reading.values import move_to_condition
@@ -30,7 +31,10 @@ _FIRST = 4  # passages that are read for the question itself; all of them where 
 _TOGETHER = 2  # passages that are read in one window
 _MAX_CANDIDATES = 12  # that are ranked
 # What speaks for a candidate that the confidence of the answer goes by as well.
-_KEPT_SIGNALS = ("together", "chain", "fits", "said", "noun", "bridge", "repeats", "astray")
+_KEPT_SIGNALS = (
+    *("together", "chain", "fits", "said", "noun", "bridge", "repeats", "astray"),
+    "judged",
+)
 _SURE = 0.9  # probability of a direct reading beyond which no chain is followed
 _SURE_COVERAGE = 0.5  # share of the question that it must cover for that
 _LINE = re.compile(r"[^\n]+")
@@ -91,7 +95,7 @@ class QuestionReader:
         chains: list[tuple[Chain, list[Reading]]] = []
         pages = find_pages(passages)
         found = gather_candidates(direct, [], [])
-        ranked = rank_candidates(self.rank, ctx.question, names, found, pages)
+        ranked = await rank_candidates(ctx, self.rank, names, found, pages, passages)
         if not _is_settled(ranked):
             beside = read_together(ctx, ctx.question, passages[:_TOGETHER])
             if self.follow is None:
@@ -103,7 +107,7 @@ class QuestionReader:
         candidates = gather_candidates(direct, together, chains)
         retrieved = (r.evidence.chunks for r in self.retriever.book.retrievals)
         pages = find_pages([*passages, *chain.from_iterable(retrieved)])
-        return rank_candidates(self.rank, ctx.question, names, candidates, pages)
+        return await rank_candidates(ctx, self.rank, names, candidates, pages, passages)
 
 
 def choose_mentioning(names: Sequence[str], passages: Sequence[Passage]) -> list[Passage]:
@@ -167,24 +171,28 @@ def find_pages(passages: Sequence[Passage]) -> dict[str, Passage]:
     return found
 
 
-def rank_candidates(
+async def rank_candidates(
+    ctx: Context,
     rank: LogisticModel,
-    question: str,
     names: Sequence[str],
     candidates: Sequence[Candidate],
     pages: Mapping[str, Passage],
+    passages: Sequence[Passage],
 ) -> list[RankedCandidate]:
     """Rank the most likely candidates by the model, best first.
 
     What is plainly of another kind comes last: a date does not say where; and so does what a
     sentence says of another time, ordinal or sort of thing, or leaves out the relation to it.
     """
+    question = ctx.question
     some = sorted(candidates, key=_best_score, reverse=True)[:_MAX_CANDIDATES]
     scores = [squash_scores(one) for one in some]
     best = {way: max(one[way] for one in scores) for way in scores[0]} if scores else {}
+    judged = await judge_texts(ctx, question, [say_candidate(one, names, passages) for one in some])
     ranked = []
-    for one in some:
+    for one, value in zip(some, judged, strict=True):
         signals = describe_candidate(one, some, question, names, pages, best)
+        signals["judged"] = value
         ranked.append(RankedCandidate(one, signals, rank(signals)))
 
     def is_other(one: Candidate) -> bool:
@@ -194,6 +202,12 @@ def rank_candidates(
         return bool(find_skipped(question, names, told.whole))
 
     return sorted(ranked, key=lambda one: (is_other(one.candidate), -one.probability))
+
+
+def say_candidate(candidate: Candidate, names: Sequence[str], passages: Sequence[Passage]) -> str:
+    """Say a candidate with the sentences that were read for it."""
+    places = [Place(one.passage, one.start, one.end) for one in candidate.readings]
+    return say_with_places(candidate.text, places, names, passages)
 
 
 def gather_told(candidate: Candidate) -> Told:
@@ -222,7 +236,7 @@ async def rank_readings(ctx: Context, passages: Sequence[Passage]) -> list[Ranke
     passages = split_statements(ctx.question, names, passages)
     direct = await read_passages(ctx, ctx.question, passages)
     found = gather_candidates(direct, [], [])
-    return rank_candidates(rank, ctx.question, names, found, find_pages(passages))
+    return await rank_candidates(ctx, rank, names, found, find_pages(passages), passages)
 
 
 def _best_score(candidate: Candidate) -> float:

@@ -1,0 +1,60 @@
+"""Let the scorer judge an answer as it is given: with the sentences that it cites."""
+
+from collections.abc import Sequence
+
+from clew.agents.answering.told import find_home
+from clew.agents.core.types import Answer
+from clew.agents.reading.judged import Place, judge_texts, say_with_places
+from clew.context import Context
+from clew.types import Citation, Passage
+
+_MAX_QUOTE = 160  # characters of a quote that is judged as an answer
+
+
+async def judge_cited(
+    ctx: Context,
+    question: str,
+    names: Sequence[str],
+    answer: Answer,
+    chosen: Sequence[str],
+    cited: Sequence[Passage],
+) -> float:
+    """Return how far an answer, or else its first quote, answers a question; 0 if unknown.
+
+    Of an answer that lists several things the one that answers least counts.
+    """
+    if answer.computed or not answer.citations:
+        return 0.0
+    if not answer.candidate:
+        found = [_place_quote(answer.citations[0], cited)]
+    else:
+        whole = _place_answer(answer.candidate, answer.citations, cited)
+        found = [whole] if whole else [_place_answer(o, answer.citations, cited) for o in chosen]
+    others = answer.evidence.chunks
+    texts = [say_with_places(short, places, names, others) for short, places in filter(None, found)]
+    return min(await judge_texts(ctx, question, texts), default=0.0)
+
+
+def _place_answer(
+    short: str, citations: Sequence[Citation], cited: Sequence[Passage]
+) -> tuple[str, list[Place]] | None:
+    """Return an answer with the places that lead to it, the last of them its own."""
+    places: list[Place] = []
+    for one in citations:
+        home = find_home(one, cited)
+        if home is None:
+            continue
+        start, end = one.start - home.start, one.end - home.start
+        at = home.text.find(short, start, end)
+        if at >= 0:
+            return short, [*places, Place(home, at, at + len(short))]
+        places.append(Place(home, start, end))
+    return None
+
+
+def _place_quote(cited: Citation, passages: Sequence[Passage]) -> tuple[str, list[Place]] | None:
+    home = find_home(cited, passages)
+    if home is None:
+        return None
+    short = " ".join(cited.quote.split())[:_MAX_QUOTE]
+    return short, [Place(home, cited.start - home.start, cited.end - home.start)]

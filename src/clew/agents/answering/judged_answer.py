@@ -4,7 +4,8 @@ from collections.abc import Sequence
 
 from clew.agents.answering.told import find_home
 from clew.agents.core.types import Answer
-from clew.agents.reading.judged import Place, judge_texts, say_with_places
+from clew.agents.reading.judged import Place, can_judge, judge_texts, say_with_places
+from clew.agents.reading.spans import read_passages
 from clew.context import Context
 from clew.types import Citation, Passage
 
@@ -21,18 +22,21 @@ async def judge_cited(
 ) -> float:
     """Return how far an answer, or else its first quote, answers a question; 0 if unknown.
 
-    Of an answer that lists several things the one that answers least counts.
+    Of an answer that lists several things the one that answers least counts, of what is read in a
+    quote the one that answers best.
     """
     if answer.computed or not answer.citations:
         return 0.0
     if not answer.candidate:
-        found = [_place_quote(answer.citations[0], cited)]
+        found = await _read_quote(ctx, question, answer.citations[0], cited)
+        choose = max
     else:
         whole = _place_answer(answer.candidate, answer.citations, cited)
         found = [whole] if whole else [_place_answer(o, answer.citations, cited) for o in chosen]
+        choose = min
     others = answer.evidence.chunks
     texts = [say_with_places(short, places, names, others) for short, places in filter(None, found)]
-    return min(await judge_texts(ctx, question, texts), default=0.0)
+    return choose(await judge_texts(ctx, question, texts), default=0.0)
 
 
 def _place_answer(
@@ -52,9 +56,15 @@ def _place_answer(
     return None
 
 
-def _place_quote(cited: Citation, passages: Sequence[Passage]) -> tuple[str, list[Place]] | None:
+async def _read_quote(
+    ctx: Context, question: str, cited: Citation, passages: Sequence[Passage]
+) -> list[tuple[str, list[Place]] | None]:
+    """Return the spans that are read in a quote, each with its place, and the quote itself."""
     home = find_home(cited, passages)
-    if home is None:
-        return None
-    short = " ".join(cited.quote.split())[:_MAX_QUOTE]
-    return short, [Place(home, cited.start - home.start, cited.end - home.start)]
+    if home is None or not can_judge(ctx):
+        return []
+    start, end = cited.start - home.start, cited.end - home.start
+    read = await read_passages(ctx, question, [home])
+    inside = [one for one in read if start <= one.start and one.end <= end]
+    whole = " ".join(cited.quote.split())[:_MAX_QUOTE], [Place(home, start, end)]
+    return [*((one.text, [Place(home, one.start, one.end)]) for one in inside), whole]

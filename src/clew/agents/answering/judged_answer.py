@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from clew.agents.answering.told import find_home
 from clew.agents.core.types import Answer
-from clew.agents.reading.judged import Place, can_judge, judge_texts, say_with_places
+from clew.agents.reading.judged import JUDGED, Place, can_judge, judge_texts, say_with_places
 from clew.agents.reading.spans import read_passages
 from clew.context import Context
 from clew.types import Citation, Passage
@@ -19,14 +19,14 @@ async def judge_cited(
     answer: Answer,
     chosen: Sequence[str],
     cited: Sequence[Passage],
-) -> float:
-    """Return how far an answer, or else its first quote, answers a question; 0 if unknown.
+) -> dict[str, float]:
+    """Return how far an answer, or else its first quote, answers a question, if that is judged.
 
     Of an answer that lists several things the one that answers least counts, of what is read in a
     quote the one that answers best.
     """
-    if answer.computed or not answer.citations:
-        return 0.0
+    if answer.computed or answer.kind in ("path", "words") or not answer.citations:
+        return {}
     if not answer.candidate:
         found = await _read_quote(ctx, question, answer.citations[0], cited)
         choose = max
@@ -36,7 +36,8 @@ async def judge_cited(
         choose = min
     others = answer.evidence.chunks
     texts = [say_with_places(short, places, names, others) for short, places in filter(None, found)]
-    return choose(await judge_texts(ctx, question, texts), default=0.0)
+    judged = await judge_texts(ctx, question, texts)
+    return {JUDGED: choose(judged)} if judged else {}
 
 
 def _place_answer(

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import chain
+from itertools import chain, zip_longest
 
 from clew.agents.citing.support import mentions_name
 from clew.agents.core.confidence import LogisticModel, load_models
@@ -17,7 +17,7 @@ from clew.agents.reading.choose import (
     squash_scores,
 )
 from clew.agents.reading.follow import Chain, Follower
-from clew.agents.reading.judged import Place, judge_texts, say_with_places
+from clew.agents.reading.judged import JUDGED, Place, can_judge, judge_texts, say_with_places
 from clew.agents.reading.restrictions import Told, find_skipped, is_contradicted
 from clew.agents.reading.spans import Reading, answer_key, read_passages, read_together, same_answer
 from clew.agents.reading.values import move_to_condition
@@ -31,10 +31,7 @@ _FIRST = 4  # passages that are read for the question itself; all of them where 
 _TOGETHER = 2  # passages that are read in one window
 _MAX_CANDIDATES = 12  # that are ranked
 # What speaks for a candidate that the confidence of the answer goes by as well.
-_KEPT_SIGNALS = (
-    *("together", "chain", "fits", "said", "noun", "bridge", "repeats", "astray"),
-    "judged",
-)
+_KEPT_SIGNALS = ("together", "chain", "fits", "said", "noun", "bridge", "repeats", "astray")
 _SURE = 0.9  # probability of a direct reading beyond which no chain is followed
 _SURE_COVERAGE = 0.5  # share of the question that it must cover for that
 _LINE = re.compile(r"[^\n]+")
@@ -190,9 +187,9 @@ async def rank_candidates(
     best = {way: max(one[way] for one in scores) for way in scores[0]} if scores else {}
     judged = await judge_texts(ctx, question, [say_candidate(one, names, passages) for one in some])
     ranked = []
-    for one, value in zip(some, judged, strict=True):
+    for one, value in zip_longest(some, judged):
         signals = describe_candidate(one, some, question, names, pages, best)
-        signals["judged"] = value
+        signals |= {} if value is None else {JUDGED: value}
         ranked.append(RankedCandidate(one, signals, rank(signals)))
 
     def is_other(one: Candidate) -> bool:
@@ -225,13 +222,19 @@ def describe_best(ranked: Sequence[RankedCandidate]) -> dict[str, float]:
     best = ranked[0]
     rivals = (o for o in ranked if not same_answer(o.candidate.text, best.candidate.text))
     rival = next((one.probability for one in rivals), 0.0)
-    kept = {name: best.signals[name] for name in _KEPT_SIGNALS}
+    kept = {name: best.signals[name] for name in (*_KEPT_SIGNALS, JUDGED) if name in best.signals}
     return kept | {"lead": best.probability - rival}
+
+
+async def load_rank(ctx: Context) -> LogisticModel:
+    """Load the model that ranks candidates, with the scorer's opinion where there is one."""
+    models = await load_models(ctx.key_values)
+    return models[f"{JUDGED} rank" if can_judge(ctx) else "rank"]
 
 
 async def rank_readings(ctx: Context, passages: Sequence[Passage]) -> list[RankedCandidate]:
     """Rank the answers read in passages alone, without following anything."""
-    rank = (await load_models(ctx.key_values))["rank"]
+    rank = await load_rank(ctx)
     names = find_subject_names(ctx.view, ctx.question)
     passages = split_statements(ctx.question, names, passages)
     direct = await read_passages(ctx, ctx.question, passages)

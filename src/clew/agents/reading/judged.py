@@ -15,6 +15,8 @@ from clew.text.names import strip_disambiguation
 from clew.text.word_forms import question_language
 from clew.types import Passage
 
+JUDGED = "judged"
+"""The signal of how far the scorer finds an answer to answer; absent without a scorer."""
 _MAX_LOGIT = 6.0  # log odds beyond this say nothing more
 _LEAST = 1e-6  # probability
 
@@ -67,9 +69,9 @@ def find_bridge(names: Sequence[str], home: Passage, others: Sequence[Passage]) 
 
 
 async def judge_texts(ctx: Context, question: str, texts: Sequence[str]) -> list[float]:
-    """Return for each text how far the scorer finds it to answer, -1 to 1; 0 without a scorer."""
+    """Return for each text how far the scorer finds it to answer, -1 to 1; none without one."""
     if ctx.scorer is None or not can_judge(ctx):
-        return [0.0] * len(texts)
+        return []
     known = ctx.answers_judged
     new = [text for text in dict.fromkeys(texts) if (question, text) not in known]
     if new:

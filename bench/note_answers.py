@@ -20,6 +20,7 @@ from bench.machine import print_result
 from bench.reader.notes import NOTES, Note, NoteAsk, read_notes
 from clew.agents.core.confidence import load_shipped_models
 from clew.agents.core.types import Answer
+from clew.agents.reading.judged import JUDGED
 from clew.agents.rules.operators import is_polar
 from clew.config import Settings
 from clew.engine import KnowledgeBase
@@ -64,7 +65,7 @@ async def describe_note(
 ) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
     """Ask the questions of a note; return the answers, and the candidates of each question."""
     rows, candidates = [], []
-    rank = load_shipped_models()["rank"]
+    rank = load_shipped_models()[f"{JUDGED} rank" if kb.scorer else "rank"]
     for ask, question in choose_questions(note, most, rng):
         answer = await kb.ask(question)
         golds = ask.example.golds or ((ask.statement[1],) if ask.statement else ())

@@ -38,6 +38,7 @@ from clew.context import Context
 from clew.engine import KnowledgeBase
 
 FIT = Path(__file__).with_name("table_fit.json")
+_NEXT = "# Fitted by `python -m bench.query_scorer.confidence`"
 MODEL = Path(str(confidence.__file__)).with_suffix(".toml")
 LEAST = -0.5  # weight of a guess that the questions at hand do not speak against
 RIDGE = 1.0  # pull towards a weight of -1: what was guessed speaks against an answer
@@ -191,8 +192,8 @@ async def main() -> None:
     agreed, error = cross_validate(readings)
     lines = [f'"{name}" = {weight:.3f}' for name, weight in sorted(model.weights.items())]
     text = "\n".join(
-        ["# Fitted by `python -m bench.table_confidence --write`.", f"bias = {model.bias:.3f}"]
-        + ["", "[weights]", *lines, ""]
+        ["# Fitted by `python -m bench.table_confidence --write`.", "[guessed]"]
+        + [f"bias = {model.bias:.3f}", "", "[guessed.weights]", *lines, ""]
     )
     print(text)
     for one in readings if given.show else ():
@@ -200,7 +201,8 @@ async def main() -> None:
             said = {name: round(size, 2) for name, size in one.signals.items() if size}
             print(f"{'right' if one.right else 'wrong'} {told:.2f} {one.text} {said}")
     if given.write:
-        MODEL.write_text(text, encoding="utf-8")
+        _, mark, kept = MODEL.read_text(encoding="utf-8").partition(_NEXT)
+        MODEL.write_text(f"{text}\n{mark}{kept}", encoding="utf-8")
     figures = {
         "sets": len(sets),
         "readings": len(readings),

@@ -13,7 +13,10 @@ import json
 import random
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, field, replace
+from itertools import repeat
+from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
@@ -38,6 +41,7 @@ from clew.agents.tables.propose import (
     make_queries,
     say_condition,
     say_part,
+    weigh_conditions,
 )
 from clew.agents.tables.reading import Filter, Query
 from clew.agents.tables.run import TableResult, find_rows, run_query
@@ -47,6 +51,8 @@ from clew.agents.tables.words import is_same_word
 Item = tuple[str, int, str]
 """What is compared with a question, whether it is right, and part, cond, full or path."""
 _PROPOSED, _OTHERS, _ELSEWHERE = 14, 5, 4  # wrong queries of each kind
+_CHANGED = 14  # right queries with one thing changed
+_TURNED = {">": ("<", ">="), "<": (">", "<="), ">=": ("<=", ">"), "<=": (">=", "<")}
 _PATHS, _LONGEST, _FRONT = 20, 3, 60
 _LIKELY, _POSSIBLE = 0.8, 0.4  # chances that are given to parts
 
@@ -59,9 +65,9 @@ class Writer:
     counts: Counter[str] = field(default_factory=Counter)
     tables: list[Table] = field(default_factory=list)
 
-    def write_tables(self) -> Iterator[dict[str, Any]]:
+    def write_tables(self, lines: Iterable[dict[str, Any]]) -> Iterator[dict[str, Any]]:
         """Yield the questions over tables with their items."""
-        for line in read_lines(TABLES):
+        for line in lines:
             table = make_table(line)
             self.tables.append(table)
             asks = [
@@ -133,8 +139,41 @@ class Writer:
         conditions = dict.fromkeys(some, _POSSIBLE)
         if gold is not None:
             conditions |= dict.fromkeys(gold.filters, _LIKELY)
-        found = list(make_queries(asked, table, chances, conditions))
-        return sorted(found, key=lambda one: -self._measure_nearness(one, gold))[: 2 * _PROPOSED]
+        found = list(make_queries(asked, table, chances, weigh_conditions(conditions)))
+        found.sort(key=lambda one: -self._measure_nearness(one, gold))
+        near_misses = list(self._change(gold, wrong)) if gold is not None else []
+        self.rng.shuffle(near_misses)
+        return [*near_misses[:_CHANGED], *found[:_PROPOSED]]
+
+    def _change(self, gold: Query, wrong: Sequence[Filter]) -> Iterator[Query]:
+        """Yield the right query with one thing changed: a condition, a column, a direction."""
+        table = gold.table
+        for at, one in enumerate(gold.filters):
+            rest = (*gold.filters[:at], *gold.filters[at + 1 :])
+            others = [replace(one, negated=not one.negated)]
+            others += [replace(one, how=how) for how in _TURNED.get(one.how, ())]
+            others += [
+                replace(other, at=one.at)
+                for other in wrong
+                if other.value == one.value
+                and other.how == one.how
+                and other.negated == one.negated
+            ]
+            yield replace(gold, filters=rest)
+            yield from (replace(gold, filters=(*rest, other)) for other in others)
+        if gold.best:
+            yield replace(gold, best="min" if gold.best == "max" else "max")
+        if gold.limit > 1 or gold.rank > 1:
+            yield replace(gold, limit=1, rank=1)
+        columns = list(table.columns.values())
+        if gold.measure:
+            own = table.columns[gold.measure]
+            alike = [c.name for c in columns if c.type == own.type and c.name != own.name]
+            yield from (replace(gold, measure=name) for name in alike)
+        if len(gold.targets) == 1 and not gold.group:
+            taken = {*gold.targets, *(one.column for one in gold.filters)}
+            alike = [column.name for column in columns if column.name not in taken]
+            yield from (replace(gold, targets=(name,)) for name in alike)
 
     def _measure_nearness(self, query: Query, gold: Query | None) -> float:
         """Return how close a query is to the right one, or how plain; partly by chance."""
@@ -163,7 +202,7 @@ class Writer:
         placed = [one for one in filters if one.at >= 0]
         chances = dict.fromkeys([*named[:4], *parts[:4]], _LIKELY)
         conditions = dict.fromkeys([*placed[:2], *filters[:1]], _POSSIBLE)
-        found = list(make_queries(asked, table, chances, conditions))
+        found = list(make_queries(asked, table, chances, weigh_conditions(conditions)))
         return self.rng.sample(found, min(_ELSEWHERE, len(found)))
 
     def _keep_wrong(
@@ -196,9 +235,9 @@ class Writer:
                 self.counts["prose"] += 1
                 yield {"q": question, "held": False, "none": True, "items": items}
 
-    def write_graphs(self) -> Iterator[dict[str, Any]]:
+    def write_graphs(self, lines: Iterable[dict[str, Any]]) -> Iterator[dict[str, Any]]:
         """Yield the questions over graphs with the paths from what they name."""
-        for line in read_lines(GRAPHS):
+        for line in lines:
             graph = SmallGraph.read(line)
             for ask in line["asks"]:
                 gold, topic = read_path(ask), str(ask["topic"])
@@ -247,26 +286,39 @@ def _is_said(asked: Asked, column: Column) -> bool:
     return any(is_same_word(word.fold, own) for word in asked.words for own in column.words)
 
 
+def write_part(given: argparse.Namespace, part: int) -> tuple[list[str], Counter[str]]:
+    """Return the lines of one of the workers' parts, and what was counted."""
+    writer, own = Writer(random.Random(7 + part)), slice(part, None, given.workers)
+    rows = [
+        *writer.write_tables(list(read_lines(TABLES))[own]),
+        *writer.write_graphs(list(read_lines(GRAPHS))[own]),
+    ]
+    if given.prose:
+        lines = given.prose.read_text(encoding="utf-8").splitlines()
+        questions = [json.loads(line)["question"] for line in lines]
+        some = random.Random(7).sample(questions, given.most)
+        rows += writer.write_prose(some[own])
+    return [json.dumps(one, ensure_ascii=False) for one in rows], writer.counts
+
+
 def main() -> None:
     """Write the pairs."""
     ask = argparse.ArgumentParser(description=__doc__)
     ask.add_argument("--out", type=Path, required=True)
     ask.add_argument("--prose", type=Path)
     ask.add_argument("--most", type=int, default=1500, help="questions of prose")
+    ask.add_argument("--workers", type=int, default=1, help="processes")
     given = ask.parse_args()
-    writer = Writer(random.Random(7))
-    with gzip.open(given.out, "wt", encoding="utf-8") as out:
-        for one in writer.write_tables():
-            out.write(json.dumps(one, ensure_ascii=False) + "\n")
-        for one in writer.write_graphs():
-            out.write(json.dumps(one, ensure_ascii=False) + "\n")
-        if given.prose:
-            lines = given.prose.read_text(encoding="utf-8").splitlines()
-            questions = [json.loads(line)["question"] for line in lines]
-            for one in writer.write_prose(writer.rng.sample(questions, given.most)):
-                out.write(json.dumps(one, ensure_ascii=False) + "\n")
+    counts: Counter[str] = Counter()
+    with (
+        ProcessPoolExecutor(given.workers, get_context("spawn")) as pool,
+        gzip.open(given.out, "wt", encoding="utf-8") as out,
+    ):
+        for lines, counted in pool.map(write_part, repeat(given), range(given.workers)):
+            out.writelines(f"{line}\n" for line in lines)
+            counts += counted
     sizes = {"bytes": given.out.stat().st_size}
-    print_result("query_scorer.pairs", dict(writer.counts), sizes)
+    print_result("query_scorer.pairs", dict(counts), sizes)
 
 
 if __name__ == "__main__":

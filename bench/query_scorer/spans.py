@@ -13,6 +13,9 @@ import gzip
 import json
 import random
 from collections.abc import Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from itertools import repeat
+from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
@@ -42,10 +45,10 @@ def find_bridge(passages: Sequence[Passage], at: int) -> str:
 class SpanWriter:
     """Makes right and wrong items of questions by reading their texts."""
 
-    def __init__(self, seed: int = 3) -> None:
+    def __init__(self, seed: int = 3, workers: int = 0) -> None:
         """Open the reader of the package."""
         self.rng = random.Random(seed)
-        self.reader = SpanReader.load()
+        self.reader = SpanReader.load(workers=workers)
 
     def list_items(self, example: Example, others: Sequence[Passage]) -> list[Item]:
         """Return the right span, and spans of these and other texts that are wrong."""
@@ -122,6 +125,20 @@ class SpanWriter:
         return [*items, *self.rng.sample(wrong, min(_STATEMENTS, len(wrong)))]
 
 
+def write_part(given: argparse.Namespace, part: int) -> list[str]:
+    """Return the lines of one of the workers' parts."""
+    writer = SpanWriter(part, workers=0 if given.workers == 1 else 1)
+    squad = load_squad(given.data / "squad2", held=False)[: given.most]
+    wiki = load_2wiki(given.data / "2wiki")[: given.most]
+    pages = list({one.passages[0].id: one.passages[0] for one in [*squad, *wiki]}.values())
+    own = slice(part, None, given.workers)
+    rows = [
+        *writer.write_examples([*squad, *wiki][own], pages),
+        *writer.write_notes(read_notes(given.notes)[: given.most][own]),
+    ]
+    return [json.dumps(row, ensure_ascii=False) for row in rows]
+
+
 def main() -> None:
     """Write the items."""
     ask = argparse.ArgumentParser(description=__doc__)
@@ -129,22 +146,16 @@ def main() -> None:
     ask.add_argument("--data", type=Path, required=True)
     ask.add_argument("--notes", type=Path, default=NOTES)
     ask.add_argument("--most", type=int, default=10**9, help="questions of each kind")
+    ask.add_argument("--workers", type=int, default=1, help="processes")
     given = ask.parse_args()
-    writer = SpanWriter()
-    squad = load_squad(given.data / "squad2", held=False)[: given.most]
-    wiki = load_2wiki(given.data / "2wiki")[: given.most]
-    pages = list({one.passages[0].id: one.passages[0] for one in [*squad, *wiki]}.values())
-    counts: dict[str, int] = {}
+    with ProcessPoolExecutor(given.workers, get_context("spawn")) as pool:
+        parts = list(pool.map(write_part, repeat(given), range(given.workers)))
+    lines = [line for part in parts for line in part]
     with gzip.open(given.out, "wt", encoding="utf-8") as out:
-        for name, rows in (
-            ("squad2", writer.write_examples(squad, pages)),
-            ("2wiki", writer.write_examples(wiki, pages)),
-            ("notes", writer.write_notes(read_notes(given.notes)[: given.most])),
-        ):
-            for row in rows:
-                counts[name] = counts.get(name, 0) + 1
-                out.write(json.dumps(row, ensure_ascii=False) + "\n")
-    print_result("query_scorer.spans", counts, {"bytes": given.out.stat().st_size})
+        out.writelines(f"{line}\n" for line in lines)
+    print_result(
+        "query_scorer.spans", {"questions": len(lines)}, {"bytes": given.out.stat().st_size}
+    )
 
 
 if __name__ == "__main__":

@@ -34,9 +34,14 @@ WARM_UP = 0.06
 AHEAD = 8  # batches
 QUESTIONS = 32  # measured at a time
 KINDS = ("part", "cond", "full", "path", "span", "state")
-WRONG = {"part": 5, "cond": 5, "full": 8, "path": 9, "span": 5, "state": 5}
+RIVALS = ("full", "path", "span")
+"""Kinds of which one is right at most: they are compared with each other, too."""
+WRONG = {"part": 4, "cond": 5, "full": 9, "path": 9, "span": 5, "state": 5}
 """Wrong ones of each kind that a question is trained with at a time."""
 UNSAID = -1
+CHUNKS = 4  # rows of similar length that are padded together
+Tokens = tuple[Any, Any, Any]
+RIVALRY = 0.15  # weight of the comparison with rivals
 
 
 def load_questions(files: list[Path], held: bool) -> list[dict[str, Any]]:
@@ -48,22 +53,31 @@ def load_questions(files: list[Path], held: bool) -> list[dict[str, Any]]:
     return found
 
 
-def choose_items(one: dict[str, Any], rng: random.Random) -> list[tuple[str, str, int, int]]:
+def choose_items(one: dict[str, Any], rng: random.Random) -> list[tuple[str, str, int, int, bool]]:
     """Return the right items of a question and some wrong ones of each kind.
 
-    The last number is what a statement says: 1 for yes, 0 for no, UNSAID for everything else.
+    Then whether each is right, what a statement says (1 for yes, 0 for no, UNSAID for everything
+    else), and whether it is compared with others of the question.
     """
     wrong = defaultdict(list)
     found = []
     for text, right, kind, *says in one["items"]:
         if right:
-            found.append((one["q"], text, 1, says[0] if says else UNSAID))
+            found.append((one["q"], text, 1, says[0] if says else UNSAID, kind in RIVALS))
         else:
             wrong[kind].append(text)
     for kind, texts in wrong.items():
         some = rng.sample(texts, min(len(texts), WRONG[kind]))
-        found += [(one["q"], text, 0, UNSAID) for text in some]
+        found += [(one["q"], text, 0, UNSAID, kind in RIVALS) for text in some]
     return found
+
+
+def read_logits(model: Any, encoded: tuple[list[Tokens], Any], device: str) -> Any:
+    """Return the two logits of each pair at its first token."""
+    chunks, places = encoded
+    with torch.autocast(device, torch.bfloat16, enabled=device == "cuda"):
+        logits = torch.cat([model(*tokens)[:, 0] for tokens in chunks])
+    return logits.float()[places]
 
 
 class Encoder:
@@ -76,9 +90,16 @@ class Encoder:
         self.tokenizer.enable_truncation(MAX_TOKENS)
         self.device = device
 
-    def __call__(self, pairs: list[tuple[str, str]]) -> tuple[Any, Any, Any]:
-        """Return ids, types and mask."""
+    def __call__(self, pairs: list[tuple[str, str]]) -> tuple[list[Tokens], Any]:
+        """Return ids, types and mask of rows of similar length, and where each pair's row is."""
         rows = self.tokenizer.encode_batch(pairs)
+        order = sorted(range(len(rows)), key=lambda at: len(rows[at].ids))
+        size = -(-len(rows) // CHUNKS)
+        some = [[rows[i] for i in order[at : at + size]] for at in range(0, len(rows), size)]
+        places = torch.from_numpy(np.argsort(np.array(order))).to(self.device)
+        return [self._pad(one) for one in some], places
+
+    def _pad(self, rows: list[Any]) -> Tokens:
         width = max(len(row.ids) for row in rows)
         ids, types = np.zeros((2, len(rows), width), np.int64)
         mask = np.zeros((len(rows), width), np.bool_)
@@ -94,8 +115,13 @@ def prefetch(
     """Yield tokens and labels of some questions without end, a few batches ahead."""
 
     def make(some: list[int]) -> tuple[Any, Any]:
-        items = [item for at in some for item in choose_items(questions[at], rng)]
-        labels = torch.tensor([one[2:] for one in items], device=encode.device).float()
+        every = [choose_items(questions[at], rng) for at in some]
+        items = [
+            (*item[:4], number if item[4] else UNSAID)
+            for number, own in enumerate(every)
+            for item in own
+        ]
+        labels = torch.tensor([one[2:] for one in items], device=encode.device)
         return encode([one[:2] for one in items]), labels
 
     waiting: deque[Any] = deque()
@@ -109,14 +135,31 @@ def prefetch(
 
 
 def measure_loss(logits: Any, labels: Any) -> Any:
-    """Cross-entropy of what is asked, and of yes or no where a statement decides."""
+    """Cross-entropy of what is asked, of yes or no, and of the right one among its rivals."""
     entropy = torch.nn.functional.binary_cross_entropy_with_logits
-    loss = entropy(logits[:, 0], labels[:, 0])
-    decided = labels[:, 1] >= 0
-    if not bool(decided.any()):
-        return loss
-    share = decided.float().mean()
-    return loss + share * entropy(logits[decided, 1], labels[decided, 1])
+    right, says, question = labels[:, 0], labels[:, 1], labels[:, 2]
+    loss = entropy(logits[:, 0], right.float())
+    decided = says >= 0
+    if bool(decided.any()):
+        share = decided.float().mean()
+        loss = loss + share * entropy(logits[decided, 1], says[decided].float())
+    return loss + RIVALRY * compare_rivals(logits[:, 0], right, question)
+
+
+def compare_rivals(logits: Any, right: Any, question: Any) -> Any:
+    """Cross-entropy of the right item of each question, or of none, whose logit is 0."""
+    among = question >= 0
+    if not bool(among.any()):
+        return logits.sum() * 0
+    own, number, good = logits[among], question[among], right[among].float()
+    count = int(question.max()) + 1
+    zeros = torch.zeros(count, device=own.device)
+    asked = zeros.clone().index_fill_(0, number, 1.0) > 0
+    sums = (zeros + 1.0).index_add(0, number, own.clamp(max=30).exp())
+    has = zeros.index_add(0, number, good) > 0
+    best = torch.zeros(count, device=own.device).index_add(0, number, own * good)
+    losses = sums.log() - torch.where(has, best, torch.zeros_like(best))
+    return losses[asked].mean()
 
 
 def train(model: Any, encode: Encoder, questions: list[dict[str, Any]], given: Any) -> None:
@@ -134,10 +177,8 @@ def train(model: Any, encode: Encoder, questions: list[dict[str, Any]], given: A
         rate = given.rate * min(share / WARM_UP, (1 - share) / (1 - WARM_UP)) + 1e-7
         for group in optimiser.param_groups:
             group["lr"] = rate
-        (ids, types, mask), labels = next(batches)
-        with torch.autocast(encode.device, torch.bfloat16, enabled=encode.device == "cuda"):
-            logits = model(ids, types, mask)[:, 0]
-        loss = measure_loss(logits.float(), labels)
+        encoded, labels = next(batches)
+        loss = measure_loss(read_logits(model, encoded, encode.device), labels)
         optimiser.zero_grad()
         loss.backward()
         torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
@@ -159,9 +200,8 @@ def measure(model: Any, encode: Encoder, questions: list[dict[str, Any]]) -> dic
         for start in range(0, len(asked), QUESTIONS):
             some = asked[start : start + QUESTIONS]
             pairs = [(one["q"], item[0]) for one in some for item in one["items"]]
-            ids, types, mask = encode(pairs)
-            with torch.autocast(encode.device, torch.bfloat16, enabled=encode.device == "cuda"):
-                chances = model(ids, types, mask)[:, 0].float().sigmoid().cpu().numpy()
+            logits = read_logits(model, encode(pairs), encode.device)
+            chances = logits.sigmoid().cpu().numpy()
             ends = np.cumsum([len(one["items"]) for one in some])
             for one, own in zip(some, np.split(chances, ends[:-1]), strict=True):
                 _count(found, one["items"], own)

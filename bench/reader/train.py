@@ -45,6 +45,7 @@ from clew.reader.windows import WindowMaker
 
 WARM_UP = 0.06  # share of the training until the full learning rate
 PART_BYTES = 15 * 2**20
+UNSEEN = ("hotpotqa100", "musique100")  # folders of DIR, if there, that only measure
 DEV_2WIKI = (300, 400)  # questions that neither train nor measure
 
 
@@ -186,14 +187,19 @@ def train(
 def evaluate(
     model: Any, maker: WindowMaker, folder: Path, device: str, most: int
 ) -> dict[str, dict[str, float]]:
-    """Scores on the SQuAD articles held out and on 2Wiki questions with their gold passages."""
+    """Scores on what is held out, and on sets never trained on with their gold passages."""
+    unseen = {
+        f"{name} together": load_2wiki(folder / name, 0)[:most]
+        for name in UNSEEN
+        if (folder / name).is_dir()
+    }
     held = load_squad(folder / "squad2", held=True)[:most]
     wiki = load_2wiki(folder / "2wiki", *DEV_2WIKI)[:most]
     notes = load_notes(Pool())[:most] if NOTES.is_file() else []
+    sets = {"notes": notes, "squad2": held, "2wiki together": wiki, **unseen}
     return {
-        "notes": summarise(read_with_torch(model, maker, notes, device)),
-        "squad2": summarise(read_with_torch(model, maker, held, device)),
-        "2wiki together": summarise(read_with_torch(model, maker, wiki, device)),
+        name: summarise(read_with_torch(model, maker, examples, device))
+        for name, examples in sets.items()
     }
 
 

@@ -6,7 +6,14 @@ from pathlib import Path
 import pytest
 
 from clew.agents.tables.load import Column, Table
-from clew.agents.tables.propose import Asked, Part, list_filters, list_parts, make_queries
+from clew.agents.tables.propose import (
+    Asked,
+    Part,
+    list_filters,
+    list_parts,
+    make_queries,
+    weigh_conditions,
+)
 from clew.agents.tables.reading import Filter
 from clew.agents.tables.run import run_query
 from clew.agents.tables.wording import say_query
@@ -81,6 +88,7 @@ async def test_a_question_that_the_scorer_cannot_read_is_read_by_rules(
         ("launched in July 2005", Filter("launched", "month", "2005-07")),
         ("on 11 October 1961", Filter("launched", "=", "1961-10-11")),
         ("on the 11th of October", Filter("launched", "=", "1961-10-11")),
+        ("since the 3rd of October", Filter("launched", ">=", "2011-10-03")),
         ("since two thousand", Filter("length_m", ">=", "2000")),
         ("not from Heim Dock", Filter("yard", "=", "heim dock", negated=True)),
         ("works of Korsund", Filter("yard", "=", "korsund works")),
@@ -101,6 +109,39 @@ def test_queries_are_said_in_plain_words() -> None:
         Part("ask", "ship"): 0.9,
         Part("max", "length_m"): 0.9,
     }
-    said = {say_query(one, run_query(one)) for one in make_queries(asked, table, parts, {})}
+    said = {say_query(one, run_query(one)) for one in make_queries(asked, table, parts, [()])}
     assert "ships: ship with the highest length m = Delphine" in said
     assert "ships: ship with the 2 highest length m = Delphine, Aurelia" in said
+
+
+def test_words_that_may_say_two_conditions_say_one() -> None:
+    home = [Filter("home", "=", "east", at=2), Filter("away", "=", "east", at=2)]
+    other = Filter("away", "=", "mill", at=4)
+    sets = weigh_conditions({home[0]: 1.0, home[1]: 0.9, other: 0.9})
+    assert max(sets, key=sets.__getitem__) == (home[0], other)
+    assert not any(set(home) <= set(some) for some in sets)
+
+
+@pytest.mark.parametrize(
+    ("cells", "kind", "numbers"),
+    [
+        (["6 pm", "09:30", "11:05am"], "time", [1080, 570, 665]),
+        (["3/14/2022", "4/2/2022"], "date", [738228, 738247]),
+        (["14/3/2022", "2/4/2022"], "date", [738228, 738247]),
+        (["3/4/2022", "5/6/2022"], "text", [None, None]),
+        (["14/3/2022", "2/14/2022"], "text", [None, None]),
+        (["25:10", "09:30"], "text", [None, None]),
+    ],
+)
+def test_times_and_slashed_dates_are_compared(
+    cells: list[str], kind: str, numbers: list[float | None]
+) -> None:
+    column = Column("when", cells)
+    assert column.type == kind
+    assert column.numbers == numbers
+
+
+def test_numbers_that_come_again_are_told_apart() -> None:
+    column = Column("line", ["14", "41", "14", "41", "7", "7"])
+    assert column.has_few_numbers
+    assert not Column("fare", ["14", "41", "15", "42", "7", "8"]).has_few_numbers

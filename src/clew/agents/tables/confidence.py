@@ -4,9 +4,11 @@ A question whose every word is a column, a value, an operator or the table's nam
 was meant nine times in ten. Each word that was taken for something without proof speaks against
 the reading, the more the less the embedder finds the two alike. The weights are fitted on questions
 over several tables, and on the same questions after the column or the rows that answer them were
-removed (`python -m bench.table_confidence`).
+removed (`python -m bench.table_confidence`). Where a scorer chose among queries, its probability
+and its lead over the next tell it (`python -m bench.query_scorer.confidence`).
 """
 
+import math
 import tomllib
 from collections import defaultdict
 from functools import cache
@@ -17,6 +19,7 @@ from clew.agents.tables.load import Table
 from clew.agents.tables.reading import Guess, Query
 from clew.agents.tables.senses import PERSON, Senses
 
+_SUREST = 0.999  # chance beyond which nothing is surer
 _UNCOMPARED = 0.3  # for a cosine, without an embedder
 _SAME = 0.75  # cosine of words that mean the same
 _LISTED = 0.9  # cosine that only words have which are listed as naming the same
@@ -27,7 +30,23 @@ _COMPARED = (*_FREE, "thing", "role", "measure", "value", "table", "person")
 
 def measure_confidence(query: Query, senses: Senses) -> float:
     """Return how probable it is that a query says what was asked."""
-    return _load_model()(describe_guesses(query, senses))
+    return _load_model("guessed")(describe_guesses(query, senses))
+
+
+def measure_judged(chance: float, rival: float) -> float:
+    """Return how probable a query is that the scorer prefers, by the best with other values."""
+    return _load_model("judged")(describe_lead(chance, rival))
+
+
+def describe_lead(chance: float, rival: float) -> Signals:
+    """Return the scorer's logit of the best query, and how far it is ahead of the next."""
+    own, other = (_to_logit(one) for one in (chance, rival))
+    return {"chance": own, "lead": own - other}
+
+
+def _to_logit(chance: float) -> float:
+    bounded = min(max(chance, 1 - _SUREST), _SUREST)
+    return math.log(bounded / (1 - bounded))
 
 
 def describe_guesses(query: Query, senses: Senses) -> Signals:
@@ -71,7 +90,7 @@ def _name_things(table: Table, column: str) -> list[str]:
 
 
 @cache
-def _load_model() -> LogisticModel:
+def _load_model(name: str) -> LogisticModel:
     raw = (files("clew.agents.tables") / "confidence.toml").read_text(encoding="utf-8")
-    data = tomllib.loads(raw)
+    data = tomllib.loads(raw)[name]
     return LogisticModel(data["weights"], data["bias"])

@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
+from clew.agents.tables.confidence import measure_judged
 from clew.agents.tables.load import Table
 from clew.agents.tables.propose import (
     Asked,
@@ -13,8 +14,9 @@ from clew.agents.tables.propose import (
     make_queries,
     say_condition,
     say_part,
+    weigh_conditions,
 )
-from clew.agents.tables.reading import Filter, Query
+from clew.agents.tables.reading import Query
 from clew.agents.tables.run import TableResult, find_answer
 from clew.agents.tables.wording import say_query
 from clew.agents.tables.words import is_same_word
@@ -49,12 +51,16 @@ async def judge_queries(
     """
     if ctx.scorer is None:
         return []
-    return await asyncio.to_thread(_judge, ctx.scorer, ctx.question, tables, list(readings))
+    scorer, question = ctx.scorer, ctx.question
+    return weigh_lead(
+        await asyncio.to_thread(rank_queries, scorer, question, tables, list(readings))
+    )
 
 
-def _judge(
+def rank_queries(
     scorer: QueryJudge, question: str, tables: Sequence[Table], readings: Sequence[Query]
 ) -> list[ComputedAnswer]:
+    """Return queries with the scorer's own chance that a question means them, the best first."""
     asked = Asked(question)
     found: dict[str, tuple[Query, TableResult]] = {}
     for query in readings:
@@ -69,6 +75,16 @@ def _judge(
         ComputedAnswer(*found[text], chance) for text, chance in zip(texts, chances, strict=True)
     ]
     return sorted(judged, key=lambda one: -one.confidence)
+
+
+def weigh_lead(ranked: list[ComputedAnswer]) -> list[ComputedAnswer]:
+    """Return the queries with the first one's confidence by its lead over other values."""
+    if not ranked:
+        return []
+    best, *rest = ranked
+    others = (one for one in rest if one.result.values != best.result.values)
+    rival = next((one.confidence for one in others), 0.0)
+    return [best._replace(confidence=measure_judged(best.confidence, rival)), *rest]
 
 
 def _note(found: dict[str, tuple[Query, TableResult]], query: Query) -> None:
@@ -96,9 +112,10 @@ def _propose(scorer: QueryJudge, asked: Asked, tables: Sequence[Table]) -> list[
         own_parts, own_filters = said[at]
         parts = {one: chances[text] for one, text in own_parts.items()}
         filters = {one: chances[text] for one, text in own_filters.items()}
-        for query in make_queries(asked, table, parts, filters):
+        conditions = weigh_conditions(filters)
+        for query in make_queries(asked, table, parts, conditions):
             if _uses_partners(query):
-                found.append((_estimate(query, parts, filters), query))
+                found.append((conditions[query.filters] * _estimate(query, parts), query))
     return [query for _, query in sorted(found, key=lambda one: -one[0])]
 
 
@@ -108,12 +125,9 @@ def _uses_partners(query: Query) -> bool:
     return not partners or any(one.columns & query.columns for one in partners)
 
 
-def _estimate(query: Query, parts: dict[Part, float], filters: dict[Filter, float]) -> float:
+def _estimate(query: Query, parts: dict[Part, float]) -> float:
     """Return how likely a query is by its parts: each that is likely and left out counts, too."""
     chance = 1.0
-    for one, own in filters.items():
-        if own > 0.05:
-            chance *= own if one in query.filters else 1 - own
     used = {query.measure, query.group, *query.targets} - {""}
     for part, own in parts.items():
         if own > 0.05:

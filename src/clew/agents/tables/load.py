@@ -4,15 +4,16 @@ import re
 from collections import Counter, defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from datetime import date
 from functools import cached_property
 from itertools import islice
 from pathlib import PurePosixPath
-from typing import Any, Literal
+from typing import Any, Literal, cast
 
 from clew.agents.tables.values import is_year, load_vocabulary, read_truths
 from clew.agents.tables.words import fold_text, is_same_word, load_operators
 from clew.ingest.readers.tables import split_column
-from clew.text.dates import parse_whole_date
+from clew.text.dates import parse_clock, parse_slashed, parse_whole_date, split_slashed
 from clew.text.quantities import (
     WrittenNumber,
     choose_decimal,
@@ -21,7 +22,7 @@ from clew.text.quantities import (
     to_float,
 )
 
-ColumnType = Literal["number", "date", "text", "flag"]
+ColumnType = Literal["number", "date", "time", "text", "flag"]
 _SAMPLE = 400  # different values by which a column is first looked at
 _PLAIN_DIGITS = frozenset("0123456789.-")
 _MOSTLY = 0.95  # share of the values that decides a column's type
@@ -61,11 +62,24 @@ class Column:
         least = _MOSTLY * there.total()
         if there and sum(n for cell, n in there.items() if cell in self._floats) >= least:
             return "number"
-        if self._is_seldom(parse_whole_date):
-            return "text"
-        if there and sum(n for cell, n in there.items() if parse_whole_date(cell)) >= least:
-            return "date"
+        for kind, known in (("date", self._days), ("time", self._clocks)):
+            if there and sum(n for cell, n in there.items() if cell in known) >= least:
+                return cast(ColumnType, kind)
         return "text"
+
+    @cached_property
+    def _days(self) -> Mapping[Any, date]:
+        """The values that are dates, if they are not rare."""
+        if not self._is_seldom(parse_whole_date):
+            return {cell: day for cell in self._counts if (day := parse_whole_date(cell))}
+        return {} if self._is_seldom(split_slashed) else parse_slashed(self._counts)
+
+    @cached_property
+    def _clocks(self) -> Mapping[Any, int]:
+        """The values that are times of day, in minutes, if they are not rare."""
+        if self._is_seldom(parse_clock):
+            return {}
+        return {c: minutes for c in self._counts if (minutes := parse_clock(c)) is not None}
 
     @cached_property
     def truths(self) -> Mapping[Any, bool] | None:
@@ -200,6 +214,12 @@ class Column:
         return self.type == "number" and not load_vocabulary().ranks.isdisjoint(self.words)
 
     @property
+    def has_few_numbers(self) -> bool:
+        """Whether its numbers are few whole ones that come again, as those of bus lines."""
+        whole = self.type == "number" and all(n.is_integer() for n in self._floats.values())
+        return whole and 2 * len(self._counts) <= self._counts.total()
+
+    @property
     def is_quantity(self) -> bool:
         """Whether its values are numbers that can be added up or compared."""
         return self.type == "number" and not self.is_id
@@ -230,15 +250,17 @@ class Column:
 
     @cached_property
     def numbers(self) -> list[float | None]:
-        """The values as numbers; dates as days, so that they can be compared."""
+        """The values as numbers; dates as days and times as minutes, so that they are compared."""
         known = {cell: self._to_number(cell) for cell in set(self.cells)}
         return [known[cell] for cell in self.cells]
 
     def _to_number(self, cell: Any) -> float | None:
-        if cell is None or self.type != "date":
-            return None if cell is None else self._floats.get(cell)
-        day = parse_whole_date(cell)
-        return float(day.toordinal()) if day else None
+        if cell is None:
+            return None
+        if self.type == "date":
+            day = self._days.get(cell)
+            return float(day.toordinal()) if day else None
+        return self._clocks.get(cell) if self.type == "time" else self._floats.get(cell)
 
     @cached_property
     def folded(self) -> list[str | None]:

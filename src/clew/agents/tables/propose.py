@@ -5,18 +5,17 @@ compared, and every value, number, date and flag may be a condition. A model tel
 question says, and then which query (`clew.agents.tables.judge`).
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import date
 from functools import cached_property
-from itertools import combinations
 
 from clew.agents.tables.load import Column, Table
 from clew.agents.tables.reading import Filter, Query
 from clew.agents.tables.values import is_year
 from clew.agents.tables.wording import say_column, say_extreme, say_filter, say_samples, say_table
 from clew.agents.tables.words import Word, is_same_word, load_operators, split_question
-from clew.text.dates import MONTHS, parse_whole_date
+from clew.text.dates import MONTHS, parse_clock, parse_whole_date
 from clew.text.quantities import parse_number
 
 _MAX_COLUMNS = 24  # of a table that are looked at
@@ -24,13 +23,15 @@ _MAX_FILTERS = 80  # conditions that are compared with a question
 _MAX_KINDS = 2_000  # values of a column among which words of a question are looked for
 _MIN_PART = 4  # letters of a word that stands for a value it is part of
 _MAX_VALUE_WORDS = 8
-_LIKELY_PARTS, _LIKELY_FILTERS = 4, 5  # of the best that queries are made of
-_LEAST_PART, _LEAST_FILTER, _SURE_FILTER = 0.03, 0.05, 0.6
+_LIKELY_PARTS, _LIKELY_FILTERS = 4, 6  # of the best that queries are made of
+_LEAST_PART, _LEAST_FILTER = 0.03, 0.05
 _MAX_LIMIT = 20
 _COMPARING = (">", "<", ">=", "<=")
 _MULTIPLES = {"hundred": 100, "thousand": 1000, "k": 1000, "million": 1_000_000}
 _PLAIN = {"distinct": "distinct", "ask": "value", "over": "repeated", "each": "groups"}
 _OF_ROWS = {"most": "max", "fewest": "min"}
+_MAX_YEARS = 2  # of a column that a day or month without a year may be of
+_MAX_SETS, _MAX_BEAM, _MAX_TOGETHER = 10, 48, 4  # of conditions
 _MAX_CATEGORY = 6  # values of a column that may be meant by other words
 
 
@@ -50,11 +51,9 @@ def list_parts(table: Table) -> list[Part]:
         found.append(Part("ask", name))
         if column.is_quantity:
             found += [Part(kind, name) for kind in ("sum", "mean", "median", "max", "min")]
-        elif column.type == "date":
+        elif column.type in ("date", "time"):
             found += [Part(kind, name) for kind in ("max", "min")]
-        if column.type == "text" and not column.is_key:
-            found += [Part(kind, name) for kind in ("distinct", "each", "over")]
-        elif column.type != "flag" and not column.is_key and column.is_id:
+        if not column.is_key and (column.type == "text" or column.is_id or column.has_few_numbers):
             found += [Part(kind, name) for kind in ("distinct", "each", "over")]
     return found
 
@@ -151,6 +150,18 @@ class Asked:
         return found
 
     @cached_property
+    def clock_times(self) -> list[tuple[int, str]]:
+        """Times of day with their places: "18:00" for "6 pm"."""
+        found = []
+        for at, word in enumerate(self.words):
+            behind = self.words[at + 1].fold if at + 1 < len(self.words) else ""
+            is_half = behind in ("am", "pm") and word.fold.isdigit()
+            minutes = parse_clock(f"{word.fold} {behind}" if is_half else word.fold)
+            if minutes is not None:
+                found.append((at, f"{minutes // 60:02}:{minutes % 60:02}"))
+        return found
+
+    @cached_property
     def ranks(self) -> list[int]:
         """Places that are asked for: 2 for "second"."""
         ordinals = load_operators().phrases["ordinals"]
@@ -175,10 +186,7 @@ def _list_own_filters(asked: Asked, column: Column) -> Iterator[Filter]:
     if column.truths is not None:
         yield Filter(name, "flag")
         yield Filter(name, "flag", negated=True)
-    if column.type == "number":
-        yield from _compare_numbers(asked, column)
-    if column.type == "date" or column.has_years:
-        yield from _compare_times(asked, column)
+    yield from _compare_with(asked, column)
     if column.type == "text" or column.is_id:
         for at, how, value in _find_values(asked, column):
             yield Filter(name, how, value, at=at)
@@ -190,6 +198,17 @@ def _list_own_filters(asked: Asked, column: Column) -> Iterator[Filter]:
         yield Filter(name, "filled")
     elif column.is_quantity and 0.0 in column.numbers:
         yield Filter(name, "empty")
+
+
+def _compare_with(asked: Asked, column: Column) -> Iterator[Filter]:
+    """Yield the conditions that numbers, dates and times of a question may be."""
+    if column.type == "number":
+        yield from _compare_numbers(asked, column)
+    if column.type == "date" or column.has_years:
+        yield from _compare_times(asked, column)
+    if column.type == "time":
+        for at, value in asked.clock_times:
+            yield from (Filter(column.name, sign, value, at=at) for sign in ("=", *_COMPARING))
 
 
 def _compare_numbers(asked: Asked, column: Column) -> Iterator[Filter]:
@@ -207,17 +226,17 @@ def _compare_times(asked: Asked, column: Column) -> Iterator[Filter]:
     for at, how, value in asked.times:
         if column.type != "date":
             continue  # years are numbers
+        days = dict.fromkeys(_list_days(column))
         if how == "day" and value.startswith("-"):
-            for day in dict.fromkeys(_list_days(column)):
-                if day.endswith(value):
-                    yield Filter(column.name, "=", day, at=at)
+            yield from (Filter(column.name, "=", d, at=at) for d in days if d.endswith(value))
         elif how in ("year", "month"):
             yield Filter(column.name, how, value, at=at)
         else:
             yield Filter(column.name, "=", value, at=at)
-        if not value.startswith("-"):
-            for sign in _COMPARING:
-                yield Filter(column.name, sign, value, at=at)
+        years = dict.fromkeys(day[:4] for day in days) if value.startswith("-") else ("",)
+        for year in list(years)[-_MAX_YEARS:]:
+            whole = f"{year}{value.rstrip('-')}"
+            yield from (Filter(column.name, sign, whole, at=at) for sign in _COMPARING)
 
 
 def _list_days(column: Column) -> Iterator[str]:
@@ -282,36 +301,42 @@ def make_queries(
     asked: Asked,
     table: Table,
     parts: Mapping[Part, float],
-    filters: Mapping[Filter, float],
+    conditions: Iterable[tuple[Filter, ...]],
 ) -> Iterator[Query]:
-    """Yield the queries that the likely parts and conditions make."""
+    """Yield the queries that the likely parts make with each set of conditions."""
     likely = sorted(
         (one for one in parts if parts[one] >= _LEAST_PART), key=lambda one: -parts[one]
     )
     chosen = likely[: 2 * _LIKELY_PARTS]
-    for some in _choose_filters(filters):
+    for some in conditions:
         base = Query(table, "value", some)
         yield from _make_plain(base, chosen)
         yield from _make_extremes(asked, base, chosen)
         yield from _make_checks(base, chosen, some)
 
 
-def _choose_filters(filters: Mapping[Filter, float]) -> list[tuple[Filter, ...]]:
-    """Return sets of conditions, the likeliest first: all that are sure, and one more or less."""
-    ranked = sorted(
-        (one for one in filters if filters[one] >= _LEAST_FILTER), key=lambda f: -filters[f]
-    )
-    ranked = ranked[:_LIKELY_FILTERS]
-    found: dict[tuple[Filter, ...], float] = {}
-    for size in range(min(3, len(ranked)) + 1):
-        for some in combinations(ranked, size):
-            if _clash(some):
-                continue
-            chance = 1.0
-            for one in ranked:
-                chance *= filters[one] if one in some else 1 - filters[one]
-            found[some] = chance
-    return sorted(found, key=lambda some: -found[some])[:5]
+def weigh_conditions(filters: Mapping[Filter, float]) -> dict[tuple[Filter, ...], float]:
+    """Return the likeliest sets of conditions with their chances.
+
+    A word of a question says one condition, whatever others it could say: they are alternatives.
+    """
+    groups: dict[object, list[Filter]] = {}
+    for one in sorted(filters, key=lambda f: -filters[f]):
+        if filters[one] >= _LEAST_FILTER:
+            groups.setdefault(one.at if one.at >= 0 else one.column, []).append(one)
+    found: dict[tuple[Filter, ...], float] = {(): 1.0}
+    for some in list(groups.values())[:_LIKELY_FILTERS]:
+        more = dict(found)
+        none = max(1 - max(filters[one] for one in some), 0.01)
+        total = none + sum(filters[one] for one in some)
+        for chosen, chance in found.items():
+            more[chosen] = chance * none / total
+            for one in some[:_LIKELY_PARTS]:
+                if len(chosen) < _MAX_TOGETHER and not _clash((*chosen, one)):
+                    more[*chosen, one] = chance * filters[one] / total
+        best = sorted(more, key=lambda one: -more[one])[:_MAX_BEAM]
+        found = {one: more[one] for one in best}
+    return dict(list(found.items())[:_MAX_SETS])
 
 
 def _clash(some: Sequence[Filter]) -> bool:

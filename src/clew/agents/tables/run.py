@@ -11,7 +11,7 @@ from clew.agents.tables.load import Column, Table
 from clew.agents.tables.reading import Filter, Query
 from clew.agents.tables.values import is_year, load_vocabulary
 from clew.agents.tables.words import fold_text
-from clew.text.dates import parse_whole_date
+from clew.text.dates import parse_clock, parse_whole_date
 from clew.text.quantities import parse_number, split_unit, to_float
 
 _AGGREGATES: dict[str, Callable[[Sequence[float]], float]] = {
@@ -124,6 +124,8 @@ def _to_number(column: Column, value: str, how: str) -> float | None:
     """Return the number that a column is compared with, in its unit; of dates the day."""
     if column.type == "date":
         return _to_day(value, is_end=how in (">", "<="))
+    if column.type == "time":
+        return parse_clock(value)
     number = parse_number(value)
     if number is not None:
         return number

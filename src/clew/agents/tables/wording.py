@@ -43,7 +43,7 @@ def say_column(table: Table, name: str) -> str:
 def say_samples(column: Column) -> str:
     """Say a column's name, and two of its values if they are words."""
     name = " ".join(column.words) or column.name
-    if column.type != "text":
+    if column.type not in ("text", "time"):
         return name
     some = [str(cell)[:_MAX_SAMPLE] for cell in dict.fromkeys(column.cells) if cell is not None]
     return f"{name} ({', '.join(some[:2])})"
@@ -73,16 +73,27 @@ def say_filter(table: Table, one: Filter) -> str:
     if one.how == "month":
         year, _, month = one.value.strip("-").rpartition("-")
         return f"{name} {denied}in {_MONTH_NAMES.get(int(month), month)} {year}".rstrip()
-    is_time = column.type == "date" or column.has_years
+    is_time = column.type in ("date", "time") or column.has_years
     sign = (_DATE_SIGNS if is_time else _SIGNS).get(one.how, one.how)
     sign = "is" if one.how == "=" else sign
-    return f"{name} {f'{sign} not' if one.negated else sign} {one.value}"
+    value = _say_day(one.value) if column.type == "date" else one.value
+    return f"{name} {f'{sign} not' if one.negated else sign} {value}"
+
+
+def _say_day(value: str) -> str:
+    """Say 2024-03-20 as 20 March 2024, 2024-03 as March 2024."""
+    year, _, rest = value.partition("-")
+    month, _, day = rest.partition("-")
+    if not (year.isdigit() and month.isdigit()):
+        return value
+    return f"{day.lstrip('0')} {_MONTH_NAMES.get(int(month), month)} {year}".strip()
 
 
 def say_extreme(table: Table, measure: str, best: str) -> str:
     """Say the largest or smallest of a column."""
     column = table.columns[measure]
-    words = _DATE_EXTREMES if column.type == "date" or column.has_years else _EXTREMES
+    is_time = column.type in ("date", "time") or column.has_years
+    words = _DATE_EXTREMES if is_time else _EXTREMES
     return f"{words[best]} {say_column(table, measure)}"
 
 

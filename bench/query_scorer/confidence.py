@@ -1,0 +1,102 @@
+"""Fits the confidence in table answers that the query scorer chose, on tables held out.
+
+    python -m bench.query_scorer.confidence [--most 600]
+
+Prints the weights for `[judged]` of `src/clew/agents/tables/confidence.toml`: each fitted on four
+fifths of the tables and measured on the rest.
+"""
+
+import argparse
+import random
+from collections.abc import Iterator, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from bench.machine import print_result
+from bench.query_scorer.asked import TABLES, is_held, make_query, make_table, read_lines
+from clew.agents.core.confidence import LogisticModel, Signals, fit_logistic
+from clew.agents.tables.confidence import describe_lead
+from clew.agents.tables.judge import rank_queries
+from clew.agents.tables.run import run_query
+from clew.reader.query_scorer import QueryScorer
+
+_FOLDS = 5
+
+
+class Judged(NamedTuple):
+    """What the scorer says of the best query of a question, and whether it is the right one."""
+
+    table: str
+    signals: Signals
+    right: bool
+    answerable: bool
+
+
+def judge_tables(most: int, seed: int = 5) -> Iterator[Judged]:
+    """Ask a sample of the questions over the tables that are held out."""
+    lines = [line for line in read_lines(TABLES) if is_held(line["table"])]
+    asked = [
+        (at, ask, q) for at, line in enumerate(lines) for ask in line["asks"] for q in ask["q"]
+    ]
+    scorer, tables = QueryScorer.load(), [make_table(line) for line in lines]
+    for at, ask, question in random.Random(seed).sample(asked, min(most, len(asked))):
+        table, name = tables[at], lines[at]["table"]
+        gold = None if ask["get"] == "none" else run_query(make_query(table, ask))
+        ranked = rank_queries(scorer, question, [table], [])
+        if ranked:
+            best = ranked[0]
+            rivals = [o.confidence for o in ranked if o.result.values != best.result.values]
+            right = gold is not None and same_values(best.result.values, gold.values)
+            signals = describe_lead(best.confidence, max(rivals, default=0.0))
+            yield Judged(name, signals, right, gold is not None)
+        elif gold is not None:
+            yield Judged(name, describe_lead(0.0, 0.0), False, True)
+
+
+def same_values(one: Sequence[str], other: Sequence[str]) -> bool:
+    """Whether two results tell the same."""
+    return sorted(one) == sorted(other)
+
+
+def measure(model: LogisticModel, judged: Sequence[Judged]) -> dict[str, Any]:
+    """Count what is told at one half, right and wrong."""
+    chances = np.array([model(one.signals) for one in judged])
+    right = np.array([one.right for one in judged])
+    asked = np.array([one.answerable for one in judged])
+    told = chances >= 0.5
+    return {
+        "questions": len(judged),
+        "answerable": int(asked.sum()),
+        "best is right": int(right.sum()),
+        "told right": int((told & right).sum()),
+        "told wrong": int((told & ~right & asked).sum()),
+        "unanswerable told": int((told & ~asked).sum()),
+        "brier": round(float(np.mean((chances - right) ** 2)), 4),
+    }
+
+
+def main() -> None:
+    """Fit and print."""
+    ask = argparse.ArgumentParser(description=__doc__)
+    ask.add_argument("--most", type=int, default=600)
+    given = ask.parse_args()
+    judged = list(judge_tables(given.most))
+    names = sorted({one.table for one in judged})
+    counts: dict[str, float] = {}
+    for fold in range(_FOLDS):
+        left = set(names[fold::_FOLDS])
+        known = [one for one in judged if one.table not in left]
+        model = fit_logistic([one.signals for one in known], [one.right for one in known])
+        for name, value in measure(model, [o for o in judged if o.table in left]).items():
+            share = value / _FOLDS if name == "brier" else value
+            counts[name] = round(counts.get(name, 0) + share, 4)
+    whole = fit_logistic([one.signals for one in judged], [one.right for one in judged])
+    plain = measure(LogisticModel({"chance": 1.0, "lead": 0.0}, 0.0), judged)
+    figures = {"held out": counts, "scorer alone": plain}
+    fitted = {"weights": dict(whole.weights), "bias": whole.bias}
+    print_result("query_scorer.confidence", figures | fitted, {"tables": len(names)})
+
+
+if __name__ == "__main__":
+    main()

@@ -125,16 +125,19 @@ def _light(text: str) -> str:
 async def confirm(ctx: Context, passages: Sequence[Passage]) -> Note | None:
     """Note yes or no for the question, and the sentence that says so; None if no sentence does.
 
-    Where the text asks the same, what stands under that line decides, and nothing else.
+    Where the text asks the same, what stands under that line decides, and nothing else. What no
+    sentence proves may be decided by one in other words, if the scorer finds it to.
     """
     if (under := find_under_question(ctx.question, passages)) is not None:
         replied = under.find_reply(table_for(ctx.question))
         return _note(ctx, *replied, probability=_REPLIED) if replied else None
-    if can_judge(ctx):
-        return await decide(ctx, passages)
     claim = parse_claim(ctx, ctx.question)
-    if claim is None:
-        return None
+    proven = await _prove(ctx, claim, passages) if claim else None
+    return proven or (await decide(ctx, passages) if can_judge(ctx) else None)
+
+
+async def _prove(ctx: Context, claim: Claim, passages: Sequence[Passage]) -> Note | None:
+    """Note yes or no by a sentence with all that is claimed, or with another value."""
     for passage, start, end in _sentences(passages):
         sentence = passage.text[start:end]
         told = resolve_pronoun(claim, passage.text[:start], sentence.lstrip())

@@ -3,7 +3,9 @@
 import asyncio
 from collections.abc import Iterable, Sequence
 
+from clew.agents.citing.entailment import is_negated
 from clew.agents.citing.support import SupportSpan, make_citation
+from clew.agents.core.confidence import load_models
 from clew.agents.core.scratchpad import Note
 from clew.agents.reading.choose import measure_coverage
 from clew.agents.reading.judged import Place, squash_chance
@@ -17,6 +19,8 @@ from clew.types import Passage
 
 DECIDED = "decided"
 """The signal of how sure it is that a sentence decides a question."""
+SAYS_YES = "says yes"
+"""The model of whether a sentence that decides says yes: the scorer's opinion, and negation."""
 _MAX_SENTENCES = 16  # that are judged
 _LEAST = 0.1  # probability of a sentence that may decide
 
@@ -41,13 +45,18 @@ async def decide(ctx: Context, passages: Sequence[Passage]) -> Note | None:
     best = int(decides.argmax())
     if (chance := float(decides[best])) < _LEAST:
         return None
-    said, place, table = float(yes[best]), places[best], table_for(ctx.question)
+    place = places[best]
     cited = make_citation(place.passage, SupportSpan(place.start, place.end, 1.0))
+    denies = is_negated(cited.quote) != is_negated(ctx.question)
+    said = (await load_models(ctx.key_values))[SAYS_YES](
+        {"said": squash_chance(float(yes[best])), "denies": float(denies)}
+    )
     signs = {
         DECIDED: squash_chance(chance),
         "clear": abs(squash_chance(said)),
         "denied": float(said < 0.5),
     }
+    table = table_for(ctx.question)
     short = table.yes if said >= 0.5 else table.no
     probability = chance * max(said, 1 - said)
     return Note(ctx.question, short, cited.quote, cited, probability=probability, signs=signs)

@@ -45,6 +45,7 @@ from clew.retrieve.question import tidy_question
 
 Rows = Sequence[Mapping[str, Any]]
 RANK_RIDGE = 3.0  # pull towards the weights there are
+JUDGED_RIDGE = 60.0  # of the scorer's weight among thousands of candidates
 ANSWER_RIDGE = 0.3
 # What a short answer is judged by; the other signals said nothing more on sets left out.
 ANSWER_SIGNALS = ("cosine", "elsewhere", "settled", "told", "untold")
@@ -52,8 +53,8 @@ ANSWER_SIGNALS = ("cosine", "elsewhere", "settled", "told", "untold")
 KEPT_SIGNALS = ("named", "undecided", "understood", "unfit")
 COMPUTED_SIGNALS = ("own", "polar", "told")
 # What a short answer, a quote, and a yes or no are judged by that the scorer compared.
-JUDGED_ANSWER_SIGNALS = (JUDGED, *ANSWER_SIGNALS)
-DECIDED_SIGNALS = (DECIDED, "clear", "denied", "told", "cosine")
+JUDGED_ANSWER_SIGNALS = (JUDGED, "lead", "sentence")
+DECIDED_SIGNALS = (DECIDED, "clear")
 WRITTEN_RIDGE = 2.0
 # What a written answer is judged by; the rest said nothing more on the training questions.
 WRITTEN_SIGNALS = (
@@ -77,7 +78,6 @@ QUOTE_SIGNALS = (
     *("cosine", "covered", "named", "near", "open", "understood"),
     *("lacking", "rarest", "undefined", "inexact", "valueless", "undecided"),
 )
-JUDGED_QUOTE_SIGNALS = (JUDGED, *QUOTE_SIGNALS)
 PASSAGES = 8  # that are read for a question
 
 
@@ -117,6 +117,12 @@ def fit_rank(rows: Rows, prior: LogisticModel) -> LogisticModel:
     labelled = [(signals, score >= RIGHT) for row in rows for score, signals in row["candidates"]]
     signals, right = [one for one, _ in labelled], [right for _, right in labelled]
     return fit_logistic(signals, right, prior, RANK_RIDGE)
+
+
+def fit_judged_rank(rows: Rows, _: LogisticModel) -> LogisticModel:
+    """Fit what the scorer adds to the weights that rank candidates."""
+    labelled = [(signals, score >= RIGHT) for row in rows for score, signals in row["candidates"]]
+    return add_judged(load_shipped_models()["rank"], labelled)
 
 
 def measure_rank(rows: Rows, model: LogisticModel) -> str:
@@ -182,8 +188,24 @@ def fit_judged_answers(rows: Rows, prior: LogisticModel) -> LogisticModel:
 
 
 def fit_judged_quotes(rows: Rows, prior: LogisticModel) -> LogisticModel:
-    """Fit the confidence of quotes that the scorer judged."""
-    return fit_supporting(rows, prior, QUOTE_RIDGE, JUDGED_QUOTE_SIGNALS)
+    """Fit what the scorer adds to the confidence of quotes."""
+    labelled = [(row["signals"], bool(row["right"])) for row in rows]
+    return add_judged(load_shipped_models()["quote"], labelled)
+
+
+def add_judged(
+    model: LogisticModel, labelled: Sequence[tuple[Mapping[str, float], bool]]
+) -> LogisticModel:
+    """Fit the weight of the scorer's opinion beside a model that stays as it is."""
+    known = [{"known": _logit(model(one)), JUDGED: one.get(JUDGED, 0.0)} for one, _ in labelled]
+    start = LogisticModel({"known": 1.0, JUDGED: 0.0})
+    fitted = fit_logistic(known, [right for _, right in labelled], start, JUDGED_RIDGE)
+    return LogisticModel({**model.weights, JUDGED: fitted.weights[JUDGED]}, model.bias)
+
+
+def _logit(chance: float) -> float:
+    kept = min(1 - 1e-6, max(1e-6, chance))
+    return float(np.log(kept / (1 - kept)))
 
 
 def fit_decided(rows: Rows, prior: LogisticModel) -> LogisticModel:
@@ -271,7 +293,8 @@ def refit(given: argparse.Namespace) -> None:
     rows = read_jsonl(given.rows)
     if given.what in ("fit-rank", "fit-judged-rank"):
         kind = given.what.removeprefix("fit-").replace("-", " ")
-        models[kind] = fit_and_compare(rows, models[kind], fit_rank, measure_rank)
+        fit_order = fit_judged_rank if kind.startswith(JUDGED) else fit_rank
+        models[kind] = fit_and_compare(rows, models[kind], fit_order, measure_rank)
     else:
         kind, fit = FITTED[given.what]
         short = [row for row in rows if is_of_kind(row, kind)]

@@ -187,10 +187,10 @@ def fit_judged_answers(rows: Rows, prior: LogisticModel) -> LogisticModel:
     return fit_from_nothing(rows, prior, JUDGED_ANSWER_SIGNALS)
 
 
-def fit_judged_quotes(rows: Rows, prior: LogisticModel) -> LogisticModel:
-    """Fit what the scorer adds to the confidence of quotes."""
-    labelled = [(row["signals"], bool(row["right"])) for row in rows]
-    return add_judged(load_shipped_models()["quote"], labelled)
+def fit_judged_quotes(rows: Rows, _: LogisticModel) -> LogisticModel:
+    """Fit the confidence of quotes that the scorer judged, from that of quotes without."""
+    prior = load_shipped_models()["quote"]
+    return fit_supporting(rows, prior, ANSWER_RIDGE, (JUDGED, *QUOTE_SIGNALS))
 
 
 def add_judged(

@@ -77,7 +77,7 @@ async def judge_answer(ctx: Context, answer: Answer) -> Answer:
     kind = judged_kind(replace(answer, signals=signals), by_model=chat is not None)
     own = models.get(name_written(kind, chat.name)) if chat is not None else None
     confidence = (own or models[kind])(signals)
-    if chat is None and kind != f"{JUDGED} answer":
+    if chat is None and kind not in (f"{JUDGED} answer", f"{JUDGED} quote"):
         signals, confidence = await _check(ctx, answer, signals, confidence)
     return replace(answer, confidence=round(confidence, 4), signals=signals)
 

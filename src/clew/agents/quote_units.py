@@ -37,6 +37,7 @@ from clew.agents.citing.support import SupportSpan, make_citation
 from clew.agents.core.messages import CANDIDATE_LABEL, explain_not_written
 from clew.agents.core.types import Answer
 from clew.agents.judge import judge_answer
+from clew.agents.reading.judged import JUDGED
 from clew.agents.reading.lists import is_enumeration, wants_several
 from clew.agents.reading.spans import answer_key
 from clew.agents.rules.table import table_for
@@ -86,6 +87,7 @@ def has_parts(text: str) -> bool:
 async def quote_units(ctx: Context, answer: Answer, found: Found, *, keep: bool = False) -> Answer:
     """Return the answer with units as its quotes, judged; without its name if that is not sure.
 
+    What the scorer judged is named with its own confidence, else it must be surer than the quotes.
     With `keep` its own quotes come first as they are.
     """
     passages = answer.evidence.chunks
@@ -110,7 +112,7 @@ async def quote_units(ctx: Context, answer: Answer, found: Found, *, keep: bool 
         return _fill_up(kept, units, signs.words)
 
     named = _show_quotes(judged, choose(_widen_citations(answer, passages)), judged.candidate)
-    if may_name and judged.confidence >= _NAMED:
+    if may_name and (judged.confidence >= _NAMED or JUDGED in judged.signals):
         return named
     chosen = choose(answer.citations if keep else ())
     if not chosen:

@@ -78,6 +78,9 @@ QUOTE_SIGNALS = (
     *("cosine", "covered", "named", "near", "open", "understood"),
     *("lacking", "rarest", "undefined", "inexact", "valueless", "undecided"),
 )
+# A quote counts as right if the answer is anywhere in it, and the scorer seldom finds a question of
+# yes or no undecided: there a wrong answer counts more often than a right one withheld.
+WRONG_QUOTE, WRONG_DECISION = 2, 3
 PASSAGES = 8  # that are read for a question
 
 
@@ -190,7 +193,9 @@ def fit_judged_answers(rows: Rows, prior: LogisticModel) -> LogisticModel:
 def fit_judged_quotes(rows: Rows, _: LogisticModel) -> LogisticModel:
     """Fit the confidence of quotes that the scorer judged, from that of quotes without."""
     prior = load_shipped_models()["quote"]
-    return fit_supporting(rows, prior, ANSWER_RIDGE, (JUDGED, *QUOTE_SIGNALS))
+    return fit_supporting(
+        weigh_wrong(rows, WRONG_QUOTE), prior, ANSWER_RIDGE, (JUDGED, *QUOTE_SIGNALS)
+    )
 
 
 def add_judged(
@@ -210,7 +215,12 @@ def _logit(chance: float) -> float:
 
 def fit_decided(rows: Rows, prior: LogisticModel) -> LogisticModel:
     """Fit the confidence of a yes or no by the sentence that the scorer finds to decide."""
-    return fit_from_nothing(rows, prior, DECIDED_SIGNALS)
+    return fit_from_nothing(weigh_wrong(rows, WRONG_DECISION), prior, DECIDED_SIGNALS)
+
+
+def weigh_wrong(rows: Rows, times: int) -> Rows:
+    """Return rows in which each wrong answer counts so many times."""
+    return [row for row in rows for _ in range(1 if row["right"] else times)]
 
 
 def fit_written(rows: Rows, prior: LogisticModel) -> LogisticModel:

@@ -133,7 +133,20 @@ async def confirm(ctx: Context, passages: Sequence[Passage]) -> Note | None:
         return _note(ctx, *replied, probability=_REPLIED) if replied else None
     claim = parse_claim(ctx, ctx.question)
     proven = await _prove(ctx, claim, passages) if claim else None
-    return proven or (await decide(ctx, passages) if can_judge(ctx) else None)
+    if proven is not None or not can_judge(ctx):
+        return proven
+    decided = await decide(ctx, passages)
+    return None if decided and claim and _is_left_open(ctx, claim, decided, passages) else decided
+
+
+def _is_left_open(ctx: Context, claim: Claim, decided: Note, passages: Sequence[Passage]) -> bool:
+    """Whether the sentence that gives a yes only supposes, plans or reports it, or is denied."""
+    cited = decided.citation
+    home = next((one for one in passages if cited and one.id == cited.chunk), None)
+    if cited is None or home is None or decided.answer != table_for(ctx.question).yes:
+        return False
+    span = cited.start - home.start, cited.end - home.start
+    return not _is_proof(ctx, claim, home, span, cited.quote)
 
 
 async def _prove(ctx: Context, claim: Claim, passages: Sequence[Passage]) -> Note | None:

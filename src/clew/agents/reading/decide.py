@@ -22,7 +22,7 @@ DECIDED = "decided"
 SAYS_YES = "says yes"
 """The model of whether a sentence that decides says yes: the scorer's opinion, and negation."""
 _MAX_SENTENCES = 16  # that are judged
-_LEAST = 0.1  # probability of a sentence that may decide
+_LEAST = 0.5  # probability of a sentence that decides
 
 
 def list_sentences(passages: Sequence[Passage]) -> Iterable[Place]:

@@ -15,7 +15,7 @@ from clew.agents.answering.lacking import (
     list_texts,
     name_home,
 )
-from clew.agents.answering.mismatch import LESS, MOST, is_less_sure, is_mismatched
+from clew.agents.answering.mismatch import LESS, MOST, is_less_sure, is_mismatched, is_of_sibling
 from clew.agents.answering.quote_block import find_wanted_block
 from clew.agents.answering.told import find_home, find_untold, measure_told, read_sentence
 from clew.agents.answering.units import weigh_words
@@ -79,6 +79,8 @@ async def judge_answer(ctx: Context, answer: Answer) -> Answer:
     confidence = (own or models[kind])(signals)
     if chat is None and kind not in (f"{JUDGED} answer", f"{JUDGED} quote"):
         signals, confidence = await _check(ctx, answer, signals, confidence)
+    elif chat is None and answer.candidate and is_of_sibling(ctx, answer, literal=False):
+        signals, confidence = {**signals, "mismatch": 1.0}, min(confidence, MOST)
     return replace(answer, confidence=round(confidence, 4), signals=signals)
 
 

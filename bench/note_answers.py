@@ -3,7 +3,8 @@
 `python -m bench.note_answers --kbs DIR --rows FILE [--candidates FILE] [--most 8]` makes a small
 knowledge base of each note that is held out, with its neighbours, asks its questions in one of
 their wordings, and appends a line for each answer, as `bench.answer_sets --rows` does, and for the
-candidates of each question, as `bench.confidence candidates` does.
+candidates of each question, as `bench.confidence candidates` does. With `--quoted` nothing is named,
+and what is quoted first is right if it has the answer, to fit the confidence of quotes.
 """
 
 import argparse
@@ -13,6 +14,7 @@ import random
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 from bench.answer_sets import RIGHT, Asked
 from bench.confidence import label_candidates
@@ -102,7 +104,11 @@ async def main() -> None:
     parser.add_argument("--rows", type=Path, required=True)
     parser.add_argument("--candidates", type=Path)
     parser.add_argument("--most", type=int, default=8, help="questions of a note")
+    parser.add_argument("--quoted", action="store_true", help="quote units, name nothing")
     given = parser.parse_args()
+    if given.quoted:
+        patch("clew.agents.quote_units.is_technical", lambda *_: True).start()
+        patch("clew.agents.quote_units.asks_one_thing", lambda _: False).start()
     given.kbs.mkdir(parents=True, exist_ok=True)
     rng, asked, right = random.Random(SEED), 0, 0
     for number, note in enumerate(read_notes(given.notes)):

@@ -3,8 +3,8 @@
 `python -m bench.note_answers --kbs DIR --rows FILE [--candidates FILE] [--most 8]` makes a small
 knowledge base of each note that is held out, with its neighbours, asks its questions in one of
 their wordings, and appends a line for each answer, as `bench.answer_sets --rows` does, and for the
-candidates of each question, as `bench.confidence candidates` does. With `--quoted` nothing is named,
-and what is quoted first is right if it has the answer, to fit the confidence of quotes.
+candidates of each question, as `bench.confidence candidates` does. With `--quoted` nothing is
+named, and what is quoted first is right if it has the answer, to fit the confidence of quotes.
 """
 
 import argparse

@@ -5,7 +5,9 @@ training questions and appends every candidate, right or wrong; `fit-rank --rows
 weights that rank candidates. `bench.answer_sets --rows FILE` then answers training questions, also
 in other wordings, with invented names and with their answers hidden; `fit-answers` fits the
 confidence of short answers to those rows, and `fit-quotes` that of quotes to the rows of
-`bench.documents.rows`. `fit-written` fits that of written answers on which the reader was asked
+`bench.documents.rows`. `fit-judged-rank`, `fit-judged-answers`, `fit-judged-quotes` and
+`fit-decided` do so for answers that the scorer judged, also with the rows of
+`bench.note_answers`. `fit-written` fits that of written answers on which the reader was asked
 (rows of `--recipe steps-judged`, so that none is left out); `fit-contested` that of spans where a
 model wrote something else (rows of `--recipe steps-read`). All write to `--out`, and print how well
 weights fitted on the other sets do on each set. `report` prints risk and coverage by set.
@@ -34,6 +36,8 @@ from clew.agents.core.confidence import (
 )
 from clew.agents.core.scratchpad import Notebook, RecordingRetriever
 from clew.agents.reading.answer import QuestionReader
+from clew.agents.reading.decide import DECIDED
+from clew.agents.reading.judged import JUDGED
 from clew.engine import KnowledgeBase
 from clew.evaluate.metrics.answers import f1
 from clew.recipes.registry import resolve_recipe
@@ -41,12 +45,16 @@ from clew.retrieve.question import tidy_question
 
 Rows = Sequence[Mapping[str, Any]]
 RANK_RIDGE = 3.0  # pull towards the weights there are
+JUDGED_RIDGE = 60.0  # of the scorer's weight among thousands of candidates
 ANSWER_RIDGE = 0.3
 # What a short answer is judged by; the other signals said nothing more on sets left out.
 ANSWER_SIGNALS = ("cosine", "elsewhere", "settled", "told", "untold")
 # Nearly alike on data sets: they are pulled towards the weights they have.
 KEPT_SIGNALS = ("named", "undecided", "understood", "unfit")
 COMPUTED_SIGNALS = ("own", "polar", "told")
+# What a short answer, a quote, and a yes or no are judged by that the scorer compared.
+JUDGED_ANSWER_SIGNALS = (JUDGED, "lead", "sentence")
+DECIDED_SIGNALS = (DECIDED, "clear")
 WRITTEN_RIDGE = 2.0
 # What a written answer is judged by; the rest said nothing more on the training questions.
 WRITTEN_SIGNALS = (
@@ -58,7 +66,7 @@ WRITTEN_SIGNALS = (
 CONTESTED_SIGNALS = ("alone", "lead", "moved")
 SUPPORTING = (
     *("own", "direct", "lead", "entailed", "covered", "named", "cited", "understood"),
-    *("told", "near", "cosine", "open", "sentence", "settled"),
+    *("told", "near", "cosine", "open", "sentence", "settled", JUDGED, DECIDED, "clear"),
 )
 OPPOSING = (
     *("lacking", "rarest", "undefined", "inexact", "valueless", "undecided", "astray"),
@@ -70,6 +78,9 @@ QUOTE_SIGNALS = (
     *("cosine", "covered", "named", "near", "open", "understood"),
     *("lacking", "rarest", "undefined", "inexact", "valueless", "undecided"),
 )
+# A quote counts as right if the answer is anywhere in it, and the scorer seldom finds a question of
+# yes or no undecided: there a wrong answer counts more often than a right one withheld.
+WRONG_QUOTE, WRONG_DECISION = 2, 3
 PASSAGES = 8  # that are read for a question
 
 
@@ -86,10 +97,11 @@ async def label_candidates(kb: KnowledgeBase, one: Asked, rank: LogisticModel) -
 
 async def collect_candidates(given: argparse.Namespace) -> None:
     """Append the candidates of training questions to a file, a line for each question."""
-    rank = load_shipped_models()["rank"]
+    models = load_shipped_models()
     for spec in given.sets.split(","):
         name, first, last = spec.split(":")
         kb = await open_set(given, name)
+        rank = models[f"{JUDGED} rank" if kb.scorer else "rank"]
         try:
             with given.rows.open("a", encoding="utf-8") as file:
                 for wording in given.wordings.split(","):
@@ -108,6 +120,12 @@ def fit_rank(rows: Rows, prior: LogisticModel) -> LogisticModel:
     labelled = [(signals, score >= RIGHT) for row in rows for score, signals in row["candidates"]]
     signals, right = [one for one, _ in labelled], [right for _, right in labelled]
     return fit_logistic(signals, right, prior, RANK_RIDGE)
+
+
+def fit_judged_rank(rows: Rows, _: LogisticModel) -> LogisticModel:
+    """Fit what the scorer adds to the weights that rank candidates."""
+    labelled = [(signals, score >= RIGHT) for row in rows for score, signals in row["candidates"]]
+    return add_judged(load_shipped_models()["rank"], labelled)
 
 
 def measure_rank(rows: Rows, model: LogisticModel) -> str:
@@ -167,6 +185,44 @@ def fit_quotes(rows: Rows, prior: LogisticModel) -> LogisticModel:
     return fit_supporting(rows, prior, QUOTE_RIDGE, QUOTE_SIGNALS)
 
 
+def fit_judged_answers(rows: Rows, prior: LogisticModel) -> LogisticModel:
+    """Fit the confidence of short answers that the scorer judged."""
+    return fit_from_nothing(rows, prior, JUDGED_ANSWER_SIGNALS)
+
+
+def fit_judged_quotes(rows: Rows, _: LogisticModel) -> LogisticModel:
+    """Fit the confidence of quotes that the scorer judged, from that of quotes without."""
+    prior = load_shipped_models()["quote"]
+    return fit_supporting(
+        weigh_wrong(rows, WRONG_QUOTE), prior, ANSWER_RIDGE, (JUDGED, *QUOTE_SIGNALS)
+    )
+
+
+def add_judged(
+    model: LogisticModel, labelled: Sequence[tuple[Mapping[str, float], bool]]
+) -> LogisticModel:
+    """Fit the weight of the scorer's opinion beside a model that stays as it is."""
+    known = [{"known": _logit(model(one)), JUDGED: one.get(JUDGED, 0.0)} for one, _ in labelled]
+    start = LogisticModel({"known": 1.0, JUDGED: 0.0})
+    fitted = fit_logistic(known, [right for _, right in labelled], start, JUDGED_RIDGE)
+    return LogisticModel({**model.weights, JUDGED: fitted.weights[JUDGED]}, model.bias)
+
+
+def _logit(chance: float) -> float:
+    kept = min(1 - 1e-6, max(1e-6, chance))
+    return float(np.log(kept / (1 - kept)))
+
+
+def fit_decided(rows: Rows, prior: LogisticModel) -> LogisticModel:
+    """Fit the confidence of a yes or no by the sentence that the scorer finds to decide."""
+    return fit_from_nothing(weigh_wrong(rows, WRONG_DECISION), prior, DECIDED_SIGNALS)
+
+
+def weigh_wrong(rows: Rows, times: int) -> Rows:
+    """Return rows in which each wrong answer counts so many times."""
+    return [row for row in rows for _ in range(1 if row["right"] else times)]
+
+
 def fit_written(rows: Rows, prior: LogisticModel) -> LogisticModel:
     """Fit the confidence of answers that a model wrote."""
     return fit_supporting(rows, prior, WRITTEN_RIDGE, WRITTEN_SIGNALS)
@@ -217,28 +273,41 @@ def fit_and_compare(
 
 FITTED = {
     "fit-answers": ("answer", fit_answers),
+    "fit-judged-answers": (f"{JUDGED} answer", fit_judged_answers),
     "fit-computed": ("computed", fit_computed),
+    "fit-decided": ("decided", fit_decided),
     "fit-quotes": ("quote", fit_quotes),
+    "fit-judged-quotes": (f"{JUDGED} quote", fit_judged_quotes),
     "fit-written": ("seconded", fit_written),
     "fit-contested": ("contested", fit_contested),
 }
+
+
+def is_of_kind(row: Mapping[str, Any], kind: str) -> bool:
+    """Whether an answer is one that a model of confidence judges."""
+    signals = row["signals"]
+    if not signals or bool(row["short"]) == kind.endswith("quote"):
+        return False
+    if kind.endswith(("answer", "quote")) and (JUDGED in signals) != kind.startswith(JUDGED):
+        return False
+    if kind in ("computed", "decided") or kind.endswith("answer"):
+        computed = bool(signals.get("computed", 0.0))
+        decided = DECIDED in signals
+        return computed == (not kind.endswith("answer")) and decided == (kind == "decided")
+    return kind != "contested" or bool(signals.get("contested"))
 
 
 def refit(given: argparse.Namespace) -> None:
     """Fit the model of what is asked for, and write it with the others."""
     models = dict(load_shipped_models())
     rows = read_jsonl(given.rows)
-    if given.what == "fit-rank":
-        models["rank"] = fit_and_compare(rows, models["rank"], fit_rank, measure_rank)
+    if given.what in ("fit-rank", "fit-judged-rank"):
+        kind = given.what.removeprefix("fit-").replace("-", " ")
+        fit_order = fit_judged_rank if kind.startswith(JUDGED) else fit_rank
+        models[kind] = fit_and_compare(rows, models[kind], fit_order, measure_rank)
     else:
         kind, fit = FITTED[given.what]
-        named = kind != "quote"
-        short = [row for row in rows if row["signals"] and bool(row["short"]) == named]
-        if kind in ("answer", "computed"):
-            computed = float(kind == "computed")
-            short = [row for row in short if row["signals"].get("computed", 0.0) == computed]
-        if kind == "contested":
-            short = [row for row in short if row["signals"].get("contested")]
+        short = [row for row in rows if is_of_kind(row, kind)]
         if not short:
             raise SystemExit(f"{given.rows} has no answer to fit the confidence of {kind} to")
         models[kind] = fit_and_compare(short, models[kind], fit, measure_answers)
@@ -263,7 +332,7 @@ def report(given: argparse.Namespace) -> None:
 def main() -> None:
     """Parse the arguments and collect, fit or report."""
     parser = argparse.ArgumentParser(description=__doc__)
-    commands = ("candidates", "fit-rank", *FITTED, "report")
+    commands = ("candidates", "fit-rank", "fit-judged-rank", *FITTED, "report")
     parser.add_argument("what", choices=commands)
     parser.add_argument("--data", type=Path)
     parser.add_argument("--kbs", type=Path)

@@ -22,7 +22,7 @@ from typing import Any
 from bench.machine import print_result
 from bench.reader.examples import Example, Passage, load_2wiki, load_squad
 from bench.reader.notes import NOTES, Note, read_notes
-from clew.reader.query_scorer import say_answer, say_statement
+from clew.reader.query_scorer import find_told, say_answer, say_statement
 from clew.reader.span_reader import SpanReader
 from clew.text.sentences import sentence_spans
 
@@ -30,15 +30,6 @@ Item = tuple[Any, ...]
 _READ = 8  # spans of the reader for a question
 _STATEMENTS = 10  # sentences that do not decide
 _BRIDGED = 0.7  # share of answers over two texts that come with the sentence between
-
-
-def find_told(text: str, start: int, end: int) -> str:
-    """Return the sentence around a span, behind the one before it."""
-    spans = list(sentence_spans(text))
-    first = max((at for at, (s, _) in enumerate(spans) if s <= start), default=0)
-    last = next((e for _, e in spans[first:] if e >= end), len(text))
-    begin = spans[max(0, first - 1)][0] if spans else 0
-    return " ".join(text[begin:last].split())
 
 
 def find_bridge(passages: Sequence[Passage], at: int) -> str:

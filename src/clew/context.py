@@ -189,6 +189,8 @@ class Context:
     """Compares questions with queries and paths; None where its weights are missing."""
     spans_read: dict[tuple[str, str, str], tuple[ReadSpan, ...]] = field(default_factory=dict)
     """What the reader found for a question in a passage, by its id and this text of it."""
+    answers_judged: dict[tuple[str, str], float] = field(default_factory=dict)
+    """What the scorer said of an answer in its sentences, by the question and that text."""
     layout: Layout = PASSAGES
     """What the recipe shows to the model."""
     modality: Modality = "all"

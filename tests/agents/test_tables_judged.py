@@ -62,7 +62,7 @@ async def test_what_the_scorer_finds_asked_is_computed(
     ships.scorer = WordScorer({question: [*phrases, f"= {answer}"]})
     found = await ships.ask(question)
     assert found.candidate == answer
-    assert found.confidence == pytest.approx(0.9)
+    assert 0.3 < found.confidence < 0.9
     assert found.citations
 
 

@@ -50,7 +50,12 @@ from clew.agents.quote_units import (
     quote_units,
     widen_quotes,
 )
-from clew.agents.reading.answer import QuestionReader, RankedCandidate, describe_best
+from clew.agents.reading.answer import (
+    QuestionReader,
+    RankedCandidate,
+    describe_best,
+    load_rank,
+)
 from clew.agents.reading.confirm import confirm
 from clew.agents.reading.follow import Follower
 from clew.agents.reading.lists import (
@@ -64,7 +69,7 @@ from clew.agents.reading.lists import (
 from clew.agents.reading.spans import can_read, same_answer
 from clew.agents.rule_planner import combine_notes, make_rule_plan
 from clew.agents.rules.operators import is_polar
-from clew.agents.run_plan import PlanRunner, load_rank
+from clew.agents.run_plan import PlanRunner
 from clew.context import Context
 from clew.retrieve.courtesy import leave_out_courtesy
 from clew.retrieve.step import Step

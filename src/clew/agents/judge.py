@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from clew.agents.answering.by_words import describe_quotes
 from clew.agents.answering.exact_terms import misses_value
+from clew.agents.answering.judged_answer import judge_cited
 from clew.agents.answering.lacking import (
     describe_lacking,
     drop_asking_words,
@@ -14,7 +15,7 @@ from clew.agents.answering.lacking import (
     list_texts,
     name_home,
 )
-from clew.agents.answering.mismatch import LESS, MOST, is_less_sure, is_mismatched
+from clew.agents.answering.mismatch import LESS, MOST, is_less_sure, is_mismatched, is_of_sibling
 from clew.agents.answering.quote_block import find_wanted_block
 from clew.agents.answering.told import find_home, find_untold, measure_told, read_sentence
 from clew.agents.answering.units import weigh_words
@@ -31,6 +32,8 @@ from clew.agents.reading.choose import (
     measure_names,
     squash,
 )
+from clew.agents.reading.decide import DECIDED
+from clew.agents.reading.judged import JUDGED
 from clew.agents.reading.lists import may_be_several
 from clew.agents.reading.spans import Reading, asked_words, read_passages, same_answer
 from clew.agents.rules.chinese import find_subject, plan_chinese
@@ -70,19 +73,30 @@ async def judge_answer(ctx: Context, answer: Answer) -> Answer:
     if answer.verdict == "refused":
         return replace(answer, confidence=0.0)
     models, chat = await load_models(ctx.key_values), ctx.chat("answer")
-    kind = judged_kind(answer, by_model=chat is not None)
+    signals: Signals = {**answer.hints, **await describe_answer(ctx, answer)}
+    kind = judged_kind(replace(answer, signals=signals), by_model=chat is not None)
     own = models.get(name_written(kind, chat.name)) if chat is not None else None
-    signals = {**answer.hints, **await describe_answer(ctx, answer)}
     confidence = (own or models[kind])(signals)
+    if chat is None and kind not in (f"{JUDGED} answer", f"{JUDGED} quote"):
+        signals, confidence = await _check(ctx, answer, signals, confidence)
+    elif chat is None and answer.candidate and is_of_sibling(ctx, answer, literal=False):
+        signals, confidence = {**signals, "mismatch": 1.0}, min(confidence, MOST)
+    return replace(answer, confidence=round(confidence, 4), signals=signals)
+
+
+async def _check(
+    ctx: Context, answer: Answer, signals: Signals, confidence: float
+) -> tuple[Signals, float]:
+    """Lower the confidence of what is about something else, where no scorer judges that."""
     literal = signals.get("literal", 0.0) >= _LITERAL
     # "Thanks in advance" restricts nothing that is asked.
     plain = strip_courtesy(ctx.question)
     asked = ctx if plain == ctx.question else ctx.with_question(plain)
-    if chat is None and await is_mismatched(asked, answer, literal=literal):
-        signals["mismatch"], confidence = 1.0, min(confidence, MOST)
-    elif chat is None and await is_less_sure(asked, answer):
-        signals["unsaid"], confidence = 1.0, confidence * LESS
-    return replace(answer, confidence=round(confidence, 4), signals=signals)
+    if await is_mismatched(asked, answer, literal=literal):
+        return {**signals, "mismatch": 1.0}, min(confidence, MOST)
+    if await is_less_sure(asked, answer):
+        return {**signals, "unsaid": 1.0}, confidence * LESS
+    return signals, confidence
 
 
 def judged_kind(answer: Answer, *, by_model: bool) -> str:
@@ -96,15 +110,18 @@ def judged_kind(answer: Answer, *, by_model: bool) -> str:
         return "asked path" if "asked" in answer.hints else related
     if answer.kind == "words":
         return "words"
+    by_scorer = f"{JUDGED} " if JUDGED in answer.signals else ""
     if answer.kind == "span" and answer.candidate:
-        return "contested" if "contested" in answer.hints else "answer"
+        return "contested" if "contested" in answer.hints else f"{by_scorer}answer"
     if by_model:
         heard = ("agreed", "against", "unread")
         seconded = answer.computed or not answer.hints.keys().isdisjoint(heard)
         return "seconded" if seconded else "written"
     if answer.computed:
+        if DECIDED in answer.hints:
+            return "decided"
         return "confirmed" if "close" in answer.hints else "computed"
-    return "answer" if answer.candidate else "quote"
+    return f"{by_scorer}answer" if answer.candidate else f"{by_scorer}quote"
 
 
 async def describe_answer(ctx: Context, answer: Answer) -> Signals:
@@ -143,7 +160,8 @@ async def describe_answer(ctx: Context, answer: Answer) -> Signals:
         return {**signals, **told, "own": -1.0}
     if not answer.candidate:
         lacking = await describe_lacking(ctx, asked, answer.citations, passages)
-        return {**signals, **lacking, "own": -1.0}
+        judged = await judge_cited(ctx, asked, names, answer, (), cited)
+        return {**signals, **lacking, **judged, "own": -1.0}
     return {**signals, **await _describe_candidate(ctx, answer, asked, names)}
 
 
@@ -172,6 +190,7 @@ async def _describe_candidate(
     untold = await find_untold(ctx, asked, names, answer)
     of_it = max(0.0, alone) * (1 - untold.strayed) ** 2
     return {
+        **await judge_cited(ctx, asked, names, answer, chosen, cited),
         "told": measure_told(ctx, asked, answer),
         "sentence": alone,
         "strayed": untold.strayed,

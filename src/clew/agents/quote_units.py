@@ -37,6 +37,7 @@ from clew.agents.citing.support import SupportSpan, make_citation
 from clew.agents.core.messages import CANDIDATE_LABEL, explain_not_written
 from clew.agents.core.types import Answer
 from clew.agents.judge import judge_answer
+from clew.agents.reading.judged import JUDGED
 from clew.agents.reading.lists import is_enumeration, wants_several
 from clew.agents.reading.spans import answer_key
 from clew.agents.rules.table import table_for
@@ -86,6 +87,7 @@ def has_parts(text: str) -> bool:
 async def quote_units(ctx: Context, answer: Answer, found: Found, *, keep: bool = False) -> Answer:
     """Return the answer with units as its quotes, judged; without its name if that is not sure.
 
+    What the scorer judged is named with its own confidence, else it must be surer than the quotes.
     With `keep` its own quotes come first as they are.
     """
     passages = answer.evidence.chunks
@@ -93,30 +95,38 @@ async def quote_units(ctx: Context, answer: Answer, found: Found, *, keep: bool 
     if answer.verdict == "refused" or not (stepwise or is_technical(ctx, passages)):
         return answer
     judged = await judge_answer(ctx, answer)
-    sure = judged.confidence >= _NAMED
     listed = wants_several(ctx.question) and LIST_BREAK.search(judged.candidate) is not None
     quotes = [one.quote for one in answer.citations]
     whole = listed and is_enumeration(ctx.question, judged.candidate, quotes)
     one = not listed and asks_one_thing(ctx.question)
-    named = sure and (judged.computed or whole or one)
-    short = judged.candidate if named else ""
+    may_name = bool(judged.candidate) and (judged.computed or whole or one)
     signs = await gather_signs(ctx, found, passages)
     ranked = rank_units(signs, passages)
-    kept = _widen_citations(answer, passages) if short else answer.citations if keep else ()
-    chosen = list(kept)
-    if not (keep and _defines_asked(ctx.question, answer, kept)):
+
+    def choose(kept: Sequence[Citation]) -> list[Citation]:
+        if keep and _defines_asked(ctx.question, answer, kept):
+            return list(kept)
         units = choose_units(ranked, 2 * _QUOTES)
         if not (keep or stepwise or wants_several(ctx.question)):
             units = [cut_to_statement(signs, one) for one in units]
-        chosen = _fill_up(kept, units, signs.words)
+        return _fill_up(kept, units, signs.words)
+
+    named = _show_quotes(judged, choose(_widen_citations(answer, passages)), judged.candidate)
+    if may_name and (judged.confidence >= _NAMED or JUDGED in judged.signals):
+        return named
+    chosen = choose(answer.citations if keep else ())
     if not chosen:
         return judged
+    unnamed = replace(_show_quotes(judged, chosen), note=explain_not_written(ctx, QUOTED_NOTE))
+    quoted = await judge_answer(ctx, unnamed)
+    return named if may_name and judged.confidence > quoted.confidence else quoted
+
+
+def _show_quotes(answer: Answer, chosen: Sequence[Citation], short: str = "") -> Answer:
+    """Return an answer that shows these quotes, and names a short answer if there is one."""
     text = format_quotes(chosen)
-    if short:
-        text = f"{CANDIDATE_LABEL} {short}\n{text}"
-    note = answer.note if short else explain_not_written(ctx, QUOTED_NOTE)
-    done = replace(judged, answer=text, citations=tuple(chosen), candidate=short, note=note)
-    return done if short else await judge_answer(ctx, done)
+    text = f"{CANDIDATE_LABEL} {short}\n{text}" if short else text
+    return replace(answer, answer=text, citations=tuple(chosen), candidate=short)
 
 
 def _defines_asked(question: str, answer: Answer, kept: Sequence[Citation]) -> bool:

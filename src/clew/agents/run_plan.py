@@ -8,7 +8,6 @@ from typing import Literal
 from clew.agents.answering.extractive import note_span
 from clew.agents.answering.read import READ_REPLY_TOKENS, read_answer
 from clew.agents.citing.support import has_title, mentions_name
-from clew.agents.core.confidence import LogisticModel, load_models
 from clew.agents.core.evidence_page import show_evidence
 from clew.agents.core.plan import (
     Plan,
@@ -19,7 +18,7 @@ from clew.agents.core.plan import (
 )
 from clew.agents.core.scratchpad import Note, Notebook, RecordingRetriever, Retrieval
 from clew.agents.core.types import run_concurrently
-from clew.agents.reading.answer import QuestionReader, RankedCandidate
+from clew.agents.reading.answer import QuestionReader, RankedCandidate, load_rank
 from clew.agents.reading.follow import Follower
 from clew.agents.reading.values import states_value
 from clew.agents.rules.chinese import find_chinese_answer
@@ -190,11 +189,6 @@ def _is_stated(ctx: Context, ranked: RankedCandidate, question: str, of_itself: 
         if not states_value(find_names(ctx.view, question), first, of_itself=True):
             return False
     return states_value(find_names(ctx.view, last.question), last, of_itself=of_itself or followed)
-
-
-async def load_rank(ctx: Context) -> LogisticModel:
-    """Load the model that ranks candidates."""
-    return (await load_models(ctx.key_values))["rank"]
 
 
 def _note_best(question: str, ranked: Sequence[RankedCandidate]) -> Note:

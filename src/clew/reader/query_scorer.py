@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from clew.llm.embed_local import count_cores, measure_known_letters, open_session
 from clew.llm.embed_weights import missing_packages
 from clew.reader.span_reader import knows_words, open_tokenizer
+from clew.text.sentences import sentence_spans
 
 SCORER_FILE = Path(__file__).with_name("query_scorer.onnx")
 _MAX_TOKENS = 128  # of a question and a text, as it was trained
@@ -73,6 +74,15 @@ class QueryScorer:
         logits = self.session.run(None, feed)[0][:, 0]
         found: Floats = (1 / (1 + np.exp(-logits.astype(np.float64)))).astype(np.float32)
         return found
+
+
+def find_told(text: str, start: int, end: int) -> str:
+    """Return the sentence around a span, behind the one before it."""
+    spans = list(sentence_spans(text))
+    first = max((at for at, (s, _) in enumerate(spans) if s <= start), default=0)
+    last = next((e for _, e in spans[first:] if e >= end), len(text))
+    begin = spans[max(0, first - 1)][0] if spans else 0
+    return " ".join(text[begin:last].split())
 
 
 def say_answer(answer: str, home: str, told: str) -> str:

@@ -14,6 +14,8 @@ class WordScorer:
     """Gives a high chance to texts that have one of a question's phrases, a low one to others."""
 
     meant: Mapping[str, Sequence[str]]
+    denied: Sequence[str] = ()
+    """Phrases of the sentences that say no."""
 
     def reads(self, question: str) -> bool:
         """Whether it was told of the question."""
@@ -26,3 +28,10 @@ class WordScorer:
             [_RIGHT if any(phrase in text for phrase in known) else _WRONG for text in texts],
             np.float32,
         )
+
+    def score_statements(
+        self, question: str, texts: Sequence[str]
+    ) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
+        """Return for each text how probable it decides a yes/no question, and that it says yes."""
+        says = [_WRONG if any(phrase in t for phrase in self.denied) else _RIGHT for t in texts]
+        return self.score(question, texts), np.array(says, np.float32)

@@ -71,7 +71,9 @@ async def is_mismatched(ctx: Context, answer: Answer, *, literal: bool = False) 
     if answer.candidate:
         if await skips_relation(ctx, answer) or await is_other_sort(ctx, answer):
             return True
-        if _only_repeats(ctx.question, answer.candidate) or _is_of_sibling(ctx, answer, literal):
+        if _only_repeats(ctx.question, answer.candidate) or is_of_sibling(
+            ctx, answer, literal=literal
+        ):
             return True
         cited = answer.citations[-1].quote
         return tells_other_end(ctx.question, cited, cited.find(answer.candidate)) or _tells_little(
@@ -133,7 +135,7 @@ def _names_of_short(ctx: Context) -> list[str]:
     return names if len(words) <= _SHORT else []
 
 
-def _is_of_sibling(ctx: Context, answer: Answer, literal: bool) -> bool:
+def is_of_sibling(ctx: Context, answer: Answer, *, literal: bool) -> bool:
     """Whether the only sentence that has a short answer says it of another name.
 
     Who did something to "it" is the subject himself.

@@ -15,7 +15,9 @@ import numpy as np
 
 from clew.agents.answering.exact_terms import find_exact_terms, measure_exact
 from clew.agents.citing.support import SupportSpan, make_citation
-from clew.agents.reading.spans import asked_words, read_passages
+from clew.agents.reading.judged import Place, can_judge, judge_texts, say_with_places
+from clew.agents.reading.spans import Reading, asked_words, read_passages
+from clew.agents.rules.question_analysis import find_subject_names
 from clew.agents.rules.table import cut_asking_words, table_for
 from clew.context import Context
 from clew.index.view import View
@@ -27,7 +29,7 @@ from clew.text.structure import CRUMB_SEPARATOR
 from clew.text.unicode import split_words
 from clew.types import Citation, Found, Passage
 
-Place = tuple[int, int, float]
+Valued = tuple[int, int, float]
 """A span of a passage and a value."""
 STEM = 5
 """Letters that forms of a word share."""
@@ -41,7 +43,8 @@ _TERM = 1.0  # for the definition of what the question names
 _ASKED_KIND = 0.15  # for a number where one is asked for
 _KNOWN_SCRIPT = 0.5  # share of the question that the embedder knows, for meaning to count
 _ALIKE = 0.9  # share of words from which two units say the same
-_MAX_LOGIT = 6.0  # of the span reader
+_MAX_LOGIT = 6.0  # of the span reader, or of the scorer
+_JUDGED = 12  # spans that the scorer compares with the question
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,9 +90,9 @@ class QuestionSigns:
     """The beginnings of its words, each with its share."""
     number: bool = False
     """Whether a number or a date is asked for."""
-    near: Mapping[str, Sequence[Place]] = field(default_factory=dict)
+    near: Mapping[str, Sequence[Valued]] = field(default_factory=dict)
     """By passage, its sentences with their cosine."""
-    read: Mapping[str, Sequence[Place]] = field(default_factory=dict)
+    read: Mapping[str, Sequence[Valued]] = field(default_factory=dict)
     """By passage, the spans that the reader reads, with their score."""
     exact: tuple[str, ...] = ()
     """Its numbers, options and identifiers."""
@@ -205,9 +208,10 @@ def _squash(score: float) -> float:
 async def gather_signs(ctx: Context, found: Found, passages: Sequence[Passage]) -> QuestionSigns:
     """Collect what the units of the best passages are compared with."""
     some = passages[:_MAX_PASSAGES]
-    read: dict[str, list[Place]] = defaultdict(list)
-    for one in await read_passages(ctx, ctx.question, some, most=_READINGS * len(some)):
-        read[one.passage.id].append((one.start, one.end, one.score))
+    read: dict[str, list[Valued]] = defaultdict(list)
+    readings = await read_passages(ctx, ctx.question, some, most=_READINGS * len(some))
+    for one, score in zip(readings, await _score_readings(ctx, readings, some), strict=True):
+        read[one.passage.id].append((one.start, one.end, score))
     kind = table_for(ctx.question).find_answer_kind(ctx.question)
     return QuestionSigns(
         words=weigh_words(ctx.view, ctx.question),
@@ -220,11 +224,26 @@ async def gather_signs(ctx: Context, found: Found, passages: Sequence[Passage]) 
     )
 
 
+async def _score_readings(
+    ctx: Context, readings: Sequence[Reading], passages: Sequence[Passage]
+) -> list[float]:
+    """Return how far each span answers, by the scorer where there is one, else by the reader."""
+    if not can_judge(ctx):
+        return [one.score for one in readings]
+    names = find_subject_names(ctx.view, ctx.question)
+    texts = [
+        say_with_places(one.text, [Place(one.passage, one.start, one.end)], names, passages)
+        for one in readings[:_JUDGED]
+    ]
+    judged = await judge_texts(ctx, ctx.question, texts)
+    return [_MAX_LOGIT * one for one in judged] + [-_MAX_LOGIT] * (len(readings) - len(texts))
+
+
 async def _find_cosines(
     ctx: Context, found: Found, starts: Mapping[str, int]
-) -> dict[str, list[Place]]:
+) -> dict[str, list[Valued]]:
     """Return where each fact of a passage stands, and its cosine with the question."""
-    near: dict[str, list[Place]] = defaultdict(list)
+    near: dict[str, list[Valued]] = defaultdict(list)
     if ctx.embed is None:
         return near
     links, keys = ctx.view.links("chunk_fact"), ctx.view.keys("fact")

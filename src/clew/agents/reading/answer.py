@@ -3,7 +3,7 @@
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import chain
+from itertools import chain, zip_longest
 
 from clew.agents.citing.support import mentions_name
 from clew.agents.core.confidence import LogisticModel, load_models
@@ -17,6 +17,7 @@ from clew.agents.reading.choose import (
     squash_scores,
 )
 from clew.agents.reading.follow import Chain, Follower
+from clew.agents.reading.judged import JUDGED, Place, can_judge, judge_texts, say_with_places
 from clew.agents.reading.restrictions import Told, find_skipped, is_contradicted
 from clew.agents.reading.spans import Reading, answer_key, read_passages, read_together, same_answer
 from clew.agents.reading.values import move_to_condition
@@ -91,7 +92,7 @@ class QuestionReader:
         chains: list[tuple[Chain, list[Reading]]] = []
         pages = find_pages(passages)
         found = gather_candidates(direct, [], [])
-        ranked = rank_candidates(self.rank, ctx.question, names, found, pages)
+        ranked = await rank_candidates(ctx, self.rank, names, found, pages, passages)
         if not _is_settled(ranked):
             beside = read_together(ctx, ctx.question, passages[:_TOGETHER])
             if self.follow is None:
@@ -103,7 +104,7 @@ class QuestionReader:
         candidates = gather_candidates(direct, together, chains)
         retrieved = (r.evidence.chunks for r in self.retriever.book.retrievals)
         pages = find_pages([*passages, *chain.from_iterable(retrieved)])
-        return rank_candidates(self.rank, ctx.question, names, candidates, pages)
+        return await rank_candidates(ctx, self.rank, names, candidates, pages, passages)
 
 
 def choose_mentioning(names: Sequence[str], passages: Sequence[Passage]) -> list[Passage]:
@@ -167,24 +168,28 @@ def find_pages(passages: Sequence[Passage]) -> dict[str, Passage]:
     return found
 
 
-def rank_candidates(
+async def rank_candidates(
+    ctx: Context,
     rank: LogisticModel,
-    question: str,
     names: Sequence[str],
     candidates: Sequence[Candidate],
     pages: Mapping[str, Passage],
+    passages: Sequence[Passage],
 ) -> list[RankedCandidate]:
     """Rank the most likely candidates by the model, best first.
 
     What is plainly of another kind comes last: a date does not say where; and so does what a
     sentence says of another time, ordinal or sort of thing, or leaves out the relation to it.
     """
+    question = ctx.question
     some = sorted(candidates, key=_best_score, reverse=True)[:_MAX_CANDIDATES]
     scores = [squash_scores(one) for one in some]
     best = {way: max(one[way] for one in scores) for way in scores[0]} if scores else {}
+    judged = await judge_texts(ctx, question, [say_candidate(one, names, passages) for one in some])
     ranked = []
-    for one in some:
+    for one, value in zip_longest(some, judged):
         signals = describe_candidate(one, some, question, names, pages, best)
+        signals |= {} if value is None else {JUDGED: value}
         ranked.append(RankedCandidate(one, signals, rank(signals)))
 
     def is_other(one: Candidate) -> bool:
@@ -194,6 +199,12 @@ def rank_candidates(
         return bool(find_skipped(question, names, told.whole))
 
     return sorted(ranked, key=lambda one: (is_other(one.candidate), -one.probability))
+
+
+def say_candidate(candidate: Candidate, names: Sequence[str], passages: Sequence[Passage]) -> str:
+    """Say a candidate with the sentences that were read for it."""
+    places = [Place(one.passage, one.start, one.end) for one in candidate.readings]
+    return say_with_places(candidate.text, places, names, passages)
 
 
 def gather_told(candidate: Candidate) -> Told:
@@ -211,18 +222,24 @@ def describe_best(ranked: Sequence[RankedCandidate]) -> dict[str, float]:
     best = ranked[0]
     rivals = (o for o in ranked if not same_answer(o.candidate.text, best.candidate.text))
     rival = next((one.probability for one in rivals), 0.0)
-    kept = {name: best.signals[name] for name in _KEPT_SIGNALS}
+    kept = {name: best.signals[name] for name in (*_KEPT_SIGNALS, JUDGED) if name in best.signals}
     return kept | {"lead": best.probability - rival}
+
+
+async def load_rank(ctx: Context) -> LogisticModel:
+    """Load the model that ranks candidates, with the scorer's opinion where there is one."""
+    models = await load_models(ctx.key_values)
+    return models[f"{JUDGED} rank" if can_judge(ctx) else "rank"]
 
 
 async def rank_readings(ctx: Context, passages: Sequence[Passage]) -> list[RankedCandidate]:
     """Rank the answers read in passages alone, without following anything."""
-    rank = (await load_models(ctx.key_values))["rank"]
+    rank = await load_rank(ctx)
     names = find_subject_names(ctx.view, ctx.question)
     passages = split_statements(ctx.question, names, passages)
     direct = await read_passages(ctx, ctx.question, passages)
     found = gather_candidates(direct, [], [])
-    return rank_candidates(rank, ctx.question, names, found, find_pages(passages))
+    return await rank_candidates(ctx, rank, names, found, find_pages(passages), passages)
 
 
 def _best_score(candidate: Candidate) -> float:

@@ -21,6 +21,8 @@ from clew.agents.citing.entailment import is_negated
 from clew.agents.citing.support import SupportSpan, make_citation, mentions_name
 from clew.agents.core.scratchpad import Note
 from clew.agents.reading.assertion import asserts, is_taken_back
+from clew.agents.reading.decide import decide, list_sentences
+from clew.agents.reading.judged import can_judge
 from clew.agents.reading.same_question import find_under_question
 from clew.agents.reading.spans import Reading, asked_words, read_passages, same_answer
 from clew.agents.reading.stems import cut_ending
@@ -29,10 +31,8 @@ from clew.agents.rules.operators import strip_auxiliary
 from clew.agents.rules.question_analysis import find_question_name_spans
 from clew.agents.rules.table import RuleTable, table_for
 from clew.context import Context
-from clew.text.asked_blocks import is_question
 from clew.text.names import name_key
 from clew.text.sentences import sentence_spans
-from clew.text.structure import is_heading_line
 from clew.text.unicode import split_words
 from clew.types import Citation, Passage
 
@@ -125,14 +125,32 @@ def _light(text: str) -> str:
 async def confirm(ctx: Context, passages: Sequence[Passage]) -> Note | None:
     """Note yes or no for the question, and the sentence that says so; None if no sentence does.
 
-    Where the text asks the same, what stands under that line decides, and nothing else.
+    Where the text asks the same, what stands under that line decides, and nothing else. What no
+    sentence proves may be decided by one in other words, if the scorer finds it to.
     """
-    claim = parse_claim(ctx, ctx.question)
-    if claim is None:
-        return None
     if (under := find_under_question(ctx.question, passages)) is not None:
         replied = under.find_reply(table_for(ctx.question))
         return _note(ctx, *replied, probability=_REPLIED) if replied else None
+    claim = parse_claim(ctx, ctx.question)
+    proven = await _prove(ctx, claim, passages) if claim else None
+    if proven is not None or not can_judge(ctx):
+        return proven
+    decided = await decide(ctx, passages)
+    return None if decided and claim and _is_left_open(ctx, claim, decided, passages) else decided
+
+
+def _is_left_open(ctx: Context, claim: Claim, decided: Note, passages: Sequence[Passage]) -> bool:
+    """Whether the sentence that gives a yes only supposes, plans or reports it, or is denied."""
+    cited = decided.citation
+    home = next((one for one in passages if cited and one.id == cited.chunk), None)
+    if cited is None or home is None or decided.answer != table_for(ctx.question).yes:
+        return False
+    span = cited.start - home.start, cited.end - home.start
+    return not _is_proof(ctx, claim, home, span, cited.quote)
+
+
+async def _prove(ctx: Context, claim: Claim, passages: Sequence[Passage]) -> Note | None:
+    """Note yes or no by a sentence with all that is claimed, or with another value."""
     for passage, start, end in _sentences(passages):
         sentence = passage.text[start:end]
         told = resolve_pronoun(claim, passage.text[:start], sentence.lstrip())
@@ -198,13 +216,7 @@ def describe_proof(ctx: Context, quote: str, *, yes: bool) -> dict[str, float]:
 
 
 def _sentences(passages: Sequence[Passage]) -> Iterable[tuple[Passage, int, int]]:
-    """Yield the sentences that may say something: no question and no heading does."""
-    return (
-        (p, start, end)
-        for p in passages
-        for start, end in sentence_spans(p.text)
-        if not is_question(p.text[start:end]) and not is_heading_line(p.text[start:end])
-    )
+    return ((one.passage, one.start, one.end) for one in list_sentences(passages))
 
 
 def _says(claim: Claim, passage: Passage, start: int, sentence: str) -> bool | None:

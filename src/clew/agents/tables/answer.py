@@ -37,7 +37,7 @@ async def answer_from_tables(ctx: Context) -> Answer | None:
         return None
     found = [one async for one in iter_answers(ctx, tables)]
     best = max(found, key=lambda one: one.confidence, default=None)
-    if judged:
+    if judged and (best is None or best.query.guesses):
         best = await _judge_answers(ctx, tables, [one.query for one in found])
     if best is None or best.confidence < _LEAST:
         return None

@@ -1,0 +1,128 @@
+"""What speaks for each answer about the notes that nothing was trained on, to fit the confidence.
+
+`python -m bench.note_answers --kbs DIR --rows FILE [--candidates FILE] [--most 8]` makes a small
+knowledge base of each note that is held out, with its neighbours, asks its questions in one of
+their wordings, and appends a line for each answer, as `bench.answer_sets --rows` does, and for the
+candidates of each question, as `bench.confidence candidates` does. With `--quoted` nothing is
+named, and what is quoted first is right if it has the answer, to fit the confidence of quotes.
+"""
+
+import argparse
+import asyncio
+import json
+import random
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+from unittest.mock import patch
+
+from bench.answer_sets import RIGHT, Asked
+from bench.confidence import label_candidates
+from bench.machine import print_result
+from bench.reader.notes import NOTES, Note, NoteAsk, read_notes
+from clew.agents.core.confidence import load_shipped_models
+from clew.agents.core.types import Answer
+from clew.agents.reading.judged import JUDGED
+from clew.agents.rules.operators import is_polar
+from clew.config import Settings
+from clew.engine import KnowledgeBase
+from clew.evaluate.metrics.answers import f1
+
+SEED = 5
+
+
+async def open_note(folder: Path, note: Note) -> KnowledgeBase:
+    """Open the knowledge base of a note and its neighbours, built if it is not there."""
+    known = await asyncio.to_thread(folder.exists)
+    kb = await KnowledgeBase.open(Settings(kb=folder), create=True)
+    if not known:
+        corpus = folder.with_suffix(".jsonl")
+        texts = (*note.passages, *note.similar)
+        rows = ({"id": one.id, "title": one.title, "text": one.text} for one in texts)
+        corpus.write_text("".join(f"{json.dumps(row)}\n" for row in rows), encoding="utf-8")
+        await kb.add([corpus])
+    return kb
+
+
+def choose_questions(note: Note, most: int, rng: random.Random) -> Iterator[tuple[NoteAsk, str]]:
+    """Yield some questions, each in one wording."""
+    for ask in rng.sample(note.asks, min(most, len(note.asks))):
+        yield ask, rng.choice(ask.wordings)
+
+
+def is_right(ask: NoteAsk, answer: Answer) -> bool:
+    """Whether an answer is the span, quotes it first, or says yes or no as it is."""
+    if ask.none:
+        return False
+    if ask.statement is not None:
+        return answer.candidate.lower() == ask.statement[1]
+    if answer.candidate:
+        return f1(answer.candidate, ask.example.golds) >= RIGHT
+    first = answer.citations[0].quote if answer.citations else ""
+    return any(gold in first for gold in ask.example.golds)
+
+
+async def describe_note(
+    kb: KnowledgeBase, number: int, note: Note, most: int, rng: random.Random
+) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
+    """Ask the questions of a note; return the answers, and the candidates of each question."""
+    rows, candidates = [], []
+    rank = load_shipped_models()[f"{JUDGED} rank" if kb.scorer else "rank"]
+    for ask, question in choose_questions(note, most, rng):
+        answer = await kb.ask(question)
+        golds = ask.example.golds or ((ask.statement[1],) if ask.statement else ())
+        head = {"set": f"notes:{number}", "wording": "plain", "id": question}
+        rows.append(
+            {
+                **head,
+                "question": question,
+                "golds": golds,
+                "short": answer.candidate,
+                "right": is_right(ask, answer),
+                "confidence": answer.confidence,
+                "signals": dict(answer.signals),
+            }
+        )
+        if ask.statement is None and not is_polar(question):
+            found = await label_candidates(kb, Asked(question, question, ask.example.golds), rank)
+            candidates.append({**head, "candidates": found})
+    return rows, candidates
+
+
+def append_rows(file: Path | None, rows: list[dict[str, Any]]) -> None:
+    """Append rows to a file, if there is one."""
+    if file is not None:
+        with file.open("a", encoding="utf-8") as opened:
+            opened.writelines(f"{json.dumps(row)}\n" for row in rows)
+
+
+async def main() -> None:
+    """Ask the questions of the notes held out."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--kbs", type=Path, required=True)
+    parser.add_argument("--notes", type=Path, default=NOTES)
+    parser.add_argument("--rows", type=Path, required=True)
+    parser.add_argument("--candidates", type=Path)
+    parser.add_argument("--most", type=int, default=8, help="questions of a note")
+    parser.add_argument("--quoted", action="store_true", help="quote units, name nothing")
+    given = parser.parse_args()
+    if given.quoted:
+        patch("clew.agents.quote_units.is_technical", lambda *_: True).start()
+        patch("clew.agents.quote_units.asks_one_thing", lambda _: False).start()
+    given.kbs.mkdir(parents=True, exist_ok=True)
+    rng, asked, right = random.Random(SEED), 0, 0
+    for number, note in enumerate(read_notes(given.notes)):
+        if note.held:
+            kb = await open_note(given.kbs / f"note{number}", note)
+            try:
+                rows, candidates = await describe_note(kb, number, note, given.most, rng)
+            finally:
+                await kb.close()
+            append_rows(given.rows, rows)
+            append_rows(given.candidates, candidates)
+            asked, right = asked + len(rows), right + sum(row["right"] for row in rows)
+    print_result("note_answers", {"asked": asked, "right": right}, {"most": given.most})
+
+
+if __name__ == "__main__":
+    asyncio.run(main())

@@ -1,0 +1,76 @@
+"""Answers that the scorer finds to answer a question; a fake one is told which."""
+
+import pytest
+
+from clew.agents.core.confidence import LogisticModel, save_models
+from clew.engine import KnowledgeBase
+from clew.testing.word_reader import CONFIDENCE
+from clew.testing.word_scorer import WordScorer
+from conftest import OpenFilled, document, stream
+
+PAGES = {
+    "Handbook": "Guests may stay overnight. Dogs stay in the yard. Nobody smokes indoors, and the "
+    "fire brigade is called at once. The gate shuts at nine.",
+    "Harbour": "The old quay was built by Ida Storm. The new quay was built by Per Holm.",
+}
+QUAY = "Who built the quay?"
+
+
+async def fill_house(base: KnowledgeBase) -> None:
+    await base.take(stream([document(n.lower(), text, title=n) for n, text in PAGES.items()]))
+    kinds = ("judged rank", "judged answer", "judged quote")
+    judged = {kind: LogisticModel({"judged": 4.0}) for kind in kinds}
+    await save_models(base.store, {**CONFIDENCE, **judged})
+
+
+@pytest.fixture
+async def house(open_filled: OpenFilled) -> KnowledgeBase:
+    return await open_filled(fill_house)
+
+
+@pytest.mark.parametrize("name", ["Ida Storm", "Per Holm"])
+async def test_the_span_that_the_scorer_finds_to_answer_is_named(
+    house: KnowledgeBase, name: str
+) -> None:
+    house.scorer = WordScorer({QUAY: [f"{name} — Harbour: "]})
+    answer = await house.ask(QUAY)
+    assert answer.candidate == name
+    assert answer.signals["judged"] > 0
+
+
+async def test_what_the_scorer_finds_no_answer_is_not_trusted(house: KnowledgeBase) -> None:
+    house.scorer = WordScorer({QUAY: []})
+    answer = await house.ask(QUAY)
+    assert answer.signals["judged"] < 0
+    assert answer.confidence < 0.5
+
+
+async def test_without_a_scorer_no_answer_is_judged(house: KnowledgeBase) -> None:
+    house.scorer = None
+    answer = await house.ask(QUAY)
+    assert answer.candidate
+    assert "judged" not in answer.signals
+
+
+@pytest.mark.parametrize(
+    ("question", "phrase", "short"),
+    [
+        ("Can my sister sleep here?", "Guests may stay overnight.", "yes"),
+        ("Am I allowed a cigarette in my room?", "Nobody smokes", "no"),
+    ],
+)
+async def test_the_sentence_that_decides_is_quoted(
+    house: KnowledgeBase, question: str, phrase: str, short: str
+) -> None:
+    house.scorer = WordScorer({question: [phrase]}, denied=["Nobody"])
+    answer = await house.ask(question)
+    assert answer.candidate == short
+    assert phrase in answer.citations[0].quote
+
+
+async def test_where_no_sentence_decides_nothing_is_said(house: KnowledgeBase) -> None:
+    question = "Can my sister sleep here?"
+    house.scorer = WordScorer({question: []})
+    answer = await house.ask(question)
+    assert answer.candidate not in ("yes", "no")
+    assert answer.confidence < 0.5

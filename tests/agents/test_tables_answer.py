@@ -16,6 +16,8 @@ from clew.agents.tables.words import is_same_word, load_operators, split_questio
 from clew.ingest.build import SAVED_TABLES_KIND
 from conftest import KnowledgeBase, document, open_tables, stream
 
+pytestmark = pytest.mark.usefixtures("rules_only")
+
 TOWNS = (
     "name,region,people,founded,river code\n"
     "Hallowmere,Grey Coast,1200,1849-03-01,T1\n"

@@ -7,6 +7,8 @@ import pytest
 import clew
 from conftest import open_tables
 
+pytestmark = pytest.mark.usefixtures("rules_only")
+
 TABLES = {
     "sales.csv": "sale_no,buyer_id,product,category,quantity,unit_price,total,sale_date,sent_date\n"
     "S-1,901,Oak Bench,seating,2,100.0,200.0,2024-03-02,2024-03-05\n"

@@ -7,6 +7,8 @@ import pytest
 import clew
 from conftest import open_tables
 
+pytestmark = pytest.mark.usefixtures("rules_only")
+
 TABLES = {
     "pets.csv": "name,species,age,weight_kg,arrived,adopted,vet\n"
     "Juno,cat,3,4.1,2024-01-10,yes,Dr. Abel\nRex,dog,7,28,2023-11-02,no,Dr. Boll\n"

@@ -66,11 +66,22 @@ async def test_what_the_scorer_finds_asked_is_computed(
     assert found.citations
 
 
-async def test_a_reading_that_the_scorer_denies_is_not_told(ships: KnowledgeBase) -> None:
+async def test_a_guess_that_the_scorer_denies_is_not_told(ships: KnowledgeBase) -> None:
+    question = "Who built the Aurelia?"
+    ships.scorer = WordScorer({question: ["home where ship is aurelia"]})
+    assert (await ships.ask(question)).candidate != "Korsund Works"
+
+
+async def test_a_reading_that_guesses_nothing_needs_no_scorer(ships: KnowledgeBase) -> None:
     question = "What is the crew of the Aurelia?"
-    assert (await ships.ask(question)).candidate == "24"
     ships.scorer = WordScorer({question: []})
-    assert not (await ships.ask(question)).computed
+    assert (await ships.ask(question)).candidate == "24"
+
+
+async def test_whether_it_is_so_is_no_answer_to_a_request(ships: KnowledgeBase) -> None:
+    question = "Tell me about the Aurelia of Tarvik"
+    ships.scorer = WordScorer({question: ["whether there is a row", "whether it is so", "is "]})
+    assert (await ships.ask(question)).candidate != "Yes"
 
 
 async def test_a_question_that_the_scorer_cannot_read_is_read_by_rules(

@@ -7,6 +7,8 @@ import pytest
 import clew
 from conftest import open_tables
 
+pytestmark = pytest.mark.usefixtures("rules_only")
+
 TABLES = {
     "permits.csv": "permit,state,issued,priority,minutes\n"
     "P-1,issue,2023-01-05,low,40\n"

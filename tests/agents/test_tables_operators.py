@@ -11,6 +11,8 @@ from clew.agents.tables.spaced import find_language
 from clew.agents.tables.values import read_truths
 from clew.text.quantities import choose_decimal, split_unit, to_float
 
+pytestmark = pytest.mark.usefixtures("rules_only")
+
 BOATS = (
     "boat;harbour;price;mast (m);launched;insured\n"
     "Petrel;Arvik;€ 1.250.000,50;12,5;2015-03-01;yes\n"

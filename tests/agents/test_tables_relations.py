@@ -7,6 +7,8 @@ import pytest
 import clew
 from conftest import open_tables
 
+pytestmark = pytest.mark.usefixtures("rules_only")
+
 TABLES = {
     "drivers.csv": "id,name,country\n1,Aino Salo,Finland\n2,Rui Prata,Portugal\n3,Elis Ek,Sweden\n",
     "entries.csv": "id,car,driver_id,stage,spent_eur\n1,Blue Comet,1,gravel,120\n"

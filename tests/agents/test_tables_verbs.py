@@ -7,6 +7,8 @@ import pytest
 import clew
 from conftest import open_tables
 
+pytestmark = pytest.mark.usefixtures("rules_only")
+
 TABLES = {
     "guides.csv": "guide_id,name,skill,pay_eur\n"
     "G-1,Ida Brandt,Climbing,2100\nG-2,Leo Castro,Rafting,1900\nG-3,Noor Aziz,Climbing,2400\n",

@@ -26,6 +26,7 @@ _JOINED = "joined tables"  # memo of a generation
 _MAX_VALUES = 50  # shown in an answer
 _NOTE = "computed from the rows of {table}: {query}"
 _LEAST = 0.3  # confidence of a reading that is told at all
+_SURE = 0.5  # … that stands where the scorer is less sure of another
 _SIGNS = {"filled": "has a value", "empty": "is empty or 0", "flag": "is yes"}
 
 
@@ -38,7 +39,9 @@ async def answer_from_tables(ctx: Context) -> Answer | None:
     found = [one async for one in iter_answers(ctx, tables)]
     best = max(found, key=lambda one: one.confidence, default=None)
     if judged and (best is None or best.query.guesses):
-        best = await _judge_answers(ctx, tables, [one.query for one in found])
+        chosen = await _judge_answers(ctx, tables, [one.query for one in found])
+        is_unsure = chosen is None or chosen.confidence < _SURE
+        best = best if is_unsure and best is not None and best.confidence >= _SURE else chosen
     if best is None or best.confidence < _LEAST:
         return None
     return await _write_answer(ctx, best)

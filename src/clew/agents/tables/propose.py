@@ -104,6 +104,12 @@ class Asked:
         return known.fillers | known.auxiliaries
 
     @cached_property
+    def is_closed(self) -> bool:
+        """Whether yes or no may be an answer: not to "Tell me about Juno"."""
+        verbs = load_operators().auxiliaries - {"of"}
+        return self.question.rstrip().endswith("?") or any(w.fold in verbs for w in self.words)
+
+    @cached_property
     def numbers(self) -> list[tuple[int, str]]:
         """The numbers with their places."""
         spelled, said = load_operators().phrases["numbers"], self.question
@@ -312,7 +318,7 @@ def make_queries(
         base = Query(table, "value", some)
         yield from _make_plain(base, chosen)
         yield from _make_extremes(asked, base, chosen)
-        yield from _make_checks(base, chosen, some)
+        yield from _make_checks(asked, base, chosen, some)
 
 
 def weigh_conditions(filters: Mapping[Filter, float]) -> dict[tuple[Filter, ...], float]:
@@ -408,9 +414,11 @@ def _list_places(asked: Asked) -> list[tuple[int, int]]:
     return [(1, 1), *((rank, 1) for rank in asked.ranks[:1]), *((1, n) for n in few[:1])]
 
 
-def _make_checks(base: Query, parts: Sequence[Part], some: Sequence[Filter]) -> Iterator[Query]:
+def _make_checks(
+    asked: Asked, base: Query, parts: Sequence[Part], some: Sequence[Filter]
+) -> Iterator[Query]:
     """Yield whether there is such a row, and whether one of two that are named has more."""
-    if not any(one.kind == "check" for one in parts):
+    if not asked.is_closed or not any(one.kind == "check" for one in parts):
         return
     if len(some) > 1:
         yield replace(base, wants="check")

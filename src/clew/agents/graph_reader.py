@@ -57,6 +57,7 @@ from clew.agents.reading.answer import (
     load_rank,
 )
 from clew.agents.reading.confirm import confirm
+from clew.agents.reading.decide import DECIDED
 from clew.agents.reading.follow import Follower
 from clew.agents.reading.lists import (
     find_others,
@@ -347,8 +348,11 @@ class GraphReader:
         said = await confirm(ctx, evidence.chunks)
         if said is None:
             return written
-        book.add(said)
         same = said.answer.casefold() == written.candidate.casefold()
+        # A sentence in other words proves nothing against what a model reads in all of them.
+        if DECIDED in said.signs and not same:
+            return written
+        book.add(said)
         hints = {"agreed": (1 + said.probability) / 2} if same else {"against": said.probability}
         note = written.note if same else f"a sentence says “{said.answer}”: {said.quote}"
         return await judge_answer(ctx, replace(written, hints=hints, note=note))

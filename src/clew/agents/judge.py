@@ -22,7 +22,7 @@ from clew.agents.answering.units import weigh_words
 from clew.agents.answering.write import LIST_BREAK
 from clew.agents.citing.entailment import Quote, is_entailed
 from clew.agents.citing.support import mentions_name, place_citations
-from clew.agents.core.confidence import Signals, load_models, name_written
+from clew.agents.core.confidence import JUDGED, Signals, load_models, name_written
 from clew.agents.core.evidence_page import passage_of
 from clew.agents.core.messages import YES_NO
 from clew.agents.core.types import Answer
@@ -33,8 +33,7 @@ from clew.agents.reading.choose import (
     squash,
 )
 from clew.agents.reading.decide import DECIDED
-from clew.agents.reading.judged import JUDGED
-from clew.agents.reading.lists import may_be_several
+from clew.agents.reading.lists import may_be_several, wants_several
 from clew.agents.reading.spans import Reading, asked_words, read_passages, same_answer
 from clew.agents.rules.chinese import find_subject, plan_chinese
 from clew.agents.rules.operators import is_polar
@@ -160,9 +159,26 @@ async def describe_answer(ctx: Context, answer: Answer) -> Signals:
         return {**signals, **told, "own": -1.0}
     if not answer.candidate:
         lacking = await describe_lacking(ctx, asked, answer.citations, passages)
-        judged = await judge_cited(ctx, asked, names, answer, (), cited)
+        judged = await _judge_one(ctx, asked, names, answer, (), cited)
         return {**signals, **lacking, **judged, "own": -1.0}
     return {**signals, **await _describe_candidate(ctx, answer, asked, names)}
+
+
+async def _judge_one(
+    ctx: Context,
+    asked: str,
+    names: Sequence[str],
+    answer: Answer,
+    chosen: Sequence[str],
+    cited: Sequence[Passage],
+) -> Signals:
+    """Let the scorer judge where one short answer is asked for.
+
+    Steps, a list, a description and what is no question are judged by their words alone.
+    """
+    if asks_openly(asked) or wants_several(asked) or not is_understood(asked):
+        return {}
+    return await judge_cited(ctx, asked, names, answer, chosen, cited)
 
 
 async def _describe_candidate(
@@ -190,7 +206,7 @@ async def _describe_candidate(
     untold = await find_untold(ctx, asked, names, answer)
     of_it = max(0.0, alone) * (1 - untold.strayed) ** 2
     return {
-        **await judge_cited(ctx, asked, names, answer, chosen, cited),
+        **await _judge_one(ctx, asked, names, answer, chosen, cited),
         "told": measure_told(ctx, asked, answer),
         "sentence": alone,
         "strayed": untold.strayed,

@@ -9,6 +9,7 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
+from clew.agents.answering.quote_block import find_wanted_block
 from clew.agents.citing.clauses import (
     Clause,
     find_clause,
@@ -133,7 +134,7 @@ async def confirm(ctx: Context, passages: Sequence[Passage]) -> Note | None:
         return _note(ctx, *replied, probability=_REPLIED) if replied else None
     claim = parse_claim(ctx, ctx.question)
     proven = await _prove(ctx, claim, passages) if claim else None
-    if proven is not None or not can_judge(ctx):
+    if proven is not None or not can_judge(ctx) or find_wanted_block(ctx.question):
         return proven
     decided = await decide(ctx, passages)
     return None if decided and claim and _is_left_open(ctx, claim, decided, passages) else decided

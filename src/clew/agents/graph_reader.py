@@ -304,7 +304,7 @@ class GraphReader:
         """Answer as if there were no model, where what it wrote has no support.
 
         In open mode the likelier of both is given, each judged by what speaks against it; a model
-        that is wrong takes nothing from what is found without it.
+        that is wrong takes nothing from what is found without it, and adds nothing to it.
         """
         bare, own = replace(ctx, models=None), replace(retriever, book=Notebook())
         said = explain_unsupported(written)
@@ -312,7 +312,8 @@ class GraphReader:
             asked = step.ctx
             found = await judge_answer(asked, await self._answer_one(asked, own.book, own, mode))
             step.output = found.candidate or found.verdict
-        if written.candidate and mode == "open":
+        same = same_answer(written.candidate, found.candidate)
+        if written.candidate and mode == "open" and not same:
             judged, contested = await self._judge_both(ctx, written, found)
             if contested.confidence < judged.confidence:
                 return judged

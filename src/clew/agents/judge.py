@@ -72,7 +72,10 @@ async def judge_answer(ctx: Context, answer: Answer) -> Answer:
     if answer.verdict == "refused":
         return replace(answer, confidence=0.0)
     models, chat = await load_models(ctx.key_values), ctx.chat("answer")
-    signals: Signals = {**answer.hints, **await describe_answer(ctx, answer)}
+    hints = dict(answer.hints)
+    if not asks_one_answer(tidy_question(split_options(ctx.question)[0])):
+        hints.pop(JUDGED, None)
+    signals: Signals = {**hints, **await describe_answer(ctx, answer)}
     kind = judged_kind(replace(answer, signals=signals), by_model=chat is not None)
     own = models.get(name_written(kind, chat.name)) if chat is not None else None
     confidence = (own or models[kind])(signals)
@@ -172,11 +175,8 @@ async def _judge_one(
     chosen: Sequence[str],
     cited: Sequence[Passage],
 ) -> Signals:
-    """Let the scorer judge where one short answer is asked for.
-
-    Steps, a list, a description and what is no question are judged by their words alone.
-    """
-    if asks_openly(asked) or wants_several(asked) or not is_understood(asked):
+    """Let the scorer judge where one short answer is asked for."""
+    if not asks_one_answer(asked):
         return {}
     return await judge_cited(ctx, asked, names, answer, chosen, cited)
 
@@ -311,6 +311,14 @@ def asks_openly(question: str) -> bool:
     if find_wanted_block(question) and not (is_chinese(question) and find_subject(question)):
         return True
     return not table.find_answer_kind(question) and not table.question_words.search(question)
+
+
+def asks_one_answer(question: str) -> bool:
+    """Whether a question has one short answer, which the scorer can judge.
+
+    Steps, a list, a description and what is no question are judged by their words alone.
+    """
+    return is_understood(question) and not asks_openly(question) and not wants_several(question)
 
 
 def is_understood(question: str) -> bool:

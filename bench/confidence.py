@@ -27,6 +27,7 @@ from bench.answer_sets import RIGHT, SHARES, Asked, open_set, read_questions
 from bench.machine import read_jsonl, require_path
 from clew.agents.core.confidence import (
     DEFAULT_THRESHOLD,
+    JUDGED,
     LogisticModel,
     fit_logistic,
     format_models,
@@ -37,7 +38,6 @@ from clew.agents.core.confidence import (
 from clew.agents.core.scratchpad import Notebook, RecordingRetriever
 from clew.agents.reading.answer import QuestionReader
 from clew.agents.reading.decide import DECIDED
-from clew.agents.reading.judged import JUDGED
 from clew.engine import KnowledgeBase
 from clew.evaluate.metrics.answers import f1
 from clew.recipes.registry import resolve_recipe

@@ -20,9 +20,8 @@ from bench.answer_sets import RIGHT, Asked
 from bench.confidence import label_candidates
 from bench.machine import print_result
 from bench.reader.notes import NOTES, Note, NoteAsk, read_notes
-from clew.agents.core.confidence import load_shipped_models
+from clew.agents.core.confidence import JUDGED, load_shipped_models
 from clew.agents.core.types import Answer
-from clew.agents.reading.judged import JUDGED
 from clew.agents.rules.operators import is_polar
 from clew.config import Settings
 from clew.engine import KnowledgeBase

@@ -57,6 +57,7 @@ from clew.agents.reading.answer import (
     load_rank,
 )
 from clew.agents.reading.confirm import confirm
+from clew.agents.reading.decide import DECIDED
 from clew.agents.reading.follow import Follower
 from clew.agents.reading.lists import (
     find_others,
@@ -303,7 +304,7 @@ class GraphReader:
         """Answer as if there were no model, where what it wrote has no support.
 
         In open mode the likelier of both is given, each judged by what speaks against it; a model
-        that is wrong takes nothing from what is found without it.
+        that is wrong takes nothing from what is found without it, and adds nothing to it.
         """
         bare, own = replace(ctx, models=None), replace(retriever, book=Notebook())
         said = explain_unsupported(written)
@@ -311,7 +312,8 @@ class GraphReader:
             asked = step.ctx
             found = await judge_answer(asked, await self._answer_one(asked, own.book, own, mode))
             step.output = found.candidate or found.verdict
-        if written.candidate and mode == "open":
+        same = same_answer(written.candidate, found.candidate)
+        if written.candidate and mode == "open" and not same:
             judged, contested = await self._judge_both(ctx, written, found)
             if contested.confidence < judged.confidence:
                 return judged
@@ -347,8 +349,11 @@ class GraphReader:
         said = await confirm(ctx, evidence.chunks)
         if said is None:
             return written
-        book.add(said)
         same = said.answer.casefold() == written.candidate.casefold()
+        # A sentence in other words proves nothing against what a model reads in all of them.
+        if DECIDED in said.signs and not same:
+            return written
+        book.add(said)
         hints = {"agreed": (1 + said.probability) / 2} if same else {"against": said.probability}
         note = written.note if same else f"a sentence says “{said.answer}”: {said.quote}"
         return await judge_answer(ctx, replace(written, hints=hints, note=note))

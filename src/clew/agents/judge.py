@@ -22,7 +22,7 @@ from clew.agents.answering.units import weigh_words
 from clew.agents.answering.write import LIST_BREAK
 from clew.agents.citing.entailment import Quote, is_entailed
 from clew.agents.citing.support import mentions_name, place_citations
-from clew.agents.core.confidence import Signals, load_models, name_written
+from clew.agents.core.confidence import JUDGED, Signals, load_models, name_written
 from clew.agents.core.evidence_page import passage_of
 from clew.agents.core.messages import YES_NO
 from clew.agents.core.types import Answer
@@ -33,8 +33,7 @@ from clew.agents.reading.choose import (
     squash,
 )
 from clew.agents.reading.decide import DECIDED
-from clew.agents.reading.judged import JUDGED
-from clew.agents.reading.lists import may_be_several
+from clew.agents.reading.lists import may_be_several, wants_several
 from clew.agents.reading.spans import Reading, asked_words, read_passages, same_answer
 from clew.agents.rules.chinese import find_subject, plan_chinese
 from clew.agents.rules.operators import is_polar
@@ -63,6 +62,8 @@ _LITERAL = 0.5  # score of a sentence that has every word of a question, to tell
 _READ = 4  # passages in which the question is read again, beside those that are cited
 _MIN_PROBABILITY = 1e-4
 _YEAR = re.compile(r"(?<![\w-])\d{4}(?![\w-])")
+_APPROVED = 0.25  # of the scorer, -1 to 1
+_ASKING = re.compile(r"\b(?:who|whom|whose|when|where|which|what)\b", re.IGNORECASE)
 _ALTERNATIVE = re.compile(r"\bor\b|还是|或者?", re.IGNORECASE)
 _MOST_KEYWORDS, _KNOWN_KEYWORDS = 6, 0.3  # words, and the share of them that some passage has
 _FEW_WORDS = 2  # a question of so few words is a name
@@ -73,7 +74,12 @@ async def judge_answer(ctx: Context, answer: Answer) -> Answer:
     if answer.verdict == "refused":
         return replace(answer, confidence=0.0)
     models, chat = await load_models(ctx.key_values), ctx.chat("answer")
-    signals: Signals = {**answer.hints, **await describe_answer(ctx, answer)}
+    hints = dict(answer.hints)
+    # Of what is asked openly the scorer's approval counts, its doubt does not.
+    approved = hints.get(JUDGED, 0.0) > _APPROVED and _ASKING.search(ctx.question) is not None
+    if not approved and not asks_one_answer(tidy_question(split_options(ctx.question)[0])):
+        hints.pop(JUDGED, None)
+    signals: Signals = {**hints, **await describe_answer(ctx, answer)}
     kind = judged_kind(replace(answer, signals=signals), by_model=chat is not None)
     own = models.get(name_written(kind, chat.name)) if chat is not None else None
     confidence = (own or models[kind])(signals)
@@ -160,9 +166,23 @@ async def describe_answer(ctx: Context, answer: Answer) -> Signals:
         return {**signals, **told, "own": -1.0}
     if not answer.candidate:
         lacking = await describe_lacking(ctx, asked, answer.citations, passages)
-        judged = await judge_cited(ctx, asked, names, answer, (), cited)
+        judged = await _judge_one(ctx, asked, names, answer, (), cited)
         return {**signals, **lacking, **judged, "own": -1.0}
     return {**signals, **await _describe_candidate(ctx, answer, asked, names)}
+
+
+async def _judge_one(
+    ctx: Context,
+    asked: str,
+    names: Sequence[str],
+    answer: Answer,
+    chosen: Sequence[str],
+    cited: Sequence[Passage],
+) -> Signals:
+    """Let the scorer judge where one short answer is asked for."""
+    if not asks_one_answer(asked):
+        return {}
+    return await judge_cited(ctx, asked, names, answer, chosen, cited)
 
 
 async def _describe_candidate(
@@ -190,7 +210,7 @@ async def _describe_candidate(
     untold = await find_untold(ctx, asked, names, answer)
     of_it = max(0.0, alone) * (1 - untold.strayed) ** 2
     return {
-        **await judge_cited(ctx, asked, names, answer, chosen, cited),
+        **await _judge_one(ctx, asked, names, answer, chosen, cited),
         "told": measure_told(ctx, asked, answer),
         "sentence": alone,
         "strayed": untold.strayed,
@@ -295,6 +315,14 @@ def asks_openly(question: str) -> bool:
     if find_wanted_block(question) and not (is_chinese(question) and find_subject(question)):
         return True
     return not table.find_answer_kind(question) and not table.question_words.search(question)
+
+
+def asks_one_answer(question: str) -> bool:
+    """Whether a question has one short answer, which the scorer can judge.
+
+    Steps, a list, a description and what is no question are judged by their words alone.
+    """
+    return is_understood(question) and not asks_openly(question) and not wants_several(question)
 
 
 def is_understood(question: str) -> bool:

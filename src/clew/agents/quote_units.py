@@ -34,10 +34,10 @@ from clew.agents.answering.units import (
 )
 from clew.agents.answering.write import LIST_BREAK, make_answer
 from clew.agents.citing.support import SupportSpan, make_citation
+from clew.agents.core.confidence import JUDGED
 from clew.agents.core.messages import CANDIDATE_LABEL, explain_not_written
 from clew.agents.core.types import Answer
 from clew.agents.judge import judge_answer
-from clew.agents.reading.judged import JUDGED
 from clew.agents.reading.lists import is_enumeration, wants_several
 from clew.agents.reading.spans import answer_key
 from clew.agents.rules.table import table_for

@@ -3,8 +3,9 @@
 from collections.abc import Sequence
 
 from clew.agents.answering.told import find_home
+from clew.agents.core.confidence import JUDGED
 from clew.agents.core.types import Answer
-from clew.agents.reading.judged import JUDGED, Place, can_judge, judge_texts, say_with_places
+from clew.agents.reading.judged import Place, can_judge, judge_texts, say_with_places
 from clew.agents.reading.spans import read_passages
 from clew.context import Context
 from clew.types import Citation, Passage

@@ -23,6 +23,8 @@ Signals = Mapping[str, float]
 DEFAULT_THRESHOLD = 0.5
 HOPELESS = 0.04
 """Confidence below which open mode names no answer that is read without a model."""
+JUDGED = "judged"
+"""The signal of how far the scorer finds an answer to answer; absent without a scorer."""
 _STORE_KIND, _STORE_KEY = "calibration", "confidence"
 _RIDGE = 1.0  # strength of the pull towards the weights that are refitted
 _STEPS = 50  # of Newton's method, at most
@@ -156,7 +158,12 @@ def format_models(models: ConfidenceModels) -> str:
 async def load_models(memory: KeyValueStore | None) -> ConfidenceModels:
     """Load the models of this knowledge base, those of the package where it has none."""
     shipped = load_shipped_models()
-    return shipped if memory is None else {**shipped, **await _load_refitted(memory)}
+    if memory is None:
+        return shipped
+    own = await _load_refitted(memory)
+    # What was fitted without the scorer's opinion is nearer to its own questions than the package.
+    plain = {f"{JUDGED} {kind}": model for kind, model in own.items()}
+    return {**shipped, **{kind: plain[kind] for kind in plain.keys() & shipped.keys()}, **own}
 
 
 async def _load_refitted(memory: KeyValueStore) -> ConfidenceModels:

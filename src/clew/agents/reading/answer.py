@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from itertools import chain, zip_longest
 
 from clew.agents.citing.support import mentions_name
-from clew.agents.core.confidence import LogisticModel, load_models
+from clew.agents.core.confidence import JUDGED, LogisticModel, load_models
 from clew.agents.core.scratchpad import Note, RecordingRetriever
 from clew.agents.core.types import run_both
 from clew.agents.reading.choose import (
@@ -17,7 +17,7 @@ from clew.agents.reading.choose import (
     squash_scores,
 )
 from clew.agents.reading.follow import Chain, Follower
-from clew.agents.reading.judged import JUDGED, Place, can_judge, judge_texts, say_with_places
+from clew.agents.reading.judged import Place, can_judge, judge_texts, say_with_places
 from clew.agents.reading.restrictions import Told, find_skipped, is_contradicted
 from clew.agents.reading.spans import Reading, answer_key, read_passages, read_together, same_answer
 from clew.agents.reading.values import move_to_condition

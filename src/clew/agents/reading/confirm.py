@@ -9,6 +9,7 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
+from clew.agents.answering.quote_block import find_wanted_block
 from clew.agents.citing.clauses import (
     Clause,
     find_clause,
@@ -59,6 +60,13 @@ _FORBIDS = re.compile(
     r"(?:is|are)\s+not\s+(?=allowed|permitted|recommended))",
     re.IGNORECASE,
 )
+# "An item that another reader has reserved cannot be renewed": others can.
+_RESTRICTED = re.compile(
+    r"(?:an?|any|the)\s+(?:\w+\s+){1,2}(?:that|which|who)\s+(?P<of>[^,;.]+?)\s+"
+    r"(?:cannot|can['’]t|can\s+not|must\s+not|may\s+not|(?:is|are)\s+not)\b",
+    re.IGNORECASE,
+)
+_COMPARES = re.compile(r"\b(?:same|both)\b", re.IGNORECASE)
 _MAIN_END = re.compile(r"[;:.]\s|[;:.]\Z|\s+because\b")
 _PRONOUN = re.compile(r"\b(?:he|she|it|they)\b", re.IGNORECASE)
 _BY = re.compile(r"\bby\s+(?:\w+\s+){0,3}$", re.IGNORECASE)
@@ -133,20 +141,54 @@ async def confirm(ctx: Context, passages: Sequence[Passage]) -> Note | None:
         return _note(ctx, *replied, probability=_REPLIED) if replied else None
     claim = parse_claim(ctx, ctx.question)
     proven = await _prove(ctx, claim, passages) if claim else None
-    if proven is not None or not can_judge(ctx):
+    if proven is not None or not can_judge(ctx) or find_wanted_block(ctx.question):
         return proven
     decided = await decide(ctx, passages)
     return None if decided and claim and _is_left_open(ctx, claim, decided, passages) else decided
 
 
 def _is_left_open(ctx: Context, claim: Claim, decided: Note, passages: Sequence[Passage]) -> bool:
-    """Whether the sentence that gives a yes only supposes, plans or reports it, or is denied."""
+    """Whether the sentence that decides only supposes, plans or reports it, or is denied.
+
+    Nor does it decide where it says it of some of the things alone, or of another one.
+    """
     cited = decided.citation
     home = next((one for one in passages if cited and one.id == cited.chunk), None)
-    if cited is None or home is None or decided.answer != table_for(ctx.question).yes:
+    if cited is None or home is None:
         return False
     span = cited.start - home.start, cited.end - home.start
+    if decided.answer != table_for(ctx.question).yes:
+        return _is_of_some(claim, cited.quote)
+    if _is_apart(claim, cited.quote) or not _has_both(claim, f"{home.title} {home.text}"):
+        return True
     return not _is_proof(ctx, claim, home, span, cited.quote)
+
+
+def _is_of_some(claim: Claim, sentence: str) -> bool:
+    """Whether a sentence denies it of things that it restricts: "An item that … cannot be …"."""
+    found = _RESTRICTED.match(sentence.strip())
+    said = {cut_ending(word) for word in asked_words(found["of"])} if found else set()
+    return bool(said) and not said & claim.words
+
+
+def _is_apart(claim: Claim, sentence: str) -> bool:
+    """Whether a sentence says the words of a claim, but of something else than what is asked about.
+
+    "Born in Ribe and studied in Lund" does not say that somebody studied in Ribe.
+    """
+    at = sentence.find(claim.focus) if claim.is_valued else -1
+    if at < 0:
+        return False
+    clause = find_clause(sentence, at)
+    here = {cut_ending(word) for word in split_words(sentence[clause.start : clause.end])}
+    said = {cut_ending(word) for word in split_words(sentence)}
+    return bool(claim.words & said) and not claim.words & here
+
+
+def _has_both(claim: Claim, text: str) -> bool:
+    """Whether a text mentions each of the things that a claim compares."""
+    compares = _COMPARES.search(claim.text) is not None
+    return not compares or all(mentions_name(name, text) for name in claim.names)
 
 
 async def _prove(ctx: Context, claim: Claim, passages: Sequence[Passage]) -> Note | None:

@@ -15,8 +15,6 @@ from clew.text.names import strip_disambiguation
 from clew.text.word_forms import question_language
 from clew.types import Passage
 
-JUDGED = "judged"
-"""The signal of how far the scorer finds an answer to answer; absent without a scorer."""
 _MAX_LOGIT = 6.0  # log odds beyond this say nothing more
 _LEAST = 1e-6  # probability
 

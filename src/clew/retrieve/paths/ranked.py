@@ -273,7 +273,9 @@ async def measure_fit(ctx: Context, found: Found) -> dict[str, float]:
 
 
 def list_ends(ctx: Context, found: Found) -> list[int]:
-    """Return the entities that the relation path of the first path leads to."""
+    """Return the entities that the relation path of the first path leads to; none without one."""
+    if not found.paths:
+        return []
     search = prepare_search(ctx, replace(found, facts=()))
     codes = path_codes(search.ways, found.paths[:1])[0]
     routes = follow_codes(search.ways, found.paths[0].entities[0], codes)

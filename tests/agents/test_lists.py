@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from clew.agents.answering.quote_block import find_wanted_block
 from clew.agents.reading.choose import measure_coverage
 from clew.agents.reading.lists import find_list, join_items, wants_several
+from clew.agents.rules.question_analysis import find_wanted_block
 from clew.config import Settings
 from clew.engine import KnowledgeBase
 from clew.testing.hashed_kb import open_hashed

@@ -177,7 +177,7 @@ async def test_four_sub_queries_are_asked(ask: Ask) -> None:
     answer = await ask(told, ODD, recipe="graphsearch-semantic+clew")
     [channel] = [step for step in answer.trace if step.step == "semantic channel"]
     asked = [step.input for step in channel.steps if step.step == "semantic-question"]
-    assert asked == questions[:4]
+    assert sorted(asked) == questions[:4]  # they run at the same time
 
 
 # -- Youtu

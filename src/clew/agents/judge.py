@@ -16,7 +16,6 @@ from clew.agents.answering.lacking import (
     name_home,
 )
 from clew.agents.answering.mismatch import LESS, MOST, is_less_sure, is_mismatched, is_of_sibling
-from clew.agents.answering.quote_block import find_wanted_block
 from clew.agents.answering.told import find_home, find_untold, measure_told, read_sentence
 from clew.agents.answering.units import weigh_words
 from clew.agents.answering.write import LIST_BREAK
@@ -37,7 +36,7 @@ from clew.agents.reading.lists import may_be_several, wants_several
 from clew.agents.reading.spans import Reading, asked_words, read_passages, same_answer
 from clew.agents.rules.chinese import find_subject, plan_chinese
 from clew.agents.rules.operators import is_polar
-from clew.agents.rules.question_analysis import find_subject_names
+from clew.agents.rules.question_analysis import find_subject_names, find_wanted_block
 from clew.agents.rules.sections_about import cut_to_section, find_headings
 from clew.agents.rules.table import table_for
 from clew.context import Context

@@ -24,7 +24,6 @@ from clew.agents.answering.extractive import (
 )
 from clew.agents.answering.lacking import find_unsaid
 from clew.agents.answering.parts import renumber
-from clew.agents.answering.quote_block import find_wanted_block
 from clew.agents.answering.statements import cut_to_statement
 from clew.agents.answering.units import (
     ScoredUnit,
@@ -40,6 +39,7 @@ from clew.agents.core.types import Answer
 from clew.agents.judge import judge_answer
 from clew.agents.reading.lists import is_enumeration, wants_several
 from clew.agents.reading.spans import answer_key
+from clew.agents.rules.question_analysis import find_wanted_block
 from clew.agents.rules.table import table_for
 from clew.context import Context
 from clew.retrieve.blend import names_lead_on

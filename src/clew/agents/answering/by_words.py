@@ -11,12 +11,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from clew.agents.answering.extractive import QUOTED_NOTE, format_quotes, overlaps
-from clew.agents.answering.quote_block import find_wanted_block
 from clew.agents.answering.write import make_answer, make_refusal
 from clew.agents.citing.support import SupportSpan, make_citation
 from clew.agents.core.messages import CANDIDATE_LABEL, explain_not_written
 from clew.agents.core.scratchpad import RecordingRetriever, Retrieval
 from clew.agents.core.types import Answer
+from clew.agents.rules.question_analysis import find_wanted_block
 from clew.agents.rules.table import table_for
 from clew.context import Context
 from clew.text.name_spans import find_capitalised_runs, find_uncased_terms

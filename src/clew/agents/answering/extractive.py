@@ -15,7 +15,6 @@ from numpy.typing import NDArray
 from clew.agents.answering.path_answer import answer_from_paths
 from clew.agents.answering.quote_block import (
     find_announcement,
-    find_wanted_block,
     has_items,
     quote_block,
 )
@@ -31,7 +30,7 @@ from clew.agents.reading.confirm import confirm
 from clew.agents.reading.same_question import find_under_question
 from clew.agents.rules.chinese import find_chinese_answer
 from clew.agents.rules.operators import is_polar
-from clew.agents.rules.question_analysis import find_subject_names
+from clew.agents.rules.question_analysis import find_subject_names, find_wanted_block
 from clew.agents.rules.sections_about import find_sections
 from clew.agents.rules.table import table_for
 from clew.context import Context

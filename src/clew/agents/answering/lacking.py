@@ -15,9 +15,9 @@ from clew.agents.answering.exact_terms import (
     measure_exact,
     misses_value,
 )
-from clew.agents.answering.quote_block import find_wanted_block
 from clew.agents.answering.units import STEM, stem_words, weigh_words
 from clew.agents.reading.spans import asked_words
+from clew.agents.rules.question_analysis import find_wanted_block
 from clew.agents.rules.table import table_for
 from clew.context import Context
 from clew.llm.embed import Vectors

@@ -8,7 +8,6 @@ from collections.abc import Sequence
 
 from clew.agents.answering.cells import find_asked_cell, lies_in_rows
 from clew.agents.answering.lacking import drop_asking_words, name_home
-from clew.agents.answering.quote_block import find_wanted_block
 from clew.agents.answering.unsaid import (
     is_other_sort,
     is_restricted_otherwise,
@@ -24,7 +23,7 @@ from clew.agents.core.types import Answer
 from clew.agents.reading.choose import contradicts_kind
 from clew.agents.reading.spans import answer_key, asked_words
 from clew.agents.reading.values import tells_other_end
-from clew.agents.rules.question_analysis import find_subject_names
+from clew.agents.rules.question_analysis import find_subject_names, find_wanted_block
 from clew.agents.rules.table import table_for
 from clew.context import Context
 from clew.retrieve.question import strip_courtesy, tidy_question

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from clew.agents.citing.support import SupportSpan, make_citation
 from clew.agents.reading.choose import measure_coverage
 from clew.agents.reading.lists import wants_several
+from clew.agents.rules.question_analysis import find_wanted_block
 from clew.agents.rules.table import table_for
 from clew.retrieve.question import strip_courtesy
 from clew.text.structure import find_headings
-from clew.text.unicode import UNSPACED_CHAR
 from clew.types import Citation, Passage
 
 _STEP = r"[Ss]tep\s+\d+[.:]?|第[一二三四五六七八九十\d]+步"
@@ -40,22 +40,6 @@ class Block:
     def text(self) -> str:
         """The quoted text."""
         return self.passage.text[self.start : self.end]
-
-
-def find_wanted_block(question: str) -> str:
-    """Return what a question wants quoted whole: steps, list, definition; "" for an answer."""
-    asked = strip_courtesy(question).lstrip()
-    # Without spaces the words that ask stand behind what they ask about as well.
-    find = re.Pattern.search if UNSPACED_CHAR.match(asked) else re.Pattern.match
-    table = table_for(question)
-    for kind, words in table.blocks:
-        if find(words, asked):
-            return kind
-        # "I have to move it, how do I do that?", "Give me the steps to …": nothing else is asked.
-        within = words.search(asked) if kind == "steps" else None
-        if within and not table.question_words.search(asked, 0, within.start()):
-            return kind
-    return ""
 
 
 def quote_block(question: str, passages: Sequence[Passage]) -> Citation | None:

@@ -9,7 +9,6 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
-from clew.agents.answering.quote_block import find_wanted_block
 from clew.agents.citing.clauses import (
     Clause,
     find_clause,
@@ -29,7 +28,7 @@ from clew.agents.reading.spans import Reading, asked_words, read_passages, same_
 from clew.agents.reading.stems import cut_ending
 from clew.agents.reading.values import COUNTED
 from clew.agents.rules.operators import strip_auxiliary
-from clew.agents.rules.question_analysis import find_question_name_spans
+from clew.agents.rules.question_analysis import find_question_name_spans, find_wanted_block
 from clew.agents.rules.table import RuleTable, table_for
 from clew.context import Context
 from clew.text.names import name_key

@@ -3,12 +3,14 @@
 import re
 from bisect import bisect_left
 
+from clew.agents.rules.table import table_for
 from clew.index.view import View
 from clew.retrieve.linking.link_names import link_names
-from clew.retrieve.question import OPENING_WORDS
+from clew.retrieve.question import OPENING_WORDS, strip_courtesy
 from clew.text.name_spans import find_capitalised_runs
 from clew.text.names import Tokens, tokenize
 from clew.text.sentences import sentence_spans
+from clew.text.unicode import UNSPACED_CHAR
 
 Spans = list[tuple[int, int]]
 _MAX_CACHED_QUESTIONS = 64  # questions of which a view keeps the name spans
@@ -118,3 +120,19 @@ def _extend_span(question: str, start: int, end: int) -> tuple[int, int]:
     if name.count("(") > name.count(")") and question[end : end + 1] == ")":
         end += 1
     return start, end
+
+
+def find_wanted_block(question: str) -> str:
+    """Return what a question wants quoted whole: steps, list, definition; "" for an answer."""
+    asked = strip_courtesy(question).lstrip()
+    # Without spaces the words that ask stand behind what they ask about as well.
+    find = re.Pattern.search if UNSPACED_CHAR.match(asked) else re.Pattern.match
+    table = table_for(question)
+    for kind, words in table.blocks:
+        if find(words, asked):
+            return kind
+        # "I have to move it, how do I do that?", "Give me the steps to …": nothing else is asked.
+        within = words.search(asked) if kind == "steps" else None
+        if within and not table.question_words.search(asked, 0, within.start()):
+            return kind
+    return ""

@@ -25,6 +25,7 @@ from clew.llm.wrappers import UsageMeter
 from clew.models import Models
 from clew.reader.span_reader import ReadSpan
 from clew.store.protocol import KeyValueStore, Snapshot
+from clew.text.word_forms import question_language
 from clew.types import Kind, Route, Usage
 from clew.version import pip_install_command
 
@@ -211,6 +212,11 @@ class Context:
         if text not in self._meaning_by_text:
             self._meaning_by_text[text] = measure_known(self.embed, text)
         return self._meaning_by_text[text]
+
+    def can_score(self, *languages: str) -> bool:
+        """Whether there is a scorer that reads the question, and it is in one of the languages."""
+        known = self.scorer is not None and self.scorer.reads(self.question)
+        return known and question_language(self.question) in languages
 
     def has(self, role: Role) -> bool:
         """Whether a model is configured for this role."""

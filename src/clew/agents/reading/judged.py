@@ -12,7 +12,6 @@ from clew.agents.citing.support import mentions_name
 from clew.context import Context
 from clew.reader.query_scorer import find_told, say_answer
 from clew.text.names import strip_disambiguation
-from clew.text.word_forms import question_language
 from clew.types import Passage
 
 _MAX_LOGIT = 6.0  # log odds beyond this say nothing more
@@ -34,8 +33,7 @@ class Place:
 
 def can_judge(ctx: Context) -> bool:
     """Whether there is a scorer that knows the language of the question."""
-    known = ctx.scorer is not None and ctx.scorer.reads(ctx.question)
-    return known and question_language(ctx.question) == "en"
+    return ctx.can_score("en")
 
 
 def say_with_places(

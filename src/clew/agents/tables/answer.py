@@ -8,7 +8,6 @@ from clew.agents.core.types import Answer
 from clew.agents.tables.confidence import measure_confidence
 from clew.agents.tables.judge import (
     ComputedAnswer,
-    can_judge_queries,
     judge_queries,
     weigh_best,
 )
@@ -32,7 +31,7 @@ _SIGNS = {"filled": "has a value", "empty": "is empty or 0", "flag": "is yes"}
 
 async def answer_from_tables(ctx: Context) -> Answer | None:
     """Return the answer that code computes from rows, or None if no table answers this."""
-    judged = can_judge_queries(ctx)
+    judged = ctx.can_score("en")
     tables = await load_tables(ctx) if judged or may_ask_tables(ctx.question) else []
     if not tables:
         return None

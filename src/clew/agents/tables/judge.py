@@ -21,7 +21,6 @@ from clew.agents.tables.run import TableResult, find_answer
 from clew.agents.tables.wording import say_query
 from clew.agents.tables.words import is_same_word
 from clew.context import Context, QueryJudge
-from clew.text.word_forms import question_language
 
 _MAX_TABLES = 4  # that are read for a question, those with most of its words first
 _MAX_QUERIES = 48  # that are compared with a question
@@ -34,12 +33,6 @@ class ComputedAnswer(NamedTuple):
     query: Query
     result: TableResult
     confidence: float
-
-
-def can_judge_queries(ctx: Context) -> bool:
-    """Whether there is a scorer that knows the language of the question."""
-    known = ctx.scorer is not None and ctx.scorer.reads(ctx.question)
-    return known and question_language(ctx.question) == "en"
 
 
 async def judge_queries(

@@ -27,7 +27,6 @@ from clew.retrieve.paths.relation_paths import (
 from clew.retrieve.question import locate_names, parse_question
 from clew.retrieve.relation_vectors import load_short_texts
 from clew.retrieve.verb_sides import find_contradicting
-from clew.text.word_forms import question_language
 
 _SCORED_LANGUAGES = ("en", "de", "fr", "es")  # that the scorer was trained on
 _LONGEST = 4  # relations of a path
@@ -44,12 +43,6 @@ _SAID_ENDS, _MAX_END_CHARS = 2, 40  # of the ends that a path is said with
 _CONTRADICTED, _CONTRADICTED_CHANCE = 6.0, 0.1
 
 
-def can_score(ctx: Context) -> bool:
-    """Whether there is a query scorer that knows the language of the question."""
-    known = ctx.scorer is not None and ctx.scorer.reads(ctx.question)
-    return known and question_language(ctx.question) in _SCORED_LANGUAGES
-
-
 async def judge_paths(
     ctx: Context, search: PathSearchContext, found: ScoredRelationPaths, names: Sequence[str]
 ) -> ScoredRelationPaths:
@@ -59,7 +52,7 @@ async def judge_paths(
     """
     tuned = get_tuning(ctx.view).paths is not None
     sentences = (search.ways.fact_of_code(found.codes) >= 0).any()
-    if tuned or sentences or not len(found.codes) or not can_score(ctx):
+    if tuned or sentences or not len(found.codes) or not ctx.can_score(*_SCORED_LANGUAGES):
         return found
     beam = PathBeam(ctx, search, found, read_form(ctx.question, names))
     await beam.run()

@@ -24,6 +24,8 @@ FOLDER = Path(__file__).parent
 TABLES, GRAPHS = FOLDER / "tables.jsonl.gz", FOLDER / "graphs.jsonl.gz"
 _SIGNS = {"over": ">", "under": "<", "at least": ">=", "at most": "<="}
 _SIGNS |= {"contains": "contains", "starts": "starts"}
+_COLUMN_SIGNS = {"over col": "over column", "under col": "under column"}
+_COLUMN_SIGNS |= dict.fromkeys(("is col", "is not col"), "is column")
 _HELD = 7  # every seventh table and graph is held out
 _MAX_ROUTES = 200
 
@@ -76,6 +78,8 @@ def _make_filters(table: Table, where: Sequence[Sequence[Any]]) -> Iterator[Filt
                 yield _make_equal(column, one, negated=sign == "is not")
         elif sign in _SIGNS:
             yield Filter(name, _SIGNS[sign], _to_value(column, value))
+        elif sign in _COLUMN_SIGNS:
+            yield _make_comparing(table, name, sign, str(value))
         elif sign == "in year":
             yield Filter(name, "year" if column.type == "date" else "=", str(value))
         elif sign == "in month":
@@ -83,6 +87,13 @@ def _make_filters(table: Table, where: Sequence[Sequence[Any]]) -> Iterator[Filt
             yield Filter(name, "month", text if "-" in text else f"-{int(text):02}-")
         else:
             yield Filter(name, sign)
+
+
+def _make_comparing(table: Table, name: str, sign: str, other: str) -> Filter:
+    """Return a condition that compares two columns of a row, of one type."""
+    if table.columns[name].type != table.columns[other].type:
+        raise ValueError(f"{name} and {other} cannot be compared")
+    return Filter(name, _COLUMN_SIGNS[sign], other, negated=sign.startswith("is not"))
 
 
 def _make_equal(column: Column, value: Any, negated: bool) -> Filter:

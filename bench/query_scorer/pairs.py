@@ -25,6 +25,7 @@ from bench.query_scorer.asked import (
     GRAPHS,
     TABLES,
     SmallGraph,
+    Step,
     is_held,
     list_own_parts,
     make_query,
@@ -32,6 +33,7 @@ from bench.query_scorer.asked import (
     read_lines,
     read_path,
 )
+from clew.agents.tables.column_pairs import swap_columns
 from clew.agents.tables.load import Column, Table
 from clew.agents.tables.propose import (
     Asked,
@@ -43,7 +45,7 @@ from clew.agents.tables.propose import (
     say_part,
     weigh_conditions,
 )
-from clew.agents.tables.reading import Filter, Query
+from clew.agents.tables.reading import COLUMN_SIGNS, Filter, Query
 from clew.agents.tables.run import TableResult, find_rows, run_query
 from clew.agents.tables.wording import say_query
 from clew.agents.tables.words import is_same_word
@@ -52,8 +54,15 @@ Item = tuple[str, int, str]
 """What is compared with a question, whether it is right, and part, cond, full or path."""
 _PROPOSED, _OTHERS, _ELSEWHERE = 14, 5, 4  # wrong queries of each kind
 _CHANGED = 14  # right queries with one thing changed
-_TURNED = {">": ("<", ">="), "<": (">", "<="), ">=": ("<=", ">"), "<=": (">=", "<")}
+_TURNED: dict[str, tuple[str, ...]] = {
+    ">": ("<", ">="),
+    "<": (">", "<="),
+    ">=": ("<=", ">"),
+    "<=": (">=", "<"),
+}
+_TURNED |= {one: tuple(o for o in COLUMN_SIGNS if o != one) for one in COLUMN_SIGNS}
 _PATHS, _LONGEST, _FRONT = 20, 3, 60
+_FARTHEST, _NEIGHBOURS = 4, 10  # relations of a path near the right one; how many of these
 _LIKELY, _POSSIBLE = 0.8, 0.4  # chances that are given to parts
 
 
@@ -150,8 +159,15 @@ class Writer:
         table = gold.table
         for at, one in enumerate(gold.filters):
             rest = (*gold.filters[:at], *gold.filters[at + 1 :])
-            others = [replace(one, negated=not one.negated)]
-            others += [replace(one, how=how) for how in _TURNED.get(one.how, ())]
+            denies = one.how not in ("over column", "under column")
+            others = [replace(one, negated=not one.negated)] if denies else []
+            turned = [replace(one, how=how) for how in _TURNED.get(one.how, ())]
+            others += turned
+            if one.how in COLUMN_SIGNS:
+                others += map(swap_columns, turned)
+                others += [o for o in wrong if o.how in COLUMN_SIGNS and o.columns & one.columns][
+                    :3
+                ]
             others += [
                 replace(other, at=one.at)
                 for other in wrong
@@ -254,10 +270,33 @@ class Writer:
                 for question in ask["q"]:
                     self.counts["questions over graphs"] += 1
                     near = sorted(wrong, key=lambda path: -self._measure_path(path, gold))
+                    near = list(dict.fromkeys([*self._neighbours(graph, topic, gold), *near]))
                     items = [(graph.say(topic, path), 0, "path") for path in near[:_PATHS]]
                     items += [(graph.say(topic, gold), 1, "path")] if gold else []
                     held = is_held(line["graph"])
                     yield {"q": question, "held": held, "none": gold is None, "items": items}
+
+    def _neighbours(
+        self, graph: SmallGraph, topic: str, gold: tuple[Step, ...] | None
+    ) -> list[tuple[Step, ...]]:
+        """Return some paths that are nearly the right one: cut, longer by one, there and back."""
+        if gold is None:
+            return []
+        ends = {route[-1] for route in graph.follow(topic, gold)}
+        steps = sorted({step for end in ends for step in graph.steps.get(end, {})})
+        longer = [(*gold, step) for step in steps]
+        back = [(*gold, *_there_and_back(step)) for step in steps]
+        turned = [(*gold, (relation, not backward)) for relation, backward in gold[-1:]]
+        twice = [(*gold[:at], *_there_and_back(gold[at]), *gold[at:]) for at in range(len(gold))]
+        cut = [(*gold[:at], *gold[at + 1 :]) for at in range(len(gold))] + [gold[:-2], gold[2:]]
+        for some in (longer, back):
+            self.rng.shuffle(some)
+        found = []
+        for path in dict.fromkeys([*turned, *cut, *twice, *longer[:3], *back[:3]]):
+            reached = {route[-1] for route in graph.follow(topic, path)} if path else set()
+            if 0 < len(path) <= _FARTHEST and reached and reached != ends:
+                found.append(path)
+        return found[:_NEIGHBOURS]
 
     def _measure_path(self, path: Sequence[Any], gold: Sequence[Any] | None) -> float:
         """Return how close a path is to the right one, or how short; partly by chance."""
@@ -268,6 +307,11 @@ class Writer:
         return shared + 2 * self.rng.random() - 0.5 * abs(len(path) - len(gold))
 
 
+def _there_and_back(step: Step) -> tuple[Step, Step]:
+    relation, backward = step
+    return step, (relation, not backward)
+
+
 def _is_among(table: Table, one: Filter, others: Sequence[Filter]) -> bool:
     """Whether a condition is one of others, or chooses the same rows by the same column."""
     if one in others:
@@ -275,6 +319,8 @@ def _is_among(table: Table, one: Filter, others: Sequence[Filter]) -> bool:
     rows = find_rows(table, [one])
     if not rows or len(rows) == len(table):
         return False
+    if one.how in COLUMN_SIGNS:
+        return swap_columns(one) in others
     return any(
         find_rows(table, [other]) == rows and (other.column == one.column or len(rows) == 1)
         for other in others

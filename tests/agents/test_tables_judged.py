@@ -156,3 +156,42 @@ def test_numbers_that_come_again_are_told_apart() -> None:
     column = Column("line", ["14", "41", "14", "41", "7", "7"])
     assert column.has_few_numbers
     assert not Column("fare", ["14", "41", "15", "42", "7", "8"]).has_few_numbers
+
+
+INVOICES = """invoice,due,paid_on,plan,actual,buyer_city,seller_city
+A1,2024-02-01,2024-02-10,100,120,Oslo,Oslo
+A2,2024-02-03,2024-01-20,90,80,Rome,Oslo
+A3,2024-02-09,,50,50,Oslo,Rome
+"""
+
+
+@pytest.mark.parametrize(
+    ("question", "phrases", "answer"),
+    [
+        ("late payers?", ["invoice (", "paid on after due"], "A1"),
+        ("those within what was foreseen", ["invoice (", "actual under plan"], "A2"),
+        ("as expected, exactly", ["invoice (", "plan same as actual"], "A3"),
+        ("sent elsewhere", ["invoice (", "buyer city different from seller city"], "A2, A3"),
+        ("settled on another day", ["invoice (", "due different from paid on"], "A1, A2"),
+    ],
+)
+async def test_two_columns_of_a_row_are_compared(
+    tmp_path: Path, question: str, phrases: list[str], answer: str
+) -> None:
+    (tmp_path / "invoices.csv").write_text(INVOICES, encoding="utf-8")
+    base = await KnowledgeBase.open(Settings(kb=tmp_path / "kb"), create=True)
+    await base.add([tmp_path / "invoices.csv"])
+    base.scorer = WordScorer({question: [*phrases, f"= {answer}"]})
+    assert (await base.ask(question)).candidate == answer
+    await base.close()
+
+
+def test_comparisons_of_columns_are_few_and_make_sense() -> None:
+    numbers = {f"n{at}": Column(f"n{at}", [str(at), "50", "7"]) for at in range(12)}
+    days = {"begun": Column("begun", ["2024-01-01", "2024-03-01", "2024-04-01"])}
+    flags = {"ok": Column("ok", ["yes", "no", "no"]), "km": Column("dist_km", ["1", "2", "3"])}
+    rows = [(str(at), "", "") for at in range(3)]
+    table = Table("t.csv", "", {**days, **flags, **numbers}, rows)
+    some = [one for one in list_filters(Asked("which?"), table) if len(one.columns) > 1]
+    assert 0 < len(some) <= 30
+    assert not any({"begun", "ok"} & one.columns for one in some)

@@ -27,6 +27,7 @@ _NOTE = "computed from the rows of {table}: {query}"
 _LEAST = 0.3  # confidence of a reading that is told at all
 _SURE = 0.5  # … that stands where the scorer is less sure of another
 _SIGNS = {"filled": "has a value", "empty": "is empty or 0", "flag": "is yes"}
+_SIGNS |= {"over column": ">", "under column": "<", "is column": "="}
 
 
 async def answer_from_tables(ctx: Context) -> Answer | None:

@@ -226,8 +226,13 @@ class Column:
 
     def reaches(self, limit: float) -> bool:
         """Whether a number lies between its smallest and its largest."""
+        return self.range is not None and self.range[0] <= limit <= self.range[1]
+
+    @cached_property
+    def range(self) -> tuple[float, float] | None:
+        """Its smallest and its largest number, if it has any."""
         known = [number for number in self.numbers if number is not None]
-        return bool(known) and min(known) <= limit <= max(known)
+        return (min(known), max(known)) if known else None
 
     @property
     def is_stock(self) -> bool:

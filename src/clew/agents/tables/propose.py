@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from datetime import date
 from functools import cached_property
 
+from clew.agents.tables.column_pairs import list_column_filters
 from clew.agents.tables.load import Column, Table
 from clew.agents.tables.reading import Filter, Query
 from clew.agents.tables.values import is_year
@@ -178,13 +179,9 @@ class Asked:
 
 def list_filters(asked: Asked, table: Table) -> list[Filter]:
     """Return the conditions that a question may say: of values, numbers, times and flags."""
-    found: dict[Filter, None] = {}
-    for column in list(table.columns.values())[:_MAX_COLUMNS]:
-        for one in _list_own_filters(asked, column):
-            found.setdefault(one)
-            if len(found) >= _MAX_FILTERS:
-                return list(found)
-    return list(found)
+    columns = list(table.columns.values())[:_MAX_COLUMNS]
+    own = dict.fromkeys(one for column in columns for one in _list_own_filters(asked, column))
+    return [*list(own)[:_MAX_FILTERS], *list_column_filters(table, columns)]
 
 
 def _list_own_filters(asked: Asked, column: Column) -> Iterator[Filter]:
@@ -329,7 +326,7 @@ def weigh_conditions(filters: Mapping[Filter, float]) -> dict[tuple[Filter, ...]
     groups: dict[object, list[Filter]] = {}
     for one in sorted(filters, key=lambda f: -filters[f]):
         if filters[one] >= _LEAST_FILTER:
-            groups.setdefault(one.at if one.at >= 0 else one.column, []).append(one)
+            groups.setdefault(one.at if one.at >= 0 else one.columns, []).append(one)
     found: dict[tuple[Filter, ...], float] = {(): 1.0}
     for some in list(groups.values())[:_LIKELY_FILTERS]:
         more = dict(found)

@@ -13,6 +13,8 @@ _TIMELY = ("first", "last")
 _MIN_VALUE = 4  # letters of a value that is no code
 BEFORE_ROLE = frozenset("is was are were the a an".split())
 """What may stand between "who" and the column that it asks for."""
+COLUMN_SIGNS = ("over column", "under column", "is column")
+"""How two columns of a row are compared."""
 Mention = tuple[int, int, str]
 """Words of a question, from and to (exclusive), and the column or meaning."""
 
@@ -50,7 +52,7 @@ class Filter:
     """A condition on a column.
 
     `how` is =, <, >, <=, >=, contains, starts, ends, year, month, filled, empty (no value, or none
-    of it) or flag (yes).
+    of it) or flag (yes); or over, under or is column, and the value is another column of the row.
     """
 
     column: str
@@ -59,6 +61,12 @@ class Filter:
     negated: bool = False
     at: int = field(default=-1, compare=False)
     """The word of the question where it stands."""
+
+    @property
+    def columns(self) -> frozenset[str]:
+        """The columns that it looks at: two if it compares them."""
+        compares = self.how in COLUMN_SIGNS
+        return frozenset([self.column, self.value] if compares else [self.column])
 
 
 @dataclass(frozen=True)
@@ -110,7 +118,7 @@ class Query:
     @property
     def columns(self) -> frozenset[str]:
         """All columns that it uses."""
-        used = {one.column for one in self.filters}
+        used = {name for one in self.filters for name in one.columns}
         return frozenset({*used, *self.targets, self.measure, self.second, self.group})
 
 

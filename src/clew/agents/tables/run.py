@@ -7,8 +7,9 @@ from datetime import date
 from statistics import fmean, median
 from typing import Any
 
+from clew.agents.tables.column_pairs import make_column_test
 from clew.agents.tables.load import Column, Table
-from clew.agents.tables.reading import Filter, Query
+from clew.agents.tables.reading import COLUMN_SIGNS, Filter, Query
 from clew.agents.tables.values import is_year, load_vocabulary
 from clew.agents.tables.words import fold_text
 from clew.text.dates import parse_clock, parse_whole_date
@@ -35,6 +36,7 @@ _MATCH: dict[str, Callable[[str, str], bool]] = {
     "starts": lambda cell, part: cell.startswith(part),
     "ends": lambda cell, part: cell.endswith(part),
 }
+_DENYING = ("flag", *COLUMN_SIGNS)  # conditions whose tests see to their denial
 
 
 @dataclass(frozen=True)
@@ -75,10 +77,7 @@ def find_rows(table: Table, filters: Sequence[Filter]) -> list[int]:
     """Return the rows that satisfy all filters; values of one column are alternatives."""
     found = list(range(len(table)))
     for some in group_filters(filters):
-        tests = [
-            (_make_test(table.columns[one.column], one), one.negated and one.how != "flag")
-            for one in some
-        ]
+        tests = [(_make_test(table, one), one.negated and one.how not in _DENYING) for one in some]
         found = [row for row in found if any(test(row) != negated for test, negated in tests)]
     return found
 
@@ -92,7 +91,10 @@ def group_filters(filters: Sequence[Filter]) -> list[list[Filter]]:
     return list(groups.values())
 
 
-def _make_test(column: Column, one: Filter) -> Callable[[int], bool]:
+def _make_test(table: Table, one: Filter) -> Callable[[int], bool]:
+    column = table.columns[one.column]
+    if one.how in COLUMN_SIGNS:
+        return make_column_test(column, table.columns[one.value], one)
     if one.how == "filled":
         return lambda row: column.cells[row] is not None
     if one.how == "flag":

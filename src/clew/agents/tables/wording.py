@@ -1,7 +1,7 @@
 """Says in plain words what a query asks, as the model that compares it with a question reads it."""
 
 from clew.agents.tables.load import Column, Table
-from clew.agents.tables.reading import Filter, Query
+from clew.agents.tables.reading import COLUMN_SIGNS, Filter, Query
 from clew.agents.tables.run import TableResult, group_filters, place_of
 from clew.ingest.readers.tables import split_column
 from clew.text.dates import MONTHS
@@ -74,10 +74,20 @@ def say_filter(table: Table, one: Filter) -> str:
         year, _, month = one.value.strip("-").rpartition("-")
         return f"{name} {denied}in {_MONTH_NAMES.get(int(month), month)} {year}".rstrip()
     is_time = column.type in ("date", "time") or column.has_years
+    if one.how in COLUMN_SIGNS:
+        return f"{name} {_say_column_sign(one, is_time)} {say_column(table, one.value)}"
     sign = (_DATE_SIGNS if is_time else _SIGNS).get(one.how, one.how)
     sign = "is" if one.how == "=" else sign
     value = _say_day(one.value) if column.type == "date" else one.value
     return f"{name} {f'{sign} not' if one.negated else sign} {value}"
+
+
+def _say_column_sign(one: Filter, is_time: bool) -> str:
+    """Say how two columns of a row are compared."""
+    if one.how == "is column":
+        return "different from" if one.negated else "same as"
+    above, below = ("after", "before") if is_time else ("over", "under")
+    return f"{'not ' if one.negated else ''}{above if one.how == 'over column' else below}"
 
 
 def _say_day(value: str) -> str:

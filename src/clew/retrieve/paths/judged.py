@@ -142,7 +142,28 @@ class PathBeam:
             returns = self.search.may_return
             longer = extend_relation_paths(self.search.ways, last.select(rows), returns=returns)
             if len(longer):
+                before = self._score_by_steps(front)
                 self.found = await add_longer_paths(self.search, self.found, longer)
+                self._bound_words(before, len(self.found.scores) - len(longer))
+
+    def _score_by_steps(self, rows: Sequence[int]) -> dict[tuple[int, ...], float]:
+        """Return what words say of some paths, by start and steps."""
+        found = self.found
+        return {
+            (found.origin(row), *found.step_codes(row).tolist()): float(found.scores[row])
+            for row in rows
+        }
+
+    def _bound_words(self, before: dict[tuple[int, ...], float], first: int) -> None:
+        """Let words say no more for a path, from row `first` on, than for it without its last step.
+
+        Words were asked before how far a path goes: what is longer is left to the scorer.
+        """
+        found, scores = self.found, self.found.scores.copy()
+        for row in range(first, len(scores)):
+            steps = found.step_codes(row)[:-1].tolist()
+            scores[row] = min(scores[row], before[found.origin(row), *steps])
+        self.found = replace(found, scores=scores)
 
     async def _score(self, rows: Sequence[int]) -> None:
         new = [row for row in rows if row not in self.chances]

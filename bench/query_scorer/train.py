@@ -141,7 +141,10 @@ def measure_loss(logits: Any, labels: Any) -> Any:
     loss = entropy(logits[:, 0], right.float())
     decided = says >= 0
     if bool(decided.any()):
-        loss = loss + DECISION * entropy(logits[decided, 1], says[decided].float())
+        said = says[decided].float()
+        share = said.mean().clamp(0.1, 0.9)  # yes and no weigh alike, however many there are
+        weight = torch.where(said > 0, 0.5 / share, 0.5 / (1 - share))
+        loss = loss + DECISION * entropy(logits[decided, 1], said, weight)
     return loss + RIVALRY * compare_rivals(logits[:, 0], right, question)
 
 

@@ -115,16 +115,30 @@ def span_logits(logits: Any, allowed: Any) -> Any:
     return logits.masked_fill(~allowed[..., None], NO_SPAN)
 
 
-def span_loss(logits: Any, allowed: Any, starts: Any, ends: Any, soft: Any, trust: float) -> Any:
+def span_loss(logits: Any, allowed: Any, starts: Any, ends: Any, soft: Any, trust: Any) -> Any:
     """Cross-entropy of start and end among the allowed tokens; token 0 is "no answer".
 
     `trust` is the share of the target that comes from a teacher's probabilities, the rest from
-    the label.
+    the label; one number for all windows, or one for each.
     """
     scores = span_logits(logits, allowed).log_softmax(1)
-    told = -(soft * scores).sum((1, 2)).mean() / 2
-    own = nll_loss(scores[..., 0], starts) + nll_loss(scores[..., 1], ends)
-    return trust * told + (1 - trust) * own / 2
+    told = -(soft * scores).sum((1, 2)) / 2
+    own = nll_loss(scores[..., 0], starts, reduction="none")
+    own = (own + nll_loss(scores[..., 1], ends, reduction="none")) / 2
+    return (trust * told + (1 - trust) * own).mean()
+
+
+def view_of(model: Any, batch: tuple[Any, ...], trust: float) -> tuple[Any, Any]:
+    """The probabilities of starts and ends by another reader, and how far they are trusted.
+
+    They are trusted where its best start and end are the labels: there only its certainty is
+    to be learnt, elsewhere the label.
+    """
+    ids, types, mask, allowed, starts, ends, _ = batch
+    with torch.no_grad():
+        view = span_logits(model(ids, types, mask), allowed).softmax(1)
+    best = view.argmax(1)
+    return view, trust * ((best[:, 0] == starts) & (best[:, 1] == ends)).float()
 
 
 def load_weights(path: Path) -> tuple[dict[str, NDArray[Any]], bytes]:

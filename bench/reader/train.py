@@ -9,6 +9,7 @@ copied there, the weights in parts of 15 MB (`cat NAME.npz.part-* > NAME.npz`).
 """
 
 import argparse
+import copy
 import json
 import math
 import os
@@ -38,7 +39,7 @@ from bench.reader.examples import (
     load_squad,
     load_written,
 )
-from bench.reader.model import ReaderModel, load_weights, save_weights, span_loss
+from bench.reader.model import ReaderModel, load_weights, save_weights, span_loss, view_of
 from bench.reader.notes import NOTES, load_notes
 from bench.reader.scoring import format_table, read_with_torch, summarise
 from clew.reader.windows import WindowMaker
@@ -146,14 +147,14 @@ def train(
         groups, lr=given.lr, betas=(0.9, 0.98), eps=1e-6, fused=device == "cuda"
     )
     average, rng = Average(model), random.Random(given.seed)
+    first = copy.deepcopy(model).eval() if given.near else None
     total = sum(int(one.lengths.sum()) for one in sets)
     began, seen, windows, steps = time.perf_counter(), 0, 0, 0
     loss_sum = torch.zeros((), device=device)
     model.train()
     for number, data in enumerate(sets):
-        for ids, types, mask, allowed, starts, ends, soft in iterate_batches(
-            data, given.tokens, rng, device
-        ):
+        for batch in iterate_batches(data, given.tokens, rng, device):
+            ids, types, mask, allowed, starts, ends, soft = batch
             spent = (time.perf_counter() - began) / (60 * given.minutes)
             if spent >= 1:
                 break
@@ -161,7 +162,10 @@ def train(
                 group["lr"] = learning_rate(max(seen / total, spent), given.lr)
             with torch.autocast(device, dtype=torch.bfloat16, enabled=device == "cuda"):
                 logits = model(ids, types, mask)
-            loss = span_loss(logits, allowed, starts, ends, soft, given.trust)
+                trust: Any = given.trust
+                if first is not None:
+                    soft, trust = view_of(first, batch, given.near)
+            loss = span_loss(logits, allowed, starts, ends, soft, trust)
             optimizer.zero_grad(set_to_none=True)
             loss.backward()
             torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
@@ -267,6 +271,9 @@ def parse_arguments() -> argparse.Namespace:
     add_data_options(ask)
     ask.add_argument("--soft", type=Path, nargs="*", default=[], help="windows a teacher labelled")
     ask.add_argument("--trust", type=float, default=0.75, help="share of a teacher's view")
+    ask.add_argument(
+        "--near", type=float, default=0.0, help="share of the start's own view where it is right"
+    )
     ask.add_argument("--name", default="reader")
     ask.add_argument("--minutes", type=float, default=4.0, help="of training")
     ask.add_argument("--epochs", type=int, default=4)

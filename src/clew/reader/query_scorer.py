@@ -1,9 +1,9 @@
 """The query scorer: how probable it is that a query, a path or a sentence is what is asked for."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from functools import partial
+from functools import lru_cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +18,7 @@ from clew.text.sentences import sentence_spans
 SCORER_FILE = Path(__file__).with_name("query_scorer.onnx")
 _MAX_TOKENS = 128  # of a question and a text, as it was trained
 _MAX_TOLD = 360  # characters of what an answer stands in
+_KEPT_QUESTIONS = 256  # of which it is remembered whether their words are known
 
 Floats = NDArray[np.float32]
 
@@ -34,6 +35,8 @@ class QueryScorer:
     inputs: frozenset[str]
     """What its file takes; those of `bench.reader.export` have no mask."""
     pool: ThreadPoolExecutor
+    measure_known: Callable[[str], float]
+    """Tells which share of a text's letters the tokenizer knows as more than letters."""
 
     @classmethod
     def load(cls, file: Path = SCORER_FILE) -> "QueryScorer":
@@ -43,11 +46,12 @@ class QueryScorer:
         tokenizer.enable_truncation(_MAX_TOKENS)
         workers = ThreadPoolExecutor(count_cores(), thread_name_prefix="clew-score")
         inputs = frozenset(one.name for one in session.get_inputs())
-        return cls(tokenizer, session, inputs, workers)
+        known = lru_cache(_KEPT_QUESTIONS)(partial(measure_known_letters, tokenizer))
+        return cls(tokenizer, session, inputs, workers, known)
 
     def reads(self, question: str) -> bool:
         """Whether it knows the question's script and words."""
-        return knows_words(question, partial(measure_known_letters, self.tokenizer))
+        return knows_words(question, self.measure_known)
 
     def score(self, question: str, texts: Sequence[str]) -> Floats:
         """Return for each text how probable it is that it says what the question asks."""
@@ -79,7 +83,7 @@ class QueryScorer:
 
 def find_told(text: str, start: int, end: int) -> str:
     """Return the sentence around a span, behind the one before it."""
-    spans = list(sentence_spans(text))
+    spans = sentence_spans(text)
     first = max((at for at, (s, _) in enumerate(spans) if s <= start), default=0)
     last = next((e for _, e in spans[first:] if e >= end), len(text))
     begin = spans[max(0, first - 1)][0] if spans else 0

@@ -29,7 +29,7 @@ from clew.context import Context
 from clew.text.names import name_key, strip_disambiguation
 from clew.types import Passage
 
-_FIRST = 4  # passages that are read for the question itself; all of them where nothing is followed
+_FIRST = 3  # passages that are read for the question itself; all of them where nothing is followed
 _TOGETHER = 2  # passages that are read in one window
 _MAX_CANDIDATES = 12  # that are ranked
 _AT_ONCE = 2  # candidates that the scorer judges before it is asked whether another may win

@@ -19,7 +19,13 @@ from clew.agents.reading.choose import (
     squash_scores,
 )
 from clew.agents.reading.follow import Chain, Follower
-from clew.agents.reading.judged import Place, can_judge, judge_texts, say_with_places
+from clew.agents.reading.judged import (
+    Place,
+    can_judge,
+    find_bridge,
+    judge_texts,
+    say_with_places,
+)
 from clew.agents.reading.restrictions import Told, find_skipped, is_contradicted
 from clew.agents.reading.spans import Reading, answer_key, read_passages, read_together, same_answer
 from clew.agents.reading.values import move_to_condition
@@ -37,6 +43,7 @@ _AT_ONCE = 2  # candidates that the scorer judges before it is asked whether ano
 _KEPT_SIGNALS = ("together", "chain", "fits", "said", "noun", "bridge", "repeats", "astray")
 _SURE = 0.9  # probability of a direct reading beyond which no chain is followed
 _SURE_COVERAGE = 0.5  # share of the question that it must cover for that
+_LEADS_TO = "leads to"  # what is noted of a sentence that mentions the page with the answer
 _LINE = re.compile(r"[^\n]+")
 _SMALL_WORD = re.compile(r"\b[a-z]+\b")
 # "Town Three road to Town Four": a name, words between, and no mark at the end.
@@ -50,10 +57,14 @@ class RankedCandidate:
     candidate: Candidate
     signals: dict[str, float]
     probability: float
+    bridge: Reading | None = None
+    """Where another passage leads to the one that was read, if it was read together with others."""
 
     def notes(self, question: str) -> list[Note]:
         """Return a note for each reading, the last one for the question itself."""
         readings = self.candidate.readings
+        if self.bridge is not None:
+            readings = (self.bridge, *readings)
         asked = [*(r.question for r in readings[:-1]), question]
         cited = [reading.cite() for reading in readings]
         return [
@@ -201,11 +212,12 @@ class Rival:
     """Whether it is plainly of another kind, or said of something else: it comes last."""
     said: str
     """What the scorer judges."""
+    bridge: Reading | None = None
 
     def rank(self, rank: LogisticModel, judged: float | None) -> RankedCandidate:
         """Return it with its probability, given the scorer's opinion."""
         signals = self.signals if judged is None else {**self.signals, JUDGED: judged}
-        return RankedCandidate(self.candidate, signals, rank(signals))
+        return RankedCandidate(self.candidate, signals, rank(signals), self.bridge)
 
     def key(self, rank: LogisticModel, judged: float | None) -> tuple[bool, float]:
         """Return its place among others, given the scorer's opinion."""
@@ -233,8 +245,26 @@ def describe_rivals(
         told = gather_told(one)
         is_other = contradicts_kind(question, one.text) or is_contradicted(question, names, told)
         is_other = is_other or bool(find_skipped(question, names, told.whole))
-        found.append(Rival(one, signals, is_other, say_candidate(one, names, passages)))
+        said, bridge = say_candidate(one, names, passages), read_bridge(one, names, passages)
+        found.append(Rival(one, signals, is_other, said, bridge))
     return found
+
+
+def read_bridge(
+    candidate: Candidate, names: Sequence[str], passages: Sequence[Passage]
+) -> Reading | None:
+    """Return where a passage about the question's names mentions the page that has the answer.
+
+    Read together, the two say what neither says alone: both are cited.
+    """
+    if candidate.together is None or len(candidate.readings) > 1:
+        return None
+    home = candidate.readings[-1].passage
+    place = find_bridge(names, home, passages)
+    if place is None:
+        return None
+    title, start = strip_disambiguation(home.title), place.start
+    return Reading(_LEADS_TO, title, place.passage, start, start + len(title), 0.0)
 
 
 async def rank_rivals(

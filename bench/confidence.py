@@ -90,7 +90,8 @@ async def label_candidates(kb: KnowledgeBase, one: Asked, rank: LogisticModel) -
     async with kb.store.snapshot() as snapshot:
         text = tidy_question(one.text)
         ctx = await kb.context(snapshot, text, retrieve.name)
-        reader = QuestionReader(RecordingRetriever(retrieve, Notebook(), PASSAGES), rank)
+        retriever = RecordingRetriever(retrieve, Notebook(), PASSAGES)
+        reader = QuestionReader(retriever, rank, judge_all=True)
         found = await reader(ctx, text)
     return [[f1(c.candidate.text, one.golds) if one.golds else 0.0, c.signals] for c in found]
 

@@ -1,9 +1,9 @@
 """Writes a trained reader as an int8 ONNX file, and compares it with torch.
 
-    python -m bench.reader.export WEIGHTS.npz --out src/clew/reader/reader.onnx [--minilm DIR]
+    python -m bench.reader.export WEIGHTS.npz --out src/clew/reader/reader.onnx [--first]
 
 The graph is the one of the local embedder with another last layer and without its mask, which is
-all ones here: every window is read by itself.
+all ones here: every window is read by itself. `--first` is for the query scorer.
 """
 
 import argparse
@@ -24,18 +24,13 @@ try:
 except ImportError as missing:
     raise SystemExit("this needs torch; install the extra: pip install 'clew[train]'") from missing
 
+from bench.reader.graph import drop_mask, keep_first, make_windows, run_windows
 from bench.reader.model import SPAN_BIAS, SPAN_WEIGHT, ReaderModel, load_weights
-from clew.llm.embed_local import open_session
 from clew.llm.embed_weights import GRAPH_FILE, MODEL_NAME, write_weights
 from clew.reader.span_reader import TOKENIZER_KEY
-from clew.reader.windows import Window, WindowMaker
+from clew.reader.windows import Window
 
 HEAD_NODES = ("span_matmul", "span_add")
-CHECK_TEXT = (
-    "The lighthouse of Arnvik was built in 1871 by the engineer Tove Lind, who had worked on two "
-    "harbours before. It burns rape oil and is seen from eleven miles."
-)
-CHECK_QUESTIONS = ("Who built the lighthouse?", "when was it built", "What is the keeper's name?")
 
 
 def encoder_graph() -> Path:
@@ -50,8 +45,6 @@ def write_full(
     weights: dict[str, Any],
     tokenizer: bytes,
     target: Path,
-    *,
-    masked: bool = False,
 ) -> None:
     """Write the full-precision reader: the encoder, the span layer and the tokenizer."""
     write_weights(graph, weights, target)
@@ -74,8 +67,7 @@ def write_full(
     model.graph.output.append(
         helper.make_tensor_value_info("span_logits", TensorProto.FLOAT, shape)
     )
-    if not masked:
-        drop_mask(model)
+    drop_mask(model)
     plain = Tokenizer.from_buffer(tokenizer)
     plain.no_padding()
     plain.no_truncation()
@@ -88,26 +80,11 @@ def write_full(
     onnx.save(model, str(target))
 
 
-def drop_mask(model: onnx.ModelProto) -> None:
-    """Let attention see every token, which the runtime does with a faster kernel."""
-    graph = model.graph
-    for node in graph.node:
-        if node.op_type == "MultiHeadAttention":
-            del node.input[3:]  # no bias, no padding, no mask
-    while True:
-        used = {name for node in graph.node for name in node.input}
-        used |= {one.name for one in graph.output}
-        unused = [node for node in graph.node if used.isdisjoint(node.output)]
-        if not unused:
-            break
-        for node in unused:
-            graph.node.remove(node)
-    for one in [one for one in graph.input if one.name not in used]:
-        graph.input.remove(one)
+def write_int8(full: Path, target: Path, *, first: bool = False) -> None:
+    """Quantise weights to 8 bits, as the embedder's are; the span layer stays as it is.
 
-
-def write_int8(full: Path, target: Path) -> None:
-    """Quantise weights to 8 bits, as the embedder's are; the span layer stays as it is."""
+    With `first` only the logits of the first token are computed, which are all the scorer's.
+    """
     quantize_dynamic(
         onnx.load(str(full)),
         str(target),
@@ -116,22 +93,21 @@ def write_int8(full: Path, target: Path) -> None:
         reduce_range=True,
         nodes_to_exclude=list(HEAD_NODES),
     )
+    if first:
+        model = onnx.load(str(target))
+        keep_first(model)
+        onnx.save(model, str(target))
 
 
 def compare(path: Path, model: ReaderModel, windows: list[Window]) -> float:
     """The largest difference of a logit between the file and torch."""
-    session, worst = open_session(path), 0.0
+    worst = 0.0
     model.eval()
-    for window in windows:
-        ids, types = np.array([window.ids]), np.array([window.types])
-        feed = {"input_ids": ids, "token_type_ids": types}
-        if "attention_mask" in {one.name for one in session.get_inputs()}:
-            feed["attention_mask"] = np.ones_like(ids)
-        found = session.run(None, feed)[0]
+    for window, found in zip(windows, run_windows(path, windows), strict=True):
+        ids, types = torch.tensor([window.ids]), torch.tensor([window.types])
         with torch.inference_mode():
-            whole = torch.ones(ids.shape, dtype=torch.bool)
-            expected = model(torch.from_numpy(ids), torch.from_numpy(types), whole).numpy()
-        worst = max(worst, float(np.abs(found - expected).max()))
+            expected = model(ids, types, torch.ones(ids.shape, dtype=torch.bool)).numpy()
+        worst = max(worst, float(np.abs(found - expected[:, : found.shape[1]]).max()))
     return worst
 
 
@@ -141,18 +117,17 @@ def main() -> None:
     ask.add_argument("weights", type=Path)
     ask.add_argument("--out", type=Path, required=True)
     ask.add_argument("--graph", type=Path, help="the encoder's ONNX file, if not the installed one")
-    ask.add_argument("--masked", action="store_true", help="for rows that are padded")
+    ask.add_argument("--first", action="store_true", help="for the scorer: one token's logits")
     given = ask.parse_args()
     weights, tokenizer = load_weights(given.weights)
     model = ReaderModel(weights, drop=0.0)
-    maker = WindowMaker(Tokenizer.from_buffer(tokenizer))
-    windows = [maker.separate(asked, [CHECK_TEXT])[0] for asked in CHECK_QUESTIONS]
+    windows = make_windows(Tokenizer.from_buffer(tokenizer))
     given.out.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory() as folder:
         full = Path(folder) / "full.onnx"
         graph = given.graph or encoder_graph()
-        write_full(graph, model.numpy_weights(), tokenizer, full, masked=given.masked)
-        write_int8(full, given.out)
+        write_full(graph, model.numpy_weights(), tokenizer, full)
+        write_int8(full, given.out, first=given.first)
         exact = compare(full, model, windows)
         if exact > 0.01:
             raise SystemExit(f"the graph differs from torch by {exact}")

@@ -17,10 +17,10 @@ from numpy.typing import NDArray
 from onnx import numpy_helper
 from tokenizers import Tokenizer
 
-from bench.reader.export import CHECK_QUESTIONS, CHECK_TEXT, compare
+from bench.reader.export import compare
+from bench.reader.graph import make_windows
 from bench.reader.model import ReaderModel, save_weights
 from clew.reader.span_reader import TOKENIZER_KEY
-from clew.reader.windows import WindowMaker
 
 _PREFIXES = (".model.", "model.")
 
@@ -53,8 +53,7 @@ def main() -> None:
     given = ask.parse_args()
     weights, tokenizer = read_weights(given.file)
     save_weights(given.out, weights, tokenizer)
-    maker = WindowMaker(Tokenizer.from_buffer(tokenizer))
-    windows = [maker.separate(asked, [CHECK_TEXT])[0] for asked in CHECK_QUESTIONS]
+    windows = make_windows(Tokenizer.from_buffer(tokenizer))
     model = ReaderModel(weights, drop=0.0)
     print(json.dumps({"weights": len(weights), "differs": compare(given.file, model, windows)}))
 

@@ -1,6 +1,11 @@
 """Answers that the scorer finds to answer a question; a fake one is told which."""
 
+from collections.abc import Sequence
+from typing import ClassVar
+
+import numpy as np
 import pytest
+from numpy.typing import NDArray
 
 from clew.agents.core.confidence import LogisticModel, save_models
 from clew.engine import KnowledgeBase
@@ -74,3 +79,33 @@ async def test_where_no_sentence_decides_nothing_is_said(house: KnowledgeBase) -
     answer = await house.ask(question)
     assert answer.candidate not in ("yes", "no")
     assert answer.confidence < 0.5
+
+
+class CountingScorer(WordScorer):
+    """Counts the texts that it is asked about."""
+
+    seen: ClassVar[list[str]] = []
+
+    def score(self, question: str, texts: Sequence[str]) -> NDArray[np.float32]:
+        """Remember the texts, and score them."""
+        self.seen.extend(texts)
+        return super().score(question, texts)
+
+
+@pytest.mark.parametrize(("weight", "asked"), [(0.001, False), (9.0, True)])
+async def test_the_scorer_judges_what_may_still_win(
+    house: KnowledgeBase, weight: float, asked: bool
+) -> None:
+    question = "Who was called at the harbour?"
+    names = ("Ada Berg", "Bo Dahl", "Cai Eng", "Dag Foss", "Eva Gran")
+    text = " ".join(f"At {hour} {name} was called." for hour, name in enumerate(names))
+    await house.take(stream([document("calls", text, title="Harbour calls")]))
+    rank = LogisticModel({"judged": weight, "direct": 1.0, "covered": 1.0})
+    await save_models(house.store, {**CONFIDENCE, "judged rank": rank})
+    house.scorer = CountingScorer({question: ["no such phrase"]})
+    CountingScorer.seen.clear()
+    answer = await house.ask(question)
+    assert answer.candidate in names
+    assert any(name in text for name in names for text in CountingScorer.seen)
+    # What is far behind is judged only where the scorer's opinion weighs enough to make it first.
+    assert any("Handbook" in text for text in CountingScorer.seen) is asked

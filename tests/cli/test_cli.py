@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -177,3 +178,13 @@ def test_demo_answers_its_question(tmp_path: Path) -> None:
     said = clew("demo", cwd=tmp_path)
     assert "Best-supported candidate: Hallowmere" in said
     assert list(tmp_path.iterdir()) == []
+
+
+def test_the_readme_shows_what_the_demo_prints(tmp_path: Path) -> None:
+    readme = (Path(__file__).parents[2] / "README.md").read_text(encoding="utf-8")
+    shown = readme.split("prints\n\n```\n")[1].split("\n```")[0]
+    printed = clew("demo", cwd=tmp_path)
+    # Both sentences are cited: the one that leads to the engineer, and the one about her.
+    assert "[2] ilse-brandvik.md" in shown
+    sure = re.compile(r"confidence 0\.\d+")  # moves a little with new weights
+    assert sure.sub("", shown) in sure.sub("", printed)

@@ -58,7 +58,7 @@ WRITTEN = ("written", "seconded", "contested")
 NOT_UNDERSTOOD = "the question is not understood; it can be asked in English or Chinese"
 """Why a question that says nothing, or in a language without a table, is not answered."""
 _LITERAL = 0.5  # score of a sentence that has every word of a question, to tell it of its subject
-_READ = 4  # passages in which the question is read again, beside those that are cited
+_READ = 3  # passages in which the question is read again, beside those that are cited
 _MIN_PROBABILITY = 1e-4
 _YEAR = re.compile(r"(?<![\w-])\d{4}(?![\w-])")
 _APPROVED = 0.25  # of the scorer, -1 to 1

@@ -19,6 +19,7 @@ from clew.agents.core.plan import (
 from clew.agents.core.scratchpad import Note, Notebook, RecordingRetriever, Retrieval
 from clew.agents.core.types import run_concurrently
 from clew.agents.reading.answer import QuestionReader, RankedCandidate, load_rank
+from clew.agents.reading.choose import Candidate
 from clew.agents.reading.follow import Follower
 from clew.agents.reading.values import states_value
 from clew.agents.rules.chinese import find_chinese_answer
@@ -147,13 +148,14 @@ class PlanRunner:
         # The page about "the director of N" need not mention N; that about N does.
         of_itself = table_for(question).roles.search(question) is None
         follow = Follower(hops=1, beam=1)
-        reader = QuestionReader(self.retriever, await load_rank(ctx), follow, of_itself)
-        ranked = await reader.read(ctx.with_question(question), passages)
-        if of_itself:
-            ranked = [one for one in ranked if _is_grounded(ctx, one)]
-        return _note_best(
-            question, [one for one in ranked if _is_stated(ctx, one, question, of_itself)]
-        )
+
+        def keeps(one: Candidate) -> bool:
+            grounded = not of_itself or _is_grounded(ctx, one)
+            return grounded and _is_stated(ctx, one, question, of_itself)
+
+        rank = await load_rank(ctx)
+        reader = QuestionReader(self.retriever, rank, follow, of_itself, keeps)
+        return _note_best(question, await reader.read(ctx.with_question(question), passages))
 
 
 def _find_sentences_about(ctx: Context, question: str, retrieval: Retrieval) -> list[str]:
@@ -168,21 +170,21 @@ def _find_sentences_about(ctx: Context, question: str, retrieval: Retrieval) -> 
     ]
 
 
-def _is_grounded(ctx: Context, ranked: RankedCandidate) -> bool:
+def _is_grounded(ctx: Context, candidate: Candidate) -> bool:
     """Whether an answer was followed to, or read in a passage that mentions what is asked about."""
-    last = ranked.candidate.readings[-1]
+    last = candidate.readings[-1]
     names = find_names(ctx.view, last.question)
     text = f"{last.passage.title} {last.passage.text}"
-    followed = ranked.candidate.chain is not None
+    followed = candidate.chain is not None
     return followed or not names or any(mentions_name(name, text) for name in names)
 
 
-def _is_stated(ctx: Context, ranked: RankedCandidate, question: str, of_itself: bool) -> bool:
+def _is_stated(ctx: Context, candidate: Candidate, question: str, of_itself: bool) -> bool:
     """Whether an answer is said of what is asked about, as what is asked for.
 
     Where a place of a thing itself is asked for, the first step to it is one as well.
     """
-    first, last = ranked.candidate.readings[0], ranked.candidate.readings[-1]
+    first, last = candidate.readings[0], candidate.readings[-1]
     followed = first is not last
     if followed and of_itself and table_for(question).find_answer_kind(question) == "place":
         first = replace(first, question=question)

@@ -1,9 +1,9 @@
 """The query scorer: how probable it is that a query, a path or a sentence is what is asked for."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from functools import partial
+from functools import lru_cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -18,18 +18,25 @@ from clew.text.sentences import sentence_spans
 SCORER_FILE = Path(__file__).with_name("query_scorer.onnx")
 _MAX_TOKENS = 128  # of a question and a text, as it was trained
 _MAX_TOLD = 360  # characters of what an answer stands in
-_ROWS = 16  # pairs that run together
+_KEPT_QUESTIONS = 256  # of which it is remembered whether their words are known
 
 Floats = NDArray[np.float32]
 
 
 @dataclass(frozen=True)
 class QueryScorer:
-    """Compares a question with queries in plain words, on the CPU."""
+    """Compares a question with queries in plain words, on the CPU.
+
+    One pair per run, on all cores: nothing is padded, and no score depends on the other pairs.
+    """
 
     tokenizer: Any
     session: Any
+    inputs: frozenset[str]
+    """What its file takes; those of `bench.reader.export` have no mask."""
     pool: ThreadPoolExecutor
+    measure_known: Callable[[str], float]
+    """Tells which share of a text's letters the tokenizer knows as more than letters."""
 
     @classmethod
     def load(cls, file: Path = SCORER_FILE) -> "QueryScorer":
@@ -38,11 +45,13 @@ class QueryScorer:
         tokenizer = open_tokenizer(session, file)
         tokenizer.enable_truncation(_MAX_TOKENS)
         workers = ThreadPoolExecutor(count_cores(), thread_name_prefix="clew-score")
-        return cls(tokenizer, session, workers)
+        inputs = frozenset(one.name for one in session.get_inputs())
+        known = lru_cache(_KEPT_QUESTIONS)(partial(measure_known_letters, tokenizer))
+        return cls(tokenizer, session, inputs, workers, known)
 
     def reads(self, question: str) -> bool:
         """Whether it knows the question's script and words."""
-        return knows_words(question, partial(measure_known_letters, self.tokenizer))
+        return knows_words(question, self.measure_known)
 
     def score(self, question: str, texts: Sequence[str]) -> Floats:
         """Return for each text how probable it is that it says what the question asks."""
@@ -55,30 +64,26 @@ class QueryScorer:
 
     def _score(self, question: str, texts: Sequence[str]) -> Floats:
         rows = self.tokenizer.encode_batch([(question, text) for text in texts])
+        # Longest first, so that no thread is left with a long pair at the end.
         order = sorted(range(len(rows)), key=lambda at: -len(rows[at].ids))
-        batches = [order[at : at + _ROWS] for at in range(0, len(order), _ROWS)]
-        chances = np.zeros((len(rows), 2), np.float32)
-        done = self.pool.map(lambda some: self._run([rows[at] for at in some]), batches)
-        for some, found in zip(batches, done, strict=True):
-            chances[some] = found
-        return chances
-
-    def _run(self, rows: Sequence[Any]) -> Floats:
-        width = max(len(row.ids) for row in rows)
-        ids = np.zeros((len(rows), width), np.int64)
-        types, mask = ids.copy(), ids.copy()
-        for at, row in enumerate(rows):
-            size = len(row.ids)
-            ids[at, :size], types[at, :size], mask[at, :size] = row.ids, row.type_ids, 1
-        feed = {"input_ids": ids, "token_type_ids": types, "attention_mask": mask}
-        logits = self.session.run(None, feed)[0][:, 0]
-        found: Floats = (1 / (1 + np.exp(-logits.astype(np.float64)))).astype(np.float32)
+        logits = np.zeros((len(rows), 2), np.float64)
+        if order:
+            logits[order] = list(self.pool.map(self._run, (rows[at] for at in order)))
+        found: Floats = (1 / (1 + np.exp(-logits))).astype(np.float32)
         return found
+
+    def _run(self, row: Any) -> Floats:
+        ids, types = np.array([row.ids], np.int64), np.array([row.type_ids], np.int64)
+        feed = {"input_ids": ids, "token_type_ids": types}
+        if "attention_mask" in self.inputs:
+            feed["attention_mask"] = np.ones_like(ids)
+        logits: Floats = self.session.run(None, feed)[0][0, 0]
+        return logits
 
 
 def find_told(text: str, start: int, end: int) -> str:
     """Return the sentence around a span, behind the one before it."""
-    spans = list(sentence_spans(text))
+    spans = sentence_spans(text)
     first = max((at for at, (s, _) in enumerate(spans) if s <= start), default=0)
     last = next((e for _, e in spans[first:] if e >= end), len(text))
     begin = spans[max(0, first - 1)][0] if spans else 0

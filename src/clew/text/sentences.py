@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterator
+from functools import lru_cache
 
 _CLOSING_MARKS = "\"'”’»›)\\]}」』）】》〉*_"
 # A sentence can end in two places: after a stop with its closing marks, or at a line end. Each
@@ -50,10 +51,20 @@ _SHORT_LINE = 48
 _FENCE = re.compile(r"^[ \t]*+```[^\n]*+(?:\n|\Z)", re.MULTILINE)
 _MAX_CODE_CHARS = 2_000  # a longer block of code is split at its lines like any text
 _NO_CODE = (1 << 60, 1 << 60)
+_MAX_KEPT_CHARS = 4_000  # of a text whose sentences are kept
 
 
 def sentence_spans(text: str) -> list[tuple[int, int]]:
     """Return each sentence's trimmed span, in order; every visible character is in one."""
+    return list(_recall_spans(text)) if len(text) <= _MAX_KEPT_CHARS else _find_spans(text)
+
+
+@lru_cache(maxsize=512)  # the passages of a question are split for many purposes
+def _recall_spans(text: str) -> tuple[tuple[int, int], ...]:
+    return tuple(_find_spans(text))
+
+
+def _find_spans(text: str) -> list[tuple[int, int]]:
     spans: list[tuple[int, int]] = []
     start = 0
     for end in _find_ends(text):

@@ -1,9 +1,9 @@
 """Answer one question by reading: passages alone, together, along chains; one model ranks."""
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import chain, zip_longest
+from itertools import chain
 
 from clew.agents.citing.support import mentions_name
 from clew.agents.core.confidence import JUDGED, LogisticModel, load_models
@@ -14,10 +14,18 @@ from clew.agents.reading.choose import (
     contradicts_kind,
     describe_candidate,
     gather_candidates,
+    measure_coverage,
+    measure_names,
     squash_scores,
 )
 from clew.agents.reading.follow import Chain, Follower
-from clew.agents.reading.judged import Place, can_judge, judge_texts, say_with_places
+from clew.agents.reading.judged import (
+    Place,
+    can_judge,
+    find_bridge,
+    judge_texts,
+    say_with_places,
+)
 from clew.agents.reading.restrictions import Told, find_skipped, is_contradicted
 from clew.agents.reading.spans import Reading, answer_key, read_passages, read_together, same_answer
 from clew.agents.reading.values import move_to_condition
@@ -27,13 +35,15 @@ from clew.context import Context
 from clew.text.names import name_key, strip_disambiguation
 from clew.types import Passage
 
-_FIRST = 4  # passages that are read for the question itself; all of them where nothing is followed
+_FIRST = 3  # passages that are read for the question itself; all of them where nothing is followed
 _TOGETHER = 2  # passages that are read in one window
 _MAX_CANDIDATES = 12  # that are ranked
+_AT_ONCE = 2  # candidates that the scorer judges before it is asked whether another may win
 # What speaks for a candidate that the confidence of the answer goes by as well.
 _KEPT_SIGNALS = ("together", "chain", "fits", "said", "noun", "bridge", "repeats", "astray")
 _SURE = 0.9  # probability of a direct reading beyond which no chain is followed
 _SURE_COVERAGE = 0.5  # share of the question that it must cover for that
+_LEADS_TO = "leads to"  # what is noted of a sentence that mentions the page with the answer
 _LINE = re.compile(r"[^\n]+")
 _SMALL_WORD = re.compile(r"\b[a-z]+\b")
 # "Town Three road to Town Four": a name, words between, and no mark at the end.
@@ -47,10 +57,14 @@ class RankedCandidate:
     candidate: Candidate
     signals: dict[str, float]
     probability: float
+    bridge: Reading | None = None
+    """Where another passage leads to the one that was read, if it was read together with others."""
 
     def notes(self, question: str) -> list[Note]:
         """Return a note for each reading, the last one for the question itself."""
         readings = self.candidate.readings
+        if self.bridge is not None:
+            readings = (self.bridge, *readings)
         asked = [*(r.question for r in readings[:-1]), question]
         cited = [reading.cite() for reading in readings]
         return [
@@ -68,6 +82,10 @@ class QuestionReader:
     follow: Follower | None = Follower()
     named_only: bool = False
     """Read at once only what mentions a name of the question; the rest is reached by following."""
+    keeps: Callable[[Candidate], bool] | None = None
+    """Which candidates may answer; None: all."""
+    judge_all: bool = False
+    """Let the scorer judge also those that cannot win, to fit the model that ranks them."""
 
     async def __call__(self, ctx: Context, question: str) -> list[RankedCandidate]:
         """Return the candidates, best first."""
@@ -88,23 +106,39 @@ class QuestionReader:
         near = choose_mentioning(names, passages) if self.named_only else passages
         read = await read_passages(ctx, ctx.question, near[:_FIRST])
         direct = [move_to_condition(names, one) for one in read]
+        retrieved = (r.evidence.chunks for r in self.retriever.book.retrievals)
+        pages = find_pages([*passages, *chain.from_iterable(retrieved)])
+        if _may_settle(ctx.question, names, direct):
+            found = gather_candidates(direct, [], [])
+            ranked = await self._rank(ctx, names, found, pages, passages)
+            if _is_settled(ranked, direct):
+                return ranked
         together: list[Reading] = []
         chains: list[tuple[Chain, list[Reading]]] = []
-        pages = find_pages(passages)
-        found = gather_candidates(direct, [], [])
-        ranked = await rank_candidates(ctx, self.rank, names, found, pages, passages)
-        if not _is_settled(ranked):
-            beside = read_together(ctx, ctx.question, passages[:_TOGETHER])
-            if self.follow is None:
-                more = read_passages(ctx, ctx.question, near)
-                together, direct = await run_both(beside, more)
-            else:
-                following = self.follow(ctx.with_question(written_out), self.retriever, passages)
-                together, chains = await run_both(beside, following)
+        beside = read_together(ctx, ctx.question, passages[:_TOGETHER])
+        if self.follow is None:
+            more = read_passages(ctx, ctx.question, near)
+            together, direct = await run_both(beside, more)
+        else:
+            following = self.follow(ctx.with_question(written_out), self.retriever, passages)
+            together, chains = await run_both(beside, following)
         candidates = gather_candidates(direct, together, chains)
         retrieved = (r.evidence.chunks for r in self.retriever.book.retrievals)
         pages = find_pages([*passages, *chain.from_iterable(retrieved)])
-        return await rank_candidates(ctx, self.rank, names, candidates, pages, passages)
+        return await self._rank(ctx, names, candidates, pages, passages)
+
+    async def _rank(
+        self,
+        ctx: Context,
+        names: Sequence[str],
+        candidates: Sequence[Candidate],
+        pages: Mapping[str, Passage],
+        passages: Sequence[Passage],
+    ) -> list[RankedCandidate]:
+        """Rank the candidates that may answer."""
+        rivals = describe_rivals(ctx.question, names, candidates, pages, passages)
+        kept = [one for one in rivals if self.keeps is None or self.keeps(one.candidate)]
+        return await rank_rivals(ctx, self.rank, kept, judge_all=self.judge_all)
 
 
 def choose_mentioning(names: Sequence[str], passages: Sequence[Passage]) -> list[Passage]:
@@ -168,37 +202,103 @@ def find_pages(passages: Sequence[Passage]) -> dict[str, Passage]:
     return found
 
 
-async def rank_candidates(
-    ctx: Context,
-    rank: LogisticModel,
+@dataclass(frozen=True, slots=True)
+class Rival:
+    """A candidate with what speaks for it, before the scorer has judged it."""
+
+    candidate: Candidate
+    signals: dict[str, float]
+    is_other: bool
+    """Whether it is plainly of another kind, or said of something else: it comes last."""
+    said: str
+    """What the scorer judges."""
+    bridge: Reading | None = None
+
+    def rank(self, rank: LogisticModel, judged: float | None) -> RankedCandidate:
+        """Return it with its probability, given the scorer's opinion."""
+        signals = self.signals if judged is None else {**self.signals, JUDGED: judged}
+        return RankedCandidate(self.candidate, signals, rank(signals), self.bridge)
+
+    def key(self, rank: LogisticModel, judged: float | None) -> tuple[bool, float]:
+        """Return its place among others, given the scorer's opinion."""
+        return self.is_other, -self.rank(rank, judged).probability
+
+
+def describe_rivals(
+    question: str,
     names: Sequence[str],
     candidates: Sequence[Candidate],
     pages: Mapping[str, Passage],
     passages: Sequence[Passage],
-) -> list[RankedCandidate]:
-    """Rank the most likely candidates by the model, best first.
+) -> list[Rival]:
+    """Describe the most likely candidates.
 
     What is plainly of another kind comes last: a date does not say where; and so does what a
     sentence says of another time, ordinal or sort of thing, or leaves out the relation to it.
     """
-    question = ctx.question
     some = sorted(candidates, key=_best_score, reverse=True)[:_MAX_CANDIDATES]
     scores = [squash_scores(one) for one in some]
     best = {way: max(one[way] for one in scores) for way in scores[0]} if scores else {}
-    judged = await judge_texts(ctx, question, [say_candidate(one, names, passages) for one in some])
-    ranked = []
-    for one, value in zip_longest(some, judged):
+    found = []
+    for one in some:
         signals = describe_candidate(one, some, question, names, pages, best)
-        signals |= {} if value is None else {JUDGED: value}
-        ranked.append(RankedCandidate(one, signals, rank(signals)))
-
-    def is_other(one: Candidate) -> bool:
         told = gather_told(one)
-        if contradicts_kind(question, one.text) or is_contradicted(question, names, told):
-            return True
-        return bool(find_skipped(question, names, told.whole))
+        is_other = contradicts_kind(question, one.text) or is_contradicted(question, names, told)
+        is_other = is_other or bool(find_skipped(question, names, told.whole))
+        said, bridge = say_candidate(one, names, passages), read_bridge(one, names, passages)
+        found.append(Rival(one, signals, is_other, said, bridge))
+    return found
 
-    return sorted(ranked, key=lambda one: (is_other(one.candidate), -one.probability))
+
+def read_bridge(
+    candidate: Candidate, names: Sequence[str], passages: Sequence[Passage]
+) -> Reading | None:
+    """Return where a passage about the question's names mentions the page that has the answer.
+
+    Read together, the two say what neither says alone: both are cited.
+    """
+    if candidate.together is None or len(candidate.readings) > 1:
+        return None
+    home = candidate.readings[-1].passage
+    place = find_bridge(names, home, passages)
+    if place is None:
+        return None
+    title, start = strip_disambiguation(home.title), place.start
+    return Reading(_LEADS_TO, title, place.passage, start, start + len(title), 0.0)
+
+
+async def rank_rivals(
+    ctx: Context, rank: LogisticModel, rivals: Sequence[Rival], *, judge_all: bool = False
+) -> list[RankedCandidate]:
+    """Rank by the model, best first; the scorer judges as many as may come first or second.
+
+    Whatever it finds of the others, they stay behind the best answer and the next different one.
+    """
+    if not can_judge(ctx):
+        return [one.rank(rank, None) for one in sorted(rivals, key=lambda o: o.key(rank, None))]
+    most = 1.0 if rank.weights.get(JUDGED, 0.0) >= 0 else -1.0
+    left, judged = sorted(rivals, key=lambda one: one.key(rank, most)), dict[str, float]()
+    while left:
+        bar = None if judge_all else _find_second(rank, rivals, judged)
+        some = [one for one in left if bar is None or one.key(rank, most) < bar][:_AT_ONCE]
+        if not some:
+            break
+        values = await judge_texts(ctx, ctx.question, [one.said for one in some])
+        judged |= {one.said: value for one, value in zip(some, values, strict=True)}
+        left = left[len(some) :]
+    order = sorted(rivals, key=lambda one: one.key(rank, judged.get(one.said, -most)))
+    return [one.rank(rank, judged.get(one.said, -most)) for one in order]
+
+
+def _find_second(
+    rank: LogisticModel, rivals: Sequence[Rival], judged: Mapping[str, float]
+) -> tuple[bool, float] | None:
+    """Return the place of the best answer that differs from the first, of those judged so far."""
+    known = [one for one in rivals if one.said in judged]
+    known.sort(key=lambda one: one.key(rank, judged[one.said]))
+    others = (o for o in known if not same_answer(o.candidate.text, known[0].candidate.text))
+    second = next(others, None)
+    return second.key(rank, judged[second.said]) if second is not None else None
 
 
 def say_candidate(candidate: Candidate, names: Sequence[str], passages: Sequence[Passage]) -> str:
@@ -239,7 +339,8 @@ async def rank_readings(ctx: Context, passages: Sequence[Passage]) -> list[Ranke
     passages = split_statements(ctx.question, names, passages)
     direct = await read_passages(ctx, ctx.question, passages)
     found = gather_candidates(direct, [], [])
-    return await rank_candidates(ctx, rank, names, found, find_pages(passages), passages)
+    rivals = describe_rivals(ctx.question, names, found, find_pages(passages), passages)
+    return await rank_rivals(ctx, rank, rivals)
 
 
 def _best_score(candidate: Candidate) -> float:
@@ -247,17 +348,19 @@ def _best_score(candidate: Candidate) -> float:
     return max((r.score for r in readings if r is not None), default=-1e9)
 
 
-def _is_settled(ranked: Sequence[RankedCandidate]) -> bool:
+def _may_settle(question: str, names: Sequence[str], direct: Sequence[Reading]) -> bool:
+    """Whether one passage may answer the whole question: the reader is sure of its best span."""
+    best = max(direct, key=lambda one: one.score, default=None)
+    if best is None or best.probability < _SURE or measure_names(names, (best.passage,)) < 1:
+        return False
+    told = f"{best.cite().quote} {best.passage.title}"
+    return measure_coverage(question, told) >= _SURE_COVERAGE
+
+
+def _is_settled(ranked: Sequence[RankedCandidate], direct: Sequence[Reading]) -> bool:
     """Whether one passage answers the whole question, so that nothing is left to follow.
 
     Not where the reader itself prefers another span to the one that ranks first.
     """
     best = ranked[0].candidate.direct if ranked else None
-    scores = [one.candidate.direct.score for one in ranked if one.candidate.direct is not None]
-    return (
-        best is not None
-        and best.score >= max(scores)
-        and best.probability >= _SURE
-        and ranked[0].signals["covered"] >= _SURE_COVERAGE
-        and ranked[0].signals["named"] == 1.0
-    )
+    return best is not None and best.score >= max(one.score for one in direct)

@@ -25,6 +25,7 @@ from clew.agents.rules.table import table_for
 from clew.context import Context
 from clew.retrieve.question import QUESTION_WORDS
 from clew.text.dates import is_date
+from clew.text.sentences import sentence_spans
 from clew.types import Passage
 
 _PREPOSITIONS = frozenset("of to from in by for with at on".split())
@@ -34,6 +35,8 @@ _RELATIVE = re.compile(r"\b(?:where|that|which|who|whom|whose|when)\b", re.IGNOR
 _MAX_PIECES = 3  # pieces on each side of a name
 _MAX_CLAUSE_WORDS = 4  # words behind a name that end a clause about it
 _MAX_ASKED = 6  # pieces of a question that are asked
+_MAX_ASKED_LATER = 3  # of what is left of it behind a first step
+_OPENING_CHARS = 600  # of the page about a name: what it is comes first
 _MAX_NAME_WORDS = 8  # words of an answer that is put in the place of a piece
 _MAX_PIECE_WORDS = 12
 _NEAR = 2  # passages in which a piece is read: those about its name, else those that mention it
@@ -108,7 +111,8 @@ class Follower:
         if not any(has_title(passage, bridge) for passage in here):
             here = await _look_up(ctx, retriever, chain, here)
         about = choose_near(bridge, here)
-        last = [*about, *(p for p in here if p not in about)][:_LAST]
+        near = {passage.id for passage in about}
+        last = [*about, *(p for p in here if p.id not in near)][:_LAST]
         readings = await read_passages(ctx, chain.question, last)
         settled = bool(readings) and readings[0].probability >= _SETTLED
         longer = [] if settled or hop == self.hops else await extend(ctx, chain, here)
@@ -145,7 +149,8 @@ def _drop_same(chains: Sequence[Chain]) -> list[Chain]:
 
 async def extend(ctx: Context, chain: Chain, passages: Sequence[Passage]) -> list[Chain]:
     """Ask each piece of the question around its names, and put likely answers in its place."""
-    pieces = find_pieces(ctx, chain.question)[:_MAX_ASKED]
+    most = _MAX_ASKED_LATER if chain.steps else _MAX_ASKED
+    pieces = find_pieces(ctx, chain.question)[:most]
     asked = [
         read_passages(
             ctx, ask_piece(chain.question, piece), choose_near(piece.name, passages), most=2
@@ -178,9 +183,18 @@ def narrow_to_name(ctx: Context, reading: Reading) -> Reading | None:
 
 
 def choose_near(name: str, passages: Sequence[Passage]) -> list[Passage]:
-    """Return the passages about a name, else the first ones that mention it."""
-    about = [p for p in passages if has_title(p, name)]
-    return about[:1] or [p for p in passages if mentions_name(name, p.text)][:_NEAR]
+    """Return the opening of the page about a name, else the first passages that mention it."""
+    about = next((p for p in passages if has_title(p, name)), None)
+    if about is not None:
+        return [cut_to_opening(about)]
+    return [p for p in passages if mentions_name(name, p.text)][:_NEAR]
+
+
+def cut_to_opening(passage: Passage) -> Passage:
+    """Return a passage up to the end of the sentence in which its opening ends."""
+    ends = (end for _, end in sentence_spans(passage.text) if end >= _OPENING_CHARS)
+    text = passage.text[: next(ends, None)]
+    return replace(passage, text=text, end=passage.start + len(text))
 
 
 def ask_piece(question: str, piece: Piece) -> str:

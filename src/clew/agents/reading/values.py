@@ -214,6 +214,8 @@ def is_astray(question: str, names: Sequence[str], answer: str, reading: Reading
 
 def _stand_together(one: str, other: str, sentence: str) -> bool:
     """Whether two names stand in one list, in either order."""
+    if any(name.lower() not in sentence.lower() for name in (one, other)):
+        return False
     joint = r"\s*(?:\([^()]*\)\s*)?(?:,|,?\s*\b(?:and|or)\b|&)\s*(?:the\s+)?"
     pairs = ((one, other), (other, one))
     forms = (f"{re.escape(a)}{joint}{re.escape(b)}" for a, b in pairs)

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
+from clew import kernels
 from clew.context import Context
 from clew.graph.csr import Floats, Ints, group_equals
 from clew.index.estimates import Estimates
@@ -234,6 +235,14 @@ def _choose_of_many(
     name: NamePassages, origin: int, asked: _AskedWords, fits: Estimates, most: int
 ) -> tuple[Ints, Floats]:
     """Choose the likeliest passages with a frequent name, and how they score by what is missing."""
+    compiled = kernels.COMPILED
+    if compiled is not None:
+        place = int(np.searchsorted(name.at, origin))
+        has_origin = place < len(name.at) and int(name.at[place]) == origin
+        at = name.at if leads_on(len(name.at) - has_origin, asked.count) else name.at[:0]
+        missing = asked.find_missing(origin, name.words)
+        words = [one for one, wanted in zip(asked.scores.values(), missing, strict=True) if wanted]
+        return compiled.choose_likely((at, origin), words, asked.scale, fits.values, most)
     at = name.at[name.at != origin]
     if not leads_on(len(at), asked.count):
         at = at[:0]

@@ -105,7 +105,9 @@ class Walk:
         start = self._initial_weights(view, found.chunks, named, scores)
         known = sorted_unique(view.first_namesake[named])
         walk_hops = await self._run_hops(ctx, start, known, scores)
-        reached = np.maximum.reduce([start, *(hop.weight for hop in walk_hops)])
+        reached = start
+        for hop in walk_hops:
+            reached = np.maximum(reached, hop.weight)
         total, jumps = await self._find_missing(ctx, reached, known, scores)
         ranked = await drop_copies(ctx, total)
         chunks = top_hits(ranked, view.codes("chunk"), self.top_k, "walk")

@@ -236,6 +236,8 @@ class Kernels:
     ) -> NDArray[np.uint16]:
         """The distances of some rows; `none` for rows below 0."""
         rows, found = np.ascontiguousarray(rows, np.int64), np.empty(len(rows), np.uint16)
+        if len(rows) and not len(held) and rows.max() >= 0:
+            raise IndexError("there are no distances")
         if self.taken(_place(held), len(held), _place(rows), len(rows), none, _place(found)):
             raise IndexError(f"rows outside of {len(held)} distances")
         return found

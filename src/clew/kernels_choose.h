@@ -1,18 +1,17 @@
 /* The part of kernels.c that tells from cheap scores what is worth comparing exactly. */
 
-/* Distances of elements, by those of their rows; `none` for elements without a row. Returns 1, and
-   stops, if there is no row of a number. */
-VERSIONS int64_t clew_take_distances(const uint16_t *held, int64_t total, const int64_t *rows,
-                                     int64_t count, uint16_t none, uint16_t *out)
+/* Distances of elements, by those of their rows; `none` for elements without a row. Returns 1 if
+   there is no row of one of the numbers. */
+int64_t clew_take_distances(const uint16_t *held, int64_t total, const int64_t *rows, int64_t count,
+                            uint16_t none, uint16_t *out)
 {
     int64_t beyond = 0;
-    for (int64_t i = 0; i < count; i++)
-        beyond |= rows[i] >= total;
-    if (beyond)
-        return 1;
-    for (int64_t i = 0; i < count; i++)
-        out[i] = rows[i] < 0 ? none : held[rows[i]];
-    return 0;
+    for (int64_t i = 0; i < count; i++) {
+        const int64_t row = rows[i], known = row < total;
+        beyond |= !known;
+        out[i] = row < 0 ? none : held[known ? row : 0];
+    }
+    return beyond;
 }
 
 /* Positions of distances up to a limit, ascending, while there is room; returns how many there are. */

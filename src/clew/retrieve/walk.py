@@ -134,7 +134,9 @@ class Walk:
             again = await ask_for_missing(ctx, total, fits, known, words)
             jumps.append(replace(again, weight=self.missing * again.weight))
             best = np.maximum(best, jumps[-1].weight)
-            total = np.maximum(reached, best) + self.added * best + self._weigh_relevance(scores)
+            total = np.maximum(reached, best)
+            total += self.added * best
+            total += self._weigh_relevance(scores)
         if self.beam > 0:
             search = HypothesisSearch(ctx, total, fits, scores.question, known, words)
             total = total + np.float32(self.beam) * await search.score_passages()
@@ -143,7 +145,8 @@ class Walk:
     def _weigh_relevance(self, scores: _QuestionScores) -> Floats:
         """Return what plain relevance adds to the total of each chunk."""
         relevance, fit = scores.relevance.values, scores.fits.chunks.values
-        added: Floats = self.fused * relevance + self.relevance * fit
+        added: Floats = self.fused * relevance
+        added += self.relevance * fit
         return added
 
     def _settle(self, view: View, reached: Floats, scores: _QuestionScores) -> None:

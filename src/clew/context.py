@@ -334,13 +334,14 @@ class Context:
         vector: NDArray[np.float32],
         *,
         others: bool = True,
-        most: int = MAX_COMPARED,
+        most: int | None = None,
     ) -> Estimates:
         """Cosine of every element with a vector; of very many exact for the nearest, on demand.
 
-        About `most` are compared. Without `others` those that are not known count as if they had no
+        About `most` of very many are compared. Without `others` those that are not known count as if they had no
         vector.
         """
+        most = MAX_COMPARED if most is None else most
         key = kind, others, most, vector.tobytes()
         if key not in self._estimates_by_vector:
             if len(self._estimates_by_vector) >= _MAX_CACHED_COSINES:

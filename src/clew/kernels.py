@@ -278,7 +278,7 @@ class Kernels:
         fits = np.ascontiguousarray(fits, np.float32)
         scores = (_POINTER * len(words))(*map(_place, words))
         given = _place(at), len(at), origin, scores, len(words), scale, _place(fits), most
-        count = self.likely(*given, *map(_place, (kept, said, sums, chosen)))
+        count = self.likely(*given, _place(kept), _place(said), _place(sums), _place(chosen))
         return kept[chosen[:count]], said[chosen[:count]]
 
     def can_dot(self, matrix: NDArray[np.floating]) -> bool:

@@ -94,8 +94,8 @@ def _find_facts_of_nearest(ctx: Context, vector: Floats) -> Ints:
     best = top_positions(near.values[known], view.codes("entity")[known], _NEAR_SUBJECTS)
     stated = view.links("entity_fact")
     _, edge = stated.edges_of(known[best])
-    edge = edge[stated.weights[edge] == 0]  # role 0
-    return stated.columns[edge].astype(np.int64)
+    found: Ints = stated.columns[edge[stated.weights[edge] == 0]].astype(np.int64)  # role 0
+    return found
 
 
 @dataclass(frozen=True, slots=True)

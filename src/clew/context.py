@@ -338,7 +338,7 @@ class Context:
     ) -> Estimates:
         """Cosine of every element with a vector; of very many exact for the nearest, on demand.
 
-        About `most` of very many are compared. Without `others` those that are not known count as if they had no
+        About `most` are compared. Without `others` those that are not known count as if they had no
         vector.
         """
         most = MAX_COMPARED if most is None else most

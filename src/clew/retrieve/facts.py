@@ -199,8 +199,13 @@ def _compute_fact_subjects(view: View) -> FactSubjects:
     if not has_vectors(view, "entity"):
         none = Estimates(np.zeros(count, np.float32))
         return FactSubjects(np.zeros(0, np.int64), np.zeros(count, np.int64), none)
-    entities = sorted_unique(of[of >= 0])
-    index = np.where(of >= 0, np.searchsorted(entities, of), len(entities))
+    is_subject = np.zeros(view.count("entity") + 1, np.bool_)
+    is_subject[of] = True  # the last one stands for none
+    is_subject[-1] = False
+    entities = np.flatnonzero(is_subject)
+    place = np.cumsum(is_subject) - 1
+    place[-1] = len(entities)
+    index = place[of]
     compare = partial(_compare_with_subjects, view, of)
     cosine = Estimates(np.zeros(count, np.float32), np.zeros(count, np.bool_), compare)
     return FactSubjects(entities, index, cosine)

@@ -111,7 +111,7 @@ async def ask_for_missing(
     factor = weight * np.array(rarity, np.float32)
     fit = fits.chunks.at(likely.at)
     value = factor[likely.number] * (likely.said + fit + np.float32(_NEAR) * likely.near)
-    score, via = np.zeros(len(total), np.float32), np.full(len(total), -1)
+    score, via = np.zeros(len(total), np.float32), np.full(len(total), -1, np.int32)
     # Assigned in ascending order, so that each passage keeps its highest value, and of equals
     # the first name's.
     order = np.lexsort((-likely.number, value))

@@ -261,7 +261,7 @@ class Walk:
         weight = weights[rows[source]] * share * self.decay
         # Assigned in ascending order, so that each target keeps its highest weight.
         order = np.argsort(weight, kind="stable")
-        reached, via = np.zeros_like(weights), np.full(len(weights), -1)
+        reached, via = np.zeros_like(weights), np.full(len(weights), -1, np.int32)
         reached[target[order]] = weight[order]
         via[target[order]] = mention[order]
         return WalkHop(reached, via, all_mentions.entity, all_mentions.fact, rows[all_mentions.row])

@@ -10,7 +10,7 @@ STAMP := $(VENV)/.installed
 help: ## show this list
 	@grep -hE '^[a-z%-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-14s %s\n", $$1, $$2}'
 
-$(STAMP): pyproject.toml hatch_build.py src/clew/kernels.c
+$(STAMP): pyproject.toml hatch_build.py src/clew/kernels.c $(wildcard src/clew/kernels_*.h)
 	@test -d $(VENV) || $(PYTHON) -m venv $(VENV)
 	@$(BIN)/python -m pip install --quiet --upgrade pip
 	@$(BIN)/python -m pip install --quiet --editable '.[local,pdf,openai,tree,rdf,parquet,serve,mcp,postgres]' --group dev

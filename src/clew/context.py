@@ -201,7 +201,9 @@ class Context:
     style: str = ""
     """How the caller wants answers to be worded; it changes no rule about evidence."""
     _cosines_by_vector: dict[tuple[Kind, bytes], NDArray[np.float32]] = field(default_factory=dict)
-    _estimates_by_vector: dict[tuple[Kind, bool, bytes], Estimates] = field(default_factory=dict)
+    _estimates_by_vector: dict[tuple[Kind, bool, int, bytes], Estimates] = field(
+        default_factory=dict
+    )
     _meaning_by_text: dict[str, float] = field(default_factory=dict)
 
     def meaning(self, text: str = "") -> float:
@@ -327,17 +329,24 @@ class Context:
             self._cosines_by_vector[key] = found
 
     def estimates(
-        self, kind: Kind, vector: NDArray[np.float32], *, others: bool = True
+        self,
+        kind: Kind,
+        vector: NDArray[np.float32],
+        *,
+        others: bool = True,
+        most: int | None = None,
     ) -> Estimates:
         """Cosine of every element with a vector; of very many exact for the nearest, on demand.
 
-        Without `others` those that are not known count as if they had no vector.
+        About `most` are compared. Without `others` those that are not known count as if they had no
+        vector.
         """
-        key = kind, others, vector.tobytes()
+        most = MAX_COMPARED if most is None else most
+        key = kind, others, most, vector.tobytes()
         if key not in self._estimates_by_vector:
             if len(self._estimates_by_vector) >= _MAX_CACHED_COSINES:
                 self._estimates_by_vector.clear()
-            found = self.view.estimates(kind, vector, MAX_COMPARED, others=others)
+            found = self.view.estimates(kind, vector, most, others=others)
             self._estimates_by_vector[key] = found or Estimates(self.cosines(kind, vector))
         return self._estimates_by_vector[key]
 

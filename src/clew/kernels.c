@@ -18,63 +18,7 @@
 
 enum { LANES = 32, PIECE = 2048, AHEAD = 2, LINE = 64 };
 
-#if defined(__aarch64__)
-enum { BYTE_WORDS = 31 }; /* words whose counts of bits, 8 a byte, fit into a byte */
-
-/* Differing bits of two rows, which lie beside each other, as two numbers. */
-static inline uint64x2_t count_two(const uint64_t *bits, int64_t words, int64_t stride,
-                                   const uint64_t *asked)
-{
-    uint64x2_t total = vdupq_n_u64(0);
-    for (int64_t first = 0; first < words; first += BYTE_WORDS) {
-        const int64_t last = words - first < BYTE_WORDS ? words : first + BYTE_WORDS;
-        uint8x16_t counts = vdupq_n_u8(0);
-        for (int64_t word = first; word < last; word++) {
-            uint64x2_t differing =
-                veorq_u64(vld1q_u64(bits + word * stride), vdupq_n_u64(asked[word]));
-            counts = vaddq_u8(counts, vcntq_u8(vreinterpretq_u8_u64(differing)));
-        }
-        total = vaddq_u64(total, vpaddlq_u32(vpaddlq_u16(vpaddlq_u8(counts))));
-    }
-    return total;
-}
-#endif
-
-/* Count the differing bits of `rows` rows, which lie word by word, `stride` apart. */
-VERSIONS static void count_piece(const uint64_t *bits, int64_t words, int64_t stride, int64_t rows,
-                                 const uint64_t *asked, uint16_t *out)
-{
-#if defined(__aarch64__)
-    for (; rows >= 2; rows -= 2, bits += 2, out += 2) {
-        uint64x2_t found = count_two(bits, words, stride, asked);
-        out[0] = (uint16_t)vgetq_lane_u64(found, 0);
-        out[1] = (uint16_t)vgetq_lane_u64(found, 1);
-    }
-#endif
-    uint64_t counts[PIECE];
-    for (int64_t i = 0; i < rows; i++)
-        counts[i] = 0;
-    for (int64_t word = 0; word < words; word++) {
-        const uint64_t *held = bits + word * stride;
-        const uint64_t wanted = asked[word];
-        for (int64_t i = 0; i < rows; i++)
-            counts[i] += (uint64_t)__builtin_popcountll(held[i] ^ wanted);
-    }
-    for (int64_t i = 0; i < rows; i++)
-        out[i] = (uint16_t)counts[i];
-}
-
-/* Differing bits of all rows of `blocks` blocks, each of words x rows. */
-void clew_count_differing(const uint64_t *bits, int64_t blocks, int64_t words, int64_t rows,
-                          const uint64_t *asked, uint16_t *out)
-{
-    for (int64_t block = 0; block < blocks; block++)
-        for (int64_t first = 0; first < rows; first += PIECE) {
-            int64_t size = rows - first < PIECE ? rows - first : PIECE;
-            count_piece(bits + block * words * rows + first, words, rows, size, asked,
-                        out + block * rows + first);
-        }
-}
+#include "kernels_bits.h"
 
 static inline void fetch_ahead(const void *row, int64_t bytes)
 {
@@ -473,4 +417,5 @@ int64_t clew_push_levels(push_state *at)
     return 0;
 }
 
+#include "kernels_choose.h"
 #include "kernels_walk.h"

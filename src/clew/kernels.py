@@ -6,6 +6,7 @@ sums. The library knows nothing of Python: one serves all versions.
 """
 
 import ctypes
+import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -40,6 +41,17 @@ _OTHERS: dict[str, tuple[tuple[Any, ...], Any]] = {  # arguments and result
     "find_top": ((_POINTER, _POINTER, _NUMBER, _NUMBER, _POINTER), None),
     "take_unknown": ((_POINTER, _POINTER, _NUMBER, _POINTER), _NUMBER),
     "sum_words": ((_POINTER, _NUMBER, _NUMBER, _POINTER, _POINTER), None),
+    "take_distances": (
+        (_POINTER, _NUMBER, _POINTER, _NUMBER, ctypes.c_uint16, _POINTER),
+        _NUMBER,
+    ),
+    "find_within": ((_POINTER, _NUMBER, ctypes.c_uint16, _NUMBER, _POINTER), _NUMBER),
+    "look_up": ((_POINTER, _NUMBER, _POINTER, _POINTER), None),
+    "choose_likely": (
+        (_POINTER, _NUMBER, _NUMBER, _POINTER, _NUMBER, _FLOAT, _POINTER, _NUMBER)
+        + (_POINTER,) * 4,
+        _NUMBER,
+    ),
 }
 _NO_SUCH_ROW = 2
 _PUSH_ARRAYS = (
@@ -105,6 +117,10 @@ class Kernels:
     top: Callable[..., None]
     unknown: Callable[..., int]
     sums: Callable[..., None]
+    taken: Callable[..., int]
+    within: Callable[..., int]
+    looked_up: Callable[..., None]
+    likely: Callable[..., int]
 
     def count_differing_bits(
         self, blocks: NDArray[np.uint64], asked: NDArray[np.uint64], out: NDArray[np.uint16]
@@ -215,15 +231,90 @@ class Kernels:
         self.sums(_place(words), *words.shape, _place(halves), _place(found))
         return found
 
+    def take_distances(
+        self, held: NDArray[np.uint16], rows: NDArray[np.int64], none: int
+    ) -> NDArray[np.uint16]:
+        """The distances of some rows; `none` for rows below 0."""
+        rows, found = np.ascontiguousarray(rows, np.int64), np.empty(len(rows), np.uint16)
+        if len(rows) and not len(held) and rows.max() >= 0:
+            raise IndexError("there are no distances")
+        if self.taken(_place(held), len(held), _place(rows), len(rows), none, _place(found)):
+            raise IndexError(f"rows outside of {len(held)} distances")
+        return found
+
+    def find_within(
+        self, distances: NDArray[np.uint16], limit: int, room: int
+    ) -> NDArray[np.int64]:
+        """Positions of distances up to a limit, ascending; there should be `room` for them."""
+        while True:
+            found = np.empty(room, np.int64)
+            count = self.within(_place(distances), len(distances), limit, room, _place(found))
+            if count <= room:
+                return found[:count]
+            room = count
+
+    def look_up(self, distances: NDArray[np.uint16], table: Floats) -> Floats:
+        """The entry of a table for each distance; it has to have one for all there may be."""
+        found = np.empty(len(distances), np.float32)
+        self.looked_up(_place(distances), len(distances), _place(table), _place(found))
+        return found
+
+    def choose_likely(
+        self,
+        passages: tuple[NDArray[np.int64], int],
+        words: Sequence[Floats],
+        scale: float,
+        fits: Floats,
+        most: int,
+    ) -> tuple[NDArray[np.int64], Floats]:
+        """Of passages, without one, the best by words and fit, and what words add to them.
+
+        `words` and `fits` have a number for every passage there is.
+        """
+        at, origin = passages
+        at = np.ascontiguousarray(at, np.int64)
+        kept, chosen = np.empty(len(at), np.int64), np.empty(min(most, len(at)), np.int64)
+        said, sums = np.empty(len(at), np.float32), np.empty(len(at), np.float32)
+        fits = np.ascontiguousarray(fits, np.float32)
+        scores = (_POINTER * len(words))(*map(_place, words))
+        given = _place(at), len(at), origin, scores, len(words), scale, _place(fits), most
+        count = self.likely(*given, _place(kept), _place(said), _place(sums), _place(chosen))
+        return kept[chosen[:count]], said[chosen[:count]]
+
     def can_dot(self, matrix: NDArray[np.floating]) -> bool:
         """Whether the rows of a matrix lie one after the other, in numbers of a known kind."""
         return matrix.flags.c_contiguous and matrix.dtype in self.dot
 
 
-def _place(array: NDArray[Any]) -> int:
-    """Where the numbers of an array are; they have to lie one after the other."""
+_HEAD_BYTES = object.__basicsize__  # of an array, before the place of its numbers
+_read_place = ctypes.c_void_p.from_address
+
+
+def _ask_place(array: NDArray[Any]) -> int:
+    """Where numpy says that the numbers of an array are: a dictionary is made for that."""
     place: int = array.__array_interface__["data"][0]
     return place
+
+
+def _look_at_place(array: NDArray[Any]) -> int | None:
+    """Where the numbers of an array are, read from the array itself: ten times as quick."""
+    return _read_place(id(array) + _HEAD_BYTES).value
+
+
+def _choose_way() -> Callable[[NDArray[Any]], Any]:
+    """The quick way if arrays are as expected in this interpreter, which is tried."""
+    if sys.implementation.name != "cpython":
+        return _ask_place
+    tried = np.arange(8), np.arange(8)[3:], np.zeros((2, 3), np.float32)[1]
+    return _look_at_place if all(map(_is_found, tried)) else _ask_place
+
+
+def _is_found(array: NDArray[Any]) -> bool:
+    return _look_at_place(array) == _ask_place(array)
+
+
+_place = _choose_way()
+"""Where the numbers of an array are; they have to lie one after the other."""
 
 
 def load_kernels(library: Path) -> Kernels | None:

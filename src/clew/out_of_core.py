@@ -4,11 +4,14 @@
 block, so that the same code is as fast as if there were no limit; results never depend on it.
 """
 
+import ctypes
 import os
+import sys
 import weakref
 from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import cache
 from math import prod
 from mmap import MADV_DONTNEED, mmap
 from pathlib import Path
@@ -23,6 +26,9 @@ Array = NDArray[Any]
 Ints = NDArray[np.int64]
 _BLOCK_SHARE = 12  # of the limit: what is computed from one block takes as much at most
 _ARRAY_SHARE = 64  # of the limit: larger arrays are kept in files
+# Freed memory that stays with this process, and arrays that are returned to the system at once.
+_KEPT_BYTES, _RETURNED_BYTES = 64 << 20, 32 << 20
+_TRIM_THRESHOLD, _MMAP_THRESHOLD = -1, -3  # as glibc's malloc.h numbers its parameters
 _COPIED_BYTES = 64  # reckoned for each element of a column that is copied or searched
 
 
@@ -172,3 +178,20 @@ def split_evenly(starts: Array, most: int | None) -> Ints:
     wanted = np.arange(most, total, most)
     rows = np.searchsorted(starts, wanted, "right") - 1
     return np.unique(rows[(rows > 0) & (rows < len(starts) - 1)]).astype(np.int64)
+
+
+@cache
+def keep_freed_memory() -> bool:
+    """Let the next question have the memory of the last one; return whether that could be said.
+
+    Over very many passages a question fills dozens of arrays. Their pages went back to the system
+    after each question, and the next one waited for as many again.
+    """
+    if not sys.platform.startswith("linux"):
+        return False
+    try:
+        set_parameter = ctypes.CDLL(None).mallopt
+    except (OSError, AttributeError):  # another library of C
+        return False
+    given = (_TRIM_THRESHOLD, _KEPT_BYTES), (_MMAP_THRESHOLD, _RETURNED_BYTES)
+    return all([set_parameter(*one) == 1 for one in given])

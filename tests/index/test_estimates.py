@@ -12,6 +12,7 @@ from clew.graph.csr import Ints
 from clew.index import view as view_module
 from clew.index.view import View
 from clew.retrieve.expand import ChunksOf
+from clew.retrieve.lookup import NearFacts
 from clew.store.sign_bits import make_sign_bits
 from clew.types import Found, Hit, Kind
 from conftest import document, stream
@@ -92,6 +93,31 @@ async def test_a_search_with_estimates_finds_what_an_exact_one_finds(
     near = await _search_all(base, recipe)
     shares = [len({*one} & {*other}) / len(other) for one, other in zip(near, exact, strict=True)]
     assert np.mean(shares) >= least
+
+
+async def test_facts_of_near_subjects_are_found_whatever_their_texts_say(
+    base: KnowledgeBase, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pages = [
+        document(f"{name} {n}", f"{name} {n} is a singer. She lives by the sea.", f"{name} {n}")
+        for name in NAMES
+        for n in range(20)
+    ]
+    await base.take(stream(pages))
+    exact = await _rank_facts(base)
+    monkeypatch.setattr(view_module, "MIN_ESTIMATED", 60)
+    monkeypatch.setattr(context_module, "MAX_COMPARED", 2)
+    assert await _rank_facts(base) == exact
+    assert len(exact) == 6
+
+
+async def _rank_facts(base: KnowledgeBase) -> list[int]:
+    """The facts nearest to a name, which in half of them only their subject says."""
+    base.forget_view()
+    async with base.store.snapshot() as now:
+        ctx = await base.context(now, "Carl Moss 7")
+        found = await NearFacts("question", top_k=6, subject=2.0)(ctx, Found())
+        return [hit.at for hit in found.facts]
 
 
 async def test_of_many_passages_with_equal_votes_few_are_compared(

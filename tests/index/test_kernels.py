@@ -17,7 +17,7 @@ from clew.graph.pagerank import approximate_pagerank
 from clew.graph.pagerank_push import allocate_slots
 from clew.graph.transition import build_transition_graph
 from clew.index.cosines import score_rows
-from clew.index.estimates import Estimates
+from clew.index.estimates import Estimates, estimate_cosines
 from clew.kernels import Kernels, load_kernels
 from clew.retrieve.rank import top_positions
 from clew.store.checksums import checksum_vectors
@@ -83,10 +83,12 @@ def test_cosines_without_kernels_are_the_same(
         assert found[0][-1] == -1
 
 
+@pytest.mark.parametrize("width", [70, 384, 2100])
 def test_differing_bits_without_kernels_are_the_same(
-    compiled: Kernels, monkeypatch: pytest.MonkeyPatch
+    compiled: Kernels, monkeypatch: pytest.MonkeyPatch, width: int
 ) -> None:
-    vectors = np.random.default_rng(6).standard_normal((BLOCK_ROWS + 2100, 70)).astype(np.float16)
+    numbers = np.random.default_rng(6)
+    vectors = numbers.standard_normal((BLOCK_ROWS + 2100, width)).astype(np.float16)
     blocks = pack_signs(vectors[:BLOCK_ROWS])[None]
     for bits in (make_sign_bits(vectors, blocks), make_sign_bits(vectors[:100])):
         found = []
@@ -95,6 +97,64 @@ def test_differing_bits_without_kernels_are_the_same(
             found.append(bits.distances(vectors[5].astype(np.float32)))
         np.testing.assert_array_equal(*found)
         assert found[0][5] == 0 < found[0][6]
+
+
+def test_estimates_without_kernels_are_the_same(
+    compiled: Kernels, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    numbers = np.random.default_rng(9)
+    vectors = numbers.standard_normal((3000, 96)).astype(np.float32)
+    vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
+    rows = np.concatenate([numbers.integers(0, 3000, 4000), [-1, -1]])  # some twice, some never
+    bits, asked = make_sign_bits(vectors), vectors[5]
+
+    def compare(at: NDArray[np.int64]) -> NDArray[np.float32]:
+        return np.where(rows[at] < 0, -1, vectors[rows[at]] @ asked).astype(np.float32)
+
+    found, near = [], []
+    for use in (compiled, None):
+        monkeypatch.setattr(kernels, "COMPILED", use)
+        near.append(bits.nearest_positions(asked, rows, 100))
+        found.append(estimate_cosines(bits, rows, asked, 100, compare))
+    np.testing.assert_array_equal(*near)
+    np.testing.assert_array_equal(found[0].values, found[1].values)
+    np.testing.assert_array_equal(found[0].known, found[1].known)
+    assert 100 <= len(near[0]) < 400
+    assert found[0].values[-1] == -1 < found[0].values[:-2].min()
+    assert set(np.flatnonzero(rows == 5)) <= set(near[0].tolist())
+
+
+def test_distances_of_rows_that_are_not_there_are_refused(compiled: Kernels) -> None:
+    held = np.array([4, 7], np.uint16)
+    np.testing.assert_array_equal(
+        compiled.take_distances(held, np.array([1, -1, 0]), 99), [7, 99, 4]
+    )
+    with pytest.raises(IndexError, match="outside"):
+        compiled.take_distances(held, np.array([0, 2]), 99)
+
+
+def test_there_is_room_for_all_that_are_near(compiled: Kernels) -> None:
+    distances = np.tile(np.array([3, 9, 200], np.uint16), 500)
+    for room in (1, 5000):
+        found = compiled.find_within(distances, 9, room)
+        np.testing.assert_array_equal(found, np.flatnonzero(distances <= 9))
+
+
+@pytest.mark.parametrize("most", [1, 40, 5000])
+def test_likely_passages_are_those_that_numpy_chooses(compiled: Kernels, most: int) -> None:
+    numbers = np.random.default_rng(most)
+    passages = np.sort(numbers.permutation(2000)[:700])
+    words = [numbers.integers(0, 3, 2000).astype(np.float32) for _ in range(3)]
+    fits = numbers.integers(0, 4, 2000).astype(np.float32) / 4  # many are equal
+    origin = int(passages[50])
+    at, said = compiled.choose_likely((passages, origin), words[:2], 3.7, fits, most)
+    others = passages[passages != origin]
+    sums = (words[0][others] + words[1][others]) / np.float32(3.7)
+    best = np.lexsort((others, -(sums + fits[others])))[:most]
+    np.testing.assert_array_equal(at, others[best])
+    np.testing.assert_array_equal(said, sums[best])
+    none = compiled.choose_likely((passages[:0], origin), words, 1.0, fits, most)
+    assert len(none[0]) == len(none[1]) == 0
 
 
 @pytest.mark.parametrize("weighted", [False, True])

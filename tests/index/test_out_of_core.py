@@ -1,5 +1,7 @@
 """What is derived within bounded memory equals what is derived at once, byte for byte."""
 
+import subprocess
+import sys
 from collections.abc import Iterator
 from dataclasses import replace
 from itertools import pairwise
@@ -174,3 +176,34 @@ def test_large_arrays_are_in_files_that_leave_nothing_behind(tmp_path: Path) -> 
     assert not list(tmp_path.iterdir())
     assert UNBOUNDED.fits(10**12, 100)
     assert [some.stop for some in UNBOUNDED.blocks(10**6)] == [10**6]
+
+
+_COUNT_FAULTS = """
+import resource, sys
+import numpy as np
+from clew.out_of_core import keep_freed_memory
+
+def count_faults():
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
+    for _ in range(20):
+        kept = [np.ones(100_000, np.float32) for _ in range(20)]
+        del kept
+    return resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before
+
+count_faults()
+before = count_faults()
+print(keep_freed_memory())
+count_faults()
+print(before, count_faults())
+"""
+
+
+def test_a_question_has_the_memory_of_the_last_one() -> None:
+    ran = subprocess.run(
+        [sys.executable, "-c", _COUNT_FAULTS], capture_output=True, text=True, check=True
+    )
+    said, counts = ran.stdout.splitlines()
+    if said == "False":
+        pytest.skip("this library of C takes no such parameters")
+    before, after = map(int, counts.split())
+    assert before > 1000 > after

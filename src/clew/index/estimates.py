@@ -13,7 +13,7 @@ import numpy as np
 from clew import kernels
 from clew.graph.csr import Floats, Ints, Mask, sorted_unique
 from clew.index.nearest import RowIndex
-from clew.store.sign_bits import SignBits, count_distances, find_limit
+from clew.store.sign_bits import Distances, SignBits, count_distances, find_limit, find_within
 
 Compare = Callable[[Ints], Floats]
 """The exact cosines of the elements at some positions."""
@@ -70,20 +70,22 @@ def estimate_cosines(
     counts = count_distances(distances, len(vector))
     limit = find_limit(counts, most)
     far = max(limit + 1, len(vector) - find_limit(counts[::-1], _SAMPLES))
-    near = np.flatnonzero(distances <= limit)
+    near = find_within(distances, limit, most)
     exact = compare(near)
     edge = exact[distances[near] == limit]
     high = np.float32(edge.mean()) if len(edge) else _NO_VECTOR
-    sample = _find_first((distances >= far) & (distances <= len(vector)), _SAMPLES)
+    sample = _find_between(distances, (far, len(vector)), _SAMPLES)
     low = min(high, compare(sample).min(initial=high))
     # The cosine falls with the number of differing bits, from the last one that was compared to
     # the farthest ones; beyond the last number there is no vector.
-    values = distances.astype(np.float32)
-    values -= np.float32(limit)
-    values *= (low - high) / np.float32(far - limit)
-    values += high
-    np.maximum(values, low, out=values)
-    values[distances > len(vector)] = _NO_VECTOR
+    table = np.arange(len(vector) + 2, dtype=np.float32)
+    table -= np.float32(limit)
+    table *= (low - high) / np.float32(far - limit)
+    table += high
+    np.maximum(table, low, out=table)
+    table[-1] = _NO_VECTOR
+    compiled = kernels.COMPILED
+    values = table[distances] if compiled is None else compiled.look_up(distances, table)
     return _know(values, near, exact, compare)
 
 
@@ -94,12 +96,15 @@ def _know(values: Floats, near: Ints, exact: Floats, compare: Compare) -> Estima
     return Estimates(values, known, compare)
 
 
-def _find_first(marked: Mask, count: int) -> Ints:
-    """Positions of the first `count` that are marked, looked for in as few as possible."""
-    length = _SEARCHED
-    while length < len(marked) and np.count_nonzero(marked[:length]) < count:
+def _find_between(distances: Distances, bounds: tuple[int, int], count: int) -> Ints:
+    """The first positions with a distance within bounds, looked for in as few as possible."""
+    length, (low, high) = _SEARCHED, bounds
+    while True:
+        some = distances[:length]
+        found = np.flatnonzero((some >= low) & (some <= high))
+        if len(found) >= count or length >= len(distances):
+            return found[:count]
         length *= 4
-    return np.flatnonzero(marked[:length])[:count]
 
 
 def _estimate_by_sample(

@@ -12,10 +12,11 @@ from typing import Any, Concatenate, NamedTuple, ParamSpec, TypeVar, get_args
 import numpy as np
 
 from clew.errors import EmbedderMismatch, StoreError, VectorsDeferred
-from clew.index.nearest import StoredIndexes
+from clew.index.nearest import MIN_ESTIMATED, StoredIndexes
 from clew.index.view import StoredMatrices, View
 from clew.llm.embed import Embedder, Vectors, can_quote, check_meaning, check_same_dim
 from clew.llm.embed_local import count_cores
+from clew.out_of_core import keep_freed_memory
 from clew.store.merge import embedded_text
 from clew.store.protocol import DEFERRED, QUOTED, Addition, Snapshot, Store
 from clew.store.quotes import Quote, find_quote, find_quotes, place_quotes
@@ -457,6 +458,8 @@ async def load_view(
     """
     if not embedder:
         return View(now.arrays, {}, now.generation)
+    if len(now.arrays.get("chunk_keys", ())) >= MIN_ESTIMATED:
+        keep_freed_memory()
     matrices = StoredMatrices(store, embedder, now.arrays, await load_deferred(store))
     indexes = {} if exact else StoredIndexes(store, embedder, lists)
     return View(now.arrays, matrices, now.generation, indexes=indexes)

@@ -117,7 +117,7 @@ def _share_of_mentions_with_page(view: View) -> float:
     owners, named = view.links("owners"), ~view.arrays["entity_literal"]
     sure, pages = np.flatnonzero(owners.weights >= SURE_CLAIM), owners.degrees()
     leads_on = np.zeros(len(pages), np.bool_)
-    leads_on[np.searchsorted(owners.starts, sure, "right") - 1] = True
+    leads_on[owners.row_numbers()[sure]] = True
     leads_on &= named & (pages <= _MAX_PAGES)
     # Of each mention whether its name leads on (2), or is a name at all (1).
     kinds = (named.view(np.uint8) + leads_on)[view.links("chunk_entity").columns]

@@ -19,9 +19,12 @@ from clew.index.estimates import Estimates
 from clew.index.view import View
 from clew.retrieve.labels import embed_cached, has_vectors, load_relation_texts
 from clew.retrieve.question import content_words
+from clew.retrieve.rank import top_positions
 
 _FULL_SCAN_SHARE = 0.25  # share of all entities; with more subjects one pass over all is faster
 _MAX_LABELS = 512  # labels of relations that are embedded and compared
+# Names whose own facts are compared, whatever their texts say, of so many likely ones.
+_NEAR_SUBJECTS, _LIKELY_SUBJECTS = 100, 600
 _BLOCK_SIZE = 4096  # facts whose vectors are compared with their subjects' at a time
 
 
@@ -74,9 +77,25 @@ async def nearest_facts(ctx: Context, vector: Floats, share: float = 0.0) -> tup
         near = ctx.estimates("fact", vector, others=False)
         if near.known is not None:
             at = np.flatnonzero(near.known)
+            if share:
+                at = sorted_unique(np.concatenate([at, _find_facts_of_nearest(ctx, vector)]))
             return at, await score_facts(ctx, vector, share, at)
     scores = await score_facts(ctx, vector, share)
     return np.arange(len(scores)), scores
+
+
+def _find_facts_of_nearest(ctx: Context, vector: Floats) -> Ints:
+    """Facts whose subject's name is near: one counts by both, and its text alone may be too far."""
+    view = ctx.view
+    if not has_vectors(view, "entity"):
+        return np.zeros(0, np.int64)
+    near = ctx.estimates("entity", vector, others=False, most=_LIKELY_SUBJECTS)
+    known = np.arange(len(near.values)) if near.known is None else np.flatnonzero(near.known)
+    best = top_positions(near.values[known], view.codes("entity")[known], _NEAR_SUBJECTS)
+    stated = view.links("entity_fact")
+    _, edge = stated.edges_of(known[best])
+    found: Ints = stated.columns[edge[stated.weights[edge] == 0]].astype(np.int64)  # role 0
+    return found
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,8 +199,13 @@ def _compute_fact_subjects(view: View) -> FactSubjects:
     if not has_vectors(view, "entity"):
         none = Estimates(np.zeros(count, np.float32))
         return FactSubjects(np.zeros(0, np.int64), np.zeros(count, np.int64), none)
-    entities = sorted_unique(of[of >= 0])
-    index = np.where(of >= 0, np.searchsorted(entities, of), len(entities))
+    is_subject = np.zeros(view.count("entity") + 1, np.bool_)
+    is_subject[of] = True  # the last one stands for none
+    is_subject[-1] = False
+    entities = np.flatnonzero(is_subject)
+    place = np.cumsum(is_subject) - 1
+    place[-1] = len(entities)
+    index = place[of]
     compare = partial(_compare_with_subjects, view, of)
     cosine = Estimates(np.zeros(count, np.float32), np.zeros(count, np.bool_), compare)
     return FactSubjects(entities, index, cosine)

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
+from clew import kernels
 from clew.context import Context
 from clew.graph.csr import Floats, Ints, group_equals
 from clew.index.estimates import Estimates
@@ -45,6 +46,8 @@ class WordScores:
 
     by_word: dict[str, Floats]
     total: Floats
+    chosen: dict[tuple[tuple[str, ...], int], tuple[Ints, Floats]] = field(default_factory=dict)
+    """The likeliest passages by the words of a name and the passage it was found in."""
 
 
 def score_words(ctx: Context) -> WordScores:
@@ -101,14 +104,14 @@ async def ask_for_missing(
     origins = dict(zip(names.entity.tolist(), rows[names.row].tolist(), strict=True))
     followed = await _look_up(ctx, origins)
     most = _MAX_COMPARED if fits.chunks.known is None else _MAX_SETTLED
-    asked = _AskedWords(words.by_word, max(_TINY, float(words.total.max())), len(total))
+    asked = _AskedWords(words, max(_TINY, float(words.total.max())), len(total))
     looked_up = [followed[entity] for entity in names.entity.tolist()]
     likely = _find_likely(ctx.view, looked_up, rows[names.row], asked, fits.chunks, most)
     rarity = [name_rarity(len(name.at), len(total)) for name in looked_up]
     factor = weight * np.array(rarity, np.float32)
     fit = fits.chunks.at(likely.at)
     value = factor[likely.number] * (likely.said + fit + np.float32(_NEAR) * likely.near)
-    score, via = np.zeros(len(total), np.float32), np.full(len(total), -1)
+    score, via = np.zeros(len(total), np.float32), np.full(len(total), -1, np.int32)
     # Assigned in ascending order, so that each passage keeps its highest value, and of equals
     # the first name's.
     order = np.lexsort((-likely.number, value))
@@ -121,12 +124,17 @@ async def ask_for_missing(
 class _AskedWords:
     """The question's words with the score of every chunk, and the highest score of all words."""
 
-    scores: dict[str, Floats]
+    words: WordScores
     scale: float
     count: int
     """Of all chunks."""
     _unsaid: dict[int, set[str]] = field(default_factory=dict)
     _dense: dict[tuple[str, ...], Floats] = field(default_factory=dict)
+
+    @property
+    def scores(self) -> dict[str, Floats]:
+        """Those of every chunk, by word."""
+        return self.words.by_word
 
     def find_missing(self, origin: int, said: Sequence[str]) -> list[bool]:
         """For each word whether neither `said` nor the passage `origin` contains it."""
@@ -180,7 +188,12 @@ def _find_likely(
     if few:
         parts.append(_compare_few(view, names, few, origins, asked))
     many = [at for at, name in enumerate(names) if len(name.at) > most]
-    chosen = [_choose_of_many(names[one], int(origins[one]), asked, fits, most) for one in many]
+    for one in many:  # the next round follows most of these names again
+        key = names[one].words, int(origins[one])
+        if key not in asked.words.chosen:
+            found = _choose_of_many(names[one], key[1], asked, fits, most)
+            asked.words.chosen[key] = found
+    chosen = [asked.words.chosen[names[one].words, int(origins[one])] for one in many]
     near = _compare_names(
         view, [(names[one], at) for one, (at, _) in zip(many, chosen, strict=True)]
     )
@@ -234,6 +247,14 @@ def _choose_of_many(
     name: NamePassages, origin: int, asked: _AskedWords, fits: Estimates, most: int
 ) -> tuple[Ints, Floats]:
     """Choose the likeliest passages with a frequent name, and how they score by what is missing."""
+    compiled = kernels.COMPILED
+    if compiled is not None:
+        place = int(np.searchsorted(name.at, origin))
+        has_origin = place < len(name.at) and int(name.at[place]) == origin
+        at = name.at if leads_on(len(name.at) - has_origin, asked.count) else name.at[:0]
+        missing = asked.find_missing(origin, name.words)
+        words = [one for one, wanted in zip(asked.scores.values(), missing, strict=True) if wanted]
+        return compiled.choose_likely((at, origin), words, asked.scale, fits.values, most)
     at = name.at[name.at != origin]
     if not leads_on(len(at), asked.count):
         at = at[:0]

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from clew.context import Context
 from clew.graph.csr import Floats, Ints, Mask, isin_sorted
@@ -50,7 +51,7 @@ class WalkHop:
     """One hop: the weight that reached each chunk, and the mention (-1: none) it came through."""
 
     weight: Floats
-    via: Ints
+    via: NDArray[np.int32]
     entity: Ints
     fact: Ints
     origin: Ints

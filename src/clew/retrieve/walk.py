@@ -105,7 +105,9 @@ class Walk:
         start = self._initial_weights(view, found.chunks, named, scores)
         known = sorted_unique(view.first_namesake[named])
         walk_hops = await self._run_hops(ctx, start, known, scores)
-        reached = np.maximum.reduce([start, *(hop.weight for hop in walk_hops)])
+        reached = start
+        for hop in walk_hops:
+            reached = np.maximum(reached, hop.weight)
         total, jumps = await self._find_missing(ctx, reached, known, scores)
         ranked = await drop_copies(ctx, total)
         chunks = top_hits(ranked, view.codes("chunk"), self.top_k, "walk")
@@ -132,7 +134,9 @@ class Walk:
             again = await ask_for_missing(ctx, total, fits, known, words)
             jumps.append(replace(again, weight=self.missing * again.weight))
             best = np.maximum(best, jumps[-1].weight)
-            total = np.maximum(reached, best) + self.added * best + self._weigh_relevance(scores)
+            total = np.maximum(reached, best)
+            total += self.added * best
+            total += self._weigh_relevance(scores)
         if self.beam > 0:
             search = HypothesisSearch(ctx, total, fits, scores.question, known, words)
             total = total + np.float32(self.beam) * await search.score_passages()
@@ -141,7 +145,8 @@ class Walk:
     def _weigh_relevance(self, scores: _QuestionScores) -> Floats:
         """Return what plain relevance adds to the total of each chunk."""
         relevance, fit = scores.relevance.values, scores.fits.chunks.values
-        added: Floats = self.fused * relevance + self.relevance * fit
+        added: Floats = self.fused * relevance
+        added += self.relevance * fit
         return added
 
     def _settle(self, view: View, reached: Floats, scores: _QuestionScores) -> None:
@@ -256,7 +261,7 @@ class Walk:
         weight = weights[rows[source]] * share * self.decay
         # Assigned in ascending order, so that each target keeps its highest weight.
         order = np.argsort(weight, kind="stable")
-        reached, via = np.zeros_like(weights), np.full(len(weights), -1)
+        reached, via = np.zeros_like(weights), np.full(len(weights), -1, np.int32)
         reached[target[order]] = weight[order]
         via[target[order]] = mention[order]
         return WalkHop(reached, via, all_mentions.entity, all_mentions.fact, rows[all_mentions.row])

@@ -80,13 +80,15 @@ class SignBits:
         """
         distances = self.distances_of(vector, rows)
         limit = find_limit(count_distances(distances, len(vector)), most)
-        return np.flatnonzero(distances <= limit)
+        return find_within(distances, limit, most)
 
     def distances_of(self, vector: Floats, rows: NDArray[np.int64]) -> Distances:
         """Number of differing dimensions of some rows; more than there are for rows below 0."""
         distances, no_row = self.distances(vector), np.uint16(len(vector) + 1)
         if len(rows) == len(distances) and self._is_whole(rows):
             return distances
+        if kernels.COMPILED is not None:
+            return kernels.COMPILED.take_distances(distances, rows, int(no_row))
         has_row = rows >= 0
         if has_row.all():
             return distances[rows]
@@ -125,6 +127,13 @@ def count_distances(distances: Distances, dimensions: int) -> NDArray[np.int64]:
     step = max(1, len(distances) // _COUNTED_ROWS)
     sample = distances[::step] if step > 1 else distances
     return np.bincount(sample, minlength=dimensions + 2)[: dimensions + 1] * step
+
+
+def find_within(distances: Distances, limit: int, most: int) -> NDArray[np.int64]:
+    """Positions of distances up to a limit, of which `most` or somewhat more are expected."""
+    if kernels.COMPILED is not None and distances.flags.c_contiguous:
+        return kernels.COMPILED.find_within(distances, limit, 2 * most)
+    return np.flatnonzero(distances <= limit)
 
 
 def find_limit(counts: NDArray[np.int64], most: int) -> int:

@@ -350,7 +350,8 @@ def _load_records(path: Path) -> Records:
     except READ_ERRORS as error:
         raise _damage_error(path, error) from error
     if held.ndim == 1 and held.dtype == _RECORD_BYTES:
-        records: Records = np.frombuffer(held.tobytes(), _RECORD_DTYPE)
+        records: Records = held.view(_RECORD_DTYPE)
+        records.flags.writeable = False
         return records
     if held.ndim != 1 or held.dtype != _HASH_DTYPE:
         raise _damage_error(path, "its header is not that of hashes")

@@ -1,0 +1,69 @@
+/* The part of kernels.c that tells from cheap scores what is worth comparing exactly. */
+
+/* Distances of elements, by those of their rows; `none` for elements without a row. Returns 1 if
+   there is no row of one of the numbers. */
+int64_t clew_take_distances(const uint16_t *held, int64_t total, const int64_t *rows, int64_t count,
+                            uint16_t none, uint16_t *out)
+{
+    int64_t beyond = 0;
+    for (int64_t i = 0; i < count; i++) {
+        const int64_t row = rows[i], known = row < total;
+        beyond |= !known;
+        out[i] = row < 0 ? none : held[known ? row : 0];
+    }
+    return beyond;
+}
+
+/* Positions of distances up to a limit, ascending, while there is room; returns how many there are. */
+VERSIONS int64_t clew_find_within(const uint16_t *distances, int64_t count, uint16_t limit,
+                                  int64_t room, int64_t *out)
+{
+    int64_t found = 0;
+    for (int64_t at = 0; at < count; at += LINE) {
+        const int64_t size = count - at < LINE ? count - at : LINE;
+        int some = 0; /* most are too far: several are told at once */
+        for (int64_t i = 0; i < size; i++)
+            some |= distances[at + i] <= limit;
+        for (int64_t i = 0; some && i < size; i++)
+            if (distances[at + i] <= limit) {
+                if (found < room)
+                    out[found] = at + i;
+                found++;
+            }
+    }
+    return found;
+}
+
+/* What a table, which has an entry for every distance, says of distances. */
+VERSIONS void clew_look_up(const uint16_t *distances, int64_t count, const float *table, float *out)
+{
+    for (int64_t i = 0; i < count; i++)
+        out[i] = table[distances[i]];
+}
+
+/* Of passages, without `origin`, those with the highest sum of `fits` and of the scores of words,
+   which are divided by `scale`: up to `most`, best first, of equals the first. `kept`, `said` and
+   `sums` are room for one number a passage; returns how many were chosen. */
+int64_t clew_choose_likely(const int64_t *passages, int64_t count, int64_t origin,
+                           const float *const *words, int64_t number, float scale,
+                           const float *fits, int64_t most, int64_t *kept, float *said, float *sums,
+                           int64_t *chosen)
+{
+    int64_t size = 0;
+    for (int64_t i = 0; i < count; i++) {
+        const int64_t at = passages[i];
+        if (at == origin)
+            continue;
+        float sum = 0;
+        for (int64_t word = 0; word < number; word++)
+            sum += words[word][at];
+        kept[size] = at;
+        said[size] = sum / scale;
+        sums[size] = said[size] + fits[at];
+        size++;
+    }
+    most = most < size ? most : size;
+    if (most > 0)
+        clew_find_top(sums, kept, size, most, chosen);
+    return most;
+}

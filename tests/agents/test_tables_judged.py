@@ -212,3 +212,15 @@ def test_of_conditions_that_choose_the_same_rows_few_are_tried() -> None:
 async def test_a_question_that_ends_in_a_denial_is_read(ships: KnowledgeBase) -> None:
     ships.scorer = None
     assert await ships.ask("Which ships are insured and which not?")
+
+
+async def test_the_scorer_may_overrule_a_reading_that_guesses_nothing(
+    ships: KnowledgeBase,
+) -> None:
+    question = "How many ships does each yard have?"
+    ships.scorer = WordScorer({question: []})
+    assert (await ships.ask(question)).candidate == "4"
+    ships.scorer = WordScorer(
+        {question: ["for each yard", "ships: number of rows for"]}, right=0.998
+    )
+    assert (await ships.ask(question)).candidate.startswith("Korsund Works: 2")

@@ -27,6 +27,7 @@ from clew.context import Context, QueryJudge
 _MAX_TABLES = 4  # that are read for a question, those with most of its words first
 _MAX_QUERIES = 48  # that are compared with a question
 _LIKELY, _LEAST_CHANCE = 0.05, 0.02  # of a part that should be used; of any
+_DOUBTED = 0.5  # chance of a reading below which others are looked at
 _VALUE_WORTH = 2.0  # words of a column's name that a value counts as
 
 
@@ -49,6 +50,15 @@ async def judge_queries(
         return []
     known = list(readings)
     return await asyncio.to_thread(rank_queries, ctx.scorer, ctx.question, tables, known)
+
+
+async def is_doubted(ctx: Context, told: ComputedAnswer) -> bool:
+    """Whether the scorer finds it unlikely that a question asks what a reading of it says."""
+    if ctx.scorer is None:
+        return False
+    text = say_query(told.query, told.result)
+    chances = await asyncio.to_thread(ctx.scorer.score, ctx.question, [text])
+    return bool(chances[0] < _DOUBTED)
 
 
 def rank_queries(

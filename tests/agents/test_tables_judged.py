@@ -224,3 +224,10 @@ async def test_the_scorer_may_overrule_a_reading_that_guesses_nothing(
         {question: ["for each yard", "ships: number of rows for"]}, right=0.998
     )
     assert (await ships.ask(question)).candidate.startswith("Korsund Works: 2")
+
+
+async def test_whether_any_row_is_so_is_told(ships: KnowledgeBase) -> None:
+    question = "Are any shorter than 50 metres?"
+    meant = ["whether it is so", "ships: where length m under 50", "whether there is a row"]
+    ships.scorer = WordScorer({question: meant}, right=0.998)
+    assert (await ships.ask(question)).candidate == "Yes"

@@ -445,9 +445,9 @@ def _make_checks(
     """Yield whether there is such a row, and whether one of two that are named has more."""
     if not asked.is_closed or not any(one.kind == "check" for one in parts):
         return
-    if len(some) > 1:
-        yield replace(base, wants="check")
     named = [one for one in some if one.how == "=" and not one.negated]
+    if len(some) > 1 or (some and not named):
+        yield replace(base, wants="check")
     for name in {one.column for one in named}:
         if sum(one.column == name for one in named) == 2:
             for part in parts:

@@ -148,7 +148,7 @@ class Writer:
         conditions = dict.fromkeys(some, _POSSIBLE)
         if gold is not None:
             conditions |= dict.fromkeys(gold.filters, _LIKELY)
-        found = list(make_queries(asked, table, chances, weigh_conditions(conditions)))
+        found = list(make_queries(asked, table, chances, weigh_conditions(table, conditions)))
         found.sort(key=lambda one: -self._measure_nearness(one, gold))
         near_misses = list(self._change(gold, wrong)) if gold is not None else []
         self.rng.shuffle(near_misses)
@@ -218,7 +218,7 @@ class Writer:
         placed = [one for one in filters if one.at >= 0]
         chances = dict.fromkeys([*named[:4], *parts[:4]], _LIKELY)
         conditions = dict.fromkeys([*placed[:2], *filters[:1]], _POSSIBLE)
-        found = list(make_queries(asked, table, chances, weigh_conditions(conditions)))
+        found = list(make_queries(asked, table, chances, weigh_conditions(table, conditions)))
         return self.rng.sample(found, min(_ELSEWHERE, len(found)))
 
     def _keep_wrong(

@@ -15,7 +15,7 @@ from clew.agents.tables.propose import (
     weigh_conditions,
 )
 from clew.agents.tables.reading import Filter
-from clew.agents.tables.run import run_query
+from clew.agents.tables.run import find_rows, run_query
 from clew.agents.tables.wording import say_query
 from clew.config import Settings
 from clew.engine import KnowledgeBase
@@ -126,9 +126,12 @@ def test_queries_are_said_in_plain_words() -> None:
 
 
 def test_words_that_may_say_two_conditions_say_one() -> None:
+    cells = {"home": ["East", "East", "Mill"], "away": ["Mill", "Heim", "East"]}
+    columns = {name: Column(name, own) for name, own in cells.items()}
+    table = Table("games.csv", "", columns, [(str(at), "", "") for at in range(3)])
     home = [Filter("home", "=", "east", at=2), Filter("away", "=", "east", at=2)]
     other = Filter("away", "=", "mill", at=4)
-    sets = weigh_conditions({home[0]: 1.0, home[1]: 0.9, other: 0.9})
+    sets = weigh_conditions(table, {home[0]: 1.0, home[1]: 0.9, other: 0.9})
     assert max(sets, key=sets.__getitem__) == (home[0], other)
     assert not any(set(home) <= set(some) for some in sets)
 
@@ -195,3 +198,36 @@ def test_comparisons_of_columns_are_few_and_make_sense() -> None:
     some = [one for one in list_filters(Asked("which?"), table) if len(one.columns) > 1]
     assert 0 < len(some) <= 30
     assert not any({"begun", "ok"} & one.columns for one in some)
+
+
+def test_of_conditions_that_choose_the_same_rows_few_are_tried() -> None:
+    table = make_ships()
+    filters = {Filter("insured", "flag"): 0.9, Filter("yard", "=", "korsund works"): 0.9}
+    filters |= {Filter("length_m", ">", str(limit), at=limit): 0.9 for limit in (81, 90, 100)}
+    sets = weigh_conditions(table, filters)
+    assert sum(find_rows(table, some) == [0, 2] for some in sets) == 2
+    assert () in sets
+
+
+async def test_a_question_that_ends_in_a_denial_is_read(ships: KnowledgeBase) -> None:
+    ships.scorer = None
+    assert await ships.ask("Which ships are insured and which not?")
+
+
+async def test_the_scorer_may_overrule_a_reading_that_guesses_nothing(
+    ships: KnowledgeBase,
+) -> None:
+    question = "How many ships does each yard have?"
+    ships.scorer = WordScorer({question: []})
+    assert (await ships.ask(question)).candidate == "4"
+    ships.scorer = WordScorer(
+        {question: ["for each yard", "ships: number of rows for"]}, right=0.998
+    )
+    assert (await ships.ask(question)).candidate.startswith("Korsund Works: 2")
+
+
+async def test_whether_any_row_is_so_is_told(ships: KnowledgeBase) -> None:
+    question = "Are any shorter than 50 metres?"
+    meant = ["whether it is so", "ships: where length m under 50", "whether there is a row"]
+    ships.scorer = WordScorer({question: meant}, right=0.998)
+    assert (await ships.ask(question)).candidate == "Yes"

@@ -1,6 +1,5 @@
 """Judge an answer: collect what speaks for it, and turn that into one confidence."""
 
-import math
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
@@ -41,6 +40,7 @@ from clew.agents.rules.sections_about import cut_to_section, find_headings
 from clew.agents.rules.table import table_for
 from clew.context import Context
 from clew.index.view import View
+from clew.odds import to_log_odds
 from clew.retrieve.question import NAME_BREAKS, OPENING_WORDS, strip_courtesy, tidy_question
 from clew.text.language import is_chinese
 from clew.text.options import spell_out_choice, split_options
@@ -217,7 +217,7 @@ async def _describe_candidate(
         # Either is enough: it leads all others, or one sentence tells it of what is asked about.
         "settled": max(answer.hints.get("lead", 0.0), of_it),
         "elsewhere": measure_elsewhere(answer, (answer.candidate, *chosen), readings),
-        "own": squash(_logit(own)),
+        "own": squash(to_log_odds(own, _MIN_PROBABILITY)),
         "direct": squash(agreeing.score) if agreeing else 0.0 if compared else -1.0,
         "rival": squash(rival.score) if rival and (polar or not compared) else -1.0,
         "entailed": float(entailed),
@@ -345,11 +345,6 @@ def is_keywords(view: View, question: str) -> bool:
         return False
     known = sum(bool(len(view.bm25.chunks_with_all([word]))) for word in words)
     return known >= _KNOWN_KEYWORDS * len(words)
-
-
-def _logit(probability: float) -> float:
-    kept = max(_MIN_PROBABILITY, min(1 - _MIN_PROBABILITY, probability))
-    return math.log(kept / (1 - kept))
 
 
 def _cited_passages(answer: Answer) -> list[Passage]:

@@ -16,6 +16,8 @@ class WordScorer:
     meant: Mapping[str, Sequence[str]]
     denied: Sequence[str] = ()
     """Phrases of the sentences that say no."""
+    right: float = _RIGHT
+    """What texts with a phrase get."""
 
     def reads(self, question: str) -> bool:
         """Whether it was told of the question."""
@@ -25,7 +27,7 @@ class WordScorer:
         """Return a probability for each text."""
         known = self.meant[question]
         return np.array(
-            [_RIGHT if any(phrase in text for phrase in known) else _WRONG for text in texts],
+            [self.right if any(phrase in text for phrase in known) else _WRONG for text in texts],
             np.float32,
         )
 

@@ -5,7 +5,6 @@ module, and refitted on the user's own questions by `clew calibrate`.
 """
 
 import json
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -15,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from clew.errors import StoreError
+from clew.odds import to_chance
 from clew.store.protocol import KeyValueStore
 
 Floats64 = NDArray[np.float64]
@@ -44,7 +44,7 @@ class LogisticModel:
         logit = self.bias + sum(
             weight * signals.get(name, 0.0) for name, weight in self.weights.items()
         )
-        return 1 / (1 + math.exp(-max(-30.0, min(30.0, logit))))
+        return to_chance(logit)
 
 
 ConfidenceModels = Mapping[str, LogisticModel]

@@ -4,12 +4,12 @@ Texts are said exactly as the scorer is trained with them (`bench/query_scorer/s
 """
 
 import asyncio
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 from clew.agents.citing.support import mentions_name
 from clew.context import Context
+from clew.odds import to_log_odds
 from clew.reader.query_scorer import find_told, say_answer
 from clew.text.names import strip_disambiguation
 from clew.types import Passage
@@ -79,6 +79,4 @@ async def judge_texts(ctx: Context, question: str, texts: Sequence[str]) -> list
 
 def squash_chance(chance: float) -> float:
     """Return the log odds of a probability, scaled to -1 … 1."""
-    kept = max(_LEAST, min(1 - _LEAST, chance))
-    logit = math.log(kept / (1 - kept))
-    return max(-_MAX_LOGIT, min(_MAX_LOGIT, logit)) / _MAX_LOGIT
+    return max(-_MAX_LOGIT, min(_MAX_LOGIT, to_log_odds(chance, _LEAST))) / _MAX_LOGIT

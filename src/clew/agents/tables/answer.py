@@ -8,6 +8,7 @@ from clew.agents.core.types import Answer
 from clew.agents.tables.confidence import measure_confidence
 from clew.agents.tables.judge import (
     ComputedAnswer,
+    is_doubted,
     judge_queries,
     weigh_best,
 )
@@ -38,7 +39,7 @@ async def answer_from_tables(ctx: Context) -> Answer | None:
         return None
     found = [one async for one in iter_answers(ctx, tables)]
     best = max(found, key=lambda one: one.confidence, default=None)
-    if judged and (best is None or best.query.guesses):
+    if judged and (best is None or best.query.guesses or await is_doubted(ctx, best)):
         chosen = await _judge_answers(ctx, tables, [one.query for one in found])
         is_unsure = chosen is None or chosen.confidence < _SURE
         best = best if is_unsure and best is not None and best.confidence >= _SURE else chosen

@@ -175,7 +175,9 @@ def _names_table(reading: Reading, at: int) -> bool:
     names = reading.table.own_words
     if any(is_same_word(word, own) for word in behind for own in names):
         return True
-    if not reading.is_free(at, at + 1) or not any(_is_deed(behind[0], own) for own in names):
+    if not behind or not reading.is_free(at, at + 1):
+        return False
+    if not any(_is_deed(behind[0], own) for own in names):
         return False
     reading.take(at, at + 1, "table")  # "never observed" of observations
     return True

@@ -8,7 +8,6 @@ removed (`python -m bench.table_confidence`). Where a scorer chose among queries
 and its lead over the next tell it (`python -m bench.query_scorer.confidence`).
 """
 
-import math
 import tomllib
 from collections import defaultdict
 from functools import cache
@@ -18,8 +17,9 @@ from clew.agents.core.confidence import LogisticModel, Signals
 from clew.agents.tables.load import Table
 from clew.agents.tables.reading import Guess, Query
 from clew.agents.tables.senses import PERSON, Senses
+from clew.odds import to_chance, to_log_odds
 
-_SUREST = 0.999  # chance beyond which nothing is surer
+_LEAST = 0.001  # chance below which nothing is less likely, nor surer above 1 less that
 _UNCOMPARED = 0.3  # for a cosine, without an embedder
 _SAME = 0.75  # cosine of words that mean the same
 _LISTED = 0.9  # cosine that only words have which are listed as naming the same
@@ -44,14 +44,16 @@ def describe_lead(chance: float, rival: float, agreed: bool | None) -> Signals:
     Its logit, how far it is ahead of the best one with other values, and whether reading the
     question by rules told the same; None if that told nothing.
     """
-    own, other = (_to_logit(one) for one in (chance, rival))
+    own, other = (to_log_odds(one, _LEAST) for one in (chance, rival))
     said = {"agreed": float(agreed is True), "denied": float(agreed is False)}
     return {"chance": own, "lead": own - other} | said
 
 
-def _to_logit(chance: float) -> float:
-    bounded = min(max(chance, 1 - _SUREST), _SUREST)
-    return math.log(bounded / (1 - bounded))
+def add_support(chance: float, signals: Signals) -> float:
+    """Return the scorer's chance of a query with what else speaks for it."""
+    weights = _load_model("support").weights
+    support = sum(weights.get(name, 0.0) * value for name, value in signals.items())
+    return to_chance(to_log_odds(chance, _LEAST) + support)
 
 
 def describe_guesses(query: Query, senses: Senses) -> Signals:

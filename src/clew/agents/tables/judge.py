@@ -4,7 +4,8 @@ import asyncio
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
-from clew.agents.tables.confidence import measure_judged
+from clew.agents.core.confidence import Signals
+from clew.agents.tables.confidence import add_support, measure_judged
 from clew.agents.tables.load import Table
 from clew.agents.tables.propose import (
     Asked,
@@ -18,12 +19,15 @@ from clew.agents.tables.propose import (
 )
 from clew.agents.tables.reading import Query
 from clew.agents.tables.run import TableResult, find_answer
+from clew.agents.tables.support import Support
 from clew.agents.tables.wording import say_query
 from clew.agents.tables.words import is_same_word
 from clew.context import Context, QueryJudge
 
 _MAX_TABLES = 4  # that are read for a question, those with most of its words first
 _MAX_QUERIES = 48  # that are compared with a question
+_LIKELY, _LEAST_CHANCE = 0.05, 0.02  # of a part that should be used; of any
+_DOUBTED = 0.5  # chance of a reading below which others are looked at
 _VALUE_WORTH = 2.0  # words of a column's name that a value counts as
 
 
@@ -48,24 +52,45 @@ async def judge_queries(
     return await asyncio.to_thread(rank_queries, ctx.scorer, ctx.question, tables, known)
 
 
+async def is_doubted(ctx: Context, told: ComputedAnswer) -> bool:
+    """Whether the scorer finds it unlikely that a question asks what a reading of it says."""
+    if ctx.scorer is None:
+        return False
+    text = say_query(told.query, told.result)
+    chances = await asyncio.to_thread(ctx.scorer.score, ctx.question, [text])
+    return bool(chances[0] < _DOUBTED)
+
+
 def rank_queries(
     scorer: QueryJudge, question: str, tables: Sequence[Table], readings: Sequence[Query]
 ) -> list[ComputedAnswer]:
-    """Return queries with the scorer's own chance that a question means them, the best first."""
+    """Return queries with the chance that a question means them, the best first."""
+    judged = [
+        one._replace(confidence=add_support(one.confidence, signals))
+        for one, signals in score_queries(scorer, question, tables, readings)
+    ]
+    return sorted(judged, key=lambda one: -one.confidence)
+
+
+def score_queries(
+    scorer: QueryJudge, question: str, tables: Sequence[Table], readings: Sequence[Query]
+) -> list[tuple[ComputedAnswer, Signals]]:
+    """Return queries with the scorer's chance of each, and what else speaks for it."""
     asked = Asked(question)
+    support = Support(asked)
     found: dict[str, tuple[Query, TableResult]] = {}
     for query in readings:
         _note(found, query)
+    read = set(found)
     for query in _propose(scorer, asked, choose_tables(asked, tables)):
         if len(found) >= _MAX_QUERIES:
             break
         _note(found, query)
-    texts = list(found)
-    chances = scorer.score(question, texts).tolist() if texts else []
-    judged = [
-        ComputedAnswer(*found[text], chance) for text, chance in zip(texts, chances, strict=True)
+    chances = scorer.score(question, list(found)).tolist() if found else []
+    return [
+        (ComputedAnswer(*both, chance), support.describe(both[0], by_rules=text in read))
+        for (text, both), chance in zip(found.items(), chances, strict=True)
     ]
-    return sorted(judged, key=lambda one: -one.confidence)
 
 
 def weigh_best(ranked: Sequence[ComputedAnswer], readings: Sequence[Query]) -> ComputedAnswer:
@@ -109,7 +134,7 @@ def _propose(scorer: QueryJudge, asked: Asked, tables: Sequence[Table]) -> list[
         own_parts, own_filters = said[at]
         parts = {one: chances[text] for one, text in own_parts.items()}
         filters = {one: chances[text] for one, text in own_filters.items()}
-        conditions = weigh_conditions(filters)
+        conditions = weigh_conditions(table, filters)
         for query in make_queries(asked, table, parts, conditions):
             if _uses_partners(query):
                 found.append((conditions[query.filters] * _estimate(query, parts), query))
@@ -124,23 +149,34 @@ def _uses_partners(query: Query) -> bool:
 
 def _estimate(query: Query, parts: dict[Part, float]) -> float:
     """Return how likely a query is by its parts: each that is likely and left out counts, too."""
-    chance = 1.0
-    used = {query.measure, query.group, *query.targets} - {""}
+    chance, shown = 1.0, {query.group, *query.targets}
     for part, own in parts.items():
-        if own > 0.05:
-            chance *= max(own, 0.02) if _has_part(query, part, used) else max(1 - own, 0.02)
+        if _has_part(query, part):
+            chance *= max(own, _LEAST_CHANCE)
+        elif own > _LIKELY and not (part.kind == "ask" and part.column in shown):
+            chance *= max(1 - own, _LEAST_CHANCE)
     return chance
 
 
-def _has_part(query: Query, part: Part, used: set[str]) -> bool:
-    if part.kind == "ask":
-        return part.column in used and part.column != query.measure
-    if part.kind in ("max", "min"):
-        return part.column == query.measure and query.best == part.kind
-    if part.kind in ("sum", "mean", "median"):
-        return part.column == query.measure and query.aggregate == part.kind
-    kinds = {"most": "group", "fewest": "group", "each": "groups", "over": "repeated"}
-    return query.wants == kinds.get(part.kind, part.kind)
+def _has_part(query: Query, part: Part) -> bool:
+    """Whether a query is made of a part."""
+    wants, kind, column = query.wants, part.kind, part.column
+    match kind:
+        case "ask":
+            told = query.targets if wants in ("value", "best") else ()
+            return column in told or (wants == "group" and column == query.group)
+        case "max" | "min":
+            return query.best == kind and column == query.measure
+        case "sum" | "mean" | "median":
+            return query.aggregate == kind and column == query.measure
+        case "most" | "fewest":
+            best = "max" if kind == "most" else "min"
+            return wants == "group" and not query.measure and query.best == best
+        case "each" | "over":
+            return wants == ("groups" if kind == "each" else "repeated") and column == query.group
+        case "distinct":
+            return wants == kind and column in query.targets
+    return wants == kind
 
 
 def choose_tables(asked: Asked, tables: Sequence[Table]) -> list[Table]:

@@ -5,6 +5,7 @@ compared, and every value, number, date and flag may be a condition. A model tel
 question says, and then which query (`clew.agents.tables.judge`).
 """
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import date
@@ -13,6 +14,7 @@ from functools import cached_property
 from clew.agents.tables.column_pairs import list_column_filters
 from clew.agents.tables.load import Column, Table
 from clew.agents.tables.reading import Filter, Query
+from clew.agents.tables.run import find_rows, group_filters
 from clew.agents.tables.values import is_year
 from clew.agents.tables.wording import say_column, say_extreme, say_filter, say_samples, say_table
 from clew.agents.tables.words import Word, is_same_word, load_operators, split_question
@@ -25,14 +27,16 @@ _MAX_KINDS = 2_000  # values of a column among which words of a question are loo
 _MIN_PART = 4  # letters of a word that stands for a value it is part of
 _MAX_VALUE_WORDS = 8
 _LIKELY_PARTS, _LIKELY_FILTERS = 4, 6  # of the best that queries are made of
-_LEAST_PART, _LEAST_FILTER = 0.03, 0.05
+_LEAST_PART, _LEAST_FILTER = 0.002, 0.05
 _MAX_LIMIT = 20
 _COMPARING = (">", "<", ">=", "<=")
 _MULTIPLES = {"hundred": 100, "thousand": 1000, "k": 1000, "million": 1_000_000}
 _PLAIN = {"distinct": "distinct", "ask": "value", "over": "repeated", "each": "groups"}
 _OF_ROWS = {"most": "max", "fewest": "min"}
 _MAX_YEARS = 2  # of a column that a day or month without a year may be of
-_MAX_SETS, _MAX_BEAM, _MAX_TOGETHER = 10, 48, 4  # of conditions
+_MAX_SETS, _MAX_BEAM, _MAX_TOGETHER = 12, 64, 4  # of conditions
+_MAX_ALIKE, _MAX_EMPTY = 2, 3  # sets of conditions that choose the same rows, or none
+_MAX_CHOSEN = 20_000  # rows of a table in which it is looked which are chosen
 _MAX_CATEGORY = 6  # values of a column that may be meant by other words
 
 
@@ -311,6 +315,8 @@ def make_queries(
         (one for one in parts if parts[one] >= _LEAST_PART), key=lambda one: -parts[one]
     )
     chosen = likely[: 2 * _LIKELY_PARTS]
+    if table.label and (named := Part("ask", table.label)) not in chosen:
+        chosen.append(named)  # which rows they are may be all that is asked
     for some in conditions:
         base = Query(table, "value", some)
         yield from _make_plain(base, chosen)
@@ -318,10 +324,13 @@ def make_queries(
         yield from _make_checks(asked, base, chosen, some)
 
 
-def weigh_conditions(filters: Mapping[Filter, float]) -> dict[tuple[Filter, ...], float]:
+def weigh_conditions(
+    table: Table, filters: Mapping[Filter, float]
+) -> dict[tuple[Filter, ...], float]:
     """Return the likeliest sets of conditions with their chances.
 
-    A word of a question says one condition, whatever others it could say: they are alternatives.
+    A word of a question says one condition, whatever others it could say: they are alternatives. Of
+    sets that choose the same rows few are kept, and so of those that choose none.
     """
     groups: dict[object, list[Filter]] = {}
     for one in sorted(filters, key=lambda f: -filters[f]):
@@ -339,7 +348,26 @@ def weigh_conditions(filters: Mapping[Filter, float]) -> dict[tuple[Filter, ...]
                     more[*chosen, one] = chance * filters[one] / total
         best = sorted(more, key=lambda one: -more[one])[:_MAX_BEAM]
         found = {one: more[one] for one in best}
-    return dict(list(found.items())[:_MAX_SETS])
+    kept = _drop_alike(table, found) if len(table) <= _MAX_CHOSEN else list(found)
+    return {some: found[some] for some in kept[:_MAX_SETS]}
+
+
+def _drop_alike(table: Table, sets: Iterable[tuple[Filter, ...]]) -> list[tuple[Filter, ...]]:
+    """Return some of the sets of conditions that choose the same rows, the first ones."""
+    rows: dict[Filter, frozenset[int]] = {}
+    times: Counter[frozenset[int]] = Counter()
+    kept = []
+    for some in sets:
+        for one in some:
+            if one not in rows:
+                rows[one] = frozenset(find_rows(table, [one]))
+        chosen = frozenset(range(len(table))).intersection(
+            *(frozenset().union(*(rows[one] for one in own)) for own in group_filters(some))
+        )
+        times[chosen] += 1
+        if times[chosen] <= (_MAX_ALIKE if chosen else _MAX_EMPTY):
+            kept.append(some)
+    return kept
 
 
 def _clash(some: Sequence[Filter]) -> bool:
@@ -417,9 +445,9 @@ def _make_checks(
     """Yield whether there is such a row, and whether one of two that are named has more."""
     if not asked.is_closed or not any(one.kind == "check" for one in parts):
         return
-    if len(some) > 1:
-        yield replace(base, wants="check")
     named = [one for one in some if one.how == "=" and not one.negated]
+    if len(some) > 1 or (some and not named):
+        yield replace(base, wants="check")
     for name in {one.column for one in named}:
         if sum(one.column == name for one in named) == 2:
             for part in parts:

@@ -16,6 +16,7 @@ from clew.context import Context
 from clew.graph.csr import Floats, Ints
 from clew.graph.paths import EntityPathTable, follow_codes
 from clew.graph.traverse import extend_relation_paths
+from clew.odds import to_log_odds
 from clew.retrieve.pack import fetch_entity_labels
 from clew.retrieve.paths.asked_form import AskedForm, read_form
 from clew.retrieve.paths.relation_paths import (
@@ -192,9 +193,8 @@ def _turns_back(codes: Ints) -> bool:
 
 
 def to_odds(chance: float) -> float:
-    """Return the log odds of a probability, within bounds."""
-    kept = min(max(chance, _LEAST_CHANCE), 1 - _LEAST_CHANCE)
-    return float(np.log(kept / (1 - kept)))
+    """Return the log odds of a path's probability, within bounds."""
+    return to_log_odds(chance, _LEAST_CHANCE)
 
 
 async def score_paths(

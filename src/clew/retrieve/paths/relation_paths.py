@@ -295,8 +295,11 @@ def _find_common_ends(scored: ScoredRelationPaths, order: Sequence[int]) -> set[
 
 
 def drop_returning(routes: EntityPathTable) -> EntityPathTable:
-    """Return the routes that pass no entity twice."""
-    ordered = np.sort(routes.entities, axis=1)
+    """Return the routes that take no fact twice.
+
+    They may pass a name again by another fact: who wrote a film may have directed it as well.
+    """
+    ordered = np.sort(routes.facts, axis=1)
     return routes.select(np.flatnonzero((np.diff(ordered, axis=1) != 0).all(axis=1)))
 
 

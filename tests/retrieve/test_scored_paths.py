@@ -90,3 +90,21 @@ async def test_yes_or_no_asks_whether_the_path_leads_to_the_other_name(
     lineage.scorer = WordScorer(meant)
     answer = await lineage.ask(asked, recipe="lego-12")
     assert answer.candidate == verdict
+
+
+async def test_a_path_passes_a_name_again_by_another_fact(
+    base: KnowledgeBase, tmp_path: Path
+) -> None:
+    graph = tmp_path / "films.tsv"
+    rows = (
+        "The Quay\tdirected by\tAnn Roe",
+        "The Quay\twritten by\tAnn Roe",
+        "Reed\tdirected by\tAnn Roe",
+    )
+    graph.write_text("\n".join(rows), "utf-8")
+    await base.import_graph(graph)
+    question = "What did the author of The Quay direct?"
+    base.scorer = WordScorer({question: ["The Quay written by Ann Roe. ? directed by Ann Roe"]})
+    answer = await base.ask(question, recipe="lego-12")
+    told = answer.answer.partition("\n")[0]
+    assert "Reed" in told and "The Quay" in told

@@ -81,8 +81,7 @@ QUOTE_SIGNALS = (
 )
 # A quote counts as right if the answer is anywhere in it, and the scorer seldom finds a question of
 # yes or no undecided: there a wrong answer counts more often than a right one withheld.
-WRONG_QUOTE, WRONG_DECISION = 2, 3
-BALANCE = 0.5  # 0: every answer counts alike, 1: every set does
+WRONG_QUOTE, WRONG_DECISION = 2, 1.5
 PASSAGES = 8  # that are read for a question
 
 
@@ -189,11 +188,18 @@ def fit_from_nothing(
     return fit_supporting(rows, start, ANSWER_RIDGE, (*names, *KEPT_SIGNALS), counts)
 
 
-def balance(rows: Rows) -> list[float]:
-    """Return how many times each row counts, so that no set outweighs the others by its size."""
+def balance(rows: Rows, wrong: float = 1) -> list[float]:
+    """Return how many times each row counts, so that no set outweighs the others by its size.
+
+    A set counts as the root of its size; wrong answers `wrong` times as often as right ones.
+    """
     sizes = {name: len(some) for name, some in group_by_set(rows).items()}
-    shares = [sizes[name_set(row)] ** -BALANCE for row in rows]
-    return [share * len(rows) / sum(shares) for share in shares]
+    shares = [sizes[name_set(row)] ** -0.5 for row in rows]
+    scale = len(rows) / sum(shares)
+    return [
+        scale * share * row.get("count", 1.0) * (1 if row["right"] else wrong)
+        for share, row in zip(shares, rows, strict=True)
+    ]
 
 
 def fit_quotes(rows: Rows, prior: LogisticModel) -> LogisticModel:
@@ -201,17 +207,16 @@ def fit_quotes(rows: Rows, prior: LogisticModel) -> LogisticModel:
     return fit_supporting(rows, prior, QUOTE_RIDGE, QUOTE_SIGNALS)
 
 
-def fit_judged_answers(rows: Rows, prior: LogisticModel) -> LogisticModel:
+def fit_judged_answers(rows: Rows, _: LogisticModel) -> LogisticModel:
     """Fit the confidence of short answers that the scorer judged."""
+    prior = load_shipped_models()["answer"]
     return fit_from_nothing(rows, prior, JUDGED_ANSWER_SIGNALS, balance(rows))
 
 
 def fit_judged_quotes(rows: Rows, _: LogisticModel) -> LogisticModel:
     """Fit the confidence of quotes that the scorer judged, from that of quotes without."""
-    prior = load_shipped_models()["quote"]
-    return fit_supporting(
-        weigh_wrong(rows, WRONG_QUOTE), prior, ANSWER_RIDGE, (JUDGED, *QUOTE_SIGNALS)
-    )
+    prior, counts = load_shipped_models()["quote"], balance(rows, WRONG_QUOTE)
+    return fit_supporting(rows, prior, ANSWER_RIDGE, (JUDGED, *QUOTE_SIGNALS), counts)
 
 
 def add_judged(
@@ -231,12 +236,7 @@ def _logit(chance: float) -> float:
 
 def fit_decided(rows: Rows, prior: LogisticModel) -> LogisticModel:
     """Fit the confidence of a yes or no by the sentence that the scorer finds to decide."""
-    return fit_from_nothing(weigh_wrong(rows, WRONG_DECISION), prior, DECIDED_SIGNALS)
-
-
-def weigh_wrong(rows: Rows, times: int) -> Rows:
-    """Return rows in which each wrong answer counts so many times."""
-    return [row for row in rows for _ in range(1 if row["right"] else times)]
+    return fit_from_nothing(rows, prior, DECIDED_SIGNALS, balance(rows, WRONG_DECISION))
 
 
 def fit_says_yes(rows: Rows, _: LogisticModel) -> LogisticModel:

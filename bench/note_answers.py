@@ -28,10 +28,11 @@ from clew.agents.reading.decide import describe_saying
 from clew.agents.rules.operators import is_polar
 from clew.config import Settings
 from clew.engine import KnowledgeBase
-from clew.evaluate.metrics.answers import f1
+from clew.evaluate.metrics.answers import f1, sub_exact_match
 from clew.reader.query_scorer import QueryScorer, find_told, say_statement
 
 SEED = 5
+ELSEWHERE = 0.25  # what a wrong answer counts that may be right for another note
 
 
 async def open_notes(folder: Path, notes: Sequence[Note]) -> KnowledgeBase:
@@ -60,9 +61,23 @@ def is_right(ask: NoteAsk, answer: Answer) -> bool:
     if ask.statement is not None:
         return answer.candidate.lower() == ask.statement[1]
     if answer.candidate:
-        return f1(answer.candidate, ask.example.golds) >= RIGHT
+        golds = ask.example.golds
+        return f1(answer.candidate, golds) >= RIGHT or bool(
+            sub_exact_match(answer.candidate, golds)
+        )
     first = answer.citations[0].quote if answer.citations else ""
     return any(gold in first for gold in ask.example.golds)
+
+
+def count_row(note: Note, question: str, answer: Answer) -> float:
+    """Return how much a wrong answer counts: less if the question names nothing.
+
+    It may be asked about another of the notes that are together, and be right there.
+    """
+    texts = (f"{one.title} {one.text}" for one in note.passages)
+    is_own = not answer.candidate or any(answer.candidate in text for text in texts)
+    names = any(not word[:1].islower() for word in question.split()[1:])
+    return 1.0 if is_own or names or answer.computed else ELSEWHERE
 
 
 async def describe_note(
@@ -81,7 +96,8 @@ async def describe_note(
                 "question": question,
                 "golds": golds,
                 "short": answer.candidate,
-                "right": is_right(ask, answer),
+                "right": (right := is_right(ask, answer)),
+                "count": 1.0 if right else count_row(note, question, answer),
                 "confidence": answer.confidence,
                 "signals": dict(answer.signals),
             }

@@ -234,8 +234,9 @@ def _logit(chance: float) -> float:
     return float(np.log(kept / (1 - kept)))
 
 
-def fit_decided(rows: Rows, prior: LogisticModel) -> LogisticModel:
+def fit_decided(rows: Rows, _: LogisticModel) -> LogisticModel:
     """Fit the confidence of a yes or no by the sentence that the scorer finds to decide."""
+    prior = load_shipped_models()["computed"]
     return fit_from_nothing(rows, prior, DECIDED_SIGNALS, balance(rows, WRONG_DECISION))
 
 

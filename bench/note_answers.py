@@ -32,7 +32,6 @@ from clew.evaluate.metrics.answers import f1, sub_exact_match
 from clew.reader.query_scorer import QueryScorer, find_told, say_statement
 
 SEED = 5
-ELSEWHERE = 0.25  # what a wrong answer counts that may be right for another note
 
 
 async def open_notes(folder: Path, notes: Sequence[Note]) -> KnowledgeBase:
@@ -70,14 +69,14 @@ def is_right(ask: NoteAsk, answer: Answer) -> bool:
 
 
 def count_row(note: Note, question: str, answer: Answer) -> float:
-    """Return how much a wrong answer counts: less if the question names nothing.
+    """Return how often a wrong answer counts: not if it is another note's and nothing is named.
 
-    It may be asked about another of the notes that are together, and be right there.
+    It may be right there: "When is breakfast?" can be asked about many of the notes.
     """
     texts = (f"{one.title} {one.text}" for one in note.passages)
     is_own = not answer.candidate or any(answer.candidate in text for text in texts)
     names = any(not word[:1].islower() for word in question.split()[1:])
-    return 1.0 if is_own or names or answer.computed else ELSEWHERE
+    return float(is_own or names or answer.computed)
 
 
 async def describe_note(

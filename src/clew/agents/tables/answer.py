@@ -6,6 +6,7 @@ from dataclasses import replace
 from clew.agents.answering.write import make_answer
 from clew.agents.core.types import Answer
 from clew.agents.tables.confidence import measure_confidence
+from clew.agents.tables.counted import Counted
 from clew.agents.tables.judge import (
     ComputedAnswer,
     is_doubted,
@@ -82,9 +83,11 @@ def _run_readings(
     ctx: Context, some: Sequence[Table], senses: Senses, tables: Sequence[Table]
 ) -> Iterator[tuple[Query, TableResult]]:
     """Yield the readings of a question over some tables that have an answer, with it."""
+    counted = Counted(ctx.question, tables)
     for query in parse_question(ctx.question, some, senses, tables):
-        result = None if _tells_keys(ctx, query, tables) else find_answer(query)
-        if result is not None:
+        if _tells_keys(ctx, query, tables) or counted.is_missed(query):
+            continue
+        if (result := find_answer(query)) is not None:
             yield query, result
 
 

@@ -175,10 +175,19 @@ class Asked:
     @cached_property
     def ranks(self) -> list[int]:
         """Places that are asked for: 2 for "second"."""
+        return [rank for _, rank in self._ordinals]
+
+    @property
+    def named_ranks(self) -> list[tuple[int, int]]:
+        """Places that may be said of a noun behind them, with where they stand: "second floor"."""
+        return [(at, rank) for at, rank in self._ordinals if at + 1 < len(self.words)]
+
+    @cached_property
+    def _ordinals(self) -> list[tuple[int, int]]:
         ordinals = load_operators().phrases["ordinals"]
         known = {phrase: meaning for phrase, meaning in ordinals.items() if meaning.isdigit()}
-        folds = [word.fold for word in self.words]
-        return [int(known[(one,)]) for one in folds if (one,) in known]
+        places = [(at, (word.fold,)) for at, word in enumerate(self.words)]
+        return [(at, int(known[one])) for at, one in places if one in known]
 
 
 def list_filters(asked: Asked, table: Table) -> list[Filter]:
@@ -227,6 +236,10 @@ def _compare_numbers(asked: Asked, column: Column) -> Iterator[Filter]:
         if column.is_quantity:
             for how in _COMPARING:
                 yield Filter(column.name, how, value, at=at)
+    for at, rank in asked.named_ranks:
+        behind = asked.words[at + 1].fold
+        if float(rank) in column.numbers and any(is_same_word(behind, w) for w in column.words):
+            yield Filter(column.name, "=", str(rank), at=at)
 
 
 def _compare_times(asked: Asked, column: Column) -> Iterator[Filter]:

@@ -177,6 +177,17 @@ class Asked:
         """Places that are asked for: 2 for "second"."""
         return [rank for _, rank in self._ordinals]
 
+    @cached_property
+    def is_of_difference(self) -> bool:
+        """Whether it asks how far two numbers lie apart: "by how much", "how much longer"."""
+        folds = [word.fold for word in self.words]
+        for at in range(len(folds) - 1):
+            if folds[at : at + 2] == ["how", "much"]:
+                behind = folds[at + 2] if at + 2 < len(folds) else ""
+                is_more = bool(load_operators().degree_of(behind)) and "than" in folds[at:]
+                return is_more or folds[max(0, at - 1) : at] == ["by"]
+        return False
+
     @property
     def named_ranks(self) -> list[tuple[int, int]]:
         """Places that may be said of a noun behind them, with where they stand: "second floor"."""
@@ -324,6 +335,8 @@ def make_queries(
     conditions: Iterable[tuple[Filter, ...]],
 ) -> Iterator[Query]:
     """Yield the queries that the likely parts make with each set of conditions."""
+    if asked.is_of_difference:  # that is read by rules
+        return
     likely = sorted(
         (one for one in parts if parts[one] >= _LEAST_PART), key=lambda one: -parts[one]
     )

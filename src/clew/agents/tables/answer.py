@@ -6,7 +6,7 @@ from dataclasses import replace
 from clew.agents.answering.write import make_answer
 from clew.agents.core.types import Answer
 from clew.agents.tables.confidence import measure_confidence
-from clew.agents.tables.counted import Counted
+from clew.agents.tables.counted import Counted, lacks_money
 from clew.agents.tables.differences import (
     DIFFERENCES,
     list_column_differences,
@@ -56,6 +56,8 @@ async def answer_from_tables(ctx: Context) -> Answer | None:
         best = _subtract_columns(ctx, tables)
     if best is None or best.confidence < _LEAST:
         return None
+    if lacks_money(ctx.question, best.query):
+        best = best._replace(confidence=min(best.confidence, _UNSURE))
     return await _write_answer(ctx, best)
 
 

@@ -8,10 +8,12 @@ no column that the question does not name.
 from collections.abc import Sequence
 from functools import cached_property
 
+from clew.agents.rules.table import table_for
 from clew.agents.tables.load import Table
 from clew.agents.tables.reading import Query
 from clew.agents.tables.words import Word, is_same_word, load_operators, split_question
 
+_MONEY = frozenset({"pay", "turnover", "price"})  # concepts
 _COMPUTED = ("count", "distinct", "aggregate", "value", "best", "share")
 
 
@@ -76,3 +78,20 @@ class Counted:
             or any(is_same_word(word.fold, own) for word in self._words for own in one.words)
             for one in shown
         )
+
+
+def lacks_money(question: str, query: Query) -> bool:
+    """Whether money is asked for and the column that is told, by another word, has none: litres."""
+    if table_for(question).find_asked_measure(question) != "money":
+        return False
+    concepts = load_operators().concepts_of
+    words = [word.fold for word in split_question(question) if not concepts(word.fold) & _MONEY]
+    told = [query.measure] if query.wants == "aggregate" else list(query.targets)
+    columns = [query.table.columns[name] for name in told if name]
+    return any(
+        one.is_quantity
+        and one.measures != "money"
+        and not any(concepts(own) & _MONEY for own in one.words)
+        and any(is_same_word(word, own) for word in words for own in one.words)
+        for one in columns
+    )

@@ -125,6 +125,16 @@ def _parse(
         yield from (query for query in compared if query is not None)
 
 
+def find_sure_answer(question: str, tables: Sequence[Table]) -> ComputedAnswer | None:
+    """Return what the first reading that guesses nothing computes, if all others agree."""
+    found = [
+        ComputedAnswer(query, result, measure_confidence(query, {}))
+        for query in _parse(question, tables, {}, tables)
+        if not query.guesses and (result := find_answer(query)) is not None
+    ]
+    return found[0] if len({one.result.values for one in found}) == 1 else None
+
+
 def _join_once(ctx: Context, tables: Sequence[Table]) -> list[Table]:
     if _JOINED not in ctx.view.memo:
         ctx.view.memo[_JOINED] = join_tables(tables)

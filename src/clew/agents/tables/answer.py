@@ -125,14 +125,22 @@ def _parse(
         yield from (query for query in compared if query is not None)
 
 
-def find_sure_answer(question: str, tables: Sequence[Table]) -> ComputedAnswer | None:
-    """Return what the first reading that guesses nothing computes, if all others agree."""
+async def compute_apart(ctx: Context, tables: Sequence[Table]) -> ComputedAnswer | None:
+    """Return what tables that are none of the knowledge base's files answer, each on its own.
+
+    Readings that guess nothing must agree; where there is none, the scorer chooses.
+    """
+    readings = list(_parse(ctx.question, tables, {}, tables))
     found = [
         ComputedAnswer(query, result, measure_confidence(query, {}))
-        for query in _parse(question, tables, {}, tables)
+        for query in readings
         if not query.guesses and (result := find_answer(query)) is not None
     ]
-    return found[0] if len({one.result.values for one in found}) == 1 else None
+    if found:
+        return found[0] if len({one.result.values for one in found}) == 1 else None
+    judged = await judge_queries(ctx, tables, readings) if ctx.can_score("en") else []
+    best = weigh_best(judged, readings) if judged else None
+    return best if best is not None and best.confidence >= _SURE else None
 
 
 def _join_once(ctx: Context, tables: Sequence[Table]) -> list[Table]:

@@ -65,7 +65,9 @@ class Counted:
     def _names_rows(self, table: Table) -> bool:
         """Whether the noun names the table itself or one of its own columns: "lab bookings"."""
         brought = {name for one in table.partners for name in one.columns}
-        own = {word for name in table.columns.keys() - brought for word in table.columns[name].words}
+        own = {
+            word for name in table.columns.keys() - brought for word in table.columns[name].words
+        }
         names = own | table.own_words
         return any(is_same_word(word.fold, name) for word in self._noun for name in names)
 

@@ -5,7 +5,6 @@ of a table that was found in the documents quoted. What no reading computes is t
 cell that shares words with such a question says nothing about which is more.
 """
 
-import asyncio
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import replace
@@ -13,7 +12,7 @@ from dataclasses import replace
 from clew.agents.answering.cells import Row, find_rows, lies_in_rows
 from clew.agents.answering.write import make_answer
 from clew.agents.core.types import Answer
-from clew.agents.tables.answer import describe_query, find_sure_answer
+from clew.agents.tables.answer import compute_apart, describe_query
 from clew.agents.tables.judge import ComputedAnswer
 from clew.agents.tables.load import Column, Table
 from clew.agents.tables.words import has_degree
@@ -37,14 +36,23 @@ async def compare_rows(ctx: Context, answer: Answer) -> Answer:
         return answer
     places = await _find_tables(ctx, answer.evidence.chunks[:_MAX_PASSAGES])
     tables = [table for table, _ in places]
-    found = await asyncio.to_thread(find_sure_answer, ctx.question, tables) if tables else None
+    found = await compute_apart(ctx, tables) if tables else None
     if found is not None and found.query.wants in _COMPARING:
         rows = next(rows for table, rows in places if table is found.query.table)
         return _write(ctx, answer, found, rows)
-    cited = [one for one in answer.citations if lies_in_rows(one, answer.evidence.chunks)]
-    if answer.verdict == "refused" or not cited:
+    if answer.verdict == "refused" or not (_quotes_rows(answer) or _is_uncompared(ctx, answer)):
         return answer
     return replace(answer, confidence=min(answer.confidence, _MOST))
+
+
+def _quotes_rows(answer: Answer) -> bool:
+    return any(lies_in_rows(one, answer.evidence.chunks) for one in answer.citations)
+
+
+def _is_uncompared(ctx: Context, answer: Answer) -> bool:
+    """Whether one of two is told ("A or B") though nothing computed it and no quote compares."""
+    is_choice = " or " in ctx.question and not answer.computed
+    return is_choice and not any(has_degree(one.quote) for one in answer.citations)
 
 
 async def _find_tables(
@@ -85,9 +93,7 @@ def _make_tables(whole: Passage, document: str) -> list[tuple[Table, Sequence[Ro
     found: list[tuple[Table, Sequence[Row]]] = []
     for (section, names), rows in groups.items():
         cells = [[value.strip(_DROPPED) or None for _, value in row.cells] for row in rows]
-        columns = {
-            name: Column(name, [row[at] for row in cells]) for at, name in enumerate(names)
-        }
+        columns = {name: Column(name, [row[at] for row in cells]) for at, name in enumerate(names)}
         if len(rows) >= _MIN_ROWS and columns[names[0]].is_key:
             places = [(whole.doc, document, whole.id)] * len(rows)
             title = section.replace("#", " ") or whole.title

@@ -27,6 +27,7 @@ from clew.agents.judge import (
 from clew.agents.quote_units import add_notes, drop_repeats
 from clew.agents.rules.question_analysis import find_names
 from clew.agents.tables.answer import answer_from_tables
+from clew.agents.tables.in_documents import compare_rows
 from clew.agents.tables.quoted import judge_quoted_rows
 from clew.context import Context, Event, EventListener, TraceStep
 from clew.errors import ConfigError, suggest
@@ -113,6 +114,7 @@ async def answer_with(
             if not answer.signals and not answer.parts:  # some agents judge what they read
                 answer = await judge_answer(inner, answer)
             answer = await judge_quoted_rows(inner, answer)
+            answer = await compare_rows(inner, answer)
             if mode == "open" and inner.chat("answer") is None:
                 answer = _name_nothing_if_hopeless(inner, answer)
             if unclear := _explain_lone_pronoun(inner):

@@ -6,6 +6,13 @@ from dataclasses import replace
 from clew.agents.answering.write import make_answer
 from clew.agents.core.types import Answer
 from clew.agents.tables.confidence import measure_confidence
+from clew.agents.tables.counted import Counted, lacks_money
+from clew.agents.tables.differences import (
+    DIFFERENCES,
+    list_column_differences,
+    subtract,
+    turn_to_check,
+)
 from clew.agents.tables.judge import (
     ComputedAnswer,
     is_doubted,
@@ -14,6 +21,7 @@ from clew.agents.tables.judge import (
 )
 from clew.agents.tables.load import Table, join_tables
 from clew.agents.tables.parse import may_ask_tables, parse_question
+from clew.agents.tables.propose import Asked
 from clew.agents.tables.reading import Filter, Query
 from clew.agents.tables.rows import load_tables
 from clew.agents.tables.run import TableResult, find_answer, group_filters
@@ -27,6 +35,7 @@ _MAX_VALUES = 50  # shown in an answer
 _NOTE = "computed from the rows of {table}: {query}"
 _LEAST = 0.3  # confidence of a reading that is told at all
 _SURE = 0.5  # … that stands where the scorer is less sure of another
+_UNSURE = 0.45  # … of what is told to be looked at, not as an answer
 _SIGNS = {"filled": "has a value", "empty": "is empty or 0", "flag": "is yes"}
 _SIGNS |= {"over column": ">", "under column": "<", "is column": "="}
 
@@ -43,9 +52,21 @@ async def answer_from_tables(ctx: Context) -> Answer | None:
         chosen = await _judge_answers(ctx, tables, [one.query for one in found])
         is_unsure = chosen is None or chosen.confidence < _SURE
         best = best if is_unsure and best is not None and best.confidence >= _SURE else chosen
+    if best is None:
+        best = _subtract_columns(ctx, tables)
     if best is None or best.confidence < _LEAST:
         return None
+    if lacks_money(ctx.question, best.query):
+        best = best._replace(confidence=min(best.confidence, _UNSURE))
     return await _write_answer(ctx, best)
+
+
+def _subtract_columns(ctx: Context, tables: Sequence[Table]) -> ComputedAnswer | None:
+    """Return how far two columns of a row lie apart; it is not sure that this is asked."""
+    for query in list_column_differences(ctx.question, tables):
+        if (result := find_answer(query)) is not None:
+            return ComputedAnswer(query, result, _UNSURE)
+    return None
 
 
 async def _judge_answers(
@@ -82,10 +103,44 @@ def _run_readings(
     ctx: Context, some: Sequence[Table], senses: Senses, tables: Sequence[Table]
 ) -> Iterator[tuple[Query, TableResult]]:
     """Yield the readings of a question over some tables that have an answer, with it."""
-    for query in parse_question(ctx.question, some, senses, tables):
-        result = None if _tells_keys(ctx, query, tables) else find_answer(query)
-        if result is not None:
+    counted = Counted(ctx.question, tables)
+    for query in _parse(ctx.question, some, senses, tables):
+        if _tells_keys(ctx, query, tables) or counted.is_missed(query):
+            continue
+        if (result := find_answer(query)) is not None:
             yield query, result
+
+
+def _parse(
+    question: str, some: Sequence[Table], senses: Senses, tables: Sequence[Table]
+) -> Iterator[Query]:
+    """Yield the readings of a question; one for a difference is read as a comparison."""
+    if not Asked(question).is_of_difference:
+        yield from parse_question(question, some, senses, tables)
+        return
+    readings = parse_question(question, some, senses, tables)
+    yield from (query for query in readings if query.wants in DIFFERENCES)
+    if check := turn_to_check(question):
+        compared = map(subtract, parse_question(check, some, senses, tables))
+        yield from (query for query in compared if query is not None)
+
+
+async def compute_apart(ctx: Context, tables: Sequence[Table]) -> ComputedAnswer | None:
+    """Return what tables that are none of the knowledge base's files answer, each on its own.
+
+    Readings that guess nothing must agree; where there is none, the scorer chooses.
+    """
+    readings = list(_parse(ctx.question, tables, {}, tables))
+    found = [
+        ComputedAnswer(query, result, measure_confidence(query, {}))
+        for query in readings
+        if not query.guesses and (result := find_answer(query)) is not None
+    ]
+    if found:
+        return found[0] if len({one.result.values for one in found}) == 1 else None
+    judged = await judge_queries(ctx, tables, readings) if ctx.can_score("en") else []
+    best = weigh_best(judged, readings) if judged else None
+    return best if best is not None and best.confidence >= _SURE else None
 
 
 def _join_once(ctx: Context, tables: Sequence[Table]) -> list[Table]:

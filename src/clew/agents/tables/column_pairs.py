@@ -5,10 +5,11 @@ comparisons a question means is left to the model (`clew.agents.tables.judge`).
 """
 
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from itertools import combinations
 
 from clew.agents.tables.load import Column, Table
-from clew.agents.tables.reading import Filter
+from clew.agents.tables.reading import Filter, Query
 
 _MAX_PAIRS = 5  # pairs of columns that are proposed, those most alike first
 _MAX_VALUES = 4_000  # of two columns of texts
@@ -51,6 +52,22 @@ def list_column_filters(table: Table, columns: Sequence[Column]) -> Iterator[Fil
                 yield from (one, swap_columns(one))
         yield Filter(first, "is column", second)
         yield Filter(first, "is column", second, negated=True)
+
+
+def make_differences(base: Query, measures: Sequence[str]) -> Iterator[Query]:
+    """Yield how far two rows that are named lie apart in a column, or a row in two columns."""
+    columns = base.table.columns
+    named = [one.column for one in base.filters if one.how == "=" and not one.negated]
+    twice = [name for name in dict.fromkeys(named) if named.count(name) == 2]
+    numeric = [name for name in measures if columns[name].is_quantity and name not in named]
+    for name in twice:
+        for measure in numeric:
+            yield replace(base, wants="difference", measure=measure, group=name)
+    if twice or not named:
+        return
+    for one in list_column_filters(base.table, [columns[name] for name in numeric]):
+        if one.how == "over column":
+            yield replace(base, wants="difference", measure=one.column, second=one.value)
 
 
 def _measure_likeness(one: Column, other: Column) -> float:

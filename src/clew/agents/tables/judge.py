@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 from clew.agents.core.confidence import Signals
 from clew.agents.tables.confidence import add_support, measure_judged
+from clew.agents.tables.counted import Counted
 from clew.agents.tables.load import Table
 from clew.agents.tables.propose import (
     Asked,
@@ -77,7 +78,7 @@ def score_queries(
 ) -> list[tuple[ComputedAnswer, Signals]]:
     """Return queries with the scorer's chance of each, and what else speaks for it."""
     asked = Asked(question)
-    support = Support(asked)
+    support, counted = Support(asked), Counted(question, tables)
     found: dict[str, tuple[Query, TableResult]] = {}
     for query in readings:
         _note(found, query)
@@ -85,7 +86,8 @@ def score_queries(
     for query in _propose(scorer, asked, choose_tables(asked, tables)):
         if len(found) >= _MAX_QUERIES:
             break
-        _note(found, query)
+        if not counted.is_missed(query):
+            _note(found, query)
     chances = scorer.score(question, list(found)).tolist() if found else []
     return [
         (ComputedAnswer(*both, chance), support.describe(both[0], by_rules=text in read))

@@ -175,10 +175,30 @@ class Asked:
     @cached_property
     def ranks(self) -> list[int]:
         """Places that are asked for: 2 for "second"."""
+        return [rank for _, rank in self._ordinals]
+
+    @cached_property
+    def is_of_difference(self) -> bool:
+        """Whether it asks how far two numbers lie apart: "by how much", "how much longer"."""
+        folds = [word.fold for word in self.words]
+        for at in range(len(folds) - 1):
+            if folds[at : at + 2] == ["how", "much"]:
+                behind = folds[at + 2] if at + 2 < len(folds) else ""
+                is_more = bool(load_operators().degree_of(behind)) and "than" in folds[at:]
+                return is_more or folds[max(0, at - 1) : at] == ["by"]
+        return False
+
+    @property
+    def named_ranks(self) -> list[tuple[int, int]]:
+        """Places that may be said of a noun behind them, with where they stand: "second floor"."""
+        return [(at, rank) for at, rank in self._ordinals if at + 1 < len(self.words)]
+
+    @cached_property
+    def _ordinals(self) -> list[tuple[int, int]]:
         ordinals = load_operators().phrases["ordinals"]
         known = {phrase: meaning for phrase, meaning in ordinals.items() if meaning.isdigit()}
-        folds = [word.fold for word in self.words]
-        return [int(known[(one,)]) for one in folds if (one,) in known]
+        places = [(at, (word.fold,)) for at, word in enumerate(self.words)]
+        return [(at, int(known[one])) for at, one in places if one in known]
 
 
 def list_filters(asked: Asked, table: Table) -> list[Filter]:
@@ -227,6 +247,10 @@ def _compare_numbers(asked: Asked, column: Column) -> Iterator[Filter]:
         if column.is_quantity:
             for how in _COMPARING:
                 yield Filter(column.name, how, value, at=at)
+    for at, rank in asked.named_ranks:
+        behind = asked.words[at + 1].fold
+        if float(rank) in column.numbers and any(is_same_word(behind, w) for w in column.words):
+            yield Filter(column.name, "=", str(rank), at=at)
 
 
 def _compare_times(asked: Asked, column: Column) -> Iterator[Filter]:
@@ -311,6 +335,8 @@ def make_queries(
     conditions: Iterable[tuple[Filter, ...]],
 ) -> Iterator[Query]:
     """Yield the queries that the likely parts make with each set of conditions."""
+    if asked.is_of_difference:  # that is read by rules
+        return
     likely = sorted(
         (one for one in parts if parts[one] >= _LEAST_PART), key=lambda one: -parts[one]
     )

@@ -13,7 +13,7 @@ from clew.agents.tables.load import Table
 from clew.agents.tables.parse import asks_for_number
 from clew.agents.tables.rows import load_tables
 from clew.agents.tables.run import format_cell
-from clew.agents.tables.words import fold_text
+from clew.agents.tables.words import fold_text, has_degree
 from clew.context import Context
 
 _MEMO = "cells of chunks"
@@ -24,7 +24,9 @@ _TEXT_WORDS = 12  # of a cell that is a text of its own
 
 async def judge_quoted_rows(ctx: Context, answer: Answer) -> Answer:
     """Return an answer that was read in rows with what a cell says, and no more confidence."""
-    if answer.verdict == "refused" or answer.computed or ctx.chat("answer") is not None:
+    if answer.verdict == "refused" or ctx.chat("answer") is not None:
+        return answer
+    if answer.computed and not has_degree(ctx.question):
         return answer
     cited = {one.chunk for one in answer.citations}
     known = await _load_cells(ctx) if cited else {}

@@ -24,12 +24,16 @@ _EXTREMES = {"most": "max", "fewest": "min", "least": "min", "last": "max", "fir
 _EXTREMES |= {"old": "min", "young": "max"}
 _REVERSED = {"max": "min", "min": "max"}  # of ranks: the first is the highest
 _OF_AGES = {"old": "max", "young": "min"}
+_EXTREMES |= {"fast": "max", "slow": "min"}
+_OF_TIMES = {"fast": "min", "slow": "max"}
 
 
 def to_extreme(degree: str, column: Column | None) -> str:
     """Return max or min for what a word of degree asks of a column; "" stays."""
     is_age = column is not None and column.type == "number" and not column.has_years
     extremes = _EXTREMES | _OF_AGES if is_age else _EXTREMES
+    if column is not None and column.measures == "time":
+        extremes = extremes | _OF_TIMES
     found = extremes.get(degree, degree)
     return _REVERSED.get(found, found) if column is not None and column.is_rank else found
 

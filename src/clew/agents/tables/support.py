@@ -35,10 +35,12 @@ class Support:
     def note_filters(self, table: Table, filters: Iterable[Filter]) -> SaidOfTable:
         """Note the conditions that may be said of a table."""
         columns = table.columns
+        ranks = {at for at, _ in self.asked.named_ranks}  # "second floor" names its column
         places = frozenset(
             one.at
             for one in filters
-            if one.at >= 0 and one.how == "=" and columns[one.column].type in ("text", "flag")
+            if one.at >= 0 and one.how == "="
+            if columns[one.column].type in ("text", "flag") or one.at in ranks
         )
         own = {word for column in columns.values() for word in column.words}
         words = [word.fold for word in self.asked.words if word.fold not in self.asked.fillers]

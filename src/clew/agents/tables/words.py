@@ -137,11 +137,17 @@ class Operators:
             at += 1
 
     def degree_of(self, word: str, ending: str = "er") -> str:
-        """Return max or min for a word of degree ("cheaper", "more"), "" for any other."""
+        """Return what a word of degree asks for ("cheaper": min), "" for any other.
+
+        It is max or min, or what depends on the column: old and young, fast and slow.
+        """
         plain = self.phrases["degrees"].get((word,), "") if ending == "er" else ""
         if plain or not word.endswith(ending) or len(word) - len(ending) < _MIN_ADJECTIVE:
             return plain
-        return "max" if self.low.isdisjoint(list_adjectives(word, ending)) else "min"
+        adjectives, speeds = list_adjectives(word, ending), self.phrases.get("speeds", {})
+        if speed := next((speeds[(one,)] for one in adjectives if (one,) in speeds), ""):
+            return speed
+        return "max" if self.low.isdisjoint(adjectives) else "min"
 
     def concepts_of(self, word: str) -> frozenset[str]:
         """Return the things that a word names: "revenue" a turnover, like the column "total"."""
@@ -175,6 +181,16 @@ def list_adjectives(word: str, ending: str) -> set[str]:
     """Return the adjectives that a word with this ending may be of; the word itself is one."""
     stem = word.removesuffix(ending)
     return {word} if stem == word else {stem, f"{stem}e", stem[:-1], f"{stem[:-1]}y"}
+
+
+def has_degree(question: str) -> bool:
+    """Whether a question compares: by "faster", "more" or "the least"."""
+    operators, words = load_operators(), split_question(question)
+    folds = [word.fold for word in words]
+    if any(operators.find("superlatives", words)):
+        return True
+    endings = ("er", "est") if "than" in folds or "or" in folds else ("est",)
+    return any(operators.degree_of(fold, ending) for fold in folds for ending in endings)
 
 
 @cache

@@ -1,0 +1,99 @@
+"""Tells whether a query counts what a question counts: "how many halls" are rooms, not bookings.
+
+The noun behind "how many" says what is counted. If it is a value of a column, the rows of the table
+that has this column are counted: not the rows of another table that refers to it, not all rows, and
+no column that the question does not name.
+"""
+
+from collections.abc import Sequence
+from functools import cached_property
+
+from clew.agents.rules.table import table_for
+from clew.agents.tables.load import Table
+from clew.agents.tables.reading import Query
+from clew.agents.tables.words import Word, is_same_word, load_operators, split_question
+
+_MONEY = frozenset({"pay", "turnover", "price"})  # concepts
+_COMPUTED = ("count", "distinct", "aggregate", "value", "best", "share")
+
+
+class Counted:
+    """What a question counts, over some tables."""
+
+    def __init__(self, question: str, tables: Sequence[Table]) -> None:
+        self._words = split_question(question)
+        self._tables = tables
+
+    def is_missed(self, query: Query) -> bool:
+        """Whether a query computes something else than how many there are of what is counted."""
+        if query.wants not in _COMPUTED or not self._values:
+            return False
+        if self._names_rows(query.table):
+            return False
+        columns = {
+            one.column
+            for one in query.filters
+            if not one.negated and any(form in one.value.split() for form in self._values)
+        }
+        if not columns:
+            return True
+        if query.wants != "count":
+            return not self._names_column(query)
+        return any(columns <= one.columns for one in query.table.partners)
+
+    @cached_property
+    def _noun(self) -> list[Word]:
+        """The words behind "how many" up to a verb or a preposition: the noun with its kind."""
+        operators = load_operators()
+        folds = [word.fold for word in self._words]
+        starts = [at + 2 for at in range(len(folds) - 1) if folds[at : at + 2] == ["how", "many"]]
+        found: list[Word] = []
+        for word in self._words[starts[0] :] if starts else []:
+            if word.fold in operators.auxiliaries or word.fold in operators.fillers:
+                break
+            found.append(word)
+        return found
+
+    @cached_property
+    def _values(self) -> frozenset[str]:
+        """The words of the noun that are values of a table's texts."""
+        forms = {form for word in self._noun for form in (word.fold, word.stem)}
+        columns = [one for table in self._tables for one in table.columns.values()]
+        texts = [one.rows_by_value for one in columns if one.type == "text"] if forms else []
+        return frozenset(form for form in forms if any(form in one for one in texts))
+
+    def _names_rows(self, table: Table) -> bool:
+        """Whether the noun names the table itself or one of its own columns: "lab bookings"."""
+        brought = {name for one in table.partners for name in one.columns}
+        own = {
+            word for name in table.columns.keys() - brought for word in table.columns[name].words
+        }
+        names = own | table.own_words
+        return any(is_same_word(word.fold, name) for word in self._noun for name in names)
+
+    def _names_column(self, query: Query) -> bool:
+        """Whether a question names the column that is added up, counted or told."""
+        columns = query.table.columns
+        shown = [columns[name] for name in {query.measure, *query.targets} if name]
+        return any(
+            one.is_stock
+            or any(is_same_word(word.fold, own) for word in self._words for own in one.words)
+            for one in shown
+        )
+
+
+def lacks_money(question: str, query: Query) -> bool:
+    """Whether money is asked for and the column that is told, by another word, has none: litres."""
+    if table_for(question).find_asked_measure(question) != "money":
+        return False
+    concepts = load_operators().concepts_of
+    words = [word.fold for word in split_question(question) if not concepts(word.fold) & _MONEY]
+    told = [query.measure] if query.wants == "aggregate" else list(query.targets)
+    columns = [query.table.columns[name] for name in told if name]
+    return any(
+        one.is_quantity
+        and one.measures != "money"
+        and not any(concepts(own) & _MONEY for own in one.words)
+        and any(is_same_word(word, own) for word in words for own in one.words)
+        for one in columns
+    )

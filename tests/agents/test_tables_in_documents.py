@@ -1,0 +1,93 @@
+"""Comparisons over tables that stand in documents, what is counted, and differences."""
+
+from pathlib import Path
+
+import pytest
+
+import clew
+
+JOINS = """# Join algorithms
+
+We measured three joins on one machine.
+
+| System | Time (s) | Memory (GB) |
+|---|---|---|
+| Otter | 41 | 3.1 |
+| Hash | 77 | 9.8 |
+| Merge | 120 | 1.2 |
+
+The runs were repeated five times.
+"""
+BOATS = """<html><head><title>Boats for hire</title></head><body><h1>Boats for hire</h1>
+<p>All boats lie in the east harbour.</p><table>
+<tr><th>Boat</th><th>Length (m)</th><th>Price per day (EUR)</th></tr>
+<tr><td>Svala</td><td>9.5</td><td>240</td></tr><tr><td>Tern</td><td>7.2</td><td>310</td></tr>
+<tr><td>Lom</td><td>12.1</td><td>180</td></tr></table>
+<p>Deposits are paid in cash.</p></body></html>
+"""
+ROOMS = "room,kind,floor,seats\nR1,lab,1,20\nR2,lab,2,16\nR3,hall,1,120\nR4,office,2,4\n"
+BOOKINGS = "booking_id,room,person\n" + "".join(
+    f"{100 + n},R{1 + n % 4},{['Ann', 'Bo', 'Cy'][n % 3]}\n" for n in range(40)
+)
+BUDGET = "Item,Planned,Actual,Owner\nTyres,120,134,Alma\nFuel,980,1105,Sofie\nTolls,150,96,Kofi\n"
+
+
+@pytest.mark.parametrize(
+    ("question", "expected"),
+    [
+        ("Which is faster, Otter or Merge?", "Otter"),
+        ("Which is slower, Hash or Otter?", "Hash"),
+        ("Is Otter faster than Merge?", "Yes"),
+        ("How much faster is Otter than Merge?", "79 s"),
+        ("Which system is the fastest?", "Otter"),
+        ("Which is longer, Svala or Lom?", "Lom"),
+        ("Is Svala cheaper than Lom?", "No"),
+        ("How much longer is Lom than Svala?", "2.6 m"),
+    ],
+)
+def test_table_in_a_document_is_compared_as_a_file_is(
+    tmp_path: Path, question: str, expected: str
+) -> None:
+    (tmp_path / "joins.md").write_text(JOINS, encoding="utf-8")
+    (tmp_path / "boats.html").write_text(BOATS, encoding="utf-8")
+    with clew.open(tmp_path / "kb") as kb:
+        kb.add([tmp_path / "joins.md", tmp_path / "boats.html"])
+        found = kb.ask(question)
+    assert found.candidate == expected
+    assert found.confidence > 0.5
+    assert found.citations and all("|" in one.quote for one in found.citations)
+
+
+def test_difference_that_has_the_other_direction_is_not_told(tmp_path: Path) -> None:
+    (tmp_path / "joins.md").write_text(JOINS, encoding="utf-8")
+    with clew.open(tmp_path / "kb") as kb:
+        kb.add([tmp_path / "joins.md"])
+        assert kb.ask("How much faster is Merge than Otter?").confidence < 0.5
+
+
+@pytest.mark.parametrize(
+    ("question", "expected"),
+    [
+        ("How many halls are there?", "1"),
+        ("How many labs do we have?", "2"),
+        ("How many bookings were for labs?", "20"),
+        ("How many seats do the labs have?", "36"),
+    ],
+)
+def test_noun_behind_how_many_says_whose_rows_are_counted(
+    tmp_path: Path, question: str, expected: str
+) -> None:
+    (tmp_path / "rooms.csv").write_text(ROOMS, encoding="utf-8")
+    (tmp_path / "bookings.csv").write_text(BOOKINGS, encoding="utf-8")
+    with clew.open(tmp_path / "kb") as kb:
+        kb.add([tmp_path / "rooms.csv", tmp_path / "bookings.csv"])
+        assert kb.ask(question).candidate == expected
+
+
+def test_difference_of_two_columns_is_offered_with_doubt(tmp_path: Path) -> None:
+    (tmp_path / "budget.csv").write_text(BUDGET, encoding="utf-8")
+    with clew.open(tmp_path / "kb") as kb:
+        kb.add([tmp_path / "budget.csv"])
+        found = kb.ask("By how much did Fuel exceed the plan?")
+    assert found.candidate == "125"
+    assert found.confidence < 0.5

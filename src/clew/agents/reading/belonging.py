@@ -94,7 +94,7 @@ def compare_claim(claim: str, sentence: str, context: str) -> Fit:
     if values:
         is_bound = _BOUND.search(sentence) or _BOUND.search(claim)
         others = [one for word in values for one in said if _rivals(one, word, asked)]
-        is_same = all(word.kind != "plain" or word.acts for word in missing)
+        is_same = len(values) == 1 and all(word.kind != "plain" or word.acts for word in missing)
         if is_same and any(one.unit and one.kind == "number" for one in others) and not is_bound:
             return "another"
         if others or any(word.kind == "number" for word in values):

@@ -142,9 +142,24 @@ async def confirm(ctx: Context, passages: Sequence[Passage]) -> Note | None:
     claim = parse_claim(ctx, ctx.question)
     proven = await _prove(ctx, claim, passages) if claim else None
     if proven is not None or not can_judge(ctx) or find_wanted_block(ctx.question):
-        return proven
+        return _mark_disputed(ctx, claim, proven, passages)
     decided = await decide(ctx, passages)
-    return None if decided and claim and _is_left_open(ctx, claim, decided, passages) else decided
+    if decided and claim and _is_left_open(ctx, claim, decided, passages):
+        return None
+    return _mark_disputed(ctx, claim, decided, passages)
+
+
+def _mark_disputed(
+    ctx: Context, claim: Claim | None, note: Note | None, passages: Sequence[Passage]
+) -> Note | None:
+    """Mark a yes where another sentence says the same with another value: a date was moved."""
+    if note is None or claim is None or note.answer != table_for(ctx.question).yes:
+        return note
+    others = (passage.text[start:end] for passage, start, end in _sentences(passages))
+    if not any(compare_claim(claim.text, one, "") == "another" for one in others):
+        return note
+    signs = {**note.signs, "disputed": 1.0}
+    return replace(note, signs=signs, probability=note.probability / 2)
 
 
 def _is_left_open(ctx: Context, claim: Claim, decided: Note, passages: Sequence[Passage]) -> bool:

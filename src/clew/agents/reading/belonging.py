@@ -82,7 +82,8 @@ class _Piece:
 def compare_claim(claim: str, sentence: str, context: str) -> Fit:
     """Return how a sentence has what a claim says; `context` is what it may leave unsaid."""
     asked = [word for piece in _read_pieces(claim, claims=True) for word in piece.words]
-    pieces = _read_pieces(sentence)
+    bare = frozenset(found[0].lower() for found in _TOKEN.finditer(claim))
+    pieces = _read_pieces(sentence, bare=bare)
     said = [word for piece in pieces for word in piece.words]
     around = {word.stem for piece in _read_pieces(context) for word in piece.words}
     missing = [word for word in asked if not _has(said, word.stem, around)]
@@ -208,21 +209,27 @@ def _compare_two(
 
 
 @lru_cache(maxsize=512)
-def _read_pieces(text: str, *, claims: bool = False) -> tuple[_Piece, ...]:
-    """Read the words of each piece; one that names nothing first is about what the last one is."""
+def _read_pieces(
+    text: str, *, claims: bool = False, bare: frozenset[str] = frozenset()
+) -> tuple[_Piece, ...]:
+    """Read the words of each piece; one that names nothing first is about what the last one is.
+
+    `bare` are the words of a claim: what has an ending there that they lack is a verb ("arrives").
+    """
     text = _CLOCK.sub(_write_clock, text.strip())
     found: list[_Piece] = []
     opening: tuple[_Word, ...] = ()
     for start, end in _cut(text, claims=claims):
         if start and text[:start].rstrip()[-1] in ";.":
             opening = ()
-        words = tuple(_read_words(text[start:end], first=start == 0 and not claims))
+        verbs = _find_verbs(text[start:end], bare)
+        words = tuple(_read_words(text[start:end], verbs, first=start == 0 and not claims))
         if own := tuple(word for word in words if word.opens):
             opening = own
         else:
             words = (*opening, *words)
         if words:
-            found.append(_Piece(words, bool(find_verbs(text[start:end]))))
+            found.append(_Piece(words, bool(verbs)))
     return tuple(found)
 
 
@@ -235,11 +242,16 @@ def _cut(text: str, *, claims: bool) -> Iterator[tuple[int, int]]:
     yield start, len(text)
 
 
-def _read_words(piece: str, *, first: bool) -> Iterator[_Word]:
+def _find_verbs(piece: str, bare: frozenset[str]) -> set[str]:
+    words = {found[0].lower() for found in _TOKEN.finditer(piece)}
+    ending = {word for word in words if word[-1] == "s" and {word[:-1], word[:-2]} & bare}
+    return {*find_verbs(piece), *ending}
+
+
+def _read_words(piece: str, verbs: set[str], *, first: bool) -> Iterator[_Word]:
     tokens = [found[0] for found in _TOKEN.finditer(piece)]
     lowered = [token.lower() for token in tokens]
     telling = set(asked_words(piece.lower()))
-    verbs = set(find_verbs(piece))
     end = _find_opening(lowered, telling, verbs)
     for at, token in enumerate(tokens):
         kind = _find_kind(tokens, at, first=first)

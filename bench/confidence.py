@@ -55,7 +55,9 @@ KEPT_SIGNALS = ("named", "undecided", "understood", "unfit")
 COMPUTED_SIGNALS = ("own", "polar", "told")
 # What a short answer, a quote, and a yes or no are judged by that the scorer compared.
 JUDGED_ANSWER_SIGNALS = (JUDGED, "lead", "sentence")
-DECIDED_SIGNALS = (DECIDED, "clear")
+DECIDED_SIGNALS = (DECIDED, "clear", "denied")
+# Too seldom in the rows to fit: a yes with either is not to be told.
+SET_SIGNALS = ("apart", "disputed")
 WRITTEN_RIDGE = 2.0
 # What a written answer is judged by; the rest said nothing more on the training questions.
 WRITTEN_SIGNALS = (
@@ -236,8 +238,11 @@ def _logit(chance: float) -> float:
 
 def fit_decided(rows: Rows, _: LogisticModel) -> LogisticModel:
     """Fit the confidence of a yes or no by the sentence that the scorer finds to decide."""
-    prior = load_shipped_models()["computed"]
-    return fit_from_nothing(rows, prior, DECIDED_SIGNALS, balance(rows, WRONG_DECISION))
+    models = load_shipped_models()
+    counts = balance(rows, WRONG_DECISION)
+    fitted = fit_from_nothing(rows, models["computed"], DECIDED_SIGNALS, counts)
+    kept = {name: models["decided"].weights[name] for name in SET_SIGNALS}
+    return LogisticModel({**fitted.weights, **kept}, fitted.bias)
 
 
 def fit_says_yes(rows: Rows, _: LogisticModel) -> LogisticModel:

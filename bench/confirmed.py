@@ -118,7 +118,9 @@ def fit(rows: list[Row]) -> LogisticModel:
     kept = {name: load_shipped_models()["computed"].weights[name] for name in KEPT}
     start = LogisticModel({**dict.fromkeys(SIGNALS, 0.0), **kept}, -sum(kept.values()))
     right = [row["right"] for row in rows]
-    return fit_logistic([row["signals"] for row in rows], right, start, RIDGE)
+    fitted = fit_logistic([row["signals"] for row in rows], right, start, RIDGE)
+    disputed = load_shipped_models()["confirmed"].weights["disputed"]  # too seldom to fit
+    return LogisticModel({**fitted.weights, "disputed": disputed}, fitted.bias)
 
 
 if __name__ == "__main__":

@@ -21,8 +21,9 @@ from clew.agents.citing.entailment import is_negated
 from clew.agents.citing.support import SupportSpan, make_citation, mentions_name
 from clew.agents.core.scratchpad import Note
 from clew.agents.reading.assertion import asserts, is_taken_back
-from clew.agents.reading.decide import decide, list_sentences
-from clew.agents.reading.judged import can_judge
+from clew.agents.reading.belonging import Fit, compare_claim
+from clew.agents.reading.decide import contradicts, decide, list_sentences
+from clew.agents.reading.judged import Place, can_judge
 from clew.agents.reading.same_question import find_under_question
 from clew.agents.reading.spans import Reading, asked_words, read_passages, same_answer
 from clew.agents.reading.stems import cut_ending
@@ -141,9 +142,24 @@ async def confirm(ctx: Context, passages: Sequence[Passage]) -> Note | None:
     claim = parse_claim(ctx, ctx.question)
     proven = await _prove(ctx, claim, passages) if claim else None
     if proven is not None or not can_judge(ctx) or find_wanted_block(ctx.question):
-        return proven
+        return _mark_disputed(ctx, claim, proven, passages)
     decided = await decide(ctx, passages)
-    return None if decided and claim and _is_left_open(ctx, claim, decided, passages) else decided
+    if decided and claim and _is_left_open(ctx, claim, decided, passages):
+        return None
+    return _mark_disputed(ctx, claim, decided, passages)
+
+
+def _mark_disputed(
+    ctx: Context, claim: Claim | None, note: Note | None, passages: Sequence[Passage]
+) -> Note | None:
+    """Mark a yes where another sentence says the same with another value: a date was moved."""
+    if note is None or claim is None or note.answer != table_for(ctx.question).yes:
+        return note
+    others = (passage.text[start:end] for passage, start, end in _sentences(passages))
+    if not any(compare_claim(claim.text, one, "") == "another" for one in others):
+        return note
+    signs = {**note.signs, "disputed": 1.0}
+    return replace(note, signs=signs, probability=note.probability / 2)
 
 
 def _is_left_open(ctx: Context, claim: Claim, decided: Note, passages: Sequence[Passage]) -> bool:
@@ -197,6 +213,10 @@ async def _prove(ctx: Context, claim: Claim, passages: Sequence[Passage]) -> Not
         told = resolve_pronoun(claim, passage.text[:start], sentence.lstrip())
         said = _says(claim, passage, start, told)
         if said is not None and _is_proof(ctx, claim, passage, (start, end), told):
+            said = await _check(ctx, claim, Place(passage, start, end), told, said=said)
+        else:
+            continue
+        if said is not None:
             cited = make_citation(passage, SupportSpan(start, end, 1.0))
             return _note(ctx, said, cited, probability=_SAID)
     if not claim.negated and _ASKS_LEAVE.search(ctx.question):
@@ -205,6 +225,20 @@ async def _prove(ctx: Context, claim: Claim, passages: Sequence[Passage]) -> Not
                 cited = make_citation(passage, SupportSpan(start, end, 1.0))
                 return _note(ctx, False, cited, probability=_SAID)
     return await _read_other_value(ctx, claim, passages)
+
+
+async def _check(ctx: Context, claim: Claim, place: Place, told: str, *, said: bool) -> bool | None:
+    """Return what a sentence says of a claim if its words belong together and the scorer agrees."""
+    fit = _compare(claim, place.passage, told) if said is not claim.negated else "whole"
+    if fit == "another":
+        return not said
+    disagrees = said and not claim.negated and await contradicts(ctx, place)
+    return None if fit != "whole" or disagrees else said
+
+
+def _compare(claim: Claim, passage: Passage, told: str) -> Fit:
+    """Return how a sentence has what is claimed; the page and its heading may name the subject."""
+    return compare_claim(claim.text, told, f"{passage.title} {passage.heading}")
 
 
 def _is_proof(

@@ -7,8 +7,10 @@ from clew.agents.citing.entailment import is_negated
 from clew.agents.citing.support import SupportSpan, make_citation
 from clew.agents.core.confidence import load_models
 from clew.agents.core.scratchpad import Note
+from clew.agents.reading.belonging import Fit, compare_claim
 from clew.agents.reading.choose import measure_coverage
-from clew.agents.reading.judged import Place, squash_chance
+from clew.agents.reading.judged import Place, can_judge, squash_chance
+from clew.agents.rules.operators import strip_auxiliary
 from clew.agents.rules.table import table_for
 from clew.context import Context
 from clew.reader.query_scorer import say_statement
@@ -49,15 +51,38 @@ async def decide(ctx: Context, passages: Sequence[Passage]) -> Note | None:
     cited = make_citation(place.passage, SupportSpan(place.start, place.end, 1.0))
     says = describe_saying(ctx.question, cited.quote, float(yes[best]))
     said = (await load_models(ctx.key_values))[SAYS_YES](says)
+    fit = _compare(ctx.question, place) if said >= 0.5 else "whole"
+    said = 1 - said if fit == "another" else said
     signs = {
         DECIDED: squash_chance(chance),
         "clear": abs(squash_chance(said)),
         "denied": float(said < 0.5),
+        "apart": float(fit in ("apart", "lacking")),
+        "another": float(fit == "another"),
     }
     table = table_for(ctx.question)
     short = table.yes if said >= 0.5 else table.no
     probability = chance * max(said, 1 - said)
     return Note(ctx.question, short, cited.quote, cited, probability=probability, signs=signs)
+
+
+async def contradicts(ctx: Context, place: Place) -> bool:
+    """Whether the scorer finds that a sentence, if it decides the question, says no."""
+    if ctx.scorer is None or not can_judge(ctx):
+        return False
+    text = say_statement(place.passage.title, place.find_told())
+    _, yes = await asyncio.to_thread(ctx.scorer.score_statements, ctx.question, [text])
+    return float(yes[0]) < _LEAST
+
+
+def _compare(question: str, place: Place) -> Fit:
+    """Return how a sentence has what a question claims; what is before it may name the subject."""
+    sentence = place.passage.text[place.start : place.end]
+    if is_negated(question) or is_negated(sentence):
+        return "whole"
+    before = place.find_told().replace(sentence, " ")
+    context = f"{place.passage.title} {place.passage.heading} {before}"
+    return compare_claim(strip_auxiliary(question).rstrip("?？ "), sentence, context)
 
 
 def describe_saying(question: str, sentence: str, yes: float) -> dict[str, float]:

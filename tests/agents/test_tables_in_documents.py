@@ -91,3 +91,11 @@ def test_difference_of_two_columns_is_offered_with_doubt(tmp_path: Path) -> None
         found = kb.ask("By how much did Fuel exceed the plan?")
     assert found.candidate == "125"
     assert found.confidence < 0.5
+
+
+@pytest.mark.parametrize("question", ["Which boat is the quickest?", "Is Lom better than Svala?"])
+def test_comparison_by_no_column_of_the_table_is_not_told(tmp_path: Path, question: str) -> None:
+    (tmp_path / "boats.html").write_text(BOATS, encoding="utf-8")
+    with clew.open(tmp_path / "kb") as kb:
+        kb.add([tmp_path / "boats.html"])
+        assert kb.ask(question).confidence < 0.5

@@ -15,7 +15,8 @@ from clew.agents.core.types import Answer
 from clew.agents.tables.answer import compute_apart, describe_query
 from clew.agents.tables.judge import ComputedAnswer
 from clew.agents.tables.load import Column, Table
-from clew.agents.tables.words import has_degree
+from clew.agents.tables.reading import Query
+from clew.agents.tables.words import has_degree, is_same_word, load_operators, split_question
 from clew.context import Context
 from clew.types import Citation, Passage
 
@@ -27,6 +28,7 @@ _MIN_ROWS = 2
 _MOST = 0.45  # confidence of a comparison that no reading of the question computes
 _COMPARING = ("best", "check", "difference", "ratio")
 _NOTE = "computed from a table of {name}: {query}"
+_DATED = ("date", "time")  # columns that "first", "old" and "late" are said of
 _DROPPED = "*`_ "  # marks around a cell
 
 
@@ -37,12 +39,32 @@ async def compare_rows(ctx: Context, answer: Answer) -> Answer:
     places = await _find_tables(ctx, answer.evidence.chunks[:_MAX_PASSAGES])
     tables = [table for table, _ in places]
     found = await compute_apart(ctx, tables) if tables else None
-    if found is not None and found.query.wants in _COMPARING:
+    if found is not None and found.query.wants in _COMPARING and _says_measure(ctx, found.query):
         rows = next(rows for table, rows in places if table is found.query.table)
         return _write(ctx, answer, found, rows)
     if answer.verdict == "refused" or not (_quotes_rows(answer) or _is_uncompared(ctx, answer)):
         return answer
     return replace(answer, confidence=min(answer.confidence, _MOST))
+
+
+def _says_measure(ctx: Context, query: Query) -> bool:
+    """Whether a question tells what is compared: by name, or by an adjective of that unit.
+
+    Without that it is unknown which end of a column is meant: the better boat, the quickest one.
+    """
+    if not query.measure:
+        return True
+    operators, column = load_operators(), query.table.columns[query.measure]
+    if column.type in _DATED or column.has_years:
+        return True
+    concepts = operators.concepts_of
+    return any(
+        column.measures in operators.measured_by(word.fold)
+        or any(
+            is_same_word(word.fold, o) or concepts(word.fold) & concepts(o) for o in column.words
+        )
+        for word in split_question(ctx.question)
+    )
 
 
 def _quotes_rows(answer: Answer) -> bool:

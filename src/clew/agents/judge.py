@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
-from clew.agents.answering.by_words import describe_quotes
+from clew.agents.answering.word_signals import describe_quotes
 from clew.agents.answering.exact_terms import misses_value
 from clew.agents.answering.judged_answer import judge_cited
 from clew.agents.answering.lacking import (
@@ -160,13 +160,12 @@ async def describe_answer(ctx: Context, answer: Answer) -> Signals:
     if answer.kind != "span" and not signals["covered"] and not names:
         signals["named"] = 0.0
     if answer.kind == "words":
-        cited_texts = [citation.quote for citation in answer.citations]
-        told = describe_quotes(asked, names, cited_texts, titles, answer.candidate)
-        return {**signals, **told, "own": -1.0}
+        return {**signals, **describe_quotes(asked, names, answer), "own": -1.0}
     if not answer.candidate:
         lacking = await describe_lacking(ctx, asked, answer.citations, passages)
         judged = await _judge_one(ctx, asked, names, answer, (), cited)
-        return {**signals, **lacking, **judged, "own": -1.0}
+        by_words = describe_quotes(asked, names, answer) if is_chinese(asked) else {}
+        return {**signals, **by_words, **lacking, **judged, "own": -1.0}
     return {**signals, **await _describe_candidate(ctx, answer, asked, names)}
 
 

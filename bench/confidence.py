@@ -6,11 +6,12 @@ weights that rank candidates. `bench.answer_sets --rows FILE` then answers train
 in other wordings, with invented names and with their answers hidden; `fit-answers` fits the
 confidence of short answers to those rows, and `fit-quotes` that of quotes to the rows of
 `bench.documents.rows`. `fit-judged-rank`, `fit-judged-answers`, `fit-judged-quotes` and
-`fit-decided` do so for answers that the scorer judged, also with the rows of
-`bench.note_answers`. `fit-written` fits that of written answers on which the reader was asked
-(rows of `--recipe steps-judged`, so that none is left out); `fit-contested` that of spans where a
-model wrote something else (rows of `--recipe steps-read`). All write to `--out`, and print how well
-weights fitted on the other sets do on each set. `report` prints risk and coverage by set.
+`fit-decided` do so for answers that the scorer judged, also with the rows of `bench.note_answers`,
+and `fit-says-yes` for whether a sentence says yes (rows of `bench.note_answers --statements`).
+`fit-written` fits that of written answers on which the reader was asked (rows of `--recipe
+steps-judged`, so that none is left out); `fit-contested` that of spans where a model wrote
+something else (rows of `--recipe steps-read`). All write to `--out`, and print how well weights
+fitted on the other sets do on each set. `report` prints risk and coverage by set.
 """
 
 import argparse
@@ -37,7 +38,7 @@ from clew.agents.core.confidence import (
 )
 from clew.agents.core.scratchpad import Notebook, RecordingRetriever
 from clew.agents.reading.answer import QuestionReader
-from clew.agents.reading.decide import DECIDED
+from clew.agents.reading.decide import DECIDED, SAYS_YES
 from clew.engine import KnowledgeBase
 from clew.evaluate.metrics.answers import f1
 from clew.recipes.registry import resolve_recipe
@@ -80,7 +81,7 @@ QUOTE_SIGNALS = (
 )
 # A quote counts as right if the answer is anywhere in it, and the scorer seldom finds a question of
 # yes or no undecided: there a wrong answer counts more often than a right one withheld.
-WRONG_QUOTE, WRONG_DECISION = 2, 3
+WRONG_QUOTE, WRONG_DECISION = 2, 1.5
 PASSAGES = 8  # that are read for a question
 
 
@@ -138,7 +139,11 @@ def measure_rank(rows: Rows, model: LogisticModel) -> str:
 
 
 def fit_supporting(
-    rows: Rows, prior: LogisticModel, ridge: float, names: Sequence[str] | None = None
+    rows: Rows,
+    prior: LogisticModel,
+    ridge: float,
+    names: Sequence[str] | None = None,
+    counts: Sequence[float] | None = None,
 ) -> LogisticModel:
     """Fit the confidence of answers.
 
@@ -148,7 +153,7 @@ def fit_supporting(
     while True:
         signals = [_keep(row["signals"], names, left_out) for row in rows]
         kept = _keep(prior.weights, names, left_out)
-        fitted = fit_logistic(signals, right, LogisticModel(kept, prior.bias), ridge)
+        fitted = fit_logistic(signals, right, LogisticModel(kept, prior.bias), ridge, counts)
         wrong = {name for name in SUPPORTING if fitted.weights.get(name, 0.0) < 0}
         wrong |= {name for name in OPPOSING if fitted.weights.get(name, 0.0) > 0}
         if not wrong:
@@ -174,11 +179,27 @@ def fit_computed(rows: Rows, prior: LogisticModel) -> LogisticModel:
     return fit_from_nothing(rows, prior, COMPUTED_SIGNALS)
 
 
-def fit_from_nothing(rows: Rows, prior: LogisticModel, names: Sequence[str]) -> LogisticModel:
+def fit_from_nothing(
+    rows: Rows, prior: LogisticModel, names: Sequence[str], counts: Sequence[float] | None = None
+) -> LogisticModel:
     """Fit these signals from nothing, beside those that keep what weights they have."""
     kept = {name: prior.weights.get(name, 0.0) for name in KEPT_SIGNALS}
     start = LogisticModel({**dict.fromkeys(names, 0.0), **kept}, -sum(kept.values()))
-    return fit_supporting(rows, start, ANSWER_RIDGE, (*names, *KEPT_SIGNALS))
+    return fit_supporting(rows, start, ANSWER_RIDGE, (*names, *KEPT_SIGNALS), counts)
+
+
+def balance(rows: Rows, wrong: float = 1) -> list[float]:
+    """Return how many times each row counts, so that no set outweighs the others by its size.
+
+    A set counts as the root of its size; wrong answers `wrong` times as often as right ones.
+    """
+    sizes = {name: len(some) for name, some in group_by_set(rows).items()}
+    shares = [sizes[name_set(row)] ** -0.5 for row in rows]
+    scale = len(rows) / sum(shares)
+    return [
+        scale * share * row.get("count", 1.0) * (1 if row["right"] else wrong)
+        for share, row in zip(shares, rows, strict=True)
+    ]
 
 
 def fit_quotes(rows: Rows, prior: LogisticModel) -> LogisticModel:
@@ -186,17 +207,16 @@ def fit_quotes(rows: Rows, prior: LogisticModel) -> LogisticModel:
     return fit_supporting(rows, prior, QUOTE_RIDGE, QUOTE_SIGNALS)
 
 
-def fit_judged_answers(rows: Rows, prior: LogisticModel) -> LogisticModel:
+def fit_judged_answers(rows: Rows, _: LogisticModel) -> LogisticModel:
     """Fit the confidence of short answers that the scorer judged."""
-    return fit_from_nothing(rows, prior, JUDGED_ANSWER_SIGNALS)
+    prior = load_shipped_models()["answer"]
+    return fit_from_nothing(rows, prior, JUDGED_ANSWER_SIGNALS, balance(rows))
 
 
 def fit_judged_quotes(rows: Rows, _: LogisticModel) -> LogisticModel:
     """Fit the confidence of quotes that the scorer judged, from that of quotes without."""
-    prior = load_shipped_models()["quote"]
-    return fit_supporting(
-        weigh_wrong(rows, WRONG_QUOTE), prior, ANSWER_RIDGE, (JUDGED, *QUOTE_SIGNALS)
-    )
+    prior, counts = load_shipped_models()["quote"], balance(rows, WRONG_QUOTE)
+    return fit_supporting(rows, prior, ANSWER_RIDGE, (JUDGED, *QUOTE_SIGNALS), counts)
 
 
 def add_judged(
@@ -214,14 +234,15 @@ def _logit(chance: float) -> float:
     return float(np.log(kept / (1 - kept)))
 
 
-def fit_decided(rows: Rows, prior: LogisticModel) -> LogisticModel:
+def fit_decided(rows: Rows, _: LogisticModel) -> LogisticModel:
     """Fit the confidence of a yes or no by the sentence that the scorer finds to decide."""
-    return fit_from_nothing(weigh_wrong(rows, WRONG_DECISION), prior, DECIDED_SIGNALS)
+    prior = load_shipped_models()["computed"]
+    return fit_from_nothing(rows, prior, DECIDED_SIGNALS, balance(rows, WRONG_DECISION))
 
 
-def weigh_wrong(rows: Rows, times: int) -> Rows:
-    """Return rows in which each wrong answer counts so many times."""
-    return [row for row in rows for _ in range(1 if row["right"] else times)]
+def fit_says_yes(rows: Rows, _: LogisticModel) -> LogisticModel:
+    """Fit whether a sentence that decides a question says yes; it starts from nothing."""
+    return fit_logistic([row["signals"] for row in rows], [bool(row["right"]) for row in rows])
 
 
 def fit_written(rows: Rows, prior: LogisticModel) -> LogisticModel:
@@ -240,8 +261,10 @@ def measure_answers(rows: Rows, model: LogisticModel) -> str:
     values, right = [model(row["signals"]) for row in rows], [bool(row["right"]) for row in rows]
     kept = [one for one, value in zip(right, values, strict=True) if value >= DEFAULT_THRESHOLD]
     precision = float(np.mean(kept)) if kept else 0.0
+    chances = [value if one else 1 - value for one, value in zip(right, values, strict=True)]
+    loss = -float(np.mean(np.log(np.maximum(chances, 1e-6))))
     return (
-        f"ECE {measure_calibration_error(values, right):.3f}, "
+        f"loss {loss:.3f}, ECE {measure_calibration_error(values, right):.3f}, "
         f"precision {precision:.2f} at {len(kept) / len(rows):.2f}"
     )
 
@@ -250,8 +273,13 @@ def group_by_set(rows: Rows) -> dict[str, list[Mapping[str, Any]]]:
     """Return the rows of each data set, whatever part of it they are from."""
     grouped = defaultdict(list)
     for row in rows:
-        grouped[row["set"].split(":")[0]].append(row)
+        grouped[name_set(row)].append(row)
     return grouped
+
+
+def name_set(row: Mapping[str, Any]) -> str:
+    """Return the data set that a row is from."""
+    return str(row["set"]).split(":")[0]
 
 
 def fit_and_compare(
@@ -263,7 +291,7 @@ def fit_and_compare(
     """Fit on all rows; print how the old weights, all rows and the other sets' rows do by set."""
     fitted = fit(rows, prior)
     for name, some in group_by_set(rows).items():
-        rest = [row for row in rows if row not in some]
+        rest = [row for row in rows if name_set(row) != name]
         print(
             f"{name} ({len(some)}): before {measure(some, prior)}; fitted {measure(some, fitted)}"
         )
@@ -277,6 +305,7 @@ FITTED = {
     "fit-judged-answers": (f"{JUDGED} answer", fit_judged_answers),
     "fit-computed": ("computed", fit_computed),
     "fit-decided": ("decided", fit_decided),
+    "fit-says-yes": (SAYS_YES, fit_says_yes),
     "fit-quotes": ("quote", fit_quotes),
     "fit-judged-quotes": (f"{JUDGED} quote", fit_judged_quotes),
     "fit-written": ("seconded", fit_written),
@@ -287,6 +316,8 @@ FITTED = {
 def is_of_kind(row: Mapping[str, Any], kind: str) -> bool:
     """Whether an answer is one that a model of confidence judges."""
     signals = row["signals"]
+    if kind == SAYS_YES or "denies" in signals:
+        return kind == SAYS_YES and "denies" in signals
     if not signals or bool(row["short"]) == kind.endswith("quote"):
         return False
     if kind.endswith(("answer", "quote")) and (JUDGED in signals) != kind.startswith(JUDGED):

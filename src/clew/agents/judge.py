@@ -61,8 +61,6 @@ _LITERAL = 0.5  # score of a sentence that has every word of a question, to tell
 _READ = 3  # passages in which the question is read again, beside those that are cited
 _MIN_PROBABILITY = 1e-4
 _YEAR = re.compile(r"(?<![\w-])\d{4}(?![\w-])")
-_APPROVED = 0.25  # of the scorer, -1 to 1
-_ASKING = re.compile(r"\b(?:who|whom|whose|when|where|which|what)\b", re.IGNORECASE)
 _ALTERNATIVE = re.compile(r"\bor\b|还是|或者?", re.IGNORECASE)
 _MOST_KEYWORDS, _KNOWN_KEYWORDS = 6, 0.3  # words, and the share of them that some passage has
 _FEW_WORDS = 2  # a question of so few words is a name
@@ -73,10 +71,8 @@ async def judge_answer(ctx: Context, answer: Answer) -> Answer:
     if answer.verdict == "refused":
         return replace(answer, confidence=0.0)
     models, chat = await load_models(ctx.key_values), ctx.chat("answer")
-    hints = dict(answer.hints)
-    # Of what is asked openly the scorer's approval counts, its doubt does not.
-    approved = hints.get(JUDGED, 0.0) > _APPROVED and _ASKING.search(ctx.question) is not None
-    if not approved and not asks_one_answer(tidy_question(split_options(ctx.question)[0])):
+    hints, asked = dict(answer.hints), tidy_question(split_options(ctx.question)[0])
+    if not _may_judge(ctx, asked, answer):
         hints.pop(JUDGED, None)
     signals: Signals = {**hints, **await describe_answer(ctx, answer)}
     kind = judged_kind(replace(answer, signals=signals), by_model=chat is not None)
@@ -177,10 +173,21 @@ async def _judge_one(
     chosen: Sequence[str],
     cited: Sequence[Passage],
 ) -> Signals:
-    """Let the scorer judge where one short answer is asked for."""
-    if not asks_one_answer(asked):
+    """Let the scorer judge where it can."""
+    if not _may_judge(ctx, asked, answer):
         return {}
     return await judge_cited(ctx, asked, names, answer, chosen, cited)
+
+
+def _may_judge(ctx: Context, asked: str, answer: Answer) -> bool:
+    """Whether the scorer can judge an answer: a span that is named, or what has one short answer.
+
+    It has learnt what answers a few words, too: "price of the green bin".
+    """
+    if answer.kind != "span" or not answer.candidate:
+        return asks_one_answer(asked)
+    understood = is_understood(asked) or is_keywords(ctx.view, asked)
+    return understood and not wants_several(asked)
 
 
 async def _describe_candidate(

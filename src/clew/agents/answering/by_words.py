@@ -160,10 +160,15 @@ def _score(sentence: Sentence, weights: Sequence[float], kind: str) -> float:
     return score + (_KIND_BONUS if kind and has_kind(sentence.text, kind) else 0.0)
 
 
+def drop_dates(text: str) -> str:
+    """Return a text without its dates and years."""
+    return _DATE.sub(" ", text)
+
+
 def has_kind(text: str, kind: str) -> bool:
     """Whether a text has a number or a date where one is asked for; names are not told apart."""
     if kind == "number":
-        return _NUMBER.search(_DATE.sub(" ", text)) is not None
+        return _NUMBER.search(drop_dates(text)) is not None
     return kind == "date" and _DATE.search(text) is not None
 
 
@@ -256,7 +261,7 @@ def name_answer(sentence: Sentence, kind: str, question: str) -> str:
     if kind == "number":
         if counted := _find_counted(text, question):
             return counted[0] if len(counted) == 1 else ""
-        rest = _DATE.sub(" ", text)
+        rest = drop_dates(text)
         numbers = [_trim_unit(m[0], question) for m in _NUMBER.finditer(rest)]
         numbers = [n for n in numbers if n.split()[0] not in asked_terms(question)]
         return numbers[0] if len(numbers) == 1 else ""

@@ -12,19 +12,20 @@ from collections.abc import Sequence
 from clew.agents.answering.by_words import (
     CHAIN,
     Sentence,
+    drop_dates,
     find_kind,
     has_kind,
     list_sentences,
     name_capitalised,
 )
 from clew.agents.core.types import Answer
-from clew.agents.rules.table import cut_asking_words
 from clew.text.language import is_chinese
 from clew.text.name_spans import blank_particles, find_uncased_terms
 from clew.text.names import tokenize
 from clew.text.unicode import UNSPACED_CHAR
 from clew.text.word_forms import (
     asked_terms,
+    function_words,
     measure_terms,
     mentions_form,
     numerals,
@@ -42,8 +43,9 @@ def describe_quotes(question: str, names: Sequence[str], answer: Answer) -> dict
 
     `said` is the share of the question's words, by rarity, that the best quote says, `lacks` the
     share of the weightiest word that it does not, `half` of the words beside the names, `lead` how
-    much more it says than any other sentence; `fits` and `misfit` whether it has, or lacks, what is
-    of the asked kind, and `words` how many the question has.
+    much more it says than any other sentence; `fits` whether it has what is of the asked kind,
+    `uncounted` and `unnamed` whether a number or a name is asked for and not there, and `words` how
+    many the question has.
     """
     terms, passages = list_terms(question), answer.evidence.chunks
     found = list_sentences(terms, passages)
@@ -56,7 +58,8 @@ def describe_quotes(question: str, names: Sequence[str], answer: Answer) -> dict
     lacking = [w * (1 - value) for w, value in zip(weights, told, strict=True)]
     known = {term for name in names for term in list_terms(name)}
     beside = [v for term, v in zip(terms, told, strict=True) if term not in known]
-    fits = _fits(question, answer)
+    kind = find_kind(question)
+    fits = _fits(question, kind, answer)
     return {
         "by_words": 1.0,
         "said": said,
@@ -65,7 +68,8 @@ def describe_quotes(question: str, names: Sequence[str], answer: Answer) -> dict
         "beside": sum(beside) / len(beside) if beside else said,
         "lead": max(-1.0, min(1.0, said - rival)),
         "fits": float(fits > 0),
-        "misfit": float(fits < 0),
+        "uncounted": float(fits < 0 and kind in ("number", "date")),
+        "unnamed": float(fits < 0 and kind in ("person", "place")),
         "words": min(1.0, len(terms) / _MANY),
     }
 
@@ -74,7 +78,9 @@ def list_terms(question: str) -> tuple[str, ...]:
     """Return the words of a question; in Chinese the runs between what only asks or joins."""
     if not is_chinese(question):
         return asked_terms(question)
-    runs = blank_particles(cut_asking_words(question))
+    for word in sorted(function_words("zh"), key=len, reverse=True):
+        question = question.replace(word, " ")
+    runs = blank_particles(question)
     words = [word for part in runs.split() for word in asked_runs(part)]
     return tuple(dict.fromkeys(words)) or asked_terms(question)
 
@@ -138,14 +144,14 @@ def _overlap(sentence: str, quote: str) -> bool:
     return sentence in quote or quote in sentence
 
 
-def _fits(question: str, answer: Answer) -> int:
+def _fits(question: str, kind: str, answer: Answer) -> int:
     """Return 1 where what is cited first has something of the asked kind, -1 where it has not."""
-    kind = find_kind(question)
     quote = " ".join(one.quote for one in answer.citations[: 2 if CHAIN in answer.hints else 1])
     if kind in ("number", "date"):
         numbers = numerals(question_language(question))
         asked = set(numbers.findall(question))
-        said = has_kind(quote, kind) or any(n not in asked for n in numbers.findall(quote))
+        rest = quote if kind == "date" else drop_dates(quote)
+        said = has_kind(quote, kind) or any(n not in asked for n in numbers.findall(rest))
         return 1 if said else -1
     if kind in ("person", "place"):
         return 1 if answer.candidate or _tells_new_name(quote, question) else -1

@@ -56,31 +56,39 @@ def fit_logistic(
     right: Sequence[bool],
     prior: LogisticModel | None = None,
     ridge: float = _RIDGE,
+    counts: Sequence[float] | None = None,
 ) -> LogisticModel:
-    """Fit by Newton's method, pulled towards `prior`; a few questions change it a little."""
+    """Fit by Newton's method, pulled towards `prior`; a few questions change it a little.
+
+    `counts` says how many times each row counts, once if it is not given.
+    """
     names = sorted({name for row in rows for name in row} | set(prior.weights if prior else ()))
     table = np.array([[1.0, *(row.get(name, 0.0) for name in names)] for row in rows])
     target = np.array(right, np.float64)
     start = np.array([prior.bias if prior else 0.0, *_weights_of(prior, names)])
     penalty = ridge * np.eye(len(start))
     penalty[0, 0] = _TOLERANCE if prior is None else ridge / 10  # the offset is free
-    weights = _minimise(table, target, start, penalty)
+    times = np.array([1.0] * len(rows) if counts is None else counts, np.float64)
+    weights = _minimise(table, target, start, penalty, times)
     fitted = {name: round(float(w), 4) for name, w in zip(names, weights[1:], strict=True)}
     return LogisticModel(fitted, round(float(weights[0]), 4))
 
 
-def _minimise(table: Floats64, target: Floats64, start: Floats64, penalty: Floats64) -> Floats64:
+def _minimise(
+    table: Floats64, target: Floats64, start: Floats64, penalty: Floats64, times: Floats64
+) -> Floats64:
     """Minimise the penalised loss by Newton's method, halving steps that go too far."""
 
     def loss(weights: Floats64) -> float:
         logits, away = table @ weights, weights - start
-        return float((np.logaddexp(0, logits) - target * logits).sum() + away @ penalty @ away / 2)
+        losses = times * (np.logaddexp(0, logits) - target * logits)
+        return float(losses.sum() + away @ penalty @ away / 2)
 
     weights = start.copy()
     for _ in range(_STEPS):
         chance = 1 / (1 + np.exp(-np.clip(table @ weights, -30, 30)))
-        gradient = table.T @ (chance - target) + penalty @ (weights - start)
-        curve = (table * (chance * (1 - chance))[:, None]).T @ table + penalty
+        gradient = table.T @ (times * (chance - target)) + penalty @ (weights - start)
+        curve = (table * (times * chance * (1 - chance))[:, None]).T @ table + penalty
         step, share = np.linalg.solve(curve, gradient), 1.0
         while loss(weights - share * step) > loss(weights) and share > _TOLERANCE:
             share /= 2

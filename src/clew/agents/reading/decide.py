@@ -47,10 +47,8 @@ async def decide(ctx: Context, passages: Sequence[Passage]) -> Note | None:
         return None
     place = places[best]
     cited = make_citation(place.passage, SupportSpan(place.start, place.end, 1.0))
-    denies = is_negated(cited.quote) != is_negated(ctx.question)
-    said = (await load_models(ctx.key_values))[SAYS_YES](
-        {"said": squash_chance(float(yes[best])), "denies": float(denies)}
-    )
+    says = describe_saying(ctx.question, cited.quote, float(yes[best]))
+    said = (await load_models(ctx.key_values))[SAYS_YES](says)
     signs = {
         DECIDED: squash_chance(chance),
         "clear": abs(squash_chance(said)),
@@ -60,6 +58,12 @@ async def decide(ctx: Context, passages: Sequence[Passage]) -> Note | None:
     short = table.yes if said >= 0.5 else table.no
     probability = chance * max(said, 1 - said)
     return Note(ctx.question, short, cited.quote, cited, probability=probability, signs=signs)
+
+
+def describe_saying(question: str, sentence: str, yes: float) -> dict[str, float]:
+    """Return what speaks for yes: the scorer's opinion, and whether only one of both is negated."""
+    denies = is_negated(sentence) != is_negated(question)
+    return {"said": squash_chance(yes), "denies": float(denies)}
 
 
 def choose_sentences(question: str, passages: Sequence[Passage]) -> list[Place]:

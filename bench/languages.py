@@ -15,6 +15,7 @@ from typing import Any
 
 import clew
 from bench.machine import read_jsonl
+from clew.agents.answering.word_signals import BY_WORDS
 from clew.agents.core.confidence import (
     DEFAULT_THRESHOLD,
     LogisticModel,
@@ -25,8 +26,8 @@ from clew.agents.core.confidence import (
 
 Rows = Sequence[Mapping[str, Any]]
 KIND = "words"
-SIGNALS = ("cosine", "covered", "named", "open", "understood")
-_RIDGE = 0.3
+SIGNALS = ("beside", "fits", "lacks", "lead", "named", "said", "uncounted")
+_RIDGE = 1.0
 
 
 def read_pages() -> list[dict[str, Any]]:
@@ -95,7 +96,7 @@ def report(rows: Rows) -> None:
 
 def fit(rows: Rows, out: Path) -> None:
     """Fit the confidence of what is found by words, and report pages that were left out."""
-    own = [row for row in rows if row["signals"].get("by_words")]
+    own = [row for row in rows if row["signals"].get(BY_WORDS)]
     again = []
     for page in dict.fromkeys(row["page"] for row in own):
         model = _fit([row for row in own if row["page"] != page])

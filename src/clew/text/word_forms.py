@@ -182,8 +182,8 @@ def _find_term(term: str, text: str, words: Iterable[str]) -> float:
     if len(term) > 1 and UNSPACED_CHAR.match(term):
         if term in text:
             return 1.0
-        pairs = [term[at : at + 2] for at in range(len(term) - 1)]
-        return _ALIKE * sum(pair in text for pair in pairs) / len(pairs)
+        held = [at for at in range(len(term) - 1) if term[at : at + 2] in text]
+        return _ALIKE * len({place for at in held for place in (at, at + 1)}) / len(term)
     if term.isascii() and not term.isalnum():
         return float(holds_term(term, text))
     return max((_compare_forms(term, word) for word in words), default=0.0)

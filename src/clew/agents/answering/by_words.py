@@ -19,7 +19,7 @@ from clew.agents.core.types import Answer
 from clew.agents.rules.question_analysis import find_wanted_block
 from clew.agents.rules.table import table_for
 from clew.context import Context
-from clew.text.name_spans import find_capitalised_runs, find_uncased_terms
+from clew.text.name_spans import find_capitalised_runs
 from clew.text.names import strip_disambiguation, tokenize
 from clew.text.places import quotable_unit
 from clew.text.sentences import sentence_spans
@@ -54,9 +54,7 @@ _HOW_MANY = re.compile(
     r"\b(?:cuánt[oa]s|wie viele|combien d(?:e |['’])|quant[ie]|сколько)\s*([^\W\d_]{3,})",
     re.IGNORECASE,
 )
-_COUNT = re.compile(
-    r"(?<![\d.,])(?<!\d\s)(?=\b(\d{1,3}(?:[.,\s]\d{3})+|[^\W_]+) ([^\W\d_]+))"
-)
+_COUNT = re.compile(r"(?<![\d.,])(?<!\d\s)(?=\b(\d{1,3}(?:[.,\s]\d{3})+|[^\W_]+) ([^\W\d_]+))")
 _TIME_SPAN = re.compile(
     r"([^\W_]+(?:[.,]\d+)?) (segundos?|minutos?|horas?|días?|semanas?|mes(?:es)?|años?|"
     r"sekunden?|minuten?|stunden?|tage?n?|wochen?|monate?n?|jahre?n?|secondes?|minutes?|heures?|"

@@ -18,6 +18,7 @@ from clew.agents.answering.by_words import (
     list_sentences,
     name_capitalised,
 )
+from clew.agents.answering.lacking import name_home
 from clew.agents.core.types import Answer
 from clew.text.language import is_chinese
 from clew.text.name_spans import blank_particles, find_uncased_terms
@@ -31,21 +32,20 @@ from clew.text.word_forms import (
     numerals,
     question_language,
 )
-from clew.types import Passage
 
+BY_WORDS = "by_words"
+"""The signal that an answer was judged by its words."""
 _TITLE_SHARE = 0.6  # what a word counts that only the title or a heading has
 _SAID = 0.5  # of a word: below, a text lacks it
-_MANY = 4  # words of a question that says much
 
 
 def describe_quotes(question: str, names: Sequence[str], answer: Answer) -> dict[str, float]:
     """Return what speaks for quotes, each 0 to 1.
 
     `said` is the share of the question's words, by rarity, that the best quote says, `lacks` the
-    share of the weightiest word that it does not, `half` of the words beside the names, `lead` how
-    much more it says than any other sentence; `fits` whether it has what is of the asked kind,
-    `uncounted` and `unnamed` whether a number or a name is asked for and not there, and `words` how
-    many the question has.
+    share of the weightiest word that it does not, `beside` that of the words beside the names,
+    `lead` how much more it says than another sentence; `fits` whether it has the asked kind of thing,
+    and `uncounted` whether a number or a date is asked for and not there.
     """
     terms, passages = list_terms(question), answer.evidence.chunks
     found = list_sentences(terms, passages)
@@ -61,16 +61,13 @@ def describe_quotes(question: str, names: Sequence[str], answer: Answer) -> dict
     kind = find_kind(question)
     fits = _fits(question, kind, answer)
     return {
-        "by_words": 1.0,
+        BY_WORDS: 1.0,
         "said": said,
         "lacks": max(lacking, default=0.0) * len(terms) ** 0.5,
-        "whole": float(all(value >= _SAID for value in told)),
         "beside": sum(beside) / len(beside) if beside else said,
         "lead": max(-1.0, min(1.0, said - rival)),
         "fits": float(fits > 0),
         "uncounted": float(fits < 0 and kind in ("number", "date")),
-        "unnamed": float(fits < 0 and kind in ("person", "place")),
-        "words": min(1.0, len(terms) / _MANY),
     }
 
 
@@ -120,8 +117,8 @@ def _share(weights: Sequence[float], values: Sequence[float]) -> float:
 
 def _measure_quotes(terms: Sequence[str], answer: Answer) -> list[float]:
     """Return how well each word is said by the quote that says most, or by a chain of them."""
-    titles = {one.id: f"{one.title} {one.heading} {_opening(one)}" for one in answer.evidence.chunks}
-    texts = [(one.quote, titles.get(one.chunk, "")) for one in answer.citations]
+    passages = answer.evidence.chunks
+    texts = [(one.quote, name_home(one, passages)) for one in answer.citations]
     rows = []
     for quote, title in texts:
         own, above = measure_terms(terms, quote), measure_terms(terms, title)
@@ -132,12 +129,6 @@ def _measure_quotes(terms: Sequence[str], answer: Answer) -> list[float]:
     if CHAIN in answer.hints:
         return [max(values) for values in zip(*rows, strict=True)]
     return rows[0] if answer.candidate else max(rows, key=sum)
-
-
-def _opening(passage: Passage) -> str:
-    """Return the first line where it is a heading."""
-    line = passage.text.split("\n", 1)[0]
-    return line if line.startswith("#") else ""
 
 
 def _overlap(sentence: str, quote: str) -> bool:

@@ -26,7 +26,17 @@ from clew.agents.core.confidence import (
 
 Rows = Sequence[Mapping[str, Any]]
 KIND = "words"
-SIGNALS = ("beside", "fits", "lacks", "lead", "named", "said", "uncounted")
+SIGNALS = (
+    "beside",
+    "fits",
+    "lacks",
+    "lead",
+    "named",
+    "place",
+    "said",
+    "uncounted",
+    "unnamed",
+)
 _RIDGE = 1.0
 
 

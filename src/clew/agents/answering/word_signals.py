@@ -26,6 +26,7 @@ from clew.text.names import tokenize
 from clew.text.unicode import UNSPACED_CHAR
 from clew.text.word_forms import (
     asked_terms,
+    foreign_function_words,
     function_words,
     measure_terms,
     mentions_form,
@@ -44,8 +45,9 @@ def describe_quotes(question: str, names: Sequence[str], answer: Answer) -> dict
 
     `said` is the share of the question's words, by rarity, that the best quote says, `lacks` the
     share of the weightiest word that it does not, `beside` that of the words beside the names,
-    `lead` how much more it says than another sentence; `fits` whether it has the asked kind of thing,
-    and `uncounted` whether a number or a date is asked for and not there.
+    `lead` how much more it says than another sentence; `fits` whether it has what is of the asked
+    kind, `uncounted` and `unnamed` whether a number or a name is asked for and not there; `place`
+    whether a place is: any word may be one.
     """
     terms, passages = list_terms(question), answer.evidence.chunks
     found = list_sentences(terms, passages)
@@ -68,6 +70,8 @@ def describe_quotes(question: str, names: Sequence[str], answer: Answer) -> dict
         "lead": max(-1.0, min(1.0, said - rival)),
         "fits": float(fits > 0),
         "uncounted": float(fits < 0 and kind in ("number", "date")),
+        "unnamed": float(fits < 0 and kind in ("person", "place")),
+        "place": float(kind == "place"),
     }
 
 
@@ -123,7 +127,7 @@ def _measure_quotes(terms: Sequence[str], answer: Answer) -> list[float]:
     for quote, title in texts:
         own, above = measure_terms(terms, quote), measure_terms(terms, title)
         pairs = zip(own, above, strict=True)
-        rows.append(_square([max(a, _TITLE_SHARE * b) for a, b in pairs]))
+        rows.append([max(a * a, _TITLE_SHARE * b * b) for a, b in pairs])
     if not rows:
         return [0.0] * len(terms)
     if CHAIN in answer.hints:
@@ -145,7 +149,8 @@ def _fits(question: str, kind: str, answer: Answer) -> int:
         said = has_kind(quote, kind) or any(n not in asked for n in numbers.findall(rest))
         return 1 if said else -1
     if kind in ("person", "place"):
-        return 1 if answer.candidate or _tells_new_name(quote, question) else -1
+        tells = _tells_new_word if kind == "place" else _tells_new_name
+        return 1 if answer.candidate or tells(quote, question) else -1
     return 0
 
 
@@ -156,3 +161,11 @@ def _tells_new_name(text: str, question: str) -> bool:
     t, numbers = tokenize(text), numerals(question_language(question))
     terms = (text[t.starts[a] : t.ends[b - 1]] for a, b in find_uncased_terms(t))
     return any(not numbers.search(one) and not mentions_form(one, question) for one in terms)
+
+
+def _tells_new_word(text: str, question: str) -> bool:
+    """Whether a text has a word that may be a place: "au sous-sol" has no capital."""
+    if UNSPACED_CHAR.search(text):
+        return _tells_new_name(text, question)
+    words = (word for word in asked_terms(text) if word not in foreign_function_words())
+    return any(not numerals("").search(one) and not mentions_form(one, question) for one in words)

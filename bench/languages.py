@@ -31,11 +31,10 @@ SIGNALS = (
     "fits",
     "lacks",
     "lead",
+    "misfit",
     "named",
     "place",
     "said",
-    "uncounted",
-    "unnamed",
 )
 _RIDGE = 1.0
 

@@ -44,7 +44,6 @@ _MIN_GAIN = 0.5  # of the lacking words, that a followed sentence must have
 _MIN_CHARS = 6
 _UNIT = r"(?:\s?[^\W\d_]+(?:\s[^\W\d_]+)?)?"
 _NUMBER = re.compile(rf"(?<![A-Za-zÀ-ӿ\d.,])\d+(?:[.,\s]\d+)*{_UNIT}")
-_NUMERAL = re.compile(r"\d|[〇一二三四五六七八九十百千万][時分年月日人冊個円歳回度階本枚台]")
 _ROW = re.compile(r"[^\n:;]{1,60}: [^\n;]*; [^\n:;]{1,60}: ")
 _DURATION = re.compile(
     r"\b(?:cuánto tiempo|wie lange|combien de temps|quanto tempo|сколько времени|как долго)\b",

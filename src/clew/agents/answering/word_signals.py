@@ -7,6 +7,7 @@ first names.
 """
 
 import math
+import re
 from collections.abc import Sequence
 
 from clew.agents.answering.by_words import (
@@ -37,6 +38,7 @@ from clew.text.word_forms import (
 BY_WORDS = "by_words"
 """The signal that an answer was judged by its words."""
 _TITLE_SHARE = 0.6  # what a word counts that only the title or a heading has
+_AMOUNT = re.compile(r"\d|[〇一二三四五六七八九十百千万][時分年月日人冊個円歳回度階本枚台点元次天]")
 _SAID = 0.5  # of a word: below, a text lacks it
 
 
@@ -46,8 +48,7 @@ def describe_quotes(question: str, names: Sequence[str], answer: Answer) -> dict
     `said` is the share of the question's words, by rarity, that the best quote says, `lacks` the
     share of the weightiest word that it does not, `beside` that of the words beside the names,
     `lead` how much more it says than another sentence; `fits` whether it has what is of the asked
-    kind, `uncounted` and `unnamed` whether a number or a name is asked for and not there; `place`
-    whether a place is: any word may be one.
+    kind, `misfit` whether it lacks that; `place` whether a place is asked for: any word may be one.
     """
     terms, passages = list_terms(question), answer.evidence.chunks
     found = list_sentences(terms, passages)
@@ -69,8 +70,7 @@ def describe_quotes(question: str, names: Sequence[str], answer: Answer) -> dict
         "beside": sum(beside) / len(beside) if beside else said,
         "lead": max(-1.0, min(1.0, said - rival)),
         "fits": float(fits > 0),
-        "uncounted": float(fits < 0 and kind in ("number", "date")),
-        "unnamed": float(fits < 0 and kind in ("person", "place")),
+        "misfit": float(fits < 0),
         "place": float(kind == "place"),
     }
 
@@ -158,9 +158,9 @@ def _tells_new_name(text: str, question: str) -> bool:
     """Whether a text has a name that the question has not: by case, else a term without numbers."""
     if any(map(str.isupper, text)) and not UNSPACED_CHAR.search(text):
         return any(not mentions_form(name, question) for name in name_capitalised(text))
-    t, numbers = tokenize(text), numerals(question_language(question))
+    t = tokenize(text)
     terms = (text[t.starts[a] : t.ends[b - 1]] for a, b in find_uncased_terms(t))
-    return any(not numbers.search(one) and not mentions_form(one, question) for one in terms)
+    return any(not _AMOUNT.search(one) and not mentions_form(one, question) for one in terms)
 
 
 def _tells_new_word(text: str, question: str) -> bool:
@@ -168,4 +168,4 @@ def _tells_new_word(text: str, question: str) -> bool:
     if UNSPACED_CHAR.search(text):
         return _tells_new_name(text, question)
     words = (word for word in asked_terms(text) if word not in foreign_function_words())
-    return any(not numerals("").search(one) and not mentions_form(one, question) for one in words)
+    return any(not _AMOUNT.search(one) and not mentions_form(one, question) for one in words)

@@ -157,14 +157,15 @@ def asked_terms(question: str) -> tuple[str, ...]:
     return tuple(dict.fromkeys(said or (key for _, key in words)))
 
 
-@lru_cache(maxsize=256)
-def numerals(language: str) -> re.Pattern[str]:
-    """Return what finds a number in digits or, by a table, in words of a language."""
-    held = _read_words().get(language, {}).get("numerals", "")
+@cache
+def numerals(language: str, *, times: bool = False) -> re.Pattern[str]:
+    """Return what finds a number in digits or, by a table, in words of a language; or a time."""
     if language in ("ja", "zh"):
-        return re.compile(r"\d|[〇零一二三四五六七八九十百千万两半]")
-    words = "|".join(sorted(held.split(), key=len, reverse=True))
-    return re.compile(rf"\d|\b(?:{words})\b" if words else r"\d", re.IGNORECASE)
+        return re.compile(rf"\d|[〇零一二三四五六七八九十百千万两半{'曜周毎每' if times else ''}]")
+    held = _read_words().get(language, {})
+    words = f"{held.get('numerals', '')} {held.get('times', '') if times else ''}".split()
+    listed = "|".join(sorted(words, key=len, reverse=True))
+    return re.compile(rf"\d|\b(?:{listed})\b" if listed else r"\d", re.IGNORECASE)
 
 
 def measure_terms(terms: Sequence[str], text: str) -> list[float]:

@@ -67,7 +67,8 @@ def describe_quotes(question: str, names: Sequence[str], answer: Answer) -> dict
         BY_WORDS: 1.0,
         "said": said,
         "lacks": max(lacking, default=0.0) * len(terms) ** 0.5,
-        "beside": sum(beside) / len(beside) if beside else said,
+        # Beside names alone only a kind is asked for: "How old is N?".
+        "beside": sum(beside) / len(beside) if beside else said * (fits >= 0),
         "lead": max(-1.0, min(1.0, said - rival)),
         "fits": float(fits > 0),
         "misfit": float(fits < 0),
@@ -143,7 +144,7 @@ def _fits(question: str, kind: str, answer: Answer) -> int:
     """Return 1 where what is cited first has something of the asked kind, -1 where it has not."""
     quote = " ".join(one.quote for one in answer.citations[: 2 if CHAIN in answer.hints else 1])
     if kind in ("number", "date"):
-        numbers = numerals(question_language(question))
+        numbers = numerals(question_language(question), times=kind == "date")
         asked = set(numbers.findall(question))
         rest = quote if kind == "date" else drop_dates(quote)
         said = has_kind(quote, kind) or any(n not in asked for n in numbers.findall(rest))

@@ -78,6 +78,32 @@ async def test_a_question_in_another_language_is_understood(base: KnowledgeBase)
     assert unknown.verdict == "refused"
 
 
+async def test_words_inside_other_words_do_not_speak_for_a_quote(tmp_path: Path) -> None:
+    pages = {
+        "hof": "# Hof Erlach\n\nBesitzerin ist Frau Ottilie Marquardt, Pächter sind Jan und "
+        "Ida Wolff. Die Pacht beträgt 800 Euro. Die Scheune hat 120 m² Fläche.\n",
+        "pumpe": "# Pumpe\n\nDie Pumpe wird immer von Hand gestartet und am Ort geprüft.\n",
+        "ポンプ": "# 取扱説明\n\nフィルターは月に一度交換します。ホースは倉庫にあります。\n",
+    }
+    for name, text in pages.items():
+        (tmp_path / f"{name}.md").write_text(text, encoding="utf-8")
+    base = await open_hashed(Settings(kb=tmp_path / "kb"), True)
+    await base.add([tmp_path / f"{name}.md" for name in pages])
+    for unsaid in (
+        "Wie heißt der Hund von Frau Marquardt?",
+        "Wie viele Zimmer hat die Scheune?",
+        "Wem gehört die Pumpe?",
+        "Wie alt ist Ida Wolff?",
+    ):
+        assert (await base.ask(unsaid)).confidence < 0.5, unsaid
+    for said in (
+        "Wie hoch ist die Pacht?",
+        "Wer ist die Besitzerin?",
+        "フィルターはいつ交換しますか？",
+    ):
+        assert (await base.ask(said)).confidence > 0.5, said
+
+
 @pytest.mark.parametrize("question", ["¿Cuántos días fermenta?", "¿Cuánto tiempo fermenta?"])
 def test_a_number_in_words_beside_one_in_digits(question: str) -> None:
     text = "El mosto fermenta durante dieciocho días a 24 grados."

@@ -4,7 +4,6 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
-from clew.agents.answering.by_words import describe_quotes
 from clew.agents.answering.exact_terms import misses_value
 from clew.agents.answering.judged_answer import judge_cited
 from clew.agents.answering.lacking import (
@@ -17,6 +16,7 @@ from clew.agents.answering.lacking import (
 from clew.agents.answering.mismatch import LESS, MOST, is_less_sure, is_mismatched, is_of_sibling
 from clew.agents.answering.told import find_home, find_untold, measure_told, read_sentence
 from clew.agents.answering.units import weigh_words
+from clew.agents.answering.word_signals import BY_WORDS, describe_quotes
 from clew.agents.answering.write import LIST_BREAK
 from clew.agents.citing.entailment import Quote, is_entailed
 from clew.agents.citing.support import mentions_name, place_citations
@@ -109,7 +109,8 @@ def judged_kind(answer: Answer, *, by_model: bool) -> str:
     if answer.kind == "path":  # of sentences there are no relations to compare with the question
         related = "relation path" if "chance" in answer.hints else "path"
         return "asked path" if "asked" in answer.hints else related
-    if answer.kind == "words":
+    by_words = BY_WORDS in answer.signals and not (by_model or answer.computed or answer.candidate)
+    if answer.kind == "words" or by_words:
         return "words"
     by_scorer = f"{JUDGED} " if JUDGED in answer.signals else ""
     if answer.kind == "span" and answer.candidate:
@@ -156,13 +157,12 @@ async def describe_answer(ctx: Context, answer: Answer) -> Signals:
     if answer.kind != "span" and not signals["covered"] and not names:
         signals["named"] = 0.0
     if answer.kind == "words":
-        cited_texts = [citation.quote for citation in answer.citations]
-        told = describe_quotes(asked, names, cited_texts, titles, answer.candidate)
-        return {**signals, **told, "own": -1.0}
+        return {**signals, **describe_quotes(asked, names, answer), "own": -1.0}
     if not answer.candidate:
         lacking = await describe_lacking(ctx, asked, answer.citations, passages)
         judged = await _judge_one(ctx, asked, names, answer, (), cited)
-        return {**signals, **lacking, **judged, "own": -1.0}
+        by_words = describe_quotes(asked, names, answer) if is_chinese(asked) else {}
+        return {**signals, **by_words, **lacking, **judged, "own": -1.0}
     return {**signals, **await _describe_candidate(ctx, answer, asked, names)}
 
 

@@ -15,7 +15,7 @@ from itertools import takewhile
 from clew.text.definitions import holds_term
 from clew.text.language import is_chinese
 from clew.text.names import fold_token, tokenize
-from clew.text.unicode import split_words
+from clew.text.unicode import UNSPACED_CHAR, split_words
 
 READ_LANGUAGES = ("en", "zh")
 """Languages with a reader or patterns of their own."""
@@ -29,6 +29,7 @@ _SAMPLE_CHARS = 2000
 _MIN_FUNCTION_SHARE = 0.1  # of the words of a text
 _LATIN = ("en", "de", "fr", "es")
 _LETTER = re.compile(r"[^\W\d_]")
+_ARABIC = _SCRIPTS[-1][1]
 # Runs of Han and katakana are words of Japanese; one Han character has its ending beside it.
 _JAPANESE_WORD = re.compile(
     "[\u3005\u3400-\u4dbf\u4e00-\u9fff]{2,}|[\u30a1-\u30fa\u30fc]{2,}|[\u4e00-\u9fff][\u3041-\u309f]{1,2}"
@@ -156,6 +157,17 @@ def asked_terms(question: str) -> tuple[str, ...]:
     return tuple(dict.fromkeys(said or (key for _, key in words)))
 
 
+@cache
+def numerals(language: str, *, times: bool = False) -> re.Pattern[str]:
+    """Return what finds a number in digits or, by a table, in words of a language; or a time."""
+    if language in ("ja", "zh"):
+        return re.compile(rf"\d|[〇零一二三四五六七八九十百千万两半{'曜周毎每' if times else ''}]")
+    held = _read_words().get(language, {})
+    words = f"{held.get('numerals', '')} {held.get('times', '') if times else ''}".split()
+    listed = "|".join(sorted(words, key=len, reverse=True))
+    return re.compile(rf"\d|\b(?:{listed})\b" if listed else r"\d", re.IGNORECASE)
+
+
 def measure_terms(terms: Sequence[str], text: str) -> list[float]:
     """Return for each term how well a text has it, in some form: 0 to 1."""
     words = _split_distinct(text)
@@ -168,14 +180,38 @@ def _split_distinct(text: str) -> frozenset[str]:
 
 
 def _find_term(term: str, text: str, words: Iterable[str]) -> float:
-    if len(term) > 1 and not term.isascii() and is_chinese(term[:1]):
+    if len(term) > 1 and UNSPACED_CHAR.match(term):
         if term in text:
             return 1.0
-        pairs = [term[at : at + 2] for at in range(len(term) - 1)]
-        return _ALIKE * sum(pair in text for pair in pairs) / len(pairs)
+        held = [at for at in range(len(term) - 1) if term[at : at + 2] in text]
+        return _ALIKE * len({place for at in held for place in (at, at + 1)}) / len(term)
     if term.isascii() and not term.isalnum():
         return float(holds_term(term, text))
-    return max((compare_words(term, word) for word in words), default=0.0)
+    return max((_compare_forms(term, word) for word in words), default=0.0)
+
+
+@lru_cache(maxsize=1 << 16)
+def _compare_forms(term: str, word: str) -> float:
+    """Return how well a word of a text says a term: as `compare_words`, but by whole parts only.
+
+    Function words are forms of nothing ("und" of "Hund"), and what begins otherwise must be the
+    last part of a compound: "Fläche" of "Wohnfläche", not "immer" of "Zimmer".
+    """
+    value = compare_words(term, word)
+    short, long = sorted((term, word), key=len)
+    if value in (0.0, 1.0) or long[:_LEAST_PREFIX] == short[:_LEAST_PREFIX]:
+        return 0.0 if value < 1 and word in foreign_function_words() else value
+    if word in foreign_function_words():
+        return 0.0
+    if _ARABIC.search(short):
+        return value
+    added = len(long) - len(short)
+    if short in long:
+        whole = long.endswith(short) and len(short) >= _LEAST_PART and added >= _LEAST_PREFIX
+        return value if whole else 0.0
+    size = max(_LEAST_PART + 1, round(_PART_SHARE * len(short)))
+    parts = (short[at : at + size] for at in range(len(short) - size + 1))
+    return value if any(part in long for part in parts) else 0.0
 
 
 @lru_cache(maxsize=1 << 16)

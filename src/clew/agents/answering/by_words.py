@@ -19,7 +19,7 @@ from clew.agents.core.types import Answer
 from clew.agents.rules.question_analysis import find_wanted_block
 from clew.agents.rules.table import table_for
 from clew.context import Context
-from clew.text.name_spans import find_capitalised_runs, find_uncased_terms
+from clew.text.name_spans import find_capitalised_runs
 from clew.text.names import strip_disambiguation, tokenize
 from clew.text.places import quotable_unit
 from clew.text.sentences import sentence_spans
@@ -32,6 +32,8 @@ from clew.text.word_forms import (
 )
 from clew.types import Citation, Found, Passage
 
+CHAIN = "chain of quotes"
+"""The hint that a second quote was looked up by what the first one names."""
 _TITLE_SHARE = 0.6  # what a word counts that the title or the opening has
 _KIND_BONUS = 0.3  # for a sentence that has a number or a date where one is asked for
 _MIN_SCORE = 0.15  # share of the question's words below which a sentence says nothing
@@ -42,7 +44,6 @@ _MIN_GAIN = 0.5  # of the lacking words, that a followed sentence must have
 _MIN_CHARS = 6
 _UNIT = r"(?:\s?[^\W\d_]+(?:\s[^\W\d_]+)?)?"
 _NUMBER = re.compile(rf"(?<![A-Za-zÀ-ӿ\d.,])\d+(?:[.,\s]\d+)*{_UNIT}")
-_NUMERAL = re.compile(r"\d|[〇一二三四五六七八九十百千万][時分年月日人冊個円歳回度階本枚台]")
 _ROW = re.compile(r"[^\n:;]{1,60}: [^\n;]*; [^\n:;]{1,60}: ")
 _DURATION = re.compile(
     r"\b(?:cuánto tiempo|wie lange|combien de temps|quanto tempo|сколько времени|как долго)\b",
@@ -52,6 +53,7 @@ _HOW_MANY = re.compile(
     r"\b(?:cuánt[oa]s|wie viele|combien d(?:e |['’])|quant[ie]|сколько)\s*([^\W\d_]{3,})",
     re.IGNORECASE,
 )
+_COUNT = re.compile(r"(?<![\d.,])(?<!\d\s)(?=\b(\d{1,3}(?:[.,\s]\d{3})+|[^\W_]+) ([^\W\d_]+))")
 _TIME_SPAN = re.compile(
     r"([^\W_]+(?:[.,]\d+)?) (segundos?|minutos?|horas?|días?|semanas?|mes(?:es)?|años?|"
     r"sekunden?|minuten?|stunden?|tage?n?|wochen?|monate?n?|jahre?n?|secondes?|minutes?|heures?|"
@@ -61,7 +63,7 @@ _TIME_SPAN = re.compile(
 )
 _DATE = re.compile(
     r"\d{3,4}年(?:\d{1,2}月(?:\d{1,2}日)?)?|(?<!\d)(?:\d{1,2}\.?\s(?:de\s)?[^\W\d_]{3,}\s(?:de\s)?)?"
-    r"\d{4}(?!\d)|\d{1,2}[./]\d{1,2}[./]\d{2,4}"
+    r"(?:1\d|20)\d\d(?!\d)|\d{1,2}[./]\d{1,2}[./]\d{2,4}"
 )
 
 
@@ -111,13 +113,24 @@ async def answer_by_words(
         text = f"{CANDIDATE_LABEL} {short} [{len(chain)}]\n{text}"
     known = {passage.id: passage for passage in (*evidence.chunks, *(s.passage for s in chain))}
     evidence = replace(evidence, chunks=tuple(known.values()))
-    return replace(make_answer(ctx, evidence, text, quotes, short, note), kind="words")
+    answer = make_answer(ctx, evidence, text, quotes, short, note)
+    hints = {CHAIN: 1.0} if len(chain) > 1 else {}
+    return replace(answer, kind="words", hints={**answer.hints, **hints})
 
 
 def rank_sentences(
     terms: Sequence[str], passages: Sequence[Passage], kind: str = ""
 ) -> list[Sentence]:
     """Return the sentences that have words of the question, best first; rare words count more."""
+    found = list_sentences(terms, passages)
+    weights = _weigh(found, len(terms))
+    scored = [replace(one, score=_score(one, weights, kind)) for one in found]
+    said = (one for one in scored if one.score >= _MIN_SCORE and any(one.own))
+    return sorted(said, key=lambda one: -one.score)
+
+
+def list_sentences(terms: Sequence[str], passages: Sequence[Passage]) -> list[Sentence]:
+    """Return the sentences of passages with how well each has the words of a question."""
     found = []
     for passage in passages:
         title = f"{passage.title} {passage.heading}"
@@ -129,10 +142,7 @@ def rank_sentences(
                 own = tuple(measure_terms(terms, text))
                 around = tuple(max(a, _TITLE_SHARE * b) for a, b in zip(own, given, strict=True))
                 found.append(Sentence(passage, start, end, own, around))
-    weights = _weigh(found, len(terms))
-    scored = [replace(one, score=_score(one, weights, kind)) for one in found]
-    said = (one for one in scored if one.score >= _MIN_SCORE and any(one.own))
-    return sorted(said, key=lambda one: -one.score)
+    return found
 
 
 def _weigh(found: Sequence[Sentence], size: int) -> list[float]:
@@ -147,10 +157,15 @@ def _score(sentence: Sentence, weights: Sequence[float], kind: str) -> float:
     return score + (_KIND_BONUS if kind and has_kind(sentence.text, kind) else 0.0)
 
 
+def drop_dates(text: str) -> str:
+    """Return a text without its dates and years."""
+    return _DATE.sub(" ", text)
+
+
 def has_kind(text: str, kind: str) -> bool:
     """Whether a text has a number or a date where one is asked for; names are not told apart."""
     if kind == "number":
-        return _NUMBER.search(_DATE.sub(" ", text)) is not None
+        return _NUMBER.search(drop_dates(text)) is not None
     return kind == "date" and _DATE.search(text) is not None
 
 
@@ -195,7 +210,7 @@ async def _find_names(
     bare = (strip_disambiguation(title) for title in titles if title != sentence.passage.title)
     names = [title for title in bare if title and mentions_form(title, text)]
     if any(map(str.isupper, text)):
-        names += _capitalised(text)
+        names += name_capitalised(text)
     else:
         names += await _find_entities(ctx, found, sentence)
     new = (name for name in names if not mentions_form(name, ctx.question))
@@ -214,7 +229,7 @@ async def _find_entities(ctx: Context, found: Found, sentence: Sentence) -> list
     return sorted((n for n in said if not mentions_form(n, ctx.question)), key=len, reverse=True)
 
 
-def _capitalised(text: str) -> list[str]:
+def name_capitalised(text: str) -> list[str]:
     """Return the capitalised runs of a sentence, without function words at its beginning."""
     t, closed = tokenize(text), foreign_function_words()
     found = []
@@ -224,53 +239,6 @@ def _capitalised(text: str) -> list[str]:
         if first < last and not (first == 0 and last == 1):
             found.append(text[t.starts[first] : t.ends[last - 1]])
     return found
-
-
-def describe_quotes(
-    question: str, names: Sequence[str], cited: Sequence[str], titles: str, short: str
-) -> dict[str, float]:
-    """Return what speaks for quotes: the question's words in them, and what is asked for.
-
-    Words beside the names count as much as all of them, and lacking ones against: what is said of
-    a thing must be there. So does a quote without anything of the asked kind. Vectors of a language
-    that the embedder may not know say nothing.
-    """
-    terms, quotes = asked_terms(question), " ".join(cited)
-    known = {term for name in names for term in asked_terms(name)}
-    rest = [term for term in terms if term not in known]
-    shares = (measure_terms(some, f"{quotes} {titles}") for some in (terms, rest or terms))
-    said = min(sum(values) / max(1, len(values)) for values in shares)
-    kind = find_kind(question)
-    says = bool(short) or not kind or has_kind(quotes, kind)
-    named = kind in ("person", "place")
-    says = says or (named and _tells_new_name(quotes, question))
-    says = says and not (named and _tells_half(rest, cited, titles))
-    told = 1.0 if says else -1.0 if named else 0.0  # a date or a number may be told in words
-    return {"covered": max(-1.0, 3 * said - 2), "cosine": said, "open": told}
-
-
-def _tells_half(terms: Sequence[str], cited: Sequence[str], titles: str) -> bool:
-    """Whether quotes tell which thing is meant, but not what is asked of it.
-
-    They have some of the words beside the names and titles and lack others, and no second quote has
-    what the first lacks: who designed the weir, and nothing of where she was born.
-    """
-    above = measure_terms(terms, titles)
-    own = [term for term, value in zip(terms, above, strict=True) if value < _SAID]
-    said = [[value >= _SAID for value in measure_terms(own, quote)] for quote in cited]
-    if not own or not said:
-        return False
-    told = [any(values) for values in zip(*said, strict=True)]
-    return any(told) and not all(told) and told == said[0]
-
-
-def _tells_new_name(text: str, question: str) -> bool:
-    """Whether a text has a name that the question has not: by case, else a term without numbers."""
-    if any(map(str.isupper, text)):
-        return any(not mentions_form(name, question) for name in _capitalised(text))
-    t = tokenize(text)
-    terms = (text[t.starts[a] : t.ends[b - 1]] for a, b in find_uncased_terms(t))
-    return any(not _NUMERAL.search(one) and not mentions_form(one, question) for one in terms)
 
 
 def find_kind(question: str) -> str:
@@ -290,12 +258,12 @@ def name_answer(sentence: Sentence, kind: str, question: str) -> str:
     if kind == "number":
         if counted := _find_counted(text, question):
             return counted[0] if len(counted) == 1 else ""
-        rest = _DATE.sub(" ", text)
+        rest = drop_dates(text)
         numbers = [_trim_unit(m[0], question) for m in _NUMBER.finditer(rest)]
         numbers = [n for n in numbers if n.split()[0] not in asked_terms(question)]
         return numbers[0] if len(numbers) == 1 else ""
     if kind in ("person", "place") and any(map(str.isupper, text)):
-        new = [n for n in _capitalised(text) if not _is_asked(n, question, sentence.passage)]
+        new = [n for n in name_capitalised(text) if not _is_asked(n, question, sentence.passage)]
         return new[0] if len(new) == 1 else ""
     return ""
 
@@ -308,7 +276,7 @@ def _find_counted(text: str, question: str) -> list[str]:
     if _DURATION.search(question):
         found = _TIME_SPAN.finditer(text)
     elif asked := _HOW_MANY.search(question):
-        pairs = re.finditer(r"(?=\b([^\W_]+) ([^\W\d_]+))", text)
+        pairs = _COUNT.finditer(text)
         found = (pair for pair in pairs if mentions_form(asked[1], pair[2]))
     else:
         return []

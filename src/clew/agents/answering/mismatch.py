@@ -111,12 +111,11 @@ def is_of_other_kind(question: str, short: str) -> bool:
 
 
 def _is_in_other_language(question: str, answer: Answer) -> bool:
-    """Whether quotes are in another language and have only the names of a question.
+    """Whether the first quote is in another language and has only the names of a question.
 
     Words of two languages that look alike are no forms of each other: "née" is no "need".
     """
-    quotes = " ".join(one.quote for one in answer.citations)
-    said = text_language(quotes)
+    said = text_language(answer.citations[0].quote) if answer.citations else ""
     return bool(said) and said != question_language(question)
 
 

@@ -46,6 +46,20 @@ async def test_the_acronym_is_spelled_out(base: KnowledgeBase) -> None:
     assert answer.candidate == "Write-Ahead Logging"
 
 
+async def test_an_acronym_of_a_glossary_is_spelled_out(tmp_path: Path) -> None:
+    notes = """# Notes
+
+## Glossary
+SLO: service level objective, the target we set ourselves.
+SLA: what we promise customers in a contract.
+"""
+    (tmp_path / "notes.md").write_text(notes, encoding="utf-8")
+    base = await open_hashed(Settings(kb=tmp_path / "kb"), True)
+    await base.add([tmp_path / "notes.md"])
+    assert (await base.ask("What does SLO stand for?")).candidate == "service level objective"
+    assert (await base.ask("What does SLA stand for?")).candidate != "service level objective"
+
+
 async def test_the_first_quote_has_the_number_of_the_question(base: KnowledgeBase) -> None:
     for question, said in [
         ("What is the maximum load at a boom angle of 45°?", "9.8 t"),

@@ -94,7 +94,7 @@ def test_a_definition_ends_before_the_next_term() -> None:
         "ttl\n:   Seconds kept.",
         "Raise it if it is slow.",
         "pool\n:   Kept open.",
-        "-a\n--all\n:   X.",
+        "-a\n--all\n:   All.",
     ]
     assert split("term\n:   Its body goes on\n    in the next line.") == [
         "term\n:   Its body goes on\n    in the next line."

@@ -79,3 +79,19 @@ def test_a_citation_names_the_title_that_is_no_section(tmp_path: Path) -> None:
         base.add([tmp_path / "m1.eml"])
         answer = base.ask("Where does the spare key hang?")
     assert [one.heading for one in answer.citations] == ["Keys of the boathouse"]
+
+
+def test_what_is_not_there_is_made_by_adding_and_not_by_asking(tmp_path: Path) -> None:
+    with clew.open(tmp_path / "typo") as kb:
+        for read in (lambda: kb.ask("Who?"), lambda: kb.search("Who?"), kb.status):
+            with pytest.raises(ClewError, match="no knowledge base in"):
+                read()
+        assert not (tmp_path / "typo").exists()
+        assert kb.add_texts([("note", "The Marrow Bridge opened in 1887.")]).added == 1
+        assert kb.status()["documents"] == 1
+    with clew.open(tmp_path / "typo") as kb:
+        found = kb.search("When did the Marrow Bridge open?")
+        assert [passage.doc for passage in found] == ["note"]
+        asked = "When did the Marrow Bridge open?"
+        assert kb.ask(asked, mode="reject", confidence=0.0).verdict == "answered"
+        assert kb.ask(asked, mode="reject", confidence=1.0).verdict == "refused"

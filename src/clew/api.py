@@ -18,14 +18,27 @@ from clew.ingest.embedding import ProgressCallback
 from clew.ingest.readers.source import make_document
 from clew.kb_address import parse_location
 from clew.store.protocol import Counts
+from clew.stores.opening import is_knowledge_base
 from clew.types import Document
 
 
 class Kb:
     """A knowledge base for synchronous callers and notebooks; `aio` is its async form."""
 
-    def __init__(self, aio: KnowledgeBase) -> None:
-        self.aio = aio
+    def __init__(self, aio: KnowledgeBase | Settings) -> None:
+        """Use an open knowledge base, or settings: what is not there is made by the first `add`."""
+        self._opened = aio
+
+    @property
+    def aio(self) -> KnowledgeBase:
+        """Its async form; made where there is none yet."""
+        return self._open(create=True)
+
+    def _open(self, *, create: bool = False) -> KnowledgeBase:
+        """Return it opened; to read one that is not there is an error that says so."""
+        if isinstance(self._opened, Settings):
+            self._opened = sync.wait(KnowledgeBase.open(self._opened, create=create))
+        return self._opened
 
     def add(
         self,
@@ -73,10 +86,10 @@ class Kb:
     ) -> Results:
         """Retrieve evidence for a question; needs no model."""
         return sync.wait(
-            self.aio.search(question, recipe=recipe, k=k, entities=entities, manner=manner)
+            self._open().search(question, recipe=recipe, k=k, entities=entities, manner=manner)
         )
 
-    def ask(
+    def ask(  # noqa: PLR0913  (all by name, and most are left out)
         self,
         question: str,
         *,
@@ -84,24 +97,31 @@ class Kb:
         mode: Mode = "open",
         k: int | None = None,
         entities: Sequence[str] = (),
+        confidence: float | None = None,
         manner: AskOptions = DEFAULT_OPTIONS,
     ) -> Answer:
-        """Answer with citations; `manner` holds budgets, event listeners and the history."""
-        return sync.wait(
-            self.aio.ask(question, recipe=recipe, mode=mode, k=k, entities=entities, manner=manner)
+        """Answer with citations; `manner` holds budgets, event listeners and the history.
+
+        `confidence` is the least that an answer needs in `mode="reject"`.
+        """
+        manner = manner.require(confidence)
+        asked = self._open().ask(
+            question, recipe=recipe, mode=mode, k=k, entities=entities, manner=manner
         )
+        return sync.wait(asked)
 
     def remove(self, names: Sequence[str] | str) -> Counts:
         """Remove documents by name."""
-        return sync.wait(self.aio.remove(names))
+        return sync.wait(self._open().remove(names))
 
     def status(self) -> dict[str, Any]:
         """Return counts, embedder, size on disk and money spent."""
-        return sync.wait(self.aio.status())
+        return sync.wait(self._open().status())
 
     def close(self) -> None:
         """Close files and release locks."""
-        sync.wait(self.aio.close())
+        if not isinstance(self._opened, Settings):
+            sync.wait(self._opened.close())
 
     def __enter__(self) -> "Kb":
         """Use as a context manager."""
@@ -118,8 +138,13 @@ class Kb:
 
 
 def open(path: Path | str = "kb", *, settings: Settings | None = None) -> Kb:
-    """Open or create a knowledge base; settings come from `clew.toml` and the environment."""
+    """Open a knowledge base; settings come from `clew.toml` and the environment.
+
+    Where there is none, adding makes one, and asking is an error.
+    """
     resolved = (settings or load_settings()).model_copy(update={"kb": parse_location(path)})
+    if not is_knowledge_base(resolved):
+        return Kb(resolved)
     return Kb(sync.wait(KnowledgeBase.open(resolved, create=True)))
 
 

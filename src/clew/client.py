@@ -123,7 +123,7 @@ class RemoteKb:
             manner.meter.add(used)
         return Results(*shared, (), found["seconds"], used, found.get("note", ""))
 
-    def ask(
+    def ask(  # noqa: PLR0913  (all by name, and most are left out)
         self,
         question: str,
         *,
@@ -131,9 +131,11 @@ class RemoteKb:
         mode: Mode = "open",
         k: int | None = None,
         entities: Sequence[str] = (),
+        confidence: float | None = None,
         manner: AskOptions = DEFAULT_OPTIONS,
     ) -> Answer:
         """Answer with citations; `manner` holds budgets, event listeners and the history."""
+        manner = manner.require(confidence)
         body = {
             "question": question,
             "recipe": recipe,

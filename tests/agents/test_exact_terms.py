@@ -46,6 +46,20 @@ async def test_the_acronym_is_spelled_out(base: KnowledgeBase) -> None:
     assert answer.candidate == "Write-Ahead Logging"
 
 
+async def test_an_acronym_of_a_glossary_is_spelled_out(tmp_path: Path) -> None:
+    notes = """# Notes
+
+## Glossary
+SLO: service level objective, the target we set ourselves.
+SLA: what we promise customers in a contract.
+"""
+    (tmp_path / "notes.md").write_text(notes, encoding="utf-8")
+    base = await open_hashed(Settings(kb=tmp_path / "kb"), True)
+    await base.add([tmp_path / "notes.md"])
+    assert (await base.ask("What does SLO stand for?")).candidate == "service level objective"
+    assert (await base.ask("What does SLA stand for?")).candidate != "service level objective"
+
+
 async def test_the_first_quote_has_the_number_of_the_question(base: KnowledgeBase) -> None:
     for question, said in [
         ("What is the maximum load at a boom angle of 45°?", "9.8 t"),
@@ -53,6 +67,39 @@ async def test_the_first_quote_has_the_number_of_the_question(base: KnowledgeBas
     ]:
         answer = await base.ask(question)
         assert said in answer.citations[0].quote, answer.answer
+
+
+async def test_the_term_is_named_whose_definition_says_what_is_asked(tmp_path: Path) -> None:
+    settings = """# Settings
+
+cache_ttl
+:   Seconds an entry stays. Default 300. Raise it if the database is slow.
+pool_size
+:   Connections kept open. Default 12. Lower it if the server runs out of sockets.
+"""
+    page = """.TH FROB 1
+.SH "EXIT STATUS"
+.B frob
+exits with the following status:
+.IP 3
+if the input file is missing
+.IP 4
+if the disk is full
+"""
+    (tmp_path / "settings.md").write_text(settings, encoding="utf-8")
+    (tmp_path / "frob.1").write_text(page, encoding="utf-8")
+    base = await open_hashed(Settings(kb=tmp_path / "kb"), True)
+    await base.add([tmp_path / "settings.md", tmp_path / "frob.1"])
+    for question, term in [
+        ("Which setting should I raise if the database is slow?", "cache_ttl"),
+        ("Which setting should I lower when sockets run out?", "pool_size"),
+        ("What exit status does frob return if the disk is full?", "4"),
+        ("Which exit status of frob means that the input file is missing?", "3"),
+    ]:
+        answer = await base.ask(question)
+        assert answer.candidate == term and answer.confidence > 0.5, answer.answer
+    answer = await base.ask("Which setting is green?")
+    assert not answer.candidate or answer.confidence < 0.5
 
 
 def test_terms_of_a_question_and_the_cell_it_names() -> None:

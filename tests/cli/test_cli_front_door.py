@@ -358,3 +358,11 @@ def test_a_heading_is_shown_as_no_fact(tmp_path: Path) -> None:
     clew("add", "ilse.md", cwd=tmp_path)
     shown = clew("show", "Ilse Brandvik", cwd=tmp_path)
     assert "is a botanist" in shown and "# Ilse" not in shown and "## Work" not in shown
+
+
+def test_an_option_is_shown_by_its_name_as_it_is(tmp_path: Path) -> None:
+    page = "# Options\n\n--onto BRANCH\n:   Sets the start. The --onto option takes a branch.\n"
+    (tmp_path / "page.md").write_text(page, encoding="utf-8")
+    clew("add", "page.md", cwd=tmp_path)
+    assert "takes a branch" in clew("show", "--onto", cwd=tmp_path)
+    assert "--whyy" in clew("show", "--onto", "--whyy", cwd=tmp_path, code=2)

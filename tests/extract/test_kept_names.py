@@ -168,3 +168,9 @@ async def test_marked_code_is_a_name_without_its_arguments() -> None:
     found = await find(text)
     assert {"loom-split", "weft pull --all", "pipe"} <= found.keys()
     assert not [name for name in found if set(name) & set("[<{;,+") or name.startswith("n ")]
+
+
+async def test_many_things_at_the_start_of_a_sentence_are_no_name() -> None:
+    found = await find("Logs are kept for a month by Marek. James has the key of the cellar.")
+    assert "Logs" not in found
+    assert {"Marek", "James"} <= found.keys()

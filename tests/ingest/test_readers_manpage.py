@@ -97,3 +97,28 @@ async def test_a_list_in_columns_is_a_table(tmp_path: Path) -> None:
     assert "| Key: n | Function: Repeat last search |" in text
     assert "| Key: H | Function: Jump to the start of the row |" in text
     assert "\n\nOthers do nothing.\n" in text and "-a\n:   All rows." in text
+
+
+@pytest.mark.parametrize(
+    ("table", "labelled"),
+    [
+        ("l l.\nred\tstop\ngreen\tgo\n", False),
+        ("lB lB\nl l.\nLight\tMeaning\nred\tstop\n", True),
+        ("l l.\nLight\tMeaning\n_\nred\tstop\n", True),
+        ("l l.\n\\fBLight\\fR\t\\fBMeaning\\fR\nred\tstop\n", True),
+    ],
+)
+async def test_the_first_row_names_columns_if_it_is_set_apart(
+    tmp_path: Path, table: str, labelled: bool
+) -> None:
+    text = await text_of(tmp_path / "lamp.1", f".TH LAMP 1\n.SH LIGHTS\n.TS\n{table}.TE\n")
+    row = "| Light: red | Meaning: stop |" if labelled else "| red | stop |"
+    assert row in text.splitlines()
+
+
+async def test_a_sign_that_is_meant_literally_is_kept(tmp_path: Path) -> None:
+    text = await text_of(
+        tmp_path / "dots.1",
+        ".Dd May 1, 2020\n.Dt DOTS 1\n.Os\n.Sh DESCRIPTION\nA dot\n.Pq Ql \\&.\nends it.\n",
+    )
+    assert "A dot (‘.’) ends it." in text

@@ -1,6 +1,7 @@
 """Tables of every format: each row is a document whose cells are kept, named by one of them."""
 
 import json
+import re
 import sqlite3
 import zipfile
 from pathlib import Path
@@ -184,3 +185,39 @@ def test_the_column_that_names_rows() -> None:
 
 def test_readers_are_there_for_tables() -> None:
     assert {".xlsx", ".parquet", ".sqlite", ".db"} <= READERS.keys()
+
+
+@pytest.mark.parametrize(
+    ("name", "head"),
+    [
+        ("a.csv", "Energy report of Hall 7\nExported 2025-01-02\n\n"),
+        ("a.csv", "Energy report,,\n"),
+        ("a.tsv", "Energy report\n\n"),
+        ("a.csv", ""),
+    ],
+)
+async def test_lines_above_the_header_are_no_columns(tmp_path: Path, name: str, head: str) -> None:
+    path = tmp_path / name
+    rows = "Meter,Building,kWh\nE-01,North wing,12345\nE-02,South wing,8901\n"
+    path.write_text(head + (rows.replace(",", "\t") if name.endswith("tsv") else rows))
+    documents, skipped = await _read(path)
+    assert not skipped
+    assert [one.metadata["cells"]["Building"] for one in documents] == ["North wing", "South wing"]
+    assert [one.names[0].rpartition("#")[2] for one in documents] == [
+        str(head.count("\n") + number) for number in (2, 3)
+    ]
+
+
+async def test_a_sheet_whose_rows_have_no_numbers_is_read(tmp_path: Path) -> None:
+    whole, bare = tmp_path / "whole.xlsx", tmp_path / "bare.xlsx"
+    _write_xlsx(whole)
+    with zipfile.ZipFile(whole) as old, zipfile.ZipFile(bare, "w") as new:
+        for part in old.namelist():
+            text = old.read(part).decode()
+            if "sheet1" in part:
+                text = re.sub(r' r="[A-Z]?\d+"', "", text)
+            new.writestr(part, text)
+    documents, skipped = await _read(bare)
+    assert not skipped
+    assert [one.metadata["cells"] for one in documents] == TOWNS
+    assert len({one.names[0] for one in documents}) == len(TOWNS)

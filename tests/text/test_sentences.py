@@ -86,6 +86,21 @@ def test_headings_lists_and_rows_stand_alone() -> None:
     ]
 
 
+def test_a_definition_ends_before_the_next_term() -> None:
+    text = (
+        "ttl\n:   Seconds kept. Raise it if it is slow.\npool\n:   Kept open.\n-a\n--all\n:   All."
+    )
+    assert split(text) == [
+        "ttl\n:   Seconds kept.",
+        "Raise it if it is slow.",
+        "pool\n:   Kept open.",
+        "-a\n--all\n:   All.",
+    ]
+    assert split("term\n:   Its body goes on\n    in the next line.") == [
+        "term\n:   Its body goes on\n    in the next line."
+    ]
+
+
 def test_nothing_visible_gives_nothing() -> None:
     assert sentence_spans("") == sentence_spans(" \n\t ") == []
 

@@ -83,6 +83,10 @@ class AskOptions:
         budget = UsageBudget(self.limits, parent=self.shared)
         return replace(ctx, budget=budget, meter=meter, style=self.style)
 
+    def require(self, confidence: float | None) -> "AskOptions":
+        """Return the options with this least confidence, if one is given."""
+        return self if confidence is None else replace(self, confidence=confidence)
+
     def threshold(self, default: float) -> float:
         """Return the least confidence, by default that of the settings."""
         return default if self.confidence is None else self.confidence

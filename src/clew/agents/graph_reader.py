@@ -8,6 +8,7 @@ and the direct answer over all evidence are both formed; the better supported on
 from dataclasses import dataclass, replace
 from typing import Literal
 
+from clew.agents.answering.asked_term import find_asked_term
 from clew.agents.answering.by_words import answer_by_words
 from clew.agents.answering.choose_answer import choose_answer, is_stated
 from clew.agents.answering.exact_terms import find_long_form
@@ -170,9 +171,13 @@ class GraphReader:
             return cite_exact(ctx, retrieval.evidence, spelled)
         whole = quote_whole(ctx, retrieval.evidence, retrieval.found)
         read = whole or await self._read(ctx, book, retriever, retrieval, plan)
+        asked = find_asked_term(ctx, read.evidence.chunks) if whole is None else None
         if whole is None:
-            read = await keep_exact(ctx, read)
+            read = await keep_exact(ctx, read, asked)
         units = await quote_units(ctx, read, retrieval.found, keep=whole is not None)
+        if asked is not None and units.candidate:
+            bound = asked.bound(units.candidate, units.confidence)
+            units = replace(units, confidence=round(bound, 4))
         return widen_quotes(units)
 
     async def _quote_words(

@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from itertools import product
 
+from clew.agents.answering.asked_term import AskedTerm
 from clew.agents.answering.cells import find_asked_cell
 from clew.agents.answering.exact_terms import (
     ExactUnit,
@@ -148,9 +149,9 @@ def cite_exact(ctx: Context, evidence: Evidence, unit: ExactUnit) -> Answer:
     return replace(answer, computed=bool(unit.short))  # its key and column chose it, no reader
 
 
-async def keep_exact(ctx: Context, answer: Answer) -> Answer:
+async def keep_exact(ctx: Context, answer: Answer, asked: AskedTerm | None) -> Answer:
     """Return the answer from the cell that is asked for, or the definition with the question's
-    values, where one has them.
+    values, where one has them; or the term that is asked for by its definition.
 
     What only repeats the question is quoted, not named.
     """
@@ -158,6 +159,8 @@ async def keep_exact(ctx: Context, answer: Answer) -> Answer:
         return answer
     passages = answer.evidence.chunks
     unit = await find_asked_cell(ctx, passages)
+    if unit is None and asked is not None and asked.leads:
+        unit = asked.unit
     if unit is None:
         unit = find_exact_unit(ctx.question, answer.citations[-1], passages)
     if unit is not None:

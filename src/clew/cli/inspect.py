@@ -67,8 +67,10 @@ _MAX_DESCRIPTION = 500  # characters
 
 def register(app: typer.Typer) -> None:
     """Register this module's commands."""
-    for one in (status, show, verify, doctor, demo):
+    for one in (status, verify, doctor, demo):
         app.command()(one)
+    # A name may be that of an option: `clew show --onto`.
+    app.command(context_settings={"ignore_unknown_options": True})(show)
 
 
 @command

@@ -15,6 +15,7 @@ from clew.text.word_forms import function_words
 _CONTRACTION = re.compile(r"['’](?:t|ll|re|ve|d|m)\b")
 _IS_SUBJECT = re.compile(r"\s+(?:is|was|are|were|has|had|can|will|does|may|supports)\b")
 _ARE = re.compile(r"\s+(?:are|were|have|can|may|must|should|will)\b")
+_ARE_MANY = re.compile(r"\s+(?:are|were|have)\b")
 _BEFORE_PLACES = frozenset("in aus nach".split())  # without an article
 # Behind a verb: an article or pronoun, as in "Turn the key", "Give it back", "Let us go".
 _BEHIND_VERB = re.compile(
@@ -229,6 +230,8 @@ def _is_opener(text: str, t: Tokens, at: int, known: DocumentNames) -> bool:
     end = t.ends[at]
     if _BEHIND_VERB.match(text, end) or _SALUTATION_END.match(text, end):
         return True
+    if t.keys[at].endswith("s") and _ARE_MANY.match(text, end):
+        return True  # things: "Logs are kept"
     follows = at + 1 < len(t) and text[end : t.starts[at + 1]].isspace() and not t.upper[at + 1]
     return follows and _BEHIND_SUBJECT.match(text, end) is None
 

@@ -60,6 +60,9 @@ _LONG_FORM = re.compile(r"\(([A-Z][A-Za-z0-9-]{1,9}?)s?\)")
 _SHORT_FORM = re.compile(
     r"\b([A-Z][A-Z0-9]{1,8})s? \(([A-Za-z][\w-]+(?:[ -][A-Za-z][\w-]+){1,7})\)"
 )
+# "SLO: service level objective, the target": an entry of a glossary, a row or a definition.
+_GLOSSED = re.compile(r"(?<![\w-])([A-Z][A-Z0-9]{1,8})s?(?:\s*[:=|]|\s+[–—-])\s+(?=[A-Za-z])")
+_LONG_WORDS = re.compile(r"[A-Za-z][\w-]*(?: [A-Za-z][\w-]*){1,11}")
 _ABBREVIATION = re.compile(r"(?:e\.g|i\.e|etc|vs|al|cf|approx)\b", re.IGNORECASE)
 _GLUED = re.compile(r"^[A-Z]?[a-z]{2,}\.[A-Z][a-z]*$")
 _SMALL_WORDS = frozenset("of the and for in on to a an de la".split())
@@ -153,6 +156,9 @@ def find_acronyms(text: str) -> Iterator[tuple[str, str]]:
     for found in _SHORT_FORM.finditer(text):
         if _matches(found[1], re.split(r"[ -]", found[2])):
             yield found[1], found[2]
+    for found in _GLOSSED.finditer(text):
+        if long := _take_long_form(found[1], _LONG_WORDS.match(text, found.end())):
+            yield found[1], long
     for found in _LONG_FORM.finditer(text):
         words = re.findall(r"[A-Za-z0-9][\w]*", text[max(0, found.start() - 120) : found.start()])
         before = text[max(0, found.start() - 120) : found.start()].rstrip()
@@ -163,6 +169,16 @@ def find_acronyms(text: str) -> Iterator[tuple[str, str]]:
                     at = before.rfind(words[-size], 0, at)
                 yield found[1], " ".join(before[at:].split())
                 break
+
+
+def _take_long_form(acronym: str, found: re.Match[str] | None) -> str:
+    """Return the first words that an acronym is made of, or ""."""
+    words = found[0].split() if found else []
+    for size in range(2, len(words) + 1):
+        long = " ".join(words[:size])
+        if _matches(acronym, re.split(r"[ -]", long)):
+            return long
+    return ""
 
 
 def _matches(acronym: str, words: list[str]) -> bool:

@@ -18,6 +18,8 @@ _NEXT_WORD = re.compile(r"\s*+[\"'“‘«‹(\[{¿¡*_—–-]{0,4}\s?(\w{0,16}
 _LIST_MARKER = re.compile(r"\s*\(?(?:\d{1,3}|[^\W\d_]|[ivxIVX]{1,5})")
 _LIST_LINE = re.compile(r"(?:[-*+•‣◦–—]|\(?(?:\d{1,3}|[A-Za-z])[.)])\s|#{1,6}\s|[|>]|```|~~~")
 _ROW_LINE = re.compile(r"\s*(?:#{1,6}\s|\||```|~~~)")
+_DEFINED_TERM = re.compile(r"(?!:[ \t])[^\n]{1,120}\n[ \t]*:[ \t]+\S")  # its body is the next line
+_CLOSING_STOP = re.compile(rf"[.!?…:;。！？：；][{_CLOSING_MARKS}]*\Z")
 # A stop after these never ends the sentence: a name must follow.
 _ABBREVIATIONS_BEFORE_NAME = frozenset(
     "mr mrs ms mx dr prof st ste fr rev hon col capt cmdr lt sgt cpl adm gov messrs mme mlle mgr "
@@ -125,9 +127,20 @@ def _is_line_end(text: str, line_start: int, found: re.Match[str]) -> bool:
         return True
     if _ROW_LINE.match(text, line_start):
         return True
+    column = _column(text, at)
+    if text.startswith((": ", ":\t"), line_start) and column <= _column(text, line_start):
+        return True  # what stands under the colon of a definition is no part of its body
+    if _DEFINED_TERM.match(text, at):  # two terms of one body stay together
+        said = _CLOSING_STOP.search(text, line_start, found.start()) is not None
+        if said or column < _column(text, line_start):
+            return True
     following = text[at : at + 1]
     short = found.start() - line_start < _SHORT_LINE
     return short and not following.islower() and following.isalnum()
+
+
+def _column(text: str, at: int) -> int:
+    return at - text.rfind("\n", 0, at) - 1
 
 
 def _is_stop_end(text: str, start: int, found: re.Match[str]) -> bool:

@@ -1,7 +1,7 @@
 """The agent protocol, the results of `ask` and `search`, and concurrent runs within an agent."""
 
 import asyncio
-from collections.abc import Coroutine, Mapping, Sequence
+from collections.abc import Coroutine, Iterator, Mapping, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol, TypeVar, cast
@@ -9,7 +9,7 @@ from typing import Any, Literal, Protocol, TypeVar, cast
 from clew.context import Context, ShownPrompt, TraceStep
 from clew.llm.budget import BudgetExceeded
 from clew.retrieve.step import Step
-from clew.types import Citation, Evidence, Usage
+from clew.types import Citation, Evidence, Passage, Usage
 
 Verdict = Literal["answered", "refused"]
 Mode = Literal["open", "reject"]
@@ -67,6 +67,10 @@ class Results:
     usage: Usage = Usage()
     note: str = ""
     """What the recipe went without: a tree that is not there."""
+
+    def __iter__(self) -> Iterator[Passage]:
+        """Go through the passages, best first."""
+        return iter(self.evidence.chunks)
 
 
 T = TypeVar("T")

@@ -18,7 +18,7 @@ from clew.ingest.readers.source import (
     SourceFile,
     format_megabytes,
 )
-from clew.ingest.readers.tables import TableRow, TableSource, read_rows
+from clew.ingest.readers.tables import TableRow, TableSource, can_name_columns, read_rows
 from clew.types import Document
 from clew.version import pip_install_command
 
@@ -172,16 +172,17 @@ def _read_date_styles(book: zipfile.ZipFile) -> set[int]:
 def _iter_sheet(sheet: IO[bytes], texts: list[str], dates: set[int]) -> Iterator[TableRow]:
     """Yield the rows below the first that has at least two cells, which names the columns."""
     header: dict[int, str] = {}
+    number = 0
     for _, element in ElementTree.iterparse(sheet, ("end",)):
         if element.tag != f"{_SHEET_SPACE}row":
             continue
-        number = int(element.get("r", "0"))
+        number = int(element.get("r", number + 1))  # a row without a number follows the one before
         cells = dict(_iter_cells(element, texts, dates))
         element.clear()
         if not cells:
             continue
         if not header:
-            if len(cells) > 1:
+            if can_name_columns(cells.values()):
                 header = {at: str(value) for at, value in cells.items()}
             continue
         yield number, {header.get(at, f"column {at + 1}"): value for at, value in cells.items()}
@@ -191,9 +192,10 @@ def _iter_cells(
     row: ElementTree.Element, texts: list[str], dates: set[int]
 ) -> Iterator[tuple[int, Any]]:
     """Yield the position and value of each cell that is not empty."""
-    for at, cell in enumerate(row):
+    column = -1
+    for cell in row:
         place = _CELL_PLACE.match(cell.get("r", ""))
-        column = _column_number(place[1]) if place else at
+        column = _column_number(place[1]) if place else column + 1
         value = _read_cell(cell, texts, dates)
         if value not in (None, "") and column < _MAX_COLUMNS:
             yield column, value

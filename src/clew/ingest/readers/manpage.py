@@ -7,7 +7,7 @@ from typing import ClassVar
 from clew.errors import InputError
 from clew.ingest.readers.decode import decode
 from clew.ingest.readers.markup import MarkupWriter
-from clew.ingest.readers.mdoc import MDOC_INLINE, MDOC_LINES, join_mdoc, write_mdoc
+from clew.ingest.readers.mdoc import LITERAL, MDOC_INLINE, MDOC_LINES, join_mdoc, write_mdoc
 from clew.ingest.readers.roff_macros import RoffMacros, split_arguments, split_request
 from clew.ingest.readers.source import ReadBudget, Skipped, SourceFile, make_document, read_bytes
 from clew.ingest.readers.table_text import write_table
@@ -132,6 +132,13 @@ def is_roff(text: str) -> bool:
     )
 
 
+def _stands_over_numbers(rows: list[list[str]]) -> bool:
+    """Whether some column has a number in all rows but the first."""
+    columns = zip(*rows, strict=False) if len(rows) > 1 else ()
+    numbered = ([any(map(str.isdigit, cell)) for cell in column] for column in columns)
+    return any(not first and all(others) for first, *others in numbered)
+
+
 class ManualPage:
     """Interprets a page line by line."""
 
@@ -143,6 +150,8 @@ class ManualPage:
         self._code: list[str] | None = None
         self._table: list[list[str]] | None = None
         self._table_state = ("", False)  # separator, whether rows have begun
+        self._formats: list[str] = []  # of its rows, from the first
+        self._headed = False  # whether its first row is set apart
         self._macros = RoffMacros(_STRUCTURE | self._HANDLERS.keys())
         self._expect_term = 0  # 1: the next line is a term, 2: the body follows
         self._bodies: list[int] = []  # open bodies at each nesting by RS or Bl
@@ -262,7 +271,8 @@ class ManualPage:
             self._add_text(unescape_roff(text))
 
     def _write_mdoc(self, words: list[str]) -> str:
-        return write_mdoc([unescape_roff(word) for word in words], self.title)
+        literal = ((LITERAL if word.startswith("\\&") else "", word) for word in words)
+        return write_mdoc([mark + unescape_roff(word) for mark, word in literal], self.title)
 
     def _break_line(self, text: str) -> None:
         if self._code is not None:
@@ -397,6 +407,7 @@ class ManualPage:
     def _begin_table(self, _: str, rest: str) -> None:
         self._flush()
         self._table, self._table_state = [], ("\t", False)
+        self._formats, self._headed = [], False
 
     def _add_table_line(self, line: str) -> None:
         assert self._table is not None
@@ -404,16 +415,24 @@ class ManualPage:
         if not begun:
             if found := re.search(r"tab\s*\((.)\)", line):
                 separator = found[1]
+            if not line.rstrip().endswith(";"):  # options of the table
+                self._formats += [one.strip(" \t.") for one in line.split(",")]
             self._table_state = (separator, line.rstrip().endswith("."))
-        elif line[:1] not in ".'" and line.strip() not in {"_", "="}:
-            cells = [unescape_roff(cell).strip() for cell in line.split(separator)]
+        elif line.strip() in {"_", "="}:
+            self._headed |= len(self._table) == 1  # a rule below the first row
+        elif line[:1] not in ".'":
+            raw = line.split(separator)
+            self._headed |= not self._table and all(cell.startswith("\\f") for cell in raw)
+            cells = [unescape_roff(cell).strip() for cell in raw]
             self._table.append([cell for cell in cells if cell not in {"T{", "T}"}])
 
     def _end_table(self, _: str, rest: str) -> None:
+        """Write the rows; the first names the columns only if it is set apart from the others."""
         rows = [row for row in self._table or [] if any(row)]
         self._table = None
         if rows:
-            self.writer.rows(write_table(rows))
+            apart = self._headed or len(set(self._formats)) > 1 or _stands_over_numbers(rows)
+            self.writer.rows(write_table(rows, headed=apart))
 
     _HANDLERS: ClassVar[dict[str, Callable[["ManualPage", str, str], None]]] = {
         **dict.fromkeys(("TH", "Dt"), _begin_page),

@@ -41,6 +41,8 @@ MDOC_INLINE = _PLAIN | _SYSTEMS.keys() | _QUOTES.keys() | _OPENERS.keys() | _CLO
 MDOC_LINES = frozenset({"Dl", "D1"})
 """Macros whose text is a line of its own."""
 _GLUE = "\x00"  # no space here
+LITERAL = "\x01"
+"""Before a word that is no punctuation, whatever its signs are: `\\&.`"""
 _SPACES = re.compile(r" (?=[.,:;)\]}”’?!>])|(?<=[(\[{“‘]) ")
 _STATUS = "exits 0 on success, and >0 if an error occurs."
 _RETURN = "returns 0 if successful; otherwise -1 is returned and errno is set."
@@ -54,7 +56,7 @@ def write_mdoc(words: list[str], name: str) -> str:
 def join_mdoc(text: str) -> str:
     """Leave out the spaces before closing and after opening signs."""
     text = re.sub(f" *{_GLUE} *", "", text)
-    return _SPACES.sub("", " ".join(text.split()))
+    return _SPACES.sub("", " ".join(text.split())).replace(LITERAL, "")
 
 
 def _write(words: list[str], name: str) -> str:

@@ -7,14 +7,14 @@ and `readers/tables.py` makes documents of them.
 import csv
 import json
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from itertools import chain
+from itertools import chain, islice
 from typing import Any
 
 from clew.errors import InputError
 from clew.ingest.readers.decode import TextLine, decode, read_lines
 from clew.ingest.readers.links import leave_out_link_targets
 from clew.ingest.readers.source import ReadBudget, Skipped, SourceFile, make_document, read_bytes
-from clew.ingest.readers.tables import TableRow, TableSource, read_rows
+from clew.ingest.readers.tables import TableRow, TableSource, can_name_columns, read_rows
 from clew.text.unicode import clean
 from clew.types import Document
 
@@ -24,6 +24,7 @@ _MAX_RECORD_LINES = 1_000  # of one record of a table: more mean a quote that is
 _UNCLOSED = "has a quote that is not closed"
 _CUT = "ends in the middle of a row"
 ID_FIELDS = ("id", "_id", "doc_id", "key")
+_LOOKED_AT = 12  # lines in which the header of a table is looked for
 _MIN_COLUMNS = 2  # of a row of a table: an object with one field is none
 
 
@@ -135,6 +136,10 @@ class _CsvLines:
         """Whether the current record ends without a line end."""
         return bool(self.record) and not self.record[-1].text.endswith(("\n", "\r"))
 
+    def first_number(self) -> int:
+        """Return the number of the first line that is kept; 0 without one."""
+        return self.record[0].number if self.record else 0
+
     def repeat_after_first(self) -> None:
         """Feed the lines of the current record again, without the first."""
         self._again += reversed(self.record[1:])
@@ -200,21 +205,51 @@ def _read_records(
 
 
 def _read_header(source: SourceFile, feed: _CsvLines) -> tuple[str, list[str]]:
-    """Parse the first line; return the delimiter and the column names."""
-    first = next(feed, "")
-    delimiter = "\t" if source.path.suffix.lower() == ".tsv" else max(",;\t|", key=first.count)
+    """Parse the first line of the table; return the delimiter and the column names."""
+    lines = list(islice(feed, _LOOKED_AT))
+    if feed.first_number() != 1:
+        raise InputError("has no header in its first line")
+    marks = "\t" if source.path.suffix.lower() == ".tsv" else ",;\t|"
+    titles, delimiter = _count_titles(lines, marks)
+    feed.repeat_all()
+    first = [next(feed, "") for _ in range(titles + 1)][-1]
+    feed.record = feed.record[titles:]
     try:
         cells = next(csv.reader([first], delimiter=delimiter), [])
     except csv.Error as error:
         raise InputError(f"has no header in its first line ({error})") from error
-    if feed.number != 1:
-        raise InputError("has no header in its first line")
     header = [cell.strip() for cell in cells]
     if not _is_header(header):
         # Values in the first line: a table without names of its columns.
         feed.repeat_all()
         header = [f"column {number}" for number in range(1, len(cells) + 1)]
     return delimiter, header
+
+
+def _count_titles(lines: list[str], marks: str) -> tuple[int, str]:
+    """Return how many lines stand above the header, such as a title, and the delimiter.
+
+    As in a sheet the header is the first line with two cells; a row as wide must follow it.
+    """
+    first = lines[0] if lines else ""
+    own = max(marks, key=first.count)
+    if first.strip().casefold() in (*TEXT_FIELDS, *TITLE_FIELDS, *ID_FIELDS):
+        return 0, own  # a table of one column, whose texts may have any marks
+    for mark in sorted(marks, key="".join(lines).count, reverse=True):
+        rows = [_split_line(line, mark) for line in lines if line.strip()]
+        at = next((n for n, row in enumerate(rows) if can_name_columns(row)), 0)
+        follows = len(rows) > at + 1 and len(rows[at]) == len(rows[at + 1])
+        if at and follows and _is_header([cell.strip() for cell in rows[at]]):
+            whole = [n for n, line in enumerate(lines) if line.strip()]
+            return whole[at], mark
+    return 0, own
+
+
+def _split_line(line: str, delimiter: str) -> list[str]:
+    try:
+        return next(csv.reader([line], delimiter=delimiter), [])
+    except csv.Error:
+        return []
 
 
 def _is_header(cells: list[str]) -> bool:

@@ -113,12 +113,15 @@ def write_rows(head: Sequence[Sequence[CellText]], rows: Sequence[Sequence[CellT
     return [line for row in rows if (line := _write_row(row, labels))]
 
 
-def write_table(rows: Sequence[Sequence[str]]) -> list[str]:
-    """Write rows of plain cells; the first row labels the columns if it looks like labels."""
+def write_table(rows: Sequence[Sequence[str]], *, headed: bool = True) -> list[str]:
+    """Write rows of plain cells; the first row labels the columns if it looks like labels.
+
+    Not where the document tells that it is a row as any other (`headed`).
+    """
     if max(map(len, rows), default=0) < 2:
         return [text for row in rows for text in row if text]
     marked = [[(text, False, at) for at, text in enumerate(row)] for row in rows]
-    head = 1 if len(rows) > 1 and _looks_like_labels(rows) else 0
+    head = 1 if headed and len(rows) > 1 and _looks_like_labels(rows) else 0
     return write_rows(marked[:head], marked[head:])
 
 

@@ -52,6 +52,11 @@ class TableSource:
         return self.name or PurePosixPath(self.source.name).stem
 
 
+def can_name_columns(cells: Iterable[Any]) -> bool:
+    """Whether a row has two cells or more that are not empty: one alone is a title of the table."""
+    return sum(cell is not None and bool(str(cell).strip()) for cell in cells) > 1
+
+
 def read_rows(
     table: TableSource, rows: Iterable[TableRow | Skipped]
 ) -> Iterator[Document | Skipped]:

@@ -19,10 +19,12 @@ from clew.retrieve.model_choice import MAX_CHOICES, ScoringModel, choose_items
 from clew.retrieve.path_scores import FEATURE_WEIGHTS, FEATURES, compute_path_features
 from clew.retrieve.paths.judged import judge_paths, put_back_contradicting, to_odds
 from clew.retrieve.paths.relation_paths import (
+    ASKED_MARK,
     KeepAllPaths,
     PathSearchContext,
     ScoredRelationPaths,
     describe_paths,
+    drop_returning,
     prepare_search,
     search_further,
     search_relation_paths,
@@ -279,6 +281,8 @@ def list_ends(ctx: Context, found: Found) -> list[int]:
     search = prepare_search(ctx, replace(found, facts=()))
     codes = path_codes(search.ways, found.paths[:1])[0]
     routes = follow_codes(search.ways, found.paths[0].entities[0], codes)
+    if found.paths[0].by == ASKED_MARK and not search.may_return:
+        routes = drop_returning(routes)
     return list(dict.fromkeys(routes.entities[:, -1].tolist()))
 
 

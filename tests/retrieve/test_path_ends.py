@@ -1,0 +1,41 @@
+"""Which ends of a graph's paths an answer tells: all of them, or a yes or no, in which direction."""
+
+from pathlib import Path
+
+import pytest
+
+from clew.engine import KnowledgeBase
+from clew.reader.query_scorer import SCORER_FILE, QueryScorer
+from clew.testing.word_scorer import WordScorer
+
+needs_scorer = pytest.mark.skipif(
+    not SCORER_FILE.is_file(), reason="the scorer's weights are not installed"
+)
+
+
+async def import_rows(base: KnowledgeBase, folder: Path, rows: list[str]) -> None:
+    graph = folder / "rows.tsv"
+    graph.write_text("".join(row.replace(", ", "\t") + "\n" for row in rows), "utf-8")
+    await base.import_graph(graph)
+
+
+@pytest.mark.parametrize(("towns", "more"), [(40, 0), (320, 20)])
+async def test_all_ends_of_the_asked_path_are_told(
+    base: KnowledgeBase, tmp_path: Path, towns: int, more: int
+) -> None:
+    await import_rows(base, tmp_path, [f"Town{n:03}, located in, Ardland" for n in range(towns)])
+    question = "List all towns in Ardland."
+    base.scorer = WordScorer({question: ["? located in Ardland"]})
+    answer = await base.ask(question, recipe="lego-12")
+    told = answer.answer.partition("\n")[0]
+    assert told.count("Town") == towns - more
+    assert answer.complete == (not more)
+    assert (f"and {more} more" in told) == bool(more)
+
+
+async def test_without_the_scorer_all_ends_of_the_first_path_are_told(
+    base: KnowledgeBase, tmp_path: Path
+) -> None:
+    await import_rows(base, tmp_path, [f"Town{n:03}, located in, Ardland" for n in range(40)])
+    answer = await base.ask("Which towns are located in Ardland?", recipe="lego-12")
+    assert answer.answer.partition("\n")[0].count("Town") == 40

@@ -1,4 +1,4 @@
-"""Which ends of a graph's paths an answer tells: all of them, or a yes or no, in which direction."""
+"""Which ends of a graph's paths an answer tells: all of them, one, or a yes or no."""
 
 from pathlib import Path
 
@@ -39,3 +39,31 @@ async def test_without_the_scorer_all_ends_of_the_first_path_are_told(
     await import_rows(base, tmp_path, [f"Town{n:03}, located in, Ardland" for n in range(40)])
     answer = await base.ask("Which towns are located in Ardland?", recipe="lego-12")
     assert answer.answer.partition("\n")[0].count("Town") == 40
+
+
+@needs_scorer
+@pytest.mark.parametrize(
+    ("question", "verdict"),
+    [
+        ("Does parser depend on lexer?", "Yes"),
+        ("Does the lexer depend on the parser?", "No"),
+        ("Does the compiler depend on the parser?", "Yes"),
+    ],
+)
+async def test_yes_or_no_about_two_plain_words(
+    base: KnowledgeBase, tmp_path: Path, question: str, verdict: str
+) -> None:
+    base.scorer = QueryScorer.load()
+    await import_rows(base, tmp_path, ["parser, depends_on, lexer", "compiler, depends_on, parser"])
+    answer = await base.ask(question, recipe="lego-12")
+    assert answer.candidate == verdict
+
+
+async def test_a_name_is_no_sure_answer_to_a_question_of_yes_or_no(
+    base: KnowledgeBase, tmp_path: Path
+) -> None:
+    await import_rows(base, tmp_path, ["Mara Holt, employer, Tarn Mills"])
+    question = "Does Mara Holt have an employer?"
+    base.scorer = WordScorer({question: ["Mara Holt employer ?"]})
+    answer = await base.ask(question, recipe="lego-12")
+    assert answer.confidence < 0.5

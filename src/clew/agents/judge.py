@@ -15,6 +15,7 @@ from clew.agents.answering.lacking import (
     name_home,
 )
 from clew.agents.answering.mismatch import LESS, MOST, is_less_sure, is_mismatched, is_of_sibling
+from clew.agents.answering.path_answer import UNCLEAR
 from clew.agents.answering.told import find_home, find_untold, measure_told, read_sentence
 from clew.agents.answering.units import weigh_words
 from clew.agents.answering.write import LIST_BREAK
@@ -61,6 +62,7 @@ _LITERAL = 0.5  # score of a sentence that has every word of a question, to tell
 _READ = 3  # passages in which the question is read again, beside those that are cited
 _MIN_PROBABILITY = 1e-4
 _YEAR = re.compile(r"(?<![\w-])\d{4}(?![\w-])")
+_MOST_UNCLEAR = 0.45  # confidence of a path that may be another one
 _APPROVED = 0.25  # of the scorer, -1 to 1
 _ASKING = re.compile(r"\b(?:who|whom|whose|when|where|which|what)\b", re.IGNORECASE)
 _ALTERNATIVE = re.compile(r"\bor\b|还是|或者?", re.IGNORECASE)
@@ -101,6 +103,8 @@ async def _check(
         return {**signals, "mismatch": 1.0}, min(confidence, MOST)
     if await is_less_sure(asked, answer):
         return {**signals, "unsaid": 1.0}, confidence * LESS
+    if UNCLEAR in answer.hints:
+        return signals, min(confidence, _MOST_UNCLEAR)
     return signals, confidence
 
 

@@ -13,13 +13,15 @@ from clew.agents.core.types import Answer
 from clew.context import Context
 from clew.retrieve.courtesy import tidy_around_names
 from clew.retrieve.pack import fetch_entity_labels
-from clew.retrieve.paths.asked_form import AskedForm, read_form
+from clew.retrieve.paths.asked_form import AskedForm, read_form, wants_check
 from clew.retrieve.paths.ranked import list_ends, measure_fit
 from clew.retrieve.paths.relation_paths import ASKED_MARK, MAX_ASKED_ENDS
 from clew.retrieve.rank import ANSWER_MARK
 from clew.text.names import name_key
 from clew.types import Citation, Evidence, Found, Hit, Path
 
+UNCLEAR = "unclear"
+"""The hint that a path answers something else, or one of several things, that may be meant."""
 _PATH_NOTE = "these are the ends of the best paths in the graph"
 # Share of the best score, as of the entities at the end of the same relation path.
 _MIN_RELATIVE_SCORE = 0.5
@@ -52,6 +54,8 @@ async def answer_from_paths(ctx: Context, evidence: Evidence, found: Found) -> A
     note = explain_not_written(ctx, _PATH_NOTE)
     answer = make_answer(ctx, evidence, text, citations, short or names[0], note)
     hints = {**answer.hints, **await measure_fit(ctx, found)}
+    if not short and wants_check(plain.question):  # a name is no yes or no
+        hints[UNCLEAR] = 1.0
     whole = not more or form.wants != "things"
     return replace(answer, kind="path", hints=hints, complete=answer.complete and whole)
 

@@ -67,3 +67,48 @@ async def test_a_name_is_no_sure_answer_to_a_question_of_yes_or_no(
     base.scorer = WordScorer({question: ["Mara Holt employer ?"]})
     answer = await base.ask(question, recipe="lego-12")
     assert answer.confidence < 0.5
+
+
+UNITS = [f"Unit {one}, successor, Unit {two}" for one, two in zip("ABCDE", "BCDEF", strict=True)]
+
+
+@needs_scorer
+@pytest.mark.parametrize(
+    ("question", "right"),
+    [
+        ("Unit B's successor's successor", "Unit D"),
+        ("What is the successor of the successor of Unit B?", "Unit D"),
+        ("What is the successor of Unit C?", "Unit D"),
+        ("Unit C's predecessor", "Unit B"),
+    ],
+)
+async def test_a_relation_is_taken_twice_in_its_direction(
+    base: KnowledgeBase, tmp_path: Path, question: str, right: str
+) -> None:
+    base.scorer = QueryScorer.load()
+    await import_rows(base, tmp_path, UNITS)
+    answer = await base.ask(question, recipe="lego-12")
+    assert answer.candidate == right
+
+
+@pytest.mark.parametrize(
+    ("chance", "sure"),
+    [(["Unit D successor ?", "? successor Unit D"], False), (["Unit D successor ?"], True)],
+)
+async def test_a_direction_that_nothing_tells_is_unsure(
+    base: KnowledgeBase, tmp_path: Path, chance: list[str], sure: bool
+) -> None:
+    await import_rows(base, tmp_path, UNITS)
+    question = "Which unit precedes Unit D?"
+    base.scorer = WordScorer({question: chance})
+    answer = await base.ask(question, recipe="lego-12")
+    assert (answer.confidence >= 0.5) == sure
+
+
+async def test_a_step_is_no_sure_answer_to_two_clauses(base: KnowledgeBase, tmp_path: Path) -> None:
+    await import_rows(base, tmp_path, ["wolf, eats, hare", "eagle, eats, wolf", "owl, eats, mouse"])
+    once, twice = "What eats the hare?", "What eats what eats the hare?"
+    base.scorer = WordScorer({question: ["? eats hare"] for question in (once, twice)})
+    told, unsure = [await base.ask(question, recipe="lego-12") for question in (once, twice)]
+    assert told.candidate == "wolf" and told.confidence >= 0.5
+    assert unsure.confidence < 0.5

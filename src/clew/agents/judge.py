@@ -15,7 +15,6 @@ from clew.agents.answering.lacking import (
     name_home,
 )
 from clew.agents.answering.mismatch import LESS, MOST, is_less_sure, is_mismatched, is_of_sibling
-from clew.agents.answering.path_answer import UNCLEAR
 from clew.agents.answering.told import find_home, find_untold, measure_told, read_sentence
 from clew.agents.answering.units import weigh_words
 from clew.agents.answering.write import LIST_BREAK
@@ -42,6 +41,7 @@ from clew.agents.rules.table import table_for
 from clew.context import Context
 from clew.index.view import View
 from clew.odds import to_log_odds
+from clew.retrieve.paths.ranked import UNCLEAR
 from clew.retrieve.question import NAME_BREAKS, OPENING_WORDS, strip_courtesy, tidy_question
 from clew.text.language import is_chinese
 from clew.text.options import spell_out_choice, split_options

@@ -14,14 +14,14 @@ from clew.context import Context
 from clew.retrieve.courtesy import tidy_around_names
 from clew.retrieve.pack import fetch_entity_labels
 from clew.retrieve.paths.asked_form import AskedForm, read_form, wants_check
-from clew.retrieve.paths.ranked import list_ends, measure_fit
+from clew.retrieve.paths.ranked import UNCLEAR, list_ends, measure_fit
 from clew.retrieve.paths.relation_paths import ASKED_MARK, MAX_ASKED_ENDS
 from clew.retrieve.rank import ANSWER_MARK
 from clew.text.names import name_key
+from clew.text.unicode import split_words
+from clew.text.word_forms import asking_words, question_language
 from clew.types import Citation, Evidence, Found, Hit, Path
 
-UNCLEAR = "unclear"
-"""The hint that a path answers something else, or one of several things, that may be meant."""
 _PATH_NOTE = "these are the ends of the best paths in the graph"
 # Share of the best score, as of the entities at the end of the same relation path.
 _MIN_RELATIVE_SCORE = 0.5
@@ -54,7 +54,7 @@ async def answer_from_paths(ctx: Context, evidence: Evidence, found: Found) -> A
     note = explain_not_written(ctx, _PATH_NOTE)
     answer = make_answer(ctx, evidence, text, citations, short or names[0], note)
     hints = {**answer.hints, **await measure_fit(ctx, found)}
-    if not short and wants_check(plain.question):  # a name is no yes or no
+    if not short and (wants_check(plain.question) or _asks_further(plain.question, found)):
         hints[UNCLEAR] = 1.0
     whole = not more or form.wants != "things"
     return replace(answer, kind="path", hints=hints, complete=answer.complete and whole)
@@ -71,6 +71,14 @@ def _find_likely(ctx: Context, found: Found, asked: Sequence[Path]) -> list[Hit]
         return [hit for hit in ranked if hit.at in ends]
     least, ends = _MIN_RELATIVE_SCORE * ranked[0].score, {ranked[0].at, *list_ends(ctx, found)}
     return [hit for hit in ranked if hit.score >= least and hit.at in ends][:_MAX_ANSWERS]
+
+
+def _asks_further(question: str, found: Found) -> bool:
+    """Whether a question has more clauses that ask ("what eats what eats X") than steps lead on."""
+    asking = asking_words(question_language(question))
+    return sum(word.casefold() in asking for word in split_words(question)) > max(
+        len(found.paths[0].facts), 1
+    )
 
 
 def _list_all(ctx: Context, found: Found, told: list[int]) -> tuple[list[int], int]:

@@ -25,7 +25,7 @@ from bench.machine import percentiles_ms, print_result, require_path
 from clew.config import Settings
 from clew.engine import KnowledgeBase
 from clew.errors import ConfigError, InputError
-from clew.evaluate.datasets import Question, load_dataset
+from clew.evaluate.datasets import CORPUS_FILE, Question, load_dataset
 from clew.llm.embed import Embedder, EmbedRole, Vectors
 from clew.recipes.describe import describe_recipe_needs
 from clew.recipes.registry import RECIPES
@@ -186,7 +186,9 @@ async def search_documents(base: KnowledgeBase, question: str, recipe: str) -> l
         found = await base.search(question, recipe=recipe, k=max(DEPTHS))
     except InputError:
         return []
-    return list(dict.fromkeys(passage.doc for passage in found.evidence.chunks))
+    # A corpus that was added as a file has its rows under the file's path.
+    names = (passage.doc.rpartition(f"{CORPUS_FILE}#")[2] for passage in found.evidence.chunks)
+    return list(dict.fromkeys(names))
 
 
 if __name__ == "__main__":

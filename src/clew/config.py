@@ -34,15 +34,16 @@ JsonMode = Literal["auto", "schema", "tool", "json", "text"]
 OPENAI_URL = "https://api.openai.com/v1"
 
 
-_SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*([MG])(?:i?B)?", re.IGNORECASE)
+_BYTES = {"M": 10**6, "G": 10**9, "T": 10**12}
+_SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*([MGT])(?:i?B)?", re.IGNORECASE)
 
 
 def _parse_memory(given: Any) -> Any:
-    """Return the bytes that `2GB` or `800 MB` means."""
+    """Return the bytes that `2GB`, `800 MB` or `0.5TB` means."""
     if given is None:
         return None
     found = _SIZE.fullmatch(str(given).strip())
-    size = int(float(found[1]) * (10**9 if found[2] in "gG" else 10**6)) if found else 0
+    size = int(float(found[1]) * _BYTES[found[2].upper()]) if found else 0
     if size < LEAST_BOUND:
         why = 'must be a size such as "2GB" and at least "500MB"'
         raise PydanticCustomError("memory", "{why}", {"why": why})

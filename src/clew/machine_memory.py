@@ -3,6 +3,7 @@
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
+from errno import ENOMEM
 from mmap import mmap
 from pathlib import Path
 
@@ -32,6 +33,15 @@ def is_memory_short() -> bool:
     except (OSError, MemoryError):
         return True
     return False
+
+
+def is_lack_of_memory(error: Exception) -> bool:
+    """Whether memory was refused: to Python, to a file that was mapped, a thread or a library."""
+    if isinstance(error, OSError):
+        return error.errno == ENOMEM
+    if isinstance(error, RuntimeError | ImportError):
+        return is_memory_short()
+    return isinstance(error, MemoryError)
 
 
 @contextmanager

@@ -72,7 +72,7 @@ def test_threads_that_cannot_start_are_a_lack_of_memory(
 
     with pytest.raises(RuntimeError):
         run(work, debug=False)
-    monkeypatch.setattr("clew.cli.common.is_memory_short", lambda: True)
+    monkeypatch.setattr("clew.machine_memory.is_memory_short", lambda: True)
     with pytest.raises(typer.Exit):
         run(work, debug=False)
     assert "not enough memory" in capsys.readouterr().err
@@ -92,6 +92,8 @@ def test_the_setting_is_read_as_a_size(tmp_path: Path) -> None:
     file = tmp_path / "clew.toml"
     file.write_text('memory = "1.5 GB"')
     assert load_settings(file).memory == 1_500_000_000
+    file.write_text('memory = "0.5TB"')
+    assert load_settings(file).memory == 500_000_000_000
     for wrong in ('"much"', '"100MB"', "7"):
         file.write_text(f"memory = {wrong}")
         with pytest.raises(ConfigError, match="(?i)2GB"):
@@ -108,3 +110,16 @@ async def test_little_memory_makes_smaller_writes(
     documents = [Document(str(n), text, "", (f"{n}.txt",)) for n, text in enumerate(texts)]
     result = await base.take(stream(documents))
     assert (result.added, result.counts.generation) == (3, writes)
+
+
+async def test_a_question_that_memory_was_refused_for_is_no_refusal(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    async def refuse(*_: object, **__: object) -> None:
+        raise OSError(ENOMEM, "Cannot allocate memory")
+
+    base = KnowledgeBase(MemoryStore(), Settings(extractor="offline"), None)
+    await base.take(stream([Document("0", "Lyon is a town.", "", ("0.txt",))]))
+    monkeypatch.setattr("clew.agents.core.scratchpad.run_recipe", refuse)
+    with pytest.raises(OSError, match="Cannot allocate memory"):
+        await base.ask("What is Lyon?")

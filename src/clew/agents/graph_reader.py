@@ -81,6 +81,7 @@ from clew.text.options import match_option, spell_out_choice, split_options
 from clew.text.word_forms import is_read_language
 from clew.types import Evidence
 
+MAY_BE_MORE = "these were found in separate sentences, and there may be more"
 _MAX_STEPS = 4  # questions of a model's plan
 _MIN_OPINION = 0.14  # a reader less sure than this finds no answer, which is a sign as well
 _MIN_CONFIDENCE = 0.5  # as in reject mode: of what is read where the model finds too little
@@ -243,6 +244,9 @@ class GraphReader:
             book.add(note)
         short = join_items(items) if len(items) > 1 else best.candidate.text
         answer = quote_chain(ctx, book.evidence(), notes, short)
+        if len(notes) > len(best.notes(ctx.question)):  # of a list that no sentence gives whole
+            note = "; ".join(filter(None, (answer.note, MAY_BE_MORE)))
+            answer = replace(answer, note=note, complete=False)
         hints = describe_best(ranked)
         return replace(answer, support=best.probability, hints=hints, kind="span")
 

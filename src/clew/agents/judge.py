@@ -41,6 +41,7 @@ from clew.agents.rules.table import table_for
 from clew.context import Context
 from clew.index.view import View
 from clew.odds import to_log_odds
+from clew.retrieve.paths.ranked import UNCLEAR
 from clew.retrieve.question import NAME_BREAKS, OPENING_WORDS, strip_courtesy, tidy_question
 from clew.text.language import is_chinese
 from clew.text.options import spell_out_choice, split_options
@@ -61,6 +62,7 @@ _LITERAL = 0.5  # score of a sentence that has every word of a question, to tell
 _READ = 3  # passages in which the question is read again, beside those that are cited
 _MIN_PROBABILITY = 1e-4
 _YEAR = re.compile(r"(?<![\w-])\d{4}(?![\w-])")
+_MOST_UNCLEAR = 0.45  # confidence of a path that may be another one
 _ALTERNATIVE = re.compile(r"\bor\b|还是|或者?", re.IGNORECASE)
 _MOST_KEYWORDS, _KNOWN_KEYWORDS = 6, 0.3  # words, and the share of them that some passage has
 _FEW_WORDS = 2  # a question of so few words is a name
@@ -97,6 +99,8 @@ async def _check(
         return {**signals, "mismatch": 1.0}, min(confidence, MOST)
     if await is_less_sure(asked, answer):
         return {**signals, "unsaid": 1.0}, confidence * LESS
+    if UNCLEAR in answer.hints:
+        return signals, min(confidence, _MOST_UNCLEAR)
     return signals, confidence
 
 

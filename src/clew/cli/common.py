@@ -8,7 +8,6 @@ import sys
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
-from errno import ENOMEM
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NoReturn, TypeVar
@@ -23,7 +22,7 @@ from clew import sync
 from clew.config import Settings, load_settings
 from clew.errors import ClewError, ConfigError, InputError, ModelError, StoreError
 from clew.kb_address import KbLocation, parse_location
-from clew.machine_memory import is_memory_short
+from clew.machine_memory import is_lack_of_memory
 from clew.version import pip_install_command
 
 if TYPE_CHECKING:
@@ -238,7 +237,7 @@ def run(work: Callable[[], Coroutine[Any, Any, T]], debug: bool, stopped: str = 
             raise
         fail(str(error))
     except (MemoryError, OSError, RuntimeError, ImportError) as error:
-        if debug or not _is_lack_of_memory(error):
+        if debug or not is_lack_of_memory(error):
             raise
         fail(_NO_MEMORY)
     except KeyboardInterrupt:
@@ -246,13 +245,6 @@ def run(work: Callable[[], Coroutine[Any, Any, T]], debug: bool, stopped: str = 
             err.print(stopped)
             raise typer.Exit from None
         fail("interrupted; finished work is saved, and the same command resumes from there")
-
-
-def _is_lack_of_memory(error: Exception) -> bool:
-    """Whether memory was refused: to Python, to a file that was mapped, a thread or a library."""
-    if isinstance(error, OSError):
-        return error.errno == ENOMEM
-    return isinstance(error, MemoryError) or is_memory_short()
 
 
 def command(

@@ -142,7 +142,9 @@ async def _embed_step_end(ctx: Context, ways: FactGraph, code: int) -> EndVector
     pairs = np.unique(np.column_stack([edges.source[forward], edges.code[forward] >> 1]), axis=0)
     leading_share = len(np.unique(pairs[:, 0])) / max(1, len(sample))
     labels, count = np.unique(pairs[:, 1], return_counts=True)
-    classed = bool(code % 2) and leading_share >= _MIN_CLASS_SHARE
+    # Between things of one kind a relation is called by its tail: alone it does not tell its head.
+    alone = labels.tolist() == [code >> 1] and bool((edges.code == code).any())
+    classed = bool(code % 2) and leading_share >= _MIN_CLASS_SHARE and not alone
     named = head_type((await relation_names(ctx))[code >> 1]) if code % 2 else ""
     if named:
         [kind] = await embed_cached(ctx, [named])

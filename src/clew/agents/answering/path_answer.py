@@ -13,17 +13,20 @@ from clew.agents.core.types import Answer
 from clew.context import Context
 from clew.retrieve.courtesy import tidy_around_names
 from clew.retrieve.pack import fetch_entity_labels
-from clew.retrieve.paths.asked_form import AskedForm, read_form
-from clew.retrieve.paths.ranked import list_ends, measure_fit
+from clew.retrieve.paths.asked_form import AskedForm, read_form, wants_check
+from clew.retrieve.paths.ranked import UNCLEAR, list_ends, measure_fit
 from clew.retrieve.paths.relation_paths import ASKED_MARK, MAX_ASKED_ENDS
 from clew.retrieve.rank import ANSWER_MARK
 from clew.text.names import name_key
+from clew.text.unicode import split_words
+from clew.text.word_forms import asking_words, question_language
 from clew.types import Citation, Evidence, Found, Hit, Path
 
 _PATH_NOTE = "these are the ends of the best paths in the graph"
 # Share of the best score, as of the entities at the end of the same relation path.
 _MIN_RELATIVE_SCORE = 0.5
-_MAX_ANSWERS = 32
+_MAX_ANSWERS = 32  # of those that the first path leads to, where scores decide
+_MAX_TOLD = 300  # names in an answer; what is more is counted
 _LEAST_YES = 0.5  # probability that a path is what a question claims
 _MAX_CITED_PATHS = 8  # candidates whose paths are quoted
 
@@ -33,23 +36,28 @@ async def answer_from_paths(ctx: Context, evidence: Evidence, found: Found) -> A
     asked = [path for path in found.paths if path.by == ASKED_MARK]
     if not asked:
         found = await prefer_fitting_ends(ctx, found)
-    likely = _find_likely(ctx, found, asked)
-    labels = await fetch_entity_labels(ctx, [hit.at for hit in likely])
-    names = [labels[hit.at].name for hit in likely]
-    paths = [_first_path_to(found.paths, hit.at) for hit in likely[:_MAX_CITED_PATHS]]
+    ends, more = _list_all(ctx, found, [hit.at for hit in _find_likely(ctx, found, asked)])
+    labels = await fetch_entity_labels(ctx, ends)
+    names = [labels[end].name for end in ends]
+    paths = [_first_path_to(found.paths, end) for end in ends[:_MAX_CITED_PATHS]]
     citations, marks = await _cite_paths(ctx, [path for path in paths if path is not None])
     text = ", ".join(
-        f"{name} {''.join(f'[{n}]' for n in marks.get(hit.at, ()))}".strip()
-        for name, hit in zip(names, likely, strict=True)
+        f"{name} {''.join(f'[{n}]' for n in marks.get(end, ()))}".strip()
+        for name, end in zip(names, ends, strict=True)
     )
+    text += f" and {more} more" if more else ""
     plain = await tidy_around_names(ctx, found.names)
     form = read_form(plain.question, found.names)
-    short = await _compute(ctx, form, found, names)
+    short = await _compute(ctx, form, found, names, more)
     if short:
         text = f"{short}: {text}" if form.wants == "count" else f"{short}\n{text}"
     note = explain_not_written(ctx, _PATH_NOTE)
     answer = make_answer(ctx, evidence, text, citations, short or names[0], note)
-    return replace(answer, kind="path", hints={**answer.hints, **await measure_fit(ctx, found)})
+    hints = {**answer.hints, **await measure_fit(ctx, found)}
+    if not short and (wants_check(plain.question) or _asks_further(plain.question, found)):
+        hints[UNCLEAR] = 1.0
+    whole = not more or form.wants != "things"
+    return replace(answer, kind="path", hints=hints, complete=answer.complete and whole)
 
 
 def _find_likely(ctx: Context, found: Found, asked: Sequence[Path]) -> list[Hit]:
@@ -65,11 +73,36 @@ def _find_likely(ctx: Context, found: Found, asked: Sequence[Path]) -> list[Hit]
     return [hit for hit in ranked if hit.score >= least and hit.at in ends][:_MAX_ANSWERS]
 
 
-async def _compute(ctx: Context, form: AskedForm, found: Found, names: Sequence[str]) -> str:
+def _asks_further(question: str, found: Found) -> bool:
+    """Whether a question has more clauses that ask ("what eats what eats X") than steps lead on."""
+    asking = asking_words(question_language(question))
+    return sum(word.casefold() in asking for word in split_words(question)) > max(
+        len(found.paths[0].facts), 1
+    )
+
+
+def _list_all(ctx: Context, found: Found, told: list[int]) -> tuple[list[int], int]:
+    """Return the ends to tell, and how many there are beside them.
+
+    Where as many were found as are searched for, there may be others: all that the relation path
+    leads to are told, up to a bound.
+    """
+    first = found.paths[0]
+    if len(told) < (MAX_ASKED_ENDS if first.by == ASKED_MARK else _MAX_ANSWERS):
+        return told, 0
+    if first.meant:
+        return told, max(0, first.meant - len(told))
+    every = list(dict.fromkeys([*told, *list_ends(ctx, found)]))
+    return every[:_MAX_TOLD], max(0, len(every) - _MAX_TOLD)
+
+
+async def _compute(
+    ctx: Context, form: AskedForm, found: Found, names: Sequence[str], more: int
+) -> str:
     """Return the number of ends or the yes or no that is asked for, "" where names are."""
     if form.wants == "count" and not (len(names) == 1 and _is_number(names[0])):
-        told = found.paths[0].by == ASKED_MARK and len(names) < MAX_ASKED_ENDS
-        return str(len(names) if told else len(list_ends(ctx, found)))
+        told = found.paths[0].by == ASKED_MARK
+        return str(len(names) + more if told else len(list_ends(ctx, found)))
     if form.wants == "check":
         best = found.paths[0]
         start = best.entities[0]

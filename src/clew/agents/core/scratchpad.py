@@ -14,6 +14,7 @@ from clew.context import Context, TraceStep
 from clew.errors import ConfigError, InputError, StoreError
 from clew.layout import EvidenceKind
 from clew.llm.budget import BudgetExceeded
+from clew.machine_memory import is_lack_of_memory
 from clew.retrieve.linking.order_found import order_found, put_named_first
 from clew.retrieve.pack import fetch_evidence
 from clew.retrieve.signals import run_recipe
@@ -219,7 +220,9 @@ class RecordingRetriever:
                 retrieval = await self._retrieve(step.ctx.with_question(question), question)
             except (ConfigError, BudgetExceeded, StoreError):  # damage is no missing evidence
                 raise
-            except Exception as error:  # noqa: BLE001  (any retriever may be plugged in: an edge)
+            except Exception as error:  # any retriever may be plugged in: an edge
+                if is_lack_of_memory(error):
+                    raise
                 said = str(error) or type(error).__name__
                 retrieval = Retrieval(question, error=said, refused=isinstance(error, InputError))
                 step.output = f"failed: {retrieval.error}"

@@ -15,6 +15,7 @@ from clew.errors import InputError
 from clew.graph.name_matching import NgramIndex, build_ngram_index
 from clew.retrieve.labels import has_vectors
 from clew.retrieve.lookup import require_elements
+from clew.retrieve.paths.asked_form import wants_check
 from clew.retrieve.question import QUESTION_WORDS, locate_names, remove_names
 from clew.retrieve.rank import top_positions
 from clew.retrieve.relation_vectors import load_short_texts
@@ -30,6 +31,7 @@ _MAX_NAME_TOKENS = 16  # tokens in a name
 _MAX_QUESTION_TOKENS = 512  # tokens of a question that are searched for names
 _STEM_CHARS = 4  # first letters that words of one stem share
 _WEAK_SCORE = 0.1  # score of a name that is made of words which ask
+_LEAST_SECOND = 0.5  # score of a second name in a question of yes or no
 _DIGITS = re.compile(r"\d+")
 _EXACT_SCORE, _CASE_SCORE, _LOOSE_SCORE = (
     1.0,
@@ -122,7 +124,8 @@ class LinkEntities:
             if full.any():
                 likely = list(zip(entities[full].tolist(), weights[full].tolist(), strict=True))
                 candidates.append(await self._make_candidate(ctx, t, span, likely, said))
-        return self._select_links(t, [one for one in candidates if one is not None])
+        known = [one for one in candidates if one is not None]
+        return self._select_links(t, known, pair=wants_check(ctx.question))
 
     async def _make_candidate(
         self,
@@ -148,15 +151,21 @@ class LinkEntities:
             return None
         return EntityLink(*span, matched[0][: self.most], matched[1], score, matched[2])
 
-    def _select_links(self, t: Tokens, candidates: list[EntityLink]) -> list[EntityLink]:
-        """Select the best links that do not overlap; weak ones only where there is no other."""
+    def _select_links(
+        self, t: Tokens, candidates: list[EntityLink], *, pair: bool = False
+    ) -> list[EntityLink]:
+        """Select the best links that do not overlap; weak ones only where there is no other.
+
+        With `pair` the second is any name that is known: a yes or no is asked about two things.
+        """
         taken: set[int] = set()
         chosen: list[EntityLink] = []
         for one in sorted(candidates, key=lambda c: (-c.score, -c.first)):
             span = set(range(one.first, one.last))
             if span & taken:
                 continue
-            if not chosen or (one.score > 1 and _is_strong_name(t, one)):
+            second = pair and len(chosen) == 1 and one.how != "alias" and one.score > _LEAST_SECOND
+            if not chosen or second or (one.score > 1 and _is_strong_name(t, one)):
                 chosen.append(one)
                 taken |= span
         return sorted(chosen, key=lambda c: c.first)

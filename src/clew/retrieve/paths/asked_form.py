@@ -13,6 +13,7 @@ from clew.text.names import name_key
 from clew.text.word_forms import asking_words, phrase_class, question_language, word_class
 
 _COUNT_IN_HAN = re.compile("多少|几")
+_ARTICLE = re.compile(r"\b(?:the|an?)\s+\Z", re.IGNORECASE)
 _CHECKED = 2  # names of a question of yes or no
 
 
@@ -55,6 +56,13 @@ def read_form(question: str, names: Sequence[str]) -> AskedForm:
     return AskedForm("things", (question,))
 
 
+def wants_check(question: str) -> bool:
+    """Whether a question plainly wants a yes or no, and asks for nothing else beside."""
+    language = question_language(question)
+    words = {word.casefold() for word in re.findall(r"[^\W\d_]+", question)}
+    return _may_check(question, language) and asking_words(language).isdisjoint(words)
+
+
 def _may_check(question: str, language: str) -> bool:
     """Whether a question wants a yes or no: it has a word for that first, or none that asks."""
     words = [word.casefold() for word in re.findall(r"[^\W\d_]+", question)]
@@ -74,5 +82,6 @@ def _open_claims(question: str, names: Sequence[str], language: str) -> dict[str
     found = {}
     for name, other in ((first, second), (second, first)):
         begin, end = places[other], places[other] + len(other)
-        found[name_key(name)] = f"{question[:begin]}{what[0]}{question[end:]}"
+        before = _ARTICLE.sub("", question[:begin]) if language == "en" else question[:begin]
+        found[name_key(name)] = f"{before}{what[0]}{question[end:]}"
     return found

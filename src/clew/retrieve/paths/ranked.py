@@ -19,27 +19,33 @@ from clew.retrieve.model_choice import MAX_CHOICES, ScoringModel, choose_items
 from clew.retrieve.path_scores import FEATURE_WEIGHTS, FEATURES, compute_path_features
 from clew.retrieve.paths.judged import judge_paths, put_back_contradicting, to_odds
 from clew.retrieve.paths.relation_paths import (
+    ASKED_MARK,
     KeepAllPaths,
     PathSearchContext,
     ScoredRelationPaths,
     describe_paths,
+    drop_returning,
     prepare_search,
     search_further,
     search_relation_paths,
     select_best_paths,
 )
 from clew.retrieve.rank import ANSWER_MARK, hit_positions
-from clew.retrieve.relation_vectors import load_short_texts
+from clew.retrieve.relation_vectors import find_converse, load_short_texts
 from clew.retrieve.text_scores import PathScorerName
 from clew.retrieve.verb_sides import find_contradicting
 from clew.types import Found, Hit, Path
 
+UNCLEAR = "unclear"
+"""The hint that a path answers something else, or one of several things, that may be meant."""
 Supplement = Literal["fill", "none"]
 _SHOWN = ("unspoken", "kind", "last")
 _IN_ORDER = ("unexplained_in_order", "unspoken_in_order", "backward", "chain_gap")
 _MAX_HOPS = 3  # of a path; more count as many
 _GOOD_SCORE = 8.0  # by which the scorer's sum is divided: about that of a path that fits
 _GOOD_ODDS = 7.0  # log odds of a path that the query scorer is sure of
+_UNNAMED = 0.25  # share of a relation that no word of a question says
+_CLEAR_ODDS = 0.5  # log odds by which one direction of a relation must be likelier
 _LONGEST_CHAIN = 6  # links of a possessive chain that are followed
 _FURTHER_HOPS = 2  # beyond `max_hop`, where a relation that is asked for was not reached
 
@@ -258,11 +264,13 @@ async def measure_fit(ctx: Context, found: Found) -> dict[str, float]:
     first = int(which.reshape(-1)[0])
     of = dict(zip(FEATURES, features[first].tolist(), strict=True))
     hops = min(int((codes[0] >= 0).sum()), _MAX_HOPS)
-    wrong = await find_contradicting(
-        ctx, search.shape, await load_short_texts(ctx), codes[:, 0].tolist()
-    )
+    texts = await load_short_texts(ctx)
+    wrong = await find_contradicting(ctx, search.shape, texts, codes[:, 0].tolist())
+    said = of["unspoken"] < _UNNAMED or find_converse(search.shape.words, texts[codes[0, 0] >> 1])
+    unclear = not said and _has_equal_mirror(found.paths, codes)
     return {
         **_measure_asked(found.paths),
+        **({UNCLEAR: 1.0} if unclear else {}),
         **({"wrong side": 1.0} if int(codes[0, 0]) in wrong else {}),
         **{name: _clip(of[name]) for name in _SHOWN},
         **{name.replace("_", " "): _clip(of[name] / hops) for name in _IN_ORDER},
@@ -279,6 +287,8 @@ def list_ends(ctx: Context, found: Found) -> list[int]:
     search = prepare_search(ctx, replace(found, facts=()))
     codes = path_codes(search.ways, found.paths[:1])[0]
     routes = follow_codes(search.ways, found.paths[0].entities[0], codes)
+    if found.paths[0].by == ASKED_MARK and not search.may_return:
+        routes = drop_returning(routes)
     return list(dict.fromkeys(routes.entities[:, -1].tolist()))
 
 
@@ -294,6 +304,20 @@ def _measure_asked(paths: Sequence[Path]) -> dict[str, float]:
         "odds": _clip(odds / _GOOD_ODDS),
         "margin": _clip((odds - to_odds(second)) / _GOOD_ODDS),
     }
+
+
+def _has_equal_mirror(paths: Sequence[Path], codes: Ints) -> bool:
+    """Whether the scorer finds the first path hardly likelier than the same one mirrored."""
+    if paths[0].asked < 0:
+        return False
+    mirrored = np.where(codes[0] >= 0, codes[0] ^ 1, -1)
+    rivals = [
+        path.asked
+        for path, own in zip(paths, codes, strict=True)
+        if path.entities[0] == paths[0].entities[0] and np.array_equal(own, mirrored)
+    ]
+    least = to_odds(paths[0].asked) - _CLEAR_ODDS
+    return any(to_odds(asked) > least for asked in rivals)
 
 
 def _clip(value: float) -> float:

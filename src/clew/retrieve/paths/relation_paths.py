@@ -258,6 +258,7 @@ def _select_asked_paths(
     share = np.exp(scored.scores[order] - scored.scores[order[:1]])
     share /= max(float(share.sum()), 1e-9)
     meant = _find_common_ends(scored, order)
+    narrowed = bool(order) and len(meant) < len(scored.end_entities(order[0]))
     found: dict[int, Path] = {}
     for place, at in enumerate(order):
         routes = follow_codes(search.ways, scored.origin(at), scored.step_codes(at))
@@ -274,7 +275,8 @@ def _select_asked_paths(
                 continue
             made_by = by if place else ASKED_MARK
             path = Path(tuple(entities), tuple(facts), float(share[place]), made_by)
-            found[entities[-1]] = replace(path, asked=float(chances[at]))
+            some = 0 if place or not narrowed else len(meant)
+            found[entities[-1]] = replace(path, asked=float(chances[at]), meant=some)
     return tuple(found.values())[:top_k]
 
 

@@ -245,8 +245,8 @@ class GraphReader:
         short = join_items(items) if len(items) > 1 else best.candidate.text
         answer = quote_chain(ctx, book.evidence(), notes, short)
         if len(notes) > len(best.notes(ctx.question)):  # of a list that no sentence gives whole
-            note = "; ".join(filter(None, (answer.note, MAY_BE_MORE)))
-            answer = replace(answer, note=note, complete=False)
+            told = "; ".join(filter(None, (answer.note, MAY_BE_MORE)))
+            answer = replace(answer, note=told, complete=False)
         hints = describe_best(ranked)
         return replace(answer, support=best.probability, hints=hints, kind="span")
 

@@ -228,7 +228,8 @@ def _row_unit(text: str, blocks: list[Block], row: Block, start: int, end: int, 
         return Unit(held[0].start, held[-1].end)
     header = blocks[at]
     if header is row or held[-1].end - header.start <= most:
-        return Unit(header.start, held[-1].end)
+        # A span over two tables ends in the header of the second, and holds rows of the first.
+        return Unit(min(header.start, held[0].start), max(header.end, held[-1].end))
     return Unit(held[0].start, held[-1].end, (header.start, header.end))
 
 

@@ -11,9 +11,9 @@ from clew.agents.answering.write import make_answer
 from clew.agents.core.messages import explain_not_written
 from clew.agents.core.types import Answer
 from clew.context import Context
+from clew.retrieve.asked_form import AskedForm, read_form, wants_check
 from clew.retrieve.courtesy import tidy_around_names
 from clew.retrieve.pack import fetch_entity_labels
-from clew.retrieve.paths.asked_form import AskedForm, read_form, wants_check
 from clew.retrieve.paths.ranked import UNCLEAR, list_ends, measure_fit
 from clew.retrieve.paths.relation_paths import ASKED_MARK, MAX_ASKED_ENDS
 from clew.retrieve.rank import ANSWER_MARK

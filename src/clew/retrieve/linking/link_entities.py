@@ -13,9 +13,9 @@ import numpy as np
 from clew.context import Context, TraceStep
 from clew.errors import InputError
 from clew.graph.name_matching import NgramIndex, build_ngram_index
+from clew.retrieve.asked_form import wants_check
 from clew.retrieve.labels import has_vectors
 from clew.retrieve.lookup import require_elements
-from clew.retrieve.paths.asked_form import wants_check
 from clew.retrieve.question import QUESTION_WORDS, locate_names, remove_names
 from clew.retrieve.rank import top_positions
 from clew.retrieve.relation_vectors import load_short_texts

@@ -17,8 +17,8 @@ from clew.graph.csr import Floats, Ints
 from clew.graph.paths import EntityPathTable, follow_codes
 from clew.graph.traverse import extend_relation_paths
 from clew.odds import to_log_odds
+from clew.retrieve.asked_form import AskedForm, read_form
 from clew.retrieve.pack import fetch_entity_labels
-from clew.retrieve.paths.asked_form import AskedForm, read_form
 from clew.retrieve.paths.relation_paths import (
     PathSearchContext,
     ScoredRelationPaths,

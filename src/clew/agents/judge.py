@@ -165,7 +165,9 @@ async def describe_answer(ctx: Context, answer: Answer) -> Signals:
     if not answer.candidate:
         lacking = await describe_lacking(ctx, asked, answer.citations, passages)
         judged = await _judge_one(ctx, asked, names, answer, (), cited)
-        by_words = describe_quotes(asked, names, answer) if is_chinese(asked) else {}
+        # Steps and tables are quoted under the heading that announces them.
+        counted = is_chinese(asked) and not find_wanted_block(asked)
+        by_words = describe_quotes(asked, names, answer) if counted else {}
         return {**signals, **by_words, **lacking, **judged, "own": -1.0}
     return {**signals, **await _describe_candidate(ctx, answer, asked, names)}
 

@@ -76,9 +76,8 @@ def _find_likely(ctx: Context, found: Found, asked: Sequence[Path]) -> list[Hit]
 def _asks_further(question: str, found: Found) -> bool:
     """Whether a question has more clauses that ask ("what eats what eats X") than steps lead on."""
     asking = asking_words(question_language(question))
-    return sum(word.casefold() in asking for word in split_words(question)) > max(
-        len(found.paths[0].facts), 1
-    )
+    steps = len(found.paths[0].facts) if found.paths else 1
+    return sum(word.casefold() in asking for word in split_words(question)) > max(steps, 1)
 
 
 def _list_all(ctx: Context, found: Found, told: list[int]) -> tuple[list[int], int]:
@@ -87,6 +86,8 @@ def _list_all(ctx: Context, found: Found, told: list[int]) -> tuple[list[int], i
     Where as many were found as are searched for, there may be others: all that the relation path
     leads to are told, up to a bound.
     """
+    if not found.paths:
+        return told, 0
     first = found.paths[0]
     if len(told) < (MAX_ASKED_ENDS if first.by == ASKED_MARK else _MAX_ANSWERS):
         return told, 0
@@ -101,9 +102,9 @@ async def _compute(
 ) -> str:
     """Return the number of ends or the yes or no that is asked for, "" where names are."""
     if form.wants == "count" and not (len(names) == 1 and _is_number(names[0])):
-        told = found.paths[0].by == ASKED_MARK
+        told = bool(found.paths) and found.paths[0].by == ASKED_MARK
         return str(len(names) + more if told else len(list_ends(ctx, found)))
-    if form.wants == "check":
+    if form.wants == "check" and found.paths:
         best = found.paths[0]
         start = best.entities[0]
         own = (await fetch_entity_labels(ctx, [start]))[start].name

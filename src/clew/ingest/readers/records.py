@@ -235,8 +235,8 @@ def _count_titles(lines: list[str], marks: str) -> tuple[int, str]:
     own = max(marks, key=first.count)
     if first.strip().casefold() in (*TEXT_FIELDS, *TITLE_FIELDS, *ID_FIELDS):
         return 0, own  # a table of one column, whose texts may have any marks
-    widths = [len(_split_line(line, own)) for line in lines if line.strip()][:2]
-    if min(widths, default=0) > 1 and len(set(widths)) == 1:
+    top = [_split_line(line, own) for line in lines if line.strip()][:2]
+    if top and can_name_columns(top[0]) and len(top[0]) == len(top[-1]):
         return 0, own  # the first line is the header; other marks are parts of values
     for mark in sorted(marks, key="".join(lines).count, reverse=True):
         rows = [_split_line(line, mark) for line in lines if line.strip()]

@@ -18,6 +18,7 @@ from bench.query_scorer.asked import TABLES, is_held, make_query, make_table, re
 from clew.agents.core.confidence import LogisticModel, Signals, fit_logistic
 from clew.agents.tables.confidence import describe_lead
 from clew.agents.tables.judge import measure_lead, rank_queries
+from clew.agents.tables.load import Table
 from clew.agents.tables.parse import parse_question
 from clew.agents.tables.run import run_query
 from clew.reader.query_scorer import QueryScorer
@@ -34,15 +35,30 @@ class Judged(NamedTuple):
     answerable: bool
 
 
-def judge_tables(most: int, seed: int = 5) -> Iterator[Judged]:
-    """Ask a sample of the questions over the tables that are held out."""
+def sample_held(
+    most: int, seed: int, *, answerable: bool = False
+) -> Iterator[tuple[Table, str, dict[str, Any], str]]:
+    """Yield tables held out with their names, and a sample of what is asked of them in one wording.
+
+    With `answerable` only what a table answers.
+    """
     lines = [line for line in read_lines(TABLES) if is_held(line["table"])]
     asked = [
-        (at, ask, q) for at, line in enumerate(lines) for ask in line["asks"] for q in ask["q"]
+        (at, ask, q)
+        for at, line in enumerate(lines)
+        for ask in line["asks"]
+        if not (answerable and ask["get"] == "none")
+        for q in ask["q"]
     ]
-    scorer, tables = QueryScorer.load(), [make_table(line) for line in lines]
+    tables = [make_table(line) for line in lines]
     for at, ask, question in random.Random(seed).sample(asked, min(most, len(asked))):
-        table, name = tables[at], lines[at]["table"]
+        yield tables[at], lines[at]["table"], ask, question
+
+
+def judge_tables(most: int, seed: int = 5) -> Iterator[Judged]:
+    """Ask a sample of the questions over the tables that are held out."""
+    scorer = QueryScorer.load()
+    for table, name, ask, question in sample_held(most, seed):
         gold = None if ask["get"] == "none" else run_query(make_query(table, ask))
         readings = list(parse_question(question, [table], {}, [table]))
         if ranked := rank_queries(scorer, question, [table], readings):

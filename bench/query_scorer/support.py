@@ -8,15 +8,14 @@ measured on the rest.
 """
 
 import argparse
-import random
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from bench.machine import print_result
-from bench.query_scorer.asked import TABLES, is_held, make_query, make_table, read_lines
-from bench.query_scorer.confidence import same_values
+from bench.query_scorer.asked import make_query
+from bench.query_scorer.confidence import same_values, sample_held
 from clew.agents.tables.judge import score_queries
 from clew.agents.tables.parse import parse_question
 from clew.agents.tables.run import run_query
@@ -38,17 +37,8 @@ class Proposed(NamedTuple):
 
 def judge_tables(most: int, seed: int = 11) -> Iterator[Proposed]:
     """Score the queries of a sample of the questions over tables held out."""
-    lines = [line for line in read_lines(TABLES) if is_held(line["table"])]
-    asked = [
-        (at, ask, q)
-        for at, line in enumerate(lines)
-        for ask in line["asks"]
-        if ask["get"] != "none"
-        for q in ask["q"]
-    ]
-    scorer, tables = QueryScorer.load(), [make_table(line) for line in lines]
-    for at, ask, question in random.Random(seed).sample(asked, min(most, len(asked))):
-        table = tables[at]
+    scorer = QueryScorer.load()
+    for table, name, ask, question in sample_held(most, seed, answerable=True):
         gold = run_query(make_query(table, ask))
         readings = list(parse_question(question, [table], {}, [table]))
         scored = score_queries(scorer, question, [table], readings)
@@ -59,7 +49,7 @@ def judge_tables(most: int, seed: int = 11) -> Iterator[Proposed]:
             for one, said in scored
         ]
         right = [same_values(one.result.values, gold.values) for one, _ in scored]
-        yield Proposed(lines[at]["table"], np.array(rows), np.array(right, np.float64))
+        yield Proposed(name, np.array(rows), np.array(right, np.float64))
 
 
 def fit(proposed: Sequence[Proposed]) -> Any:

@@ -30,7 +30,7 @@ from clew.text.code_names import (
 )
 from clew.text.code_outline import CODE_FORMAT
 from clew.text.name_spans import COMMON_WORDS, NAME, find_uncased_terms
-from clew.text.names import Tokens, tokenize
+from clew.text.names import Tokens, recall_tokens, tokenize
 from clew.text.sentences import sentence_spans
 from clew.text.structure import Block, find_blocks
 from clew.text.word_forms import text_language
@@ -51,6 +51,7 @@ _RULES = "names 9"
 _TECHNICAL_MARK = re.compile(
     r"^[ \t]*(?:```|~~~|:[ \t]{1,4}\S|\|[^\n]*\|[ \t]*$)|(?<!`)`[^`\n]{2,60}`(?!`)", re.MULTILINE
 )
+_MAY_BE_MARK = re.compile("[`~|:]")
 _TECHNICAL_TYPES = frozenset({FLAG, PATH, IDENTIFIER, COMMAND, VARIABLE})
 _LEAST_CODE_NAMES = 3
 # Names that other versions read otherwise: before a contraction, in Japanese, over indented lines.
@@ -104,12 +105,12 @@ def learn_names(document: Document) -> DocumentNames:
     if not is_technical(document):
         return _learn_prose(text, acronyms)
     inside, share, repeated = _capitals_inside(text)
-    terms = _count_terms(text)
+    terms, language = _count_terms(text), text_language(text)
     return DocumentNames(
         technical=True,
         inside=inside,
         small=_frequent_words(text),
-        noun_capitals=share > _NOUN_CAPITALS_SHARE or text_language(text) == "de",
+        noun_capitals=share > _NOUN_CAPITALS_SHARE or language == "de",
         repeated=repeated,
         repeated_terms=frozenset(term for term, count in terms.items() if count > 1),
         own_terms=_long_terms(terms),
@@ -118,7 +119,7 @@ def learn_names(document: Document) -> DocumentNames:
         body=_fold_body(text),
         headings=_fold_headings(text),
         acronyms=acronyms,
-        language=text_language(text),
+        language=language,
     )
 
 
@@ -144,9 +145,10 @@ def is_technical(document: Document) -> bool:
     """
     if document.metadata.get("terms") or document.metadata.get("format") == CODE_FORMAT:
         return True
-    if _TECHNICAL_MARK.search(document.text):
+    text = document.text
+    if _MAY_BE_MARK.search(text) and _TECHNICAL_MARK.search(text):
         return True
-    names = (one for one in find_code_names(document.text) if one.type in _TECHNICAL_TYPES)
+    names = (one for one in find_code_names(text) if one.type in _TECHNICAL_TYPES)
     return len(list(islice(names, _LEAST_CODE_NAMES))) == _LEAST_CODE_NAMES
 
 
@@ -164,7 +166,7 @@ def _capitals_inside(text: str) -> tuple[frozenset[str], float, frozenset[str]]:
         if block.depth or block.kind in ("heading", "code", "header"):
             continue
         piece = text[block.start : block.end]
-        t = tokenize(piece)
+        t = recall_tokens(piece)
         starts = opening_tokens(piece, t, sentence_spans(piece))
         words += len(t)
         own = (at for at in range(len(t)) if t.upper[at] and at not in starts)
@@ -175,7 +177,7 @@ def _capitals_inside(text: str) -> tuple[frozenset[str], float, frozenset[str]]:
 
 def _fold_body(text: str) -> str:
     """Return the words outside headings, as they are compared; "" without headings."""
-    rest = _HEADING_LINE.sub(" ", text)
+    rest = _HEADING_LINE.sub(" ", text) if "#" in text else text
     return f" {' '.join(tokenize(rest).keys)} " if rest != text else ""
 
 
@@ -218,15 +220,21 @@ def is_shouted(text: str, start: int, end: int) -> bool:
 def opening_tokens(text: str, t: Tokens, sentences: list[tuple[int, int]]) -> set[int]:
     """Return the tokens that begin a sentence, an item, a cell, a definition or a quotation."""
     found = {bisect_left(t.starts, start) for start, _ in sentences}
-    for at in range(len(t)):
-        start = t.starts[at]
-        before = text[t.ends[at - 1] if at else 0 : start]
-        line = text[text.rfind("\n", max(0, start - _MAX_MARK_CHARS), start) + 1 : start]
-        numbered = len(line) <= _MAX_MARK_CHARS and _NUMBERED.fullmatch(line)
-        if numbered or (
-            len(before) > 1 and _OPENING.search(before[before.rfind("\n") + 1 :]) is not None
-        ):
-            found.add(at)
+    for at, (end, start) in enumerate(zip([0, *t.ends], t.starts, strict=False)):
+        if start - end > 1:
+            before = text[end:start]
+            if _OPENING.search(before[before.rfind("\n") + 1 :]) is not None:
+                found.add(at)
+    line = 0
+    while line >= 0:
+        at = bisect_left(t.starts, line)
+        line_end = text.find("\n", line)
+        last = min(line + _MAX_MARK_CHARS - (line > 0), line_end if line_end >= 0 else len(text))
+        while at < len(t) and t.starts[at] <= last:
+            if _NUMBERED.fullmatch(text, line, t.starts[at]):
+                found.add(at)
+            at += 1
+        line = line_end + 1 if line_end >= 0 else -1
     return found
 
 

@@ -40,7 +40,7 @@ from clew.store.merge import release_memory
 from clew.store.packed import PACK_FROM, PackedExtractions
 from clew.text.code_names import CODE, CODE_TYPES, CodeName
 from clew.text.name_spans import NAME, TITLE, NameSpan, find_name_spans, span_text
-from clew.text.names import Tokens, lowercase_keys, name_key, tokenize
+from clew.text.names import Tokens, lowercase_keys, name_key, recall_tokens
 from clew.text.sentences import sentence_spans
 from clew.types import (
     LITERAL_TYPES,
@@ -147,7 +147,7 @@ def _extract_chunk(
 ) -> Extraction:
     text, labels = chunk.text, reading.labels
     sentences = sentence_spans(text)
-    toks = tokenize(text)
+    toks = recall_tokens(text)
     blocks = find_chunk_blocks(text, reading.names)
     technical = [
         one

@@ -45,7 +45,12 @@ _PATTERNS = {
 DEFINED, SECTION = "defined term", "section"
 CODE_TYPES = frozenset(_PATTERNS) | {DEFINED, SECTION}
 """Types of the names that are recognised by their form."""
-_NAME = re.compile("|".join(f"(?P<{kind}>{pattern})" for kind, pattern in _PATTERNS.items()))
+# Every name begins where a word does, and none is a word of small letters, or a number, between
+# blanks and the like: whole stretches of prose are passed at once.
+_PROSE = r"(?:(?<!\w)(?:[A-Za-z][a-z]*+|[0-9]++)(?:[\s,;)\"'’“”!?]|[.](?=\s))(?:[\s,;)\"“”]|[.](?=\s))*+)++"
+_NAME = re.compile(
+    "|".join([_PROSE, *(f"(?P<{kind}>{pattern})" for kind, pattern in _PATTERNS.items())])
+)
 _SECTION = re.compile(
     r"^\f? {0,3}#{1,6}[ \t]+((?:[^\W\d_]+[ \t]+)?\d{1,3}(?:\.\d{1,3})*|第.{1,4}[章节節条條编編部]"
     r"|[A-Z]\.\d{1,3}(?:\.\d{1,3})*)\.?:?(?=[ \t]+\S)",
@@ -56,6 +61,7 @@ _USAGE = re.compile(r"\s+[\[<{(].*$", re.DOTALL)  # what a synopsis adds to a na
 _COMMAND_WORD = re.compile(r"[A-Za-z_./~$][\w./+~$-]+")  # a key such as "n" is explained, not run
 _ARGUMENT = re.compile(r"[\w./+~$@%=:*-]*\w[\w./+~$@%=:*-]*(?<!:)")
 _MAX_COMMAND_WORDS = 4
+_TWO_CAPITALS = re.compile(r"[A-Z][A-Z0-9]")
 _LONG_FORM = re.compile(r"\(([A-Z][A-Za-z0-9-]{1,9}?)s?\)")
 _SHORT_FORM = re.compile(
     r"\b([A-Z][A-Z0-9]{1,8})s? \(([A-Za-z][\w-]+(?:[ -][A-Za-z][\w-]+){1,7})\)"
@@ -86,7 +92,10 @@ class CodeName(NamedTuple):
 def find_code_names(text: str) -> Iterator[CodeName]:
     """Yield the names in a text that are recognised by their form, in order."""
     for found in _NAME.finditer(mask_unspaced(text)):
-        kind, name = found.lastgroup or "", text[found.start() : found.end()]
+        kind = found.lastgroup
+        if kind is None:
+            continue
+        name = text[found.start() : found.end()]
         if kind == IDENTIFIER and not _is_identifier(name):
             continue
         if kind == PATH and (len(name) < 3 or name.count("/") == len(name)):
@@ -147,19 +156,23 @@ def marked_type(name: str) -> str:
 
 def find_section_numbers(text: str) -> Iterator[CodeName]:
     """Yield the numbers of headings: "12.1" of `## 12.1 Memory`, "Article 3"."""
+    if "#" not in text:
+        return
     for found in _SECTION.finditer(text):
         yield CodeName(found.start(1), found.end(1), " ".join(found[1].split()), SECTION)
 
 
 def find_acronyms(text: str) -> Iterator[tuple[str, str]]:
     """Yield pairs of an acronym and its long form: "Name Service Switch (NSS)", or the reverse."""
-    for found in _SHORT_FORM.finditer(text):
+    bracketed = "(" in text
+    capitals = _TWO_CAPITALS.search(text) is not None
+    for found in _SHORT_FORM.finditer(text) if bracketed and capitals else ():
         if _matches(found[1], re.split(r"[ -]", found[2])):
             yield found[1], found[2]
-    for found in _GLOSSED.finditer(text):
+    for found in _GLOSSED.finditer(text) if capitals else ():
         if long := _take_long_form(found[1], _LONG_WORDS.match(text, found.end())):
             yield found[1], long
-    for found in _LONG_FORM.finditer(text):
+    for found in _LONG_FORM.finditer(text) if bracketed else ():
         words = re.findall(r"[A-Za-z0-9][\w]*", text[max(0, found.start() - 120) : found.start()])
         before = text[max(0, found.start() - 120) : found.start()].rstrip()
         for size in range(2, min(len(words), len(found[1]) + 3) + 1):

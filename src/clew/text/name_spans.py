@@ -65,12 +65,15 @@ _QUOTE = re.compile(
 _MONTH = rf"(?:{MONTH_PATTERN})\b\.?"
 _YEAR = r"\d{3,4}(?:\s?(?:BC|AD|BCE|CE))?"
 _DATE = re.compile(
-    rf"\b\d{{4}}-\d{{2}}-\d{{2}}\b|\b\d{{1,2}}(?:st|nd|rd|th)?\s+{_MONTH}(?:,?\s+{_YEAR})?"
+    rf"(\b\d{{4}}-\d{{2}}-\d{{2}}\b|\b\d{{1,2}}(?:st|nd|rd|th)?\s+{_MONTH}(?:,?\s+{_YEAR})?"
     rf"|\b{FOREIGN_DATE}"
     rf"|\b{_MONTH}\s+\d{{1,2}}(?:st|nd|rd|th)?(?:,?\s+{_YEAR})?\b|\b{_MONTH},?\s+{_YEAR}\b"
-    r"|\b(?:1\d{3}|20\d{2})s?\b(?![.,]\d)|\d{1,4}年(?:\d{1,2}月(?:\d{1,2}日)?)?",
+    r"|\b(?:1\d{3}|20\d{2})s?\b(?![.,]\d)|\d{1,4}年(?:\d{1,2}月(?:\d{1,2}日)?)?)"
+    # Words up to one that may be a month, or a digit, are passed at once.
+    rf"|(?:[^\W\d]++\W*+|\W++)(?:(?!{'|'.join(sorted({name[:2] for name in MONTHS}))})[^\W\d]++\W*+)*+",
     re.IGNORECASE,
 )
+_DIGIT = re.compile(r"\d")
 _ROMAN = re.compile(r"[ivx]{2,}")
 _LEAST_IN_PAIR = 3  # letters of a word of a name of two, in a script without case
 _DASHES = frozenset("-‐‑–—")
@@ -226,9 +229,12 @@ def _find_quoted(text: str, t: Tokens) -> list[tuple[int, int]]:
 
 def _find_literals(text: str, t: Tokens) -> list[NameSpan]:
     """Dates, times and numbers; a number includes its unit."""
-    found = []
+    found: list[NameSpan] = []
+    if _DIGIT.search(text) is None:
+        return found
     taken: set[int] = set()
-    for match in (*_DATE.finditer(text), *_TIME.finditer(text)):
+    dates = [match for match in _DATE.finditer(text) if match.lastindex]
+    for match in (*dates, *(_TIME.finditer(text) if ":" in text else ())):
         first, last = _token_range(t, *match.span())
         if first < last and not taken & set(range(first, last)):
             found.append(NameSpan(first, last, DATE))
@@ -271,9 +277,13 @@ def find_uncased_terms(t: Tokens) -> list[tuple[int, int]]:
     """Candidate names in uncased scripts: runs between particles, longer words."""
     found: list[tuple[int, int]] = []
     pairs: Counter[str] = Counter()
-    at = 0
-    while at < len(t):
-        if t.unspaced[at]:
+    if all(map(str.isascii, t.keys)):
+        return found
+    at, count = 0, len(t)
+    while at < count:
+        if t.keys[at].isascii() and not t.unspaced[at]:
+            at += 1
+        elif t.unspaced[at]:
             last = at
             while last < len(t) and t.unspaced[last] and not _has_gap(t, last, at):
                 last += 1

@@ -23,11 +23,18 @@ _COMBINING_MARKS = (
     "\u0300-\u036f\u0483-\u0487\u0591-\u05c7\u0610-\u061a\u064b-\u065f\u0670\u0900-\u0dff"
 )
 # A letter alone says little: its sign is a part of it, as in C++, C#, -p, %s.
-_SIGNED_LETTER = r"(?<![\w+#])[A-Za-z](?:\+\+|#)(?![\w+#])|(?<![\w%$-])[%$-][A-Za-z](?!\w)"
-_TOKEN = re.compile(
-    rf"{_SIGNED_LETTER}|[{_UNSPACED}]|(?:(?![{_UNSPACED}])[^\W_])(?:(?![{_UNSPACED}])[^\W_]|[{_COMBINING_MARKS}])*"
+_SIGNED_LETTER = (
+    r"[A-Za-z](?<![\w+#][A-Za-z])(?:\+\+|#)(?![\w+#])|[%$-](?<![\w%$-][%$-])[A-Za-z](?!\w)"
 )
-_ASCII_TOKEN = re.compile(rf"{_SIGNED_LETTER}|[A-Za-z0-9]+")  # equivalent to `_TOKEN` for ASCII
+# Each alternative begins with its first character, and the most frequent one is the first: quick.
+_LETTER = rf"(?![{_UNSPACED}])[^\W_]"
+_REST = rf"(?:[A-Za-z0-9]++|{_LETTER}|[{_COMBINING_MARKS}])*+"
+_TOKEN = re.compile(
+    rf"[A-Za-z0-9][A-Za-z0-9]++{_REST}|{_SIGNED_LETTER}|[{_UNSPACED}]|[A-Za-z0-9]{_REST}|{_LETTER}{_REST}"
+)
+_ASCII_TOKEN = re.compile(  # equivalent to `_TOKEN` for ASCII
+    rf"[A-Za-z0-9][A-Za-z0-9]++|{_SIGNED_LETTER}|[A-Za-z0-9]"
+)
 _IS_UNSPACED = re.compile(f"[{_UNSPACED}]")
 _ACCENTS = re.compile("[\u0300-\u036f\u064b-\u0652\u0640]")
 _TRAILING_BRACKETS = re.compile(r"\s*[(（][^()（）]*[)）]\s*$")
@@ -81,16 +88,29 @@ class Tokens:
 
 def tokenize(text: str) -> Tokens:
     """Split a text of any script into tokens that names are matched by."""
-    matches = list(_TOKEN.finditer(text))
-    words = [match[0] for match in matches]
-    return Tokens(
-        [match.start() for match in matches],
-        [match.end() for match in matches],
-        [fold_token(word) for word in words],
-        [word[0].isupper() or word[0].istitle() for word in words],
-        [word[0].isdigit() for word in words],
-        [not word.isascii() and bool(_IS_UNSPACED.match(word)) for word in words],
+    pattern = _ASCII_TOKEN if text.isascii() else _TOKEN
+    spans = [match.span() for match in pattern.finditer(text)]
+    if not spans:
+        return Tokens([], [], [], [], [], [])
+    columns = zip(*[_describe_token(text[start:end]) for start, end in spans], strict=True)
+    starts, ends = zip(*spans, strict=True)
+    return Tokens(list(starts), list(ends), *map(list, columns))
+
+
+@lru_cache(maxsize=65536)
+def _describe_token(word: str) -> tuple[str, bool, bool, bool]:
+    """Return the key of a token, and whether it begins in upper case, is a digit, is unspaced."""
+    first = word[0]
+    return (
+        fold_token(word),
+        first.isupper() or first.istitle(),
+        first.isdigit(),
+        not word.isascii() and bool(_IS_UNSPACED.match(word)),
     )
+
+
+recall_tokens = lru_cache(maxsize=8)(tokenize)
+"""The same, kept for the steps that read one passage; the result is shared."""
 
 
 tokenize_question = lru_cache(maxsize=256)(tokenize)
@@ -102,12 +122,9 @@ def lowercase_keys(text: str) -> frozenset[str]:
 
     The same as from `tokenize`, without the columns of a whole document.
     """
-    words = {match[0] for match in _TOKEN.finditer(text)}
-    return frozenset(
-        fold_token(word)
-        for word in words
-        if not (word[0].isupper() or word[0].istitle() or _IS_UNSPACED.match(word))
-    )
+    words = set((_ASCII_TOKEN if text.isascii() else _TOKEN).findall(text))
+    told = map(_describe_token, words)
+    return frozenset([key for key, upper, _, unspaced in told if not (upper or unspaced)])
 
 
 @lru_cache(maxsize=65536)

@@ -14,7 +14,7 @@ from itertools import takewhile
 
 from clew.text.definitions import holds_term
 from clew.text.language import is_chinese
-from clew.text.names import fold_token, tokenize
+from clew.text.names import fold_token, recall_tokens, tokenize
 from clew.text.unicode import UNSPACED_CHAR, split_words
 
 READ_LANGUAGES = ("en", "zh")
@@ -95,6 +95,11 @@ def foreign_function_words() -> frozenset[str]:
     return frozenset().union(*(function_words(one) for one in ("de", "fr", "es", "ru", "ar")))
 
 
+@cache
+def _latin_words() -> frozenset[str]:
+    return frozenset().union(*map(function_words, _LATIN))
+
+
 def _words_of(text: str) -> list[tuple[str, str]]:
     """Return the words of a text in lower case, and folded."""
     t = tokenize(text)
@@ -124,11 +129,16 @@ def question_language(question: str) -> str:
 def text_language(text: str) -> str:
     """Return the language of a text by its script and function words; "" if nothing tells."""
     sample = text[:_SAMPLE_CHARS]
-    for language, script in _SCRIPTS:
-        if 2 * len(script.findall(sample)) > len(_LETTER.findall(sample)):
-            return language
-    words = [word for word, _ in _words_of(sample)]
-    counts = {one: sum(word in function_words(one) for word in words) for one in _LATIN}
+    if sample.isascii():
+        words = recall_tokens(sample).keys  # in lower case, but for what is no function word
+    else:
+        letters = len(_LETTER.findall(sample))
+        for language, script in _SCRIPTS:
+            if 2 * len(script.findall(sample)) > letters:
+                return language
+        words = [word for word, _ in _words_of(sample)]
+    held = list(filter(_latin_words().__contains__, words))
+    counts = {one: sum(map(function_words(one).__contains__, held)) for one in _LATIN}
     best = max(_LATIN, key=lambda one: counts[one])
     return best if counts[best] > _MIN_FUNCTION_SHARE * len(words) else ""
 

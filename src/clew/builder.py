@@ -34,6 +34,11 @@ from clew.ingest.embedding import (
     repair_vectors,
     uses_quotes,
 )
+from clew.ingest.extract_processes import (
+    ProcessExtractor,
+    choose_processes,
+    extract_in_processes,
+)
 from clew.ingest.files import ReadItem
 from clew.ingest.readers.source import ReadBudget, Skipped, SourceFile
 from clew.ingest.remote import RemoteEmbedder, RemoteExtractor, RemoteParser, TaskRunner
@@ -108,10 +113,11 @@ class Builder:
         await mark_new(self.store)
         growth = await self._start_schema_growth(extractor)
         extract = self._with_fallback(self.make_extractor(extractor, growth))
+        extract = self._run_elsewhere(extract, extractor, growth)
         pipeline = IngestPipeline(
             self.store,
             _make_chunker(chosen.chunking),
-            WithTableRows(self._run_elsewhere(extract, extractor, growth)),
+            WithTableRows(extract),
             RemoteEmbedder(self.embed, self.runner) if self.embed and self.runner else self.embed,
             self._with_fallback(await self._make_retry_extractor(extractor)) if retry else None,
             progress,
@@ -121,7 +127,8 @@ class Builder:
         )
         before, began = self.models.meter.total, perf_counter()
         try:
-            added = await pipeline.add(documents)
+            added, said = await self._add_in_processes(pipeline, documents, extract, extractor)
+            note = " ".join(filter(None, (note, said)))
             if added.added or added.updated:
                 await save_chunking(self.store, chosen)
             await self._save_rates(before, perf_counter() - began, added.characters)
@@ -137,6 +144,21 @@ class Builder:
             )
         finally:
             await self.models.record_spending()
+
+    async def _add_in_processes(
+        self,
+        pipeline: IngestPipeline,
+        documents: AsyncIterator[ReadItem],
+        extract: DocumentExtractor,
+        wanted: str | DocumentExtractor | None,
+    ) -> tuple[AddResult, str]:
+        """Add documents; rules may extract in several processes. Return a note of them, too."""
+        name = "" if callable(wanted) or self.runner else self._extractor_name(wanted)
+        count = choose_processes(self.settings.extract.processes, self.embed)
+        async with extract_in_processes(extract, name, find_installed_model(), count) as shared:
+            pipeline = replace(pipeline, extract=WithTableRows(shared))
+            added = await pipeline.add(documents)
+            return added, shared.note if isinstance(shared, ProcessExtractor) else ""
 
     async def _embed_earlier_documents(self, progress: ProgressCallback) -> None:
         """Embed documents added without an embedder; refuse if the embedder is now missing."""

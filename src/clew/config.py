@@ -196,7 +196,7 @@ class ChunkSettings(_Section):
 
 
 class ExtractSettings(_Section):
-    """Limits on model-based extraction of entities and facts."""
+    """Limits on extraction of entities and facts by a model, and processes of that by rules."""
 
     gleaning: Literal["trial", "base"] = "trial"
     """Whether a judge model is asked before each further round (trial), or after it (base)."""
@@ -206,6 +206,8 @@ class ExtractSettings(_Section):
     """Token limit of the answer for one chunk; complete items of a cut-off answer are kept."""
     fallback: Literal["none", "offline"] = "none"
     """What extracts from a chunk that the model failed on, until it is retried."""
+    processes: int = Field(default=0, ge=0, le=256)
+    """Processes of a large build without a model, this one among them; 0: as many as help."""
 
 
 class IndexSettings(_Section):
@@ -400,6 +402,7 @@ TEMPLATE = """\
 # rounds = 0                # further rounds per chunk, at most
 # max_tokens = 4096         # the longest answer for one chunk
 # fallback = "none"         # offline: rules extract what the model fails on, until `--retry`
+# processes = 0            # of a large build by rules; 0: as many as help, 1: no others
 
 [index]
 # exact = false             # true: compare all vectors, also where an index would be faster

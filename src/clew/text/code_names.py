@@ -47,7 +47,10 @@ CODE_TYPES = frozenset(_PATTERNS) | {DEFINED, SECTION}
 """Types of the names that are recognised by their form."""
 # Every name begins where a word does, and none is a word of small letters, or a number, between
 # blanks and the like: whole stretches of prose are passed at once.
-_PROSE = r"(?:(?<!\w)(?:[A-Za-z][a-z]*+|[0-9]++)(?:[\s,;)\"'’“”!?]|[.](?=\s))(?:[\s,;)\"“”]|[.](?=\s))*+)++"
+_PROSE = (
+    r"(?:(?<!\w)(?:[A-Za-z][a-z]*+|[0-9]++)(?:[\s,;)\"'’“”!?]|[.](?=\s))"
+    r"(?:[\s,;)\"“”]|[.](?=\s))*+)++"
+)
 _NAME = re.compile(
     "|".join([_PROSE, *(f"(?P<{kind}>{pattern})" for kind, pattern in _PATTERNS.items())])
 )

@@ -64,13 +64,14 @@ _QUOTE = re.compile(
 )
 _MONTH = rf"(?:{MONTH_PATTERN})\b\.?"
 _YEAR = r"\d{3,4}(?:\s?(?:BC|AD|BCE|CE))?"
+_MONTH_BEGINNINGS = "|".join(sorted({name[:2] for name in MONTHS}))
 _DATE = re.compile(
     rf"(\b\d{{4}}-\d{{2}}-\d{{2}}\b|\b\d{{1,2}}(?:st|nd|rd|th)?\s+{_MONTH}(?:,?\s+{_YEAR})?"
     rf"|\b{FOREIGN_DATE}"
     rf"|\b{_MONTH}\s+\d{{1,2}}(?:st|nd|rd|th)?(?:,?\s+{_YEAR})?\b|\b{_MONTH},?\s+{_YEAR}\b"
     r"|\b(?:1\d{3}|20\d{2})s?\b(?![.,]\d)|\d{1,4}年(?:\d{1,2}月(?:\d{1,2}日)?)?)"
     # Words up to one that may be a month, or a digit, are passed at once.
-    rf"|(?:[^\W\d]++\W*+|\W++)(?:(?!{'|'.join(sorted({name[:2] for name in MONTHS}))})[^\W\d]++\W*+)*+",
+    rf"|(?:[^\W\d]++\W*+|\W++)(?:(?!{_MONTH_BEGINNINGS})[^\W\d]++\W*+)*+",
     re.IGNORECASE,
 )
 _DIGIT = re.compile(r"\d")

@@ -402,7 +402,7 @@ TEMPLATE = """\
 # rounds = 0                # further rounds per chunk, at most
 # max_tokens = 4096         # the longest answer for one chunk
 # fallback = "none"         # offline: rules extract what the model fails on, until `--retry`
-# processes = 0            # of a large build by rules; 0: as many as help, 1: no others
+# processes = 0             # of a large build by rules; 0: as many as help, 1: no others
 
 [index]
 # exact = false             # true: compare all vectors, also where an index would be faster

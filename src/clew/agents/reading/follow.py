@@ -30,6 +30,7 @@ from clew.types import Passage
 
 _PREPOSITIONS = frozenset("of to from in by for with at on".split())
 _WORD = re.compile(r"[\w’'.-]*\w")
+_OWNS = re.compile(r"['’]s?\s+\w")
 _BREAK = re.compile(r"[,;:?!]")
 _RELATIVE = re.compile(r"\b(?:where|that|which|who|whom|whose|when)\b", re.IGNORECASE)
 _MAX_PIECES = 3  # pieces on each side of a name
@@ -161,7 +162,7 @@ async def extend(ctx: Context, chain: Chain, passages: Sequence[Passage]) -> lis
     for piece, readings in zip(pieces, await run_concurrently(asked), strict=True):
         for reading in readings:
             named = narrow_to_name(ctx, reading)
-            if named is not None and _leads_on(chain, piece, named):
+            if named is not None and leads_on(chain.question, piece, named.text):
                 filled = put_in_place(chain.question, piece, named.text)
                 found.append(Chain(filled, (*chain.steps, named)))
     return found
@@ -199,7 +200,9 @@ def cut_to_opening(passage: Passage) -> Passage:
 
 def ask_piece(question: str, piece: Piece) -> str:
     """Ask for what a piece of a question names."""
-    return f"Who or what is the {question[piece.start : piece.end].strip()}?"
+    text = question[piece.start : piece.end].strip()
+    article = "" if text.startswith(piece.name) else "the "
+    return f"Who or what is {article}{text}?"
 
 
 def put_in_place(question: str, piece: Piece, answer: str) -> str:
@@ -221,7 +224,8 @@ def find_pieces(ctx: Context, question: str) -> list[Piece]:
         others = [span for span in spans if span != (start, end)]
         ends = _find_clause_ends(question, end, others)
         pieces = []
-        for left in _find_starts(question, start, others):
+        owns = _OWNS.match(question, end) is not None  # "the death of N's father" is not N's
+        for left in () if owns else _find_starts(question, start, others):
             clause = ends and _opens_clause(question[left:start])
             pieces += [Piece(left, right, name) for right in (ends if clause else [end])]
         found.append(pieces)
@@ -293,12 +297,11 @@ def _is_content(word: str) -> bool:
     return len(key) > 1 and key not in QUESTION_WORDS
 
 
-def _leads_on(chain: Chain, piece: Piece, reading: Reading) -> bool:
-    """Whether an answer is a new thing, and the question still asks something of it."""
-    text = reading.text
+def leads_on(question: str, piece: Piece, text: str) -> bool:
+    """Whether the answer to a piece is a new thing, and the question still asks something of it."""
     if not any(char.isupper() or char.isdigit() for char in text):
         return False
-    if same_answer(text, piece.name) or answer_key(text) in answer_key(chain.question):
+    if same_answer(text, piece.name) or answer_key(text) in answer_key(question):
         return False
-    rest = chain.question[: piece.start] + " " + chain.question[piece.end :]
+    rest = question[: piece.start] + " " + question[piece.end :]
     return bool(asked_words(rest))

@@ -7,7 +7,8 @@ import pytest
 
 from clew.cli import add as building
 from clew.cli.progress import LineReport, format_usage
-from clew.config import TEMPLATE, ExtractSettings, ModelSettings, Settings, load_settings
+from clew.config import ExtractSettings, ModelSettings, Settings, load_settings
+from clew.config_template import TEMPLATE
 from clew.engine import KnowledgeBase
 from clew.errors import ConfigError
 from clew.store.sqlite.store import SqliteStore

@@ -8,7 +8,8 @@ from typing import Any, Literal
 
 import pytest
 
-from clew.config import TEMPLATE, Settings, load_settings
+from clew.config import Settings, load_settings
+from clew.config_template import TEMPLATE
 from clew.engine import KnowledgeBase
 from clew.errors import ClewError, ConfigError
 from clew.layout import Section

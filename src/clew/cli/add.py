@@ -27,7 +27,8 @@ from clew.cli.common import (
     run,
 )
 from clew.cli.progress import format_usage, no_usage, show_progress
-from clew.config import TEMPLATE, Settings
+from clew.config import Settings
+from clew.config_template import TEMPLATE
 from clew.errors import ConfigError, InputError
 from clew.ingest.build import AddResult
 from clew.ingest.cost import CostEstimate

@@ -37,7 +37,7 @@ from clew.agents.core.confidence import (
     risk_coverage,
 )
 from clew.agents.core.scratchpad import Notebook, RecordingRetriever
-from clew.agents.reading.answer import QuestionReader
+from clew.agents.reading.answer import QuestionReader, RankedCandidate
 from clew.agents.reading.decide import DECIDED, SAYS_YES
 from clew.engine import KnowledgeBase
 from clew.evaluate.metrics.answers import f1
@@ -87,15 +87,22 @@ WRONG_QUOTE, WRONG_DECISION = 2, 1.5
 PASSAGES = 8  # that are read for a question
 
 
-async def label_candidates(kb: KnowledgeBase, one: Asked, rank: LogisticModel) -> list[Any]:
-    """Return every candidate's F1 and what speaks for it."""
+async def find_candidates(
+    kb: KnowledgeBase, question: str, rank: LogisticModel
+) -> list[RankedCandidate]:
+    """Return every candidate that is read for a question, each judged by the scorer."""
     retrieve = resolve_recipe("clew", kb.recipes).retrieve
     async with kb.store.snapshot() as snapshot:
-        text = tidy_question(one.text)
+        text = tidy_question(question)
         ctx = await kb.context(snapshot, text, retrieve.name)
         retriever = RecordingRetriever(retrieve, Notebook(), PASSAGES)
         reader = QuestionReader(retriever, rank, judge_all=True)
-        found = await reader(ctx, text)
+        return await reader(ctx, text)
+
+
+async def label_candidates(kb: KnowledgeBase, one: Asked, rank: LogisticModel) -> list[Any]:
+    """Return every candidate's F1 and what speaks for it."""
+    found = await find_candidates(kb, one.text, rank)
     return [[f1(c.candidate.text, one.golds) if one.golds else 0.0, c.signals] for c in found]
 
 

@@ -59,6 +59,8 @@ class RankedCandidate:
     probability: float
     bridge: Reading | None = None
     """Where another passage leads to the one that was read, if it was read together with others."""
+    said: str = ""
+    """What the scorer judges."""
 
     def notes(self, question: str) -> list[Note]:
         """Return a note for each reading, the last one for the question itself."""
@@ -217,7 +219,7 @@ class Rival:
     def rank(self, rank: LogisticModel, judged: float | None) -> RankedCandidate:
         """Return it with its probability, given the scorer's opinion."""
         signals = self.signals if judged is None else {**self.signals, JUDGED: judged}
-        return RankedCandidate(self.candidate, signals, rank(signals), self.bridge)
+        return RankedCandidate(self.candidate, signals, rank(signals), self.bridge, self.said)
 
     def key(self, rank: LogisticModel, judged: float | None) -> tuple[bool, float]:
         """Return its place among others, given the scorer's opinion."""

@@ -56,12 +56,12 @@ def update_csr(
     matrix has `count` rows.
     """
     rows, places = moved
-    columns = old.columns if _stays(places) else places.astype(np.int32)[old.columns]
+    columns = old.columns if stays(places) else places.astype(np.int32)[old.columns]
     gone = _find_gone(old, rows, places, columns)
     columns, held = _drop(columns, gone), old.starts
     if len(gone):
         held = held - np.searchsorted(gone, held)
-    if _stays(rows):
+    if stays(rows):
         starts = np.append(held, np.full(count - len(rows), held[-1]))
     else:
         degrees = np.zeros(count, np.int64)
@@ -78,7 +78,7 @@ def update_csr(
     return CsrUpdate(starts, _insert(columns, at, column), gone, at, order)
 
 
-def _stays(places: Ints) -> bool:
+def stays(places: Ints) -> bool:
     """Whether everything is where it was."""
     return bool((places == np.arange(len(places))).all())
 

@@ -12,7 +12,6 @@ from clew.graph.csr import (
     Ints,
     find_positions,
     isin_sorted,
-    row_starts,
     sorted_unique,
 )
 from clew.graph.page_owners import (
@@ -25,9 +24,10 @@ from clew.graph.page_owners import (
 from clew.graph.parts import HERE, RunParts, split_range
 from clew.index.details import derive_details, sum_mention_codes, use_detailed_rows
 from clew.index.incidences import csr_arrays, derive_incidences, is_resolved_as_before
-from clew.index.name_table import index_names
-from clew.index.owner_blocks import find_owners, index_tokens
-from clew.index.resolution import ResolvedTables, resolve, sort_tokens
+from clew.index.name_table import find_changed_names, index_names
+from clew.index.name_tokens import find_tokens, index_names_by_token
+from clew.index.owner_blocks import find_owners
+from clew.index.resolution import ResolvedTables, resolve
 from clew.out_of_core import WorkingMemory
 from clew.store.bm25 import (
     TextSegment,
@@ -71,8 +71,9 @@ def derive_arrays(tables: Tables, run: RunParts = HERE) -> dict[str, NDArray[Any
     arrays |= _derive_details(resolved)
     if tables.facts[:, 4].any():
         arrays["fact_rows"] = use_detailed_rows(arrays)
-    arrays |= index_names(resolved, keys["entity"], known)
-    arrays |= _index_owners(tables, arrays)
+    changed = find_changed_names(resolved, keys["entity"], known)
+    arrays |= index_names(tables, keys["entity"], changed, tables.previous)
+    arrays |= _index_owners(tables, arrays, changed)
     arrays |= carry_over_trees(tables.previous, arrays)
     make = partial(make_segment_in_runs, tables.memory)
     if run.count > 1:
@@ -214,33 +215,33 @@ def _encode_labels(
     return {name: encoded, bearer: first[real]}
 
 
-def _index_owners(tables: Tables, arrays: dict[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
+def _index_owners(
+    tables: Tables, arrays: dict[str, NDArray[Any]], changed: Ints | None
+) -> dict[str, NDArray[Any]]:
     """Map entities to the chunks about them, and index the name tokens of those entities."""
     entities, same = arrays["entity_keys"], arrays["entity_same"].astype(np.int64)
     count = len(entities)
-    bearer, codes, place = sort_tokens(tables)
-    lengths = np.zeros(count, np.int64)
-    lengths[bearer] = place + 1  # the last one stays
+    tokens = find_tokens(tables, entities, changed, tables.previous)
     degrees = np.diff(arrays["entity_chunk_starts"])
     chunk_counts = np.bincount(same, degrees, minlength=count).astype(np.int64)[same]
     owned, _ = resolve_claims(
         _find_claims(arrays),
         same,
-        lengths,
+        tokens.lengths,
         name_rarities(chunk_counts, len(arrays["chunk_keys"])),
     )
-    starts = row_starts(bearer, count)
     # One entity represents all that have the same name.
     known = sorted_unique(same[owned.entities[owned.about >= _MIN_OWNERSHIP]])
     known = known[np.argsort(arrays["entity_codes"][known])]  # equally similar ones go by these
-    words = index_tokens(starts, codes, known, tables.memory)
+    words = index_names_by_token(tables, tokens, known, changed, (entities, tables.previous))
     position_of = np.full(count, -1, np.int64)
     position_of[known] = np.arange(len(known))
-    spelt = EntityTokens(starts, codes, words, known, position_of[same])
+    spelt = EntityTokens(tokens.starts, tokens.codes, words, known, position_of[same])
     named = NameTable(*(arrays[f"name_{part}"] for part in NameTable.__slots__))
     owners = find_owners(named, owned, spelt, arrays["chunk_codes"], tables.memory)
     return {
         **{f"owners_{part}": getattr(owners, part) for part in owners.__slots__},
+        **tokens.to_arrays(),
         "word_codes": words.codes,
         "word_entities": known,
         **csr_arrays("word_names", words.names),

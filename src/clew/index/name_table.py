@@ -33,16 +33,14 @@ _OWN_WEIGHT = 2000  # marks an entity's own name; no form has as much
 
 
 def index_names(
-    resolved: ResolvedTables, entities: Ints, previous: Arrays | None = None
+    tables: Tables, entities: Ints, changed: Ints | None, previous: Arrays
 ) -> dict[str, NDArray[Any]]:
     """Return names and forms sorted by hash; weight 2 marks own names.
 
-    `previous` are the arrays of a generation in which all names were resolved as they are now.
-    `entity_same` maps an entity to the first one whose name has the same hash.
+    `changed` are the positions of entities whose names may differ from those in `previous`, and
+    None if all may. `entity_same` maps an entity to the first one whose name has the same hash.
     """
-    tables = resolved.tables
-    changed = None if previous is None else _find_changed(resolved, entities, previous)
-    if previous is None or changed is None:
+    if changed is None:
         names = _make_whole_table(tables, entities)
     else:
         names = _update_table(tables, entities, changed, previous)
@@ -124,8 +122,15 @@ def _sort_names(found: NDArray[Any], entities: int) -> NameTable:
     )
 
 
-def _find_changed(resolved: ResolvedTables, entities: Ints, previous: Arrays) -> Ints | None:
-    """Return the positions of entities whose names may have changed; None if all may have."""
+def find_changed_names(
+    resolved: ResolvedTables, entities: Ints, previous: Arrays | None
+) -> Ints | None:
+    """Return the positions of entities whose names may have changed; None if all may have.
+
+    `previous` are the arrays of a generation in which all names were resolved as they are now.
+    """
+    if previous is None:
+        return None
     touched = resolved.tables.touched_names
     merged = resolved.arrays["merged"], previous["merged"]
     # Where nothing is merged, forms are not looked through for repetitions.

@@ -3,6 +3,7 @@
 Copying what stays is many times faster than sorting all edges again, and gives the same matrix.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,6 +13,8 @@ from numpy.typing import NDArray
 from clew.graph.csr import Csr, Ints, argsort_numbers, bisect_column
 
 GONE = -1
+Append = Callable[[str, NDArray[Any]], NDArray[Any]]
+"""Returns one of several arrays that are kept by name, with further rows."""
 _MAX_SPLICED = 20_000  # rows dropped and inserted; of more, rows are selected one by one
 
 
@@ -39,23 +42,50 @@ class CsrUpdate:
     _order: Ints
     """The order of the added edges."""
 
-    def carry(self, weights: NDArray[Any], added: NDArray[Any]) -> NDArray[Any]:
-        """Return the weights of all edges, from those of the old and of the added ones."""
-        return _insert(
-            _drop(weights, self._gone), self._places, added[self._order].astype(weights.dtype)
-        )
+    def carry(
+        self,
+        weights: NDArray[Any],
+        added: NDArray[Any],
+        append: Callable[[NDArray[Any]], NDArray[Any]] | None = None,
+    ) -> NDArray[Any]:
+        """Return the weights of all edges, from those of the old and of the added ones.
+
+        `append` returns the old weights with further ones.
+        """
+        more = added[self._order].astype(weights.dtype)
+        if append is not None and is_appended(weights, self._gone, self._places):
+            return append(more)
+        return _insert(_drop(weights, self._gone), self._places, more)
+
+
+def is_appended(held: NDArray[Any], gone: Ints, places: Ints) -> bool:
+    """Whether what is added comes after all that was there."""
+    return not len(gone) and (not len(places) or int(places[0]) == len(held))
 
 
 def update_csr(
-    old: Csr, count: int, moved: tuple[Ints, Ints], added: tuple[Ints, Ints]
+    old: Csr,
+    count: int,
+    moved: tuple[Ints, Ints],
+    added: tuple[Ints, Ints],
+    append: Append | None = None,
 ) -> CsrUpdate:
     """Move rows and columns to their new places, drop those that are `GONE`, and add edges.
 
     `moved` has the new places of the old rows and columns, ascending but for those that are gone;
     `added` the new rows and columns of the added edges, of which none may be there already. The new
-    matrix has `count` rows.
+    matrix has `count` rows. `append` returns old `starts` or `columns` with further ones.
     """
     rows, places = moved
+    width = int(added[1].max(initial=0)) + 1
+    order = argsort_numbers(added[0] * width + added[1])
+    row, column = added[0][order], added[1][order].astype(np.int32)
+    if append is not None and stays(places) and stays(rows):
+        if not len(row) or int(row[0]) >= len(rows):
+            sizes = np.bincount(row - len(rows), minlength=count - len(rows))
+            starts = append("starts", old.starts[-1] + np.cumsum(sizes))
+            at = np.full(len(row), len(old.columns))
+            return CsrUpdate(starts, append("columns", column), order[:0], at, order)
     columns = old.columns if stays(places) else places.astype(np.int32)[old.columns]
     gone = _find_gone(old, rows, places, columns)
     columns, held = _drop(columns, gone), old.starts
@@ -68,9 +98,6 @@ def update_csr(
         kept = np.flatnonzero(rows != GONE)
         degrees[rows[kept]] = np.diff(held)[kept]
         starts = np.append(0, np.cumsum(degrees))
-    width = int(added[1].max(initial=0)) + 1
-    order = argsort_numbers(added[0] * width + added[1])
-    row, column = added[0][order], added[1][order].astype(np.int32)
     at = bisect_column(columns, column, (starts[row], starts[row + 1]), right=True)
     if len(row):
         first = int(row[0])

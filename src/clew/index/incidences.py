@@ -5,6 +5,7 @@ passages that are new or gone change, as long as names are resolved as before.
 """
 
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -24,6 +25,7 @@ from clew.graph.csr_update import GONE, find_places, update_csr
 from clew.graph.parts import HERE, RunParts, split_range
 from clew.index.incidence_blocks import build_in_blocks, fits_in_memory
 from clew.index.resolution import ResolvedTables
+from clew.store.mapped_arrays import append_rows
 from clew.store.protocol import Array, Arrays
 
 Named = dict[str, NDArray[Any]]
@@ -238,13 +240,23 @@ def _update_incidence(
         ((target, targets), (source, sources), edges.more),
     ):
         name = f"{one}_{other}"
+        append = partial(_append_part, previous, name)
         update = update_csr(
-            _load_csr(previous, name), len(keys[one]), (places[one], places[other]), (at, to)
+            _load_csr(previous, name),
+            len(keys[one]),
+            (places[one], places[other]),
+            (at, to),
+            append,
         )
         arrays[f"{name}_starts"], arrays[f"{name}_columns"] = update.starts, update.columns
         for part, weights in (("weights", edges.weights), *more):
-            arrays[f"{name}_{part}"] = update.carry(previous[f"{name}_{part}"], weights)
+            held = previous[f"{name}_{part}"]
+            arrays[f"{name}_{part}"] = update.carry(held, weights, partial(append, part))
     return arrays
+
+
+def _append_part(previous: Arrays, name: str, part: str, rows: Array) -> Array:
+    return append_rows(previous, f"{name}_{part}", rows)
 
 
 def _load_csr(arrays: Arrays, name: str) -> Csr:

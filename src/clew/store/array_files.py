@@ -132,6 +132,11 @@ class _Saving:
     def _share(self, path: Path, array: Array, previous: MappedArrays) -> SavedArray | None:
         """Link the file of an earlier array, if this one is not much different; or None."""
         held = previous.saved[path.stem]
+        if previous.grown.get(path.stem) is array:  # its rows are in the file already
+            path.hardlink_to(previous.folder / path.name)
+            self.written.append(path)
+            size = held.file.size + array.nbytes - previous[path.stem].nbytes
+            return SavedArray(sum_file(load_bytes(path, size), held.file))
         if not held.changes and (begin := previous.find_beginning(path.stem, array)) is not None:
             path.hardlink_to(previous.folder / path.name)
             return self._append(path, array, *begin)

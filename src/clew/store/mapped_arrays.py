@@ -86,6 +86,8 @@ class MappedArrays(Mapping[str, Array]):
             if len(self._bytes[name]) != held.file.size:
                 raise DamagedArrays(_DAMAGED.format(f"{name}.npy", "its size is wrong"))
         self._read = self._keep_changed(just_saved or {})
+        self.grown: dict[str, Array] = {}
+        """Arrays of the next generation that are those of this one with further rows."""
 
     def _keep_changed(self, arrays: Arrays) -> dict[str, Array]:
         """Those arrays that would else be put together again, if they are not large."""
@@ -131,6 +133,27 @@ class MappedArrays(Mapping[str, Array]):
             return None
         return self.saved[name].file, len(held) if held.ndim else 0
 
+    def grow(self, name: str, rows: Array) -> Array | None:
+        """An array with further rows, which are appended to its file; None if it is not in one.
+
+        This generation does not read them, and the next write overwrites what is not saved.
+        """
+        held, saved = self[name], self.saved.get(name)
+        if saved is None or saved.changes or not held.ndim or not held.flags.c_contiguous:
+            return None
+        if held.dtype != rows.dtype or held.shape[1:] != rows.shape[1:] or not held[:1].nbytes:
+            return None
+        path, size = self.folder / f"{name}.npy", saved.file.size
+        with suppress(OSError):  # removed meanwhile, or a disk that is full
+            with path.open("r+b", buffering=0) as file:
+                file.seek(size)
+                np.ascontiguousarray(rows).tofile(file)
+            found = _parse_npy(load_bytes(path, size + rows.nbytes))
+            if len(found) == len(held) + len(rows):
+                self.grown[name] = found
+                return found
+        return None
+
     def check_all(self) -> list[str]:
         """Check every file whole; return one sentence per damaged one."""
         found = []
@@ -161,6 +184,26 @@ class MappedArrays(Mapping[str, Array]):
     def __len__(self) -> int:
         """Number of arrays."""
         return len(self._bytes)
+
+
+def append_rows(previous: Arrays, name: str, rows: Array) -> Array:
+    """An array of the previous generation with further rows, if possible without a copy."""
+    held = previous[name]
+    if not len(rows):
+        return held
+    if isinstance(previous, MappedArrays) and (found := previous.grow(name, rows)) is not None:
+        return found
+    return np.concatenate([held, rows])
+
+
+def count_shared_rows(previous: Arrays, name: str, array: Array) -> int | None:
+    """How many rows there were, if this array is known to be the previous one with further rows."""
+    held = previous.get(name)
+    if held is None or array is held:
+        return None if held is None else len(held)
+    if isinstance(previous, MappedArrays) and previous.grown.get(name) is array:
+        return len(held)
+    return None
 
 
 def begins_with(array: Array, held: Array) -> bool:

@@ -38,7 +38,6 @@ from clew.store.bm25 import (
     merge_segments,
 )
 from clew.store.bm25_runs import make_segment_in_runs
-from clew.store.mapped_arrays import append_rows, count_shared_rows
 from clew.store.protocol import (
     COLUMN_PREFIX,
     DETAIL_PREFIX,
@@ -49,6 +48,8 @@ from clew.store.protocol import (
     Tables,
 )
 from clew.store.resolved_entities import LONG_DESCRIPTION
+from clew.store.row_edits import Splice
+from clew.store.spliced_arrays import find_splice, splice_rows
 
 # Increase it whenever the arrays or their meaning change: older ones are then derived again.
 LAYOUT = 6
@@ -134,23 +135,24 @@ def _order_passages(rows: Array) -> Array:
 
 
 class _Columns:
-    """Derives columns of a table; if rows were only added, from these and the earlier columns."""
+    """Derives columns of a table: from the rows that came and went, if it is known which."""
 
     def __init__(self, tables: Tables, name: str) -> None:
         self.table: Array = getattr(tables, name)
         self._memory, self._previous = tables.memory, tables.previous
-        self._known: int | None = None
-        old = tables.previous
+        self._made: Splice | None = None
+        self._count = 0
+        old, raw = tables.previous, f"{COLUMN_PREFIX}{name}"
         resolved = name == "entities" and any(len(old.get(part, "?")) for part in _RESOLVED)
         if has_current_layout(old) and not resolved:
-            self._known = count_shared_rows(old, f"{COLUMN_PREFIX}{name}", self.table)
+            self._made = find_splice(old, raw, self.table)
+            self._count = len(old[raw]) if self._made is not None else 0
 
     def derive(self, name: str, make: Callable[[Array], Array]) -> Array:
         """Return what `make` makes of all rows, block by block."""
-        held = self._find_earlier(name)
-        if held is not None:
-            more = make(self.table[len(held) :])
-            return append_rows(self._previous, name, more.astype(held.dtype))
+        held, made = self._find_earlier(name), self._made
+        if held is not None and made is not None:
+            return splice_rows(self._previous, name, held, made.gone, made.at, make(made.rows))
         found = self._memory.empty(len(self.table), make(self.table[:0]).dtype)
         for some in self._memory.blocks(len(self.table)):
             found[some] = make(self.table[some])
@@ -161,21 +163,22 @@ class _Columns:
 
         A label's text is read from the store through that element: arrays hold numbers only.
         """
-        held = self._find_earlier(name)
-        if held is not None and bearer in self._previous:
+        held, made = self._find_earlier(name), self._made
+        if held is not None and made is not None and not len(made.gone):
             first = self._previous[bearer]
-            labels, more = self.table[first, column], self.table[len(held) :, column]
-            at = np.searchsorted(labels, more)
+            labels, more = self.table[first, column], made.rows[:, column]
             known = isin_sorted(more, labels)
-            if (known | (more == 0)).all():
-                codes = np.where(known, at, -1).astype(np.int32)
-                return {name: append_rows(self._previous, name, codes), bearer: first}
+            appended = not len(more) or int(made.at[0]) == len(held)
+            if appended and (known | (more == 0)).all():
+                codes = np.where(known, np.searchsorted(labels, more), -1)
+                encoded = splice_rows(self._previous, name, held, made.gone, made.at, codes)
+                return {name: encoded, bearer: first}
         return _encode_labels(name, bearer, self.table[:, column], self._memory)
 
     def _find_earlier(self, name: str) -> Array | None:
         """The column of the rows that were there before, if they are as they were."""
-        held = self._previous.get(name) if self._known is not None else None
-        return held if held is not None and len(held) == self._known else None
+        held = self._previous.get(name) if self._made is not None else None
+        return held if held is not None and len(held) == self._count else None
 
 
 def _index_by_shards(run: RunParts, keys: Ints, texts: Mapping[int, str]) -> TextSegment:

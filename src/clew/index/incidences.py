@@ -25,8 +25,8 @@ from clew.graph.csr_update import GONE, find_places, update_csr
 from clew.graph.parts import HERE, RunParts, split_range
 from clew.index.incidence_blocks import build_in_blocks, fits_in_memory
 from clew.index.resolution import ResolvedTables
-from clew.store.mapped_arrays import append_rows
 from clew.store.protocol import Array, Arrays
+from clew.store.spliced_arrays import splice_rows
 
 Named = dict[str, NDArray[Any]]
 _KINDS = ("chunk", "entity", "fact")
@@ -240,23 +240,23 @@ def _update_incidence(
         ((target, targets), (source, sources), edges.more),
     ):
         name = f"{one}_{other}"
-        append = partial(_append_part, previous, name)
+        edit = partial(_splice_part, previous, name)
         update = update_csr(
             _load_csr(previous, name),
             len(keys[one]),
             (places[one], places[other]),
             (at, to),
-            append,
+            edit,
         )
         arrays[f"{name}_starts"], arrays[f"{name}_columns"] = update.starts, update.columns
         for part, weights in (("weights", edges.weights), *more):
             held = previous[f"{name}_{part}"]
-            arrays[f"{name}_{part}"] = update.carry(held, weights, partial(append, part))
+            arrays[f"{name}_{part}"] = update.carry(held, weights, part, edit)
     return arrays
 
 
-def _append_part(previous: Arrays, name: str, part: str, rows: Array) -> Array:
-    return append_rows(previous, f"{name}_{part}", rows)
+def _splice_part(previous: Arrays, name: str, part: str, *given: Any) -> Array:
+    return splice_rows(previous, f"{name}_{part}", *given)
 
 
 def _load_csr(arrays: Arrays, name: str) -> Csr:

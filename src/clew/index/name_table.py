@@ -18,11 +18,12 @@ from clew.graph.csr import (
     isin_sorted,
     sorted_unique,
 )
-from clew.graph.csr_update import GONE, find_places, splice
+from clew.graph.csr_update import GONE, find_places, splice, stays
 from clew.graph.page_owners import NameTable
 from clew.index.resolution import ResolvedTables
 from clew.out_of_core import Buckets
 from clew.store.protocol import SENSE_STRIDE, Array, Arrays, Tables
+from clew.store.spliced_arrays import splice_rows
 from clew.text.names import FORM, TOKEN
 
 _NAME_BYTES = 128  # taken by a name while it is sorted
@@ -149,19 +150,26 @@ def _update_table(tables: Tables, entities: Ints, changed: Ints, previous: Array
     is_changed = np.zeros(len(entities) + 1, np.bool_)  # the last one is that of GONE
     is_changed[changed] = True
     places[is_changed[places]] = GONE
-    bearers = places[held.entities]
+    bearers = held.entities if stays(places) else places[held.entities]
     gone = np.flatnonzero(bearers == GONE)
-    hashes, weights, bearers = (
-        splice(one, gone, gone[:0], one[:0]) for one in (held.hashes, held.weights, bearers)
-    )
     fresh = _make_table(tables, entities, changed)
-    at = _find_slots(hashes, weights, bearers, fresh)
+    hashes, weights, left = (_drop(one, gone) for one in (held.hashes, held.weights, bearers))
+    at = _find_slots(hashes, weights, left, fresh)
+    at += np.searchsorted(gone - np.arange(len(gone)), at, "right")  # among those that are gone
+
+    def update(part: str, base: NDArray[Any]) -> NDArray[Any]:
+        return splice_rows(previous, f"name_{part}", base, gone, at, getattr(fresh, part))
+
     return NameTable(
-        splice(hashes, gone[:0], at, fresh.hashes),
-        splice(bearers, gone[:0], at, fresh.entities),
-        splice(weights, gone[:0], at, fresh.weights),
-        splice(splice(held.kinds, gone, gone[:0], held.kinds[:0]), gone[:0], at, fresh.kinds),
+        update("hashes", held.hashes),
+        update("entities", bearers),
+        update("weights", held.weights),
+        update("kinds", held.kinds),
     )
+
+
+def _drop(held: NDArray[Any], gone: Ints) -> NDArray[Any]:
+    return splice(held, gone, gone[:0], held[:0]) if len(gone) else held
 
 
 def _find_slots(

@@ -3,7 +3,9 @@
 An update looks at the names that changed; all others are copied, with the same result bit for bit.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 
@@ -16,11 +18,12 @@ from clew.graph.csr import (
     row_starts,
     sorted_unique,
 )
-from clew.graph.csr_update import GONE, find_places, splice, stays, update_csr
+from clew.graph.csr_update import GONE, find_places, stays, update_csr
 from clew.graph.name_matching import NameTokenIndex
 from clew.index.owner_blocks import index_tokens
 from clew.index.resolution import sort_tokens
 from clew.store.protocol import Array, Arrays, Tables
+from clew.store.spliced_arrays import splice_rows
 from clew.text.names import TOKEN
 
 
@@ -55,7 +58,12 @@ def find_tokens(
     held = _keep_others(places, changed, len(entities))
     sizes = np.bincount(row, minlength=len(changed))
     starts, codes = _replace_rows(
-        Rows(previous["token_starts"], previous["token_codes"]), held, changed, sizes, codes
+        Rows(previous["token_starts"], previous["token_codes"]),
+        held,
+        changed,
+        sizes,
+        codes,
+        partial(splice_rows, previous, "token_codes"),
     )
     lengths = np.zeros(len(entities), np.int64)
     kept = np.flatnonzero(held != GONE)
@@ -90,7 +98,12 @@ class Rows:
 
 
 def _replace_rows(
-    held: Rows, places: Ints, added: Ints, sizes: Ints, values: Array
+    held: Rows,
+    places: Ints,
+    added: Ints,
+    sizes: Ints,
+    values: Array,
+    edit: Callable[[Array, Ints, Ints, Array], Array],
 ) -> tuple[Ints, Array]:
     """Move rows to their places, drop those that are `GONE`, and insert rows of these sizes."""
     kept = np.flatnonzero(places != GONE)
@@ -101,7 +114,7 @@ def _replace_rows(
     degrees[added] = sizes
     before = np.append(held.starts[kept], len(held.values))
     at = before[np.searchsorted(places[kept], added)]
-    found = splice(held.values, lost, np.repeat(at, sizes), values.astype(held.values.dtype))
+    found = edit(held.values, lost, np.repeat(at, sizes), values.astype(held.values.dtype))
     return np.append(0, np.cumsum(degrees)), found
 
 
@@ -150,12 +163,23 @@ def _update_index(
     places = np.full(len(left), GONE, np.int64)
     places[left > 0] = np.searchsorted(codes, previous["word_codes"][left > 0])
     at = np.searchsorted(codes, fresh)
-    update = update_csr(names, len(codes), (places, moved), (at, new[which]))
+    update = update_csr(
+        names,
+        len(codes),
+        (places, moved),
+        (at, new[which]),
+        lambda part, *given: splice_rows(previous, f"word_names_{part}", *given),
+    )
     columns = spelt.columns
     if not stays(places):
         columns = places.astype(np.int32)[columns]
     starts, columns = _replace_rows(
-        Rows(spelt.starts, columns), moved, new, np.bincount(which, minlength=len(new)), at
+        Rows(spelt.starts, columns),
+        moved,
+        new,
+        np.bincount(which, minlength=len(new)),
+        at,
+        partial(splice_rows, previous, "word_tokens_columns"),
     )
     ones = np.ones(len(columns), np.float32)
     return NameTokenIndex(

@@ -137,6 +137,9 @@ class _Saving:
             self.written.append(path)
             size = held.file.size + array.nbytes - previous[path.stem].nbytes
             return SavedArray(sum_file(load_bytes(path, size), held.file))
+        noted = previous.spliced.get(path.stem)
+        if noted is not None and noted.array is array:
+            return self._change(path, array, previous)
         if not held.changes and (begin := previous.find_beginning(path.stem, array)) is not None:
             path.hardlink_to(previous.folder / path.name)
             return self._append(path, array, *begin)
@@ -171,7 +174,11 @@ class _Saving:
             return None
         if not self._memory.holds(array.nbytes):  # what changed is put together in memory
             return None
-        found = self._changed.find(path.stem)
+        noted = previous.spliced.get(path.stem)
+        if noted is not None and noted.array is array:
+            found = self._changed.use(path.stem, noted)
+        else:
+            found = self._changed.find(path.stem)
         if found is None:
             return None
         edits = [*previous.read_edits(path.stem), found]

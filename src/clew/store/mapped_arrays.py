@@ -24,7 +24,7 @@ from clew.errors import DamagedArrays
 from clew.store.array_changes import ChangesFile, apply_edits, read_edits
 from clew.store.checksums import FileSum, is_sound, sum_file
 from clew.store.protocol import Array, Arrays
-from clew.store.row_edits import Edits
+from clew.store.row_edits import Edits, Splice
 
 _MAX_READ_BYTES = 1 << 18  # smaller files are read at once: a mapped one keeps a handle open
 _MAX_KEPT_BYTES = 1 << 22  # of an array that was just saved
@@ -87,7 +87,9 @@ class MappedArrays(Mapping[str, Array]):
                 raise DamagedArrays(_DAMAGED.format(f"{name}.npy", "its size is wrong"))
         self._read = self._keep_changed(just_saved or {})
         self.grown: dict[str, Array] = {}
-        """Arrays of the next generation that are those of this one with further rows."""
+        """Arrays of the next generation whose rows were appended to files of this one."""
+        self.spliced: dict[str, Splice] = {}
+        """How arrays of the next generation were made of these."""
 
     def _keep_changed(self, arrays: Arrays) -> dict[str, Array]:
         """Those arrays that would else be put together again, if they are not large."""
@@ -184,26 +186,6 @@ class MappedArrays(Mapping[str, Array]):
     def __len__(self) -> int:
         """Number of arrays."""
         return len(self._bytes)
-
-
-def append_rows(previous: Arrays, name: str, rows: Array) -> Array:
-    """An array of the previous generation with further rows, if possible without a copy."""
-    held = previous[name]
-    if not len(rows):
-        return held
-    if isinstance(previous, MappedArrays) and (found := previous.grow(name, rows)) is not None:
-        return found
-    return np.concatenate([held, rows])
-
-
-def count_shared_rows(previous: Arrays, name: str, array: Array) -> int | None:
-    """How many rows there were, if this array is known to be the previous one with further rows."""
-    held = previous.get(name)
-    if held is None or array is held:
-        return None if held is None else len(held)
-    if isinstance(previous, MappedArrays) and previous.grown.get(name) is array:
-        return len(held)
-    return None
 
 
 def begins_with(array: Array, held: Array) -> bool:

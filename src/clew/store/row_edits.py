@@ -6,7 +6,7 @@ Edits are found by comparing both arrays, so that applying them gives the later 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from math import prod
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -156,6 +156,26 @@ class Edits:
         )
 
 
+class Splice(NamedTuple):
+    """An array that was made of an earlier one: rows dropped, and others inserted before places."""
+
+    array: Array
+    gone: Ints
+    at: Ints
+    rows: Array
+
+    def to_edits(self, count: int, steps: Steps | None) -> Edits:
+        """The edits; the earlier array had so many rows."""
+        edges = np.union1d(self.gone, self.at)
+        ends = np.searchsorted(self.at, edges, "right")
+        after = np.append(0, edges + np.isin(edges, self.gone))
+        source = np.full(2 * len(edges) + 1, -1)
+        lengths = np.empty(len(source), np.int64)
+        source[::2], lengths[::2] = after, np.append(edges, count) - after
+        lengths[1::2] = np.diff(ends, prepend=0)
+        return Edits(*_join_pieces(source, lengths), self.rows, steps)
+
+
 def _renumber(rows: Array, steps: Steps) -> Array:
     return steps.renumber(rows) if len(rows) else rows
 
@@ -182,6 +202,10 @@ class EditFinder:
     def __init__(self) -> None:
         self._found: dict[tuple[int, int], list[Edits]] = {}
         self._failed: set[tuple[int, int]] = set()
+
+    def learn(self, old: Array, new: Array, edits: Edits) -> None:
+        """Note the edits of an array, which others may share."""
+        self._found.setdefault((len(old), len(new)), []).append(edits)
 
     def find(self, old: Array, new: Array, steps: Steps | None = None) -> Edits | None:
         """The edits that make `new` of `old`; None if they are too many, or not to be found."""

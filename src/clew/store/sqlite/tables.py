@@ -13,7 +13,6 @@ import numpy as np
 
 from clew.errors import StoreError
 from clew.out_of_core import UNBOUNDED, WorkingMemory
-from clew.store.mapped_arrays import append_rows
 from clew.store.protocol import COLUMN_PREFIX, HAS_DETAILS, Array, Arrays, Tables
 from clew.store.resolved_entities import (
     RESOLUTION_KIND,
@@ -21,10 +20,10 @@ from clew.store.resolved_entities import (
     parse_decisions,
     parse_sense_pins,
 )
+from clew.store.spliced_arrays import find_splice, splice_rows
 from clew.store.sqlite.connections import DAMAGED_ROW
 
 _ROWS_PER_BLOCK = 50_000  # read at once of a table that does not fit into memory
-_MAX_SPLICED_ROWS = 20_000  # of more, rows are gathered one by one
 _PROBED_ROWS = 64
 _MAX_BISECTED = 1000  # keys that are looked for one by one
 
@@ -160,8 +159,22 @@ def update_tables(
             if name in _CODED:
                 found[name] = np.asarray(found[name], np.int64)
     if all(COLUMN_PREFIX + name in previous for name in ("entities", "forms")):
-        found["touched_names"] = np.array(sorted(touched["entities"]), np.int64)
+        found["touched_names"] = _find_changed_names(previous, found, touched["entities"])
     return Tables(**found, memory=memory)
+
+
+def _find_changed_names(
+    previous: Arrays, found: Mapping[str, Array], touched: Collection[int]
+) -> Array:
+    """Keys of names of which rows came or went; all that were touched where that is not known."""
+    keys = []
+    for table in ("entities", "forms"):
+        held = previous[COLUMN_PREFIX + table]
+        made = find_splice(previous, COLUMN_PREFIX + table, found[table])
+        if made is None:
+            return np.array(sorted(touched), np.int64)
+        keys += [held[made.gone, 0], made.rows[:, 0]]
+    return np.unique(np.concatenate(keys)).astype(np.int64)
 
 
 def _sort_by_key(table: Array) -> Array:
@@ -189,14 +202,7 @@ def _replace_rows(previous: Arrays, name: str, gone: Array, fresh: Array) -> Arr
     if not len(gone) and not len(fresh):
         return held
     at = _bisect(held[:, 0], fresh[:, 0], bisect_right)
-    if not len(gone) and int(at[0]) == len(held):
-        return append_rows(previous, name, fresh)
-    if len(gone) + len(at) <= _MAX_SPLICED_ROWS:
-        return _splice_rows(held, gone, at, fresh)
-    order = np.insert(np.arange(len(held)), at, np.arange(len(held), len(held) + len(fresh)))
-    kept = np.ones(len(held), np.bool_)
-    kept[gone] = False
-    return np.concatenate([held, fresh]).take(order[np.insert(kept, at, True)], axis=0)
+    return splice_rows(previous, name, held, gone, at, fresh)
 
 
 def _leave_out_equal(held: Array, gone: Array, fresh: Array) -> tuple[Array, Array]:
@@ -222,21 +228,6 @@ def _leave_out_equal(held: Array, gone: Array, fresh: Array) -> tuple[Array, Arr
 def _find_edges(rows: Array, keys: Array) -> Array:
     """Where the rows of each key begin and end."""
     return np.stack([np.searchsorted(rows[:, 0], keys, side) for side in ("left", "right")])
-
-
-def _splice_rows(held: Array, gone: Array, at: Array, fresh: Array) -> Array:
-    """Drop some rows and insert others before the given places, copying whole stretches."""
-    dropped = set(gone.tolist())
-    first = np.flatnonzero(np.diff(at, prepend=-1))
-    runs = np.split(fresh, first[1:]) if len(at) else []
-    inserted = dict(zip(at[first].tolist(), runs, strict=True))
-    pieces, done = [], 0
-    for place in sorted(dropped | inserted.keys()):
-        pieces.append(held[done:place])
-        if place in inserted:
-            pieces.append(inserted[place])
-        done = place + (place in dropped)
-    return np.concatenate([*pieces, held[done:]])
 
 
 def _find_rows(table: Array, column: int, keys: Array) -> Array:

@@ -138,7 +138,10 @@ def find_changed_names(
     if touched is None or bool(len(merged[0])) != bool(len(merged[1])):
         return None
     targets = [rows[isin_sorted(rows[:, 0] % SENSE_STRIDE, touched), 1] for rows in merged]
-    own = entities[isin_sorted(entities % SENSE_STRIDE, touched)]
+    places = find_places(previous["entity_keys"], entities)
+    is_new = np.ones(len(entities), np.bool_)  # a sense may be new although its name is not
+    is_new[places[places != GONE]] = False
+    own = entities[is_new | isin_sorted(entities % SENSE_STRIDE, touched)]
     keys = sorted_unique(np.concatenate([own, *targets]))
     return np.flatnonzero(isin_sorted(entities, keys))
 

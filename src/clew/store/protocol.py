@@ -225,6 +225,9 @@ class Snapshot(Protocol):
     async def documents(self, ids: Sequence[str]) -> dict[str, Document]:
         """Documents by content id."""
 
+    async def stored(self, ids: Sequence[str]) -> set[str]:
+        """Those of the ids that documents have."""
+
     async def names(self, ids: Sequence[str]) -> dict[str, tuple[str, ...]]:
         """The names of documents, without their text."""
 

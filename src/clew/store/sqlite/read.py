@@ -137,6 +137,10 @@ class TableSnapshot:
         )
         return {row[0]: rows.row_to_document(row[:5], names.get(row[0], ())) for row in found}
 
+    async def stored(self, ids: Sequence[str]) -> set[str]:
+        """Those of the ids that documents have."""
+        return {key for (key,) in await self._select("SELECT id FROM documents WHERE id $ids", ids)}
+
     async def names(self, ids: Sequence[str]) -> dict[str, tuple[str, ...]]:
         """The names of documents, without their text."""
         self.named.update(await self._read_names([key for key in ids if key not in self.named]))

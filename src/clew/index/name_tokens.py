@@ -23,7 +23,8 @@ from clew.graph.name_matching import NameTokenIndex
 from clew.index.owner_blocks import index_tokens
 from clew.index.resolution import sort_tokens
 from clew.store.protocol import Array, Arrays, Tables
-from clew.store.spliced_arrays import splice_rows
+from clew.store.row_edits import Splice
+from clew.store.spliced_arrays import note_splice, splice_rows
 from clew.text.names import TOKEN
 
 
@@ -139,7 +140,12 @@ def index_names_by_token(
         return index_tokens(tokens.starts, tokens.codes, known, tables.memory)
     is_new = np.ones(len(known), np.bool_)
     is_new[moved[moved != GONE]] = False
-    return _update_index(previous, tokens, known, moved, np.flatnonzero(is_new))
+    new, kept = np.flatnonzero(is_new), np.flatnonzero(moved != GONE)
+    at = np.append(kept, len(moved))[np.searchsorted(moved[kept], new)]
+    gone = np.flatnonzero(moved == GONE)
+    if len(gone) or len(new):
+        note_splice(previous, "word_entities", Splice(known, gone, at, known[new]))
+    return _update_index(previous, tokens, known, moved, new)
 
 
 def _ascends(numbers: Ints) -> bool:

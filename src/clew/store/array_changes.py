@@ -79,8 +79,11 @@ def first_merged(number: int) -> int:
 class ChangedArrays:
     """Finds what changed in the arrays of a generation, and packs it."""
 
-    def __init__(self, previous: Arrays, arrays: Arrays) -> None:
-        self._previous, self._arrays = previous, arrays
+    def __init__(
+        self, previous: Arrays, arrays: Arrays, spliced: Mapping[str, Splice] | None = None
+    ) -> None:
+        """`spliced` says of some arrays how they were made of the previous ones."""
+        self._previous, self._arrays, self._spliced = previous, arrays, spliced or {}
         self._finder = EditFinder()
         self._steps: dict[str, Steps | None] = {}
         self._records: dict[str, dict[str, Any]] = {}
@@ -149,8 +152,12 @@ class ChangedArrays:
 
     def _find_steps(self, numbered: str) -> Steps | None:
         if numbered not in self._steps:
-            old, new = (_identities(numbered, held) for held in (self._previous, self._arrays))
-            self._steps[numbered] = find_steps(old, new)
+            made = self._spliced.get(numbered)
+            if made is not None and made.array is self._arrays[numbered]:
+                self._steps[numbered] = made.to_steps(len(self._previous[numbered]))
+            else:
+                old, new = (_identities(numbered, held) for held in (self._previous, self._arrays))
+                self._steps[numbered] = find_steps(old, new)
         return self._steps[numbered]
 
 

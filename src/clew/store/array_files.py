@@ -88,7 +88,8 @@ class _Saving:
         self._previous = previous if isinstance(previous, MappedArrays) else None
         self.written: list[Path] = []
         self._linked = self._link_changes()
-        self._changed = ChangedArrays(self._previous or {}, arrays)
+        spliced = self._previous.spliced if self._previous is not None else {}
+        self._changed = ChangedArrays(self._previous or {}, arrays, spliced)
         self._number = max(self._linked, default=0) + 1
         self._merged = first_merged(self._number)
 

@@ -175,6 +175,16 @@ class Splice(NamedTuple):
         lengths[1::2] = np.diff(ends, prepend=0)
         return Edits(*_join_pieces(source, lengths), self.rows, steps)
 
+    def to_steps(self, count: int) -> Steps | None:
+        """The new number of each of so many earlier rows; None if all have the number they had."""
+        breaks = np.unique(np.concatenate([[0], self.at, self.gone + 1]))
+        breaks = breaks[breaks < count]
+        add = np.searchsorted(self.at, breaks, "right") - np.searchsorted(self.gone, breaks)
+        differs = np.append(True, np.diff(add) != 0)[: len(breaks)]
+        breaks, add = breaks[differs], add[differs]
+        moved = len(breaks) <= MAX_EDITS and (add.any() or len(self.gone))
+        return Steps(count, breaks, add) if moved else None
+
 
 def _renumber(rows: Array, steps: Steps) -> Array:
     return steps.renumber(rows) if len(rows) else rows

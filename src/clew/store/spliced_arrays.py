@@ -40,6 +40,12 @@ def splice_rows(
     return found
 
 
+def note_splice(previous: Arrays, name: str, made: Splice) -> None:
+    """Note how an array that was made otherwise differs from the previous one."""
+    if isinstance(previous, MappedArrays):
+        previous.spliced[name] = made
+
+
 def append_rows(previous: Arrays, name: str, rows: Array) -> Array:
     """An array of the previous generation with further rows."""
     held, none = previous[name], np.zeros(0, np.int64)

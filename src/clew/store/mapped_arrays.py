@@ -27,7 +27,7 @@ from clew.store.protocol import Array, Arrays
 from clew.store.row_edits import Edits, Splice
 
 _MAX_READ_BYTES = 1 << 18  # smaller files are read at once: a mapped one keeps a handle open
-_MAX_KEPT_BYTES = 1 << 25  # of an array that was just saved
+_MAX_KEPT_BYTES = 1 << 23  # of an array that was just saved
 _COMPARED_ROWS = 1 << 16  # compared at once, so that a difference is found early
 _MAX_HEADER_BYTES = 1 << 14
 _HEADER_START = 10  # bytes before the text of a header of version 1.0
@@ -155,6 +155,11 @@ class MappedArrays(Mapping[str, Array]):
                 self.grown[name] = found
                 return found
         return None
+
+    def forget_next(self) -> None:
+        """Let go of arrays of the next generation, which is saved."""
+        self.grown.clear()
+        self.spliced.clear()
 
     def check_all(self) -> list[str]:
         """Check every file whole; return one sentence per damaged one."""

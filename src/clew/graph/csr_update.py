@@ -3,6 +3,7 @@
 Copying what stays is many times faster than sorting all edges again, and gives the same matrix.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,6 +13,8 @@ from numpy.typing import NDArray
 from clew.graph.csr import Csr, Ints, argsort_numbers, bisect_column
 
 GONE = -1
+SpliceRows = Callable[[str, NDArray[Any], Ints, Ints, NDArray[Any]], NDArray[Any]]
+"""Does the same as `splice` for an array with a name, and may note it."""
 _MAX_SPLICED = 20_000  # rows dropped and inserted; of more, rows are selected one by one
 
 
@@ -39,46 +42,73 @@ class CsrUpdate:
     _order: Ints
     """The order of the added edges."""
 
-    def carry(self, weights: NDArray[Any], added: NDArray[Any]) -> NDArray[Any]:
+    def carry(
+        self,
+        weights: NDArray[Any],
+        added: NDArray[Any],
+        part: str = "",
+        edit: SpliceRows | None = None,
+    ) -> NDArray[Any]:
         """Return the weights of all edges, from those of the old and of the added ones."""
-        return _insert(
-            _drop(weights, self._gone), self._places, added[self._order].astype(weights.dtype)
-        )
+        more = added[self._order].astype(weights.dtype)
+        return (edit or _splice_any)(part, weights, self._gone, self._places, more)
+
+
+def _splice_any(
+    _: str, held: NDArray[Any], gone: Ints, at: Ints, added: NDArray[Any]
+) -> NDArray[Any]:
+    return splice(held, gone, at, added) if len(gone) or len(at) else held
 
 
 def update_csr(
-    old: Csr, count: int, moved: tuple[Ints, Ints], added: tuple[Ints, Ints]
+    old: Csr,
+    count: int,
+    moved: tuple[Ints, Ints],
+    added: tuple[Ints, Ints],
+    edit: SpliceRows = _splice_any,
 ) -> CsrUpdate:
     """Move rows and columns to their new places, drop those that are `GONE`, and add edges.
 
     `moved` has the new places of the old rows and columns, ascending but for those that are gone;
     `added` the new rows and columns of the added edges, of which none may be there already. The new
-    matrix has `count` rows.
+    matrix has `count` rows. `edit` makes the arrays.
     """
     rows, places = moved
-    columns = old.columns if _stays(places) else places.astype(np.int32)[old.columns]
-    gone = _find_gone(old, rows, places, columns)
-    columns, held = _drop(columns, gone), old.starts
-    if len(gone):
-        held = held - np.searchsorted(gone, held)
-    if _stays(rows):
-        starts = np.append(held, np.full(count - len(rows), held[-1]))
-    else:
-        degrees = np.zeros(count, np.int64)
-        kept = np.flatnonzero(rows != GONE)
-        degrees[rows[kept]] = np.diff(held)[kept]
-        starts = np.append(0, np.cumsum(degrees))
     width = int(added[1].max(initial=0)) + 1
     order = argsort_numbers(added[0] * width + added[1])
     row, column = added[0][order], added[1][order].astype(np.int32)
-    at = bisect_column(columns, column, (starts[row], starts[row + 1]), right=True)
-    if len(row):
-        first = int(row[0])
-        starts[first + 1 :] += np.cumsum(np.bincount(row - first, minlength=count - first))
-    return CsrUpdate(starts, _insert(columns, at, column), gone, at, order)
+    columns = old.columns if stays(places) else places.astype(np.int32)[old.columns]
+    gone = _find_gone(old, rows, places, columns)
+    if stays(rows) and not len(gone) and (not len(row) or int(row[0]) >= len(rows)):
+        ends = old.starts[-1] + np.cumsum(np.bincount(row - len(rows), minlength=count - len(rows)))
+        starts = edit("starts", old.starts, gone, np.full(len(ends), len(old.starts)), ends)
+        at = np.full(len(row), len(columns))
+        return CsrUpdate(starts, edit("columns", columns, gone, at, column), gone, at, order)
+    held = old.starts - np.searchsorted(gone, old.starts) if len(gone) else old.starts
+    degrees = np.zeros(count, np.int64)
+    if stays(rows):
+        degrees[: len(rows)] = np.diff(held)
+    else:
+        kept = np.flatnonzero(rows != GONE)
+        degrees[rows[kept]] = np.diff(held)[kept]
+    at = _find_slots(columns, gone, np.append(0, np.cumsum(degrees)), row, column)
+    np.add.at(degrees, row, 1)
+    starts = np.append(0, np.cumsum(degrees))
+    return CsrUpdate(starts, edit("columns", columns, gone, at, column), gone, at, order)
 
 
-def _stays(places: Ints) -> bool:
+def _find_slots(
+    columns: NDArray[np.int32], gone: Ints, starts: Ints, row: Ints, column: NDArray[np.int32]
+) -> Ints:
+    """Return before which of the old edges each added one is; `starts` are those of what stays."""
+    if not len(row):
+        return row
+    left = splice(columns, gone, gone[:0], columns[:0]) if len(gone) else columns
+    at = bisect_column(left, column, (starts[row], starts[row + 1]), right=True)
+    return at + np.searchsorted(gone - np.arange(len(gone)), at, "right")
+
+
+def stays(places: NDArray[np.integer]) -> bool:
     """Whether everything is where it was."""
     return bool((places == np.arange(len(places))).all())
 
@@ -89,19 +119,6 @@ def _find_gone(old: Csr, rows: Ints, places: Ints, columns: NDArray[np.int32]) -
     if not (places == GONE).any():
         return lost
     return np.union1d(lost, np.flatnonzero(columns == GONE))
-
-
-def _drop(held: NDArray[Any], gone: Ints) -> NDArray[Any]:
-    return splice(held, gone, gone[:0], held[:0]) if len(gone) else held
-
-
-def _insert(left: NDArray[Any], at: Ints, added: NDArray[Any]) -> NDArray[Any]:
-    """Insert values before the given places, which ascend."""
-    if not len(at):
-        return left
-    if at[0] == len(left):
-        return np.concatenate([left, added])
-    return splice(left, np.zeros(0, np.int64), at, added)
 
 
 def splice(held: NDArray[Any], gone: Ints, at: Ints, added: NDArray[Any]) -> NDArray[Any]:

@@ -1,6 +1,6 @@
 """Derive a generation's retrieval arrays from the store's tables."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any
 
@@ -12,7 +12,6 @@ from clew.graph.csr import (
     Ints,
     find_positions,
     isin_sorted,
-    row_starts,
     sorted_unique,
 )
 from clew.graph.page_owners import (
@@ -25,9 +24,10 @@ from clew.graph.page_owners import (
 from clew.graph.parts import HERE, RunParts, split_range
 from clew.index.details import derive_details, sum_mention_codes, use_detailed_rows
 from clew.index.incidences import csr_arrays, derive_incidences, is_resolved_as_before
-from clew.index.name_table import index_names
-from clew.index.owner_blocks import find_owners, index_tokens
-from clew.index.resolution import ResolvedTables, resolve, sort_tokens
+from clew.index.name_table import find_changed_names, index_names
+from clew.index.name_tokens import find_tokens, index_names_by_token
+from clew.index.owner_blocks import find_owners
+from clew.index.resolution import ResolvedTables, resolve
 from clew.out_of_core import WorkingMemory
 from clew.store.bm25 import (
     TextSegment,
@@ -38,13 +38,24 @@ from clew.store.bm25 import (
     merge_segments,
 )
 from clew.store.bm25_runs import make_segment_in_runs
-from clew.store.protocol import DETAIL_PREFIX, HAS_DETAILS, Arrays, DeriveArrays, Tables
+from clew.store.protocol import (
+    COLUMN_PREFIX,
+    DETAIL_PREFIX,
+    HAS_DETAILS,
+    Array,
+    Arrays,
+    DeriveArrays,
+    Tables,
+)
 from clew.store.resolved_entities import LONG_DESCRIPTION
+from clew.store.row_edits import Splice
+from clew.store.spliced_arrays import find_splice, splice_rows
 
 # Increase it whenever the arrays or their meaning change: older ones are then derived again.
 LAYOUT = 6
 _CODE_BITS, _MAX_START = 43, (1 << 20) - 1  # of a passage's number: its hash, and its place
 _QUOTES = f"{DETAIL_PREFIX}quote_"  # of the arrays of facts that passages quote
+_RESOLVED = ("merged", "sense_mentions")  # arrays of names that are not one entity each
 _MIN_OWNERSHIP = 0.3  # names owned less surely than this are not found by fuzzy matching
 
 
@@ -64,15 +75,12 @@ def derive_arrays(tables: Tables, run: RunParts = HERE) -> dict[str, NDArray[Any
     arrays |= derive_incidences(resolved, keys, known, run)
 
     arrays |= _find_quotes(tables)
-    # Equal scores are ordered by these: keys depend on when an element was added.
-    arrays["entity_codes"] = tables.memory.copy(tables.entities[:, 5])
-    arrays["fact_codes"] = tables.memory.copy(tables.facts[:, 5])
-    arrays["chunk_codes"] = _order_passages(*tables.chunks[:, 2:].T)
     arrays |= _derive_details(resolved)
     if tables.facts[:, 4].any():
         arrays["fact_rows"] = use_detailed_rows(arrays)
-    arrays |= index_names(resolved, keys["entity"], known)
-    arrays |= _index_owners(tables, arrays)
+    changed = find_changed_names(resolved, keys["entity"], known)
+    arrays |= index_names(tables, keys["entity"], changed, tables.previous)
+    arrays |= _index_owners(tables, arrays, changed)
     arrays |= carry_over_trees(tables.previous, arrays)
     make = partial(make_segment_in_runs, tables.memory)
     if run.count > 1:
@@ -84,19 +92,93 @@ def derive_arrays(tables: Tables, run: RunParts = HERE) -> dict[str, NDArray[Any
 def _derive_columns(tables: Tables) -> dict[str, NDArray[Any]]:
     """Return what each element has by itself: key, vector row, length, weight, relation, type."""
     arrays: dict[str, NDArray[Any]] = {}
-    columns = {"chunk": tables.chunks, "entity": tables.entities, "fact": tables.facts}
-    for kind, table in columns.items():
-        arrays[f"{kind}_keys"] = tables.memory.copy(table[:, 0])
-        arrays[f"{kind}_rows"] = tables.memory.copy(table[:, 1])
-    arrays["entity_literal"] = tables.entities[:, 3] > 0
-    arrays["entity_long"] = tables.entities[:, 6] % HAS_DETAILS > LONG_DESCRIPTION
-    arrays["fact_long"] = tables.facts[:, 4] % HAS_DETAILS > LONG_DESCRIPTION
-    arrays["fact_weight"] = tables.memory.empty(len(tables.facts), np.float32)
-    for some in tables.memory.blocks(len(tables.facts)):
-        arrays["fact_weight"][some] = tables.facts[some, 3] / 1000
-    relations, types = tables.facts[:, 2], tables.entities[:, 4]
-    arrays |= _encode_labels("fact_relation", "relation_fact", relations, tables.memory)
-    return arrays | _encode_labels("entity_type", "type_entity", types, tables.memory)
+    chunks, entities, facts = (_Columns(tables, name) for name in ("chunks", "entities", "facts"))
+    for kind, table in {"chunk": chunks, "entity": entities, "fact": facts}.items():
+        arrays[f"{kind}_keys"] = table.derive(f"{kind}_keys", lambda rows: rows[:, 0])
+        if kind == "fact" and _has_other_rows(tables):
+            arrays["fact_rows"] = tables.memory.copy(tables.facts[:, 1])
+        else:
+            arrays[f"{kind}_rows"] = table.derive(f"{kind}_rows", lambda rows: rows[:, 1])
+    arrays["chunk_codes"] = chunks.derive("chunk_codes", _order_passages)
+    # Equal scores are ordered by these: keys depend on when an element was added.
+    arrays["entity_codes"] = entities.derive("entity_codes", lambda rows: rows[:, 5])
+    arrays["fact_codes"] = facts.derive("fact_codes", lambda rows: rows[:, 5])
+    arrays["entity_literal"] = entities.derive("entity_literal", lambda rows: rows[:, 3] > 0)
+    arrays["entity_long"] = entities.derive("entity_long", partial(_is_long, 6))
+    arrays["fact_long"] = facts.derive("fact_long", partial(_is_long, 4))
+    arrays["fact_weight"] = facts.derive("fact_weight", _weigh_facts)
+    arrays |= facts.encode_labels("fact_relation", "relation_fact", 2)
+    return arrays | entities.encode_labels("entity_type", "type_entity", 4)
+
+
+def _has_other_rows(tables: Tables) -> bool:
+    """Whether vector rows of facts are, or were, those of their details or quotes."""
+    if tables.quotes is not None or f"{_QUOTES}rows" in tables.previous:
+        return True
+    return bool(tables.facts[:, 4].any())
+
+
+def _is_long(column: int, rows: Array) -> Array:
+    """Whether a description is worth summarising."""
+    found: Array = rows[:, column] % HAS_DETAILS > LONG_DESCRIPTION
+    return found
+
+
+def _weigh_facts(rows: Array) -> Array:
+    return (rows[:, 3] / 1000).astype(np.float32)
+
+
+def _order_passages(rows: Array) -> Array:
+    """Number passages so that of equals the one nearer to its document's beginning is first."""
+    codes, starts = rows[:, 2], rows[:, 3]
+    return (np.clip(starts, 0, _MAX_START) << _CODE_BITS) | (codes & ((1 << _CODE_BITS) - 1))
+
+
+class _Columns:
+    """Derives columns of a table: from the rows that came and went, if it is known which."""
+
+    def __init__(self, tables: Tables, name: str) -> None:
+        self.table: Array = getattr(tables, name)
+        self._memory, self._previous = tables.memory, tables.previous
+        self._made: Splice | None = None
+        self._count = 0
+        old, raw = tables.previous, f"{COLUMN_PREFIX}{name}"
+        resolved = name == "entities" and any(len(old.get(part, "?")) for part in _RESOLVED)
+        if has_current_layout(old) and not resolved:
+            self._made = find_splice(old, raw, self.table)
+            self._count = len(old[raw]) if self._made is not None else 0
+
+    def derive(self, name: str, make: Callable[[Array], Array]) -> Array:
+        """Return what `make` makes of all rows, block by block."""
+        held, made = self._find_earlier(name), self._made
+        if held is not None and made is not None:
+            return splice_rows(self._previous, name, held, made.gone, made.at, make(made.rows))
+        found = self._memory.empty(len(self.table), make(self.table[:0]).dtype)
+        for some in self._memory.blocks(len(self.table)):
+            found[some] = make(self.table[some])
+        return found
+
+    def encode_labels(self, name: str, bearer: str, column: int) -> dict[str, Array]:
+        """Encode labels as small integers, -1 for none; `bearer` maps each to one element with it.
+
+        A label's text is read from the store through that element: arrays hold numbers only.
+        """
+        held, made = self._find_earlier(name), self._made
+        if held is not None and made is not None and not len(made.gone):
+            first = self._previous[bearer]
+            labels, more = self.table[first, column], made.rows[:, column]
+            known = isin_sorted(more, labels)
+            appended = not len(more) or int(made.at[0]) == len(held)
+            if appended and (known | (more == 0)).all():
+                codes = np.where(known, np.searchsorted(labels, more), -1)
+                encoded = splice_rows(self._previous, name, held, made.gone, made.at, codes)
+                return {name: encoded, bearer: first}
+        return _encode_labels(name, bearer, self.table[:, column], self._memory)
+
+    def _find_earlier(self, name: str) -> Array | None:
+        """The column of the rows that were there before, if they are as they were."""
+        held = self._previous.get(name) if self._made is not None else None
+        return held if held is not None and len(held) == self._count else None
 
 
 def _index_by_shards(run: RunParts, keys: Ints, texts: Mapping[int, str]) -> TextSegment:
@@ -188,18 +270,10 @@ def has_current_layout(arrays: Mapping[str, NDArray[Any]]) -> bool:
     return held is not None and int(held[0]) == LAYOUT
 
 
-def _order_passages(codes: Ints, starts: Ints) -> Ints:
-    """Number passages so that of equals the one nearer to its document's beginning is first."""
-    return (np.clip(starts, 0, _MAX_START) << _CODE_BITS) | (codes & ((1 << _CODE_BITS) - 1))
-
-
 def _encode_labels(
     name: str, bearer: str, codes: Ints, memory: WorkingMemory
 ) -> dict[str, NDArray[Any]]:
-    """Encode labels as small integers, -1 for none; `bearer` maps each to one element with it.
-
-    A label's text is read from the store through that element: arrays hold numbers only.
-    """
+    """The labels of all elements, as `encode_labels` of columns returns them."""
     parts = [sorted_unique(codes[some]) for some in memory.blocks(len(codes))]
     found = parts[0] if len(parts) == 1 else sorted_unique(np.concatenate([codes[:0], *parts]))
     real = found != 0
@@ -214,33 +288,33 @@ def _encode_labels(
     return {name: encoded, bearer: first[real]}
 
 
-def _index_owners(tables: Tables, arrays: dict[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
+def _index_owners(
+    tables: Tables, arrays: dict[str, NDArray[Any]], changed: Ints | None
+) -> dict[str, NDArray[Any]]:
     """Map entities to the chunks about them, and index the name tokens of those entities."""
     entities, same = arrays["entity_keys"], arrays["entity_same"].astype(np.int64)
     count = len(entities)
-    bearer, codes, place = sort_tokens(tables)
-    lengths = np.zeros(count, np.int64)
-    lengths[bearer] = place + 1  # the last one stays
+    tokens = find_tokens(tables, entities, changed, tables.previous)
     degrees = np.diff(arrays["entity_chunk_starts"])
     chunk_counts = np.bincount(same, degrees, minlength=count).astype(np.int64)[same]
     owned, _ = resolve_claims(
         _find_claims(arrays),
         same,
-        lengths,
+        tokens.lengths,
         name_rarities(chunk_counts, len(arrays["chunk_keys"])),
     )
-    starts = row_starts(bearer, count)
     # One entity represents all that have the same name.
     known = sorted_unique(same[owned.entities[owned.about >= _MIN_OWNERSHIP]])
     known = known[np.argsort(arrays["entity_codes"][known])]  # equally similar ones go by these
-    words = index_tokens(starts, codes, known, tables.memory)
+    words = index_names_by_token(tables, tokens, known, changed, (entities, tables.previous))
     position_of = np.full(count, -1, np.int64)
     position_of[known] = np.arange(len(known))
-    spelt = EntityTokens(starts, codes, words, known, position_of[same])
+    spelt = EntityTokens(tokens.starts, tokens.codes, words, known, position_of[same])
     named = NameTable(*(arrays[f"name_{part}"] for part in NameTable.__slots__))
     owners = find_owners(named, owned, spelt, arrays["chunk_codes"], tables.memory)
     return {
         **{f"owners_{part}": getattr(owners, part) for part in owners.__slots__},
+        **tokens.to_arrays(),
         "word_codes": words.codes,
         "word_entities": known,
         **csr_arrays("word_names", words.names),

@@ -5,6 +5,7 @@ passages that are new or gone change, as long as names are resolved as before.
 """
 
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -25,6 +26,7 @@ from clew.graph.parts import HERE, RunParts, split_range
 from clew.index.incidence_blocks import build_in_blocks, fits_in_memory
 from clew.index.resolution import ResolvedTables
 from clew.store.protocol import Array, Arrays
+from clew.store.spliced_arrays import splice_rows
 
 Named = dict[str, NDArray[Any]]
 _KINDS = ("chunk", "entity", "fact")
@@ -238,13 +240,23 @@ def _update_incidence(
         ((target, targets), (source, sources), edges.more),
     ):
         name = f"{one}_{other}"
+        edit = partial(_splice_part, previous, name)
         update = update_csr(
-            _load_csr(previous, name), len(keys[one]), (places[one], places[other]), (at, to)
+            _load_csr(previous, name),
+            len(keys[one]),
+            (places[one], places[other]),
+            (at, to),
+            edit,
         )
         arrays[f"{name}_starts"], arrays[f"{name}_columns"] = update.starts, update.columns
         for part, weights in (("weights", edges.weights), *more):
-            arrays[f"{name}_{part}"] = update.carry(previous[f"{name}_{part}"], weights)
+            held = previous[f"{name}_{part}"]
+            arrays[f"{name}_{part}"] = update.carry(held, weights, part, edit)
     return arrays
+
+
+def _splice_part(previous: Arrays, name: str, part: str, *given: Any) -> Array:
+    return splice_rows(previous, f"{name}_{part}", *given)
 
 
 def _load_csr(arrays: Arrays, name: str) -> Csr:

@@ -18,11 +18,12 @@ from clew.graph.csr import (
     isin_sorted,
     sorted_unique,
 )
-from clew.graph.csr_update import GONE, find_places, splice
+from clew.graph.csr_update import GONE, find_places, splice, stays
 from clew.graph.page_owners import NameTable
 from clew.index.resolution import ResolvedTables
 from clew.out_of_core import Buckets
 from clew.store.protocol import SENSE_STRIDE, Array, Arrays, Tables
+from clew.store.spliced_arrays import splice_rows
 from clew.text.names import FORM, TOKEN
 
 _NAME_BYTES = 128  # taken by a name while it is sorted
@@ -33,16 +34,14 @@ _OWN_WEIGHT = 2000  # marks an entity's own name; no form has as much
 
 
 def index_names(
-    resolved: ResolvedTables, entities: Ints, previous: Arrays | None = None
+    tables: Tables, entities: Ints, changed: Ints | None, previous: Arrays
 ) -> dict[str, NDArray[Any]]:
     """Return names and forms sorted by hash; weight 2 marks own names.
 
-    `previous` are the arrays of a generation in which all names were resolved as they are now.
-    `entity_same` maps an entity to the first one whose name has the same hash.
+    `changed` are the positions of entities whose names may differ from those in `previous`, and
+    None if all may. `entity_same` maps an entity to the first one whose name has the same hash.
     """
-    tables = resolved.tables
-    changed = None if previous is None else _find_changed(resolved, entities, previous)
-    if previous is None or changed is None:
+    if changed is None:
         names = _make_whole_table(tables, entities)
     else:
         names = _update_table(tables, entities, changed, previous)
@@ -124,15 +123,25 @@ def _sort_names(found: NDArray[Any], entities: int) -> NameTable:
     )
 
 
-def _find_changed(resolved: ResolvedTables, entities: Ints, previous: Arrays) -> Ints | None:
-    """Return the positions of entities whose names may have changed; None if all may have."""
+def find_changed_names(
+    resolved: ResolvedTables, entities: Ints, previous: Arrays | None
+) -> Ints | None:
+    """Return the positions of entities whose names may have changed; None if all may have.
+
+    `previous` are the arrays of a generation in which all names were resolved as they are now.
+    """
+    if previous is None:
+        return None
     touched = resolved.tables.touched_names
     merged = resolved.arrays["merged"], previous["merged"]
     # Where nothing is merged, forms are not looked through for repetitions.
     if touched is None or bool(len(merged[0])) != bool(len(merged[1])):
         return None
     targets = [rows[isin_sorted(rows[:, 0] % SENSE_STRIDE, touched), 1] for rows in merged]
-    own = entities[isin_sorted(entities % SENSE_STRIDE, touched)]
+    places = find_places(previous["entity_keys"], entities)
+    is_new = np.ones(len(entities), np.bool_)  # a sense may be new although its name is not
+    is_new[places[places != GONE]] = False
+    own = entities[is_new | isin_sorted(entities % SENSE_STRIDE, touched)]
     keys = sorted_unique(np.concatenate([own, *targets]))
     return np.flatnonzero(isin_sorted(entities, keys))
 
@@ -144,19 +153,26 @@ def _update_table(tables: Tables, entities: Ints, changed: Ints, previous: Array
     is_changed = np.zeros(len(entities) + 1, np.bool_)  # the last one is that of GONE
     is_changed[changed] = True
     places[is_changed[places]] = GONE
-    bearers = places[held.entities]
+    bearers = held.entities if stays(places) else places[held.entities]
     gone = np.flatnonzero(bearers == GONE)
-    hashes, weights, bearers = (
-        splice(one, gone, gone[:0], one[:0]) for one in (held.hashes, held.weights, bearers)
-    )
     fresh = _make_table(tables, entities, changed)
-    at = _find_slots(hashes, weights, bearers, fresh)
+    hashes, weights, left = (_drop(one, gone) for one in (held.hashes, held.weights, bearers))
+    at = _find_slots(hashes, weights, left, fresh)
+    at += np.searchsorted(gone - np.arange(len(gone)), at, "right")  # among those that are gone
+
+    def update(part: str, base: NDArray[Any]) -> NDArray[Any]:
+        return splice_rows(previous, f"name_{part}", base, gone, at, getattr(fresh, part))
+
     return NameTable(
-        splice(hashes, gone[:0], at, fresh.hashes),
-        splice(bearers, gone[:0], at, fresh.entities),
-        splice(weights, gone[:0], at, fresh.weights),
-        splice(splice(held.kinds, gone, gone[:0], held.kinds[:0]), gone[:0], at, fresh.kinds),
+        update("hashes", held.hashes),
+        update("entities", bearers),
+        update("weights", held.weights),
+        update("kinds", held.kinds),
     )
+
+
+def _drop(held: NDArray[Any], gone: Ints) -> NDArray[Any]:
+    return splice(held, gone, gone[:0], held[:0]) if len(gone) else held
 
 
 def _find_slots(

@@ -188,7 +188,7 @@ class IngestPipeline:
             documents = [one for one in items if isinstance(one, Document)]
             names = {name for one in documents for name in one.names}
             async with self.store.snapshot() as now:
-                held = set(await now.names([one.id for one in documents]))
+                held = await now.stored([one.id for one in documents])
         known = await self.store.sources(names)
         held |= {source.document for source in known.values()}
         return ItemClassifier(known, self._current_stamps, held=held)

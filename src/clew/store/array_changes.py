@@ -15,7 +15,17 @@ import numpy as np
 
 from clew.errors import DamagedArrays
 from clew.store.protocol import Array, Arrays
-from clew.store.row_edits import EditFinder, Edits, Ints, Steps, find_steps
+from clew.store.row_edits import (
+    MAX_EDITS,
+    MAX_SHARE,
+    EditFinder,
+    Edits,
+    Ints,
+    Splice,
+    Steps,
+    count_equal_rows,
+    find_steps,
+)
 
 MIN_CHANGED_BYTES = 1024  # smaller arrays are written whole: they take a block of the disk anyway
 MAX_PIECES = 8192  # of an array that is read with changes; with more it is written whole
@@ -69,8 +79,11 @@ def first_merged(number: int) -> int:
 class ChangedArrays:
     """Finds what changed in the arrays of a generation, and packs it."""
 
-    def __init__(self, previous: Arrays, arrays: Arrays) -> None:
-        self._previous, self._arrays = previous, arrays
+    def __init__(
+        self, previous: Arrays, arrays: Arrays, spliced: Mapping[str, Splice] | None = None
+    ) -> None:
+        """`spliced` says of some arrays how they were made of the previous ones."""
+        self._previous, self._arrays, self._spliced = previous, arrays, spliced or {}
         self._finder = EditFinder()
         self._steps: dict[str, Steps | None] = {}
         self._records: dict[str, dict[str, Any]] = {}
@@ -84,6 +97,30 @@ class ChangedArrays:
             if numbered in self._previous and numbered in self._arrays:
                 return self._finder.find(old, new, self._find_steps(numbered))
         return self._finder.find(old, new)
+
+    def use(self, name: str, splice: Splice) -> Edits | None:
+        """The same for an array of which it is known how it was made of the previous one."""
+        old, steps = self._previous[name], None
+        for numbered in _NUMBERED_BY.get(name, ()):
+            if numbered in self._previous and numbered in self._arrays:
+                steps = self._find_steps(numbered)
+                if steps is None and not self._is_prefix(numbered):
+                    return self.find(name)
+                break
+        if name.endswith(OFFSETS):
+            if len(splice.gone) or int(splice.at[0]) < len(old) or not len(old):
+                return self.find(name)
+            splice = splice._replace(rows=np.diff(splice.rows, prepend=old[-1:]))
+        found = splice.to_edits(len(old), steps)
+        if len(found.starts) > MAX_EDITS or found.nbytes > MAX_SHARE * splice.array.nbytes:
+            return None
+        self._finder.learn(old, splice.array, found)
+        return found
+
+    def _is_prefix(self, numbered: str) -> bool:
+        """Whether everything has the number it had."""
+        old, new = (_identities(numbered, held) for held in (self._previous, self._arrays))
+        return len(old) <= len(new) and count_equal_rows(old, new) == len(old)
 
     def add(self, name: str, edits: Edits) -> None:
         """Add the edits of one array to the file."""
@@ -115,8 +152,12 @@ class ChangedArrays:
 
     def _find_steps(self, numbered: str) -> Steps | None:
         if numbered not in self._steps:
-            old, new = (_identities(numbered, held) for held in (self._previous, self._arrays))
-            self._steps[numbered] = find_steps(old, new)
+            made = self._spliced.get(numbered)
+            if made is not None and made.array is self._arrays[numbered]:
+                self._steps[numbered] = made.to_steps(len(self._previous[numbered]))
+            else:
+                old, new = (_identities(numbered, held) for held in (self._previous, self._arrays))
+                self._steps[numbered] = find_steps(old, new)
         return self._steps[numbered]
 
 

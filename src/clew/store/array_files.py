@@ -41,6 +41,7 @@ from clew.store.mapped_arrays import (
 from clew.store.protocol import Array, Arrays
 from clew.store.row_edits import MAX_SHARE, Edits
 
+MAX_NOTED_BYTES = 1 << 30  # of an array of which it is known what changed; larger ones are written
 _REMOVED_SUFFIX = ".gone"
 _KEPT_SUFFIX, _SEAL_SUFFIX = ".kept", ".seal"
 _LASTING = "lasting"  # the folder of what is brought up to date and not made again
@@ -75,6 +76,8 @@ def save_arrays(
         _do_in_threads(sync_to_disk, [temporary / SUMS_FILE, temporary, *saving.written])
     shutil.rmtree(folder, ignore_errors=True)
     temporary.rename(folder)
+    if isinstance(previous, MappedArrays):
+        previous.forget_next()
     return make_seal(raw.encode(), has_changes=bool(changes))
 
 
@@ -88,7 +91,8 @@ class _Saving:
         self._previous = previous if isinstance(previous, MappedArrays) else None
         self.written: list[Path] = []
         self._linked = self._link_changes()
-        self._changed = ChangedArrays(self._previous or {}, arrays)
+        spliced = self._previous.spliced if self._previous is not None else {}
+        self._changed = ChangedArrays(self._previous or {}, arrays, spliced)
         self._number = max(self._linked, default=0) + 1
         self._merged = first_merged(self._number)
 
@@ -132,6 +136,14 @@ class _Saving:
     def _share(self, path: Path, array: Array, previous: MappedArrays) -> SavedArray | None:
         """Link the file of an earlier array, if this one is not much different; or None."""
         held = previous.saved[path.stem]
+        if previous.grown.get(path.stem) is array:  # its rows are in the file already
+            path.hardlink_to(previous.folder / path.name)
+            self.written.append(path)
+            size = held.file.size + array.nbytes - previous[path.stem].nbytes
+            return SavedArray(sum_file(load_bytes(path, size), held.file))
+        noted = previous.spliced.get(path.stem)
+        if noted is not None and noted.array is array:
+            return self._change(path, array, previous)
         if not held.changes and (begin := previous.find_beginning(path.stem, array)) is not None:
             path.hardlink_to(previous.folder / path.name)
             return self._append(path, array, *begin)
@@ -162,11 +174,17 @@ class _Saving:
 
     def _change(self, path: Path, array: Array, previous: MappedArrays) -> SavedArray | None:
         """Note what changed in an array; None if it is too much, or the array too large."""
-        if not MIN_CHANGED_BYTES <= array.nbytes <= MAX_CHECKED_BYTES:
+        noted = previous.spliced.get(path.stem)
+        if noted is not None and noted.array is not array:
+            noted = None
+        # To compare large arrays would take longer than to write them.
+        largest = MAX_CHECKED_BYTES if noted is None else MAX_NOTED_BYTES
+        if not MIN_CHANGED_BYTES <= array.nbytes <= largest:
             return None
         if not self._memory.holds(array.nbytes):  # what changed is put together in memory
             return None
-        found = self._changed.find(path.stem)
+        changed = self._changed
+        found = changed.find(path.stem) if noted is None else changed.use(path.stem, noted)
         if found is None:
             return None
         edits = [*previous.read_edits(path.stem), found]

@@ -24,10 +24,10 @@ from clew.errors import DamagedArrays
 from clew.store.array_changes import ChangesFile, apply_edits, read_edits
 from clew.store.checksums import FileSum, is_sound, sum_file
 from clew.store.protocol import Array, Arrays
-from clew.store.row_edits import Edits
+from clew.store.row_edits import Edits, Splice
 
 _MAX_READ_BYTES = 1 << 18  # smaller files are read at once: a mapped one keeps a handle open
-_MAX_KEPT_BYTES = 1 << 22  # of an array that was just saved
+_MAX_KEPT_BYTES = 1 << 23  # of an array that was just saved
 _COMPARED_ROWS = 1 << 16  # compared at once, so that a difference is found early
 _MAX_HEADER_BYTES = 1 << 14
 _HEADER_START = 10  # bytes before the text of a header of version 1.0
@@ -86,6 +86,10 @@ class MappedArrays(Mapping[str, Array]):
             if len(self._bytes[name]) != held.file.size:
                 raise DamagedArrays(_DAMAGED.format(f"{name}.npy", "its size is wrong"))
         self._read = self._keep_changed(just_saved or {})
+        self.grown: dict[str, Array] = {}
+        """Arrays of the next generation whose rows were appended to files of this one."""
+        self.spliced: dict[str, Splice] = {}
+        """How arrays of the next generation were made of these."""
 
     def _keep_changed(self, arrays: Arrays) -> dict[str, Array]:
         """Those arrays that would else be put together again, if they are not large."""
@@ -130,6 +134,32 @@ class MappedArrays(Mapping[str, Array]):
         if held is not array and not begins_with(array, held):
             return None
         return self.saved[name].file, len(held) if held.ndim else 0
+
+    def grow(self, name: str, rows: Array) -> Array | None:
+        """An array with further rows, which are appended to its file; None if it is not in one.
+
+        This generation does not read them, and the next write overwrites what is not saved.
+        """
+        held, saved = self[name], self.saved.get(name)
+        if saved is None or saved.changes or not held.ndim or not held.flags.c_contiguous:
+            return None
+        if held.dtype != rows.dtype or held.shape[1:] != rows.shape[1:] or not held[:1].nbytes:
+            return None
+        path, size = self.folder / f"{name}.npy", saved.file.size
+        with suppress(OSError):  # removed meanwhile, or a disk that is full
+            with path.open("r+b", buffering=0) as file:
+                file.seek(size)
+                np.ascontiguousarray(rows).tofile(file)
+            found = _parse_npy(load_bytes(path, size + rows.nbytes))
+            if len(found) == len(held) + len(rows):
+                self.grown[name] = found
+                return found
+        return None
+
+    def forget_next(self) -> None:
+        """Let go of arrays of the next generation, which is saved."""
+        self.grown.clear()
+        self.spliced.clear()
 
     def check_all(self) -> list[str]:
         """Check every file whole; return one sentence per damaged one."""

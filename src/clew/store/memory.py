@@ -91,6 +91,10 @@ class MemorySnapshot:
         """Documents by content id."""
         return {key: self.document_by_id[key] for key in ids if key in self.document_by_id}
 
+    async def stored(self, ids: Sequence[str]) -> set[str]:
+        """Those of the ids that documents have."""
+        return set(await self.names(ids))
+
     async def names(self, ids: Sequence[str]) -> dict[str, tuple[str, ...]]:
         """The names of documents."""
         return {key: self.document_by_id[key].names for key in ids if key in self.document_by_id}

@@ -16,6 +16,7 @@ Array = NDArray[Any]
 Arrays = Mapping[str, Array]
 # A name with several senses has one key per sense: its own key + sense number * this.
 SENSE_STRIDE = 1 << 40
+COLUMN_PREFIX = "raw_"  # prefix of column files that a generation's folder keeps for the next one
 DETAIL_PREFIX = "detail_"  # of the arrays with vector rows of descriptions, keywords, attributes
 DETAIL_ROWS: dict[Kind, str] = {
     "description": f"{DETAIL_PREFIX}entity_rows",
@@ -223,6 +224,9 @@ class Snapshot(Protocol):
 
     async def documents(self, ids: Sequence[str]) -> dict[str, Document]:
         """Documents by content id."""
+
+    async def stored(self, ids: Sequence[str]) -> set[str]:
+        """Those of the ids that documents have."""
 
     async def names(self, ids: Sequence[str]) -> dict[str, tuple[str, ...]]:
         """The names of documents, without their text."""

@@ -170,6 +170,10 @@ class ResolvedSnapshot:
         """Documents by content id."""
         return await self.raw.documents(ids)
 
+    async def stored(self, ids: Sequence[str]) -> set[str]:
+        """Those of the ids that documents have."""
+        return await self.raw.stored(ids)
+
     async def names(self, ids: Sequence[str]) -> dict[str, tuple[str, ...]]:
         """The names of documents, without their text."""
         return await self.raw.names(ids)

@@ -6,7 +6,7 @@ Edits are found by comparing both arrays, so that applying them gives the later 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from math import prod
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -156,6 +156,36 @@ class Edits:
         )
 
 
+class Splice(NamedTuple):
+    """An array that was made of an earlier one: rows dropped, and others inserted before places."""
+
+    array: Array
+    gone: Ints
+    at: Ints
+    rows: Array
+
+    def to_edits(self, count: int, steps: Steps | None) -> Edits:
+        """The edits; the earlier array had so many rows."""
+        edges = np.union1d(self.gone, self.at)
+        ends = np.searchsorted(self.at, edges, "right")
+        after = np.append(0, edges + np.isin(edges, self.gone))
+        source = np.full(2 * len(edges) + 1, -1)
+        lengths = np.empty(len(source), np.int64)
+        source[::2], lengths[::2] = after, np.append(edges, count) - after
+        lengths[1::2] = np.diff(ends, prepend=0)
+        return Edits(*_join_pieces(source, lengths), self.rows, steps)
+
+    def to_steps(self, count: int) -> Steps | None:
+        """The new number of each of so many earlier rows; None if all have the number they had."""
+        breaks = np.unique(np.concatenate([[0], self.at, self.gone + 1]))
+        breaks = breaks[breaks < count]
+        add = np.searchsorted(self.at, breaks, "right") - np.searchsorted(self.gone, breaks)
+        differs = np.append(True, np.diff(add) != 0)[: len(breaks)]
+        breaks, add = breaks[differs], add[differs]
+        moved = len(breaks) <= MAX_EDITS and (add.any() or len(self.gone))
+        return Steps(count, breaks, add) if moved else None
+
+
 def _renumber(rows: Array, steps: Steps) -> Array:
     return steps.renumber(rows) if len(rows) else rows
 
@@ -182,6 +212,10 @@ class EditFinder:
     def __init__(self) -> None:
         self._found: dict[tuple[int, int], list[Edits]] = {}
         self._failed: set[tuple[int, int]] = set()
+
+    def learn(self, old: Array, new: Array, edits: Edits) -> None:
+        """Note the edits of an array, which others may share."""
+        self._found.setdefault((len(old), len(new)), []).append(edits)
 
     def find(self, old: Array, new: Array, steps: Steps | None = None) -> Edits | None:
         """The edits that make `new` of `old`; None if they are too many, or not to be found."""
@@ -254,8 +288,8 @@ class _Pair:
         at, width = 0, self._width
         for start, size in zip(edits.starts.tolist(), edits.lengths.tolist(), strict=True):
             if start >= 0:
-                one = self._a[start * width : (start + size) * width]
-                if (one != self._b[at * width : (at + size) * width]).any():
+                one, other = self._a[start * width :], self._b[at * width :]
+                if _count_equal(one, other, size * width) < size * width:
                     return False
             at += size
         return True
@@ -268,29 +302,39 @@ class _Pair:
 
     def refine(self, pieces: Iterable[tuple[int, int]]) -> Edits | None:
         """Edits with these pieces, but for rows in them that differ; None if these are many."""
-        pieces, places = list(pieces), []
         at = count = 0
+        sources: list[Ints] = []
+        sizes: list[Ints] = []
         for start, size in pieces:
-            if start >= 0:
-                same = _all_equal(self._view(self._a, start, size), self._view(self._b, at, size))
-                count += size - int(np.count_nonzero(same))
-                if count > self._most:
-                    return None
-                places.append((at, start, same))
+            kept = np.zeros(0, np.int64) if start < 0 else self._find_differing(start, at, size)
+            count += len(kept)
+            if count > self._most:
+                return None
+            source, length = _split_piece(start, size, kept)
+            sources.append(source)
+            sizes.append(length)
             at += size
-        source = np.full(self._sizes[1], -1)
-        for at, start, same in places:
-            end = at + len(same)
-            source[at:end] = np.where(same, np.arange(start, start + len(same)), -1)
-        own = source < 0
-        follows = np.where(own[1:], own[:-1], ~own[:-1] & (np.diff(source) == 1))
-        begins = np.flatnonzero(np.append(True, ~follows)[: len(source)])
-        lengths = np.diff(np.append(begins, len(source)))
-        literal = own[begins]
-        starts = source[begins]
-        sizes = lengths[literal]
-        starts[literal] = ~(np.cumsum(sizes) - sizes)
-        return Edits(starts, lengths, self._new[own])
+        rest = [self._sizes[1] - at]
+        starts, lengths = _join_pieces(
+            np.concatenate([*sources, [-1]]), np.concatenate([*sizes, rest])
+        )
+        found = Edits(starts, lengths, self._new[:0])
+        return replace(found, rows=self.take_rows(found))
+
+    def _find_differing(self, start: int, at: int, size: int) -> Ints:
+        """Which rows of a stretch differ; so many that it is useless if there are too many."""
+        found, count = [np.zeros(0, np.int64)], 0
+        for first in range(0, size, _LAST_BLOCK):
+            some = min(_LAST_BLOCK, size - first)
+            one = self._view(self._a, start + first, some)
+            differs = one != self._view(self._b, at + first, some)
+            if differs.any():
+                rows = np.flatnonzero(differs.any(axis=1) if self._width > 1 else differs)
+                found.append(rows + first)
+                count += len(rows)
+                if count > self._most:
+                    break
+        return np.concatenate(found)
 
     def search(self) -> Edits | None:
         """Edits that are found row by row; None if they are too many."""
@@ -378,6 +422,38 @@ class _Pair:
     def _view(self, numbers: Numbers, at: int, size: int) -> Numbers:
         width = self._width
         return numbers[at * width : (at + size) * width].reshape(-1, width)
+
+
+def _split_piece(start: int, size: int, differing: Ints) -> tuple[Ints, Ints]:
+    """Where each part of a piece is in the earlier array (-1: nowhere), and how long it is."""
+    if start < 0 or not len(differing):
+        return np.array([max(start, -1)]), np.array([size])
+    begins = np.append(True, np.diff(differing) > 1)
+    first = differing[begins]
+    last = differing[np.append(begins[1:], True)] + 1
+    edges = np.empty(2 * len(first) + 2, np.int64)
+    edges[0], edges[-1], edges[1:-1:2], edges[2:-1:2] = 0, size, first, last
+    source = start + edges[:-1]
+    source[1::2] = -1
+    return source, np.diff(edges)
+
+
+def _join_pieces(source: Ints, lengths: Ints) -> tuple[Ints, Ints]:
+    """Pieces without empty ones, those that follow each other as one; starts as in `Edits`."""
+    real = lengths > 0
+    source, lengths = source[real], lengths[real]
+    own = source < 0
+    follows = (own[1:] & own[:-1]) | (
+        ~own[1:] & ~own[:-1] & (source[1:] == source[:-1] + lengths[:-1])
+    )
+    begins = np.flatnonzero(np.append(True, ~follows)[: len(source)])
+    if not len(begins):
+        return source, lengths
+    lengths, starts = np.add.reduceat(lengths, begins), source[begins]
+    literal = starts < 0
+    sizes = lengths[literal]
+    starts[literal] = ~(np.cumsum(sizes) - sizes)
+    return starts, lengths
 
 
 def _seek(sought: Numbers, window: Numbers) -> list[int]:

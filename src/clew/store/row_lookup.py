@@ -9,7 +9,7 @@ Ints = NDArray[np.int64]
 Words = NDArray[np.uint64]
 _MIN_RECENT = 1 << 16  # rows added since the last sort, at least; then an eighth of all
 _MAX_SCANNED_HASHES = 1 << 12  # so few are looked for by reading all rows, some times
-_MAX_SCANS = 8  # then the rows are sorted
+_MAX_SCANS = 32  # then the rows are sorted, which takes about as long
 _MARK_BITS = np.uint64((1 << 16) - 1)  # of a hash, by which most rows are passed over
 
 
@@ -37,6 +37,8 @@ class RowLookup:
 
     def find(self, wanted: Words) -> Ints:
         """Row of each hash; -1 if absent."""
+        if not len(wanted):
+            return np.zeros(0, np.int64)
         found = self._search_or_scan(wanted)
         if self._recent:
             for at in np.flatnonzero(found < 0).tolist():

@@ -106,9 +106,10 @@ class TreeManager:
         stored = await self.store.get("manifest", [_TREES_KEY, _STATES_KEY])
         marks = json.loads(stored.get(_STATES_KEY) or "{}")
         present = forest_from_arrays(snapshot.arrays).tree_names()
-        now = _hash_elements(snapshot)
+        names = dict.fromkeys((*_split_names(stored.get(_TREES_KEY, "")), *present))
+        now = _hash_elements(snapshot) if names else ""
         found = {}
-        for name in dict.fromkeys((*_split_names(stored.get(_TREES_KEY, "")), *present)):
+        for name in names:
             built, updated = marks.get(name, ("", now))  # version 0.1 recorded nothing
             found[name] = "fresh" if built == now else "updated" if updated == now else "stale"
             if name not in present:

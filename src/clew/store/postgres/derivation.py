@@ -19,9 +19,17 @@ from clew.store.postgres.tables import (
 from clew.store.postgres.vectors import SharedVectors
 from clew.store.postgres.versions import UnpublishedWrite, read_generation, show_generation
 from clew.store.postgres.write import find_all_vector_rows
-from clew.store.protocol import DETAIL_PREFIX, LATE_KINDS, Array, Arrays, Change, Tables
+from clew.store.protocol import (
+    COLUMN_PREFIX,
+    DETAIL_PREFIX,
+    LATE_KINDS,
+    Array,
+    Arrays,
+    Change,
+    Tables,
+)
 from clew.store.quotes import open_quotes
-from clew.store.sqlite.tables import COLUMN_PREFIX, update_tables
+from clew.store.sqlite.tables import update_tables
 from clew.store.sqlite.write import TouchedElements
 from clew.types import Kind
 

@@ -17,12 +17,11 @@ from typing import TypeVar
 from clew.errors import StoreError
 from clew.store.checksums import checksum_cells
 from clew.store.merge import compute_fact_id
-from clew.store.protocol import Arrays, DocumentSource
+from clew.store.protocol import COLUMN_PREFIX, Arrays, DocumentSource
 from clew.store.resolved_entities import ChunkMention
 from clew.store.sqlite import rows
 from clew.store.sqlite.connections import DAMAGED_ROW, translate_errors
 from clew.store.sqlite.keyvalue import select_values
-from clew.store.sqlite.tables import COLUMN_PREFIX
 from clew.types import Chunk, Document, Entity, EntityLabel, Fact, Kind, Participant, Support
 
 _Found = TypeVar("_Found")
@@ -137,6 +136,10 @@ class TableSnapshot:
             ids,
         )
         return {row[0]: rows.row_to_document(row[:5], names.get(row[0], ())) for row in found}
+
+    async def stored(self, ids: Sequence[str]) -> set[str]:
+        """Those of the ids that documents have."""
+        return {key for (key,) in await self._select("SELECT id FROM documents WHERE id $ids", ids)}
 
     async def names(self, ids: Sequence[str]) -> dict[str, tuple[str, ...]]:
         """The names of documents, without their text."""

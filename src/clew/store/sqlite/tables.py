@@ -2,6 +2,7 @@
 
 import json
 import sqlite3
+from bisect import bisect_left, bisect_right
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
@@ -12,19 +13,19 @@ import numpy as np
 
 from clew.errors import StoreError
 from clew.out_of_core import UNBOUNDED, WorkingMemory
-from clew.store.protocol import HAS_DETAILS, Array, Arrays, Tables
+from clew.store.protocol import COLUMN_PREFIX, HAS_DETAILS, Array, Arrays, Tables
 from clew.store.resolved_entities import (
     RESOLUTION_KIND,
     SENSES_KIND,
     parse_decisions,
     parse_sense_pins,
 )
+from clew.store.spliced_arrays import find_splice, splice_rows
 from clew.store.sqlite.connections import DAMAGED_ROW
 
 _ROWS_PER_BLOCK = 50_000  # read at once of a table that does not fit into memory
-_MAX_SPLICED_ROWS = 20_000  # of more, rows are gathered one by one
 _PROBED_ROWS = 64
-COLUMN_PREFIX = "raw_"  # prefix of column files that a generation's folder keeps for the next one
+_MAX_BISECTED = 1000  # keys that are looked for one by one
 
 
 @dataclass(frozen=True)
@@ -151,14 +152,29 @@ def update_tables(
             found[name] = table if name in _CODED else _narrow(table, memory)
             memory.release()
         else:
-            keys, column = touched[by], held[:, _KEY_COLUMNS.get(name, 0)]
+            keys = touched[by]
             fresh = _sort_by_key(read(name, keys))
-            found[name] = _replace_rows(held, _find_rows(column, keys), fresh)
+            gone = _find_rows(held, _KEY_COLUMNS.get(name, 0), _find_older(previous, by, keys))
+            found[name] = _replace_rows(previous, COLUMN_PREFIX + name, gone, fresh)
             if name in _CODED:
                 found[name] = np.asarray(found[name], np.int64)
     if all(COLUMN_PREFIX + name in previous for name in ("entities", "forms")):
-        found["touched_names"] = np.array(sorted(touched["entities"]), np.int64)
+        found["touched_names"] = _find_changed_names(previous, found, touched["entities"])
     return Tables(**found, memory=memory)
+
+
+def _find_changed_names(
+    previous: Arrays, found: Mapping[str, Array], touched: Collection[int]
+) -> Array:
+    """Keys of names of which rows came or went; all that were touched where that is not known."""
+    keys = []
+    for table in ("entities", "forms"):
+        held = previous[COLUMN_PREFIX + table]
+        made = find_splice(previous, COLUMN_PREFIX + table, found[table])
+        if made is None:
+            return np.array(sorted(touched), np.int64)
+        keys += [held[made.gone, 0], made.rows[:, 0]]
+    return np.unique(np.concatenate(keys)).astype(np.int64)
 
 
 def _sort_by_key(table: Array) -> Array:
@@ -168,46 +184,73 @@ def _sort_by_key(table: Array) -> Array:
     return table[np.argsort(table[:, 0], kind="stable")]
 
 
-def _replace_rows(held: Array, gone: Array, fresh: Array) -> Array:
-    """Replace the rows `gone` by `fresh`; all are sorted by their first column."""
+def _find_older(previous: Arrays, by: str, keys: Collection[int]) -> Array:
+    """Those of the keys that there were before: new ones are larger than all others."""
+    held = previous.get(COLUMN_PREFIX + by)
+    found = np.array(sorted(keys), np.int64)
+    if held is None:
+        return found
+    return found[found <= int(held[-1, 0])] if len(held) else found[:0]
+
+
+def _replace_rows(previous: Arrays, name: str, gone: Array, fresh: Array) -> Array:
+    """Replace the rows `gone` of an array by `fresh`; all are sorted by their first column."""
+    held = previous[name]
     if held.dtype == np.int32:
         fresh = _narrow(fresh)
+    gone, fresh = _leave_out_equal(held, gone, fresh)
     if not len(gone) and not len(fresh):
         return held
-    at = np.searchsorted(held[:, 0], fresh[:, 0], "right")
-    if len(gone) + len(at) <= _MAX_SPLICED_ROWS:
-        return _splice_rows(held, gone, at, fresh)
-    order = np.insert(np.arange(len(held)), at, np.arange(len(held), len(held) + len(fresh)))
-    kept = np.ones(len(held), np.bool_)
-    kept[gone] = False
-    return np.concatenate([held, fresh]).take(order[np.insert(kept, at, True)], axis=0)
+    at = _bisect(held[:, 0], fresh[:, 0], bisect_right)
+    return splice_rows(previous, name, held, gone, at, fresh)
 
 
-def _splice_rows(held: Array, gone: Array, at: Array, fresh: Array) -> Array:
-    """Drop some rows and insert others before the given places, copying whole stretches."""
-    dropped = set(gone.tolist())
-    first = np.flatnonzero(np.diff(at, prepend=-1))
-    runs = np.split(fresh, first[1:]) if len(at) else []
-    inserted = dict(zip(at[first].tolist(), runs, strict=True))
-    pieces, done = [], 0
-    for place in sorted(dropped | inserted.keys()):
-        pieces.append(held[done:place])
-        if place in inserted:
-            pieces.append(inserted[place])
-        done = place + (place in dropped)
-    return np.concatenate([*pieces, held[done:]])
+def _leave_out_equal(held: Array, gone: Array, fresh: Array) -> tuple[Array, Array]:
+    """Leave out the rows of keys of which all rows, in order, are what they were."""
+    old = held[gone]
+    keys = np.intersect1d(old[:, 0], fresh[:, 0])
+    if not len(keys):
+        return gone, fresh
+    sizes = [np.diff(_find_edges(rows, keys), axis=0)[0] for rows in (old, fresh)]
+    keys, size = keys[sizes[0] == sizes[1]], sizes[0][sizes[0] == sizes[1]]
+    (mine, _), (theirs, _) = (_find_edges(rows, keys) for rows in (old, fresh))
+    which = np.repeat(np.arange(len(keys)), size)
+    steps = np.arange(len(which)) - np.repeat(np.cumsum(size) - size, size)
+    differs = (old[mine[which] + steps] != fresh[theirs[which] + steps]).any(axis=1)
+    same = np.ones(len(keys), np.bool_)
+    same[which[differs]] = False
+    return (
+        gone[~np.isin(old[:, 0], keys[same])],
+        fresh[~np.isin(fresh[:, 0], keys[same])],
+    )
 
 
-def _find_rows(column: Array, keys: Collection[int]) -> Array:
-    """Where a column has one of these keys."""
-    if not keys or not len(column):
+def _find_edges(rows: Array, keys: Array) -> Array:
+    """Where the rows of each key begin and end."""
+    return np.stack([np.searchsorted(rows[:, 0], keys, side) for side in ("left", "right")])
+
+
+def _find_rows(table: Array, column: int, keys: Array) -> Array:
+    """Where a column has one of these keys, which ascend; a table is sorted by its first column."""
+    if not len(keys) or not len(table):
         return np.zeros(0, np.int64)
-    # Most keys are new, and larger than all others.
-    at = np.flatnonzero(column >= min(keys))
-    is_key = np.zeros(max(int(column[at].max(initial=0)), max(keys)) + 1, np.bool_)
-    is_key[list(keys)] = True
-    found: Array = at[is_key[column[at]]]
+    if not column:
+        first, last = (_bisect(table[:, 0], keys, side) for side in (bisect_left, bisect_right))
+        sizes = last - first
+        return np.repeat(last - np.cumsum(sizes), sizes) + np.arange(int(sizes.sum()))
+    at = np.flatnonzero(table[:, column] >= keys[0])
+    values = table[at, column]
+    found: Array = at[keys[np.minimum(np.searchsorted(keys, values), len(keys) - 1)] == values]
     return found
+
+
+def _bisect(column: Array, keys: Array, side: Callable[[Any, int], int]) -> Array:
+    """Where a few ascending keys are in an ascending column, of which no copy is made."""
+    distinct = np.unique(keys)
+    if len(distinct) > _MAX_BISECTED:
+        return np.searchsorted(column, keys, "left" if side is bisect_left else "right")
+    found = np.array([side(column, key) for key in distinct.tolist()], np.int64)
+    return found[np.searchsorted(distinct, keys)]
 
 
 def read_decisions(db: sqlite3.Connection) -> tuple[Array, Array]:

@@ -1,0 +1,79 @@
+"""Arrays of the next generation that are made of those before by dropping and inserting rows.
+
+What was dropped and inserted is noted, so that saving does not have to look for it; and rows that
+come after all others are appended to the file of the array, which is not copied.
+"""
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from clew.store.mapped_arrays import MappedArrays
+from clew.store.protocol import Array, Arrays
+from clew.store.row_edits import Splice
+
+_MAX_SPLICED = 20_000  # rows dropped and inserted; of more, rows are selected one by one
+Ints = NDArray[np.int64]
+
+
+def splice_rows(
+    previous: Arrays, name: str, base: Array, gone: Ints, at: Ints, rows: Array
+) -> Array:
+    """Drop rows of an array and insert others before the given places; all ascend.
+
+    `base` is the array of the previous generation, perhaps with elements numbered as they are now.
+    """
+    held = previous[name]
+    rows = np.ascontiguousarray(rows, base.dtype)
+    if not len(gone) and not len(rows):
+        return base
+    if not isinstance(previous, MappedArrays):
+        return _splice(base, gone, at, rows)
+    if base is held and not len(gone) and int(at[0]) == len(held):
+        found = previous.grow(name, rows)
+        if found is not None:
+            previous.spliced[name] = Splice(found, gone, at, rows)
+            return found
+    found = _splice(base, gone, at, rows)
+    previous.spliced[name] = Splice(found, gone, at, rows)
+    return found
+
+
+def note_splice(previous: Arrays, name: str, made: Splice) -> None:
+    """Note how an array that was made otherwise differs from the previous one."""
+    if isinstance(previous, MappedArrays):
+        previous.spliced[name] = made
+
+
+def append_rows(previous: Arrays, name: str, rows: Array) -> Array:
+    """An array of the previous generation with further rows."""
+    held, none = previous[name], np.zeros(0, np.int64)
+    return splice_rows(previous, name, held, none, np.full(len(rows), len(held)), rows)
+
+
+def find_splice(previous: Arrays, name: str, array: Array) -> Splice | None:
+    """How an array was made of the previous one, if that was noted."""
+    if name not in previous or not isinstance(previous, MappedArrays):
+        return None
+    if array is previous[name]:
+        none = np.zeros(0, np.int64)
+        return Splice(array, none, none, array[:0])
+    noted = previous.spliced.get(name)
+    return noted if noted is not None and noted.array is array else None
+
+
+def _splice(held: Array, gone: Ints, at: Ints, added: NDArray[Any]) -> Array:
+    """The same without a note. Whole stretches are copied, which is faster than to select rows."""
+    if len(gone) + len(at) > _MAX_SPLICED:
+        kept = np.ones(len(held), np.bool_)
+        kept[gone] = False
+        return np.insert(held[kept], at - np.searchsorted(gone, at), added, axis=0)
+    edges = np.union1d(gone, at)
+    last = np.searchsorted(at, edges, "right").tolist()
+    is_gone = np.isin(edges, gone).tolist()
+    pieces, done, taken = [], 0, 0
+    for edge, end, drop in zip(edges.tolist(), last, is_gone, strict=True):
+        pieces += [held[done:edge], added[taken:end]]
+        done, taken = edge + drop, end
+    return np.concatenate([*pieces, held[done:]])

@@ -294,6 +294,11 @@ class View:
         """The relation of each fact as a small integer, -1 for none."""
         return self.arrays.get("fact_relation", np.zeros(0, np.int32))
 
+    @cached_property
+    def has_relations(self) -> bool:
+        """Whether any fact has a relation: a model made it, or it was imported."""
+        return bool(len(self.relations)) and int(self.relations.max()) >= 0
+
     @property
     def types(self) -> NDArray[np.int32]:
         """The type of each entity as a small integer, -1 for none."""

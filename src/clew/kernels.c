@@ -16,14 +16,20 @@
 #define VERSIONS
 #endif
 
-enum { LANES = 32, PIECE = 2048, AHEAD = 2, LINE = 64 };
+enum { LANES = 32, PIECE = 2048, AHEAD = 3, FAR = 16, LINE = 64 };
 
 #include "kernels_bits.h"
 
-static inline void fetch_ahead(const void *row, int64_t bytes)
+/* Fetch the rows that are read soon: of those further ahead the first bytes, which finds their
+   pages, and of the next ones all. */
+static inline void fetch_ahead(const void *matrix, const int64_t *rows, int64_t at, int64_t count,
+                               int64_t bytes)
 {
-    for (int64_t at = 0; at < bytes; at += LINE)
-        __builtin_prefetch((const char *)row + at);
+    if (at + FAR < count)
+        __builtin_prefetch((const char *)matrix + rows[at + FAR] * bytes);
+    if (at + AHEAD < count)
+        for (int64_t i = 0; i < bytes; i += LINE)
+            __builtin_prefetch((const char *)matrix + rows[at + AHEAD] * bytes + i);
 }
 
 /* A 16-bit number as a 32-bit one. */
@@ -97,8 +103,7 @@ VERSIONS static void dot_floats_plainly(const float *matrix, int64_t width, cons
 {
     for (int64_t at = 0; at < count; at++) {
         const float *row = matrix + rows[at] * width;
-        if (at + AHEAD < count)
-            fetch_ahead(matrix + rows[at + AHEAD] * width, width * (int64_t)sizeof(float));
+        fetch_ahead(matrix, rows, at, count, width * (int64_t)sizeof(float));
         for (int64_t which = 0; which < number; which++) {
             const float *vector = vectors + which * width;
 #if defined(__aarch64__)
@@ -122,8 +127,7 @@ VERSIONS static void dot_halves_plainly(const uint16_t *matrix, int64_t width, c
                                         float *out)
 {
     for (int64_t at = 0; at < count; at++) {
-        if (at + AHEAD < count)
-            fetch_ahead(matrix + rows[at + AHEAD] * width, width * (int64_t)sizeof(uint16_t));
+        fetch_ahead(matrix, rows, at, count, width * (int64_t)sizeof(uint16_t));
         for (int64_t which = 0; which < number; which++) {
             const uint16_t *row = matrix + rows[at] * width;
             const float *vector = vectors + which * width;
@@ -194,8 +198,7 @@ dot_floats_by_avx2(const float *matrix, int64_t width, const int64_t *rows, int6
                    const float *vectors, int64_t number, float *out)
 {
     for (int64_t at = 0; at < count; at++) {
-        if (at + AHEAD < count)
-            fetch_ahead(matrix + rows[at + AHEAD] * width, width * (int64_t)sizeof(float));
+        fetch_ahead(matrix, rows, at, count, width * (int64_t)sizeof(float));
         for (int64_t which = 0; which < number; which++)
             out[which * count + at] =
                 dot_one_by_avx2(matrix + rows[at] * width, vectors + which * width, width);
@@ -207,8 +210,7 @@ dot_halves_by_f16c(const uint16_t *matrix, int64_t width, const int64_t *rows,
                                int64_t count, const float *vectors, int64_t number, float *out)
 {
     for (int64_t at = 0; at < count; at++) {
-        if (at + AHEAD < count)
-            fetch_ahead(matrix + rows[at + AHEAD] * width, width * (int64_t)sizeof(uint16_t));
+        fetch_ahead(matrix, rows, at, count, width * (int64_t)sizeof(uint16_t));
         for (int64_t which = 0; which < number; which++)
             out[which * count + at] =
                 dot_one_by_f16c(matrix + rows[at] * width, vectors + which * width, width);

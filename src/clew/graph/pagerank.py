@@ -7,9 +7,10 @@ A node's score is the share of time spent there. See docs/pagerank.md for the bo
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
+from numpy.typing import NDArray
 
 from clew.errors import InputError
 from clew.graph.csr import Csr, Doubles, Ints
@@ -146,6 +147,26 @@ class LocalGraph:
 def prepare_graph(links: Csr) -> LocalGraph:
     """Prepare an undirected graph for many rankings."""
     transitions = build_transition_graph(links)
+    return LocalGraph(transitions, allocate_slots(len(transitions)))
+
+
+def graph_to_arrays(graph: LocalGraph) -> dict[str, NDArray[Any]]:
+    """A graph with what was computed of it, to be kept."""
+    links, prepared = graph.transitions.links, graph.transitions
+    found: dict[str, NDArray[Any]] = {part: getattr(links, part) for part in Csr.__slots__}
+    if prepared.strengths is not None:
+        found |= {"strengths": prepared.strengths, "high": prepared.high}
+    return found
+
+
+def load_graph(kept: Mapping[str, NDArray[Any]]) -> LocalGraph:
+    """The graph of such arrays; what an earlier version did not keep is computed again."""
+    links = Csr(*(kept[part] for part in Csr.__slots__))
+    if "strengths" not in kept:
+        return prepare_graph(links)
+    strengths, high = kept["strengths"], kept["high"]
+    total = float(strengths.sum())
+    transitions = TransitionGraph(links, links, False, strengths, None, total, high)
     return LocalGraph(transitions, allocate_slots(len(transitions)))
 
 

@@ -158,9 +158,7 @@ class Walk:
         total += shares[1] * plain[0] + shares[2] * plain[1]
         return total
 
-    def _settle(
-        self, view: View, reached: Floats, best: Floats, scores: _QuestionScores
-    ) -> Floats:
+    def _settle(self, view: View, reached: Floats, best: Floats, scores: _QuestionScores) -> Floats:
         """Return the total of each chunk; all that may be among the best are compared exactly."""
         total = self._sum_totals(reached, best, scores)
         if scores.fits.chunks.known is not None:
@@ -207,7 +205,7 @@ class Walk:
     def _passages_mentioning(
         self, view: View, entity: int, scores: _QuestionScores
     ) -> tuple[Ints, Floats]:
-        """Passages that mention an entity, with weights: 1 for the sentence nearest the question."""
+        """Passages with an entity, and weights: 1 for the sentence nearest the question."""
         facts = view.links("entity_fact")
         stating = facts.row(entity)[facts.row_weights(entity) > 0].astype(np.int64)
         if len(stating) > _MAX_SENTENCES:
@@ -340,9 +338,9 @@ def _mix_evenly(dense: Floats, lexical: Floats, ranges: tuple[float, float, floa
     """Mean of the cosines of chunks and the scores of their words, each by its range."""
     if kernels.COMPILED is not None:
         return kernels.COMPILED.mix_evenly(dense, lexical, ranges)
-    low, span, most = map(np.float32, ranges)
-    mixed: Floats = (dense - low) / span / 2 + lexical / most / 2
-    return mixed
+    low, span, most = (np.float32(one) for one in ranges)
+    mixed = (dense - low) / span / 2 + lexical / most / 2
+    return mixed.astype(np.float32, copy=False)
 
 
 def _group_max(values: Floats, groups: Ints, count: int) -> Floats:

@@ -144,30 +144,22 @@ class LocalGraph:
         )
 
 
-def prepare_graph(links: Csr) -> LocalGraph:
-    """Prepare an undirected graph for many rankings."""
-    transitions = build_transition_graph(links)
+def prepare_graph(links: Csr, measured: Mapping[str, NDArray[Any]] | None = None) -> LocalGraph:
+    """Prepare an undirected graph for many rankings; it may have been `measured` before."""
+    if measured:
+        strengths, total = measured["strengths"], float(measured["strengths"].sum())
+        transitions = TransitionGraph(links, links, False, strengths, None, total, measured["high"])
+    else:
+        transitions = build_transition_graph(links)
     return LocalGraph(transitions, allocate_slots(len(transitions)))
 
 
-def graph_to_arrays(graph: LocalGraph) -> dict[str, NDArray[Any]]:
-    """A graph with what was computed of it, to be kept."""
-    links, prepared = graph.transitions.links, graph.transitions
-    found: dict[str, NDArray[Any]] = {part: getattr(links, part) for part in Csr.__slots__}
-    if prepared.strengths is not None:
-        found |= {"strengths": prepared.strengths, "high": prepared.high}
-    return found
-
-
-def load_graph(kept: Mapping[str, NDArray[Any]]) -> LocalGraph:
-    """The graph of such arrays; what an earlier version did not keep is computed again."""
-    links = Csr(*(kept[part] for part in Csr.__slots__))
-    if "strengths" not in kept:
-        return prepare_graph(links)
-    strengths, high = kept["strengths"], kept["high"]
-    total = float(strengths.sum())
-    transitions = TransitionGraph(links, links, False, strengths, None, total, high)
-    return LocalGraph(transitions, allocate_slots(len(transitions)))
+def measure_strengths(links: Csr) -> dict[str, NDArray[Any]]:
+    """What is measured of all edges of a graph, to be kept; nothing where every edge weighs 1."""
+    graph = build_transition_graph(links)
+    if graph.strengths is None:
+        return {}
+    return {"strengths": graph.strengths, "high": graph.high}
 
 
 # -- estimates

@@ -14,10 +14,10 @@ from numpy.typing import NDArray
 
 from clew import kernels
 from clew.errors import StoreError, VectorsDeferred
-from clew.graph.csr import Csr, Floats, Ints, Mask
+from clew.graph.csr import Csr, Floats, Ints, Mask, csr_to_arrays
 from clew.graph.name_matching import NameTokenIndex, build_token_index
 from clew.graph.page_owners import name_rarities
-from clew.graph.pagerank import RankedGraph, graph_to_arrays, load_graph, prepare_graph
+from clew.graph.pagerank import RankedGraph, measure_strengths, prepare_graph
 from clew.graph.walk_edges import INCIDENCES, WalkColumns, WalkEdges, prepare_edges
 from clew.index.cosines import Matrix, score_rows, score_rows_together, widen_rows
 from clew.index.details import load_details
@@ -289,9 +289,11 @@ class View:
     def ranked_graph(self, name: str, build: Callable[[], Csr]) -> RankedGraph:
         """A graph for PageRank, made once per generation by `build`; a large one is kept."""
         if name not in self.memo:
-            self.memo[name] = load_graph(
-                self.derive_once(name, lambda: graph_to_arrays(prepare_graph(build())))
-            )
+            parts = self.derive_once(name, lambda: csr_to_arrays(build()))
+            links = Csr(*(parts[part] for part in Csr.__slots__))
+            # Apart from the edges, which earlier versions read, too.
+            prepared = self.derive_once(f"strengths of {name}", lambda: measure_strengths(links))
+            self.memo[name] = prepare_graph(links, prepared)
         found: RankedGraph = self.memo[name]
         return found
 

@@ -20,10 +20,14 @@ enum { LANES = 32, PIECE = 2048, AHEAD = 2, LINE = 64 };
 
 #include "kernels_bits.h"
 
-static inline void fetch_ahead(const void *row, int64_t bytes)
+/* Fetch a row that is read soon; rows that follow each other the processor fetches by itself. */
+static inline void fetch_ahead(const void *matrix, const int64_t *rows, int64_t at, int64_t count,
+                               int64_t bytes)
 {
-    for (int64_t at = 0; at < bytes; at += LINE)
-        __builtin_prefetch((const char *)row + at);
+    if (at + AHEAD >= count || rows[at + AHEAD] - rows[at] == AHEAD)
+        return;
+    for (int64_t i = 0; i < bytes; i += LINE)
+        __builtin_prefetch((const char *)matrix + rows[at + AHEAD] * bytes + i);
 }
 
 /* A 16-bit number as a 32-bit one. */
@@ -91,14 +95,13 @@ static inline float add_lanes(float *sum)
 }
 #endif
 
-/* Dot products of some rows of 32-bit numbers with vectors; a row is read once for all. */
-VERSIONS void clew_dot_floats(const float *matrix, int64_t width, const int64_t *rows,
-                              int64_t count, const float *vectors, int64_t number, float *out)
+VERSIONS static void dot_floats_plainly(const float *matrix, int64_t width, const int64_t *rows,
+                                        int64_t count, const float *vectors, int64_t number,
+                                        float *out)
 {
     for (int64_t at = 0; at < count; at++) {
         const float *row = matrix + rows[at] * width;
-        if (at + AHEAD < count)
-            fetch_ahead(matrix + rows[at + AHEAD] * width, width * (int64_t)sizeof(float));
+        fetch_ahead(matrix, rows, at, count, width * (int64_t)sizeof(float));
         for (int64_t which = 0; which < number; which++) {
             const float *vector = vectors + which * width;
 #if defined(__aarch64__)
@@ -122,8 +125,7 @@ VERSIONS static void dot_halves_plainly(const uint16_t *matrix, int64_t width, c
                                         float *out)
 {
     for (int64_t at = 0; at < count; at++) {
-        if (at + AHEAD < count)
-            fetch_ahead(matrix + rows[at + AHEAD] * width, width * (int64_t)sizeof(uint16_t));
+        fetch_ahead(matrix, rows, at, count, width * (int64_t)sizeof(uint16_t));
         for (int64_t which = 0; which < number; which++) {
             const uint16_t *row = matrix + rows[at] * width;
             const float *vector = vectors + which * width;
@@ -144,38 +146,88 @@ VERSIONS static void dot_halves_plainly(const uint16_t *matrix, int64_t width, c
 }
 
 #if defined(__x86_64__)
-__attribute__((target("avx2,fma,f16c"))) static float
-dot_one_by_f16c(const uint16_t *row, const float *vector, int64_t width)
+/* The sum of 32 lanes, in the order of `add_lanes`. */
+__attribute__((target("avx2"))) static inline float add_eights(__m256 a, __m256 b, __m256 c,
+                                                               __m256 d)
 {
-    __m256 sums[4] = {_mm256_setzero_ps(), _mm256_setzero_ps(), _mm256_setzero_ps(),
-                      _mm256_setzero_ps()};
-    int64_t i = 0;
-    for (; i + LANES <= width; i += LANES)
-        for (int part = 0; part < 4; part++) {
-            const int64_t from = i + 8 * part;
-            __m256 wide = _mm256_cvtph_ps(_mm_loadu_si128((const __m128i *)(row + from)));
-            sums[part] = _mm256_fmadd_ps(wide, _mm256_loadu_ps(vector + from), sums[part]);
-        }
-    float lanes[LANES];
-    for (int part = 0; part < 4; part++)
-        _mm256_storeu_ps(lanes + 8 * part, sums[part]);
-    for (; i < width; i++)
-        lanes[0] += widen(row[i]) * vector[i];
-    return add_lanes(lanes);
+    const __m256 eight = _mm256_add_ps(_mm256_add_ps(a, c), _mm256_add_ps(b, d));
+    const __m128 four = _mm_add_ps(_mm256_castps256_ps128(eight), _mm256_extractf128_ps(eight, 1));
+    const __m128 two = _mm_add_ps(four, _mm_movehl_ps(four, four));
+    return _mm_cvtss_f32(_mm_add_ss(two, _mm_shuffle_ps(two, two, 1)));
 }
 
-static void dot_halves_by_f16c(const uint16_t *matrix, int64_t width, const int64_t *rows,
+__attribute__((target("avx2,fma,f16c"))) static inline float
+dot_one_by_f16c(const uint16_t *row, const float *vector, int64_t width)
+{
+    __m256 a = _mm256_setzero_ps(), b = a, c = a, d = a;
+    int64_t i = 0;
+    for (; i + LANES <= width; i += LANES) {
+        const __m128i *held = (const __m128i *)(row + i);
+        const float *with = vector + i;
+        a = _mm256_fmadd_ps(_mm256_cvtph_ps(_mm_loadu_si128(held)), _mm256_loadu_ps(with), a);
+        b = _mm256_fmadd_ps(_mm256_cvtph_ps(_mm_loadu_si128(held + 1)), _mm256_loadu_ps(with + 8), b);
+        c = _mm256_fmadd_ps(_mm256_cvtph_ps(_mm_loadu_si128(held + 2)), _mm256_loadu_ps(with + 16), c);
+        d = _mm256_fmadd_ps(_mm256_cvtph_ps(_mm_loadu_si128(held + 3)), _mm256_loadu_ps(with + 24), d);
+    }
+    for (; i < width; i++)
+        a = _mm256_add_ps(a, _mm256_castps128_ps256(_mm_set_ss(widen(row[i]) * vector[i])));
+    return add_eights(a, b, c, d);
+}
+
+__attribute__((target("avx2,fma"))) static inline float
+dot_one_by_avx2(const float *row, const float *vector, int64_t width)
+{
+    __m256 a = _mm256_setzero_ps(), b = a, c = a, d = a;
+    int64_t i = 0;
+    for (; i + LANES <= width; i += LANES) {
+        const float *held = row + i, *with = vector + i;
+        a = _mm256_fmadd_ps(_mm256_loadu_ps(held), _mm256_loadu_ps(with), a);
+        b = _mm256_fmadd_ps(_mm256_loadu_ps(held + 8), _mm256_loadu_ps(with + 8), b);
+        c = _mm256_fmadd_ps(_mm256_loadu_ps(held + 16), _mm256_loadu_ps(with + 16), c);
+        d = _mm256_fmadd_ps(_mm256_loadu_ps(held + 24), _mm256_loadu_ps(with + 24), d);
+    }
+    for (; i < width; i++)
+        a = _mm256_add_ps(a, _mm256_castps128_ps256(_mm_set_ss(row[i] * vector[i])));
+    return add_eights(a, b, c, d);
+}
+
+__attribute__((target("avx2,fma"))) static void
+dot_floats_by_avx2(const float *matrix, int64_t width, const int64_t *rows, int64_t count,
+                   const float *vectors, int64_t number, float *out)
+{
+    for (int64_t at = 0; at < count; at++) {
+        fetch_ahead(matrix, rows, at, count, width * (int64_t)sizeof(float));
+        for (int64_t which = 0; which < number; which++)
+            out[which * count + at] =
+                dot_one_by_avx2(matrix + rows[at] * width, vectors + which * width, width);
+    }
+}
+
+__attribute__((target("avx2,fma,f16c"))) static void
+dot_halves_by_f16c(const uint16_t *matrix, int64_t width, const int64_t *rows,
                                int64_t count, const float *vectors, int64_t number, float *out)
 {
     for (int64_t at = 0; at < count; at++) {
-        if (at + AHEAD < count)
-            fetch_ahead(matrix + rows[at + AHEAD] * width, width * (int64_t)sizeof(uint16_t));
+        fetch_ahead(matrix, rows, at, count, width * (int64_t)sizeof(uint16_t));
         for (int64_t which = 0; which < number; which++)
             out[which * count + at] =
                 dot_one_by_f16c(matrix + rows[at] * width, vectors + which * width, width);
     }
 }
 #endif
+
+/* Dot products of some rows of 32-bit numbers with vectors; a row is read once for all. */
+void clew_dot_floats(const float *matrix, int64_t width, const int64_t *rows, int64_t count,
+                     const float *vectors, int64_t number, float *out)
+{
+#if defined(__x86_64__)
+    if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")) {
+        dot_floats_by_avx2(matrix, width, rows, count, vectors, number, out);
+        return;
+    }
+#endif
+    dot_floats_plainly(matrix, width, rows, count, vectors, number, out);
+}
 
 /* Dot products of some rows of 16-bit numbers with vectors. */
 void clew_dot_halves(const uint16_t *matrix, int64_t width, const int64_t *rows, int64_t count,
@@ -263,34 +315,48 @@ static void sink(const float *scores, const int64_t *keys, int64_t *heap, int64_
     }
 }
 
+#include "kernels_total.h"
+
+/* Positions of the `most` highest of the scores that reach `floor`; returns how many there are. */
+static int64_t find_above(const float *scores, const int64_t *keys, int64_t count, int64_t most,
+                          float floor, int64_t *heap)
+{
+    int64_t size = 0;
+    for (int64_t at = 0; at < count; at++) {
+        const float least = size < most ? floor : scores[heap[0]];
+        for (; at + LANES <= count; at += LANES) { /* most are too low: several are told at once */
+            int high = 0;
+            for (int lane = 0; lane < LANES; lane++)
+                high |= scores[at + lane] >= least;
+            if (high)
+                break;
+        }
+        for (const int64_t end = at + LANES < count ? at + LANES : count; at < end; at++) {
+            if (size < most && scores[at] >= floor) {
+                int64_t place = size++;
+                for (; place && comes_after(scores, keys, at, heap[(place - 1) / 2]);
+                     place = (place - 1) / 2)
+                    heap[place] = heap[(place - 1) / 2];
+                heap[place] = at;
+            } else if (size == most && comes_after(scores, keys, heap[0], at)) {
+                heap[0] = at;
+                sink(scores, keys, heap, size);
+            }
+        }
+        at--;
+    }
+    return size;
+}
+
 /* Positions of the `most` highest scores (there are as many), best first; ties go by key. */
 void clew_find_top(const float *scores, const int64_t *keys, int64_t count, int64_t most,
                    int64_t *heap)
 {
-    int64_t size = 0;
-    for (int64_t at = 0; at < count; at++) {
-        if (size < most) {
-            int64_t place = size++;
-            for (; place && comes_after(scores, keys, at, heap[(place - 1) / 2]);
-                 place = (place - 1) / 2)
-                heap[place] = heap[(place - 1) / 2];
-            heap[place] = at;
-            continue;
-        }
-        for (; at + LANES <= count; at += LANES) { /* most are too low: several are told at once */
-            int high = 0;
-            for (int lane = 0; lane < LANES; lane++)
-                high |= scores[at + lane] >= scores[heap[0]];
-            if (high)
-                break;
-        }
-        for (const int64_t end = at + LANES < count ? at + LANES : count; at < end; at++)
-            if (comes_after(scores, keys, heap[0], at)) {
-                heap[0] = at;
-                sink(scores, keys, heap, size);
-            }
-        at--;
-    }
+    const float floor = find_floor(scores, count, most);
+    int64_t size = find_above(scores, keys, count, most, floor, heap);
+    for (int64_t at = 0; size < most && at < count; at++) /* what is no number comes last */
+        if (!(scores[at] >= floor))
+            heap[size++] = at;
     while (--size > 0) {
         const int64_t last = heap[0];
         heap[0] = heap[size];

@@ -52,6 +52,8 @@ _OTHERS: dict[str, tuple[tuple[Any, ...], Any]] = {  # arguments and result
         + (_POINTER,) * 4,
         _NUMBER,
     ),
+    "sum_totals": ((_POINTER,) * 5 + (_NUMBER, _POINTER), None),
+    "mix_evenly": ((_POINTER, _POINTER, _POINTER, _NUMBER, _POINTER), None),
 }
 _NO_SUCH_ROW = 2
 _PUSH_ARRAYS = (
@@ -121,6 +123,8 @@ class Kernels:
     within: Callable[..., int]
     looked_up: Callable[..., None]
     likely: Callable[..., int]
+    totals: Callable[..., None]
+    mixed: Callable[..., None]
 
     def count_differing_bits(
         self, blocks: NDArray[np.uint64], asked: NDArray[np.uint64], out: NDArray[np.uint16]
@@ -281,9 +285,33 @@ class Kernels:
         count = self.likely(*given, _place(kept), _place(said), _place(sums), _place(chosen))
         return kept[chosen[:count]], said[chosen[:count]]
 
+    def sum_totals(
+        self, reached: Floats, best: Floats, plain: tuple[Floats, Floats], shares: Sequence[float]
+    ) -> Floats:
+        """What reached each element, or the best if higher, and shares of it and of two others."""
+        found, given = np.empty(len(reached), np.float32), (reached, best, *plain)
+        if any(_is_other(one, found) for one in given):
+            raise ValueError("scores of other elements, or of another kind")
+        factors = (_FLOAT * 3)(*shares)
+        self.totals(*map(_place, given), factors, len(reached), _place(found))
+        return found
+
+    def mix_evenly(self, one: Floats, other: Floats, ranges: Sequence[float]) -> Floats:
+        """Mean of two scores, of which one begins at `ranges[0]`; the other two are their spans."""
+        found = np.empty(len(one), np.float32)
+        if _is_other(one, found) or _is_other(other, found):
+            raise ValueError("scores of other elements, or of another kind")
+        self.mixed(_place(one), _place(other), (_FLOAT * 3)(*ranges), len(one), _place(found))
+        return found
+
     def can_dot(self, matrix: NDArray[np.floating]) -> bool:
         """Whether the rows of a matrix lie one after the other, in numbers of a known kind."""
         return matrix.flags.c_contiguous and matrix.dtype in self.dot
+
+
+def _is_other(array: NDArray[Any], like: NDArray[Any]) -> bool:
+    """Whether an array differs in kind or size, or does not lie in one piece."""
+    return array.dtype != like.dtype or len(array) != len(like) or not array.flags.c_contiguous
 
 
 _HEAD_BYTES = object.__basicsize__  # of an array, before the place of its numbers

@@ -24,6 +24,7 @@ static inline uint64x2_t count_two(const uint64_t *bits, int64_t words, int64_t 
 
 #if defined(__x86_64__)
 enum { BYTE_WORDS = 31 }; /* words whose counts of bits, 8 a byte, fit into a byte */
+enum { FAR_AHEAD = 2048 }; /* bytes: a processor looks ahead within a page only */
 
 /* Set bits of each byte. */
 __attribute__((target("avx2"))) static inline __m256i count_bytes(__m256i bits)
@@ -51,6 +52,8 @@ count_by_avx2(const uint64_t *bits, int64_t words, int64_t stride, int64_t rows,
         for (int64_t word = 0; word < words; word++) {
             const __m256i wanted = _mm256_set1_epi64x((long long)asked[word]);
             const __m256i *held = (const __m256i *)(bits + word * stride + row);
+            __builtin_prefetch((const char *)held + FAR_AHEAD);
+            __builtin_prefetch((const char *)held + FAR_AHEAD + LINE);
             for (int part = 0; part < 4; part++)
                 counts[part] = _mm256_add_epi8(
                     counts[part],

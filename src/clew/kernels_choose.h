@@ -14,23 +14,41 @@ int64_t clew_take_distances(const uint16_t *held, int64_t total, const int64_t *
     return beyond;
 }
 
-/* Positions of distances up to a limit, ascending, while there is room; returns how many there are. */
-VERSIONS int64_t clew_find_within(const uint16_t *distances, int64_t count, uint16_t limit,
-                                  int64_t room, int64_t *out)
+/* One bit for each of 16 distances: whether it is within a limit. */
+static inline uint32_t mark_within(const uint16_t *distances, uint16_t limit)
 {
-    int64_t found = 0;
-    for (int64_t at = 0; at < count; at += LINE) {
-        const int64_t size = count - at < LINE ? count - at : LINE;
-        int some = 0; /* most are too far: several are told at once */
-        for (int64_t i = 0; i < size; i++)
-            some |= distances[at + i] <= limit;
-        for (int64_t i = 0; some && i < size; i++)
-            if (distances[at + i] <= limit) {
-                if (found < room)
-                    out[found] = at + i;
-                found++;
-            }
-    }
+#if defined(__x86_64__)
+    const __m128i most = _mm_set1_epi16((short)limit), *held = (const __m128i *)distances;
+    const __m128i low = _mm_subs_epu16(_mm_loadu_si128(held), most);
+    const __m128i high = _mm_subs_epu16(_mm_loadu_si128(held + 1), most);
+    const __m128i none = _mm_setzero_si128();
+    return (uint32_t)_mm_movemask_epi8(
+        _mm_packs_epi16(_mm_cmpeq_epi16(low, none), _mm_cmpeq_epi16(high, none)));
+#else
+    uint32_t marks = 0;
+    for (int i = 0; i < 16; i++)
+        marks |= (uint32_t)(distances[i] <= limit) << i;
+    return marks;
+#endif
+}
+
+/* Positions of distances up to a limit, ascending, while there is room; returns how many there are. */
+int64_t clew_find_within(const uint16_t *distances, int64_t count, uint16_t limit, int64_t room,
+                         int64_t *out)
+{
+    int64_t found = 0, at = 0;
+    for (; at + 16 <= count; at += 16)
+        for (uint32_t marks = mark_within(distances + at, limit); marks; marks &= marks - 1) {
+            if (found < room)
+                out[found] = at + __builtin_ctz(marks);
+            found++;
+        }
+    for (; at < count; at++)
+        if (distances[at] <= limit) {
+            if (found < room)
+                out[found] = at;
+            found++;
+        }
     return found;
 }
 

@@ -45,7 +45,7 @@ async def build(folder: Path) -> None:
 
 
 def kept_folders(folder: Path) -> list[Path]:
-    return [path.parent for path in folder.glob(f"arrays/*.kept/*/{SUMS_FILE}")]
+    return [path.parent for path in folder.glob(f"arrays/*.kept/ppr*/{SUMS_FILE}")]
 
 
 @pytest.mark.usefixtures("every_graph_is_kept")

@@ -1,5 +1,6 @@
 """The compiled kernels give what numpy gives, and without them everything still works."""
 
+import platform
 import shutil
 import subprocess
 from pathlib import Path
@@ -270,3 +271,33 @@ def test_sums_of_words(compiled: Kernels, width: int, monkeypatch: pytest.Monkey
     assert checksum_vectors(np.zeros((40, 2), np.uint64), rows).tolist() == plain.tolist()
     with pytest.raises(ValueError, match="a weight for each place"):
         compiled.sum_words(rows.view(np.uint32), np.ones(width + 1, np.uint64))
+
+
+@pytest.mark.parametrize("count", [0, 1, 33, 1000])
+def test_totals_and_mixed_scores_are_those_of_numpy_to_the_last_digit(
+    compiled: Kernels, count: int
+) -> None:
+    numbers = np.random.default_rng(count)
+    reached, best, relevance, fit = numbers.standard_normal((4, count)).astype(np.float32)
+    total = np.maximum(reached, best) + np.float32(0.6) * best
+    total += np.float32(0.3) * relevance + np.float32(0.5) * fit
+    found = compiled.sum_totals(reached, best, (relevance, fit), (0.6, 0.3, 0.5))
+    mixed = compiled.mix_evenly(reached, best, (-0.2, 1.3, 0.7))
+    low, span, most = np.array([-0.2, 1.3, 0.7], np.float32)
+    if platform.machine() == "x86_64":
+        np.testing.assert_array_equal(found, total)
+    np.testing.assert_allclose(found, total, rtol=1e-5, atol=1e-6)
+    np.testing.assert_allclose(mixed, (reached - low) / span / 2 + best / most / 2, rtol=1e-5)
+    with pytest.raises(ValueError, match="other elements"):
+        compiled.sum_totals(
+            reached, best, (relevance, np.append(fit, fit.dtype.type(1))), (1, 1, 1)
+        )
+
+
+def test_the_best_of_very_many_are_found_by_a_floor(compiled: Kernels) -> None:
+    numbers = np.random.default_rng(3)
+    for scores in (numbers.random(70_001), np.zeros(70_001), -np.arange(70_001.0)):
+        given, keys = scores.astype(np.float32), numbers.permutation(70_001)
+        wanted = np.lexsort((keys, -given))
+        for k in (1, 6, 400, 540, 600):
+            np.testing.assert_array_equal(compiled.find_top(given, keys, k), wanted[:k])

@@ -70,6 +70,18 @@ def test_rows_that_no_element_points_to_are_never_found(vectors: Floats) -> None
     assert score < 0.999
 
 
+def test_elements_in_another_order_than_their_rows_are_found_each_time(vectors: Floats) -> None:
+    index, rng = make_sign_bits(vectors), np.random.default_rng(4)
+    [query] = _make_vectors(1, 5)
+    near = set(index.nearest_positions(query, np.arange(COUNT), 500).tolist())
+    shared = np.append(rng.permutation(COUNT), [7, 7])
+    for rows in (rng.permutation(COUNT), shared, np.append(rng.permutation(COUNT), -1)):
+        first, *later = (index.nearest_positions(query, rows, 500) for _ in range(3))
+        assert near & set(rows[first].tolist())
+        for again in later:  # the places of rows are known by then
+            np.testing.assert_array_equal(again, first)
+
+
 def test_described_entities_are_compared_by_their_descriptions(vectors: Floats) -> None:
     described = np.arange(0, 600, 2)
     arrays = {

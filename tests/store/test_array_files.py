@@ -3,6 +3,7 @@
 import os
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import numpy as np
@@ -108,6 +109,7 @@ async def test_counting_bears_that_files_go(
 
 _CREATE = """
 import sys
+import time
 from pathlib import Path
 from clew.store.sqlite.store import SqliteStore
 print("ready", flush=True)
@@ -238,3 +240,29 @@ def test_a_damaged_array_is_not_shared(tmp_path: Path) -> None:
     held = MappedArrays(tmp_path / "1", seal)
     seal = save_arrays(tmp_path / "2", {"a": np.arange(500)}, previous=held)
     assert MappedArrays(tmp_path / "2", seal)["a"].tolist() == list(range(500))
+
+
+def test_a_checked_file_is_summed_again_only_after_a_change(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seal = save_arrays(tmp_path / "1", {"large": np.arange(200_000)}, durable=False)
+    # As if the file had been there for a while: nothing is noted of one that just changed.
+    monkeypatch.setattr("clew.store.checked_files.time_ns", lambda: time.time_ns() + 10**10)
+    assert MappedArrays(tmp_path / "1", seal)["large"][-1] == 199_999
+    with monkeypatch.context() as patched:
+        patched.setattr("clew.store.mapped_arrays.sum_file", pytest.fail)
+        assert MappedArrays(tmp_path / "1", seal)["large"][-1] == 199_999
+    path = tmp_path / "1" / "large.npy"
+    raw, before = path.read_bytes(), path.stat()
+    with path.open("r+b") as file:
+        file.seek(1000)
+        file.write(bytes([raw[1000] ^ 1]))
+    os.utime(path, ns=(before.st_atime_ns, before.st_mtime_ns))  # it looks as old as before
+    with pytest.raises(DamagedArrays):
+        MappedArrays(tmp_path / "1", seal)["large"]
+
+
+def test_a_file_that_just_changed_is_summed_by_every_reader(tmp_path: Path) -> None:
+    seal = save_arrays(tmp_path / "1", {"large": np.arange(200_000)}, durable=False)
+    assert MappedArrays(tmp_path / "1", seal)["large"][0] == 0
+    assert not (tmp_path / "1.kept").exists()

@@ -1,6 +1,7 @@
 """Sparse adjacency in compressed sparse row (CSR) form, as three NumPy arrays."""
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -171,6 +172,11 @@ def group_equals(values: NDArray[np.integer]) -> tuple[NDArray[np.integer], Ints
     group[order] = np.cumsum(is_first) - 1
     first = np.minimum.reduceat(order, begins) if len(begins) else begins
     return ordered[begins], first, group
+
+
+def csr_to_arrays(links: Csr) -> dict[str, NDArray[Any]]:
+    """The parts of a matrix by name, to be kept."""
+    return {part: getattr(links, part) for part in Csr.__slots__}
 
 
 def find_positions(keys: Ints, wanted: NDArray[np.integer]) -> Ints:

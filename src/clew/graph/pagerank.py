@@ -7,9 +7,10 @@ A node's score is the share of time spent there. See docs/pagerank.md for the bo
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
+from numpy.typing import NDArray
 
 from clew.errors import InputError
 from clew.graph.csr import Csr, Doubles, Ints
@@ -143,10 +144,22 @@ class LocalGraph:
         )
 
 
-def prepare_graph(links: Csr) -> LocalGraph:
-    """Prepare an undirected graph for many rankings."""
-    transitions = build_transition_graph(links)
+def prepare_graph(links: Csr, measured: Mapping[str, NDArray[Any]] | None = None) -> LocalGraph:
+    """Prepare an undirected graph for many rankings; it may have been `measured` before."""
+    if measured:
+        strengths, total = measured["strengths"], float(measured["strengths"].sum())
+        transitions = TransitionGraph(links, links, False, strengths, None, total, measured["high"])
+    else:
+        transitions = build_transition_graph(links)
     return LocalGraph(transitions, allocate_slots(len(transitions)))
+
+
+def measure_strengths(links: Csr) -> dict[str, NDArray[Any]]:
+    """What is measured of all edges of a graph, to be kept; nothing where every edge weighs 1."""
+    graph = build_transition_graph(links)
+    if graph.strengths is None:
+        return {}
+    return {"strengths": graph.strengths, "high": graph.high}
 
 
 # -- estimates

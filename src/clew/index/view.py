@@ -14,10 +14,10 @@ from numpy.typing import NDArray
 
 from clew import kernels
 from clew.errors import StoreError, VectorsDeferred
-from clew.graph.csr import Csr, Floats, Ints, Mask
+from clew.graph.csr import Csr, Floats, Ints, Mask, csr_to_arrays
 from clew.graph.name_matching import NameTokenIndex, build_token_index
 from clew.graph.page_owners import name_rarities
-from clew.graph.pagerank import RankedGraph, prepare_graph
+from clew.graph.pagerank import RankedGraph, measure_strengths, prepare_graph
 from clew.graph.walk_edges import INCIDENCES, WalkColumns, WalkEdges, prepare_edges
 from clew.index.cosines import Matrix, score_rows, score_rows_together, widen_rows
 from clew.index.details import load_details
@@ -31,7 +31,7 @@ from clew.index.nearest import (
 )
 from clew.store.array_files import keep_arrays, load_kept
 from clew.store.bm25 import Bm25Index, build_index, index_from_arrays
-from clew.store.protocol import DETAIL_ROWS, Arrays, Store
+from clew.store.protocol import DETAIL_ROWS, Array, Arrays, Store
 from clew.text.names import FORM, name_key
 from clew.text.unicode import hash64
 from clew.types import Kind
@@ -276,23 +276,44 @@ class View:
     def _load_csr(self, name: str) -> Csr:
         return Csr(*(self.arrays[f"{name}_{part}"] for part in ("starts", "columns", "weights")))
 
+    def derive_once(self, name: str, make: Callable[[], dict[str, Array]]) -> Arrays:
+        """Arrays that `make` derives from this generation; those of many chunks are kept."""
+        large = self.count("chunk") >= MIN_KEPT
+        kept = load_kept(self.arrays, name) if large else None
+        if kept is None:
+            kept = made = make()
+            if large:
+                keep_arrays(self.arrays, name, made)
+        return kept
+
     def ranked_graph(self, name: str, build: Callable[[], Csr]) -> RankedGraph:
         """A graph for PageRank, made once per generation by `build`; a large one is kept."""
         if name not in self.memo:
-            kept = load_kept(self.arrays, name) if self.count("chunk") >= MIN_KEPT else None
-            links = build() if kept is None else Csr(**kept)
-            if kept is None and self.count("chunk") >= MIN_KEPT:
-                keep_arrays(
-                    self.arrays, name, {part: getattr(links, part) for part in Csr.__slots__}
-                )
-            self.memo[name] = prepare_graph(links)
+            parts = self.derive_once(name, lambda: csr_to_arrays(build()))
+            links = Csr(*(parts[part] for part in Csr.__slots__))
+            # Apart from the edges, which earlier versions read, too.
+            prepared = self.derive_once(f"strengths of {name}", lambda: measure_strengths(links))
+            self.memo[name] = prepare_graph(links, prepared)
         found: RankedGraph = self.memo[name]
+        return found
+
+    def measure_once(self, name: str, measure: Callable[[], float]) -> float:
+        """A number that is measured once per generation by `measure`; that of many is kept."""
+        if name not in self.memo:
+            kept = self.derive_once(name, lambda: {"number": np.array([measure()])})
+            self.memo[name] = float(kept["number"][0])
+        found: float = self.memo[name]
         return found
 
     @property
     def relations(self) -> NDArray[np.int32]:
         """The relation of each fact as a small integer, -1 for none."""
         return self.arrays.get("fact_relation", np.zeros(0, np.int32))
+
+    @cached_property
+    def has_relations(self) -> bool:
+        """Whether any fact has a relation: a model made it, or it was imported."""
+        return bool(len(self.relations)) and int(self.relations.max()) >= 0
 
     @property
     def types(self) -> NDArray[np.int32]:

@@ -97,9 +97,7 @@ def weigh_signals(view: View, entities: tuple[Hit, ...]) -> SignalWeights:
 
 def measure_corpus_trust(view: View) -> float:
     """Return how far mentioned names lead to passages about them, 0 to 1; computed once."""
-    if _MEMO_KEY not in view.memo:
-        view.memo[_MEMO_KEY] = _share_of_mentions_with_page(view)
-    share: float = view.memo[_MEMO_KEY]
+    share = view.measure_once(_MEMO_KEY, lambda: _share_of_mentions_with_page(view))
     trust = (share - _NO_TRUST_SHARE) / (_FULL_TRUST_SHARE - _NO_TRUST_SHARE)
     return min(1.0, max(0.0, trust))
 

@@ -190,25 +190,30 @@ def fact_subjects(view: View) -> FactSubjects:
 
 
 def _compute_fact_subjects(view: View) -> FactSubjects:
+    count = view.count("fact")
+    if not has_vectors(view, "entity"):
+        none = Estimates(np.zeros(count, np.float32))
+        return FactSubjects(np.zeros(0, np.int64), np.zeros(count, np.int64), none)
+    kept = view.derive_once("subjects of facts", lambda: _find_subjects(view))
+    compare = partial(_compare_with_subjects, view, kept["subject"])
+    cosine = Estimates(np.zeros(count, np.float32), np.zeros(count, np.bool_), compare)
+    return FactSubjects(kept["entities"], kept["index"], cosine)
+
+
+def _find_subjects(view: View) -> dict[str, Ints]:
+    """Each fact's subject (-1 for none), all that are one, and each fact's among these."""
     members = view.links("fact_entity")
     owner = members.row_numbers()
     subject = np.flatnonzero(members.weights == 0)  # role 0
     of = np.full(len(members), -1, np.int64)
     of[owner[subject]] = members.columns[subject]
-    count = len(members)
-    if not has_vectors(view, "entity"):
-        none = Estimates(np.zeros(count, np.float32))
-        return FactSubjects(np.zeros(0, np.int64), np.zeros(count, np.int64), none)
     is_subject = np.zeros(view.count("entity") + 1, np.bool_)
     is_subject[of] = True  # the last one stands for none
     is_subject[-1] = False
     entities = np.flatnonzero(is_subject)
     place = np.cumsum(is_subject) - 1
     place[-1] = len(entities)
-    index = place[of]
-    compare = partial(_compare_with_subjects, view, of)
-    cosine = Estimates(np.zeros(count, np.float32), np.zeros(count, np.bool_), compare)
-    return FactSubjects(entities, index, cosine)
+    return {"subject": of, "entities": entities, "index": place[of]}
 
 
 def _compare_with_subjects(view: View, subject: Ints, facts: Ints) -> Floats:

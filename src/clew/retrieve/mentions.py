@@ -104,7 +104,7 @@ def _is_followable(view: View, entity: Ints, known: Ints) -> Mask:
 def _passages_without_sentences(view: View, rows: Ints) -> Ints:
     """Return the indices of passages whose facts are all triples, or that have none."""
     links, relations = view.links("chunk_fact"), view.relations
-    if not len(relations) or int(relations.max()) < 0:
+    if not view.has_relations:
         return np.zeros(0, np.int64)
     at, edge = links.edges_of(rows)
     sentences = np.bincount(at[relations[links.columns[edge]] < 0], minlength=len(rows))

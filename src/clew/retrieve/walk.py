@@ -12,8 +12,9 @@ from functools import partial
 
 import numpy as np
 
+from clew import kernels
 from clew.context import Context
-from clew.graph.csr import Floats, Ints, sorted_unique
+from clew.graph.csr import Floats, Ints, group_equals, sorted_unique
 from clew.index.estimates import Estimates
 from clew.index.view import View
 from clew.retrieve.copies import drop_copies
@@ -125,37 +126,47 @@ class Walk:
         self, ctx: Context, reached: Floats, known: Ints, scores: _QuestionScores
     ) -> tuple[Floats, list[WalkHop]]:
         """Return the total of every chunk, and the jumps to passages that say what is missing."""
-        fits, words = scores.fits, scores.words
-        self._settle(ctx.view, reached, scores)
-        total, jumps = reached + self._weigh_relevance(scores), []
+        fits, words, jumps = scores.fits, scores.words, list[WalkHop]()
         best = np.zeros_like(reached)
+        total = self._settle(ctx.view, reached, best, scores)
         rounds = self.rounds if self.missing > 0 else 0
         for _ in range(rounds):
             again = await ask_for_missing(ctx, total, fits, known, words)
             jumps.append(replace(again, weight=self.missing * again.weight))
-            best = np.maximum(best, jumps[-1].weight)
-            total = np.maximum(reached, best)
-            total += self.added * best
-            total += self._weigh_relevance(scores)
+            np.maximum(best, jumps[-1].weight, out=best)
+            total = self._sum_totals(reached, best, scores)
         if self.beam > 0:
             search = HypothesisSearch(ctx, total, fits, scores.question, known, words)
             total = total + np.float32(self.beam) * await search.score_passages()
         return total, jumps
 
-    def _weigh_relevance(self, scores: _QuestionScores) -> Floats:
-        """Return what plain relevance adds to the total of each chunk."""
-        relevance, fit = scores.relevance.values, scores.fits.chunks.values
-        added: Floats = self.fused * relevance
-        added += self.relevance * fit
-        return added
+    def _sum_totals(
+        self, reached: Floats, best: Floats, scores: _QuestionScores, at: Ints | None = None
+    ) -> Floats:
+        """Return the total of each chunk (or those at `at`): the walk's, what is missing, and fit.
 
-    def _settle(self, view: View, reached: Floats, scores: _QuestionScores) -> None:
-        """Compare all chunks exactly that may be among the best."""
+        `best` is the highest weight of what was missing; plain relevance and fit add to all.
+        """
+        plain = scores.relevance.values, scores.fits.chunks.values
+        if at is not None:
+            reached, best, plain = reached[at], best[at], (plain[0][at], plain[1][at])
+        shares = self.added, self.fused, self.relevance
+        if kernels.COMPILED is not None:
+            return kernels.COMPILED.sum_totals(reached, best, plain, shares)
+        total = np.maximum(reached, best)
+        total += shares[0] * best
+        total += shares[1] * plain[0] + shares[2] * plain[1]
+        return total
+
+    def _settle(self, view: View, reached: Floats, best: Floats, scores: _QuestionScores) -> Floats:
+        """Return the total of each chunk; all that may be among the best are compared exactly."""
+        total = self._sum_totals(reached, best, scores)
         if scores.fits.chunks.known is not None:
-            likely = reached + self._weigh_relevance(scores)
-            best = top_positions(likely, view.codes("chunk"), _SETTLED * self.top_k)
-            scores.fits.chunks.at(best)
-            scores.relevance.at(best)
+            likely = top_positions(total, view.codes("chunk"), _SETTLED * self.top_k)
+            scores.fits.chunks.at(likely)
+            scores.relevance.at(likely)
+            total[likely] = self._sum_totals(reached, best, scores, likely)
+        return total
 
     async def _score_elements(
         self, ctx: Context, question: Floats, rest: Floats
@@ -184,31 +195,31 @@ class Walk:
             np.maximum.at(start, at, weight * np.exp(self.sure * lag))
         back = np.zeros_like(start)
         for entity in named:
-            back += np.sqrt(view.rarity[entity]) * self._passages_mentioning(view, entity, scores)
-        start = np.maximum(start, self.back * np.minimum(back, 2))
+            at, weight = self._passages_mentioning(view, entity, scores)
+            back[at] += np.sqrt(view.rarity[entity]) * weight
+            start[at] = np.maximum(start[at], self.back * np.minimum(back[at], 2))
         top = top_positions(scores.relevance.values, view.codes("chunk"), self.seeds)
         start[top] = np.maximum(start[top], self.seed * scores.relevance.values[top])
         return start
 
-    def _passages_mentioning(self, view: View, entity: int, scores: _QuestionScores) -> Floats:
-        """Score passages that mention an entity; the sentence nearest the question counts fully."""
-        found = np.zeros(view.count("chunk"), np.float32)
+    def _passages_mentioning(
+        self, view: View, entity: int, scores: _QuestionScores
+    ) -> tuple[Ints, Floats]:
+        """Passages with an entity, and weights: 1 for the sentence nearest the question."""
         facts = view.links("entity_fact")
-        stating = facts.row(entity)[facts.row_weights(entity) > 0]
+        stating = facts.row(entity)[facts.row_weights(entity) > 0].astype(np.int64)
         if len(stating) > _MAX_SENTENCES:
-            stating = stating[
-                top_positions(
-                    scores.fits.facts.at(stating.astype(np.int64)),
-                    view.codes("fact")[stating],
-                    _MAX_SENTENCES,
-                )
-            ]
-        if len(stating):
-            at, edge = view.links("fact_chunk").edges_of(stating.astype(np.int64))
-            similarity = view.cosines("fact", scores.question, stating)
-            weight = np.exp(self.sharpness * (similarity - similarity.max()))
-            np.maximum.at(found, view.links("fact_chunk").columns[edge], weight[at])
-        return found
+            fit, codes = scores.fits.facts.at(stating), view.codes("fact")[stating]
+            stating = stating[top_positions(fit, codes, _MAX_SENTENCES)]
+        if not len(stating):
+            return np.zeros(0, np.int64), np.zeros(0, np.float32)
+        at, edge = view.links("fact_chunk").edges_of(stating)
+        similarity = view.cosines("fact", scores.question, stating)
+        weight = np.exp(self.sharpness * (similarity - similarity.max()))
+        passages, _, of = group_equals(view.links("fact_chunk").columns[edge])
+        best = np.zeros(len(passages), np.float32)
+        np.maximum.at(best, of, weight[at])
+        return passages.astype(np.int64), best
 
     async def _run_hops(
         self, ctx: Context, start: Floats, known: Ints, scores: _QuestionScores
@@ -299,31 +310,37 @@ def score_hybrid(ctx: Context, question: Floats, words: WordScores) -> Estimates
 
     Of very many chunks it is exact for the best ones, and for any other when it is asked for.
     """
-    near = ctx.estimates("chunk", question)
-    mixed = _mix_evenly(near.values, words.total, near.values)
-    if near.known is None:
-        return Estimates(_scale_to_best(mixed, mixed))
-    near.at(top_positions(mixed, ctx.view.codes("chunk"), _SETTLED * _MAX_RELEVANT))
-    dense = near.values.copy()  # what is asked for later does not change the scale
-    mixed = _mix_evenly(dense, words.total, dense)
+    near, lexical = ctx.estimates("chunk", question), words.total
+    ranges = _measure_ranges(near.values, lexical)
+    mixed = _mix_evenly(near.values, lexical, ranges)
+    if near.known is not None:
+        near.at(top_positions(mixed, ctx.view.codes("chunk"), _SETTLED * _MAX_RELEVANT))
+        ranges = _measure_ranges(near.values, lexical)
+        mixed = _mix_evenly(near.values, lexical, ranges)
+    highest = np.float32(max(_TINY, float(mixed.max())))
+    mixed /= highest
 
     def compare(at: Ints) -> Floats:
-        return _scale_to_best(_mix_evenly(near.at(at), words.total, dense, at), mixed)
+        found = _mix_evenly(near.at(at), lexical[at], ranges)
+        found /= highest  # what is asked for later does not change the scale
+        return found
 
-    return Estimates(_scale_to_best(mixed, mixed), near.known.copy(), compare)
+    return Estimates(mixed, None if near.known is None else near.known.copy(), compare)
 
 
-def _mix_evenly(dense: Floats, lexical: Floats, of: Floats, at: Ints | None = None) -> Floats:
-    """Mean of the cosines of chunks (those at `at`) and their words, by the range of all."""
-    low, most = np.float32(of.min()), max(_TINY, float(lexical.max()))
-    lexical = lexical if at is None else lexical[at]
-    mixed = (dense - low) / max(_TINY, float(of.max() - low)) / 2 + lexical / most / 2
+def _measure_ranges(dense: Floats, lexical: Floats) -> tuple[float, float, float]:
+    """Return the lowest cosine, how far they range, and the highest score of words."""
+    low = dense.min()
+    return float(low), max(_TINY, float(dense.max() - low)), max(_TINY, float(lexical.max()))
+
+
+def _mix_evenly(dense: Floats, lexical: Floats, ranges: tuple[float, float, float]) -> Floats:
+    """Mean of the cosines of chunks and the scores of their words, each by its range."""
+    if kernels.COMPILED is not None:
+        return kernels.COMPILED.mix_evenly(dense, lexical, ranges)
+    low, span, most = (np.float32(one) for one in ranges)
+    mixed = (dense - low) / span / 2 + lexical / most / 2
     return mixed.astype(np.float32, copy=False)
-
-
-def _scale_to_best(mixed: Floats, of: Floats) -> Floats:
-    scaled: Floats = (mixed / max(_TINY, float(of.max()))).astype(np.float32)
-    return scaled
 
 
 def _group_max(values: Floats, groups: Ints, count: int) -> Floats:

@@ -26,6 +26,7 @@ from clew.store.array_changes import (
     ChangedArrays,
     first_merged,
 )
+from clew.store.checked_files import KEPT_SUFFIX
 from clew.store.checksums import FileSum, sum_file
 from clew.store.mapped_arrays import (
     MAX_CHECKED_BYTES,
@@ -43,7 +44,7 @@ from clew.store.row_edits import MAX_SHARE, Edits
 
 MAX_NOTED_BYTES = 1 << 30  # of an array of which it is known what changed; larger ones are written
 _REMOVED_SUFFIX = ".gone"
-_KEPT_SUFFIX, _SEAL_SUFFIX = ".kept", ".seal"
+_SEAL_SUFFIX = ".seal"
 _LASTING = "lasting"  # the folder of what is brought up to date and not made again
 _OTHER_SIGNS = re.compile(r"[^A-Za-z0-9.]+")
 
@@ -282,5 +283,5 @@ def _find_folder(arrays: Arrays, name: str, lasting: bool) -> Path | None:
     if not isinstance(arrays, MappedArrays) or not arrays.folder.is_dir():
         return None
     own = arrays.folder
-    parent = own.with_name(_LASTING if lasting else own.name + _KEPT_SUFFIX)
+    parent = own.with_name(_LASTING if lasting else own.name + KEPT_SUFFIX)
     return parent / _OTHER_SIGNS.sub("-", name)

@@ -22,6 +22,7 @@ from numpy.lib import format as npy
 
 from clew.errors import DamagedArrays
 from clew.store.array_changes import ChangesFile, apply_edits, read_edits
+from clew.store.checked_files import CheckedFiles
 from clew.store.checksums import FileSum, is_sound, sum_file
 from clew.store.protocol import Array, Arrays
 from clew.store.row_edits import Edits, Splice
@@ -68,6 +69,7 @@ class MappedArrays(Mapping[str, Array]):
         """
         self.folder = folder
         self._is_checked = just_saved is not None
+        self._checked_files = CheckedFiles(folder)
         self.saved, sums = _load_sums(folder, seal)
         names = self.saved or dict.fromkeys(sorted(path.stem for path in folder.glob("*.npy")))
         if not names:
@@ -105,7 +107,7 @@ class MappedArrays(Mapping[str, Array]):
         if name not in self._read:
             raw, held = self._bytes[name], self.saved.get(name)
             if len(raw) <= MAX_CHECKED_BYTES and not self._is_checked:
-                self._check(name)
+                self._check_once(name)
             is_changed = held is not None and held.changes
             self._read[name] = self._read_changed(name) if is_changed else _parse_sound(name, raw)
         return self._read[name]
@@ -174,6 +176,13 @@ class MappedArrays(Mapping[str, Array]):
             except DamagedArrays as error:
                 found.append(str(error))
         return found
+
+    def _check_once(self, name: str) -> None:
+        """Check a file unless it is as it was when it was checked by this or another process."""
+        held = self.saved.get(name)
+        if held is not None and not self._checked_files.is_checked(name, held.file):
+            self._check(name)
+            self._checked_files.mark(name, self.saved[name].file)
 
     def _check(self, name: str) -> None:
         if name not in self.saved:

@@ -40,6 +40,10 @@ class SignBits:
     """Words × rows: the rows that follow."""
     _whole: dict[int, NDArray[np.int64]] = field(default_factory=dict, compare=False)
     """Row numbers that were found to be those of all rows, by the array's identity."""
+    _last: dict[str, tuple[NDArray[np.int64], NDArray[np.int32] | None]] = field(
+        default_factory=dict, compare=False
+    )
+    """Row numbers that were asked for last, and the position of each row in them."""
 
     def __len__(self) -> int:
         """Number of rows."""
@@ -78,9 +82,16 @@ class SignBits:
 
         Rows that nobody points to are not looked at; positions without a row are left out.
         """
-        distances = self.distances_of(vector, rows)
-        limit = find_limit(count_distances(distances, len(vector)), most)
-        return find_within(distances, limit, most)
+        place = self._place(rows)
+        if place is None:
+            distances = self.distances_of(vector, rows)
+            limit = find_limit(count_distances(distances, len(vector)), most)
+            return find_within(distances, limit, most)
+        distances, step = self.distances(vector), _sampling_step(len(rows))
+        sample = distances[rows[::step]]
+        counts = np.bincount(sample, minlength=len(vector) + 2)[: len(vector) + 1] * step
+        found = place[find_within(distances, find_limit(counts, most), most)]
+        return np.sort(found[found >= 0]).astype(np.int64)
 
     def distances_of(self, vector: Floats, rows: NDArray[np.int64]) -> Distances:
         """Number of differing dimensions of some rows; more than there are for rows below 0."""
@@ -94,6 +105,22 @@ class SignBits:
             return distances[rows]
         found: Distances = np.where(has_row, distances[np.where(has_row, rows, 0)], no_row)
         return found
+
+    def _place(self, rows: NDArray[np.int64]) -> NDArray[np.int32] | None:
+        """The position of each row, -1 for none; None if it is not known.
+
+        It is made when the same rows are asked for again: once takes longer than without. Where
+        elements share a row, or have none, there is none.
+        """
+        asked, place = self._last.get("again", (None, None))
+        if asked is rows:
+            return place
+        if self._last.get("once", (None, None))[0] is not rows:
+            self._last["once"] = rows, None
+            return None
+        place = _invert(rows, len(self))
+        self._last["again"] = rows, place
+        return place
 
     def _is_whole(self, rows: NDArray[np.int64]) -> bool:
         """Whether row numbers are those of all rows; the last array is remembered."""
@@ -124,9 +151,23 @@ def _sum_counts(counts: NDArray[np.uint8], out: Distances) -> None:
 
 def count_distances(distances: Distances, dimensions: int) -> NDArray[np.int64]:
     """How many rows have each distance, from 0 to the number of dimensions; of many about."""
-    step = max(1, len(distances) // _COUNTED_ROWS)
+    step = _sampling_step(len(distances))
     sample = distances[::step] if step > 1 else distances
     return np.bincount(sample, minlength=dimensions + 2)[: dimensions + 1] * step
+
+
+def _sampling_step(rows: int) -> int:
+    return max(1, rows // _COUNTED_ROWS)
+
+
+def _invert(rows: NDArray[np.int64], count: int) -> NDArray[np.int32] | None:
+    """The position of each of `count` rows, -1 for none; None where some positions share one."""
+    if not len(rows) or rows.min() < 0 or rows.max() >= count:
+        return None
+    place = np.full(count, -1, np.int32)
+    place[rows] = np.arange(len(rows), dtype=np.int32)
+    shared = np.count_nonzero(place >= 0) < len(rows)
+    return None if shared else place
 
 
 def find_within(distances: Distances, limit: int, most: int) -> NDArray[np.int64]:

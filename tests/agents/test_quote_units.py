@@ -229,9 +229,9 @@ HARBOUR = """# The harbour
 
 ## Notes
 
-- **Night berths** of the inner basin by the old customs house, from 40 metres of length on, where a pilot is booked
-  (`berths.csv`, `NIGHT`). They are given out again when a ship has not come by ten in the evening; until then the
-  berth is kept. %s
+- **Night berths** of the inner basin, from 40 metres of length on, where a pilot is booked
+  (`berths.csv`, `NIGHT`). They are given out again when a ship has not come by ten in the
+  evening; until then the berth is kept. %s
 - **Day berths** are free.
 
 ## Lamps

@@ -286,3 +286,32 @@ def test_parts_of_a_long_list_know_what_announces_it() -> None:
     announced = [unit.announced for unit in units if unit.term and unit.start]
     assert announced == ["It ends with one of these states:"] * 7
     assert not units[-1].announced
+
+
+STATES = """# The lift
+
+## States
+
+The panel of the lift shows one of these letters for its state:
+
+D
+:   The doors are open.
+
+W
+:   Somebody has weighed it down.
+
+Z
+:   It rests for the night.
+
+## Panel
+
+The panel shows the state of the lift in letters, and each code is explained on its back side.
+"""
+
+
+async def test_a_letter_is_looked_up_as_it_is_written(tmp_path: Path) -> None:
+    base = await _open_page(tmp_path, STATES)
+    answer = await base.ask("What does the state code Z of the panel mean?")
+    assert "Z\n:   It rests for the night." in answer.citations[0].quote, answer.answer
+    unknown = await base.ask("What does the state code Q of the panel mean?")
+    assert unknown.confidence < min(0.5, answer.confidence)

@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+import clew
 from clew.config import Settings
 from clew.engine import KnowledgeBase
 from clew.testing.hashed_kb import open_hashed
@@ -103,3 +104,14 @@ async def test_a_letter_at_a_line_end_ends_the_sentence() -> None:
     assert said[-1] == "Ulf Markham sweeps it."
     wrapped = "This part of the text was written a long time ago and in great haste by J.\nPostel."
     assert [wrapped[a:b] for a, b in sentence_spans(wrapped)] == [wrapped]
+
+
+@pytest.mark.parametrize("question", ["Who is the CEO of Norvik?", "Who is Norvik's CEO?"])
+def test_another_role_of_the_name_is_not_told(tmp_path: Path, question: str) -> None:
+    notes = "# People\n\nThe CFO of Norvik is Petra Salo. Tellmar's CEO is Ines Brandt.\n"
+    (tmp_path / "people.md").write_text(notes, encoding="utf-8")
+    with clew.open(tmp_path / "kb") as base:
+        base.add([tmp_path / "people.md"])
+        assert base.ask(question).confidence < 0.5
+        told = base.ask("Who is the CFO of Norvik?")
+        assert "Petra Salo" in told.answer and told.confidence > 0.5

@@ -73,16 +73,17 @@ async def is_of_other_role(ctx: Context, answer: Answer) -> bool:
     """Whether the sentence with an answer says what another role of a name is: no CEO but a CFO."""
     told = gather_cited(answer)
     for name in find_subject_names(ctx.view, ctx.question):
-        asked, said = _find_role(name, ctx.question), _find_role(name, told.sentence)
-        if not asked or not said or says_form(asked, told.whole):
+        asked, said = find_role(name, ctx.question), find_role(name, told.sentence)
+        if not asked or not said or says_form(asked.lower(), told.whole):
             continue
-        short = asked.isupper() or said.isupper()  # such words have no synonyms
-        if short or not await mean_same(ctx, [asked], [said]):
+        if asked.isupper() and said.isupper():
+            return True  # two acronyms are never synonyms
+        if not await mean_same(ctx, [asked.lower()], [said.lower()], _SAME_RELATION):
             return True
     return False
 
 
-def _find_role(name: str, text: str) -> str:
+def find_role(name: str, text: str) -> str:
     """Return the noun before "of" and a name, or behind the name's possessive; "" of neither."""
     own = re.escape(name)
     found = re.search(

@@ -315,3 +315,13 @@ async def test_a_letter_is_looked_up_as_it_is_written(tmp_path: Path) -> None:
     assert "Z\n:   It rests for the night." in answer.citations[0].quote, answer.answer
     unknown = await base.ask("What does the state code Q of the panel mean?")
     assert unknown.confidence < min(0.5, answer.confidence)
+
+
+async def test_a_list_of_definitions_is_quoted_whole_where_a_list_is_asked_for(
+    tmp_path: Path,
+) -> None:
+    text = STATES.replace("one of these letters for its state:", "its state codes by letters.")
+    base = await _open_page(tmp_path, text)
+    answer = await base.ask("What are the state codes of the lift?")
+    whole = text[text.index("The panel of") : text.index("\n\n## Panel")]
+    assert any(whole in one.quote for one in answer.citations), answer.answer

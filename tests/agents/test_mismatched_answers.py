@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+import clew
 from clew.config import Settings
 from clew.engine import KnowledgeBase
 from clew.testing.hashed_kb import open_hashed
@@ -103,3 +104,45 @@ async def test_a_letter_at_a_line_end_ends_the_sentence() -> None:
     assert said[-1] == "Ulf Markham sweeps it."
     wrapped = "This part of the text was written a long time ago and in great haste by J.\nPostel."
     assert [wrapped[a:b] for a, b in sentence_spans(wrapped)] == [wrapped]
+
+
+@pytest.mark.parametrize("question", ["Who is the CEO of Norvik?", "Who is Norvik's CEO?"])
+def test_another_role_of_the_name_is_not_told(tmp_path: Path, question: str) -> None:
+    notes = "# People\n\nThe CFO of Norvik is Petra Salo. Tellmar's CEO is Ines Brandt.\n"
+    (tmp_path / "people.md").write_text(notes, encoding="utf-8")
+    with clew.open(tmp_path / "kb") as base:
+        base.add([tmp_path / "people.md"])
+        assert base.ask(question).confidence < 0.5
+        told = base.ask("Who is the CFO of Norvik?")
+        assert "Petra Salo" in told.answer and told.confidence > 0.5
+
+
+CONTRACT = """# Service agreement
+
+The upkeep contract was signed on 4 May 2022, begins on 1 June 2022 and ends on 31 May 2025.
+This agreement between Norvik Ltd and Tellmar GmbH starts on 1 March 2023 and runs for years.
+"""
+
+
+@pytest.mark.parametrize(
+    ("question", "told"),
+    [
+        ("When does the upkeep contract begin?", "1 June 2022"),
+        ("When does the upkeep contract start?", "1 June 2022"),
+        ("When does the upkeep contract end?", "31 May 2025"),
+        ("When was the upkeep contract signed?", "4 May 2022"),
+        ("When does the agreement between Norvik and Tellmar start?", "1 March 2023"),
+        ("When does the agreement between Norvik and Tellmar end?", ""),
+    ],
+)
+def test_the_date_of_the_end_that_is_asked_for_is_told(
+    tmp_path: Path, question: str, told: str
+) -> None:
+    (tmp_path / "contract.md").write_text(CONTRACT, encoding="utf-8")
+    with clew.open(tmp_path / "kb") as base:
+        base.add([tmp_path / "contract.md"])
+        found = base.ask(question)
+    if told:
+        assert (found.candidate, found.confidence > 0.5) == (told, True)
+    else:  # its end is not told
+        assert found.candidate != "1 March 2023" or found.confidence < 0.5

@@ -223,3 +223,105 @@ async def test_what_announces_something_is_quoted_with_it(tmp_path: Path, announ
     assert any(f"{said}\n\n{announced}" in quote for quote in quotes), answer.answer
     assert all(quote in answer.answer for quote in quotes)
     await base.close()
+
+
+HARBOUR = """# The harbour
+
+## Notes
+
+- **Night berths** of the inner basin, from 40 metres of length on, where a pilot is booked
+  (`berths.csv`, `NIGHT`). They are given out again when a ship has not come by ten in the
+  evening; until then the berth is kept. %s
+- **Day berths** are free.
+
+## Lamps
+
+The lamp of the harbour shows its state with one of the following signals:
+
+green
+:   if ships may enter
+
+white
+:   if the pilot has to be waited for
+
+dark
+:   if the lamp is being repaired
+
+## Bell
+
+To silence the bell of the harbour for a night you can use
+
+```
+bell --hush
+```
+""" % ("The list of those who wait is read from its beginning, and nobody is called twice. " * 6)
+
+
+async def test_a_wrapped_item_is_quoted_from_its_beginning(tmp_path: Path) -> None:
+    base = await _open_page(tmp_path, HARBOUR)
+    answer = await base.ask("From how many metres of length on are night berths used?")
+    told = [one.quote for one in answer.citations if "(`berths.csv`" in one.quote]
+    assert told and all(quote.startswith("- **Night berths**") for quote in told), answer.answer
+
+
+async def test_what_definitions_are_announced_for_is_quoted_with_all_of_them(
+    tmp_path: Path,
+) -> None:
+    base = await _open_page(tmp_path, HARBOUR)
+    answer = await base.ask("What does the lamp of the harbour show with its signals?")
+    whole = HARBOUR[HARBOUR.index("The lamp of") : HARBOUR.index("\n\n## Bell")]
+    assert any(whole in one.quote for one in answer.citations), answer.answer
+
+
+async def test_a_sentence_that_breaks_off_is_quoted_with_its_code(tmp_path: Path) -> None:
+    base = await _open_page(tmp_path, HARBOUR)
+    answer = await base.ask("How do I silence the bell of the harbour for a night?")
+    whole = HARBOUR[HARBOUR.index("To silence") :].strip()
+    assert any(whole in one.quote for one in answer.citations), answer.answer
+
+
+def test_parts_of_a_long_list_know_what_announces_it() -> None:
+    items = "\n\n".join(f"code {n}\n:   {'Something is said. ' * 12}" for n in range(8))
+    units = find_units(f"It ends with one of these states:\n\n{items}\n\nLater it rests.")
+    announced = [unit.announced for unit in units if unit.term and unit.start]
+    assert announced == ["It ends with one of these states:"] * 7
+    assert not units[-1].announced
+
+
+STATES = """# The lift
+
+## States
+
+The panel of the lift shows one of these letters for its state:
+
+D
+:   The doors are open.
+
+W
+:   Somebody has weighed it down.
+
+Z
+:   It rests for the night.
+
+## Panel
+
+The panel shows the state of the lift in letters, and each code is explained on its back side.
+"""
+
+
+async def test_a_letter_is_looked_up_as_it_is_written(tmp_path: Path) -> None:
+    base = await _open_page(tmp_path, STATES)
+    answer = await base.ask("What does the state code Z of the panel mean?")
+    assert "Z\n:   It rests for the night." in answer.citations[0].quote, answer.answer
+    unknown = await base.ask("What does the state code Q of the panel mean?")
+    assert unknown.confidence < min(0.5, answer.confidence)
+
+
+async def test_a_list_of_definitions_is_quoted_whole_where_a_list_is_asked_for(
+    tmp_path: Path,
+) -> None:
+    text = STATES.replace("one of these letters for its state:", "its state codes by letters.")
+    base = await _open_page(tmp_path, text)
+    answer = await base.ask("What are the state codes of the lift?")
+    whole = text[text.index("The panel of") : text.index("\n\n## Panel")]
+    assert any(whole in one.quote for one in answer.citations), answer.answer

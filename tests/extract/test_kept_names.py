@@ -174,3 +174,14 @@ async def test_many_things_at_the_start_of_a_sentence_are_no_name() -> None:
     found = await find("Logs are kept for a month by Marek. James has the key of the cellar.")
     assert "Logs" not in found
     assert {"Marek", "James"} <= found.keys()
+
+
+async def test_a_word_behind_a_line_of_code_is_an_opener() -> None:
+    text = (
+        "int loom_read_all_of_the_yarn ( loom_stream *stream, char *buffer, int length );\n"
+        "Reads yarn from a file in Vessen by loom_read. The file weft_open is at /usr/weft.\n"
+        "Part-time weavers use loom_close, too.\n"
+    )
+    found = await find(text)
+    assert "Reads" not in found and "Part" not in found
+    assert "Vessen" in found

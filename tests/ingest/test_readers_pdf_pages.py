@@ -152,3 +152,23 @@ async def test_a_comment_in_printed_code_is_no_heading_of_later_pages(tmp_path: 
     at = document.text.index("header of six")
     assert find_breadcrumbs("book.pdf", document.text, at) == ("2 Unified system",)
     assert "# DO NOT EDIT!" in document.text
+
+
+def _place(rows: list[tuple[str, ...]]) -> list[Line]:
+    return [
+        (72.0 + 150 * column, 640 - 16 * at, 11, text)
+        for at, row in enumerate(rows)
+        for column, text in enumerate(row)
+    ]
+
+
+async def test_rows_without_a_header_keep_their_cells(tmp_path: Path) -> None:
+    sheet = [("Weight", "6 kg"), ("Greatest height", "40 m"), ("Price", "180 euros")]
+    parts = [("V-1", "shut", "14 Nm"), ("V-2", "half open", "22 Nm"), ("V-3", "open", "9 Nm")]
+    prose = [("The keeper reads", "and then he goes"), ("the gauge at dawn", "home to write 14"),
+             ("before he leaves", "values in a book")]  # fmt: skip
+    pages = [[*stack("The pump."), *_place(rows)] for rows in (sheet, parts, prose)]
+    found = await read_text(tmp_path, write_pdf(pages))
+    assert "| Weight: 6 kg |\n| Greatest height: 40 m |\n| Price: 180 euros |" in found.text
+    assert "| V-1 | shut | 14 Nm |\n| V-2 | half open | 22 Nm |" in found.text
+    assert found.text.count("|") == 6 + 12  # text in two columns is no table

@@ -13,7 +13,7 @@ from clew.agents.answering.lacking import (
     list_texts,
     name_home,
 )
-from clew.agents.answering.mismatch import LESS, MOST, is_less_sure, is_mismatched, is_of_sibling
+from clew.agents.answering.mismatch import LESS, MOST, is_less_sure, is_mismatched, is_of_other
 from clew.agents.answering.told import find_home, find_untold, measure_told, read_sentence
 from clew.agents.answering.units import weigh_words
 from clew.agents.answering.word_signals import BY_WORDS, describe_quotes
@@ -82,7 +82,7 @@ async def judge_answer(ctx: Context, answer: Answer) -> Answer:
     confidence = (own or models[kind])(signals)
     if chat is None and kind not in (f"{JUDGED} answer", f"{JUDGED} quote"):
         signals, confidence = await _check(ctx, answer, signals, confidence)
-    elif chat is None and answer.candidate and is_of_sibling(ctx, answer, literal=False):
+    elif chat is None and answer.candidate and await is_of_other(ctx, answer):
         signals, confidence = {**signals, "mismatch": 1.0}, min(confidence, MOST)
     return replace(answer, confidence=round(confidence, 4), signals=signals)
 

@@ -47,7 +47,7 @@ _FUNCTION_WORDS = 25
 _MAX_TERM_WORDS, _MAX_TERM_CHARS = 6, 60
 _TRAILING_BRACKETS = re.compile(r"\s*[(（\[][^()（）]*[)）\]]\s*$")
 _NOT_A_TERM = (":", ".", ";", ",", "：", "。", "!", "?")
-_RULES = "names 9"
+_RULES = "names 10"
 _TECHNICAL_MARK = re.compile(
     r"^[ \t]*(?:```|~~~|:[ \t]{1,4}\S|\|[^\n]*\|[ \t]*$)|(?<!`)`[^`\n]{2,60}`(?!`)", re.MULTILINE
 )
@@ -62,6 +62,7 @@ _NEW_FORMS = re.compile(
 _OPENING = re.compile(
     r"(?:^[ \t]*(?:[-*+•|>#]+|:|\d{1,3}[.)])[ \t]+|\|[ \t]+|[(:][ \t]*|\"{3}[ \t]*)$"
 )
+_LINE_ENDS = (";", ":", "{", "}")  # of a line of code, or of one that announces the next
 _HEADING_LINE = re.compile(r"^\f? {0,3}#{1,6}[ \t].*$", re.MULTILINE)
 _AROUND, _LEAST_AROUND = 60, 4  # characters and words beside one that is in capitals as they are
 _LONG_WORD = re.compile(r"[^\W\d_]{2,}")
@@ -223,7 +224,9 @@ def opening_tokens(text: str, t: Tokens, sentences: list[tuple[int, int]]) -> se
     for at, (end, start) in enumerate(zip([0, *t.ends], t.starts, strict=False)):
         if start - end > 1:
             before = text[end:start]
-            if _OPENING.search(before[before.rfind("\n") + 1 :]) is not None:
+            above, _, margin = before.rpartition("\n")
+            code = not margin.strip() and above.rstrip().endswith(_LINE_ENDS)
+            if code or _OPENING.search(margin) is not None:
                 found.add(at)
     line = 0
     while line >= 0:

@@ -13,6 +13,7 @@ from clew.text.names import Tokens
 from clew.text.word_forms import function_words
 
 _CONTRACTION = re.compile(r"['’](?:t|ll|re|ve|d|m)\b")
+_COMPOUND = re.compile(r"-[a-z]{2,}\s+[a-z]")  # "Full-time staff": the first part of a plain word
 _IS_SUBJECT = re.compile(r"\s+(?:is|was|are|were|has|had|can|will|does|may|supports)\b")
 _ARE = re.compile(r"\s+(?:are|were|have|can|may|must|should|will)\b")
 _ARE_MANY = re.compile(r"\s+(?:are|were|have)\b")
@@ -78,6 +79,8 @@ def _is_lone_opener(
         return False
     if _CONTRACTION.match(text, t.ends[span.first]):
         return True
+    if span.first in first and _COMPOUND.match(text, t.ends[span.first]):
+        return t.keys[span.first] not in known.inside
     return span.first in first and _is_opener(text, t, span.first, known)
 
 

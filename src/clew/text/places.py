@@ -23,6 +23,7 @@ _REFERS_BACK = re.compile(
     re.IGNORECASE,
 )
 _PROSE = 4  # sentences, its number among them, from which an item is a paragraph
+_RUNS = ("item", "definition", "row", "header")  # kinds of blocks of which several belong together
 ANNOUNCES = (":", "：")
 """What a sentence ends with that announces what follows."""
 
@@ -80,6 +81,8 @@ class Unit:
     """The headings in the text under which it stands, the outermost first."""
     term: str = ""
     """What it defines, where it is a definition."""
+    announced: str = ""
+    """The sentence that announces the list, table or definitions that it is a part of."""
 
     def quote(self, text: str) -> str:
         """Return the quoted text; an ellipsis stands for what is left out after the lead."""
@@ -112,7 +115,7 @@ def _with_announced(text: str, blocks: list[Block], unit: Unit, most: int) -> Un
         end = max(
             text.rfind("\n", first.start, cut), text.rfind(" ", first.start, cut), first.start
         )
-    for block in after[1:] if first.kind in ("item", "row", "header") else ():
+    for block in after[1:] if first.kind in _RUNS else ():
         same = block.depth == first.depth and block.kind in (first.kind, "row")
         if block.depth < first.depth or (block.depth == first.depth and not same):
             break
@@ -122,7 +125,7 @@ def _with_announced(text: str, blocks: list[Block], unit: Unit, most: int) -> Un
 
 
 def _after_example(text: str, blocks: list[Block], at: int) -> int:
-    """Return the block after an indented one before which a paragraph breaks off.
+    """Return the block after code, or an indented one, before which a paragraph breaks off.
 
     With the paragraph that goes on in small letters: "you can use", the code, "before the call".
     """
@@ -131,7 +134,9 @@ def _after_example(text: str, blocks: list[Block], at: int) -> int:
         return after
     opener, example = blocks[at], blocks[after]
     deeper = _indent_of(text, example.start) > _indent_of(text, opener.end - 1)
-    if not deeper or not _is_open_ended(text[opener.start : opener.end]):
+    if not (deeper or example.kind == "code") or not _is_open_ended(
+        text[opener.start : opener.end]
+    ):
         return after
     rest = blocks[after + 1] if after + 1 < len(blocks) else None
     goes_on = rest is not None and rest.kind == "paragraph" and text[rest.start].islower()
@@ -288,6 +293,7 @@ def find_units(text: str, most: int = MAX_UNIT_CHARS) -> list[Unit]:
     levels = {heading.start: heading.level for heading in find_headings(text)}
     found: list[Unit] = []
     path: list[tuple[int, str]] = []
+    announced = _find_announcements(text, blocks)
     at = 0
     while at < len(blocks):
         first = blocks[at]
@@ -297,15 +303,32 @@ def find_units(text: str, most: int = MAX_UNIT_CHARS) -> list[Unit]:
         if first.kind == "heading":
             level = levels.get(first.start, 1)
             path = [*((one, title) for one, title in path if one < level), (level, first.title)]
-        elif blocks[after - 1].end - first.start <= most and not goes_on:
-            section = tuple(title for _, title in path)
-            term = first.title if first.kind == "definition" else ""
-            found.append(Unit(first.start, blocks[after - 1].end, None, section, term))
         else:
-            after = at + 1
+            if blocks[after - 1].end - first.start <= most and not goes_on:
+                term = ",".join(b.title for b in blocks[at:after] if b.kind == "definition")
+                units = [Unit(first.start, blocks[after - 1].end, term=term)]
+            else:
+                after = at + 1
+                units = _split_block(text, blocks, at, most)
             section = tuple(title for _, title in path)
-            found += [replace(u, section=section) for u in _split_block(text, blocks, at, most)]
+            found += [replace(unit, section=section, announced=announced[at]) for unit in units]
         at = after
+    return found
+
+
+def _find_announcements(text: str, blocks: list[Block]) -> list[str]:
+    """Return for each block the sentence that announces it and those before it in its list."""
+    found: list[str] = []
+    for at, block in enumerate(blocks):
+        before = blocks[at - 1] if at else None
+        if block.kind not in _RUNS or before is None:
+            found.append("")
+        elif before.kind in _RUNS:
+            found.append(found[-1])
+        else:
+            said = text[before.start : before.end] if before.kind == "paragraph" else ""
+            spans = sentence_spans(said) if said.endswith(ANNOUNCES) else []
+            found.append(said[spans[-1][0] :] if spans else "")
     return found
 
 
@@ -320,14 +343,22 @@ def _run_end(text: str, blocks: list[Block], at: int, most: int) -> int:
             return after
         if blocks[after].kind in ("paragraph", "heading"):
             return after
-        joined = _run_end(text, blocks, after, most)
+        joined = _end_of_kinds(blocks, after, ("definition",))
+        if joined == after or blocks[joined - 1].end - first.start > most:
+            joined = _run_end(text, blocks, after, most)
         return joined if blocks[joined - 1].end - first.start <= most else after
     kinds = ("header", "row") if first.kind in ("header", "row") else (first.kind,)
     if first.kind not in ("item", "header", "row") or is_numbered_prose(text, first):
         return after
-    while after < len(blocks) and blocks[after].kind in kinds and blocks[after].kind != "header":
-        after += 1
+    after = _end_of_kinds(blocks, after, tuple(kind for kind in kinds if kind != "header"))
     return after if blocks[after - 1].end - first.start <= most else at + 1
+
+
+def _end_of_kinds(blocks: list[Block], at: int, kinds: tuple[str, ...]) -> int:
+    """Return the first block from one on that is of another kind."""
+    while at < len(blocks) and blocks[at].kind in kinds:
+        at += 1
+    return at
 
 
 def _split_block(text: str, blocks: list[Block], at: int, most: int) -> list[Unit]:

@@ -262,11 +262,20 @@ class _BlockFinder:
         return Block(kind, self._lines[at].begin, self._lines[last].end, title)
 
     def _inner(self, first: int, after: int) -> int:
-        """Return the first line within an item or a definition that may begin another block."""
-        for at in range(first, after):
-            if self._lines[at].indent >= 0:
+        """Return the first line within an item or a definition that begins another block.
+
+        Lines that go on with its first one, as they are wrapped, begin none.
+        """
+        at, wrapped = first, self._lines[first].indent if first < after else -1
+        while at < after and 0 <= self._lines[at].indent <= wrapped:
+            if self._begins_block(at) or self._begins_table(at, after):
                 return at
-        return 0
+            if self._term_lines(at, after):
+                return at
+            at += 1
+        while at < after and self._lines[at].indent < 0:
+            at += 1
+        return at if at < after else 0
 
     def _fenced(self, at: int, end: int, fence: str) -> tuple[Block, int, int]:
         after = at + 1

@@ -21,6 +21,8 @@ from clew.types import Citation, Passage
 
 _NUMBER = re.compile(r"(?<![\w.,-])\d+(?:[.,]\d+)*(?![\w-])")
 _SHORT_CODE = re.compile(r"(?<![\w-])[A-Z]{1,3}-?\d{1,4}[A-Za-z]?(?![\w-])")  # E5, V-2
+_LETTER = re.compile(r"(?<=[a-z] )(?!I\b)[A-Z](?=[?,;:!]|\.?\s*\Z| [a-z])")  # state Z; no initial
+_SIGNED = re.compile(r"(?<!\S)-\d{1,3}(?![\w.,-]\w)")  # an option, or a number below zero
 _PARTS = ("row", "definition", "item")  # kinds of blocks that differ in a value
 _CELL = re.compile(
     r"(?:^|[|;])\s*(?P<column>[^|;:\n]{1,60}):\s*(?P<value>[^|;\n]{1,200}?)\s*(?=[|;]|\.?$)"
@@ -48,6 +50,7 @@ def find_exact_terms(question: str) -> tuple[str, ...]:
     codes = [found.name for found in find_code_names(question)]
     plain = mask_unspaced(question)
     codes += [c for c in _SHORT_CODE.findall(plain) if not any(c in code for code in codes)]
+    codes += [c for c in (*_LETTER.findall(plain), *_SIGNED.findall(plain)) if c not in codes]
     numbers = [n for n in _NUMBER.findall(question) if not any(n in code for code in codes)]
     return tuple(dict.fromkeys((*codes, *numbers)))
 

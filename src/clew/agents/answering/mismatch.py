@@ -9,6 +9,8 @@ from collections.abc import Sequence
 from clew.agents.answering.cells import find_asked_cell, lies_in_rows
 from clew.agents.answering.lacking import drop_asking_words, name_home
 from clew.agents.answering.unsaid import (
+    find_role,
+    is_of_other_role,
     is_other_sort,
     is_restricted_otherwise,
     lacks_restriction,
@@ -68,16 +70,11 @@ async def is_mismatched(ctx: Context, answer: Answer, *, literal: bool = False) 
     if is_restricted_otherwise(ctx, answer) or contradicts_kind(ctx.question, answer.candidate):
         return True
     if answer.candidate:
-        if await skips_relation(ctx, answer) or await is_other_sort(ctx, answer):
+        if await skips_relation(ctx, answer) or _only_repeats(ctx.question, answer.candidate):
             return True
-        if _only_repeats(ctx.question, answer.candidate) or is_of_sibling(
-            ctx, answer, literal=literal
-        ):
+        if await is_other_sort(ctx, answer):
             return True
-        cited = answer.citations[-1].quote
-        return tells_other_end(ctx.question, cited, cited.find(answer.candidate)) or _tells_little(
-            ctx, answer
-        )
+        return await is_of_other(ctx, answer, literal=literal) or _tells_little(ctx, answer)
     return _lacks_name(ctx, answer)
 
 
@@ -128,9 +125,21 @@ def _only_repeats(question: str, short: str) -> bool:
 def _names_of_short(ctx: Context) -> list[str]:
     """Return the names of a question that asks one thing of them; none of a longer one."""
     names = find_subject_names(ctx.view, ctx.question)
+    roles = {find_role(name, ctx.question) for name in names}  # the CEO of N is no name beside N
+    names = [name for name in names if name not in roles]
     named = {word for name in names for word in split_words(name)}
     words = [word for word in asked_words(ctx.question) if word not in named]
     return names if len(words) <= _SHORT else []
+
+
+async def is_of_other(ctx: Context, answer: Answer, *, literal: bool = False) -> bool:
+    """Whether the sentence with a short answer says it of another name, role or end."""
+    if not answer.citations:
+        return False
+    cited = answer.citations[-1].quote
+    if tells_other_end(ctx.question, cited, cited.find(answer.candidate)):
+        return True
+    return is_of_sibling(ctx, answer, literal=literal) or await is_of_other_role(ctx, answer)
 
 
 def is_of_sibling(ctx: Context, answer: Answer, *, literal: bool) -> bool:

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import chain, groupby
 
 from clew.agents.citing.support import SupportSpan, make_citation
 from clew.agents.reading.choose import measure_coverage
@@ -10,6 +11,7 @@ from clew.agents.reading.lists import wants_several
 from clew.agents.rules.question_analysis import find_wanted_block
 from clew.agents.rules.table import table_for
 from clew.retrieve.question import strip_courtesy
+from clew.text.structure import find_blocks as find_text_blocks
 from clew.text.structure import find_headings
 from clew.types import Citation, Passage
 
@@ -21,6 +23,7 @@ _ITEM = re.compile(
 _ROW = re.compile(r"[ \t]*\|.+\|")  # of a table, its header among them
 _MIN_ITEMS = 2
 _MAX_BLOCK_CHARS = 4_000  # characters of a block that is quoted
+_MAX_DEFINITIONS_CHARS = 1_500  # of a run of definitions that is quoted
 _LEAD_CHARS = 300  # characters before a block that announce it
 _MIN_COVERAGE = 0.5  # share of the question's words in what announces a block
 _ORDER_BONUS = 0.2  # for numbered items where steps are asked for
@@ -54,7 +57,7 @@ def quote_block(question: str, passages: Sequence[Passage]) -> Citation | None:
         return None
     best, best_value = None, _MIN_COVERAGE
     for passage in passages:
-        for block in find_blocks(passage):
+        for block in chain(find_blocks(passage), _find_definitions(passage)):
             if kind == "steps" and _ROW.match(block.text.splitlines()[-1]):
                 continue  # a table lists things, it does not say how to do one
             if passive and not block.ordered:
@@ -106,6 +109,20 @@ def find_blocks(passage: Passage) -> Iterator[Block]:
             if len(run) >= _MIN_ITEMS:
                 yield _make_block(passage, spans, run, number)
             run = []
+
+
+def _find_definitions(passage: Passage) -> Iterator[Block]:
+    """Yield each short run of definitions, with the paragraph before if that announces them."""
+    blocks = [one for one in find_text_blocks(passage.text) if not one.depth]
+    for is_defined, run in groupby(enumerate(blocks), lambda one: one[1].kind == "definition"):
+        numbers = [number for number, _ in run] if is_defined else []
+        if len(numbers) < _MIN_ITEMS:
+            continue
+        first, last = numbers[0], numbers[-1]
+        announces = first > 0 and blocks[first - 1].kind == "paragraph"
+        start = blocks[first - announces].start
+        if blocks[last].end - start <= _MAX_DEFINITIONS_CHARS:
+            yield Block(passage, start, blocks[last].end, len(numbers), ordered=False)
 
 
 def _make_block(

@@ -105,7 +105,8 @@ class QuestionSigns:
         """Return how well a unit fits, without the rank of its passage."""
         text = unit.quote(passage.text)
         said = stem_words(text)
-        about = stem_words(" ".join((passage.title, passage.heading, *unit.section))) - said
+        over = (passage.title, passage.heading, *unit.section, unit.announced)
+        about = stem_words(" ".join(over)) - said
         score = _WORDS * self._share(said) + _HEADINGS * self._share(about)
         score += _TERM * max(map(self._name, unit.term.split(",")))
         score += _SECTION * self._name_section(passage, unit)

@@ -69,6 +69,29 @@ def _find_naming(names: Sequence[str], answer: Answer) -> list[str]:
     return [one for one in sentences if any(mentions_name(name, one) for name in names)]
 
 
+async def is_of_other_role(ctx: Context, answer: Answer) -> bool:
+    """Whether the sentence with an answer says what another role of a name is: no CEO but a CFO."""
+    told = gather_cited(answer)
+    for name in find_subject_names(ctx.view, ctx.question):
+        asked, said = find_role(name, ctx.question), find_role(name, told.sentence)
+        if not asked or not said or says_form(asked.lower(), told.whole):
+            continue
+        if asked.isupper() and said.isupper():
+            return True  # two acronyms are never synonyms
+        if not await mean_same(ctx, [asked.lower()], [said.lower()], _SAME_RELATION):
+            return True
+    return False
+
+
+def find_role(name: str, text: str) -> str:
+    """Return the noun before "of" and a name, or behind the name's possessive; "" of neither."""
+    own = re.escape(name)
+    found = re.search(
+        rf"\b(\w[\w-]*) (?:of|at|for) (?:the )?{own}\b|\b{own}['’]s (\w[\w-]*)", text, re.IGNORECASE
+    )
+    return (found[1] or found[2]) if found else ""
+
+
 async def lacks_restriction(ctx: Context, answer: Answer) -> bool:
     """Whether nothing cited says a word that restricts what is asked about."""
     names = find_subject_names(ctx.view, ctx.question)

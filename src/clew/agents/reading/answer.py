@@ -28,7 +28,7 @@ from clew.agents.reading.judged import (
 )
 from clew.agents.reading.restrictions import Told, find_skipped, is_contradicted
 from clew.agents.reading.spans import Reading, answer_key, read_passages, read_together, same_answer
-from clew.agents.reading.values import move_to_condition
+from clew.agents.reading.values import move_to_condition, tells_other_end
 from clew.agents.rules.question_analysis import find_subject_names
 from clew.agents.rules.table import table_for
 from clew.context import Context
@@ -247,6 +247,7 @@ def describe_rivals(
         told = gather_told(one)
         is_other = contradicts_kind(question, one.text) or is_contradicted(question, names, told)
         is_other = is_other or bool(find_skipped(question, names, told.whole))
+        is_other = is_other or tells_other_end(question, told.sentence, told.at)
         said, bridge = say_candidate(one, names, passages), read_bridge(one, names, passages)
         found.append(Rival(one, signals, is_other, said, bridge))
     return found

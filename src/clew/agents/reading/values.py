@@ -20,6 +20,12 @@ from clew.text.sentences import sentence_spans
 from clew.text.unicode import split_words
 
 _BORN, _DIED = to_stem("born"), to_stem("died")
+# Words for the first and the last day of what lasts.
+_BEGINNING = frozenset(map(to_stem, "start begin began begun commence effective since".split()))
+_ENDING = frozenset(
+    map(to_stem, "end ends ended ending expire finish terminate lapse until".split())
+)
+_DATE_CHARS = 20  # of a date, at most
 _COUNTRY = to_stem("nationality")
 _LOCATED = to_stem("located")
 _BEING = frozenset("is are was were lies stands".split())
@@ -154,8 +160,16 @@ def _states_place(said: str) -> bool:
 
 
 def tells_other_end(question: str, sentence: str, at: int) -> bool:
-    """Whether a date in brackets is the other end of a life than a question asks for."""
-    asked = {_BORN, _DIED} & {to_stem(word) for word in asked_words(question)}
+    """Whether a date is the other end than a question asks for: of a life, in brackets, or of what
+    begins and ends, by the last word before it that says which.
+    """
+    words = {to_stem(word) for word in asked_words(question)}
+    wanted = [some for some in (_BEGINNING, _ENDING) if some & words]
+    if len(wanted) == 1 and at >= 0 and parse_date(sentence[at : at + _DATE_CHARS]) is not None:
+        told = [to_stem(word) for word in split_words(sentence[:at])]
+        side = [word for word in told if word in _BEGINNING | _ENDING][-1:]
+        return bool(side) and side[0] not in wanted[0]
+    asked = {_BORN, _DIED} & words
     if len(asked) != 1 or at < 0:
         return False
     return _find_life(sentence, find_clause(sentence, at), at) in {_BORN, _DIED} - asked
@@ -236,7 +250,8 @@ def move_to_condition(names: Sequence[str], reading: Reading) -> Reading:
     here = [part for part in parts if part[0] <= reading.start < part[1]]
     qualified = [] if holding else _find_qualified(names, reading, parts)
     holding = holding or qualified
-    amount = parse_quantity(reading.text)
+    is_day = _YEAR.sub("", reading.text).strip() != "" and parse_date(reading.text) is not None
+    amount = None if is_day else parse_quantity(reading.text)
     if amount is None or len(holding) != 1 or not here or here[0] == holding[0]:
         return reading
     beside = reading.passage.text[reading.start : here[0][1]].lstrip("0123456789")

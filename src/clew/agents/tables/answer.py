@@ -5,11 +5,13 @@ from dataclasses import replace
 
 from clew.agents.answering.write import make_answer
 from clew.agents.core.types import Answer
+from clew.agents.tables.column_pairs import SaidComparisons
 from clew.agents.tables.confidence import measure_confidence
 from clew.agents.tables.counted import Counted, lacks_money
 from clew.agents.tables.differences import (
     DIFFERENCES,
     list_column_differences,
+    list_products,
     subtract,
     turn_to_check,
 )
@@ -26,6 +28,7 @@ from clew.agents.tables.reading import Filter, Query
 from clew.agents.tables.rows import load_tables
 from clew.agents.tables.run import TableResult, find_answer, group_filters
 from clew.agents.tables.senses import Senses, load_senses
+from clew.agents.tables.words import split_question
 from clew.context import Context, TraceStep
 from clew.types import Citation, Evidence, Passage
 
@@ -35,6 +38,7 @@ _MAX_VALUES = 50  # shown in an answer
 _NOTE = "computed from the rows of {table}: {query}"
 _LEAST = 0.3  # confidence of a reading that is told at all
 _SURE = 0.5  # … that stands where the scorer is less sure of another
+_SAID = 0.9  # … that says each word of the question: two columns and what is done with them
 _UNSURE = 0.45  # … of what is told to be looked at, not as an answer
 _SIGNS = {"filled": "has a value", "empty": "is empty or 0", "flag": "is yes"}
 _SIGNS |= {"over column": ">", "under column": "<", "is column": "="}
@@ -46,6 +50,8 @@ async def answer_from_tables(ctx: Context) -> Answer | None:
     tables = await load_tables(ctx) if judged or may_ask_tables(ctx.question) else []
     if not tables:
         return None
+    if (product := find_product(ctx.question, tables)) is not None:
+        return await _write_answer(ctx, product)
     found = [one async for one in iter_answers(ctx, tables)]
     best = max(found, key=lambda one: one.confidence, default=None)
     if judged and (best is None or best.query.guesses or await is_doubted(ctx, best)):
@@ -59,6 +65,14 @@ async def answer_from_tables(ctx: Context) -> Answer | None:
     if lacks_money(ctx.question, best.query):
         best = best._replace(confidence=min(best.confidence, _UNSURE))
     return await _write_answer(ctx, best)
+
+
+def find_product(question: str, tables: Sequence[Table]) -> ComputedAnswer | None:
+    """Return what a question asks that names two columns to be multiplied."""
+    for query, is_whole in list_products(question, tables):
+        if (result := find_answer(query)) is not None:
+            return ComputedAnswer(query, result, _SAID if is_whole else _UNSURE)
+    return None
 
 
 def _subtract_columns(ctx: Context, tables: Sequence[Table]) -> ComputedAnswer | None:
@@ -104,8 +118,9 @@ def _run_readings(
 ) -> Iterator[tuple[Query, TableResult]]:
     """Yield the readings of a question over some tables that have an answer, with it."""
     counted = Counted(ctx.question, tables)
+    said = SaidComparisons(split_question(ctx.question))
     for query in _parse(ctx.question, some, senses, tables):
-        if _tells_keys(ctx, query, tables) or counted.is_missed(query):
+        if _tells_keys(ctx, query, tables) or counted.is_missed(query) or said.is_missed(query):
             continue
         if (result := find_answer(query)) is not None:
             yield query, result
@@ -130,7 +145,11 @@ async def compute_apart(ctx: Context, tables: Sequence[Table]) -> ComputedAnswer
 
     Readings that guess nothing must agree; where there is none, the scorer chooses.
     """
-    readings = list(_parse(ctx.question, tables, {}, tables))
+    if (product := find_product(ctx.question, tables)) is not None:
+        return product
+    said = SaidComparisons(split_question(ctx.question))
+    parsed = _parse(ctx.question, tables, {}, tables)
+    readings = [query for query in parsed if not said.is_missed(query)]
     found = [
         ComputedAnswer(query, result, measure_confidence(query, {}))
         for query in readings

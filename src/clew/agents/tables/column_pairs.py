@@ -4,12 +4,13 @@ Which two columns can be compared is told by their types, units and values alone
 comparisons a question means is left to the model (`clew.agents.tables.judge`).
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import combinations
 
 from clew.agents.tables.load import Column, Table
-from clew.agents.tables.reading import Filter, Query
+from clew.agents.tables.reading import COLUMN_SIGNS, Filter, Mention, Query
+from clew.agents.tables.words import Word, is_same_word, load_operators
 
 _MAX_PAIRS = 5  # pairs of columns that are proposed, those most alike first
 _MAX_VALUES = 4_000  # of two columns of texts
@@ -18,6 +19,12 @@ _COMPARE: dict[str, Callable[[float, float], bool]] = {
     "under column": lambda one, other: one < other,
     "is column": lambda one, other: one == other,
 }
+
+# What a phrase before the name of a column says of the other one; how far it may stand away.
+_SIDES = dict.fromkeys((">", ">=", "after", "since"), "over column")
+_SIDES |= dict.fromkeys(("<", "<=", "before", "until"), "under column")
+_MAX_BETWEEN = 2  # words: "below the usual level", "quantity is below"
+_DENIALS = frozenset("not never no".split())
 
 
 def make_column_test(column: Column, other: Column, one: Filter) -> Callable[[int], bool]:
@@ -52,6 +59,95 @@ def list_column_filters(table: Table, columns: Sequence[Column]) -> Iterator[Fil
                 yield from (one, swap_columns(one))
         yield Filter(first, "is column", second)
         yield Filter(first, "is column", second, negated=True)
+
+
+def name_columns(words: Sequence[Word], columns: Sequence[Column]) -> list[Mention]:
+    """Return where the words of a question name columns: the longest name at each place."""
+    found: list[Mention] = []
+    at = 0
+    while at < len(words):
+        held = [
+            (len(one.words), one.name)
+            for one in columns
+            if one.words
+            and len(words) - at >= len(one.words)
+            and all(map(is_same_word, (w.fold for w in words[at:]), one.words))
+        ]
+        size, name = max(held, default=(0, ""))
+        if size:
+            found.append((at, at + size, name))
+        at += max(1, size)
+    return found
+
+
+def find_sides(
+    words: Sequence[Word], table: Table, filters: Sequence[Filter]
+) -> dict[str, tuple[str, str]]:
+    """Return the columns that a question compares another one with: the side, and which other.
+
+    "Below the reorder level" tells on which side of that column the other one is, and a column that
+    is named before it ("a quantity below …") is the other one; "" if none is.
+    """
+    compared = {frozenset((one.column, one.value)) for one in filters}
+    named = name_columns(words, list(table.columns.values()))
+    said: dict[str, tuple[str, str]] = {}
+    for start, end, sign in load_operators().find("comparisons", words):
+        denied = start > 0 and words[start - 1].fold in _DENIALS
+        behind = [name for at, _, name in named if end <= at <= end + _MAX_BETWEEN]
+        there = behind and any(behind[0] in pair for pair in compared)
+        if there and sign in _SIDES and not denied:
+            near = [name for _, until, name in named if start - _MAX_BETWEEN <= until <= start]
+            before = [name for name in near if {name, behind[0]} in compared]
+            said[behind[0]] = (_SIDES[sign], before[-1] if before else "")
+    return said
+
+
+def agrees(one: Filter, said: Mapping[str, tuple[str, str]]) -> bool:
+    """Whether a comparison of two columns does not deny what a question says of them."""
+    sides = ((one.value, one.column, one.how), (one.column, one.value, swap_columns(one).how))
+    known = [(said[to], other, how) for to, other, how in sides if to in said]
+    return all(side == how and before in ("", other) for (side, before), other, how in known)
+
+
+def find_ranked(words: Sequence[Word], table: Table) -> frozenset[str]:
+    """Return the columns that are named right behind a word of degree: "the lowest quantity"."""
+    operators = load_operators()
+    ends = {end for _, end, _ in operators.find("superlatives", words)}
+    ends |= {at + 1 for at, word in enumerate(words) if operators.degree_of(word.fold, "est")}
+    named = name_columns(words, list(table.columns.values()))
+    return frozenset(name for at, _, name in named if at in ends)
+
+
+class SaidComparisons:
+    """What a question says of two columns of a row, over each table that is asked."""
+
+    def __init__(self, words: Sequence[Word]) -> None:
+        self._words = words
+        self._said: dict[int, dict[str, tuple[str, str]]] = {}
+        self._ranked: dict[int, frozenset[str]] = {}
+
+    def is_missed(self, query: Query) -> bool:
+        """Whether a query leaves out that columns are compared as a question says, or denies it.
+
+        Or ranks the rows by another column than the one behind the only word of degree.
+        """
+        table = query.table
+        if id(table) not in self._ranked:
+            self._ranked[id(table)] = find_ranked(self._words, table)
+        ranked = self._ranked[id(table)]
+        if query.best and query.measure and len(ranked) == 1 and query.measure not in ranked:
+            return table.columns[next(iter(ranked))].is_quantity
+        if id(table) not in self._said:
+            columns = list(table.columns.values())
+            pairs = list(list_column_filters(table, columns))
+            self._said[id(table)] = find_sides(self._words, table, pairs)
+        said = self._said[id(table)]
+        if not said or query.wants in ("difference", "ratio", "check"):
+            return False
+        own = [one for one in query.filters if one.how in COLUMN_SIGNS]
+        return not all(
+            any(name in one.columns and agrees(one, said) for one in own) for name in said
+        )
 
 
 def make_differences(base: Query, measures: Sequence[str]) -> Iterator[Query]:

@@ -1,20 +1,20 @@
-"""Reads questions for how far two numbers lie apart: of two rows, or of two columns of a row.
+"""Reads questions that count with two numbers: of two rows, or of two columns of a row.
 
 "How much longer is A than B" is read as "is A longer than B": if that is so, the numbers that were
 compared are subtracted. "By how much" one column of a row is over another is not sure to be meant
-so, and is told with less confidence.
+so, and is told with less confidence. "Price times quantity" names two columns to be multiplied.
 """
 
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-from clew.agents.tables.column_pairs import make_differences
+from clew.agents.tables.column_pairs import make_differences, name_columns
 from clew.agents.tables.load import Table
 from clew.agents.tables.propose import Asked, list_filters
 from clew.agents.tables.reading import Query
 from clew.agents.tables.run import run_query
-from clew.agents.tables.words import is_same_word
+from clew.agents.tables.words import is_same_word, load_operators
 
 DIFFERENCES = ("difference", "ratio")  # of two rows, or of two columns
 _MORE_THAN = re.compile(
@@ -22,6 +22,7 @@ _MORE_THAN = re.compile(
     r"(?P<verb>is|are|was|were|do|does|did|has|have|had) (?P<who>.+?) than (?P<other>.+)",
     re.IGNORECASE,
 )
+_ROWS = frozenset("row item good product thing entry record value each every".split())
 
 
 def turn_to_check(question: str) -> str:
@@ -61,3 +62,46 @@ def list_column_differences(question: str, tables: Sequence[Table]) -> Iterator[
                 found.setdefault((table.name, pair), query)
     if len(found) == 1:
         yield from found.values()
+
+
+def list_products(question: str, tables: Sequence[Table]) -> Iterator[tuple[Query, bool]]:
+    """Yield the sum of two columns' products that a question names: "price times quantity".
+
+    And whether nothing else is said: no word that is neither a value, a name nor an operator.
+    """
+    asked, operators = Asked(question), load_operators()
+    for start, end, _ in operators.find("products", asked.words):
+        for table in tables:
+            columns = [one for one in table.columns.values() if one.is_quantity]
+            named = name_columns(asked.words, columns)
+            before = [one for one in named if one[1] == start]
+            behind = [one for one in named if end <= one[0] <= end + 1]
+            if not before or not behind or before[0][2] == behind[0][2]:
+                continue
+            own = [one for one in list_filters(asked, table) if one.how == "=" and one.at >= 0]
+            some = tuple(one for one in own if not one.negated)
+            query = Query(
+                table,
+                "aggregate",
+                some,
+                measure=before[0][2],
+                aggregate="sum",
+                second=behind[0][2],
+            )
+            taken = {at for first, last, _ in named for at in range(first, last)}
+            taken |= {*range(start, end), *(one.at for one in some)}
+            yield query, _is_said(asked, table, taken)
+
+
+def _is_said(asked: Asked, table: Table, taken: set[int]) -> bool:
+    """Whether every other word of a question is a filler, asks, or names the rows."""
+    operators = load_operators()
+    kinds = ("asks", "aggregates", "checks")
+    for kind in kinds:
+        for first, last, _ in operators.find(kind, asked.words):
+            taken |= {*range(first, last)}
+    rows = {*table.own_words, *table.columns[table.label].words, *_ROWS}
+    return all(
+        at in taken or word.fold in asked.fillers or any(is_same_word(word.fold, o) for o in rows)
+        for at, word in enumerate(asked.words)
+    )

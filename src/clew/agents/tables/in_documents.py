@@ -1,8 +1,9 @@
 """Answers comparisons over tables that stand in documents, by the code that answers over files.
 
-A question that compares ("which is faster, A or B", "the least memory") is answered from the rows
-of a table that was found in the documents quoted. What no reading computes is told with doubt: a
-cell that shares words with such a question says nothing about which is more.
+A question that compares ("which is faster, A or B", "the least memory"), or that counts, adds up or
+chooses rows which are quoted, is answered from the rows of a table in the documents quoted. What no
+reading computes is told with doubt: a cell that shares words with such a question says nothing
+about which is more.
 """
 
 from collections import defaultdict
@@ -15,7 +16,7 @@ from clew.agents.core.types import Answer
 from clew.agents.tables.answer import compute_apart, describe_query
 from clew.agents.tables.judge import ComputedAnswer
 from clew.agents.tables.load import Column, Table
-from clew.agents.tables.reading import Query
+from clew.agents.tables.reading import COLUMN_SIGNS, Query
 from clew.agents.tables.words import has_degree, is_same_word, load_operators, split_question
 from clew.context import Context
 from clew.types import Citation, Passage
@@ -27,6 +28,9 @@ _MAX_CHARS = 400_000  # of a document that is looked at
 _MIN_ROWS = 2
 _MOST = 0.45  # confidence of a comparison that no reading of the question computes
 _COMPARING = ("best", "check", "difference", "ratio")
+_COMPUTING = ("comparisons", "aggregates", "products", "pairs")  # words of such questions
+_LIMITS = (">", "<", ">=", "<=")
+_LEAST = 0.5  # confidence of rows that are counted, added up or chosen
 _NOTE = "computed from a table of {name}: {query}"
 _DATED = ("date", "time")  # columns that "first", "old" and "late" are said of
 _DROPPED = "*`_ "  # marks around a cell
@@ -34,17 +38,48 @@ _DROPPED = "*`_ "  # marks around a cell
 
 async def compare_rows(ctx: Context, answer: Answer) -> Answer:
     """Return what a table in the documents quoted says to a comparison, else the answer itself."""
-    if ctx.chat("answer") is not None or answer.parts or not has_degree(ctx.question):
+    compares = has_degree(ctx.question)
+    if ctx.chat("answer") is not None or answer.parts or not (compares or _computes(ctx, answer)):
         return answer
     places = await _find_tables(ctx, answer.evidence.chunks[:_MAX_PASSAGES])
     tables = [table for table, _ in places]
     found = await compute_apart(ctx, tables) if tables else None
-    if found is not None and found.query.wants in _COMPARING and _says_measure(ctx, found.query):
+    if found is not None and (_is_compared(ctx, found.query) or _is_counted(answer, found)):
         rows = next(rows for table, rows in places if table is found.query.table)
         return _write(ctx, answer, found, rows)
-    if answer.verdict == "refused" or not (_quotes_rows(answer) or _is_uncompared(ctx, answer)):
+    if (
+        not compares
+        or answer.verdict == "refused"
+        or not (_quotes_rows(answer) or _is_uncompared(ctx, answer))
+    ):
         return answer
     return replace(answer, confidence=min(answer.confidence, _MOST))
+
+
+def _computes(ctx: Context, answer: Answer) -> bool:
+    """Whether a question asks for more than a cell, a sum or a number of rows, and rows are quoted.
+
+    Or nothing that answers it.
+    """
+    operators, words = load_operators(), split_question(ctx.question)
+    counts = any(wants == "count" for _, _, wants in operators.find("asks", words))
+    said = (any(operators.find(kind, words)) for kind in _COMPUTING)
+    if any(operators.find("products", words)):
+        return True
+    unsure = answer.verdict == "refused" or answer.confidence < _LEAST
+    return (counts or any(said)) and (unsure or _quotes_rows(answer))
+
+
+def _is_compared(ctx: Context, query: Query) -> bool:
+    return query.wants in _COMPARING and _says_measure(ctx, query)
+
+
+def _is_counted(answer: Answer, found: ComputedAnswer) -> bool:
+    """Whether rows are counted, added up, or chosen by two of their columns, and that is likely."""
+    query = found.query
+    chosen = any(one.how in COLUMN_SIGNS or one.how in _LIMITS for one in query.filters)
+    wanted = query.wants in ("count", "aggregate", "difference") or chosen
+    return wanted and found.confidence >= max(_LEAST, answer.confidence * answer.computed)
 
 
 def _says_measure(ctx: Context, query: Query) -> bool:

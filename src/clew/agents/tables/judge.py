@@ -5,6 +5,7 @@ from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from clew.agents.core.confidence import Signals
+from clew.agents.tables.column_pairs import SaidComparisons
 from clew.agents.tables.confidence import add_support, measure_judged
 from clew.agents.tables.counted import Counted
 from clew.agents.tables.load import Table
@@ -80,13 +81,15 @@ def score_queries(
     asked = Asked(question)
     support, counted = Support(asked), Counted(question, tables)
     found: dict[str, tuple[Query, TableResult]] = {}
+    said = SaidComparisons(asked.words)
     for query in readings:
-        _note(found, query)
+        if not said.is_missed(query):
+            _note(found, query)
     read = set(found)
     for query in _propose(scorer, asked, choose_tables(asked, tables)):
         if len(found) >= _MAX_QUERIES:
             break
-        if not counted.is_missed(query):
+        if not counted.is_missed(query) and not said.is_missed(query):
             _note(found, query)
     chances = scorer.score(question, list(found)).tolist() if found else []
     return [

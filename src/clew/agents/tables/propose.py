@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from datetime import date
 from functools import cached_property
 
-from clew.agents.tables.column_pairs import list_column_filters
+from clew.agents.tables.column_pairs import agrees, find_sides, list_column_filters
 from clew.agents.tables.load import Column, Table
 from clew.agents.tables.reading import Filter, Query
 from clew.agents.tables.run import find_rows, group_filters
@@ -205,7 +205,9 @@ def list_filters(asked: Asked, table: Table) -> list[Filter]:
     """Return the conditions that a question may say: of values, numbers, times and flags."""
     columns = list(table.columns.values())[:_MAX_COLUMNS]
     own = dict.fromkeys(one for column in columns for one in _list_own_filters(asked, column))
-    return [*list(own)[:_MAX_FILTERS], *list_column_filters(table, columns)]
+    pairs = list(list_column_filters(table, columns))
+    said = find_sides(asked.words, table, pairs)
+    return [*list(own)[:_MAX_FILTERS], *(one for one in pairs if agrees(one, said))]
 
 
 def _list_own_filters(asked: Asked, column: Column) -> Iterator[Filter]:

@@ -181,6 +181,10 @@ def _count_distinct(query: Query, rows: Sequence[int]) -> TableResult | None:
 
 def _aggregate(query: Query, rows: Sequence[int]) -> TableResult | None:
     numbers = query.table.columns[query.measure].numbers
+    if query.second:
+        others = query.table.columns[query.second].numbers
+        pairs = zip(numbers, others, strict=True)
+        numbers = [None if a is None or b is None else a * b for a, b in pairs]
     used = [row for row in rows if numbers[row] is not None]
     if not used or query.table.columns[query.measure].type != "number":
         return None

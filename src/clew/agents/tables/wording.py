@@ -121,7 +121,7 @@ def _say_sought(query: Query) -> str:
     return {
         "count": "number of rows",
         "distinct": f"number of different {of}",
-        "aggregate": f"{total} {measure}",
+        "aggregate": f"{total} {measure}{f' times {second[4:]}' if second else ''}",
         "group": f"{group} with {_say_place(query)}{_say_group(query)}",
         "groups": f"{f'{total} {measure}' if measure else 'number of rows'} for each {group}",
         "repeated": f"{group} with more than {query.limit} rows",

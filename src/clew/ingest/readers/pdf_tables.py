@@ -1,7 +1,8 @@
 """Finds tables on a PDF page by where its words stand, and writes each row with its header.
 
 Only what is surely a table is changed: lines in a row with as many cells each, below each other,
-under a line that heads them, in another font or without the figures of its columns.
+under a line that heads them, in another font or without the figures of its columns. Without such a
+line they are one if all have a figure in the same column: of two cells the first labels the second.
 """
 
 import re
@@ -15,6 +16,8 @@ _MAX_LINE_CHARS = 200
 _MAX_CELL_CHARS = 60
 _LEAST_ROWS = 2  # below the header …
 _LEAST_PAIRS = 3  # … and where there are only two columns
+_LEAST_BARE = 3  # rows of a table without a header
+_MAX_LABEL_CHARS = 40
 _FONT_NAME_BYTES = 128
 _RULE = re.compile(r"[-=_]{3,}(?:\s+[-=_]{3,})*")
 _ALIGNED = 2.0  # points by which cells may begin left of their column
@@ -52,6 +55,9 @@ def mark_tables(layer: Any, text: str) -> str:
         table = [row for row in rows[at:end] if row is not None]
         if _is_table(table):
             found += write_table([[cell.text for cell in row.cells] for row in table])
+            at = end
+        elif _is_bare_table(table):
+            found += _write_bare(table)
             at = end
         else:
             found.append(lines[at])
@@ -170,3 +176,32 @@ def _is_table(rows: list[_Row]) -> bool:
         all(any(map(str.isdigit, row.cells[column].text)) for row in body)
         for column in range(len(head.cells))
     )
+
+
+def _is_bare_table(rows: list[_Row]) -> bool:
+    """Whether rows without a header are no text in columns: each has a figure in the same one.
+
+    Of two columns the first must name what the second tells.
+    """
+    if len(rows) < _LEAST_BARE:
+        return False
+    columns = list(zip(*(row.cells for row in rows), strict=True))
+    if len(columns) == 2:
+        names = [cell.text for cell in columns[0]]
+        if len(set(names)) < len(names) or not all(map(_is_label, names)):
+            return False
+        return all(any(map(str.isdigit, cell.text)) for cell in columns[1])
+    return any(all(any(map(str.isdigit, cell.text)) for cell in column) for column in columns[1:])
+
+
+def _is_label(text: str) -> bool:
+    bare = len(text) <= _MAX_LABEL_CHARS and not any(map(str.isdigit, text))
+    return bare and text[:1].isalpha() and not text.rstrip().endswith((".", ",", ";", "-"))
+
+
+def _write_bare(rows: list[_Row]) -> list[str]:
+    """Write rows without a header; of two cells the first is the label of the second."""
+    cells = [[cell.text for cell in row.cells] for row in rows]
+    if len(cells[0]) == 2:
+        return [f"| {name.rstrip(' :')}: {value} |" for name, value in cells]
+    return write_table(cells, headed=False)

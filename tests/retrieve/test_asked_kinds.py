@@ -1,9 +1,12 @@
 """What a question says beside relations: a gender, a kind, an order, a count, one of namesakes."""
 
 import json
+from collections.abc import Sequence
 from pathlib import Path
 
+import numpy as np
 import pytest
+from numpy.typing import NDArray
 
 from clew.engine import KnowledgeBase
 from clew.reader.query_scorer import SCORER_FILE, QueryScorer
@@ -144,3 +147,23 @@ async def test_another_name_tells_which_namesake_is_meant(
     await import_two_towns(base, tmp_path)
     answer = await base.ask("Who is the mayor of Lorne in Velland?", recipe="lego-12")
     assert answer.answer.startswith("Ove Clif") and "Anne Hild" not in answer.answer
+
+
+class _Counting(QueryScorer):
+    """A scorer that notes how long the questions are that it is asked."""
+
+    longest = 0
+
+    def score(self, question: str, texts: Sequence[str]) -> NDArray[np.float32]:
+        type(self).longest = max(self.longest, len(question))
+        return super().score(question, texts)
+
+
+async def test_of_many_names_each_is_asked_about_alone(base: KnowledgeBase, tmp_path: Path) -> None:
+    names = [f"{one} {two}" for one in ("Ada", "Bo", "Cy") for two in ("Ash", "Elm", "Fir", "Yew")]
+    await import_lines(base, tmp_path, "\n".join(f"{name}, manager, Mara Holt" for name in names))
+    assert base.scorer is not None
+    base.scorer = _Counting(**vars(base.scorer))
+    answer = await base.ask(f"Who is the manager of {', '.join(names)}?", recipe="lego-12")
+    assert answer.answer.startswith("Mara Holt")
+    assert 0 < _Counting.longest < 60

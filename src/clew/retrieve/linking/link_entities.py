@@ -85,13 +85,13 @@ class LinkEntities:
             named = await self._link_exact_names(ctx, t) or await self._link_fuzzy_names(ctx, t)
         if not named:
             raise InputError(await _unknown_name_message(ctx))
+        spans = [(link.first, link.last) for link in named if link.last > link.first]
         if len(named) > self.names:
             said = f"{len(named) - self.names} of {len(named)} names not used"
             ctx.trace.append(TraceStep("link", "", said, 0.0))
             best = sorted(named, key=lambda link: (-link.score, -link.first))[: self.names]
             named = sorted(best, key=lambda link: link.first)
         named = _choose_by_neighbours(ctx, named)
-        spans = [(link.first, link.last) for link in named if link.last > link.first]
         return replace(
             found,
             entities=_to_hits(ctx.question, t, named),

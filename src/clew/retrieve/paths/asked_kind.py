@@ -21,7 +21,7 @@ from clew.graph.traverse import (
     stack_relation_paths,
 )
 from clew.retrieve.graph_cache import build_traversal
-from clew.retrieve.labels import embed_cached, relation_names
+from clew.retrieve.labels import embed_cached, relation_names, type_names
 from clew.retrieve.pack import fetch_entity_labels
 from clew.retrieve.path_alignment import reading_orders
 from clew.retrieve.paths.relation_paths import PathSearchContext, ScoredRelationPaths
@@ -37,7 +37,7 @@ _VALUE_LANGUAGES = ("en", "de", "fr", "es", "zh")  # that a graph may say a gend
 _CONTRADICTED_CHANCE = 0.1  # of a path to people of the other gender only
 _MOST_LOOKED_AT = 256  # ends of a path whose kinds are looked up
 _ENOUGH = 0.5  # share of a path's ends that must be of a kind
-_MOST_STEPS = 64  # beyond a path's end that are looked at
+_MOST_STEPS = 32  # beyond a path's end that are looked at
 _FURTHER = 2  # steps beyond a path's end that are looked at for the kind that is asked for
 _WITHIN = ("located in", "contained by")
 _MIN_WITHIN = 0.55  # least cosine of a relation's name with one of them
@@ -199,7 +199,7 @@ async def go_on_to_kind(
     graph does not say what is a country, a relation like "located in" suggests it.
     """
     rows, nouns = found.rank()[:1].tolist(), search.shape.nouns[-1:]
-    if not rows or not nouns or found.chances is None:
+    if not rows or found.chances is None or not await _is_known_kind(ctx, nouns):
         return found
     kind = KindLookup(
         ctx,
@@ -224,6 +224,18 @@ async def go_on_to_kind(
         guess = row if guess < 0 else guess
     countries = not kind.nouns.isdisjoint(_words("en", "countries"))
     return _put_first(grown, guess, rows[0], _GUESSED_SHARE) if countries and guess >= 0 else found
+
+
+async def _is_known_kind(ctx: Context, nouns: Sequence[str]) -> bool:
+    """Whether the graph has a word for what is asked for: a type, or a relation's end or head."""
+    memo = ctx.view.memo
+    if "kinds" not in memo:
+        ends = (text.split()[-1:] for text in await load_short_texts(ctx))
+        types = {name.casefold() for name in await type_names(ctx)}
+        heads = {head_type(name) for name in await relation_names(ctx)}
+        memo["kinds"] = {*(word for last in ends for word in last), *types, *heads}
+    known: set[str] = memo["kinds"]
+    return any(noun in known or noun in _words("en", "countries") for noun in nouns)
 
 
 async def _choose_step(

@@ -225,6 +225,8 @@ class Found:
     """The question without those of these names that are common."""
     names: tuple[str, ...] = ()
     """Low-level keywords: entity names in the question."""
+    namesakes: tuple[tuple[int, ...], ...] = ()
+    """For each name in the question that may mean several entities: which, best first."""
     topics: tuple[str, ...] = ()
     """High-level keywords: topics of the question."""
 

@@ -9,6 +9,7 @@ from clew.agents.reading.lists import find_list, join_items, wants_several
 from clew.agents.rules.question_analysis import find_wanted_block
 from clew.config import Settings
 from clew.engine import KnowledgeBase
+from clew.reader.span_reader import READER_FILE, find_reader
 from clew.testing.hashed_kb import open_hashed
 
 NOTES = """# Ferry office
@@ -118,3 +119,34 @@ def test_what_asks_in_chinese_need_not_be_said() -> None:
     assert find_wanted_block("退票的步骤有哪些?") == "steps"
     assert measure_coverage("退票的步骤有哪些?", "退票流程") == 1
     assert measure_coverage("如何改签?", "退票流程") == 0
+
+
+needs_reader = pytest.mark.skipif(not READER_FILE.is_file(), reason="no weights of the reader")
+SPONSORS = "Aldo Cycles, Brenna Milk, Cormo Bank, Duvall Paint, Elkem Steel, Fanto Toys, Gorse Inn"
+OTHER = "Halden Print, Ister Ferries, Juno Optics, Karst Stone, Lumo Lamps"
+
+
+@needs_reader
+@pytest.mark.parametrize(
+    ("question", "begins"),
+    [
+        ("Which companies sponsored the Ome Valley Race?", ""),
+        ("List all sponsors of the Ome Valley Race.", ""),
+        ("How many sponsors has the Ome Valley Race had?", "12"),
+    ],
+)
+async def test_pages_that_say_one_item_each_make_one_list(
+    tmp_path: Path, question: str, begins: str
+) -> None:
+    names = f"{SPONSORS}, {OTHER}".split(", ")
+    pages = [tmp_path / f"y{at}.md" for at in range(len(names))]
+    for at, name in enumerate(names):
+        text = f"# Ome Valley Race {2001 + at}\n\nThe race of {2001 + at} was sponsored by {name}."
+        weather = f" {40 + at} riders started at Marle and the weather was fine.\n"
+        pages[at].write_text(text + weather, encoding="utf-8")
+    kb = await open_hashed(Settings(kb=tmp_path / "kb"), True)
+    kb.reader = find_reader(None)
+    await kb.add(pages)
+    answer = await kb.ask(question)
+    assert [name for name in names if name not in answer.candidate] == []
+    assert answer.candidate.startswith(begins) and not answer.complete

@@ -246,6 +246,32 @@ def test_missing_runtime_names_the_extra(tmp_path: Path, monkeypatch: pytest.Mon
         _ = LocalEmbedder(tmp_path).name
 
 
+@pytest.mark.parametrize(
+    "broken",
+    ['raise ImportError("DLL load failed")', 'raise OSError("libcudart.so.12")', "half = True"],
+)
+def test_a_broken_runtime_leaves_search_by_words_and_says_what_to_do(
+    tmp_path: Path, broken: str
+) -> None:
+    (tmp_path / "onnxruntime.py").write_text(broken)
+    (tmp_path / "note.md").write_text("The ferry to Arden leaves at nine.")
+    code = (
+        "import clew; kb = clew.open('kb'); kb.add(['note.md']);"
+        "print(kb.ask('When does the ferry to Arden leave?').answer)"
+    )
+    ran = subprocess.run(
+        [sys.executable, "-c", code],
+        cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": str(tmp_path)},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert "leaves at nine" in ran.stdout
+    assert "onnxruntime does not start" in ran.stderr and "pip install" in ran.stderr
+    assert "Traceback" not in ran.stderr
+
+
 def test_without_onnx_it_runs_in_fp32_and_says_so(
     toy: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

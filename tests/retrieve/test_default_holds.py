@@ -159,7 +159,7 @@ async def test_copies_under_other_titles_are_folded_by_their_own_text(base: Know
     pages = [document("own", "A fair is held on the quay.", "Fair"), document("other", other)]
     await base.take(stream([*copies, *pages]))
     results = await ask(base, "Does the keeper of Arden trim forty lamps before the tide?", 8)
-    assert sorted(docs(results))[1:] == ["other", "own"] and len(docs(results)) == 3
+    assert sorted(docs(results)[:3])[1:] == ["other", "own"]  # copies come last
     said = [step.output for step in results.trace if step.step == "copies"]
     assert "139 near copies put last" in said and any("folded" in one for one in said)
 
@@ -194,7 +194,30 @@ async def test_copies_with_other_titles_dates_and_spaces_count_once(base: Knowle
     ]
     await base.take(stream([*copies, document("own", "The bank moved to the quay.", "Bank")]))
     found = docs(await ask(base, "When is payment by bank transfer due?", 5))
-    assert len(found) == 2 and "own" in found
+    assert "own" in found[:2]
+
+
+@pytest.mark.parametrize(
+    "question",
+    [
+        "What does version 12 of the Arden report say?",
+        "When was v12 of the report printed?",
+        "Which lamps stand in report-v12?",
+    ],
+)
+async def test_the_version_that_is_asked_for_stands_for_its_copies(
+    base: KnowledgeBase, question: str
+) -> None:
+    text = "The keeper of Arden trims forty lamps of the report every evening before the tide."
+    pages = [
+        document(f"report-v{n:02}.md", f"Version {n}, printed 2024-03-{n + 1:02}. {text}", "Report")
+        for n in range(30)
+    ]
+    pages.append(document("own", "Lamps were printed on a card in Arden.", "Card"))
+    await base.take(stream(pages))
+    found = docs(await ask(base, question, 40))
+    assert found[0] == "report-v12.md" and "own" in found[:2]
+    assert len(found) == 31  # a larger k brings all
 
 
 @pytest.mark.parametrize(

@@ -99,7 +99,7 @@ async def test_a_direction_that_nothing_tells_is_unsure(
     base: KnowledgeBase, tmp_path: Path, chance: list[str], sure: bool
 ) -> None:
     await import_rows(base, tmp_path, UNITS)
-    question = "Which unit precedes Unit D?"
+    question = "Which unit guards Unit D?"
     base.scorer = WordScorer({question: chance})
     answer = await base.ask(question, recipe="lego-12")
     assert (answer.confidence >= 0.5) == sure

@@ -96,7 +96,19 @@ async def test_another_embedder_leaves_it_to_the_rules(base: KnowledgeBase) -> N
         ("who built the mill if that's ok", "if that's ok", "who built the mill"),
         ("who built the mill thanks guys", "thanks guys", "who built the mill"),
         ("who built the mill when you get a sec", "you get a sec", None),
-        # What names something is never left out, and not all of a question is.
+        # Whole sentences, whoever they name, where the question names something itself.
+        (
+            "Who built Oak Hall? Take care and all the best, Anna",
+            "Take care and all the best, Anna",
+            "Who built Oak Hall?",
+        ),
+        (
+            "Greetings from rainy Glasgow! Who built Oak Hall?",
+            "Greetings from rainy Glasgow",
+            "Who built Oak Hall?",
+        ),
+        ("The mill of Anna burned down. Who built Oak Hall?", "", None),
+        # What a question refers to is never left out, and not all of a question is.
         (
             "Good old Oak Hall. Who built it?",
             "Good old Oak Hall",

@@ -5,6 +5,7 @@ along chains, and code compares where the table of operators says so. With a mod
 and the direct answer over all evidence are both formed; the better supported one wins.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
@@ -61,11 +62,15 @@ from clew.agents.reading.confirm import confirm
 from clew.agents.reading.decide import DECIDED
 from clew.agents.reading.follow import Follower
 from clew.agents.reading.lists import (
+    find_like,
     find_others,
+    is_count,
     is_heading,
     join_items,
     list_items,
     may_be_several,
+    open_count,
+    prefer_options,
     wants_several,
 )
 from clew.agents.reading.spans import can_read, same_answer
@@ -215,7 +220,13 @@ class GraphReader:
         ranked = await self._read_spans(ctx, retriever, evidence)
         if not ranked:
             return await extract_answer(ctx, evidence, found)
-        return self._name_best(ctx, book, prefer_options(plan, ranked))
+        if ranked[0].probability < _MIN_CONFIDENCE and is_count(ctx.question):
+            asked = ctx.with_question(open_count(ctx.question))  # which they are, to be counted
+            named = await self._read_spans(asked, retriever, evidence)
+            if counted := await find_like(asked, retriever, named):
+                return self._name_best(asked, book, named, counted, count=True)
+        like = await find_like(ctx, retriever, ranked)
+        return self._name_best(ctx, book, prefer_options(plan, ranked), like)
 
     async def _read_spans(
         self, ctx: Context, retriever: RecordingRetriever, evidence: Evidence
@@ -228,7 +239,15 @@ class GraphReader:
         reader = QuestionReader(retriever, await load_rank(ctx), follow)
         return await reader.read(ctx, evidence.chunks)
 
-    def _name_best(self, ctx: Context, book: Notebook, ranked: list[RankedCandidate]) -> Answer:
+    def _name_best(
+        self,
+        ctx: Context,
+        book: Notebook,
+        ranked: list[RankedCandidate],
+        like: Sequence[RankedCandidate] = (),
+        *,
+        count: bool = False,
+    ) -> Answer:
         """Name the best candidate and quote the sentence of each reading that led to it."""
         if wants_several(ctx.question):  # a heading announces the list
             ranked = sorted(ranked, key=lambda one: is_heading(one.candidate.readings[-1]))
@@ -237,12 +256,16 @@ class GraphReader:
         if may_be_several(ctx.question):
             items = list_items(best.candidate.readings[-1])
         if wants_several(ctx.question):
-            for other in find_others(ctx.question, ranked, items):
+            others = find_others(ctx.question, ranked, items)
+            for other in {one.candidate.text: one for one in (*like, *others)}.values():
+                if other.candidate.text in items:
+                    continue
                 items.append(other.candidate.text)
                 notes += other.notes(ctx.question)[-1:]
         for note in notes:
             book.add(note)
         short = join_items(items) if len(items) > 1 else best.candidate.text
+        short = f"{len(set(items))}: {short}" if count else short
         answer = quote_chain(ctx, book.evidence(), notes, short)
         if len(notes) > len(best.notes(ctx.question)):  # of a list that no sentence gives whole
             told = "; ".join(filter(None, (answer.note, MAY_BE_MORE)))
@@ -473,22 +496,3 @@ def choose_better(planned: Answer, direct: Answer) -> Answer:
     if planned.verdict == "refused":
         return direct
     return direct if direct.confidence > planned.confidence else planned
-
-
-def prefer_options(plan: Plan, ranked: list[RankedCandidate]) -> list[RankedCandidate]:
-    """Put the candidates first that are among the things a question lets choose from.
-
-    Where none is, the value that was read belongs to one of them: that one is named.
-    """
-    join = plan.join
-    chooses = join is not None and not join.yes_no and join.how not in ("same", "both")
-    options = join.options if join is not None and chooses else ()
-    among = [r for r in ranked if any(same_answer(r.candidate.text, o) for o in options)]
-    for one in () if among else ranked:
-        passages = [reading.passage for reading in one.candidate.readings]
-        texts = [f"{passage.title} {passage.text}" for passage in passages]
-        said = [o for o in options if any(mentions_name(o, text) for text in texts)]
-        if len(said) == 1:
-            among = [replace(one, candidate=replace(one.candidate, text=said[0]))]
-            break
-    return [*among, *(one for one in ranked if one not in among)]

@@ -2,6 +2,7 @@
 
 import os
 import sys
+import warnings
 from importlib import import_module
 from io import TextIOWrapper
 from typing import Annotated, Any
@@ -249,6 +250,7 @@ def main() -> None:
     for stream in (sys.stdin, sys.stdout, sys.stderr):
         if isinstance(stream, TextIOWrapper):  # None if closed, another type under a test
             _allow_any_text(stream)
+    warnings.formatwarning = lambda message, *_: f"Warning: {message}\n"  # no line of our code
     app()
 
 

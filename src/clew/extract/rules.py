@@ -9,7 +9,7 @@ refines the names the rules find.
 import importlib.util
 import re
 from bisect import bisect_right
-from collections import Counter, defaultdict
+from collections import Counter, OrderedDict, defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import cache
@@ -111,6 +111,10 @@ class _DocumentReading:
     """The longer name that a single word stands for."""
 
 
+_REMEMBERED, _MAX_REMEMBERED = 64, 20_000  # documents just read, and their most characters
+_READ: OrderedDict[tuple[object, ...], Sequence[Extraction]] = OrderedDict()
+
+
 @dataclass(frozen=True)
 class Offline:
     """The rule-based extractor; `spacy` names a spaCy model that refines the names found."""
@@ -125,7 +129,21 @@ class Offline:
     async def __call__(
         self, document: Document, chunks: Sequence[Chunk], /
     ) -> Sequence[Extraction]:
-        """One extraction per chunk."""
+        """One extraction per chunk; of a document like one just read, the same."""
+        marks = tuple(document.metadata.get(name) for name in ("format", "terms"))
+        places = tuple((chunk.start, chunk.end) for chunk in chunks)
+        key = (self, document.title, document.text, repr(marks), places)
+        if len(document.text) > _MAX_REMEMBERED:
+            return self._extract(document, chunks)
+        if key in _READ:
+            _READ.move_to_end(key)
+            return _READ[key]
+        _READ[key] = self._extract(document, chunks)
+        while len(_READ) > _REMEMBERED:
+            _READ.popitem(last=False)
+        return _READ[key]
+
+    def _extract(self, document: Document, chunks: Sequence[Chunk]) -> Sequence[Extraction]:
         title = title_names(document.title)
         labels, names = find_labels(document.text), learn_names(document)
         prose = blank_code(document.text) if names.technical else document.text

@@ -18,9 +18,14 @@ from numpy.typing import NDArray
 from clew.errors import ConfigError, ModelError
 from clew.llm.embed import EmbedRole, Passage, Vectors, hash_prefix
 from clew.llm.embed_rows import TokenVectors, find_columns
-from clew.llm.embed_weights import HUB_URL, EmbedderWeights, Precision, prepare_weights
+from clew.llm.embed_weights import (
+    HUB_URL,
+    EmbedderWeights,
+    Precision,
+    explain_packages,
+    prepare_weights,
+)
 from clew.machine_memory import short_memory_told
-from clew.version import pip_install_command
 
 if TYPE_CHECKING:
     from tokenizers import Tokenizer
@@ -348,12 +353,10 @@ def open_tokenizer(path: Path, max_tokens: int) -> "Tokenizer":
 
 
 def _import_onnxruntime() -> Any:
-    try:
-        import onnxruntime
-    except ImportError as error:
-        raise ConfigError(
-            f"onnxruntime does not start ({error}): run `{pip_install_command('local')}` again."
-        ) from error
+    if wrong := explain_packages():
+        raise ConfigError(f"{wrong}.")
+    import onnxruntime
+
     return onnxruntime
 
 

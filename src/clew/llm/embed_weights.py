@@ -24,6 +24,11 @@ from numpy.typing import NDArray
 from clew.errors import ConfigError
 from clew.version import pip_install_command
 
+# What is used of the packages; an installation that lost its compiled part has none of it.
+_NEEDED_PARTS = {
+    "onnxruntime": ("InferenceSession", "SessionOptions"),
+    "tokenizers": ("Tokenizer",),
+}
 QUANTISATION_VERSION = "r1"  # a change of the quantisation must change the embedder's name too
 
 
@@ -213,17 +218,47 @@ def prepare_weights(
 
 
 def missing_packages() -> list[str]:
-    """The required packages that are not installed."""
-    return [name for name in ("onnxruntime", "tokenizers") if not is_installed(name)]
+    """The required packages that are not installed, or do not start."""
+    needed = ("onnxruntime", "tokenizers")
+    broken = find_broken_packages()
+    return [name for name in needed if name in broken or not is_installed(name)]
+
+
+def find_broken_packages() -> dict[str, str]:
+    """Required packages that are installed and do not start, each with the reason."""
+    found = {}
+    for name, parts in _NEEDED_PARTS.items():
+        if is_installed(name) and (reason := _explain_failure(name, parts)):
+            found[name] = reason
+    return found
+
+
+def _explain_failure(package: str, parts: tuple[str, ...]) -> str:
+    """Why a package does not start, "" if it does."""
+    try:
+        module = importlib.import_module(package)
+    except Exception as error:  # noqa: BLE001 - a broken package may raise anything
+        return describe_error(error)
+    lacking = [part for part in parts if not hasattr(module, part)]
+    return f"it has no {lacking[0]}" if lacking else ""
+
+
+def explain_packages() -> str:
+    """What is wrong with the required packages and what to do about it, "" if nothing is."""
+    broken = find_broken_packages()
+    if broken:
+        reasons = "; ".join(f"{name} does not start ({why})" for name, why in broken.items())
+        return f"{reasons}: run `{pip_install_command('local')}` again"
+    if absent := missing_packages():
+        install = pip_install_command("local")
+        return f"The local embedder needs {' and '.join(absent)}: run `{install}`"
+    return ""
 
 
 def _require_packages() -> None:
     """Raise with the install command before anything is searched or downloaded."""
-    if absent := missing_packages():
-        raise ConfigError(
-            f"The local embedder needs {' and '.join(absent)}: "
-            f"run `{pip_install_command('local')}`."
-        )
+    if wrong := explain_packages():
+        raise ConfigError(f"{wrong}.")
 
 
 # --- sources ---------------------------------------------------------------------------------

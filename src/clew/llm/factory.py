@@ -1,11 +1,13 @@
 """Creates the embedder and the reranker that the settings select."""
 
+import warnings
 from pathlib import Path
 
 from clew.config import EmbedSettings, RerankSettings, Settings
 from clew.llm.embed import Embedder
 from clew.llm.rerank import CrossEncoder, EndpointReranker, Reranker
 
+_BY_WORDS = "Until then search and answers go by words alone."
 TUNED_ENCODER = "encoder"
 """Folder and name prefix of an encoder that was tuned for one knowledge base."""
 
@@ -28,11 +30,22 @@ def can_embed(settings: EmbedSettings) -> bool:
 
 
 def find_embedder(settings: Settings, held: str) -> Embedder | None:
-    """The configured embedder, tuned if the vectors held are; None if none is available."""
+    """The configured embedder, tuned if the vectors held are; None if none is available.
+
+    A package that is installed and does not start is warned of: search goes on by words alone.
+    """
     if not can_embed(settings.embed):
+        _warn_of_broken_packages()
         return None
     chosen = use_tuned_encoder(settings.embed, settings.folder, held)
     return create_embedder(chosen, settings.cache)
+
+
+def _warn_of_broken_packages() -> None:
+    from clew.llm.embed_weights import explain_packages, find_broken_packages
+
+    if find_broken_packages():
+        warnings.warn(f"{explain_packages()}. {_BY_WORDS}", RuntimeWarning, stacklevel=2)
 
 
 def create_embedder(settings: EmbedSettings, cache: Path) -> Embedder:

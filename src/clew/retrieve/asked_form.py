@@ -14,6 +14,7 @@ from clew.text.word_forms import asking_words, phrase_class, question_language, 
 
 _COUNT_IN_HAN = re.compile("多少|几")
 _ARTICLE = re.compile(r"\b(?:the|an?)\s+\Z", re.IGNORECASE)
+_MANY_NAMES = 4  # names from which a question lists them
 _CHECKED = 2  # names of a question of yes or no
 
 
@@ -26,11 +27,17 @@ class AskedForm:
     """As it is; of a count as a question for the things as well, since a number may be recorded."""
     by_name: dict[str, str] = field(default_factory=dict)
     """Of a check: by the key of each of the two names the question with the other left open."""
+    names: tuple[str, ...] = ()
+    """The names of a question that lists many: about one of them it is asked without the others."""
 
     def ask_about(self, name: str) -> tuple[str, ...]:
         """Return the open questions about what has a name."""
         opened = self.by_name.get(name_key(name))
-        return self.questions if opened is None else (opened,)
+        if opened is not None:
+            return (opened,)
+        if len(self.names) < _MANY_NAMES:
+            return self.questions
+        return tuple(_leave_out_names(one, self.names, name) for one in self.questions)
 
     def find_claimed(self, name: str) -> str:
         """Return the key of the name that a check offers as an answer about `name`."""
@@ -48,12 +55,12 @@ def read_form(question: str, names: Sequence[str]) -> AskedForm:
         if found:
             which = phrase_class(language, "which")[0]
             opened_count = question[: found.start()] + which + question[found.end() :]
-            return AskedForm("count", (question, opened_count))
+            return AskedForm("count", (question, opened_count), names=tuple(names))
     if _may_check(question, language):
         claim = re.sub(r"\A\W*\w+\s+", "", question) if language == "en" else question
         if opened := _open_claims(claim, names, language):
             return AskedForm("check", (question,), opened)
-    return AskedForm("things", (question,))
+    return AskedForm("things", (question,), names=tuple(names))
 
 
 def wants_check(question: str) -> bool:
@@ -70,6 +77,17 @@ def _may_check(question: str, language: str) -> bool:
         return bool(words) and words[0] in word_class("en", "checking")
     asks = asking_words(language)
     return bool(asks) and question.rstrip().endswith("?") and asks.isdisjoint(words)
+
+
+def _leave_out_names(question: str, names: Sequence[str], own: str) -> str:
+    """Return a question about many names as one about a single one of them."""
+    others = sorted((name for name in names if name_key(name) != name_key(own)), key=len)
+    if len(others) == len(names):
+        return question
+    listed = "|".join(map(re.escape, reversed(others)))
+    between = r"(?:\s*,\s*(?:and\s+|or\s+)?|\s+(?:and|or|&)\s+|\s*;\s*)"
+    shorter = re.sub(rf"(?:{listed})\b{between}|{between}(?:{listed})\b", "", question)
+    return re.sub(rf"\b(?:{listed})\b", "", shorter)
 
 
 def _open_claims(question: str, names: Sequence[str], language: str) -> dict[str, str]:

@@ -4,11 +4,14 @@ Mirrors and versions of a page stand under titles of their own, so that vectors 
 differ. Vectors say which passages are worth comparing; runs of words decide. Pages of one template
 (invoices, minutes) have nearly one vector and most runs in common: where each of two says a word
 that the other does not, values differ, and neither is a copy. A line with a date does not count.
+What a question asks for tells versions apart wherever they say it: in the text, a line with a date,
+a title or the name of the document ("v12").
 """
 
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import PurePosixPath
 from zlib import crc32
 
 import numpy as np
@@ -39,6 +42,9 @@ _MORE_WORDS, _TITLE_WORDS = 1.1, 20  # how much longer copies elsewhere are, and
 _DATE_PIECES, _LABEL_WORDS = 2, 4  # first and last lines that may be a date, and words before it
 _MAX_KEPT = 2048  # chunks whose own texts a view keeps
 _HEADING = re.compile(r"^\s*#.*$", re.MULTILINE)
+_DIGITS = re.compile(r"\d+")
+_JOINED_NUMBER = re.compile(r"\d+(?:[-/.:]\d+)+")  # a date, a time, a version
+_NUMBER = re.compile(r"\d+(?:[-/.:]\d+)*")
 _PIECE = re.compile(r"\n+|(?<=[.!?])\s+")
 
 
@@ -51,14 +57,27 @@ class _OwnText:
     """A number for each run of words."""
     sample: frozenset[int]
     """Some of the runs, the same in all texts that have them; enough to tell most pairs apart."""
+    telling: frozenset[str]
+    """Words and numbers of the whole chunk, its title and its document's name."""
+    whole: int
+    """A number for all of this: of exact copies the same."""
 
 
-async def group_copies(ctx: Context, positions: Ints) -> Ints:
-    """Return for each chunk the place in `positions` of the first that it is a copy of, or its own.
+async def group_copies(ctx: Context, positions: Ints) -> tuple[Ints, Mask]:
+    """Return for each chunk the place in `positions` of the one that it is a copy of, or its own.
 
-    A passage that says another of the question's words is no copy: it may hold the answer.
+    A passage that says another of the question's words is no copy: it may hold the answer; those
+    without it are copies of it. Beside the places: which differ from it in nothing at all.
     """
-    return await _group_pairs(ctx, positions, _find_pairs(ctx, positions))
+    group = await _group_pairs(ctx, positions, _find_pairs(ctx, positions))
+    exact = np.zeros(len(group), np.bool_)
+    copied = np.flatnonzero(group != np.arange(len(group)))
+    if len(copied):
+        some = np.union1d(copied, group[copied]).tolist()
+        read = await _read_own_texts(ctx, positions[some].tolist())
+        whole = {at: read[int(positions[at])].whole for at in some}
+        exact[copied] = [whole[at] == whole[int(group[at])] for at in copied.tolist()]
+    return group, exact
 
 
 async def _group_pairs(ctx: Context, positions: Ints, near: Mask) -> Ints:
@@ -70,16 +89,23 @@ async def _group_pairs(ctx: Context, positions: Ints, near: Mask) -> Ints:
         return group
     read = await _read_own_texts(ctx, positions[involved].tolist())
     texts = {at: read[int(positions[at])] for at in involved if int(positions[at]) in read}
-    asked = set(content_words(ctx.question))
+    asked = _find_asked(ctx.question)
     near = near & _may_be_copies(texts, count)
     firsts: list[int] = []
+    alike: dict[int, list[int]] = {}
     for at, own in texts.items():
-        for first in firsts:
-            if near[at, first] and _say_the_same(own, texts[first], asked):
-                group[at] = first
-                break
-        else:
+        first = next(
+            (one for one in firsts if near[at, one] and _say_the_same(own, texts[one])), at
+        )
+        alike.setdefault(first, []).append(at)
+        if first == at:
             firsts.append(at)
+    for members in alike.values():
+        said = {at: texts[at].telling & asked for at in members}
+        full = [at for at in members if not any(said[at] < said[one] for one in members)]
+        for at in members:
+            # The first of those that say as much of what is asked for, or more.
+            group[at] = next(one for one in full if said[at] <= said[one])
     return group
 
 
@@ -157,17 +183,36 @@ async def _read_own_texts(ctx: Context, positions: Sequence[int]) -> dict[int, _
         missing = list(positions)
     if missing:
         fetched = await fetch_chunks(ctx, missing)
-        kept.update({at: _read_own_text(chunk) for at, chunk in fetched.items()})
+        names = await ctx.snapshot.names([chunk.document for chunk in fetched.values()])
+        kept.update(
+            {at: _read_own_text(one, names.get(one.document, ())) for at, one in fetched.items()}
+        )
     return {at: kept[at] for at in positions if at in kept}
 
 
-def _read_own_text(chunk: Chunk) -> _OwnText:
-    """Return the words of a chunk and their runs, without titles and headings."""
+def _read_own_text(chunk: Chunk, names: Sequence[str]) -> _OwnText:
+    """Return the words of a chunk and their runs, without titles and headings, and what it says."""
     words = _split_own_words(chunk)
     count = max(1, len(words) - _RUN + 1)
     runs = frozenset(crc32(" ".join(words[at : at + _RUN]).encode()) for at in range(count))
     sample = frozenset(run for run in runs if run % _SAMPLED == 0)
-    return _OwnText(frozenset(words), runs, sample)
+    stems = " ".join(PurePosixPath(name).stem for name in names)
+    telling = _split_telling(f"{chunk.title} {chunk.text} {stems}")
+    whole = crc32(" ".join([chunk.title, *split_words(chunk.text)]).encode())
+    return _OwnText(frozenset(words), runs, sample, telling, whole)
+
+
+def _split_telling(text: str) -> frozenset[str]:
+    """Return the words of a text, numbers with marks inside them whole, and the number of "v12"."""
+    joined = _JOINED_NUMBER.findall(text)
+    words = split_words(_JOINED_NUMBER.sub(" ", text))
+    numbers = [run for word in words if not word.isdigit() for run in _DIGITS.findall(word)]
+    return frozenset((*joined, *words, *numbers))
+
+
+def _find_asked(question: str) -> frozenset[str]:
+    """Return the words and numbers of a question that tell copies apart."""
+    return _split_telling(question) & {*content_words(question), *_NUMBER.findall(question)}
 
 
 def _split_own_words(chunk: Chunk) -> list[str]:
@@ -186,13 +231,11 @@ def _is_date_line(piece: str) -> bool:
     return any(parse_whole_date(" ".join(words[at:])) is not None for at in starts)
 
 
-def _say_the_same(one: _OwnText, other: _OwnText, asked: set[str]) -> bool:
+def _say_the_same(one: _OwnText, other: _OwnText) -> bool:
     shared = len(one.runs & other.runs)
     if shared < _SAME_TEXT * (len(one.runs) + len(other.runs) - shared):
         return False
-    if one.words - other.words and other.words - one.words:  # values differ
-        return False
-    return asked.isdisjoint(one.words ^ other.words)
+    return not (one.words - other.words and other.words - one.words)  # values differ
 
 
 async def drop_copies(ctx: Context, scores: Floats) -> Floats:
@@ -212,7 +255,7 @@ async def drop_copies(ctx: Context, scores: Floats) -> Floats:
         copied = int(np.argmax(alike.sum(axis=1)))
         if alike[copied].sum() < _CROWD:
             break
-        kept = first[alike[copied]][0]
+        kept = first[group[copied]]
         copies = await _find_all_copies(ctx, int(kept))
         copies[first[alike[copied]]] = True
         copies[kept] = False
@@ -224,7 +267,7 @@ async def drop_copies(ctx: Context, scores: Floats) -> Floats:
 
 
 async def _find_all_copies(ctx: Context, position: int) -> Mask:
-    """Mark all chunks with all words of one, and hardly more."""
+    """Mark all chunks with all words of one, hardly more, and the same of those asked for."""
     bm25 = ctx.view.bm25
     copies = np.zeros(len(bm25.lengths), np.bool_)
     for chunk in (await fetch_chunks(ctx, [position])).values():
@@ -233,6 +276,10 @@ async def _find_all_copies(ctx: Context, position: int) -> Mask:
             shared[bm25.chunks_with(word)] += 1
         longest = _MORE_WORDS * bm25.lengths[position] + _TITLE_WORDS
         copies |= (shared == shared[position]) & (bm25.lengths <= longest)
+    for word in {word for asked in _find_asked(ctx.question) for word in split_words(asked)}:
+        has = np.zeros(len(copies), np.bool_)
+        has[bm25.chunks_with(word)] = True
+        copies &= has == has[position]
     return copies
 
 

@@ -47,6 +47,7 @@ _LEAST_LEFT = 2  # words that a question keeps
 # Probability from which a clause is left out, one that does not say "you" or "I", and a last one
 # that only a comma parts from the rest.
 _COURTEOUS, _LIKELY_COURTEOUS, _SURELY_COURTEOUS = 0.6, 0.8, 0.9
+_COURTEOUS_SENTENCE, _MAX_SENTENCE = 0.5, 30  # probability and words of a whole sentence
 _MAX_UNMARKED = 6  # words of a closing without a mark before it
 _NEARLY = 0.05
 _UNKNOWN = 0.25  # what it adds to a probability that no word of a clause stands in the texts
@@ -62,7 +63,8 @@ _COMMA = re.compile(r"\s*[,:;–—]\s|\s+-+\s")
 
 
 async def leave_out_courtesy(ctx: Context, question: str) -> str:
-    """Return the question without the clauses that only address the reader."""
+    """Return the question without the sentences and clauses that only address the reader."""
+    question = await _leave_out_sentences(ctx, question)
     question = await _leave_out_clauses(ctx, question)
     for _ in range(_MAX_CLOSINGS):
         shorter = await _leave_out_closing(ctx, question)
@@ -70,6 +72,46 @@ async def leave_out_courtesy(ctx: Context, question: str) -> str:
             break
         question = shorter
     return question
+
+
+async def _leave_out_sentences(ctx: Context, question: str) -> str:
+    """Return the question without whole sentences of courtesy, whoever they name.
+
+    What asks stays; of other sentences the meaning tells whether they say something of the matter.
+    """
+    t = tokenize_question(question)
+    spans = list(_split_sentences(question, t))
+    if len(spans) < 2 or not can_judge(ctx, question):
+        return question
+    asking = [span for span in spans if "?" in question[t.ends[span[1] - 1] :][:2]]
+    asking = asking or [span for span in spans if not _ASKING.isdisjoint(t.keys[slice(*span)])]
+    asking = asking or [max(spans, key=lambda span: span[1] - span[0])]
+    # "Good old Oak Hall. Who built it?": what asks names nothing itself.
+    lone = all(_names_nothing(t, *span) for span in asking)
+    others = [
+        (first, last)
+        for first, last in spans
+        if (first, last) not in asking
+        and last - first <= _MAX_SENTENCE
+        and not any(t.digit[first:last])
+        and (not lone or _names_nothing(t, first, last))
+    ]
+    texts = [question[t.starts[first] : t.ends[last - 1]] for first, last in others]
+    chances = await judge(ctx, "courtesy", texts) if texts else []
+    pairs = zip(others, chances, strict=True)
+    dropped = {at for span, chance in pairs if chance > _COURTEOUS_SENTENCE for at in range(*span)}
+    kept = [at for at in range(len(t)) if at not in dropped]
+    return _keep_matter(question, _join(question, t, kept)) if dropped and kept else question
+
+
+def _split_sentences(question: str, t: Tokens) -> Iterator[Span]:
+    """Yield the sentences of a question."""
+    first = 0
+    clauses = list(_split_clauses(question, t))
+    for clause, following in zip(clauses, [*clauses[1:], None], strict=True):
+        if following is None or not following.after_comma:
+            yield first, clause.span[1]
+            first = clause.span[1]
 
 
 async def _leave_out_closing(ctx: Context, question: str) -> str:

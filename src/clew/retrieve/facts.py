@@ -156,11 +156,13 @@ async def _score_facts_by_labels(ctx: Context, vector: Floats, at: Ints | None) 
     words = await load_relation_texts(ctx)
     if not words:
         return nearest
-    chosen = _choose_relations(ctx, words)
+    relation = view.relations[facts]
+    present = np.unique(relation[relation >= 0]).tolist() if at is not None else []
+    few = at is not None and len(present) <= _MAX_LABELS
+    chosen = present if few else _choose_relations(ctx, words)
     labels = np.zeros(len(words), np.float32)
     if len(chosen):
         labels[chosen] = (await embed_cached(ctx, [words[at] for at in chosen])) @ vector
-    relation = view.relations[facts]
     mean: Floats = ((nearest + np.where(relation >= 0, labels[relation], 0)) / 2).astype(np.float32)
     return mean
 

@@ -56,6 +56,7 @@ _HOP_PENALTY = 0.6  # fit that each further sentence must add
 _HOP_VOTE = 0.4
 _SURE_VOTE = 0.7  # of a word that names a relation for certain
 _MAX_COMPARED_LABELS = 256  # relations of one question that are embedded and compared
+_FEW_COMPARED_LABELS = 48  # where nearly every question meets others: they have no vectors yet
 _UNCOMPARED_SCORE = -100.0
 _STEM_CHARS = 4  # first letters by which a word and a label are taken for related
 _MAX_HOPS = 4
@@ -109,8 +110,9 @@ class RelationPathScorer:
         """Score relations: half by cosine with the question, half by the strongest word vote."""
         distinct, at, count = np.unique(labels, return_inverse=True, return_counts=True)
         compared = np.arange(len(distinct))
-        if len(distinct) > _MAX_COMPARED_LABELS:
-            kept = await _select_labels(self.ctx, self.shape, distinct, count)
+        if len(distinct) > _most_compared(self.ways):
+            most = _most_compared(self.ways)
+            kept = await _select_labels(self.ctx, self.shape, distinct, count, most)
             compared = np.searchsorted(distinct, kept)
         texts = await load_short_texts(self.ctx)
         words = [texts[label] for label in distinct[compared].tolist()]
@@ -136,7 +138,7 @@ async def score_relation_paths(
     The tuned adapter applies to whole paths: prefixes of paths are scored without it. Of very many
     relations the most promising are compared; paths with others come last.
     """
-    kept = await _select_rows(ctx, shape, codes)
+    kept = await _select_rows(ctx, ways, shape, codes)
     if len(kept) < len(codes):
         hops = (codes >= 0).sum(axis=1)
         scores: Floats = (_UNCOMPARED_SCORE - hops).astype(np.float32)
@@ -156,27 +158,44 @@ async def score_relation_paths(
     return tuned.astype(np.float32)
 
 
-async def _select_rows(ctx: Context, shape: QuestionShape, codes: Ints) -> Ints:
+def _most_compared(ways: FactGraph) -> int:
+    """Return how many relations of one question are compared."""
+    many = ways.relation_count > MAX_RELATION_LABELS
+    return _FEW_COMPARED_LABELS if many else _MAX_COMPARED_LABELS
+
+
+async def _select_rows(ctx: Context, ways: FactGraph, shape: QuestionShape, codes: Ints) -> Ints:
     """Return the rows whose relations are all among those that are compared."""
     labels, count = np.unique(codes[codes >= 0] >> 1, return_counts=True)
-    if len(labels) <= _MAX_COMPARED_LABELS:
+    most = _most_compared(ways)
+    if len(labels) <= most:
         return np.arange(len(codes))
     near = np.isin(labels, codes[:, 0] >> 1)
-    kept = await _select_labels(ctx, shape, labels, near * count.sum() + count)
+    kept = await _select_labels(ctx, shape, labels, near * count.sum() + count, most)
     known: Mask = isin_sorted(codes >> 1, kept) | (codes < 0)
     return np.flatnonzero(known.all(axis=1))
 
 
-async def _select_labels(ctx: Context, shape: QuestionShape, labels: Ints, value: Ints) -> Ints:
-    """Return the labels to compare, ascending: those with words of the question, then by value."""
+async def _select_labels(
+    ctx: Context, shape: QuestionShape, labels: Ints, value: Ints, most: int
+) -> Ints:
+    """Return the labels to compare, ascending: those with words of the question, then by value.
+
+    Of very many, those nearest in meaning: more is embedded of each that is compared.
+    """
     texts = await load_short_texts(ctx)
     stems = {word[:_STEM_CHARS] for word in shape.words}
     said = [
         sum(word[:_STEM_CHARS] in stems for word in texts[label].split())
         for label in labels.tolist()
     ]
-    order = np.lexsort((labels, -value, -np.array(said, np.int64)))
-    return np.sort(labels[order[:_MAX_COMPARED_LABELS]])
+    order = np.lexsort((labels, -value, -np.array(said, np.int64)))[:_MAX_COMPARED_LABELS]
+    if len(order) > most:
+        named = [texts[label] for label in labels[order].tolist()]
+        asked = await embed_cached(ctx, [shape.rest or ctx.question, *shape.words])
+        near = (await embed_cached(ctx, named) @ asked.T).max(axis=1)
+        order = order[np.argsort(-near, kind="stable")[:most]]
+    return np.sort(labels[order])
 
 
 async def compute_path_features(

@@ -53,7 +53,7 @@ class Spread:
         """Set `chunks`; those after the first `top_k` keep their order behind them."""
         if len(found.chunks) < 2:
             return found
-        chunks = await _fold_copies(ctx, found.chunks)
+        chunks, copies = await _fold_copies(ctx, found.chunks)
         first, rest = chunks[: self.top_k], chunks[self.top_k :]
         broad = await judge_breadth(ctx)
         places = await fetch_places(ctx, hit_positions(first).tolist())
@@ -68,7 +68,7 @@ class Spread:
         if broad and (listed := await _find_list_page(ctx, ranked)):
             ctx.trace.append(TraceStep("spread", "", f"{len(listed)} of one page about it", 0.0))
             ranked = tuple(dict.fromkeys((*ranked[: self.before], *listed, *ranked)))
-        return replace(found, chunks=ranked)
+        return replace(found, chunks=(*ranked, *copies))
 
     def _choose_order(
         self, hits: Sequence[Hit], pages: Sequence[str], similar: Floats, said: Floats | None
@@ -103,14 +103,22 @@ class Spread:
         return order
 
 
-async def _fold_copies(ctx: Context, hits: tuple[Hit, ...]) -> tuple[Hit, ...]:
-    """Leave out the hits whose own text is a near copy of a better one's."""
-    group = await group_copies(ctx, hit_positions(hits))
-    kept = tuple(hit for at, hit in enumerate(hits) if group[at] == at)
+async def _fold_copies(
+    ctx: Context, hits: tuple[Hit, ...]
+) -> tuple[tuple[Hit, ...], tuple[Hit, ...]]:
+    """Return the hits, and apart from them those whose own text is a near copy of a better one's.
+
+    What differs in nothing is left out; the others come last, behind all else that was found.
+    """
+    group, exact = await group_copies(ctx, hit_positions(hits))
+    # One that says what is asked for takes the place of the first of its copies.
+    scores = {one: hits[at].score for at, one in reversed([*enumerate(group.tolist())])}
+    kept = tuple(replace(hits[one], score=scores[one]) for one in dict.fromkeys(group.tolist()))
+    copies = tuple(hit for at, hit in enumerate(hits) if group[at] != at and not exact[at])
     if folded := len(hits) - len(kept):
         said = "1 near copy folded" if folded == 1 else f"{folded} near copies folded"
         ctx.trace.append(TraceStep("copies", "", said, 0.0))
-    return kept
+    return kept, copies
 
 
 async def _find_list_page(ctx: Context, hits: Sequence[Hit]) -> list[Hit]:

@@ -6,6 +6,7 @@ What the query scorer finds asked is told whole and alone; otherwise the ends th
 from collections.abc import Sequence
 from dataclasses import replace
 
+from clew.agents.answering.namesakes import find_namesakes
 from clew.agents.answering.path_ends import prefer_fitting_ends
 from clew.agents.answering.write import make_answer
 from clew.agents.core.messages import explain_not_written
@@ -51,10 +52,19 @@ async def answer_from_paths(ctx: Context, evidence: Evidence, found: Found) -> A
     short = await _compute(ctx, form, found, names, more)
     if short:
         text = f"{short}: {text}" if form.wants == "count" else f"{short}\n{text}"
-    note = explain_not_written(ctx, _PATH_NOTE)
+    same = await find_namesakes(ctx, found)
+    differ = same is not None and same.differ and form.wants != "check"
+    if same is not None and differ:
+        text = same.tell_all(count=form.wants == "count" and bool(short))
+    said = "; ".join(filter(None, (_PATH_NOTE, same.describe() if same else "")))
+    note = explain_not_written(ctx, said)
     answer = make_answer(ctx, evidence, text, citations, short or names[0], note)
     hints = {**answer.hints, **await measure_fit(ctx, found)}
-    if not short and (wants_check(plain.question) or _asks_further(plain.question, found)):
+    if (
+        differ
+        or not short
+        and (wants_check(plain.question) or _asks_further(plain.question, found))
+    ):
         hints[UNCLEAR] = 1.0
     whole = not more or form.wants != "things"
     return replace(answer, kind="path", hints=hints, complete=answer.complete and whole)

@@ -7,11 +7,17 @@ sentences say as well as the first one.
 
 import re
 from collections.abc import Sequence
+from dataclasses import replace
 
+from clew.agents.citing.support import mentions_name
+from clew.agents.core.plan import Plan
+from clew.agents.core.scratchpad import RecordingRetriever
 from clew.agents.reading.answer import RankedCandidate
-from clew.agents.reading.choose import fits_kind, measure_coverage
-from clew.agents.reading.spans import Reading, answer_key
+from clew.agents.reading.choose import fits_kind, gather_candidates, measure_coverage
+from clew.agents.reading.spans import Reading, answer_key, read_passages, same_answer
 from clew.agents.rules.table import table_for
+from clew.context import Context
+from clew.retrieve.asked_form import read_form
 from clew.retrieve.question import strip_courtesy
 
 _PLURAL = re.compile(
@@ -46,6 +52,9 @@ _BETWEEN = re.compile(r"\s*(?:[,;]\s*(?:and\s+|or\s+)?|\s(?:and|or)\s)\s*")
 _LEAST_ITEMS = 2
 _MIN_OTHER = 0.8  # the reader's probability of an answer that another sentence adds
 _MAX_OTHERS = 7
+_WIDE = 40  # passages that are read for a list of which each says one item
+_LEAST_PATTERN = 3  # words that the sentences of such passages have in common
+_MIN_LIKE = 0.3  # the reader's probability in such a sentence
 _MAX_WORDS = 6  # of an item that another sentence adds
 
 
@@ -64,6 +73,17 @@ def wants_several(question: str) -> bool:
 def may_be_several(question: str) -> bool:
     """Whether a question does not say how many it asks for: "Who founded N?"."""
     return wants_several(question) or _AGENT.match(strip_courtesy(question)) is not None
+
+
+def is_count(question: str) -> bool:
+    """Whether a question asks how many things there are."""
+    form = read_form(strip_courtesy(question), ())
+    return form.wants == "count" and len(form.questions) > 1
+
+
+def open_count(question: str) -> str:
+    """Return a question for a number as one for the things that are counted."""
+    return read_form(strip_courtesy(question), ()).questions[-1]
 
 
 def find_announced(sentence: str) -> list[str]:
@@ -145,6 +165,46 @@ def find_others(
     return found[:_MAX_OTHERS]
 
 
+async def find_like(
+    ctx: Context, retriever: RecordingRetriever, ranked: Sequence[RankedCandidate]
+) -> list[RankedCandidate]:
+    """Return what further passages say in a sentence of the same words as the best one's.
+
+    Pages of one kind say one item each: "The race of 2004 was sponsored by N". None where the
+    question does not want several, or no other candidate's sentence is like the best one's.
+    """
+    if not ranked or not wants_several(ctx.question):
+        return []
+    pattern = _find_pattern(ranked[0].candidate.readings[-1])
+    others = (_find_pattern(one.candidate.readings[-1]) for one in ranked[1:])
+    if len(pattern) < _LEAST_PATTERN or not any(one == pattern for one in others):
+        return []
+    wide = await replace(retriever, top_k=_WIDE)(ctx, ctx.question)
+    passages = wide.evidence.chunks
+    readings = await read_passages(ctx, ctx.question, passages, most=2 * len(passages))
+    like = [
+        one
+        for one in readings
+        if one.probability >= _MIN_LIKE
+        and _find_pattern(one) == pattern
+        and len(one.text.split()) <= _MAX_WORDS
+    ]
+    found = [
+        RankedCandidate(one, {}, one.readings[-1].probability)
+        for one in gather_candidates(like, [], [])
+    ]
+    told = _measure_told(ctx.question, ranked[0])  # a page about another race says less of it
+    return [one for one in found if _measure_told(ctx.question, one) >= told]
+
+
+def _find_pattern(reading: Reading) -> frozenset[str]:
+    """Return the words of a reading's sentence beside what is read, without names and numbers."""
+    first, last = reading.sentence()
+    text = reading.passage.text
+    around = f"{text[first : reading.start]} {text[reading.end : last]}"
+    return frozenset(word for word in around.split() if word.isalpha() and word.islower())
+
+
 def _place(one: RankedCandidate) -> tuple[str, int, int]:
     """Return the passage and the sentence in which a candidate is read."""
     reading = one.candidate.readings[-1]
@@ -169,3 +229,22 @@ def join_items(items: Sequence[str]) -> str:
         found.setdefault(answer_key(one), one)
     different = list(found.values())
     return " and ".join(filter(None, (", ".join(different[:-1]), different[-1])))
+
+
+def prefer_options(plan: Plan, ranked: list[RankedCandidate]) -> list[RankedCandidate]:
+    """Put the candidates first that are among the things a question lets choose from.
+
+    Where none is, the value that was read belongs to one of them: that one is named.
+    """
+    join = plan.join
+    chooses = join is not None and not join.yes_no and join.how not in ("same", "both")
+    options = join.options if join is not None and chooses else ()
+    among = [r for r in ranked if any(same_answer(r.candidate.text, o) for o in options)]
+    for one in () if among else ranked:
+        passages = [reading.passage for reading in one.candidate.readings]
+        texts = [f"{passage.title} {passage.text}" for passage in passages]
+        said = [o for o in options if any(mentions_name(o, text) for text in texts)]
+        if len(said) == 1:
+            among = [replace(one, candidate=replace(one.candidate, text=said[0]))]
+            break
+    return [*among, *(one for one in ranked if one not in among)]

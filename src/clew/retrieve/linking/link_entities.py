@@ -13,9 +13,12 @@ import numpy as np
 from clew.context import Context, TraceStep
 from clew.errors import InputError
 from clew.graph.name_matching import NgramIndex, build_ngram_index
+from clew.graph.traverse import expand_entities
 from clew.retrieve.asked_form import wants_check
+from clew.retrieve.graph_cache import build_traversal
 from clew.retrieve.labels import has_vectors
 from clew.retrieve.lookup import require_elements
+from clew.retrieve.pack import fetch_entity_labels
 from clew.retrieve.question import QUESTION_WORDS, locate_names, remove_names
 from clew.retrieve.rank import top_positions
 from clew.retrieve.relation_vectors import load_short_texts
@@ -27,6 +30,8 @@ from clew.types import Found, Hit
 _MAX_INDEXED_NAMES = 500_000
 _MAX_SUGGESTIONS = 5
 _MAX_MATCHES = 3
+_MAX_COMPARED = 48  # names that are compared with one that may be misspelt
+_MAX_ALIKE = 16  # entities of one name that are told apart
 _MAX_NAME_TOKENS = 16  # tokens in a name
 _MAX_QUESTION_TOKENS = 512  # tokens of a question that are searched for names
 _STEM_CHARS = 4  # first letters that words of one stem share
@@ -51,6 +56,8 @@ class EntityLink:
     score: float
     others: int = 0
     """Number of further entities with the name but a less similar spelling."""
+    alike: tuple[int, ...] = ()
+    """All entities with the name that are as good, also those that are not followed."""
 
 
 @dataclass(frozen=True)
@@ -78,17 +85,19 @@ class LinkEntities:
             named = await self._link_exact_names(ctx, t) or await self._link_fuzzy_names(ctx, t)
         if not named:
             raise InputError(await _unknown_name_message(ctx))
+        spans = [(link.first, link.last) for link in named if link.last > link.first]
         if len(named) > self.names:
             said = f"{len(named) - self.names} of {len(named)} names not used"
             ctx.trace.append(TraceStep("link", "", said, 0.0))
             best = sorted(named, key=lambda link: (-link.score, -link.first))[: self.names]
             named = sorted(best, key=lambda link: link.first)
-        spans = [(link.first, link.last) for link in named if link.last > link.first]
+        named = _choose_by_neighbours(ctx, named)
         return replace(
             found,
             entities=_to_hits(ctx.question, t, named),
             names=tuple(ctx.question[t.starts[a] : t.ends[b - 1]] for a, b in spans),
             rest=remove_names(ctx.question, t, spans),
+            namesakes=tuple(link.alike for link in named if len(link.alike) > 1),
         )
 
     async def _link_given_names(self, ctx: Context) -> list[EntityLink]:
@@ -102,7 +111,9 @@ class LinkEntities:
                 fuzzy = await match_fuzzily(ctx, name, self.likeness, self.cosine)
                 matched = fuzzy.entities, fuzzy.how, 0
             if matched[0]:
-                named.append(EntityLink(first, last, matched[0], matched[1], 1.0, matched[2]))
+                alike = tuple(at for at, _ in matched[0])
+                link = EntityLink(first, last, matched[0], matched[1], 1.0, matched[2], alike)
+                named.append(link)
         return named
 
     async def _link_exact_names(self, ctx: Context, t: Tokens) -> list[EntityLink]:
@@ -142,14 +153,15 @@ class LinkEntities:
             ctx, surface, named, _trailing_punctuation(ctx.question, t, span[1])
         )
         if matched is None:  # an alias or a shorter form
-            best = tuple((at, sure) for at in named[: self.most])
-            matched = best, "alias", len(named) - len(best)
+            best = tuple((at, sure) for at in named[:_MAX_ALIKE])
+            matched = best, "alias", len(named) - len(best[: self.most])
         score = _score_span(t, *span, matched[1])
         if not _has_capital(t, *span) and said.contain(t.keys[span[0] : span[1]]):
             score = min(score, _WEAK_SCORE * score)
         if score <= 0:
             return None
-        return EntityLink(*span, matched[0][: self.most], matched[1], score, matched[2])
+        alike = tuple(at for at, _ in matched[0][:_MAX_ALIKE])
+        return EntityLink(*span, matched[0][: self.most], matched[1], score, matched[2], alike)
 
     def _select_links(
         self, t: Tokens, candidates: list[EntityLink], *, pair: bool = False
@@ -178,8 +190,31 @@ class LinkEntities:
                 ctx, _span_text(ctx.question, t, first, last), self.likeness, self.cosine
             )
             if fuzzy.entities:
-                found.append(EntityLink(first, last, fuzzy.entities, fuzzy.how, fuzzy.score))
+                alike = tuple(at for at, _ in fuzzy.entities)
+                meant = fuzzy.entities[:_MAX_MATCHES]
+                found.append(EntityLink(first, last, meant, fuzzy.how, fuzzy.score, alike=alike))
         return self._select_links(t, found)
+
+
+def _choose_by_neighbours(ctx: Context, named: Sequence[EntityLink]) -> list[EntityLink]:
+    """Return the links; of entities with one name those beside another that the question names.
+
+    "Paris, Texas" is the one that has a fact with Texas.
+    """
+    found = []
+    for link in named:
+        others = sorted({at for one in named if one is not link for at, _ in one.entities})
+        if len(link.alike) > 1 and others:
+            edges = expand_entities(build_traversal(ctx.view), np.array(link.alike, np.int64))
+            beside = set(edges.source[np.isin(edges.target, others)].tolist())
+            meant = tuple(at for place, at in enumerate(link.alike) if place in beside)
+            if meant:
+                own = dict(link.entities)
+                sure = max(own.values())
+                entities = tuple((at, own.get(at, sure)) for at in meant[: len(own)])
+                link = replace(link, entities=entities, alike=meant)
+        found.append(link)
+    return found
 
 
 def _trailing_punctuation(question: str, t: Tokens, last: int) -> str:
@@ -337,11 +372,13 @@ async def match_fuzzily(ctx: Context, text: str, likeness: float, cosine: float)
         return FuzzyMatch()
     index = await _get_ngram_index(ctx)
     if index is not None:
-        at, share = index.find_similar(text, _MAX_MATCHES)
-        near = [(int(a), float(s)) for a, s in zip(at, share, strict=True) if s >= likeness]
+        at, share = index.find_similar(text, _MAX_COMPARED)
+        like = [(int(a), float(s)) for a, s in zip(at, share, strict=True)]
+        near = [pair for pair in like if pair[1] >= likeness]
         near = await _keep_same_digits(ctx, text, near)
         if near:
             top = [pair for pair in near if pair[1] >= near[0][1] - 0.02]
+            top = (await _find_longer_names(ctx, text, near[0][0], like) or top)[:_MAX_ALIKE]
             return FuzzyMatch(tuple(top), "spelt like", near[0][1] * len(text.split()))
     if ctx.embed is None or not has_vectors(ctx.view, "entity"):
         return FuzzyMatch()
@@ -351,6 +388,19 @@ async def match_fuzzily(ctx: Context, text: str, likeness: float, cosine: float)
     sure = float(scores[0])
     meant = await _keep_same_digits(ctx, text, [(int(nearest[0]), sure)])
     return FuzzyMatch(tuple(meant), "means", sure * 0.5 * len(text.split()))
+
+
+async def _find_longer_names(
+    ctx: Context, text: str, best: int, like: Sequence[tuple[int, float]]
+) -> list[tuple[int, float]]:
+    """Return the entities whose names have all words of a text, if the best has: "Thorn" is each.
+
+    None where the best is only spelt alike.
+    """
+    labels = await fetch_entity_labels(ctx, [at for at, _ in like])
+    said = set(tokenize(text).keys)
+    having = [pair for pair in like if said <= set(tokenize(labels[pair[0]].name).keys)]
+    return having if any(at == best for at, _ in having) else []
 
 
 async def _keep_same_digits(

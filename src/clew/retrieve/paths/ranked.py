@@ -16,7 +16,9 @@ from clew.graph.paths import EntityPathTable, follow_codes, shortest_paths, simp
 from clew.graph.traverse import FactGraph
 from clew.retrieve.courtesy import tidy_around_names
 from clew.retrieve.model_choice import MAX_CHOICES, ScoringModel, choose_items
+from clew.retrieve.order_sides import compare_order
 from clew.retrieve.path_scores import FEATURE_WEIGHTS, FEATURES, compute_path_features
+from clew.retrieve.paths.asked_kind import go_on_to_kind, keep_gender
 from clew.retrieve.paths.judged import judge_paths, put_back_contradicting, to_odds
 from clew.retrieve.paths.relation_paths import (
     ASKED_MARK,
@@ -133,6 +135,8 @@ class RankedPaths:
             all_trails = await search_further(ctx, search, all_trails, hops + _FURTHER_HOPS)
             all_trails = await judge_paths(ctx, search, all_trails, found.names)
             all_trails = await put_back_contradicting(ctx, search, all_trails, found.names)
+            all_trails = await go_on_to_kind(ctx, search, all_trails)
+            all_trails = await keep_gender(ctx, search, all_trails)
         if self.by == "llm":
             all_trails = await self._choose_by_model(ctx, search, all_trails)
         return replace(
@@ -266,12 +270,14 @@ async def measure_fit(ctx: Context, found: Found) -> dict[str, float]:
     hops = min(int((codes[0] >= 0).sum()), _MAX_HOPS)
     texts = await load_short_texts(ctx)
     wrong = await find_contradicting(ctx, search.shape, texts, codes[:, 0].tolist())
-    said = of["unspoken"] < _UNNAMED or find_converse(search.shape.words, texts[codes[0, 0] >> 1])
+    first_code, label = int(codes[0, 0]), texts[codes[0, 0] >> 1]
+    said = of["unspoken"] < _UNNAMED or find_converse(search.shape.words, label)
+    said = said or compare_order(search.shape, label, first_code) > 0
     unclear = not said and _has_equal_mirror(found.paths, codes)
     return {
         **_measure_asked(found.paths),
         **({UNCLEAR: 1.0} if unclear else {}),
-        **({"wrong side": 1.0} if int(codes[0, 0]) in wrong else {}),
+        **({"wrong side": 1.0} if first_code in wrong else {}),
         **{name: _clip(of[name]) for name in _SHOWN},
         **{name.replace("_", " "): _clip(of[name] / hops) for name in _IN_ORDER},
         "hops": (hops - 1) / (_MAX_HOPS - 1),

@@ -73,6 +73,8 @@ class ScoredRelationPaths:
     scores: Floats
     chances: Floats | None = None
     """Where the query scorer decides: its probability of each, -1 where it was not asked."""
+    allowed: tuple[frozenset[int] | None, ...] = ()
+    """What may stand at each place of the best path; None for anything, empty for no bounds."""
 
     def end_entities(self, at: int) -> Ints:
         """Return the entities one of them leads to."""
@@ -263,6 +265,12 @@ def _select_asked_paths(
     for place, at in enumerate(order):
         routes = follow_codes(search.ways, scored.origin(at), scored.step_codes(at))
         routes = routes if search.may_return else drop_returning(routes)
+        if not place and scored.allowed:
+            fitting = _keep_allowed(routes, scored.allowed)
+            narrowed |= len(fitting) < len(routes)
+            routes = fitting
+            ends = set(routes.entities[:, -1].tolist())
+            meant = (ends & meant) or ends
         if not place:  # first those that other likely paths lead to as well
             voted = score_answers(scored).chances_of(routes.entities[:, -1])
             routes = routes.select(np.argsort(-voted, kind="stable"))
@@ -278,6 +286,17 @@ def _select_asked_paths(
             some = 0 if place or not narrowed else len(meant)
             found[entities[-1]] = replace(path, asked=float(chances[at]), meant=some)
     return tuple(found.values())[:top_k]
+
+
+def _keep_allowed(
+    routes: EntityPathTable, allowed: Sequence[frozenset[int] | None]
+) -> EntityPathTable:
+    """Return the routes that pass only what may stand at each place."""
+    kept = np.ones(len(routes), np.bool_)
+    for place, some in enumerate(allowed):
+        if some is not None:
+            kept &= np.isin(routes.entities[:, place], sorted(some))
+    return routes.select(np.flatnonzero(kept))
 
 
 def _find_common_ends(scored: ScoredRelationPaths, order: Sequence[int]) -> set[int]:

@@ -4,6 +4,7 @@ import math
 
 import pytest
 from agent_asking import CONCLUDED, asking
+from bench.answer_sets import measure_chance_error
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -152,3 +153,11 @@ async def test_questions_without_answers_are_not_counted_in_a_refit(valley: Know
     assert (fit.questions, fit.folds) == (30, 5)
     # Each is judged by the others: the same signals are right half of the time.
     assert fit.error_after > 0
+
+
+def test_few_answers_have_a_calibration_error_by_chance() -> None:
+    spread = [0.15, 0.35, 0.55, 0.75, 0.95]
+    few, many = measure_chance_error(spread * 12), measure_chance_error(spread * 400, draws=50)
+    assert 0.04 < few < 0.2
+    assert many < few / 3
+    assert measure_chance_error([0.0, 1.0] * 10) == 0

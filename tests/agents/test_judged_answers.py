@@ -81,6 +81,39 @@ async def test_where_no_sentence_decides_nothing_is_said(house: KnowledgeBase) -
     assert answer.confidence < 0.5
 
 
+MANUALS = {
+    "Lease": "# Lease\n\n11. Subletting. The Tenant may not sublet the Premises as a whole. A part "
+    "may be sublet with consent.\n\n12. Disputes. A dispute is first put to a mediator whom both "
+    "parties choose. The mediator is paid by both.",
+    "PCR": "# Primers\n\nThe forward primer is called BF-12 and the reverse primer is called BR-09."
+    "\n\n## Steps\n\n1. Mix both.\n2. Heat to 94 °C.",
+}
+
+
+async def fill_manuals(base: KnowledgeBase) -> None:
+    await base.take(stream([document(n.lower(), text, title=n) for n, text in MANUALS.items()]))
+
+
+@pytest.mark.parametrize(
+    ("question", "judged"),
+    [
+        ("Who is the mediator?", True),
+        ("What is the sequence of the forward primer?", True),
+        ("What is a forward primer?", False),
+    ],
+)
+async def test_a_quote_is_judged_where_one_value_is_asked_for(
+    open_filled: OpenFilled, question: str, judged: bool
+) -> None:
+    base = await open_filled(fill_manuals)
+    base.scorer = WordScorer({question: []})
+    answer = await base.ask(question)
+    assert not answer.candidate
+    assert answer.citations
+    assert ("judged" in answer.signals) is judged
+    assert answer.confidence < 0.5 or not judged
+
+
 class CountingScorer(WordScorer):
     """Counts the texts that it is asked about."""
 

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from clew.index.cosines import compare_rows
 from clew.index.nearest import MIN_INDEXED
 from clew.index.view import View
 from clew.store import vector_files
@@ -256,3 +257,11 @@ def test_inverted_lists_find_nearly_all_also_of_newer_and_without_removed_rows(
     # A file that faiss cannot read is as good as none.
     (tmp_path / "chunk.ivf").write_bytes(b"garbage")
     assert isinstance(VectorFile(tmp_path / "chunk.npy").row_index(), SignBits)
+
+
+@pytest.mark.parametrize(("count", "width"), [(0, 8), (1, 8), (100, 384), (3, 300_000), (4, 0)])
+def test_rows_are_compared_block_by_block_with_all_others(count: int, width: int) -> None:
+    rows = np.random.default_rng(3).standard_normal((count, width)).astype(np.float32)
+    found = compare_rows(rows)
+    assert found.shape == (count, count)
+    np.testing.assert_allclose(found, rows.astype(np.float64) @ rows.T, rtol=1e-3, atol=0.5)

@@ -7,6 +7,7 @@ from dataclasses import replace
 from clew.agents.answering.exact_terms import misses_value
 from clew.agents.answering.judged_answer import judge_cited
 from clew.agents.answering.lacking import (
+    asks_value,
     describe_lacking,
     drop_asking_words,
     find_telling,
@@ -80,7 +81,7 @@ async def judge_answer(ctx: Context, answer: Answer) -> Answer:
     kind = judged_kind(replace(answer, signals=signals), by_model=chat is not None)
     own = models.get(name_written(kind, chat.name)) if chat is not None else None
     confidence = (own or models[kind])(signals)
-    if chat is None and kind not in (f"{JUDGED} answer", f"{JUDGED} quote"):
+    if chat is None and kind != f"{JUDGED} answer":
         signals, confidence = await _check(ctx, answer, signals, confidence)
     elif chat is None and answer.candidate and await is_of_other(ctx, answer):
         signals, confidence = {**signals, "mismatch": 1.0}, min(confidence, MOST)
@@ -332,9 +333,11 @@ def asks_openly(question: str) -> bool:
 def asks_one_answer(question: str) -> bool:
     """Whether a question has one short answer, which the scorer can judge.
 
-    Steps, a list, a description and what is no question are judged by their words alone.
+    Steps, a list, a description and what is no question are judged by their words alone; "What is
+    the length of the fuse?" asks for no description, though it begins as if it did.
     """
-    return is_understood(question) and not asks_openly(question) and not wants_several(question)
+    short = not asks_openly(question) or asks_value(question)
+    return is_understood(question) and short and not wants_several(question)
 
 
 def is_understood(question: str) -> bool:

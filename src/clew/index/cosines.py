@@ -18,6 +18,8 @@ Matrix = NDArray[np.floating]
 _COSINE_DIGITS = 5
 _COPIED_ROWS = 8192  # rows of 32-bit numbers that are copied at a time
 _WIDENED_ROWS = 256  # rows of 16-bit numbers at a time: they stay in the processor's cache
+# Products of a block of rows that numpy's BLAS (OpenBLAS) multiplies on the calling thread.
+_BLOCK_PRODUCTS = 2**18
 _FULL_SCAN_SHARE = 0.25  # share of all vectors from which a full scan is faster
 # A 16-bit number has 10 bits of fraction and 5 of exponent, a 32-bit one 23 and 8.
 _FRACTION_SHIFT = 23 - 10
@@ -81,6 +83,19 @@ def widen_rows(matrix: Matrix, rows: Ints) -> Floats:
         found *= _EXPONENT_SCALE
         return found
     return np.asarray(matrix[rows], np.float32)
+
+
+def compare_rows(rows: Floats) -> Floats:
+    """Dot product of each row of a small table with every other, on the calling thread alone.
+
+    Where other threads have work to do, handing parts of so small a product to one of them and
+    waiting for it takes fifty times as long as the product.
+    """
+    step = max(1, _BLOCK_PRODUCTS // max(1, rows.size))
+    found = np.empty((len(rows), len(rows)), np.float32)
+    for at in range(0, len(rows), step):
+        np.matmul(rows[at : at + step], rows.T, out=found[at : at + step])
+    return found
 
 
 def round_cosines(scores: Floats) -> Floats:

@@ -18,6 +18,7 @@ import numpy as np
 
 from clew.context import Context, TraceStep
 from clew.graph.csr import Floats, Ints, Mask, sorted_unique
+from clew.index.cosines import compare_rows
 from clew.index.view import View
 from clew.retrieve.labels import has_vectors
 from clew.retrieve.pack import fetch_chunks
@@ -118,7 +119,7 @@ def _find_pairs(ctx: Context, positions: Ints, crowd: int = 2) -> Mask:
     near = sure = np.ones((count, count), np.bool_)
     if can_compare_vectors(ctx):
         vectors = ctx.view.vectors("chunk", positions)
-        cosines = vectors @ vectors.T
+        cosines = compare_rows(vectors)
         long = ctx.view.bm25.lengths[positions] >= _LONG
         near, sure = cosines >= _NEAR, (cosines >= _NEAR_IF_LONG) | ~(long[:, None] & long)
     near = near & ~np.eye(count, dtype=np.bool_)
@@ -144,7 +145,7 @@ def _may_be_copies(texts: Mapping[int, _OwnText], count: int) -> Mask:
         sizes[at], sampled[at] = len(own.runs), len(own.sample)
         has[at, [column[run] for run in own.sample]] = 1
     least = np.minimum(sampled[:, None], sampled)
-    unlike = (least >= _ENOUGH) & (has @ has.T < _SAMPLE_SHARE * least)
+    unlike = (least >= _ENOUGH) & (compare_rows(has) < _SAMPLE_SHARE * least)
     like: Mask = np.minimum(sizes[:, None], sizes) >= _SAME_TEXT * np.maximum(sizes[:, None], sizes)
     return like & ~unlike
 
@@ -167,7 +168,7 @@ def _mention_alike(view: View, positions: Ints, sure: Mask) -> Mask:
     mentions = np.zeros((size, int(column[-1]) + 1 if len(column) else 0), np.float32)
     mentions[which[common], column] = 1
     fewer = np.minimum(count[:, None], count)
-    shared = mentions @ mentions.T
+    shared = compare_rows(mentions)
     same = np.maximum(count[:, None], count) - shared <= _OTHER_MENTIONS
     alike: Mask = (shared >= _SAME_MENTIONS * fewer) | (fewer < _FEW_MENTIONS)
     alike &= sure | same

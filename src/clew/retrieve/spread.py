@@ -16,6 +16,7 @@ import numpy as np
 
 from clew.context import Context, TraceStep
 from clew.graph.csr import Floats, Mask
+from clew.index.cosines import compare_rows
 from clew.retrieve.best_units import stems_of, weigh_stems
 from clew.retrieve.breadth import BREADTH_WORDS, judge_breadth
 from clew.retrieve.copies import can_compare_vectors, group_copies
@@ -166,5 +167,4 @@ def _new_share(said: Floats, chosen: Sequence[int], left: Mask) -> Floats:
 def _similarities(vectors: Floats | None, count: int) -> Floats:
     if vectors is None or not vectors.shape[1]:
         return np.zeros((count, count), np.float32)
-    found: Floats = vectors @ vectors.T
-    return found
+    return compare_rows(vectors)

@@ -41,6 +41,13 @@ _ONE_OF_MANY = re.compile(r"\b(?:is|are|was|were|does|do) the\b", re.IGNORECASE)
 _ARTICLES = frozenset("a an the der die das ein eine le la les un une el los las una".split())
 
 
+def asks_value(question: str) -> bool:
+    """Whether what begins like a question for a meaning asks for one of many things: "is the"."""
+    if find_wanted_block(question) != "definition" or _ASKS_MEANING.search(question):
+        return False
+    return _ONE_OF_MANY.search(question) is not None
+
+
 async def describe_lacking(
     ctx: Context, question: str, quotes: Sequence[Citation], passages: Sequence[Passage]
 ) -> dict[str, float]:

@@ -47,7 +47,7 @@ _LEAST_LEFT = 2  # words that a question keeps
 # Probability from which a clause is left out, one that does not say "you" or "I", and a last one
 # that only a comma parts from the rest.
 _COURTEOUS, _LIKELY_COURTEOUS, _SURELY_COURTEOUS = 0.6, 0.8, 0.9
-_COURTEOUS_SENTENCE, _MAX_SENTENCE = 0.5, 30  # probability and words of a whole sentence
+_COURTEOUS_SENTENCE, _MAX_SENTENCE = 0.6, 30  # probability and words of a whole sentence
 _MAX_UNMARKED = 6  # words of a closing without a mark before it
 _NEARLY = 0.05
 _UNKNOWN = 0.25  # what it adds to a probability that no word of a clause stands in the texts

@@ -22,7 +22,7 @@ from clew.index.nearest import StoredIndexes, is_indexed
 from clew.index.view import View
 from clew.ingest.embedding import load_view
 from clew.llm.embed_local import LocalEmbedder
-from clew.llm.embed_weights import explain_packages
+from clew.llm.embed_weights import explain_packages, find_broken_packages
 from clew.llm.factory import can_embed, create_embedder
 from clew.llm.http import HttpClient, auth_headers
 from clew.llm.roles import ResolvedModel, has_model, resolve_model
@@ -102,7 +102,9 @@ def _check_extras() -> Iterator[Check]:
 
 async def _check_embedder(settings: Settings) -> Check:
     if not can_embed(settings.embed):
-        reason = f"none, so only BM25 search works; {explain_packages()}"
+        reason = f"none, so only BM25 search works; run `{pip_install_command('local')}`"
+        if find_broken_packages():
+            reason = f"none, so only BM25 search works; {explain_packages()}"
         return Check("embedder", "missing", reason)
     try:
         embed = create_embedder(settings.embed, settings.cache)

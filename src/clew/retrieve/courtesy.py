@@ -108,8 +108,8 @@ def _split_sentences(question: str, t: Tokens) -> Iterator[Span]:
     """Yield the sentences of a question."""
     first = 0
     clauses = list(_split_clauses(question, t))
-    for clause, following in zip(clauses, [*clauses[1:], None], strict=True):
-        if following is None or not following.after_comma:
+    for number, clause in enumerate(clauses, start=1):
+        if number == len(clauses) or not clauses[number].after_comma:
             yield first, clause.span[1]
             first = clause.span[1]
 

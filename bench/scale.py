@@ -1,12 +1,13 @@
 """Build, search, change and recall as a knowledge base grows, over a synthetic world.
 
 `python -m bench.scale --passages N [--kb DIR] [--build-only] [--recipe R,R…] [--questions N]
-[--exact N] [--seconds S]`. The folder is built in steps and can be continued by running the
-command again: `--seconds` ends a run early. `--exact N` compares with the exact results of N
-questions only, which take most of the time where there are a million passages. With `--recipe ""`
-only opening and changes are measured. Texts are embedded by one random vector per word, which costs
-next to nothing, so that what is measured is the rest. Times are of the processor unless they say
-"wall"; on a shared machine set OPENBLAS_NUM_THREADS=1, or waiting threads are counted, too.
+[--exact N] [--seconds S] [--memory BYTES]`. The folder is built in steps and can be continued by
+running the command again: `--seconds` ends a run early. `--exact N` compares with the exact results
+of N questions only, which take most of the time where there are a million passages. `--memory`
+bounds what the build and the changes use. With `--recipe ""` only opening and changes are measured.
+Texts are embedded by one random vector per word, which costs next to nothing, so that what is
+measured is the rest. Times are of the processor unless they say "wall"; on a shared machine set
+OPENBLAS_NUM_THREADS=1, or waiting threads are counted, too.
 """
 
 import argparse
@@ -71,9 +72,12 @@ async def stream_documents(documents: Sequence[Document]) -> AsyncIterator[Docum
         yield document
 
 
-async def open_base(folder: Path, *, exact: bool = False) -> KnowledgeBase:
+async def open_base(
+    folder: Path, *, exact: bool = False, memory: int | None = None
+) -> KnowledgeBase:
     """Open the folder with the word vectors."""
-    settings = Settings(kb=folder, extractor="offline", index=IndexSettings(exact=exact))
+    index = IndexSettings(exact=exact)
+    settings = Settings(kb=folder, extractor="offline", index=index, memory=memory)
     return KnowledgeBase(await open_store(settings, create=True), settings, WordVectors())
 
 
@@ -83,10 +87,10 @@ def processor_seconds() -> float:
     return process_time() + used.ru_utime + used.ru_stime
 
 
-async def build(folder: Path, passages: int, seconds: float) -> bool:
+async def build(folder: Path, passages: int, seconds: float, memory: int | None) -> bool:
     """Add passages until there are enough; False if the time was up before."""
     began = perf_counter()
-    base = await open_base(folder)
+    base = await open_base(folder, memory=memory)
     have = (await base.store.counts()).documents
     while have < passages:
         if perf_counter() - began > seconds:
@@ -171,7 +175,9 @@ def _compare(found: Sequence[Sequence[str]], exact: Sequence[Sequence[str]]) -> 
     return round(float(np.mean(shares)), 3)
 
 
-async def measure_changes(folder: Path, passages: int, recipes: Sequence[str]) -> dict[str, Any]:
+async def measure_changes(
+    folder: Path, passages: int, recipes: Sequence[str], memory: int | None
+) -> dict[str, Any]:
     """Add ten passages and remove one, each as one write to a copy of the folder.
 
     After the second write the first search with each recipe is timed, too.
@@ -179,7 +185,7 @@ async def measure_changes(folder: Path, passages: int, recipes: Sequence[str]) -
     copy = folder.with_name(folder.name + ".copy")
     shutil.rmtree(copy, ignore_errors=True)
     shutil.copytree(folder, copy)
-    base = await open_base(copy)
+    base = await open_base(copy, memory=memory)
     found: dict[str, Any] = {}
     for what in ("add ten", "add ten again", "remove one"):
         wall, used = perf_counter(), processor_seconds()
@@ -206,6 +212,7 @@ async def measure(
     *,
     change: bool,
     exact_questions: int,
+    memory: int | None,
 ) -> None:
     """Print everything about a folder that is built."""
     figures: dict[str, Any] = {"build": summarize_build(folder)}
@@ -225,7 +232,7 @@ async def measure(
         print(recipe, figures[recipe], flush=True)
     if change:
         held = (await bases[0].store.counts()).documents
-        figures["changes"] = await measure_changes(folder, held, recipes)
+        figures["changes"] = await measure_changes(folder, held, recipes, memory)
         print("changes", figures["changes"], flush=True)
     counts = await bases[0].store.counts()
     print_result(
@@ -244,17 +251,19 @@ def main() -> None:
     parser.add_argument("--exact", type=int, default=QUESTIONS)
     parser.add_argument("--recipe", default=",".join(RECIPES))
     parser.add_argument("--seconds", type=float, default=1e9)
+    parser.add_argument("--memory", type=float, help="bytes that a write may use, as 2e9")
     parser.add_argument("--build-only", action="store_true")
     parser.add_argument("--no-changes", action="store_true")
     given = parser.parse_args()
     folder = given.kb or CACHE / f"world-{given.passages}"
-    built = asyncio.run(build(folder, given.passages, given.seconds))
+    memory = int(given.memory) if given.memory else None
+    built = asyncio.run(build(folder, given.passages, given.seconds, memory))
     if not built:
         print("not finished: run the same command again")
     elif not given.build_only:
         recipes = given.recipe.split(",") if given.recipe else []
         questions = list(make_world_questions(given.questions, given.passages))
-        how = {"change": not given.no_changes, "exact_questions": given.exact}
+        how = {"change": not given.no_changes, "exact_questions": given.exact, "memory": memory}
         asyncio.run(measure(folder, questions, recipes, **how))
 
 

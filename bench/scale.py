@@ -1,7 +1,7 @@
 """Build, search, change and recall as a knowledge base grows, over a synthetic world.
 
 `python -m bench.scale --passages N [--kb DIR] [--build-only] [--recipe R,R…] [--questions N]
-[--exact N] [--seconds S] [--memory BYTES]`. The folder is built in steps and can be continued by
+[--exact N] [--seconds S] [--memory 2GB]`. The folder is built in steps and can be continued by
 running the command again: `--seconds` ends a run early. `--exact N` compares with the exact results
 of N questions only, which take most of the time where there are a million passages. `--memory`
 bounds what the build and the changes use. With `--recipe ""` only opening and changes are measured.
@@ -73,11 +73,12 @@ async def stream_documents(documents: Sequence[Document]) -> AsyncIterator[Docum
 
 
 async def open_base(
-    folder: Path, *, exact: bool = False, memory: int | None = None
+    folder: Path, *, exact: bool = False, memory: str | None = None
 ) -> KnowledgeBase:
     """Open the folder with the word vectors."""
     index = IndexSettings(exact=exact)
-    settings = Settings(kb=folder, extractor="offline", index=index, memory=memory)
+    given = {"kb": folder, "extractor": "offline", "index": index, "memory": memory}
+    settings = Settings.model_validate(given)
     return KnowledgeBase(await open_store(settings, create=True), settings, WordVectors())
 
 
@@ -87,7 +88,7 @@ def processor_seconds() -> float:
     return process_time() + used.ru_utime + used.ru_stime
 
 
-async def build(folder: Path, passages: int, seconds: float, memory: int | None) -> bool:
+async def build(folder: Path, passages: int, seconds: float, memory: str | None) -> bool:
     """Add passages until there are enough; False if the time was up before."""
     began = perf_counter()
     base = await open_base(folder, memory=memory)
@@ -176,7 +177,7 @@ def _compare(found: Sequence[Sequence[str]], exact: Sequence[Sequence[str]]) -> 
 
 
 async def measure_changes(
-    folder: Path, passages: int, recipes: Sequence[str], memory: int | None
+    folder: Path, passages: int, recipes: Sequence[str], memory: str | None
 ) -> dict[str, Any]:
     """Add ten passages and remove one, each as one write to a copy of the folder.
 
@@ -212,7 +213,7 @@ async def measure(
     *,
     change: bool,
     exact_questions: int,
-    memory: int | None,
+    memory: str | None,
 ) -> None:
     """Print everything about a folder that is built."""
     figures: dict[str, Any] = {"build": summarize_build(folder)}
@@ -251,19 +252,22 @@ def main() -> None:
     parser.add_argument("--exact", type=int, default=QUESTIONS)
     parser.add_argument("--recipe", default=",".join(RECIPES))
     parser.add_argument("--seconds", type=float, default=1e9)
-    parser.add_argument("--memory", type=float, help="bytes that a write may use, as 2e9")
+    parser.add_argument("--memory", help="what a write may use, as 2GB")
     parser.add_argument("--build-only", action="store_true")
     parser.add_argument("--no-changes", action="store_true")
     given = parser.parse_args()
     folder = given.kb or CACHE / f"world-{given.passages}"
-    memory = int(given.memory) if given.memory else None
-    built = asyncio.run(build(folder, given.passages, given.seconds, memory))
+    built = asyncio.run(build(folder, given.passages, given.seconds, given.memory))
     if not built:
         print("not finished: run the same command again")
     elif not given.build_only:
         recipes = given.recipe.split(",") if given.recipe else []
         questions = list(make_world_questions(given.questions, given.passages))
-        how = {"change": not given.no_changes, "exact_questions": given.exact, "memory": memory}
+        how = {
+            "change": not given.no_changes,
+            "exact_questions": given.exact,
+            "memory": given.memory,
+        }
         asyncio.run(measure(folder, questions, recipes, **how))
 
 

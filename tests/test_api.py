@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,7 @@ from clew.agents.ask import AskOptions
 from clew.api import Kb
 from clew.config import Settings
 from clew.engine import KnowledgeBase
-from clew.errors import ClewError, InputError
+from clew.errors import ClewError, ConfigError, InputError
 from clew.store.sqlite.store import SqliteStore
 from clew.testing.fakes import HashEmbed
 
@@ -51,6 +52,27 @@ def test_a_listener_that_calls_the_sync_door_is_told_so(tmp_path: Path) -> None:
         with pytest.raises(ClewError, match="use kb.aio and await"):
             kb.ask("When did the Marrow Bridge open?", manner=calling)
         assert kb.ask("When did the Marrow Bridge open?").candidate == "1887"
+
+
+@pytest.mark.parametrize(
+    ("call", "said"),
+    [
+        (lambda kb: kb.add(5), "paths are expected, and 5 is none"),
+        (lambda kb: kb.add(["a.txt", None]), "paths are expected, and None is none"),
+        (lambda kb: kb.remove(5), "names of documents are expected, and 5 is none"),
+        (lambda kb: kb.add_texts(5), r"expected as \(name, text\) pairs, and 5 is none"),
+        (lambda kb: kb.ask("Who?", confidence=7), "confidence=7: must be a number from 0 to 1"),
+        (lambda kb: kb.ask("Who?", confidence="high"), "must be a number from 0 to 1"),
+        (lambda kb: kb.search("Who?", recipe=5), "recipe=5: must be the name of a recipe"),
+        (lambda kb: clew.open(3), "3 is no knowledge base"),  # type: ignore[arg-type]
+        (lambda kb: clew.connect(3), "3 is not the address of a server"),  # type: ignore[arg-type]
+    ],
+)
+def test_arguments_of_a_wrong_type_are_one_clear_error(
+    tmp_path: Path, call: Callable[[Any], Any], said: str
+) -> None:
+    with _kb(tmp_path / "kb") as kb, pytest.raises(ConfigError, match=said):
+        call(kb)
 
 
 @pytest.mark.parametrize("one", [("a", None), ("a",), "ab", (1, "text"), ("a", "b", "c"), None])

@@ -8,6 +8,7 @@ from typing import Any
 from clew import sync
 from clew.agents.ask import DEFAULT_OPTIONS, AskOptions
 from clew.agents.core.types import Answer, Mode, Results
+from clew.arguments import check_text_pairs
 from clew.builder import ignore_progress
 from clew.config import Settings, load_settings
 from clew.engine import KnowledgeBase
@@ -51,10 +52,9 @@ class Kb:
         recipe: str | None = None,
     ) -> AddResult:
         """Read files and folders, and add what is new or changed, split as `recipe` wants it."""
-        listed = [paths] if isinstance(paths, str | Path) else list(paths)
         return sync.wait(
             self.aio.add(
-                listed,
+                paths,
                 extractor=extractor,
                 retry=retry,
                 labels=labels,
@@ -72,7 +72,8 @@ class Kb:
         progress: ProgressCallback = ignore_progress,
     ) -> AddResult:
         """Add texts given as (name, text) pairs."""
-        taken = self.aio.take(_iter_documents(texts), extractor, retry=retry, progress=progress)
+        documents = _iter_documents(check_text_pairs(texts))
+        taken = self.aio.take(documents, extractor, retry=retry, progress=progress)
         return sync.wait(taken)
 
     def search(

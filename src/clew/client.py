@@ -20,6 +20,7 @@ from urllib.parse import quote, urlencode, urlsplit
 
 from clew.agents.ask import DEFAULT_OPTIONS, AnswerStream, AskOptions, stream_answer
 from clew.agents.core.types import Answer, Mode, Results
+from clew.arguments import check_text_pairs, list_arguments
 from clew.builder import ignore_progress
 from clew.context import AnswerDelta, Event, StepEnded, StepStarted, TraceStep
 from clew.errors import ClewError, ConfigError, InputError, Locked, StoreError
@@ -43,7 +44,7 @@ class RemoteKb:
     """A workspace of a server, used like a knowledge base on this machine."""
 
     def __init__(self, url: str, *, workspace: str = "default", key: str = "") -> None:
-        parts = urlsplit(url)
+        parts = urlsplit(str(url))
         if parts.scheme not in ("http", "https") or not parts.hostname:
             raise ConfigError(f"{url!r} is not the address of a server; write http://host:port")
         self._kind = (
@@ -81,7 +82,7 @@ class RemoteKb:
         recipe: str | None = None,
     ) -> AddResult:
         """Upload files and folders, and build what is new or changed, split as `recipe` wants."""
-        listed = [paths] if isinstance(paths, str | Path) else list(paths)
+        listed = list_arguments(paths, "paths", (str, Path))
         found = find_files(listed)
         skipped = tuple(item for item in found if isinstance(item, Skipped))
         sent = [
@@ -102,7 +103,7 @@ class RemoteKb:
         progress: ProgressCallback = ignore_progress,
     ) -> AddResult:
         """Add texts given as (name, text) pairs."""
-        sent = [self._upload(name, text.encode(), ()) for name, text in texts]
+        sent = [self._upload(name, text.encode(), ()) for name, text in check_text_pairs(texts)]
         return self._build(sent, {"extractor": extractor, "retry": retry}, progress)
 
     def search(
@@ -167,7 +168,7 @@ class RemoteKb:
     def remove(self, names: Sequence[str] | str) -> Counts:
         """Remove documents by name."""
         known = dict(self._list_documents())
-        listed = [names] if isinstance(names, str) else names
+        listed = list_arguments(names, "names of documents", str)
         wanted = {known[name] for given in listed for name in _find_named(given, known)}
         for document in sorted(wanted):
             self._json("DELETE", f"/documents/{document}")

@@ -24,10 +24,12 @@ from clew.agents.core.scratchpad import drop_duplicate_hits
 from clew.agents.core.types import Answer, Mode, Results
 from clew.agents.relevance_gate import GATE_PASSAGES, Relevance, score_relevance
 from clew.agents.tables.rows import save_tables
+from clew.arguments import list_arguments
 from clew.builder import Builder, ignore_progress
 from clew.config import Role, Settings
 from clew.context import Context, PassageReader, QueryJudge
 from clew.entities.editor import EntityEditor
+from clew.errors import ConfigError
 from clew.extract.model_extractors import DocumentExtractor
 from clew.index.derive import derive_arrays
 from clew.index.view import View
@@ -162,7 +164,7 @@ class KnowledgeBase:
         knowledge base itself. A file that was imported as a graph is imported again. Documents get
         the given labels, such as `team=legal`; without any they keep those that they have.
         """
-        paths = [paths] if isinstance(paths, str | Path) else paths
+        paths = list_arguments(paths, "paths", (str, Path, SourceFile))
         chunk = self._preset(recipe)
         graphs = await find_imported_graphs(self.store, paths)
         results = [await self.import_graph(p, form=f, progress=progress) for p, f in graphs.items()]
@@ -248,7 +250,7 @@ class KnowledgeBase:
     async def remove(self, names: Sequence[str] | str) -> Counts:
         """Remove documents by name; the name of a table, graph or folder removes all of it."""
         await self.builder.embed_details()  # of a removal that was stopped before this
-        listed = [names] if isinstance(names, str) else names
+        listed = list_arguments(names, "names of documents", str)
         found = await resolve_document_names(self.store, listed)
         if (await self.store.get("manifest", [TABLES_KEY])).get(TABLES_KEY):
             await mark_tables_changed(self.store, *found)
@@ -383,6 +385,8 @@ class KnowledgeBase:
     def _load_recipe(self, name: str) -> "ResolvedRecipe":
         from clew.recipes.registry import resolve_recipe
 
+        if not isinstance(name, str):
+            raise ConfigError(f"recipe={name!r}: must be the name of a recipe")
         return resolve_recipe(name, self.recipes)
 
     def forget_view(self) -> None:

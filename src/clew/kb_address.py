@@ -64,7 +64,9 @@ def parse_location(given: object) -> KbLocation:
     """A folder, or `postgresql://USER@HOST/DATABASE?schema=NAME`; the schema is `clew` if unset."""
     if isinstance(given, Path | DatabaseAddress):
         return given
-    text = str(given)
+    if not isinstance(given, str):
+        raise ConfigError(f"{given!r} is no knowledge base; name a folder or a database")
+    text = given
     if not text.startswith(_SCHEMES):
         return Path(text)
     parts = urlsplit(text)

@@ -150,3 +150,21 @@ async def test_pages_that_say_one_item_each_make_one_list(
     answer = await kb.ask(question)
     assert [name for name in names if name not in answer.candidate] == []
     assert answer.candidate.startswith(begins) and not answer.complete
+
+
+@needs_reader
+@pytest.mark.parametrize(
+    ("text", "question", "number"),
+    [
+        ("The ward kept 340 nurses on.", "How many nurses were left in the ward?", "340"),
+        ("Of the 90 bulbs, 63 flowered in May.", "How many bulbs flowered in May?", "63"),
+    ],
+)
+async def test_a_number_that_is_said_is_told_and_not_counted(
+    tmp_path: Path, text: str, question: str, number: str
+) -> None:
+    (tmp_path / "note.md").write_text(f"# Note\n\n{text}\n", encoding="utf-8")
+    kb = await open_hashed(Settings(kb=tmp_path / "kb"), True)
+    kb.reader = find_reader(None)
+    await kb.add([tmp_path / "note.md"])
+    assert (await kb.ask(question)).candidate.split()[0] == number

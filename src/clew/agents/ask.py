@@ -29,6 +29,7 @@ from clew.agents.rules.question_analysis import find_names
 from clew.agents.tables.answer import answer_from_tables
 from clew.agents.tables.in_documents import compare_rows
 from clew.agents.tables.quoted import judge_quoted_rows
+from clew.arguments import check_confidence
 from clew.context import Context, Event, EventListener, TraceStep
 from clew.errors import ConfigError, suggest
 from clew.index.view import View
@@ -85,7 +86,9 @@ class AskOptions:
 
     def require(self, confidence: float | None) -> "AskOptions":
         """Return the options with this least confidence, if one is given."""
-        return self if confidence is None else replace(self, confidence=confidence)
+        if confidence is None:
+            return self
+        return replace(self, confidence=check_confidence(confidence))
 
     def threshold(self, default: float) -> float:
         """Return the least confidence, by default that of the settings."""

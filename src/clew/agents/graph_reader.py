@@ -223,7 +223,8 @@ class GraphReader:
         if ranked[0].probability < _MIN_CONFIDENCE and is_count(ctx.question):
             asked = ctx.with_question(open_count(ctx.question))  # which they are, to be counted
             named = await self._read_spans(asked, retriever, evidence)
-            if counted := await find_like(asked, retriever, named):
+            counted = await find_like(asked, retriever, named)
+            if len({one.candidate.text for one in (*named[:1], *counted)}) > 1:
                 return self._name_best(asked, book, named, counted, count=True)
         like = await find_like(ctx, retriever, ranked)
         return self._name_best(ctx, book, prefer_options(plan, ranked), like)
@@ -256,7 +257,7 @@ class GraphReader:
         if may_be_several(ctx.question):
             items = list_items(best.candidate.readings[-1])
         if wants_several(ctx.question):
-            others = find_others(ctx.question, ranked, items)
+            others = [] if count else find_others(ctx.question, ranked, items)
             for other in {one.candidate.text: one for one in (*like, *others)}.values():
                 if other.candidate.text in items:
                     continue

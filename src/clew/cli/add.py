@@ -195,6 +195,8 @@ async def add(
 
 def _name_input(outside: Sequence[str], fetched: Sequence[SourceFile]) -> str:
     """Say what standard input is called."""
+    if STDIN not in outside:
+        return ""
     pages = {document_name_of(one) for one in outside if one != STDIN}
     called = [one.name for one in fetched if one.name not in pages]
     return f"standard input is the document {called[0]}" if called else ""

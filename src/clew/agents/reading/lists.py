@@ -171,13 +171,14 @@ async def find_like(
     """Return what further passages say in a sentence of the same words as the best one's.
 
     Pages of one kind say one item each: "The race of 2004 was sponsored by N". None where the
-    question does not want several, or no other candidate's sentence is like the best one's.
+    question does not want several, or no other sentence that was read is like the best one's.
     """
     if not ranked or not wants_several(ctx.question):
         return []
-    pattern = _find_pattern(ranked[0].candidate.readings[-1])
-    others = (_find_pattern(one.candidate.readings[-1]) for one in ranked[1:])
-    if len(pattern) < _LEAST_PATTERN or not any(one == pattern for one in others):
+    pattern, place = _find_pattern(ranked[0].candidate.readings[-1]), _place(ranked[0])
+    others = (one for one in ranked[1:] if _place(one) != place)
+    alike = any(_find_pattern(one.candidate.readings[-1]) == pattern for one in others)
+    if len(pattern) < _LEAST_PATTERN or not alike:
         return []
     wide = await replace(retriever, top_k=_WIDE)(ctx, ctx.question)
     passages = wide.evidence.chunks

@@ -54,6 +54,11 @@ _OTHERS: dict[str, tuple[tuple[Any, ...], Any]] = {  # arguments and result
     ),
     "sum_totals": ((_POINTER,) * 5 + (_NUMBER, _POINTER), None),
     "mix_evenly": ((_POINTER, _POINTER, _POINTER, _NUMBER, _POINTER), None),
+    "compare_edges": (
+        (_POINTER, _NUMBER, *(_POINTER,) * 4, _NUMBER, *(_POINTER,) * 6),
+        _NUMBER,
+    ),
+    "keep_highest": ((*(_POINTER,) * 4, _NUMBER, _FLOAT, _POINTER, _POINTER), None),
 }
 _NO_SUCH_ROW = 2
 _PUSH_ARRAYS = (
@@ -106,6 +111,18 @@ class _Triples(ctypes.Structure):
 
 
 @dataclass(frozen=True, slots=True)
+class ComparedEdges:
+    """Edges of a walk: the mention each goes through, its chunk, and what it is worth."""
+
+    through: NDArray[np.int64]
+    to: NDArray[np.int64]
+    behind: Floats
+    """How far its value is below that of the best edge out of the same chunk."""
+    carried: Floats
+    """The weight of the chunk that it comes from."""
+
+
+@dataclass(frozen=True, slots=True)
 class Kernels:
     """The functions of the library, by what they are given."""
 
@@ -125,6 +142,8 @@ class Kernels:
     likely: Callable[..., int]
     totals: Callable[..., None]
     mixed: Callable[..., None]
+    edges: Callable[..., int]
+    highest: Callable[..., None]
 
     def count_differing_bits(
         self, blocks: NDArray[np.uint64], asked: NDArray[np.uint64], out: NDArray[np.uint16]
@@ -303,6 +322,41 @@ class Kernels:
             raise ValueError("scores of other elements, or of another kind")
         self.mixed(_place(one), _place(other), (_FLOAT * 3)(*ranges), len(one), _place(found))
         return found
+
+    def compare_edges(
+        self,
+        sources: tuple[NDArray[np.int64], NDArray[np.int64]],
+        edges: tuple[NDArray[np.int64], NDArray[np.int64], Floats],
+        weights: Floats,
+    ) -> ComparedEdges:
+        """Compare the edges out of each chunk, without those that lead back to it.
+
+        `sources` are the chunks, and for each mention which of these it is in; `edges` are
+        mentions, chunks and values; `weights` has a number for every chunk.
+        """
+        chunks, row, mention, target = (
+            np.ascontiguousarray(one, np.int64) for one in (*sources, *edges[:2])
+        )
+        value = np.ascontiguousarray(edges[2], np.float32)
+        if not len(mention) == len(target) == len(value):
+            raise ValueError("the columns of edges differ in length")
+        highest, count = np.empty(len(chunks), np.float32), len(value)
+        columns = np.empty((2, count), np.int64), np.empty((2, count), np.float32)
+        given = _place(chunks), len(chunks), *map(_place, (row, mention, target, value)), count
+        out = (*columns[0], *columns[1])
+        kept = self.edges(*given, _place(weights), _place(highest), *map(_place, out))
+        return ComparedEdges(*(one[:kept] for one in out))
+
+    def keep_highest(
+        self,
+        edges: ComparedEdges,
+        shares: Floats,
+        decay: float,
+        out: tuple[Floats, NDArray[np.int32]],
+    ) -> None:
+        """Fill in the highest weight that reaches each chunk, of equals the last, and by what."""
+        given = edges.through, edges.to, edges.carried, np.ascontiguousarray(shares, np.float32)
+        self.highest(*map(_place, given), len(shares), decay, *map(_place, out))
 
     def can_dot(self, matrix: NDArray[np.floating]) -> bool:
         """Whether the rows of a matrix lie one after the other, in numbers of a known kind."""

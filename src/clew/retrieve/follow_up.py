@@ -52,9 +52,7 @@ class WordScores:
 
 def score_words(ctx: Context) -> WordScores:
     """Score every chunk by the content words of the question."""
-    words = content_words(ctx.question)
-    ctx.view.bm25.keep_postings(words)
-    scores = {word: ctx.view.bm25.scores([word]) for word in words}
+    scores = ctx.view.bm25.scores_by_word(content_words(ctx.question))
     total = np.zeros(ctx.view.count("chunk"), np.float32)
     for one in scores.values():
         total += one

@@ -126,6 +126,8 @@ class TableSnapshot:
     """Chunks whose mentions were compared with what was extracted; they never change."""
     named: dict[str, tuple[str, ...]] = field(default_factory=dict)
     """Names of documents that were read before; a generation has always the same."""
+    participants: dict[int, list[tuple[int, str]]] = field(default_factory=dict)
+    """Participants of facts that were read before: entity key and role, in order."""
 
     async def documents(self, ids: Sequence[str]) -> dict[str, Document]:
         """Documents by content id."""
@@ -191,12 +193,14 @@ class TableSnapshot:
     async def facts(self, keys: Sequence[int]) -> dict[int, Fact]:
         """Facts by key."""
         members: dict[int, list[Participant]] = defaultdict(list)
-        for key, entity, role in await self._select(
-            "SELECT p.fact, e.id, p.role FROM participants p JOIN entities e ON e.key = p.entity "
-            "WHERE p.fact $keys ORDER BY p.fact, p.ordinal",
+        read: dict[int, list[tuple[int, str]]] = defaultdict(list)
+        for key, name, entity, role in await self._select(
+            "SELECT p.fact, p.entity, e.id, p.role FROM participants p "
+            "JOIN entities e ON e.key = p.entity WHERE p.fact $keys ORDER BY p.fact, p.ordinal",
             keys,
         ):
             members[key].append(Participant(entity, role))
+            read[key].append((name, role))
         found = await self._select_checked(
             "SELECT checksum, id, text, relation, keywords, description, weight, support, key "
             "FROM facts WHERE key $keys ORDER BY key",
@@ -206,6 +210,7 @@ class TableSnapshot:
         facts = {row[-1]: rows.row_to_fact(row[:-1], members[row[-1]]) for row in found}
         if any(fact.id != compute_fact_id(fact) for fact in facts.values()):
             raise StoreError(DAMAGED_ROW)  # a participant is another one
+        self.participants.update(read)
         return self._require_all("facts", keys, facts)
 
     async def relations(self, keys: Sequence[int]) -> dict[int, str]:
@@ -218,10 +223,11 @@ class TableSnapshot:
         found: dict[int, list[tuple[int, str]]] = defaultdict(list)
         for key, entity, role in await self._select(
             "SELECT fact, entity, role FROM participants WHERE fact $keys ORDER BY fact, ordinal",
-            keys,
+            [key for key in keys if key not in self.participants],
         ):
             found[key].append((entity, role))
-        return dict(found)
+        self.participants.update(found)
+        return {key: self.participants[key] for key in keys if key in self.participants}
 
     async def get(self, kind: str, keys: Sequence[str]) -> dict[str, str]:
         """Return the stored values of these keys."""

@@ -58,6 +58,7 @@ _OTHERS: dict[str, tuple[tuple[Any, ...], Any]] = {  # arguments and result
         (_POINTER, _NUMBER, *(_POINTER,) * 4, _NUMBER, *(_POINTER,) * 6),
         _NUMBER,
     ),
+    "settle": ((_POINTER, _POINTER, _NUMBER, _POINTER, _POINTER), _NUMBER),
     "keep_highest": ((*(_POINTER,) * 4, _NUMBER, _FLOAT, _POINTER, _POINTER), None),
 }
 _NO_SUCH_ROW = 2
@@ -110,6 +111,13 @@ class _Triples(ctypes.Structure):
     )
 
 
+class _Estimates(ctypes.Structure):
+    _fields_ = (
+        *((name, _POINTER) for name in ("matrix", "rows", "vector", "known", "values")),
+        *((name, _NUMBER) for name in ("is_half", "total", "width", "elements")),
+    )
+
+
 @dataclass(frozen=True, slots=True)
 class ComparedEdges:
     """Edges of a walk: the mention each goes through, its chunk, and what it is worth."""
@@ -143,6 +151,7 @@ class Kernels:
     totals: Callable[..., None]
     mixed: Callable[..., None]
     edges: Callable[..., int]
+    settled: Callable[..., int]
     highest: Callable[..., None]
 
     def count_differing_bits(
@@ -346,6 +355,32 @@ class Kernels:
         out = (*columns[0], *columns[1])
         kept = self.edges(*given, _place(weights), _place(highest), *map(_place, out))
         return ComparedEdges(*(one[:kept] for one in out))
+
+    def prepare_settling(
+        self,
+        vectors: tuple[NDArray[np.floating], NDArray[np.int64], Floats],
+        known: NDArray[np.bool_],
+        values: Floats,
+    ) -> Callable[[NDArray[np.int64]], Floats]:
+        """A function that compares elements which are not known, and returns the scores of all.
+
+        `vectors` are a matrix, the row of each element, and what it is compared with.
+        """
+        matrix, rows, vector = vectors[0], *map(np.ascontiguousarray, vectors[1:])
+        if not len(rows) == len(known) == len(values) or matrix.shape[1] != len(vector):
+            raise ValueError("the sizes of vectors or scores differ")
+        held = matrix, rows, vector, known, values
+        sizes = matrix.dtype == np.float16, *matrix.shape, len(rows)
+        given = ctypes.byref(_Estimates(*map(_place, held), *sizes))
+
+        def settle(positions: NDArray[np.int64]) -> Floats:
+            wanted, count = np.ascontiguousarray(positions, np.int64), len(positions)
+            room, found = np.empty((2, count), np.int64), np.empty(count, np.float32)
+            if self.settled(given, _place(wanted), count, _place(room), _place(found)):
+                raise IndexError(f"positions outside of {len(held[1])} elements, or lost rows")
+            return found
+
+        return settle
 
     def keep_highest(
         self,

@@ -85,3 +85,44 @@ int64_t clew_choose_likely(const int64_t *passages, int64_t count, int64_t origi
         clew_find_top(sums, kept, size, most, chosen);
     return most;
 }
+
+/* Scores of elements: cosines of their rows with a vector where `known`, else estimates. */
+typedef struct {
+    const void *matrix;
+    const int64_t *rows; /* of every element, below 0 for none */
+    const float *vector;
+    uint8_t *known;
+    float *values;
+    int64_t is_half, total, width, elements;
+} estimates;
+
+/* Compare those elements at some positions that are not known, and take the scores of all of them.
+   `room` is for two numbers a position. Returns 2 if there is no such position or row. */
+int64_t clew_settle(const estimates *held, const int64_t *positions, int64_t count, int64_t *room,
+                    float *out)
+{
+    int64_t *fresh = room, *rows = room + count, found = 0;
+    for (int64_t i = 0; i < count; i++)
+        if (positions[i] < 0 || positions[i] >= held->elements)
+            return 2;
+    for (int64_t i = 0; i < count; i++) {
+        const int64_t at = positions[i];
+        if (held->known[at])
+            continue;
+        held->known[at] = 1;
+        held->values[at] = -1;
+        if (held->rows[at] < 0)
+            continue;
+        fresh[found] = at;
+        rows[found++] = held->rows[at];
+    }
+    const int64_t starts[2] = {0, found};
+    if (clew_score_groups(held->matrix, held->is_half, held->total, held->width, rows, starts, 1,
+                          held->vector, out))
+        return 2;
+    for (int64_t i = 0; i < found; i++)
+        held->values[fresh[i]] = out[i];
+    for (int64_t i = 0; i < count; i++)
+        out[i] = held->values[positions[i]];
+    return 0;
+}

@@ -6,7 +6,7 @@ memory-mapped and shared by all questions of a generation.
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property, partial
+from functools import cached_property
 from typing import Any, get_args
 
 import numpy as np
@@ -19,7 +19,7 @@ from clew.graph.name_matching import NameTokenIndex, build_token_index
 from clew.graph.page_owners import name_rarities
 from clew.graph.pagerank import RankedGraph, measure_strengths, prepare_graph
 from clew.graph.walk_edges import INCIDENCES, WalkColumns, WalkEdges, prepare_edges
-from clew.index.cosines import Matrix, score_rows, score_rows_together, widen_rows
+from clew.index.cosines import Matrix, RowCosines, score_rows, score_rows_together, widen_rows
 from clew.index.details import load_details
 from clew.index.estimates import Estimates, compare_nearest, estimate_cosines
 from clew.index.nearest import (
@@ -150,7 +150,7 @@ class View:
         matrix = self.matrices.get(kind)  # vectors that are still to be made are asked for here
         if matrix is None or not len(matrix):
             return None
-        compare = partial(self.cosines, kind, vector)
+        compare = RowCosines(matrix, rows, vector)
         estimate = estimate_cosines if others else compare_nearest
         return estimate(self.indexes[kind], rows, vector, most, compare)
 

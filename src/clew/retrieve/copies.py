@@ -126,19 +126,23 @@ def _find_pairs(ctx: Context, positions: Ints, crowd: int = 2) -> Mask:
 
     Where no chunk is near to enough others for a `crowd`, nothing else is looked at.
     """
-    count = len(positions)
-    near = sure = np.ones((count, count), np.bool_)
-    if can_compare_vectors(ctx):
-        vectors = ctx.view.vectors("chunk", positions)
-        cosines = compare_rows(vectors)
-        long = ctx.view.bm25.lengths[positions] >= _LONG
-        near, sure = cosines >= _NEAR, (cosines >= _NEAR_IF_LONG) | ~(long[:, None] & long)
-    near = near & ~np.eye(count, dtype=np.bool_)
-    others = near.sum(axis=1)
+    count, told = len(positions), can_compare_vectors(ctx)
+    if told:
+        cosines = compare_rows(ctx.view.vectors("chunk", positions))
+        near: Mask = cosines >= _NEAR
+    else:
+        near = np.ones((count, count), np.bool_)
+    np.fill_diagonal(near, val=False)
+    others = np.count_nonzero(near, axis=1)
+    if not count or int(others.max()) + 1 < crowd:
+        return near
     some = np.flatnonzero(others)
-    if int(others.max(initial=0)) + 1 >= crowd:
-        pairs = np.ix_(some, some)
-        near[pairs] &= _mention_alike(ctx.view, positions[some], sure[pairs])
+    pairs = np.ix_(some, some)
+    sure = np.ones((len(some), len(some)), np.bool_)
+    if told:
+        long = ctx.view.bm25.lengths[positions[some]] >= _LONG
+        sure = (cosines[pairs] >= _NEAR_IF_LONG) | ~(long[:, None] & long)
+    near[pairs] &= _mention_alike(ctx.view, positions[some], sure)
     return near
 
 

@@ -52,11 +52,7 @@ class WordScores:
 
 def score_words(ctx: Context) -> WordScores:
     """Score every chunk by the content words of the question."""
-    scores = ctx.view.bm25.scores_by_word(content_words(ctx.question))
-    total = np.zeros(ctx.view.count("chunk"), np.float32)
-    for one in scores.values():
-        total += one
-    return WordScores(scores, total)
+    return WordScores(*ctx.view.bm25.scores_by_word(content_words(ctx.question)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,13 +105,13 @@ async def ask_for_missing(
     factor = weight * np.array(rarity, np.float32)
     fit = fits.chunks.at(likely.at)
     value = factor[likely.number] * (likely.said + fit + np.float32(_NEAR) * likely.near)
-    score, via = np.zeros(len(total), np.float32), np.full(len(total), -1, np.int32)
+    score, via = np.zeros(len(total), np.float32), np.empty(len(total), np.int32)
     # Assigned in ascending order, so that each passage keeps its highest value, and of equals
     # the first name's.
     order = np.lexsort((-likely.number, value))
     order = order[value[order] > 0]
     score[likely.at[order]], via[likely.at[order]] = value[order], likely.number[order]
-    return WalkHop(score, via, names.entity, names.fact, rows[names.row])
+    return WalkHop(likely.at, score, via, names.entity, names.fact, rows[names.row])
 
 
 @dataclass(frozen=True, slots=True)

@@ -107,9 +107,9 @@ class Walk:
         start = self._initial_weights(view, found.chunks, named, scores)
         known = sorted_unique(view.first_namesake[named])
         walk_hops = await self._run_hops(ctx, start, known, scores)
-        reached = start
+        reached = start.copy()
         for hop in walk_hops:
-            reached = np.maximum(reached, hop.weight)
+            _raise_to(reached, hop)
         total, jumps = await self._find_missing(ctx, reached, known, scores)
         ranked = await drop_copies(ctx, total)
         chunks = top_hits(ranked, view.codes("chunk"), self.top_k, "walk")
@@ -133,9 +133,10 @@ class Walk:
         rounds = self.rounds if self.missing > 0 else 0
         for _ in range(rounds):
             again = await ask_for_missing(ctx, total, fits, known, words)
-            jumps.append(replace(again, weight=self.missing * again.weight))
-            np.maximum(best, jumps[-1].weight, out=best)
-            total = self._sum_totals(reached, best, scores)
+            again.weight[again.chunks] *= self.missing
+            jumps.append(again)
+            _raise_to(best, again)
+            total[again.chunks] = self._sum_totals(reached, best, scores, again.chunks)
         if self.beam > 0:
             search = HypothesisSearch(ctx, total, fits, scores.question, known, words)
             total = total + np.float32(self.beam) * await search.score_passages()
@@ -228,8 +229,8 @@ class Walk:
         """Walk `hops` hops; in each, a passage keeps the highest weight that reaches it."""
         walk_hops: list[WalkHop] = []
         weights = start
+        rows = np.flatnonzero(weights > _MIN_WEIGHT)
         for _ in range(self.hops):
-            rows = np.flatnonzero(weights > _MIN_WEIGHT)
             if len(rows) > self.frontier:
                 rows = rows[np.argsort(-weights[rows], kind="stable")[: self.frontier]]
             if not len(rows):
@@ -239,7 +240,8 @@ class Walk:
             walk_hops.append(
                 self._take_hop(ctx.view, rows, weights, (stated, unstated, known), scores)
             )
-            weights = walk_hops[-1].weight
+            weights, reached = walk_hops[-1].weight, walk_hops[-1].chunks
+            rows = sorted_unique(reached[weights[reached] > _MIN_WEIGHT])
         return walk_hops
 
     def _take_hop(
@@ -278,7 +280,13 @@ class Walk:
             np.concatenate(values),
         )
         reached, via = _pass_on(weights, rows, all_mentions.row, edges, self.decay)
-        return WalkHop(reached, via, all_mentions.entity, all_mentions.fact, rows[all_mentions.row])
+        origin = rows[all_mentions.row]
+        return WalkHop(edges[1], reached, via, all_mentions.entity, all_mentions.fact, origin)
+
+
+def _raise_to(weights: Floats, hop: WalkHop) -> None:
+    """Raise weights to those of a hop where these are higher."""
+    weights[hop.chunks] = np.maximum(weights[hop.chunks], hop.weight[hop.chunks])
 
 
 def _log_rarity(view: View, weight: float) -> Floats:
@@ -298,7 +306,7 @@ def _pass_on(
     `row` is the index in `rows` of each mention; `edges` are mentions, chunks and values.
     """
     compiled = kernels.COMPILED
-    reached, via = np.zeros_like(weights), np.full(len(weights), -1, np.int32)
+    reached, via = np.zeros_like(weights), np.empty(len(weights), np.int32)
     if compiled is not None and weights.dtype == np.float32:
         found = compiled.compare_edges((rows, row), edges, weights)
         compiled.keep_highest(found, np.exp(found.behind), decay, (reached, via))
@@ -379,9 +387,9 @@ def _trace_back(view: View, trail: Sequence[WalkHop], chunk: int) -> Path | None
     facts: list[int] = []
     at = chunk
     for hop in reversed(trail):
-        mention = int(hop.via[at])
-        if mention < 0:
+        if hop.weight[at] <= 0:
             return None
+        mention = int(hop.via[at])
         if int(hop.fact[mention]) < 0:
             return None  # found in the text: no fact to show
         entities.append(int(hop.entity[mention]))

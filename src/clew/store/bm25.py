@@ -84,20 +84,23 @@ class Bm25Index:
 
     def scores_by_word(
         self, words: Sequence[str], *, k1: float = 1.2, b: float = 0.75
-    ) -> dict[str, Floats]:
-        """BM25 of every chunk for each word by itself; not to be changed."""
+    ) -> tuple[dict[str, Floats], Floats]:
+        """BM25 of every chunk for each word by itself, not to be changed, and for all of them."""
         self.keep_postings(words)
         least = max(MIN_COMMON, _COMMON_SHARE * len(self.keys))
         scores: dict[str, Floats] = {}
+        total = np.zeros(len(self.keys), np.float32)
         for word in words:
             found = self._find_postings(word)
             if sum(len(where) for where, _ in found) > least:
                 scores[word] = self._common_scores(word, k1, b)
+                total += scores[word]
                 continue
             scores[word] = np.zeros(len(self.keys), np.float32)
             for where, added in self._weigh(found, 1, k1, b):
                 scores[word][where] = added
-        return scores
+                total[where] += added
+        return scores, total
 
     def _weigh(
         self, found: FoundPostings, times: int, k1: float, b: float

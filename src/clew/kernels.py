@@ -58,6 +58,10 @@ _OTHERS: dict[str, tuple[tuple[Any, ...], Any]] = {  # arguments and result
         (_POINTER, _NUMBER, *(_POINTER,) * 4, _NUMBER, *(_POINTER,) * 6),
         _NUMBER,
     ),
+    "find_between": (
+        (_POINTER, _NUMBER, ctypes.c_uint16, ctypes.c_uint16, _NUMBER, _POINTER),
+        _NUMBER,
+    ),
     "settle": ((_POINTER, _POINTER, _NUMBER, _POINTER, _POINTER), _NUMBER),
     "keep_highest": ((*(_POINTER,) * 4, _NUMBER, _FLOAT, _POINTER, _POINTER), None),
 }
@@ -151,6 +155,7 @@ class Kernels:
     totals: Callable[..., None]
     mixed: Callable[..., None]
     edges: Callable[..., int]
+    between: Callable[..., int]
     settled: Callable[..., int]
     highest: Callable[..., None]
 
@@ -284,6 +289,14 @@ class Kernels:
             if count <= room:
                 return found[:count]
             room = count
+
+    def find_between(
+        self, distances: NDArray[np.uint16], bounds: tuple[int, int], most: int
+    ) -> NDArray[np.int64]:
+        """The first positions of distances within bounds, of which the lower is above 0."""
+        found = np.empty(most, np.int64)
+        count = self.between(_place(distances), len(distances), *bounds, most, _place(found))
+        return found[:count]
 
     def look_up(self, distances: NDArray[np.uint16], table: Floats) -> Floats:
         """The entry of a table for each distance; it has to have one for all there may be."""

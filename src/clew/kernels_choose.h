@@ -52,6 +52,23 @@ int64_t clew_find_within(const uint16_t *distances, int64_t count, uint16_t limi
     return found;
 }
 
+/* The first positions of distances of at least `low`, which is above 0, up to `high`, ascending;
+   returns how many there are, `room` at most. */
+int64_t clew_find_between(const uint16_t *distances, int64_t count, uint16_t low, uint16_t high,
+                          int64_t room, int64_t *out)
+{
+    int64_t found = 0, at = 0;
+    for (; at + 16 <= count && found < room; at += 16)
+        for (uint32_t marks = mark_within(distances + at, high) &
+                              ~mark_within(distances + at, (uint16_t)(low - 1));
+             marks && found < room; marks &= marks - 1)
+            out[found++] = at + __builtin_ctz(marks);
+    for (; at < count && found < room; at++)
+        if (distances[at] >= low && distances[at] <= high)
+            out[found++] = at;
+    return found;
+}
+
 /* What a table, which has an entry for every distance, says of distances. */
 VERSIONS void clew_look_up(const uint16_t *distances, int64_t count, const float *table, float *out)
 {

@@ -104,6 +104,8 @@ def _know(values: Floats, near: Ints, exact: Floats, compare: Compare) -> Estima
 
 def _find_between(distances: Distances, bounds: tuple[int, int], count: int) -> Ints:
     """The first positions with a distance within bounds, looked for in as few as possible."""
+    if kernels.COMPILED is not None and bounds[0] > 0:
+        return kernels.COMPILED.find_between(distances, bounds, count)
     length, (low, high) = _SEARCHED, bounds
     while True:
         some = distances[:length]

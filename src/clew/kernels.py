@@ -364,8 +364,8 @@ class Kernels:
             raise ValueError("the columns of edges differ in length")
         highest, count = np.empty(len(chunks), np.float32), len(value)
         columns = np.empty((2, count), np.int64), np.empty((2, count), np.float32)
-        given = _place(chunks), len(chunks), *map(_place, (row, mention, target, value)), count
-        out = (*columns[0], *columns[1])
+        edge = _place(row), _place(mention), _place(target), _place(value), count
+        given, out = (_place(chunks), len(chunks), *edge), (*columns[0], *columns[1])
         kept = self.edges(*given, _place(weights), _place(highest), *map(_place, out))
         return ComparedEdges(*(one[:kept] for one in out))
 
@@ -404,7 +404,8 @@ class Kernels:
     ) -> None:
         """Fill in the highest weight that reaches each chunk, of equals the last, and by what."""
         given = edges.through, edges.to, edges.carried, np.ascontiguousarray(shares, np.float32)
-        self.highest(*map(_place, given), len(shares), decay, *map(_place, out))
+        places = [_place(one) for one in given]
+        self.highest(*places, len(shares), decay, _place(out[0]), _place(out[1]))
 
     def can_dot(self, matrix: NDArray[np.floating]) -> bool:
         """Whether the rows of a matrix lie one after the other, in numbers of a known kind."""

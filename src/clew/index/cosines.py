@@ -114,10 +114,14 @@ def compare_rows(rows: Floats) -> Floats:
     Where other threads have work to do, handing parts of so small a product to one of them and
     waiting for it takes fifty times as long as the product.
     """
-    step = max(1, _BLOCK_PRODUCTS // max(1, rows.size))
     found = np.empty((len(rows), len(rows)), np.float32)
-    for at in range(0, len(rows), step):
-        np.matmul(rows[at : at + step], rows.T, out=found[at : at + step])
+    at = 0
+    while at < len(rows):
+        rest = rows[at:]  # the others were compared with these already
+        end = at + max(1, _BLOCK_PRODUCTS // max(1, rest.size))
+        np.matmul(rows[at:end], rest.T, out=found[at:end, at:])
+        found[end:, at:end] = found[at:end, end:].T
+        at = end
     return found
 
 

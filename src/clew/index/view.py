@@ -38,7 +38,7 @@ from clew.types import Kind
 
 NameRows = tuple[NDArray[np.int32], Floats, NDArray[np.integer]]
 """Entities with a name, their weights, and what kind of name it is."""
-_NO_MASK = np.zeros(0, np.bool_)
+_NO_MASK, _NOTHING = np.zeros(0, np.bool_), np.zeros(0, np.int64)
 MIN_KEPT = 5000  # chunks; graphs over fewer are made in no time
 
 
@@ -93,11 +93,13 @@ class View:
 
     def keys(self, kind: Kind) -> Ints:
         """The store's key of each position."""
-        return self.arrays.get(f"{kind}_keys", np.zeros(0, np.int64))
+        found = self.arrays.get(f"{kind}_keys")
+        return _NOTHING if found is None else found
 
     def codes(self, kind: Kind) -> Ints:
         """A number of each element that depends on what it says: orders equals in every build."""
-        return self.arrays.get(f"{kind}_codes", self.keys(kind))
+        found = self.arrays.get(f"{kind}_codes")
+        return self.keys(kind) if found is None else found
 
     def count(self, kind: Kind) -> int:
         """Number of elements of a kind."""
@@ -199,7 +201,8 @@ class View:
         """The vector row of each element, -1 for none."""
         if kind == "attribute":
             return self.attributes[1]
-        return self.arrays.get(f"{kind}_rows", np.zeros(0, np.int64))
+        found = self.arrays.get(f"{kind}_rows")
+        return _NOTHING if found is None else found
 
     def _description_cosines(self, vector: Floats, at: NDArray[np.integer] | None) -> Floats:
         """Cosine of every entity's name and description; of its name if it has no description."""

@@ -31,6 +31,8 @@ class Mentions:
 
     def __add__(self, other: "Mentions") -> "Mentions":
         """Concatenate."""
+        if not len(other):
+            return self
         return Mentions(
             np.concatenate([self.row, other.row]),
             np.concatenate([self.entity, other.entity]),

@@ -260,12 +260,12 @@ class Walk:
         chunks = view.links("fact_chunk")
         naming, where = chunks.edges_of(inward.fact)
         # All sentences at once: each comparison by itself is small.
-        sizes = np.cumsum([len(stated), len(stating)])
-        fit, stating_fit, inward_fit = np.split(
-            fits.facts.at(np.concatenate([stated.fact, stating, inward.fact])), sizes
-        )
+        compared = fits.facts.at(np.concatenate([stated.fact, stating, inward.fact]))
+        fit, inward_fit = compared[: len(stated)], compared[len(stated) + len(stating) :]
+        stating_fit = compared[len(stated) : len(stated) + len(stating)]
         fit = self.sharpness * (fit - _group_max(fit, stated.row, len(rows))[stated.row])
-        fit = np.concatenate([fit, np.full(len(unstated), np.log(self.unsaid), np.float32)])
+        if len(unstated):
+            fit = np.concatenate([fit, np.full(len(unstated), np.log(self.unsaid), np.float32)])
         sure = np.log(view.links("owners").weights[claim])
         sideways, mentioned = _log_rarity(view, self.sideways), _log_rarity(view, self.inward)
         values = (
@@ -279,7 +279,7 @@ class Walk:
             np.concatenate([owner, other, chunks.columns[where]]),
             np.concatenate(values),
         )
-        reached, via = _pass_on(weights, rows, all_mentions.row, edges, self.decay)
+        reached, via = pass_on(weights, rows, all_mentions.row, edges, self.decay)
         origin = rows[all_mentions.row]
         return WalkHop(edges[1], reached, via, all_mentions.entity, all_mentions.fact, origin)
 
@@ -298,7 +298,7 @@ def _log_rarity(view: View, weight: float) -> Floats:
     return found
 
 
-def _pass_on(
+def pass_on(
     weights: Floats, rows: Ints, row: Ints, edges: tuple[Ints, Ints, Floats], decay: float
 ) -> tuple[Floats, NDArray[np.int32]]:
     """Return the highest weight that reaches each chunk, and the mention it came through.

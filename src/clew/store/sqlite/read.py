@@ -118,7 +118,9 @@ _OF_MENTIONS = (
     "FROM entities e LEFT JOIN mentions m ON m.entity = e.key LEFT JOIN chunks c "
     "ON c.key = m.chunk WHERE e.key $keys ORDER BY e.key, m.chunk"
 )
-_MENTIONED = f"SELECT e.support, c.extracted, e.key, c.key, c.id, c.start, c.$end, m.spans {_OF_MENTIONS}"
+_MENTIONED = (
+    f"SELECT e.support, c.extracted, e.key, c.key, c.id, c.start, c.$end, m.spans {_OF_MENTIONS}"
+)
 _MENTIONS = (
     "SELECT e.support, c.extracted, e.key, c.key, c.id, m.spans, m.surface, m.type, m.description, "
     f"m.about, m.aliases, m.attributes {_OF_MENTIONS}"

@@ -155,13 +155,12 @@ def _character_bigrams(run: str) -> list[str]:
 def _combining_mark_ranges() -> str:
     """All combining marks as ranges for a character class (`\\w` does not match them)."""
     spans: list[list[int]] = []
-    codes = (*range(0x300, 0x20000), *range(0xE0100, 0xE01F0))
-    kinds = map(unicodedata.category, map(chr, codes))
-    for code in [code for code, kind in zip(codes, kinds, strict=True) if kind[0] == "M"]:
-        if spans and spans[-1][1] == code - 1:
-            spans[-1][1] = code
-        else:
-            spans.append([code, code])
+    for code in (*range(0x300, 0x20000), *range(0xE0100, 0xE01F0)):
+        if unicodedata.category(chr(code))[0] == "M":
+            if spans and spans[-1][1] == code - 1:
+                spans[-1][1] = code
+            else:
+                spans.append([code, code])
     return "".join(f"{chr(first)}-{chr(last)}" for first, last in spans)
 
 

@@ -54,6 +54,16 @@ _OTHERS: dict[str, tuple[tuple[Any, ...], Any]] = {  # arguments and result
     ),
     "sum_totals": ((_POINTER,) * 5 + (_NUMBER, _POINTER), None),
     "mix_evenly": ((_POINTER, _POINTER, _POINTER, _NUMBER, _POINTER), None),
+    "compare_edges": (
+        (_POINTER, _NUMBER, *(_POINTER,) * 4, _NUMBER, *(_POINTER,) * 6),
+        _NUMBER,
+    ),
+    "find_between": (
+        (_POINTER, _NUMBER, ctypes.c_uint16, ctypes.c_uint16, _NUMBER, _POINTER),
+        _NUMBER,
+    ),
+    "settle": ((_POINTER, _POINTER, _NUMBER, _POINTER, _POINTER), _NUMBER),
+    "keep_highest": ((*(_POINTER,) * 4, _NUMBER, _FLOAT, _POINTER, _POINTER), None),
 }
 _NO_SUCH_ROW = 2
 _PUSH_ARRAYS = (
@@ -105,6 +115,25 @@ class _Triples(ctypes.Structure):
     )
 
 
+class _Estimates(ctypes.Structure):
+    _fields_ = (
+        *((name, _POINTER) for name in ("matrix", "rows", "vector", "known", "values")),
+        *((name, _NUMBER) for name in ("is_half", "total", "width", "elements")),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class ComparedEdges:
+    """Edges of a walk: the mention each goes through, its chunk, and what it is worth."""
+
+    through: NDArray[np.int64]
+    to: NDArray[np.int64]
+    behind: Floats
+    """How far its value is below that of the best edge out of the same chunk."""
+    carried: Floats
+    """The weight of the chunk that it comes from."""
+
+
 @dataclass(frozen=True, slots=True)
 class Kernels:
     """The functions of the library, by what they are given."""
@@ -125,6 +154,10 @@ class Kernels:
     likely: Callable[..., int]
     totals: Callable[..., None]
     mixed: Callable[..., None]
+    edges: Callable[..., int]
+    between: Callable[..., int]
+    settled: Callable[..., int]
+    highest: Callable[..., None]
 
     def count_differing_bits(
         self, blocks: NDArray[np.uint64], asked: NDArray[np.uint64], out: NDArray[np.uint16]
@@ -257,6 +290,14 @@ class Kernels:
                 return found[:count]
             room = count
 
+    def find_between(
+        self, distances: NDArray[np.uint16], bounds: tuple[int, int], most: int
+    ) -> NDArray[np.int64]:
+        """The first positions of distances within bounds, of which the lower is above 0."""
+        found = np.empty(most, np.int64)
+        count = self.between(_place(distances), len(distances), *bounds, most, _place(found))
+        return found[:count]
+
     def look_up(self, distances: NDArray[np.uint16], table: Floats) -> Floats:
         """The entry of a table for each distance; it has to have one for all there may be."""
         found = np.empty(len(distances), np.float32)
@@ -303,6 +344,68 @@ class Kernels:
             raise ValueError("scores of other elements, or of another kind")
         self.mixed(_place(one), _place(other), (_FLOAT * 3)(*ranges), len(one), _place(found))
         return found
+
+    def compare_edges(
+        self,
+        sources: tuple[NDArray[np.int64], NDArray[np.int64]],
+        edges: tuple[NDArray[np.int64], NDArray[np.int64], Floats],
+        weights: Floats,
+    ) -> ComparedEdges:
+        """Compare the edges out of each chunk, without those that lead back to it.
+
+        `sources` are the chunks, and for each mention which of these it is in; `edges` are
+        mentions, chunks and values; `weights` has a number for every chunk.
+        """
+        chunks, row, mention, target = (
+            np.ascontiguousarray(one, np.int64) for one in (*sources, *edges[:2])
+        )
+        value = np.ascontiguousarray(edges[2], np.float32)
+        if not len(mention) == len(target) == len(value):
+            raise ValueError("the columns of edges differ in length")
+        highest, count = np.empty(len(chunks), np.float32), len(value)
+        columns = np.empty((2, count), np.int64), np.empty((2, count), np.float32)
+        edge = _place(row), _place(mention), _place(target), _place(value), count
+        given, out = (_place(chunks), len(chunks), *edge), (*columns[0], *columns[1])
+        kept = self.edges(*given, _place(weights), _place(highest), *map(_place, out))
+        return ComparedEdges(*(one[:kept] for one in out))
+
+    def prepare_settling(
+        self,
+        vectors: tuple[NDArray[np.floating], NDArray[np.int64], Floats],
+        known: NDArray[np.bool_],
+        values: Floats,
+    ) -> Callable[[NDArray[np.int64]], Floats]:
+        """A function that compares elements which are not known, and returns the scores of all.
+
+        `vectors` are a matrix, the row of each element, and what it is compared with.
+        """
+        matrix, rows, vector = vectors[0], *map(np.ascontiguousarray, vectors[1:])
+        if not len(rows) == len(known) == len(values) or matrix.shape[1] != len(vector):
+            raise ValueError("the sizes of vectors or scores differ")
+        held = matrix, rows, vector, known, values
+        sizes = matrix.dtype == np.float16, *matrix.shape, len(rows)
+        given = ctypes.byref(_Estimates(*map(_place, held), *sizes))
+
+        def settle(positions: NDArray[np.int64]) -> Floats:
+            wanted, count = np.ascontiguousarray(positions, np.int64), len(positions)
+            room, found = np.empty((2, count), np.int64), np.empty(count, np.float32)
+            if self.settled(given, _place(wanted), count, _place(room), _place(found)):
+                raise IndexError(f"positions outside of {len(held[1])} elements, or lost rows")
+            return found
+
+        return settle
+
+    def keep_highest(
+        self,
+        edges: ComparedEdges,
+        shares: Floats,
+        decay: float,
+        out: tuple[Floats, NDArray[np.int32]],
+    ) -> None:
+        """Fill in the highest weight that reaches each chunk, of equals the last, and by what."""
+        given = edges.through, edges.to, edges.carried, np.ascontiguousarray(shares, np.float32)
+        places = [_place(one) for one in given]
+        self.highest(*places, len(shares), decay, _place(out[0]), _place(out[1]))
 
     def can_dot(self, matrix: NDArray[np.floating]) -> bool:
         """Whether the rows of a matrix lie one after the other, in numbers of a known kind."""

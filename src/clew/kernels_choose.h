@@ -52,6 +52,23 @@ int64_t clew_find_within(const uint16_t *distances, int64_t count, uint16_t limi
     return found;
 }
 
+/* The first positions of distances of at least `low`, which is above 0, up to `high`, ascending;
+   returns how many there are, `room` at most. */
+int64_t clew_find_between(const uint16_t *distances, int64_t count, uint16_t low, uint16_t high,
+                          int64_t room, int64_t *out)
+{
+    int64_t found = 0, at = 0;
+    for (; at + 16 <= count && found < room; at += 16)
+        for (uint32_t marks = mark_within(distances + at, high) &
+                              ~mark_within(distances + at, (uint16_t)(low - 1));
+             marks && found < room; marks &= marks - 1)
+            out[found++] = at + __builtin_ctz(marks);
+    for (; at < count && found < room; at++)
+        if (distances[at] >= low && distances[at] <= high)
+            out[found++] = at;
+    return found;
+}
+
 /* What a table, which has an entry for every distance, says of distances. */
 VERSIONS void clew_look_up(const uint16_t *distances, int64_t count, const float *table, float *out)
 {
@@ -84,4 +101,45 @@ int64_t clew_choose_likely(const int64_t *passages, int64_t count, int64_t origi
     if (most > 0)
         clew_find_top(sums, kept, size, most, chosen);
     return most;
+}
+
+/* Scores of elements: cosines of their rows with a vector where `known`, else estimates. */
+typedef struct {
+    const void *matrix;
+    const int64_t *rows; /* of every element, below 0 for none */
+    const float *vector;
+    uint8_t *known;
+    float *values;
+    int64_t is_half, total, width, elements;
+} estimates;
+
+/* Compare those elements at some positions that are not known, and take the scores of all of them.
+   `room` is for two numbers a position. Returns 2 if there is no such position or row. */
+int64_t clew_settle(const estimates *held, const int64_t *positions, int64_t count, int64_t *room,
+                    float *out)
+{
+    int64_t *fresh = room, *rows = room + count, found = 0;
+    for (int64_t i = 0; i < count; i++)
+        if (positions[i] < 0 || positions[i] >= held->elements)
+            return 2;
+    for (int64_t i = 0; i < count; i++) {
+        const int64_t at = positions[i];
+        if (held->known[at])
+            continue;
+        held->known[at] = 1;
+        held->values[at] = -1;
+        if (held->rows[at] < 0)
+            continue;
+        fresh[found] = at;
+        rows[found++] = held->rows[at];
+    }
+    const int64_t starts[2] = {0, found};
+    if (clew_score_groups(held->matrix, held->is_half, held->total, held->width, rows, starts, 1,
+                          held->vector, out))
+        return 2;
+    for (int64_t i = 0; i < found; i++)
+        held->values[fresh[i]] = out[i];
+    for (int64_t i = 0; i < count; i++)
+        out[i] = held->values[positions[i]];
+    return 0;
 }

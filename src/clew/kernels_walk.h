@@ -1,4 +1,4 @@
-/* The part of kernels.c that finds the edges of a walk. */
+/* The part of kernels.c that finds the edges of a walk, and what passes along them. */
 
 /* Rows of a sparse matrix: those of `row` are columns[starts[row]] to columns[starts[row + 1]]. */
 typedef struct {
@@ -114,6 +114,48 @@ void clew_find_co_mentions(const walk_graph *graph, const int64_t *entities, int
             const int64_t fact = facts->columns[i];
             for (int64_t j = chunks->starts[fact]; j < chunks->starts[fact + 1]; j++)
                 put(out, at, chunks->columns[j], fact);
+        }
+    }
+}
+
+/* Edges that lead from a passage to another, by the mention they go through: what they carry, and
+   how far each is behind the best edge out of its passage. `row` is the index of each mention among
+   `sources`; `highest` is room for one number a source. Returns how many there are. */
+int64_t clew_compare_edges(const int64_t *sources, int64_t count, const int64_t *row,
+                           const int64_t *mention, const int64_t *target, const float *value,
+                           int64_t edges, const float *weights, float *highest, int64_t *through,
+                           int64_t *to, float *behind, float *carried)
+{
+    int64_t kept = 0;
+    for (int64_t i = 0; i < count; i++)
+        highest[i] = -99.0f; /* as `_LOWEST` in retrieve/walk.py */
+    for (int64_t i = 0; i < edges; i++) {
+        const int64_t source = row[mention[i]];
+        if (target[i] == sources[source])
+            continue;
+        through[kept] = mention[i];
+        to[kept] = target[i];
+        behind[kept] = value[i];
+        highest[source] = value[i] > highest[source] ? value[i] : highest[source];
+        kept++;
+    }
+    for (int64_t i = 0; i < kept; i++) {
+        const int64_t source = row[through[i]];
+        behind[i] -= highest[source];
+        carried[i] = weights[sources[source]];
+    }
+    return kept;
+}
+
+/* The highest weight that reaches each passage, of equals the last, and the mention it comes by. */
+void clew_keep_highest(const int64_t *through, const int64_t *to, const float *carried,
+                       const float *share, int64_t edges, float decay, float *reached, int32_t *via)
+{
+    for (int64_t i = 0; i < edges; i++) {
+        const float weight = carried[i] * share[i] * decay;
+        if (weight >= reached[to[i]]) {
+            reached[to[i]] = weight;
+            via[to[i]] = (int32_t)through[i];
         }
     }
 }

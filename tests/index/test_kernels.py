@@ -17,10 +17,11 @@ from clew.graph.csr import build_csr
 from clew.graph.pagerank import approximate_pagerank
 from clew.graph.pagerank_push import allocate_slots
 from clew.graph.transition import build_transition_graph
-from clew.index.cosines import score_rows
-from clew.index.estimates import Estimates, estimate_cosines
+from clew.index.cosines import RowCosines, score_rows
+from clew.index.estimates import Estimates, compare_nearest, estimate_cosines
 from clew.kernels import Kernels, load_kernels
 from clew.retrieve.rank import top_positions
+from clew.retrieve.walk import pass_on
 from clew.store.checksums import checksum_vectors
 from clew.store.sign_bits import BLOCK_ROWS, make_sign_bits, pack_signs
 from clew.testing.hashed_kb import open_hashed
@@ -123,6 +124,64 @@ def test_estimates_without_kernels_are_the_same(
     assert 100 <= len(near[0]) < 400
     assert found[0].values[-1] == -1 < found[0].values[:-2].min()
     assert set(np.flatnonzero(rows == 5)) <= set(near[0].tolist())
+
+
+def test_what_is_asked_of_estimates_without_kernels_is_the_same(
+    compiled: Kernels, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    numbers = np.random.default_rng(11)
+    vectors = numbers.standard_normal((600, 96)).astype(np.float32)
+    vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
+    rows = np.append(numbers.permutation(600), [-1, -1])
+    asked = numbers.integers(0, len(rows), 80)  # some twice
+    for matrix in (vectors, vectors.astype(np.float16)):
+        found = []
+        for use in (compiled, None):
+            monkeypatch.setattr(kernels, "COMPILED", use)
+            compare = RowCosines(matrix, rows, vectors[5])
+            estimates = compare_nearest(make_sign_bits(matrix), rows, vectors[5], 20, compare)
+            assert (estimates.settle is None) == (use is None)
+            found += [estimates.at(np.append(asked, 600)), estimates.values, estimates.known]
+        np.testing.assert_allclose(found[0], found[3], atol=1.1e-5)
+        np.testing.assert_allclose(found[1], found[4], atol=1.1e-5)
+        np.testing.assert_array_equal(found[2], found[5])
+        assert found[0][-1] == -1
+    settle = RowCosines(vectors, rows, vectors[5])
+    monkeypatch.setattr(kernels, "COMPILED", compiled)
+    some = settle.prepare(np.zeros(602, np.bool_), np.zeros(602, np.float32))
+    assert some is not None
+    for wrong in (-1, 602):
+        with pytest.raises(IndexError, match="outside"):
+            some(np.array([wrong]))
+
+
+def test_edges_of_a_walk_without_kernels_carry_the_same(
+    compiled: Kernels, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    numbers = np.random.default_rng(12)
+    weights = numbers.random(50).astype(np.float32)
+    chunks, row = np.array([3, 9, 40]), numbers.integers(0, 3, 30)
+    edges = (
+        numbers.integers(0, 30, 400),
+        numbers.integers(0, 50, 400),
+        np.round(numbers.standard_normal(400), 1).astype(np.float32),  # some are equal
+    )
+    found = []
+    for use in (compiled, None):
+        monkeypatch.setattr(kernels, "COMPILED", use)
+        reached, via = pass_on(weights, chunks, row, edges, 0.7)
+        found += [reached, np.where(reached > 0, via, -1)]
+    np.testing.assert_array_equal(found[0], found[2])
+    np.testing.assert_array_equal(found[1], found[3])
+    assert np.count_nonzero(found[0]) > 30
+
+
+def test_the_first_within_bounds(compiled: Kernels) -> None:
+    distances = np.random.default_rng(13).integers(0, 300, 1000).astype(np.uint16)
+    within = np.flatnonzero((distances >= 250) & (distances <= 280))
+    for most in (5, 40, 1000):
+        found = compiled.find_between(distances, (250, 280), most)
+        np.testing.assert_array_equal(found, within[:most])
 
 
 def test_distances_of_rows_that_are_not_there_are_refused(compiled: Kernels) -> None:

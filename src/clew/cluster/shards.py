@@ -172,7 +172,7 @@ def _find_rows(held: Ints, wanted: Ints) -> tuple[Ints, NDArray[np.bool_]]:
 
 
 def _read_postings(part: TextSegment, term: int) -> WordPostings:
-    where = part.find_postings(np.uint64(term))
+    [where] = part.find_postings(np.array([term], np.uint64))
     return part.chunks[where], part.counts[where]
 
 

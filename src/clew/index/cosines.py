@@ -7,11 +7,14 @@ that is made up for in the vector they are multiplied with. Nothing is rounded o
 takes a fifth of the time of numpy's conversion.
 """
 
+from collections.abc import Callable
+from dataclasses import dataclass
+
 import numpy as np
 from numpy.typing import NDArray
 
 from clew import kernels
-from clew.graph.csr import Floats, Ints
+from clew.graph.csr import Floats, Ints, Mask
 
 Matrix = NDArray[np.floating]
 """Vectors by row; many of them may be 16-bit numbers, which are widened before they are used."""
@@ -25,6 +28,26 @@ _FULL_SCAN_SHARE = 0.25  # share of all vectors from which a full scan is faster
 _FRACTION_SHIFT = 23 - 10
 _EXPONENT_SCALE = np.float32(2.0 ** (127 - 15))
 _KEPT_BITS = np.uint32(0x8FFFE000).view(np.int32)  # sign, and what is left of the 15 others
+
+
+@dataclass(frozen=True, slots=True)
+class RowCosines:
+    """Compares elements, which have these rows of a matrix (below 0: none), with a vector."""
+
+    matrix: Matrix
+    rows: Ints
+    vector: Floats
+
+    def __call__(self, positions: Ints, /) -> Floats:
+        """Cosines of the elements at some positions; -1 where there is no vector."""
+        return score_rows(self.matrix, self.rows[positions], self.vector)
+
+    def prepare(self, known: Mask, values: Floats) -> Callable[[Ints], Floats] | None:
+        """The same in one pass where loops are compiled: only what is not known is compared."""
+        compiled, vector = kernels.COMPILED, self.vector
+        if compiled is None or not compiled.can_dot(self.matrix) or vector.dtype != np.float32:
+            return None
+        return compiled.prepare_settling((self.matrix, self.rows, vector), known, values)
 
 
 def score_rows(matrix: Matrix, rows: Ints, vector: Floats) -> Floats:
@@ -91,10 +114,14 @@ def compare_rows(rows: Floats) -> Floats:
     Where other threads have work to do, handing parts of so small a product to one of them and
     waiting for it takes fifty times as long as the product.
     """
-    step = max(1, _BLOCK_PRODUCTS // max(1, rows.size))
     found = np.empty((len(rows), len(rows)), np.float32)
-    for at in range(0, len(rows), step):
-        np.matmul(rows[at : at + step], rows.T, out=found[at : at + step])
+    at = 0
+    while at < len(rows):
+        rest = rows[at:]  # the others were compared with these already
+        end = at + max(1, _BLOCK_PRODUCTS // max(1, rest.size))
+        np.matmul(rows[at:end], rest.T, out=found[at:end, at:])
+        found[end:, at:end] = found[at:end, end:].T
+        at = end
     return found
 
 

@@ -12,6 +12,7 @@ import numpy as np
 
 from clew import kernels
 from clew.graph.csr import Floats, Ints, Mask, sorted_unique
+from clew.index.cosines import RowCosines
 from clew.index.nearest import RowIndex
 from clew.store.sign_bits import Distances, SignBits, count_distances, find_limit, find_within
 
@@ -32,9 +33,13 @@ class Estimates:
     values: Floats
     known: Mask | None = None
     compare: Compare | None = None
+    settle: Compare | None = None
+    """Compares what is not known and returns all that is asked for, in one pass."""
 
     def at(self, positions: Ints) -> Floats:
         """The exact scores of some elements."""
+        if self.settle is not None:
+            return self.settle(positions)
         if self.known is not None and self.compare is not None:
             new = _take_unknown(self.known, positions)
             if len(new):
@@ -93,11 +98,14 @@ def _know(values: Floats, near: Ints, exact: Floats, compare: Compare) -> Estima
     """Estimates of which those at `near` are known."""
     known = np.zeros(len(values), np.bool_)
     values[near], known[near] = exact, True
-    return Estimates(values, known, compare)
+    settle = compare.prepare(known, values) if isinstance(compare, RowCosines) else None
+    return Estimates(values, known, compare, settle)
 
 
 def _find_between(distances: Distances, bounds: tuple[int, int], count: int) -> Ints:
     """The first positions with a distance within bounds, looked for in as few as possible."""
+    if kernels.COMPILED is not None and bounds[0] > 0:
+        return kernels.COMPILED.find_between(distances, bounds, count)
     length, (low, high) = _SEARCHED, bounds
     while True:
         some = distances[:length]

@@ -6,7 +6,7 @@ memory-mapped and shared by all questions of a generation.
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property, partial
+from functools import cached_property
 from typing import Any, get_args
 
 import numpy as np
@@ -19,7 +19,7 @@ from clew.graph.name_matching import NameTokenIndex, build_token_index
 from clew.graph.page_owners import name_rarities
 from clew.graph.pagerank import RankedGraph, measure_strengths, prepare_graph
 from clew.graph.walk_edges import INCIDENCES, WalkColumns, WalkEdges, prepare_edges
-from clew.index.cosines import Matrix, score_rows, score_rows_together, widen_rows
+from clew.index.cosines import Matrix, RowCosines, score_rows, score_rows_together, widen_rows
 from clew.index.details import load_details
 from clew.index.estimates import Estimates, compare_nearest, estimate_cosines
 from clew.index.nearest import (
@@ -38,7 +38,7 @@ from clew.types import Kind
 
 NameRows = tuple[NDArray[np.int32], Floats, NDArray[np.integer]]
 """Entities with a name, their weights, and what kind of name it is."""
-_NO_MASK = np.zeros(0, np.bool_)
+_NO_MASK, _NOTHING = np.zeros(0, np.bool_), np.zeros(0, np.int64)
 MIN_KEPT = 5000  # chunks; graphs over fewer are made in no time
 
 
@@ -93,11 +93,13 @@ class View:
 
     def keys(self, kind: Kind) -> Ints:
         """The store's key of each position."""
-        return self.arrays.get(f"{kind}_keys", np.zeros(0, np.int64))
+        found = self.arrays.get(f"{kind}_keys")
+        return _NOTHING if found is None else found
 
     def codes(self, kind: Kind) -> Ints:
         """A number of each element that depends on what it says: orders equals in every build."""
-        return self.arrays.get(f"{kind}_codes", self.keys(kind))
+        found = self.arrays.get(f"{kind}_codes")
+        return self.keys(kind) if found is None else found
 
     def count(self, kind: Kind) -> int:
         """Number of elements of a kind."""
@@ -150,7 +152,7 @@ class View:
         matrix = self.matrices.get(kind)  # vectors that are still to be made are asked for here
         if matrix is None or not len(matrix):
             return None
-        compare = partial(self.cosines, kind, vector)
+        compare = RowCosines(matrix, rows, vector)
         estimate = estimate_cosines if others else compare_nearest
         return estimate(self.indexes[kind], rows, vector, most, compare)
 
@@ -199,7 +201,8 @@ class View:
         """The vector row of each element, -1 for none."""
         if kind == "attribute":
             return self.attributes[1]
-        return self.arrays.get(f"{kind}_rows", np.zeros(0, np.int64))
+        found = self.arrays.get(f"{kind}_rows")
+        return _NOTHING if found is None else found
 
     def _description_cosines(self, vector: Floats, at: NDArray[np.integer] | None) -> Floats:
         """Cosine of every entity's name and description; of its name if it has no description."""

@@ -12,6 +12,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import PurePosixPath
+from typing import Any
 from zlib import crc32
 
 import numpy as np
@@ -58,6 +59,12 @@ class _OwnText:
     """A number for each run of words."""
     sample: frozenset[int]
     """Some of the runs, the same in all texts that have them; enough to tell most pairs apart."""
+
+
+@dataclass(frozen=True, slots=True)
+class _WholeText:
+    """What copies of one passage still differ in."""
+
     telling: frozenset[str]
     """Words and numbers of the whole chunk, its title and its document's name."""
     whole: int
@@ -75,7 +82,7 @@ async def group_copies(ctx: Context, positions: Ints) -> tuple[Ints, Mask]:
     copied = np.flatnonzero(group != np.arange(len(group)))
     if len(copied):
         some = np.union1d(copied, group[copied]).tolist()
-        read = await _read_own_texts(ctx, positions[some].tolist())
+        read = await _read_whole_texts(ctx, positions[some].tolist())
         whole = {at: read[int(positions[at])].whole for at in some}
         exact[copied] = [whole[at] == whole[int(group[at])] for at in copied.tolist()]
     return group, exact
@@ -90,7 +97,6 @@ async def _group_pairs(ctx: Context, positions: Ints, near: Mask) -> Ints:
         return group
     read = await _read_own_texts(ctx, positions[involved].tolist())
     texts = {at: read[int(positions[at])] for at in involved if int(positions[at]) in read}
-    asked = _find_asked(ctx.question)
     near = near & _may_be_copies(texts, count)
     firsts: list[int] = []
     alike: dict[int, list[int]] = {}
@@ -101,8 +107,13 @@ async def _group_pairs(ctx: Context, positions: Ints, near: Mask) -> Ints:
         alike.setdefault(first, []).append(at)
         if first == at:
             firsts.append(at)
-    for members in alike.values():
-        said = {at: texts[at].telling & asked for at in members}
+    several = [members for members in alike.values() if len(members) > 1]
+    if not several:
+        return group
+    asked = _find_asked(ctx.question)
+    whole = await _read_whole_texts(ctx, [int(positions[at]) for many in several for at in many])
+    for members in several:
+        said = {at: whole[int(positions[at])].telling & asked for at in members}
         full = [at for at in members if not any(said[at] < said[one] for one in members)]
         for at in members:
             # The first of those that say as much of what is asked for, or more.
@@ -115,19 +126,23 @@ def _find_pairs(ctx: Context, positions: Ints, crowd: int = 2) -> Mask:
 
     Where no chunk is near to enough others for a `crowd`, nothing else is looked at.
     """
-    count = len(positions)
-    near = sure = np.ones((count, count), np.bool_)
-    if can_compare_vectors(ctx):
-        vectors = ctx.view.vectors("chunk", positions)
-        cosines = compare_rows(vectors)
-        long = ctx.view.bm25.lengths[positions] >= _LONG
-        near, sure = cosines >= _NEAR, (cosines >= _NEAR_IF_LONG) | ~(long[:, None] & long)
-    near = near & ~np.eye(count, dtype=np.bool_)
-    others = near.sum(axis=1)
+    count, told = len(positions), can_compare_vectors(ctx)
+    if told:
+        cosines = compare_rows(ctx.view.vectors("chunk", positions))
+        near: Mask = cosines >= _NEAR
+    else:
+        near = np.ones((count, count), np.bool_)
+    np.fill_diagonal(near, val=False)
+    others = np.count_nonzero(near, axis=1)
+    if not count or int(others.max()) + 1 < crowd:
+        return near
     some = np.flatnonzero(others)
-    if int(others.max(initial=0)) + 1 >= crowd:
-        pairs = np.ix_(some, some)
-        near[pairs] &= _mention_alike(ctx.view, positions[some], sure[pairs])
+    pairs = np.ix_(some, some)
+    sure = np.ones((len(some), len(some)), np.bool_)
+    if told:
+        long = ctx.view.bm25.lengths[positions[some]] >= _LONG
+        sure = (cosines[pairs] >= _NEAR_IF_LONG) | ~(long[:, None] & long)
+    near[pairs] &= _mention_alike(ctx.view, positions[some], sure)
     return near
 
 
@@ -178,29 +193,48 @@ def _mention_alike(view: View, positions: Ints, sure: Mask) -> Mask:
 async def _read_own_texts(ctx: Context, positions: Sequence[int]) -> dict[int, _OwnText]:
     """Return what chunks are compared by; a view keeps it: questions find the same chunks."""
     kept: dict[int, _OwnText] = ctx.view.memo.setdefault("own texts", {})
-    missing = [at for at in positions if at not in kept]
-    if len(kept) + len(missing) > _MAX_KEPT:
-        kept.clear()
-        missing = list(positions)
-    if missing:
+    if missing := _find_missing(kept, positions):
+        fetched = await fetch_chunks(ctx, missing)
+        kept.update({at: _read_own_text(one) for at, one in fetched.items()})
+    return {at: kept[at] for at in positions if at in kept}
+
+
+async def _read_whole_texts(ctx: Context, positions: Sequence[int]) -> dict[int, _WholeText]:
+    """Return what copies may differ in; a view keeps it."""
+    kept: dict[int, _WholeText] = ctx.view.memo.setdefault("whole texts of copies", {})
+    if missing := _find_missing(kept, positions):
         fetched = await fetch_chunks(ctx, missing)
         names = await ctx.snapshot.names([chunk.document for chunk in fetched.values()])
         kept.update(
-            {at: _read_own_text(one, names.get(one.document, ())) for at, one in fetched.items()}
+            {at: _read_whole_text(one, names.get(one.document, ())) for at, one in fetched.items()}
         )
     return {at: kept[at] for at in positions if at in kept}
 
 
-def _read_own_text(chunk: Chunk, names: Sequence[str]) -> _OwnText:
-    """Return the words of a chunk and their runs, without titles and headings, and what it says."""
+def _find_missing(kept: dict[int, Any], positions: Sequence[int]) -> Sequence[int]:
+    """Return the positions that are not kept; all of them where too many would be."""
+    missing = [at for at in positions if at not in kept]
+    if len(kept) + len(missing) <= _MAX_KEPT:
+        return missing
+    kept.clear()
+    return positions
+
+
+def _read_own_text(chunk: Chunk) -> _OwnText:
+    """Return the words of a chunk and their runs, without titles and headings."""
     words = _split_own_words(chunk)
     count = max(1, len(words) - _RUN + 1)
     runs = frozenset(crc32(" ".join(words[at : at + _RUN]).encode()) for at in range(count))
     sample = frozenset(run for run in runs if run % _SAMPLED == 0)
+    return _OwnText(frozenset(words), runs, sample)
+
+
+def _read_whole_text(chunk: Chunk, names: Sequence[str]) -> _WholeText:
+    """Return what a chunk says, with its title and the names of its document."""
     stems = " ".join(PurePosixPath(name).stem for name in names)
     telling = _split_telling(f"{chunk.title} {chunk.text} {stems}")
     whole = crc32(" ".join([chunk.title, *split_words(chunk.text)]).encode())
-    return _OwnText(frozenset(words), runs, sample, telling, whole)
+    return _WholeText(telling, whole)
 
 
 def _split_telling(text: str) -> frozenset[str]:

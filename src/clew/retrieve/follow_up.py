@@ -14,7 +14,7 @@ import numpy as np
 
 from clew import kernels
 from clew.context import Context
-from clew.graph.csr import Floats, Ints, group_equals
+from clew.graph.csr import Doubles, Floats, Ints, group_equals
 from clew.index.estimates import Estimates
 from clew.index.view import View
 from clew.retrieve.facts import SentenceFits
@@ -52,13 +52,7 @@ class WordScores:
 
 def score_words(ctx: Context) -> WordScores:
     """Score every chunk by the content words of the question."""
-    words = content_words(ctx.question)
-    ctx.view.bm25.keep_postings(words)
-    scores = {word: ctx.view.bm25.scores([word]) for word in words}
-    total = np.zeros(ctx.view.count("chunk"), np.float32)
-    for one in scores.values():
-        total += one
-    return WordScores(scores, total)
+    return WordScores(*ctx.view.bm25.scores_by_word(content_words(ctx.question)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,17 +101,17 @@ async def ask_for_missing(
     asked = _AskedWords(words, max(_TINY, float(words.total.max())), len(total))
     looked_up = [followed[entity] for entity in names.entity.tolist()]
     likely = _find_likely(ctx.view, looked_up, rows[names.row], asked, fits.chunks, most)
-    rarity = [name_rarity(len(name.at), len(total)) for name in looked_up]
-    factor = weight * np.array(rarity, np.float32)
+    rarity = _name_rarities([len(name.at) for name in looked_up], len(total))
+    factor = weight * rarity.astype(np.float32)
     fit = fits.chunks.at(likely.at)
     value = factor[likely.number] * (likely.said + fit + np.float32(_NEAR) * likely.near)
-    score, via = np.zeros(len(total), np.float32), np.full(len(total), -1, np.int32)
+    score, via = np.zeros(len(total), np.float32), np.empty(len(total), np.int32)
     # Assigned in ascending order, so that each passage keeps its highest value, and of equals
     # the first name's.
     order = np.lexsort((-likely.number, value))
     order = order[value[order] > 0]
     score[likely.at[order]], via[likely.at[order]] = value[order], likely.number[order]
-    return WalkHop(score, via, names.entity, names.fact, rows[names.row])
+    return WalkHop(likely.at, score, via, names.entity, names.fact, rows[names.row])
 
 
 @dataclass(frozen=True, slots=True)
@@ -323,7 +317,12 @@ def leads_on(passages: int, of: int) -> bool:
 
 def name_rarity(passages: int, of: int) -> float:
     """Return how rare a name is that so many of all passages contain: 1 for none, 0 for all."""
-    return float(np.log((of + 1) / (passages + 1)) / np.log(of + 1))
+    return float(_name_rarities([passages], of)[0])
+
+
+def _name_rarities(passages: Sequence[int], of: int) -> Doubles:
+    rarity: Doubles = np.log((of + 1) / (np.array(passages, np.int64) + 1)) / np.log(of + 1)
+    return rarity
 
 
 def _choose_names(

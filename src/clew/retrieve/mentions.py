@@ -31,6 +31,8 @@ class Mentions:
 
     def __add__(self, other: "Mentions") -> "Mentions":
         """Concatenate."""
+        if not len(other):
+            return self
         return Mentions(
             np.concatenate([self.row, other.row]),
             np.concatenate([self.entity, other.entity]),
@@ -48,10 +50,13 @@ class Mentions:
 
 @dataclass(frozen=True, slots=True)
 class WalkHop:
-    """One hop: the weight that reached each chunk, and the mention (-1: none) it came through."""
+    """One hop: the weight that reached each chunk, and the mention it came through."""
 
+    chunks: Ints
+    """All that it may have reached, some several times; the weight of others is 0."""
     weight: Floats
     via: NDArray[np.int32]
+    """Of a chunk that was not reached it says nothing."""
     entity: Ints
     fact: Ints
     origin: Ints

@@ -369,8 +369,10 @@ async def _fetch_cached(
         missing = wanted
     if missing:
         keys = ctx.view.keys(kind)
-        fetched = await fetch([int(keys[at]) for at in missing])
-        cache.update({at: fetched[int(keys[at])] for at in missing if int(keys[at]) in fetched})
+        wanted_keys = keys[missing].tolist()
+        fetched = await fetch(wanted_keys)
+        pairs = zip(missing, wanted_keys, strict=True)
+        cache.update({at: fetched[key] for at, key in pairs if key in fetched})
     return {at: cache[at] for at in positions if at in cache}
 
 

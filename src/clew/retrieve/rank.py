@@ -3,6 +3,7 @@
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from itertools import repeat
 
 import numpy as np
 
@@ -44,7 +45,7 @@ def _threshold(scores: Floats, k: int) -> np.float32:
 def top_hits(scores: Floats, keys: Ints, k: int, by: str) -> tuple[Hit, ...]:
     """Return the `k` highest scores as hits, best first."""
     at = top_positions(scores, keys, k)
-    return tuple(Hit(*one, by) for one in zip(at.tolist(), scores[at].tolist(), strict=True))
+    return tuple(map(Hit, at.tolist(), scores[at].tolist(), repeat(by)))
 
 
 def top_known_hits(scores: Estimates, keys: Ints, k: int, by: str) -> tuple[Hit, ...]:
@@ -53,7 +54,7 @@ def top_known_hits(scores: Estimates, keys: Ints, k: int, by: str) -> tuple[Hit,
     if scores.known is not None and not scores.known[at].all():
         known = np.flatnonzero(scores.known)
         at = known[top_positions(scores.values[known], keys[known], k)]
-    return tuple(Hit(*one, by) for one in zip(at.tolist(), scores.values[at].tolist(), strict=True))
+    return tuple(map(Hit, at.tolist(), scores.values[at].tolist(), repeat(by)))
 
 
 def hit_positions(hits: Sequence[Hit]) -> Ints:

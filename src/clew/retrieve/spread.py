@@ -10,6 +10,7 @@ by a margin.
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from heapq import heapify, heappop, heapreplace
 from pathlib import PurePosixPath
 
 import numpy as np
@@ -59,11 +60,12 @@ class Spread:
         broad = await judge_breadth(ctx)
         places = await fetch_places(ctx, hit_positions(first).tolist())
         pages = [place.document for place in places]
-        known = can_compare_vectors(ctx)
-        vectors = ctx.view.vectors("chunk", hit_positions(first)) if known else None
-        similar = _similarities(vectors, len(first))
-        said = await _compare_sentences(ctx, first) if broad else None
-        order = self._choose_order(first, pages, similar, said)
+        if broad or len(set(pages)) < len(pages):
+            similar = _compare_vectors(ctx, first)
+            said = await _compare_sentences(ctx, first) if broad else None
+            order = self._choose_order(first, pages, similar, said)
+        else:  # no two are of one page
+            order = np.argsort(-_scale_scores(first), kind="stable").tolist()
         ctx.trace.append(TraceStep("spread", "", f"breadth {'wanted' if broad else 'not'}", 0.0))
         ranked = (*(first[at] for at in order), *rest)
         if broad and (listed := await _find_list_page(ctx, ranked)):
@@ -78,30 +80,55 @@ class Spread:
 
         `said` is how far each hit says each sentence, where breadth is wanted.
         """
-        score = np.array([hit.score for hit in hits], np.float32)
-        score = (score - score.min()) / max(1e-9, float(score.max() - score.min()))
-        penalty, left = np.zeros_like(score), np.ones(len(hits), np.bool_)
+        score = _scale_scores(hits)
         number = {name: at for at, name in enumerate(dict.fromkeys(pages))}
         page = np.array([number[name] for name in pages])
         same_page = page[:, None] == page
         repeated = same_page & (similar >= _SAME_VECTOR)
+        if said is None:
+            return _put_back(score, same_page, repeated, self.page)
+        penalty, left = np.zeros_like(score), np.ones(len(hits), np.bool_)
         order: list[int] = []
-        if said is None and same_page.sum() == len(hits):
-            order = np.argsort(-score, kind="stable").tolist()  # no two are of one page
-            return order
         for place in range(len(hits)):
             value = score
-            if said is not None and place >= self.head:
+            if place >= self.head:
                 value = (1 - self.coverage) * score + self.coverage * _new_share(said, order, left)
             at = int(np.where(left, value - penalty, -np.inf).argmax())
             order.append(at)
             left[at] = False
-            score[same_page[at]] *= self.page if said is None else self.broad_page
+            score[same_page[at]] *= self.broad_page
             penalty[repeated[at]] = 2.0
-            if said is not None:
-                near = self.novelty * np.maximum(similar[at], 0)
-                penalty = np.maximum(penalty, near)
+            penalty = np.maximum(penalty, self.novelty * np.maximum(similar[at], 0))
         return order
+
+
+def _scale_scores(hits: Sequence[Hit]) -> Floats:
+    """Return the scores of hits from 0 for the lowest to 1 for the highest."""
+    score = np.array([hit.score for hit in hits], np.float32)
+    scaled: Floats = (score - score.min()) / max(1e-9, float(score.max() - score.min()))
+    return scaled
+
+
+def _put_back(score: Floats, same_page: Mask, repeated: Mask, factor: float) -> list[int]:
+    """Take the best of what is left, again and again; others of its page then count less."""
+    values, penalty = score.tolist(), [0.0] * len(score)
+    counts = list(values)
+    waiting = [(-value, at) for at, value in enumerate(values)]
+    heapify(waiting)
+    order: list[int] = []
+    while waiting:
+        before, at = waiting[0]
+        if -before != counts[at]:  # one of its page was taken since
+            heapreplace(waiting, (-counts[at], at))
+            continue
+        heappop(waiting)
+        order.append(at)
+        others = same_page[at].nonzero()[0].tolist()
+        for other in others if len(others) > 1 else ():
+            values[other] = float(np.float32(values[other] * np.float32(factor)))
+            penalty[other] = 2.0 if repeated[at, other] else penalty[other]
+            counts[other] = float(np.float32(values[other]) - np.float32(penalty[other]))
+    return order
 
 
 async def _fold_copies(
@@ -113,8 +140,13 @@ async def _fold_copies(
     """
     group, exact = await group_copies(ctx, hit_positions(hits))
     # One that says what is asked for takes the place of the first of its copies.
-    scores = {one: hits[at].score for at, one in reversed([*enumerate(group.tolist())])}
-    kept = tuple(replace(hits[one], score=scores[one]) for one in dict.fromkeys(group.tolist()))
+    first: dict[int, int] = {}
+    for at, one in enumerate(group.tolist()):
+        first.setdefault(one, at)
+    kept = tuple(
+        hits[one] if at == one else replace(hits[one], score=hits[at].score)
+        for one, at in first.items()
+    )
     copies = tuple(hit for at, hit in enumerate(hits) if group[at] != at and not exact[at])
     if folded := len(hits) - len(kept):
         said = "1 near copy folded" if folded == 1 else f"{folded} near copies folded"
@@ -164,7 +196,9 @@ def _new_share(said: Floats, chosen: Sequence[int], left: Mask) -> Floats:
     return shares
 
 
-def _similarities(vectors: Floats | None, count: int) -> Floats:
+def _compare_vectors(ctx: Context, hits: Sequence[Hit]) -> Floats:
+    """Return the cosines of all pairs of hits; 0 where vectors do not tell."""
+    vectors = ctx.view.vectors("chunk", hit_positions(hits)) if can_compare_vectors(ctx) else None
     if vectors is None or not vectors.shape[1]:
-        return np.zeros((count, count), np.float32)
+        return np.zeros((len(hits), len(hits)), np.float32)
     return compare_rows(vectors)

@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 
 import numpy as np
+from numpy.typing import NDArray
 
 from clew import kernels
 from clew.context import Context
@@ -106,9 +107,9 @@ class Walk:
         start = self._initial_weights(view, found.chunks, named, scores)
         known = sorted_unique(view.first_namesake[named])
         walk_hops = await self._run_hops(ctx, start, known, scores)
-        reached = start
+        reached = start.copy()
         for hop in walk_hops:
-            reached = np.maximum(reached, hop.weight)
+            _raise_to(reached, hop)
         total, jumps = await self._find_missing(ctx, reached, known, scores)
         ranked = await drop_copies(ctx, total)
         chunks = top_hits(ranked, view.codes("chunk"), self.top_k, "walk")
@@ -132,9 +133,10 @@ class Walk:
         rounds = self.rounds if self.missing > 0 else 0
         for _ in range(rounds):
             again = await ask_for_missing(ctx, total, fits, known, words)
-            jumps.append(replace(again, weight=self.missing * again.weight))
-            np.maximum(best, jumps[-1].weight, out=best)
-            total = self._sum_totals(reached, best, scores)
+            again.weight[again.chunks] *= self.missing
+            jumps.append(again)
+            _raise_to(best, again)
+            total[again.chunks] = self._sum_totals(reached, best, scores, again.chunks)
         if self.beam > 0:
             search = HypothesisSearch(ctx, total, fits, scores.question, known, words)
             total = total + np.float32(self.beam) * await search.score_passages()
@@ -227,8 +229,8 @@ class Walk:
         """Walk `hops` hops; in each, a passage keeps the highest weight that reaches it."""
         walk_hops: list[WalkHop] = []
         weights = start
+        rows = np.flatnonzero(weights > _MIN_WEIGHT)
         for _ in range(self.hops):
-            rows = np.flatnonzero(weights > _MIN_WEIGHT)
             if len(rows) > self.frontier:
                 rows = rows[np.argsort(-weights[rows], kind="stable")[: self.frontier]]
             if not len(rows):
@@ -238,7 +240,8 @@ class Walk:
             walk_hops.append(
                 self._take_hop(ctx.view, rows, weights, (stated, unstated, known), scores)
             )
-            weights = walk_hops[-1].weight
+            weights, reached = walk_hops[-1].weight, walk_hops[-1].chunks
+            rows = sorted_unique(reached[weights[reached] > _MIN_WEIGHT])
         return walk_hops
 
     def _take_hop(
@@ -250,59 +253,76 @@ class Walk:
         scores: _QuestionScores,
     ) -> WalkHop:
         stated, unstated, known = found_mentions
+        outward, fits = stated + unstated, scores.fits
         inward = find_mentions_of_subjects(view, rows, known, self.common)
-        fit = scores.fits.facts.at(stated.fact)
-        fit = self.sharpness * (fit - _group_max(fit, stated.row, len(rows))[stated.row])
-        fit = np.concatenate([fit, np.full(len(unstated), np.log(self.unsaid), np.float32)])
-        outward = stated + unstated
-        edges = [
-            self._edges_to_owners(view, outward.entity, fit, scores),
-            self._edges_to_co_mentions(view, outward.entity, fit, scores),
-            self._edges_to_mentioners(view, inward, len(outward), scores),
-        ]
-        all_mentions = outward + inward
-        mention = np.concatenate([way[0] for way in edges])
-        target = np.concatenate([way[1] for way in edges])
-        value = np.concatenate([way[2] for way in edges])
-        keep = target != rows[all_mentions.row[mention]]
-        mention, target, value = mention[keep], target[keep], value[keep]
-        source = all_mentions.row[mention]
-        # The best edge out of a passage carries all its weight, the others less: no normalisation.
-        share = np.exp(value - _group_max(value, source, len(rows))[source])
-        weight = weights[rows[source]] * share * self.decay
-        # Assigned in ascending order, so that each target keeps its highest weight.
-        order = np.argsort(weight, kind="stable")
-        reached, via = np.zeros_like(weights), np.full(len(weights), -1, np.int32)
-        reached[target[order]] = weight[order]
-        via[target[order]] = mention[order]
-        return WalkHop(reached, via, all_mentions.entity, all_mentions.fact, rows[all_mentions.row])
-
-    def _edges_to_owners(
-        self, view: View, entity: Ints, fit: Floats, scores: _QuestionScores
-    ) -> tuple[Ints, Ints, Floats]:
-        mention, target, edge = view.walk_edges.find_owners(entity)
-        sure = np.log(view.links("owners").weights[edge])
-        value = fit[mention] + sure + self.fit * scores.fits.chunks.at(target)
-        return mention, target, value
-
-    def _edges_to_co_mentions(
-        self, view: View, entity: Ints, fit: Floats, scores: _QuestionScores
-    ) -> tuple[Ints, Ints, Floats]:
-        """Edges to other sentences that mention the entity, unless it is too common."""
-        mention, target, stating = view.walk_edges.find_co_mentions(entity, self.common)
-        rarity = np.log(self.sideways * view.rarity[entity[mention]] ** 2 + 1e-6)
-        value = fit[mention] + self.fit * scores.fits.facts.at(stating) + rarity
-        return mention, target, value
-
-    def _edges_to_mentioners(
-        self, view: View, inward: Mentions, first: int, scores: _QuestionScores
-    ) -> tuple[Ints, Ints, Floats]:
-        """Edges to the sentences that mention what a passage is about; numbered from `first`."""
+        owned, owner, claim = view.walk_edges.find_owners(outward.entity)
+        beside, other, stating = view.walk_edges.find_co_mentions(outward.entity, self.common)
         chunks = view.links("fact_chunk")
-        mention, where = chunks.edges_of(inward.fact)
-        rarity = np.log(self.inward * view.rarity[inward.entity[mention]] ** 2 + 1e-6)
-        value = self.fit * scores.fits.facts.at(inward.fact[mention]) + rarity
-        return first + mention, chunks.columns[where].astype(np.int64), value
+        naming, where = chunks.edges_of(inward.fact)
+        # All sentences at once: each comparison by itself is small.
+        compared = fits.facts.at(np.concatenate([stated.fact, stating, inward.fact]))
+        fit, inward_fit = compared[: len(stated)], compared[len(stated) + len(stating) :]
+        stating_fit = compared[len(stated) : len(stated) + len(stating)]
+        fit = self.sharpness * (fit - _group_max(fit, stated.row, len(rows))[stated.row])
+        if len(unstated):
+            fit = np.concatenate([fit, np.full(len(unstated), np.log(self.unsaid), np.float32)])
+        sure = np.log(view.links("owners").weights[claim])
+        sideways, mentioned = _log_rarity(view, self.sideways), _log_rarity(view, self.inward)
+        values = (
+            fit[owned] + sure + self.fit * fits.chunks.at(owner),
+            fit[beside] + self.fit * stating_fit + sideways[outward.entity[beside]],
+            self.fit * inward_fit[naming] + mentioned[inward.entity[naming]],
+        )
+        all_mentions = outward + inward
+        edges = (
+            np.concatenate([owned, beside, len(outward) + naming]),
+            np.concatenate([owner, other, chunks.columns[where]]),
+            np.concatenate(values),
+        )
+        reached, via = pass_on(weights, rows, all_mentions.row, edges, self.decay)
+        origin = rows[all_mentions.row]
+        return WalkHop(edges[1], reached, via, all_mentions.entity, all_mentions.fact, origin)
+
+
+def _raise_to(weights: Floats, hop: WalkHop) -> None:
+    """Raise weights to those of a hop where these are higher."""
+    weights[hop.chunks] = np.maximum(weights[hop.chunks], hop.weight[hop.chunks])
+
+
+def _log_rarity(view: View, weight: float) -> Floats:
+    """Logarithm of the weight of edges by way of each entity; rare names lead on."""
+    key = f"log of rarity, {weight}"
+    if key not in view.memo:
+        view.memo[key] = np.log(weight * view.rarity**2 + 1e-6)
+    found: Floats = view.memo[key]
+    return found
+
+
+def pass_on(
+    weights: Floats, rows: Ints, row: Ints, edges: tuple[Ints, Ints, Floats], decay: float
+) -> tuple[Floats, NDArray[np.int32]]:
+    """Return the highest weight that reaches each chunk, and the mention it came through.
+
+    `row` is the index in `rows` of each mention; `edges` are mentions, chunks and values.
+    """
+    compiled = kernels.COMPILED
+    reached, via = np.zeros_like(weights), np.empty(len(weights), np.int32)
+    if compiled is not None and weights.dtype == np.float32:
+        found = compiled.compare_edges((rows, row), edges, weights)
+        compiled.keep_highest(found, np.exp(found.behind), decay, (reached, via))
+        return reached, via
+    mention, target, value = edges
+    keep = target != rows[row[mention]]
+    mention, target, value = mention[keep], target[keep], value[keep]
+    source = row[mention]
+    # The best edge out of a passage carries all its weight, the others less: no normalisation.
+    share = np.exp(value - _group_max(value, source, len(rows))[source])
+    weight = weights[rows[source]] * share * decay
+    # Assigned in ascending order, so that each target keeps its highest weight.
+    order = np.argsort(weight, kind="stable")
+    reached[target[order]] = weight[order]
+    via[target[order]] = mention[order]
+    return reached, via
 
 
 def score_hybrid(ctx: Context, question: Floats, words: WordScores) -> Estimates:
@@ -367,9 +387,9 @@ def _trace_back(view: View, trail: Sequence[WalkHop], chunk: int) -> Path | None
     facts: list[int] = []
     at = chunk
     for hop in reversed(trail):
-        mention = int(hop.via[at])
-        if mention < 0:
+        if hop.weight[at] <= 0:
             return None
+        mention = int(hop.via[at])
         if int(hop.fact[mention]) < 0:
             return None  # found in the text: no fact to show
         entities.append(int(hop.entity[mention]))

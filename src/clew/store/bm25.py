@@ -47,12 +47,14 @@ class TextSegment:
     lengths: NDArray[np.int32]
     keys: Ints
 
-    def find_postings(self, key: np.uint64) -> slice:
-        """Where the postings of a term are."""
-        at = int(np.searchsorted(self.terms, key))
-        if at == len(self.terms) or self.terms[at] != key:
-            return slice(0, 0)
-        return slice(int(self.starts[at]), int(self.starts[at + 1]))
+    def find_postings(self, keys: NDArray[np.uint64]) -> list[slice]:
+        """Where the postings of each term are."""
+        if not len(self.terms):
+            return [slice(0, 0) for _ in keys]
+        at = np.searchsorted(self.terms, keys)
+        at[at == len(self.terms)] = 0
+        known = self.terms[at] == keys
+        return list(map(slice, self.starts[at].tolist(), self.starts[at + known].tolist()))
 
 
 @dataclass(frozen=True)
@@ -79,6 +81,26 @@ class Bm25Index:
             for where, added in self._weigh(found, times, k1, b):
                 total[where] += added
         return total
+
+    def scores_by_word(
+        self, words: Sequence[str], *, k1: float = 1.2, b: float = 0.75
+    ) -> tuple[dict[str, Floats], Floats]:
+        """BM25 of every chunk for each word by itself, not to be changed, and for all of them."""
+        self.keep_postings(words)
+        least = max(MIN_COMMON, _COMMON_SHARE * len(self.keys))
+        scores: dict[str, Floats] = {}
+        total = np.zeros(len(self.keys), np.float32)
+        for word in words:
+            found = self._find_postings(word)
+            if sum(len(where) for where, _ in found) > least:
+                scores[word] = self._common_scores(word, k1, b)
+                total += scores[word]
+                continue
+            scores[word] = np.zeros(len(self.keys), np.float32)
+            for where, added in self._weigh(found, 1, k1, b):
+                scores[word][where] = added
+                total[where] += added
+        return scores, total
 
     def _weigh(
         self, found: FoundPostings, times: int, k1: float, b: float
@@ -138,18 +160,16 @@ class Bm25Index:
 
     def look_up(self, terms: Sequence[str]) -> list[FoundPostings]:
         """Positions and counts of the chunks that contain each word, by segment."""
-        return [self._look_up_one(term) for term in terms]
-
-    def _look_up_one(self, term: str) -> FoundPostings:
-        key, found = np.uint64(hash64(term)), []
+        keys = np.array([hash64(term) for term in terms], np.uint64)
+        found: list[FoundPostings] = [[] for _ in terms]
         for segment, place in zip(self.segments, self.places, strict=True):
-            part = segment.find_postings(key)
-            where, counts = segment.chunks[part], segment.counts[part]
-            if place is not None and len(where):
-                where = place[where]
-                where, counts = where[where >= 0], counts[where >= 0]
-            if len(where):
-                found.append((where, counts))
+            for postings, part in zip(found, segment.find_postings(keys), strict=True):
+                where, counts = segment.chunks[part], segment.counts[part]
+                if place is not None and len(where):
+                    where = place[where]
+                    where, counts = where[where >= 0], counts[where >= 0]
+                if len(where):
+                    postings.append((where, counts))
         return found
 
     @cached_property

@@ -1,6 +1,8 @@
 """Links names in a question to entities and to the passages about them."""
 
 from dataclasses import dataclass, replace
+from itertools import accumulate
+from operator import or_
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -139,15 +141,12 @@ def link_names(view: View, question: str, t: Tokens) -> list[NameLink]:
 
 def _link_names(view: View, question: str, t: Tokens) -> list[NameLink]:
     read = _analyse_question(question, t)
-    spans = [
-        (first, last)
-        for first in range(min(len(t), _MAX_QUESTION_TOKENS))
-        for last in range(first + 1, min(len(t), first + _MAX_NAME_TOKENS) + 1)
-        if _is_name_candidate(read, first, last)
-    ]
+    spans = _find_candidates(read)
     keys = np.array([hash64(span_key(t, first, last)) for first, last in spans], np.uint64)
     found: dict[tuple[int, int], NameLink] = {}
     for span, (entities, weights, parts) in zip(spans, view.find_by_name_hash(keys), strict=True):
+        if not len(entities):  # most phrases
+            continue
         linked = _make_link(view, read, span, entities[~parts], weights[~parts])
         if linked is not None:
             found[span] = linked
@@ -188,6 +187,8 @@ def _link_similar_names(
         exact = found.get((first, last))
         if exact is None or exact.score < last - first:
             spans.append((first, last))
+    if not spans:
+        return []
     codes = [encode_name(t.key(first, last)) for first, last in spans]
     starts = np.cumsum([0, *map(len, codes)])
     flat = np.array([code for one in codes for code in one], np.int64)
@@ -216,19 +217,37 @@ def _drop_overlaps(candidates: list[NameLink]) -> list[NameLink]:
     return sorted(chosen, key=lambda c: c.first)
 
 
-def _is_name_candidate(read: _QuestionTokens, first: int, last: int) -> bool:
-    """Decide by case and words: "place of birth" is a phrase even if a page has that title."""
+def _find_candidates(read: _QuestionTokens) -> list[tuple[int, int]]:
+    """Return the spans that may be a name, by case and words.
+
+    "place of birth" is a phrase even if a page has that title.
+    """
+    t, count = read.tokens, min(len(read.tokens), _MAX_QUESTION_TOKENS + _MAX_NAME_TOKENS)
+    # How many tokens before each one say something, and have a capital or no spaces.
+    telling = [0, *accumulate(key not in QUESTION_WORDS for key in t.keys[:count])]
+    upper = [0, *accumulate(t.upper[:count])]
+    marked = [0, *accumulate(map(or_, t.upper[:count], t.unspaced[:count]))]
+    begin = marked[1] if count and not t.unspaced[0] else 0  # a capital that begins the question
+    found = []
+    for first in range(min(count, _MAX_QUESTION_TOKENS)):
+        if _is_name_alone(read, first):
+            found.append((first, first + 1))
+        for last in range(first + 2, min(count, first + _MAX_NAME_TOKENS) + 1):
+            if telling[last] == telling[first]:
+                is_name = upper[last] - upper[first] == last - first
+            else:
+                marks = marked[last] - marked[first] - (begin if first == 0 else 0)
+                is_name = marks > 0 or not read.has_capitals
+            if is_name:
+                found.append((first, last))
+    return found
+
+
+def _is_name_alone(read: _QuestionTokens, at: int) -> bool:
     t = read.tokens
-    inside = range(first, last)
-    if all(t.keys[at] in QUESTION_WORDS for at in inside):
-        return last - first > 1 and all(t.upper[at] for at in inside)
-    if last - first == 1:
-        if t.digit[first] or (first == 0 and t.keys[0] in OPENING_WORDS):
-            return False
-        return t.upper[first] or t.unspaced[first] or not read.has_capitals
-    if not read.has_capitals:
-        return True
-    return any(t.upper[at] or t.unspaced[at] for at in inside if at > 0) or t.unspaced[first]
+    if t.keys[at] in QUESTION_WORDS or t.digit[at] or (at == 0 and t.keys[0] in OPENING_WORDS):
+        return False
+    return t.upper[at] or t.unspaced[at] or not read.has_capitals
 
 
 def _make_link(

@@ -16,6 +16,7 @@ from clew.text.entity_types import classify_type
 
 BUSY_TIMEOUT = 30.0  # seconds to wait for another process's transaction
 _POLL_INTERVAL = 0.02
+_CACHE_KILOBYTES = 16_384  # pages that a connection keeps: questions read them again
 _EMPTY_LOG_SECONDS = 1.0  # to wait for readers
 _PARENT_CONNECTIONS: list[sqlite3.Connection] = []  # kept open, after a fork
 MAX_IDLE = 64  # connections of all folders together
@@ -122,6 +123,7 @@ class ConnectionPool:
                 raise
         db.execute(f"PRAGMA synchronous = {'FULL' if self._durable else 'OFF'}")
         db.execute("PRAGMA temp_store = MEMORY")
+        db.execute(f"PRAGMA cache_size = -{_CACHE_KILOBYTES}")
         db.execute("PRAGMA secure_delete = ON")  # what is removed is overwritten, on any system
         db.create_function("label_code", 1, label_code, deterministic=True)
         db.create_function("id_code", 1, id_code, deterministic=True)

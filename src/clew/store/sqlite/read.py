@@ -7,7 +7,7 @@ the two write differently.
 import json
 import sqlite3
 from collections import Counter, defaultdict
-from collections.abc import Awaitable, Callable, Collection, Sequence
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
@@ -108,10 +108,23 @@ _ENTITIES = (
     "SELECT checksum, id, name, name_hash, type, description, aliases, attributes, support, key "
     "FROM entities WHERE key $keys ORDER BY key"
 )
-_SUPPORTS = {
-    "entities": "SELECT key, support FROM entities WHERE key $keys",
-    "facts": "SELECT key, support FROM facts WHERE key $keys",
-}
+# What chunks say of elements; an element of which nothing is left has a row without a chunk.
+_SAYINGS = (
+    "SELECT f.support, c.extracted, f.key, c.key, c.id, s.start, s.$end FROM facts f "
+    "LEFT JOIN sayings s ON s.fact = f.key LEFT JOIN chunks c ON c.key = s.chunk "
+    "WHERE f.key $keys ORDER BY f.key, s.chunk"
+)
+_OF_MENTIONS = (
+    "FROM entities e LEFT JOIN mentions m ON m.entity = e.key LEFT JOIN chunks c "
+    "ON c.key = m.chunk WHERE e.key $keys ORDER BY e.key, m.chunk"
+)
+_MENTIONED = (
+    f"SELECT e.support, c.extracted, e.key, c.key, c.id, c.start, c.$end, m.spans {_OF_MENTIONS}"
+)
+_MENTIONS = (
+    "SELECT e.support, c.extracted, e.key, c.key, c.id, m.spans, m.surface, m.type, m.description, "
+    f"m.about, m.aliases, m.attributes {_OF_MENTIONS}"
+)
 
 
 @dataclass(frozen=True)
@@ -126,6 +139,8 @@ class TableSnapshot:
     """Chunks whose mentions were compared with what was extracted; they never change."""
     named: dict[str, tuple[str, ...]] = field(default_factory=dict)
     """Names of documents that were read before; a generation has always the same."""
+    participants: dict[int, list[tuple[int, str]]] = field(default_factory=dict)
+    """Participants of facts that were read before: entity key and role, in order."""
 
     async def documents(self, ids: Sequence[str]) -> dict[str, Document]:
         """Documents by content id."""
@@ -191,12 +206,14 @@ class TableSnapshot:
     async def facts(self, keys: Sequence[int]) -> dict[int, Fact]:
         """Facts by key."""
         members: dict[int, list[Participant]] = defaultdict(list)
-        for key, entity, role in await self._select(
-            "SELECT p.fact, e.id, p.role FROM participants p JOIN entities e ON e.key = p.entity "
-            "WHERE p.fact $keys ORDER BY p.fact, p.ordinal",
+        read: dict[int, list[tuple[int, str]]] = defaultdict(list)
+        for key, name, entity, role in await self._select(
+            "SELECT p.fact, p.entity, e.id, p.role FROM participants p "
+            "JOIN entities e ON e.key = p.entity WHERE p.fact $keys ORDER BY p.fact, p.ordinal",
             keys,
         ):
             members[key].append(Participant(entity, role))
+            read[key].append((name, role))
         found = await self._select_checked(
             "SELECT checksum, id, text, relation, keywords, description, weight, support, key "
             "FROM facts WHERE key $keys ORDER BY key",
@@ -206,6 +223,7 @@ class TableSnapshot:
         facts = {row[-1]: rows.row_to_fact(row[:-1], members[row[-1]]) for row in found}
         if any(fact.id != compute_fact_id(fact) for fact in facts.values()):
             raise StoreError(DAMAGED_ROW)  # a participant is another one
+        self.participants.update(read)
         return self._require_all("facts", keys, facts)
 
     async def relations(self, keys: Sequence[int]) -> dict[int, str]:
@@ -218,10 +236,11 @@ class TableSnapshot:
         found: dict[int, list[tuple[int, str]]] = defaultdict(list)
         for key, entity, role in await self._select(
             "SELECT fact, entity, role FROM participants WHERE fact $keys ORDER BY fact, ordinal",
-            keys,
+            [key for key in keys if key not in self.participants],
         ):
             found[key].append((entity, role))
-        return dict(found)
+        self.participants.update(found)
+        return {key: self.participants[key] for key in keys if key in self.participants}
 
     async def get(self, kind: str, keys: Sequence[str]) -> dict[str, str]:
         """Return the stored values of these keys."""
@@ -230,64 +249,50 @@ class TableSnapshot:
     async def mentions(self, keys: Sequence[int]) -> dict[int, list[ChunkMention]]:
         """Mentions of each name, with their chunks."""
         found: dict[int, list[ChunkMention]] = defaultdict(list)
-        for name, key, chunk, spans, *row in await self._select(
-            "SELECT m.entity, c.key, c.id, m.spans, m.surface, m.type, m.description, m.about, "
-            "m.aliases, m.attributes FROM mentions m JOIN chunks c ON c.key = m.chunk "
-            "WHERE m.entity $keys ORDER BY m.entity, m.chunk",
-            keys,
-        ):
+        stated = await self._select_stated(_MENTIONS, keys)
+        for name, key, chunk, spans, *row in stated:
             mention = rows.row_to_mention(tuple(row))._replace(spans=rows.unpack_spans(spans))
             found[name].append((key, chunk, mention))
-        await self._check_counts("entities", keys, Counter({k: len(v) for k, v in found.items()}))
-        await self._check_extracted({key for many in found.values() for key, _, _ in many})
         return self._require_all("entities", keys, dict(found))
 
     async def supports(self, kind: Kind, keys: Sequence[int]) -> dict[int, list[Support]]:
         """Spans of each entity or fact; a mention without a span covers its chunk."""
         found: dict[int, list[Support]] = defaultdict(list)
         if kind == "fact":
-            stated = await self._select(
-                "SELECT s.chunk, s.fact, c.id, s.start, s.$end FROM sayings s JOIN chunks c "
-                "ON c.key = s.chunk WHERE s.fact $keys "
-                "ORDER BY s.fact, s.chunk",
-                keys,
-            )
-            for _, key, *place in stated:
+            for key, _, *place in await self._select_stated(_SAYINGS, keys):
                 found[key].append(Support(*place))
-            await self._check_counts("facts", keys, Counter(row[1] for row in stated))
-            await self._check_extracted({row[0] for row in stated})
             return dict(found)
-        mentioned = await self._select(
-            "SELECT m.chunk, m.entity, c.id, c.start, c.$end, m.spans FROM mentions m "
-            "JOIN chunks c ON c.key = m.chunk WHERE m.entity $keys "
-            "ORDER BY m.entity, m.chunk",
-            keys,
-        )
-        for _, key, chunk, start, end, packed in mentioned:
+        for key, _, chunk, start, end, packed in await self._select_stated(_MENTIONED, keys):
             for span in rows.unpack_spans(packed) or ((start, end),):
                 found[key].append(Support(chunk, *span))
-        await self._check_counts("entities", keys, Counter(row[1] for row in mentioned))
-        await self._check_extracted({row[0] for row in mentioned})
         return dict(found)
 
-    async def _check_counts(self, table: str, keys: Sequence[int], found: Counter[int]) -> None:
-        """Raise if mentions of an element were lost: its own row tells how many there are."""
-        for key, support in await self._select(_SUPPORTS[table], keys):
-            if found[key] != support:
-                raise StoreError(DAMAGED_ROW)
+    async def _select_stated(self, statement: str, keys: Sequence[int]) -> list[rows.Row]:
+        """Select what chunks say of elements, each row with the element, the chunk, and the rest.
 
-    async def _check_extracted(self, chunks: set[int]) -> None:
+        Raise if some of it was lost, which the element's own row tells, or is not what was
+        extracted from its chunk.
+        """
+        found, sums, left = [], dict[int, int | None](), Counter[int]()
+        for support, extracted, key, chunk, *rest in await self._select(statement, keys):
+            left[key] += (0 if key in left else support) - (chunk is not None)
+            if chunk is not None:
+                sums[chunk] = extracted
+                found.append((key, chunk, *rest))
+        if any(left.values()):
+            raise StoreError(DAMAGED_ROW)
+        await self._check_extracted(sums)
+        return found
+
+    async def _check_extracted(self, sums: Mapping[int, int | None]) -> None:
         """Raise if what is stored of these chunks is not what was extracted from them."""
-        unchecked = sorted(chunks - self.checked)
+        unchecked = sorted(sums.keys() - self.checked)
         held: Counter[int] = Counter()
         for statement in _EXTRACTED:
             for chunk, *cells in await self._select(statement, unchecked):
                 held[chunk] += checksum_cells(*cells)
-        for chunk, checksum in await self._select(
-            "SELECT key, extracted FROM chunks WHERE key $keys", unchecked
-        ):
-            if checksum not in (None, held[chunk]):
-                raise StoreError(DAMAGED_ROW)
+        if any(sums[chunk] not in (None, held[chunk]) for chunk in unchecked):
+            raise StoreError(DAMAGED_ROW)
         self.checked.update(unchecked)
 
     def _require_all(

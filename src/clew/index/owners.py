@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from clew.graph.csr import (
     Csr,
     Ints,
+    Mask,
     build_csr,
     expand_ranges,
     group_equals,
@@ -165,11 +166,9 @@ class _Update:
         counts = np.bincount(name, starts[some + 1] - starts[some]).astype(np.int64)[name]
         lengths, chunks = self._tokens.lengths[some], len(arrays["chunk_keys"])
         left = _weigh_claims(claims.select(some), name, lengths, counts, chunks)
-        owners = some[left.entities]
-        passages = self._replace(
-            "owned", self._drop(some), EntityPassages(owners, left.chunks, left.about)
-        )
-        sure = owners[left.about >= _MIN_OWNERSHIP]
+        mine = build_csr(len(some), left.entities, left.chunks, left.about)
+        passages = self._replace_rows("owned", some, mine)
+        sure = some[left.entities[left.about >= _MIN_OWNERSHIP]]
         fresh = sorted_unique(arrays["entity_same"][sure])
         return _Owned(claims, passages, self._update_known(some, fresh))
 
@@ -188,14 +187,11 @@ class _Update:
         answers = self._named.take(self._find_names(asked.hashes))
         finder = PassageFinder(owned.passages, answers, spelt, self._arrays["chunk_codes"])
         found, unsure_now = finder.find(asked.renumber(some), some)
-        about = EntityPassages(
-            some[found.row_numbers()], found.columns.astype(np.int64), found.weights
-        )
-        held = self._drop(some)
         mask = np.zeros(self._count, np.bool_)
-        mask[held[held != GONE]] = before[held != GONE]
+        mask[self._entities[self._entities != GONE]] = before[self._entities != GONE]
         mask[some] = unsure_now
-        return {"owners_asked": mask, **_to_arrays("owners", self._replace("owners", held, about))}
+        owners = self._replace_rows("owners", some, found)
+        return {"owners_asked": mask, **_to_arrays("owners", owners)}
 
     def _find_new_mentions(self) -> EntityPassages:
         """The mentions in new chunks."""
@@ -234,11 +230,10 @@ class _Update:
 
     def _find_changed(self, passages: Csr) -> Ints:
         """Entities that own or owned a passage and were weighed again, or whose names changed."""
-        some, old = self._weighed, self._previous["entity_keys"]
-        at = np.minimum(np.searchsorted(old, self._arrays["entity_keys"][some]), len(old) - 1)
+        some, before = self._weighed, _load_csr(self._previous, "owned")
         owns = passages.degrees_of(some) > 0
-        if len(old):
-            owns |= _load_csr(self._previous, "owned").degrees_of(at) > 0
+        at, known = self._find_earlier(some)
+        owns[known] |= before.degrees_of(at[known]) > 0
         changed = self._names.changed if self._names.changed is not None else some
         return sorted_unique(np.concatenate([some[owns], changed]))
 
@@ -259,6 +254,30 @@ class _Update:
         is_dropped = np.zeros(self._count + 1, np.bool_)  # the last one is that of GONE
         is_dropped[some] = True
         return np.where(is_dropped[self._entities], GONE, self._entities)
+
+    def _find_earlier(self, some: Ints) -> tuple[Ints, Mask]:
+        """The earlier positions of entities, and whether they have one."""
+        old, keys = self._previous["entity_keys"], self._arrays["entity_keys"][some]
+        at = np.minimum(np.searchsorted(old, keys), max(len(old) - 1, 0))
+        return at, (old[at] == keys) if len(old) else np.zeros(len(some), np.bool_)
+
+    def _replace_rows(self, name: str, some: Ints, rows: Csr) -> Csr:
+        """Replace the rows of some entities, but for those that are as they were."""
+        held = _load_csr(self._previous, name)
+        at, known = self._find_earlier(some)
+        known[known] = rows.degrees()[known] == held.degrees_of(at[known])
+        same = np.flatnonzero(known)
+        which, mine = rows.edges_of(same)
+        theirs = held.edges_of(at[same])[1]
+        differs = self._chunks[held.columns[theirs]] != rows.columns[mine]
+        differs |= held.weights[theirs] != rows.weights[mine]
+        known[same[which[differs]]] = False
+        other = np.flatnonzero(~known)
+        which, edges = rows.edges_of(other)
+        added = EntityPassages(
+            some[other[which]], rows.columns[edges].astype(np.int64), rows.weights[edges]
+        )
+        return self._replace(name, self._drop(some[other]), added)
 
     def _replace(self, name: str, places: Ints, added: EntityPassages) -> Csr:
         """Move rows to their places, and add passages to those that are new or `GONE`."""

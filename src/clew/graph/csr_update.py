@@ -10,11 +10,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from clew.graph.csr import Csr, Ints, argsort_numbers, bisect_column
+from clew.graph.csr import Csr, Ints, Mask, argsort_numbers, bisect_column
 
 GONE = -1
 SpliceRows = Callable[[str, NDArray[Any], Ints, Ints, NDArray[Any]], NDArray[Any]]
-"""Does the same as `splice` for an array with a name, and may note it."""
+"""Does the same as `splice` for a part of a CSR, and may note it. Of `starts` rows are dropped and
+inserted, the latter with the given sizes."""
 _MAX_SPLICED = 20_000  # rows dropped and inserted; of more, rows are selected one by one
 
 
@@ -55,9 +56,13 @@ class CsrUpdate:
 
 
 def _splice_any(
-    _: str, held: NDArray[Any], gone: Ints, at: Ints, added: NDArray[Any]
+    part: str, held: NDArray[Any], gone: Ints, at: Ints, added: NDArray[Any]
 ) -> NDArray[Any]:
-    return splice(held, gone, at, added) if len(gone) or len(at) else held
+    if not len(gone) and not len(at):
+        return held
+    if part == "starts":
+        return np.cumsum(splice(np.diff(held, prepend=0), gone + 1, at + 1, added))
+    return splice(held, gone, at, added)
 
 
 def update_csr(
@@ -71,41 +76,57 @@ def update_csr(
 
     `moved` has the new places of the old rows and columns, ascending but for those that are gone;
     `added` the new rows and columns of the added edges, of which none may be there already. The new
-    matrix has `count` rows. `edit` makes the arrays.
+    matrix has `count` rows. `edit` makes the arrays; of "starts" it is told the sizes of rows.
     """
     rows, places = moved
     width = int(added[1].max(initial=0)) + 1
     order = argsort_numbers(added[0] * width + added[1])
-    row, column = added[0][order], added[1][order].astype(np.int32)
-    columns = old.columns if stays(places) else places.astype(np.int32)[old.columns]
+    row, column = added[0][order], added[1][order]
+    rows_stay, columns_stay = stays(rows), stays(places)
+    columns = old.columns if columns_stay else places.astype(np.int32)[old.columns]
     gone = _find_gone(old, rows, places, columns)
-    if stays(rows) and not len(gone) and (not len(row) or int(row[0]) >= len(rows)):
-        ends = old.starts[-1] + np.cumsum(np.bincount(row - len(rows), minlength=count - len(rows)))
-        starts = edit("starts", old.starts, gone, np.full(len(ends), len(old.starts)), ends)
-        at = np.full(len(row), len(columns))
-        return CsrUpdate(starts, edit("columns", columns, gone, at, column), gone, at, order)
-    held = old.starts - np.searchsorted(gone, old.starts) if len(gone) else old.starts
-    degrees = np.zeros(count, np.int64)
-    if stays(rows):
-        degrees[: len(rows)] = np.diff(held)
-    else:
-        kept = np.flatnonzero(rows != GONE)
-        degrees[rows[kept]] = np.diff(held)[kept]
-    at = _find_slots(columns, gone, np.append(0, np.cumsum(degrees)), row, column)
-    np.add.at(degrees, row, 1)
-    starts = np.append(0, np.cumsum(degrees))
-    return CsrUpdate(starts, edit("columns", columns, gone, at, column), gone, at, order)
+    first, known = _find_old(rows, row, rows_stay)
+    begins, ends = old.starts[first], old.starts[np.minimum(first + 1, len(rows))]
+    sought = _find_old(places, column, columns_stay)[0]
+    at = bisect_column(old.columns, sought, (begins, np.where(known, ends, begins)))
+    starts = _update_starts(old, count, (rows, rows_stay), gone, row, edit)
+    found = edit("columns", columns, gone, at, column.astype(np.int32))
+    return CsrUpdate(starts, found, gone, at, order)
 
 
-def _find_slots(
-    columns: NDArray[np.int32], gone: Ints, starts: Ints, row: Ints, column: NDArray[np.int32]
+def _find_old(places: Ints, wanted: Ints, all_stay: bool) -> tuple[Ints, Mask]:
+    """Return what was at some new places, or the first that stays after them; and whether it was.
+
+    `all_stay` says that everything is where it was.
+    """
+    if all_stay:
+        return np.minimum(wanted, len(places)), wanted < len(places)
+    kept = np.flatnonzero(places != GONE)
+    at = np.searchsorted(places[kept], wanted)
+    known = np.append(places[kept], GONE)[at] == wanted
+    found: Ints = np.append(kept, len(places))[at]
+    return found, known
+
+
+def _update_starts(
+    old: Csr, count: int, moved: tuple[Ints, bool], gone: Ints, row: Ints, edit: SpliceRows
 ) -> Ints:
-    """Return before which of the old edges each added one is; `starts` are those of what stays."""
-    if not len(row):
-        return row
-    left = splice(columns, gone, gone[:0], columns[:0]) if len(gone) else columns
-    at = bisect_column(left, column, (starts[row], starts[row + 1]), right=True)
-    return at + np.searchsorted(gone - np.arange(len(gone)), at, "right")
+    """Where rows start after edges `gone` were dropped and edges of `row` added."""
+    rows, all_stay = moved
+    is_new = np.ones(count, np.bool_)
+    is_new[rows[rows != GONE]] = False
+    lost = rows[np.searchsorted(old.starts, gone, "right") - 1]
+    changed = np.union1d(np.flatnonzero(is_new), np.concatenate([lost[lost != GONE], row]))
+    at, known = _find_old(rows, changed, all_stay)
+    sizes = np.zeros(len(changed), np.int64)
+    sizes[known] = old.degrees_of(at[known])
+    for some, sign in ((lost[lost != GONE], -1), (row, 1)):
+        sizes += sign * np.bincount(np.searchsorted(changed, some), minlength=len(changed))
+    same = known.copy()
+    same[known] = sizes[known] == old.degrees_of(at[known])
+    at, sizes, known = at[~same], sizes[~same], known[~same]
+    dropped = np.union1d(np.flatnonzero(rows == GONE), at[known])
+    return edit("starts", old.starts, dropped, at, sizes)
 
 
 def stays(places: NDArray[np.integer]) -> bool:

@@ -26,7 +26,7 @@ from clew.graph.parts import HERE, RunParts, split_range
 from clew.index.incidence_blocks import build_in_blocks, fits_in_memory
 from clew.index.resolution import ResolvedTables
 from clew.store.protocol import Array, Arrays
-from clew.store.spliced_arrays import splice_rows
+from clew.store.spliced_arrays import splice_part
 
 Named = dict[str, NDArray[Any]]
 _KINDS = ("chunk", "entity", "fact")
@@ -240,7 +240,7 @@ def _update_incidence(
         ((target, targets), (source, sources), edges.more),
     ):
         name = f"{one}_{other}"
-        edit = partial(_splice_part, previous, name)
+        edit = partial(splice_part, previous, name)
         update = update_csr(
             _load_csr(previous, name),
             len(keys[one]),
@@ -253,10 +253,6 @@ def _update_incidence(
             held = previous[f"{name}_{part}"]
             arrays[f"{name}_{part}"] = update.carry(held, weights, part, edit)
     return arrays
-
-
-def _splice_part(previous: Arrays, name: str, part: str, *given: Any) -> Array:
-    return splice_rows(previous, f"{name}_{part}", *given)
 
 
 def _load_csr(arrays: Arrays, name: str) -> Csr:

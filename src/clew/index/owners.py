@@ -36,7 +36,7 @@ from clew.index.name_table import NameUpdate, make_table
 from clew.index.name_tokens import NameTokens, find_tokens, index_names_by_token
 from clew.index.owner_blocks import find_owners, fits_at_once
 from clew.store.protocol import Arrays, Tables
-from clew.store.spliced_arrays import splice_rows
+from clew.store.spliced_arrays import splice_part
 
 _MIN_OWNERSHIP = 0.3  # names owned less surely than this are not found by fuzzy matching
 MAX_SHARE = 0.5  # of entities that are looked at again; of more, all are
@@ -281,12 +281,8 @@ class _Update:
 
     def _replace(self, name: str, places: Ints, added: EntityPassages) -> Csr:
         """Move rows to their places, and add passages to those that are new or `GONE`."""
-        held, edit = _load_csr(self._previous, name), partial(_splice_part, self._previous, name)
+        held, edit = _load_csr(self._previous, name), partial(splice_part, self._previous, name)
         moved, edges = (places, self._chunks), (added.entities, added.chunks)
         update = update_csr(held, self._count, moved, edges, edit)
         weights = update.carry(held.weights, added.about, "weights", edit)
         return Csr(update.starts, update.columns, weights)
-
-
-def _splice_part(previous: Arrays, name: str, part: str, *given: Any) -> NDArray[Any]:
-    return splice_rows(previous, f"{name}_{part}", *given)

@@ -109,7 +109,7 @@ class ChangedArrays:
                 if steps is None and not self._is_prefix(numbered):
                     return self.find(name)
                 break
-        if name.endswith(OFFSETS):
+        if name.endswith(OFFSETS) and not splice.by_difference:
             if len(splice.gone) or int(splice.at[0]) < len(old) or not len(old):
                 return self.find(name)
             splice = splice._replace(rows=np.diff(splice.rows, prepend=old[-1:]))

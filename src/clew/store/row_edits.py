@@ -163,6 +163,8 @@ class Splice(NamedTuple):
     gone: Ints
     at: Ints
     rows: Array
+    by_difference: bool = False
+    """Whether rows are differences of offsets."""
 
     def to_edits(self, count: int, steps: Steps | None) -> Edits:
         """The edits; the earlier array had so many rows."""

@@ -17,7 +17,14 @@ from clew.graph.csr import (
     row_starts,
     sorted_unique,
 )
-from clew.graph.csr_update import GONE, SpliceRows, find_places, stays, update_csr
+from clew.graph.csr_update import (
+    GONE,
+    SpliceRows,
+    find_places,
+    moves_from_places,
+    stays,
+    update_csr,
+)
 from clew.graph.name_matching import NameTokenIndex
 from clew.index.owner_blocks import index_tokens
 from clew.index.resolution import sort_tokens
@@ -169,8 +176,7 @@ def _update_index(
     at = np.searchsorted(codes, fresh)
     update = update_csr(
         names,
-        len(codes),
-        (places, moved),
+        (moves_from_places(places, len(codes)), moves_from_places(moved, len(known))),
         (at, new[which]),
         partial(splice_part, previous, "word_names"),
     )

@@ -16,13 +16,12 @@ from numpy.typing import NDArray
 from clew.graph.csr import (
     Csr,
     Ints,
-    Mask,
     build_csr,
     expand_ranges,
     group_equals,
     sorted_unique,
 )
-from clew.graph.csr_update import GONE, find_places, update_csr
+from clew.graph.csr_update import GONE, Moves, splice, update_csr
 from clew.graph.page_owners import (
     SIDE_CLAIM,
     EntityPassages,
@@ -32,6 +31,7 @@ from clew.graph.page_owners import (
     name_rarities,
     resolve_claims,
 )
+from clew.index.incidences import find_key_moves
 from clew.index.name_table import NameUpdate, make_table
 from clew.index.name_tokens import NameTokens, find_tokens, index_names_by_token
 from clew.index.owner_blocks import find_owners, fits_at_once
@@ -143,11 +143,8 @@ class _Update:
     ) -> None:
         self._tables, self._arrays, self._names, self._tokens = tables, arrays, names, tokens
         self._previous, self._named = tables.previous, _name_table(arrays)
-        self._count = len(arrays["entity_keys"])
-        self._entities, self._chunks = (
-            find_places(self._previous[f"{kind}_keys"], arrays[f"{kind}_keys"])
-            for kind in ("entity", "chunk")
-        )
+        keys = {kind: arrays[f"{kind}_keys"] for kind in ("entity", "chunk")}
+        self._entities, self._chunks = (find_key_moves(self._previous, keys, kind) for kind in keys)
         self._weighed = np.zeros(0, np.int64)
 
     def find_owned(self) -> _Owned:
@@ -179,25 +176,23 @@ class _Update:
         changed = self._find_changed(owned.passages)
         hashes = make_table(tables, keys, changed).hashes
         sharing = self._named.take(self._find_names(hashes, self._names.old_hashes)).entities
-        unsure = self._entities[np.flatnonzero(before)]
+        unsure = self._entities.place(np.flatnonzero(before))
         some = sorted_unique(np.concatenate([changed, sharing, unsure[unsure != GONE]]))
-        if len(some) > MAX_SHARE * self._count or not fits_at_once(len(some), tables.memory):
+        if len(some) > MAX_SHARE * len(keys) or not fits_at_once(len(some), tables.memory):
             return None
         asked = make_table(tables, keys, some)
         answers = self._named.take(self._find_names(asked.hashes))
         finder = PassageFinder(owned.passages, answers, spelt, self._arrays["chunk_codes"])
         found, unsure_now = finder.find(asked.renumber(some), some)
-        mask = np.zeros(self._count, np.bool_)
-        mask[self._entities[self._entities != GONE]] = before[self._entities != GONE]
+        none = np.zeros(len(self._entities.added), np.bool_)
+        mask = splice(before, self._entities.gone, self._entities.at, none)
         mask[some] = unsure_now
         owners = self._replace_rows("owners", some, found)
         return {"owners_asked": mask, **_to_arrays("owners", owners)}
 
     def _find_new_mentions(self) -> EntityPassages:
         """The mentions in new chunks."""
-        is_new = np.ones(len(self._arrays["chunk_keys"]), np.bool_)
-        is_new[self._chunks[self._chunks != GONE]] = False
-        new, links = np.flatnonzero(is_new), _load_csr(self._arrays, "chunk_entity")
+        new, links = self._chunks.added, _load_csr(self._arrays, "chunk_entity")
         which, at = links.edges_of(new)
         about = self._arrays["chunk_entity_about"][at]
         return EntityPassages(links.columns[at].astype(np.int64), new[which], about)
@@ -205,8 +200,8 @@ class _Update:
     def _find_touched(self, mentioned: Ints, claims: Csr) -> Ints:
         """Entities of which a mention or a name came or went, or whose rarity counts."""
         links = _load_csr(self._previous, "chunk_entity")
-        lost = links.columns[links.edges_of(np.flatnonzero(self._chunks == GONE))[1]]
-        left = self._entities[lost]
+        lost = links.columns[links.edges_of(self._chunks.gone)[1]]
+        left = self._entities.place(lost)
         changed = self._names.changed if self._names.changed is not None else lost[:0]
         # How rare a name is depends on the number of all chunks; it matters for guesses only.
         guesses = np.flatnonzero(claims.weights < SIDE_CLAIM)
@@ -232,7 +227,7 @@ class _Update:
         """Entities that own or owned a passage and were weighed again, or whose names changed."""
         some, before = self._weighed, _load_csr(self._previous, "owned")
         owns = passages.degrees_of(some) > 0
-        at, known = self._find_earlier(some)
+        at, known = self._entities.find_old(some)
         owns[known] |= before.degrees_of(at[known]) > 0
         changed = self._names.changed if self._names.changed is not None else some
         return sorted_unique(np.concatenate([some[owns], changed]))
@@ -240,7 +235,7 @@ class _Update:
     def _update_known(self, weighed: Ints, fresh: Ints) -> Ints:
         """The names that are owned surely enough; `fresh` are those among the weighed ones."""
         codes = self._arrays["entity_codes"]
-        held = self._drop(weighed)[self._previous["word_entities"]]
+        held = self._drop(weighed).place(self._previous["word_entities"])
         held = held[held != GONE]
         fresh = _order_by_code(self._arrays, fresh)
         known = np.insert(held, np.searchsorted(codes[held], codes[fresh]), fresh)
@@ -249,27 +244,20 @@ class _Update:
             return known
         return _order_by_code(self._arrays, np.sort(known))  # as equals are sorted otherwise
 
-    def _drop(self, some: Ints) -> Ints:
-        """The new places of entities, `GONE` for these."""
-        is_dropped = np.zeros(self._count + 1, np.bool_)  # the last one is that of GONE
-        is_dropped[some] = True
-        return np.where(is_dropped[self._entities], GONE, self._entities)
-
-    def _find_earlier(self, some: Ints) -> tuple[Ints, Mask]:
-        """The earlier positions of entities, and whether they have one."""
-        old, keys = self._previous["entity_keys"], self._arrays["entity_keys"][some]
-        at = np.minimum(np.searchsorted(old, keys), max(len(old) - 1, 0))
-        return at, (old[at] == keys) if len(old) else np.zeros(len(some), np.bool_)
+    def _drop(self, some: Ints) -> Moves:
+        """How entities moved, if these had not been there."""
+        at, known = self._entities.find_old(some)
+        return self._entities.drop(at[known])
 
     def _replace_rows(self, name: str, some: Ints, rows: Csr) -> Csr:
         """Replace the rows of some entities, but for those that are as they were."""
         held = _load_csr(self._previous, name)
-        at, known = self._find_earlier(some)
+        at, known = self._entities.find_old(some)
         known[known] = rows.degrees()[known] == held.degrees_of(at[known])
         same = np.flatnonzero(known)
         which, mine = rows.edges_of(same)
         theirs = held.edges_of(at[same])[1]
-        differs = self._chunks[held.columns[theirs]] != rows.columns[mine]
+        differs = self._chunks.place(held.columns[theirs]) != rows.columns[mine]
         differs |= held.weights[theirs] != rows.weights[mine]
         known[same[which[differs]]] = False
         other = np.flatnonzero(~known)
@@ -279,10 +267,9 @@ class _Update:
         )
         return self._replace(name, self._drop(some[other]), added)
 
-    def _replace(self, name: str, places: Ints, added: EntityPassages) -> Csr:
-        """Move rows to their places, and add passages to those that are new or `GONE`."""
+    def _replace(self, name: str, rows: Moves, added: EntityPassages) -> Csr:
+        """Move rows to their places, and add passages to those that were not there."""
         held, edit = _load_csr(self._previous, name), partial(splice_part, self._previous, name)
-        moved, edges = (places, self._chunks), (added.entities, added.chunks)
-        update = update_csr(held, self._count, moved, edges, edit)
+        update = update_csr(held, (rows, self._chunks), (added.entities, added.chunks), edit)
         weights = update.carry(held.weights, added.about, "weights", edit)
         return Csr(update.starts, update.columns, weights)

@@ -20,14 +20,13 @@ from clew.store.row_edits import (
     MAX_SHARE,
     EditFinder,
     Edits,
-    Ints,
     Splice,
-    Steps,
     count_equal_rows,
     find_steps,
 )
+from clew.store.steps import Ints, Steps
 
-MIN_CHANGED_BYTES = 8192  # smaller arrays are written whole, which takes less than to compare them
+MIN_CHANGED_BYTES = 1024  # smaller arrays are written whole: they take a block of the disk anyway
 MAX_PIECES = 8192  # of an array that is read with changes; with more it is written whole
 OFFSETS = "_starts"  # how the names of arrays of offsets end
 _LEVEL = 1  # of compression: most bytes of row numbers are 0

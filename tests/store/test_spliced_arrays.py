@@ -4,7 +4,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from clew.index.derive import derive_arrays
@@ -56,6 +56,7 @@ def test_noted_rows_are_saved_as_they_are(
             assert stored[name].tobytes() == array.tobytes(), name
 
 
+@settings(deadline=None)  # it writes files
 @given(data=st.data())
 def test_offsets_are_saved_by_the_sizes_of_rows(
     data: st.DataObject, tmp_path_factory: pytest.TempPathFactory

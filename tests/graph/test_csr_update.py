@@ -1,12 +1,21 @@
 """Sorting and updating sparse matrices: the same as doing it the plain way."""
 
+from functools import partial
+
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from clew.graph.csr import argsort_pairs, bisect_column, build_csr, group_equals
-from clew.graph.csr_update import GONE, find_places, splice, update_csr
+from clew.graph.csr import Ints, argsort_pairs, bisect_column, build_csr, group_equals
+from clew.graph.csr_update import (
+    GONE,
+    find_moves,
+    find_places,
+    moves_from_places,
+    splice,
+    update_csr,
+)
 
 
 @pytest.mark.parametrize("seed", range(30))
@@ -27,8 +36,7 @@ def test_an_updated_matrix_equals_one_that_is_built(seed: int) -> None:
     old = _build(before, old_rows, old_columns, known)
     update = update_csr(
         old,
-        len(rows),
-        (find_places(old_rows, rows), find_places(old_columns, columns)),
+        (find_moves(old_rows, rows), find_moves(old_columns, columns)),
         _positions(added, rows, columns),
     )
     weights = update.carry(old.weights, np.array([known[pair] for pair in added]))
@@ -84,3 +92,28 @@ def test_splicing_equals_deleting_and_inserting(data: st.DataObject) -> None:
     added = 100 + np.arange(len(at))
     wanted = np.delete(np.insert(held, at, added), gone + np.searchsorted(at, gone, "right"))
     assert splice(held, gone, at, added).tolist() == wanted.tolist()
+
+
+KEYS = st.sets(st.integers(0, 30)).map(sorted).map(partial(np.array, dtype=np.int64))
+
+
+@given(old=KEYS, new=KEYS, data=st.data())
+def test_moves_say_where_elements_were_and_are(old: Ints, new: Ints, data: st.DataObject) -> None:
+    moves, places = find_moves(old, new), find_places(old, new)
+    assert moves.places.tolist() == places.tolist()
+    assert new[moves.added].tolist() == sorted({*new.tolist()} - {*old.tolist()})
+    assert moves.all_stay == (new[: len(old)].tolist() == old.tolist())
+    some = np.array(data.draw(st.lists(st.integers(0, len(old) - 1))) if len(old) else [], np.int64)
+    assert moves.place(some).tolist() == places[some].tolist()
+    at, known = moves.find_old(np.arange(len(new)))
+    assert old[at[known]].tolist() == new[known].tolist()
+    assert new[known].tolist() == sorted({*new.tolist()} & {*old.tolist()})
+    kept = {*old[moves.places != GONE].tolist()}
+    for place, key in zip(at[~known].tolist(), new[~known].tolist(), strict=True):
+        later = [one for one in old.tolist() if one > key and one in kept]
+        assert (old[place] if place < len(old) else None) == (later[0] if later else None)
+    dropped = moves.drop(np.unique(some))
+    held = np.where(np.isin(np.arange(len(old)), some), GONE, places)
+    again = moves_from_places(held, len(new))
+    assert dropped.gone.tolist() == again.gone.tolist()
+    assert dropped.added.tolist() == again.added.tolist()

@@ -15,6 +15,7 @@ from clew.store import array_files
 from clew.store.array_files import remove_old_generations, save_arrays
 from clew.store.mapped_arrays import SUMS_FILE, MappedArrays, load_sound_arrays, make_seal
 from clew.store.protocol import Addition, Array, Arrays, Change, Tables
+from clew.store.row_edits import find_steps
 from clew.store.sqlite.store import SqliteStore
 from clew.testing.contracts import make_addition, make_triple
 
@@ -235,3 +236,24 @@ def test_small_arrays_are_written_whole(tmp_path: Path) -> None:
     held = MappedArrays(tmp_path / "1", save_arrays(tmp_path / "1", {"a": np.arange(rows)}))
     save_arrays(tmp_path / "2", {"a": np.insert(np.arange(rows), 9, 1)}, previous=held)
     assert not list((tmp_path / "2").glob("changes-*"))
+
+
+NUMBERS = st.sets(st.integers(0, 40), min_size=1).map(sorted)
+
+
+@given(kept=st.tuples(NUMBERS, NUMBERS, NUMBERS), repeats=st.integers(1, 20))
+def test_steps_and_later_ones_are_one(kept: tuple[list[int], ...], repeats: int) -> None:
+    first, second, third = (np.array(one, np.int64) for one in kept)
+    one, other = find_steps(first, second), find_steps(second, third)
+    if one is None or other is None:
+        return
+    both = one.then(other)
+    assert both.at[0] == 0
+    assert (np.diff(both.add) != 0).all()
+    lasting = np.isin(first, second) & np.isin(first, third)
+    expected = np.searchsorted(third, first[lasting])
+    assert both.table()[lasting].tolist() == expected.tolist()
+    # Few numbers are looked up one by one, many by a table.
+    some = np.append(np.tile(np.flatnonzero(lasting), repeats), -1).astype(np.int32)
+    assert both.renumber(some).tolist() == [*expected.tolist() * repeats, -1]
+    assert both.renumber(some[-1:]).tolist() == [-1]

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from clew.index.derive import derive_arrays
@@ -12,13 +12,14 @@ from clew.store import array_files
 from clew.store.array_files import save_arrays
 from clew.store.mapped_arrays import MappedArrays
 from clew.store.protocol import Array, Arrays, Change, Tables
-from clew.store.spliced_arrays import append_rows, find_splice, splice_rows
+from clew.store.spliced_arrays import append_rows, find_splice, splice_offsets, splice_rows
 from clew.store.sqlite.store import SqliteStore
 from clew.testing.contracts import make_addition, make_triple
 
 NONE = np.zeros(0, np.int64)
 
 
+@settings(deadline=None)  # a busy machine is no failure
 @given(data=st.data())
 def test_noted_rows_are_saved_as_they_are(
     data: st.DataObject, tmp_path_factory: pytest.TempPathFactory
@@ -54,6 +55,35 @@ def test_noted_rows_are_saved_as_they_are(
         assert not stored.check_all()
         for name, array in new.items():
             assert stored[name].tobytes() == array.tobytes(), name
+
+
+@settings(deadline=None)  # a busy machine is no failure
+@given(data=st.data())
+def test_offsets_are_saved_by_the_sizes_of_rows(
+    data: st.DataObject, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    folder, name = tmp_path_factory.mktemp("arrays"), "part_starts"
+    sizes = np.arange(3000) % 5
+    held = np.append(0, np.cumsum(sizes))
+    seal = save_arrays(folder / "0", {name: held}, durable=False)
+    for number in range(1, 4):
+        previous = MappedArrays(folder / str(number - 1), seal)
+        places = st.lists(st.integers(0, len(sizes)), max_size=6).map(sorted)
+        rows = st.lists(st.integers(0, len(sizes) - 1), max_size=6, unique=True).map(sorted)
+        at, gone = (np.array(data.draw(some), np.int64) for some in (places, rows))
+        if data.draw(st.booleans()):
+            at, gone = np.full(len(at), len(sizes)), NONE
+        more = np.arange(len(at)) + number
+        found = splice_offsets(previous, name, previous[name], gone, at, more)
+        sizes = np.insert(np.delete(sizes, gone), at - np.searchsorted(gone, at), more)
+        assert found.tolist() == [0, *np.cumsum(sizes).tolist()]
+        noted = find_splice(previous, name, found)
+        assert noted is not None
+        assert len(noted.rows) == len(at)
+        seal = save_arrays(folder / str(number), {name: found}, durable=False, previous=previous)
+        stored = MappedArrays(folder / str(number), seal)
+        assert not stored.check_all()
+        assert stored[name].tobytes() == found.tobytes()
 
 
 def test_appended_rows_are_not_seen_until_they_are_saved(tmp_path: Path) -> None:

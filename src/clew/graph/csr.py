@@ -185,6 +185,8 @@ def find_positions(keys: Ints, wanted: NDArray[np.integer]) -> Ints:
         return np.zeros(len(wanted), np.int64)
     if int(keys[-1]) - int(keys[0]) == len(keys) - 1:  # no key is missing
         return wanted.astype(np.int64) - int(keys[0])
+    if len(wanted) < len(keys) >> 7:
+        return bisect_column(keys, wanted)
     # A table finds dense keys far faster than binary search; a few sparse ones may follow.
     limit = min(4 * len(keys) + 1024, int(keys[-1]) + 1)
     dense = int(np.searchsorted(keys, limit))

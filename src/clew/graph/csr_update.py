@@ -5,16 +5,18 @@ Copying what stays is many times faster than sorting all edges again, and gives 
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from clew.graph.csr import Csr, Ints, argsort_numbers, bisect_column
+from clew.graph.csr import Csr, Ints, Mask, argsort_numbers, bisect_column, isin_sorted
 
 GONE = -1
 SpliceRows = Callable[[str, NDArray[Any], Ints, Ints, NDArray[Any]], NDArray[Any]]
-"""Does the same as `splice` for an array with a name, and may note it."""
+"""Does the same as `splice` for a part of a CSR, and may note it. Of `starts` rows are dropped and
+inserted, the latter with the given sizes."""
 _MAX_SPLICED = 20_000  # rows dropped and inserted; of more, rows are selected one by one
 
 
@@ -27,6 +29,81 @@ def find_places(old: Ints, new: Ints) -> Ints:
     at = np.searchsorted(new, old)
     found: Ints = np.where(new[np.minimum(at, len(new) - 1)] == old, at, GONE)
     return found
+
+
+@dataclass(frozen=True)
+class Moves:
+    """How elements that were numbered are numbered now: those that stay keep their order."""
+
+    old: int
+    """How many there were."""
+    new: int
+    """How many there are."""
+    gone: Ints
+    """The old numbers of those that do not stay, ascending."""
+    added: Ints
+    """The new numbers of those that were not there, ascending."""
+
+    @cached_property
+    def all_stay(self) -> bool:
+        """Whether everything is where it was."""
+        return not len(self.gone) and (not len(self.added) or int(self.added[0]) >= self.old)
+
+    @cached_property
+    def places(self) -> Ints:
+        """The new number of each, `GONE` if it does not stay."""
+        at = np.arange(self.old)
+        if self.all_stay:
+            return at
+        found = self._count_up(at)
+        found[self.gone] = GONE
+        return found
+
+    def _count_up(self, which: Ints) -> Ints:
+        rank = which - np.searchsorted(self.gone, which)
+        more = np.searchsorted(self.added - np.arange(len(self.added)), rank, "right")
+        return rank + more
+
+    def place(self, which: NDArray[np.integer]) -> Ints:
+        """The new numbers of some; `GONE` for those that do not stay."""
+        if len(which) > self.old >> 3:
+            found: Ints = self.places[which]
+            return found
+        found = self._count_up(which.astype(np.int64))
+        found[isin_sorted(which, self.gone)] = GONE
+        return found
+
+    def find_old(self, wanted: Ints) -> tuple[Ints, Mask]:
+        """What had these new numbers, or else the first that stays after; and whether it was so."""
+        before = np.searchsorted(self.added, wanted)
+        rank = wanted - before
+        found = rank + np.searchsorted(self.gone - np.arange(len(self.gone)), rank, "right")
+        return found, ~isin_sorted(wanted, self.added)
+
+    @property
+    def at(self) -> Ints:
+        """Before which of the old ones each of the added ones is."""
+        return self.find_old(self.added)[0]
+
+    def drop(self, which: Ints) -> "Moves":
+        """The same if these old ones were gone, and came again."""
+        again = self.place(which)
+        gone, added = np.union1d(self.gone, which), np.union1d(self.added, again[again != GONE])
+        return Moves(self.old, self.new, gone, added)
+
+
+def find_moves(old: Ints, new: Ints) -> Moves:
+    """How ascending keys moved."""
+    if len(old) <= len(new) and np.array_equal(old, new[: len(old)]):
+        return Moves(len(old), len(new), np.zeros(0, np.int64), np.arange(len(old), len(new)))
+    return moves_from_places(find_places(old, new), len(new))
+
+
+def moves_from_places(places: Ints, count: int) -> Moves:
+    """The moves to these places, ascending but for those that are gone, among so many."""
+    is_new = np.ones(count, np.bool_)
+    is_new[places[places != GONE]] = False
+    return Moves(len(places), count, np.flatnonzero(places == GONE), np.flatnonzero(is_new))
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,57 +132,55 @@ class CsrUpdate:
 
 
 def _splice_any(
-    _: str, held: NDArray[Any], gone: Ints, at: Ints, added: NDArray[Any]
+    part: str, held: NDArray[Any], gone: Ints, at: Ints, added: NDArray[Any]
 ) -> NDArray[Any]:
-    return splice(held, gone, at, added) if len(gone) or len(at) else held
+    if not len(gone) and not len(at):
+        return held
+    if part == "starts":
+        return np.cumsum(splice(np.diff(held, prepend=0), gone + 1, at + 1, added))
+    return splice(held, gone, at, added)
 
 
 def update_csr(
-    old: Csr,
-    count: int,
-    moved: tuple[Ints, Ints],
-    added: tuple[Ints, Ints],
-    edit: SpliceRows = _splice_any,
+    old: Csr, moved: tuple[Moves, Moves], added: tuple[Ints, Ints], edit: SpliceRows = _splice_any
 ) -> CsrUpdate:
     """Move rows and columns to their new places, drop those that are `GONE`, and add edges.
 
-    `moved` has the new places of the old rows and columns, ascending but for those that are gone;
-    `added` the new rows and columns of the added edges, of which none may be there already. The new
-    matrix has `count` rows. `edit` makes the arrays.
+    `moved` says how rows and columns moved; `added` has the new rows and columns of the added
+    edges, of which none may be there already. `edit` makes the arrays; of "starts" it is told the
+    sizes of rows.
     """
     rows, places = moved
     width = int(added[1].max(initial=0)) + 1
     order = argsort_numbers(added[0] * width + added[1])
-    row, column = added[0][order], added[1][order].astype(np.int32)
-    columns = old.columns if stays(places) else places.astype(np.int32)[old.columns]
+    row, column = added[0][order], added[1][order]
+    columns = old.columns
+    if not places.all_stay:
+        columns = places.places.astype(np.int32)[columns]
     gone = _find_gone(old, rows, places, columns)
-    if stays(rows) and not len(gone) and (not len(row) or int(row[0]) >= len(rows)):
-        ends = old.starts[-1] + np.cumsum(np.bincount(row - len(rows), minlength=count - len(rows)))
-        starts = edit("starts", old.starts, gone, np.full(len(ends), len(old.starts)), ends)
-        at = np.full(len(row), len(columns))
-        return CsrUpdate(starts, edit("columns", columns, gone, at, column), gone, at, order)
-    held = old.starts - np.searchsorted(gone, old.starts) if len(gone) else old.starts
-    degrees = np.zeros(count, np.int64)
-    if stays(rows):
-        degrees[: len(rows)] = np.diff(held)
-    else:
-        kept = np.flatnonzero(rows != GONE)
-        degrees[rows[kept]] = np.diff(held)[kept]
-    at = _find_slots(columns, gone, np.append(0, np.cumsum(degrees)), row, column)
-    np.add.at(degrees, row, 1)
-    starts = np.append(0, np.cumsum(degrees))
-    return CsrUpdate(starts, edit("columns", columns, gone, at, column), gone, at, order)
+    first, known = rows.find_old(row)
+    begins, ends = old.starts[first], old.starts[np.minimum(first + 1, rows.old)]
+    within = begins, np.where(known, ends, begins)
+    at = bisect_column(old.columns, places.find_old(column)[0], within)
+    starts = _update_starts(old, rows, gone, row, edit)
+    found = edit("columns", columns, gone, at, column.astype(np.int32))
+    return CsrUpdate(starts, found, gone, at, order)
 
 
-def _find_slots(
-    columns: NDArray[np.int32], gone: Ints, starts: Ints, row: Ints, column: NDArray[np.int32]
-) -> Ints:
-    """Return before which of the old edges each added one is; `starts` are those of what stays."""
-    if not len(row):
-        return row
-    left = splice(columns, gone, gone[:0], columns[:0]) if len(gone) else columns
-    at = bisect_column(left, column, (starts[row], starts[row + 1]), right=True)
-    return at + np.searchsorted(gone - np.arange(len(gone)), at, "right")
+def _update_starts(old: Csr, rows: Moves, gone: Ints, row: Ints, edit: SpliceRows) -> Ints:
+    """Where rows start after edges `gone` were dropped and edges of `row` added."""
+    lost = rows.place(np.searchsorted(old.starts, gone, "right") - 1)
+    lost = lost[lost != GONE]
+    changed = np.union1d(rows.added, np.concatenate([lost, row]))
+    at, known = rows.find_old(changed)
+    before = np.zeros(len(changed), np.int64)
+    before[known] = old.degrees_of(at[known])
+    sizes = before.copy()
+    for some, sign in ((lost, -1), (row, 1)):
+        sizes += sign * np.bincount(np.searchsorted(changed, some), minlength=len(changed))
+    differs = ~known | (sizes != before)
+    at, sizes, known = at[differs], sizes[differs], known[differs]
+    return edit("starts", old.starts, np.union1d(rows.gone, at[known]), at, sizes)
 
 
 def stays(places: NDArray[np.integer]) -> bool:
@@ -113,10 +188,10 @@ def stays(places: NDArray[np.integer]) -> bool:
     return bool((places == np.arange(len(places))).all())
 
 
-def _find_gone(old: Csr, rows: Ints, places: Ints, columns: NDArray[np.int32]) -> Ints:
+def _find_gone(old: Csr, rows: Moves, places: Moves, columns: NDArray[np.int32]) -> Ints:
     """Return which old edges do not stay, ascending; `columns` has their new places."""
-    lost = old.edges_of(np.flatnonzero(rows == GONE))[1]
-    if not (places == GONE).any():
+    lost = old.edges_of(rows.gone)[1]
+    if not len(places.gone):
         return lost
     return np.union1d(lost, np.flatnonzero(columns == GONE))
 

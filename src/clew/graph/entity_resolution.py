@@ -80,6 +80,10 @@ class EntityGroups:
     pair_index: Ints
     """Indices of the pairs that merged groups."""
 
+    def find_merged(self) -> Ints:
+        """The entities that are merged into others."""
+        return np.flatnonzero(self.into != np.arange(len(self.into)))
+
 
 @dataclass(frozen=True, slots=True)
 class MergeConstraints:

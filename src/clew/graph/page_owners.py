@@ -98,15 +98,16 @@ class NameTable:
     weights: Floats
     kinds: NDArray[np.int8]
 
-    def take(self, rows: Ints, first: int = 0) -> "NameTable":
-        """Some rows, of entities that count from `first`."""
-        entities = self.entities[rows]
+    def take(self, rows: Ints) -> "NameTable":
+        """Some rows."""
         return NameTable(
-            self.hashes[rows],
-            entities - entities.dtype.type(first),
-            self.weights[rows],
-            self.kinds[rows],
+            self.hashes[rows], self.entities[rows], self.weights[rows], self.kinds[rows]
         )
+
+    def renumber(self, which: Ints) -> "NameTable":
+        """The same names, with entities numbered as in the ascending `which`."""
+        numbers = np.searchsorted(which, self.entities).astype(self.entities.dtype)
+        return NameTable(self.hashes, numbers, self.weights, self.kinds)
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,28 +127,26 @@ class PassageFinder:
     """Finds the passages about entities; what a search needs of all names is made once."""
 
     def __init__(
-        self,
-        count: int,
-        named: NameTable,
-        owned: EntityPassages,
-        spelt: EntityTokens,
-        codes: Ints,
+        self, passages_of: Csr, named: NameTable, spelt: EntityTokens, codes: Ints
     ) -> None:
-        """`count` is that of all entities; of many passages, equals are chosen by their `codes`."""
-        self._spelt, self._codes = spelt, codes
-        self._passages_of = build_csr(count, owned.entities, owned.chunks, owned.about)
-        known = (self._passages_of.degrees() > 0)[named.entities]
+        """`passages_of` are the passages that entities own; `named` has all names that are asked.
+
+        Of many passages, equals are chosen by their `codes`.
+        """
+        self._passages_of, self._spelt, self._codes = passages_of, spelt, codes
+        known = passages_of.degrees_of(named.entities) > 0
         own = named.weights > 1
         self._own = named.take(np.flatnonzero(known & own))
         self._forms = named.take(np.flatnonzero(known & ~own & (named.kinds == FORM)))
         self._parts = named.take(np.flatnonzero(known & (named.kinds == PART)))
 
-    def find(self, asked: NameTable, within: slice) -> Csr:
-        """Return for each entity of a range the passages about it, weighted by certainty.
+    def find(self, asked: NameTable, which: Ints) -> tuple[Csr, Mask]:
+        """Return for each of some entities the passages about it, weighted by certainty.
 
-        `asked` are the names of these entities, which count from the first of the range.
+        `asked` are the names of these entities, which are numbered as in `which`. Also returns
+        which of them were matched by similarity.
         """
-        count = within.stop - within.start
+        count = len(which)
         own = asked.weights > 1
         form = ~own & (asked.kinds == FORM)
         found = _concatenate(
@@ -157,12 +156,14 @@ class PassageFinder:
         found = _concatenate(
             found, self._match_hashes(asked, form & unmatched[asked.entities], self._own)
         )
-        found = _concatenate(found, self._match_similar(_best_certainty(count, found), within))
+        unsure = _best_certainty(count, found) < MIN_CERTAINTY
+        unsure &= self._spelt.starts[which + 1] > self._spelt.starts[which]
+        found = _concatenate(found, self._match_similar(np.flatnonzero(unsure), which))
         for asking, answers in ((asked.kinds == HEAD, self._own), (own, self._parts)):
             unmatched = _find_unmatched(count, found)
             guessed = self._match_hashes(asked, asking & unmatched[asked.entities], answers)
             found = _concatenate(found, _drop_ambiguous(count, guessed))
-        return _keep_surest(count, found, self._codes)
+        return _keep_surest(count, found, self._codes), unsure
 
     def _match_hashes(self, asked: NameTable, asking: Mask, answers: NameTable) -> EntityPassages:
         """Match names in `asking` to equal names of entities with passages."""
@@ -180,16 +181,14 @@ class PassageFinder:
             self._passages_of,
         )
 
-    def _match_similar(self, certainty: Floats, within: slice) -> EntityPassages:
+    def _match_similar(self, queries: Ints, which: Ints) -> EntityPassages:
         """Match entities without certain passages to those with the most similar names."""
-        tokens = self._spelt
-        begins = tokens.starts[within.start : within.stop + 1]
-        queries = np.flatnonzero((certainty < MIN_CERTAINTY) & (np.diff(begins) > 0))
-        size = np.diff(begins)[queries]
-        _, at = expand_ranges(begins[queries], begins[queries + 1])
+        tokens, entities = self._spelt, which[queries]
+        size = tokens.starts[entities + 1] - tokens.starts[entities]
+        _, at = expand_ranges(tokens.starts[entities], tokens.starts[entities + 1])
         starts = np.concatenate([[0], np.cumsum(size)])
         query, name, score = match_names(
-            tokens.words, starts, tokens.codes[at], tokens.own_names[within][queries]
+            tokens.words, starts, tokens.codes[at], tokens.own_names[entities]
         )
         single = size[query] == 1
         unique = np.bincount(query, minlength=len(queries))[query] == 1

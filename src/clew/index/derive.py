@@ -14,19 +14,11 @@ from clew.graph.csr import (
     isin_sorted,
     sorted_unique,
 )
-from clew.graph.page_owners import (
-    EntityPassages,
-    EntityTokens,
-    NameTable,
-    name_rarities,
-    resolve_claims,
-)
 from clew.graph.parts import HERE, RunParts, split_range
 from clew.index.details import derive_details, sum_mention_codes, use_detailed_rows
-from clew.index.incidences import csr_arrays, derive_incidences, is_resolved_as_before
+from clew.index.incidences import derive_incidences, is_resolved_as_before
 from clew.index.name_table import find_changed_names, index_names
-from clew.index.name_tokens import find_tokens, index_names_by_token
-from clew.index.owner_blocks import find_owners
+from clew.index.owners import index_owners
 from clew.index.resolution import ResolvedTables, resolve
 from clew.out_of_core import WorkingMemory
 from clew.store.bm25 import (
@@ -56,7 +48,6 @@ LAYOUT = 6
 _CODE_BITS, _MAX_START = 43, (1 << 20) - 1  # of a passage's number: its hash, and its place
 _QUOTES = f"{DETAIL_PREFIX}quote_"  # of the arrays of facts that passages quote
 _RESOLVED = ("merged", "sense_mentions")  # arrays of names that are not one entity each
-_MIN_OWNERSHIP = 0.3  # names owned less surely than this are not found by fuzzy matching
 
 
 def derive_arrays(tables: Tables, run: RunParts = HERE) -> dict[str, NDArray[Any]]:
@@ -79,8 +70,9 @@ def derive_arrays(tables: Tables, run: RunParts = HERE) -> dict[str, NDArray[Any
     if tables.facts[:, 4].any():
         arrays["fact_rows"] = use_detailed_rows(arrays)
     changed = find_changed_names(resolved, keys["entity"], known)
-    arrays |= index_names(tables, keys["entity"], changed, tables.previous)
-    arrays |= _index_owners(tables, arrays, changed)
+    named, update = index_names(tables, keys["entity"], changed, tables.previous)
+    arrays |= named
+    arrays |= index_owners(tables, arrays, update)
     arrays |= carry_over_trees(tables.previous, arrays)
     make = partial(make_segment_in_runs, tables.memory)
     if run.count > 1:
@@ -286,47 +278,3 @@ def _encode_labels(
         here[label[::-1]] = np.arange(some.start, some.stop)[::-1]  # the first one last: it stays
         first = np.where(first < 0, here, first)
     return {name: encoded, bearer: first[real]}
-
-
-def _index_owners(
-    tables: Tables, arrays: dict[str, NDArray[Any]], changed: Ints | None
-) -> dict[str, NDArray[Any]]:
-    """Map entities to the chunks about them, and index the name tokens of those entities."""
-    entities, same = arrays["entity_keys"], arrays["entity_same"].astype(np.int64)
-    count = len(entities)
-    tokens = find_tokens(tables, entities, changed, tables.previous)
-    degrees = np.diff(arrays["entity_chunk_starts"])
-    chunk_counts = np.bincount(same, degrees, minlength=count).astype(np.int64)[same]
-    owned, _ = resolve_claims(
-        _find_claims(arrays),
-        same,
-        tokens.lengths,
-        name_rarities(chunk_counts, len(arrays["chunk_keys"])),
-    )
-    # One entity represents all that have the same name.
-    known = sorted_unique(same[owned.entities[owned.about >= _MIN_OWNERSHIP]])
-    known = known[np.argsort(arrays["entity_codes"][known])]  # equally similar ones go by these
-    words = index_names_by_token(tables, tokens, known, changed, (entities, tables.previous))
-    position_of = np.full(count, -1, np.int64)
-    position_of[known] = np.arange(len(known))
-    spelt = EntityTokens(tokens.starts, tokens.codes, words, known, position_of[same])
-    named = NameTable(*(arrays[f"name_{part}"] for part in NameTable.__slots__))
-    owners = find_owners(named, owned, spelt, arrays["chunk_codes"], tables.memory)
-    return {
-        **{f"owners_{part}": getattr(owners, part) for part in owners.__slots__},
-        **tokens.to_arrays(),
-        "word_codes": words.codes,
-        "word_entities": known,
-        **csr_arrays("word_names", words.names),
-        **csr_arrays("word_tokens", words.tokens),
-    }
-
-
-def _find_claims(arrays: dict[str, NDArray[Any]]) -> EntityPassages:
-    """The mentions of which a passage may be about the entity."""
-    about = arrays["chunk_entity_about"]
-    at = np.flatnonzero(about > 0)
-    chunks = np.searchsorted(arrays["chunk_entity_starts"], at, "right") - 1
-    # Thousandths again, as they are in the table.
-    sure: NDArray[Any] = np.rint(about[at].astype(np.float64) * 1000) / 1000
-    return EntityPassages(arrays["chunk_entity_columns"][at].astype(np.int64), chunks, sure)

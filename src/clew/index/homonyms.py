@@ -1,6 +1,7 @@
 """Names that several entities have: every further sense becomes an entity of its own."""
 
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 
@@ -11,31 +12,46 @@ from clew.graph.csr import (
     bisect_column,
     build_csr,
     expand_ranges,
-    find_positions,
     isin_sorted,
     sorted_unique,
 )
 from clew.graph.csr_blocks import find_positions_in_blocks
-from clew.graph.entity_resolution import find_ambiguous_names, find_common_entities, find_senses
+from clew.graph.entity_resolution import find_common_entities, find_senses
 from clew.graph.parts import HERE, RunParts
-from clew.out_of_core import WorkingMemory, blocks_of_groups
+from clew.index.name_statistics import NameStatistics, make_statistics
 from clew.store.protocol import SENSE_STRIDE, Array, Tables
 from clew.store.resolved_entities import majority_sense
 
-_MENTION_BYTES = 64  # taken by a mention while its class is looked at
 
-
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class SplitTables:
     """Tables with an entity for every sense of a name; mentions and participants are as stored."""
 
     tables: Tables
-    who: Ints
-    """The position of each mention's entity among `tables.entities`."""
-    where: Ints
-    """The position of each mention's chunk."""
     moved: Ints
     """Which mentions moved to another sense, as (name, chunk, sense) keys."""
+    senses: Ints | None = None
+    """The key of each mention's sense; None where all are those of names."""
+
+    @cached_property
+    def who(self) -> Ints:
+        """The position of each mention's entity among `tables.entities`."""
+        return self.find_entities(slice(None))
+
+    @cached_property
+    def where(self) -> Ints:
+        """The position of each mention's chunk."""
+        return self.find_chunks(slice(None))
+
+    def find_entities(self, which: Ints | slice) -> Ints:
+        """The positions of the entities of some mentions."""
+        keys = self.tables.mentions[which, 0] if self.senses is None else self.senses[which]
+        return find_positions_in_blocks(self.tables.entities[:, 0], keys, self.tables.memory)
+
+    def find_chunks(self, which: Ints | slice) -> Ints:
+        """The positions of the chunks of some mentions."""
+        keys = self.tables.mentions[which, 1]
+        return find_positions_in_blocks(self.tables.chunks[:, 0], keys, self.tables.memory)
 
     def participants(self, facts: Ints | None = None) -> Array:
         """Return the participants of some facts (keys, ascending) or of all, as senses."""
@@ -48,17 +64,16 @@ class SplitTables:
         return _assign_senses_in_facts(found, self.tables, self.moved) if len(self.moved) else found
 
 
-def split_homonyms(tables: Tables, run: RunParts = HERE) -> SplitTables:
+def split_homonyms(
+    tables: Tables, run: RunParts = HERE, names: NameStatistics | None = None
+) -> SplitTables:
     """Give every further sense of a name its own key: the name's key plus class * SENSE_STRIDE."""
-    keys, mentions = tables.entities[:, 0], tables.mentions
-    chunk_keys = tables.chunks[:, 0]
-    who = find_positions_in_blocks(keys, mentions[:, 0], tables.memory)
-    where = find_positions_in_blocks(chunk_keys, mentions[:, 1], tables.memory)
-    none = SplitTables(tables, who, where, np.zeros((0, 3), np.int64))
-    classes = tables.memory.copy(mentions[:, 4])
-    several = _find_ambiguous(who, classes, tables.memory)
+    none = SplitTables(tables, np.zeros((0, 3), np.int64))
+    several = np.flatnonzero((names or make_statistics(tables)).several)
     if not len(several) and not len(tables.sense_pins):
         return none
+    keys, mentions, chunk_keys = tables.entities[:, 0], tables.mentions, tables.chunks[:, 0]
+    who, where, classes = none.who, none.where, tables.memory.copy(mentions[:, 4])
     # Only the company of names that may have several senses is looked at.
     company = build_company(len(chunk_keys), who, where, isin_sorted(who, several))
     common = find_common_entities(who, len(keys), len(chunk_keys))
@@ -80,16 +95,7 @@ def split_homonyms(tables: Tables, run: RunParts = HERE) -> SplitTables:
         entities=np.concatenate([tables.entities[left], entities]),
         forms=np.concatenate([tables.forms[np.isin(tables.forms[:, 0], keys[left])], forms]),
     )
-    return SplitTables(split, find_positions(split.entities[:, 0], virtual), where, rows)
-
-
-def _find_ambiguous(who: Ints, classes: Array, memory: WorkingMemory) -> Ints:
-    """Names that are mentioned with several classes, block by block of names."""
-    found = [
-        find_ambiguous_names(who[some], classes[some])
-        for some in blocks_of_groups(memory, who, _MENTION_BYTES)
-    ]
-    return np.concatenate([np.zeros(0, np.int64), *found])
+    return SplitTables(split, rows, virtual)
 
 
 def select_rows(table: Array, keys: Ints) -> Array:

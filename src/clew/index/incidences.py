@@ -15,18 +15,17 @@ from clew.graph.csr import (
     Csr,
     Floats,
     Ints,
-    Mask,
     build_csr,
     find_positions,
     isin_sorted,
     sorted_unique,
 )
-from clew.graph.csr_update import GONE, find_places, update_csr
+from clew.graph.csr_update import Moves, find_moves, update_csr
 from clew.graph.parts import HERE, RunParts, split_range
 from clew.index.incidence_blocks import build_in_blocks, fits_in_memory
 from clew.index.resolution import ResolvedTables
-from clew.store.protocol import Array, Arrays
-from clew.store.spliced_arrays import splice_rows
+from clew.store.protocol import COLUMN_PREFIX, Array, Arrays, Tables
+from clew.store.spliced_arrays import find_splice, splice_part
 
 Named = dict[str, NDArray[Any]]
 _KINDS = ("chunk", "entity", "fact")
@@ -166,32 +165,42 @@ def _sort_rows(rows: Array) -> Array:
     return found
 
 
+def find_key_moves(previous: Arrays, keys: dict[str, Ints], kind: str) -> Moves:
+    """How elements of a kind moved since the previous generation."""
+    name = f"{kind}_keys"
+    made = find_splice(previous, name, keys[kind])
+    if made is None:
+        return find_moves(previous[name], keys[kind])
+    added = made.at - np.searchsorted(made.gone, made.at) + np.arange(len(made.at))
+    # A row that is replaced is dropped and inserted: its element stays.
+    before = previous[name][made.gone]
+    gone = made.gone[~isin_sorted(before, made.rows)]
+    added = added[~isin_sorted(made.rows, before)]
+    return Moves(len(previous[name]), len(keys[kind]), gone, added)
+
+
 def _update_all(resolved: ResolvedTables, keys: dict[str, Ints], previous: Arrays) -> Named:
     """Update the incidences of the previous generation."""
     tables = resolved.tables
-    places = {kind: find_places(previous[f"{kind}_keys"], keys[kind]) for kind in _KINDS}
-    is_new = np.ones(len(keys["chunk"]), np.bool_)
-    is_new[places["chunk"][places["chunk"] != GONE]] = False
-    new = keys["chunk"][is_new]
-    supports = tables.supports[_find_among(tables.supports[:, 1], new)]
-    stale = places["fact"]
-    touched = _find_stated_in_removed(previous, places["chunk"])
+    moves = {kind: find_key_moves(previous, keys, kind) for kind in _KINDS}
+    new = keys["chunk"][moves["chunk"].added]
+    supports = tables.supports[_find_among(tables, "supports", new)]
     stated = sorted_unique(supports[:, 0])
-    held = stated[isin_sorted(stated, previous["fact_keys"])]
-    touched[np.searchsorted(previous["fact_keys"], held)] = True
+    held = np.searchsorted(
+        previous["fact_keys"], stated[isin_sorted(stated, previous["fact_keys"])]
+    )
+    lost = _load_csr(previous, "chunk_fact")
+    touched = np.union1d(held, lost.columns[lost.edges_of(moves["chunk"].gone)[1]])
     # What a fact's names stand for may depend on the passages that state it.
-    if not _has_same_members(resolved, keys, previous, np.flatnonzero(touched)):
-        stale = np.where(touched, GONE, stale)
-    stays = np.zeros(len(keys["fact"]), np.bool_)
-    stays[stale[stale != GONE]] = True
-    participants = resolved.participants(keys["fact"][~stays])
-    mentions = resolved.mentions(_find_among(tables.mentions[:, 1], new))
+    facts = moves["fact"]
+    if not _has_same_members(resolved, keys, previous, touched):
+        facts = facts.drop(touched)
+    participants = resolved.participants(keys["fact"][facts.added])
+    mentions = resolved.mentions(_find_among(tables, "mentions", new))
     return {
-        **_update_incidence(previous, _mention_edges(mentions, keys), places, keys),
-        **_update_incidence(
-            previous, _member_edges(participants, keys), places | {"fact": stale}, keys
-        ),
-        **_update_incidence(previous, _support_edges(supports, keys), places, keys),
+        **_update_incidence(previous, _mention_edges(mentions, keys), moves),
+        **_update_incidence(previous, _member_edges(participants, keys), moves | {"fact": facts}),
+        **_update_incidence(previous, _support_edges(supports, keys), moves),
     }
 
 
@@ -214,24 +223,20 @@ def _has_same_members(
     return np.array_equal(_sort_rows(before), _sort_rows(now))
 
 
-def _find_among(column: Array, keys: Ints) -> Ints:
-    """Where a column has one of a few ascending keys, which are larger than most values."""
-    at = np.flatnonzero(column >= keys[0]) if len(keys) else np.zeros(0, np.int64)
-    found: Ints = at[isin_sorted(column[at], keys)]
+def _find_among(tables: Tables, name: str, chunks: Ints) -> Ints:
+    """Which rows of a table are of these chunks, which are larger than most."""
+    table: Array = getattr(tables, name)
+    made = find_splice(tables.previous, f"{COLUMN_PREFIX}{name}", table)
+    if made is not None:
+        at = made.at - np.searchsorted(made.gone, made.at) + np.arange(len(made.at))
+    else:
+        least = int(chunks[0]) if len(chunks) else np.iinfo(np.int64).max
+        at = np.flatnonzero(table[:, 1] >= least)
+    found: Ints = at[isin_sorted(table[at, 1], chunks)]
     return found
 
 
-def _find_stated_in_removed(previous: Arrays, chunk_places: Ints) -> Mask:
-    """Which of the previous facts a removed passage stated."""
-    links = _load_csr(previous, "chunk_fact")
-    found = np.zeros(len(previous["fact_keys"]), np.bool_)
-    found[links.columns[links.edges_of(np.flatnonzero(chunk_places == GONE))[1]]] = True
-    return found
-
-
-def _update_incidence(
-    previous: Arrays, edges: _Edges, places: dict[str, Ints], keys: dict[str, Ints]
-) -> Named:
+def _update_incidence(previous: Arrays, edges: _Edges, moves: dict[str, Moves]) -> Named:
     """Update an incidence in both directions."""
     (source, sources), (target, targets) = edges.left, edges.right
     arrays: Named = {}
@@ -240,23 +245,13 @@ def _update_incidence(
         ((target, targets), (source, sources), edges.more),
     ):
         name = f"{one}_{other}"
-        edit = partial(_splice_part, previous, name)
-        update = update_csr(
-            _load_csr(previous, name),
-            len(keys[one]),
-            (places[one], places[other]),
-            (at, to),
-            edit,
-        )
+        edit = partial(splice_part, previous, name)
+        update = update_csr(_load_csr(previous, name), (moves[one], moves[other]), (at, to), edit)
         arrays[f"{name}_starts"], arrays[f"{name}_columns"] = update.starts, update.columns
         for part, weights in (("weights", edges.weights), *more):
             held = previous[f"{name}_{part}"]
             arrays[f"{name}_{part}"] = update.carry(held, weights, part, edit)
     return arrays
-
-
-def _splice_part(previous: Arrays, name: str, part: str, *given: Any) -> Array:
-    return splice_rows(previous, f"{name}_{part}", *given)
 
 
 def _load_csr(arrays: Arrays, name: str) -> Csr:

@@ -4,6 +4,7 @@ Of names with the same hash own names are first, then those of the highest weigh
 """
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -33,33 +34,43 @@ _NAME_RECORD = np.dtype(
 _OWN_WEIGHT = 2000  # marks an entity's own name; no form has as much
 
 
+@dataclass(frozen=True, slots=True)
+class NameUpdate:
+    """How names differ from those of the previous generation."""
+
+    changed: Ints | None
+    """Positions of entities whose names may differ; None if all may."""
+    old_hashes: NDArray[np.uint64]
+    """Hashes of the names that these, and entities that are gone, had."""
+
+
 def index_names(
     tables: Tables, entities: Ints, changed: Ints | None, previous: Arrays
-) -> dict[str, NDArray[Any]]:
-    """Return names and forms sorted by hash; weight 2 marks own names.
+) -> tuple[dict[str, NDArray[Any]], NameUpdate]:
+    """Return names and forms sorted by hash, weight 2 marks own names; and what they update.
 
     `changed` are the positions of entities whose names may differ from those in `previous`, and
     None if all may. `entity_same` maps an entity to the first one whose name has the same hash.
     """
+    lost = np.zeros(0, np.uint64)
     if changed is None:
         names = _make_whole_table(tables, entities)
     else:
-        names = _update_table(tables, entities, changed, previous)
+        names, lost = _update_table(tables, entities, changed, previous)
     own = np.flatnonzero(names.weights > 1)
     hashes, bearers = names.hashes[own], names.entities[own]
     is_first = np.append(True, hashes[1:] != hashes[:-1])[: len(own)]
     same = np.empty(len(entities), np.int32)
     same[bearers] = bearers[np.flatnonzero(is_first)[np.cumsum(is_first) - 1]]
-    return {"entity_same": same} | {
-        f"name_{part}": getattr(names, part) for part in NameTable.__slots__
-    }
+    found = {f"name_{part}": getattr(names, part) for part in NameTable.__slots__}
+    return {"entity_same": same, **found}, NameUpdate(changed, lost)
 
 
 def _make_whole_table(tables: Tables, entities: Ints) -> NameTable:
     """Return the sorted names of all entities, of more than fit into memory by ranges of hashes."""
     memory, total = tables.memory, len(entities) + len(tables.forms)
     if memory.fits(total, _NAME_BYTES):
-        return _make_table(tables, entities, np.arange(len(entities)))
+        return make_table(tables, entities, np.arange(len(entities)))
     parts = -(-total // (memory.rows_at_once(_NAME_BYTES) or total))
     edges = np.linspace(0, 2.0**64, parts + 1)[1:-1].astype(np.uint64)
     buckets, count = Buckets(memory, edges, _NAME_RECORD), 0
@@ -88,7 +99,7 @@ def _collect_names(tables: Tables, entities: Ints) -> Iterator[NDArray[Any]]:
         yield _name_records(tables.entities[:0], tables.forms[some], entities)
 
 
-def _make_table(tables: Tables, entities: Ints, some: Ints) -> NameTable:
+def make_table(tables: Tables, entities: Ints, some: Ints) -> NameTable:
     """Return the sorted names of the entities at these positions."""
     own, forms = tables.entities[some], tables.forms
     if len(some) < len(entities):
@@ -146,8 +157,13 @@ def find_changed_names(
     return np.flatnonzero(isin_sorted(entities, keys))
 
 
-def _update_table(tables: Tables, entities: Ints, changed: Ints, previous: Arrays) -> NameTable:
-    """Replace the names of entities that changed, and drop those of entities that are gone."""
+def _update_table(
+    tables: Tables, entities: Ints, changed: Ints, previous: Arrays
+) -> tuple[NameTable, NDArray[np.uint64]]:
+    """Replace the names of entities that changed, and drop those of entities that are gone.
+
+    Also returns the hashes of the names that were replaced or dropped.
+    """
     held = NameTable(*(previous[f"name_{part}"] for part in NameTable.__slots__))
     places = find_places(previous["entity_keys"], entities).astype(np.int32)
     is_changed = np.zeros(len(entities) + 1, np.bool_)  # the last one is that of GONE
@@ -155,7 +171,7 @@ def _update_table(tables: Tables, entities: Ints, changed: Ints, previous: Array
     places[is_changed[places]] = GONE
     bearers = held.entities if stays(places) else places[held.entities]
     gone = np.flatnonzero(bearers == GONE)
-    fresh = _make_table(tables, entities, changed)
+    fresh = make_table(tables, entities, changed)
     hashes, weights, left = (_drop(one, gone) for one in (held.hashes, held.weights, bearers))
     at = _find_slots(hashes, weights, left, fresh)
     at += np.searchsorted(gone - np.arange(len(gone)), at, "right")  # among those that are gone
@@ -163,12 +179,13 @@ def _update_table(tables: Tables, entities: Ints, changed: Ints, previous: Array
     def update(part: str, base: NDArray[Any]) -> NDArray[Any]:
         return splice_rows(previous, f"name_{part}", base, gone, at, getattr(fresh, part))
 
-    return NameTable(
+    updated = NameTable(
         update("hashes", held.hashes),
         update("entities", bearers),
         update("weights", held.weights),
         update("kinds", held.kinds),
     )
+    return updated, held.hashes[gone]
 
 
 def _drop(held: NDArray[Any], gone: Ints) -> NDArray[Any]:

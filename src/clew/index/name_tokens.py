@@ -3,7 +3,6 @@
 An update looks at the names that changed; all others are copied, with the same result bit for bit.
 """
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 
@@ -18,13 +17,20 @@ from clew.graph.csr import (
     row_starts,
     sorted_unique,
 )
-from clew.graph.csr_update import GONE, find_places, stays, update_csr
+from clew.graph.csr_update import (
+    GONE,
+    SpliceRows,
+    find_places,
+    moves_from_places,
+    stays,
+    update_csr,
+)
 from clew.graph.name_matching import NameTokenIndex
 from clew.index.owner_blocks import index_tokens
 from clew.index.resolution import sort_tokens
 from clew.store.protocol import Array, Arrays, Tables
 from clew.store.row_edits import Splice
-from clew.store.spliced_arrays import note_splice, splice_rows
+from clew.store.spliced_arrays import note_splice, splice_part
 from clew.text.names import TOKEN
 
 
@@ -59,12 +65,12 @@ def find_tokens(
     held = _keep_others(places, changed, len(entities))
     sizes = np.bincount(row, minlength=len(changed))
     starts, codes = _replace_rows(
-        Rows(previous["token_starts"], previous["token_codes"]),
+        Rows(previous["token_starts"], previous["token_codes"], "codes"),
         held,
         changed,
         sizes,
         codes,
-        partial(splice_rows, previous, "token_codes"),
+        partial(splice_part, previous, "token"),
     )
     lengths = np.zeros(len(entities), np.int64)
     kept = np.flatnonzero(held != GONE)
@@ -96,6 +102,8 @@ class Rows:
 
     starts: Ints
     values: Array
+    name: str
+    """What the values are called among the arrays."""
 
 
 def _replace_rows(
@@ -104,19 +112,16 @@ def _replace_rows(
     added: Ints,
     sizes: Ints,
     values: Array,
-    edit: Callable[[Array, Ints, Ints, Array], Array],
+    edit: SpliceRows,
 ) -> tuple[Ints, Array]:
     """Move rows to their places, drop those that are `GONE`, and insert rows of these sizes."""
     kept = np.flatnonzero(places != GONE)
     gone = np.flatnonzero(places == GONE)
     lost = expand_ranges(held.starts[gone], held.starts[gone + 1])[1]
-    degrees = np.zeros(len(kept) + len(added), np.int64)
-    degrees[places[kept]] = np.diff(held.starts)[kept]
-    degrees[added] = sizes
-    before = np.append(held.starts[kept], len(held.values))
-    at = before[np.searchsorted(places[kept], added)]
-    found = edit(held.values, lost, np.repeat(at, sizes), values.astype(held.values.dtype))
-    return np.append(0, np.cumsum(degrees)), found
+    rows = np.append(kept, len(places))[np.searchsorted(places[kept], added)]
+    at = np.repeat(held.starts[rows], sizes)
+    found = edit(held.name, held.values, lost, at, values.astype(held.values.dtype))
+    return edit("starts", held.starts, gone, rows, sizes), found
 
 
 def index_names_by_token(
@@ -171,21 +176,20 @@ def _update_index(
     at = np.searchsorted(codes, fresh)
     update = update_csr(
         names,
-        len(codes),
-        (places, moved),
+        (moves_from_places(places, len(codes)), moves_from_places(moved, len(known))),
         (at, new[which]),
-        lambda part, *given: splice_rows(previous, f"word_names_{part}", *given),
+        partial(splice_part, previous, "word_names"),
     )
     columns = spelt.columns
     if not stays(places):
         columns = places.astype(np.int32)[columns]
     starts, columns = _replace_rows(
-        Rows(spelt.starts, columns),
+        Rows(spelt.starts, columns, "columns"),
         moved,
         new,
         np.bincount(which, minlength=len(new)),
         at,
-        partial(splice_rows, previous, "word_tokens_columns"),
+        partial(splice_part, previous, "word_tokens"),
     )
     ones = np.ones(len(columns), np.float32)
     return NameTokenIndex(

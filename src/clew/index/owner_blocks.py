@@ -5,10 +5,10 @@ from functools import partial
 
 import numpy as np
 
-from clew.graph.csr import Csr, Ints, expand_ranges, sorted_unique
+from clew.graph.csr import Csr, Ints, Mask, expand_ranges, sorted_unique
 from clew.graph.csr_blocks import EdgeBlock, build_csr_in_blocks
 from clew.graph.name_matching import NameTokenIndex, build_token_index
-from clew.graph.page_owners import EntityPassages, EntityTokens, NameTable, PassageFinder
+from clew.graph.page_owners import EntityTokens, NameTable, PassageFinder
 from clew.out_of_core import Buckets, WorkingMemory
 
 _TOKEN_BYTES = 96  # taken by a token while it is indexed
@@ -57,30 +57,35 @@ def _name_blocks(
         done = some.stop
 
 
+def fits_at_once(entities: int, memory: WorkingMemory) -> bool:
+    """Whether the passages about so many entities may be looked for at once."""
+    return memory.fits(entities, _ENTITY_BYTES)
+
+
 def find_owners(
-    named: NameTable,
-    owned: EntityPassages,
-    spelt: EntityTokens,
-    codes: Ints,
-    memory: WorkingMemory,
-) -> Csr:
-    """Find the passages about each entity, range by range of entities."""
+    named: NameTable, owned: Csr, spelt: EntityTokens, codes: Ints, memory: WorkingMemory
+) -> tuple[Csr, Mask]:
+    """Find the passages about each entity, range by range, and who was matched by similarity."""
     count = len(spelt.own_names)
-    finder = PassageFinder(count, named, owned, spelt, codes)
-    if memory.fits(count, _ENTITY_BYTES):
-        return finder.find(named, slice(0, count))
+    finder = PassageFinder(owned, named, spelt, codes)
+    if fits_at_once(count, memory):
+        return finder.find(named, np.arange(count))
     ranges = list(memory.blocks(count, _ENTITY_BYTES))
     rows = Buckets(memory, [some.start for some in ranges[1:]], np.dtype(np.int64))
     for some in memory.blocks(len(named.hashes)):
         rows.add(named.entities[some], np.arange(some.start, some.stop))
-    parts = []
+    parts, unsure = [], [np.zeros(0, np.bool_)]
     for some, asked in zip(ranges, rows, strict=True):
-        parts.append(finder.find(named.take(asked, some.start), some))
+        which = np.arange(some.start, some.stop)
+        found, asked_by_words = finder.find(named.take(asked).renumber(which), which)
+        parts.append(found)
+        unsure.append(asked_by_words)
         memory.release()
     sizes = np.cumsum([0, *(len(one.columns) for one in parts)])
     starts = [one.starts[:-1] + size for one, size in zip(parts, sizes, strict=False)]
-    return Csr(
+    owners = Csr(
         np.concatenate([*starts, sizes[-1:]]).astype(np.int64),
         np.concatenate([np.zeros(0, np.int32), *(one.columns for one in parts)]),
         np.concatenate([np.zeros(0, np.float32), *(one.weights for one in parts)]),
     )
+    return owners, np.concatenate(unsure)

@@ -12,8 +12,11 @@ from clew.graph.csr import (
     Mask,
     argsort_numbers,
     argsort_pairs,
+    bisect_column,
     build_csr,
+    expand_ranges,
     find_positions,
+    isin_sorted,
     row_starts,
     sorted_unique,
 )
@@ -40,15 +43,20 @@ from clew.graph.entity_resolution import (
 from clew.graph.parts import HERE, RunParts, split_by_key
 from clew.index.details import sum_mention_codes
 from clew.index.homonyms import SplitTables, build_company, split_homonyms
+from clew.index.name_statistics import (
+    NameStatistics,
+    count_classes,
+    find_statistics,
+    select_stated,
+    sort_names,
+)
 from clew.out_of_core import blocks_of_groups
 from clew.store.protocol import SENSE_STRIDE, STATED_WEIGHT, Array, Tables
-from clew.text.entity_types import alias_relation_codes
 from clew.text.names import FORM, HONORIFICS, TOKEN, encode_token
 
 _MIN_NEAR_COSINE = 0.85  # cosine from which a model may be asked about a pair
 _MIN_SAME_COSINE = 0.9  # cosine from which words and context decide
 _ROW_BYTES = 96  # taken by a mention or participant while it is resolved
-_MAX_COUNTED_CLASSES = 64  # of more, mentions are sorted: counting takes a number for each
 _MAX_COMPARED_NAMES = 250_000  # above, names are compared by their words only
 
 
@@ -68,14 +76,14 @@ class ResolvedTables:
 
     def mentions(self, which: Ints | None = None) -> Array:
         """Return these mentions, or all, of resolved entities."""
-        split = self._split
-        found, who, where = split.tables.mentions, split.who, split.where
-        if which is not None:
-            found, who, where = found[which], who[which], where[which]
-        found = found.astype(np.int64)
+        split, some = self._split, slice(None) if which is None else which
+        found = split.tables.mentions[some].astype(np.int64)
+        who = split.who if which is None else split.find_entities(which)
         into = self._groups.into[who]
         found[:, 0] = split.tables.entities[into, 0]
-        return _combine_mentions(found, into, where) if len(self.arrays["merged"]) else found
+        if not len(self.arrays["merged"]):
+            return found
+        return _combine_mentions(found, into, split.find_chunks(some))
 
     def participants(self, facts: Ints | None = None) -> Array:
         """Return the resolved participants of some facts (keys, ascending), or of all."""
@@ -106,14 +114,16 @@ class ResolvedTables:
 
 def resolve(tables: Tables, run: RunParts = HERE) -> ResolvedTables:
     """Split names of several entities, then merge names of one entity."""
-    split = split_homonyms(tables, run)
+    names = find_statistics(tables)
+    split = split_homonyms(tables, run, names)
     near = _find_near_names(tables, run)
-    groups, found = _group_names(split, near, run)
+    groups, found = _group_names(split, names, near, run)
     arrays: dict[str, Array] = {
         "near_codes": near.codes,
         "near_pairs": near.pairs,
         "near_cosines": near.cosines,
         "sense_mentions": split.moved,
+        **names.to_arrays(),
         **_record_merges(split.tables.entities[:, 0], groups, found),
     }
     codes = _hash_mentions(split, groups)
@@ -123,8 +133,8 @@ def resolve(tables: Tables, run: RunParts = HERE) -> ResolvedTables:
 def _hash_mentions(split: SplitTables, groups: EntityGroups) -> Ints:
     """Return a code of the mentions of each entity that stays, in order."""
     keys = split.tables.entities[:, 0]
-    if not split.tables.entities[:, 6].any():
-        return np.zeros(len(sorted_unique(groups.into)), np.int64)  # nobody has anything to look up
+    if not split.tables.entities[:, 6].any():  # nobody has anything to look up
+        return np.zeros(len(keys) - len(groups.find_merged()), np.int64)
     codes = np.zeros(len(keys), np.int64)
     for some in split.tables.memory.blocks(len(split.who), _ROW_BYTES):
         who, chunks = split.who[some], split.tables.mentions[some, 1]
@@ -135,8 +145,7 @@ def _hash_mentions(split: SplitTables, groups: EntityGroups) -> Ints:
 
 def _record_merges(keys: Ints, groups: EntityGroups, found: CandidatePairs) -> dict[str, Array]:
     """Return arrays of merged names: target, pair, reason and score."""
-    gone = np.flatnonzero(keys[groups.into] != keys)
-    by = groups.pair_index
+    gone, by = groups.find_merged(), groups.pair_index
     return {
         "merged": np.stack([keys[gone], keys[groups.into[gone]]], axis=1),
         "merged_pairs": np.stack(
@@ -161,85 +170,123 @@ def _find_near_names(tables: Tables, run: RunParts) -> LshIndex:
 
 
 def _group_names(
-    split: SplitTables, near: LshIndex, run: RunParts
+    split: SplitTables, names: NameStatistics, near: LshIndex, run: RunParts
 ) -> tuple[EntityGroups, CandidatePairs]:
     """Collect all candidate pairs and group them."""
     tables = split.tables
-    keys, things = tables.entities[:, 0], tables.entities[:, 3] == 0
-    count = len(keys)
-    # By name and sense, never by key: keys depend on insertion order.
-    ranked = argsort_pairs(tables.entities[:, 5], keys // SENSE_STRIDE)
-    order = np.empty(count, np.int64)
-    order[ranked] = np.arange(count)
+    if len(split.moved):  # names of several entities: there are other elements than names
+        hashes, keys = sort_names(tables.entities)
+        names = replace(names, hashes=hashes, keys=keys, stated=select_stated(tables.forms))
     found = concatenate_pairs(
         [
-            *_pair_by_name(tables, things, ranked, order, run),
-            _pair_by_statement(split, things),
-            _pair_by_vectors(split, near, things, run),
+            *_pair_by_spelling(tables, names, run),
+            _pair_by_alias(tables, names),
+            _pair_by_statement(split, names.same_facts),
+            _pair_by_vectors(split, near, run),
             *_pair_by_decision(tables),
         ]
     )
-    support = np.bincount(split.who, minlength=count)
-    given = tables.entities[:, 7] > 0
+    # Only entities of a pair are looked at.
+    some = sorted_unique(np.concatenate([found.left, found.right]))
+    ranked = _rank_names(tables, np.arange(len(some)), some)
+    order = np.empty(len(some), np.int64)
+    order[ranked] = np.arange(len(some))
+    support, classes = _count_mentions(split, names, some)
+    given = tables.entities[some, 7] > 0
     # User-given nodes represent what is merged into them.
     support = support + given * (int(support.max(initial=0)) + 1)
-    limits = MergeConstraints(_find_classes(split), given, _find_cannot_links(tables))
-    return group_pairs(found, order, support, limits), found
+    apart = _find_cannot_links(tables, some) if len(some) else set()
+    limits = MergeConstraints(classes, given, apart)
+    pairs = replace(
+        found, left=np.searchsorted(some, found.left), right=np.searchsorted(some, found.right)
+    )
+    groups = group_pairs(pairs, order, support, limits)
+    into = np.arange(len(tables.entities))
+    into[some] = some[groups.into]
+    return EntityGroups(into, groups.pair_index), found
 
 
-def _pair_by_name(
-    tables: Tables, things: Mask, ranked: Ints, order: Ints, run: RunParts
-) -> list[CandidatePairs]:
-    """Pair other spellings and stated aliases with the first name by rank, by blocks of keys."""
-    hashes = tables.entities[:, 2]
-    real = ranked[things[ranked]]
-    blocks = [real[block] for block in split_by_key(hashes[real], run.count)]
-    spelt = run(pair_by_spelling, [(hashes[block],) for block in blocks])
-    stated = tables.forms[(tables.forms[:, 2] == STATED_WEIGHT) & (tables.forms[:, 3] == FORM)]
-    entity = np.searchsorted(tables.entities[:, 0], stated[:, 0])
-    alias = pair_by_alias(np.where(things, hashes, 0)[ranked], order[entity], stated[:, 1])
+def _count_mentions(split: SplitTables, names: NameStatistics, some: Ints) -> tuple[Ints, Ints]:
+    """How often some entities are mentioned, and their most frequent class; of equals the first."""
+    if not len(split.moved):
+        return names.mentions[some].astype(np.int64), names.classes[some].astype(np.int64)
+    count = len(split.tables.entities)
+    classes = count_classes(split.who, split.tables.mentions[:, 4], count)
+    return np.bincount(split.who, minlength=count)[some], classes[some]
+
+
+def _rank_names(tables: Tables, numbers: Ints, some: Ints) -> Ints:
+    """The numbers of some entities, ordered by name and sense.
+
+    Never by key: keys depend on insertion order.
+    """
+    rows = tables.entities[some]
+    return numbers[argsort_pairs(rows[:, 5], rows[:, 0] // SENSE_STRIDE)]
+
+
+def _find_things(tables: Tables, some: Ints) -> Mask:
+    """Which of these entities are no values."""
+    found: Mask = tables.entities[some, 3] == 0
+    return found
+
+
+def _pair_by_spelling(tables: Tables, names: NameStatistics, run: RunParts) -> list[CandidatePairs]:
+    """Pair other spellings with the first name by rank, by blocks of hashes."""
+    equal = names.hashes[1:] == names.hashes[:-1]
+    tied = np.flatnonzero(np.append(False, equal) | np.append(equal, False))
+    some = np.sort(find_positions(tables.entities[:, 0], names.keys[tied]))
+    some = some[_find_things(tables, some)]
+    ranked = _rank_names(tables, some, some)
+    hashes = tables.entities[ranked, 2]
+    blocks = [ranked[block] for block in split_by_key(hashes, run.count)]
+    spelt = run(pair_by_spelling, [(tables.entities[block, 2],) for block in blocks])
     return [
-        *(
-            replace(found, left=block[found.left], right=block[found.right])
-            for block, found in zip(blocks, spelt, strict=True)
-        ),
-        replace(alias, left=ranked[alias.left], right=ranked[alias.right]),
+        replace(found, left=block[found.left], right=block[found.right])
+        for block, found in zip(blocks, spelt, strict=True)
     ]
 
 
-def _pair_by_statement(split: SplitTables, things: Mask) -> CandidatePairs:
-    """Pair names that a document states to be the same."""
-    tables = split.tables
-    relations = list(alias_relation_codes())
-    same = np.concatenate(
-        [
-            np.zeros(0, np.int64),
-            *(
-                tables.facts[some][np.isin(tables.facts[some, 2], relations), 0]
-                for some in tables.memory.blocks(len(tables.facts))
-            ),
-        ]
+def _pair_by_alias(tables: Tables, names: NameStatistics) -> CandidatePairs:
+    """Pair stated aliases with the first name by rank."""
+    claimants = find_positions(tables.entities[:, 0], names.stated[:, 0])
+    claimed = names.stated[:, 1]
+    wanted = sorted_unique(claimed)
+    _, at = expand_ranges(
+        np.searchsorted(names.hashes, wanted), np.searchsorted(names.hashes, wanted, "right")
     )
+    owners = find_positions(tables.entities[:, 0], names.keys[at])
+    some = sorted_unique(np.concatenate([claimants, owners]))
+    ranked = _rank_names(tables, some, some)
+    place = np.empty(len(some), np.int64)
+    place[np.searchsorted(some, ranked)] = np.arange(len(some))
+    hashes = np.where(_find_things(tables, ranked), tables.entities[ranked, 2], 0)
+    found = pair_by_alias(hashes, place[np.searchsorted(some, claimants)], claimed)
+    return replace(found, left=ranked[found.left], right=ranked[found.right])
+
+
+def _pair_by_statement(split: SplitTables, same: Ints) -> CandidatePairs:
+    """Pair names that a document states to be the same, in facts with these keys."""
+    tables = split.tables
     members = split.participants(same)
     ends = [members[members[:, 2] == role] for role in (2, 3)]  # head, tail
     if not all(len(side) for side in ends):
         return make_pairs(np.zeros(0, np.int64), np.zeros(0, np.int64), STATED_SAME)
     both, heads, tails = np.intersect1d(ends[0][:, 0], ends[1][:, 0], return_indices=True)
     left, right = (
-        np.searchsorted(tables.entities[:, 0], side[at, 1])
+        find_positions(tables.entities[:, 0], side[at, 1])
         for side, at in ((ends[0], heads), (ends[1], tails))
     )
-    real = things[left] & things[right] & (left != right)
+    real = _find_things(tables, left) & _find_things(tables, right) & (left != right)
     return make_pairs(left[real], right[real], STATED_SAME)
 
 
-def _pair_by_vectors(
-    split: SplitTables, near: LshIndex, things: Mask, run: RunParts
-) -> CandidatePairs:
+def _pair_by_vectors(split: SplitTables, near: LshIndex, run: RunParts) -> CandidatePairs:
     """Pair names with close vectors when words and context agree."""
     tables = split.tables
     close = near.cosines >= _MIN_SAME_COSINE
-    rows, keys = tables.entities[:, 1], tables.entities[:, 0]
+    if not close.any():
+        return make_pairs(near.pairs[:0, 0], near.pairs[:0, 0], SIMILARITY)
+    rows, keys, things = tables.entities[:, 1], tables.entities[:, 0], tables.entities[:, 3] == 0
     at = np.full(int(max(rows.max(initial=-1), near.pairs.max(initial=-1))) + 1, -1, np.int64)
     main = things & (rows >= 0) & (keys < SENSE_STRIDE)  # senses of one name share its vector
     at[rows[main]] = np.flatnonzero(main)
@@ -305,24 +352,33 @@ def _build_context(split: SplitTables, pairs: Ints) -> tuple[Csr, Csr]:
 
 def _pair_by_decision(tables: Tables) -> list[CandidatePairs]:
     """Pair by stored decisions: columns are two keys, 1 for same, 1 if made by a model."""
-    keys, decided = tables.entities[:, 0], tables.merge_decisions
-    same = decided[decided[:, 2] == 1]
-    left, right = (np.searchsorted(keys, same[:, side]) for side in (0, 1))
-    known = np.isin(same[:, :2], keys).all(axis=1)
+    decided = tables.merge_decisions
+    same, left, right = _find_decided(tables, decided[decided[:, 2] == 1])
     return [
-        make_pairs(left[known & (same[:, 3] == by)], right[known & (same[:, 3] == by)], reason)
+        make_pairs(left[same[:, 3] == by], right[same[:, 3] == by], reason)
         for by, reason in ((0, USER), (1, MODEL))
     ]
 
 
-def _find_cannot_links(tables: Tables) -> set[tuple[int, int]]:
-    """Return pairs that must not be merged."""
-    keys, decided = tables.entities[:, 0], tables.merge_decisions
-    rows = decided[decided[:, 2] == 0]
-    rows = rows[np.isin(rows[:, :2], keys).all(axis=1)]
-    left, right = (np.searchsorted(keys, rows[:, side]).tolist() for side in (0, 1))
-    found = {(min(pair), max(pair)) for pair in zip(left, right, strict=True)}
+def _find_decided(tables: Tables, rows: Array) -> tuple[Array, Ints, Ints]:
+    """Those of the decisions of which both names are there, and their positions."""
+    keys = tables.entities[:, 0]
+    if not len(rows) or not len(keys):
+        return rows[:0], np.zeros(0, np.int64), np.zeros(0, np.int64)
+    at = np.minimum(bisect_column(keys, rows[:, :2].ravel()), len(keys) - 1).reshape(-1, 2)
+    known = (keys[at] == rows[:, :2]).all(axis=1)
+    return rows[known], at[known, 0], at[known, 1]
+
+
+def _find_cannot_links(tables: Tables, some: Ints) -> set[tuple[int, int]]:
+    """Return pairs that must not be merged, as numbers among these positions of entities."""
+    decided = tables.merge_decisions
+    _, left, right = _find_decided(tables, decided[decided[:, 2] == 0])
+    both = isin_sorted(left, some) & isin_sorted(right, some)
+    ends = (np.searchsorted(some, side[both]).tolist() for side in (left, right))
+    found = {(min(pair), max(pair)) for pair in zip(*ends, strict=True)}
     # Senses of one name were split on purpose.
+    keys = tables.entities[some, 0]
     base = keys % SENSE_STRIDE
     for key in keys[keys >= SENSE_STRIDE]:
         same_name = np.flatnonzero(base == key % SENSE_STRIDE).tolist()
@@ -330,44 +386,15 @@ def _find_cannot_links(tables: Tables) -> set[tuple[int, int]]:
     return found
 
 
-def _find_classes(split: SplitTables) -> Ints:
-    """Return the most frequent class of each entity; of equals the first."""
-    found, memory = np.zeros(len(split.tables.entities), np.int64), split.tables.memory
-    if len(split.moved):  # mentions are in the order of names, not of senses
-        return _count_classes(split.who, split.tables.mentions[:, 4], len(found))
-    for some in blocks_of_groups(memory, split.who, _ROW_BYTES):
-        who = split.who[some]
-        first, last = int(who[0]), int(who[-1]) + 1
-        classes = split.tables.mentions[some, 4]
-        found[first:last] = _count_classes(who - first, classes, last - first)
-    return found
-
-
-def _count_classes(who: Ints, classes: Array, count: int) -> Ints:
-    """The same for these mentions, of so many entities."""
-    found = np.zeros(count, np.int64)
-    known = np.flatnonzero(classes > 0)
-    if not len(known):
-        return found
-    width = int(classes.max()) + 1
-    codes = who[known] * width + classes[known]
-    if width > _MAX_COUNTED_CLASSES:
-        pair, times = np.unique(codes, return_counts=True)
-        pair = pair[np.lexsort((-(pair % width), times))]  # the best last, which then stays
-        found[pair // width] = pair % width
-        return found
-    times = np.bincount(codes, minlength=count * width).reshape(-1, width)
-    best: Ints = times.argmax(axis=1)  # class 0 is never counted: it is the best only of none
-    return best
-
-
 def _merge_tables(tables: Tables, groups: EntityGroups) -> Tables:
     """Replace every entity by the representative of its group, among entities and forms."""
+    merged = groups.find_merged()
+    if not len(merged):
+        return tables
     keys = tables.entities[:, 0]
     into = keys[groups.into]
-    gone = into != keys
-    if not gone.any():
-        return tables
+    gone = np.zeros(len(keys), np.bool_)
+    gone[merged] = True
     own = np.empty((int(gone.sum()), 4), np.int64)
     own[:, 0], own[:, 1] = into[gone], tables.entities[gone, 2]
     own[:, 2], own[:, 3] = STATED_WEIGHT, FORM

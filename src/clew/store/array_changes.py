@@ -20,12 +20,11 @@ from clew.store.row_edits import (
     MAX_SHARE,
     EditFinder,
     Edits,
-    Ints,
     Splice,
-    Steps,
     count_equal_rows,
     find_steps,
 )
+from clew.store.steps import Ints, Steps
 
 MIN_CHANGED_BYTES = 1024  # smaller arrays are written whole: they take a block of the disk anyway
 MAX_PIECES = 8192  # of an array that is read with changes; with more it is written whole
@@ -35,12 +34,14 @@ _HEADER_BYTES = 8
 _NUMBERED_BY = {
     "chunk_entity_columns": ("entity_keys",),
     "chunk_fact_columns": ("fact_keys",),
+    "claim_columns": ("chunk_keys",),
     "entity_chunk_columns": ("chunk_keys",),
     "entity_fact_columns": ("fact_keys",),
     "entity_same": ("entity_keys",),
     "fact_chunk_columns": ("chunk_keys",),
     "fact_entity_columns": ("entity_keys",),
     "name_entities": ("entity_keys",),
+    "owned_columns": ("chunk_keys",),
     "owners_columns": ("chunk_keys",),
     "text_chunks": ("text_keys", "chunk_keys"),
     "text_more_chunks": ("text_more_keys",),
@@ -107,7 +108,7 @@ class ChangedArrays:
                 if steps is None and not self._is_prefix(numbered):
                     return self.find(name)
                 break
-        if name.endswith(OFFSETS):
+        if name.endswith(OFFSETS) and not splice.by_difference:
             if len(splice.gone) or int(splice.at[0]) < len(old) or not len(old):
                 return self.find(name)
             splice = splice._replace(rows=np.diff(splice.rows, prepend=old[-1:]))

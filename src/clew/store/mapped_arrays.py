@@ -28,7 +28,7 @@ from clew.store.protocol import Array, Arrays
 from clew.store.row_edits import Edits, Splice
 
 _MAX_READ_BYTES = 1 << 18  # smaller files are read at once: a mapped one keeps a handle open
-_MAX_KEPT_BYTES = 1 << 23  # of an array that was just saved
+_MAX_KEPT_BYTES = 1 << 26  # of an array that was just saved
 _COMPARED_ROWS = 1 << 16  # compared at once, so that a difference is found early
 _MAX_HEADER_BYTES = 1 << 14
 _HEADER_START = 10  # bytes before the text of a header of version 1.0

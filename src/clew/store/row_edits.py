@@ -12,8 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from clew.store.protocol import Array
+from clew.store.steps import Ints, Steps, list_rows, make_steps
 
-Ints = NDArray[np.int64]
 Numbers = NDArray[np.unsignedinteger[Any]]
 PIECE_BYTES = 16
 MAX_EDITS = 4096  # in one array; where there would be more, it is written whole
@@ -23,49 +23,7 @@ _NEAR, _WINDOW = 32, 2048  # rows among which to go on is looked for, first by o
 _SOUGHT_ROWS = 8  # and then by so many
 _PROPOSED = 3  # places at most that are tried of each kind
 _FEW_EDITS, _BYTES_PER_EDIT = 64, 4096  # more edits than these are found in large arrays only
-_RENUMBERED_ROWS = 1 << 14  # at once, so that they stay in the processor's cache
 _FIRST_BLOCK, _LAST_BLOCK = 512, 1 << 16  # compared at once
-
-
-@dataclass(frozen=True, slots=True)
-class Steps:
-    """New numbers of things that were numbered: from each of `at` on, `add` is added."""
-
-    count: int
-    at: Ints  # begins with 0
-    add: Ints
-
-    def table(self) -> Ints:
-        """The new number of each old one; any number for those that are gone."""
-        found: Ints = np.arange(self.count)
-        found += np.repeat(self.add, np.diff(np.append(self.at, self.count)))
-        return found
-
-    def renumber(self, values: Array, out: Array | None = None) -> Array:
-        """Replace old numbers by new ones; negative ones mean none and stay."""
-        found = np.empty_like(values) if out is None else out
-        table = self.table().astype(values.dtype)
-        for at in range(0, len(values), _RENUMBERED_ROWS):
-            some = values[at : at + _RENUMBERED_ROWS]
-            new = table[some]
-            if values.dtype.kind == "i" and some.min() < 0:
-                new = np.where(some < 0, some, new)
-            found[at : at + _RENUMBERED_ROWS] = new
-        return found
-
-    def then(self, later: "Steps | None") -> "Steps":
-        """These and later ones as one."""
-        if later is None:
-            return self
-        table = later.table() if later.count else np.zeros(1, np.int64)
-        return make_steps(table[np.clip(self.table(), 0, len(table) - 1)])
-
-
-def make_steps(table: Ints) -> Steps:
-    """The steps of a table of new numbers."""
-    add = table - np.arange(len(table))
-    at = np.flatnonzero(np.diff(add, prepend=add[:1] - 1))
-    return Steps(len(table), at, add[at])
 
 
 def find_steps(old: Ints, new: Ints) -> Steps | None:
@@ -123,7 +81,7 @@ class Edits:
         found: Array = np.concatenate([old[:0], *parts])
         if self.steps is not None:
             ends, own = np.cumsum(self.lengths), self.starts < 0
-            rows = _list_rows((ends - self.lengths)[own], ends[own])
+            rows = list_rows((ends - self.lengths)[own], ends[own])
             new = found[rows]  # they have the new numbers
             found[rows] = 0
             self.steps.renumber(found, found)
@@ -138,7 +96,7 @@ class Edits:
         low, high = later.starts[own], later.starts[own] + later.lengths[own]
         first = np.searchsorted(ends, low, "right")
         last = np.searchsorted(begins, high, "left")
-        which, piece = np.repeat(np.arange(len(own)), last - first), _list_rows(first, last)
+        which, piece = np.repeat(np.arange(len(own)), last - first), list_rows(first, last)
         low, high = np.maximum(low[which], begins[piece]), np.minimum(high[which], ends[piece])
         shift = low - begins[piece]
         starts = self.starts[piece] + np.where(self.starts[piece] < 0, -shift, shift)
@@ -163,6 +121,8 @@ class Splice(NamedTuple):
     gone: Ints
     at: Ints
     rows: Array
+    by_difference: bool = False
+    """Whether rows are differences of offsets."""
 
     def to_edits(self, count: int, steps: Steps | None) -> Edits:
         """The edits; the earlier array had so many rows."""
@@ -194,16 +154,10 @@ def _gather(starts: Ints, lengths: Ints, rows: Array) -> Edits:
     """Edits with those of the rows that a piece has, in their order."""
     listed = np.flatnonzero(starts < 0)
     sizes = lengths[listed]
-    used = _list_rows(~starts[listed], ~starts[listed] + sizes)
+    used = list_rows(~starts[listed], ~starts[listed] + sizes)
     starts = starts.copy()
     starts[listed] = ~(np.cumsum(sizes) - sizes)
     return Edits(starts, lengths, rows[used])
-
-
-def _list_rows(first: Ints, last: Ints) -> Ints:
-    """All rows of several stretches."""
-    sizes = last - first
-    return np.repeat(last - np.cumsum(sizes), sizes) + np.arange(int(sizes.sum()))
 
 
 class EditFinder:
@@ -298,7 +252,7 @@ class _Pair:
         """The rows of the later array that are not in the earlier one."""
         ends = np.cumsum(edits.lengths)
         own = edits.starts < 0
-        return self._new[_list_rows((ends - edits.lengths)[own], ends[own])]
+        return self._new[list_rows((ends - edits.lengths)[own], ends[own])]
 
     def refine(self, pieces: Iterable[tuple[int, int]]) -> Edits | None:
         """Edits with these pieces, but for rows in them that differ; None if these are many."""

@@ -40,6 +40,28 @@ def splice_rows(
     return found
 
 
+def splice_offsets(
+    previous: Arrays, name: str, held: Array, gone: Ints, at: Ints, sizes: Ints
+) -> Array:
+    """Offsets of rows, of which some are dropped and others, of these sizes, inserted."""
+    if not len(gone) and not len(at):
+        return held
+    if not len(gone) and int(at[0]) == len(held) - 1:
+        ends = held[-1] + np.cumsum(sizes)
+        return splice_rows(previous, name, held, gone, np.full(len(ends), len(held)), ends)
+    sizes = np.ascontiguousarray(sizes, held.dtype)
+    differences = _splice(np.diff(held, prepend=held[:1]), gone + 1, at + 1, sizes)
+    found = np.cumsum(differences, dtype=held.dtype, out=differences)
+    note_splice(previous, name, Splice(found, gone + 1, at + 1, sizes, by_difference=True))
+    return found
+
+
+def splice_part(previous: Arrays, name: str, part: str, *given: Any) -> Array:
+    """Drop and insert rows of a part of a CSR matrix; of `starts`, rows of given sizes."""
+    splice = splice_offsets if part == "starts" else splice_rows
+    return splice(previous, f"{name}_{part}", *given)
+
+
 def note_splice(previous: Arrays, name: str, made: Splice) -> None:
     """Note how an array that was made otherwise differs from the previous one."""
     if isinstance(previous, MappedArrays):

@@ -13,9 +13,9 @@ from clew.graph.csr_update import (
     find_moves,
     find_places,
     moves_from_places,
-    splice,
     update_csr,
 )
+from clew.splice import splice
 
 
 @pytest.mark.parametrize("seed", range(30))

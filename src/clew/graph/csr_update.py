@@ -12,12 +12,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from clew.graph.csr import Csr, Ints, Mask, argsort_numbers, bisect_column, isin_sorted
+from clew.splice import splice
 
 GONE = -1
 SpliceRows = Callable[[str, NDArray[Any], Ints, Ints, NDArray[Any]], NDArray[Any]]
 """Does the same as `splice` for a part of a CSR, and may note it. Of `starts` rows are dropped and
 inserted, the latter with the given sizes."""
-_MAX_SPLICED = 20_000  # rows dropped and inserted; of more, rows are selected one by one
 
 
 def find_places(old: Ints, new: Ints) -> Ints:
@@ -194,22 +194,3 @@ def _find_gone(old: Csr, rows: Moves, places: Moves, columns: NDArray[np.int32])
     if not len(places.gone):
         return lost
     return np.union1d(lost, np.flatnonzero(columns == GONE))
-
-
-def splice(held: NDArray[Any], gone: Ints, at: Ints, added: NDArray[Any]) -> NDArray[Any]:
-    """Drop the rows `gone` and insert others before the places `at`; all ascend.
-
-    Whole stretches are copied, which is several times faster than to select what stays.
-    """
-    if len(gone) + len(at) > _MAX_SPLICED:
-        kept = np.ones(len(held), np.bool_)
-        kept[gone] = False
-        return np.insert(held[kept], at - np.searchsorted(gone, at), added, axis=0)
-    edges = np.union1d(gone, at)
-    last = np.searchsorted(at, edges, "right").tolist()
-    is_gone = np.isin(edges, gone).tolist()
-    pieces, done, taken = [], 0, 0
-    for edge, end, drop in zip(edges.tolist(), last, is_gone, strict=True):
-        pieces += [held[done:edge], added[taken:end]]
-        done, taken = edge + drop, end
-    return np.concatenate([*pieces, held[done:]])

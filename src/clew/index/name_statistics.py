@@ -20,9 +20,9 @@ from clew.graph.csr import (
     isin_sorted,
     sorted_unique,
 )
-from clew.graph.csr_update import splice
 from clew.graph.entity_resolution import find_ambiguous_names
 from clew.out_of_core import blocks_of_groups
+from clew.splice import splice
 from clew.store.protocol import COLUMN_PREFIX, STATED_WEIGHT, Array, Arrays, Tables
 from clew.store.row_edits import Splice
 from clew.store.spliced_arrays import find_splice, splice_rows

@@ -19,10 +19,11 @@ from clew.graph.csr import (
     isin_sorted,
     sorted_unique,
 )
-from clew.graph.csr_update import GONE, find_places, splice, stays
+from clew.graph.csr_update import GONE, find_places, stays
 from clew.graph.page_owners import NameTable
 from clew.index.resolution import ResolvedTables
 from clew.out_of_core import Buckets
+from clew.splice import splice
 from clew.store.protocol import SENSE_STRIDE, Array, Arrays, Tables
 from clew.store.spliced_arrays import splice_rows
 from clew.text.names import FORM, TOKEN

@@ -21,7 +21,7 @@ from clew.graph.csr import (
     group_equals,
     sorted_unique,
 )
-from clew.graph.csr_update import GONE, Moves, splice, update_csr
+from clew.graph.csr_update import GONE, Moves, update_csr
 from clew.graph.page_owners import (
     SIDE_CLAIM,
     EntityPassages,
@@ -35,6 +35,7 @@ from clew.index.incidences import find_key_moves
 from clew.index.name_table import NameUpdate, make_table
 from clew.index.name_tokens import NameTokens, find_tokens, index_names_by_token
 from clew.index.owner_blocks import find_owners, fits_at_once
+from clew.splice import splice
 from clew.store.protocol import Arrays, Tables
 from clew.store.spliced_arrays import splice_part
 

@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from clew.splice import splice
 from clew.store.mapped_arrays import MappedArrays
 from clew.store.protocol import Array, Arrays
 from clew.store.row_edits import Splice
 
-_MAX_SPLICED = 20_000  # rows dropped and inserted; of more, rows are selected one by one
 Ints = NDArray[np.int64]
 
 
@@ -29,13 +29,13 @@ def splice_rows(
     if not len(gone) and not len(rows):
         return base
     if not isinstance(previous, MappedArrays):
-        return _splice(base, gone, at, rows)
+        return splice(base, gone, at, rows)
     if base is held and not len(gone) and int(at[0]) == len(held):
         found = previous.grow(name, rows)
         if found is not None:
             previous.spliced[name] = Splice(found, gone, at, rows)
             return found
-    found = _splice(base, gone, at, rows)
+    found = splice(base, gone, at, rows)
     previous.spliced[name] = Splice(found, gone, at, rows)
     return found
 
@@ -50,7 +50,7 @@ def splice_offsets(
         ends = held[-1] + np.cumsum(sizes)
         return splice_rows(previous, name, held, gone, np.full(len(ends), len(held)), ends)
     sizes = np.ascontiguousarray(sizes, held.dtype)
-    differences = _splice(np.diff(held, prepend=held[:1]), gone + 1, at + 1, sizes)
+    differences = splice(np.diff(held, prepend=held[:1]), gone + 1, at + 1, sizes)
     found = np.cumsum(differences, dtype=held.dtype, out=differences)
     note_splice(previous, name, Splice(found, gone + 1, at + 1, sizes, by_difference=True))
     return found
@@ -58,8 +58,8 @@ def splice_offsets(
 
 def splice_part(previous: Arrays, name: str, part: str, *given: Any) -> Array:
     """Drop and insert rows of a part of a CSR matrix; of `starts`, rows of given sizes."""
-    splice = splice_offsets if part == "starts" else splice_rows
-    return splice(previous, f"{name}_{part}", *given)
+    edit = splice_offsets if part == "starts" else splice_rows
+    return edit(previous, f"{name}_{part}", *given)
 
 
 def note_splice(previous: Arrays, name: str, made: Splice) -> None:
@@ -83,19 +83,3 @@ def find_splice(previous: Arrays, name: str, array: Array) -> Splice | None:
         return Splice(array, none, none, array[:0])
     noted = previous.spliced.get(name)
     return noted if noted is not None and noted.array is array else None
-
-
-def _splice(held: Array, gone: Ints, at: Ints, added: NDArray[Any]) -> Array:
-    """The same without a note. Whole stretches are copied, which is faster than to select rows."""
-    if len(gone) + len(at) > _MAX_SPLICED:
-        kept = np.ones(len(held), np.bool_)
-        kept[gone] = False
-        return np.insert(held[kept], at - np.searchsorted(gone, at), added, axis=0)
-    edges = np.union1d(gone, at)
-    last = np.searchsorted(at, edges, "right").tolist()
-    is_gone = np.isin(edges, gone).tolist()
-    pieces, done, taken = [], 0, 0
-    for edge, end, drop in zip(edges.tolist(), last, is_gone, strict=True):
-        pieces += [held[done:edge], added[taken:end]]
-        done, taken = edge + drop, end
-    return np.concatenate([*pieces, held[done:]])

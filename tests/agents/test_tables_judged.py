@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
+from clew.agents.tables.asked import Asked
 from clew.agents.tables.load import Column, Table
 from clew.agents.tables.propose import (
-    Asked,
     Part,
     list_filters,
     list_parts,

@@ -34,6 +34,8 @@ class Sought:
     limit: int = 1
     of_rows: bool = False
     """Whether the noun behind a superlative is the table's: "the most expensive car"."""
+    is_bare: bool = False
+    """Whether nothing says what there is most of: "who gave the most"."""
 
 
 def make_query(reading: Reading, sought: Sought, head: int) -> Query | None:
@@ -195,6 +197,8 @@ def _choose_plan(query: Query, sought: Sought, asked: list[str], rest: list[str]
     columns = query.table.columns
     numeric = any(columns[name].is_quantity for name in [*asked, *rest])
     numeric = numeric or bool(_find_reading(query, [*asked, *rest]))
+    if sought.is_bare and not numeric and not rest and _is_group(query, asked):
+        return _make_amount_group(query, asked[0])
     if sought.best or (sought.aggregate and numeric):
         return _make_aggregate(query, asked, rest)
     if sought.aggregate and (sought.aggregate != "sum" or sought.wants != "count"):
@@ -407,6 +411,28 @@ def _make_largest_group(query: Query, asked: list[str], rest: list[str]) -> Quer
     return replace(query, wants="group", group=asked[0], filters=filters, aggregate="")
 
 
+def _is_group(query: Query, asked: list[str]) -> bool:
+    """Whether what is asked for has several rows, and either an amount or only their number."""
+    is_asked = bool(asked) and query.wants in ("rows", "names")
+    has_amount = bool(query.aggregate) or bool(query.table.amounts)
+    return is_asked and has_amount and _is_category(query.table, asked[0])
+
+
+def _make_amount_group(query: Query, group: str) -> Query | None:
+    """The value whose rows have the largest sum of the only amount: "gave the most in total"."""
+    if len(query.table.amounts) != 1:
+        return None
+    return replace(
+        query,
+        wants="group",
+        group=group,
+        aggregate="sum",
+        best=to_extreme(query.best, None),
+        measure=query.table.amounts[0],
+        guesses=(*query.guesses, Guess("implied")),
+    )
+
+
 def _make_best(query: Query, asked: list[str], targets: list[str]) -> Query | None:
     """The rows with the largest or smallest value, or that value itself."""
     table = query.table
@@ -422,6 +448,10 @@ def _make_best(query: Query, asked: list[str], targets: list[str]) -> Query | No
     by_name = query.wants in ("rows", "names") or query.of_rows
     if not targets and by_name and query.measure not in asked:
         return None  # no column names the rows that are asked for
+    label = table.columns.get(table.label)
+    if query.wants == "value" and targets == [table.label] and label and label.has_digits:
+        targets = [table.label, query.measure]  # a code alone does not say what is largest
+        return replace(query, wants="best", targets=tuple(targets))
     return replace(query, wants="best", targets=tuple(targets[:1]))
 
 

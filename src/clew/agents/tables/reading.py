@@ -9,6 +9,8 @@ from clew.agents.tables.words import Operators, Word, is_same_word, strip_plural
 from clew.text.quantities import is_people
 
 _COLUMN_WEIGHT = 2.0
+VALUE_WEIGHT = 3.0
+"""Of a reading's score: for each word of a value that it finds."""
 _TIMELY = ("first", "last")
 _MIN_VALUE = 4  # letters of a value that is no code
 BEFORE_ROLE = frozenset("is was are were the a an".split())
@@ -55,8 +57,9 @@ class Guess:
 class Filter:
     """A condition on a column.
 
-    `how` is =, <, >, <=, >=, contains, starts, ends, year, month, filled, empty (no value, or none
-    of it) or flag (yes); or over, under or is column, and the value is another column of the row.
+    `how` is =, <, >, <=, >=, contains, starts, ends, year, month, within (a period), filled, empty
+    (no value, or none of it) or flag (yes); or over, under or is column, and the value is another
+    column of the row.
     """
 
     column: str
@@ -65,6 +68,8 @@ class Filter:
     negated: bool = False
     at: int = field(default=-1, compare=False)
     """The word of the question where it stands."""
+    said: str = field(default="", compare=False)
+    """How the question says it, of a period."""
 
     @property
     def columns(self) -> frozenset[str]:
@@ -189,6 +194,18 @@ def find_columns(reading: Reading) -> None:
             continue  # "serviced last" asks for the last of `last service`
         if reading.is_free(at, at + 1) and word.fold not in reading.operators.fillers:
             _try_word(reading, at, names)
+    _extend_names(reading)
+
+
+def _extend_names(reading: Reading) -> None:
+    """Take "number" or "code" behind a column that holds such: "phone number" for `phone`."""
+    for place, (start, end, name) in enumerate(reading.columns):
+        behind = [word.fold for word in reading.words[end : end + 1]]
+        is_free = bool(behind) and reading.is_free(end, end + 1)
+        if is_free and behind[0] in load_vocabulary().identifiers:
+            if reading.table.columns[name].has_digits:
+                reading.take(end, end + 1, "column")
+                reading.columns[place] = (start, end + 1, name)
 
 
 def _try_word(reading: Reading, at: int, names: Sequence[Column]) -> None:

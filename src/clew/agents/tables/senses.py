@@ -35,6 +35,7 @@ _MEASURED = ("number", "date")
 _LEAST = 0.5  # cosine of a word with the name of a column that it may mean
 _LEAST_OF_ROLE = 0.45  # of "repaired" with a column of names: behind "who" few can be meant
 _LEAST_OF_DEGREE = 0.35  # of "tallest" with one that can be measured: few columns can
+_LEAST_OF_UNIT = 0.2  # … with one in a unit that it measures, of several
 _LEAST_OF_KIND = 0.6  # of a word with a value that rows share, or with the name of the table
 _LEAST_OF_SORT = 0.55  # of a word with one of the values that it is the kind of
 _LEAST_OF_PRICE = 0.4  # of "price" with a column of money
@@ -453,6 +454,8 @@ def find_measure(
         fitting = [name for name in priced if columns[name].is_quantity]
     if len(fitting) == 1:
         return fitting[0]
+    if fitting and (name := _choose_among(reading, senses.get(word, {}), fitting)):
+        return name
     if _degree(reading, word) in ("old", "young"):
         return _find_ages(reading)
     if _degree(reading, word) in ("first", "last"):
@@ -492,6 +495,17 @@ def _choose(
     near = {name: cosines.get(" ".join(one.words), 0.0) for name, one in columns.items()}
     having = [name for name, one in columns.items() if one.type in types]
     near = {n: near[n] for n in having if not columns[n].is_id or near[n] == _SAME_CONCEPT}
+    return _find_closest(near, least)
+
+
+def _choose_among(reading: Reading, cosines: Mapping[str, float], names: Sequence[str]) -> str:
+    """Return the one of some columns in fitting units that is clearly the closest, or ""."""
+    words = {name: " ".join(reading.table.columns[name].words) for name in names}
+    return _find_closest({name: cosines.get(words[name], 0.0) for name in names}, _LEAST_OF_UNIT)
+
+
+def _find_closest(near: Mapping[str, float], least: float) -> str:
+    """Return what is close enough and clearly closer than all else, or ""."""
     first, second = (sorted(near, key=lambda name: -near[name]) + ["", ""])[:2]
     if not first or near[first] < least:
         return ""

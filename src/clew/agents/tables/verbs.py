@@ -59,6 +59,8 @@ def stands_as_verb(reading: Reading, at: int, head: int, asks: str) -> bool:
         return False  # what happened then, the column of the time must say
     before = reading.words[at - 1].fold if at else ""
     past = is_past(reading, at)
+    if past and _is_by_value(reading, at):
+        return True  # "a lens made by Corning"
     if past and before in reading.operators.auxiliaries:
         return asks != "count" or "distinct" in reading.taken
     if past and at and reading.taken[at - 1] == "negations":
@@ -80,6 +82,12 @@ def stands_as_verb(reading: Reading, at: int, head: int, asks: str) -> bool:
     if noun.stem == noun.fold and behind == ["the"]:  # "earns the most" is of no column
         return past
     return past or (is_plain and joins)
+
+
+def _is_by_value(reading: Reading, at: int) -> bool:
+    """Whether "by" and a value of a text stand behind a word."""
+    behind = [word.fold for word in reading.words[at + 1 : at + 2]]
+    return behind == ["by"] and reading.taken[at + 2 : at + 3] == ["value"]
 
 
 def is_predicate(reading: Reading, at: int) -> bool:

@@ -23,12 +23,12 @@ from clew.agents.tables.judge import (
     weigh_best,
 )
 from clew.agents.tables.load import Table, join_tables
+from clew.agents.tables.meanings import Senses, load_senses
 from clew.agents.tables.parse import parse_question
 from clew.agents.tables.reading import Filter, Query
 from clew.agents.tables.rows import load_tables
 from clew.agents.tables.run import TableResult, find_answer, find_rows, group_filters
 from clew.agents.tables.said import Said
-from clew.agents.tables.senses import Senses, load_senses
 from clew.context import Context, TraceStep
 from clew.types import Citation, Evidence, Passage
 
@@ -64,7 +64,24 @@ async def answer_from_tables(ctx: Context) -> Answer | None:
         return None
     if lacks_money(ctx.question, best.query) or _contradicts_itself(best):
         best = best._replace(confidence=min(best.confidence, _UNSURE))
-    return await _write_answer(ctx, best)
+    return await _write_answer(ctx, _tell_measure(ctx.question, best))
+
+
+def _tell_measure(question: str, told: ComputedAnswer) -> ComputedAnswer:
+    """Return an answer to "what is the largest order" that tells its amount beside its code.
+
+    A flat is called by its code; an order or a gift is an amount as well.
+    """
+    query = told.query
+    label = query.table.columns.get(query.table.label)
+    is_code = label is not None and (label.is_id or label.holds_codes)
+    if query.wants != "best" or query.targets != (query.table.label,) or not is_code:
+        return told
+    if query.measure not in query.table.amounts:
+        return told
+    both = replace(query, targets=(query.table.label, query.measure))
+    result = find_answer(both) if Asked(question).words[0].fold == "what" else None
+    return told if result is None else ComputedAnswer(both, result, told.confidence)
 
 
 def _contradicts_itself(told: ComputedAnswer) -> bool:

@@ -5,6 +5,7 @@ from dataclasses import replace
 from os.path import commonprefix
 
 from clew.agents.tables.load import Column
+from clew.agents.tables.meanings import Senses
 from clew.agents.tables.periods import read_moment
 from clew.agents.tables.reading import (
     VALUE_WEIGHT,
@@ -15,7 +16,7 @@ from clew.agents.tables.reading import (
     nearest_column,
     nearest_of,
 )
-from clew.agents.tables.senses import Senses, find_measure
+from clew.agents.tables.senses import find_measure
 from clew.agents.tables.time_conditions import find_only_date, find_year_column, says_year
 from clew.agents.tables.values import load_vocabulary
 from clew.agents.tables.words import Operators, Word, fold_text, is_same_word

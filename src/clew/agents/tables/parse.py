@@ -20,6 +20,7 @@ from clew.agents.tables.conditions import (
     literal_type,
 )
 from clew.agents.tables.load import Table
+from clew.agents.tables.meanings import Senses, shares_concept
 from clew.agents.tables.plan import Sought, make_query
 from clew.agents.tables.reading import (
     Mention,
@@ -29,14 +30,12 @@ from clew.agents.tables.reading import (
     to_extreme,
 )
 from clew.agents.tables.senses import (
-    Senses,
     find_choice,
     find_comparatives,
     find_implied,
     find_meant_values,
     find_measured,
     find_superlatives,
-    shares_concept,
 )
 from clew.agents.tables.spaced import write_spaced_in_english
 from clew.agents.tables.time_conditions import add_months, add_periods

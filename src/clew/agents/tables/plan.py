@@ -197,10 +197,10 @@ def _choose_plan(query: Query, sought: Sought, asked: list[str], rest: list[str]
     columns = query.table.columns
     numeric = any(columns[name].is_quantity for name in [*asked, *rest])
     numeric = numeric or bool(_find_reading(query, [*asked, *rest]))
-    if sought.is_bare and not numeric and not rest and _is_group(query, asked):
-        return _make_amount_group(query, asked[0])
     if sought.best or (sought.aggregate and numeric):
-        return _make_aggregate(query, asked, rest)
+        is_amount = sought.is_bare and not numeric and not rest and _is_group(query, asked)
+        make = _make_amount_group if is_amount else _make_aggregate
+        return make(query, asked, rest)
     if sought.aggregate and (sought.aggregate != "sum" or sought.wants != "count"):
         return None  # "average" of nothing that is a number
     if sought.wants in ("count", "distinct"):
@@ -418,14 +418,14 @@ def _is_group(query: Query, asked: list[str]) -> bool:
     return is_asked and has_amount and _is_category(query.table, asked[0])
 
 
-def _make_amount_group(query: Query, group: str) -> Query | None:
+def _make_amount_group(query: Query, asked: list[str], rest: list[str]) -> Query | None:
     """The value whose rows have the largest sum of the only amount: "gave the most in total"."""
-    if len(query.table.amounts) != 1:
+    if rest or len(query.table.amounts) != 1:
         return None
     return replace(
         query,
         wants="group",
-        group=group,
+        group=asked[0],
         aggregate="sum",
         best=to_extreme(query.best, None),
         measure=query.table.amounts[0],
@@ -448,10 +448,6 @@ def _make_best(query: Query, asked: list[str], targets: list[str]) -> Query | No
     by_name = query.wants in ("rows", "names") or query.of_rows
     if not targets and by_name and query.measure not in asked:
         return None  # no column names the rows that are asked for
-    label = table.columns.get(table.label)
-    if query.wants == "value" and targets == [table.label] and label and label.has_digits:
-        targets = [table.label, query.measure]  # a code alone does not say what is largest
-        return replace(query, wants="best", targets=tuple(targets))
     return replace(query, wants="best", targets=tuple(targets[:1]))
 
 

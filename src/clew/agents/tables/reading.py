@@ -193,19 +193,20 @@ def find_columns(reading: Reading) -> None:
         if reading.operators.phrases["superlatives"].get((word.fold,)) in _TIMELY:
             continue  # "serviced last" asks for the last of `last service`
         if reading.is_free(at, at + 1) and word.fold not in reading.operators.fillers:
-            _try_word(reading, at, names)
-    _extend_names(reading)
+            if not _extend_name(reading, at):
+                _try_word(reading, at, names)
 
 
-def _extend_names(reading: Reading) -> None:
+def _extend_name(reading: Reading, at: int) -> bool:
     """Take "number" or "code" behind a column that holds such: "phone number" for `phone`."""
+    if reading.words[at].fold not in load_vocabulary().identifiers:
+        return False
     for place, (start, end, name) in enumerate(reading.columns):
-        behind = [word.fold for word in reading.words[end : end + 1]]
-        is_free = bool(behind) and reading.is_free(end, end + 1)
-        if is_free and behind[0] in load_vocabulary().identifiers:
-            if reading.table.columns[name].has_digits:
-                reading.take(end, end + 1, "column")
-                reading.columns[place] = (start, end + 1, name)
+        if end == at and reading.table.columns[name].has_digits:
+            reading.take(at, at + 1, "column")
+            reading.columns[place] = (start, at + 1, name)
+            return True
+    return False
 
 
 def _try_word(reading: Reading, at: int, names: Sequence[Column]) -> None:

@@ -1,19 +1,21 @@
 """What a question says that every query must say too: periods, ages, what is counted or compared.
 
-Queries are proposed by structure, and the model that chooses among them may pass over a word. A query
-that leaves one of these out answers another question, whatever its chance.
+Queries are proposed by structure, and the model that chooses among them may pass over a word. A
+query that leaves one of these out answers another question, whatever its chance.
 """
 
 from collections.abc import Sequence
+from functools import cached_property
 
 from clew.agents.tables.asked import Asked
 from clew.agents.tables.column_pairs import SaidComparisons, find_worth, name_columns
 from clew.agents.tables.counted import Counted
 from clew.agents.tables.load import Table
 from clew.agents.tables.reading import Query
-from clew.agents.tables.words import is_same_word, load_operators
+from clew.agents.tables.words import Word, is_same_word, load_operators
 
 _AGES = ("old", "young")
+_NUMBER_OF = ["number", "of"]
 
 
 class Said:
@@ -21,6 +23,7 @@ class Said:
 
     def __init__(self, question: str, tables: Sequence[Table]) -> None:
         self._asked = Asked(question)
+        self._tables = tables
         self._counted = Counted(question, tables)
         self._compared = SaidComparisons(self._asked.words)
         self._names_number = _names_number(self._asked, tables)
@@ -33,8 +36,35 @@ class Said:
             or self._misses_period(query)
             or self._misses_age(query)
             or self._misses_worth(query)
+            or self._is_of_another(query)
             or (self._names_number and query.wants in ("count", "distinct"))
         )
+
+    def _is_of_another(self, query: Query) -> bool:
+        """Whether what is asked for names a column of another table, and nothing names this one.
+
+        "Who was hired first" is not asked of what was opened, if another table knows who was hired.
+        """
+        if query.filters or not self._content:
+            return False
+        first, *rest = self._content
+        own = _list_names(query.table)
+        if any(is_same_word(word.fold, name) for word in (first, *rest) for name in own):
+            return False
+        return any(not {first.fold, first.stem}.isdisjoint(_list_names(t)) for t in self._tables)
+
+    @cached_property
+    def _content(self) -> list[Word]:
+        """The words that are neither operators nor without meaning."""
+        operators, words = load_operators(), self._asked.words
+        taken = {
+            at
+            for kind in ("asks", "superlatives", "degrees", "aggregates", "distinct")
+            for start, end, _ in operators.find(kind, words)
+            for at in range(start, end)
+        }
+        known = self._asked.fillers
+        return [w for at, w in enumerate(words) if at not in taken and w.fold not in known]
 
     def _misses_period(self, query: Query) -> bool:
         """Whether no condition stands where the question names a period."""
@@ -52,7 +82,7 @@ class Said:
     def _misses_age(self, query: Query) -> bool:
         """Whether "oldest" is ranked by a time that is not of what is told.
 
-        The first gift is not of the oldest donor; of persons only their birth says how old they are.
+        The first gift is not of the oldest donor; how old persons are, only their birth says.
         """
         if not query.best or not query.measure or not self._asks_age:
             return False
@@ -78,6 +108,11 @@ class Said:
         return any(known.get((word.fold,)) in _AGES for word in self._asked.words)
 
 
+def _list_names(table: Table) -> frozenset[str]:
+    """Return the words of a table's name and of its columns'."""
+    return table.words.union(word for one in table.columns.values() for word in one.words)
+
+
 def _names_number(asked: Asked, tables: Sequence[Table]) -> bool:
     """Whether "number of" ends the name of a column of texts or codes: "the phone number of"."""
     folds = [word.fold for word in asked.words]
@@ -88,7 +123,5 @@ def _names_number(asked: Asked, tables: Sequence[Table]) -> bool:
         if one.has_digits
         for own in one.words
     ]
-    return any(
-        folds[at : at + 2] == ["number", "of"] and any(is_same_word(folds[at - 1], n) for n in names)
-        for at in range(1, len(folds))
-    )
+    before = [folds[at - 1] for at in range(1, len(folds)) if folds[at : at + 2] == _NUMBER_OF]
+    return any(is_same_word(word, name) for word in before for name in names)

@@ -59,12 +59,10 @@ def stands_as_verb(reading: Reading, at: int, head: int, asks: str) -> bool:
         return False  # what happened then, the column of the time must say
     before = reading.words[at - 1].fold if at else ""
     past = is_past(reading, at)
-    if past and _is_by_value(reading, at):
-        return True  # "a lens made by Corning"
     if past and before in reading.operators.auxiliaries:
         return asks != "count" or "distinct" in reading.taken
-    if past and at and reading.taken[at - 1] == "negations":
-        return reading.unlinked
+    if past and (_is_by_value(reading, at) or (at and reading.taken[at - 1] == "negations")):
+        return _is_by_value(reading, at) or reading.unlinked
     if any(one.fold in _DO for one in reading.words[:at]) and before not in _JOINING:
         if asks == "place" and word.fold not in reading.operators.placing:
             return False  # "where does she shop": no column says that

@@ -36,7 +36,8 @@ class Word:
 
 def split_question(text: str) -> list[Word]:
     """Return the words of a question in order."""
-    found, end = [], 0
+    found: list[Word] = []
+    end = 0
     for one in _TOKEN.finditer(text):
         fold = fold_word(one[0])
         between = text[end : one.start()] + one[0][: one[0].startswith("-")]

@@ -235,7 +235,8 @@ async def test_whether_any_row_is_so_is_told(ships: KnowledgeBase) -> None:
 
 async def test_the_oldest_of_what_has_no_age_is_not_told(ships: KnowledgeBase) -> None:
     question = "Which yard is the oldest?"
-    ships.scorer = WordScorer({question: ["yard (", "earliest launched", "= Lysoe Yard", "= Eider"]})
+    said = ["yard (", "earliest launched", "= Lysoe Yard", "= Eider"]
+    ships.scorer = WordScorer({question: said})
     found = await ships.ask(question)
     assert found.candidate not in ("Lysoe Yard", "Eider") or found.confidence < 0.5
 
@@ -263,3 +264,14 @@ async def test_what_a_stock_is_worth_is_its_price_times_its_number(
     said = ["stock", "price", "seed is basil", "total price eur times stock", "= 25"]
     ships.scorer = WordScorer({question: said})
     assert (await ships.ask(question)).candidate == "25 EUR"
+
+
+async def test_the_code_of_an_amount_is_told_with_it(ships: KnowledgeBase, tmp_path: Path) -> None:
+    (tmp_path / "gifts.csv").write_text(
+        "gift_no,giver,amount\nG01,Ivo Marsh,40\nG02,Ivo Marsh,10\nG03,Ivo Marsh,7\n",
+        encoding="utf-8",
+    )
+    await ships.add([tmp_path / "gifts.csv"])
+    question = "What is the largest gift?"
+    ships.scorer = WordScorer({question: ["gift no (", "highest amount", "= G01"]})
+    assert (await ships.ask(question)).candidate == "G01, 40"

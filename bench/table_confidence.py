@@ -30,9 +30,9 @@ from clew.agents.core.types import Answer
 from clew.agents.tables import answer as answering
 from clew.agents.tables import confidence
 from clew.agents.tables.load import Column, Table
+from clew.agents.tables.meanings import load_senses
 from clew.agents.tables.reading import Query
 from clew.agents.tables.rows import load_tables
-from clew.agents.tables.senses import load_senses
 from clew.config import Settings
 from clew.context import Context
 from clew.engine import KnowledgeBase

@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
+from clew.agents.tables.asked import Asked
 from clew.agents.tables.load import Column, Table
 from clew.agents.tables.propose import (
-    Asked,
     Part,
     list_filters,
     list_parts,
@@ -231,3 +231,47 @@ async def test_whether_any_row_is_so_is_told(ships: KnowledgeBase) -> None:
     meant = ["whether it is so", "ships: where length m under 50", "whether there is a row"]
     ships.scorer = WordScorer({question: meant}, right=0.998)
     assert (await ships.ask(question)).candidate == "Yes"
+
+
+async def test_the_oldest_of_what_has_no_age_is_not_told(ships: KnowledgeBase) -> None:
+    question = "Which yard is the oldest?"
+    said = ["yard (", "earliest launched", "= Lysoe Yard", "= Eider"]
+    ships.scorer = WordScorer({question: said})
+    found = await ships.ask(question)
+    assert found.candidate not in ("Lysoe Yard", "Eider") or found.confidence < 0.5
+
+
+async def test_what_names_a_column_of_another_table_is_not_asked_of_this_one(
+    ships: KnowledgeBase, tmp_path: Path
+) -> None:
+    (tmp_path / "staff.csv").write_text(
+        "name,hired_on\nIda Moll,2010-02-01\nPer Sund,2007-05-09\n", encoding="utf-8"
+    )
+    await ships.add([tmp_path / "staff.csv"])
+    question = "Who was hired first?"
+    ships.scorer = WordScorer({question: ["earliest launched", "= Eider"]})
+    assert (await ships.ask(question)).candidate != "Eider"
+
+
+async def test_what_a_stock_is_worth_is_its_price_times_its_number(
+    ships: KnowledgeBase, tmp_path: Path
+) -> None:
+    (tmp_path / "seeds.csv").write_text(
+        "seed,price_eur,stock\nBasil,2.50,10\nDill,4.00,5\nThyme,1.00,7\n", encoding="utf-8"
+    )
+    await ships.add([tmp_path / "seeds.csv"])
+    question = "How much is the whole stock of basil worth?"
+    said = ["stock", "price", "seed is basil", "total price eur times stock", "= 25"]
+    ships.scorer = WordScorer({question: said})
+    assert (await ships.ask(question)).candidate == "25 EUR"
+
+
+async def test_the_code_of_an_amount_is_told_with_it(ships: KnowledgeBase, tmp_path: Path) -> None:
+    (tmp_path / "gifts.csv").write_text(
+        "gift_no,giver,amount\nG01,Ivo Marsh,40\nG02,Ivo Marsh,10\nG03,Ivo Marsh,7\n",
+        encoding="utf-8",
+    )
+    await ships.add([tmp_path / "gifts.csv"])
+    question = "What is the largest gift?"
+    ships.scorer = WordScorer({question: ["gift no (", "highest amount", "= G01"]})
+    assert (await ships.ask(question)).candidate == "G01, 40"

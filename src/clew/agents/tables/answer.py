@@ -5,9 +5,10 @@ from dataclasses import replace
 
 from clew.agents.answering.write import make_answer
 from clew.agents.core.types import Answer
-from clew.agents.tables.column_pairs import SaidComparisons
+from clew.agents.tables.asked import Asked
+from clew.agents.tables.asks import may_ask_tables
 from clew.agents.tables.confidence import measure_confidence
-from clew.agents.tables.counted import Counted, lacks_money
+from clew.agents.tables.counted import lacks_money
 from clew.agents.tables.differences import (
     DIFFERENCES,
     list_column_differences,
@@ -22,13 +23,12 @@ from clew.agents.tables.judge import (
     weigh_best,
 )
 from clew.agents.tables.load import Table, join_tables
-from clew.agents.tables.parse import may_ask_tables, parse_question
-from clew.agents.tables.propose import Asked
+from clew.agents.tables.meanings import Senses, load_senses
+from clew.agents.tables.parse import parse_question
 from clew.agents.tables.reading import Filter, Query
 from clew.agents.tables.rows import load_tables
-from clew.agents.tables.run import TableResult, find_answer, group_filters
-from clew.agents.tables.senses import Senses, load_senses
-from clew.agents.tables.words import split_question
+from clew.agents.tables.run import TableResult, find_answer, find_rows, group_filters
+from clew.agents.tables.said import Said
 from clew.context import Context, TraceStep
 from clew.types import Citation, Evidence, Passage
 
@@ -62,9 +62,36 @@ async def answer_from_tables(ctx: Context) -> Answer | None:
         best = _subtract_columns(ctx, tables)
     if best is None or best.confidence < _LEAST:
         return None
-    if lacks_money(ctx.question, best.query):
+    if lacks_money(ctx.question, best.query) or _contradicts_itself(best):
         best = best._replace(confidence=min(best.confidence, _UNSURE))
-    return await _write_answer(ctx, best)
+    return await _write_answer(ctx, _tell_measure(ctx.question, best))
+
+
+def _tell_measure(question: str, told: ComputedAnswer) -> ComputedAnswer:
+    """Return an answer to "what is the largest order" that tells its amount beside its code.
+
+    A flat is called by its code; an order or a gift is an amount as well.
+    """
+    query = told.query
+    label = query.table.columns.get(query.table.label)
+    is_code = label is not None and (label.is_id or label.holds_codes)
+    if query.wants != "best" or query.targets != (query.table.label,) or not is_code:
+        return told
+    if query.measure not in query.table.amounts:
+        return told
+    both = replace(query, targets=(query.table.label, query.measure))
+    result = find_answer(both) if Asked(question).words[0].fold == "what" else None
+    return told if result is None else ComputedAnswer(both, result, told.confidence)
+
+
+def _contradicts_itself(told: ComputedAnswer) -> bool:
+    """Whether two conditions on one time leave no row though each alone has some."""
+    query = told.query
+    columns = query.table.columns
+    own = [one for one in query.filters if columns[one.column].type == "date" and not one.negated]
+    if told.result.rows or len({one.column for one in own}) == len(own):
+        return False
+    return all(find_rows(query.table, [one]) for one in own)
 
 
 def find_product(question: str, tables: Sequence[Table]) -> ComputedAnswer | None:
@@ -117,10 +144,9 @@ def _run_readings(
     ctx: Context, some: Sequence[Table], senses: Senses, tables: Sequence[Table]
 ) -> Iterator[tuple[Query, TableResult]]:
     """Yield the readings of a question over some tables that have an answer, with it."""
-    counted = Counted(ctx.question, tables)
-    said = SaidComparisons(split_question(ctx.question))
+    said = Said(ctx.question, tables)
     for query in _parse(ctx.question, some, senses, tables):
-        if _tells_keys(ctx, query, tables) or counted.is_missed(query) or said.is_missed(query):
+        if _tells_keys(ctx, query, tables) or said.is_missed(query):
             continue
         if (result := find_answer(query)) is not None:
             yield query, result
@@ -147,7 +173,7 @@ async def compute_apart(ctx: Context, tables: Sequence[Table]) -> ComputedAnswer
     """
     if (product := find_product(ctx.question, tables)) is not None:
         return product
-    said = SaidComparisons(split_question(ctx.question))
+    said = Said(ctx.question, tables)
     parsed = _parse(ctx.question, tables, {}, tables)
     readings = [query for query in parsed if not said.is_missed(query)]
     found = [
@@ -247,5 +273,8 @@ def _describe_best(query: Query) -> str:
 
 
 def _describe_filter(one: Filter) -> str:
+    if one.how == "within":
+        first, _, last = one.value.partition("/")
+        return f"{one.column} {'not ' if one.negated else ''}from {first} to {last}"
     sign = _SIGNS.get(one.how, one.how)
     return f"{'not ' if one.negated else ''}{one.column} {sign} {one.value}".rstrip()

@@ -194,3 +194,18 @@ def _measure_overlap(one: Column, other: Column) -> float:
     lows, highs = zip(one.range, other.range, strict=True)
     whole = max(highs) - min(lows)
     return max(0.0, min(highs) - max(lows)) / whole if whole else 1.0
+
+
+def find_worth(table: Table) -> tuple[str, str] | None:
+    """Return the price and the stock of rows that have both, and no column of what they are worth.
+
+    What the things of a row are worth is then the product of the two.
+    """
+    concepts, columns = load_operators().concepts_of, table.columns
+    named = {name: {c for w in one.words for c in concepts(w)} for name, one in columns.items()}
+    stocks = [name for name, one in columns.items() if one.is_stock]
+    others = [name for name, one in columns.items() if one.is_quantity and name not in stocks]
+    prices = [name for name in others if "price" in named[name]]
+    if len(stocks) != 1 or len(prices) != 1 or any("turnover" in named[name] for name in others):
+        return None
+    return prices[0], stocks[0]

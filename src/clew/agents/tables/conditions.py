@@ -5,7 +5,10 @@ from dataclasses import replace
 from os.path import commonprefix
 
 from clew.agents.tables.load import Column
+from clew.agents.tables.meanings import Senses
+from clew.agents.tables.periods import read_moment
 from clew.agents.tables.reading import (
+    VALUE_WEIGHT,
     Filter,
     Mention,
     Reading,
@@ -13,16 +16,16 @@ from clew.agents.tables.reading import (
     nearest_column,
     nearest_of,
 )
-from clew.agents.tables.senses import Senses, find_measure
-from clew.agents.tables.values import is_year, load_vocabulary
-from clew.agents.tables.words import Operators, Word, fold_text, is_same_word, strip_plural
+from clew.agents.tables.senses import find_measure
+from clew.agents.tables.time_conditions import find_only_date, find_year_column, says_year
+from clew.agents.tables.values import load_vocabulary
+from clew.agents.tables.words import Operators, Word, fold_text, is_same_word
 from clew.text.countries import find_countries
-from clew.text.dates import MONTHS, parse_whole_date
+from clew.text.dates import parse_whole_date
 from clew.text.quantities import parse_number
 
 _MAX_VALUE_WORDS = 10
 _CODE_LENGTH = 3  # values so short are compared with their case: "IN" is no preposition
-_VALUE_WEIGHT = 3.0
 _MIN_SHARED = 4  # letters of a name in two cases …
 _MAX_CASE = 2  # … and of the ending
 _MIN_DERIVED = 6  # letters of a word that is another form of a value
@@ -54,7 +57,7 @@ def add_comparisons(reading: Reading, found: Sequence[Mention], senses: Senses) 
         else:
             reading.filters.append(Filter(column, _TIME_SIGNS.get(how, how), value, at=start))
         reading.take(end, stop, "value")
-        reading.score += _VALUE_WEIGHT
+        reading.score += VALUE_WEIGHT
 
 
 def _read_literal(reading: Reading, at: int) -> tuple[str, int] | None:
@@ -62,8 +65,9 @@ def _read_literal(reading: Reading, at: int) -> tuple[str, int] | None:
     words = [word.fold for word in reading.words[at : at + 2]]
     if not words:
         return None
-    if words[0] in MONTHS and len(words) > 1 and _is_year(words[1]):
-        return f"{words[1]}-{MONTHS[words[0]]:02}", at + 2
+    moment, end = read_moment(reading.words, at) or (None, at)
+    if moment is not None and moment.month and moment.iso:
+        return moment.iso, end
     value = reading.operators.phrases["numbers"].get((words[0],), words[0])
     if not literal_type(value):
         return None
@@ -80,7 +84,7 @@ def _find_compared_column(
     start, end, how = where
     number, _, unit = value.partition(" ")
     type_ = literal_type(number)
-    if type_ == "number" and _is_year(number) and (how in _TIME_SIGNS or how == "between"):
+    if type_ == "number" and says_year(number) and (how in _TIME_SIGNS or how == "between"):
         times = [one for one in reading.columns if _holds_years(reading, one[2])]
         year = find_year_column(reading)
         if times or year:
@@ -89,14 +93,14 @@ def _find_compared_column(
     if named is not None and not reading.table.columns[named[2]].is_id:
         return named
     if type_ == "date":
-        return _only_date(reading)
+        return find_only_date(reading)
     name = find_measure(reading, senses, start, unit, parse_number(number))
     return (0, 0, name) if name else None
 
 
 def _holds_years(reading: Reading, name: str) -> bool:
     column = reading.table.columns[name]
-    return column.type == "date" or (column.type == "number" and "year" in column.words)
+    return column.type == "date" or (column.has_years and "year" in column.words)
 
 
 def literal_type(value: str) -> str:
@@ -104,19 +108,6 @@ def literal_type(value: str) -> str:
     if parse_whole_date(value):
         return "date"
     return "number" if parse_number(value) is not None else ""
-
-
-def _is_year(value: str) -> bool:
-    return value.isdigit() and is_year(int(value))
-
-
-def _only_date(reading: Reading) -> Mention | None:
-    """Return the only column of dates, or the only one that is called as the rows are."""
-    dates = [name for name, one in reading.table.columns.items() if one.type == "date"]
-    if len(dates) > 1:  # of orders the `order_date`
-        own = {strip_plural(one) for one in reading.table.own_words} | reading.operators.times
-        dates = [name for name in dates if own.issuperset(reading.table.columns[name].words)]
-    return (0, 0, dates[0]) if len(dates) == 1 else None
 
 
 def add_flags(reading: Reading, negations: Sequence[Mention], measured: bool) -> bool:
@@ -200,7 +191,7 @@ def add_text_filters(reading: Reading, found: Sequence[Mention]) -> None:
         last = end + 1
         reading.filters.append(Filter(mention[2], how, reading.words[end].fold, at=end))
         reading.take(end, last, "value")
-        reading.score += _VALUE_WEIGHT
+        reading.score += VALUE_WEIGHT
 
 
 def add_values(reading: Reading, least: int = 1) -> None:
@@ -239,7 +230,7 @@ def add_derived_values(reading: Reading) -> None:
             reading.filters.append(Filter(name, "=", value, at=at))
             reading.values.append((at, at + 1, name))
             reading.take(at, at + 1, "value")
-            reading.score += _VALUE_WEIGHT / 2
+            reading.score += VALUE_WEIGHT / 2
             reading.guess("form", at)
 
 
@@ -272,7 +263,7 @@ def add_demonyms(reading: Reading) -> None:
             reading.filters.append(Filter(name, "=", value, at=at))
             reading.values.append((at, at + 1, name))
             reading.take(at, at + 1, "value")
-            reading.score += _VALUE_WEIGHT
+            reading.score += VALUE_WEIGHT
 
 
 def add_kind(reading: Reading, at: int) -> bool:
@@ -284,7 +275,7 @@ def add_kind(reading: Reading, at: int) -> bool:
     if not any(value.split()[-1] == stem for value in label.rows_by_value if value):
         return False
     reading.filters.append(Filter(label.name, "contains", stem, at=at))
-    reading.score += _VALUE_WEIGHT / 2
+    reading.score += VALUE_WEIGHT / 2
     return True
 
 
@@ -302,7 +293,7 @@ def _try_value(reading: Reading, start: int, end: int) -> None:
             reading.filters.append(Filter(column.name, "=", folded, at=start))
             reading.values.append((start, end, column.name))
             reading.take(start, end, "value")
-            reading.score += _VALUE_WEIGHT * (end - start)
+            reading.score += VALUE_WEIGHT * (end - start)
             return
 
 
@@ -392,7 +383,7 @@ def _try_part_of_value(reading: Reading, at: int) -> None:
     reading.filters.append(Filter(column.name, "contains", word.stem, at=at))
     reading.values.append((at, at + 1, column.name))
     reading.take(at, at + 1, "value")
-    reading.score += _VALUE_WEIGHT / 2
+    reading.score += VALUE_WEIGHT / 2
 
 
 def _is_condition(reading: Reading, mention: Mention, at: int) -> bool:
@@ -414,27 +405,7 @@ def add_numbers(reading: Reading) -> None:
         reading.filters.append(Filter(column, how, word.fold, at=at))
         reading.values.append((at, at + 1, column))
         reading.take(at, at + 1, "value")
-        reading.score += _VALUE_WEIGHT
-
-
-def add_months(reading: Reading) -> None:
-    """Filter by a month, with or without its year: "in February 2024"."""
-    for at, word in enumerate(reading.words):
-        if not reading.is_free(at, at + 1) or word.fold not in MONTHS or word.text.islower():
-            continue
-        dates = [one for one in reading.columns if reading.table.columns[one[2]].type == "date"]
-        mention = next(iter(dates), None) or _only_date(reading)
-        if mention is None:
-            continue
-        if mention in dates:
-            consume(reading, mention)
-        year = reading.words[at + 1].fold if at + 1 < len(reading.words) else ""
-        end = at + 2 if _is_year(year) and reading.is_free(at + 1, at + 2) else at + 1
-        value = f"{year if end > at + 1 else ''}-{MONTHS[word.fold]:02}-"
-        reading.filters.append(Filter(mention[2], "month", value, at=at))
-        reading.values.append((at, end, mention[2]))
-        reading.take(at, end, "value")
-        reading.score += _VALUE_WEIGHT
+        reading.score += VALUE_WEIGHT
 
 
 def _choose_literal_column(
@@ -442,7 +413,7 @@ def _choose_literal_column(
 ) -> tuple[str, str, Mention | None] | None:
     """Return the column that a number or date is a value of, how it is compared, its mention."""
     word = reading.words[at].fold
-    year = find_year_column(reading) if _is_year(word) else None
+    year = find_year_column(reading) if says_year(word) else None
     before = reading.words[at - 1].fold if at else ""
     if any(is_same_word(before, own) for own in reading.table.own_words):
         if key := _find_key_column(reading, word):
@@ -451,7 +422,7 @@ def _choose_literal_column(
         if reading.table.columns[one[2]].type == type_ and _is_joined(reading, one, at, year):
             return one[2], "=", one
     if type_ == "date":
-        date = _only_date(reading)
+        date = find_only_date(reading)
         return (date[2], "=", None) if date else None
     return year or _find_key_column(reading, word)
 
@@ -461,18 +432,6 @@ def _is_joined(reading: Reading, mention: Mention, at: int, year: object | None)
     if mention[0] == at + 1 or mention[1] == at:
         return True
     return year is None and 0 < at - mention[1] <= 2 and not any(reading.taken[mention[1] : at])
-
-
-def find_year_column(reading: Reading) -> tuple[str, str, Mention | None] | None:
-    """Return the column of a year in the question: one that is named, of years, or of dates."""
-    dates = [one for one in reading.columns if reading.table.columns[one[2]].type == "date"]
-    if dates:
-        return dates[0][2], "year", dates[0]
-    for name, column in reading.table.columns.items():
-        if column.type == "number" and "year" in column.words:
-            return name, "=", None
-    date = _only_date(reading)
-    return (date[2], "year", None) if date else None
 
 
 def _find_key_column(reading: Reading, word: str) -> tuple[str, str, None] | None:

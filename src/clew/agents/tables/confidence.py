@@ -15,8 +15,8 @@ from importlib.resources import files
 
 from clew.agents.core.confidence import LogisticModel, Signals
 from clew.agents.tables.load import Table
+from clew.agents.tables.meanings import PERSON, Senses
 from clew.agents.tables.reading import Guess, Query
-from clew.agents.tables.senses import PERSON, Senses
 from clew.odds import to_chance, to_log_odds
 
 _LEAST = 0.001  # chance below which nothing is less likely, nor surer above 1 less that

@@ -9,9 +9,10 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
+from clew.agents.tables.asked import Asked
 from clew.agents.tables.column_pairs import make_differences, name_columns
 from clew.agents.tables.load import Table
-from clew.agents.tables.propose import Asked, list_filters
+from clew.agents.tables.propose import list_filters
 from clew.agents.tables.reading import Query
 from clew.agents.tables.run import run_query
 from clew.agents.tables.words import is_same_word, load_operators

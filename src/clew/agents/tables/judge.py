@@ -5,12 +5,10 @@ from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from clew.agents.core.confidence import Signals
-from clew.agents.tables.column_pairs import SaidComparisons
+from clew.agents.tables.asked import Asked
 from clew.agents.tables.confidence import add_support, measure_judged
-from clew.agents.tables.counted import Counted
 from clew.agents.tables.load import Table
 from clew.agents.tables.propose import (
-    Asked,
     Part,
     list_filters,
     list_parts,
@@ -21,6 +19,7 @@ from clew.agents.tables.propose import (
 )
 from clew.agents.tables.reading import Query
 from clew.agents.tables.run import TableResult, find_answer
+from clew.agents.tables.said import Said
 from clew.agents.tables.support import Support
 from clew.agents.tables.wording import say_query
 from clew.agents.tables.words import is_same_word
@@ -79,9 +78,8 @@ def score_queries(
 ) -> list[tuple[ComputedAnswer, Signals]]:
     """Return queries with the scorer's chance of each, and what else speaks for it."""
     asked = Asked(question)
-    support, counted = Support(asked), Counted(question, tables)
+    support, said = Support(asked), Said(question, tables)
     found: dict[str, tuple[Query, TableResult]] = {}
-    said = SaidComparisons(asked.words)
     for query in readings:
         if not said.is_missed(query):
             _note(found, query)
@@ -89,7 +87,7 @@ def score_queries(
     for query in _propose(scorer, asked, choose_tables(asked, tables)):
         if len(found) >= _MAX_QUERIES:
             break
-        if not counted.is_missed(query) and not said.is_missed(query):
+        if not said.is_missed(query):
             _note(found, query)
     chances = scorer.score(question, list(found)).tolist() if found else []
     return [

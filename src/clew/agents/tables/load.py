@@ -145,12 +145,17 @@ class Column:
         """The unit that computed numbers are told with: of its values, else of its name."""
         known = load_vocabulary().units
         marked = _MARKED_UNIT.search(self.name)
-        last = marked[1].casefold() if marked else self.words[-1] if len(self.words) > 1 else ""
+        last = marked[1].casefold() if marked else self._last_of_name
         is_word = bool(marked) or (len(last) > 1 and last not in _NO_UNITS)
         if self.unit[0] or last not in known or not is_word:
             return self.unit
         is_code = known[last][0] == "money" and last.isalpha() and len(last) == 3
         return (last.upper() if is_code else marked[1] if marked else last), not last.isalnum()
+
+    @property
+    def _last_of_name(self) -> str:
+        """The last word of its name, where it may be a unit: not of `visitors_per_year`."""
+        return self.words[-1] if len(self.words) > 1 and self.words[-2] != "per" else ""
 
     @cached_property
     def is_grouped(self) -> bool:
@@ -164,7 +169,7 @@ class Column:
     def measures(self) -> str:
         """What its unit measures (length, money, …), by its values or its name; "" if unknown."""
         known = load_vocabulary().units
-        named = self.unit[0].casefold() or (self.words[-1] if len(self.words) > 1 else "")
+        named = self.unit[0].casefold() or self._last_of_name
         return known[named][0] if named in known and self.type == "number" else ""
 
     @cached_property
@@ -207,6 +212,13 @@ class Column:
             any(map(str.isdigit, one)) and any(map(str.isalpha, one)) and " " not in one
             for one in cells
         )
+
+    @cached_property
+    def has_digits(self) -> bool:
+        """Whether most of its values are texts or names of rows with a digit: numbers, codes."""
+        named = [cell for cell in self._counts if any(map(str.isdigit, str(cell)))]
+        is_name = self.is_id or self.type == "text"
+        return is_name and 2 * len(named) > len(self._counts)
 
     @cached_property
     def is_rank(self) -> bool:
@@ -294,7 +306,8 @@ class Column:
         known = [number for number in self.numbers if number is not None]
         if self.type != "number" or not known:
             return False
-        return "year" in self.words or all(n.is_integer() and is_year(n) for n in known)
+        named = "year" in self.words and "per" not in self.words
+        return named or all(n.is_integer() and is_year(n) for n in known)
 
     @cached_property
     def is_nearly_key(self) -> bool:
@@ -338,6 +351,15 @@ class Table:
     def words(self) -> frozenset[str]:
         """The words of its name and its partners'."""
         return self.own_words.union(*(one.table.words for one in self.partners))
+
+    @cached_property
+    def amounts(self) -> tuple[str, ...]:
+        """The columns of which a group of rows has the sum: by their names, else of money."""
+        concepts = load_operators().concepts_of
+        named = [name for name, one in self.columns.items() if one.is_additive]
+        paid = [name for name, one in self.columns.items() if one.measures == "money"]
+        rates = {n for n in paid for w in self.columns[n].words if concepts(w) & {"price", "pay"}}
+        return tuple(named or (name for name in paid if name not in rates))
 
     def __len__(self) -> int:
         """Number of rows."""

@@ -6,13 +6,13 @@ table in advance: columns are found by their names, filters by the values in the
 
 from collections.abc import Sequence
 
+from clew.agents.tables.asks import find_ask
 from clew.agents.tables.conditions import (
     add_comparisons,
     add_demonyms,
     add_derived_values,
     add_flags,
     add_kind,
-    add_months,
     add_numbers,
     add_parts_of_values,
     add_text_filters,
@@ -20,6 +20,7 @@ from clew.agents.tables.conditions import (
     literal_type,
 )
 from clew.agents.tables.load import Table
+from clew.agents.tables.meanings import Senses, shares_concept
 from clew.agents.tables.plan import Sought, make_query
 from clew.agents.tables.reading import (
     Mention,
@@ -29,17 +30,16 @@ from clew.agents.tables.reading import (
     to_extreme,
 )
 from clew.agents.tables.senses import (
-    Senses,
     find_choice,
     find_comparatives,
     find_implied,
     find_meant_values,
     find_measured,
     find_superlatives,
-    shares_concept,
 )
-from clew.agents.tables.spaced import find_language, write_spaced_in_english
-from clew.agents.tables.unspaced import asks_unspaced, write_unspaced_in_english
+from clew.agents.tables.spaced import write_spaced_in_english
+from clew.agents.tables.time_conditions import add_months, add_periods
+from clew.agents.tables.unspaced import write_unspaced_in_english
 from clew.agents.tables.verbs import (
     adds_up_deeds,
     is_predicate,
@@ -60,32 +60,8 @@ from clew.agents.tables.words import (
 _HEADS = {"count": "counted"}
 _NOUN_WEIGHT = 1.0
 _MIN_TABLE = 4  # letters of a table's name that is no pronoun: "us"
-_MAX_BEFORE_ASK = 1  # words before it: "in which year"
-_OPENERS = {"checks": "check", "limits": "rows", "superlatives": "rows", "aggregates": "value"}
-_OPENERS |= {"shares": "value", "pairs": "value"}
+_AMOUNTS = ("most", "fewest", "least")
 _OF_NUMBER = {"max": "most", "min": "fewest", "least": "fewest"}
-
-
-def may_ask_tables(question: str) -> bool:
-    """Whether a question begins like one that rows could answer; others need not load tables."""
-    if asks_unspaced(question) or find_language(question):
-        return True
-    operators, words = load_operators(), split_question(question)
-    asks = next(operators.find("asks", words), None)
-    if asks is not None and asks[0] <= _MAX_BEFORE_ASK:
-        return True
-    if next(operators.find("orders", words), None) is not None:
-        return True
-    return any(next(operators.find(kind, words[:2]), (1,))[0] == 0 for kind in _OPENERS)
-
-
-def asks_for_number(question: str) -> bool:
-    """Whether a question counts, adds up or compares rows: one of them alone does not answer."""
-    operators, words = load_operators(), split_question(question)
-    kinds = ("aggregates", "superlatives", "shares", "limits")
-    if any(next(operators.find(kind, words), None) for kind in kinds):
-        return True
-    return any(meaning == "count" for _, _, meaning in operators.find("asks", words))
 
 
 def parse_question(
@@ -128,12 +104,13 @@ def _list_other_tables(table: Table, known: Sequence[Table]) -> frozenset[str]:
 
 
 def _read(reading: Reading, senses: Senses) -> Query | None:
-    ask = _find_ask(reading)
+    ask = find_ask(reading)
     if ask is None:
         return None
     add_values(reading, 2)  # "Town 7" before the column "town"
     phrases = reading.find("aggregates", least=2)  # "in total" before the column "total"
     find_columns(reading)
+    add_periods(reading)
     orders, group = reading.find("orders"), _find_group(reading)
     comparisons, texts = reading.find("comparisons"), reading.find("texts")
     aggregates, distinct = phrases + reading.find("aggregates"), reading.find("distinct")
@@ -176,6 +153,7 @@ def _read(reading: Reading, senses: Senses) -> Query | None:
         rank,
         limit,
         _precedes_rows(reading, best),
+        _is_bare(reading, best),
     )
     return make_query(reading, sought, head)
 
@@ -221,7 +199,26 @@ def _precedes_rows(reading: Reading, best: Sequence[Mention]) -> bool:
         columns = reading.table.columns
         named = [at for at, _, name in reading.columns if columns[name].is_quantity]
         is_named = any(not start <= at < end for at in named)
-        return reading.taken[end : end + 1] == ["table"] and not is_named
+        is_rows = reading.taken[end : end + 1] == ["table"] or _ends_in_kind(reading, end)
+        return is_rows and not is_named
+    return False
+
+
+def _ends_in_kind(reading: Reading, end: int) -> bool:
+    """Whether the words before are a kind that rows are of: "the most expensive nightshade"."""
+    columns, words = reading.table.columns, reading.words
+    kinds = [name for _, behind, name in reading.values if behind == end]
+    is_shared = any(not columns[name].is_nearly_key for name in kinds)
+    is_last = end == len(words) or words[end].fold in reading.operators.fillers
+    return is_shared and is_last and not any(one.is_reading for one in columns.values())
+
+
+def _is_bare(reading: Reading, best: Sequence[Mention]) -> bool:
+    """Whether nothing behind "the most" says of what: "gave the most", "the most in total"."""
+    for _, end, meaning in best[:1]:
+        behind = reading.words[end : end + 1]
+        is_last = not behind or behind[0].fold in reading.operators.fillers
+        return meaning in _AMOUNTS and (is_last or reading.taken[end] == "aggregates")
     return False
 
 
@@ -241,32 +238,6 @@ def _find_group(reading: Reading) -> str:
             return mention[2]
         reading.take(start, end, "")
     return ""
-
-
-def _find_ask(reading: Reading) -> Mention | None:
-    """Return how the question begins; "what is the number of" asks like "how many"."""
-    asks = reading.find("asks")
-    if not asks or asks[0][0] > _MAX_BEFORE_ASK:
-        for start, end, _ in asks:
-            reading.take(start, end, "")
-        return _find_opener(reading)
-    counts = [one for one in asks[1:] if one[2] == "count" and not _follows_measure(reading, one)]
-    for start, end, meaning in asks[1:]:
-        if meaning != "count":
-            reading.take(start, end, "")  # "name" may be a column
-    return next(iter(counts), asks[0])
-
-
-def _find_opener(reading: Reading) -> Mention | None:
-    """Return what a question without a word that asks begins with: "is", "top 3", "total"."""
-    operators, words = reading.operators, reading.words
-    for kind, wants in _OPENERS.items():
-        for start, end, _ in operators.find(kind, words[:2]):
-            if start == 0:
-                if wants == "check":
-                    reading.take(start, end, "asks")
-                return 0, end if wants == "check" else 0, wants
-    return (0, 0, "rows") if any(operators.find("orders", words)) else None
 
 
 def _find_shares(reading: Reading) -> list[Mention]:
@@ -324,14 +295,6 @@ def _find_rank(reading: Reading, best: Sequence[Mention]) -> int:
     return 1
 
 
-def _follows_measure(reading: Reading, ask: Mention) -> bool:
-    """Whether "number of" stands after "the largest": then it names what is compared."""
-    if not ask[0] or ask[1] - ask[0] < 2:
-        return False
-    before = reading.words[ask[0] - 1].fold
-    return (before,) in reading.operators.phrases["superlatives"]
-
-
 def _find_head(reading: Reading, ask: Mention) -> int:
     """Return the noun that the question asks for ("which car", "how many different states")."""
     at = ask[1]
@@ -383,6 +346,8 @@ def _account_for_rest(reading: Reading, head: int, asks: str, measured: bool) ->
         elif stands_as_verb(reading, at, head, asks) or may_be_verb(reading, at, head, measured):
             bare = not reading.filters and not measured
             is_state = is_predicate(reading, at) or is_unexplained(reading, at)
+            if word.fold in reading.elsewhere:
+                return False  # a column of another table is called so
             reading.guess("state" if is_state else "bare verb" if bare else "verb", at)
             reading.take(at, at + 1, "verb")
         else:
@@ -398,6 +363,8 @@ def _take_known(reading: Reading, at: int) -> bool:
         reading.score += _NOUN_WEIGHT
     elif word.fold in reading.operators.fillers and word.stem not in reading.other_tables:
         reading.take(at, at + 1, "filler")  # "records" are rows, unless a table is called so
+    elif any(word.stem in reading.table.columns[one.column].words for one in reading.filters):
+        reading.take(at, at + 1, "column")  # "a telescope made by": `telescope.maker`, by its value
     elif at in reading.dropped and reading.taken[at - 1] == "verb":
         reading.take(at, at + 1, "verb")  # "looks after"
     else:
@@ -486,6 +453,8 @@ def _is_compound(reading: Reading, at: int) -> bool:
         return True  # "the price of gas"
     if not at or taken[at - 1] != "column":
         return False
+    if any(one.name and one.word == words[at - 1].fold for one in reading.guesses):
+        return False  # "annual budget": what only "annual" is close to is no budget
     # "which source generated …" is a verb, "which numeric code does …" a name.
     is_asked = any(start <= _first_noun(reading) < end == at for start, end, _ in reading.columns)
     following = words[at + 1].fold if at + 1 < len(words) else ""

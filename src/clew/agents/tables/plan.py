@@ -34,6 +34,8 @@ class Sought:
     limit: int = 1
     of_rows: bool = False
     """Whether the noun behind a superlative is the table's: "the most expensive car"."""
+    is_bare: bool = False
+    """Whether nothing says what there is most of: "who gave the most"."""
 
 
 def make_query(reading: Reading, sought: Sought, head: int) -> Query | None:
@@ -196,7 +198,9 @@ def _choose_plan(query: Query, sought: Sought, asked: list[str], rest: list[str]
     numeric = any(columns[name].is_quantity for name in [*asked, *rest])
     numeric = numeric or bool(_find_reading(query, [*asked, *rest]))
     if sought.best or (sought.aggregate and numeric):
-        return _make_aggregate(query, asked, rest)
+        is_amount = sought.is_bare and not numeric and not rest and _is_group(query, asked)
+        make = _make_amount_group if is_amount else _make_aggregate
+        return make(query, asked, rest)
     if sought.aggregate and (sought.aggregate != "sum" or sought.wants != "count"):
         return None  # "average" of nothing that is a number
     if sought.wants in ("count", "distinct"):
@@ -405,6 +409,28 @@ def _make_largest_group(query: Query, asked: list[str], rest: list[str]) -> Quer
         return None
     filters = (*query.filters, *(Filter(name, "filled") for name in rest))
     return replace(query, wants="group", group=asked[0], filters=filters, aggregate="")
+
+
+def _is_group(query: Query, asked: list[str]) -> bool:
+    """Whether what is asked for has several rows, and either an amount or only their number."""
+    is_asked = bool(asked) and query.wants in ("rows", "names")
+    has_amount = bool(query.aggregate) or bool(query.table.amounts)
+    return is_asked and has_amount and _is_category(query.table, asked[0])
+
+
+def _make_amount_group(query: Query, asked: list[str], rest: list[str]) -> Query | None:
+    """The value whose rows have the largest sum of the only amount: "gave the most in total"."""
+    if rest or len(query.table.amounts) != 1:
+        return None
+    return replace(
+        query,
+        wants="group",
+        group=asked[0],
+        aggregate="sum",
+        best=to_extreme(query.best, None),
+        measure=query.table.amounts[0],
+        guesses=(*query.guesses, Guess("implied")),
+    )
 
 
 def _make_best(query: Query, asked: list[str], targets: list[str]) -> Query | None:

@@ -9,8 +9,8 @@ from dataclasses import replace
 from typing import Any
 
 from clew.agents.core.types import Answer
+from clew.agents.tables.asks import asks_for_number
 from clew.agents.tables.load import Table
-from clew.agents.tables.parse import asks_for_number
 from clew.agents.tables.rows import load_tables
 from clew.agents.tables.run import format_cell
 from clew.agents.tables.words import fold_text, has_degree

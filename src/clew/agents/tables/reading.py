@@ -9,6 +9,8 @@ from clew.agents.tables.words import Operators, Word, is_same_word, strip_plural
 from clew.text.quantities import is_people
 
 _COLUMN_WEIGHT = 2.0
+VALUE_WEIGHT = 3.0
+"""Of a reading's score: for each word of a value that it finds."""
 _TIMELY = ("first", "last")
 _MIN_VALUE = 4  # letters of a value that is no code
 BEFORE_ROLE = frozenset("is was are were the a an".split())
@@ -55,8 +57,9 @@ class Guess:
 class Filter:
     """A condition on a column.
 
-    `how` is =, <, >, <=, >=, contains, starts, ends, year, month, filled, empty (no value, or none
-    of it) or flag (yes); or over, under or is column, and the value is another column of the row.
+    `how` is =, <, >, <=, >=, contains, starts, ends, year, month, within (a period), filled, empty
+    (no value, or none of it) or flag (yes); or over, under or is column, and the value is another
+    column of the row.
     """
 
     column: str
@@ -65,6 +68,8 @@ class Filter:
     negated: bool = False
     at: int = field(default=-1, compare=False)
     """The word of the question where it stands."""
+    said: str = field(default="", compare=False)
+    """How the question says it, of a period."""
 
     @property
     def columns(self) -> frozenset[str]:
@@ -188,7 +193,20 @@ def find_columns(reading: Reading) -> None:
         if reading.operators.phrases["superlatives"].get((word.fold,)) in _TIMELY:
             continue  # "serviced last" asks for the last of `last service`
         if reading.is_free(at, at + 1) and word.fold not in reading.operators.fillers:
-            _try_word(reading, at, names)
+            if not _extend_name(reading, at):
+                _try_word(reading, at, names)
+
+
+def _extend_name(reading: Reading, at: int) -> bool:
+    """Take "number" or "code" behind a column that holds such: "phone number" for `phone`."""
+    if reading.words[at].fold not in load_vocabulary().identifiers:
+        return False
+    for place, (start, end, name) in enumerate(reading.columns):
+        if end == at and reading.table.columns[name].has_digits:
+            reading.take(at, at + 1, "column")
+            reading.columns[place] = (start, at + 1, name)
+            return True
+    return False
 
 
 def _try_word(reading: Reading, at: int, names: Sequence[Column]) -> None:

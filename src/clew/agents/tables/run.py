@@ -9,6 +9,7 @@ from typing import Any
 
 from clew.agents.tables.column_pairs import make_column_test
 from clew.agents.tables.load import Column, Table
+from clew.agents.tables.periods import is_within, list_whole_years
 from clew.agents.tables.reading import COLUMN_SIGNS, Filter, Query
 from clew.agents.tables.values import is_year, load_vocabulary
 from clew.agents.tables.words import fold_text
@@ -95,6 +96,8 @@ def _make_test(table: Table, one: Filter) -> Callable[[int], bool]:
     column = table.columns[one.column]
     if one.how in COLUMN_SIGNS:
         return make_column_test(column, table.columns[one.value], one)
+    if one.how == "within":
+        return _make_period_test(column, one.value)
     if one.how == "filled":
         return lambda row: column.cells[row] is not None
     if one.how == "flag":
@@ -120,6 +123,17 @@ def _make_test(table: Table, one: Filter) -> Callable[[int], bool]:
     return lambda row: (
         limit is not None and (own := column.numbers[row]) is not None and compare(own, limit)
     )
+
+
+def _make_period_test(column: Column, period: str) -> Callable[[int], bool]:
+    """Return what tells whether a row's date lies in a period, or its year in whole years."""
+    if column.type == "date":
+        return lambda row: (
+            (own := column.numbers[row]) is not None
+            and is_within(date.fromordinal(int(own)), period)
+        )
+    first, last = list_whole_years(period) or (1, 0)
+    return lambda row: (own := column.numbers[row]) is not None and first <= own <= last
 
 
 def _to_number(column: Column, value: str, how: str) -> float | None:

@@ -5,11 +5,19 @@ and clearly closer than the others, so that what a table does not hold stays una
 """
 
 from collections import Counter
-from collections.abc import Collection, Mapping, Sequence
-
-import numpy as np
+from collections.abc import Mapping, Sequence
 
 from clew.agents.tables.load import Column, Table
+from clew.agents.tables.meanings import (
+    PLACE,
+    PRICE,
+    SAME_CONCEPT,
+    Senses,
+    find_measured_phrase,
+    join_last,
+    list_kind_columns,
+    list_kinds,
+)
 from clew.agents.tables.reading import (
     BEFORE_ROLE,
     Filter,
@@ -18,15 +26,9 @@ from clew.agents.tables.reading import (
     note_column,
     to_extreme,
 )
-from clew.agents.tables.unspaced import asks_unspaced
 from clew.agents.tables.values import load_vocabulary
 from clew.agents.tables.verbs import find_time
-from clew.agents.tables.words import Word, is_same_word, load_operators, split_question
-from clew.context import Context
-from clew.graph.csr import Floats
-
-Senses = Mapping[str, Mapping[str, float]]
-"""For words of a question, the cosine with the name of every column."""
+from clew.agents.tables.words import Word, is_same_word
 
 _TIMELESS = ("number", "text", "flag")
 _ALL = (*_TIMELESS, "date")
@@ -35,74 +37,13 @@ _MEASURED = ("number", "date")
 _LEAST = 0.5  # cosine of a word with the name of a column that it may mean
 _LEAST_OF_ROLE = 0.45  # of "repaired" with a column of names: behind "who" few can be meant
 _LEAST_OF_DEGREE = 0.35  # of "tallest" with one that can be measured: few columns can
+_LEAST_OF_UNIT = 0.2  # … with one in a unit that it measures, of several
 _LEAST_OF_KIND = 0.6  # of a word with a value that rows share, or with the name of the table
 _LEAST_OF_SORT = 0.55  # of a word with one of the values that it is the kind of
 _LEAST_OF_PRICE = 0.4  # of "price" with a column of money
 _LEAST_OF_PLACE = 0.35  # of "city" with a column of places
-_SAME_CONCEPT = 0.95  # for a cosine, of words that are listed as naming the same
 _LEAD = 0.1  # over the next one
-_MAX_VALUES = 1_000  # of all tables that words are compared with
-_MAX_KINDS = 100  # different values of a column that tells kinds
-_MAX_NAMES = 400  # columns of all tables, beyond which meaning costs too much
-_PRICE, _PLACE, PERSON = "price", "city", "person"
-_IMPLIED = (_PRICE, _PLACE, PERSON)  # "bring in", "where", "who": compared with columns, too
 _SIGNS = {"max": ">", "min": "<"}
-
-
-async def load_senses(ctx: Context, tables: Sequence[Table]) -> Senses:
-    """Compare the words of the question with the names of columns; empty without an embedder."""
-    names = list(dict.fromkeys(" ".join(c.words) for t in tables for c in t.columns.values()))
-    words = [word.fold for word in split_question(ctx.question) if _has_meaning(word)]
-    words += [*_IMPLIED, *find_measured_phrase(split_question(ctx.question))]
-    words += [_join_last(split_question(ctx.question))]
-    if not names or len(names) > _MAX_NAMES or asks_unspaced(ctx.question):
-        return {}
-    values = [value for t in tables for c in _kinds_of(t) for value in c.rows_by_value]
-    words_of_tables = [word for table in tables for word in table.own_words]
-    names = list(dict.fromkeys([*names, *words_of_tables, *values[:_MAX_VALUES]]))
-    cosines: Floats = np.zeros((len(words), len(names)), np.float32)
-    if ctx.meaning() == 1:
-        vectors = np.stack(await ctx.vectors([*words, *names]))
-        cosines = vectors[: len(words)] @ vectors[len(words) :].T
-    return {
-        word: {
-            name: _SAME_CONCEPT if shares_concept(word, name, words_of_tables) else cosine
-            for name, cosine in zip(names, row, strict=True)
-        }
-        for word, row in zip(words, cosines.tolist(), strict=True)
-    }
-
-
-def shares_concept(word: str, name: str, tables: Collection[str] = ()) -> bool:
-    """Whether a word and one of a name's words name the same thing: "earns" and "salary".
-
-    What a table is called says nothing in the names of its columns: "order no".
-    """
-    concepts, parts = load_operators().concepts_of, name.split()
-    known = [one for one in parts if len(parts) == 1 or not _is_any_of(one, tables)]
-    return any(concepts(word) & concepts(own) for own in known if own != word)
-
-
-def _is_any_of(word: str, names: Collection[str]) -> bool:
-    """Whether a word is a form of one of some names."""
-    return any(is_same_word(word, name) for name in names)
-
-
-def _has_meaning(word: Word) -> bool:
-    """Whether a word is neither a name, a number nor one that only joins others."""
-    is_plain = word.text.islower() and word.fold.isalpha()
-    return is_plain and word.fold not in load_operators().fillers
-
-
-def _kinds_of(table: Table) -> list[Column]:
-    """Return the columns of texts that rows share: kinds, states, places."""
-    return [one for one in table.columns.values() if _list_kinds(one)]
-
-
-def _list_kinds(column: Column) -> Collection[str]:
-    """Return the texts that rows share, if they are few enough to be kinds."""
-    is_kind = column.type == "text" and not column.is_nearly_key
-    return column.rows_by_value if is_kind and len(column.rows_by_value) <= _MAX_KINDS else ()
 
 
 def find_meant_values(reading: Reading, senses: Senses, head: int) -> None:
@@ -142,7 +83,7 @@ def _nearest_value(table: Table, near: Mapping[str, float]) -> tuple[float, floa
     """Return how near the nearest value is that rows share, by how much, its column, and itself."""
     found = [
         (near.get(value, 0.0), column.name, value)
-        for column in _kinds_of(table)
+        for column in list_kind_columns(table)
         for value in column.rows_by_value
     ]
     first, second = (sorted(found, reverse=True) + [(0.0, "", "")] * 2)[:2]
@@ -163,7 +104,7 @@ def _find_meant_columns(reading: Reading, senses: Senses) -> None:
             if name and not _may_name(reading, at, name):
                 continue
             if name and any(
-                _is_mere_part(word, v) for v in _list_kinds(reading.table.columns[name])
+                _is_mere_part(word, v) for v in list_kinds(reading.table.columns[name])
             ):
                 continue  # "sheep" of "grey sheep" is narrower than the column
             if name and _is_kind_of(reading, senses[word.fold], name):
@@ -180,15 +121,10 @@ def _find_meant_columns(reading: Reading, senses: Senses) -> None:
                 reading.entities |= {name} if reading.table.columns[name].is_id else set()
 
 
-def _join_last(words: Sequence[Word]) -> str:
-    """Return the last two words of a question: "made of" is material, and "made" alone is not."""
-    return " ".join(word.fold for word in words[-2:])
-
-
 def _compare_verb(reading: Reading, senses: Senses, at: int) -> Mapping[str, float]:
     """Return the cosines of a word, with the preposition behind it that ends the question."""
     ends = at == len(reading.words) - 2 and reading.words[-1].fold in reading.operators.fillers
-    both = senses.get(_join_last(reading.words), {}) if ends else {}
+    both = senses.get(join_last(reading.words), {}) if ends else {}
     times = [one for one in reading.table.columns.values() if one.has_years]
     return (
         {**both, **{" ".join(one.words): 0.0 for one in times}}
@@ -334,16 +270,6 @@ def find_measured(reading: Reading, senses: Senses, ask: Mention) -> None:
     _add_adjective(reading, senses, ask[1])
 
 
-def find_measured_phrase(words: Sequence[Word]) -> list[str]:
-    """Return the words behind "how" that say together what is measured, if there are several."""
-    folds = [word.fold for word in words]
-    if folds[:1] != ["how"]:
-        return []
-    ends = [at for at, one in enumerate(folds) if at and one in load_operators().auxiliaries]
-    phrase = folds[1 : min(ends, default=1)]
-    return [" ".join(phrase)] if len(phrase) > 1 and phrase[0] not in ("many", "much") else []
-
-
 def find_implied(reading: Reading, senses: Senses, asks: str, is_sum: bool) -> None:
     """Note the column that a question asks for without a word for it.
 
@@ -353,12 +279,12 @@ def find_implied(reading: Reading, senses: Senses, asks: str, is_sum: bool) -> N
         return
     columns = reading.table.columns
     if asks == "value" and is_sum:
-        name = _choose(reading, senses.get(_PRICE, {}), ("number",), _LEAST_OF_PRICE)
+        name = _choose(reading, senses.get(PRICE, {}), ("number",), _LEAST_OF_PRICE)
     elif asks == "place":
         texts = [name for name, one in columns.items() if one.type == "text"]
         places = reading.operators.places
         texts = [name for name in texts if not places.isdisjoint(columns[name].words)]
-        name = "" if texts else _find_places(reading.table, senses.get(_PLACE, {}))
+        name = "" if texts else _find_places(reading.table, senses.get(PLACE, {}))
     else:
         return
     if name:
@@ -370,7 +296,7 @@ def _find_places(table: Table, near: Mapping[str, float]) -> str:
     """Return the column of kinds that is closest to places, by its name and its values."""
     close = {
         one.name: max(near.get(name, 0.0) for name in (" ".join(one.words), *one.rows_by_value))
-        for one in _kinds_of(table)
+        for one in list_kind_columns(table)
     }
     first, second = (sorted(close, key=lambda name: -close[name]) + ["", ""])[:2]
     if not first or close[first] < _LEAST_OF_PLACE:
@@ -453,6 +379,8 @@ def find_measure(
         fitting = [name for name in priced if columns[name].is_quantity]
     if len(fitting) == 1:
         return fitting[0]
+    if fitting and (name := _choose_among(reading, senses.get(word, {}), fitting)):
+        return name
     if _degree(reading, word) in ("old", "young"):
         return _find_ages(reading)
     if _degree(reading, word) in ("first", "last"):
@@ -491,7 +419,18 @@ def _choose(
     columns = reading.table.columns
     near = {name: cosines.get(" ".join(one.words), 0.0) for name, one in columns.items()}
     having = [name for name, one in columns.items() if one.type in types]
-    near = {n: near[n] for n in having if not columns[n].is_id or near[n] == _SAME_CONCEPT}
+    near = {n: near[n] for n in having if not columns[n].is_id or near[n] == SAME_CONCEPT}
+    return _find_closest(near, least)
+
+
+def _choose_among(reading: Reading, cosines: Mapping[str, float], names: Sequence[str]) -> str:
+    """Return the one of some columns in fitting units that is clearly the closest, or ""."""
+    words = {name: " ".join(reading.table.columns[name].words) for name in names}
+    return _find_closest({name: cosines.get(words[name], 0.0) for name in names}, _LEAST_OF_UNIT)
+
+
+def _find_closest(near: Mapping[str, float], least: float) -> str:
+    """Return what is close enough and clearly closer than all else, or ""."""
     first, second = (sorted(near, key=lambda name: -near[name]) + ["", ""])[:2]
     if not first or near[first] < least:
         return ""

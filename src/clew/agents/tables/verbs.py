@@ -61,8 +61,8 @@ def stands_as_verb(reading: Reading, at: int, head: int, asks: str) -> bool:
     past = is_past(reading, at)
     if past and before in reading.operators.auxiliaries:
         return asks != "count" or "distinct" in reading.taken
-    if past and at and reading.taken[at - 1] == "negations":
-        return reading.unlinked
+    if past and (_is_by_value(reading, at) or (at and reading.taken[at - 1] == "negations")):
+        return _is_by_value(reading, at) or reading.unlinked
     if any(one.fold in _DO for one in reading.words[:at]) and before not in _JOINING:
         if asks == "place" and word.fold not in reading.operators.placing:
             return False  # "where does she shop": no column says that
@@ -80,6 +80,12 @@ def stands_as_verb(reading: Reading, at: int, head: int, asks: str) -> bool:
     if noun.stem == noun.fold and behind == ["the"]:  # "earns the most" is of no column
         return past
     return past or (is_plain and joins)
+
+
+def _is_by_value(reading: Reading, at: int) -> bool:
+    """Whether "by" and a value of a text stand behind a word."""
+    behind = [word.fold for word in reading.words[at + 1 : at + 2]]
+    return behind == ["by"] and reading.taken[at + 2 : at + 3] == ["value"]
 
 
 def is_predicate(reading: Reading, at: int) -> bool:

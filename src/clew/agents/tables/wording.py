@@ -1,10 +1,12 @@
 """Says in plain words what a query asks, as the model that compares it with a question reads it."""
 
+from dataclasses import replace
+
 from clew.agents.tables.load import Column, Table
+from clew.agents.tables.periods import MONTH_NAMES, say_period
 from clew.agents.tables.reading import COLUMN_SIGNS, Filter, Query
 from clew.agents.tables.run import TableResult, group_filters, place_of
 from clew.ingest.readers.tables import split_column
-from clew.text.dates import MONTHS
 
 _SIGNS = {"=": "is", ">": "over", "<": "under", ">=": "at least", "<=": "at most"}
 _DATE_SIGNS = {"=": "on", ">": "after", "<": "before", ">=": "since", "<=": "until"}
@@ -13,13 +15,17 @@ _EXTREMES = {"max": "highest", "min": "lowest"}
 _DATE_EXTREMES = {"max": "latest", "min": "earliest"}
 _MAX_ANSWER = 40  # characters of the answer that are said
 _MAX_SAMPLE = 16  # … of a value of a column
-_MONTH_NAMES = {number: name for name, number in MONTHS.items() if len(name) > 3 or name == "may"}
 
 
 def say_query(query: Query, result: TableResult | None) -> str:
     """Say what a query asks of its table, and what the rows answer."""
     table = query.table
     said = f"{say_table(table)}: {_say_sought(query)}"
+    timed = _find_timed(query)
+    if timed:  # "the latest order in 2024"
+        own = say_column(table, query.measure)
+        said += "".join(say_filter(table, one).removeprefix(own) for one in timed)
+        query = replace(query, filters=tuple(one for one in query.filters if one not in timed))
     if where := say_filters(query):
         said += f" where {where}"
     if query.unlinked is not None:
@@ -28,6 +34,13 @@ def say_query(query: Query, result: TableResult | None) -> str:
             said += f" where {' and '.join(some)}"
     answer = ", ".join(result.values[:3])[:_MAX_ANSWER] if result else ""
     return f"{said} = {answer}" if answer else said
+
+
+def _find_timed(query: Query) -> list[Filter]:
+    """Return the years, months and periods of the column by which rows are ranked."""
+    own = [one for one in query.filters if one.column == query.measure and not one.negated]
+    spans = [one for one in own if one.how in ("year", "month", "within")]
+    return spans if query.wants == "best" else []
 
 
 def say_table(table: Table) -> str:
@@ -70,9 +83,11 @@ def say_filter(table: Table, one: Filter) -> str:
         return f"{denied}{'has' if one.how == 'filled' else 'no'} {name}"
     if one.how == "year":
         return f"{name} {denied}in {one.value}"
+    if one.how == "within":
+        return f"{name} {denied}{one.said or say_period(one.value)}"
     if one.how == "month":
         year, _, month = one.value.strip("-").rpartition("-")
-        return f"{name} {denied}in {_MONTH_NAMES.get(int(month), month)} {year}".rstrip()
+        return f"{name} {denied}in {MONTH_NAMES.get(int(month), month)} {year}".rstrip()
     is_time = column.type in ("date", "time") or column.has_years
     if one.how in COLUMN_SIGNS:
         return f"{name} {_say_column_sign(one, is_time)} {say_column(table, one.value)}"
@@ -96,7 +111,7 @@ def _say_day(value: str) -> str:
     month, _, day = rest.partition("-")
     if not (year.isdigit() and month.isdigit()):
         return value
-    return f"{day.lstrip('0')} {_MONTH_NAMES.get(int(month), month)} {year}".strip()
+    return f"{day.lstrip('0')} {MONTH_NAMES.get(int(month), month)} {year}".strip()
 
 
 def say_extreme(table: Table, measure: str, best: str) -> str:

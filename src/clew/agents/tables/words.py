@@ -4,7 +4,7 @@ import re
 import tomllib
 import unicodedata
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache, cached_property
 from importlib.resources import files
 from os.path import commonprefix
@@ -14,6 +14,7 @@ _TOKEN = re.compile(
     r"(?<![^\W_])[A-Za-z](?:\+\+|#)(?![^\W_])|"
     r"\d{4}[-/]\d{1,2}[-/]\d{1,2}|[+-]?\d[\d,]*(?:\.\d+)?(?![^\W_])|[^\W_]+(?:['’][^\W_]+)*"
 )
+_DASHES = ("-", "–", "—")
 _GROUPED = re.compile(r"\d{1,3}(?:,\d{3})+(?:\.\d+)?")
 _MIN_PREFIX = 4  # letters that two forms of a word share: weigh and weight
 _MIN_STEM = 6  # letters, where both have an ending of their own: generated and generation
@@ -29,15 +30,21 @@ class Word:
     text: str
     fold: str
     stem: str
+    after_dash: bool = field(default=False, compare=False)
+    """Whether a dash joins it to the word before: "March–May"."""
 
 
 def split_question(text: str) -> list[Word]:
     """Return the words of a question in order."""
-    return [
-        Word(found, fold, strip_plural(fold))
-        for found in _TOKEN.findall(text)
-        for fold in (fold_word(found),)
-    ]
+    found: list[Word] = []
+    end = 0
+    for one in _TOKEN.finditer(text):
+        fold = fold_word(one[0])
+        between = text[end : one.start()] + one[0][: one[0].startswith("-")]
+        is_dashed = bool(found) and between.strip() in _DASHES and bool(between.strip())
+        found.append(Word(one[0], fold, strip_plural(fold), is_dashed))
+        end = one.end()
+    return found
 
 
 def fold_word(word: str) -> str:

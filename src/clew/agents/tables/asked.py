@@ -1,0 +1,136 @@
+"""The words of a question, as values, numbers and times are looked for among them."""
+
+from dataclasses import dataclass
+from functools import cached_property
+
+from clew.agents.tables.periods import Period, find_periods
+from clew.agents.tables.values import is_year
+from clew.agents.tables.words import Word, load_operators, split_question
+from clew.text.dates import MONTHS, parse_clock, parse_whole_date
+from clew.text.quantities import parse_number
+
+_MULTIPLES = {"hundred": 100, "thousand": 1000, "k": 1000, "million": 1_000_000}
+_WORTH = frozenset({"worth", "value"})
+
+
+@dataclass(frozen=True)
+class Asked:
+    """The words of a question, as values and numbers are looked for among them."""
+
+    question: str
+
+    @cached_property
+    def words(self) -> list[Word]:
+        """Its words."""
+        return split_question(self.question)
+
+    @cached_property
+    def fillers(self) -> frozenset[str]:
+        """Words that no value is found by."""
+        known = load_operators()
+        return known.fillers | known.auxiliaries
+
+    @cached_property
+    def is_closed(self) -> bool:
+        """Whether yes or no may be an answer: not to "Tell me about Juno"."""
+        verbs = load_operators().auxiliaries - {"of"}
+        return self.question.rstrip().endswith("?") or any(w.fold in verbs for w in self.words)
+
+    @cached_property
+    def numbers(self) -> list[tuple[int, str]]:
+        """The numbers with their places."""
+        spelled, said = load_operators().phrases["numbers"], self.question
+        found = []
+        for at, word in enumerate(self.words):
+            if word.text[:1] in "+-" and at and f"{self.words[at - 1].text}{word.text}" in said:
+                continue  # the digits of a code: SO-1042
+            number = parse_number(spelled.get((word.fold,), word.fold))
+            behind = self.words[at + 1].fold if at + 1 < len(self.words) else ""
+            if any(one.covers(at) and not one.is_years for one in self.periods):
+                continue
+            if number is not None:
+                found.append((at, f"{number * _MULTIPLES.get(behind, 1):g}"))
+            elif word.fold in _MULTIPLES and not (found and found[-1][0] == at - 1):
+                found.append((at, f"{_MULTIPLES[word.fold]}"))
+        return found
+
+    @cached_property
+    def periods(self) -> list[Period]:
+        """The periods that it names."""
+        return find_periods(self.words)
+
+    @cached_property
+    def times(self) -> list[tuple[int, str, str]]:
+        """Years, months and days: place, how they are compared, value."""
+        found = []
+        for at, word in enumerate(self.words):
+            behind = self.words[at + 1].fold if at + 1 < len(self.words) else ""
+            if word.fold in MONTHS:
+                month = f"{MONTHS[word.fold]:02}"
+                year = behind if behind.isdigit() and is_year(int(behind)) else ""
+                found.append((at, "month", f"{year}-{month}" if year else f"-{month}-"))
+                continue
+            if word.fold.isdigit() and len(word.fold) == 4 and is_year(int(word.fold)):
+                found.append((at, "year", word.fold))
+            elif "-" in word.fold and parse_whole_date(word.fold):
+                found.append((at, "day", word.fold))
+        found += self._find_days()
+        return [one for one in found if not any(p.covers(one[0]) for p in self.periods)]
+
+    def _find_days(self) -> list[tuple[int, str, str]]:
+        """Days of a month in words: "13 March 2025", "the 10th of Feb"; without a year "-02-10"."""
+        found = []
+        for at, word in enumerate(self.words):
+            near = [self.words[i].fold for i in range(max(0, at - 2), min(len(self.words), at + 3))]
+            days = [n for one in near if (n := one.rstrip("stndrh")).isdigit() and 0 < int(n) < 32]
+            years = [one for one in near if one.isdigit() and len(one) == 4 and is_year(int(one))]
+            if word.fold in MONTHS and days:
+                found.append(
+                    (at, "day", f"{(years or [''])[0]}-{MONTHS[word.fold]:02}-{days[0]:0>2}")
+                )
+        return found
+
+    @cached_property
+    def clock_times(self) -> list[tuple[int, str]]:
+        """Times of day with their places: "18:00" for "6 pm"."""
+        found = []
+        for at, word in enumerate(self.words):
+            behind = self.words[at + 1].fold if at + 1 < len(self.words) else ""
+            is_half = behind in ("am", "pm") and word.fold.isdigit()
+            minutes = parse_clock(f"{word.fold} {behind}" if is_half else word.fold)
+            if minutes is not None:
+                found.append((at, f"{minutes // 60:02}:{minutes % 60:02}"))
+        return found
+
+    @cached_property
+    def ranks(self) -> list[int]:
+        """Places that are asked for: 2 for "second"."""
+        return [rank for _, rank in self._ordinals]
+
+    @cached_property
+    def is_of_difference(self) -> bool:
+        """Whether it asks how far two numbers lie apart: "by how much", "how much longer"."""
+        folds = [word.fold for word in self.words]
+        for at in range(len(folds) - 1):
+            if folds[at : at + 2] == ["how", "much"]:
+                behind = folds[at + 2] if at + 2 < len(folds) else ""
+                is_more = bool(load_operators().degree_of(behind)) and "than" in folds[at:]
+                return is_more or folds[max(0, at - 1) : at] == ["by"]
+        return False
+
+    @cached_property
+    def is_of_worth(self) -> bool:
+        """Whether it asks what things are worth together, or what their value is."""
+        return any(word.fold in _WORTH for word in self.words)
+
+    @property
+    def named_ranks(self) -> list[tuple[int, int]]:
+        """Places that may be said of a noun behind them, with where they stand: "second floor"."""
+        return [(at, rank) for at, rank in self._ordinals if at + 1 < len(self.words)]
+
+    @cached_property
+    def _ordinals(self) -> list[tuple[int, int]]:
+        ordinals = load_operators().phrases["ordinals"]
+        known = {phrase: meaning for phrase, meaning in ordinals.items() if meaning.isdigit()}
+        places = [(at, (word.fold,)) for at, word in enumerate(self.words)]
+        return [(at, int(known[one])) for at, one in places if one in known]

@@ -1,0 +1,127 @@
+"""What a question says that every query must say too: periods, ages, what is counted or compared.
+
+Queries are proposed by structure, and the model that chooses among them may pass over a word. A
+query that leaves one of these out answers another question, whatever its chance.
+"""
+
+from collections.abc import Sequence
+from functools import cached_property
+
+from clew.agents.tables.asked import Asked
+from clew.agents.tables.column_pairs import SaidComparisons, find_worth, name_columns
+from clew.agents.tables.counted import Counted
+from clew.agents.tables.load import Table
+from clew.agents.tables.reading import Query
+from clew.agents.tables.words import Word, is_same_word, load_operators
+
+_AGES = ("old", "young")
+_NUMBER_OF = ["number", "of"]
+
+
+class Said:
+    """What a question says, over some tables."""
+
+    def __init__(self, question: str, tables: Sequence[Table]) -> None:
+        self._asked = Asked(question)
+        self._tables = tables
+        self._counted = Counted(question, tables)
+        self._compared = SaidComparisons(self._asked.words)
+        self._names_number = _names_number(self._asked, tables)
+
+    def is_missed(self, query: Query) -> bool:
+        """Whether a query leaves out or denies what the question says."""
+        return (
+            self._counted.is_missed(query)
+            or self._compared.is_missed(query)
+            or self._misses_period(query)
+            or self._misses_age(query)
+            or self._misses_worth(query)
+            or self._is_of_another(query)
+            or (self._names_number and query.wants in ("count", "distinct"))
+        )
+
+    def _is_of_another(self, query: Query) -> bool:
+        """Whether what is asked for names a column of another table, and nothing names this one.
+
+        "Who was hired first" is not asked of what was opened, if another table knows who was hired.
+        """
+        if query.filters or not self._content:
+            return False
+        first, *rest = self._content
+        own = _list_names(query.table)
+        if any(is_same_word(word.fold, name) for word in (first, *rest) for name in own):
+            return False
+        return any(not {first.fold, first.stem}.isdisjoint(_list_names(t)) for t in self._tables)
+
+    @cached_property
+    def _content(self) -> list[Word]:
+        """The words that are neither operators nor without meaning."""
+        operators, words = load_operators(), self._asked.words
+        taken = {
+            at
+            for kind in ("asks", "superlatives", "degrees", "aggregates", "distinct")
+            for start, end, _ in operators.find(kind, words)
+            for at in range(start, end)
+        }
+        known = self._asked.fillers
+        return [w for at, w in enumerate(words) if at not in taken and w.fold not in known]
+
+    def _misses_period(self, query: Query) -> bool:
+        """Whether no condition stands where the question names a period."""
+        periods = [one for one in self._asked.periods if not one.is_years]
+        filters = [*query.filters, *(query.unlinked.filters if query.unlinked else ())]
+        return any(not any(one.covers(f.at) for f in filters) for one in periods)
+
+    def _misses_worth(self, query: Query) -> bool:
+        """Whether what things are worth is asked, and only their price or number is told."""
+        if not self._asked.is_of_worth or (both := find_worth(query.table)) is None:
+            return False
+        told = {query.measure, *query.targets} - {""}
+        return bool(told & {*both}) and not query.second
+
+    def _misses_age(self, query: Query) -> bool:
+        """Whether "oldest" is ranked by a time that is not of what is told.
+
+        The first gift is not of the oldest donor; how old persons are, only their birth says.
+        """
+        if not query.best or not query.measure or not self._asks_age:
+            return False
+        table, column = query.table, query.table.columns[query.measure]
+        is_time = column.type == "date" or column.has_years
+        if not is_time or not load_operators().ages.isdisjoint(column.words):
+            return False
+        told = {*query.targets, query.group} - {"", query.measure}
+        partner = next((one for one in table.partners if query.measure in one.columns), None)
+        own = table.label if partner is None else partner.label
+        is_other = bool(self._find_asked(table) - {own})
+        return self._asked.words[0].fold == "who" or is_other or not told <= {own}
+
+    def _find_asked(self, table: Table) -> set[str]:
+        """Return the column of texts that is named right behind "which"."""
+        texts = [one for one in table.columns.values() if one.type == "text"]
+        return {name for at, _, name in name_columns(self._asked.words, texts) if at == 1}
+
+    @property
+    def _asks_age(self) -> bool:
+        phrases = load_operators().phrases
+        known = phrases["superlatives"] | phrases["degrees"]
+        return any(known.get((word.fold,)) in _AGES for word in self._asked.words)
+
+
+def _list_names(table: Table) -> frozenset[str]:
+    """Return the words of a table's name and of its columns'."""
+    return table.words.union(word for one in table.columns.values() for word in one.words)
+
+
+def _names_number(asked: Asked, tables: Sequence[Table]) -> bool:
+    """Whether "number of" ends the name of a column of texts or codes: "the phone number of"."""
+    folds = [word.fold for word in asked.words]
+    names = [
+        own
+        for table in tables
+        for one in table.columns.values()
+        if one.has_digits
+        for own in one.words
+    ]
+    before = [folds[at - 1] for at in range(1, len(folds)) if folds[at : at + 2] == _NUMBER_OF]
+    return any(is_same_word(word, name) for word in before for name in names)

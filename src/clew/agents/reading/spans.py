@@ -166,7 +166,7 @@ def _to_readings(question: str, found: Iterable[ReadSpan], passage: Passage) -> 
         start, end = cut_to_amount(question, passage.text, start, end)
         start, end = move_to_counted(question, passage.text, start, end)
         if 0 < end - start <= _MAX_SPAN_CHARS:
-            text = passage.text[start:end]
+            text = passage.text[start:end].replace("\n", " ")  # it may be wrapped
             readings.append(Reading(question, text, passage, start, end, span.score))
     return readings
 

@@ -157,3 +157,22 @@ def test_forms_of_a_word_are_alike_and_other_words_are_not() -> None:
         assert compare_words(one, other) == 0.0
     assert mentions_form("Mühlenwehrs Altenrath", "Das Mühlenwehr Altenrath wurde gebaut.")
     assert asked_terms("Où est né l'architecte du phare ?") == ("ne", "architecte", "phare")
+
+
+@pytest.mark.parametrize(
+    ("text", "question", "answer"),
+    [
+        ("Die Zeit steht im 24-Stunden-Format da.", "Wie viele Minuten vorher geht es zu?", ""),
+        ("Es wird 5 Minuten vorher erstellt.", "Wie viele Minuten vorher ist es da?", "5 Minuten"),
+        (
+            "Le bac porte 220 passagers et 38 voitures.",
+            "Combien de voitures a le bac ?",
+            "38 voitures",
+        ),
+        ("Le bac porte 220 passagers.", "Combien de voitures a le bac ?", ""),
+        ("Паром берёт 220 пассажиров.", "Сколько машин берёт паром?", ""),
+    ],
+)
+def test_a_number_belongs_to_the_unit_asked_for(text: str, question: str, answer: str) -> None:
+    sentence = Sentence(Passage("c", "d", "", 1.0, text, 0, len(text)), 0, len(text))
+    assert name_answer(sentence, "number", question) == answer

@@ -7,6 +7,7 @@ import pytest
 from clew.agents.answering.parts import split_questions
 from clew.agents.reading.answer import split_statements
 from clew.agents.reading.choose import find_asked_stem, match_page
+from clew.agents.reading.spans import keep_in_line, move_to_counted
 from clew.engine import KnowledgeBase
 from clew.types import Passage
 
@@ -99,3 +100,26 @@ def test_of_rows_of_a_graph_those_with_the_name_are_read(
     assert all(text[one.start - 100 : one.end - 100] == one.text for one in found)
     titled = replace(rows, title="Roads")
     assert split_statements(question, ["Elm"], [titled]) == [titled]
+
+
+@pytest.mark.parametrize(
+    ("question", "counted"),
+    [
+        ("How many cars are carried by the ferry?", "38"),
+        ("How many passengers does it carry?", "220"),
+        ("How many dogs does it carry?", "220"),
+    ],
+)
+def test_a_number_is_that_of_what_is_counted(question: str, counted: str) -> None:
+    text = "The ferry carries 220 passengers and 38 cars."
+    at = text.index("220")
+    start, end = move_to_counted(question, text, at, at + 3)
+    assert text[start:end] == counted
+
+
+def test_a_short_answer_in_code_is_one_line() -> None:
+    text = "```\nraise MyError(1)\n\ntry:\n    run()\n```\n\nIt ends with\nthe last one."
+    at = text.index("MyError")
+    start, end = keep_in_line(text, at, text.index("run"))
+    assert text[start:end] == "MyError(1)"
+    assert keep_in_line(text, text.index("ends"), len(text)) == (text.index("ends"), len(text) - 1)

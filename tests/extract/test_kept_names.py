@@ -185,3 +185,30 @@ async def test_a_word_behind_a_line_of_code_is_an_opener() -> None:
     found = await find(text)
     assert "Reads" not in found and "Part" not in found
     assert "Vessen" in found
+
+
+async def test_letters_of_a_list_are_no_initials_and_openers_no_names() -> None:
+    terms = ("J. Keep the notice.", "K. For any part, keep it.", "L. Delete any part of Orm.")
+    found = await find("These are the terms:\n\n" + "\n".join(terms) + "\n\nT. Hale lives in Orm.")
+    assert {name for name, kind in found.items() if kind == "name"} == {"Orm", "T. Hale"}
+
+
+async def test_a_word_that_is_mostly_written_small_is_no_name_where_it_opens() -> None:
+    text = (
+        "Run `tool` to use Orm. You may use it as you use any. Some use none.\n"
+        "The key is called Use. Use is not needed here."
+    )
+    names = [name for name, kind in (await find(text)).items() if kind == "name"]
+    assert names.count("Use") <= 1 and "Orm" in names
+
+
+async def test_a_term_in_capitals_ends_before_its_sentence() -> None:
+    found = await find(
+        "They are used so. UID The numeric id of the user, as `id` prints it. TMPDIR If set, it is."
+    )
+    assert {"UID", "TMPDIR"} <= found.keys() and "UID The" not in found
+
+
+async def test_a_parameter_is_named_without_its_value() -> None:
+    found = await find("You can set `reraise=True` to see it.")
+    assert "reraise" in found and "reraise=True" not in found

@@ -122,3 +122,14 @@ async def test_a_sign_that_is_meant_literally_is_kept(tmp_path: Path) -> None:
         ".Dd May 1, 2020\n.Dt DOTS 1\n.Os\n.Sh DESCRIPTION\nA dot\n.Pq Ql \\&.\nends it.\n",
     )
     assert "A dot (‘.’) ends it." in text
+
+
+async def test_comments_in_all_forms_are_no_text(tmp_path: Path) -> None:
+    text = await text_of(
+        tmp_path / "page.3",
+        ".TH PAGE 3\n.SH NAME\npage \\- a test\n.SH OPTIONS\n'''.TP\n'''.B \\-\\-secret\n"
+        "''' It was removed.\n.\\\" No text.\n.  \\\" Neither.\n'\\\" Nor this.\n\\\" Nor that.\n"
+        '.TP\n.\\" none\n.B \\-\\-public\nPrints the public part.\n',
+    )
+    assert text.endswith("## OPTIONS\n\n--public\n:   Prints the public part.")
+    assert "secret" not in text and "removed" not in text

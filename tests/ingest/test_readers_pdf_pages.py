@@ -13,7 +13,7 @@ from clew.types import Document
 pypdf = pytest.importorskip("pypdf")
 pytest.importorskip("pypdfium2")
 
-Line = tuple[float, float, float, str]  # left, height, size of the font, text
+Line = tuple[float, float, float, str]  # left, height, size (below 0: another font), text
 
 
 def write_pdf(pages: list[list[Line]], bookmarks: list[tuple[int, str]] = ()) -> bytes:
@@ -28,14 +28,21 @@ def write_pdf(pages: list[list[Line]], bookmarks: list[tuple[int, str]] = ()) ->
             NameObject("/BaseFont"): NameObject("/Helvetica"),
         }
     )
-    fonts = DictionaryObject({NameObject("/F1"): font})
+    other = DictionaryObject({**font, NameObject("/BaseFont"): NameObject("/Courier")})
+    fonts = DictionaryObject({NameObject("/F1"): font, NameObject("/F2"): other})
     for lines in pages:
         page = writer.add_blank_page(612, 792)
         stream = ContentStream(None, writer)
         stream.set_data(
             b"".join(
-                b"BT /F1 %g Tf %g %g Td (%s) Tj ET\n"
-                % (size, left, height, text.replace("(", r"\(").replace(")", r"\)").encode())
+                b"BT /F%d %g Tf %g %g Td (%s) Tj ET\n"
+                % (
+                    1 + (size < 0),
+                    abs(size),
+                    left,
+                    height,
+                    text.replace("(", r"\(").replace(")", r"\)").encode(),
+                )
                 for left, height, size, text in lines
             )
         )
@@ -172,3 +179,30 @@ async def test_rows_without_a_header_keep_their_cells(tmp_path: Path) -> None:
     assert "| Weight: 6 kg |\n| Greatest height: 40 m |\n| Price: 180 euros |" in found.text
     assert "| V-1 | shut | 14 Nm |\n| V-2 | half open | 22 Nm |" in found.text
     assert found.text.count("|") == 6 + 12  # text in two columns is no table
+
+
+def _define(*terms: tuple[str, str, str]) -> list[Line]:
+    """Terms in another font, alone or before the wide gap of a line, with bodies below."""
+    lines: list[Line] = [(72, 740, 11, "These are all of the variables that the shell knows.")]
+    for number, (term, first, second) in enumerate(terms):
+        height = 720 - 48 * number
+        lines.append((72, height, -11, term))
+        lines.append((130, height - (16 if len(term) > 8 else 0), 11, first))
+        lines.append((130, height - 32, 11, second))
+    return lines
+
+
+async def test_terms_are_found_by_where_they_stand(tmp_path: Path) -> None:
+    long = [(f"variable_{n}", "Says how long it is", "to be kept.") for n in range(3)]
+    pages = [_define(*long, ("UID", "The numeric id of", "the user.")), stack("No more is said.")]
+    document = await read_text(tmp_path, write_pdf(pages))
+    blocks = [b for b in find_blocks(document.text) if b.kind == "definition"]
+    assert [b.title for b in blocks] == ["variable_0", "variable_1", "variable_2", "UID"]
+    body = document.text[blocks[-1].start : blocks[-1].end]
+    assert body == "UID\n:   The numeric id of\n    the user."
+
+
+async def test_one_indent_in_another_font_is_no_list_of_terms(tmp_path: Path) -> None:
+    pages = [_define(("variable_0", "Says how long it is", "to be kept."))]
+    document = await read_text(tmp_path, write_pdf(pages))
+    assert "variable_0\nSays how long it is\nto be kept." in document.text

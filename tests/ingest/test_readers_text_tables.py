@@ -46,3 +46,38 @@ async def test_drawn_tables_are_rows(tmp_path: Path, drawn: str, read_as: str) -
 
 def write(path: Path, text: str) -> None:
     path.write_text(text, encoding="utf-8")
+
+
+BARRED = """    Widget       | Code
+   ------------------------
+    'ALPHA'      | alf
+    'BRAVO'      | brv"""
+RFC = """1. Scope
+
+   This memo describes the pump.  It is the
+   duty of the keeper to read it.
+
+2. Terms
+
+   valve
+      A part of the pump.
+
+3. Security
+
+   None.
+"""
+
+
+async def test_columns_parted_by_bars_are_cells(tmp_path: Path) -> None:
+    write(tmp_path / "a.txt", f"It says this.\n\n{BARRED}\n\nMore of it.\n")
+    [found] = [item async for item in read([tmp_path / "a.txt"])]
+    assert isinstance(found, Document)
+    assert "| Widget: 'ALPHA' | Code: alf |\n| Widget: 'BRAVO' | Code: brv |" in found.text
+
+
+async def test_the_margin_of_all_sections_is_left_out(tmp_path: Path) -> None:
+    write(tmp_path / "a.txt", RFC)
+    [found] = [item async for item in read([tmp_path / "a.txt"])]
+    assert isinstance(found, Document)
+    assert "pump.  It is the\nduty of the keeper" in found.text
+    assert "\nvalve\n   A part of the pump.\n" in found.text

@@ -114,3 +114,12 @@ def test_long_monotony_is_linear(unit: str, count: int) -> None:
     began = time.process_time()
     sentence_spans(text)
     assert time.process_time() - began < 5  # quadratic would take minutes
+
+
+def test_a_number_that_fits_no_list_goes_on_with_its_sentence() -> None:
+    assert split("It returns a status of\n127. If it is found, it returns 126.") == [
+        "It returns a status of\n127.",
+        "If it is found, it returns 126.",
+    ]
+    assert len(split("He was born on\n12. Mai 1900 in Orm.")) == 1
+    assert split("Bring these things\n4. a rope\n5. a lamp")[1:] == ["4. a rope", "5. a lamp"]

@@ -177,3 +177,28 @@ def test_a_numbered_paragraph_is_no_list_of_steps() -> None:
     steps = "1. Stop it.\n2. Copy the data.\n3. Start it.\n"
     at = steps.index("data")
     assert quotable_unit(steps, at, at + 4).quote(steps) == steps.strip()
+
+
+@pytest.mark.parametrize(
+    ("text", "kind"),
+    [
+        (
+            "It is the\n   duty of the keeper to write both values.\n   He may not leave.",
+            "paragraph",
+        ),
+        ("This\n   sequence number is increasing on each page.", "paragraph"),
+        ("Es ist die\n   Pflicht des Wärters, beide Werte zu schreiben.", "paragraph"),
+        ("Time to live\n   The number of hops that are left.", "definition"),
+        ("-a, --all\n   do not ignore entries", "definition"),
+        ("if\n   tests a command and runs another", "definition"),
+    ],
+)
+def test_a_term_does_not_run_on_into_its_body(text: str, kind: str) -> None:
+    assert find_blocks(text)[0].kind == kind
+
+
+def test_a_number_within_a_sentence_begins_no_item() -> None:
+    text = "The process returns a status of\n127. If it is found, the status is 126."
+    assert [block.kind for block in find_blocks(text)] == ["paragraph"]
+    steps = "Do what is said here\n1. Stop it\n2. Start it"
+    assert [block.kind for block in find_blocks(steps)] == ["paragraph", "item", "item"]

@@ -37,6 +37,8 @@ from clew.text.word_forms import text_language
 from clew.types import Document
 
 _WORD = re.compile(r"\w+")
+# A word in small letters that is no part of an address, a path, a compound or an option.
+_SMALL_WORD = re.compile(r"(?<![\w/.@:=-])[a-zß-öø-ÿа-яё]{2,}(?![\w/@=-]|[.:]\w)")
 _FENCED = re.compile(r"^[ \t]*```.*?^[ \t]*```", re.DOTALL | re.MULTILINE)
 _INLINE_CODE = re.compile(r"`[^`\n]*`")
 _MARKED_SHARE = 0.5  # of its occurrences that are marked: then a plain word is a name
@@ -47,7 +49,7 @@ _FUNCTION_WORDS = 25
 _MAX_TERM_WORDS, _MAX_TERM_CHARS = 6, 60
 _TRAILING_BRACKETS = re.compile(r"\s*[(（\[][^()（）]*[)）\]]\s*$")
 _NOT_A_TERM = (":", ".", ";", ",", "：", "。", "!", "?")
-_RULES = "names 10"
+_RULES = "names 11"
 _TECHNICAL_MARK = re.compile(
     r"^[ \t]*(?:```|~~~|:[ \t]{1,4}\S|\|[^\n]*\|[ \t]*$)|(?<!`)`[^`\n]{2,60}`(?!`)", re.MULTILINE
 )
@@ -70,6 +72,9 @@ _MAX_MARK_CHARS = 12  # of the mark before an item
 _NUMBERED = re.compile(
     r"\f?(?:#{1,6}[ \t]+)?[ \t]*\(?(?:\d{1,3}(?:\.\d{1,3})*[.)]?|[IVX]{2,}[.)])[ \t]+"
 )
+_LETTERED = re.compile(r"^[ \t\f]*\(?([A-Za-z])([.)])[ \t]+(?=\S)", re.MULTILINE)
+_LEAST_LETTERED = 3
+_OPENS = 3  # times as often at the beginning of a sentence as inside: then a capital says little
 _NOUN_CAPITALS_SHARE = 0.22  # of the words inside sentences: then nouns are written so (German)
 
 
@@ -80,6 +85,8 @@ class DocumentNames:
     technical: bool = False
     inside: frozenset[str] = frozenset()
     """Keys of words with a capital inside a sentence."""
+    mostly_small: frozenset[str] = frozenset()
+    """Those among them that are written small more often, or mostly begin a sentence."""
     small: frozenset[str] = frozenset()
     """The most frequent words in lower case: articles and the like, in any language."""
     noun_capitals: bool = False
@@ -105,11 +112,12 @@ def learn_names(document: Document) -> DocumentNames:
     acronyms = tuple(dict.fromkeys(find_acronyms(text)))
     if not is_technical(document):
         return _learn_prose(text, acronyms)
-    inside, share, repeated = _capitals_inside(text)
+    inside, share, repeated, mostly_small = _capitals_inside(text)
     terms, language = _count_terms(text), text_language(text)
     return DocumentNames(
         technical=True,
         inside=inside,
+        mostly_small=mostly_small,
         small=_frequent_words(text),
         noun_capitals=share > _NOUN_CAPITALS_SHARE or language == "de",
         repeated=repeated,
@@ -127,9 +135,10 @@ def learn_names(document: Document) -> DocumentNames:
 def _learn_prose(text: str, acronyms: tuple[tuple[str, str], ...]) -> DocumentNames:
     """Learn from prose: in languages other than English also which capitals are only openers."""
     language = text_language(text)
-    inside, _, repeated = _capitals_inside(text)
+    inside, _, repeated, mostly_small = _capitals_inside(text)
     return DocumentNames(
         inside=inside,
+        mostly_small=mostly_small,
         repeated=repeated,
         noun_capitals=language == "de",
         own_terms=_long_terms(_count_terms(text)),
@@ -159,21 +168,37 @@ def names_stamp(document: Document) -> tuple[str, ...]:
     return (_RULES,) if new else ()
 
 
-def _capitals_inside(text: str) -> tuple[frozenset[str], float, frozenset[str]]:
-    """Return the words with a capital inside a sentence, their share, and those that recur."""
+def _capitals_inside(
+    text: str,
+) -> tuple[frozenset[str], float, frozenset[str], frozenset[str]]:
+    """Return the words with a capital inside a sentence, their share, and those that recur.
+
+    And those that are written small more often, or that have a capital mostly as they begin one.
+    """
     capitals: Counter[str] = Counter()
+    openers: Counter[str] = Counter()
     words = 0
+    letters = _find_letter_marks(text)
     for block in find_blocks(text):
         if block.depth or block.kind in ("heading", "code", "header"):
             continue
         piece = text[block.start : block.end]
         t = recall_tokens(piece)
         starts = opening_tokens(piece, t, sentence_spans(piece))
+        starts.update(
+            bisect_left(t.starts, one - block.start) + 1 for one in letters if block.holds(one)
+        )
         words += len(t)
+        openers.update(t.keys[at] for at in starts if at < len(t) and t.upper[at])
         own = (at for at in range(len(t)) if t.upper[at] and at not in starts)
         capitals.update(t.keys[at] for at in own if not is_shouted(piece, t.starts[at], t.ends[at]))
     share = sum(capitals.values()) / words if words else 0.0
-    return frozenset(capitals), share, frozenset(k for k, n in capitals.items() if n > 1)
+    repeated = frozenset(k for k, n in capitals.items() if n > 1)
+    smalls = Counter(found for found in _SMALL_WORD.findall(_FENCED.sub(" ", text)))
+    mostly_small = frozenset(
+        k for k, n in capitals.items() if smalls[k] > (0 if openers[k] > _OPENS * n else n)
+    )
+    return frozenset(capitals), share, repeated, mostly_small
 
 
 def _fold_body(text: str) -> str:
@@ -221,12 +246,14 @@ def is_shouted(text: str, start: int, end: int) -> bool:
 def opening_tokens(text: str, t: Tokens, sentences: list[tuple[int, int]]) -> set[int]:
     """Return the tokens that begin a sentence, an item, a cell, a definition or a quotation."""
     found = {bisect_left(t.starts, start) for start, _ in sentences}
+    found.update(at + 1 for at in find_lettered(text, t))
     for at, (end, start) in enumerate(zip([0, *t.ends], t.starts, strict=False)):
         if start - end > 1:
             before = text[end:start]
             above, _, margin = before.rpartition("\n")
             code = not margin.strip() and above.rstrip().endswith(_LINE_ENDS)
-            if code or _OPENING.search(margin) is not None:
+            cell = before[:1] == "." and _is_row(text, end) and len(t.keys[at - 1]) > 1
+            if code or cell or _OPENING.search(margin) is not None:
                 found.add(at)
     line = 0
     while line >= 0:
@@ -238,6 +265,33 @@ def opening_tokens(text: str, t: Tokens, sentences: list[tuple[int, int]]) -> se
                 found.add(at)
             at += 1
         line = line_end + 1 if line_end >= 0 else -1
+    return found
+
+
+def _is_row(text: str, at: int) -> bool:
+    """Whether a character stands in a row of a table, which is split into no sentences."""
+    return text.startswith("|", text.rfind("\n", 0, at) + 1)
+
+
+def find_lettered(text: str, t: Tokens) -> set[int]:
+    """Return the tokens that are letters of items."""
+    return {bisect_left(t.starts, start) for start in _find_letter_marks(text)}
+
+
+def _find_letter_marks(text: str) -> set[int]:
+    """Return where single letters count the items of a list, three or more in a row: "K. For".
+
+    They are no initials.
+    """
+    marks = [(found.start(1), found[1], found[2]) for found in _LETTERED.finditer(text)]
+    run: list[int] = []
+    found: set[int] = set()
+    for at, (start, letter, closing) in enumerate(marks):
+        _, last, same = marks[at - 1] if run else (0, "", closing)
+        goes_on = closing == same and last and ord(letter) == ord(last) + 1
+        run = [*run, start] if goes_on else [start]
+        if len(run) >= _LEAST_LETTERED:
+            found.update(run)
     return found
 
 

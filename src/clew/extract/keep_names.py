@@ -7,7 +7,12 @@ follows it as behind a subject or behind a verb, and whether a heading's words r
 import re
 from collections.abc import Iterator
 
-from clew.extract.document_names import DocumentNames, is_all_capitals, is_shouted
+from clew.extract.document_names import (
+    DocumentNames,
+    find_lettered,
+    is_all_capitals,
+    is_shouted,
+)
 from clew.text.name_spans import NAME, QUOTED, TERM, NameSpan
 from clew.text.names import Tokens
 from clew.text.word_forms import function_words
@@ -49,8 +54,12 @@ def keep_names(
     small: frozenset[str],
 ) -> Iterator[NameSpan]:
     """Yield the spans that are names; `small` are the words that the text also writes small."""
+    lettered = find_lettered(text, t)
     for found in spans:
-        span = _strip_article(text, t, found, first, known)
+        if found.first in lettered and found.last - found.first < 2:
+            continue  # the mark of an item
+        span = _end_before_sentence(text, t, _drop_letter(found, lettered))
+        span = _strip_article(text, t, span, first, known)
         span = _cut_to_own_term(t, span, known) if span.type == TERM else span
         if span.type == NAME and _is_no_name(text, t, span, known, small):
             continue
@@ -71,6 +80,22 @@ def keep_names(
             yield span
 
 
+def _drop_letter(span: NameSpan, lettered: set[int]) -> NameSpan:
+    """Return a span without the letter that counts its item: "K. For"."""
+    return NameSpan(span.first + 1, span.last, span.type) if span.first in lettered else span
+
+
+def _end_before_sentence(text: str, t: Tokens, span: NameSpan) -> NameSpan:
+    """Return a name in capitals without the function word that begins its text: "UID The"."""
+    for at in range(span.first + 1, span.last):
+        is_word = t.upper[at] and t.keys[at] in function_words("en")
+        alone = not is_all_capitals(text, t, at)
+        if span.type == NAME and is_word and alone and is_all_capitals(text, t, at - 1):
+            small = at + 1 < len(t) and not t.upper[at + 1]
+            return NameSpan(span.first, at, span.type) if small else span
+    return span
+
+
 def _is_lone_opener(
     text: str, t: Tokens, span: NameSpan, first: set[int], known: DocumentNames
 ) -> bool:
@@ -80,7 +105,7 @@ def _is_lone_opener(
     if _CONTRACTION.match(text, t.ends[span.first]):
         return True
     if span.first in first and _COMPOUND.match(text, t.ends[span.first]):
-        return t.keys[span.first] not in known.inside
+        return not _is_inside(t.keys[span.first], known)
     return span.first in first and _is_opener(text, t, span.first, known)
 
 
@@ -224,7 +249,7 @@ def _is_opener(text: str, t: Tokens, at: int, known: DocumentNames) -> bool:
     """
     if t.keys[at] in function_words(known.language) and known.language != "en":
         return True
-    if not t.upper[at] or t.keys[at] in known.inside or is_all_capitals(text, t, at):
+    if not t.upper[at] or _is_inside(t.keys[at], known) or is_all_capitals(text, t, at):
         return False
     if any(map(str.isdigit, t.keys[at])):
         return False
@@ -237,6 +262,11 @@ def _is_opener(text: str, t: Tokens, at: int, known: DocumentNames) -> bool:
         return True  # things: "Logs are kept"
     follows = at + 1 < len(t) and text[end : t.starts[at + 1]].isspace() and not t.upper[at + 1]
     return follows and _BEHIND_SUBJECT.match(text, end) is None
+
+
+def _is_inside(key: str, known: DocumentNames) -> bool:
+    """Whether a word has its capital inside sentences, too, and mostly there."""
+    return key in known.inside and key not in known.mostly_small
 
 
 def _is_name_place(text: str, t: Tokens, at: int) -> bool:
@@ -263,7 +293,8 @@ def _drop_opener(
     """Return a span without a word that has its capital only from the sentence, None if empty."""
     at = span.first
     single = span.last - at == 1
-    if at not in first or (t.keys[at] in known.inside and t.keys[at] not in known.small):
+    inside = _is_inside(t.keys[at], known) if single else t.keys[at] in known.inside
+    if at not in first or (inside and t.keys[at] not in known.small):
         return span
     word = text[t.starts[at] : t.ends[at]]
     if word[1:] != word[1:].lower() or any(map(str.isdigit, word)):

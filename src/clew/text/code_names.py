@@ -63,6 +63,7 @@ _MARKED = re.compile(r"(?<!`)`([^`\n]{2,60})`(?!`)")
 _USAGE = re.compile(r"\s+[\[<{(].*$", re.DOTALL)  # what a synopsis adds to a name
 _COMMAND_WORD = re.compile(r"[A-Za-z_./~$][\w./+~$-]+")  # a key such as "n" is explained, not run
 _ARGUMENT = re.compile(r"[\w./+~$@%=:*-]*\w[\w./+~$@%=:*-]*(?<!:)")
+_GIVEN = re.compile(r"([A-Za-z_]\w+(?:[.-]\w+)*)=[^=\s]\S*")  # a parameter and its value
 _MAX_COMMAND_WORDS = 4
 _TWO_CAPITALS = re.compile(r"[A-Z][A-Z0-9]")
 _LONG_FORM = re.compile(r"\(([A-Z][A-Za-z0-9-]{1,9}?)s?\)")
@@ -134,9 +135,12 @@ def find_marked(text: str) -> Iterator[CodeName]:
 def name_marked(code: str) -> str:
     """Return the name in marked code: a word, or a command's words before its arguments.
 
-    `pipe [<command>]` is `pipe`; an expression, or a line that explains a key, has none.
+    `pipe [<command>]` is `pipe`, and `reraise=True` is `reraise`; an expression, or a line that
+    explains a key, has none.
     """
     bare = code.strip().removesuffix("()").strip()
+    if given := _GIVEN.fullmatch(bare):
+        return given[1]
     plain = bare[: usage.start()] if (usage := _USAGE.search(bare)) else bare
     words = plain.split()
     if len(words) > _MAX_COMMAND_WORDS or len(plain) < 2 or not any(map(str.isalpha, plain)):

@@ -18,6 +18,8 @@ _NEXT_WORD = re.compile(r"\s*+[\"'“‘«‹(\[{¿¡*_—–-]{0,4}\s?(\w{0,16}
 _LIST_MARKER = re.compile(r"\s*\(?(?:\d{1,3}|[^\W\d_]|[ivxIVX]{1,5})")
 _LIST_LINE = re.compile(r"(?:[-*+•‣◦–—]|\(?(?:\d{1,3}|[A-Za-z])[.)])\s|#{1,6}\s|[|>]|```|~~~")
 _ROW_LINE = re.compile(r"\s*(?:#{1,6}\s|\||```|~~~)")
+_ITEM_NUMBER = re.compile(r"[ \t]*\(?(?:(\d{1,3})|([^\W\d_]))([.)])\s")
+_LIST_CHARS = 2_000  # before and behind an item, where its neighbours are looked for
 _DEFINED_TERM = re.compile(r"(?!:[ \t])[^\n]{1,120}\n[ \t]*:[ \t]+\S")  # its body is the next line
 _CLOSING_STOP = re.compile(rf"[.!?…:;。！？：；][{_CLOSING_MARKS}]*\Z")
 # A stop after these never ends the sentence: a name must follow.
@@ -123,8 +125,11 @@ def _find_code(text: str) -> Iterator[tuple[int, int]]:
 def _is_line_end(text: str, line_start: int, found: re.Match[str]) -> bool:
     """Whether a line end ends a sentence, rather than wrapping a line within it."""
     at = found.end()
-    if found.group().count("\n") > 1 or _LIST_LINE.match(text, at):
+    if found.group().count("\n") > 1:
         return True
+    if _LIST_LINE.match(text, at):
+        around = text[max(0, at - _LIST_CHARS) : at + _LIST_CHARS]
+        return not goes_on_with_number(text[line_start : found.start()], text[at:], around)
     if _ROW_LINE.match(text, line_start):
         return True
     column = _column(text, at)
@@ -137,6 +142,27 @@ def _is_line_end(text: str, line_start: int, found: re.Match[str]) -> bool:
     following = text[at : at + 1]
     short = found.start() - line_start < _SHORT_LINE
     return short and not following.islower() and following.isalnum()
+
+
+def goes_on_with_number(before: str, line: str, around: str) -> bool:
+    """Whether a line that begins like an item goes on with the sentence of the line before.
+
+    "… returns a status of" and "127. If …": the number is not the first of a list, and none of its
+    neighbours stands at the beginning of a line around.
+    """
+    mark = _ITEM_NUMBER.match(line)
+    bare = before.rstrip()
+    if mark is None or not bare or _CLOSING_STOP.search(bare) or not bare[-1].isalnum():
+        return False
+    if mark[1]:
+        number = int(mark[1])
+        beside = [str(number - 1), str(number + 1)] if number > 1 else []
+    else:
+        first = mark[2] in "aAiI"
+        beside = [] if first else [chr(ord(mark[2]) - 1), chr(ord(mark[2]) + 1)]
+    numbers = "|".join(map(re.escape, beside))
+    listed = rf"^[ \t\f]*\(?(?:{numbers}){re.escape(mark[3])}\s"
+    return bool(beside) and re.search(listed, around, re.MULTILINE) is None
 
 
 def _column(text: str, at: int) -> int:

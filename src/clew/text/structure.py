@@ -18,6 +18,9 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
+from clew.text.sentences import goes_on_with_number
+from clew.text.word_forms import is_function_word
+
 BlockKind = Literal["heading", "paragraph", "code", "item", "definition", "header", "row"]
 
 _ATX = re.compile(r" {0,3}(#{1,6})(?:[ \t]+(\S.*))?")
@@ -35,6 +38,8 @@ _MAX_DEPTH = 6  # of blocks within blocks
 _CODE_INDENT = 4
 _TAB = 8  # columns from one tab stop to the next
 _HANGING_INDENT = 2
+_LEAST_CLAUSE_WORDS = 3
+_LIST_LINES = 30  # before and behind an item, where its neighbours are looked for
 _PROSE_END = (".", ",", ";", "。", "，", "、")
 _PAGE_BREAK = "\f"
 CRUMB_SEPARATOR = " > "  # between the parts of a stored heading path
@@ -186,6 +191,22 @@ class _Line(NamedTuple):
         return self.start + len(self.text.rstrip())
 
 
+def _runs_on(line: str, after: str, *, opens: bool) -> bool:
+    """Whether a line is the beginning of a sentence that the next one goes on with: "It is the".
+
+    With `opens` it is the first of a text, which may be cut from a paragraph anywhere: then a
+    function word beside small letters tells, wherever it stands.
+    """
+    words = line.split()
+    small = after[:1].islower()
+    is_word = is_function_word(words[-1]) and not (words[-1].isupper() and len(words[-1]) > 1)
+    if is_word and (len(words) >= _LEAST_CLAUSE_WORDS or (small and len(words) > 1)):
+        return True
+    if not (opens and small and line[:1].isupper() and not words[0][1:].isupper()):
+        return False
+    return any(map(is_function_word, (*words, after.split()[0])))
+
+
 def find_blocks(text: str) -> list[Block]:
     """Return the blocks of a text in order; blocks within a block follow it."""
     lines = []
@@ -320,7 +341,9 @@ class _BlockFinder:
         if at + 1 >= end or self._lines[at + 1].indent < line.indent + _HANGING_INDENT:
             return False
         bare = line.text.strip()
-        return len(bare) <= _MAX_TERM_CHARS and not bare.endswith(_PROSE_END)
+        if len(bare) > _MAX_TERM_CHARS or bare.endswith(_PROSE_END):
+            return False
+        return not _runs_on(bare, self._lines[at + 1].text.strip(), opens=at == 0)
 
     def _definition(self, at: int, body: int, end: int) -> tuple[Block, int, int]:
         indent = self._lines[at].indent
@@ -341,7 +364,13 @@ class _BlockFinder:
 
     def _begins_block(self, at: int) -> bool:
         line = self._lines[at].text
-        return bool(_ITEM.match(line) or _ATX.fullmatch(line) or _FENCE.match(line))
+        if not _ITEM.match(line):
+            return bool(_ATX.fullmatch(line) or _FENCE.match(line))
+        before = self._lines[at - 1].text if at else ""
+        if not before.strip():
+            return True
+        near = self._lines[max(0, at - _LIST_LINES) : at + _LIST_LINES]
+        return not goes_on_with_number(before, line, "\n".join(one.text for one in near))
 
     def _paragraph(self, at: int, end: int) -> tuple[Block, int, int]:
         after = at + 1

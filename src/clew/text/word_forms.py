@@ -77,6 +77,17 @@ def function_words(language: str) -> frozenset[str]:
 
 
 @cache
+def _closed_words() -> frozenset[str]:
+    both = foreign_function_words() | function_words("en")
+    return frozenset(word for word in both if len(word) > 1 or word == "a")
+
+
+def is_function_word(word: str) -> bool:
+    """Whether a word is of a closed class in any language that has a table and spaces."""
+    return word.casefold() in _closed_words()
+
+
+@cache
 def word_class(language: str, name: str) -> tuple[str, ...]:
     """Return the words of a named class of a language, such as its modal verbs."""
     return tuple(_read_words()[language][name].split())

@@ -44,6 +44,7 @@ _MIN_GAIN = 0.5  # of the lacking words, that a followed sentence must have
 _MIN_CHARS = 6
 _UNIT = r"(?:\s?[^\W\d_]+(?:\s[^\W\d_]+)?)?"
 _NUMBER = re.compile(rf"(?<![A-Za-zÀ-ӿ\d.,])\d+(?:[.,\s]\d+)*{_UNIT}")
+_COMPOUND = re.compile(r"[-‐‑]([^\W\d_]+)")
 _ROW = re.compile(r"[^\n:;]{1,60}: [^\n;]*; [^\n:;]{1,60}: ")
 _DURATION = re.compile(
     r"\b(?:cuánto tiempo|wie lange|combien de temps|quanto tempo|сколько времени|как долго)\b",
@@ -101,7 +102,10 @@ async def answer_by_words(
     note = explain_not_written(ctx, QUOTED_NOTE)
     if not ranked:
         return replace(make_refusal(ctx, evidence, "no relevant passage was found"), note=note)
-    chain = await _follow(ctx, retriever, retrieval, ranked, terms, kind)
+    if kind == "number" and len(_find_counted(ranked[0].text, ctx.question)) == 1:
+        chain = [ranked[0]]
+    else:
+        chain = await _follow(ctx, retriever, retrieval, ranked, terms, kind)
     short = name_answer(chain[-1], kind, ctx.question)
     quotes = [sentence.cite() for sentence in chain]
     if len(chain) == 1:
@@ -259,8 +263,10 @@ def name_answer(sentence: Sentence, kind: str, question: str) -> str:
         if counted := _find_counted(text, question):
             return counted[0] if len(counted) == 1 else ""
         rest = drop_dates(text)
-        numbers = [_trim_unit(m[0], question) for m in _NUMBER.finditer(rest)]
+        found = [m for m in _NUMBER.finditer(rest) if not _is_part(rest, m, question)]
+        numbers = [_trim_unit(m[0], question) for m in found]
         numbers = [n for n in numbers if n.split()[0] not in asked_terms(question)]
+        numbers = [n for n in numbers if not _counts_other(n, question)]
         return numbers[0] if len(numbers) == 1 else ""
     if kind in ("person", "place") and any(map(str.isupper, text)):
         new = [n for n in name_capitalised(text) if not _is_asked(n, question, sentence.passage)]
@@ -283,6 +289,21 @@ def _find_counted(text: str, question: str) -> list[str]:
     closed = foreign_function_words()
     counts = (pair for pair in found if pair[1].casefold() not in closed)
     return [" ".join(p.groups()) for p in counts if not mentions_form(p[1], question)]
+
+
+def _is_part(text: str, number: re.Match[str], question: str) -> bool:
+    """Whether a number is a part of a compound that the question lacks: "24-Stunden-Format"."""
+    compound = _COMPOUND.match(text, number.end())
+    return compound is not None and not mentions_form(compound[1], question)
+
+
+def _counts_other(number: str, question: str) -> bool:
+    """Whether a number has another unit than the one that a question asks for."""
+    asked, words = _HOW_MANY.search(question), number.split()[1:]
+    named = [word for word in words if any(map(str.isalpha, word))]
+    if asked is None or not named:
+        return False
+    return not any(mentions_form(asked[1], word) for word in named)
 
 
 def _is_asked(name: str, question: str, passage: Passage) -> bool:

@@ -17,7 +17,7 @@ from clew.text.options import split_options
 from clew.text.quantities import parse_quantity
 from clew.text.sentences import sentence_spans
 from clew.text.unicode import split_words
-from clew.text.word_forms import is_read_language
+from clew.text.word_forms import compare_words, is_read_language
 from clew.types import Citation, Passage
 
 _ARTICLES = frozenset(("a", "an", "the"))
@@ -30,6 +30,19 @@ _CELL = re.compile(r"(?:[^|:\n]{1,60}: )?(?P<value>[^|\n]+)")
 _MAX_SPAN_CHARS = 160  # characters; what is longer is a quote, no short answer
 _SPANS_PER_PASSAGE = 3
 _AMOUNT = re.compile(r"[$€£]?\d+(?:[.,]\d+)*(?:\s+(?:thousand|million|billion))?(?:\s+[a-z]{3,})?")
+_HOW_MANY = re.compile(r"\bhow\s+many\s+(?P<noun>[a-z-]+)", re.IGNORECASE)
+_ITEM = (
+    r"(?P<number{0}>\d+(?:[.,]\d+)*|\b(?:one|two|three|four|five|six|seven|eight|nine|ten|eleven|"
+    r"twelve))\s+(?P<what{0}>[a-z][a-z-]+(?:\s(?!and\b|or\b)[a-z-]+)?)"
+)
+_COUNTED = re.compile(_ITEM.format(""), re.IGNORECASE)
+_COUNTED_LIST = re.compile(
+    rf"{_ITEM.format('1')}(?:(?:,\s*(?:(?:and|or)\s+)?|\s+(?:and|or)\s+){_ITEM.format('2')})+",
+    re.IGNORECASE,
+)
+_FORM = 0.9  # from which two words are forms of one
+_LINE = re.compile(r"[^\n]+")
+_PARAGRAPH = re.compile(r"[^\n]+(?:\n[^\S\n]*\S[^\n]*)*")
 _AMOUNT_WORDS = 4  # more than a sum and what it is a sum of
 _MIN_SHARED = 0.6  # share of words at which one answer counts as a form of another
 
@@ -149,9 +162,11 @@ def _to_readings(question: str, found: Iterable[ReadSpan], passage: Passage) -> 
     for span in found:
         kept = keep_in_sentence(passage.text, span.start, span.end)
         start, end = trim_span(passage.text, *keep_in_cell(question, passage.text, *kept))
+        start, end = keep_in_line(passage.text, start, end)
         start, end = cut_to_amount(question, passage.text, start, end)
+        start, end = move_to_counted(question, passage.text, start, end)
         if 0 < end - start <= _MAX_SPAN_CHARS:
-            text = passage.text[start:end]
+            text = passage.text[start:end].replace("\n", " ")  # it may be wrapped
             readings.append(Reading(question, text, passage, start, end, span.score))
     return readings
 
@@ -182,6 +197,42 @@ def keep_in_sentence(text: str, start: int, end: int) -> tuple[int, int]:
     below = [part for part in parts if not _is_in_heading(text, part[0])] or parts
     longest = max(below, key=lambda part: (len(text[slice(*part)].strip()), part[0]), default=None)
     return longest or (start, end)
+
+
+def keep_in_line(text: str, start: int, end: int) -> tuple[int, int]:
+    """Return the longest line of a span in code, and the longest part between blank lines.
+
+    Lines of prose wrap a sentence, those of code are statements.
+    """
+    if "\n" not in text[start:end]:
+        return start, end
+    in_code = text.count("```", 0, start) % 2 == 1
+    parts = list((_LINE if in_code else _PARAGRAPH).finditer(text, start, end))
+    longest = max(parts, key=lambda part: len(part[0].strip()), default=None)
+    return trim_span(text, *longest.span()) if longest else (start, end)
+
+
+def move_to_counted(question: str, text: str, start: int, end: int) -> tuple[int, int]:
+    """Return the number of what is counted, where a span has the number of its neighbour in a list.
+
+    "220 passengers and 38 cars": the number of cars is 38.
+    """
+    asked = _HOW_MANY.search(question)
+    if asked is None:
+        return start, end
+    for found in _COUNTED_LIST.finditer(text, text.rfind("\n", 0, start) + 1):
+        if found.start() > start:
+            break
+        items = list(_COUNTED.finditer(text, *found.span()))
+        own = [one for one in items if one.start() <= start < one.end()]
+        fits = [one for one in items if _says_noun(asked["noun"], one["what"])]
+        if own and len(fits) == 1 and own[0] is not fits[0]:
+            return fits[0].span("number")
+    return start, end
+
+
+def _says_noun(noun: str, words: str) -> bool:
+    return any(compare_words(noun.lower(), word.lower()) >= _FORM for word in words.split())
 
 
 def keep_in_cell(question: str, text: str, start: int, end: int) -> tuple[int, int]:

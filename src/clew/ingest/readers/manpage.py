@@ -102,6 +102,8 @@ _NO_TEXT = frozenset(
 )
 _BULLETS = {"•", "*", "-", "–", "o", "·"}
 _NUMBERED = re.compile(r"\(?\w{1,3}[.)]")
+# `.\"`, `'\"`, `.  \#`, and requests that no page defines and many use so: `'''`, `."`.
+_COMMENT = re.compile(r"[.'][ \t]*(?:\\[\"#]|['\"])|\\[\"#]")
 _PROSE_END = (".", ":", ",", ";", "!", "?")
 _MAX_TERM_WORDS = 8
 
@@ -160,7 +162,9 @@ class ManualPage:
         self._apart = True  # … and whether spaces stand between them
 
     def add_line(self, line: str) -> None:
-        """Interpret a line."""
+        """Interpret a line, if it is no comment."""
+        if _COMMENT.match(line):
+            return
         for expanded in self._macros.expand(line):
             self._interpret(expanded)
 

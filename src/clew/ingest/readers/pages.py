@@ -8,6 +8,8 @@ from collections import Counter
 from collections.abc import Collection, Sequence
 from typing import NamedTuple
 
+from clew.text.sentences import goes_on_with_number
+
 _EDGE_LINES = 3  # lines at the top and at the bottom of a page that may be repeated
 _LEAST_REPEATS = 3
 _LEAST_SHARE = (
@@ -98,6 +100,8 @@ def strip_running_lines(
     split = [page.split("\n") for page in pages]
     kept_lines = {(page, fold_line(text)) for page, text in headings}
     full = sum(bool(page.strip()) for page in pages)
+    if full < 2:
+        return list(pages)  # nothing is repeated
     found = split
     for step in (1, -1):  # from the top, then from the end
         lines = [page[::step] for page in found]
@@ -247,9 +251,15 @@ def _fills_line(before: str, after: str) -> bool:
         len(last) >= _FULL_LINE * widest
         and len(set(indents)) == 1
         and bool(lines[-2].strip() if len(lines) > 1 else "")
-        and first.lstrip()[0].isalpha()
+        and _begins_in_sentence(last, first, f"{before}\n{after}")
         and goes_on
     )
+
+
+def _begins_in_sentence(last: str, first: str, around: str) -> bool:
+    """Whether a line can stand within a sentence: a word, or a number that is no item's."""
+    begin = first.lstrip()[0]
+    return begin.isalpha() or (begin.isdigit() and goes_on_with_number(last, first, around))
 
 
 def drop_contents(text: str) -> str:

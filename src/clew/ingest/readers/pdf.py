@@ -27,6 +27,7 @@ from clew.ingest.readers.pages import (
     strip_running_lines,
 )
 from clew.ingest.readers.pdf_tables import mark_tables
+from clew.ingest.readers.pdf_terms import PageLines, mark_terms, measure_page
 from clew.ingest.readers.pdf_words import Vocabulary, count_bad_words, join_hyphenated
 from clew.ingest.readers.source import ReadBudget, Skipped, SourceFile, format_megabytes, read_bytes
 from clew.text.places import PAGE_BREAK
@@ -166,19 +167,20 @@ def _read_by_pdfium(
     try:
         if len(document) != count:
             return None
-        texts: list[str] = []
+        pages: list[PageLines] = []
         lines: list[SizedLine] = []
         for number in range(count):
             page = document[number]
             layer = page.get_textpage()
             raw_text = layer.get_text_range()
             lines += _measure_lines(layer, raw_text, number)
-            text = clean(mark_tables(layer, raw_text)).strip()
-            text = _SOFT_HYPHEN_END.sub("", text)
-            if not text and budget.ocr != "never":
-                text = clean(_read_scan(page, budget.ocr, budget.seconds)).strip()
-            texts.append(text)
-            meter.add(text, number == count - 1)
+            read = measure_page(layer, raw_text, mark_tables(layer, raw_text))
+            if not raw_text.strip() and budget.ocr != "never":
+                read = PageLines([_read_scan(page, budget.ocr, budget.seconds)], [None])
+            pages.append(read)
+            meter.add(raw_text, number == count - 1)
+        texts = [clean("\n".join(written)) for written in mark_terms(pages)]
+        texts = [_SOFT_HYPHEN_END.sub("", text).rstrip().lstrip("\n") for text in texts]
         return texts, list(_read_bookmarks(document)) or find_large_lines(lines)
     except pdfium.PdfiumError:
         return None

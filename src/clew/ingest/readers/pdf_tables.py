@@ -34,35 +34,39 @@ class _Row(NamedTuple):
     font: str
 
 
-def mark_tables(layer: Any, text: str) -> str:
-    """Return the text of a page with the rows of its tables written with their headers."""
-    if len(text) != layer.count_chars():
-        return text  # characters were added or left out: positions would be wrong
+def mark_tables(layer: Any, text: str) -> list[tuple[str, int]]:
+    """Return the lines of a page, the rows of its tables written with their headers.
+
+    Beside each line stands its number in the text, -1 if it was written.
+    """
     lines = text.split("\n")
+    if len(text) != layer.count_chars():  # characters were added or left out:
+        return [(line, at) for at, line in enumerate(lines)]  # positions would be wrong
     rows: list[_Row | None] = []
     at = 0
     for line in lines:
         rows.append(_split_line(layer, line.rstrip("\r"), at))
         at += len(line) + 1
-    found: list[str] = []
+    found: list[tuple[str, int]] = []
     at = 0
     while at < len(lines):
         if (ruled := _read_ruled(lines, rows, at)) is not None:
             written, at = ruled
-            found += written
+            found += [(line, -1) for line in written]
             continue
         end = _find_table_end(rows, at)
         table = [row for row in rows[at:end] if row is not None]
         if _is_table(table):
-            found += write_table([[cell.text for cell in row.cells] for row in table])
+            cells = [[cell.text for cell in row.cells] for row in table]
+            found += [(line, -1) for line in write_table(cells)]
             at = end
         elif _is_bare_table(table):
-            found += _write_bare(table)
+            found += [(line, -1) for line in _write_bare(table)]
             at = end
         else:
-            found.append(lines[at])
+            found.append((lines[at], at))
             at += 1
-    return "\n".join(found)
+    return found
 
 
 def _read_ruled(lines: list[str], rows: list[_Row | None], at: int) -> tuple[list[str], int] | None:

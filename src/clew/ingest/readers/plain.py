@@ -5,6 +5,7 @@ headers, footers and the table of contents are left out.
 """
 
 import re
+from collections import Counter
 from collections.abc import Iterator
 from itertools import pairwise
 
@@ -14,6 +15,7 @@ from clew.ingest.readers.questions import mark_questions
 from clew.ingest.readers.source import ReadBudget, Skipped, SourceFile, make_document, read_bytes
 from clew.ingest.readers.text import first_line_title, text_metadata
 from clew.ingest.readers.text_tables import mark_text_tables
+from clew.text.structure import split_sections
 from clew.text.unicode import clean
 from clew.types import Document
 
@@ -32,6 +34,7 @@ _LEAST_HEADINGS = 3
 _INDENTED_SHARE = (
     0.6  # of the lines: then those at the margin that are written in capitals are headings
 )
+_MAX_MARGIN = 8  # columns that the text of all sections is set in
 _TITLE_SEARCH_LINES, _TITLE_MARGIN, _PAGE_WIDTH = 60, 8, 72
 _PROSE_END = (".", ",", ";", ":")
 
@@ -41,7 +44,7 @@ def read_plain_text(source: SourceFile, budget: ReadBudget) -> Iterator[Document
     text, encoding = decode(read_bytes(source, budget))
     text = clean(text)
     title = first_line_title(text)
-    tidied = mark_headings(mark_text_tables(tidy_pages(text)))
+    tidied = drop_margin(mark_headings(mark_text_tables(tidy_pages(text))))
     if tidied != text:
         title = _centred_title(text) or title
     tidied = mark_questions(tidied)
@@ -79,6 +82,31 @@ def mark_headings(text: str) -> str:
         lines, numbered = _drop_listed(lines, numbered)
     levels = numbered or _counted_headings(lines) or _capital_headings(lines)
     return _mark_lines(lines, levels) if len(levels) >= _LEAST_HEADINGS else text
+
+
+def drop_margin(text: str) -> str:
+    """Remove the margin that most sections below headings have, as RFCs and printed manuals do.
+
+    A sentence that begins within a line then stands above lines that are no deeper.
+    """
+    parts = [text[one.start : one.end] for one in split_sections(text)]
+    margins = list(map(_find_margin, parts))
+    held = Counter(one for one in margins if one >= 0)
+    margin = held.most_common(1)[0][0] if held else 0
+    deep = sum(one >= margin for one in margins)
+    if not 0 < margin <= _MAX_MARGIN or deep < max(_LEAST_HEADINGS, _INDENTED_SHARE * held.total()):
+        return text
+    blank = re.compile(rf"^ {{{margin}}}", re.MULTILINE)
+    return "".join(
+        blank.sub("", part) if own >= margin else part
+        for part, own in zip(parts, margins, strict=True)
+    )
+
+
+def _find_margin(text: str) -> int:
+    """Return how deep all lines stand that are no headings and no rows; -1 if there are none."""
+    lines = [line for line in text.split("\n") if line.strip() and line[0] not in "#|"]
+    return min((len(line) - len(line.lstrip(" ")) for line in lines), default=-1)
 
 
 def _drop_listed(lines: list[str], levels: dict[int, int]) -> tuple[list[str], dict[int, int]]:

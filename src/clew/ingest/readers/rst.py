@@ -23,6 +23,8 @@ _GRID = re.compile(r"[+|][-=+|].*")
 _SIMPLE_TABLE = re.compile(r"=+(?:[ \t]+=+)+[ \t]*")
 _LITERAL = re.compile(r"``([^`\n]+)``")
 _ROLE = re.compile(r":[\w:.+-]{1,40}:`([^`]*)`|`([^`]*)`(?:__?|:[\w:.+-]{1,40}:)?")
+# Between single backticks, without a role: code as in Markdown, if its signs say so.
+_CODE = re.compile(r"(?<![`:\w])`([A-Za-z_][\w.]*(?:=[^`\s=][^`\s]{0,40}|\(\)))`(?![`:\w])")
 _LABELLED = re.compile(r"(.*?)\s*<[^<>]*>", re.DOTALL)
 _REFERENCE = re.compile(r"(?<=[A-Za-z0-9])_{1,2}(?=[\s.,;:)|]|$)")
 _SUBSTITUTION = re.compile(r"\|([^|\s][^|\n]{0,40})\|_{0,2}")
@@ -205,6 +207,7 @@ class _Page:
             if len(found[1]) <= 80:
                 self.writer.marked[found[1]] += 1
         text = _LITERAL.sub(r"\1", text)
+        self.writer.marked.update(found[1] for found in _CODE.finditer(text))
         text = _ROLE.sub(_role_text, text)
         text = _REFERENCE.sub("", _SUBSTITUTION.sub(r"\1", text))
         return re.sub(r"\*\*([^*\n]+)\*\*|\*([^*\s][^*\n]*)\*", r"\1\2", text).replace("\\ ", "")

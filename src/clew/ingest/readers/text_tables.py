@@ -81,6 +81,8 @@ def _join_continued(lines: list[list[str]]) -> list[list[str]]:
 def _read_columns(lines: list[str], at: int) -> tuple[list[list[str]], int]:
     """Return the rows of columns under a header with a rule, and the line after them."""
     head = lines[at]
+    if "|" in head.strip() and (barred := _read_barred(lines, at))[0]:
+        return barred
     if "  " not in head.strip() or at + 1 >= len(lines) or not _RULE.fullmatch(lines[at + 1]):
         return [], at
     starts = [found.start() for found in _HEADER_CELL.finditer(head)]
@@ -97,6 +99,28 @@ def _read_columns(lines: list[str], at: int) -> tuple[list[list[str]], int]:
     if end < len(lines) and _RULE.fullmatch(lines[end]):  # a rule below the table
         end += 1
     return ([_cut(head, starts), *rows], end) if len(rows) >= _LEAST_ROWS else ([], at)
+
+
+def _read_barred(lines: list[str], at: int) -> tuple[list[list[str]], int]:
+    """Return the rows under a header with a rule whose columns are parted by `|` below each other.
+
+    Such a rule below the header tells a table from one of Markdown, which has bars itself.
+    """
+    bars = [place for place, sign in enumerate(lines[at]) if sign == "|"]
+    if at + 1 >= len(lines) or not _RULE.fullmatch(lines[at + 1]):
+        return [], at
+    rows = []
+    end = at
+    while end < len(lines) and lines[end].strip():
+        line = lines[end]
+        if end != at + 1 and all(line[bar : bar + 1] == "|" for bar in bars):
+            edges = zip([-1, *bars], [*bars, len(line)], strict=True)
+            rows.append([line[a + 1 : b].strip() for a, b in edges])
+        elif not _RULE.fullmatch(line):
+            break
+        end += 1
+    rows = [[cell for cell, head in zip(row, rows[0], strict=True) if head] for row in rows]
+    return (rows, end) if len(rows) > _LEAST_ROWS and len(rows[0]) > 1 else ([], at)
 
 
 def _fits(line: str, starts: list[int]) -> bool:

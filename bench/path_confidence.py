@@ -4,7 +4,8 @@
 [--limit 60]`
 
 `--small` takes the graphs of `bench/query_scorer` that its training leaves out, imported into
-FOLDER; a sixth of their questions cannot be answered, and whatever is told there is wrong. Further
+FOLDER; a sixth of their questions cannot be answered, and whatever is told there is wrong. As many
+again ask the same of something that lacks what is asked, though its neighbours may have it. Further
 questions are lines of JSON with `question` and `answers`. An answer is right if it names just the
 answers of the question. Printed are the weights for `src/clew/agents/core/confidence.json` and, for
 each graph, the share of right answers and how many right and wrong ones are told at .5.
@@ -12,26 +13,30 @@ each graph, the share of right answers and how many right and wrong ones are tol
 
 import argparse
 import asyncio
+import random
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from bench.machine import print_result, read_jsonl, require_path
-from bench.query_scorer.asked import GRAPHS, SmallGraph, is_held, read_lines, read_path
-from clew.agents.core.confidence import LogisticModel, Signals, fit_logistic
+from bench.query_scorer.asked import GRAPHS, SmallGraph, Step, is_held, read_lines, read_path
+from clew.agents.core.confidence import LogisticModel, Signals, fit_logistic, load_shipped_models
 from clew.config import Settings
 from clew.engine import KnowledgeBase
 from clew.errors import InputError
 from clew.text.names import name_key
 
 _MARKS = re.compile(r"(?:\s*\[\d+\])+")
-_SIGNALS = ("odds", "margin", "chance", "told")
+_SIGNALS = ("odds", "margin", "chance", "told", "absent")
 # A question that names what the graph lacks is not among these; such an answer is below .5.
 _NAMED = 3.0
-_RIGHT, _WRONG = 2, 3  # how often an answer counts: a wrong one that is told is worse
+# How much a question without an answer counts: most are made for this, and fewer are asked.
+_UNANSWERABLE = 0.5
+_ASKED = 7  # questions of each small graph that have an answer, and that lack one
 _SMALL = "small graphs"
 
 
@@ -84,13 +89,36 @@ def write_small(folder: Path) -> Iterator[tuple[Path, list[Asked]]]:
         file = folder / f"{line['graph'].replace(' ', '_')}.tsv"
         rows = ["\t".join(map(str, triple)) for triple in line["triples"]]
         file.write_text("\n".join(rows) + "\n", encoding="utf-8")
-        graph, asks = SmallGraph.read(line), list[Asked]()
-        for number, ask in enumerate(line["asks"]):
-            path, wordings = read_path(ask), ask["q"]
-            routes = graph.follow(str(ask["topic"]), path) if path else []
-            if bool(path) == bool(routes):
-                asks.append((wordings[number % len(wordings)], [route[-1] for route in routes]))
-        yield file, asks
+        yield file, list(_list_asked(line, random.Random(7)))
+
+
+def _list_asked(line: dict[str, Any], rng: random.Random) -> list[Asked]:
+    """Return questions with an answer, without one, and about something that lacks it."""
+    graph, held, none, moved = SmallGraph.read(line), list[Asked](), list[Asked](), list[Asked]()
+    for number, ask in enumerate(line["asks"]):
+        path, topic = read_path(ask), str(ask["topic"])
+        question = ask["q"][number % len(ask["q"])]
+        routes = graph.follow(topic, path) if path else []
+        if path is None:
+            none.append((question, []))
+        elif routes:
+            held.append((question, [route[-1] for route in routes]))
+            lacking = [name for name in _list_lacking(graph, topic, path) if name not in question]
+            if lacking and topic in question:
+                moved.append((question.replace(topic, rng.choice(lacking)), []))
+    rng.shuffle(held)
+    rng.shuffle(moved)
+    return [*held[:_ASKED], *none, *moved[:_ASKED]]
+
+
+def _list_lacking(graph: SmallGraph, topic: str, path: Sequence[Step]) -> list[str]:
+    """Return what has a relation of the topic's, several in all, and does not have the path."""
+    own = graph.steps[topic].keys()
+    return [
+        name
+        for name, steps in graph.steps.items()
+        if len(steps) > 1 and steps.keys() & own and not graph.follow(name, path)
+    ]
 
 
 def has_base(kb: Path) -> bool:
@@ -121,9 +149,13 @@ def describe(model: LogisticModel, judged: Sequence[Judged]) -> dict[str, float]
 
 
 def fit(judged: Sequence[Judged]) -> LogisticModel:
-    """Fit the weights of the signals."""
-    rows = [one for one in judged for _ in range(_RIGHT if one.right else _WRONG)]
-    return fit_logistic([one.signals for one in rows], [one.right for one in rows])
+    """Fit the weights of the signals, pulled towards those of the package."""
+    shipped = load_shipped_models()["asked path"]
+    weights = {name: shipped.weights.get(name, 0.0) for name in _SIGNALS}
+    prior = LogisticModel(weights, shipped.bias + _NAMED)
+    counts = [1.0 if one.answerable else _UNANSWERABLE for one in judged]
+    rows, right = [one.signals for one in judged], [one.right for one in judged]
+    return fit_logistic(rows, right, prior, counts=counts)
 
 
 def cross_validate(sets: dict[str, list[Judged]]) -> dict[str, dict[str, float]]:

@@ -206,6 +206,8 @@ class Path:
     by: str = ""
     asked: float = -1.0
     """How probable the query scorer finds it that the question asks for this; -1 if not scored."""
+    absent: float = -1.0
+    """How probable it finds that it asks for one that the graph lacks; -1 if not scored."""
     meant: int = 0
     """Where only some ends of its relation path are meant: how many, told or not."""
 

@@ -112,3 +112,28 @@ async def test_a_step_is_no_sure_answer_to_two_clauses(base: KnowledgeBase, tmp_
     told, unsure = [await base.ask(question, recipe="lego-12") for question in (once, twice)]
     assert told.candidate == "wolf" and told.confidence >= 0.5
     assert unsure.confidence < 0.5
+
+
+async def test_a_yes_tells_only_what_was_asked(base: KnowledgeBase, tmp_path: Path) -> None:
+    await import_rows(base, tmp_path, ["Mara Holt, owns, Tarn Mills", "Mara Holt, owns, Low Farm"])
+    meant = {
+        "Does Mara Holt own Low Farm?": [],
+        "Mara Holt own what?": ["Mara Holt owns ?"],
+        "what own Low Farm?": [],
+    }
+    base.scorer = WordScorer(meant)
+    answer = await base.ask(next(iter(meant)), recipe="lego-12")
+    assert answer.candidate == "Yes" and "Tarn Mills" not in answer.answer
+    assert [one.quote for one in answer.citations] == ["Mara Holt owns Low Farm"]
+
+
+@needs_scorer
+@pytest.mark.parametrize(("year", "verdict"), [("1951", "Yes"), ("1934", "No")])
+async def test_yes_or_no_about_a_year(
+    base: KnowledgeBase, tmp_path: Path, year: str, verdict: str
+) -> None:
+    base.scorer = QueryScorer.load()
+    rows = ["Mill Bridge, opening date, 1951", "Low Bridge, opening date, 1934"]
+    await import_rows(base, tmp_path, rows)
+    answer = await base.ask(f"Was Mill Bridge opened in {year}?", recipe="lego-12")
+    assert answer.candidate == verdict and answer.confidence >= 0.5

@@ -9,11 +9,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
+from clew.text.dates import parse_whole_date
 from clew.text.names import name_key
 from clew.text.word_forms import asking_words, phrase_class, question_language, word_class
 
 _COUNT_IN_HAN = re.compile("多少|几")
 _ARTICLE = re.compile(r"\b(?:the|an?)\s+\Z", re.IGNORECASE)
+_YEAR = re.compile(r"[12]\d{3}")
 _MANY_NAMES = 4  # names from which a question lists them
 _CHECKED = 2  # names of a question of yes or no
 
@@ -92,7 +94,7 @@ def _leave_out_names(question: str, names: Sequence[str], own: str) -> str:
 
 def _open_claims(question: str, names: Sequence[str], language: str) -> dict[str, str]:
     """Return for each of two names the question with the other left open."""
-    what = phrase_class(language, "what")
+    what, when = phrase_class(language, "what"), phrase_class(language, "when")
     places = {name: question.casefold().rfind(name.casefold()) for name in names}
     if not what or len(places) != _CHECKED or min(places.values()) < 0:
         return {}
@@ -101,5 +103,7 @@ def _open_claims(question: str, names: Sequence[str], language: str) -> dict[str
     for name, other in ((first, second), (second, first)):
         begin, end = places[other], places[other] + len(other)
         before = _ARTICLE.sub("", question[:begin]) if language == "en" else question[:begin]
-        found[name_key(name)] = f"{before}{what[0]}{question[end:]}"
+        dated = _YEAR.fullmatch(other) or parse_whole_date(other)
+        left_open = when[0] if when and dated else what[0]
+        found[name_key(name)] = f"{before}{left_open}{question[end:]}"
     return found

@@ -134,7 +134,7 @@ async def embed_step_ends(ctx: Context, ways: FactGraph, codes: Sequence[int]) -
 
 
 async def _embed_step_end(ctx: Context, ways: FactGraph, code: int) -> EndVectors:
-    sample = _sample_ends(ctx, ways, code)
+    sample = sample_ends(ctx, ways, code)
     edges = expand_entities(
         FactGraph(ways.facts, ways.members, ways.labels, ways.relation_count), sample
     )
@@ -194,7 +194,8 @@ async def name_converse_ends(
     return found
 
 
-def _sample_ends(ctx: Context, ways: FactGraph, code: int) -> Ints:
+def sample_ends(ctx: Context, ways: FactGraph, code: int) -> Ints:
+    """Return some of the entities that a step ends at, those of facts spread over all of them."""
     order: Ints = ctx.view.memo.get("facts by label", np.zeros(0, np.int64))
     if not len(order):
         order = np.argsort(ways.labels, kind="stable").astype(np.int64)

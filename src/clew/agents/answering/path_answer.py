@@ -29,6 +29,7 @@ _MIN_RELATIVE_SCORE = 0.5
 _MAX_ANSWERS = 32  # of those that the first path leads to, where scores decide
 _MAX_TOLD = 300  # names in an answer; what is more is counted
 _LEAST_YES = 0.5  # probability that a path is what a question claims
+_YES = "Yes"
 _MAX_CITED_PATHS = 8  # candidates whose paths are quoted
 
 
@@ -39,6 +40,11 @@ async def answer_from_paths(ctx: Context, evidence: Evidence, found: Found) -> A
         found = await prefer_fitting_ends(ctx, found)
     ends, more = _list_all(ctx, found, [hit.at for hit in _find_likely(ctx, found, asked)])
     labels = await fetch_entity_labels(ctx, ends)
+    plain = await tidy_around_names(ctx, found.names)
+    form = read_form(plain.question, found.names)
+    short = await _compute(ctx, form, found, [labels[end].name for end in ends], more)
+    if short == _YES:  # what else is there was not asked
+        ends, more = [end for end in ends if name_key(labels[end].name) in form.by_name], 0
     names = [labels[end].name for end in ends]
     paths = [_first_path_to(found.paths, end) for end in ends[:_MAX_CITED_PATHS]]
     citations, marks = await _cite_paths(ctx, [path for path in paths if path is not None])
@@ -47,9 +53,6 @@ async def answer_from_paths(ctx: Context, evidence: Evidence, found: Found) -> A
         for name, end in zip(names, ends, strict=True)
     )
     text += f" and {more} more" if more else ""
-    plain = await tidy_around_names(ctx, found.names)
-    form = read_form(plain.question, found.names)
-    short = await _compute(ctx, form, found, names, more)
     if short:
         text = f"{short}: {text}" if form.wants == "count" else f"{short}\n{text}"
     same = await find_namesakes(ctx, found)
@@ -121,7 +124,7 @@ async def _compute(
         claimed = form.find_claimed(own)
         if claimed:
             doubted = 0 <= best.asked < _LEAST_YES
-            return "Yes" if claimed in map(name_key, names) and not doubted else "No"
+            return _YES if claimed in map(name_key, names) and not doubted else "No"
     return ""
 
 

@@ -18,6 +18,7 @@ from clew.retrieve.courtesy import tidy_around_names
 from clew.retrieve.model_choice import MAX_CHOICES, ScoringModel, choose_items
 from clew.retrieve.order_sides import compare_order
 from clew.retrieve.path_scores import FEATURE_WEIGHTS, FEATURES, compute_path_features
+from clew.retrieve.paths.absent import weigh_absent
 from clew.retrieve.paths.asked_kind import go_on_to_kind, keep_gender
 from clew.retrieve.paths.judged import judge_paths, put_back_contradicting, to_odds
 from clew.retrieve.paths.relation_paths import (
@@ -47,6 +48,7 @@ _MAX_HOPS = 3  # of a path; more count as many
 _GOOD_SCORE = 8.0  # by which the scorer's sum is divided: about that of a path that fits
 _GOOD_ODDS = 7.0  # log odds of a path that the query scorer is sure of
 _UNNAMED = 0.25  # share of a relation that no word of a question says
+_ABSENT_ODDS = 0.35  # log odds by which a path that the graph lacks may be likelier
 _CLEAR_ODDS = 0.5  # log odds by which one direction of a relation must be likelier
 _LONGEST_CHAIN = 6  # links of a possessive chain that are followed
 _FURTHER_HOPS = 2  # beyond `max_hop`, where a relation that is asked for was not reached
@@ -137,6 +139,7 @@ class RankedPaths:
             all_trails = await put_back_contradicting(ctx, search, all_trails, found.names)
             all_trails = await go_on_to_kind(ctx, search, all_trails)
             all_trails = await keep_gender(ctx, search, all_trails)
+            all_trails = await weigh_absent(ctx, search, all_trails, found.names)
         if self.by == "llm":
             all_trails = await self._choose_by_model(ctx, search, all_trails)
         return replace(
@@ -273,7 +276,8 @@ async def measure_fit(ctx: Context, found: Found) -> dict[str, float]:
     first_code, label = int(codes[0, 0]), texts[codes[0, 0] >> 1]
     said = of["unspoken"] < _UNNAMED or find_converse(search.shape.words, label)
     said = said or compare_order(search.shape, label, first_code) > 0
-    unclear = not said and _has_equal_mirror(found.paths, codes)
+    unclear = _asks_rather_absent(found.paths[0])
+    unclear = unclear or not said and _has_equal_mirror(found.paths, codes)
     return {
         **_measure_asked(found.paths),
         **({UNCLEAR: 1.0} if unclear else {}),
@@ -305,11 +309,18 @@ def _measure_asked(paths: Sequence[Path]) -> dict[str, float]:
     others = (path for path in paths if path.by != paths[0].by and path.asked >= 0)
     second = max((path.asked for path in others), default=0.0)
     odds = to_odds(paths[0].asked)
+    known = paths[0].absent >= 0
     return {
         "asked": paths[0].asked,
         "odds": _clip(odds / _GOOD_ODDS),
         "margin": _clip((odds - to_odds(second)) / _GOOD_ODDS),
+        **({"absent": _clip((to_odds(paths[0].absent) - odds) / _GOOD_ODDS)} if known else {}),
     }
+
+
+def _asks_rather_absent(path: Path) -> bool:
+    """Whether the scorer finds a path likelier that the graph lacks: what is asked is not there."""
+    return path.absent >= 0 and to_odds(path.absent) - to_odds(path.asked) > _ABSENT_ODDS
 
 
 def _has_equal_mirror(paths: Sequence[Path], codes: Ints) -> bool:

@@ -73,6 +73,8 @@ class ScoredRelationPaths:
     scores: Floats
     chances: Floats | None = None
     """Where the query scorer decides: its probability of each, -1 where it was not asked."""
+    absent: float = -1.0
+    """How probable it is that a path is asked for that is absent; -1 where that was not asked."""
     allowed: tuple[frozenset[int] | None, ...] = ()
     """What may stand at each place of the best path; None for anything, empty for no bounds."""
 
@@ -284,7 +286,8 @@ def _select_asked_paths(
             made_by = by if place else ASKED_MARK
             path = Path(tuple(entities), tuple(facts), float(share[place]), made_by)
             some = 0 if place or not narrowed else len(meant)
-            found[entities[-1]] = replace(path, asked=float(chances[at]), meant=some)
+            path = replace(path, asked=float(chances[at]), absent=scored.absent, meant=some)
+            found[entities[-1]] = path
     return tuple(found.values())[:top_k]
 
 

@@ -206,3 +206,13 @@ async def test_one_indent_in_another_font_is_no_list_of_terms(tmp_path: Path) ->
     pages = [_define(("variable_0", "Says how long it is", "to be kept."))]
     document = await read_text(tmp_path, write_pdf(pages))
     assert "variable_0\nSays how long it is\nto be kept." in document.text
+
+
+async def test_a_term_at_the_end_of_a_page_stands_above_its_body(tmp_path: Path) -> None:
+    long = [(f"variable_{n}", "Says how long it is", "to be kept.") for n in range(3)]
+    first = [*_define(*long), (72.0, 500.0, -11.0, "last_variable")]
+    second: list[Line] = [(130, 720, 11, "Is told on the next"), (130, 704, 11, "page.")]
+    document = await read_text(tmp_path, write_pdf([first, second]))
+    blocks = [b for b in find_blocks(document.text) if b.kind == "definition"]
+    assert [b.title for b in blocks][-1] == "last_variable"
+    assert document.text.endswith("last_variable\n:   Is told on the next\n    page.")

@@ -85,6 +85,8 @@ class DocumentNames:
     technical: bool = False
     inside: frozenset[str] = frozenset()
     """Keys of words with a capital inside a sentence."""
+    letters: frozenset[str] = frozenset()
+    """Letters that count the items of a list."""
     mostly_small: frozenset[str] = frozenset()
     """Those among them that are written small more often, or mostly begin a sentence."""
     small: frozenset[str] = frozenset()
@@ -118,6 +120,7 @@ def learn_names(document: Document) -> DocumentNames:
         technical=True,
         inside=inside,
         mostly_small=mostly_small,
+        letters=frozenset(text[at] for at in _find_letter_marks(text)),
         small=_frequent_words(text),
         noun_capitals=share > _NOUN_CAPITALS_SHARE or language == "de",
         repeated=repeated,
@@ -139,6 +142,7 @@ def _learn_prose(text: str, acronyms: tuple[tuple[str, str], ...]) -> DocumentNa
     return DocumentNames(
         inside=inside,
         mostly_small=mostly_small,
+        letters=frozenset(text[at] for at in _find_letter_marks(text)),
         repeated=repeated,
         noun_capitals=language == "de",
         own_terms=_long_terms(_count_terms(text)),
@@ -273,9 +277,10 @@ def _is_row(text: str, at: int) -> bool:
     return text.startswith("|", text.rfind("\n", 0, at) + 1)
 
 
-def find_lettered(text: str, t: Tokens) -> set[int]:
-    """Return the tokens that are letters of items."""
-    return {bisect_left(t.starts, start) for start in _find_letter_marks(text)}
+def find_lettered(text: str, t: Tokens, letters: frozenset[str] = frozenset()) -> set[int]:
+    """Return the tokens that are letters of items, given those of the document's lists."""
+    known = {found.start(1) for found in _LETTERED.finditer(text) if found[1] in letters}
+    return {bisect_left(t.starts, start) for start in known | _find_letter_marks(text)}
 
 
 def _find_letter_marks(text: str) -> set[int]:

@@ -54,7 +54,8 @@ def keep_names(
     small: frozenset[str],
 ) -> Iterator[NameSpan]:
     """Yield the spans that are names; `small` are the words that the text also writes small."""
-    lettered = find_lettered(text, t)
+    lettered = find_lettered(text, t, known.letters)
+    first = first | {at + 1 for at in lettered}
     for found in spans:
         if found.first in lettered and found.last - found.first < 2:
             continue  # the mark of an item

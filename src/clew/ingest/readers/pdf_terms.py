@@ -8,6 +8,7 @@ the document stand so: a single indent is no list of definitions.
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from ctypes import byref, c_double, c_int, create_string_buffer
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 _LEAST_TERMS = 3  # that stand alike
@@ -111,8 +112,29 @@ def mark_terms(pages: Sequence[PageLines]) -> list[list[str]]:
     columns = [one for one, count in seen.items() if count >= _LEAST_TERMS]
     if not columns:
         return [page.lines for page in pages]
+    for page, after in pairwise(pages):
+        _move_last_term(page, after, columns, body)
     writer = _Writer(columns, body)
     return [writer.write(page) for page in pages]
+
+
+def _move_last_term(
+    page: PageLines, after: PageLines, columns: Sequence[_Column], body: str
+) -> None:
+    """Put a term that a page ends with above its body, which begins the next page."""
+    numbered = [at for at, place in enumerate(page.places) if place is not None]
+    last = next((at for at in reversed(numbered) if not page.lines[at].strip().isdigit()), -1)
+    place = page.places[last] if last >= 0 else None
+    if place is None or place.font == body or place.gap or not _is_short_term(page.lines[last]):
+        return
+    bodies = [one.body for one in columns if abs(place.left - one.term) <= _NEAR]
+    full = [at for at, below in enumerate(after.places) if below is not None]
+    for at in full[: _MAX_HEADER_LINES + 1]:
+        below = after.places[at]
+        if below and below.font == body and any(abs(below.left - x) <= _NEAR for x in bodies):
+            after.lines.insert(at, page.lines.pop(last))
+            after.places.insert(at, page.places.pop(last))
+            return
 
 
 def _find_columns(page: PageLines, body: str) -> Iterator[_Column]:
@@ -174,6 +196,8 @@ class _Writer:
         full = [at for at, place in enumerate(page.places) if place is not None]
         for number, at in enumerate(full[: _MAX_HEADER_LINES + 1]):
             place = page.places[at]
+            if self._find_column(page, at)[0] is not None:
+                return at if number else 0
             if place and self._open and abs(place.left - self._open[-1].body) <= _NEAR:
                 return at if number else 0
         return 0

@@ -25,6 +25,7 @@ from clew.agents.judge import (
     judge_answer,
 )
 from clew.agents.quote_units import add_notes, drop_repeats
+from clew.agents.relevance_gate import is_small_talk
 from clew.agents.rules.question_analysis import find_names
 from clew.agents.tables.answer import answer_from_tables
 from clew.agents.tables.in_documents import compare_rows
@@ -36,12 +37,15 @@ from clew.layout import Modality
 from clew.llm.budget import UNLIMITED, BudgetExceeded, UsageBudget, UsageLimits
 from clew.llm.wrappers import UsageMeter
 from clew.retrieve.step import Step
+from clew.text.sentences import sentence_spans
 from clew.tree.outline import NO_TREE
 from clew.types import Evidence
 
 AnswerStream = AsyncGenerator[Event | Answer]
+_MARKS = ("?", "？")
 NO_DOCUMENTS = "there are no documents to answer from"
 MAX_QUESTION_CHARS = 8_000  # longer questions are cut: planning by rules takes a second for these
+SMALL_TALK = "this is small talk, not a question about the documents"
 # A question whose subject is a pronoun, or that ends in one.
 _ASKING_WORDS = "who|whom|whose|what|which|where|when|why|how"
 _AUXILIARY = r"(?:is|was|are|were|did|does|do|has|have|had|will|would|can|could|should)"
@@ -113,6 +117,8 @@ async def answer_with(
             answer = by_code  # its confidence is a constant: code computed it
         elif mode == "reject" and (unclear := _explain_lone_pronoun(inner)):
             answer = make_refusal(ctx, Evidence(), unclear)
+        elif inner.chat("answer") is None and is_small_talk(inner.question):
+            answer = make_refusal(ctx, Evidence(), SMALL_TALK)
         else:
             answer = await agent(inner, retrieve, mode)
             if not answer.signals and not answer.parts:  # some agents judge what they read
@@ -209,7 +215,10 @@ def _refuse_if_unsure(ctx: Context, answer: Answer, threshold: float) -> Answer:
 
 
 def _name_nothing_if_hopeless(ctx: Context, answer: Answer) -> Answer:
-    """Name no answer that is all but surely wrong: say why, and quote what is nearest as such."""
+    """Name no answer that is all but surely wrong, or to what is no question.
+
+    It says why, and quotes what is nearest as such.
+    """
     if answer.parts:
         parts = [
             _name_nothing_if_hopeless(ctx.with_question(part.question), part)
@@ -217,9 +226,14 @@ def _name_nothing_if_hopeless(ctx: Context, answer: Answer) -> Answer:
         ]
         return replace(join_parts(ctx.question, answer.evidence, parts), note=answer.note)
     named = bool(answer.candidate) and answer.kind in ("", "span") and not answer.computed
-    if answer.verdict == "refused" or not named or answer.confidence >= HOPELESS:
+    named = named or answer.kind == "account"
+    unclear = answer.signals.get("understood") == 0
+    if answer.verdict == "refused" or not named:
+        return answer
+    if answer.confidence >= HOPELESS and not unclear:
         return answer
     reason = explain_unmentioned(ctx, answer) or explain_hopeless(answer)
+    reason = explain_hopeless(answer) if unclear else reason
     refusal = make_refusal(ctx, answer.evidence, reason)
     head = localise(ctx.question, CLOSEST_HEAD)
     quotes = f"\n{head}\n{format_quotes(answer.citations)}" if answer.citations else ""
@@ -233,10 +247,29 @@ def _name_nothing_if_hopeless(ctx: Context, answer: Answer) -> Answer:
     )
 
 
-def truncation_note(question: str) -> str:
-    """Say how much of a question that was too long is read, or ""."""
+def cut_question(question: str) -> tuple[str, str]:
+    """Return what is read of a question that may be too long, and a note that says so, or "".
+
+    That is its beginning, and what is asked behind it; this alone, if the beginning asks nothing.
+    """
     size, most = len(question), MAX_QUESTION_CHARS
-    return f"of {size:,} characters of the question the first {most:,} were read" * (size > most)
+    if size <= most:
+        return question, ""
+    head = question[:most]
+    spans = sentence_spans(question[most:])
+    later = [question[most + a : most + b] for a, b in spans[1:]]
+    asking = " ".join(dict.fromkeys(one for one in later if one.endswith(_MARKS)))[:most]
+    told = f"of {size:,} characters of the question"
+    if asking and not any(mark in head for mark in _MARKS):
+        return asking, f"{told} only what asks was read"
+    if asking:
+        both = f"{head[: most - len(asking)]} {asking}"
+        return both, f"{told} the first {most:,} were read; so was what is asked behind them"
+    if not question.rstrip().endswith(_MARKS) and not any(mark in head for mark in _MARKS):
+        half = most // 2
+        cut = f"{question[:half]} {question[-half + 1 :]}"
+        return cut, f"{told} the first and the last {half:,} were read"
+    return head, f"{told} the first {most:,} were read"
 
 
 def check_question(question: str, k: int | None, mode: str = "open") -> None:

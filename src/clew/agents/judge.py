@@ -57,7 +57,10 @@ from clew.types import Evidence, Passage
 
 WRITTEN = ("written", "seconded", "contested")
 """What depends on the chat model: what it wrote, alone or with a second opinion, or is against."""
-NOT_UNDERSTOOD = "the question is not understood; it can be asked in English or Chinese"
+NOT_UNDERSTOOD = (
+    "the question is not understood; it can be asked in English, Chinese, German, French, "
+    "Spanish, Russian, Arabic or Japanese"
+)
 """Why a question that says nothing, or in a language without a table, is not answered."""
 _LITERAL = 0.5  # score of a sentence that has every word of a question, to tell it of its subject
 _READ = 3  # passages in which the question is read again, beside those that are cited
@@ -73,6 +76,8 @@ async def judge_answer(ctx: Context, answer: Answer) -> Answer:
     """Return the answer with its confidence; a refusal has none."""
     if answer.verdict == "refused":
         return replace(answer, confidence=0.0)
+    if answer.kind == "account":
+        return answer  # how much of the topic its quotes cover was measured
     models, chat = await load_models(ctx.key_values), ctx.chat("answer")
     hints, asked = dict(answer.hints), tidy_question(split_options(ctx.question)[0])
     if not _may_judge(ctx, asked, answer):
